@@ -1,0 +1,108 @@
+//! The C ABI: what `include/espalier_kernels.h` declares, and nothing else.
+//!
+//! `tests/header.rs` holds the two together: names, numbers and layouts.
+
+use std::ffi::c_char;
+
+use crate::border::guarded;
+use crate::features::{Feature, enabled_features};
+use crate::gdn_output::{OutputFacts, may_flatten};
+
+/// The version of this border. Raise it, here and in the header, whenever a signature, a number
+/// or a layout changes.
+pub const ABI_VERSION: u32 = 1;
+
+/// Returns [`ABI_VERSION`]; the caller compares it with its header's constant.
+#[unsafe(no_mangle)]
+pub extern "C" fn espalier_kernels_abi_version() -> u32 {
+    ABI_VERSION
+}
+
+/// Returns 1 if the feature with this number is on in this process, else 0, also for a number
+/// that no feature has.
+#[unsafe(no_mangle)]
+pub extern "C" fn espalier_feature_enabled(feature: u32) -> i32 {
+    guarded(0, || i32::from(is_enabled(feature)))
+}
+
+fn is_enabled(number: u32) -> bool {
+    Feature::from_number(number).is_some_and(|feature| enabled_features().contains(feature))
+}
+
+/// Writes the comma-separated names of the enabled features and a NUL to `buffer`, cut to fit
+/// `length` bytes. Returns the length of the whole list in bytes, without the NUL.
+///
+/// # Safety
+///
+/// `buffer` points to `length` writable bytes, or `length` is 0 (then `buffer` may be null).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn espalier_features(buffer: *mut c_char, length: usize) -> usize {
+    guarded(0, || {
+        let names = enabled_features().names();
+        // SAFETY: the caller's promise is the one needed here.
+        unsafe { write_c_string(&names, buffer, length) };
+        names.len()
+    })
+}
+
+/// # Safety
+///
+/// `buffer` is null, or points to `length` writable bytes.
+unsafe fn write_c_string(text: &str, buffer: *mut c_char, length: usize) {
+    if buffer.is_null() || length == 0 {
+        return;
+    }
+    let copied = text.len().min(length - 1);
+    // SAFETY: `copied + 1 <= length`, and a fresh buffer does not overlap `text`.
+    unsafe {
+        std::ptr::copy_nonoverlapping(text.as_ptr(), buffer.cast::<u8>(), copied);
+        buffer.add(copied).write(0);
+    }
+}
+
+/// Returns 1 if `gdn-flat-output` is on and the projection described by `facts` is one where
+/// flattening keeps every bit; else 0, also for a null pointer.
+///
+/// # Safety
+///
+/// `facts` is null or points to a valid `struct espalier_gdn_output_facts`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn espalier_gdn_output_is_flat(facts: *const OutputFacts) -> i32 {
+    guarded(0, || {
+        // SAFETY: the caller's promise is the one needed here.
+        let facts = unsafe { facts.as_ref() };
+        let enabled = enabled_features().contains(Feature::GdnFlatOutput);
+        i32::from(enabled && facts.is_some_and(may_flatten))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(text: &str, length: usize) -> Vec<u8> {
+        let mut buffer = [0xffu8; 8];
+        assert!(length <= buffer.len());
+        // SAFETY: `buffer` holds at least `length` bytes.
+        unsafe { write_c_string(text, buffer.as_mut_ptr().cast(), length) };
+        buffer.to_vec()
+    }
+
+    #[test]
+    fn text_is_cut_to_the_buffer_and_always_ended() {
+        assert_eq!(written("abc", 8)[..5], [b'a', b'b', b'c', 0, 0xff]);
+        assert_eq!(written("abc", 3)[..4], [b'a', b'b', 0, 0xff]);
+        assert_eq!(written("abc", 1)[..2], [0, 0xff]);
+        assert_eq!(written("abc", 0)[0], 0xff);
+    }
+
+    #[test]
+    fn null_and_unknown_arguments_are_neutral() {
+        assert_eq!(espalier_feature_enabled(u32::MAX), 0);
+        // SAFETY: both functions allow null.
+        unsafe {
+            assert_eq!(espalier_gdn_output_is_flat(std::ptr::null()), 0);
+            espalier_features(std::ptr::null_mut(), 0);
+        }
+    }
+}

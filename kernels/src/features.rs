@@ -1,0 +1,164 @@
+//! Feature switches: everything is off until it is asked for.
+//!
+//! `ESPALIER_ENABLE` holds a comma-separated list of feature names. It is read once, at the
+//! first question, so that a process never changes its mind between two graphs.
+
+use std::sync::OnceLock;
+
+use crate::report;
+
+/// The environment variable that names the features to switch on.
+pub const ENABLE_VARIABLE: &str = "ESPALIER_ENABLE";
+
+/// One thing Espalier does differently from stock llama.cpp.
+///
+/// The numbers are part of the C ABI (`enum espalier_feature`): append, never renumber.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Feature {
+    /// Gated delta net layers multiply all sequences by the output projection at once.
+    GdnFlatOutput = 0,
+}
+
+impl Feature {
+    /// Every feature, in the order of their numbers.
+    pub const ALL: [Feature; 1] = [Feature::GdnFlatOutput];
+
+    /// The name used in `ESPALIER_ENABLE`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Feature::GdnFlatOutput => "gdn-flat-output",
+        }
+    }
+
+    /// The feature with this C number, or `None` if there is none.
+    pub fn from_number(number: u32) -> Option<Feature> {
+        Self::ALL.into_iter().find(|feature| *feature as u32 == number)
+    }
+
+    fn from_name(name: &str) -> Option<Feature> {
+        Self::ALL.into_iter().find(|feature| feature.name() == name)
+    }
+
+    fn bit(self) -> u32 {
+        1 << (self as u32)
+    }
+}
+
+/// A set of features.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FeatureSet {
+    bits: u32,
+}
+
+impl FeatureSet {
+    /// Is `feature` in the set?
+    pub fn contains(self, feature: Feature) -> bool {
+        self.bits & feature.bit() != 0
+    }
+
+    /// The names in the set, comma-separated, in the order of their numbers; empty if none.
+    pub fn names(self) -> String {
+        comma_separated(Feature::ALL.into_iter().filter(|feature| self.contains(*feature)))
+    }
+
+    fn insert(&mut self, feature: Feature) {
+        self.bits |= feature.bit();
+    }
+}
+
+/// What `ESPALIER_ENABLE` asked for: known features, and names that mean nothing here.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Request {
+    /// The features to switch on.
+    pub features: FeatureSet,
+    /// Names that no feature has, in the order in which they were written.
+    pub unknown: Vec<String>,
+}
+
+/// Reads a comma-separated list of feature names. Blanks and empty entries are skipped.
+pub fn parse_request(text: &str) -> Request {
+    let mut request = Request::default();
+    for name in text.split(',').map(str::trim).filter(|name| !name.is_empty()) {
+        match Feature::from_name(name) {
+            Some(feature) => request.features.insert(feature),
+            None => request.unknown.push(name.to_owned()),
+        }
+    }
+    request
+}
+
+/// The features this process runs with. Unknown names are reported once, when it is first asked.
+pub fn enabled_features() -> FeatureSet {
+    static ENABLED: OnceLock<FeatureSet> = OnceLock::new();
+    *ENABLED.get_or_init(read_environment)
+}
+
+fn read_environment() -> FeatureSet {
+    let text = std::env::var_os(ENABLE_VARIABLE).unwrap_or_default();
+    let request = parse_request(&text.to_string_lossy());
+    if !request.unknown.is_empty() {
+        report::line_to_stderr(&unknown_names_message(&request.unknown));
+    }
+    request.features
+}
+
+fn unknown_names_message(unknown: &[String]) -> String {
+    let unknown = unknown.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    let known = comma_separated(Feature::ALL.into_iter());
+    format!("{ENABLE_VARIABLE} names unknown features: {unknown}; known features: {known}")
+}
+
+fn comma_separated(features: impl Iterator<Item = Feature>) -> String {
+    features.map(Feature::name).collect::<Vec<_>>().join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_asked_means_nothing_enabled() {
+        for text in ["", " ", ",", " , ,"] {
+            assert_eq!(parse_request(text), Request::default(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_known_name_is_enabled_despite_blanks_and_repeats() {
+        let request = parse_request(" gdn-flat-output ,gdn-flat-output,");
+        assert!(request.features.contains(Feature::GdnFlatOutput));
+        assert!(request.unknown.is_empty());
+    }
+
+    #[test]
+    fn unknown_names_are_kept_and_do_not_disturb_known_ones() {
+        let request = parse_request("paged-kv,gdn-flat-output,GDN-FLAT-OUTPUT");
+        assert!(request.features.contains(Feature::GdnFlatOutput));
+        assert_eq!(request.unknown, ["paged-kv", "GDN-FLAT-OUTPUT"]);
+    }
+
+    #[test]
+    fn the_message_names_the_unknown_and_the_known() {
+        let message = unknown_names_message(&["paged-kv".to_owned()]);
+        assert_eq!(
+            message,
+            "ESPALIER_ENABLE names unknown features: `paged-kv`; known features: gdn-flat-output"
+        );
+    }
+
+    #[test]
+    fn numbers_and_names_lead_back_to_the_feature() {
+        for feature in Feature::ALL {
+            assert_eq!(Feature::from_number(feature as u32), Some(feature));
+            assert_eq!(Feature::from_name(feature.name()), Some(feature));
+        }
+        assert_eq!(Feature::from_number(u32::MAX), None);
+    }
+
+    #[test]
+    fn a_set_lists_its_names() {
+        assert_eq!(FeatureSet::default().names(), "");
+        assert_eq!(parse_request("gdn-flat-output").features.names(), "gdn-flat-output");
+    }
+}

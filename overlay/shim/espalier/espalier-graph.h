@@ -1,0 +1,27 @@
+// The part of the shim that speaks ggml. Compiled into llama.
+
+#pragma once
+
+#include "ggml.h"
+
+// The activation that a gated delta net layer multiplies by its output projection.
+//
+// cur is contiguous, [value_dim, n_seq_tokens, n_seqs]. Returned is cur itself, which is what
+// stock llama.cpp uses, or, if gdn-flat-output is on and keeps every bit of the product, the
+// same numbers as [value_dim, n_seq_tokens*n_seqs].
+ggml_tensor * espalier_flatten_gdn_output(ggml_context * ctx, const ggml_tensor * weight, ggml_tensor * cur, bool adapter_covers_weight);
+
+// loras is llama's map of active adapters. A template, because its type is private to llama.
+template <typename adapter_map>
+bool espalier_adapter_covers(const adapter_map & loras, ggml_tensor * weight) {
+    for (const auto & lora : loras) {
+        if (lora.first->get_weight(weight) != nullptr) {
+            return true;
+        }
+    }
+    return false;
+}
+
+// The call site's form: one expression inside a graph builder.
+#define ESPALIER_GDN_OUTPUT(ctx, loras, weight, cur) \
+    espalier_flatten_gdn_output((ctx), (weight), (cur), espalier_adapter_covers(*(loras), (weight)))

@@ -1,0 +1,62 @@
+#include "espalier.h"
+
+#include <cstdio>
+#include <string>
+
+#ifdef ESPALIER_HAS_IDENTITY
+#include "espalier-identity.h"
+#endif
+
+#ifndef ESPALIER_VARIANT
+#define ESPALIER_VARIANT "unknown"
+#endif
+#ifndef ESPALIER_PIN
+#define ESPALIER_PIN "unknown"
+#endif
+#ifndef ESPALIER_TREE
+#define ESPALIER_TREE "unknown"
+#endif
+
+static bool check_kernels_version() {
+    const uint32_t version = espalier_kernels_abi_version();
+    if (version == ESPALIER_KERNELS_ABI_VERSION) {
+        return true;
+    }
+    fprintf(stderr, "espalier: the kernels speak ABI %u, this build expects %u; every feature stays off\n",
+            (unsigned) version, (unsigned) ESPALIER_KERNELS_ABI_VERSION);
+    return false;
+}
+
+// A header and a library of different builds must not exchange structs: then all stays stock.
+static bool kernels_match() {
+    static const bool match = check_kernels_version();
+    return match;
+}
+
+static std::string list_enabled_features() {
+    const size_t length = kernels_match() ? espalier_features(nullptr, 0) : 0;
+    if (length == 0) {
+        return "none";
+    }
+    std::string names(length + 1, '\0');
+    espalier_features(&names[0], names.size());
+    names.resize(length);
+    return names;
+}
+
+const char * espalier_identity(void) {
+    return "variant " ESPALIER_VARIANT ", pin " ESPALIER_PIN ", tree " ESPALIER_TREE;
+}
+
+const char * espalier_enabled_features(void) {
+    static const std::string names = list_enabled_features();
+    return names.c_str();
+}
+
+bool espalier_wants_flat_gdn_output(void) {
+    return kernels_match() && espalier_feature_enabled(ESPALIER_FEATURE_GDN_FLAT_OUTPUT) != 0;
+}
+
+bool espalier_gdn_output_may_be_flat(const struct espalier_gdn_output_facts * facts) {
+    return kernels_match() && espalier_gdn_output_is_flat(facts) != 0;
+}

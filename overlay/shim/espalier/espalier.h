@@ -1,0 +1,48 @@
+/*
+ * What the patches call. C99 and C++; no ggml, no llama: those are in espalier-graph.h.
+ *
+ * Include it only under #ifdef ESPALIER, which the espalier target defines: in a build without
+ * the kernels the call sites vanish, and what is compiled is upstream's code.
+ */
+#ifndef ESPALIER_H
+#define ESPALIER_H
+
+/* For its types. Its functions are linked into the espalier library only. */
+#include "espalier_kernels.h"
+
+#include <stdbool.h>
+
+#if defined(ESPALIER_SHARED) && defined(_WIN32)
+#    ifdef ESPALIER_BUILD
+#        define ESPALIER_API __declspec(dllexport)
+#    else
+#        define ESPALIER_API __declspec(dllimport)
+#    endif
+#elif defined(ESPALIER_SHARED)
+#    define ESPALIER_API __attribute__((visibility("default")))
+#else
+#    define ESPALIER_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What this build is: "variant paged, pin v0.4.0, tree <40 hex digits>". A part that the build
+ * tool did not name is "unknown". Static storage, never NULL. */
+ESPALIER_API const char * espalier_identity(void);
+
+/* The comma-separated names of the features that are on, "none" if none is. Static storage. */
+ESPALIER_API const char * espalier_enabled_features(void);
+
+/* Is the feature gdn-flat-output on? */
+ESPALIER_API bool espalier_wants_flat_gdn_output(void);
+
+/* Is it on, and does flattening this projection's input keep every bit of its output? */
+ESPALIER_API bool espalier_gdn_output_may_be_flat(const struct espalier_gdn_output_facts * facts);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* ESPALIER_H */

@@ -1,0 +1,144 @@
+//! CMake's command line and the identity header, as pure functions.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Everything that CMake is told.
+#[derive(Clone, Debug)]
+pub struct Configure<'a> {
+    /// The materialised tree.
+    pub source: &'a Path,
+    /// CMake's build folder.
+    pub build: &'a Path,
+    /// The Ninja program.
+    pub ninja: &'a Path,
+    /// C and C++ compilers.
+    pub compilers: (&'a Path, &'a Path),
+    /// ccache or sccache.
+    pub compiler_cache: Option<&'a Path>,
+    /// Cache entries of the flavor.
+    pub entries: BTreeMap<String, String>,
+    /// The kernels library and its header folder, for variants that have them.
+    pub kernels: Option<(PathBuf, PathBuf)>,
+    /// The folder of the identity header.
+    pub identity: PathBuf,
+    /// The pinned tree: upstream's scripts would ask git, and find our commit instead of theirs.
+    pub base_tree: &'a str,
+}
+
+impl Configure<'_> {
+    /// The arguments after `cmake`.
+    pub fn arguments(&self) -> Vec<String> {
+        let mut arguments = vec![
+            "-G".to_string(),
+            "Ninja".to_string(),
+            "-S".to_string(),
+            show(self.source),
+            "-B".to_string(),
+            show(self.build),
+        ];
+        let entries = self.cache_entries();
+        arguments.extend(entries.iter().map(|(key, value)| format!("-D{key}={value}")));
+        arguments
+    }
+
+    /// Every cache entry, the flavor's and ours.
+    pub fn cache_entries(&self) -> BTreeMap<String, String> {
+        let mut entries = self.entries.clone();
+        let mut set = |key: &str, value: String| drop(entries.insert(key.to_string(), value));
+        set("CMAKE_MAKE_PROGRAM", show(self.ninja));
+        set("CMAKE_C_COMPILER", show(self.compilers.0));
+        set("CMAKE_CXX_COMPILER", show(self.compilers.1));
+        set("LLAMA_BUILD_NUMBER", "0".to_string());
+        set("LLAMA_BUILD_COMMIT", self.base_tree.chars().take(12).collect());
+        // Programs find their libraries both in the build folder and in the package.
+        set("CMAKE_BUILD_WITH_INSTALL_RPATH", "ON".to_string());
+        set("CMAKE_INSTALL_RPATH", format!("{ORIGIN};{ORIGIN}/../lib"));
+        // A library whose code changed but not its interface makes nobody link again.
+        set("CMAKE_LINK_DEPENDS_NO_SHARED", "ON".to_string());
+        let launcher = self.compiler_cache.map(show).unwrap_or_default();
+        set("CMAKE_C_COMPILER_LAUNCHER", launcher.clone());
+        set("CMAKE_CXX_COMPILER_LAUNCHER", launcher);
+        if let Some((library, headers)) = &self.kernels {
+            set("ESPALIER_KERNELS", show(library));
+            set("ESPALIER_KERNELS_INCLUDE", show(headers));
+            set("ESPALIER_IDENTITY_DIR", show(&self.identity));
+        }
+        entries
+    }
+}
+
+const ORIGIN: &str = if cfg!(target_os = "macos") { "@loader_path" } else { "$ORIGIN" };
+
+/// The header that says what a server is. It alone changes when only the tree id changes, so that one
+/// small file is compiled anew.
+pub fn identity_header(variant: &str, pin: &str, tree: &str) -> String {
+    format!(
+        "#pragma once\n\
+         #define ESPALIER_VARIANT \"{}\"\n\
+         #define ESPALIER_PIN \"{}\"\n\
+         #define ESPALIER_TREE \"{tree}\"\n",
+        c_string(variant),
+        c_string(pin)
+    )
+}
+
+fn c_string(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).flat_map(|c| if "\"\\".contains(c) { vec!['\\', c] } else { vec![c] }).collect()
+}
+
+fn show(path: &Path) -> String {
+    path.display().to_string()
+}
+
+/// Reads `KEY:TYPE=VALUE` lines of CMakeCache.txt.
+pub fn read_cache(text: &str) -> BTreeMap<String, String> {
+    text.lines()
+        .filter(|line| !line.starts_with('#') && !line.starts_with("//"))
+        .filter_map(|line| line.split_once('='))
+        .filter_map(|(key, value)| Some((key.split_once(':')?.0.to_string(), value.to_string())))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn configure(kernels: bool) -> Vec<String> {
+        let path = Path::new("/x");
+        Configure {
+            source: path,
+            build: path,
+            ninja: path,
+            compilers: (path, path),
+            compiler_cache: None,
+            entries: BTreeMap::from([("GGML_NATIVE".to_string(), "ON".to_string())]),
+            kernels: kernels.then(|| (PathBuf::from("/k.a"), PathBuf::from("/inc"))),
+            identity: PathBuf::from("/id"),
+            base_tree: "0424752fbbc3bb01469ec830a30f2bc035497cd4",
+        }
+        .arguments()
+    }
+
+    #[test]
+    fn a_stock_build_is_told_nothing_of_ours() {
+        let arguments = configure(false);
+        assert!(arguments.contains(&"-DGGML_NATIVE=ON".to_string()));
+        assert!(arguments.contains(&"-DLLAMA_BUILD_COMMIT=0424752fbbc3".to_string()));
+        assert!(!arguments.iter().any(|argument| argument.contains("ESPALIER")));
+        assert!(configure(true).contains(&"-DESPALIER_KERNELS=/k.a".to_string()));
+    }
+
+    #[test]
+    fn the_identity_cannot_leave_its_string() {
+        let header = identity_header("a\"b\\c\nd", "v1", "00");
+        assert!(header.contains("ESPALIER_VARIANT \"a\\\"b\\\\cd\""), "{header}");
+    }
+
+    #[test]
+    fn the_cache_is_read_back() {
+        let cache = read_cache("# c\n//doc\nA:BOOL=ON\nB:STRING=x=y\n\n");
+        assert_eq!(cache["A"], "ON");
+        assert_eq!(cache["B"], "x=y");
+    }
+}

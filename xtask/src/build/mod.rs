@@ -1,0 +1,7 @@
+//! What the build room knows: CMake's arguments, Ninja's output, the package and its manifest.
+//!
+//! Nothing here runs a program: `cmd/build.rs` walks the steps and `sys/` has the effects.
+
+pub mod cmake;
+pub mod manifest;
+pub mod ninja;

@@ -1,0 +1,196 @@
+//! Every command and flag. The commands themselves never see clap.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::cmd::{self, Context, Outcome};
+use crate::error::Result;
+use crate::plan::layout::Layout;
+use crate::ui::{Talk, Ui};
+
+/// Espalier: fetch the pinned upstream, apply the series strictly, build, prove.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask", disable_help_subcommand = true)]
+pub struct Cli {
+    /// The folder that has `pins.toml`.
+    #[arg(long, global = true, value_name = "DIR")]
+    root: Option<PathBuf>,
+    /// Print one JSON value on stdout instead of text.
+    #[arg(long, global = true)]
+    json: bool,
+    /// Say nothing but errors.
+    #[arg(long, short, global = true)]
+    quiet: bool,
+    /// Forbid the network; say what is missing instead.
+    #[arg(long, global = true)]
+    offline: bool,
+    /// Refuse to go on when `espalier.lock` is stale.
+    #[arg(long, global = true)]
+    locked: bool,
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Bring the pinned objects into the store; the tree id decides, whatever the source.
+    Fetch(Fetch),
+    /// Apply a variant's series to its pin, exactly or not at all, and write the tree to disk.
+    Apply(Apply),
+    /// Write `espalier.lock` anew, or check it.
+    Lock(Lock),
+    /// From the pin to a packaged server that has answered a prompt.
+    Build(Build),
+    /// Start the built server on the loopback, ask it, stop it.
+    Smoke(Which),
+    /// Run the built server with your own arguments.
+    Run(Run),
+    /// Everything that CI checks, as named steps.
+    Test(Test),
+    /// Compare logits of stock and a variant, byte by byte.
+    Gate(Gate),
+    /// Measure; needs a quiet machine.
+    Bench(Bench),
+}
+
+/// Which build.
+#[derive(Debug, Args)]
+struct Which {
+    /// Variant of `pins.toml`.
+    #[arg(long, value_name = "NAME")]
+    variant: Option<String>,
+    /// Flavor of `ci/flavors.toml`.
+    #[arg(long, value_name = "NAME", default_value = "cpu")]
+    flavor: String,
+}
+
+#[derive(Debug, Args)]
+struct Fetch {
+    /// A repository or bundle on this machine, tried before all other sources.
+    #[arg(long, value_name = "PATH")]
+    from: Option<String>,
+    /// Print what would be done.
+    #[arg(long)]
+    dry_run: bool,
+}
+
+#[derive(Debug, Args)]
+struct Apply {
+    /// Variant of `pins.toml`.
+    #[arg(long, value_name = "NAME")]
+    variant: Option<String>,
+    /// Only say whether everything applies; write no tree to disk.
+    #[arg(long)]
+    check: bool,
+    /// Throw away what was changed by hand in the tree on disk.
+    #[arg(long, conflicts_with = "check")]
+    discard_edits: bool,
+    /// Print what would be done.
+    #[arg(long)]
+    dry_run: bool,
+}
+
+#[derive(Debug, Args)]
+struct Lock {
+    /// Write nothing; a stale lock is an error.
+    #[arg(long)]
+    check: bool,
+}
+
+#[derive(Debug, Args)]
+struct Build {
+    #[command(flatten)]
+    which: Which,
+    /// How many compilers run at once.
+    #[arg(long, short, value_name = "N")]
+    jobs: Option<u32>,
+    /// Leave the smoke test out; the build then counts as unfinished.
+    #[arg(long)]
+    no_smoke: bool,
+    /// Print what would be done.
+    #[arg(long)]
+    dry_run: bool,
+}
+
+#[derive(Debug, Args)]
+struct Run {
+    #[command(flatten)]
+    which: Which,
+    /// What the server is given: `cargo xtask run -- -m model.gguf --port 8080`.
+    #[arg(last = true)]
+    arguments: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+struct Test {
+    /// Run these steps only.
+    #[arg(long, value_name = "STEP")]
+    only: Vec<String>,
+    /// Print the steps.
+    #[arg(long)]
+    list: bool,
+}
+
+#[derive(Debug, Args)]
+struct Gate {
+    /// Variant of `pins.toml`.
+    #[arg(long, value_name = "NAME")]
+    variant: Option<String>,
+}
+
+#[derive(Debug, Args)]
+struct Bench {
+    /// What to measure.
+    #[arg(value_enum)]
+    what: cmd::bench::What,
+    /// Rounds.
+    #[arg(long, default_value_t = 7)]
+    rounds: u32,
+}
+
+impl Cli {
+    /// Whether data is wanted as JSON.
+    pub fn wants_json(&self) -> bool {
+        self.json
+    }
+
+    /// Runs the command that was asked for.
+    pub fn run(self) -> Result<Outcome> {
+        let context = self.context()?;
+        match self.command {
+            Command::Fetch(Fetch { from, dry_run }) => {
+                cmd::fetch::run(&context, &cmd::fetch::Options { from, dry_run })
+            }
+            Command::Apply(Apply { variant, check, discard_edits, dry_run }) => {
+                cmd::apply::run(&context, &cmd::apply::Options { variant, check, discard_edits, dry_run })
+            }
+            Command::Lock(Lock { check }) => cmd::lock::run(&context, &cmd::lock::Options { check }),
+            Command::Build(Build { which, jobs, no_smoke, dry_run }) => {
+                let Which { variant, flavor } = which;
+                cmd::build::run(&context, &cmd::build::Options { variant, flavor, dry_run, jobs, no_smoke })
+            }
+            Command::Smoke(Which { variant, flavor }) => cmd::smoke::command(&context, variant.as_deref(), flavor),
+            Command::Run(Run { which, arguments }) => {
+                cmd::run::command(&context, which.variant.as_deref(), which.flavor, arguments)
+            }
+            Command::Test(Test { only, list }) => cmd::test::run(&context, &cmd::test::Options { only, list }),
+            Command::Gate(Gate { variant }) => cmd::gate::run(&context, &cmd::gate::Options { variant }),
+            Command::Bench(Bench { what, rounds }) => {
+                cmd::bench::run(&context, &cmd::bench::Options { what, rounds })
+            }
+        }
+    }
+
+    fn context(&self) -> Result<Context> {
+        let root = crate::sys::disk::project_root(self.root.as_deref())?;
+        let talk = if self.quiet { Talk::Quiet } else { Talk::Normal };
+        Ok(Context {
+            layout: Layout::new(root),
+            ui: Ui::new(talk),
+            offline: self.offline,
+            locked: self.locked,
+        })
+    }
+}

@@ -1,0 +1,341 @@
+//! `cargo xtask apply`: the series on its pin, in memory; then the tree on disk.
+
+use git2::{ObjectType, Odb, Oid};
+use serde_json::json;
+
+use super::{Context, Outcome, lock};
+use crate::error::{Error, Kind, Result};
+use crate::plan::lock::{LockedFile, LockedPatch, LockedVariant};
+use crate::plan::overlay::{Owner, check_overlay};
+use crate::plan::pins::{Pin, Pins, Source, Variant};
+use crate::plan::steps::Step;
+use crate::series::{self, Applied as SeriesApplied, Patch, PatchClass, PatchOutcome, TreeChange};
+use crate::sys::fetch::fetch_pin;
+use crate::sys::git_tree::{Entry, GitTree};
+use crate::sys::inputs::{Inputs, read_stack};
+use crate::sys::materialise::{self, Materialised};
+use crate::sys::store::Store;
+use crate::sys::store_tree::StoreTree;
+use crate::sys::{disk, run_lock};
+
+/// Options of `apply`.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Variant name; the default one when none is given.
+    pub variant: Option<String>,
+    /// Print the steps and do nothing.
+    pub dry_run: bool,
+    /// Only say whether everything applies; write no tree to disk.
+    pub check: bool,
+    /// Throw away what a person changed in the tree on disk.
+    pub discard_edits: bool,
+}
+
+/// A variant, applied.
+#[derive(Clone, Debug)]
+pub struct Applied {
+    /// Its pin.
+    pub pin: Pin,
+    /// The final tree.
+    pub tree: Oid,
+    /// The commit of the final tree, with one commit a patch below it.
+    pub commit: Oid,
+    /// What the lock says of it.
+    pub locked: LockedVariant,
+    /// Nothing had changed since the last time.
+    pub unchanged: bool,
+}
+
+/// Applies a variant and materialises it.
+pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
+    let pins = context.pins()?;
+    let variant = pins.variant(options.variant.as_deref())?;
+    let folder = context.layout.tree(&variant.name);
+    if options.dry_run {
+        let mut steps = steps(context, &pins, variant)?;
+        if !options.check {
+            steps.push(Step::Materialise { folder: context.layout.show(&folder) });
+        }
+        let steps: Vec<String> = steps.iter().map(Step::to_string).collect();
+        return Ok(Outcome::ok(steps.join("\n"), json!({ "steps": steps })));
+    }
+    let _lock = run_lock::take(context)?;
+    let store = Store::open(&context.layout.store())?;
+    let applied = apply(context, &store, &pins, variant)?;
+    let mut done = None;
+    if !options.check {
+        if options.discard_edits {
+            materialise::discard(&folder, &context.layout.tree_index(&variant.name))?;
+        }
+        done = Some(self::materialise(context, &store, variant, &applied)?);
+    }
+    Ok(outcome(context, variant, &applied, done))
+}
+
+fn outcome(context: &Context, variant: &Variant, applied: &Applied, done: Option<Materialised>) -> Outcome {
+    let folder = context.layout.show(&context.layout.tree(&variant.name));
+    let mut text = format!("{} tree {}", variant.name, applied.tree);
+    if let Some(done) = done {
+        let Materialised { written, removed, kept } = done;
+        text += &format!("\n{folder}: {written} written, {removed} removed, {kept} kept");
+    }
+    let json = json!({
+        "variant": variant.name,
+        "tree": applied.tree.to_string(),
+        "commit": applied.commit.to_string(),
+        "patches": applied.locked.patches,
+        "unchanged": applied.unchanged,
+        "written": done.map(|done| done.written),
+        "removed": done.map(|done| done.removed),
+    });
+    Outcome::ok(text, json)
+}
+
+/// The steps up to the final tree in memory.
+pub fn steps(context: &Context, pins: &Pins, variant: &Variant) -> Result<Vec<Step>> {
+    let pin = pins.pin_of(variant);
+    let inputs = read_stack(&context.layout, &pins.stack(variant))?;
+    let store = disk::exists(&context.layout.store()).then(|| Store::open(&context.layout.store())).transpose()?;
+    let there = store.as_ref().is_some_and(|store| store.has_pin(pin.tree));
+    let sources = if there { Vec::new() } else { pin.sources.iter().map(Source::to_string).collect() };
+    let unchanged = match &store {
+        Some(store) => unchanged(context, store, variant, pin, &inputs)?.map(|applied| applied.tree.to_string()),
+        None => None,
+    };
+    let patches = inputs.patches.iter().map(|patch| patch.file.clone()).collect();
+    Ok(vec![
+        Step::Fetch { pin: format!("{} {}", pin.upstream, pin.tag), sources },
+        Step::Apply { patches, overlays: inputs.overlays.len(), unchanged },
+    ])
+}
+
+/// The final tree of `variant`: from the last run when nothing changed, else by applying the series.
+/// The lock is checked, and written anew unless `--locked` forbids it.
+pub fn apply(context: &Context, store: &Store, pins: &Pins, variant: &Variant) -> Result<Applied> {
+    let pin = pins.pin_of(variant);
+    let inputs = read_stack(&context.layout, &pins.stack(variant))?;
+    if let Some(applied) = unchanged(context, store, variant, pin, &inputs)? {
+        return Ok(applied);
+    }
+    fetch_pin(store, &context.layout, pin, context.offline, &context.ui)?;
+    let applied = apply_inputs(store, variant, pin, &inputs)?;
+    lock::update(context, &variant.name, &applied.locked)?;
+    store.set_applied(&variant.name, applied.commit)?;
+    Ok(applied)
+}
+
+/// Writes the final tree to disk: only what changed.
+pub fn materialise(context: &Context, store: &Store, variant: &Variant, applied: &Applied) -> Result<Materialised> {
+    let folder = context.layout.tree(&variant.name);
+    let index = context.layout.tree_index(&variant.name);
+    materialise::materialise(store, applied.tree, &folder, &index, &context.ui)
+}
+
+/// The result of the last run, when the lock, the pin and every input are what they were then.
+fn unchanged(
+    context: &Context,
+    store: &Store,
+    variant: &Variant,
+    pin: &Pin,
+    inputs: &Inputs,
+) -> Result<Option<Applied>> {
+    let locked = lock::read(context)?.and_then(|lock| lock.variants.get(&variant.name).cloned());
+    let Some(locked) = locked.filter(|locked| is_same(locked, pin, inputs)) else { return Ok(None) };
+    let Ok(tree) = Oid::from_str(&locked.tree) else { return Ok(None) };
+    let Some(commit) = store.applied(&variant.name, tree) else { return Ok(None) };
+    Ok(Some(Applied { pin: pin.clone(), tree, commit, locked, unchanged: true }))
+}
+
+fn is_same(locked: &LockedVariant, pin: &Pin, inputs: &Inputs) -> bool {
+    let patches = locked.patches.iter().map(|patch| (&patch.file, &patch.sha256));
+    let now = inputs.patches.iter().map(|patch| (&patch.file, &patch.sha256));
+    locked.base == pin.tree.to_string()
+        && locked.pin == pin.tag
+        && patches.eq(now)
+        && locked.overlays == locked_overlays(inputs)
+}
+
+fn locked_overlays(inputs: &Inputs) -> Vec<LockedFile> {
+    let lock = |file: &crate::plan::overlay::OverlayFile| LockedFile {
+        path: file.path.clone(),
+        sha256: disk::sha256(&file.bytes),
+    };
+    inputs.overlays.iter().map(lock).collect()
+}
+
+/// Applies the whole series in memory. Objects are written on the way; nothing points at them until
+/// all of it has succeeded.
+pub fn apply_inputs(store: &Store, variant: &Variant, pin: &Pin, inputs: &Inputs) -> Result<Applied> {
+    let patches = parse_all(inputs)?;
+    let odb = store.odb()?;
+    let base = StoreTree::new(store, &odb, pin.tree)?;
+    let outcomes = series::run_series(&patches, &base).map_err(|error| Error::surroundings(error.message))?;
+    refuse_drift(inputs, &outcomes, pin)?;
+    let mut applying = Applying { store, odb: &odb, tree: GitTree::new(&odb, pin.tree)?, commit: store.pin_commit(pin.tree)? };
+    let mut locked = Vec::with_capacity(patches.len());
+    for ((patch, outcome), file) in patches.iter().zip(&outcomes).zip(&inputs.patches) {
+        let tree = applying.add_patch(patch, changes_of(outcome))?;
+        locked.push(LockedPatch { file: file.file.clone(), sha256: file.sha256.clone(), tree: tree.to_string() });
+    }
+    check_owners(&mut applying.tree, pin, inputs, &patches, &base)?;
+    let tree = applying.add_overlays(variant, inputs)?;
+    let locked = LockedVariant {
+        pin: pin.tag.clone(),
+        base: pin.tree.to_string(),
+        patches: locked,
+        overlays: locked_overlays(inputs),
+        tree: tree.to_string(),
+    };
+    Ok(Applied { pin: pin.clone(), tree, commit: applying.commit, locked, unchanged: false })
+}
+
+/// The tree and the commit so far.
+struct Applying<'a> {
+    store: &'a Store,
+    odb: &'a Odb<'a>,
+    tree: GitTree<'a>,
+    commit: Oid,
+}
+
+impl Applying<'_> {
+    fn add_patch(&mut self, patch: &Patch, changes: &[TreeChange]) -> Result<Oid> {
+        for change in changes {
+            let entry = match &change.new {
+                None => None,
+                Some(file) => {
+                    if let Some(content) = &file.content {
+                        self.write_blob(content)?;
+                    }
+                    Some(Entry { mode: file.mode.as_git_mode(), id: file.id })
+                }
+            };
+            self.tree.set(change.path.as_bytes(), entry)?;
+        }
+        self.commit(&patch.message())
+    }
+
+    fn add_overlays(&mut self, variant: &Variant, inputs: &Inputs) -> Result<Oid> {
+        if inputs.overlays.is_empty() {
+            return self.tree.write();
+        }
+        for file in &inputs.overlays {
+            let mode = if file.executable { 0o100_755 } else { 0o100_644 };
+            let id = self.write_blob(&file.bytes)?;
+            self.tree.set(file.path.as_bytes(), Some(Entry { mode, id }))?;
+        }
+        self.commit(&format!("Copy the overlays of {}\n", variant.name))
+    }
+
+    fn write_blob(&self, bytes: &[u8]) -> Result<Oid> {
+        self.odb.write(ObjectType::Blob, bytes).map_err(|error| crate::sys::store::write_failed(&error))
+    }
+
+    fn commit(&mut self, message: &str) -> Result<Oid> {
+        let tree = self.tree.write()?;
+        self.commit = self.store.commit(tree, Some(self.commit), message)?;
+        Ok(tree)
+    }
+}
+
+fn parse_all(inputs: &Inputs) -> Result<Vec<Patch>> {
+    inputs
+        .patches
+        .iter()
+        .map(|patch| {
+            series::parse(file_name(&patch.file), &patch.bytes).map_err(|error| {
+                Error::usage(format!("`{}` is not a patch that can be taken", patch.file))
+                    .detail(error.to_string())
+                    .hint("write it anew with git: docs/patches.md says how")
+            })
+        })
+        .collect()
+}
+
+fn file_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+/// Anything less than exact stops the run, after every patch has been looked at.
+fn refuse_drift(inputs: &Inputs, outcomes: &[PatchOutcome], pin: &Pin) -> Result<()> {
+    let drifted: Vec<(&str, &PatchOutcome)> = inputs
+        .patches
+        .iter()
+        .map(|patch| patch.file.as_str())
+        .zip(outcomes)
+        .filter(|(_, outcome)| outcome.class != PatchClass::Exact)
+        .collect();
+    if drifted.is_empty() {
+        return Ok(());
+    }
+    let what = format!(
+        "{} of {} patches do not apply exactly to {} {}; nothing was written",
+        drifted.len(),
+        outcomes.len(),
+        pin.upstream,
+        pin.tag
+    );
+    let mut error = Error::new(Kind::No, what);
+    for (file, outcome) in drifted {
+        error = error.detail(report(file, outcome));
+    }
+    Err(error
+        .hint("make the patch anew from a commit on the pinned tree: docs/patches.md, \"Write a patch\"")
+        .hint("a patch edited by hand needs the new blob id in its `index` line, shown above"))
+}
+
+fn changes_of(outcome: &PatchOutcome) -> &[TreeChange] {
+    match &outcome.applied {
+        SeriesApplied::Exact(changes) => changes,
+        SeriesApplied::Drifted(_) => &[],
+    }
+}
+
+fn report(file: &str, outcome: &PatchOutcome) -> String {
+    let provisional = if outcome.provisional { " (provisional: an earlier patch failed)" } else { "" };
+    match &outcome.applied {
+        SeriesApplied::Exact(_) => format!("{file}: exact{provisional}"),
+        SeriesApplied::Drifted(drift) => format!("{file}{provisional}\n{drift}"),
+    }
+}
+
+fn touches(patch: &Patch, path: &[u8]) -> bool {
+    let sides = patch.files.iter().flat_map(|file| file.old.iter().chain(&file.new));
+    sides.into_iter().any(|side| side.path.as_bytes() == path)
+}
+
+/// An overlay brings only paths that neither upstream nor a patch has.
+fn check_owners(
+    tree: &mut GitTree<'_>,
+    pin: &Pin,
+    inputs: &Inputs,
+    patches: &[Patch],
+    base: &dyn series::Tree,
+) -> Result<()> {
+    for file in &inputs.overlays {
+        series::RepoPath::new(file.path.as_bytes()).map_err(|refusal| {
+            Error::usage(format!("the overlay file `{}` has a path that is refused: {refusal}", file.from))
+        })?;
+    }
+    let mut seen = std::collections::BTreeMap::new();
+    for file in &inputs.overlays {
+        if let Some(from) = seen.insert(file.path.to_ascii_lowercase(), file.from.clone()) {
+            let owner = Owner::Overlay { from };
+            check_overlay(std::slice::from_ref(file), |_| Some(owner.clone()))?;
+        }
+    }
+    let toucher = |path: &str| {
+        let at = patches.iter().position(|patch| touches(patch, path.as_bytes()))?;
+        Some(Owner::Patch { file: inputs.patches.get(at)?.file.clone() })
+    };
+    let mut clashes = Vec::new();
+    for file in &inputs.overlays {
+        let in_base = base.entry(file.path.as_bytes()).map_err(|error| Error::surroundings(error.message))?;
+        let upstream = || Owner::Upstream { tag: pin.tag.clone() };
+        let in_tree = tree.has_any_case(file.path.as_bytes())?;
+        let owner = toucher(&file.path).or(in_base.map(|_| upstream())).or(in_tree.then(upstream));
+        clashes.extend(owner.map(|owner| (file.path.clone(), owner)));
+    }
+    check_overlay(&inputs.overlays, |path| {
+        clashes.iter().find(|(clash, _)| clash == path).map(|(_, owner)| owner.clone())
+    })
+}

@@ -1,0 +1,359 @@
+//! `cargo xtask build`: from the pin to a packaged server that has answered a prompt.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+
+use super::apply::{self, Applied};
+use super::{Context, Outcome, smoke};
+use crate::build::cmake::{self, Configure};
+use crate::build::manifest::{Manifest, Stamp, portable_flags};
+use crate::build::ninja;
+use crate::error::{Error, Result};
+use crate::plan::flavors::Flavors;
+use crate::plan::pins::{Pins, Variant};
+use crate::plan::steps::Step;
+use crate::sys::process::{self, LogFile, Run, Seen, Watch};
+use crate::sys::store::Store;
+use crate::sys::tools::{self, Compilers};
+use crate::sys::{disk, package, run_lock};
+use crate::ui::Unit;
+
+/// Options of `build`.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Variant name; the default one when none is given.
+    pub variant: Option<String>,
+    /// Flavor name.
+    pub flavor: String,
+    /// Print the steps and do nothing.
+    pub dry_run: bool,
+    /// How many compilers run at once; Ninja's own choice when none is given.
+    pub jobs: Option<u32>,
+    /// Leave the smoke test out.
+    pub no_smoke: bool,
+}
+
+/// Builds one variant in one flavor.
+pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
+    let pins = context.pins()?;
+    let variant = pins.variant(options.variant.as_deref())?;
+    let flavors = context.flavors()?;
+    flavors.get(&options.flavor)?;
+    let build = Build { context, options, pins: &pins, variant, flavors: &flavors };
+    if options.dry_run {
+        let steps: Vec<String> = build.steps()?.iter().map(Step::to_string).collect();
+        return Ok(Outcome::ok(steps.join("\n"), json!({ "steps": steps })));
+    }
+    let _lock = run_lock::take(context)?;
+    build.run()
+}
+
+struct Build<'a> {
+    context: &'a Context,
+    options: &'a Options,
+    pins: &'a Pins,
+    variant: &'a Variant,
+    flavors: &'a Flavors,
+}
+
+/// The folders and programs of one build.
+struct Tools {
+    cmake: PathBuf,
+    ninja: PathBuf,
+    compilers: Compilers,
+    compiler_cache: Option<PathBuf>,
+}
+
+impl Build<'_> {
+    fn run(&self) -> Result<Outcome> {
+        let store = Store::open(&self.context.layout.store())?;
+        let applied = apply::apply(self.context, &store, self.pins, self.variant)?;
+        let materialised = apply::materialise(self.context, &store, self.variant, &applied)?;
+        let compilers = tools::compilers()?;
+        let inputs = self.inputs_digest(&applied, &compilers)?;
+        if materialised.written + materialised.removed == 0 && self.is_current(&inputs)? {
+            return Ok(self.outcome(&applied, true));
+        }
+        let tools = self.tools(compilers)?;
+        self.kernels()?;
+        self.write_identity(&applied)?;
+        self.configure(&tools, &applied)?;
+        self.compile(&tools)?;
+        let manifest = self.manifest(&tools, &applied, &inputs)?;
+        package::assemble(&self.build_folder(), &self.package_folder(), &self.flavors.programs, manifest)?;
+        if !self.options.no_smoke {
+            self.smoke(&applied)?;
+            package::write_stamp(&self.package_folder(), &self.stamp_file(), &inputs)?;
+        }
+        Ok(self.outcome(&applied, false))
+    }
+
+    /// What a run would do; reads, and changes nothing.
+    fn steps(&self) -> Result<Vec<Step>> {
+        let layout = &self.context.layout;
+        let mut steps = apply::steps(self.context, self.pins, self.variant)?;
+        steps.push(Step::Materialise { folder: layout.show(&layout.tree(&self.variant.name)) });
+        if self.variant.kernels {
+            steps.push(Step::Kernels { command: self.kernels_run().words() });
+        }
+        let build = layout.show(&self.build_folder());
+        let entries = self.flavors.cache_entries(self.flavors.get(&self.options.flavor)?);
+        let entries: Vec<String> = entries.iter().map(|(key, value)| format!("-D{key}={value}")).collect();
+        let source = layout.show(&layout.tree(&self.variant.name));
+        steps.push(Step::Configure {
+            command: format!("cmake -G Ninja -S {source} -B {build} {}", entries.join(" ")),
+        });
+        steps.push(Step::Compile { command: format!("ninja -C {build} {}", self.flavors.programs.join(" ")) });
+        steps.push(Step::Package { folder: layout.show(&self.package_folder()) });
+        steps.push(Step::Smoke { model: layout.show(&layout.smoke_model()) });
+        Ok(steps)
+    }
+
+    fn name(&self) -> String {
+        format!("{}-{}", self.variant.name, self.options.flavor)
+    }
+
+    fn build_folder(&self) -> PathBuf {
+        self.context.layout.build(&self.variant.name, &self.options.flavor)
+    }
+
+    fn package_folder(&self) -> PathBuf {
+        self.context.layout.package(&self.variant.name, &self.options.flavor)
+    }
+
+    fn stamp_file(&self) -> PathBuf {
+        self.build_folder().join("espalier-stamp.json")
+    }
+
+    /// One digest of everything that decides what comes out.
+    fn inputs_digest(&self, applied: &Applied, compilers: &Compilers) -> Result<String> {
+        let flavor = self.flavors.get(&self.options.flavor)?;
+        let mut text = format!(
+            "tool {}\ntree {}\npin {}\nc {}\ncxx {} {}\nprograms {:?}\n",
+            env!("CARGO_PKG_VERSION"),
+            applied.tree,
+            applied.pin.tag,
+            compilers.c.display(),
+            compilers.cxx.display(),
+            compilers.version,
+            self.flavors.programs,
+        );
+        for (key, value) in self.flavors.cache_entries(flavor) {
+            text += &format!("{key}={value}\n");
+        }
+        for variable in ["CFLAGS", "CXXFLAGS", "LDFLAGS", "RUSTFLAGS"] {
+            text += &format!("{variable}={}\n", std::env::var(variable).unwrap_or_default());
+        }
+        if self.variant.kernels {
+            text += &self.kernels_digest()?;
+        }
+        Ok(disk::sha256(text.as_bytes()))
+    }
+
+    fn kernels_digest(&self) -> Result<String> {
+        let folder = self.context.layout.kernels();
+        let mut text = String::new();
+        for file in disk::files_below(&folder)? {
+            let digest = disk::sha256(&disk::read(&folder.join(&file))?);
+            text += &format!("{} {digest}\n", file.display());
+        }
+        let lock = disk::read_if_there(&self.context.layout.root().join("Cargo.lock"))?;
+        text += &disk::sha256(&lock.unwrap_or_default());
+        Ok(text)
+    }
+
+    fn is_current(&self, inputs: &str) -> Result<bool> {
+        let Some(text) = disk::read_if_there(&self.stamp_file())? else { return Ok(false) };
+        // A stamp that cannot be read is of another version of this tool: build.
+        let Ok(stamp) = serde_json::from_slice::<Stamp>(&text) else { return Ok(false) };
+        Ok(stamp.inputs == inputs && package::is_as_stamped(&self.package_folder(), &stamp))
+    }
+
+    fn tools(&self, compilers: Compilers) -> Result<Tools> {
+        let provide = |name: &str| -> Result<PathBuf> {
+            let tool = self.pins.tools.get(name).ok_or_else(|| {
+                Error::usage(format!("`pins.toml` has no `[tools.{name}]`, which a build needs"))
+            })?;
+            tools::provide(tool, &self.context.layout, self.context.offline, &self.context.ui)
+        };
+        let (cmake, ninja) = (provide("cmake")?, provide("ninja")?);
+        Ok(Tools { cmake, ninja, compilers, compiler_cache: tools::compiler_cache() })
+    }
+
+    fn kernels_run(&self) -> Run {
+        process::cargo(&self.context.layout.cargo_target("kernels"))
+            .args(["build", "--release", "--package", "espalier-kernels", "--lib", "--manifest-path"])
+            .arg(self.context.layout.root().join("Cargo.toml"))
+    }
+
+    fn kernels_library(&self) -> PathBuf {
+        let name = if cfg!(windows) { "espalier_kernels.lib" } else { "libespalier_kernels.a" };
+        self.context.layout.cargo_target("kernels").join("release").join(name)
+    }
+
+    fn kernels(&self) -> Result<()> {
+        if !self.variant.kernels {
+            return Ok(());
+        }
+        self.context.ui.status("Building", "the kernels library");
+        self.watched(self.kernels_run(), "kernels", |_| {})
+    }
+
+    fn identity_folder(&self) -> PathBuf {
+        self.build_folder().join("espalier-identity")
+    }
+
+    fn write_identity(&self, applied: &Applied) -> Result<()> {
+        let header = cmake::identity_header(&self.variant.name, &applied.pin.tag, &applied.tree.to_string());
+        let path = self.identity_folder().join("espalier-identity.h");
+        disk::write_if_changed(&path, header.as_bytes()).map(drop)
+    }
+
+    fn configuration<'a>(
+        &self,
+        tools: &'a Tools,
+        source: &'a Path,
+        build: &'a Path,
+        base_tree: &'a str,
+    ) -> Result<Configure<'a>> {
+        let headers = self.context.layout.kernels().join("include");
+        Ok(Configure {
+            source,
+            build,
+            ninja: &tools.ninja,
+            compilers: (&tools.compilers.c, &tools.compilers.cxx),
+            compiler_cache: tools.compiler_cache.as_deref(),
+            entries: self.flavors.cache_entries(self.flavors.get(&self.options.flavor)?),
+            kernels: self.variant.kernels.then(|| (self.kernels_library(), headers)),
+            identity: self.identity_folder(),
+            base_tree,
+        })
+    }
+
+    /// CMake runs only when what it would be told changed; when its own files changed Ninja runs it.
+    fn configure(&self, tools: &Tools, applied: &Applied) -> Result<()> {
+        let (source, build) = (self.context.layout.tree(&self.variant.name), self.build_folder());
+        let base_tree = applied.pin.tree.to_string();
+        let configure = self.configuration(tools, &source, &build, &base_tree)?;
+        let arguments = configure.arguments();
+        let remembered = build.join("espalier-configure.txt");
+        let wanted = format!("{}\n{}\n", tools.cmake.display(), arguments.join("\n"));
+        let configured = disk::exists(&build.join("build.ninja"));
+        if configured && disk::read_if_there(&remembered)?.as_deref() == Some(wanted.as_bytes()) {
+            return Ok(());
+        }
+        self.context.ui.status("Configuring", self.name());
+        disk::create_folder(&build)?;
+        // Without the cache, an entry that is no longer given falls back to its default.
+        disk::remove_file(&build.join("CMakeCache.txt"))?;
+        let run = Run::new(&tools.cmake).args(&arguments);
+        self.watched(run, &format!("configure-{}", self.name()), |_| {})?;
+        disk::write_atomically(&remembered, wanted.as_bytes())
+    }
+
+    fn compile(&self, tools: &Tools) -> Result<()> {
+        self.context.ui.status("Compiling", self.name());
+        let mut run = Run::new(&tools.ninja).env("NINJA_STATUS", ninja::STATUS).arg("-C").arg(self.build_folder());
+        if let Some(jobs) = self.options.jobs {
+            run = run.arg("-j").arg(jobs.to_string());
+        }
+        let run = run.args(&self.flavors.programs);
+        let mut progress = self.context.ui.progress(&self.name(), Some(0), Unit::Steps);
+        self.watched(run, &format!("build-{}", self.name()), |line| {
+            if let Some(count) = ninja::count(line) {
+                progress.set_total(count.total);
+                progress.note(ninja::short_name(count.doing));
+                progress.set(count.done);
+            }
+        })
+    }
+
+    /// Runs with everything in a log; when it fails, the first error is shown and where the rest is.
+    fn watched(&self, run: Run, log_name: &str, mut on_line: impl FnMut(&str)) -> Result<()> {
+        let path = self.context.layout.log(log_name);
+        let words = run.words();
+        let mut log = LogFile::create(&path)?;
+        log.line(&format!("$ {words}"))?;
+        let mut whole = String::new();
+        let mut log_failure = None;
+        let status = run.watch(|seen| {
+            if let Seen::Line(line) = seen {
+                whole.push_str(line);
+                whole.push('\n');
+                on_line(line);
+                log_failure = log_failure.take().or(log.line(line).err());
+            }
+            if log_failure.is_some() { Watch::Kill } else { Watch::GoOn }
+        })?;
+        if let Some(error) = log_failure {
+            return Err(error);
+        }
+        if status.success() {
+            return Ok(());
+        }
+        Err(self.explain_failure(&whole, log_name, &path))
+    }
+
+    fn explain_failure(&self, output: &str, log_name: &str, log: &Path) -> Error {
+        let found = ninja::first_error(output);
+        let what = match &found.failed {
+            Some(object) => format!("{log_name}: `{object}` could not be built"),
+            None => format!("{log_name} failed"),
+        };
+        let full = output.contains("No space left on device");
+        let error = if full { Error::surroundings(what) } else { Error::no(what) };
+        let error = error.detail(found.excerpt);
+        let log = self.context.layout.show(log);
+        if full {
+            return error.hint("free some disk space, then run the same command again: it goes on where it stopped");
+        }
+        error.hint(format!("the whole output: {log}"))
+    }
+
+    fn manifest(&self, tools: &Tools, applied: &Applied, inputs: &str) -> Result<Manifest> {
+        let base_tree = applied.pin.tree.to_string();
+        let entries = self.configuration(tools, Path::new(""), Path::new(""), &base_tree)?.cache_entries();
+        let patches = applied.locked.patches.iter().map(|patch| (patch.file.clone(), patch.sha256.clone()));
+        Ok(Manifest {
+            variant: self.variant.name.clone(),
+            flavor: self.options.flavor.clone(),
+            pin: applied.pin.tag.clone(),
+            patches: patches.collect(),
+            tree: applied.tree.to_string(),
+            base_tree,
+            compiler: tools.compilers.version.clone(),
+            flags: portable_flags(&entries),
+            files: std::collections::BTreeMap::new(),
+            inputs: inputs.to_string(),
+        })
+    }
+
+    fn smoke(&self, applied: &Applied) -> Result<()> {
+        let options = smoke::Options {
+            variant: self.variant.name.clone(),
+            flavor: self.options.flavor.clone(),
+            identity: self.identity(applied),
+        };
+        smoke::run(self.context, &options).map(drop)
+    }
+
+    /// What the server has to say of itself; a stock build says nothing of ours.
+    fn identity(&self, applied: &Applied) -> Option<String> {
+        let tree = applied.tree.to_string();
+        self.variant.kernels.then(|| smoke::identity(&self.variant.name, &applied.pin.tag, &tree))
+    }
+
+    fn outcome(&self, applied: &Applied, current: bool) -> Outcome {
+        let package = self.context.layout.show(&self.package_folder());
+        self.context.ui.status(if current { "Current" } else { "Finished" }, format!("{} in {package}", self.name()));
+        let json = json!({
+            "variant": self.variant.name,
+            "flavor": self.options.flavor,
+            "tree": applied.tree.to_string(),
+            "package": package,
+            "current": current,
+        });
+        Outcome::ok(String::new(), json)
+    }
+}

@@ -1,0 +1,56 @@
+//! `cargo xtask fetch`: bring the pinned objects into the store.
+
+use serde_json::json;
+
+use super::{Context, Outcome};
+use crate::error::Result;
+use crate::plan::pins::{Pin, Source};
+use crate::sys::fetch::{Fetched, fetch_pin};
+use crate::sys::run_lock;
+use crate::sys::store::Store;
+
+/// Options of `fetch`.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// A repository or bundle on this machine, tried before all other sources.
+    pub from: Option<String>,
+    /// Print what would be done.
+    pub dry_run: bool,
+}
+
+/// Fetches every pin.
+pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
+    let pins = context.pins()?;
+    let pins: Vec<Pin> = pins.pins.values().map(|pin| with_source(pin, options.from.as_deref())).collect();
+    if options.dry_run {
+        let plan: Vec<String> = pins.iter().map(describe).collect();
+        return Ok(Outcome::ok(plan.join("\n"), json!({ "plan": plan })));
+    }
+    let _lock = run_lock::take(context)?;
+    let store = Store::open(&context.layout.store())?;
+    let mut lines = Vec::new();
+    let mut entries = Vec::new();
+    for pin in &pins {
+        let fetched = fetch_pin(&store, &context.layout, pin, context.offline, &context.ui)?;
+        let how = match &fetched {
+            Fetched::AlreadyThere => "already there".to_string(),
+            Fetched::From(source) => format!("from {source}"),
+        };
+        lines.push(format!("{} {} tree {} {how}", pin.upstream, pin.tag, pin.tree));
+        entries.push(json!({ "pin": pin.name, "tag": pin.tag, "tree": pin.tree.to_string(), "how": how }));
+    }
+    Ok(Outcome::ok(lines.join("\n"), json!({ "pins": entries })))
+}
+
+fn with_source(pin: &Pin, from: Option<&str>) -> Pin {
+    let mut pin = pin.clone();
+    if let Some(path) = from {
+        pin.sources.insert(0, Source::Path { path: path.to_string() });
+    }
+    pin
+}
+
+fn describe(pin: &Pin) -> String {
+    let sources: Vec<String> = pin.sources.iter().map(Source::to_string).collect();
+    format!("{} {} tree {}, first of: {}", pin.upstream, pin.tag, pin.tree, sources.join("; "))
+}

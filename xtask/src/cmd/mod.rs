@@ -1,0 +1,71 @@
+//! One file a command: options in, outcome out. No process or file call of its own: `sys/` has those.
+
+use serde_json::Value;
+
+use crate::error::Result;
+use crate::plan::flavors::Flavors;
+use crate::plan::layout::Layout;
+use crate::plan::pins::Pins;
+use crate::plan::snippet::SourceText;
+use crate::sys::disk;
+use crate::ui::Ui;
+
+pub mod apply;
+pub mod bench;
+pub mod build;
+pub mod fetch;
+pub mod gate;
+pub mod lock;
+pub mod run;
+pub mod smoke;
+pub mod test;
+
+/// What every command gets.
+#[derive(Clone, Debug)]
+pub struct Context {
+    /// Where things are.
+    pub layout: Layout,
+    /// Where talk goes.
+    pub ui: Ui,
+    /// The network is forbidden.
+    pub offline: bool,
+    /// A stale lock is an error instead of being written anew.
+    pub locked: bool,
+}
+
+impl Context {
+    /// Reads `pins.toml`.
+    pub fn pins(&self) -> Result<Pins> {
+        let path = self.layout.pins();
+        if !disk::exists(&path) {
+            return Err(crate::error::Error::usage(format!("there is no `{}`", path.display()))
+                .hint("run this inside the repository, or name it: --root DIR"));
+        }
+        let text = disk::read_text(&path)?;
+        Pins::parse(SourceText { name: "pins.toml", text: &text })
+    }
+
+    /// Reads `ci/flavors.toml`.
+    pub fn flavors(&self) -> Result<Flavors> {
+        let text = disk::read_text(&self.layout.flavors())?;
+        Flavors::parse(SourceText { name: "ci/flavors.toml", text: &text })
+    }
+}
+
+/// What a command has to say on stdout: the same for people and for machines.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// For people; may be empty.
+    pub text: String,
+    /// For `--json`.
+    pub json: Value,
+    /// The exit code, 0 when all is well.
+    pub code: u8,
+}
+
+impl Outcome {
+    /// A command that went well.
+    pub fn ok(text: impl Into<String>, json: Value) -> Outcome {
+        Outcome { text: text.into(), json, code: 0 }
+    }
+}

@@ -1,0 +1,160 @@
+//! `cargo xtask smoke`: the built server is started on the loopback, answers, says what it is, stops.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::{Context, Outcome};
+use crate::error::{Error, Result};
+use crate::sys::process::{Run, Started};
+use crate::sys::{disk, net};
+
+/// What is to be smoked.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Variant name.
+    pub variant: String,
+    /// Flavor name.
+    pub flavor: String,
+    /// What `/props` has to say in its build info; nothing for a stock build.
+    pub identity: Option<String>,
+}
+
+/// `cargo xtask smoke`: what is built is asked to be what the lock says.
+pub fn command(context: &Context, variant: Option<&str>, flavor: String) -> Result<Outcome> {
+    let pins = context.pins()?;
+    let variant = pins.variant(variant)?;
+    let locked = super::lock::read(context)?.and_then(|lock| lock.variants.get(&variant.name).cloned());
+    let identity = locked.filter(|_| variant.kernels).map(|locked| identity(&variant.name, &locked.pin, &locked.tree));
+    run(context, &Options { variant: variant.name.clone(), flavor, identity })
+}
+
+/// What a server says of itself in `--version` and in `/props`.
+pub fn identity(variant: &str, pin: &str, tree: &str) -> String {
+    format!("variant {variant}, pin {pin}, tree {tree}")
+}
+
+/// Starts the packaged server and asks it for a completion and a chat answer.
+pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
+    let server = context.layout.package(&options.variant, &options.flavor).join("bin/llama-server");
+    if !disk::is_program(&server) {
+        return Err(Error::usage(format!("{}-{} is not built", options.variant, options.flavor))
+            .hint(format!("cargo xtask build --variant {} --flavor {}", options.variant, options.flavor)));
+    }
+    let model = context.layout.smoke_model();
+    if !disk::exists(&model) {
+        return Err(Error::usage(format!("there is no model `{}`", context.layout.show(&model))));
+    }
+    let log = context.layout.log(&format!("smoke-{}-{}", options.variant, options.flavor));
+    let started = Instant::now();
+    let answers = ask_server(&server, &model, &log, options).map_err(|error| {
+        let said = disk::read_text(&log).unwrap_or_default();
+        let last: Vec<&str> = said.lines().rev().take(5).collect();
+        let last: Vec<&str> = last.into_iter().rev().collect();
+        error.detail(last.join("\n")).hint(format!("the server's whole log: {}", context.layout.show(&log)))
+    })?;
+    let seconds = started.elapsed().as_secs_f64();
+    context.ui.status("Smoked", format!("{}-{}: {answers} in {seconds:.1} s", options.variant, options.flavor));
+    Ok(Outcome::ok("", json!({ "answers": answers.to_json(), "seconds": seconds })))
+}
+
+/// What the server said.
+struct Answers {
+    completion: String,
+    chat: String,
+    build_info: String,
+}
+
+impl Answers {
+    fn to_json(&self) -> Value {
+        json!({ "completion": self.completion, "chat": self.chat, "build_info": self.build_info })
+    }
+}
+
+impl std::fmt::Display for Answers {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "completion {:?}, chat {:?}", self.completion, self.chat)
+    }
+}
+
+fn ask_server(server: &Path, model: &Path, log: &Path, options: &Options) -> Result<Answers> {
+    let port = net::free_port()?;
+    let mut started = start(server, model, port, log)?;
+    let base = format!("http://127.0.0.1:{port}");
+    wait_until_ready(&mut started, &base)?;
+    let answers = Answers {
+        completion: completion(&base)?,
+        chat: chat(&base)?,
+        build_info: build_info(&base, options.identity.as_deref())?,
+    };
+    if started.ended().is_some() {
+        return Err(Error::no("the server ended by itself after it had answered"));
+    }
+    Ok(answers)
+}
+
+fn start(server: &Path, model: &Path, port: u16, log: &Path) -> Result<Started> {
+    Run::new(server)
+        .args(["--host", "127.0.0.1", "--ctx-size", "512", "--threads", "2", "--seed", "1", "--port"])
+        .arg(port.to_string())
+        .arg("--model")
+        .arg(model)
+        .start_logged(log)
+}
+
+/// Loading the tiny model takes well under a second on an idle machine.
+const READY_LIMIT: Duration = Duration::from_secs(60);
+
+fn wait_until_ready(started: &mut Started, base: &str) -> Result<()> {
+    let begin = Instant::now();
+    while begin.elapsed() < READY_LIMIT {
+        if let Some(status) = started.ended() {
+            let how = crate::sys::process::ending(status);
+            return Err(Error::no(format!("the server ended before it was ready: {how}")));
+        }
+        if matches!(net::get(&format!("{base}/health")), Ok((200, _))) {
+            return Ok(());
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    Err(Error::no(format!("the server was not ready after {} seconds", READY_LIMIT.as_secs())))
+}
+
+const PROMPT: &str = "The tree";
+
+/// Greedy and asked twice: the second answer comes from the cached prompt and must be the same.
+fn completion(base: &str) -> Result<String> {
+    let body = json!({ "prompt": PROMPT, "n_predict": 12, "temperature": 0 });
+    let ask = || text_at(net::post(&format!("{base}/completion"), &body)?, "/content", "/completion");
+    let (first, second) = (ask()?, ask()?);
+    if first != second {
+        return Err(Error::no(format!("the same greedy prompt gave {first:?} and then {second:?}")));
+    }
+    Ok(first)
+}
+
+fn chat(base: &str) -> Result<String> {
+    let messages = json!([{ "role": "user", "content": PROMPT }]);
+    let body = json!({ "messages": messages, "max_tokens": 12, "temperature": 0 });
+    let answer = net::post(&format!("{base}/v1/chat/completions"), &body)?;
+    text_at(answer, "/choices/0/message/content", "/v1/chat/completions")
+}
+
+fn build_info(base: &str, identity: Option<&str>) -> Result<String> {
+    let said = text_at(net::get(&format!("{base}/props"))?, "/build_info", "/props")?;
+    match identity {
+        Some(identity) if !said.contains(identity) => Err(Error::no("the server does not say what it is")
+            .detail(format!("expected in /props build_info: {identity}\nfound: {said}"))),
+        _ => Ok(said),
+    }
+}
+
+fn text_at((status, body): (u16, Value), pointer: &str, from: &str) -> Result<String> {
+    let text = body.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    if status != 200 || text.trim().is_empty() {
+        return Err(Error::no(format!("{from} answered {status} without text at {pointer}"))
+            .detail(body.to_string().chars().take(400).collect::<String>()));
+    }
+    Ok(text.to_string())
+}

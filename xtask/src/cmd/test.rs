@@ -1,0 +1,150 @@
+//! `cargo xtask test`: everything that CI checks, as named steps that can be run alone.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use super::{Context, Outcome, build, gate, lock, smoke};
+use crate::error::{Error, Result};
+use crate::sys::process;
+
+/// Options of `test`.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Names of the steps to run; all when empty.
+    pub only: Vec<String>,
+    /// Print the steps and run none.
+    pub list: bool,
+}
+
+/// One thing that is checked.
+struct Step {
+    name: &'static str,
+    about: &'static str,
+    run: fn(&Context) -> Result<()>,
+}
+
+const STEPS: [Step; 8] = [
+    Step { name: "fmt", about: "all Rust code is formatted", run: fmt },
+    Step { name: "clippy", about: "no warning in any target", run: clippy },
+    Step { name: "unit", about: "all tests of the tool and the kernels", run: unit },
+    Step { name: "stock", about: "builds and smokes the stock variant from the pin", run: build_stock },
+    Step { name: "paged", about: "builds and smokes the paged variant from the pin", run: build_paged },
+    Step { name: "lock", about: "espalier.lock is what the pins, patches and overlays give", run: check_lock },
+    Step { name: "smoke", about: "the packaged servers answer, the paged one says what it is", run: smoke_both },
+    Step { name: "gate", about: "logits of paged against stock, byte by byte", run: run_gate },
+];
+
+/// Runs the steps; goes on after a failure, and says at the end how long each took.
+pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
+    let steps = chosen(&options.only)?;
+    if options.list {
+        let lines: Vec<String> = steps.iter().map(|step| format!("{:<8} {}", step.name, step.about)).collect();
+        let names: Vec<&str> = steps.iter().map(|step| step.name).collect();
+        return Ok(Outcome::ok(lines.join("\n"), json!({ "steps": names })));
+    }
+    let results: Vec<Done> = steps.into_iter().map(|step| do_step(context, step)).collect();
+    Ok(summary(&results))
+}
+
+fn chosen(only: &[String]) -> Result<Vec<&'static Step>> {
+    for name in only {
+        if !STEPS.iter().any(|step| step.name == name) {
+            let known: Vec<&str> = STEPS.iter().map(|step| step.name).collect();
+            return Err(Error::usage(format!("there is no step `{name}`"))
+                .hint(format!("use one of: {}", known.join(", "))));
+        }
+    }
+    Ok(STEPS.iter().filter(|step| only.is_empty() || only.iter().any(|name| name == step.name)).collect())
+}
+
+struct Done {
+    name: &'static str,
+    took: Duration,
+    error: Option<Error>,
+}
+
+fn do_step(context: &Context, step: &Step) -> Done {
+    context.ui.status("Testing", format!("{}: {}", step.name, step.about));
+    let begin = Instant::now();
+    let error = (step.run)(context).err();
+    if let Some(error) = &error {
+        context.ui.warn(format!("{} failed\n{error}", step.name));
+    }
+    Done { name: step.name, took: begin.elapsed(), error }
+}
+
+fn summary(results: &[Done]) -> Outcome {
+    let failed = results.iter().filter(|done| done.error.is_some()).count();
+    let mut lines: Vec<String> = results
+        .iter()
+        .map(|done| {
+            let verdict = if done.error.is_some() { "FAILED" } else { "ok" };
+            format!("{:<8} {verdict:<7} {:>7.1} s", done.name, done.took.as_secs_f64())
+        })
+        .collect();
+    let total: f64 = results.iter().map(|done| done.took.as_secs_f64()).sum();
+    lines.push(format!("{:<8} {:<7} {total:>7.1} s", "all", ""));
+    lines.push(format!("{} passed, {failed} failed", results.len() - failed));
+    let entry = |done: &Done| {
+        json!({
+            "step": done.name,
+            "seconds": done.took.as_secs_f64(),
+            "error": done.error.as_ref().map(Error::to_json),
+        })
+    };
+    let json = json!({ "steps": results.iter().map(entry).collect::<Vec<_>>(), "failed": failed });
+    Outcome { text: lines.join("\n"), json, code: u8::from(failed > 0) }
+}
+
+/// A target directory of its own: the outer cargo may still hold its own one's lock.
+fn cargo(context: &Context, arguments: &[&str]) -> Result<()> {
+    let run = process::cargo(&context.layout.cargo_target("checks"))
+        .args(arguments)
+        .current_folder(context.layout.root());
+    let words = run.words();
+    let status = run.show()?;
+    if status.success() { Ok(()) } else { Err(Error::no(format!("`{words}`: {}", process::ending(status)))) }
+}
+
+fn fmt(context: &Context) -> Result<()> {
+    cargo(context, &["fmt", "--all", "--check"])
+}
+
+fn clippy(context: &Context) -> Result<()> {
+    cargo(context, &["clippy", "--workspace", "--all-targets", "--locked", "--", "--deny", "warnings"])
+}
+
+fn unit(context: &Context) -> Result<()> {
+    cargo(context, &["test", "--workspace", "--locked"])
+}
+
+fn build_stock(context: &Context) -> Result<()> {
+    build_variant(context, "stock")
+}
+
+fn build_paged(context: &Context) -> Result<()> {
+    build_variant(context, "paged")
+}
+
+fn build_variant(context: &Context, variant: &str) -> Result<()> {
+    // Locked: a check must not mend what it checks.
+    let context = Context { locked: true, ..context.clone() };
+    let variant = Some(variant.to_string());
+    build::run(&context, &build::Options { variant, flavor: FLAVOR.to_string(), ..Default::default() }).map(drop)
+}
+
+const FLAVOR: &str = "cpu";
+
+fn check_lock(context: &Context) -> Result<()> {
+    lock::run(context, &lock::Options { check: true }).map(drop)
+}
+
+fn smoke_both(context: &Context) -> Result<()> {
+    smoke::command(context, Some("stock"), FLAVOR.to_string())?;
+    smoke::command(context, Some("paged"), FLAVOR.to_string()).map(drop)
+}
+
+fn run_gate(context: &Context) -> Result<()> {
+    gate::run(context, &gate::Options { variant: None }).map(drop)
+}

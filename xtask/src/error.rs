@@ -1,0 +1,141 @@
+//! Errors as a part of the product: what happened, where, what was expected, what to type next.
+//!
+//! The kind of an error picks its exit code; hints are data beside it, so that `--json` and the
+//! terminal show the same words.
+
+use std::fmt;
+
+/// What an error means to whoever called; each kind has one exit code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// The question was understood and its answer is no: drift, a failed gate, lint. Exit code 1.
+    No,
+    /// The command line or a file of ours is wrong. Exit code 2.
+    Usage,
+    /// Network, disk, a missing tool: nothing that our files can mend. Exit code 3.
+    Surroundings,
+    /// A conflict waits for a person. Exit code 4.
+    Conflict,
+}
+
+impl Kind {
+    /// The process exit code for this kind.
+    pub fn exit_code(self) -> u8 {
+        match self {
+            Kind::No => 1,
+            Kind::Usage => 2,
+            Kind::Surroundings => 3,
+            Kind::Conflict => 4,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Kind::No => "no",
+            Kind::Usage => "usage",
+            Kind::Surroundings => "surroundings",
+            Kind::Conflict => "conflict",
+        }
+    }
+}
+
+/// An error that a person can act on.
+#[derive(Clone, Debug)]
+pub struct Error {
+    /// Decides the exit code.
+    pub kind: Kind,
+    /// One sentence: what happened.
+    pub what: String,
+    /// Where, what was expected, what was found; each entry may have several lines.
+    pub details: Vec<String>,
+    /// What to type or change next.
+    pub hints: Vec<String>,
+}
+
+/// The result of anything here that can fail.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    /// An error of `kind` that says `what` happened.
+    pub fn new(kind: Kind, what: impl Into<String>) -> Self {
+        Error { kind, what: what.into(), details: Vec::new(), hints: Vec::new() }
+    }
+
+    /// The answer is no (exit code 1).
+    pub fn no(what: impl Into<String>) -> Self {
+        Self::new(Kind::No, what)
+    }
+
+    /// A file or a flag is wrong (exit code 2).
+    pub fn usage(what: impl Into<String>) -> Self {
+        Self::new(Kind::Usage, what)
+    }
+
+    /// The surroundings failed (exit code 3).
+    pub fn surroundings(what: impl Into<String>) -> Self {
+        Self::new(Kind::Surroundings, what)
+    }
+
+    /// Adds a detail, shown under the sentence.
+    #[must_use]
+    pub fn detail(mut self, detail: impl Into<String>) -> Self {
+        self.details.push(detail.into());
+        self
+    }
+
+    /// Adds a next step.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hints.push(hint.into());
+        self
+    }
+
+    /// The same words for machines.
+    pub fn to_json(&self) -> serde_json::Value {
+        serde_json::json!({
+            "error": {
+                "kind": self.kind.name(),
+                "what": self.what,
+                "details": self.details,
+                "hints": self.hints,
+            }
+        })
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "error: {}", self.what)?;
+        for detail in &self.details {
+            write!(out, "\n{}", indent(detail))?;
+        }
+        for hint in &self.hints {
+            write!(out, "\n  next: {hint}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Error {}
+
+fn indent(text: &str) -> String {
+    let lines: Vec<String> = text.lines().map(|line| format!("  {line}").trim_end().to_string()).collect();
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_reads_what_where_next() {
+        let error = Error::surroundings("no source served the pin")
+            .detail("git: host not found\nnpm: not installed")
+            .hint("install npm");
+        assert_eq!(
+            error.to_string(),
+            "error: no source served the pin\n  git: host not found\n  npm: not installed\n  next: install npm"
+        );
+        assert_eq!(error.kind.exit_code(), 3);
+    }
+}

@@ -1,0 +1,12 @@
+//! `cargo xtask`: fetches the pinned upstream, applies the patch series strictly, builds, proves.
+//!
+//! The rooms, and what a room must not do, are in ARCHITECTURE.md.
+
+pub mod build;
+pub mod cli;
+pub mod cmd;
+pub mod error;
+pub mod plan;
+pub mod series;
+pub mod sys;
+pub mod ui;

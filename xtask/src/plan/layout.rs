@@ -1,0 +1,106 @@
+//! Where everything lies, relative to the root. All that is generated is under `target/espalier/`.
+
+use std::path::{Path, PathBuf};
+
+/// The paths of one project.
+#[derive(Clone, Debug)]
+pub struct Layout {
+    root: PathBuf,
+}
+
+impl Layout {
+    /// The project at `root` (the folder that has `pins.toml`).
+    pub fn new(root: impl Into<PathBuf>) -> Self {
+        Layout { root: root.into() }
+    }
+
+    /// The folder that has `pins.toml`.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// `pins.toml`.
+    pub fn pins(&self) -> PathBuf {
+        self.root.join("pins.toml")
+    }
+
+    /// `espalier.lock`.
+    pub fn lock(&self) -> PathBuf {
+        self.root.join("espalier.lock")
+    }
+
+    /// `ci/flavors.toml`.
+    pub fn flavors(&self) -> PathBuf {
+        self.root.join("ci/flavors.toml")
+    }
+
+    /// The kernels crate.
+    pub fn kernels(&self) -> PathBuf {
+        self.root.join("kernels")
+    }
+
+    /// Everything that we generate.
+    pub fn generated(&self) -> PathBuf {
+        self.root.join("target/espalier")
+    }
+
+    /// The one bare object store.
+    pub fn store(&self) -> PathBuf {
+        self.generated().join("store.git")
+    }
+
+    /// Scratch space; whatever lies here when a run starts is garbage of a run that was killed.
+    pub fn scratch(&self) -> PathBuf {
+        self.generated().join("tmp")
+    }
+
+    /// Held while a command changes anything under `target/espalier/`.
+    pub fn run_lock(&self) -> PathBuf {
+        self.generated().join("run.lock")
+    }
+
+    /// Pinned tools that were installed, each in a folder `NAME-VERSION`.
+    pub fn tools(&self) -> PathBuf {
+        self.generated().join("tools")
+    }
+
+    /// A target directory of its own for the nested cargo called `name`.
+    pub fn cargo_target(&self, name: &str) -> PathBuf {
+        self.generated().join("cargo").join(name)
+    }
+
+    /// The materialised tree of a variant.
+    pub fn tree(&self, variant: &str) -> PathBuf {
+        self.generated().join("trees").join(variant)
+    }
+
+    /// What was last materialised there: a git index, with the times of the files.
+    pub fn tree_index(&self, variant: &str) -> PathBuf {
+        self.generated().join("trees").join(format!("{variant}.index"))
+    }
+
+    /// CMake's build folder of a variant and flavor.
+    pub fn build(&self, variant: &str, flavor: &str) -> PathBuf {
+        self.generated().join("build").join(format!("{variant}-{flavor}"))
+    }
+
+    /// What a build gives: `bin/`, `lib/` and `manifest.json`.
+    pub fn package(&self, variant: &str, flavor: &str) -> PathBuf {
+        self.generated().join("dist").join(format!("{variant}-{flavor}"))
+    }
+
+    /// The full output of a long step.
+    pub fn log(&self, name: &str) -> PathBuf {
+        self.generated().join("logs").join(format!("{name}.log"))
+    }
+
+    /// The tiny trained model that the smoke test loads.
+    pub fn smoke_model(&self) -> PathBuf {
+        self.root.join("ci/models/espalier-draft.gguf")
+    }
+
+    /// `path` as people should see it: relative to the root when it is inside.
+    pub fn show(&self, path: &Path) -> String {
+        path.strip_prefix(&self.root).unwrap_or(path).display().to_string()
+    }
+}

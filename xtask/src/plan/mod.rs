@@ -1,0 +1,12 @@
+//! PURE: what will be done, as data. Reads texts that somebody else loaded, touches nothing.
+//!
+//! `pins` and `flavors` are what people wrote, `lock` is what we wrote, `layout` says where things
+//! lie, `steps` is the list of steps that both a run and `--dry-run` follow.
+
+pub mod flavors;
+pub mod layout;
+pub mod lock;
+pub mod overlay;
+pub mod pins;
+pub mod snippet;
+pub mod steps;

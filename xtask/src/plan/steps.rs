@@ -1,0 +1,74 @@
+//! A build as a list of steps: what `--dry-run` prints is what a run walks through.
+
+use std::fmt;
+
+/// One step of a build, in words that can be checked by hand.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Bring the pinned objects into the store.
+    Fetch {
+        /// Upstream and tag.
+        pin: String,
+        /// Sources in the order in which they are tried; empty when the pin is there already.
+        sources: Vec<String>,
+    },
+    /// Apply the series and the overlays in memory.
+    Apply {
+        /// Patch files in order.
+        patches: Vec<String>,
+        /// Overlay files.
+        overlays: usize,
+        /// The locked final tree when nothing changed since it was applied.
+        unchanged: Option<String>,
+    },
+    /// Write the final tree to disk, only what changed.
+    Materialise {
+        /// Folder relative to the root.
+        folder: String,
+    },
+    /// Build the kernels library.
+    Kernels {
+        /// Command line.
+        command: String,
+    },
+    /// Run CMake.
+    Configure {
+        /// Command line.
+        command: String,
+    },
+    /// Run Ninja.
+    Compile {
+        /// Command line.
+        command: String,
+    },
+    /// Put programs, libraries and the manifest together.
+    Package {
+        /// Folder relative to the root.
+        folder: String,
+    },
+    /// Start the built server and ask it.
+    Smoke {
+        /// The model, relative to the root.
+        model: String,
+    },
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Step::Fetch { pin, sources } if sources.is_empty() => write!(out, "fetch        {pin}: there"),
+            Step::Fetch { pin, sources } => write!(out, "fetch        {pin}, first of: {}", sources.join("; ")),
+            Step::Apply { unchanged: Some(tree), .. } => write!(out, "apply        unchanged: tree {tree}"),
+            Step::Apply { patches, overlays, .. } => {
+                write!(out, "apply        {} patches, {overlays} overlay files", patches.len())?;
+                patches.iter().try_for_each(|patch| write!(out, "\n             {patch}"))
+            }
+            Step::Materialise { folder } => write!(out, "materialise  {folder}"),
+            Step::Kernels { command } => write!(out, "kernels      {command}"),
+            Step::Configure { command } => write!(out, "configure    {command}"),
+            Step::Compile { command } => write!(out, "compile      {command}"),
+            Step::Package { folder } => write!(out, "package      {folder}"),
+            Step::Smoke { model } => write!(out, "smoke        answer a prompt with {model}"),
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! Which function is a line in? Found the way git finds it for its hunk headers.
+
+/// git cuts the section of a hunk header here.
+const SECTION_LIMIT: usize = 80;
+/// How far up the scopes around a line are looked for. Past it they count as unknown.
+const SCOPE_SEARCH_LIMIT: usize = 20_000;
+
+/// For each line of a file, the function line above it.
+pub(crate) struct FunctionMap<'a> {
+    lines: &'a [&'a [u8]],
+    /// At `n`: the last line before line `n` that git takes for a function line.
+    by_git: Vec<Option<usize>>,
+    /// The same without labels and access specifiers.
+    strict: Vec<Option<usize>>,
+}
+
+impl<'a> FunctionMap<'a> {
+    pub fn new(lines: &'a [&'a [u8]]) -> FunctionMap<'a> {
+        FunctionMap {
+            lines,
+            by_git: last_before(lines, looks_like_function),
+            strict: last_before(lines, is_function_line),
+        }
+    }
+
+    /// The function line before line `at` (from 0), without labels.
+    pub fn function_before(&self, at: usize) -> Option<&'a [u8]> {
+        self.line(&self.strict, at)
+    }
+
+    /// What git would write after `@@` for a hunk that starts at line `at` (from 0).
+    pub fn section_before(&self, at: usize) -> &'a [u8] {
+        self.line(&self.by_git, at).map_or(&[], cut_like_git)
+    }
+
+    fn line(&self, map: &[Option<usize>], at: usize) -> Option<&'a [u8]> {
+        let found = map.get(at).copied().flatten()?;
+        self.lines.get(found).map(|line| line.trim_ascii_end())
+    }
+
+    /// The scopes around line `at`, innermost first: lines above it that are indented less, each
+    /// less than the one before, without control flow. Finds methods, which are not at column 0.
+    /// `None` when the search gets too long.
+    pub fn scopes_around(&self, at: usize) -> Option<Vec<&'a [u8]>> {
+        let mut limit = self.lines.get(at..)?.iter().find_map(|line| indentation(line))?;
+        let mut scopes = Vec::new();
+        for (walked, line) in self.lines.get(..at)?.iter().rev().enumerate() {
+            if limit == 0 {
+                break;
+            }
+            if walked == SCOPE_SEARCH_LIMIT {
+                return None;
+            }
+            let Some(indent) = scope_indentation(line).filter(|indent| *indent < limit) else {
+                continue;
+            };
+            limit = indent;
+            let text = line.trim_ascii();
+            if !is_control_flow(text) {
+                scopes.push(text);
+            }
+        }
+        Some(scopes)
+    }
+}
+
+/// At `n`: the last line before line `n` that `is_wanted`. One longer than `lines`.
+fn last_before(lines: &[&[u8]], is_wanted: impl Fn(&[u8]) -> bool) -> Vec<Option<usize>> {
+    let mut last = None;
+    let mut map = vec![None];
+    for (at, line) in lines.iter().enumerate() {
+        if is_wanted(line) {
+            last = Some(at);
+        }
+        map.push(last);
+    }
+    map
+}
+
+/// git's rule when no attribute names a language: a letter, `_` or `$` at column 0.
+fn looks_like_function(line: &[u8]) -> bool {
+    line.first().is_some_and(|byte| byte.is_ascii_alphabetic() || matches!(byte, b'_' | b'$'))
+}
+
+/// The same, but neither a label nor an access specifier.
+pub(crate) fn is_function_line(line: &[u8]) -> bool {
+    looks_like_function(line) && !is_label(line.trim_ascii())
+}
+
+/// `public:`, `error:`, `case X:`, but not `class A::B` or `A::A() :`.
+fn is_label(text: &[u8]) -> bool {
+    let Some(name) = text.strip_suffix(b":") else {
+        return false;
+    };
+    let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b' ' | b'$');
+    name.iter().all(is_name)
+}
+
+/// Whether `section` names a function, so that equal sections mean equal functions. A label or
+/// a class holds many functions.
+pub(crate) fn names_a_function(section: &[u8]) -> bool {
+    const HOLDERS: [&[u8]; 6] = [b"class", b"struct", b"namespace", b"union", b"enum", b"extern"];
+    let text = section.trim_ascii();
+    let holds_functions = HOLDERS.contains(&first_word(text)) && !text.contains(&b'(');
+    is_function_line(text) && !holds_functions
+}
+
+fn first_word(text: &[u8]) -> &[u8] {
+    text.split(|byte| !byte.is_ascii_alphanumeric()).next().unwrap_or_default()
+}
+
+fn is_control_flow(text: &[u8]) -> bool {
+    const WORDS: [&[u8]; 9] = [b"if", b"else", b"for", b"while", b"do", b"switch", b"case", b"try", b"catch"];
+    WORDS.contains(&first_word(text))
+}
+
+/// The indentation of a line that can open a scope. Labels, comments and lines that start with a
+/// bracket cannot, and often stand further left than the scope that they are in.
+fn scope_indentation(line: &[u8]) -> Option<usize> {
+    let text = line.trim_ascii();
+    let is_mark = text.first().is_some_and(|byte| b"{}()[]/*".contains(byte));
+    indentation(line).filter(|_| !is_mark && !is_label(text))
+}
+
+/// Blanks at the start of a line that has something else too; a tab counts for eight. Lines of
+/// the preprocessor are skipped: their column says nothing.
+pub(crate) fn indentation(line: &[u8]) -> Option<usize> {
+    let mut width = 0usize;
+    for byte in line {
+        match byte {
+            b' ' => width += 1,
+            b'\t' => width += 8,
+            b'\r' | b'\n' | b'#' => return None,
+            _ => return Some(width),
+        }
+    }
+    None
+}
+
+fn cut_like_git(line: &[u8]) -> &[u8] {
+    line.get(..SECTION_LIMIT).unwrap_or(line).trim_ascii_end()
+}
+
+/// A section as it is compared: cut and trimmed like git's own.
+pub(crate) fn comparable_section(section: &[u8]) -> &[u8] {
+    cut_like_git(section)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{FunctionMap, is_function_line, names_a_function};
+
+    const SOURCE: &[u8] = b"#include <x>\nstruct box {\npublic:\n    int one() {\n        if (a) {\n            b();\n        }\n    }\n};\nstatic int two(void) {\nerror:\n    c();\n}\n";
+
+    #[test]
+    fn finds_functions_like_git() {
+        let lines: Vec<&[u8]> = SOURCE.split_inclusive(|byte| *byte == b'\n').collect();
+        let map = FunctionMap::new(&lines);
+        assert_eq!(map.function_before(1), None);
+        assert_eq!(map.section_before(5), b"public:");
+        assert_eq!(map.function_before(5), Some(&b"struct box {"[..]));
+        assert_eq!(map.section_before(11), b"error:");
+        assert_eq!(map.function_before(11), Some(&b"static int two(void) {"[..]));
+    }
+
+    #[test]
+    fn finds_the_scopes_of_a_method() {
+        let lines: Vec<&[u8]> = SOURCE.split_inclusive(|byte| *byte == b'\n').collect();
+        let scopes = FunctionMap::new(&lines).scopes_around(5).unwrap();
+        assert_eq!(scopes, [&b"int one() {"[..], b"struct box {"]);
+    }
+
+    #[test]
+    fn tells_functions_from_labels_and_classes() {
+        assert!(is_function_line(b"int f(void)\n"));
+        assert!(!is_function_line(b"private:\n"));
+        assert!(!is_function_line(b"    int f(void)\n"));
+        assert!(names_a_function(b"box::box() :"));
+        assert!(names_a_function(b"struct box * f(void) {"));
+        assert!(!names_a_function(b"struct box {"));
+        assert!(!names_a_function(b"private:"));
+        assert!(!names_a_function(b""));
+    }
+}

@@ -1,0 +1,91 @@
+//! Patches as data: reading them, applying them exactly, and saying what is wrong when they do
+//! not apply.
+//!
+//! This room is pure. It never opens a file, starts a process or uses the network: text and
+//! blobs come in as bytes, an upstream tree comes in as the trait [`Tree`], and what goes out is
+//! plain data. The rooms `sys` and `cmd` do the rest.
+//!
+//! # The way of a patch
+//!
+//! 1. [`parse`] turns the text of one `git format-patch --full-index --zero-commit
+//!    --no-signature --binary` file into a [`Patch`]. Patch text is hostile until it has passed:
+//!    every path, mode, number and count is checked, and what is refused is refused by name
+//!    ([`Refusal`]) with its line.
+//! 2. [`apply_patch`] turns a [`Patch`] and a [`Tree`] into [`TreeChange`]s, or into a
+//!    [`PatchDrift`]. It accepts only what is exact: the pre-image blob named by the patch is the
+//!    blob that is there, each hunk fits on its own line, and the result hashes to the post-image
+//!    blob named by the patch.
+//! 3. [`run_series`] does that for a whole series in memory, never stops early, and says which
+//!    patches are blocked by an earlier one.
+//! 4. What is not exact gets a class for each hunk ([`HunkClass`]). A class is something to tell
+//!    a person. It is never a licence to apply: nothing here places a hunk anywhere but on its
+//!    own line.
+//!
+//! # Invariants
+//!
+//! * No input makes this room panic, and no number read from a patch sizes an allocation.
+//! * A [`RepoPath`] is the only way to name a file, and it cannot leave the tree.
+//! * Work is linear in the size of a patch and of the files it touches; an untouched file is
+//!    never looked at, except by the two searches that run after a failure.
+//! * Nothing here trusts that a hunk fits. When upstream deletes the patched function and a
+//!   look-alike stays, the hunk still fits: that is the class [`HunkClass::MovedFunction`].
+
+mod apply;
+mod apply_patch;
+mod apply_text;
+mod binary;
+mod checks;
+mod classify;
+mod classify_hunk;
+mod collision;
+mod cursor;
+mod delta;
+mod diff_header;
+mod drift;
+mod encoded_word;
+mod file_patch;
+mod function;
+mod hunk;
+mod layered_tree;
+mod line_index;
+mod lint;
+mod lint_trailers;
+mod mail;
+mod memory_tree;
+mod mode;
+mod model;
+mod nearest;
+mod parse;
+mod parse_error;
+mod path;
+mod printable;
+mod quoted_path;
+mod renamed;
+mod render;
+mod run_series;
+mod same_function;
+mod search;
+mod series_order;
+mod target;
+mod tree;
+
+pub use apply::{Mismatch, apply_file};
+pub use apply_patch::{Applied, apply_patch};
+pub use apply_text::HunkMismatch;
+pub use drift::{
+    Candidate, Disagreement, FileDrift, FileDriftKind, HunkClass, HunkDrift, PatchClass, PatchDrift,
+    Placement, RenameCandidate, TargetRefusal,
+};
+pub use layered_tree::LayeredTree;
+pub use lint::{Finding, LintRule, lint_patch};
+pub use memory_tree::MemoryTree;
+pub use mode::{FileMode, Mode};
+pub use model::{
+    BinaryHalf, BinaryPatch, Change, Content, FilePatch, FileSide, Hunk, Line, LineKind, Patch, Trailer,
+};
+pub use parse::{PATCH_SIZE_LIMIT, parse};
+pub use parse_error::{ParseError, Refusal};
+pub use path::{PathRefusal, RepoPath};
+pub use run_series::{PatchOutcome, run_series};
+pub use series_order::{SeriesEntry, series_order, slug_from_subject};
+pub use tree::{NewFile, Tree, TreeChange, TreeEntry, TreeError};

@@ -1,0 +1,70 @@
+//! File modes: what a tree may hold, and the little that a patch may write.
+
+use serde::Serialize;
+
+/// What an entry of a tree is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mode {
+    /// A regular file, `100644`.
+    File,
+    /// A regular file that may be run, `100755`.
+    Executable,
+    /// A symbolic link, `120000`.
+    Symlink,
+    /// A commit of another repository, `160000`.
+    Submodule,
+    /// A folder, `040000`.
+    Folder,
+}
+
+impl Mode {
+    /// The words a report uses for it.
+    pub fn describe(self) -> &'static str {
+        match self {
+            Mode::File => "a file (100644)",
+            Mode::Executable => "an executable file (100755)",
+            Mode::Symlink => "a symlink (120000)",
+            Mode::Submodule => "a submodule (160000)",
+            Mode::Folder => "a folder",
+        }
+    }
+}
+
+/// The modes a patch may write: regular files only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FileMode {
+    /// `100644`.
+    Regular,
+    /// `100755`.
+    Executable,
+}
+
+impl FileMode {
+    /// The file mode of a tree entry, or `None` when the entry is not a regular file.
+    pub fn of_entry(mode: Mode) -> Option<FileMode> {
+        match mode {
+            Mode::File => Some(FileMode::Regular),
+            Mode::Executable => Some(FileMode::Executable),
+            Mode::Symlink | Mode::Submodule | Mode::Folder => None,
+        }
+    }
+
+    /// The number that git stores, as in `0o100644`.
+    pub fn as_git_mode(self) -> u32 {
+        match self {
+            FileMode::Regular => 0o100_644,
+            FileMode::Executable => 0o100_755,
+        }
+    }
+}
+
+impl From<FileMode> for Mode {
+    fn from(mode: FileMode) -> Mode {
+        match mode {
+            FileMode::Regular => Mode::File,
+            FileMode::Executable => Mode::Executable,
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! What a path in a patch may be.
+//!
+//! A patch is written on one machine and applied on others, so a path is refused when it would
+//! leave the tree, or mean something else, on *any* of them: Linux, macOS or Windows.
+
+use std::fmt;
+
+use serde::{Serialize, Serializer};
+
+use super::printable::printable;
+
+const PATH_LIMIT: usize = 4096;
+const COMPONENT_LIMIT: usize = 255;
+
+/// Why a path was refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PathRefusal {
+    /// Nothing at all.
+    Empty,
+    /// It starts with `/`.
+    Absolute,
+    /// A component is empty: `a//b` or `a/`.
+    EmptyComponent,
+    /// A component is `.` or `..`.
+    DotComponent,
+    /// A component is `.git`, or some file system would take it for `.git`.
+    GitFolder,
+    /// It holds a backslash, which separates folders on Windows.
+    Backslash,
+    /// It holds a colon: a drive letter or an alternate stream on Windows.
+    Colon,
+    /// It holds a NUL or another control character.
+    ControlCharacter,
+    /// It is longer than 4096 bytes.
+    TooLong,
+    /// A component is longer than 255 bytes.
+    ComponentTooLong,
+}
+
+impl fmt::Display for PathRefusal {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            PathRefusal::Empty => "an empty path",
+            PathRefusal::Absolute => "an absolute path",
+            PathRefusal::EmptyComponent => "a path with a double or a trailing slash",
+            PathRefusal::DotComponent => "a path with a `.` or `..` component",
+            PathRefusal::GitFolder => "a path into `.git`, or into what some systems take for it",
+            PathRefusal::Backslash => "a path with a backslash",
+            PathRefusal::Colon => "a path with a colon (a drive letter or an alternate stream)",
+            PathRefusal::ControlCharacter => "a path with a control character",
+            PathRefusal::TooLong => "a path of more than 4096 bytes",
+            PathRefusal::ComponentTooLong => "a path component of more than 255 bytes",
+        })
+    }
+}
+
+/// A path inside a tree, checked: relative, `/` between components, no way out.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RepoPath(Vec<u8>);
+
+impl RepoPath {
+    /// Checks `bytes`, a path relative to the root of the tree.
+    pub fn new(bytes: &[u8]) -> Result<RepoPath, PathRefusal> {
+        if bytes.is_empty() {
+            return Err(PathRefusal::Empty);
+        }
+        if bytes.len() > PATH_LIMIT {
+            return Err(PathRefusal::TooLong);
+        }
+        if bytes.starts_with(b"/") {
+            return Err(PathRefusal::Absolute);
+        }
+        check_bytes(bytes)?;
+        for component in bytes.split(|byte| *byte == b'/') {
+            check_component(component)?;
+        }
+        Ok(RepoPath(bytes.to_vec()))
+    }
+
+    /// The path as git stores it.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// The last component.
+    pub fn file_name(&self) -> &[u8] {
+        self.0.rsplit(|byte| *byte == b'/').next().unwrap_or_default()
+    }
+
+    /// The folders that hold this path, outermost first, without the root.
+    pub fn folders(&self) -> impl Iterator<Item = &[u8]> {
+        let slashes = self.0.iter().enumerate().filter(|(_, byte)| **byte == b'/');
+        slashes.filter_map(|(at, _)| self.0.get(..at))
+    }
+}
+
+impl fmt::Display for RepoPath {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&printable(&self.0))
+    }
+}
+
+impl fmt::Debug for RepoPath {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "RepoPath({})", printable(&self.0))
+    }
+}
+
+impl Serialize for RepoPath {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+fn check_bytes(bytes: &[u8]) -> Result<(), PathRefusal> {
+    for byte in bytes {
+        match byte {
+            b'\\' => return Err(PathRefusal::Backslash),
+            b':' => return Err(PathRefusal::Colon),
+            0..=31 | 127 => return Err(PathRefusal::ControlCharacter),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn check_component(component: &[u8]) -> Result<(), PathRefusal> {
+    if component.is_empty() {
+        Err(PathRefusal::EmptyComponent)
+    } else if component == b"." || component == b".." {
+        Err(PathRefusal::DotComponent)
+    } else if component.len() > COMPONENT_LIMIT {
+        Err(PathRefusal::ComponentTooLong)
+    } else if is_git_folder(component) {
+        Err(PathRefusal::GitFolder)
+    } else {
+        Ok(())
+    }
+}
+
+/// Whether some file system opens `.git` when it is asked for `component`.
+///
+/// NTFS drops trailing dots and spaces and knows `.git` by its short name `git~1` too; HFS+
+/// ignores invisible characters and case. (Streams, `.git::$INDEX_ALLOCATION`, fall with every
+/// other colon, but a colon is cut off here too so that this function is right on its own.)
+fn is_git_folder(component: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(component);
+    let visible: String = text.chars().filter(|c| !is_ignored_by_hfs(*c)).collect();
+    let name = visible.split(':').next().unwrap_or_default();
+    let name = name.trim_end_matches([' ', '.']).to_lowercase();
+    name == ".git" || name == "git~1"
+}
+
+fn is_ignored_by_hfs(character: char) -> bool {
+    matches!(
+        character,
+        '\u{200c}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{206a}'..='\u{206f}' | '\u{feff}'
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{PathRefusal, RepoPath, is_git_folder};
+
+    #[test]
+    fn takes_ordinary_paths() {
+        for path in ["a", "src/llama.cpp", ".github/x.yml", "a b/ö.txt", ".gitignore", "x.git", "..a"] {
+            assert!(RepoPath::new(path.as_bytes()).is_ok(), "{path}");
+        }
+    }
+
+    #[test]
+    fn refuses_each_by_its_own_name() {
+        let long_component = "x".repeat(256);
+        let long_path = "abc/".repeat(1024) + "abcd";
+        let cases: &[(&str, PathRefusal)] = &[
+            ("", PathRefusal::Empty),
+            ("/etc/passwd", PathRefusal::Absolute),
+            ("a//b", PathRefusal::EmptyComponent),
+            ("a/", PathRefusal::EmptyComponent),
+            ("../a", PathRefusal::DotComponent),
+            ("a/../../b", PathRefusal::DotComponent),
+            ("./a", PathRefusal::DotComponent),
+            (".git/config", PathRefusal::GitFolder),
+            ("a/.GIT/hooks/x", PathRefusal::GitFolder),
+            ("GIT~1/config", PathRefusal::GitFolder),
+            (".git /config", PathRefusal::GitFolder),
+            (".git./config", PathRefusal::GitFolder),
+            (".git . ./config", PathRefusal::GitFolder),
+            (".g\u{200d}it/config", PathRefusal::GitFolder),
+            ("\u{feff}.gI\u{200c}t", PathRefusal::GitFolder),
+            (".git::$INDEX_ALLOCATION/config", PathRefusal::Colon),
+            ("C:/windows", PathRefusal::Colon),
+            ("a\\b", PathRefusal::Backslash),
+            ("a\0b", PathRefusal::ControlCharacter),
+            ("a\nb", PathRefusal::ControlCharacter),
+            (&long_path, PathRefusal::TooLong),
+            (&long_component, PathRefusal::ComponentTooLong),
+        ];
+        for (path, refusal) in cases {
+            assert_eq!(RepoPath::new(path.as_bytes()).err(), Some(*refusal), "{path:?}");
+        }
+    }
+
+    #[test]
+    fn knows_the_stream_form_of_the_git_folder() {
+        assert!(is_git_folder(b".git::$INDEX_ALLOCATION"));
+        assert!(!is_git_folder(b".gitx"));
+    }
+
+    #[test]
+    fn lists_folders_outermost_first() {
+        let path = RepoPath::new(b"a/b/c").unwrap();
+        assert_eq!(path.folders().collect::<Vec<_>>(), [&b"a"[..], b"a/b"]);
+        assert_eq!(path.file_name(), b"c");
+    }
+}

@@ -1,0 +1,86 @@
+//! Every place at which a run of lines occurs in a file.
+
+/// Where `needle` starts in `haystack`, at most `limit` places, overlapping ones too. An empty
+/// needle occurs nowhere.
+///
+/// The search is Knuth, Morris and Pratt's: linear, whatever a hostile patch repeats.
+pub(crate) fn find_all(haystack: &[u32], needle: &[u32], limit: usize) -> Vec<usize> {
+    let mut places = Vec::new();
+    if needle.is_empty() || needle.len() > haystack.len() {
+        return places;
+    }
+    let fallback = fallback_table(needle);
+    let mut matched = 0usize;
+    for (at, id) in haystack.iter().enumerate() {
+        matched = advance(needle, &fallback, matched, *id);
+        if matched == needle.len() {
+            places.push(at + 1 - needle.len());
+            if places.len() == limit {
+                break;
+            }
+            matched = fall_back(&fallback, matched);
+        }
+    }
+    places
+}
+
+/// How much of the needle is matched after reading `id`, when `matched` of it was before.
+fn advance(needle: &[u32], fallback: &[usize], mut matched: usize, id: u32) -> usize {
+    while matched > 0 && needle.get(matched) != Some(&id) {
+        matched = fall_back(fallback, matched);
+    }
+    matched + usize::from(needle.get(matched) == Some(&id))
+}
+
+fn fall_back(fallback: &[usize], matched: usize) -> usize {
+    matched.checked_sub(1).and_then(|last| fallback.get(last)).copied().unwrap_or(0)
+}
+
+/// For each length of a matched part: the longest shorter part that is matched as well.
+fn fallback_table(needle: &[u32]) -> Vec<usize> {
+    let mut table = vec![0];
+    let mut matched = 0usize;
+    for id in needle.iter().skip(1) {
+        matched = advance(needle, &table, matched, *id);
+        table.push(matched);
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::find_all;
+
+    #[test]
+    fn finds_every_place() {
+        assert_eq!(find_all(&[1, 2, 1, 2, 1], &[1, 2, 1], 9), [0, 2]);
+        assert_eq!(find_all(&[1, 1, 1, 1], &[1, 1], 9), [0, 1, 2]);
+        assert_eq!(find_all(&[1, 1, 1, 1], &[1, 1], 2), [0, 1]);
+        assert!(find_all(&[1, 2], &[], 9).is_empty());
+        assert!(find_all(&[1], &[1, 1], 9).is_empty());
+    }
+
+    #[test]
+    fn agrees_with_a_plain_search() {
+        let mut state = 7u32;
+        let mut next = || {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 16) % 2
+        };
+        for _ in 0..500 {
+            let haystack: Vec<u32> = (0..40).map(|_| next()).collect();
+            let needle: Vec<u32> = (0..4).map(|_| next()).collect();
+            let windows = haystack.windows(4).enumerate();
+            let plain: Vec<usize> = windows.filter(|(_, w)| *w == needle).map(|(at, _)| at).collect();
+            assert_eq!(find_all(&haystack, &needle, 99), plain);
+        }
+    }
+
+    #[test]
+    fn stays_linear_on_repetition() {
+        let haystack = vec![1; 1_000_000];
+        let mut needle = vec![1; 500_000];
+        needle.push(2);
+        assert!(find_all(&haystack, &needle, 16).is_empty());
+    }
+}

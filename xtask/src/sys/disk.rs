@@ -1,0 +1,243 @@
+//! Files and folders: every write is atomic, every failure names the path and the way out.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
+
+use crate::error::{Error, Result};
+
+/// The error for `io_error` met while doing `what` to `path`; a full disk gets its own words.
+pub fn explain(what: &str, path: &Path, io_error: &io::Error) -> Error {
+    let error = Error::surroundings(format!("could not {what} `{}`", path.display())).detail(reason(io_error));
+    match io_error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            error.hint("free some disk space, then run the same command again: it goes on where it stopped")
+        }
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            error.hint("make the folder writable for you, then run the same command again")
+        }
+        _ => error,
+    }
+}
+
+/// The operating system's words without the error number.
+pub fn reason(io_error: &io::Error) -> String {
+    let text = io_error.to_string();
+    let words = text.split(" (os error").next().unwrap_or(&text);
+    words.to_string()
+}
+
+/// The whole file.
+pub fn read(path: &Path) -> Result<Vec<u8>> {
+    fs::read(path).map_err(|error| explain("read", path, &error))
+}
+
+/// The whole file, or nothing when it is not there.
+pub fn read_if_there(path: &Path) -> Result<Option<Vec<u8>>> {
+    match fs::read(path) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(explain("read", path, &error)),
+    }
+}
+
+/// The whole file as text.
+pub fn read_text(path: &Path) -> Result<String> {
+    String::from_utf8(read(path)?)
+        .map_err(|_| Error::usage(format!("`{}` is not UTF-8 text", path.display())))
+}
+
+/// Writes `bytes` so that another process, or the next run after a kill, sees the old content or
+/// the new, never a part.
+pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    create_folder(folder)?;
+    let fail = |error: io::Error| explain("write", path, &error);
+    let mut file = tempfile::Builder::new().prefix(TEMPORARY_PREFIX).tempfile_in(folder).map_err(fail)?;
+    file.write_all(bytes).map_err(fail)?;
+    file.persist(path).map_err(|error| fail(error.error))?;
+    Ok(())
+}
+
+/// Every temporary file of ours starts with this, so that a later run can sweep what a killed one left.
+pub const TEMPORARY_PREFIX: &str = ".espalier-tmp-";
+
+/// Writes only when the content differs, so that the file's time tells the truth. Says whether it wrote.
+pub fn write_if_changed(path: &Path, bytes: &[u8]) -> Result<bool> {
+    if read_if_there(path)?.as_deref() == Some(bytes) {
+        return Ok(false);
+    }
+    write_atomically(path, bytes)?;
+    Ok(true)
+}
+
+/// The folder and its parents.
+pub fn create_folder(path: &Path) -> Result<()> {
+    fs::create_dir_all(path).map_err(|error| explain("create the folder", path, &error))
+}
+
+/// The folder with all that is in it; it is no error when it is not there.
+pub fn remove_folder(path: &Path) -> Result<()> {
+    match fs::remove_dir_all(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(explain("remove", path, &error)),
+        _ => Ok(()),
+    }
+}
+
+/// One file; it is no error when it is not there.
+pub fn remove_file(path: &Path) -> Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(explain("remove", path, &error)),
+        _ => Ok(()),
+    }
+}
+
+/// Moves within one file system: all or nothing.
+pub fn rename(from: &Path, to: &Path) -> Result<()> {
+    fs::rename(from, to).map_err(|error| explain("move into place", to, &error))
+}
+
+/// The folder that has `pins.toml`: the one that was named, else the nearest one from here upwards.
+pub fn project_root(named: Option<&Path>) -> Result<PathBuf> {
+    let here = match named {
+        Some(path) => path.to_path_buf(),
+        None => std::env::current_dir().map_err(|error| explain("look at", Path::new("."), &error))?,
+    };
+    let here = here.canonicalize().map_err(|error| explain("look at", &here, &error))?;
+    let found = here.ancestors().find(|folder| exists(&folder.join("pins.toml")));
+    match (named, found) {
+        (None, Some(root)) => Ok(root.to_path_buf()),
+        _ => Ok(here),
+    }
+}
+
+/// Whether anything is there.
+pub fn exists(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok()
+}
+
+/// An empty scratch folder that vanishes when dropped.
+pub fn scratch_folder(parent: &Path, purpose: &str) -> Result<tempfile::TempDir> {
+    create_folder(parent)?;
+    tempfile::Builder::new()
+        .prefix(&format!("{purpose}-"))
+        .tempdir_in(parent)
+        .map_err(|error| explain("create a scratch folder in", parent, &error))
+}
+
+/// Every file below `folder`, sorted, as paths relative to it; links are files and not followed.
+pub fn files_below(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    collect_files(folder, Path::new(""), &mut found)?;
+    found.sort();
+    Ok(found)
+}
+
+fn collect_files(folder: &Path, below: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
+    let fail = |error: io::Error| explain("list", folder, &error);
+    for entry in fs::read_dir(folder).map_err(fail)? {
+        let entry = entry.map_err(fail)?;
+        let relative = below.join(entry.file_name());
+        if entry.file_type().map_err(fail)?.is_dir() {
+            collect_files(&entry.path(), &relative, found)?;
+        } else {
+            found.push(relative);
+        }
+    }
+    Ok(())
+}
+
+/// How many bytes lie below `folder`; what cannot be read, or vanishes meanwhile, counts nothing.
+pub fn size_below(folder: &Path) -> u64 {
+    let Ok(entries) = fs::read_dir(folder) else { return 0 };
+    entries
+        .flatten()
+        .map(|entry| match entry.metadata() {
+            Ok(meta) if meta.is_dir() => size_below(&entry.path()),
+            Ok(meta) => meta.len(),
+            Err(_) => 0,
+        })
+        .sum()
+}
+
+/// sha256 in lower-case hexadecimal.
+pub fn sha256(bytes: &[u8]) -> String {
+    hex(&Sha256::digest(bytes))
+}
+
+/// sha256 of a file that may be large, in lower-case hexadecimal.
+pub fn sha256_of_file(path: &Path) -> Result<String> {
+    let fail = |error: io::Error| explain("read", path, &error);
+    let mut file = fs::File::open(path).map_err(fail)?;
+    let mut hasher = Sha256::new();
+    let mut buffer = vec![0; 1 << 16];
+    loop {
+        match io::Read::read(&mut file, &mut buffer).map_err(fail)? {
+            0 => return Ok(hex(&hasher.finalize())),
+            count => hasher.update(&buffer[..count]),
+        }
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Whether `path` is a program that can be started.
+pub fn is_program(path: &Path) -> bool {
+    path.is_file() && (is_executable(path) || cfg!(windows))
+}
+
+/// Whether the file's mode says that it is a program; never where the system has no such mode.
+pub fn is_executable(path: &Path) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        fs::metadata(path).is_ok_and(|meta| meta.permissions().mode() & 0o111 != 0)
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = path;
+        false
+    }
+}
+
+/// Where `program` is on PATH.
+pub fn find_program(program: &str) -> Option<PathBuf> {
+    if program.contains(std::path::MAIN_SEPARATOR) {
+        return Some(PathBuf::from(program)).filter(|path| is_program(path));
+    }
+    let name = format!("{program}{}", std::env::consts::EXE_SUFFIX);
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|folder| folder.join(&name)).find(|path| is_program(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn writing_the_same_content_leaves_the_file_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a/b.txt");
+        assert!(write_if_changed(&path, b"one").unwrap());
+        assert!(!write_if_changed(&path, b"one").unwrap());
+        assert!(write_if_changed(&path, b"two").unwrap());
+        assert_eq!(read_text(&path).unwrap(), "two");
+        assert_eq!(files_below(folder.path()).unwrap(), [PathBuf::from("a/b.txt")]);
+    }
+
+    #[test]
+    fn a_full_disk_says_so() {
+        let full = io::Error::from(io::ErrorKind::StorageFull);
+        let text = explain("write", Path::new("x"), &full).to_string();
+        assert!(text.contains("could not write `x`") && text.contains("free some disk space"), "{text}");
+    }
+
+    #[test]
+    fn the_digest_is_sha256() {
+        assert_eq!(sha256(b""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+    }
+}

@@ -1,0 +1,90 @@
+//! Reading what a variant is made of: its stack's patches and overlay files.
+
+use std::path::Path;
+
+use super::disk;
+use crate::error::{Error, Result};
+use crate::plan::layout::Layout;
+use crate::plan::overlay::OverlayFile;
+use crate::plan::pins::Variant;
+
+/// One patch file as it lies on disk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PatchFile {
+    /// Path relative to the root, with `/`.
+    pub file: String,
+    /// The text.
+    pub bytes: Vec<u8>,
+    /// sha256 of the text.
+    pub sha256: String,
+}
+
+/// Everything of ours that goes into a variant's tree.
+#[derive(Clone, Debug, Default)]
+pub struct Inputs {
+    /// Patches in the order in which they apply, parents first.
+    pub patches: Vec<PatchFile>,
+    /// Overlay files, parents first.
+    pub overlays: Vec<OverlayFile>,
+}
+
+/// Reads the patches and overlays of `stack`, the oldest ancestor first.
+pub fn read_stack(layout: &Layout, stack: &[&Variant]) -> Result<Inputs> {
+    let mut inputs = Inputs::default();
+    for variant in stack {
+        if let Some(folder) = &variant.patches {
+            inputs.patches.extend(read_series(layout, folder)?);
+        }
+        for folder in &variant.overlays {
+            inputs.overlays.extend(read_overlay(layout, folder)?);
+        }
+    }
+    Ok(inputs)
+}
+
+fn read_series(layout: &Layout, folder: &str) -> Result<Vec<PatchFile>> {
+    let names = names_in(layout, folder)?;
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    crate::series::series_order(&names).map_err(|findings| {
+        let error = Error::usage(format!("`{folder}` is not a series"));
+        findings.iter().fold(error, |error, finding| {
+            error.detail(finding.message.clone()).hint(finding.hint.clone())
+        })
+    })?;
+    names
+        .iter()
+        .map(|name| {
+            let bytes = disk::read(&layout.root().join(folder).join(name))?;
+            let sha256 = disk::sha256(&bytes);
+            Ok(PatchFile { file: format!("{folder}/{name}"), bytes, sha256 })
+        })
+        .collect()
+}
+
+fn names_in(layout: &Layout, folder: &str) -> Result<Vec<String>> {
+    let path = layout.root().join(folder);
+    if !disk::exists(&path) {
+        return Err(Error::usage(format!("`pins.toml` names the folder `{folder}`, which is not there"))
+            .hint(format!("mkdir -p {folder}")));
+    }
+    disk::files_below(&path)?.iter().map(|file| slashed(file)).collect()
+}
+
+fn read_overlay(layout: &Layout, folder: &str) -> Result<Vec<OverlayFile>> {
+    names_in(layout, folder)?
+        .into_iter()
+        .map(|path| {
+            let on_disk = layout.root().join(folder).join(&path);
+            let bytes = disk::read(&on_disk)?;
+            let executable = disk::is_executable(&on_disk);
+            Ok(OverlayFile { from: format!("{folder}/{path}"), path, bytes, executable })
+        })
+        .collect()
+}
+
+fn slashed(path: &Path) -> Result<String> {
+    let parts: Option<Vec<&str>> = path.iter().map(|part| part.to_str()).collect();
+    parts
+        .map(|parts| parts.join("/"))
+        .ok_or_else(|| Error::usage(format!("the file name `{}` is not UTF-8", path.display())))
+}

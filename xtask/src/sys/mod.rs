@@ -1,0 +1,19 @@
+//! EFFECTS: the only room that may touch git, processes, the network and the disk.
+//!
+//! Nothing here decides what should happen: that is `plan/` and `series/`. What is here makes each
+//! effect safe (atomic, hardened, killable at any moment) and explains it when it fails.
+#![allow(clippy::disallowed_methods)]
+
+pub mod disk;
+pub mod fetch;
+pub mod git;
+pub mod git_tree;
+pub mod inputs;
+pub mod materialise;
+pub mod net;
+pub mod package;
+pub mod process;
+pub mod run_lock;
+pub mod store;
+pub mod store_tree;
+pub mod tools;

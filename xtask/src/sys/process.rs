@@ -1,0 +1,377 @@
+//! Processes: every call is logged on request, explained when it fails, and dies with us.
+
+use std::ffi::{OsStr, OsString};
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use crate::error::{Error, Result};
+
+/// A program with its arguments, ready to run. Standard input is always empty.
+#[derive(Debug)]
+pub struct Run {
+    command: Command,
+    program: String,
+    install_hint: Option<String>,
+}
+
+/// What a finished program left.
+#[derive(Debug)]
+pub struct Finished {
+    /// How it ended.
+    pub status: ExitStatus,
+    /// Its standard output.
+    pub stdout: Vec<u8>,
+    /// Its standard error.
+    pub stderr: String,
+}
+
+/// What a running program does; seen by the watcher of `Run::watch`.
+pub enum Seen<'a> {
+    /// One line of its output or its errors, without the line end.
+    Line(&'a str),
+    /// Nothing for a moment.
+    Tick,
+}
+
+/// Whether the watched program may go on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Watch {
+    /// It may.
+    GoOn,
+    /// It is killed.
+    Kill,
+}
+
+impl Run {
+    /// `program` from PATH, or a path to one.
+    pub fn new(program: impl AsRef<OsStr>) -> Run {
+        let program = program.as_ref();
+        let mut command = Command::new(program);
+        command.stdin(Stdio::null()).env("LC_ALL", "C");
+        die_with_parent(&mut command);
+        Run { command, program: program.to_string_lossy().into_owned(), install_hint: None }
+    }
+
+    /// One more argument.
+    #[must_use]
+    pub fn arg(mut self, arg: impl AsRef<OsStr>) -> Run {
+        self.command.arg(arg);
+        self
+    }
+
+    /// More arguments.
+    #[must_use]
+    pub fn args(mut self, args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Run {
+        self.command.args(args);
+        self
+    }
+
+    /// Sets an environment variable.
+    #[must_use]
+    pub fn env(mut self, key: &str, value: impl AsRef<OsStr>) -> Run {
+        self.command.env(key, value);
+        self
+    }
+
+    /// Removes an environment variable.
+    #[must_use]
+    pub fn without_env(mut self, key: impl AsRef<OsStr>) -> Run {
+        self.command.env_remove(key);
+        self
+    }
+
+    /// Runs in `folder`.
+    #[must_use]
+    pub fn current_folder(mut self, folder: &Path) -> Run {
+        self.command.current_dir(folder);
+        self
+    }
+
+    /// What to type when the program is not installed.
+    #[must_use]
+    pub fn install_hint(mut self, hint: impl Into<String>) -> Run {
+        self.install_hint = Some(hint.into());
+        self
+    }
+
+    /// The words of the command, for plans and messages.
+    pub fn words(&self) -> String {
+        let words: Vec<String> = std::iter::once(self.command.get_program())
+            .chain(self.command.get_args())
+            .map(|word| quote(&word.to_string_lossy()))
+            .collect();
+        words.join(" ")
+    }
+
+    /// Runs to the end and captures everything, whatever the exit status.
+    pub fn finish(mut self) -> Result<Finished> {
+        let output = self.command.output().map_err(|error| self.not_started(&error))?;
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        Ok(Finished { status: output.status, stdout: output.stdout, stderr })
+    }
+
+    /// Runs to the end; a failure is an error that shows what the program said. Gives its stdout.
+    pub fn success(self) -> Result<Vec<u8>> {
+        let words = self.words();
+        let finished = self.finish()?;
+        if finished.status.success() {
+            return Ok(finished.stdout);
+        }
+        Err(failed(&words, finished.status, &finished.stderr))
+    }
+
+    /// Runs with the terminal's own streams: for programs that people watch, such as `cargo test`.
+    pub fn show(mut self) -> Result<ExitStatus> {
+        self.command.status().map_err(|error| self.not_started(&error))
+    }
+
+    /// Runs and shows every line, and every quiet moment, to `watcher`, which may end it.
+    pub fn watch(mut self, mut watcher: impl FnMut(Seen<'_>) -> Watch) -> Result<ExitStatus> {
+        self.command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = self.spawn()?;
+        let lines = read_lines(&mut child);
+        loop {
+            let verdict = match lines.recv_timeout(TICK) {
+                Ok(line) => watcher(Seen::Line(&line)),
+                Err(mpsc::RecvTimeoutError::Timeout) => watcher(Seen::Tick),
+                Err(mpsc::RecvTimeoutError::Disconnected) => break,
+            };
+            if verdict == Watch::Kill {
+                // A child that is gone already is what we want.
+                let _ = child.kill();
+                break;
+            }
+        }
+        child.wait().map_err(|error| self.not_started(&error))
+    }
+
+    /// Starts it with its output going to `log`; it is killed when the value is dropped.
+    pub fn start_logged(mut self, log: &Path) -> Result<Started> {
+        if let Some(folder) = log.parent() {
+            super::disk::create_folder(folder)?;
+        }
+        let explain = |error: io::Error| super::disk::explain("write", log, &error);
+        let file = std::fs::File::create(log).map_err(explain)?;
+        let copy = file.try_clone().map_err(explain)?;
+        self.command.stdout(file).stderr(copy);
+        Ok(Started { child: self.spawn()? })
+    }
+
+    /// Becomes this program where the system can do that, else runs it; gives its exit code.
+    pub fn replace(mut self) -> Result<u8> {
+        self.command.stdin(Stdio::inherit());
+        #[cfg(unix)]
+        {
+            use std::os::unix::process::CommandExt;
+            let error = self.command.exec();
+            Err(self.not_started(&error))
+        }
+        #[cfg(not(unix))]
+        {
+            let status = self.show()?;
+            Ok(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1))
+        }
+    }
+
+    fn spawn(&mut self) -> Result<Child> {
+        self.command.spawn().map_err(|error| self.not_started(&error))
+    }
+
+    fn not_started(&self, io_error: &io::Error) -> Error {
+        let error = Error::surroundings(format!("could not run `{}`", self.program))
+            .detail(super::disk::reason(io_error));
+        match &self.install_hint {
+            Some(hint) => error.hint(hint.clone()),
+            None => error,
+        }
+    }
+}
+
+/// How long a quiet moment is.
+const TICK: Duration = Duration::from_millis(100);
+
+/// A program in the background; it is killed when dropped.
+pub struct Started {
+    child: Child,
+}
+
+impl Started {
+    /// How it ended, when it has.
+    pub fn ended(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().ok().flatten()
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        // Either call fails only when it has ended, which is what we want.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The error for a program that ended badly: its command line and its last words.
+pub fn failed(words: &str, status: ExitStatus, said: &str) -> Error {
+    let tail: Vec<&str> = said.lines().rev().filter(|line| !line.trim().is_empty()).take(12).collect();
+    let tail: Vec<&str> = tail.into_iter().rev().collect();
+    Error::surroundings(format!("`{words}` failed: {}", ending(status))).detail(tail.join("\n"))
+}
+
+/// How a program ended, in words.
+pub fn ending(status: ExitStatus) -> String {
+    match status.code() {
+        Some(code) => format!("exit code {code}"),
+        None => "it was killed".to_string(),
+    }
+}
+
+/// A watcher that ends a program which shows no sign of life for `patience`.
+pub struct Patience {
+    patience: Duration,
+    last_sign: Instant,
+    last_size: u64,
+}
+
+impl Patience {
+    /// Starts counting now.
+    pub fn new(patience: Duration) -> Self {
+        Patience { patience, last_sign: Instant::now(), last_size: 0 }
+    }
+
+    /// A sign of life.
+    pub fn sign(&mut self) {
+        self.last_sign = Instant::now();
+    }
+
+    /// Growth is a sign of life.
+    pub fn size(&mut self, size: u64) {
+        if size != self.last_size {
+            self.last_size = size;
+            self.sign();
+        }
+    }
+
+    /// Whether it has run out.
+    pub fn verdict(&self) -> Watch {
+        if self.last_sign.elapsed() > self.patience { Watch::Kill } else { Watch::GoOn }
+    }
+}
+
+fn read_lines(child: &mut Child) -> mpsc::Receiver<String> {
+    let (sender, receiver) = mpsc::channel();
+    let streams: [Option<Box<dyn Read + Send>>; 2] = [
+        child.stdout.take().map(|stream| Box::new(stream) as Box<dyn Read + Send>),
+        child.stderr.take().map(|stream| Box::new(stream) as Box<dyn Read + Send>),
+    ];
+    for stream in streams.into_iter().flatten() {
+        let sender = sender.clone();
+        std::thread::spawn(move || forward_lines(stream, &sender));
+    }
+    receiver
+}
+
+/// Progress displays of other programs end their lines with a carriage return.
+fn forward_lines(stream: Box<dyn Read + Send>, sender: &mpsc::Sender<String>) {
+    for chunk in BufReader::new(stream).split(b'\n') {
+        let Ok(chunk) = chunk else { return };
+        for line in chunk.split(|byte| *byte == b'\r').filter(|line| !line.is_empty()) {
+            if sender.send(String::from_utf8_lossy(line).into_owned()).is_err() {
+                return;
+            }
+        }
+    }
+}
+
+fn quote(word: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./=:,@+%".contains(&byte);
+    if !word.is_empty() && word.bytes().all(plain) {
+        word.to_string()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
+}
+
+/// A killed run must not leave a compiler driver working behind the next run's back.
+#[cfg(target_os = "linux")]
+fn die_with_parent(command: &mut Command) {
+    use std::os::unix::process::CommandExt;
+    let set = || {
+        let signal = Some(rustix::process::Signal::KILL);
+        rustix::process::set_parent_process_death_signal(signal).map_err(io::Error::from)
+    };
+    // SAFETY: the closure makes one prctl call, which is async-signal-safe, and allocates nothing.
+    unsafe { command.pre_exec(set) };
+}
+
+#[cfg(not(target_os = "linux"))]
+fn die_with_parent(_command: &mut Command) {}
+
+/// The environment for a nested cargo: what the outer one set for us would change its fingerprints.
+pub fn cargo(target: &Path) -> Run {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
+    let mut run = Run::new(cargo).env("CARGO_TARGET_DIR", target);
+    for (key, _) in std::env::vars_os() {
+        let name = key.to_string_lossy();
+        let is_ours = name.starts_with("CARGO_PKG_")
+            || name.starts_with("CARGO_MANIFEST")
+            || ["CARGO_BIN_NAME", "CARGO_CRATE_NAME", "CARGO_PRIMARY_PACKAGE", "OUT_DIR"].contains(&&*name);
+        if is_ours {
+            run = run.without_env(&key);
+        }
+    }
+    run
+}
+
+/// Where the log of a step goes, written line by line while it runs.
+pub struct LogFile {
+    path: PathBuf,
+    file: std::fs::File,
+}
+
+impl LogFile {
+    /// An empty log at `path`.
+    pub fn create(path: &Path) -> Result<LogFile> {
+        if let Some(folder) = path.parent() {
+            super::disk::create_folder(folder)?;
+        }
+        let file =
+            std::fs::File::create(path).map_err(|error| super::disk::explain("write", path, &error))?;
+        Ok(LogFile { path: path.to_path_buf(), file })
+    }
+
+    /// One more line.
+    pub fn line(&mut self, line: &str) -> Result<()> {
+        use std::io::Write;
+        writeln!(self.file, "{line}").map_err(|error| super::disk::explain("write", &self.path, &error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_program_is_explained_with_its_hint() {
+        let error = Run::new("no-such-program-here").install_hint("install it").finish().unwrap_err();
+        assert_eq!(error.kind, crate::error::Kind::Surroundings);
+        assert!(error.to_string().contains("could not run `no-such-program-here`"));
+        assert!(error.to_string().contains("next: install it"));
+    }
+
+    #[test]
+    fn words_can_be_pasted_into_a_shell() {
+        assert_eq!(Run::new("a").args(["b c", "d'e", "-f=1"]).words(), r"a 'b c' 'd'\''e' -f=1");
+    }
+
+    #[test]
+    fn a_silent_program_is_ended() {
+        let mut patience = Patience::new(Duration::from_millis(200));
+        let started = Instant::now();
+        let status = Run::new("sleep").arg("30").watch(|_| patience.verdict()).unwrap();
+        assert!(!status.success());
+        assert!(started.elapsed() < Duration::from_secs(20));
+    }
+}

@@ -1,0 +1,56 @@
+//! One run at a time: two must not build in the same folder.
+//!
+//! The lock is inherited by the programs that we start, on purpose. When a run is killed, compilers
+//! that it started may still be writing; the next run waits for the last of them.
+
+use std::fs::{File, TryLockError};
+use std::path::Path;
+
+use crate::error::{Error, Result};
+use crate::cmd::Context;
+
+/// Held until dropped.
+#[derive(Debug)]
+pub struct RunLock {
+    _file: File,
+}
+
+/// Takes the lock of this project, says so when it has to wait, and sweeps what a killed run left.
+pub fn take(context: &Context) -> Result<RunLock> {
+    let path = context.layout.run_lock();
+    sweep_after(take_at(&path, context)?, context)
+}
+
+fn take_at(path: &Path, context: &Context) -> Result<RunLock> {
+    if let Some(folder) = path.parent() {
+        super::disk::create_folder(folder)?;
+    }
+    let fail = |error: std::io::Error| super::disk::explain("lock", path, &error);
+    let file = File::options().create(true).truncate(false).write(true).open(path).map_err(fail)?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            context.ui.status("Waiting", "for another run in this folder to end");
+            file.lock().map_err(fail)?;
+        }
+        Err(TryLockError::Error(error)) => return Err(fail(error)),
+    }
+    inherit(&file).map_err(|error| Error::surroundings(format!("could not share the run lock: {error}")))?;
+    Ok(RunLock { _file: file })
+}
+
+#[cfg(unix)]
+fn inherit(file: &File) -> std::io::Result<()> {
+    Ok(rustix::io::fcntl_setfd(file, rustix::io::FdFlags::empty())?)
+}
+
+#[cfg(not(unix))]
+fn inherit(_file: &File) -> std::io::Result<()> {
+    Ok(())
+}
+
+/// Whoever holds the lock is alone: scratch folders that are still here belong to a run that was killed.
+fn sweep_after(lock: RunLock, context: &Context) -> Result<RunLock> {
+    super::disk::remove_folder(&context.layout.scratch())?;
+    Ok(lock)
+}

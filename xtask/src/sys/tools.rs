@@ -1,0 +1,143 @@
+//! CMake and Ninja: the machine's own when new enough, else the pinned wheels under `target/`.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::disk;
+use super::process::{self, Patience, Run, Seen};
+use crate::error::{Error, Result};
+use crate::plan::layout::Layout;
+use crate::plan::pins::{Tool, Version};
+use crate::ui::{Ui, Unit};
+
+/// The program of `tool`, installed first when it has to be.
+pub fn provide(tool: &Tool, layout: &Layout, offline: bool, ui: &Ui) -> Result<PathBuf> {
+    if let Some(program) = own(tool) {
+        return Ok(program);
+    }
+    let folder = layout.tools().join(format!("{}-{}", tool.name, tool.version));
+    let program = folder.join(format!("{}{}", tool.program, std::env::consts::EXE_SUFFIX));
+    if disk::is_program(&program) {
+        return Ok(program);
+    }
+    if offline {
+        return Err(Error::surroundings(format!(
+            "{} {} or newer is not on this machine, and `--offline` forbids to fetch it",
+            tool.name, tool.at_least
+        ))
+        .hint(format!("install {}, or run once without `--offline`", tool.name)));
+    }
+    install(tool, layout, &folder, ui)?;
+    if disk::is_program(&program) {
+        return Ok(program);
+    }
+    Err(Error::surroundings(format!("the package {}=={} has no `{}`", tool.name, tool.version, tool.program)))
+}
+
+/// The machine's own, when it is new enough.
+fn own(tool: &Tool) -> Option<PathBuf> {
+    let program = disk::find_program(&tool.name)?;
+    let finished = Run::new(&program).arg("--version").finish().ok()?;
+    let version = Version::find_in(&String::from_utf8_lossy(&finished.stdout))?;
+    (finished.status.success() && version >= tool.at_least).then_some(program)
+}
+
+/// Installs beside its final place and moves it there: a killed run leaves nothing that looks whole.
+fn install(tool: &Tool, layout: &Layout, folder: &Path, ui: &Ui) -> Result<()> {
+    ui.status("Installing", format!("{} {} from PyPI, under target/", tool.name, tool.version));
+    let scratch = disk::scratch_folder(&layout.scratch(), "tool")?;
+    let requirements = scratch.path().join("requirements.txt");
+    disk::write_atomically(&requirements, requirement(tool).as_bytes())?;
+    let installed = scratch.path().join("installed");
+    let run = pip(scratch.path())
+        .arg("--target")
+        .arg(&installed)
+        .arg("--requirement")
+        .arg(&requirements);
+    watch_install(run, scratch.path(), tool, ui)?;
+    disk::create_folder(&layout.tools())?;
+    disk::remove_folder(folder)?;
+    disk::rename(&installed, folder)
+}
+
+/// One line that pip checks: exact version, and a digest for each platform's wheel.
+fn requirement(tool: &Tool) -> String {
+    let hashes: Vec<String> = tool.sha256.iter().map(|hash| format!("--hash=sha256:{hash}")).collect();
+    format!("{}=={} {}\n", tool.name, tool.version, hashes.join(" "))
+}
+
+fn pip(scratch: &Path) -> Run {
+    Run::new("python3")
+        .install_hint("install Python 3 with pip (Debian: `apt-get install python3-pip`), or CMake and Ninja")
+        .args(["-m", "pip", "install", "--quiet", "--no-deps", "--only-binary", ":all:", "--require-hashes"])
+        .args(["--no-cache-dir", "--no-input", "--disable-pip-version-check", "--no-warn-script-location"])
+        .env("TMPDIR", scratch)
+        .env("PIP_ROOT_USER_ACTION", "ignore")
+        .current_folder(scratch)
+}
+
+/// pip gives up by itself after a few tries; this is for a connection that stays open and silent.
+const PATIENCE: Duration = Duration::from_secs(180);
+
+fn watch_install(run: Run, scratch: &Path, tool: &Tool, ui: &Ui) -> Result<()> {
+    let words = run.words();
+    let mut said = Vec::new();
+    let mut patience = Patience::new(PATIENCE);
+    let mut progress = ui.progress(&format!("{} {}", tool.name, tool.version), None, Unit::Bytes);
+    let status = run.watch(|seen| {
+        match seen {
+            Seen::Line(line) => said.push(line.to_string()),
+            Seen::Tick => {
+                let size = disk::size_below(scratch);
+                patience.size(size);
+                progress.set(size);
+            }
+        }
+        patience.verdict()
+    })?;
+    if status.success() {
+        return Ok(());
+    }
+    Err(process::failed(&words, status, &said.join("\n"))
+        .hint(format!("install {} {} or newer yourself, then run the same command again", tool.name, tool.at_least)))
+}
+
+/// The compilers that CMake would take, and what they call themselves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Compilers {
+    /// C compiler.
+    pub c: PathBuf,
+    /// C++ compiler.
+    pub cxx: PathBuf,
+    /// First line of the C++ compiler's `--version`.
+    pub version: String,
+}
+
+/// Finds the C and C++ compilers: `CC` and `CXX` when set, else the usual names.
+pub fn compilers() -> Result<Compilers> {
+    let c = compiler("C", "CC", &["cc", "gcc", "clang"])?;
+    let cxx = compiler("C++", "CXX", &["c++", "g++", "clang++"])?;
+    let said = Run::new(&cxx).arg("--version").success()?;
+    let version = String::from_utf8_lossy(&said).lines().next().unwrap_or("unknown").trim().to_string();
+    Ok(Compilers { c, cxx, version })
+}
+
+fn compiler(language: &str, variable: &str, names: &[&str]) -> Result<PathBuf> {
+    if let Ok(asked) = std::env::var(variable) {
+        return disk::find_program(&asked).ok_or_else(|| {
+            Error::surroundings(format!("{variable} is `{asked}`, which is not a program here"))
+                .hint(format!("unset {variable}, or set it to a {language} compiler"))
+        });
+    }
+    names.iter().find_map(|name| disk::find_program(name)).ok_or_else(|| {
+        Error::surroundings(format!("there is no {language} compiler on this machine"))
+            .detail(format!("looked for {} on PATH", names.join(", ")))
+            .hint("install one (Debian: `apt-get install g++`; macOS: `xcode-select --install`)")
+            .hint(format!("or name one: {variable}=/path/to/compiler cargo xtask build"))
+    })
+}
+
+/// ccache or sccache, when there is one.
+pub fn compiler_cache() -> Option<PathBuf> {
+    ["ccache", "sccache"].iter().find_map(|name| disk::find_program(name))
+}
