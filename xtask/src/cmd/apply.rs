@@ -13,7 +13,7 @@ use crate::series::{self, Applied as SeriesApplied, Patch, PatchClass, PatchOutc
 use crate::sys::fetch::fetch_pin;
 use crate::sys::git_tree::{Entry, GitTree};
 use crate::sys::inputs::{Inputs, read_stack};
-use crate::sys::materialise::{self, Materialised};
+use crate::sys::materialise::{self, Materialised, Place};
 use crate::sys::store::Store;
 use crate::sys::store_tree::StoreTree;
 use crate::sys::{disk, run_lock};
@@ -38,8 +38,6 @@ pub struct Applied {
     pub pin: Pin,
     /// The final tree.
     pub tree: Oid,
-    /// The commit of the final tree, with one commit a patch below it.
-    pub commit: Oid,
     /// What the lock says of it.
     pub locked: LockedVariant,
     /// Nothing had changed since the last time.
@@ -50,11 +48,11 @@ pub struct Applied {
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let pins = context.pins()?;
     let variant = pins.variant(options.variant.as_deref())?;
-    let folder = context.layout.tree(&variant.name);
+    let place = place(context, variant);
     if options.dry_run {
         let mut steps = steps(context, &pins, variant)?;
         if !options.check {
-            steps.push(Step::Materialise { folder: context.layout.show(&folder) });
+            steps.push(Step::Materialise { folder: context.layout.show(&place.folder) });
         }
         let steps: Vec<String> = steps.iter().map(Step::to_string).collect();
         return Ok(Outcome::ok(steps.join("\n"), json!({ "steps": steps })));
@@ -65,9 +63,9 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let mut done = None;
     if !options.check {
         if options.discard_edits {
-            materialise::discard(&folder, &context.layout.tree_index(&variant.name))?;
+            materialise::discard_edits(&place)?;
         }
-        done = Some(self::materialise(context, &store, variant, &applied)?);
+        done = Some(self::materialise(context, &store, &pins, variant, &applied)?);
     }
     Ok(outcome(context, variant, &applied, done))
 }
@@ -82,7 +80,6 @@ fn outcome(context: &Context, variant: &Variant, applied: &Applied, done: Option
     let json = json!({
         "variant": variant.name,
         "tree": applied.tree.to_string(),
-        "commit": applied.commit.to_string(),
         "patches": applied.locked.patches,
         "unchanged": applied.unchanged,
         "written": done.map(|done| done.written),
@@ -120,15 +117,31 @@ pub fn apply(context: &Context, store: &Store, pins: &Pins, variant: &Variant) -
     fetch_pin(store, &context.layout, pin, context.offline, &context.ui)?;
     let applied = apply_inputs(store, variant, pin, &inputs)?;
     lock::update(context, &variant.name, &applied.locked)?;
-    store.set_applied(&variant.name, applied.commit)?;
+    let text = applied.locked.to_text(&variant.name);
+    disk::write_if_changed(&context.layout.applied(&variant.name), text.as_bytes())?;
     Ok(applied)
 }
 
 /// Writes the final tree to disk: only what changed.
-pub fn materialise(context: &Context, store: &Store, variant: &Variant, applied: &Applied) -> Result<Materialised> {
-    let folder = context.layout.tree(&variant.name);
-    let index = context.layout.tree_index(&variant.name);
-    materialise::materialise(store, applied.tree, &folder, &index, &context.ui)
+pub fn materialise(
+    context: &Context,
+    store: &Store,
+    pins: &Pins,
+    variant: &Variant,
+    applied: &Applied,
+) -> Result<Materialised> {
+    let load = || {
+        if store.has_tree(applied.tree) {
+            return Ok(());
+        }
+        let inputs = read_stack(&context.layout, &pins.stack(variant))?;
+        apply_inputs(store, variant, &applied.pin, &inputs).map(drop)
+    };
+    materialise::materialise(store, applied.tree, &place(context, variant), load, &context.ui)
+}
+
+fn place(context: &Context, variant: &Variant) -> Place {
+    Place { folder: context.layout.tree(&variant.name), index: context.layout.tree_index(&variant.name) }
 }
 
 /// The result of the last run, when the lock, the pin and every input are what they were then.
@@ -142,8 +155,12 @@ fn unchanged(
     let locked = lock::read(context)?.and_then(|lock| lock.variants.get(&variant.name).cloned());
     let Some(locked) = locked.filter(|locked| is_same(locked, pin, inputs)) else { return Ok(None) };
     let Ok(tree) = Oid::from_str(&locked.tree) else { return Ok(None) };
-    let Some(commit) = store.applied(&variant.name, tree) else { return Ok(None) };
-    Ok(Some(Applied { pin: pin.clone(), tree, commit, locked, unchanged: true }))
+    // A lock that came with a checkout is a claim; only what was applied here counts as done.
+    let done = disk::read_if_there(&context.layout.applied(&variant.name))?;
+    if done.as_deref() != Some(locked.to_text(&variant.name).as_bytes()) || !store.has_pin(pin.tree) {
+        return Ok(None);
+    }
+    Ok(Some(Applied { pin: pin.clone(), tree, locked, unchanged: true }))
 }
 
 fn is_same(locked: &LockedVariant, pin: &Pin, inputs: &Inputs) -> bool {
@@ -163,9 +180,10 @@ fn locked_overlays(inputs: &Inputs) -> Vec<LockedFile> {
     inputs.overlays.iter().map(lock).collect()
 }
 
-/// Applies the whole series in memory. Objects are written on the way; nothing points at them until
-/// all of it has succeeded.
+/// Applies the whole series in memory: afterwards the store can be asked for every new tree and blob,
+/// and nothing of it is on disk.
 pub fn apply_inputs(store: &Store, variant: &Variant, pin: &Pin, inputs: &Inputs) -> Result<Applied> {
+    store.write_to_memory()?;
     let patches = parse_all(inputs)?;
     let odb = store.odb()?;
     let base = StoreTree::new(store, &odb, pin.tree)?;
@@ -186,7 +204,7 @@ pub fn apply_inputs(store: &Store, variant: &Variant, pin: &Pin, inputs: &Inputs
         overlays: locked_overlays(inputs),
         tree: tree.to_string(),
     };
-    Ok(Applied { pin: pin.clone(), tree, commit: applying.commit, locked, unchanged: false })
+    Ok(Applied { pin: pin.clone(), tree, locked, unchanged: false })
 }
 
 /// The tree and the commit so far.

@@ -69,7 +69,7 @@ impl Build<'_> {
     fn run(&self) -> Result<Outcome> {
         let store = Store::open(&self.context.layout.store())?;
         let applied = apply::apply(self.context, &store, self.pins, self.variant)?;
-        let materialised = apply::materialise(self.context, &store, self.variant, &applied)?;
+        let materialised = apply::materialise(self.context, &store, self.pins, self.variant, &applied)?;
         let compilers = tools::compilers()?;
         let inputs = self.inputs_digest(&applied, &compilers)?;
         if materialised.written + materialised.removed == 0 && self.is_current(&inputs)? {

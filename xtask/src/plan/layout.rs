@@ -79,6 +79,11 @@ impl Layout {
         self.generated().join("trees").join(format!("{variant}.index"))
     }
 
+    /// What the last successful apply of a variant gave, on this machine.
+    pub fn applied(&self, variant: &str) -> PathBuf {
+        self.generated().join("applied").join(format!("{variant}.lock"))
+    }
+
     /// CMake's build folder of a variant and flavor.
     pub fn build(&self, variant: &str, flavor: &str) -> PathBuf {
         self.generated().join("build").join(format!("{variant}-{flavor}"))

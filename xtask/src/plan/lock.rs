@@ -102,6 +102,13 @@ impl Lock {
 }
 
 impl LockedVariant {
+    /// The text of this entry alone, to remember what was applied.
+    pub fn to_text(&self, name: &str) -> String {
+        let mut text = String::new();
+        self.render(name, &mut text);
+        text
+    }
+
     fn render(&self, name: &str, text: &mut String) {
         let quote = |value: &str| toml_string(value);
         *text += &format!("\n[variants.{}]\n", toml_key(name));

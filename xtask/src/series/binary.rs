@@ -138,7 +138,7 @@ mod tests {
     use crate::series::parse_error::Refusal;
 
     /// What git 2.47 writes for a file that goes from 5 bytes `\0abc\n` to nothing.
-    const REMOVED: &str = "literal 0\nHcmV?d00001\n\nliteral 5\nMcmZSHDNprG04b~hl>h($\n\n";
+    const REMOVED: &str = "literal 0\nHcmV?d00001\n\nliteral 5\nMcmZQbOiJbg00VykF#rGn\n\n";
 
     fn refusal(text: &str, mut budget: u64) -> Refusal {
         read_binary_patch(&mut Cursor::new(text.as_bytes()), &mut budget).unwrap_err().refusal

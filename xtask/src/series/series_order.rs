@@ -62,7 +62,8 @@ fn number_finding(entry: &SeriesEntry, rule: LintRule, message: &str) -> Finding
 /// Reads a file name.
 pub(crate) fn check_name(name: &str) -> Result<SeriesEntry, Box<Finding>> {
     read_name(name).ok_or_else(|| {
-        let hint = "name it `NNNN-slug.patch`: four digits from 0001, then a-z, 0-9 and single `-`";
+        let hint =
+            "name it `NNNN-slug.patch`: four digits from 0001, then the words of the subject joined by `-`";
         let text = ["the file name is not that of a patch", hint];
         Box::new(Finding::new(name, None, LintRule::FileName, text))
     })
@@ -72,7 +73,8 @@ fn read_name(name: &str) -> Option<SeriesEntry> {
     let (digits, slug) = name.strip_suffix(".patch")?.split_once('-')?;
     let is_number = digits.len() == 4 && digits.bytes().all(|byte| byte.is_ascii_digit());
     let is_word = |word: &str| {
-        !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
+        // What `git format-patch` keeps of a subject, and nothing else.
+        !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._".contains(&byte))
     };
     if !is_number || !slug.split('-').all(is_word) {
         return None;
@@ -85,7 +87,7 @@ fn read_name(name: &str) -> Option<SeriesEntry> {
 pub(crate) fn check_slug(entry: &SeriesEntry, subject: &str) -> Option<Finding> {
     let words = words_of(subject);
     let mut left = words.iter();
-    let is_made_from_subject = entry.slug.split('-').all(|word| left.any(|known| known == word));
+    let is_made_from_subject = words_of(&entry.slug).iter().all(|word| left.any(|known| known == word));
     let hint = format!("name it `{:04}-{}.patch`", entry.number, slug_from_subject(subject));
     let message = format!("the name does not go with the subject `{subject}`");
     let rule = LintRule::SlugUnlikeSubject;

@@ -46,10 +46,10 @@ fn read_series(layout: &Layout, folder: &str) -> Result<Vec<PatchFile>> {
     let names = names_in(layout, folder)?;
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     crate::series::series_order(&names).map_err(|findings| {
-        let error = Error::usage(format!("`{folder}` is not a series"));
-        findings.iter().fold(error, |error, finding| {
-            error.detail(finding.message.clone()).hint(finding.hint.clone())
-        })
+        let lines: Vec<String> =
+            findings.iter().map(|finding| format!("{}: {}", finding.patch, finding.message)).collect();
+        let error = Error::usage(format!("`{folder}` is not a series")).detail(lines.join("\n"));
+        findings.first().map(|first| error.clone().hint(first.hint.clone())).unwrap_or(error)
     })?;
     names
         .iter()

@@ -34,23 +34,60 @@ struct Wanted {
 
 type Want = BTreeMap<Vec<u8>, Wanted>;
 
-/// Makes `folder` hold exactly `tree`. `index` remembers what was written there and when.
+/// Where a tree goes and what remembers it.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// The folder that holds the files.
+    pub folder: PathBuf,
+    /// A git index: which blob was written where, and when.
+    pub index: PathBuf,
+}
+
+/// Makes the folder hold exactly `tree`. `load` brings the objects of `tree` into the store; it is
+/// called only when something has to be written.
 pub fn materialise(
     store: &Store,
     tree: Oid,
-    folder: &Path,
-    index: &Path,
+    place: &Place,
+    load: impl Fn() -> Result<()>,
     ui: &Ui,
 ) -> Result<Materialised> {
-    let want = wanted(store, tree)?;
+    let Place { folder, index } = place;
     let have = open_index(index)?;
+    let want = match remembered(place, tree, &have)? {
+        Some(want) => want,
+        None => {
+            load()?;
+            wanted(store, tree)?
+        }
+    };
     disk::create_folder(folder)?;
     let there = files_there(folder)?;
     let plan = compare(&want, &have, folder, &there)?;
     refuse_edits(&plan, folder)?;
+    if !plan.write.is_empty() {
+        load()?;
+    }
     carry_out(store, &want, &plan, folder, ui)?;
-    remember(index, folder, &want, &have)?;
+    remember(place, tree, &want, &have, &plan)?;
     Ok(Materialised { written: plan.write.len(), removed: plan.remove.len(), kept: plan.kept })
+}
+
+impl Place {
+    /// Names the tree that the index is of; written after the index, removed before anything changes.
+    fn tree_file(&self) -> PathBuf {
+        self.index.with_extension("tree")
+    }
+}
+
+/// When `tree` is what was written last, the index knows its files without any object.
+fn remembered(place: &Place, tree: Oid, have: &BTreeMap<Vec<u8>, IndexEntry>) -> Result<Option<Want>> {
+    let text = disk::read_if_there(&place.tree_file())?;
+    if have.is_empty() || text.as_deref() != Some(tree.to_string().as_bytes()) {
+        return Ok(None);
+    }
+    let want = have.iter().map(|(path, entry)| (path.clone(), Wanted { mode: entry.mode, id: entry.id }));
+    Ok(Some(want.collect()))
 }
 
 fn wanted(store: &Store, tree: Oid) -> Result<Want> {
@@ -90,6 +127,14 @@ struct Plan {
     remove: Vec<Vec<u8>>,
     edited: Vec<Vec<u8>>,
     kept: usize,
+    /// Files that are right but whose time is not the one in the index.
+    retimed: usize,
+}
+
+impl Plan {
+    fn is_quiet(&self) -> bool {
+        self.write.is_empty() && self.remove.is_empty() && self.retimed == 0
+    }
 }
 
 fn compare(
@@ -105,35 +150,43 @@ fn compare(
             continue;
         }
         let written = have.get(path);
-        let id = content_id(folder, path, written)?;
-        match id {
-            Some(id) if id == wanted.id && mode_fits(folder, path, wanted.mode)? => plan.kept += 1,
-            Some(id) if written.is_some_and(|entry| entry.id == id) || id == wanted.id => {
-                plan.write.push(path.clone());
-            }
-            _ => plan.edited.push(path.clone()),
+        let found = look(folder, path, written)?;
+        if found.id == wanted.id && found.mode == wanted.mode {
+            plan.kept += 1;
+            plan.retimed += usize::from(!found.as_written);
+        } else if found.id == wanted.id || written.is_some_and(|entry| entry.id == found.id) {
+            plan.write.push(path.clone());
+        } else {
+            plan.edited.push(path.clone());
         }
     }
     for path in there.iter().filter(|path| !want.contains_key(*path)) {
         let written = have.get(path);
-        let ours = match (content_id(folder, path, written)?, written) {
-            (Some(id), Some(entry)) => entry.id == id,
-            _ => false,
-        };
+        let found = look(folder, path, written)?;
+        let ours = written.is_some_and(|entry| entry.id == found.id);
         if ours { plan.remove.push(path.clone()) } else { plan.edited.push(path.clone()) }
     }
     Ok(plan)
 }
 
-/// The blob id of what is on disk. When size and time are what we wrote, it is what we wrote.
-fn content_id(folder: &Path, path: &[u8], written: Option<&IndexEntry>) -> Result<Option<Oid>> {
+/// What is on disk at one path.
+struct Found {
+    id: Oid,
+    mode: u32,
+    /// Size and time are the ones in the index: the content was not read.
+    as_written: bool,
+}
+
+/// When size and time are what we wrote, it is what we wrote; else the content is hashed.
+fn look(folder: &Path, path: &[u8], written: Option<&IndexEntry>) -> Result<Found> {
     let file = folder.join(to_path(path));
     let meta = fs::symlink_metadata(&file).map_err(|error| disk::explain("look at", &file, &error))?;
+    let mode = mode_of(&meta, written);
     if let Some(entry) = written
         && entry.mtime == time_of(&meta)
         && u64::from(entry.file_size) == meta.len()
     {
-        return Ok(Some(entry.id));
+        return Ok(Found { id: entry.id, mode, as_written: true });
     }
     let bytes = if meta.is_symlink() {
         let target = fs::read_link(&file).map_err(|error| disk::explain("read the link", &file, &error))?;
@@ -141,21 +194,25 @@ fn content_id(folder: &Path, path: &[u8], written: Option<&IndexEntry>) -> Resul
     } else {
         disk::read(&file)?
     };
-    Ok(Oid::hash_object(ObjectType::Blob, &bytes).ok())
+    let id = Oid::hash_object(ObjectType::Blob, &bytes)
+        .map_err(|error| Error::surroundings(error.message().to_string()))?;
+    Ok(Found { id, mode, as_written: false })
 }
 
 #[cfg(unix)]
-fn mode_fits(folder: &Path, path: &[u8], mode: u32) -> Result<bool> {
+fn mode_of(meta: &fs::Metadata, _written: Option<&IndexEntry>) -> u32 {
     use std::os::unix::fs::PermissionsExt;
-    let file = folder.join(to_path(path));
-    let meta = fs::symlink_metadata(&file).map_err(|error| disk::explain("look at", &file, &error))?;
-    let executable = meta.permissions().mode() & 0o100 != 0;
-    Ok(meta.is_symlink() == (mode == 0o120_000) && (meta.is_symlink() || executable == (mode == 0o100_755)))
+    match (meta.is_symlink(), meta.permissions().mode() & 0o100 != 0) {
+        (true, _) => 0o120_000,
+        (false, true) => 0o100_755,
+        (false, false) => 0o100_644,
+    }
 }
 
+/// Without such modes on disk, the index is right.
 #[cfg(not(unix))]
-fn mode_fits(_folder: &Path, _path: &[u8], _mode: u32) -> Result<bool> {
-    Ok(true)
+fn mode_of(_meta: &fs::Metadata, written: Option<&IndexEntry>) -> u32 {
+    written.map_or(0o100_644, |entry| entry.mode)
 }
 
 fn refuse_edits(plan: &Plan, folder: &Path) -> Result<()> {
@@ -240,17 +297,24 @@ fn write_link(file: &Path, _target: &[u8]) -> Result<()> {
     Err(Error::surroundings(format!("`{}` is a link, which this system cannot make", file.display())))
 }
 
-/// Writes the index anew when anything in it changed; last, so that it never claims what is not there.
-fn remember(path: &Path, folder: &Path, want: &Want, have: &BTreeMap<Vec<u8>, IndexEntry>) -> Result<()> {
-    let mut entries = Vec::with_capacity(want.len());
-    for (name, wanted) in want {
-        entries.push(index_entry(folder, name, wanted)?);
+/// Writes the index anew when a file was touched, or its time does not fit; last of all, so that it
+/// never claims what is not there.
+fn remember(
+    place: &Place,
+    tree: Oid,
+    want: &Want,
+    have: &BTreeMap<Vec<u8>, IndexEntry>,
+    plan: &Plan,
+) -> Result<()> {
+    let tree = tree.to_string();
+    let same_tree = disk::read_if_there(&place.tree_file())?.as_deref() == Some(tree.as_bytes());
+    if same_tree && plan.is_quiet() && have.len() == want.len() {
+        return Ok(());
     }
-    let same = entries.len() == have.len()
-        && entries.iter().zip(have.values()).all(|(new, old)| {
-            new.path == old.path && new.id == old.id && new.mtime == old.mtime && new.file_size == old.file_size
-        });
-    if same { Ok(()) } else { write_index(path, &entries) }
+    let entries: Result<Vec<IndexEntry>> =
+        want.iter().map(|(name, wanted)| index_entry(&place.folder, name, wanted)).collect();
+    write_index(&place.index, &entries?)?;
+    disk::write_atomically(&place.tree_file(), tree.as_bytes())
 }
 
 fn write_index(path: &Path, entries: &[IndexEntry]) -> Result<()> {
@@ -309,8 +373,18 @@ fn to_bytes(path: &Path) -> Vec<u8> {
     path.to_string_lossy().replace('\\', "/").into_bytes()
 }
 
-/// Forgets what was materialised and takes it away, edits included. Asked for by name only.
-pub fn discard(folder: &Path, index: &Path) -> Result<()> {
-    disk::remove_file(index)?;
-    disk::remove_folder(folder)
+/// Takes away what a person changed or added; what we wrote stays as it is. Asked for by name only.
+pub fn discard_edits(place: &Place) -> Result<()> {
+    let have = open_index(&place.index)?;
+    if !disk::exists(&place.folder) {
+        return Ok(());
+    }
+    for path in files_there(&place.folder)? {
+        let written = have.get(&path);
+        let found = look(&place.folder, &path, written)?;
+        if written.is_none_or(|entry| entry.id != found.id) {
+            remove(&place.folder, &path)?;
+        }
+    }
+    Ok(())
 }

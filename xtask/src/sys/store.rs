@@ -1,8 +1,8 @@
-//! The one bare object store: pins, and the series applied to them, as git objects.
+//! The one bare object store: it holds the pins. What a series makes of them stays in memory.
 
 use std::path::{Path, PathBuf};
 
-use git2::{ObjectType, Odb, Oid, Repository, Signature, Time};
+use git2::{ObjectType, Odb, Oid, Repository};
 
 use super::disk;
 use crate::error::{Error, Result};
@@ -20,6 +20,14 @@ impl Store {
             Ok(repo) => Ok(Store { repo, path: path.to_path_buf() }),
             Err(_) => Store::create(path),
         }
+    }
+
+    /// From now on every object that is written stays in memory and vanishes with this value.
+    pub fn write_to_memory(&self) -> Result<()> {
+        let odb = self.odb()?;
+        // Above the loose and packed backends, so that it is the one that is written to.
+        let added = odb.add_new_mempack_backend(1000);
+        added.map(drop).map_err(|error| Error::surroundings(error.message().to_string()))
     }
 
     /// A half-made store of a killed run has no refs worth keeping: `init` completes it.
@@ -41,6 +49,11 @@ impl Store {
     /// The objects.
     pub fn odb(&self) -> Result<Odb<'_>> {
         self.repo.odb().map_err(|error| Error::surroundings(error.message().to_string()))
+    }
+
+    /// Whether the tree `id` is here, in memory or on disk.
+    pub fn has_tree(&self, id: Oid) -> bool {
+        self.repo.find_tree(id).is_ok()
     }
 
     /// The content of a blob.
@@ -96,18 +109,6 @@ impl Store {
         })
     }
 
-    /// The last applied commit of a variant, when it still stands for `tree`.
-    pub fn applied(&self, variant: &str, tree: Oid) -> Option<Oid> {
-        let commit = self.repo.find_reference(&variant_ref(variant)).ok()?.target()?;
-        let commit = self.repo.find_commit(commit).ok()?;
-        (commit.tree_id() == tree).then(|| commit.id())
-    }
-
-    /// Marks `commit` as the variant, applied.
-    pub fn set_applied(&self, variant: &str, commit: Oid) -> Result<()> {
-        self.set_ref(&variant_ref(variant), commit)
-    }
-
     /// A commit with a fixed author and date, so that its id repeats.
     pub fn commit(&self, tree: Oid, parent: Option<Oid>, message: &str) -> Result<Oid> {
         let parent = parent.map(|id| format!("parent {id}\n")).unwrap_or_default();
@@ -125,6 +126,11 @@ impl Store {
         Ok(index.iter().map(|entry| (entry.path.clone(), entry.mode, entry.id)).collect())
     }
 
+    /// Tags `commit`; for made-up upstreams.
+    pub fn set_tag(&self, tag: &str, commit: Oid) -> Result<()> {
+        self.set_ref(&format!("refs/tags/{tag}"), commit)
+    }
+
     fn set_ref(&self, name: &str, commit: Oid) -> Result<()> {
         self.repo
             .reference(name, commit, true, "espalier")
@@ -136,18 +142,8 @@ impl Store {
 /// The first second of the year 2000; any fixed moment would do.
 const FIXED_TIME: i64 = 946_684_800;
 
-/// Who signs generated commits.
-pub fn fixed_signature() -> Signature<'static> {
-    Signature::new("Espalier", "espalier@espalier.invalid", &Time::new(FIXED_TIME, 0))
-        .expect("the constant name and address are valid")
-}
-
 fn pin_ref(tree: Oid) -> String {
     format!("refs/espalier/pins/{tree}")
-}
-
-fn variant_ref(variant: &str) -> String {
-    format!("refs/espalier/variants/{variant}")
 }
 
 fn damaged(id: Oid, error: &git2::Error) -> Error {

@@ -1,0 +1,31 @@
+//! `cargo xtask bench`: ratios, measured in one run on a quiet machine.
+
+mod apply;
+mod synthetic;
+pub mod timing;
+
+use super::{Context, Outcome};
+use crate::error::Result;
+
+/// What can be measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum What {
+    /// Applying a series: ours cold and unchanged, `git am`, one `git apply --cached`.
+    Apply,
+}
+
+/// Options of `bench`.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// What to measure.
+    pub what: What,
+    /// How often each contestant runs; they run in turn.
+    pub rounds: u32,
+}
+
+/// Measures and prints a table.
+pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
+    match options.what {
+        What::Apply => apply::run(context, options.rounds.max(1)),
+    }
+}

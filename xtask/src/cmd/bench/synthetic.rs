@@ -1,0 +1,134 @@
+//! A made-up project for the apply bench: 2,000 files of C-like text and 120 patches.
+
+use std::path::Path;
+
+use git2::{ObjectType, Odb, Oid};
+
+use crate::error::Result;
+use crate::sys::disk;
+use crate::sys::git::git;
+use crate::sys::git_tree::{Entry, GitTree};
+use crate::sys::store::Store;
+
+/// How large the made-up project is.
+#[derive(Clone, Copy, Debug)]
+pub struct Size {
+    /// Files in the tree.
+    pub files: usize,
+    /// Patches in the series.
+    pub patches: usize,
+}
+
+/// What was made, all below one folder.
+#[derive(Clone, Debug)]
+pub struct Synthetic {
+    /// The tree before the series.
+    pub base: Oid,
+    /// The commit with that tree.
+    pub base_commit: Oid,
+    /// The tree after the series, as git objects were written while making it.
+    pub tip: Oid,
+}
+
+/// Makes `folder/upstream.git`, `folder/patches/synthetic` and `folder/pins.toml`.
+pub fn make(folder: &Path, size: Size) -> Result<Synthetic> {
+    let store = Store::open(&folder.join("upstream.git"))?;
+    let (made, tip_commit) = write_history(&store, size)?;
+    let patches = folder.join("patches/synthetic");
+    disk::create_folder(&patches)?;
+    git(store.path())
+        .args(["format-patch", "--quiet", "--full-index", "--zero-commit", "--no-signature", "--binary"])
+        .arg("--output-directory")
+        .arg(&patches)
+        .arg(format!("{}..{tip_commit}", made.base_commit))
+        .success()?;
+    disk::write_atomically(&folder.join("pins.toml"), pins(&made).as_bytes())?;
+    Ok(made)
+}
+
+fn pins(made: &Synthetic) -> String {
+    format!(
+        "default-variant = \"synthetic\"\n\n[pins.made]\nupstream = \"made\"\ntag = \"v1\"\ntree = \"{}\"\n\
+         sources = [{{ path = \"upstream.git\" }}]\n\n[variants.base]\npin = \"made\"\n\n\
+         [variants.synthetic]\nextends = \"base\"\npatches = \"patches/synthetic\"\n",
+        made.base
+    )
+}
+
+/// Writes the base and one commit a patch, and tags the base as `v1`.
+fn write_history(store: &Store, size: Size) -> Result<(Synthetic, Oid)> {
+    let odb = store.odb()?;
+    let empty = write(&odb, ObjectType::Tree, b"")?;
+    let mut tree = GitTree::new(&odb, empty)?;
+    let mut files: Vec<(String, Vec<String>)> = (0..size.files).map(|n| (path_of(n), lines_of(n))).collect();
+    for (path, lines) in &files {
+        put(&odb, &mut tree, path, lines)?;
+    }
+    let base = tree.write()?;
+    let base_commit = store.commit(base, None, "Start\n")?;
+    store.set_tag("v1", base_commit)?;
+    let (mut tip, mut commit) = (base, base_commit);
+    let mut random = Random(1);
+    for number in 0..size.patches {
+        for _ in 0..1 + random.below(3) {
+            let at = random.below(files.len());
+            let Some((path, lines)) = files.get_mut(at) else { continue };
+            edit(lines, number, &mut random);
+            put(&odb, &mut tree, path, lines)?;
+        }
+        tip = tree.write()?;
+        commit = store.commit(tip, Some(commit), &message(number))?;
+    }
+    Ok((Synthetic { base, base_commit, tip }, commit))
+}
+
+fn message(number: usize) -> String {
+    format!("Change number {number}\n\nUpstream-Status: Pending\nDrop-when: never\n")
+}
+
+fn put(odb: &Odb<'_>, tree: &mut GitTree<'_>, path: &str, lines: &[String]) -> Result<()> {
+    let id = write(odb, ObjectType::Blob, lines.concat().as_bytes())?;
+    tree.set(path.as_bytes(), Some(Entry { mode: 0o100_644, id }))
+}
+
+fn write(odb: &Odb<'_>, kind: ObjectType, bytes: &[u8]) -> Result<Oid> {
+    odb.write(kind, bytes).map_err(|error| crate::sys::store::write_failed(&error))
+}
+
+fn path_of(number: usize) -> String {
+    format!("part{:02}/group{}/file{number:04}.c", number % 40, number % 5)
+}
+
+/// Twenty functions of ten lines: the size of an ordinary source file.
+fn lines_of(number: usize) -> Vec<String> {
+    (0..20)
+        .flat_map(|function| {
+            let head = format!("static int function_{number}_{function}(int value) {{\n");
+            let body = (0..8).map(move |line| format!("    value = value * {} + {line};\n", function + 3));
+            std::iter::once(head).chain(body).chain(["    return value;\n".into(), "}\n".into(), "\n".into()])
+        })
+        .collect()
+}
+
+/// Replaces a line and adds two, at two places.
+fn edit(lines: &mut Vec<String>, number: usize, random: &mut Random) {
+    for _ in 0..2 {
+        let at = random.below(lines.len());
+        if let Some(line) = lines.get_mut(at) {
+            *line = format!("    value += {number}; /* {} */\n", random.below(1_000_000));
+        }
+        lines.insert(at, format!("    value ^= {};\n", random.below(1_000_000)));
+    }
+}
+
+/// xorshift: the same project on every machine.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 >> 11).unwrap_or(0) % limit.max(1)
+    }
+}

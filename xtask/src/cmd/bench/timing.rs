@@ -1,0 +1,91 @@
+//! Times of several contestants that run in turn, and their ratios.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+/// The times of one contestant, one a round.
+#[derive(Clone, Debug)]
+pub struct Times {
+    /// What ran.
+    pub name: String,
+    /// Wall-clock times in the order of the rounds.
+    pub rounds: Vec<Duration>,
+}
+
+impl Times {
+    /// No round yet.
+    pub fn new(name: &str) -> Times {
+        Times { name: name.to_string(), rounds: Vec::new() }
+    }
+
+    /// The median in seconds; nothing before the first round.
+    pub fn median(&self) -> Option<f64> {
+        median(self.rounds.iter().map(Duration::as_secs_f64).collect())
+    }
+
+    /// Median of the round-by-round ratios of `other` to this one: above 1 means this one is faster.
+    pub fn speedup_over(&self, other: &Times) -> Option<f64> {
+        let pairs = self.rounds.iter().zip(&other.rounds);
+        median(pairs.map(|(mine, theirs)| theirs.as_secs_f64() / mine.as_secs_f64()).collect())
+    }
+
+    fn extremes(&self) -> Option<(f64, f64)> {
+        let seconds = self.rounds.iter().map(Duration::as_secs_f64);
+        Some((seconds.clone().reduce(f64::min)?, seconds.reduce(f64::max)?))
+    }
+}
+
+fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    let middle = values.len().checked_sub(1)? / 2;
+    match values.len() % 2 {
+        1 => values.get(middle).copied(),
+        _ => Some((values.get(middle)? + values.get(middle + 1)?) / 2.0),
+    }
+}
+
+/// A markdown table of all contestants; the last column compares each with the first.
+pub fn table(title: &str, all: &[Times]) -> String {
+    let mut text = format!("{title}\n\n| what | median | min - max | the first one is faster by |\n|---|--:|--:|--:|\n");
+    for times in all {
+        let (Some(median), Some((low, high))) = (times.median(), times.extremes()) else { continue };
+        let ratio = all.first().and_then(|first| first.speedup_over(times)).unwrap_or(1.0);
+        text += &format!(
+            "| {} | {:.1} ms | {:.1} - {:.1} ms | {ratio:.1}x |\n",
+            times.name,
+            median * 1e3,
+            low * 1e3,
+            high * 1e3
+        );
+    }
+    text
+}
+
+/// The same for machines.
+pub fn to_json(title: &str, all: &[Times]) -> Value {
+    let entry = |times: &Times| {
+        let seconds: Vec<f64> = times.rounds.iter().map(Duration::as_secs_f64).collect();
+        json!({ "what": times.name, "median_seconds": times.median(), "rounds": seconds })
+    };
+    json!({ "title": title, "contestants": all.iter().map(entry).collect::<Vec<_>>() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn times(name: &str, milliseconds: &[u64]) -> Times {
+        let rounds = milliseconds.iter().map(|ms| Duration::from_millis(*ms)).collect();
+        Times { name: name.to_string(), rounds }
+    }
+
+    #[test]
+    fn ratios_are_taken_round_by_round() {
+        let (mine, theirs) = (times("a", &[10, 20, 10]), times("b", &[30, 60, 90]));
+        assert_eq!(mine.median(), Some(0.010));
+        assert!((mine.speedup_over(&theirs).unwrap() - 3.0).abs() < 1e-9);
+        assert!(table("t", &[mine, theirs]).contains("| b | 60.0 ms | 30.0 - 90.0 ms | 3.0x |"));
+        assert_eq!(times("c", &[]).median(), None);
+    }
+}

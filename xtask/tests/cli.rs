@@ -1,0 +1,25 @@
+//! The tool, end to end: the real binary on small synthetic projects, as a new user meets it.
+//!
+//! Every run has an empty environment and a home of its own; standard output, standard error and
+//! the exit code are looked at together, with paths and times made equal.
+#![allow(clippy::disallowed_methods, reason = "tests set up and look at real files and processes")]
+
+mod cli {
+    mod apply;
+    mod build;
+    mod build_fails;
+    mod disk_full;
+    mod drift;
+    mod edited_tree;
+    mod fetch;
+    mod fetch_fails;
+    mod hostile;
+    mod killed;
+    mod lock;
+    mod no_file_forgotten;
+    mod overlay;
+    mod pins;
+    mod run;
+    mod support;
+    mod together;
+}

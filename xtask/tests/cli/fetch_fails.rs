@@ -1,0 +1,255 @@
+//! `fetch`, when it cannot: no network, a source that lies, is cut short, is damaged, is missing.
+
+use super::support::{Output, Project, Source, files, git, program_path, upstream::{TAG, Upstream}};
+
+/// Nothing of a failed fetch stays behind: no object, no ref, no scratch.
+fn assert_nothing_left(project: &Project) {
+    assert_eq!(project.scratch(), [""; 0]);
+    let refs = git::git(&project.store(), &["for-each-ref"]);
+    assert_eq!(refs, "");
+    let objects = git::git(&project.store(), &["cat-file", "--batch-all-objects", "--batch-check"]);
+    assert_eq!(objects, "");
+}
+
+fn fetch_without_npm(project: &Project, arguments: &[&str]) -> Output {
+    let path = program_path::only(&project.beside("bin"), &["git"]);
+    project.run_with_path(arguments, path)
+}
+
+fn bundle_bytes() -> Vec<u8> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.bundle");
+    let upstream = Upstream::shared().repository();
+    git::git(&upstream, &["bundle", "create", "--quiet", path.to_str().unwrap(), TAG, "HEAD"]);
+    std::fs::read(path).unwrap()
+}
+
+fn with_bundle(bytes: &[u8]) -> Project {
+    let project = Project::with_sources(&[Source::Path("upstream.bundle".into())]);
+    project.write("upstream.bundle", bytes);
+    project
+}
+
+#[test]
+fn no_network_and_no_npm() {
+    let project = Project::with_sources(&[Source::Git("https://espalier.invalid/x".into()), Source::Npm]);
+    // A proxy of the machine would answer in its own words: this environment has none.
+    insta::assert_snapshot!(fetch_without_npm(&project, &["fetch"]), @r"
+    exit: 3
+    -- stdout --
+
+    -- stderr --
+        Fetching hello v1.0 from git https://espalier.invalid/x
+    warning: git https://espalier.invalid/x: unable to access 'https://espalier.invalid/x/': Could not resolve host: espalier.invalid
+        Fetching hello v1.0 from npm node-llama-cpp@3.21.1
+    warning: npm node-llama-cpp@3.21.1: could not run `npm`
+      No such file or directory
+    error: no source served the pin `hello` (hello v1.0)
+      expected tree 220411aa642d3955047a734aea355d0e776dfba4
+      git https://espalier.invalid/x: unable to access 'https://espalier.invalid/x/': Could not resolve host: espalier.invalid
+      npm node-llama-cpp@3.21.1: could not run `npm`
+        No such file or directory
+      next: install Node.js with npm (Debian: `apt-get install npm`), or use another source
+      next: if a copy is at hand, a repository or a bundle: cargo xtask fetch --from PATH
+    ");
+    assert_nothing_left(&project);
+}
+
+#[test]
+fn no_git() {
+    let project = Project::new();
+    insta::assert_snapshot!(project.run_with_path(&["fetch"], ""), @r"
+    exit: 3
+    -- stdout --
+
+    -- stderr --
+        Fetching hello v1.0 from path [UPSTREAM]
+    warning: path [UPSTREAM]: could not run `git`
+      No such file or directory
+    error: no source served the pin `hello` (hello v1.0)
+      expected tree 220411aa642d3955047a734aea355d0e776dfba4
+      path [UPSTREAM]: could not run `git`
+        No such file or directory
+      next: install git (Debian: `apt-get install git`)
+      next: if a copy is at hand, a repository or a bundle: cargo xtask fetch --from PATH
+    ");
+    assert_nothing_left(&project);
+}
+
+#[test]
+fn offline_with_an_empty_store() {
+    let project = Project::with_sources(&[Source::Git("https://espalier.invalid/x".into()), Source::Npm]);
+    insta::assert_snapshot!(fetch_without_npm(&project, &["--offline", "fetch"]), @r"
+    exit: 3
+    -- stdout --
+
+    -- stderr --
+        Fetching hello v1.0 from git https://espalier.invalid/x
+    warning: git https://espalier.invalid/x: not tried: `--offline` forbids the network
+        Fetching hello v1.0 from npm node-llama-cpp@3.21.1
+    warning: npm node-llama-cpp@3.21.1: not tried: `--offline` forbids the network
+    error: no source served the pin `hello` (hello v1.0)
+      expected tree 220411aa642d3955047a734aea355d0e776dfba4
+      git https://espalier.invalid/x: not tried: `--offline` forbids the network
+      npm node-llama-cpp@3.21.1: not tried: `--offline` forbids the network
+      next: run once without `--offline`, or give a copy: cargo xtask fetch --from PATH
+    ");
+    assert_nothing_left(&project);
+}
+
+#[test]
+fn a_pin_with_another_tree_than_the_source_serves() {
+    let project = Project::pinned(&"12".repeat(20), &[Source::Path(Upstream::shared().repository())]);
+    insta::assert_snapshot!(project.run(&["fetch"]), @r#"
+    exit: 1
+    -- stdout --
+
+    -- stderr --
+        Fetching hello v1.0 from path [UPSTREAM]
+    warning: path [UPSTREAM]: served tree 220411aa642d3955047a734aea355d0e776dfba4, the pin says 1212121212121212121212121212121212121212
+    error: no source served the pin `hello` (hello v1.0)
+      expected tree 1212121212121212121212121212121212121212
+      path [UPSTREAM]: served tree 220411aa642d3955047a734aea355d0e776dfba4, the pin says 1212121212121212121212121212121212121212
+      next: if `v1.0` should be tree 220411aa642d3955047a734aea355d0e776dfba4, write it in `pins.toml`: tree = "220411aa642d3955047a734aea355d0e776dfba4"
+      next: if the pin is right, do not trust this source: remove `path [UPSTREAM]` from `pins.toml`
+      next: if a copy is at hand, a repository or a bundle: cargo xtask fetch --from PATH
+    "#);
+    assert_nothing_left(&project);
+}
+
+#[test]
+fn a_source_that_is_not_there() {
+    let project = Project::with_sources(&[Source::Path("../upstream".into())]);
+    insta::assert_snapshot!(project.run(&["fetch"]), @r"
+    exit: 3
+    -- stdout --
+
+    -- stderr --
+        Fetching hello v1.0 from path ../upstream
+    warning: path ../upstream: `../upstream` is not there
+    error: no source served the pin `hello` (hello v1.0)
+      expected tree 220411aa642d3955047a734aea355d0e776dfba4
+      path ../upstream: `../upstream` is not there
+      next: if a copy is at hand, a repository or a bundle: cargo xtask fetch --from PATH
+    ");
+    assert_nothing_left(&project);
+}
+
+#[test]
+fn a_repository_without_the_tag() {
+    let project = Project::new();
+    let empty = project.beside("empty");
+    git::init(&empty);
+    let project = Project::with_sources(&[Source::Path(empty)]);
+    let output = project.run(&["fetch"]).code(3).says(&["no source served the pin `hello`", "fetch --from PATH"]);
+    assert!(!output.stderr.contains("exit code"), "git's own words are missing\n{output}");
+    assert_nothing_left(&project);
+}
+
+#[test]
+fn a_folder_that_is_no_repository() {
+    let project = Project::with_sources(&[Source::Path("ci".into())]);
+    insta::assert_snapshot!(project.run(&["fetch"]), @r"
+    exit: 3
+    -- stdout --
+
+    -- stderr --
+        Fetching hello v1.0 from path ci
+    warning: path ci: '[ROOT]/ci' does not appear to be a git repository
+    error: no source served the pin `hello` (hello v1.0)
+      expected tree 220411aa642d3955047a734aea355d0e776dfba4
+      path ci: '[ROOT]/ci' does not appear to be a git repository
+      next: if a copy is at hand, a repository or a bundle: cargo xtask fetch --from PATH
+    ");
+    assert_nothing_left(&project);
+}
+
+#[test]
+fn a_bundle_that_is_cut_short() {
+    let bytes = bundle_bytes();
+    let project = with_bundle(&bytes[..bytes.len() / 2]);
+    insta::assert_snapshot!(project.run(&["fetch"]), @r"
+    exit: 3
+    -- stdout --
+
+    -- stderr --
+        Fetching hello v1.0 from path upstream.bundle
+    warning: path upstream.bundle: early EOF
+    error: no source served the pin `hello` (hello v1.0)
+      expected tree 220411aa642d3955047a734aea355d0e776dfba4
+      path upstream.bundle: early EOF
+      next: if a copy is at hand, a repository or a bundle: cargo xtask fetch --from PATH
+    ");
+    assert_nothing_left(&project);
+}
+
+#[test]
+fn a_bundle_of_nothing() {
+    let project = with_bundle(b"");
+    insta::assert_snapshot!(project.run(&["fetch"]), @r"
+    exit: 3
+    -- stdout --
+
+    -- stderr --
+        Fetching hello v1.0 from path upstream.bundle
+    warning: path upstream.bundle: invalid gitfile format: [ROOT]/upstream.bundle
+    error: no source served the pin `hello` (hello v1.0)
+      expected tree 220411aa642d3955047a734aea355d0e776dfba4
+      path upstream.bundle: invalid gitfile format: [ROOT]/upstream.bundle
+      next: if a copy is at hand, a repository or a bundle: cargo xtask fetch --from PATH
+    ");
+    assert_nothing_left(&project);
+}
+
+/// One bit at a time, from the header to the checksum at the end: never a success with another
+/// tree, never anything left behind.
+#[test]
+fn a_bundle_with_flipped_bits() {
+    let bytes = bundle_bytes();
+    let pack = bytes.windows(4).position(|four| four == b"PACK").unwrap();
+    for at in [pack, pack + 7, pack + 30, (pack + bytes.len()) / 2, bytes.len() - 300, bytes.len() - 5] {
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 0x10;
+        let project = with_bundle(&damaged);
+        let output = project.run(&["fetch"]).code(3).says(&["no source served the pin", "  next: "]);
+        assert!(!output.stderr.contains("panicked"), "{output}");
+        assert_nothing_left(&project);
+    }
+}
+
+#[test]
+fn after_a_failure_the_same_command_works_once_the_source_is_whole() {
+    let bytes = bundle_bytes();
+    let project = with_bundle(&bytes[..bytes.len() / 2]);
+    project.run(&["fetch"]).code(3);
+    project.write("upstream.bundle", bytes);
+    project.run(&["fetch"]).success();
+}
+
+#[test]
+fn json_has_the_error_too() {
+    let project = Project::with_sources(&[Source::Path("../upstream".into())]);
+    let json = project.run(&["--json", "fetch"]).code(3).json();
+    assert_eq!(json["error"]["kind"], "surroundings");
+    assert!(json["error"]["hints"][0].as_str().unwrap().contains("--from PATH"), "{json}");
+}
+
+#[test]
+fn a_store_that_is_damaged() {
+    let project = Project::new();
+    project.run(&["fetch"]).success();
+    for file in files::list(&project.store().join("objects/pack")) {
+        let path = project.store().join("objects/pack").join(file);
+        if path.extension().is_some_and(|end| end == "pack") {
+            std::fs::remove_file(&path).unwrap();
+        }
+    }
+    insta::assert_snapshot!(project.run(&["apply"]), @r"
+    exit: 3
+    -- stdout --
+
+    -- stderr --
+    error: the object 220411aa642d3955047a734aea355d0e776dfba4 cannot be read: object not found - no match for id (220411aa642d3955047a734aea355d0e776dfba4)
+      next: rm -rf target/espalier/store.git    # it is fetched again
+    ");
+}

@@ -1,0 +1,230 @@
+//! Mistakes in `pins.toml` and on the command line.
+
+use super::support::{Output, Project, Source};
+
+fn after(from: &str, to: &str) -> Output {
+    let project = Project::with_sources(&[Source::Path("upstream".into())]);
+    project.edit("pins.toml", from, to);
+    let output = project.run(&["apply"]);
+    assert!(!project.path("target").exists(), "a mistake in `pins.toml` wrote something");
+    output
+}
+
+#[test]
+fn a_key_that_does_not_exist() {
+    insta::assert_snapshot!(after("patches =", "patch ="), @r#"
+    exit: 2
+    -- stdout --
+
+    -- stderr --
+    error: `pins.toml` is not right
+        --> pins.toml:16:1
+         |
+      16 | patch = "patches/paged"
+         | ^^^^^ unknown field `patch`, expected one of `pin`, `extends`, `patches`, `overlays`, `kernels`
+    "#);
+}
+
+#[test]
+fn a_tree_id_that_is_too_short() {
+    let tree = super::support::upstream::Upstream::shared().tree();
+    insta::assert_snapshot!(after(&tree, &tree[..8]), @r#"
+    exit: 2
+    -- stdout --
+
+    -- stderr --
+    error: `pins.toml` is not right
+       --> pins.toml:6:8
+        |
+      6 | tree = "220411aa"
+        |        ^^^^^^^^^^ a tree id is 40 hexadecimal digits: `git rev-parse TAG^{tree}`
+    "#);
+}
+
+#[test]
+fn a_line_that_is_no_toml() {
+    insta::assert_snapshot!(after("upstream = \"hello\"", "upstream = hello"), @r"
+    exit: 2
+    -- stdout --
+
+    -- stderr --
+    error: `pins.toml` is not right
+       --> pins.toml:4:12
+        |
+      4 | upstream = hello
+        |            ^^^^^ string values must be quoted, expected literal string
+    ");
+}
+
+#[test]
+fn a_missing_value() {
+    insta::assert_snapshot!(after("upstream = \"hello\"\n", ""), @r"
+    exit: 2
+    -- stdout --
+
+    -- stderr --
+    error: `pins.toml` is not right
+       --> pins.toml:3:1
+        |
+      3 | [pins.hello]
+        | ^^^^^^^^^^^^ missing field `upstream`
+    ");
+}
+
+#[test]
+fn a_parent_that_does_not_exist() {
+    insta::assert_snapshot!(after("extends = \"stock\"", "extends = \"stok\""), @r#"
+    exit: 2
+    -- stdout --
+
+    -- stderr --
+    error: `pins.toml` is not right
+        --> pins.toml:15:11
+         |
+      15 | extends = "stok"
+         |           ^^^^^^ no variant has this name
+    "#);
+}
+
+#[test]
+fn a_circle() {
+    insta::assert_snapshot!(after("extends = \"stock\"", "extends = \"paged\""), @r#"
+    exit: 2
+    -- stdout --
+
+    -- stderr --
+    error: `pins.toml` is not right
+        --> pins.toml:15:11
+         |
+      15 | extends = "paged"
+         |           ^^^^^^^ this variant extends itself, in a circle
+    "#);
+}
+
+#[test]
+fn a_source_of_two_kinds() {
+    insta::assert_snapshot!(after("{ path =", "{ git = \"https://espalier.invalid/x\", path ="), @r#"
+    exit: 2
+    -- stdout --
+
+    -- stderr --
+    error: `pins.toml` is not right
+       --> pins.toml:8:5
+        |
+      8 |     { git = "https://espalier.invalid/x", path = "upstream" },
+        |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ a source is `git = URL`, or `npm = PACKAGE` with `version` and `member`, or `path = PATH`
+    "#);
+}
+
+#[test]
+fn a_folder_outside_of_the_repository() {
+    insta::assert_snapshot!(after("\"patches/paged\"", "\"../patches\""), @r#"
+    exit: 2
+    -- stdout --
+
+    -- stderr --
+    error: `pins.toml` is not right
+        --> pins.toml:16:11
+         |
+      16 | patches = "../patches"
+         |           ^^^^^^^^^^^^ a folder inside the repository, without `..`
+    "#);
+}
+
+#[test]
+fn a_folder_that_is_not_there() {
+    insta::assert_snapshot!(after("\"patches/paged\"", "\"patches/page\""), @"");
+}
+
+#[test]
+fn a_variant_that_does_not_exist() {
+    let project = Project::new();
+    insta::assert_snapshot!(project.run(&["apply", "--variant", "pagd"]), @r"
+    exit: 2
+    -- stdout --
+
+    -- stderr --
+    error: there is no variant `pagd` in `pins.toml`
+      next: use one of: paged, stock
+    ");
+}
+
+#[test]
+fn a_flavor_that_does_not_exist() {
+    let project = Project::new();
+    insta::assert_snapshot!(project.run(&["build", "--flavor", "cuda"]), @r"
+    exit: 2
+    -- stdout --
+
+    -- stderr --
+    error: there is no flavor `cuda` in `ci/flavors.toml`
+      next: use one of: cpu
+    ");
+}
+
+#[test]
+fn a_command_that_does_not_exist() {
+    let project = Project::new();
+    insta::assert_snapshot!(project.run(&["fetsh"]), @r"
+    exit: 2
+    -- stdout --
+
+    -- stderr --
+    error: unrecognized subcommand 'fetsh'
+
+      tip: a similar subcommand exists: 'fetch'
+
+    Usage: cargo xtask [OPTIONS] <COMMAND>
+
+    For more information, try '--help'.
+    ");
+}
+
+#[test]
+fn no_pins_toml() {
+    let project = Project::new();
+    std::fs::remove_file(project.path("pins.toml")).unwrap();
+    insta::assert_snapshot!(project.run(&["fetch"]), @r"
+    exit: 2
+    -- stdout --
+
+    -- stderr --
+    error: there is no `[ROOT]/pins.toml`
+      next: run this inside the repository, or name it: --root DIR
+    ");
+}
+
+#[test]
+fn no_flavors() {
+    let project = Project::new();
+    std::fs::remove_file(project.path("ci/flavors.toml")).unwrap();
+    insta::assert_snapshot!(project.run(&["build"]), @r"
+    exit: 3
+    -- stdout --
+
+    -- stderr --
+    error: could not read `[ROOT]/ci/flavors.toml`
+      No such file or directory
+    ");
+}
+
+#[test]
+fn a_root_that_does_not_exist() {
+    let project = Project::new();
+    let mut command = project.command(&["fetch"]);
+    command.args(["--root", "elsewhere"]);
+    project.finish(command).code(2);
+    std::fs::remove_dir_all(project.root()).unwrap();
+    std::fs::create_dir_all(project.beside("empty")).unwrap();
+    let mut command = project.command(&["fetch"]);
+    command.current_dir(project.beside("empty"));
+    insta::assert_snapshot!(project.finish(command), @"");
+}
+
+#[test]
+fn from_a_folder_inside_the_project_its_root_is_found() {
+    let project = Project::new();
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_xtask"));
+    command.current_dir(project.path("patches/paged")).args(["fetch", "--dry-run"]);
+    assert!(project.finish(command).success().stdout.starts_with("hello v1.0 tree"));
+}

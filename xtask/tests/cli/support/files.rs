@@ -1,0 +1,84 @@
+//! What lies in a folder: names, contents, times.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+/// Every file and link below `folder`, relative to it, sorted; nothing when it is not there.
+pub fn list(folder: &Path) -> Vec<String> {
+    let mut found = Vec::new();
+    collect(folder, Path::new(""), &mut found);
+    found.sort();
+    found
+}
+
+fn collect(folder: &Path, below: &Path, found: &mut Vec<String>) {
+    let Ok(entries) = std::fs::read_dir(folder.join(below)) else { return };
+    for entry in entries {
+        let entry = entry.unwrap();
+        let path = below.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            collect(folder, &path, found);
+        } else {
+            found.push(path.to_string_lossy().into_owned());
+        }
+    }
+}
+
+/// The modification time of every file below `folder`.
+pub fn times(folder: &Path) -> BTreeMap<String, SystemTime> {
+    let time = |path: &String| std::fs::symlink_metadata(folder.join(path)).unwrap().modified().unwrap();
+    list(folder).into_iter().map(|path| (path.clone(), time(&path))).collect()
+}
+
+/// Names that are in only one of the two, or whose value differs.
+pub fn differences<T: PartialEq>(before: &BTreeMap<String, T>, after: &BTreeMap<String, T>) -> Vec<String> {
+    let names = before.keys().chain(after.keys());
+    let mut changed: Vec<String> = names.filter(|name| before.get(*name) != after.get(*name)).cloned().collect();
+    changed.sort();
+    changed.dedup();
+    changed
+}
+
+/// Writes `text`, and the folders above it.
+pub fn write(path: &Path, text: impl AsRef<[u8]>) {
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, text).unwrap();
+}
+
+/// Replaces `from`, which must be there, in the file at `path`.
+#[track_caller]
+pub fn edit(path: &Path, from: &str, to: &str) {
+    let text = std::fs::read_to_string(path).unwrap();
+    assert!(text.contains(from), "{} has no {from:?}:\n{text}", path.display());
+    std::fs::write(path, text.replacen(from, to, 1)).unwrap();
+}
+
+/// A program made of shell commands.
+pub fn write_script(path: &Path, commands: &str) {
+    use std::os::unix::fs::PermissionsExt;
+    write(path, format!("#!/bin/sh\n{commands}\n"));
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+/// Copies a folder with modes and links as they are.
+pub fn copy_folder(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        let kind = entry.file_type().unwrap();
+        if kind.is_dir() {
+            copy_folder(&entry.path(), &target);
+        } else if kind.is_symlink() {
+            std::os::unix::fs::symlink(std::fs::read_link(entry.path()).unwrap(), target).unwrap();
+        } else {
+            std::fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}
+
+/// A file of the repository that these tests belong to.
+pub fn of_this_repository(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path)
+}

@@ -1,0 +1,62 @@
+//! Real git, with a fixed author and date, so that commit ids repeat.
+
+use std::path::Path;
+use std::process::Command;
+
+/// Runs git in `folder` and gives its standard output without the last line end.
+pub fn git(folder: &Path, arguments: &[&str]) -> String {
+    let output = command(folder).args(arguments).output().expect("git starts");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "git {arguments:?} in {}: {said}", folder.display());
+    String::from_utf8_lossy(&output.stdout).trim_end().to_string()
+}
+
+fn command(folder: &Path) -> Command {
+    let mut command = Command::new("git");
+    command.current_dir(folder).env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
+    command.env("HOME", folder).env("GIT_CONFIG_NOSYSTEM", "1").env("GIT_CONFIG_GLOBAL", "/dev/null");
+    for role in ["AUTHOR", "COMMITTER"] {
+        command.env(format!("GIT_{role}_NAME"), "Test Person");
+        command.env(format!("GIT_{role}_EMAIL"), "test@espalier.invalid");
+        command.env(format!("GIT_{role}_DATE"), "2020-01-02T03:04:05Z");
+    }
+    command
+}
+
+/// A new repository whose first branch is `main` and that never changes line ends.
+pub fn init(folder: &Path) {
+    std::fs::create_dir_all(folder).unwrap();
+    git(folder, &["init", "--quiet", "--initial-branch=main"]);
+    git(folder, &["config", "core.autocrlf", "false"]);
+}
+
+/// Commits everything that is in the work tree.
+pub fn commit(folder: &Path, message: &str) {
+    git(folder, &["add", "--all"]);
+    git(folder, &["commit", "--quiet", "--message", message]);
+}
+
+/// The tree of `revision`.
+pub fn tree_of(folder: &Path, revision: &str) -> String {
+    git(folder, &["rev-parse", &format!("{revision}^{{tree}}")])
+}
+
+/// Writes the commits after `base` as a series, the way the patch guide says, in place of what is
+/// in `series`.
+pub fn export_series(work: &Path, base: &str, series: &Path) {
+    if series.exists() {
+        std::fs::remove_dir_all(series).unwrap();
+    }
+    std::fs::create_dir_all(series).unwrap();
+    let folder = series.to_str().unwrap();
+    let form = ["--full-index", "--zero-commit", "--no-signature", "--binary", "--find-renames"];
+    let mut arguments = vec!["format-patch", "--quiet", "--no-cover-letter", "-o", folder];
+    arguments.extend(form);
+    arguments.push(base);
+    git(work, &arguments);
+    for entry in std::fs::read_dir(series).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().to_lowercase();
+        std::fs::rename(&path, series.join(name)).unwrap();
+    }
+}

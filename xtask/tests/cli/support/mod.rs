@@ -1,0 +1,12 @@
+//! Synthetic projects and the way to run the tool on them.
+
+pub mod files;
+pub mod git;
+pub mod output;
+pub mod program_path;
+pub mod project;
+pub mod random;
+pub mod upstream;
+
+pub use output::Output;
+pub use project::{Project, Source};

@@ -1,0 +1,94 @@
+//! What a run said, with everything taken out that differs from machine to machine.
+
+use std::fmt;
+
+/// Standard output, standard error and exit code of one run.
+#[derive(Clone, Debug)]
+pub struct Output {
+    /// Nothing when it was killed by a signal.
+    pub code: Option<i32>,
+    /// Normalised standard output.
+    pub stdout: String,
+    /// Normalised standard error.
+    pub stderr: String,
+}
+
+impl Output {
+    /// Reads a finished process; every first text of `names` is shown as the second.
+    pub fn new(output: &std::process::Output, names: &[(String, &str)]) -> Self {
+        let normal = |bytes: &[u8]| normalise(&String::from_utf8_lossy(bytes), names);
+        Output { code: output.status.code(), stdout: normal(&output.stdout), stderr: normal(&output.stderr) }
+    }
+
+    /// The same, when the run went well.
+    #[track_caller]
+    pub fn success(self) -> Self {
+        self.code(0)
+    }
+
+    /// The same, when the exit code is `code`.
+    #[track_caller]
+    pub fn code(self, code: i32) -> Self {
+        assert_eq!(self.code, Some(code), "{self}");
+        self
+    }
+
+    /// Standard output as JSON.
+    #[track_caller]
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}\n{self}"))
+    }
+
+    /// Fails unless standard error has every one of `words`.
+    #[track_caller]
+    pub fn says(self, words: &[&str]) -> Self {
+        for word in words {
+            assert!(self.stderr.contains(word), "standard error lacks {word:?}\n{self}");
+        }
+        self
+    }
+}
+
+impl fmt::Display for Output {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let code = self.code.map_or("killed".to_string(), |code| code.to_string());
+        writeln!(out, "exit: {code}")?;
+        writeln!(out, "-- stdout --\n{}", self.stdout.trim_end())?;
+        write!(out, "-- stderr --\n{}", self.stderr.trim_end())
+    }
+}
+
+fn normalise(text: &str, names: &[(String, &str)]) -> String {
+    let mut text = text.to_string();
+    for (long, short) in names {
+        text = text.replace(long, short);
+    }
+    hide_scratch(&hide_times(&text))
+}
+
+/// `in 1.2 s` becomes `in [TIME]`.
+fn hide_times(text: &str) -> String {
+    let mut parts = text.split(" in ");
+    let mut shown = parts.next().unwrap_or_default().to_string();
+    for part in parts {
+        let number = part.chars().take_while(|c| c.is_ascii_digit() || *c == '.').count();
+        let rest = &part[number..];
+        let is_time = number > 0 && rest.starts_with(" s");
+        shown += " in ";
+        shown += &if is_time { format!("[TIME]{}", &rest[2..]) } else { part.to_string() };
+    }
+    shown
+}
+
+/// The random end of a scratch folder's name becomes `[RANDOM]`.
+fn hide_scratch(text: &str) -> String {
+    let mark = "/tmp/fetch-";
+    let mut parts = text.split(mark);
+    let mut shown = parts.next().unwrap_or_default().to_string();
+    for part in parts {
+        shown += mark;
+        shown += "[RANDOM]";
+        shown += part.get(6..).unwrap_or_default();
+    }
+    shown
+}

@@ -1,0 +1,72 @@
+//! The PATH that runs get: the machine's own, with CMake and Ninja in front.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use super::files;
+
+/// The PATH that the tests were started with.
+pub fn of_this_machine() -> OsString {
+    std::env::var_os("PATH").unwrap_or_default()
+}
+
+/// PATH with a CMake and a Ninja on it. When the machine has none, the tool installs its pinned
+/// ones, once for all tests.
+pub fn with_build_tools() -> OsString {
+    static FOUND: OnceLock<OsString> = OnceLock::new();
+    FOUND.get_or_init(find_or_install).clone()
+}
+
+fn find_or_install() -> OsString {
+    let shared = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cli-tools");
+    let path = joined(&[files::of_this_repository("target/espalier/tools"), shared.join("target/espalier/tools")]);
+    if ["cmake", "ninja"].iter().all(|name| find(&path, name).is_some()) {
+        return path;
+    }
+    install(&shared);
+    joined(&[shared.join("target/espalier/tools")])
+}
+
+fn joined(folders_of_tools: &[PathBuf]) -> OsString {
+    let mut folders = Vec::new();
+    for folder in folders_of_tools {
+        let Ok(tools) = std::fs::read_dir(folder) else { continue };
+        for tool in tools {
+            let tool = tool.unwrap().path();
+            folders.extend([tool.join("cmake/data/bin"), tool.join("bin")]);
+        }
+    }
+    folders.retain(|folder| folder.is_dir());
+    folders.extend(std::env::split_paths(&of_this_machine()));
+    std::env::join_paths(folders).unwrap()
+}
+
+/// A build of any project brings the tools; this one keeps the caller's environment for pip.
+fn install(shared: &Path) {
+    let project = super::Project::new();
+    files::copy_folder(project.root(), shared);
+    let status = Command::new(env!("CARGO_BIN_EXE_xtask"))
+        .args(["build", "--variant", "stock", "--no-smoke", "--root"])
+        .arg(shared)
+        .status()
+        .unwrap();
+    assert!(status.success(), "CMake and Ninja could not be installed for the tests");
+}
+
+/// Where `name` is on `path`.
+pub fn find(path: &OsString, name: &str) -> Option<PathBuf> {
+    std::env::split_paths(path).map(|folder| folder.join(name)).find(|path| path.is_file())
+}
+
+/// A folder with links to `programs` and to nothing else, to be the whole PATH.
+pub fn only(folder: &Path, programs: &[&str]) -> PathBuf {
+    std::fs::create_dir_all(folder).unwrap();
+    for program in programs {
+        let found = find(&of_this_machine(), program).or_else(|| find(&with_build_tools(), program));
+        let found = found.unwrap_or_else(|| panic!("this machine has no `{program}`"));
+        std::os::unix::fs::symlink(found, folder.join(program)).unwrap();
+    }
+    folder.to_path_buf()
+}

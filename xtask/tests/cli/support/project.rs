@@ -1,0 +1,189 @@
+//! One synthetic project in a temporary folder.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use tempfile::TempDir;
+
+use super::upstream::{TAG, Upstream};
+use super::{Output, files, program_path, upstream};
+
+/// Where the pin of a project comes from.
+pub enum Source {
+    /// `path = "..."`
+    Path(PathBuf),
+    /// `git = "..."`
+    Git(String),
+    /// The npm package of the real project; no test may reach the network for it.
+    Npm,
+}
+
+impl Source {
+    fn toml(&self) -> String {
+        match self {
+            Source::Path(path) => format!("{{ path = {:?} }}", path.display().to_string()),
+            Source::Git(url) => format!("{{ git = {url:?} }}"),
+            Source::Npm => {
+                "{ npm = \"node-llama-cpp\", version = \"3.21.1\", member = \"package/llama/gitRelease.bundle\" }".into()
+            }
+        }
+    }
+}
+
+/// A project with the variants `stock` and `paged`.
+pub struct Project {
+    folder: TempDir,
+    root: PathBuf,
+}
+
+impl Project {
+    /// A project whose pin comes from the shared upstream repository, by its path.
+    pub fn new() -> Self {
+        Project::with_sources(&[Source::Path(Upstream::shared().repository())])
+    }
+
+    /// A project whose pin has these sources.
+    pub fn with_sources(sources: &[Source]) -> Self {
+        Project::pinned(&Upstream::shared().tree(), sources)
+    }
+
+    /// A project that pins `tree`.
+    pub fn pinned(tree: &str, sources: &[Source]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        // Without the links that some systems have on the way to their temporary folder.
+        let root = folder.path().canonicalize().unwrap().join("project");
+        let project = Project { folder, root };
+        std::fs::create_dir_all(project.home()).unwrap();
+        project.write("pins.toml", &pins(tree, sources));
+        project.write("ci/flavors.toml", FLAVORS);
+        project.write("overlay/extra/espalier/note.txt", "from the overlay\n");
+        files::copy_folder(&Upstream::shared().series(), &project.path("patches/paged"));
+        project
+    }
+
+    /// The folder that has `pins.toml`.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// `path` in the project.
+    pub fn path(&self, path: &str) -> PathBuf {
+        self.root().join(path)
+    }
+
+    /// Writes a file of the project.
+    pub fn write(&self, path: &str, text: impl AsRef<[u8]>) {
+        files::write(&self.path(path), text);
+    }
+
+    /// Replaces a text in a file of the project.
+    #[track_caller]
+    pub fn edit(&self, path: &str, from: &str, to: &str) {
+        files::edit(&self.path(path), from, to);
+    }
+
+    /// The text of a file of the project.
+    pub fn read(&self, path: &str) -> String {
+        String::from_utf8_lossy(&std::fs::read(self.path(path)).unwrap()).into_owned()
+    }
+
+    /// A fork of this project's own, to make other patches with.
+    pub fn fork(&self) -> PathBuf {
+        upstream::copy(self.folder.path())
+    }
+
+    /// Exports the commits of `fork` as the series of `paged`.
+    pub fn take_series(&self, fork: &Path) {
+        super::git::export_series(fork, TAG, &self.path("patches/paged"));
+    }
+
+    /// The materialised tree of a variant.
+    pub fn tree(&self, variant: &str) -> PathBuf {
+        self.path("target/espalier/trees").join(variant)
+    }
+
+    /// The object store.
+    pub fn store(&self) -> PathBuf {
+        self.path("target/espalier/store.git")
+    }
+
+    /// A place beside the project.
+    pub fn beside(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn home(&self) -> PathBuf {
+        self.beside("home")
+    }
+
+    /// The tool, ready to run on this project with a clean environment.
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        self.command_with_path(arguments, &program_path::of_this_machine())
+    }
+
+    /// The same with another PATH.
+    pub fn command_with_path(&self, arguments: &[&str], path: &OsString) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_xtask"));
+        command.env_clear().env("PATH", path).env("HOME", self.home()).current_dir(self.root());
+        command.arg("--root").arg(self.root()).args(arguments);
+        command
+    }
+
+    /// Runs the tool.
+    pub fn run(&self, arguments: &[&str]) -> Output {
+        self.finish(self.command(arguments))
+    }
+
+    /// Runs the tool with `path` as PATH.
+    pub fn run_with_path(&self, arguments: &[&str], path: impl Into<OsString>) -> Output {
+        self.finish(self.command_with_path(arguments, &path.into()))
+    }
+
+    /// Runs the tool with CMake and Ninja on PATH.
+    pub fn run_build(&self, arguments: &[&str]) -> Output {
+        self.run_with_path(arguments, program_path::with_build_tools())
+    }
+
+    /// Runs a command of this project to its end.
+    pub fn finish(&self, mut command: Command) -> Output {
+        self.output(&command.output().unwrap())
+    }
+
+    /// What a run of this project said, with paths made equal.
+    pub fn output(&self, output: &std::process::Output) -> Output {
+        let beside = self.root.parent().unwrap().display().to_string();
+        let names = [
+            (self.root.display().to_string(), "[ROOT]"),
+            (beside, "[BESIDE]"),
+            (Upstream::shared().repository().display().to_string(), "[UPSTREAM]"),
+        ];
+        Output::new(output, &names)
+    }
+
+    /// Whatever a run may have left in its scratch folder.
+    pub fn scratch(&self) -> Vec<String> {
+        files::list(&self.path("target/espalier/tmp"))
+    }
+}
+
+fn pins(tree: &str, sources: &[Source]) -> String {
+    let sources: Vec<String> = sources.iter().map(|source| format!("    {},\n", source.toml())).collect();
+    format!(
+        "default-variant = \"paged\"\n\n[pins.hello]\nupstream = \"hello\"\ntag = \"{TAG}\"\ntree = \"{tree}\"\n\
+         sources = [\n{}]\n\n[variants.stock]\npin = \"hello\"\n\n\
+         [variants.paged]\nextends = \"stock\"\npatches = \"patches/paged\"\noverlays = [\"overlay/extra\"]\n\n{}",
+        sources.concat(),
+        tools_of_this_repository()
+    )
+}
+
+/// The real `[tools.*]` tables: the tests use the tools that the project pins.
+fn tools_of_this_repository() -> String {
+    let text = std::fs::read_to_string(files::of_this_repository("pins.toml")).unwrap();
+    let start = text.find("[tools.").expect("pins.toml pins tools");
+    text[start..].to_string()
+}
+
+const FLAVORS: &str = "programs = [\"hello\"]\n\n[cmake]\nCMAKE_BUILD_TYPE = \"Release\"\n\n\
+                       [flavors.cpu]\nabout = \"the processor of the machine that builds it\"\n";
