@@ -14,7 +14,8 @@
 // --ragged     sequence s gets a prompt shorter by s % 3 tokens: odd shapes, for comparing.
 //
 // On stdout comes one JSON line: tokens per second over all sequences, best and median of the
-// repeats. With --out every prompt token has logits, without it the last of each sequence: for
+// repeats; and milliseconds of one decode batch, the best and the median of all, the best being what
+// a busy machine disturbs least. With --out every prompt token has logits, without it the last of each sequence: for
 // the speed of prompts leave --out away. Exit code: 0 done, 1 failed, 2 usage.
 
 #include "llama.h"
@@ -43,6 +44,7 @@ struct probe_options {
 struct probe_times {
     std::vector<double> prompt_rates; // tokens per second, one entry a repeat
     std::vector<double> decode_rates;
+    std::vector<double> step_millis;  // one entry a decode batch, of all repeats
 };
 
 struct model_deleter   { void operator()(llama_model * model)     const { llama_model_free(model); } };
@@ -107,7 +109,7 @@ class probe {
             file_ptr file = i == 0 ? open_out() : nullptr;
             llama_memory_clear(llama_get_memory(context.get()), true);
             times.prompt_rates.push_back(run_prompt(file.get()));
-            times.decode_rates.push_back(run_decode(file.get()));
+            times.decode_rates.push_back(run_decode(file.get(), times.step_millis));
             finish(std::move(file));
         }
         return times;
@@ -148,7 +150,7 @@ class probe {
         return batch.batch.n_tokens / decode(file);
     }
 
-    double run_decode(FILE * file) {
+    double run_decode(FILE * file, std::vector<double> & step_millis) {
         double seconds = 0.0;
         for (int step = 0; step < options.steps; step++) {
             batch.clear();
@@ -156,7 +158,9 @@ class probe {
                 const int pos = prompt_length(options, seq) + step;
                 batch.add(token_at(seq, pos, n_vocab), pos, seq, true);
             }
-            seconds += decode(file);
+            const double step_seconds = decode(file);
+            step_millis.push_back(1000.0 * step_seconds);
+            seconds += step_seconds;
         }
         return options.steps > 0 ? options.steps * options.seqs / seconds : 0.0;
     }
@@ -210,22 +214,31 @@ class probe {
 };
 
 static double median_of(std::vector<double> values) {
+    if (values.empty()) {
+        return 0.0;
+    }
     std::sort(values.begin(), values.end());
     const size_t half = values.size() / 2;
     return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
-static double best_of(const std::vector<double> & values) {
-    return *std::max_element(values.begin(), values.end());
+static double largest_of(const std::vector<double> & values) {
+    return values.empty() ? 0.0 : *std::max_element(values.begin(), values.end());
+}
+
+static double smallest_of(const std::vector<double> & values) {
+    return values.empty() ? 0.0 : *std::min_element(values.begin(), values.end());
 }
 
 static void print_times(const probe_options & options, const probe_times & times) {
     printf("{\"seqs\":%d,\"prompt\":%d,\"steps\":%d,\"threads\":%d,\"repeat\":%d,"
            "\"prompt_tps_best\":%.3f,\"prompt_tps_median\":%.3f,"
-           "\"decode_tps_best\":%.3f,\"decode_tps_median\":%.3f}\n",
+           "\"decode_tps_best\":%.3f,\"decode_tps_median\":%.3f,"
+           "\"step_ms_best\":%.4f,\"step_ms_median\":%.4f}\n",
            options.seqs, options.prompt, options.steps, options.threads, options.repeat,
-           best_of(times.prompt_rates), median_of(times.prompt_rates),
-           best_of(times.decode_rates), median_of(times.decode_rates));
+           largest_of(times.prompt_rates), median_of(times.prompt_rates),
+           largest_of(times.decode_rates), median_of(times.decode_rates),
+           smallest_of(times.step_millis), median_of(times.step_millis));
 }
 
 static int parse_number(const std::string & name, const char * text, int at_least) {

@@ -6,6 +6,7 @@ pub mod build;
 pub mod cli;
 pub mod cmd;
 pub mod error;
+pub mod modelgen;
 pub mod plan;
 pub mod series;
 pub mod sys;

@@ -1,6 +1,8 @@
 //! `cargo xtask apply`: the series on its pin, in memory; then the tree on disk.
 
-use git2::{ObjectType, Odb, Oid};
+use std::sync::Arc;
+
+use git2::{ObjectType, Oid};
 use serde_json::json;
 
 use super::{Context, Outcome, lock};
@@ -14,7 +16,7 @@ use crate::sys::fetch::fetch_pin;
 use crate::sys::git_tree::{Entry, GitTree};
 use crate::sys::inputs::{Inputs, read_stack};
 use crate::sys::materialise::{self, Materialised, Place};
-use crate::sys::store::Store;
+use crate::sys::store::{Store, commit_text};
 use crate::sys::store_tree::StoreTree;
 use crate::sys::{disk, run_lock};
 
@@ -131,7 +133,7 @@ pub fn materialise(
     applied: &Applied,
 ) -> Result<Materialised> {
     let load = || {
-        if store.has_tree(applied.tree) {
+        if store.has(applied.tree) {
             return Ok(());
         }
         let inputs = read_stack(&context.layout, &pins.stack(variant))?;
@@ -183,13 +185,12 @@ fn locked_overlays(inputs: &Inputs) -> Vec<LockedFile> {
 /// Applies the whole series in memory: afterwards the store can be asked for every new tree and blob,
 /// and nothing of it is on disk.
 pub fn apply_inputs(store: &Store, variant: &Variant, pin: &Pin, inputs: &Inputs) -> Result<Applied> {
-    store.write_to_memory()?;
     let patches = parse_all(inputs)?;
-    let odb = store.odb()?;
-    let base = StoreTree::new(store, &odb, pin.tree)?;
+    let base = StoreTree::new(store, pin.tree)?;
     let outcomes = series::run_series(&patches, &base).map_err(|error| Error::surroundings(error.message))?;
     refuse_drift(inputs, &outcomes, pin)?;
-    let mut applying = Applying { store, odb: &odb, tree: GitTree::new(&odb, pin.tree)?, commit: store.pin_commit(pin.tree)? };
+    let commit = store.pin_commit(pin.tree)?;
+    let mut applying = Applying { store, tree: GitTree::new(store, pin.tree)?, commit };
     let mut locked = Vec::with_capacity(patches.len());
     for ((patch, outcome), file) in patches.iter().zip(&outcomes).zip(&inputs.patches) {
         let tree = applying.add_patch(patch, changes_of(outcome))?;
@@ -210,7 +211,6 @@ pub fn apply_inputs(store: &Store, variant: &Variant, pin: &Pin, inputs: &Inputs
 /// The tree and the commit so far.
 struct Applying<'a> {
     store: &'a Store,
-    odb: &'a Odb<'a>,
     tree: GitTree<'a>,
     commit: Oid,
 }
@@ -222,7 +222,7 @@ impl Applying<'_> {
                 None => None,
                 Some(file) => {
                     if let Some(content) = &file.content {
-                        self.write_blob(content)?;
+                        self.store.keep(file.id, Arc::clone(content));
                     }
                     Some(Entry { mode: file.mode.as_git_mode(), id: file.id })
                 }
@@ -238,19 +238,16 @@ impl Applying<'_> {
         }
         for file in &inputs.overlays {
             let mode = if file.executable { 0o100_755 } else { 0o100_644 };
-            let id = self.write_blob(&file.bytes)?;
+            let id = self.store.make(ObjectType::Blob, file.bytes.clone())?;
             self.tree.set(file.path.as_bytes(), Some(Entry { mode, id }))?;
         }
         self.commit(&format!("Copy the overlays of {}\n", variant.name))
     }
 
-    fn write_blob(&self, bytes: &[u8]) -> Result<Oid> {
-        self.odb.write(ObjectType::Blob, bytes).map_err(|error| crate::sys::store::write_failed(&error))
-    }
-
     fn commit(&mut self, message: &str) -> Result<Oid> {
         let tree = self.tree.write()?;
-        self.commit = self.store.commit(tree, Some(self.commit), message)?;
+        let text = commit_text(tree, Some(self.commit), message);
+        self.commit = self.store.make(ObjectType::Commit, text.into_bytes())?;
         Ok(tree)
     }
 }

@@ -1,8 +1,210 @@
-//! placeholder
+//! `cargo xtask gate`: logits of a variant against stock, byte by byte, on random models.
+//!
+//! With every feature off all bytes must be stock's. With `gdn-flat-output` on they must be too, and
+//! the variant must say for which weights it kept the stock shape: otherwise a feature that never
+//! switches on would pass.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+
 use super::{Context, Outcome};
-use crate::error::Result;
-/// o
-pub struct Options { /// v
-    pub variant: Option<String> }
-/// r
-pub fn run(_context: &Context, _options: &Options) -> Result<Outcome> { todo!() }
+use crate::error::{Error, Result};
+use crate::modelgen::{Architecture, ModelSpec, WeightType};
+use crate::sys::process::Run;
+use crate::sys::{disk, models, tools};
+
+/// Options of `gate`.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Variant name; the default one when none is given.
+    pub variant: Option<String>,
+}
+
+const REFERENCE: &str = "stock";
+const FLAVOR: &str = "cpu";
+const FEATURE: &str = "gdn-flat-output";
+
+/// One comparison: a model, and how it is decoded.
+struct Case {
+    architecture: Architecture,
+    weights: WeightType,
+    sequences: u32,
+}
+
+impl Case {
+    fn name(&self) -> String {
+        format!("{} {} {} sequences", self.architecture.name(), self.weights.name(), self.sequences)
+    }
+
+    /// Where the kernels allow the flat shape; elsewhere stock's is kept, and that is said.
+    fn may_be_flat(&self) -> bool {
+        matches!(self.weights, WeightType::Q8_0 | WeightType::Q4_0)
+    }
+
+    fn has_delta_net(&self) -> bool {
+        self.architecture != Architecture::Llama
+    }
+}
+
+fn cases() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for architecture in Architecture::ALL {
+        for weights in [WeightType::F16, WeightType::Q8_0, WeightType::Q4_0] {
+            for sequences in [1, 5, 8] {
+                cases.push(Case { architecture, weights, sequences });
+            }
+        }
+    }
+    cases
+}
+
+/// Compares every case, off and on; goes on after a difference.
+pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
+    let pins = context.pins()?;
+    let variant = pins.variant(options.variant.as_deref())?.name.clone();
+    let gate = Gate::prepare(context, &variant)?;
+    let cases = cases();
+    let mut failures = Vec::new();
+    let mut progress = context.ui.progress("comparing", u64::try_from(cases.len()).ok(), crate::ui::Unit::Steps);
+    for (done, case) in (1u64..).zip(&cases) {
+        failures.extend(gate.compare(case)?);
+        progress.set(done);
+    }
+    drop(progress);
+    if failures.is_empty() {
+        let text = format!("{variant} against {REFERENCE}: {} cases, off and on, all bytes equal", cases.len());
+        return Ok(Outcome::ok(text, json!({ "variant": variant, "cases": cases.len(), "failures": [] })));
+    }
+    let what = format!("{variant} differs from {REFERENCE} in {} of {} cases", failures.len(), cases.len());
+    Err(Error::no(what)
+        .detail(failures.join("\n"))
+        .hint("a patch that says `Numerics: identical` changed a bit: `cargo xtask apply` without it finds which"))
+}
+
+struct Gate {
+    reference: PathBuf,
+    variant: PathBuf,
+    folder: PathBuf,
+}
+
+impl Gate {
+    fn prepare(context: &Context, variant: &str) -> Result<Gate> {
+        let folder = context.layout.generated().join("gate");
+        disk::create_folder(&folder)?;
+        context.ui.status("Building", "the probe against both builds");
+        Ok(Gate {
+            reference: build_probe(context, REFERENCE, &folder)?,
+            variant: build_probe(context, variant, &folder)?,
+            folder,
+        })
+    }
+
+    /// Everything that is wrong with one case.
+    fn compare(&self, case: &Case) -> Result<Vec<String>> {
+        let model = self.model(case)?;
+        let stock = self.logits(&self.reference, &model, case, false)?;
+        let off = self.logits(&self.variant, &model, case, false)?;
+        let on = self.logits(&self.variant, &model, case, true)?;
+        disk::remove_file(&model)?;
+        let mut failures = Vec::new();
+        for (name, run) in [("off", &off), ("on", &on)] {
+            if let Some(at) = first_difference(&stock.bytes, &run.bytes) {
+                failures.push(format!("{}, {name}: byte {at} of {} differs", case.name(), stock.bytes.len()));
+            }
+        }
+        let kept_shape = on.said.contains("espalier:");
+        if case.has_delta_net() && case.sequences > 1 && kept_shape == case.may_be_flat() {
+            let expected = if case.may_be_flat() { "flatten it" } else { "say that it kept the stock shape" };
+            failures.push(format!("{}, on: expected to {expected}; said: {}", case.name(), on.said.trim()));
+        }
+        Ok(failures)
+    }
+
+    fn model(&self, case: &Case) -> Result<PathBuf> {
+        let path = self.folder.join("model.gguf");
+        models::write(&path, &ModelSpec::small(case.architecture, case.weights))?;
+        Ok(path)
+    }
+
+    fn logits(&self, probe: &Path, model: &Path, case: &Case, enabled: bool) -> Result<Logits> {
+        let out = self.folder.join("logits.bin");
+        let run = Run::new(probe)
+            .args(["--prompt", "12", "--steps", "8", "--threads", "2", "--ragged", "--seqs"])
+            .arg(case.sequences.to_string())
+            .arg("--model")
+            .arg(model)
+            .arg("--out")
+            .arg(&out);
+        let run = if enabled { run.env(ENABLE, FEATURE) } else { run.without_env(ENABLE) };
+        let words = run.words();
+        let finished = run.finish()?;
+        if !finished.status.success() {
+            return Err(crate::sys::process::failed(&words, finished.status, &finished.stderr));
+        }
+        let bytes = disk::read(&out)?;
+        disk::remove_file(&out)?;
+        if bytes.is_empty() {
+            return Err(Error::no(format!("`{words}` wrote no logits")));
+        }
+        Ok(Logits { bytes, said: ours(&finished.stderr) })
+    }
+}
+
+const ENABLE: &str = "ESPALIER_ENABLE";
+
+struct Logits {
+    bytes: Vec<u8>,
+    said: String,
+}
+
+fn ours(stderr: &str) -> String {
+    let lines: Vec<&str> = stderr.lines().filter(|line| line.starts_with("espalier:")).collect();
+    lines.join("\n")
+}
+
+/// The first byte that differs; the shorter length when one is the start of the other.
+fn first_difference(left: &[u8], right: &[u8]) -> Option<usize> {
+    let differing = left.iter().zip(right).position(|(left, right)| left != right);
+    differing.or_else(|| (left.len() != right.len()).then(|| left.len().min(right.len())))
+}
+
+/// Compiles the probe against the packaged libraries of one variant.
+fn build_probe(context: &Context, variant: &str, folder: &Path) -> Result<PathBuf> {
+    let libraries = context.layout.package(variant, FLAVOR).join("lib");
+    if !disk::exists(&libraries) {
+        return Err(Error::usage(format!("{variant}-{FLAVOR} is not built"))
+            .hint(format!("cargo xtask build --variant {variant} --flavor {FLAVOR}")));
+    }
+    let tree = context.layout.tree(variant);
+    let probe = folder.join(format!("probe-{variant}"));
+    Run::new(tools::compilers()?.cxx)
+        .args(["-std=c++17", "-O2", "-o"])
+        .arg(&probe)
+        .arg(context.layout.root().join("ci/probe/probe.cpp"))
+        .arg(format!("-I{}", tree.join("include").display()))
+        .arg(format!("-I{}", tree.join("ggml/include").display()))
+        .arg(format!("-L{}", libraries.display()))
+        .args(["-lllama", "-lggml", "-lggml-base"])
+        .arg(format!("-Wl,-rpath,{}", libraries.display()))
+        .success()?;
+    Ok(probe)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_difference_is_found_wherever_it_is() {
+        assert_eq!(first_difference(b"abc", b"abc"), None);
+        assert_eq!(first_difference(b"abc", b"abd"), Some(2));
+        assert_eq!(first_difference(b"abc", b"ab"), Some(2));
+        assert_eq!(first_difference(b"", b"a"), Some(0));
+    }
+
+    #[test]
+    fn only_our_own_lines_are_read() {
+        assert_eq!(ours("load: x\nespalier: y\n"), "espalier: y");
+    }
+}

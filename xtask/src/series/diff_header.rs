@@ -57,9 +57,18 @@ pub(crate) fn read_diff_header<'a>(cursor: &mut Cursor<'a>) -> Result<DiffHeader
         if !read_header_line(&mut header, &line)? {
             break;
         }
+        require_line_feed(&line)?;
         cursor.take();
     }
     Ok(header)
+}
+
+/// A cut-off path or id can still be a well-formed one.
+fn require_line_feed(line: &RawLine<'_>) -> Result<(), ParseError> {
+    match line.has_line_feed {
+        true => Ok(()),
+        false => Err(line.refused(Refusal::TruncatedPatch, "a line feed at the end of the line")),
+    }
 }
 
 /// Keeps one header line; `false` when `line` is none. `--- ` and `+++ ` come last, in order.

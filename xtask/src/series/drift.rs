@@ -109,6 +109,7 @@ pub struct FileDrift {
     /// Line of `diff --git` in the patch file, from 1.
     pub patch_line: usize,
     /// What is the matter with it.
+    #[serde(flatten)]
     pub kind: FileDriftKind,
 }
 
@@ -170,7 +171,7 @@ pub enum FileDriftKind {
 
 /// Why a patch must not write to a path of this tree.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case", tag = "refusal")]
+#[serde(rename_all = "kebab-case", tag = "reason")]
 pub enum TargetRefusal {
     /// A folder of the path is none.
     ThroughNonFolder {

@@ -46,7 +46,8 @@ fn read_content(
         let expected = "`GIT binary patch` (`git format-patch --binary`)";
         return Err(line.refused(Refusal::BinaryDataMissing, expected));
     }
-    if let Some(line) = cursor.peek_prefix(b"GIT binary patch") {
+    let binary_line = cursor.peek().filter(|line| line.bytes == b"GIT binary patch");
+    if let Some(line) = binary_line {
         cursor.take();
         if header.index.is_none() {
             return Err(line.refused(Refusal::MissingIndexLine, "an `index` line above"));

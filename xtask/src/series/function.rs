@@ -12,6 +12,8 @@ pub(crate) struct FunctionMap<'a> {
     by_git: Vec<Option<usize>>,
     /// The same without labels and access specifiers.
     strict: Vec<Option<usize>>,
+    /// The same for closing braces at column 0.
+    closings: Vec<Option<usize>>,
 }
 
 impl<'a> FunctionMap<'a> {
@@ -20,6 +22,7 @@ impl<'a> FunctionMap<'a> {
             lines,
             by_git: last_before(lines, looks_like_function),
             strict: last_before(lines, is_function_line),
+            closings: last_before(lines, |line| line.starts_with(b"}")),
         }
     }
 
@@ -36,6 +39,13 @@ impl<'a> FunctionMap<'a> {
     fn line(&self, map: &[Option<usize>], at: usize) -> Option<&'a [u8]> {
         let found = map.get(at).copied().flatten()?;
         self.lines.get(found).map(|line| line.trim_ascii_end())
+    }
+
+    /// Whether the function above line `at` was closed before it, by a brace at column 0.
+    pub fn is_closed_before(&self, at: usize) -> bool {
+        let function = self.strict.get(at).copied().flatten();
+        let closing = self.closings.get(at).copied().flatten();
+        function.is_some() && closing > function
     }
 
     /// The scopes around line `at`, innermost first: lines above it that are indented less, each
@@ -56,7 +66,8 @@ impl<'a> FunctionMap<'a> {
             };
             limit = indent;
             let text = line.trim_ascii();
-            if !is_control_flow(text) {
+            // A scope that was closed above is not around the line, but hides what is.
+            if !is_control_flow(text) && !text.starts_with(b"}") {
                 scopes.push(text);
             }
         }
@@ -114,11 +125,11 @@ fn is_control_flow(text: &[u8]) -> bool {
     WORDS.contains(&first_word(text))
 }
 
-/// The indentation of a line that can open a scope. Labels, comments and lines that start with a
-/// bracket cannot, and often stand further left than the scope that they are in.
+/// The indentation of a line that can open a scope. Labels, comments and lines that start with
+/// an opening bracket cannot, and often stand further left than the scope that they are in.
 fn scope_indentation(line: &[u8]) -> Option<usize> {
     let text = line.trim_ascii();
-    let is_mark = text.first().is_some_and(|byte| b"{}()[]/*".contains(byte));
+    let is_mark = text.first().is_some_and(|byte| b"{()[]/*".contains(byte));
     indentation(line).filter(|_| !is_mark && !is_label(text))
 }
 

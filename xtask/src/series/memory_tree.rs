@@ -1,7 +1,7 @@
 //! A tree in memory: the smallest [`Tree`], for tests and for trying patches on made-up files.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 
 use git2::Oid;
 
@@ -40,6 +40,14 @@ impl MemoryTree {
         self.files.remove(path.as_bytes());
     }
 
+    /// The first component after `prefix` of the first path at or after `from`, and whether it
+    /// is a folder.
+    fn first_name(&self, prefix: &[u8], from: &[u8]) -> Option<(&[u8], bool)> {
+        let (path, _) = self.files.range(from.to_vec()..).next()?;
+        let mut parts = path.strip_prefix(prefix)?.splitn(2, |byte| *byte == b'/');
+        Some((parts.next()?, parts.next().is_some()))
+    }
+
     fn paths_where(&self, wanted: impl Fn(&[u8], &TreeEntry) -> bool) -> Vec<Vec<u8>> {
         let found = self.files.iter().filter(|(path, entry)| wanted(path, entry));
         found.map(|(path, _)| path.clone()).collect()
@@ -64,11 +72,16 @@ impl Tree for MemoryTree {
 
     fn siblings(&self, folder: &[u8]) -> Result<Vec<Vec<u8>>, TreeError> {
         let prefix = if folder.is_empty() { Vec::new() } else { [folder, b"/"].concat() };
-        let inside = self.files.range(prefix.clone()..).map(|(path, _)| path.strip_prefix(&*prefix));
-        let rests = inside.map_while(|rest| rest);
-        let names = rests.filter_map(|rest| rest.split(|byte| *byte == b'/').next());
-        let unique: BTreeSet<Vec<u8>> = names.map(<[u8]>::to_vec).collect();
-        Ok(unique.into_iter().collect())
+        let mut names = Vec::new();
+        let mut from = prefix.clone();
+        while let Some((name, is_folder)) = self.first_name(&prefix, &from) {
+            // `0` comes right after `/`, so it skips all that is in the folder `name`; NUL comes
+            // first of all, so it skips the file `name` alone.
+            let next: &[u8] = if is_folder { b"0" } else { b"\0" };
+            from = [&prefix, name, next].concat();
+            names.push(name.to_vec());
+        }
+        Ok(names)
     }
 
     fn find_blob(&self, id: Oid) -> Result<Vec<Vec<u8>>, TreeError> {
@@ -82,5 +95,22 @@ impl Tree for MemoryTree {
 
     fn remembered_blob(&self, id: Oid) -> Result<Option<Cow<'_, [u8]>>, TreeError> {
         Ok(self.blobs.get(&id).map(|bytes| Cow::Borrowed(bytes.as_slice())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MemoryTree, Mode, Tree};
+
+    #[test]
+    fn lists_what_is_directly_in_a_folder() {
+        let mut tree = MemoryTree::new();
+        for path in ["a.c", "a/x", "a/y/z", "a0", "ab", "ab-c", "b/x"] {
+            tree.put(path, Mode::File, b"");
+        }
+        let names = |folder: &[u8]| tree.siblings(folder).unwrap();
+        assert_eq!(names(b""), [&b"a.c"[..], b"a", b"a0", b"ab", b"ab-c", b"b"]);
+        assert_eq!(names(b"a"), [b"x", b"y"]);
+        assert!(names(b"a.c").is_empty() && names(b"none").is_empty());
     }
 }

@@ -60,7 +60,7 @@ impl<'a> HunkFunction<'a> {
         }
         let section = comparable_section(&self.hunk.section);
         let proves = section.is_empty() || names_a_function(section);
-        proves && section == current.section_before(start)
+        proves && section == current.section_before(start) && !current.is_closed_before(start)
     }
 
     fn function_in_context(&self) -> Option<&'a [u8]> {

@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use git2::{ObjectType, Odb, Oid};
+use git2::{ObjectType, Oid};
 
+use super::store::Store;
 use crate::error::{Error, Result};
 
 /// One name in a folder.
@@ -18,19 +19,20 @@ pub struct Entry {
 /// The mode of a folder.
 pub const FOLDER: u32 = 0o040_000;
 
-type Folder = BTreeMap<Vec<u8>, Entry>;
+/// The entries of one folder by name.
+pub type Folder = BTreeMap<Vec<u8>, Entry>;
 
-/// A tree that starts as one in the object database and changes in memory.
-pub struct GitTree<'repo> {
-    odb: &'repo Odb<'repo>,
+/// A tree that starts as one in the store and changes in memory.
+pub struct GitTree<'store> {
+    store: &'store Store,
     /// Loaded folders by path; the root's path is empty.
     folders: HashMap<Vec<u8>, Folder>,
 }
 
-impl<'repo> GitTree<'repo> {
+impl<'store> GitTree<'store> {
     /// The tree `root`, unchanged.
-    pub fn new(odb: &'repo Odb<'repo>, root: Oid) -> Result<Self> {
-        let mut tree = GitTree { odb, folders: HashMap::new() };
+    pub fn new(store: &'store Store, root: Oid) -> Result<Self> {
+        let mut tree = GitTree { store, folders: HashMap::new() };
         let folder = tree.read_folder(root)?;
         tree.folders.insert(Vec::new(), folder);
         Ok(tree)
@@ -80,7 +82,7 @@ impl<'repo> GitTree<'repo> {
         self.mark(parent)
     }
 
-    /// Writes every changed folder, and gives the id of the root.
+    /// Makes every changed folder in the store's memory, and gives the id of the root.
     pub fn write(&mut self) -> Result<Oid> {
         self.write_folder(&[]).map(|id| id.unwrap_or(Oid::ZERO_SHA1))
     }
@@ -119,8 +121,7 @@ impl<'repo> GitTree<'repo> {
     }
 
     fn read_folder(&self, id: Oid) -> Result<Folder> {
-        let object = self.odb.read(id).map_err(|error| unreadable(id, &error))?;
-        parse_tree(object.data()).ok_or_else(|| Error::surroundings(format!("the tree {id} is damaged")))
+        parse(id, &self.store.read(id)?)
     }
 
     /// Gives nothing for a folder that became empty.
@@ -142,14 +143,16 @@ impl<'repo> GitTree<'repo> {
         if folder.is_empty() && !path.is_empty() {
             return Ok(None);
         }
-        let text = render_tree(folder);
-        self.odb.write(ObjectType::Tree, &text).map(Some).map_err(|error| super::store::write_failed(&error))
+        self.store.make(ObjectType::Tree, render_tree(folder)).map(Some)
     }
 }
 
-fn unreadable(id: Oid, error: &git2::Error) -> Error {
-    Error::surroundings(format!("the object {id} cannot be read: {}", error.message()))
-        .hint("rm -rf target/espalier/store.git    # it is fetched again")
+/// Reads the text of the tree `id`.
+pub fn parse(id: Oid, text: &[u8]) -> Result<Folder> {
+    parse_tree(text).ok_or_else(|| {
+        Error::surroundings(format!("the tree {id} is damaged"))
+            .hint("rm -rf target/espalier/store.git    # it is fetched again")
+    })
 }
 
 fn split(path: &[u8]) -> (&[u8], &[u8]) {
@@ -159,7 +162,8 @@ fn split(path: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
-fn join(folder: &[u8], name: &[u8]) -> Vec<u8> {
+/// `folder/name`; the root's path is empty.
+pub fn join(folder: &[u8], name: &[u8]) -> Vec<u8> {
     if folder.is_empty() { name.to_vec() } else { [folder, b"/", name].concat() }
 }
 
@@ -202,8 +206,8 @@ fn render_tree(folder: &Folder) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    fn file(odb: &Odb<'_>, text: &str) -> Entry {
-        Entry { mode: 0o100_644, id: odb.write(ObjectType::Blob, text.as_bytes()).unwrap() }
+    fn file(store: &Store, text: &str) -> Entry {
+        Entry { mode: 0o100_644, id: store.write(ObjectType::Blob, text.as_bytes()).unwrap() }
     }
 
     /// The id that libgit2's own index gives for the same files.
@@ -223,12 +227,12 @@ mod tests {
     #[test]
     fn trees_have_the_ids_that_git_gives() {
         let folder = tempfile::tempdir().unwrap();
-        let repo = git2::Repository::init_bare(folder.path()).unwrap();
-        let odb = repo.odb().unwrap();
-        let (a, b) = (file(&odb, "a"), file(&odb, "b"));
+        let store = Store::open(folder.path()).unwrap();
+        let repo = git2::Repository::open_bare(folder.path()).unwrap();
+        let (a, b) = (file(&store, "a"), file(&store, "b"));
         // `a-b`, `a/..`, `a.c`: the order in which git's slash rule shows.
         let start = tree_by_index(&repo, &[("a-b", a), ("a/x/y", b), ("a.c", a), ("z", b)]);
-        let mut tree = GitTree::new(&odb, start).unwrap();
+        let mut tree = GitTree::new(&store, start).unwrap();
         assert_eq!(tree.entry(b"a/x/y").unwrap(), Some(b));
         assert_eq!(tree.entry(b"a/x/y/z").unwrap(), None);
         assert_eq!(tree.names(b"").unwrap().len(), 4);

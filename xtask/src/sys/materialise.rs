@@ -263,7 +263,7 @@ fn remove(folder: &Path, path: &[u8]) -> Result<()> {
 
 fn write(store: &Store, folder: &Path, path: &[u8], wanted: &Wanted) -> Result<()> {
     let file = folder.join(to_path(path));
-    let bytes = store.blob(wanted.id)?;
+    let bytes = store.read(wanted.id)?;
     if wanted.mode == 0o120_000 {
         return write_link(&file, &bytes);
     }

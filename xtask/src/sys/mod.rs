@@ -10,6 +10,7 @@ pub mod git;
 pub mod git_tree;
 pub mod inputs;
 pub mod materialise;
+pub mod models;
 pub mod net;
 pub mod package;
 pub mod process;

@@ -1,33 +1,37 @@
 //! The one bare object store: it holds the pins. What a series makes of them stays in memory.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use git2::{ObjectType, Odb, Oid, Repository};
 
-use super::disk;
+use super::{disk, git_tree};
 use crate::error::{Error, Result};
 
 /// The store, open.
 pub struct Store {
     repo: Repository,
     path: PathBuf,
+    /// Objects that were made by this run and are nowhere else.
+    made: RefCell<HashMap<Oid, Arc<Vec<u8>>>>,
 }
+
+/// The bytes of an object, shared.
+pub type Bytes = Arc<Vec<u8>>;
 
 impl Store {
     /// Opens the store at `path`; makes an empty one when there is none.
     pub fn open(path: &Path) -> Result<Store> {
+        // Packs are checked whole when they come in, zlib notices damage, and every patched blob is
+        // compared with the id that its patch promises: hashing each blob again when it is read would
+        // double the time of an apply.
+        git2::opts::strict_hash_verification(false);
         match Repository::open_bare(path) {
-            Ok(repo) => Ok(Store { repo, path: path.to_path_buf() }),
+            Ok(repo) => Ok(Store::new(repo, path)),
             Err(_) => Store::create(path),
         }
-    }
-
-    /// From now on every object that is written stays in memory and vanishes with this value.
-    pub fn write_to_memory(&self) -> Result<()> {
-        let odb = self.odb()?;
-        // Above the loose and packed backends, so that it is the one that is written to.
-        let added = odb.add_new_mempack_backend(1000);
-        added.map(drop).map_err(|error| Error::surroundings(error.message().to_string()))
     }
 
     /// A half-made store of a killed run has no refs worth keeping: `init` completes it.
@@ -38,7 +42,11 @@ impl Store {
                 .detail(error.message().to_string())
                 .hint(format!("rm -rf {}", path.display()))
         })?;
-        Ok(Store { repo, path: path.to_path_buf() })
+        Ok(Store::new(repo, path))
+    }
+
+    fn new(repo: Repository, path: &Path) -> Store {
+        Store { repo, path: path.to_path_buf(), made: RefCell::default() }
     }
 
     /// Where it lies.
@@ -51,15 +59,36 @@ impl Store {
         self.repo.odb().map_err(|error| Error::surroundings(error.message().to_string()))
     }
 
-    /// Whether the tree `id` is here, in memory or on disk.
-    pub fn has_tree(&self, id: Oid) -> bool {
-        self.repo.find_tree(id).is_ok()
+    /// Whether the object `id` is here, in memory or on disk.
+    pub fn has(&self, id: Oid) -> bool {
+        self.made.borrow().contains_key(&id) || self.odb().is_ok_and(|odb| odb.exists(id))
     }
 
-    /// The content of a blob.
-    pub fn blob(&self, id: Oid) -> Result<Vec<u8>> {
-        let blob = self.repo.find_blob(id).map_err(|error| damaged(id, &error))?;
-        Ok(blob.content().to_vec())
+    /// The bytes of the object `id`.
+    pub fn read(&self, id: Oid) -> Result<Bytes> {
+        if let Some(bytes) = self.made.borrow().get(&id) {
+            return Ok(Arc::clone(bytes));
+        }
+        let odb = self.odb()?;
+        let object = odb.read(id).map_err(|error| damaged(id, &error))?;
+        Ok(Arc::new(object.data().to_vec()))
+    }
+
+    /// Keeps an object in memory for this run; gives its id.
+    pub fn make(&self, kind: ObjectType, bytes: Vec<u8>) -> Result<Oid> {
+        let id = Oid::hash_object(kind, &bytes).map_err(|error| write_failed(&error))?;
+        self.keep(id, Arc::new(bytes));
+        Ok(id)
+    }
+
+    /// Keeps an object whose id is known already.
+    pub fn keep(&self, id: Oid, bytes: Bytes) {
+        self.made.borrow_mut().insert(id, bytes);
+    }
+
+    /// Writes an object to disk.
+    pub fn write(&self, kind: ObjectType, bytes: &[u8]) -> Result<Oid> {
+        self.odb()?.write(kind, bytes).map_err(|error| write_failed(&error))
     }
 
     /// Whether the pinned tree is here, whole: it is marked only after a checked fetch.
@@ -73,7 +102,8 @@ impl Store {
         self.move_packs(&quarantine.join("objects/pack"))?;
         self.merge_shallow(&quarantine.join("shallow"))?;
         self.odb()?.refresh().map_err(|error| damaged(tree, &error))?;
-        let base = self.commit(tree, None, &format!("The pinned tree\n\nTree: {tree}\n"))?;
+        let text = commit_text(tree, None, &format!("The pinned tree\n\nTree: {tree}\n"));
+        let base = self.write(ObjectType::Commit, text.as_bytes())?;
         self.set_ref(&pin_ref(tree), base)
     }
 
@@ -109,21 +139,35 @@ impl Store {
         })
     }
 
-    /// A commit with a fixed author and date, so that its id repeats.
-    pub fn commit(&self, tree: Oid, parent: Option<Oid>, message: &str) -> Result<Oid> {
-        let parent = parent.map(|id| format!("parent {id}\n")).unwrap_or_default();
-        let who = format!("Espalier <espalier@espalier.invalid> {FIXED_TIME} +0000");
-        let text = format!("tree {tree}\n{parent}author {who}\ncommitter {who}\n\n{message}");
-        let odb = self.odb()?;
-        odb.write(ObjectType::Commit, text.as_bytes()).map_err(|error| write_failed(&error))
+    /// Writes a tree that was made in memory, and the made trees below it, to disk.
+    pub fn write_tree(&self, tree: Oid) -> Result<()> {
+        let made = self.made.borrow().get(&tree).map(Arc::clone);
+        let Some(text) = made else { return Ok(()) };
+        for (_, entry) in git_tree::parse(tree, &text)? {
+            if entry.mode == git_tree::FOLDER {
+                self.write_tree(entry.id)?;
+            }
+        }
+        self.write(ObjectType::Tree, &text).map(drop)
     }
 
-    /// Every file of `tree` as (path, mode, blob), sorted by path as git sorts.
+    /// Every file of `tree` as (path, mode, blob), folders in git's order.
     pub fn files(&self, tree: Oid) -> Result<Vec<(Vec<u8>, u32, Oid)>> {
-        let mut index = git2::Index::new().map_err(|error| damaged(tree, &error))?;
-        let tree_object = self.repo.find_tree(tree).map_err(|error| damaged(tree, &error))?;
-        index.read_tree(&tree_object).map_err(|error| damaged(tree, &error))?;
-        Ok(index.iter().map(|entry| (entry.path.clone(), entry.mode, entry.id)).collect())
+        let mut files = Vec::new();
+        self.collect_files(tree, &[], &mut files)?;
+        Ok(files)
+    }
+
+    fn collect_files(&self, tree: Oid, folder: &[u8], files: &mut Vec<(Vec<u8>, u32, Oid)>) -> Result<()> {
+        for (name, entry) in git_tree::parse(tree, &self.read(tree)?)? {
+            let path = git_tree::join(folder, &name);
+            if entry.mode == git_tree::FOLDER {
+                self.collect_files(entry.id, &path, files)?;
+            } else {
+                files.push((path, entry.mode, entry.id));
+            }
+        }
+        Ok(())
     }
 
     /// Tags `commit`; for made-up upstreams.
@@ -141,6 +185,13 @@ impl Store {
 
 /// The first second of the year 2000; any fixed moment would do.
 const FIXED_TIME: i64 = 946_684_800;
+
+/// The text of a commit with a fixed author and date, so that its id repeats.
+pub fn commit_text(tree: Oid, parent: Option<Oid>, message: &str) -> String {
+    let parent = parent.map(|id| format!("parent {id}\n")).unwrap_or_default();
+    let who = format!("Espalier <espalier@espalier.invalid> {FIXED_TIME} +0000");
+    format!("tree {tree}\n{parent}author {who}\ncommitter {who}\n\n{message}")
+}
 
 fn pin_ref(tree: Oid) -> String {
     format!("refs/espalier/pins/{tree}")

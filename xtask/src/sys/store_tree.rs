@@ -19,8 +19,8 @@ pub struct StoreTree<'store> {
 
 impl<'store> StoreTree<'store> {
     /// The tree `root`.
-    pub fn new(store: &'store Store, odb: &'store git2::Odb<'store>, root: Oid) -> Result<Self> {
-        Ok(StoreTree { store, root, folders: RefCell::new(GitTree::new(odb, root)?) })
+    pub fn new(store: &'store Store, root: Oid) -> Result<Self> {
+        Ok(StoreTree { store, root, folders: RefCell::new(GitTree::new(store, root)?) })
     }
 
     fn paths_where(&self, wanted: impl Fn(&[u8], Oid) -> bool) -> std::result::Result<Vec<Vec<u8>>, TreeError> {
@@ -51,7 +51,7 @@ impl Tree for StoreTree<'_> {
     }
 
     fn blob(&self, id: Oid) -> std::result::Result<Cow<'_, [u8]>, TreeError> {
-        self.store.blob(id).map(Cow::Owned).map_err(tree_error)
+        self.store.read(id).map(|bytes| Cow::Owned(bytes.to_vec())).map_err(tree_error)
     }
 
     fn siblings(&self, folder: &[u8]) -> std::result::Result<Vec<Vec<u8>>, TreeError> {
@@ -68,6 +68,6 @@ impl Tree for StoreTree<'_> {
 
     fn remembered_blob(&self, id: Oid) -> std::result::Result<Option<Cow<'_, [u8]>>, TreeError> {
         // The store may never have had it: that is an answer, not a failure.
-        Ok(self.store.blob(id).ok().map(Cow::Owned))
+        Ok(self.store.read(id).ok().map(|bytes| Cow::Owned(bytes.to_vec())))
     }
 }

@@ -1,1 +1,149 @@
-//! TODO
+//! `build`, when it goes well: the package, the second time, what is compiled after a change.
+
+use std::collections::BTreeSet;
+use std::process::Command;
+
+use super::support::{Project, files, upstream::Upstream};
+
+const PACKAGE: &str = "target/espalier/dist/paged-cpu";
+
+/// What the packaged program prints.
+fn hello(project: &Project, variant: &str) -> String {
+    let program = project.path(&format!("target/espalier/dist/{variant}-cpu/bin/hello"));
+    String::from_utf8(Command::new(program).output().unwrap().stdout).unwrap()
+}
+
+/// What Ninja has made so far, by the last part of each path; the times when it ended are part of it.
+fn made(project: &Project) -> BTreeSet<String> {
+    let log = project.read("target/espalier/build/paged-cpu/.ninja_log");
+    log.lines().filter(|line| !line.starts_with('#')).map(String::from).collect()
+}
+
+/// The outputs that were made between two looks.
+fn made_since(before: &BTreeSet<String>, after: &BTreeSet<String>) -> Vec<String> {
+    let output = |line: &String| line.split('\t').nth(3).unwrap().rsplit('/').next().unwrap().to_string();
+    let mut names: Vec<String> = after.difference(before).map(output).collect();
+    names.sort();
+    names.dedup();
+    names
+}
+
+#[test]
+fn the_package_runs_and_says_what_it_is() {
+    let project = Project::new();
+    let output = project.run_build(&["--json", "build"]).success();
+    let json = output.json();
+    assert_eq!((&json["current"], &json["package"]), (&false.into(), &PACKAGE.into()));
+    assert_eq!(hello(&project, "paged"), "hello there, dear, world\n");
+    let manifest: serde_json::Value = serde_json::from_str(&project.read(&format!("{PACKAGE}/manifest.json"))).unwrap();
+    assert_eq!(manifest["tree"], json["tree"]);
+    assert_eq!(manifest["base_tree"], Upstream::shared().tree());
+    assert_eq!(manifest["patches"].as_object().unwrap().len(), 3);
+    assert_eq!(manifest["flags"]["CMAKE_BUILD_TYPE"], "Release");
+    let files = manifest["files"].as_object().unwrap();
+    assert_eq!(files.keys().collect::<Vec<_>>(), ["bin/hello", "bin/llama-server"]);
+    for (file, digest) in files {
+        let path = project.path(PACKAGE).join(file);
+        assert_eq!(*digest, xtask::sys::disk::sha256_of_file(&path).unwrap());
+    }
+    assert!(!manifest.to_string().contains(project.root().to_str().unwrap()), "a path of this machine: {manifest}");
+    assert_eq!(project.scratch(), [""; 0]);
+}
+
+#[test]
+fn the_second_time_does_nothing() {
+    let project = Project::new();
+    insta::assert_snapshot!(project.run_build(&["build"]), @r#"
+    exit: 0
+    -- stdout --
+
+    -- stderr --
+        Fetching hello v1.0 from path [UPSTREAM]
+         Locking espalier.lock: variant paged is not in the lock
+     Configuring paged-cpu
+       Compiling paged-cpu
+          Smoked paged-cpu: completion "grows", chat "green" in [TIME]
+        Finished paged-cpu in target/espalier/dist/paged-cpu
+    "#);
+    let before = files::times(project.root());
+    insta::assert_snapshot!(project.run_build(&["--offline", "--locked", "build"]), @r"
+    exit: 0
+    -- stdout --
+
+    -- stderr --
+         Current paged-cpu in target/espalier/dist/paged-cpu
+    ");
+    assert_eq!(project.run_build(&["--json", "build"]).json()["current"], true);
+    assert_eq!(files::differences(&before, &files::times(project.root())), [""; 0]);
+}
+
+#[test]
+fn after_an_edited_patch_only_its_object_is_compiled() {
+    let project = Project::new();
+    project.run_build(&["build"]).success();
+    let before = made(&project);
+    std::fs::remove_file(project.path("patches/paged/0003-greet-dearly.patch")).unwrap();
+    assert_eq!(project.run_build(&["--json", "build"]).success().json()["current"], false);
+    assert_eq!(made_since(&before, &made(&project)), ["greet.c.o", "hello", "libwords.a"]);
+    assert_eq!(hello(&project, "paged"), "hello there, world\n");
+}
+
+#[test]
+fn the_stock_variant_stands_beside_it() {
+    let project = Project::new();
+    project.run_build(&["build"]).success();
+    project.run_build(&["build", "--variant", "stock"]).success();
+    assert_eq!(hello(&project, "stock"), "hello, world\n");
+    assert_eq!(hello(&project, "paged"), "hello there, dear, world\n");
+}
+
+#[test]
+fn a_package_with_a_missing_file_is_made_anew() {
+    let project = Project::new();
+    project.run_build(&["build"]).success();
+    std::fs::remove_file(project.path(PACKAGE).join("bin/hello")).unwrap();
+    project.run_build(&["build"]).success();
+    assert_eq!(hello(&project, "paged"), "hello there, dear, world\n");
+}
+
+#[test]
+fn without_the_smoke_test_it_counts_as_unfinished() {
+    let project = Project::new();
+    project.run_build(&["build", "--no-smoke"]).success();
+    let json = project.run_build(&["--json", "build"]).success().json();
+    assert_eq!(json["current"], false);
+    assert_eq!(project.run_build(&["--json", "build"]).success().json()["current"], true);
+}
+
+#[test]
+fn a_changed_flavor_is_configured_anew() {
+    let project = Project::new();
+    project.run_build(&["build"]).success();
+    project.edit("ci/flavors.toml", "\"Release\"", "\"Debug\"");
+    project.run_build(&["build"]).success().says(&["Configuring paged-cpu"]);
+    assert!(project.read("target/espalier/build/paged-cpu/CMakeCache.txt").contains("CMAKE_BUILD_TYPE:UNINITIALIZED=Debug")
+        || project.read("target/espalier/build/paged-cpu/CMakeCache.txt").contains("CMAKE_BUILD_TYPE:STRING=Debug"));
+}
+
+#[test]
+fn dry_run_prints_the_plan_and_writes_nothing() {
+    let project = Project::new();
+    insta::assert_snapshot!(project.run_with_path(&["build", "--dry-run"], ""), @r"
+    exit: 0
+    -- stdout --
+    fetch        hello v1.0, first of: path [UPSTREAM]
+    apply        3 patches, 1 overlay files
+                 patches/paged/0001-greet-more-warmly.patch
+                 patches/paged/0002-say-what-is-counted.patch
+                 patches/paged/0003-greet-dearly.patch
+    materialise  target/espalier/trees/paged
+    configure    cmake -G Ninja -S target/espalier/trees/paged -B target/espalier/build/paged-cpu -DCMAKE_BUILD_TYPE=Release
+    compile      ninja -C target/espalier/build/paged-cpu hello llama-server
+    package      target/espalier/dist/paged-cpu
+    smoke        answer a prompt with ci/models/espalier-draft.gguf
+    -- stderr --
+    ");
+    assert!(!project.path("target").exists());
+    let steps = project.run(&["--json", "build", "--dry-run"]).success().json();
+    assert_eq!(steps["steps"].as_array().unwrap().len(), 7);
+}

@@ -1,1 +1,197 @@
-//! TODO
+//! `build`, when it cannot: no compiler, no CMake, a compile error, a configure error.
+
+use std::path::Path;
+
+use super::support::{Project, files, program_path};
+
+fn break_source(fork: &Path) {
+    files::edit(&fork.join("src/count.c"), "int count = 0;", "int count = nought;");
+}
+
+#[test]
+fn no_compiler() {
+    let project = Project::new();
+    let path = program_path::only(&project.beside("bin"), &["git"]);
+    insta::assert_snapshot!(project.run_with_path(&["build"], path), @r"
+    exit: 3
+    -- stdout --
+
+    -- stderr --
+        Fetching hello v1.0 from path [UPSTREAM]
+         Locking espalier.lock: variant paged is not in the lock
+    error: there is no C compiler on this machine
+      looked for cc, gcc, clang on PATH
+      next: install one (Debian: `apt-get install g++`; macOS: `xcode-select --install`)
+      next: or name one: CC=/path/to/compiler cargo xtask build
+    ");
+}
+
+#[test]
+fn no_cxx_compiler() {
+    let project = Project::new();
+    let path = program_path::only(&project.beside("bin"), &["git", "cc"]);
+    insta::assert_snapshot!(project.run_with_path(&["build"], path), @r"
+    exit: 3
+    -- stdout --
+
+    -- stderr --
+        Fetching hello v1.0 from path [UPSTREAM]
+         Locking espalier.lock: variant paged is not in the lock
+    error: there is no C++ compiler on this machine
+      looked for c++, g++, clang++ on PATH
+      next: install one (Debian: `apt-get install g++`; macOS: `xcode-select --install`)
+      next: or name one: CXX=/path/to/compiler cargo xtask build
+    ");
+}
+
+#[test]
+fn a_compiler_that_does_not_exist() {
+    let project = Project::new();
+    let mut command = project.command(&["build"]);
+    command.env("CXX", "no-such-compiler");
+    insta::assert_snapshot!(project.finish(command), @r"
+    exit: 3
+    -- stdout --
+
+    -- stderr --
+        Fetching hello v1.0 from path [UPSTREAM]
+         Locking espalier.lock: variant paged is not in the lock
+    error: CXX is `no-such-compiler`, which is not a program here
+      next: unset CXX, or set it to a C++ compiler
+    ");
+}
+
+#[test]
+fn a_compiler_that_is_none() {
+    let project = Project::new();
+    let mut command = project.command_with_path(&["build"], &program_path::with_build_tools());
+    command.env("CXX", "false");
+    project.finish(command).code(3).says(&["false --version` failed", "  next: "]);
+}
+
+#[test]
+fn no_cmake_and_no_network() {
+    let project = Project::new();
+    project.run(&["fetch"]).success();
+    let path = program_path::only(&project.beside("bin"), &["cc", "c++"]);
+    insta::assert_snapshot!(project.run_with_path(&["--offline", "build"], path), @r"
+    exit: 3
+    -- stdout --
+
+    -- stderr --
+         Locking espalier.lock: variant paged is not in the lock
+    error: cmake 3.14.0 or newer is not on this machine, and `--offline` forbids to fetch it
+      next: install cmake, or run once without `--offline`
+    ");
+}
+
+#[test]
+fn no_cmake_and_no_python() {
+    let project = Project::new();
+    project.run(&["fetch"]).success();
+    let path = program_path::only(&project.beside("bin"), &["cc", "c++"]);
+    insta::assert_snapshot!(project.run_with_path(&["build"], path), @r"
+    exit: 3
+    -- stdout --
+
+    -- stderr --
+         Locking espalier.lock: variant paged is not in the lock
+      Installing cmake 4.4.4 from PyPI, under target/
+    error: could not run `python3`
+      No such file or directory
+      next: install Python 3 with pip (Debian: `apt-get install python3-pip`), or CMake and Ninja
+    ");
+    assert_eq!(project.scratch(), [""; 0]);
+}
+
+/// The compiler's words differ from one to the next: only ours are looked at to the letter.
+#[test]
+fn a_compile_error_in_a_patched_file() {
+    let project = Project::new();
+    project.take_patch(break_source);
+    let output = project.run_build(&["build"]).code(1).says(&[
+        "error: build-paged-cpu: `CMakeFiles/words.dir/src/count.c.o` could not be built",
+        "trees/paged/src/count.c:4:",
+        "nought",
+        "next: the whole output: target/espalier/logs/build-paged-cpu.log",
+    ]);
+    let log = project.read("target/espalier/logs/build-paged-cpu.log");
+    assert!(log.contains("nought") && log.starts_with("$ "), "{output}\n{log}");
+    assert!(!project.path("target/espalier/dist/paged-cpu").exists());
+    project.take_patch(|fork| files::edit(&fork.join("src/count.c"), "int count = 0;", "int count = 00;"));
+    project.run_build(&["build"]).success();
+}
+
+/// What was packaged before stays whole when a later build fails.
+#[test]
+fn a_failed_build_leaves_the_last_package() {
+    let project = Project::new();
+    project.run_build(&["build"]).success();
+    let package = project.path("target/espalier/dist/paged-cpu");
+    let before = files::times(&package);
+    project.take_patch(break_source);
+    project.run_build(&["build"]).code(1);
+    assert_eq!(files::times(&package), before);
+}
+
+#[test]
+fn a_configure_error() {
+    let project = Project::new();
+    project.take_patch(|fork| {
+        files::edit(&fork.join("CMakeLists.txt"), "add_library", "message(FATAL_ERROR \"no frobnicator\")\nadd_library");
+    });
+    project.run_build(&["build"]).code(1).says(&[
+        "error: configure-paged-cpu failed",
+        "CMake Error at CMakeLists.txt:4 (message):",
+        "no frobnicator",
+        "next: the whole output: target/espalier/logs/configure-paged-cpu.log",
+    ]);
+    project.take_patch(|fork| files::edit(&fork.join("README.md"), "Hello", "Hi"));
+    project.run_build(&["build"]).success();
+}
+
+#[test]
+fn a_link_error() {
+    let project = Project::new();
+    project.take_patch(|fork| files::edit(&fork.join("src/name.c"), "words_name(void)", "words_nickname(void)"));
+    project.run_build(&["build"]).code(1).says(&["words_name", "next: the whole output: target/espalier/logs/build-paged-cpu.log"]);
+}
+
+#[test]
+fn a_program_that_upstream_does_not_have() {
+    let project = Project::new();
+    project.edit("ci/flavors.toml", "\"hello\"", "\"helo\"");
+    insta::assert_snapshot!(project.run_build(&["build"]), @r"
+    exit: 1
+    -- stdout --
+
+    -- stderr --
+        Fetching hello v1.0 from path [UPSTREAM]
+         Locking espalier.lock: variant paged is not in the lock
+     Configuring paged-cpu
+       Compiling paged-cpu
+    error: build-paged-cpu failed
+      ninja: error: unknown target 'helo', did you mean 'hello'?
+      next: the whole output: target/espalier/logs/build-paged-cpu.log
+    ");
+}
+
+#[test]
+fn a_server_that_does_not_start() {
+    let project = Project::new();
+    project.take_patch(|fork| files::edit(&fork.join("programs/server.c"), "int server = socket", "abort();\n    int server = socket"));
+    insta::assert_snapshot!(project.run_build(&["build"]), @r"
+    exit: 1
+    -- stdout --
+
+    -- stderr --
+        Fetching hello v1.0 from path [UPSTREAM]
+         Locking espalier.lock: variant paged is not in the lock
+     Configuring paged-cpu
+       Compiling paged-cpu
+    error: the server ended before it was ready: it was killed
+
+      next: the server's whole log: target/espalier/logs/smoke-paged-cpu.log
+    ");
+    assert_eq!(project.run_build(&["--json", "build"]).code(1).json()["error"]["kind"], "no");
+}

@@ -45,7 +45,7 @@ fn no_network_and_no_npm() {
     warning: npm node-llama-cpp@3.21.1: could not run `npm`
       No such file or directory
     error: no source served the pin `hello` (hello v1.0)
-      expected tree 220411aa642d3955047a734aea355d0e776dfba4
+      expected tree 9c674325bca54c5f99316fd196563d56cb1f5564
       git https://espalier.invalid/x: unable to access 'https://espalier.invalid/x/': Could not resolve host: espalier.invalid
       npm node-llama-cpp@3.21.1: could not run `npm`
         No such file or directory
@@ -67,7 +67,7 @@ fn no_git() {
     warning: path [UPSTREAM]: could not run `git`
       No such file or directory
     error: no source served the pin `hello` (hello v1.0)
-      expected tree 220411aa642d3955047a734aea355d0e776dfba4
+      expected tree 9c674325bca54c5f99316fd196563d56cb1f5564
       path [UPSTREAM]: could not run `git`
         No such file or directory
       next: install git (Debian: `apt-get install git`)
@@ -89,7 +89,7 @@ fn offline_with_an_empty_store() {
         Fetching hello v1.0 from npm node-llama-cpp@3.21.1
     warning: npm node-llama-cpp@3.21.1: not tried: `--offline` forbids the network
     error: no source served the pin `hello` (hello v1.0)
-      expected tree 220411aa642d3955047a734aea355d0e776dfba4
+      expected tree 9c674325bca54c5f99316fd196563d56cb1f5564
       git https://espalier.invalid/x: not tried: `--offline` forbids the network
       npm node-llama-cpp@3.21.1: not tried: `--offline` forbids the network
       next: run once without `--offline`, or give a copy: cargo xtask fetch --from PATH
@@ -106,11 +106,11 @@ fn a_pin_with_another_tree_than_the_source_serves() {
 
     -- stderr --
         Fetching hello v1.0 from path [UPSTREAM]
-    warning: path [UPSTREAM]: served tree 220411aa642d3955047a734aea355d0e776dfba4, the pin says 1212121212121212121212121212121212121212
+    warning: path [UPSTREAM]: served tree 9c674325bca54c5f99316fd196563d56cb1f5564, the pin says 1212121212121212121212121212121212121212
     error: no source served the pin `hello` (hello v1.0)
       expected tree 1212121212121212121212121212121212121212
-      path [UPSTREAM]: served tree 220411aa642d3955047a734aea355d0e776dfba4, the pin says 1212121212121212121212121212121212121212
-      next: if `v1.0` should be tree 220411aa642d3955047a734aea355d0e776dfba4, write it in `pins.toml`: tree = "220411aa642d3955047a734aea355d0e776dfba4"
+      path [UPSTREAM]: served tree 9c674325bca54c5f99316fd196563d56cb1f5564, the pin says 1212121212121212121212121212121212121212
+      next: if `v1.0` should be tree 9c674325bca54c5f99316fd196563d56cb1f5564, write it in `pins.toml`: tree = "9c674325bca54c5f99316fd196563d56cb1f5564"
       next: if the pin is right, do not trust this source: remove `path [UPSTREAM]` from `pins.toml`
       next: if a copy is at hand, a repository or a bundle: cargo xtask fetch --from PATH
     "#);
@@ -128,7 +128,7 @@ fn a_source_that_is_not_there() {
         Fetching hello v1.0 from path ../upstream
     warning: path ../upstream: `../upstream` is not there
     error: no source served the pin `hello` (hello v1.0)
-      expected tree 220411aa642d3955047a734aea355d0e776dfba4
+      expected tree 9c674325bca54c5f99316fd196563d56cb1f5564
       path ../upstream: `../upstream` is not there
       next: if a copy is at hand, a repository or a bundle: cargo xtask fetch --from PATH
     ");
@@ -157,7 +157,7 @@ fn a_folder_that_is_no_repository() {
         Fetching hello v1.0 from path ci
     warning: path ci: '[ROOT]/ci' does not appear to be a git repository
     error: no source served the pin `hello` (hello v1.0)
-      expected tree 220411aa642d3955047a734aea355d0e776dfba4
+      expected tree 9c674325bca54c5f99316fd196563d56cb1f5564
       path ci: '[ROOT]/ci' does not appear to be a git repository
       next: if a copy is at hand, a repository or a bundle: cargo xtask fetch --from PATH
     ");
@@ -176,7 +176,7 @@ fn a_bundle_that_is_cut_short() {
         Fetching hello v1.0 from path upstream.bundle
     warning: path upstream.bundle: early EOF
     error: no source served the pin `hello` (hello v1.0)
-      expected tree 220411aa642d3955047a734aea355d0e776dfba4
+      expected tree 9c674325bca54c5f99316fd196563d56cb1f5564
       path upstream.bundle: early EOF
       next: if a copy is at hand, a repository or a bundle: cargo xtask fetch --from PATH
     ");
@@ -194,7 +194,7 @@ fn a_bundle_of_nothing() {
         Fetching hello v1.0 from path upstream.bundle
     warning: path upstream.bundle: invalid gitfile format: [ROOT]/upstream.bundle
     error: no source served the pin `hello` (hello v1.0)
-      expected tree 220411aa642d3955047a734aea355d0e776dfba4
+      expected tree 9c674325bca54c5f99316fd196563d56cb1f5564
       path upstream.bundle: invalid gitfile format: [ROOT]/upstream.bundle
       next: if a copy is at hand, a repository or a bundle: cargo xtask fetch --from PATH
     ");
@@ -249,7 +249,7 @@ fn a_store_that_is_damaged() {
     -- stdout --
 
     -- stderr --
-    error: the object 220411aa642d3955047a734aea355d0e776dfba4 cannot be read: object not found - no match for id (220411aa642d3955047a734aea355d0e776dfba4)
+    error: the object 9c674325bca54c5f99316fd196563d56cb1f5564 cannot be read: object not found - no match for id (9c674325bca54c5f99316fd196563d56cb1f5564)
       next: rm -rf target/espalier/store.git    # it is fetched again
     ");
 }

@@ -1,1 +1,186 @@
-//! TODO
+//! Patches that want out of the tree: refused by name, before anything is written.
+
+use std::path::Path;
+
+use super::support::{Output, Project, Source, files, git, upstream::Upstream};
+
+const PATCH: &str = "patches/paged/0001-x.patch";
+
+fn new_file_patch(path: &str, mode: &str) -> String {
+    // The blob of "x\n".
+    let id = "587be6b4c3f93f93c489c0111bba5596147a26cb";
+    format!(
+        "From 0000000000000000000000000000000000000000 Mon Sep 17 00:00:00 2001\n\
+         From: Test Person <test@espalier.invalid>\nDate: Thu, 2 Jan 2020 03:04:05 +0000\n\
+         Subject: [PATCH] Add a file\n\n---\n \"x\" | 1 +\n 1 file changed, 1 insertion(+)\n\n\
+         diff --git a/{path} b/{path}\nnew file mode {mode}\n\
+         index 0000000000000000000000000000000000000000..{id}\n\
+         --- /dev/null\n+++ b/{path}\n@@ -0,0 +1 @@\n+x\n"
+    )
+}
+
+/// Runs `apply` with this patch as the whole series; nothing beside the store may be written.
+fn refused(path: &str, mode: &str) -> Output {
+    let project = Project::new();
+    std::fs::remove_dir_all(project.path("patches/paged")).unwrap();
+    project.write(PATCH, new_file_patch(path, mode));
+    let before = files_outside_of_target(&project);
+    let output = project.run(&["apply"]);
+    assert_eq!(files_outside_of_target(&project), before);
+    assert!(!project.path("target/espalier/trees").exists());
+    assert_eq!(git::git(&project.store(), &["for-each-ref", "refs/espalier/variants"]), "");
+    output
+}
+
+fn files_outside_of_target(project: &Project) -> Vec<String> {
+    let beside = project.root().parent().unwrap();
+    let all = files::list(beside);
+    all.into_iter().filter(|path| !path.starts_with("project/target/")).collect()
+}
+
+#[test]
+fn the_patch_of_these_tests_is_good_when_its_path_is() {
+    let project = Project::new();
+    std::fs::remove_dir_all(project.path("patches/paged")).unwrap();
+    project.write(PATCH, new_file_patch("src/x", "100644"));
+    project.run(&["apply"]).success();
+    assert_eq!(std::fs::read(project.tree("paged").join("src/x")).unwrap(), b"x\n");
+}
+
+#[test]
+fn a_path_that_climbs_out() {
+    insta::assert_snapshot!(refused("../../x", "100644"), @r"
+    exit: 2
+    -- stdout --
+
+    -- stderr --
+        Fetching hello v1.0 from path [UPSTREAM]
+    error: `patches/paged/0001-x.patch` is not a patch that can be taken
+      0001-x.patch:10: the patch names a path with a `.` or `..` component: expected a relative path inside the tree, found `diff --git a/../../x b/../../x`
+      next: write it anew with git: docs/patches.md says how
+    ");
+}
+
+#[test]
+fn a_path_into_the_git_folder() {
+    insta::assert_snapshot!(refused(".git/hooks/x", "100755"), @r"
+    exit: 2
+    -- stdout --
+
+    -- stderr --
+        Fetching hello v1.0 from path [UPSTREAM]
+    error: `patches/paged/0001-x.patch` is not a patch that can be taken
+      0001-x.patch:10: the patch names a path into `.git`, or into what some systems take for it: expected a relative path inside the tree, found `diff --git a/.git/hooks/x b/.git/hooks/x`
+      next: write it anew with git: docs/patches.md says how
+    ");
+}
+
+#[test]
+fn paths_that_are_outside_on_some_system() {
+    for path in ["/etc/x", "src/../../x", ".GIT/config", "a\\..\\..\\x", "C:/x", ".git./x", "git~1/x"] {
+        let output = refused(path, "100644").code(2).says(&["0001-x.patch", "  next: "]);
+        assert!(!output.stderr.contains("panicked"), "{output}");
+    }
+}
+
+#[test]
+fn a_link() {
+    insta::assert_snapshot!(refused("src/x", "120000"), @r"
+    exit: 2
+    -- stdout --
+
+    -- stderr --
+        Fetching hello v1.0 from path [UPSTREAM]
+    error: `patches/paged/0001-x.patch` is not a patch that can be taken
+      0001-x.patch:11: the patch writes a symlink (mode 120000): expected mode 100644 or 100755, found `new file mode 120000`
+      next: write it anew with git: docs/patches.md says how
+    ");
+}
+
+#[test]
+fn a_submodule() {
+    refused("src/x", "160000").code(2).says(&["submodule"]);
+}
+
+#[test]
+fn a_path_through_a_link_of_upstream() {
+    insta::assert_snapshot!(refused("docs/link/x", "100644"), @r#"
+    exit: 1
+    -- stdout --
+
+    -- stderr --
+        Fetching hello v1.0 from path [UPSTREAM]
+    error: 1 of 1 patches do not apply exactly to hello v1.0; nothing was written
+      patches/paged/0001-x.patch
+      0001-x.patch: refused
+        docs/link/x (0001-x.patch:10): refused: the path goes through `docs/link`, which is a symlink (120000)
+      next: make the patch anew from a commit on the pinned tree: docs/patches.md, "Write a patch"
+      next: a patch edited by hand needs the new blob id in its `index` line, shown above
+    "#);
+}
+
+#[test]
+fn a_path_that_is_another_one_on_macos_and_windows() {
+    insta::assert_snapshot!(refused("readme.md", "100644"), @r#"
+    exit: 1
+    -- stdout --
+
+    -- stderr --
+        Fetching hello v1.0 from path [UPSTREAM]
+    error: 1 of 1 patches do not apply exactly to hello v1.0; nothing was written
+      patches/paged/0001-x.patch
+      0001-x.patch: refused
+        readme.md (0001-x.patch:10): refused: the path differs from `README.md` in case only
+      next: make the patch anew from a commit on the pinned tree: docs/patches.md, "Write a patch"
+      next: a patch edited by hand needs the new blob id in its `index` line, shown above
+    "#);
+}
+
+/// Upstream itself may hold a link; on disk it is a link, and no file of the tree is written through it.
+#[test]
+fn a_link_of_upstream_that_points_outside_is_only_a_link() {
+    let helper = Project::new();
+    let upstream = helper.fork();
+    std::os::unix::fs::symlink("/etc/hostname", upstream.join("docs/outside")).unwrap();
+    git::commit(&upstream, "Link outside");
+    git::git(&upstream, &["tag", "--force", "v1.0"]);
+    let project = Project::pinned(&git::tree_of(&upstream, "v1.0"), &[Source::Path(upstream)]);
+    project.run(&["apply", "--variant", "stock"]).success();
+    let link = std::fs::read_link(project.tree("stock").join("docs/outside")).unwrap();
+    assert_eq!(link, Path::new("/etc/hostname"));
+}
+
+#[test]
+fn a_tag_that_looks_like_an_option() {
+    let project = Project::with_sources(&[Source::Path(Upstream::shared().repository())]);
+    project.edit("pins.toml", "tag = \"v1.0\"", "tag = \"--upload-pack=touch x\"");
+    insta::assert_snapshot!(project.run(&["fetch"]), @r#"
+    exit: 2
+    -- stdout --
+
+    -- stderr --
+    error: `pins.toml` is not right
+       --> pins.toml:5:7
+        |
+      5 | tag = "--upload-pack=touch x"
+        |       ^^^^^^^^^^^^^^^^^^^^^^^ a tag has letters, digits, `.`, `_`, `-` and `/` only
+    "#);
+}
+
+#[test]
+fn a_source_that_would_run_a_command() {
+    let project = Project::with_sources(&[Source::Git("ext::sh -c touch% ran".into())]);
+    insta::assert_snapshot!(project.run(&["fetch"]), @r"
+    exit: 3
+    -- stdout --
+
+    -- stderr --
+        Fetching hello v1.0 from git ext::sh -c touch% ran
+    warning: git ext::sh -c touch% ran: transport 'ext' not allowed
+    error: no source served the pin `hello` (hello v1.0)
+      expected tree 9c674325bca54c5f99316fd196563d56cb1f5564
+      git ext::sh -c touch% ran: transport 'ext' not allowed
+      next: if a copy is at hand, a repository or a bundle: cargo xtask fetch --from PATH
+    ");
+    assert!(!project.path("ran").exists());
+}

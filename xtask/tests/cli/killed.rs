@@ -1,1 +1,202 @@
-//! TODO
+//! SIGKILL at random points, and what it may leave: the next run goes on as if nothing had been.
+
+use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use super::support::random::XorShift;
+use super::support::{Project, files, git, program_path, upstream::Upstream};
+
+/// A command that is killed, and the state that it starts from.
+struct Phase {
+    name: &'static str,
+    arguments: &'static [&'static str],
+    /// How often.
+    points: usize,
+    /// What is taken away before every run; the rest is as the last run left it.
+    start: fn(&Project),
+}
+
+const PHASES: [Phase; 6] = [
+    Phase { name: "fetch", arguments: &["fetch"], points: 12, start: without_anything },
+    Phase { name: "apply in memory", arguments: &["apply", "--check"], points: 10, start: only_fetched },
+    Phase { name: "materialise all", arguments: &["apply"], points: 10, start: without_trees },
+    Phase { name: "materialise a change", arguments: &["apply"], points: 8, start: as_it_is },
+    Phase { name: "build all", arguments: &["build"], points: 6, start: without_build },
+    Phase { name: "build a change", arguments: &["build"], points: 4, start: as_it_is },
+];
+
+fn without_anything(project: &Project) {
+    remove(project, &["target", "espalier.lock"]);
+}
+
+fn only_fetched(project: &Project) {
+    without_anything(project);
+    project.run(&["fetch"]).success();
+}
+
+fn without_trees(project: &Project) {
+    remove(project, &["target/espalier/trees"]);
+}
+
+fn without_build(project: &Project) {
+    remove(project, &["target/espalier/build", "target/espalier/dist"]);
+}
+
+fn as_it_is(_: &Project) {}
+
+fn remove(project: &Project, paths: &[&str]) {
+    for path in paths.iter().map(|path| project.path(path)) {
+        if path.is_dir() {
+            std::fs::remove_dir_all(path).unwrap();
+        } else if path.exists() {
+            std::fs::remove_file(path).unwrap();
+        }
+    }
+}
+
+/// Two series that take turns, so that every run has something to change, and the final tree of each.
+struct Turns {
+    series: [std::path::PathBuf; 2],
+    trees: [String; 2],
+}
+
+impl Turns {
+    fn new(helper: &Project) -> Self {
+        let tree = |project: &Project| project.run(&["--json", "apply"]).json()["tree"].as_str().unwrap().to_string();
+        let first = tree(helper);
+        let keep = helper.beside("other-series");
+        helper.take_patch(change_many_files);
+        let second = tree(helper);
+        files::copy_folder(&helper.path("patches/paged"), &keep);
+        Turns { series: [Upstream::shared().series(), keep], trees: [first, second] }
+    }
+
+    fn take(&self, project: &Project, turn: usize) -> &str {
+        remove(project, &["patches/paged"]);
+        files::copy_folder(&self.series[turn % 2], &project.path("patches/paged"));
+        &self.trees[turn % 2]
+    }
+}
+
+fn change_many_files(fork: &Path) {
+    for name in ["add", "join", "length", "name", "ring", "upper"] {
+        files::edit(&fork.join(format!("src/{name}.c")), "#include \"words.h\"\n", "#include \"words.h\"\n// changed\n");
+    }
+    git::git(fork, &["mv", "docs/old/story.txt", "docs/tale.txt"]);
+    for number in 0..40 {
+        files::write(&fork.join(format!("extra/{number}/file.txt")), format!("{number}\n").repeat(200));
+    }
+}
+
+/// Runs to the end, or until `limit`, then SIGKILL. Gives how long it ran.
+fn run_and_kill(project: &Project, arguments: &[&str], limit: Duration) -> Duration {
+    let mut command = project.command_with_path(arguments, &program_path::with_build_tools());
+    let begin = Instant::now();
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    while begin.elapsed() < limit && child.try_wait().unwrap().is_none() {
+        std::thread::sleep(Duration::from_micros(300).min(limit));
+    }
+    let ran = begin.elapsed();
+    // It may have ended by itself just before.
+    let _ = child.kill();
+    child.wait().unwrap();
+    ran
+}
+
+fn assert_whole(project: &Project, tree: &str, context: &str) {
+    assert_eq!(project.run(&["--json", "apply"]).success().json()["tree"], tree, "{context}");
+    assert_eq!(files::tree_id(&project.tree("paged")), tree, "{context}");
+    assert_eq!(project.scratch(), [""; 0], "{context}");
+    let said = git::git(&project.store(), &["fsck", "--full", "--no-dangling"]);
+    assert_eq!(said, "", "{context}");
+}
+
+/// Kills one phase at `points` random moments of its own length.
+fn kill_phase(phase: &Phase, project: &Project, turns: &Turns, random: &mut XorShift) {
+    turns.take(project, 1);
+    (phase.start)(project);
+    let whole = run_and_kill(project, phase.arguments, Duration::from_secs(60));
+    for point in 0..phase.points {
+        let tree = turns.take(project, point);
+        (phase.start)(project);
+        let limit = whole.mul_f64(random.fraction());
+        run_and_kill(project, phase.arguments, limit);
+        let context = format!("{} killed after {limit:?} of {whole:?}", phase.name);
+        let output = project.run_build(phase.arguments);
+        assert_eq!(output.code, Some(0), "{context}: {output}");
+        assert_whole(project, tree, &context);
+    }
+}
+
+#[test]
+fn killed_at_fifty_points_the_next_run_ends_at_the_same_tree() {
+    let (helper, project) = (Project::new(), Project::new());
+    let turns = Turns::new(&helper);
+    let mut random = XorShift::new(0x5eed_0123_4567_89ab);
+    assert_eq!(PHASES.iter().map(|phase| phase.points).sum::<usize>(), 50);
+    for phase in &PHASES {
+        kill_phase(phase, &project, &turns, &mut random);
+    }
+}
+
+/// The moments that random kills rarely hit: each file here is one that some step makes and takes
+/// away again within microseconds.
+#[test]
+fn what_a_killed_run_may_leave_stops_nobody() {
+    let (helper, project) = (Project::new(), Project::new());
+    let turns = Turns::new(&helper);
+    let pin = format!("target/espalier/store.git/refs/espalier/pins/{}.lock", Upstream::shared().tree());
+    let left = [
+        pin.as_str(),
+        "target/espalier/store.git/refs/espalier/variants/paged.lock",
+        "target/espalier/store.git/packed-refs.lock",
+        "target/espalier/trees/paged.index.lock",
+        "target/espalier/tmp/fetch-abc/quarantine.git/HEAD",
+        "target/espalier/dist/.espalier-tmp-package-abc/new/bin/hello",
+        "target/espalier/store.git/objects/pack/pack-1234.pack",
+        "target/espalier/trees/paged/src/.espalier-tmp-abc",
+        ".espalier-tmp-abc",
+    ];
+    for (turn, path) in left.iter().enumerate() {
+        let tree = turns.take(&project, turn);
+        if turn == 0 {
+            project.run(&["apply", "--variant", "stock", "--check"]).success();
+            std::fs::remove_file(project.path(&pin).with_extension("")).unwrap();
+        }
+        project.write(path, "half");
+        let output = project.run(&["apply"]);
+        assert_eq!(output.code, Some(0), "{path}: {output}");
+        assert_eq!(files::tree_id(&project.tree("paged")), tree, "{path}");
+    }
+    project.run_build(&["build", "--no-smoke"]).success();
+    assert_eq!(project.scratch(), [""; 0]);
+}
+
+/// Cut short between two files, and then the person changes a patch once more, or takes the change
+/// back: what the first run wrote is no edit of theirs. (An empty folder where a file should come is
+/// what cuts it short here, always at the same point.)
+#[test]
+fn cut_short_between_two_files_and_then_another_change() {
+    for take_back in [false, true] {
+        let (first, project) = (Project::new(), Project::new());
+        project.run(&["apply"]).success();
+        project.take_patch(|fork| {
+            files::edit(&fork.join("src/add.c"), "left + right", "right + left");
+            files::write(&fork.join("zz/new.txt"), "new\n");
+        });
+        std::fs::create_dir_all(project.tree("paged").join("zz/new.txt")).unwrap();
+        project.run(&["apply"]).code(3).says(&["zz/new.txt"]);
+        let half = std::fs::read_to_string(project.tree("paged").join("src/add.c")).unwrap();
+        assert!(half.contains("right + left"), "it was not cut short between two files");
+        std::fs::remove_dir_all(project.tree("paged").join("zz")).unwrap();
+        if take_back {
+            remove(&project, &["patches/paged"]);
+            files::copy_folder(&first.path("patches/paged"), &project.path("patches/paged"));
+        } else {
+            project.take_patch(|fork| files::edit(&fork.join("src/add.c"), "left + right", "(left + right)"));
+        }
+        let json = project.run(&["--json", "apply"]).success().json();
+        assert_eq!(files::tree_id(&project.tree("paged")), json["tree"].as_str().unwrap());
+    }
+}

@@ -1,1 +1,94 @@
-//! TODO
+//! `run` and `smoke`: not built yet, port taken, the server's own arguments and exit code.
+
+use std::net::TcpListener;
+
+use super::support::{Project, files};
+
+/// A project with a package whose server is a shell script.
+fn with_server(commands: &str) -> Project {
+    let project = Project::new();
+    files::write_script(&project.path("target/espalier/dist/paged-cpu/bin/llama-server"), commands);
+    project
+}
+
+#[test]
+fn not_built_yet() {
+    let project = Project::new();
+    insta::assert_snapshot!(project.run(&["run"]), @r"
+    exit: 2
+    -- stdout --
+
+    -- stderr --
+    error: paged-cpu is not built
+      next: cargo xtask build --variant paged --flavor cpu
+    ");
+    insta::assert_snapshot!(project.run(&["smoke", "--variant", "stock"]), @r"
+    exit: 2
+    -- stdout --
+
+    -- stderr --
+    error: stock-cpu is not built
+      next: cargo xtask build --variant stock --flavor cpu
+    ");
+    assert!(!project.path("target").exists());
+}
+
+#[test]
+fn the_arguments_and_the_exit_code_are_the_servers() {
+    let project = with_server("echo \"got: $*\"; exit 7");
+    insta::assert_snapshot!(project.run(&["run", "--", "-m", "a model.gguf", "--port", "0"]), @r"
+    exit: 7
+    -- stdout --
+    got: -m a model.gguf --port 0
+    -- stderr --
+    ");
+}
+
+#[test]
+fn a_port_that_is_taken() {
+    let project = with_server("echo started");
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port().to_string();
+    let output = project.run(&["run", "--", "--port", &port]).code(3);
+    assert_eq!(output.stdout, "");
+    let shown = output.to_string().replace(&port, "[PORT]");
+    let next = (port.parse::<u32>().unwrap() + 1).to_string();
+    insta::assert_snapshot!(shown.replace(&next, "[NEXT]"), @r"
+    exit: 3
+    -- stdout --
+
+    -- stderr --
+    error: port [PORT] on 127.0.0.1 is taken by another program
+      next: use another one: cargo xtask run -- --port [NEXT]
+      next: or see who has it: ss -ltnp 'sport = :[PORT]'
+    ");
+    drop(listener);
+    project.run(&["run", "--", "--port", &port]).success();
+}
+
+#[test]
+fn smoke_without_a_model() {
+    let project = with_server("exit 0");
+    std::fs::remove_dir_all(project.path("ci/models")).unwrap();
+    insta::assert_snapshot!(project.run(&["smoke"]), @r"
+    exit: 2
+    -- stdout --
+
+    -- stderr --
+    error: there is no model `ci/models/espalier-draft.gguf`
+    ");
+}
+
+#[test]
+fn smoke_of_a_server_that_ends_at_once() {
+    let project = with_server("echo 'no such accelerator' >&2; exit 9");
+    insta::assert_snapshot!(project.run(&["smoke"]), @r"
+    exit: 1
+    -- stdout --
+
+    -- stderr --
+    error: the server ended before it was ready: exit code 9
+      no such accelerator
+      next: the server's whole log: target/espalier/logs/smoke-paged-cpu.log
+    ");
+}

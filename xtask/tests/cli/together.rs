@@ -1,1 +1,48 @@
-//! TODO
+//! Two runs at once in one project: the second waits, and both succeed.
+
+use std::process::Stdio;
+
+use super::support::{Output, Project, files, program_path};
+
+fn at_once(project: &Project, arguments: [&[&str]; 2]) -> [Output; 2] {
+    let path = program_path::with_build_tools();
+    let children = arguments.map(|arguments| {
+        let mut command = project.command_with_path(arguments, &path);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    });
+    children.map(|child| project.output(&child.wait_with_output().unwrap()).success())
+}
+
+#[test]
+fn two_builds() {
+    let project = Project::new();
+    let outputs = at_once(&project, [&["build"], &["build"]]);
+    let said: String = outputs.iter().map(|output| output.stderr.clone()).collect();
+    assert!(said.contains("Waiting for another run in this folder to end"), "{said}");
+    assert!(said.contains("Finished paged-cpu") && said.contains("Current paged-cpu"), "{said}");
+    assert_eq!(project.scratch(), [""; 0]);
+}
+
+#[test]
+fn two_applies_of_two_variants() {
+    let project = Project::new();
+    at_once(&project, [&["apply", "--variant", "stock"], &["apply", "--variant", "paged"]]);
+    project.run(&["lock", "--check"]).success();
+    let json = project.run(&["--json", "apply"]).success().json();
+    assert_eq!(files::tree_id(&project.tree("paged")), json["tree"].as_str().unwrap());
+}
+
+/// A compiler cache starts a server that outlives the build: it must not keep the next run waiting.
+#[test]
+fn a_program_that_stays_in_the_background_blocks_nobody() {
+    let project = Project::new();
+    let sccache = project.beside("bin/sccache");
+    files::write_script(&sccache, "[ -e \"$HOME/started\" ] || { : > \"$HOME/started\"; setsid sleep 20 > /dev/null 2>&1 < /dev/null & }\nexec \"$@\"");
+    let programs = ["git", "cmake", "ninja", "cc", "c++", "as", "ld", "ar", "ranlib", "sh", "setsid", "sleep"];
+    let path = program_path::only(&project.beside("bin"), &programs).into_os_string();
+    project.finish(project.command_with_path(&["build"], &path)).success();
+    assert!(project.beside("home/started").exists(), "the cache was not used");
+    let begin = std::time::Instant::now();
+    project.run(&["apply"]).success();
+    assert!(begin.elapsed().as_secs() < 10, "waited for the server in the background");
+}

@@ -120,7 +120,18 @@ fn nothing_of_a_patch_applies_when_one_file_fails() {
 #[test]
 fn a_report_shows_what_was_expected_and_what_is_there() {
     let text = format!("int head;\n{}", BASE.replace("    i();\n", "    i(1);\x1b[2J\n"));
-    insta::assert_snapshot!(drift(&patch(), &upstream(&text)), @"");
+    insta::assert_snapshot!(drift(&patch(), &upstream(&text)), @r"
+    0001-a-change.patch: conflict
+      src/a.c (0001-a-change.patch:8): 0 of 2 hunks exact
+        hunk 1 @@ -2,5 +2,6 @@ (0001-a-change.patch:12): shifted by +1 lines
+          made for: int one(void) {
+          fits at line 3, in: int one(void) {
+        hunk 2 @@ -11,3 +12,3 @@ (0001-a-change.patch:19): conflict
+          made for: int two(void) {
+          nearest: line 12, 2 of 3 lines agree, in: int two(void) {
+            expected (patch line 23):     i();
+            found    (file line 14):     i(1);\u{1b}[2J
+    ");
 }
 
 #[test]

@@ -36,7 +36,7 @@ fn quoted_paths_hide_nothing() {
     assert_eq!(refusal(&diff), Refusal::BadPath(PathRefusal::GitFolder));
     assert_eq!(refusal(&diff.replace("056git", "000git")), Refusal::BadPath(PathRefusal::ControlCharacter));
     assert_eq!(refusal(&diff.replace("056git", "012git")), Refusal::BadPath(PathRefusal::ControlCharacter));
-    assert_eq!(refusal(&diff.replace("056git", "456git")), Refusal::BadDiffHeader);
+    assert_eq!(refusal(&diff.replace("056git", "456git")), Refusal::BadQuotedPath);
 }
 
 #[test]
@@ -154,5 +154,5 @@ fn a_binary_file_without_its_data() {
 #[test]
 fn an_error_says_where_what_and_what_was_expected() {
     let error = parse("0007-x.patch", mail(&create_with_mode("x", "120000")).as_bytes()).unwrap_err();
-    insta::assert_snapshot!(error, @"");
+    insta::assert_snapshot!(error, @"0007-x.patch:9: the patch writes a symlink (mode 120000): expected mode 100644 or 100755, found `new file mode 120000`");
 }

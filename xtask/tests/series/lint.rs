@@ -42,7 +42,7 @@ fn each_rule_can_be_broken() {
             good.replace("Numerics", "Upstream-Status: Pending\nNumerics"),
             (LintRule::TrailerTwice, Some(12)),
         ),
-        (name, format!("{good}-- \n2.47"), (LintRule::NoFinalNewline, Some(21))),
+        (name, format!("{good}-- \n2.47"), (LintRule::NoFinalNewline, Some(23))),
     ];
     for (name, text, expected) in cases {
         assert_eq!(findings(name, &text), [expected], "{name}\n{text}");

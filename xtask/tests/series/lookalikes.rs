@@ -103,6 +103,19 @@ fn a_lookalike_method_of_the_same_class() {
     assert_eq!(classes(&drift(&read(&text), &without)), [HunkClass::MovedFunction { offset: 2 }]);
 }
 
+/// What is left of the look-alike stands below the patched function, which is over by then.
+#[test]
+fn the_head_of_the_lookalike_is_gone() {
+    let base = format!("{}{}", function("one"), function("two"));
+    let patch = patch_of_function(&base, "one", 1);
+    let body = function("two").replace("static int two(int x) {\n", "    REPLACED_HEAD\n");
+    let upstream = format!("{}{body}", function("one").replace("*= 3", "*= 9"));
+    for tree in both_ways(&base, &upstream) {
+        let drift = drift(&patch, &tree);
+        assert_eq!(classes(&drift), [HunkClass::MovedFunction { offset: 10 }], "{drift}");
+    }
+}
+
 /// The look-alike has the patch's result already. That does not make the patch upstreamed.
 #[test]
 fn a_lookalike_with_the_result_is_not_upstreamed() {

@@ -9,14 +9,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use git2::Oid;
 use xtask::series::{
-    Applied, FileDriftKind, HunkClass, MemoryTree, Mode, Patch, PatchClass, PatchDrift, TreeChange,
+    Applied, Content, FileDriftKind, Hunk, HunkClass, HunkDrift, LineKind, MemoryTree, Mode, Patch, PatchClass, PatchDrift, TreeChange,
     apply_patch, parse, run_series,
 };
 
 use crate::oracle_mutations::{Files, mutate_files, mutate_lines, mutate_patch};
 use crate::oracle_sources::{Case, TaggedLine, apply_steps, content, make_case};
 use crate::random::Random;
-use crate::real_git::{Listing, RealGit};
+use crate::real_git::{ByGit, Listing, RealGit};
 
 /// How many damaged patches are tried. `ESPALIER_ORACLE_MUTATIONS` sets a smaller number.
 const MUTATIONS: usize = 10_000;
@@ -162,6 +162,7 @@ struct Tally {
     refused_by_us_alone: usize,
     /// git applied it, but not where it belongs, or not what was meant. We refused.
     misplaced_by_git: usize,
+    git_crashed: usize,
     /// A hunk that we called `exact` or `shifted` does not belong there.
     wrongly_placed_by_us: usize,
     classes: BTreeMap<&'static str, usize>,
@@ -226,7 +227,7 @@ fn try_mutation(history: &History, at: usize, random: &mut Random, tally: &mut T
     match ours.unwrap_or_else(|_| panic!("panic on:\n{}", String::from_utf8_lossy(&attempt.text))) {
         Ours::Exact(changes) => {
             let tree = git.tree_id(&changed(git, &listing, &changes));
-            assert_eq!(by_git, Some(tree), "{}", String::from_utf8_lossy(&attempt.text));
+            assert_eq!(by_git, ByGit::Accepted(tree), "{}", String::from_utf8_lossy(&attempt.text));
             tally.accepted_by_both += 1;
         }
         Ours::RefusedAsText(refusal) => {
@@ -236,6 +237,7 @@ fn try_mutation(history: &History, at: usize, random: &mut Random, tally: &mut T
         }
         Ours::Drifted(drift) => {
             *tally.classes.entry(drift.class.describe()).or_default() += 1;
+            if count_wrong_places(&drift, &attempt) > 0 { println!("WRONG knows={}\n{}\nDRIFT {drift}\nBASE\n{}\nNOW\n{}", attempt.knows_pre_image, String::from_utf8_lossy(&attempt.text), String::from_utf8_lossy(&old_files(&history.cases[at])[0].2), attempt.lines.as_ref().unwrap().iter().map(|l| format!("{:?} {}", l.identity, String::from_utf8_lossy(&l.text))).collect::<String>()); }
             tally.wrongly_placed_by_us += count_wrong_places(&drift, &attempt);
             tally.count_refused(by_git, meant);
         }
@@ -243,11 +245,12 @@ fn try_mutation(history: &History, at: usize, random: &mut Random, tally: &mut T
 }
 
 impl Tally {
-    fn count_refused(&mut self, by_git: Option<Oid>, meant: Option<Oid>) {
+    fn count_refused(&mut self, by_git: ByGit, meant: Option<Oid>) {
         match by_git {
-            None => self.refused_by_both += 1,
-            Some(tree) if Some(tree) == meant => self.refused_by_us_alone += 1,
-            Some(_) => self.misplaced_by_git += 1,
+            ByGit::Crashed => self.git_crashed += 1,
+            ByGit::Refused(_) => self.refused_by_both += 1,
+            ByGit::Accepted(tree) if Some(tree) == meant => self.refused_by_us_alone += 1,
+            ByGit::Accepted(_) => self.misplaced_by_git += 1,
         }
     }
 }
@@ -287,19 +290,28 @@ fn try_ours(history: &History, at: usize, attempt: &Attempt) -> Ours {
     }
 }
 
-/// Hunks called `exact` or `shifted` whose first line is not where the class says it is.
+/// Hunks called `exact` or `shifted` that would change another line than they were made for.
 fn count_wrong_places(drift: &PatchDrift, attempt: &Attempt) -> usize {
-    let Some(lines) = &attempt.lines else {
+    let (Some(lines), Ok(patch)) = (&attempt.lines, parse("x.patch", &attempt.text)) else {
         return 0;
     };
-    let FileDriftKind::Hunks { hunks } = &drift.files[0].kind else {
+    let FileDriftKind::Hunks { hunks: drifts } = &drift.files[0].kind else {
+        return 0;
+    };
+    let Content::Text(hunks) = &patch.files[0].content else {
         return 0;
     };
     let placed = |class| matches!(class, HunkClass::Exact | HunkClass::Shifted { .. });
-    let wrong = hunks.iter().filter(|hunk| placed(hunk.class)).filter(|hunk| {
-        let own = hunk.header.split(['-', ',']).nth(1).and_then(|text| text.parse::<usize>().ok()).unwrap();
-        let first = hunk.fits_at[0].line - 1;
-        lines[first].identity != Some(own - 1)
-    });
-    wrong.count()
+    let pairs = hunks.iter().zip(drifts).filter(|(_, drift)| placed(drift.class));
+    pairs.filter(|(hunk, drift)| !is_rightly_placed(hunk, drift, lines)).count()
+}
+
+/// Looks at the line that the hunk deletes first, or after which it inserts. A context line may
+/// well be another one of the same text, such as a blank line.
+fn is_rightly_placed(hunk: &Hunk, drift: &HunkDrift, lines: &[TaggedLine]) -> bool {
+    let leading = hunk.lines.iter().take_while(|line| line.kind == LineKind::Context).count();
+    let deletes = hunk.lines.get(leading).is_some_and(|line| line.kind == LineKind::Delete);
+    let changed = if deletes { leading } else { leading.saturating_sub(1) };
+    let found = lines[drift.fits_at[0].line - 1 + changed].identity;
+    found == Some(hunk.old_lines_before() + changed)
 }

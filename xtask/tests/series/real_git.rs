@@ -15,6 +15,17 @@ pub struct RealGit {
     objects: Repository,
 }
 
+/// What git makes of a patch.
+#[derive(Debug, PartialEq, Eq)]
+pub enum ByGit {
+    /// The id of the new tree.
+    Accepted(Oid),
+    /// With what git said.
+    Refused(String),
+    /// Killed by a signal: git 2.47 fails an assertion on some damaged headers.
+    Crashed,
+}
+
 impl RealGit {
     pub fn new() -> RealGit {
         let folder = tempfile::tempdir().unwrap();
@@ -45,14 +56,23 @@ impl RealGit {
         self.index_of(files, "ours").write_tree_to(&self.objects).unwrap()
     }
 
-    /// `git apply --cached` on some files: the id of the new tree, or `None` when git refuses.
-    pub fn apply(&self, files: &Listing, patch: &[u8]) -> Option<Oid> {
+    /// `git apply --cached` on some files.
+    pub fn apply(&self, files: &Listing, patch: &[u8]) -> ByGit {
         self.index_of(files, "gits").write().unwrap();
         let path = self.index_path("gits");
         let arguments = ["apply", "--cached", "--whitespace=nowarn", "-"];
         let output = run_git(self.folder.path(), &arguments, patch, Some(&path));
-        let mut index = Index::open(&path).unwrap();
-        output.status.success().then(|| index.write_tree_to(&self.objects).unwrap())
+        match output.status.code() {
+            Some(0) => {
+                let mut index = Index::open(&path).unwrap();
+                ByGit::Accepted(index.write_tree_to(&self.objects).unwrap())
+            }
+            Some(_) => ByGit::Refused(String::from_utf8_lossy(&output.stderr).into_owned()),
+            None => {
+                std::fs::remove_file(path.with_file_name("index-gits.lock")).unwrap();
+                ByGit::Crashed
+            }
+        }
     }
 
     fn index_path(&self, name: &str) -> PathBuf {

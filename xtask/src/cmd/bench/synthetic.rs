@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-use git2::{ObjectType, Odb, Oid};
+use git2::{ObjectType, Oid};
 
 use crate::error::Result;
 use crate::sys::disk;
 use crate::sys::git::git;
 use crate::sys::git_tree::{Entry, GitTree};
-use crate::sys::store::Store;
+use crate::sys::store::{Store, commit_text};
 
 /// How large the made-up project is.
 #[derive(Clone, Copy, Debug)]
@@ -57,15 +57,14 @@ fn pins(made: &Synthetic) -> String {
 
 /// Writes the base and one commit a patch, and tags the base as `v1`.
 fn write_history(store: &Store, size: Size) -> Result<(Synthetic, Oid)> {
-    let odb = store.odb()?;
-    let empty = write(&odb, ObjectType::Tree, b"")?;
-    let mut tree = GitTree::new(&odb, empty)?;
+    let empty = store.make(ObjectType::Tree, Vec::new())?;
+    let mut tree = GitTree::new(store, empty)?;
     let mut files: Vec<(String, Vec<String>)> = (0..size.files).map(|n| (path_of(n), lines_of(n))).collect();
     for (path, lines) in &files {
-        put(&odb, &mut tree, path, lines)?;
+        put(store, &mut tree, path, lines)?;
     }
     let base = tree.write()?;
-    let base_commit = store.commit(base, None, "Start\n")?;
+    let base_commit = commit_with_trees(store, base, None, "Start\n")?;
     store.set_tag("v1", base_commit)?;
     let (mut tip, mut commit) = (base, base_commit);
     let mut random = Random(1);
@@ -74,25 +73,27 @@ fn write_history(store: &Store, size: Size) -> Result<(Synthetic, Oid)> {
             let at = random.below(files.len());
             let Some((path, lines)) = files.get_mut(at) else { continue };
             edit(lines, number, &mut random);
-            put(&odb, &mut tree, path, lines)?;
+            put(store, &mut tree, path, lines)?;
         }
         tip = tree.write()?;
-        commit = store.commit(tip, Some(commit), &message(number))?;
+        commit = commit_with_trees(store, tip, Some(commit), &message(number))?;
     }
     Ok((Synthetic { base, base_commit, tip }, commit))
+}
+
+/// Trees are made in memory; git, which reads this repository next, needs them on disk.
+fn commit_with_trees(store: &Store, tree: Oid, parent: Option<Oid>, message: &str) -> Result<Oid> {
+    store.write_tree(tree)?;
+    store.write(ObjectType::Commit, commit_text(tree, parent, message).as_bytes())
 }
 
 fn message(number: usize) -> String {
     format!("Change number {number}\n\nUpstream-Status: Pending\nDrop-when: never\n")
 }
 
-fn put(odb: &Odb<'_>, tree: &mut GitTree<'_>, path: &str, lines: &[String]) -> Result<()> {
-    let id = write(odb, ObjectType::Blob, lines.concat().as_bytes())?;
+fn put(store: &Store, tree: &mut GitTree<'_>, path: &str, lines: &[String]) -> Result<()> {
+    let id = store.write(ObjectType::Blob, lines.concat().as_bytes())?;
     tree.set(path.as_bytes(), Some(Entry { mode: 0o100_644, id }))
-}
-
-fn write(odb: &Odb<'_>, kind: ObjectType, bytes: &[u8]) -> Result<Oid> {
-    odb.write(kind, bytes).map_err(|error| crate::sys::store::write_failed(&error))
 }
 
 fn path_of(number: usize) -> String {

@@ -78,6 +78,15 @@ pub fn copy_folder(from: &Path, to: &Path) {
     }
 }
 
+/// The git tree that the files in `folder` are, by their contents, modes and links.
+pub fn tree_id(folder: &Path) -> String {
+    let scratch = tempfile::tempdir().unwrap();
+    super::git::init(scratch.path());
+    let work_tree = format!("--work-tree={}", folder.display());
+    super::git::git(scratch.path(), &["--git-dir=.git", &work_tree, "add", "--all", "--force"]);
+    super::git::git(scratch.path(), &["write-tree"])
+}
+
 /// A file of the repository that these tests belong to.
 pub fn of_this_repository(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path)

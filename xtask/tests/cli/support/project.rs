@@ -57,6 +57,7 @@ impl Project {
         std::fs::create_dir_all(project.home()).unwrap();
         project.write("pins.toml", &pins(tree, sources));
         project.write("ci/flavors.toml", FLAVORS);
+        project.write("ci/models/espalier-draft.gguf", "GGUF");
         project.write("overlay/extra/espalier/note.txt", "from the overlay\n");
         files::copy_folder(&Upstream::shared().series(), &project.path("patches/paged"));
         project
@@ -96,6 +97,16 @@ impl Project {
     /// Exports the commits of `fork` as the series of `paged`.
     pub fn take_series(&self, fork: &Path) {
         super::git::export_series(fork, TAG, &self.path("patches/paged"));
+    }
+
+    /// Replaces the series of `paged` by one patch, which makes `change` to upstream.
+    pub fn take_patch(&self, change: impl Fn(&Path)) {
+        let fork = self.fork();
+        super::git::git(&fork, &["reset", "--quiet", "--hard", TAG]);
+        change(&fork);
+        super::git::commit(&fork, "Change something");
+        self.take_series(&fork);
+        std::fs::remove_dir_all(fork).unwrap();
     }
 
     /// The materialised tree of a variant.
@@ -161,9 +172,13 @@ impl Project {
         Output::new(output, &names)
     }
 
-    /// Whatever a run may have left in its scratch folder.
+    /// Everything that only a run that was cut short may leave.
     pub fn scratch(&self) -> Vec<String> {
-        files::list(&self.path("target/espalier/tmp"))
+        let marks = ["target/espalier/tmp/", ".espalier-tmp-", "target/espalier/dist/."];
+        let is_lock = |path: &str| path.ends_with(".lock") && (path.contains("/store.git/") || path.contains("/trees/"));
+        let mut found = files::list(&self.root);
+        found.retain(|path| is_lock(path) || marks.iter().any(|mark| path.contains(mark)));
+        found
     }
 }
 
@@ -185,5 +200,5 @@ fn tools_of_this_repository() -> String {
     text[start..].to_string()
 }
 
-const FLAVORS: &str = "programs = [\"hello\"]\n\n[cmake]\nCMAKE_BUILD_TYPE = \"Release\"\n\n\
+const FLAVORS: &str = "programs = [\"hello\", \"llama-server\"]\n\n[cmake]\nCMAKE_BUILD_TYPE = \"Release\"\n\n\
                        [flavors.cpu]\nabout = \"the processor of the machine that builds it\"\n";

@@ -22,7 +22,61 @@ add_executable(hello programs/hello.c)
 target_link_libraries(hello words)
 add_executable(hello2 programs/hello2.c)
 target_link_libraries(hello2 words)
+add_executable(llama-server programs/server.c)
 ";
+
+/// Just enough of a server to be smoked: one answer that has everything, to every question.
+const SERVER: &str = r#"#include <arpa/inet.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static const char ANSWER[] =
+    "{\"content\": \"grows\", \"choices\": [{\"message\": {\"content\": \"green\"}}], \"build_info\": \"hello\"}";
+
+static void read_request(int client) {
+    char text[65536];
+    size_t used = 0;
+    for (;;) {
+        ssize_t count = read(client, text + used, sizeof(text) - 1 - used);
+        if (count <= 0) {
+            return;
+        }
+        used += (size_t) count;
+        text[used] = 0;
+        const char * end = strstr(text, "\r\n\r\n");
+        const char * length = strstr(text, "Content-Length:");
+        size_t body = length ? (size_t) atoi(length + 15) : 0;
+        if (end && used >= (size_t) (end - text) + 4 + body) {
+            return;
+        }
+    }
+}
+
+int main(int argc, char ** argv) {
+    struct sockaddr_in address = {0};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    for (int i = 1; i + 1 < argc; i++) {
+        if (strcmp(argv[i], "--port") == 0) {
+            address.sin_port = htons((unsigned short) atoi(argv[i + 1]));
+        }
+    }
+    int server = socket(AF_INET, SOCK_STREAM, 0);
+    if (bind(server, (struct sockaddr *) &address, sizeof(address)) || listen(server, 16)) {
+        return 1;
+    }
+    for (;;) {
+        int client = accept(server, NULL, NULL);
+        read_request(client);
+        dprintf(client, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n"
+            "Content-Length: %zu\r\n\r\n%s", strlen(ANSWER), ANSWER);
+        close(client);
+    }
+}
+"#;
 
 const HEADER: &str = "#pragma once
 int words_add(int left, int right);
@@ -187,6 +241,7 @@ fn write_files(folder: &Path) {
     write("include/words.h", HEADER);
     write("programs/hello.c", HELLO);
     write("programs/hello2.c", HELLO2);
+    write("programs/server.c", SERVER);
     write("src/greet.c", GREET);
     write("src/count.c", COUNT);
     write("src/twins.c", TWINS);

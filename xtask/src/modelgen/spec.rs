@@ -1,0 +1,207 @@
+//! What a random model looks like: architecture, dimensions, weight type.
+
+/// A model architecture that llama.cpp loads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Architecture {
+    /// Plain attention and a dense feed-forward.
+    Llama,
+    /// Gated delta net and attention layers, dense feed-forward.
+    Qwen35,
+    /// Gated delta net and attention layers, mixture of experts.
+    Qwen35Moe,
+    /// As `Qwen35Moe`, with beta and alpha in one tensor and ordinary rotary positions.
+    Qwen3Next,
+}
+
+impl Architecture {
+    /// Every architecture this module writes.
+    pub const ALL: [Architecture; 4] =
+        [Architecture::Llama, Architecture::Qwen35, Architecture::Qwen35Moe, Architecture::Qwen3Next];
+
+    /// The value of `general.architecture`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Architecture::Llama => "llama",
+            Architecture::Qwen35 => "qwen35",
+            Architecture::Qwen35Moe => "qwen35moe",
+            Architecture::Qwen3Next => "qwen3next",
+        }
+    }
+
+    pub(super) fn has_delta_net(self) -> bool {
+        self != Architecture::Llama
+    }
+
+    pub(super) fn has_experts(self) -> bool {
+        matches!(self, Architecture::Qwen35Moe | Architecture::Qwen3Next)
+    }
+
+    pub(super) fn has_rope_sections(self) -> bool {
+        matches!(self, Architecture::Qwen35 | Architecture::Qwen35Moe)
+    }
+}
+
+/// The type of a model's matrices. Vectors, convolutions and routers are always f32.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WeightType {
+    /// 32-bit floats.
+    F32,
+    /// 16-bit floats.
+    F16,
+    /// Blocks of 32 signed bytes with an f16 scale.
+    Q8_0,
+    /// Blocks of 32 nibbles with an f16 scale.
+    Q4_0,
+}
+
+impl WeightType {
+    /// Every weight type this module writes.
+    pub const ALL: [WeightType; 4] = [WeightType::F32, WeightType::F16, WeightType::Q8_0, WeightType::Q4_0];
+
+    /// The usual lower-case name, as in file names.
+    pub fn name(self) -> &'static str {
+        match self {
+            WeightType::F32 => "f32",
+            WeightType::F16 => "f16",
+            WeightType::Q8_0 => "q8_0",
+            WeightType::Q4_0 => "q4_0",
+        }
+    }
+
+    /// `enum ggml_type`.
+    pub(super) fn ggml_number(self) -> u32 {
+        match self {
+            WeightType::F32 => 0,
+            WeightType::F16 => 1,
+            WeightType::Q4_0 => 2,
+            WeightType::Q8_0 => 8,
+        }
+    }
+
+    /// `enum llama_ftype`, the value of `general.file_type`.
+    pub(super) fn file_type_number(self) -> u32 {
+        match self {
+            WeightType::F32 => 0,
+            WeightType::F16 => 1,
+            WeightType::Q4_0 => 2,
+            WeightType::Q8_0 => 7,
+        }
+    }
+
+    /// Weights in a block, and bytes of a block.
+    pub(super) fn block(self) -> (u64, u64) {
+        match self {
+            WeightType::F32 => (1, 4),
+            WeightType::F16 => (1, 2),
+            WeightType::Q8_0 => (32, 34),
+            WeightType::Q4_0 => (32, 18),
+        }
+    }
+}
+
+/// Dimensions of the gated delta net layers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeltaNet {
+    /// Size of a key and of a value head.
+    pub head_dim: u64,
+    /// Number of key heads. Divides `n_value_heads`.
+    pub n_key_heads: u64,
+    /// Number of value heads; the output projection has `head_dim * n_value_heads` inputs.
+    pub n_value_heads: u64,
+    /// Width of the causal convolution, in tokens.
+    pub conv_kernel: u64,
+    /// Every n-th layer is an attention layer, the others are gated delta nets.
+    pub full_attention_interval: u64,
+}
+
+/// Dimensions of the mixture of experts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Experts {
+    /// Number of experts.
+    pub count: u64,
+    /// Experts used for each token.
+    pub used: u64,
+    /// Hidden size of one expert.
+    pub n_ff: u64,
+    /// Hidden size of the shared expert.
+    pub n_ff_shared: u64,
+}
+
+/// What to write. [`ModelSpec::small`] gives a valid one to start from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ModelSpec {
+    /// The architecture; decides which of the dimensions below count.
+    pub architecture: Architecture,
+    /// The type of the matrices.
+    pub weights: WeightType,
+    /// Same seed, same weights.
+    pub seed: u64,
+    /// Number of layers.
+    pub n_layer: u64,
+    /// Size of the residual stream.
+    pub n_embd: u64,
+    /// Hidden size of the dense feed-forward.
+    pub n_ff: u64,
+    /// Number of tokens, at least [`SMALLEST_VOCAB`].
+    pub n_vocab: u64,
+    /// Trained context length, in tokens. Costs nothing.
+    pub n_context: u64,
+    /// Number of attention heads.
+    pub n_head: u64,
+    /// Number of key and value heads of attention. Divides `n_head`.
+    pub n_head_kv: u64,
+    /// Size of an attention head.
+    pub head_dim: u64,
+    /// Not used by `Llama`.
+    pub delta_net: DeltaNet,
+    /// Used by `Qwen35Moe` and `Qwen3Next`.
+    pub experts: Experts,
+}
+
+/// Three special tokens and one for each byte.
+pub const SMALLEST_VOCAB: u64 = 3 + 256;
+
+impl ModelSpec {
+    /// A model of a few megabytes, four layers deep, that every supported type can hold.
+    pub fn small(architecture: Architecture, weights: WeightType) -> ModelSpec {
+        ModelSpec {
+            architecture,
+            weights,
+            seed: 1,
+            n_layer: 4,
+            n_embd: 256,
+            n_ff: 512,
+            n_vocab: 320,
+            n_context: 4096,
+            n_head: 4,
+            n_head_kv: 2,
+            head_dim: 64,
+            delta_net: DeltaNet {
+                head_dim: 64,
+                n_key_heads: 4,
+                n_value_heads: 8,
+                conv_kernel: 4,
+                full_attention_interval: 4,
+            },
+            experts: Experts { count: 4, used: 2, n_ff: 128, n_ff_shared: 128 },
+        }
+    }
+
+    pub(super) fn is_attention_layer(&self, layer: u64) -> bool {
+        !self.architecture.has_delta_net()
+            || (layer + 1).is_multiple_of(self.delta_net.full_attention_interval)
+    }
+
+    /// Rotated dimensions of a head: llama rotates all, the Qwen models a quarter.
+    pub(super) fn rope_dims(&self) -> u64 {
+        if self.architecture.has_delta_net() { self.head_dim / 4 } else { self.head_dim }
+    }
+
+    pub(super) fn value_dim(&self) -> u64 {
+        self.delta_net.head_dim * self.delta_net.n_value_heads
+    }
+
+    pub(super) fn key_dim(&self) -> u64 {
+        self.delta_net.head_dim * self.delta_net.n_key_heads
+    }
+}
