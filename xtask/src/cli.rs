@@ -159,26 +159,31 @@ impl Cli {
     /// Runs the command that was asked for.
     pub fn run(self) -> Result<Outcome> {
         let context = self.context()?;
+        let root = context.layout.root().display().to_string();
+        self.dispatch(&context).map_err(|error| error.relative_to(&root))
+    }
+
+    fn dispatch(self, context: &Context) -> Result<Outcome> {
         match self.command {
             Command::Fetch(Fetch { from, dry_run }) => {
-                cmd::fetch::run(&context, &cmd::fetch::Options { from, dry_run })
+                cmd::fetch::run(context, &cmd::fetch::Options { from, dry_run })
             }
             Command::Apply(Apply { variant, check, discard_edits, dry_run }) => {
-                cmd::apply::run(&context, &cmd::apply::Options { variant, check, discard_edits, dry_run })
+                cmd::apply::run(context, &cmd::apply::Options { variant, check, discard_edits, dry_run })
             }
-            Command::Lock(Lock { check }) => cmd::lock::run(&context, &cmd::lock::Options { check }),
+            Command::Lock(Lock { check }) => cmd::lock::run(context, &cmd::lock::Options { check }),
             Command::Build(Build { which, jobs, no_smoke, dry_run }) => {
                 let Which { variant, flavor } = which;
-                cmd::build::run(&context, &cmd::build::Options { variant, flavor, dry_run, jobs, no_smoke })
+                cmd::build::run(context, &cmd::build::Options { variant, flavor, dry_run, jobs, no_smoke })
             }
-            Command::Smoke(Which { variant, flavor }) => cmd::smoke::command(&context, variant.as_deref(), flavor),
+            Command::Smoke(Which { variant, flavor }) => cmd::smoke::command(context, variant.as_deref(), flavor),
             Command::Run(Run { which, arguments }) => {
-                cmd::run::command(&context, which.variant.as_deref(), which.flavor, arguments)
+                cmd::run::command(context, which.variant.as_deref(), which.flavor, arguments)
             }
-            Command::Test(Test { only, list }) => cmd::test::run(&context, &cmd::test::Options { only, list }),
-            Command::Gate(Gate { variant }) => cmd::gate::run(&context, &cmd::gate::Options { variant }),
+            Command::Test(Test { only, list }) => cmd::test::run(context, &cmd::test::Options { only, list }),
+            Command::Gate(Gate { variant }) => cmd::gate::run(context, &cmd::gate::Options { variant }),
             Command::Bench(Bench { what, rounds }) => {
-                cmd::bench::run(&context, &cmd::bench::Options { what, rounds })
+                cmd::bench::run(context, &cmd::bench::Options { what, rounds })
             }
         }
     }

@@ -90,6 +90,19 @@ impl Error {
         self
     }
 
+    /// The same error with paths below `root` (which ends without a slash) shown relative to it.
+    #[must_use]
+    pub fn relative_to(self, root: &str) -> Self {
+        let prefix = format!("{root}/");
+        let shorten = |text: String| text.replace(&prefix, "");
+        Error {
+            kind: self.kind,
+            what: shorten(self.what),
+            details: self.details.into_iter().map(shorten).collect(),
+            hints: self.hints.into_iter().map(shorten).collect(),
+        }
+    }
+
     /// The same words for machines.
     pub fn to_json(&self) -> serde_json::Value {
         serde_json::json!({
@@ -126,6 +139,12 @@ fn indent(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn paths_are_shown_from_the_root() {
+        let error = Error::no("`/a/b/c.toml` is bad").hint("rm /a/b/c.toml").relative_to("/a/b");
+        assert_eq!(error.to_string(), "error: `c.toml` is bad\n  next: rm c.toml");
+    }
 
     #[test]
     fn an_error_reads_what_where_next() {

@@ -45,6 +45,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
         let steps: Vec<String> = build.steps()?.iter().map(Step::to_string).collect();
         return Ok(Outcome::ok(steps.join("\n"), json!({ "steps": steps })));
     }
+    tools::start_compiler_cache();
     let _lock = run_lock::take(context)?;
     build.run()
 }

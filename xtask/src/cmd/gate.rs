@@ -23,7 +23,8 @@ pub struct Options {
 
 const REFERENCE: &str = "stock";
 const FLAVOR: &str = "cpu";
-const FEATURE: &str = "gdn-flat-output";
+/// The feature that is compared.
+pub const FEATURE: &str = "gdn-flat-output";
 
 /// One comparison: a model, and how it is decoded.
 struct Case {
@@ -151,7 +152,8 @@ impl Gate {
     }
 }
 
-const ENABLE: &str = "ESPALIER_ENABLE";
+/// Names the features to switch on.
+pub const ENABLE: &str = "ESPALIER_ENABLE";
 
 struct Logits {
     bytes: Vec<u8>,
@@ -170,7 +172,7 @@ fn first_difference(left: &[u8], right: &[u8]) -> Option<usize> {
 }
 
 /// Compiles the probe against the packaged libraries of one variant.
-fn build_probe(context: &Context, variant: &str, folder: &Path) -> Result<PathBuf> {
+pub fn build_probe(context: &Context, variant: &str, folder: &Path) -> Result<PathBuf> {
     let libraries = context.layout.package(variant, FLAVOR).join("lib");
     if !disk::exists(&libraries) {
         return Err(Error::usage(format!("{variant}-{FLAVOR} is not built"))

@@ -182,24 +182,28 @@ fn parse_tree(mut text: &[u8]) -> Option<Folder> {
     Some(folder)
 }
 
-/// Git sorts a folder as if its name ended with a slash.
+/// The text of a tree, in git's order.
 fn render_tree(folder: &Folder) -> Vec<u8> {
-    let mut entries: Vec<(Vec<u8>, &Vec<u8>, &Entry)> = folder
-        .iter()
-        .map(|(name, entry)| {
-            let end: &[u8] = if entry.mode == FOLDER { b"/" } else { b"" };
-            ([name, end].concat(), name, entry)
-        })
-        .collect();
-    entries.sort_by(|left, right| left.0.cmp(&right.0));
-    let mut text = Vec::new();
-    for (_, name, entry) in entries {
-        text.extend_from_slice(format!("{:o} ", entry.mode).as_bytes());
+    let mut entries: Vec<(&Vec<u8>, &Entry)> = folder.iter().collect();
+    entries.sort_by(|left, right| sort_key(*left).cmp(sort_key(*right)));
+    let mut text = Vec::with_capacity(entries.len() * 48);
+    for (name, entry) in entries {
+        match entry.mode {
+            FOLDER => text.extend_from_slice(b"40000 "),
+            0o100_644 => text.extend_from_slice(b"100644 "),
+            other => text.extend_from_slice(format!("{other:o} ").as_bytes()),
+        }
         text.extend_from_slice(name);
         text.push(0);
         text.extend_from_slice(entry.id.as_bytes());
     }
     text
+}
+
+/// Git sorts a folder as if its name ended with a slash.
+fn sort_key<'a>((name, entry): (&'a Vec<u8>, &Entry)) -> impl Iterator<Item = &'a u8> {
+    let end: &[u8] = if entry.mode == FOLDER { b"/" } else { b"" };
+    name.iter().chain(end)
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ pub mod fetch;
 pub mod git;
 pub mod git_tree;
 pub mod inputs;
+pub mod load;
 pub mod materialise;
 pub mod models;
 pub mod net;

@@ -137,6 +137,14 @@ fn compiler(language: &str, variable: &str, names: &[&str]) -> Result<PathBuf> {
     })
 }
 
+/// sccache's server would inherit the run lock and keep it: it has to be there before.
+pub fn start_compiler_cache() {
+    if compiler_cache().is_some_and(|cache| cache.ends_with("sccache")) {
+        // It fails when the server runs already, which is what we want.
+        let _ = Run::new("sccache").arg("--start-server").finish();
+    }
+}
+
 /// ccache or sccache, when there is one.
 pub fn compiler_cache() -> Option<PathBuf> {
     ["ccache", "sccache"].iter().find_map(|name| disk::find_program(name))

@@ -2,7 +2,10 @@
 
 use std::path::Path;
 
-use super::support::{Project, files, git, upstream::{TAG, Upstream}};
+use super::support::{
+    Project, files, git,
+    upstream::{TAG, Upstream},
+};
 
 /// The tree on disk is the one that was promised, and no scratch is left.
 fn assert_on_disk(project: &Project, variant: &str, tree: &str) {
@@ -98,7 +101,11 @@ fn commit_every_kind(fork: &Path) {
     change("Edit a line without newline");
     files::edit(&fork.join("docs/no-final-newline.txt"), "3", "3\n");
     change("Add the final newline");
-    files::edit(&fork.join("include/words.h"), "char words_upper(char letter);\n", "char words_upper(char letter);");
+    files::edit(
+        &fork.join("include/words.h"),
+        "char words_upper(char letter);\n",
+        "char words_upper(char letter);",
+    );
     change("Take a final newline away");
     files::write(&fork.join("data/logo.bin"), [&[0u8, 9, 8, 0][..], &[7; 300]].concat());
     files::write(&fork.join("data/more.bin"), [0u8, 1, 0, 255].repeat(500));

@@ -35,7 +35,8 @@ fn the_package_runs_and_says_what_it_is() {
     let json = output.json();
     assert_eq!((&json["current"], &json["package"]), (&false.into(), &PACKAGE.into()));
     assert_eq!(hello(&project, "paged"), "hello there, dear, world\n");
-    let manifest: serde_json::Value = serde_json::from_str(&project.read(&format!("{PACKAGE}/manifest.json"))).unwrap();
+    let manifest: serde_json::Value =
+        serde_json::from_str(&project.read(&format!("{PACKAGE}/manifest.json"))).unwrap();
     assert_eq!(manifest["tree"], json["tree"]);
     assert_eq!(manifest["base_tree"], Upstream::shared().tree());
     assert_eq!(manifest["patches"].as_object().unwrap().len(), 3);
@@ -46,7 +47,10 @@ fn the_package_runs_and_says_what_it_is() {
         let path = project.path(PACKAGE).join(file);
         assert_eq!(*digest, xtask::sys::disk::sha256_of_file(&path).unwrap());
     }
-    assert!(!manifest.to_string().contains(project.root().to_str().unwrap()), "a path of this machine: {manifest}");
+    assert!(
+        !manifest.to_string().contains(project.root().to_str().unwrap()),
+        "a path of this machine: {manifest}"
+    );
     assert_eq!(project.scratch(), [""; 0]);
 }
 
@@ -121,8 +125,9 @@ fn a_changed_flavor_is_configured_anew() {
     project.run_build(&["build"]).success();
     project.edit("ci/flavors.toml", "\"Release\"", "\"Debug\"");
     project.run_build(&["build"]).success().says(&["Configuring paged-cpu"]);
-    assert!(project.read("target/espalier/build/paged-cpu/CMakeCache.txt").contains("CMAKE_BUILD_TYPE:UNINITIALIZED=Debug")
-        || project.read("target/espalier/build/paged-cpu/CMakeCache.txt").contains("CMAKE_BUILD_TYPE:STRING=Debug"));
+    let cache = project.read("target/espalier/build/paged-cpu/CMakeCache.txt");
+    let entry = cache.lines().find(|line| line.starts_with("CMAKE_BUILD_TYPE:")).unwrap();
+    assert!(entry.ends_with("=Debug"), "{entry}");
 }
 
 #[test]

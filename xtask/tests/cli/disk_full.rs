@@ -114,7 +114,7 @@ fn a_read_only_file_system() {
     -- stdout --
 
     -- stderr --
-    error: could not create the folder `[ROOT]/target/espalier`
+    error: could not create the folder `target/espalier`
       Read-only file system
       next: make the folder writable for you, then run the same command again
     ");
@@ -132,7 +132,10 @@ fn a_folder_that_may_not_be_written() {
         eprintln!("SKIPPED: this user (root?) may write everywhere");
         return;
     }
-    project.run(&["apply"]).code(3).says(&["could not create the folder", "make the folder writable for you"]);
+    project
+        .run(&["apply"])
+        .code(3)
+        .says(&["could not create the folder", "make the folder writable for you"]);
     std::fs::set_permissions(&target, std::fs::Permissions::from_mode(0o755)).unwrap();
     project.run(&["apply"]).success();
     assert!(!files::list(&target).is_empty());

@@ -30,7 +30,8 @@ fn refused(project: &Project) -> Output {
 
 #[test]
 fn a_hunk_that_moved_down_in_its_function() {
-    let project = after(|upstream| files::edit(&upstream.join("src/count.c"), "#include", "// one\n// two\n#include"));
+    let project =
+        after(|upstream| files::edit(&upstream.join("src/count.c"), "#include", "// one\n// two\n#include"));
     insta::assert_snapshot!(refused(&project), @r#"
     exit: 1
     -- stdout --
@@ -50,7 +51,8 @@ fn a_hunk_that_moved_down_in_its_function() {
 
 #[test]
 fn a_conflict_and_the_patch_that_it_blocks() {
-    let project = after(|upstream| files::edit(&upstream.join("src/greet.c"), "return \"hello\"", "return \"hi\""));
+    let project =
+        after(|upstream| files::edit(&upstream.join("src/greet.c"), "return \"hello\"", "return \"hi\""));
     insta::assert_snapshot!(refused(&project), @r#"
     exit: 1
     -- stdout --
@@ -84,7 +86,8 @@ fn a_conflict_and_the_patch_that_it_blocks() {
 fn a_hunk_that_fits_a_look_alike_only() {
     let project = after(|upstream| {
         let text = std::fs::read_to_string(upstream.join("src/twins.c")).unwrap();
-        let (start, end) = (text.find("int words_twin_left").unwrap(), text.find("int words_twin_right").unwrap());
+        let (start, end) =
+            (text.find("int words_twin_left").unwrap(), text.find("int words_twin_right").unwrap());
         files::write(&upstream.join("src/twins.c"), format!("{}{}", &text[..start], &text[end..]));
     });
     project.take_patch(|fork| files::edit(&fork.join("src/twins.c"), "result * 2", "result * 3"));
@@ -163,7 +166,8 @@ fn a_patch_that_upstream_took() {
 fn a_file_whose_mode_changed() {
     let project = after(|upstream| {
         use std::os::unix::fs::PermissionsExt;
-        std::fs::set_permissions(upstream.join("src/count.c"), std::fs::Permissions::from_mode(0o755)).unwrap();
+        std::fs::set_permissions(upstream.join("src/count.c"), std::fs::Permissions::from_mode(0o755))
+            .unwrap();
     });
     insta::assert_snapshot!(refused(&project), @r#"
     exit: 1
@@ -182,7 +186,11 @@ fn a_file_whose_mode_changed() {
 #[test]
 fn a_patch_edited_by_hand_with_its_old_index_line() {
     let project = Project::new();
-    project.edit("patches/paged/0002-say-what-is-counted.patch", "+    int count = 0; // words", "+    int count = 0; // WORDS");
+    project.edit(
+        "patches/paged/0002-say-what-is-counted.patch",
+        "+    int count = 0; // words",
+        "+    int count = 0; // WORDS",
+    );
     insta::assert_snapshot!(refused(&project), @r#"
     exit: 1
     -- stdout --

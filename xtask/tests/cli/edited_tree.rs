@@ -24,10 +24,10 @@ fn an_edited_file() {
     -- stdout --
 
     -- stderr --
-    error: `[ROOT]/target/espalier/trees/paged` has changes that are in no patch; nothing was touched
+    error: `target/espalier/trees/paged` has changes that are in no patch; nothing was touched
       src/add.c
       next: keep them: copy the files away, or turn them into a patch (docs/patches.md)
-      next: throw them away: cargo xtask apply --discard-edits
+      next: throw them away: cargo xtask apply --variant paged --discard-edits
     ");
     assert_refused_and_untouched(&project, &["apply"]);
     assert_refused_and_untouched(&project, &["build"]);
@@ -37,7 +37,7 @@ fn an_edited_file() {
     exit: 0
     -- stdout --
     paged tree 0338b17d4e238aed27a3cda5fdd1c1c80e7ea8d2
-    target/espalier/trees/paged: 22 written, 0 removed, 0 kept
+    target/espalier/trees/paged: 1 written, 0 removed, 21 kept
     -- stderr --
     ");
     assert_eq!(files::tree_id(&project.tree("paged")), tree);

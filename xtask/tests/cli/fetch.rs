@@ -1,6 +1,9 @@
 //! `fetch`, when it goes well: every kind of source, the second time, the second source.
 
-use super::support::{Project, Source, files, git, program_path, upstream::{TAG, Upstream}};
+use super::support::{
+    Project, Source, files, git, program_path,
+    upstream::{TAG, Upstream},
+};
 
 fn bundle(project: &Project) -> std::path::PathBuf {
     let path = project.beside("upstream.bundle");

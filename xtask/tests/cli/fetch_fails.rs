@@ -1,6 +1,9 @@
 //! `fetch`, when it cannot: no network, a source that lies, is cut short, is damaged, is missing.
 
-use super::support::{Output, Project, Source, files, git, program_path, upstream::{TAG, Upstream}};
+use super::support::{
+    Output, Project, Source, files, git, program_path,
+    upstream::{TAG, Upstream},
+};
 
 /// Nothing of a failed fetch stays behind: no object, no ref, no scratch.
 fn assert_nothing_left(project: &Project) {
@@ -141,7 +144,8 @@ fn a_repository_without_the_tag() {
     let empty = project.beside("empty");
     git::init(&empty);
     let project = Project::with_sources(&[Source::Path(empty)]);
-    let output = project.run(&["fetch"]).code(3).says(&["no source served the pin `hello`", "fetch --from PATH"]);
+    let output =
+        project.run(&["fetch"]).code(3).says(&["no source served the pin `hello`", "fetch --from PATH"]);
     assert!(!output.stderr.contains("exit code"), "git's own words are missing\n{output}");
     assert_nothing_left(&project);
 }
@@ -158,7 +162,7 @@ fn a_folder_that_is_no_repository() {
     warning: path ci: '[ROOT]/ci' does not appear to be a git repository
     error: no source served the pin `hello` (hello v1.0)
       expected tree 9c674325bca54c5f99316fd196563d56cb1f5564
-      path ci: '[ROOT]/ci' does not appear to be a git repository
+      path ci: 'ci' does not appear to be a git repository
       next: if a copy is at hand, a repository or a bundle: cargo xtask fetch --from PATH
     ");
     assert_nothing_left(&project);
@@ -195,7 +199,7 @@ fn a_bundle_of_nothing() {
     warning: path upstream.bundle: invalid gitfile format: [ROOT]/upstream.bundle
     error: no source served the pin `hello` (hello v1.0)
       expected tree 9c674325bca54c5f99316fd196563d56cb1f5564
-      path upstream.bundle: invalid gitfile format: [ROOT]/upstream.bundle
+      path upstream.bundle: invalid gitfile format: upstream.bundle
       next: if a copy is at hand, a repository or a bundle: cargo xtask fetch --from PATH
     ");
     assert_nothing_left(&project);
@@ -249,7 +253,8 @@ fn a_store_that_is_damaged() {
     -- stdout --
 
     -- stderr --
-    error: the object 9c674325bca54c5f99316fd196563d56cb1f5564 cannot be read: object not found - no match for id (9c674325bca54c5f99316fd196563d56cb1f5564)
+    error: the object 9c674325bca54c5f99316fd196563d56cb1f5564 cannot be read from the store
+      object not found - no match for id (9c674325bca54c5f99316fd196563d56cb1f5564)
       next: rm -rf target/espalier/store.git    # it is fetched again
     ");
 }

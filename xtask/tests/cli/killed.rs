@@ -63,7 +63,9 @@ struct Turns {
 
 impl Turns {
     fn new(helper: &Project) -> Self {
-        let tree = |project: &Project| project.run(&["--json", "apply"]).json()["tree"].as_str().unwrap().to_string();
+        let tree = |project: &Project| {
+            project.run(&["--json", "apply"]).json()["tree"].as_str().unwrap().to_string()
+        };
         let first = tree(helper);
         let keep = helper.beside("other-series");
         helper.take_patch(change_many_files);
@@ -81,7 +83,11 @@ impl Turns {
 
 fn change_many_files(fork: &Path) {
     for name in ["add", "join", "length", "name", "ring", "upper"] {
-        files::edit(&fork.join(format!("src/{name}.c")), "#include \"words.h\"\n", "#include \"words.h\"\n// changed\n");
+        files::edit(
+            &fork.join(format!("src/{name}.c")),
+            "#include \"words.h\"\n",
+            "#include \"words.h\"\n// changed\n",
+        );
     }
     git::git(fork, &["mv", "docs/old/story.txt", "docs/tale.txt"]);
     for number in 0..40 {

@@ -162,7 +162,11 @@ fn a_tree_id_that_was_changed_by_hand_is_not_believed() {
     let project = Project::new();
     let json = project.run(&["--json", "apply"]).success().json();
     let tree = json["tree"].as_str().unwrap();
-    project.edit("espalier.lock", &format!("]\ntree = \"{tree}\""), &format!("]\ntree = \"{}\"", "34".repeat(20)));
+    project.edit(
+        "espalier.lock",
+        &format!("]\ntree = \"{tree}\""),
+        &format!("]\ntree = \"{}\"", "34".repeat(20)),
+    );
     project.run(&["--locked", "apply"]).code(1).says(&["final tree: locked 3434", tree]);
     assert_eq!(project.run(&["--json", "apply"]).success().json()["tree"], tree);
 }

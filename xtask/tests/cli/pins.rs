@@ -199,7 +199,7 @@ fn no_pins_toml() {
     -- stdout --
 
     -- stderr --
-    error: there is no `[ROOT]/pins.toml`
+    error: there is no `pins.toml`
       next: run this inside the repository, or name it: --root DIR
     ");
 }

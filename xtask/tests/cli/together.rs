@@ -37,8 +37,12 @@ fn two_applies_of_two_variants() {
 fn a_program_that_stays_in_the_background_blocks_nobody() {
     let project = Project::new();
     let sccache = project.beside("bin/sccache");
-    files::write_script(&sccache, "[ -e \"$HOME/started\" ] || { : > \"$HOME/started\"; setsid sleep 20 > /dev/null 2>&1 < /dev/null & }\nexec \"$@\"");
-    let programs = ["git", "cmake", "ninja", "cc", "c++", "as", "ld", "ar", "ranlib", "sh", "setsid", "sleep"];
+    files::write_script(
+        &sccache,
+        "[ -e \"$HOME/started\" ] || { : > \"$HOME/started\"; setsid sleep 20 > /dev/null 2>&1 < /dev/null & }\nexec \"$@\"",
+    );
+    let programs =
+        ["git", "cmake", "ninja", "cc", "c++", "as", "ld", "ar", "ranlib", "sh", "setsid", "sleep"];
     let path = program_path::only(&project.beside("bin"), &programs).into_os_string();
     project.finish(project.command_with_path(&["build"], &path)).success();
     assert!(project.beside("home/started").exists(), "the cache was not used");

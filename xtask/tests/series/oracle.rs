@@ -9,8 +9,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use git2::Oid;
 use xtask::series::{
-    Applied, Content, FileDriftKind, Hunk, HunkClass, HunkDrift, LineKind, MemoryTree, Mode, Patch, PatchClass, PatchDrift, TreeChange,
-    apply_patch, parse, run_series,
+    Applied, Content, FileDriftKind, Hunk, HunkClass, HunkDrift, LineKind, MemoryTree, Mode, Patch,
+    PatchClass, PatchDrift, TreeChange, apply_patch, parse, run_series,
 };
 
 use crate::oracle_mutations::{Files, mutate_files, mutate_lines, mutate_patch};
@@ -44,6 +44,7 @@ fn git_agrees_with_every_patch_that_we_accept() {
     }
     println!("{tally:#?}");
     assert_eq!(tally.wrongly_placed_by_us, 0);
+    assert_eq!(tally.upstreamed_but_called_applicable, 0);
     assert!(tally.accepted_by_both > 0 && tally.misplaced_by_git > 0, "the test tests nothing");
 }
 
@@ -162,7 +163,14 @@ struct Tally {
     refused_by_us_alone: usize,
     /// git applied it, but not where it belongs, or not what was meant. We refused.
     misplaced_by_git: usize,
+    /// Of these, those whose text was as git wrote it; only the files had changed.
+    undamaged_patches_misplaced_by_git: usize,
     git_crashed: usize,
+    /// Patches whose change is upstream already, by what we call the text file.
+    seen_as_upstreamed: usize,
+    seen_as_other: usize,
+    /// Hunks of these that we would call applicable: they would be applied twice.
+    upstreamed_but_called_applicable: usize,
     /// A hunk that we called `exact` or `shifted` does not belong there.
     wrongly_placed_by_us: usize,
     classes: BTreeMap<&'static str, usize>,
@@ -177,6 +185,8 @@ struct Attempt {
     lines: Option<Vec<TaggedLine>>,
     meant: Option<Files>,
     knows_pre_image: bool,
+    /// Whether the text file has the change of the patch already.
+    is_upstream: bool,
 }
 
 fn make_attempt(history: &History, at: usize, random: &mut Random) -> Attempt {
@@ -187,6 +197,7 @@ fn make_attempt(history: &History, at: usize, random: &mut Random) -> Attempt {
         lines: None,
         meant: Some(case.files.iter().filter_map(|file| file.new.clone()).collect()),
         knows_pre_image: random.one_in(2),
+        is_upstream: false,
     };
     match random.below(8) {
         0..=2 => attempt.text = mutate_patch(random, &history.texts[at], random_text(history, at)),
@@ -194,6 +205,7 @@ fn make_attempt(history: &History, at: usize, random: &mut Random) -> Attempt {
             mutate_files(random, &mut attempt.files);
             attempt.meant = None;
         }
+        4 => take_change_upstream(case, random, &mut attempt),
         _ => change_text_below(case, random, &mut attempt),
     }
     attempt
@@ -217,6 +229,18 @@ fn change_text_below(case: &Case, random: &mut Random, attempt: &mut Attempt) {
     attempt.lines = Some(lines);
 }
 
+/// Upstream has made the very change of the patch, and something above it.
+fn take_change_upstream(case: &Case, random: &mut Random, attempt: &mut Attempt) {
+    let Some(text) = &case.text else {
+        return;
+    };
+    let result = apply_steps(&text.lines, &text.steps).unwrap();
+    let head = "#define HEAD 1\n".repeat(random.below(3));
+    attempt.files[0].2 = [head.as_bytes(), &result].concat();
+    attempt.is_upstream = true;
+    attempt.meant = None;
+}
+
 fn try_mutation(history: &History, at: usize, random: &mut Random, tally: &mut Tally) {
     let attempt = make_attempt(history, at, random);
     let git = &history.git;
@@ -237,14 +261,38 @@ fn try_mutation(history: &History, at: usize, random: &mut Random, tally: &mut T
         }
         Ours::Drifted(drift) => {
             *tally.classes.entry(drift.class.describe()).or_default() += 1;
-            if count_wrong_places(&drift, &attempt) > 0 { println!("WRONG knows={}\n{}\nDRIFT {drift}\nBASE\n{}\nNOW\n{}", attempt.knows_pre_image, String::from_utf8_lossy(&attempt.text), String::from_utf8_lossy(&old_files(&history.cases[at])[0].2), attempt.lines.as_ref().unwrap().iter().map(|l| format!("{:?} {}", l.identity, String::from_utf8_lossy(&l.text))).collect::<String>()); }
             tally.wrongly_placed_by_us += count_wrong_places(&drift, &attempt);
+            if attempt.is_upstream {
+                tally.count_upstreamed(&drift);
+            }
+            let is_undamaged = attempt.lines.is_some() || attempt.is_upstream;
+            if is_undamaged && matches!(by_git, ByGit::Accepted(tree) if Some(tree) != meant) {
+                tally.undamaged_patches_misplaced_by_git += 1;
+            }
             tally.count_refused(by_git, meant);
         }
     }
 }
 
 impl Tally {
+    fn count_upstreamed(&mut self, drift: &PatchDrift) {
+        let hunks = match &drift.files[0].kind {
+            FileDriftKind::Hunks { hunks } => hunks.as_slice(),
+            FileDriftKind::Upstreamed => &[],
+            other => panic!("{other:?}"),
+        };
+        match hunks.iter().all(|hunk| hunk.class == HunkClass::Upstreamed) {
+            true => self.seen_as_upstreamed += 1,
+            false => self.seen_as_other += 1,
+        }
+        let is_applicable = |class| matches!(class, HunkClass::Exact | HunkClass::Shifted { .. });
+        let applicable = hunks.iter().filter(|hunk| is_applicable(hunk.class)).count();
+        if applicable > 0 {
+            println!("would be applied twice:\n{drift}");
+        }
+        self.upstreamed_but_called_applicable += applicable;
+    }
+
     fn count_refused(&mut self, by_git: ByGit, meant: Option<Oid>) {
         match by_git {
             ByGit::Crashed => self.git_crashed += 1,
@@ -307,11 +355,16 @@ fn count_wrong_places(drift: &PatchDrift, attempt: &Attempt) -> usize {
 }
 
 /// Looks at the line that the hunk deletes first, or after which it inserts. A context line may
-/// well be another one of the same text, such as a blank line.
+/// well be another one of the same text, and one blank line before a function is as good as another.
 fn is_rightly_placed(hunk: &Hunk, drift: &HunkDrift, lines: &[TaggedLine]) -> bool {
     let leading = hunk.lines.iter().take_while(|line| line.kind == LineKind::Context).count();
     let deletes = hunk.lines.get(leading).is_some_and(|line| line.kind == LineKind::Delete);
     let changed = if deletes { leading } else { leading.saturating_sub(1) };
-    let found = lines[drift.fits_at[0].line - 1 + changed].identity;
-    found == Some(hunk.old_lines_before() + changed)
+    let start = drift.fits_at[0].line - 1;
+    let is_own = |at: usize| {
+        let line = lines.get(start + at);
+        line.and_then(|line| line.identity) == Some(hunk.old_lines_before() + at)
+    };
+    let is_blank = lines[start + changed].text.trim_ascii().is_empty();
+    is_own(changed) || (is_blank && is_own(changed + 1))
 }

@@ -140,7 +140,19 @@ pub fn mutate_lines(random: &mut Random, lines: &[TaggedLine]) -> Vec<TaggedLine
     for _ in 0..=random.below(3) {
         mutate_lines_once(random, &mut lines);
     }
+    end_all_lines_but_the_last(&mut lines);
     lines
+}
+
+/// A last line without a line feed may have come to stand above others.
+fn end_all_lines_but_the_last(lines: &mut [TaggedLine]) {
+    let Some((_, above)) = lines.split_last_mut() else {
+        return;
+    };
+    for line in above.iter_mut().filter(|line| !line.text.ends_with(b"\n")) {
+        line.text.push(b'\n');
+        line.identity = None;
+    }
 }
 
 fn mutate_lines_once(random: &mut Random, lines: &mut Vec<TaggedLine>) {

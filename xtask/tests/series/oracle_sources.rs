@@ -67,7 +67,7 @@ pub fn apply_steps(lines: &[TaggedLine], steps: &[Step]) -> Option<Vec<u8>> {
 }
 
 /// With a blank, and with what git must quote.
-const NAMES: [&str; 4] = ["a.c", "dir/long name.cpp", "ö.h", "x\"y.c"];
+const NAMES: [&str; 4] = ["a.c", "dir/long name.cpp", "dö.h", "x\"y.c"];
 
 /// A case whose files are all below `folder`.
 pub fn make_case(random: &mut Random, folder: &str) -> Case {
@@ -80,11 +80,11 @@ pub fn make_case(random: &mut Random, folder: &str) -> Case {
         let mut files =
             vec![CaseFile { old: Some((name.clone(), 0o100_644, old)), new: Some((name, 0o100_644, new)) }];
         if random.one_in(5) {
-            files.push(other_file(random, &path("other")));
+            files.push(other_file(random, &path("zz_other")));
         }
         return Case { files, text: Some(text) };
     }
-    Case { files: vec![other_file(random, &path("other"))], text: None }
+    Case { files: vec![other_file(random, &path("zz_other"))], text: None }
 }
 
 /// Everything that is not a change of a text file in place.

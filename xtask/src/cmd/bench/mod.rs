@@ -1,6 +1,7 @@
 //! `cargo xtask bench`: ratios, measured in one run on a quiet machine.
 
 mod apply;
+mod decode;
 mod synthetic;
 pub mod timing;
 
@@ -12,6 +13,8 @@ use crate::error::Result;
 pub enum What {
     /// Applying a series: ours cold and unchanged, `git am`, one `git apply --cached`.
     Apply,
+    /// Decoding several sequences: features on, stock, features off.
+    Decode,
 }
 
 /// Options of `bench`.
@@ -27,5 +30,6 @@ pub struct Options {
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     match options.what {
         What::Apply => apply::run(context, options.rounds.max(1)),
+        What::Decode => decode::run(context, options.rounds.max(1)),
     }
 }

@@ -69,7 +69,7 @@ fn write_history(store: &Store, size: Size) -> Result<(Synthetic, Oid)> {
     let (mut tip, mut commit) = (base, base_commit);
     let mut random = Random(1);
     for number in 0..size.patches {
-        for _ in 0..1 + random.below(3) {
+        for _ in 0..1 + random.below(5) {
             let at = random.below(files.len());
             let Some((path, lines)) = files.get_mut(at) else { continue };
             edit(lines, number, &mut random);
@@ -100,9 +100,11 @@ fn path_of(number: usize) -> String {
     format!("part{:02}/group{}/file{number:04}.c", number % 40, number % 5)
 }
 
-/// Twenty functions of ten lines: the size of an ordinary source file.
+/// Functions of twelve lines. Most files are small and a few are large, as in any project: half of them
+/// have 120 lines, each further step of twice the length is half as frequent, up to 3,840.
 fn lines_of(number: usize) -> Vec<String> {
-    (0..20)
+    let doublings = (number % 64).trailing_ones().min(5);
+    (0..10usize << doublings)
         .flat_map(|function| {
             let head = format!("static int function_{number}_{function}(int value) {{\n");
             let body = (0..8).map(move |line| format!("    value = value * {} + {line};\n", function + 3));
@@ -111,9 +113,9 @@ fn lines_of(number: usize) -> Vec<String> {
         .collect()
 }
 
-/// Replaces a line and adds two, at two places.
+/// Three hunks: each replaces a line and adds one.
 fn edit(lines: &mut Vec<String>, number: usize, random: &mut Random) {
-    for _ in 0..2 {
+    for _ in 0..3 {
         let at = random.below(lines.len());
         if let Some(line) = lines.get_mut(at) {
             *line = format!("    value += {number}; /* {} */\n", random.below(1_000_000));

@@ -34,7 +34,8 @@ pub fn times(folder: &Path) -> BTreeMap<String, SystemTime> {
 /// Names that are in only one of the two, or whose value differs.
 pub fn differences<T: PartialEq>(before: &BTreeMap<String, T>, after: &BTreeMap<String, T>) -> Vec<String> {
     let names = before.keys().chain(after.keys());
-    let mut changed: Vec<String> = names.filter(|name| before.get(*name) != after.get(*name)).cloned().collect();
+    let mut changed: Vec<String> =
+        names.filter(|name| before.get(*name) != after.get(*name)).cloned().collect();
     changed.sort();
     changed.dedup();
     changed

@@ -1,6 +1,6 @@
 //! The PATH that runs get: the machine's own, with CMake and Ninja in front.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
@@ -21,7 +21,8 @@ pub fn with_build_tools() -> OsString {
 
 fn find_or_install() -> OsString {
     let shared = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cli-tools");
-    let path = joined(&[files::of_this_repository("target/espalier/tools"), shared.join("target/espalier/tools")]);
+    let path =
+        joined(&[files::of_this_repository("target/espalier/tools"), shared.join("target/espalier/tools")]);
     if ["cmake", "ninja"].iter().all(|name| find(&path, name).is_some()) {
         return path;
     }
@@ -56,7 +57,7 @@ fn install(shared: &Path) {
 }
 
 /// Where `name` is on `path`.
-pub fn find(path: &OsString, name: &str) -> Option<PathBuf> {
+pub fn find(path: &OsStr, name: &str) -> Option<PathBuf> {
     std::env::split_paths(path).map(|folder| folder.join(name)).find(|path| path.is_file())
 }
 

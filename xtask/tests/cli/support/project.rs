@@ -1,6 +1,6 @@
 //! One synthetic project in a temporary folder.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -134,7 +134,7 @@ impl Project {
     }
 
     /// The same with another PATH.
-    pub fn command_with_path(&self, arguments: &[&str], path: &OsString) -> Command {
+    pub fn command_with_path(&self, arguments: &[&str], path: &OsStr) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_xtask"));
         command.env_clear().env("PATH", path).env("HOME", self.home()).current_dir(self.root());
         command.arg("--root").arg(self.root()).args(arguments);
@@ -175,7 +175,9 @@ impl Project {
     /// Everything that only a run that was cut short may leave.
     pub fn scratch(&self) -> Vec<String> {
         let marks = ["target/espalier/tmp/", ".espalier-tmp-", "target/espalier/dist/."];
-        let is_lock = |path: &str| path.ends_with(".lock") && (path.contains("/store.git/") || path.contains("/trees/"));
+        let is_lock = |path: &str| {
+            path.ends_with(".lock") && (path.contains("/store.git/") || path.contains("/trees/"))
+        };
         let mut found = files::list(&self.root);
         found.retain(|path| is_lock(path) || marks.iter().any(|mark| path.contains(mark)));
         found

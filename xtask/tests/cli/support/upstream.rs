@@ -168,10 +168,16 @@ int words_twin_right(int value) {
 const SMALL: [(&str, &str); 6] = [
     ("add", "int words_add(int left, int right) {\n    return left + right;\n}\n"),
     ("join", "void words_join(char * to, const char * from) {\n    while ((*to++ = *from++)) {}\n}\n"),
-    ("length", "int words_length(const char * text) {\n    int length = 0;\n    while (text[length]) length++;\n    return length;\n}\n"),
+    (
+        "length",
+        "int words_length(const char * text) {\n    int length = 0;\n    while (text[length]) length++;\n    return length;\n}\n",
+    ),
     ("name", "const char * words_name(void) {\n    return \"world\";\n}\n"),
     ("ring", "int words_ring(int at, int size) {\n    return at % size;\n}\n"),
-    ("upper", "char words_upper(char letter) {\n    return letter >= 'a' && letter <= 'z' ? letter - 32 : letter;\n}\n"),
+    (
+        "upper",
+        "char words_upper(char letter) {\n    return letter >= 'a' && letter <= 'z' ? letter - 32 : letter;\n}\n",
+    ),
 ];
 
 /// The two repositories.
@@ -250,7 +256,10 @@ fn write_files(folder: &Path) {
     }
     write("docs/no-final-newline.txt", "one\ntwo\nthree");
     write("docs/windows.txt", "one\r\ntwo\r\nthree\r\n");
-    write("docs/old/story.txt", &(1..30).map(|line| format!("line {line} of the story\n")).collect::<String>());
+    write(
+        "docs/old/story.txt",
+        &(1..30).map(|line| format!("line {line} of the story\n")).collect::<String>(),
+    );
     std::os::unix::fs::symlink("../README.md", folder.join("docs/link")).unwrap();
     files::write_script(&folder.join("scripts/greet.sh"), "echo hello");
     files::write(&folder.join("data/logo.bin"), [&[0u8, 1, 2, 255, 254][..], &[7; 300]].concat());
