@@ -41,13 +41,15 @@ pub struct OutputFacts {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum KeptBecause {
-    /// Only q4_0 and q8_0 are proven. f16 is known to differ (by up to 2e-4).
+    /// Only q4_0 and q8_0 are proven. f16 and f32 are known to differ in the last bits.
     WeightType = 0,
     /// The weight's memory brings kernels of its own.
     WeightMemory = 1,
     /// A large batch may run on another device, and "large" is judged by the shape.
     OtherDevices = 2,
-    /// Without AVX2 the vector and the matrix kernel add up in different orders.
+    /// With AVX2 (and with AVX-512 on top) both kernels add up one block after the other. With
+    /// plain AVX the vector kernel takes two blocks at a time, and the outputs are known to differ.
+    /// Nobody has compared the kernels of other processors.
     CpuKernels = 3,
     /// Adapter matrices are f16 or f32, and they take the same activation.
     Adapter = 4,

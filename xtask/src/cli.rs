@@ -166,7 +166,9 @@ impl Cli {
     fn dispatch(self, context: &Context) -> Result<Outcome> {
         match self.command {
             Command::Fetch(Fetch { from, dry_run }) => {
-                cmd::fetch::run(context, &cmd::fetch::Options { from, dry_run })
+                // Relative to where the person is, not to the root.
+                let absolute = |path| std::path::absolute(&path).map_or(path, |path| path.display().to_string());
+                cmd::fetch::run(context, &cmd::fetch::Options { from: from.map(absolute), dry_run })
             }
             Command::Apply(Apply { variant, check, discard_edits, dry_run }) => {
                 cmd::apply::run(context, &cmd::apply::Options { variant, check, discard_edits, dry_run })

@@ -79,7 +79,10 @@ impl Error {
     /// Adds a detail, shown under the sentence.
     #[must_use]
     pub fn detail(mut self, detail: impl Into<String>) -> Self {
-        self.details.push(detail.into());
+        let detail = detail.into();
+        if !detail.trim().is_empty() {
+            self.details.push(detail);
+        }
         self
     }
 

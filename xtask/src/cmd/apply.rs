@@ -338,6 +338,14 @@ fn check_owners(
             check_overlay(std::slice::from_ref(file), |_| Some(owner.clone()))?;
         }
     }
+    for file in &inputs.overlays {
+        let path = file.path.to_ascii_lowercase();
+        let above = path.match_indices('/').find_map(|(at, _)| seen.get(&path[..at]));
+        if let Some(from) = above {
+            let owner = Owner::Overlay { from: from.clone() };
+            check_overlay(std::slice::from_ref(file), |_| Some(owner.clone()))?;
+        }
+    }
     let toucher = |path: &str| {
         let at = patches.iter().position(|patch| touches(patch, path.as_bytes()))?;
         Some(Owner::Patch { file: inputs.patches.get(at)?.file.clone() })

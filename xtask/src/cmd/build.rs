@@ -302,7 +302,8 @@ impl Build<'_> {
             Some(object) => format!("{log_name}: `{object}` could not be built"),
             None => format!("{log_name} failed"),
         };
-        let full = output.contains("No space left on device");
+        // A linker on a full disk may only say that it crashed: the disk itself is asked too.
+        let full = output.contains("No space left on device") || disk::is_full(&self.build_folder());
         let error = if full { Error::surroundings(what) } else { Error::no(what) };
         let error = error.detail(found.excerpt);
         let log = self.context.layout.show(log);

@@ -47,7 +47,12 @@ impl Context {
 
     /// Reads `ci/flavors.toml`.
     pub fn flavors(&self) -> Result<Flavors> {
-        let text = disk::read_text(&self.layout.flavors())?;
+        let path = self.layout.flavors();
+        if !disk::exists(&path) {
+            return Err(crate::error::Error::usage("there is no `ci/flavors.toml`")
+                .hint(format!("git checkout {}", self.layout.show(&path))));
+        }
+        let text = disk::read_text(&path)?;
         Flavors::parse(SourceText { name: "ci/flavors.toml", text: &text })
     }
 }

@@ -20,15 +20,14 @@ pub(crate) fn apply_hunks(pre_image: &[u8], hunks: &[Hunk]) -> Result<Vec<u8>, H
     let mut lines_read = 0usize;
     for (index, hunk) in hunks.iter().enumerate() {
         let mismatch = |line: usize| HunkMismatch { hunk: index, line };
-        while lines_read < hunk.old_lines_before() {
-            let (line, after) = split_inclusive(rest);
-            if line.is_empty() {
-                return Err(mismatch(lines_read + 1));
-            }
-            result.extend_from_slice(line);
-            rest = after;
-            lines_read += 1;
+        let wanted = hunk.old_lines_before().saturating_sub(lines_read);
+        let (skipped, skipped_lines) = first_lines(rest, wanted);
+        lines_read += skipped_lines;
+        if skipped_lines < wanted {
+            return Err(mismatch(lines_read + 1));
         }
+        result.extend_from_slice(skipped);
+        rest = rest.get(skipped.len()..).unwrap_or_default();
         (rest, lines_read) = apply_hunk(rest, lines_read, hunk, &mut result).map_err(mismatch)?;
     }
     if !rest.is_empty() && lacks_final_newline(&result) {
@@ -37,6 +36,18 @@ pub(crate) fn apply_hunks(pre_image: &[u8], hunks: &[Hunk]) -> Result<Vec<u8>, H
     }
     result.extend_from_slice(rest);
     Ok(result)
+}
+
+/// The first `count` lines of `text`, and how many there really are.
+fn first_lines(text: &[u8], count: usize) -> (&[u8], usize) {
+    let mut rest = text;
+    let mut found = 0usize;
+    while found < count && !rest.is_empty() {
+        (_, rest) = split_inclusive(rest);
+        found += 1;
+    }
+    let length = text.len() - rest.len();
+    (text.get(..length).unwrap_or(text), found)
 }
 
 /// Applies one hunk at the start of `rest`; gives what is left and the number of lines read, or

@@ -13,13 +13,41 @@ pub fn explain(what: &str, path: &Path, io_error: &io::Error) -> Error {
     let error = Error::surroundings(format!("could not {what} `{}`", path.display())).detail(reason(io_error));
     match io_error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            error.hint("free some disk space, then run the same command again: it goes on where it stopped")
+            error.hint(FREE_SOME)
         }
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
             error.hint("make the folder writable for you, then run the same command again")
         }
         _ => error,
     }
+}
+
+const FREE_SOME: &str = "free some disk space, then run the same command again: it goes on where it stopped";
+
+/// `error`, or that the disk of `folder` is full when that is why.
+pub fn blame_full_disk(folder: &Path, error: Error) -> Error {
+    let said = std::iter::once(&error.what).chain(&error.details).any(|text| text.contains("No space left"));
+    if error.kind != crate::error::Kind::Surroundings || !(said || is_full(folder)) {
+        return error;
+    }
+    let full = Error::surroundings(format!("the disk of `{}` is full", folder.display())).hint(FREE_SOME);
+    std::iter::once(error.what).chain(error.details).fold(full, Error::detail)
+}
+
+/// Less than this is nothing: a page for each of a few small files.
+#[cfg(unix)]
+const NOTHING: u64 = 64 * 1024;
+
+/// Whether the disk of `folder` has room for nothing.
+#[cfg(unix)]
+pub fn is_full(folder: &Path) -> bool {
+    rustix::fs::statvfs(folder).is_ok_and(|disk| disk.f_bavail * disk.f_frsize < NOTHING)
+}
+
+/// Whether the disk of `folder` has room for nothing; not asked here.
+#[cfg(not(unix))]
+pub fn is_full(_folder: &Path) -> bool {
+    false
 }
 
 /// The operating system's words without the error number.
@@ -55,10 +83,22 @@ pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     create_folder(folder)?;
     let fail = |error: io::Error| explain("write", path, &error);
-    let mut file = tempfile::Builder::new().prefix(TEMPORARY_PREFIX).tempfile_in(folder).map_err(fail)?;
+    let mut file = temporary_file().tempfile_in(folder).map_err(fail)?;
     file.write_all(bytes).map_err(fail)?;
     file.persist(path).map_err(|error| fail(error.error))?;
     Ok(())
+}
+
+/// Readable by others as the umask allows: what is written is committed, packaged and shipped.
+fn temporary_file() -> tempfile::Builder<'static, 'static> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(TEMPORARY_PREFIX);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        builder.permissions(fs::Permissions::from_mode(0o666));
+    }
+    builder
 }
 
 /// Every temporary file of ours starts with this, so that a later run can sweep what a killed one left.
@@ -94,6 +134,22 @@ pub fn remove_file(path: &Path) -> Result<()> {
     }
 }
 
+/// Takes away everything directly in `folder` whose name is `unwanted`; no error when there is no folder.
+pub fn sweep(folder: &Path, unwanted: impl Fn(&str) -> bool) -> Result<()> {
+    let Ok(entries) = fs::read_dir(folder) else { return Ok(()) };
+    for entry in entries.flatten().filter(|entry| entry.file_name().to_str().is_some_and(&unwanted)) {
+        let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        if is_folder { remove_folder(&entry.path())? } else { remove_file(&entry.path())? }
+    }
+    Ok(())
+}
+
+/// The folders directly in `folder`; none when it is not there.
+pub fn folders_in(folder: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+    entries.flatten().map(|entry| entry.path()).filter(|path| path.is_dir()).collect()
+}
+
 /// Moves within one file system: all or nothing.
 pub fn rename(from: &Path, to: &Path) -> Result<()> {
     fs::rename(from, to).map_err(|error| explain("move into place", to, &error))
@@ -105,6 +161,10 @@ pub fn project_root(named: Option<&Path>) -> Result<PathBuf> {
         Some(path) => path.to_path_buf(),
         None => std::env::current_dir().map_err(|error| explain("look at", Path::new("."), &error))?,
     };
+    if !here.is_dir() {
+        return Err(Error::usage(format!("there is no folder `{}`", here.display()))
+            .hint("name the folder that has `pins.toml`: --root DIR"));
+    }
     let here = here.canonicalize().map_err(|error| explain("look at", &here, &error))?;
     let found = here.ancestors().find(|folder| exists(&folder.join("pins.toml")));
     match (named, found) {

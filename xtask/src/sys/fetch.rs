@@ -92,7 +92,21 @@ fn fetch_from(
     ui: &Ui,
 ) -> Result<()> {
     let scratch = disk::scratch_folder(&layout.scratch(), "fetch")?;
-    let repo = scratch.path().join("quarantine.git");
+    // Programs word a full disk in many ways, and some do not at all: the disk itself is asked.
+    fetch_into(store, layout, pin, source, offline, ui, scratch.path())
+        .map_err(|error| disk::blame_full_disk(scratch.path(), error))
+}
+
+fn fetch_into(
+    store: &Store,
+    layout: &Layout,
+    pin: &Pin,
+    source: &Source,
+    offline: bool,
+    ui: &Ui,
+    scratch: &Path,
+) -> Result<()> {
+    let repo = scratch.join("quarantine.git");
     git(&repo).args(["init", "--quiet", "--bare", "--template="]).arg(&repo).success()?;
     match source {
         Source::Git { .. } | Source::Npm { .. } if offline => {
@@ -100,7 +114,7 @@ fn fetch_from(
         }
         Source::Git { url } => fetch_git(&repo, url, &[tag_ref(pin)], true, ui)?,
         Source::Npm { package, version, member, bytes } => {
-            let bundle = fetch_npm(scratch.path(), package, version, member, *bytes, ui)?;
+            let bundle = fetch_npm(scratch, package, version, member, *bytes, ui)?;
             fetch_git(&repo, &bundle.display().to_string(), &["HEAD".into()], false, ui)?;
         }
         Source::Path { path } => {
@@ -152,7 +166,8 @@ fn fetch_ref(repo: &Path, from: &str, name: &str, shallow: bool, ui: &Ui) -> Res
 
 /// The program's own words say more than its exit code.
 fn with_words(error: Error, said: &[String]) -> Error {
-    let Some(first) = said.iter().find(|line| !line.trim().is_empty()) else { return error };
+    let full = said.iter().find(|line| line.contains("No space left"));
+    let Some(first) = full.or(said.iter().find(|line| !line.trim().is_empty())) else { return error };
     let mut told = Error::surroundings(first.trim().to_string());
     told.hints = error.hints;
     told

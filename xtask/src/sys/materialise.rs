@@ -63,13 +63,15 @@ pub fn materialise(
     };
     disk::create_folder(folder)?;
     let there = files_there(folder)?;
-    let plan = compare(&want, &have, folder, &there)?;
+    let plan = compare(&want, &Ours { have: &have, pending: &place.pending()? }, folder, &there)?;
     refuse_edits(&plan, folder)?;
     if !plan.write.is_empty() {
         load()?;
     }
+    place.announce(&plan, &want)?;
     carry_out(store, &want, &plan, folder, ui)?;
     remember(place, tree, &want, &have, &plan)?;
+    disk::remove_file(&place.pending_file())?;
     Ok(Materialised { written: plan.write.len(), removed: plan.remove.len(), kept: plan.kept })
 }
 
@@ -77,6 +79,39 @@ impl Place {
     /// Names the tree that the index is of; written after the index, removed before anything changes.
     fn tree_file(&self) -> PathBuf {
         self.index.with_extension("tree")
+    }
+
+    /// The blobs that runs were about to write and that the index does not know yet.
+    fn pending_file(&self) -> PathBuf {
+        self.index.with_extension("pending")
+    }
+
+    fn pending(&self) -> Result<BTreeSet<Oid>> {
+        let text = disk::read_if_there(&self.pending_file())?.unwrap_or_default();
+        Ok(String::from_utf8_lossy(&text).lines().filter_map(|line| Oid::from_str(line).ok()).collect())
+    }
+
+    /// Said before the first file changes: after a kill, what we wrote is no edit of a person.
+    fn announce(&self, plan: &Plan, want: &Want) -> Result<()> {
+        if plan.write.is_empty() {
+            return Ok(());
+        }
+        let mut ids = self.pending()?;
+        ids.extend(plan.write.iter().filter_map(|path| want.get(path)).map(|wanted| wanted.id));
+        let lines: String = ids.iter().map(|id| format!("{id}\n")).collect();
+        disk::write_atomically(&self.pending_file(), lines.as_bytes())
+    }
+}
+
+/// What we wrote: as the index says, or as a killed run had announced.
+struct Ours<'a> {
+    have: &'a BTreeMap<Vec<u8>, IndexEntry>,
+    pending: &'a BTreeSet<Oid>,
+}
+
+impl Ours<'_> {
+    fn has(&self, path: &[u8], id: Oid) -> bool {
+        self.have.get(path).is_some_and(|entry| entry.id == id) || self.pending.contains(&id)
     }
 }
 
@@ -139,7 +174,7 @@ impl Plan {
 
 fn compare(
     want: &Want,
-    have: &BTreeMap<Vec<u8>, IndexEntry>,
+    ours: &Ours<'_>,
     folder: &Path,
     there: &BTreeSet<Vec<u8>>,
 ) -> Result<Plan> {
@@ -149,22 +184,19 @@ fn compare(
             plan.write.push(path.clone());
             continue;
         }
-        let written = have.get(path);
-        let found = look(folder, path, written)?;
+        let found = look(folder, path, ours.have.get(path))?;
         if found.id == wanted.id && found.mode == wanted.mode {
             plan.kept += 1;
             plan.retimed += usize::from(!found.as_written);
-        } else if found.id == wanted.id || written.is_some_and(|entry| entry.id == found.id) {
+        } else if found.id == wanted.id || ours.has(path, found.id) {
             plan.write.push(path.clone());
         } else {
             plan.edited.push(path.clone());
         }
     }
     for path in there.iter().filter(|path| !want.contains_key(*path)) {
-        let written = have.get(path);
-        let found = look(folder, path, written)?;
-        let ours = written.is_some_and(|entry| entry.id == found.id);
-        if ours { plan.remove.push(path.clone()) } else { plan.edited.push(path.clone()) }
+        let found = look(folder, path, ours.have.get(path))?;
+        if ours.has(path, found.id) { plan.remove.push(path.clone()) } else { plan.edited.push(path.clone()) }
     }
     Ok(plan)
 }
@@ -223,13 +255,14 @@ fn refuse_edits(plan: &Plan, folder: &Path) -> Result<()> {
         plan.edited.iter().take(10).map(|path| String::from_utf8_lossy(path).into_owned()).collect();
     let more = plan.edited.len().saturating_sub(shown.len());
     let more = if more > 0 { format!("\nand {more} more") } else { String::new() };
+    let variant = folder.file_name().unwrap_or_default().to_string_lossy();
     Err(Error::new(
         crate::error::Kind::Conflict,
         format!("`{}` has changes that are in no patch; nothing was touched", folder.display()),
     )
     .detail(format!("{}{more}", shown.join("\n")))
     .hint("keep them: copy the files away, or turn them into a patch (docs/patches.md)")
-    .hint("throw them away: cargo xtask apply --discard-edits"))
+    .hint(format!("throw them away: cargo xtask apply --variant {variant} --discard-edits")))
 }
 
 fn carry_out(store: &Store, want: &Want, plan: &Plan, folder: &Path, ui: &Ui) -> Result<()> {

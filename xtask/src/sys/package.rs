@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 /// Copies `programs` and every library that was built into a new folder, and swaps it in.
 pub fn assemble(build: &Path, package: &Path, programs: &[String], mut manifest: Manifest) -> Result<()> {
     let parent = package.parent().unwrap_or(Path::new("."));
-    let scratch = disk::scratch_folder(parent, ".package")?;
+    let scratch = disk::scratch_folder(parent, &format!("{}package", disk::TEMPORARY_PREFIX))?;
     let new = scratch.path().join("new");
     let built = build.join("bin");
     for program in programs {

@@ -8,6 +8,7 @@ use std::path::Path;
 
 use crate::error::{Error, Result};
 use crate::cmd::Context;
+use super::disk;
 
 /// Held until dropped.
 #[derive(Debug)]
@@ -49,8 +50,25 @@ fn inherit(_file: &File) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Whoever holds the lock is alone: scratch folders that are still here belong to a run that was killed.
+/// Whoever holds the lock is alone: scratch and lock files that are still here belong to a run that
+/// was killed.
 fn sweep_after(lock: RunLock, context: &Context) -> Result<RunLock> {
-    super::disk::remove_folder(&context.layout.scratch())?;
+    let layout = &context.layout;
+    disk::remove_folder(&layout.scratch())?;
+    let refs = layout.store().join("refs/espalier");
+    let trees = layout.generated().join("trees");
+    // libgit2 writes refs and indexes as `NAME.lock`, and refuses to when there is one already.
+    for folder in [layout.store(), refs.join("pins"), trees] {
+        disk::sweep(&folder, |name| name.ends_with(".lock"))?;
+    }
+    let builds = disk::folders_in(&layout.generated().join("build"));
+    let ours = ["applied", "dist", "store.git", "trees"].map(|name| layout.generated().join(name));
+    for folder in builds.into_iter().chain(ours).chain([layout.root().to_path_buf()]) {
+        disk::sweep(&folder, is_temporary)?;
+    }
     Ok(lock)
+}
+
+fn is_temporary(name: &str) -> bool {
+    name.starts_with(disk::TEMPORARY_PREFIX)
 }

@@ -37,10 +37,11 @@ impl Store {
     /// A half-made store of a killed run has no refs worth keeping: `init` completes it.
     fn create(path: &Path) -> Result<Store> {
         disk::create_folder(path)?;
-        let repo = Repository::init_bare(path).map_err(|error| {
-            Error::surroundings(format!("could not make the object store `{}`", path.display()))
+        let repo = Repository::init_bare(path).map_err(|error| match is_disk_full(&error) {
+            true => write_failed(&error),
+            false => Error::surroundings(format!("could not make the object store `{}`", path.display()))
                 .detail(error.message().to_string())
-                .hint(format!("rm -rf {}", path.display()))
+                .hint(format!("rm -rf {}", path.display())),
         })?;
         Ok(Store::new(repo, path))
     }
@@ -203,10 +204,14 @@ fn damaged(id: Oid, error: &git2::Error) -> Error {
         .hint("rm -rf target/espalier/store.git    # it is fetched again")
 }
 
+fn is_disk_full(error: &git2::Error) -> bool {
+    error.message().contains("No space left")
+}
+
 /// The error for an object or ref that could not be written.
 pub fn write_failed(error: &git2::Error) -> Error {
     let failed = Error::surroundings("could not write to the object store").detail(error.message().to_string());
-    if error.message().contains("No space left") {
+    if is_disk_full(error) {
         return failed.hint("free some disk space, then run the same command again");
     }
     failed

@@ -117,7 +117,8 @@ pub struct Compilers {
 pub fn compilers() -> Result<Compilers> {
     let c = compiler("C", "CC", &["cc", "gcc", "clang"])?;
     let cxx = compiler("C++", "CXX", &["c++", "g++", "clang++"])?;
-    let said = Run::new(&cxx).arg("--version").success()?;
+    let said = Run::new(&cxx).arg("--version").success();
+    let said = said.map_err(|error| error.hint("set CXX to a C++ compiler, or unset it"))?;
     let version = String::from_utf8_lossy(&said).lines().next().unwrap_or("unknown").trim().to_string();
     Ok(Compilers { c, cxx, version })
 }
