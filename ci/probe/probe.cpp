@@ -14,9 +14,9 @@
 // --ragged     sequence s gets a prompt shorter by s % 3 tokens: odd shapes, for comparing.
 //
 // On stdout comes one JSON line: tokens per second over all sequences, best and median of the
-// repeats; and milliseconds of one decode batch, the best and the median of all, the best being what
-// a busy machine disturbs least. With --out every prompt token has logits, without it the last of each sequence: for
-// the speed of prompts leave --out away. Exit code: 0 done, 1 failed, 2 usage.
+// repeats; and milliseconds of one decode batch, best and median of them all. On a busy machine
+// compare the best batch. With --out every prompt token has logits, without it the last of each
+// sequence: for the speed of prompts leave --out away. Exit code: 0 done, 1 failed, 2 usage.
 
 #include "llama.h"
 

@@ -1,5 +1,6 @@
 //! `cargo xtask apply`: the series on its pin, in memory; then the tree on disk.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use git2::{ObjectType, Oid};
@@ -33,6 +34,15 @@ pub struct Options {
     pub discard_edits: bool,
 }
 
+/// What happens to a lock that is stale.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Locking {
+    /// It is written anew, unless `--locked` makes it an error.
+    Update,
+    /// It stays as it is.
+    Keep,
+}
+
 /// A variant, applied.
 #[derive(Clone, Debug)]
 pub struct Applied {
@@ -61,7 +71,8 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     }
     let _lock = run_lock::take(context)?;
     let store = Store::open(&context.layout.store())?;
-    let applied = apply(context, &store, &pins, variant)?;
+    let locking = if options.check { Locking::Keep } else { Locking::Update };
+    let applied = apply(context, &store, &pins, variant, locking)?;
     let mut done = None;
     if !options.check {
         if options.discard_edits {
@@ -110,15 +121,25 @@ pub fn steps(context: &Context, pins: &Pins, variant: &Variant) -> Result<Vec<St
 
 /// The final tree of `variant`: from the last run when nothing changed, else by applying the series.
 /// The lock is checked, and written anew unless `--locked` forbids it.
-pub fn apply(context: &Context, store: &Store, pins: &Pins, variant: &Variant) -> Result<Applied> {
+pub fn apply(
+    context: &Context,
+    store: &Store,
+    pins: &Pins,
+    variant: &Variant,
+    locking: Locking,
+) -> Result<Applied> {
     let pin = pins.pin_of(variant);
     let inputs = read_stack(&context.layout, &pins.stack(variant))?;
     if let Some(applied) = unchanged(context, store, variant, pin, &inputs)? {
         return Ok(applied);
     }
+    // A damaged patch should not cost a download first.
+    parse_all(&inputs)?;
     fetch_pin(store, &context.layout, pin, context.offline, &context.ui)?;
     let applied = apply_inputs(store, variant, pin, &inputs)?;
-    lock::update(context, &variant.name, &applied.locked)?;
+    if locking == Locking::Update || context.locked {
+        lock::update(context, &variant.name, &applied.locked)?;
+    }
     let text = applied.locked.to_text(&variant.name);
     disk::write_if_changed(&context.layout.applied(&variant.name), text.as_bytes())?;
     Ok(applied)
@@ -293,9 +314,25 @@ fn refuse_drift(inputs: &Inputs, outcomes: &[PatchOutcome], pin: &Pin) -> Result
     for (file, outcome) in drifted {
         error = error.detail(report(file, outcome));
     }
-    Err(error
-        .hint("make the patch anew from a commit on the pinned tree: docs/patches.md, \"Write a patch\"")
-        .hint("a patch edited by hand needs the new blob id in its `index` line, shown above"))
+    let hints: BTreeSet<&str> = outcomes.iter().filter_map(|outcome| next_step(outcome)).collect();
+    Err(hints.into_iter().fold(error, |error, hint| error.hint(hint)))
+}
+
+/// What to type or do about one patch.
+fn next_step(outcome: &PatchOutcome) -> Option<&'static str> {
+    Some(match outcome.class {
+        PatchClass::Exact => return None,
+        PatchClass::Upstreamed => "drop what is upstreamed: delete the patch, renumber the rest, cargo xtask lock",
+        PatchClass::PartlyUpstreamed => "trim the hunks that are upstreamed: docs/patches.md, \"Change a patch\"",
+        PatchClass::Blocked => "mend the patch that blocks first; the blocked one may then apply as it is",
+        PatchClass::Refused => "do not apply this patch: it contradicts itself or would leave the tree",
+        PatchClass::TargetRenamed | PatchClass::TargetDeleted => {
+            "follow the file: make the patch anew on the pinned tree: docs/patches.md, \"Write a patch\""
+        }
+        PatchClass::Shifted | PatchClass::MovedFunction | PatchClass::Ambiguous | PatchClass::Conflict => {
+            "make the patch anew from a commit on the pinned tree: docs/patches.md, \"Write a patch\""
+        }
+    })
 }
 
 fn changes_of(outcome: &PatchOutcome) -> &[TreeChange] {
@@ -305,11 +342,22 @@ fn changes_of(outcome: &PatchOutcome) -> &[TreeChange] {
     }
 }
 
+/// The patch's own report under a heading of ours: the class as it is in the series, and the path to open.
 fn report(file: &str, outcome: &PatchOutcome) -> String {
-    let provisional = if outcome.provisional { " (provisional: an earlier patch failed)" } else { "" };
+    let mut heading = format!("{file}: {}", outcome.class.describe());
+    if !outcome.blocked_by.is_empty() {
+        heading += &format!(" by {}", outcome.blocked_by.join(", "));
+    }
+    if outcome.provisional {
+        heading += " (provisional: an earlier patch failed)";
+    }
     match &outcome.applied {
-        SeriesApplied::Exact(_) => format!("{file}: exact{provisional}"),
-        SeriesApplied::Drifted(drift) => format!("{file}{provisional}\n{drift}"),
+        SeriesApplied::Exact(_) => heading,
+        SeriesApplied::Drifted(drift) => {
+            let text = drift.to_string();
+            let body: Vec<&str> = text.lines().skip(1).collect();
+            format!("{heading}\n{}", body.join("\n"))
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
-use super::apply::{self, Applied};
+use super::apply::{self, Applied, Locking};
 use super::{Context, Outcome, smoke};
 use crate::build::cmake::{self, Configure};
 use crate::build::manifest::{Manifest, Stamp, portable_flags};
@@ -69,7 +69,7 @@ struct Tools {
 impl Build<'_> {
     fn run(&self) -> Result<Outcome> {
         let store = Store::open(&self.context.layout.store())?;
-        let applied = apply::apply(self.context, &store, self.pins, self.variant)?;
+        let applied = apply::apply(self.context, &store, self.pins, self.variant, Locking::Update)?;
         let materialised = apply::materialise(self.context, &store, self.pins, self.variant, &applied)?;
         let compilers = tools::compilers()?;
         let inputs = self.inputs_digest(&applied, &compilers)?;

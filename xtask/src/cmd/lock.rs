@@ -79,7 +79,7 @@ pub fn update(context: &Context, variant: &str, fresh: &LockedVariant) -> Result
     if context.locked {
         return refuse_stale(&differences);
     }
-    context.ui.status("Locking", format!("espalier.lock: {}", differences.join("; ")));
+    context.ui.status("Locking", format!("{variant} in espalier.lock: tree {}", fresh.tree));
     disk::write_if_changed(&context.layout.lock(), new.render().as_bytes()).map(drop)
 }
 

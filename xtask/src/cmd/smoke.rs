@@ -44,7 +44,8 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     }
     let model = context.layout.smoke_model();
     if !disk::exists(&model) {
-        return Err(Error::usage(format!("there is no model `{}`", context.layout.show(&model))));
+        return Err(Error::usage(format!("there is no model `{}`", context.layout.show(&model)))
+            .hint(format!("git checkout {}", context.layout.show(&model))));
     }
     let log = context.layout.log(&format!("smoke-{}-{}", options.variant, options.flavor));
     let started = Instant::now();

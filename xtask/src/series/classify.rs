@@ -133,7 +133,11 @@ fn classify_hunks(
     let file = CurrentFile { index: &index, functions: &functions, pre_image: pre_functions.as_ref() };
     let numbered = hunks.iter().zip(1..);
     let drifts = numbered.map(|(hunk, number)| classify_hunk(&file, hunk, number));
-    Ok(FileDriftKind::Hunks { hunks: drifts.collect() })
+    Ok(FileDriftKind::Hunks {
+        hunks: drifts.collect(),
+        expected: expected.to_string(),
+        found: found.id.to_string(),
+    })
 }
 
 /// The class of a patch from the classes of its files and hunks.
@@ -154,7 +158,7 @@ fn overall_class(files: &[FileDrift]) -> PatchClass {
 
 fn classes_of(kind: &FileDriftKind) -> Vec<PatchClass> {
     match kind {
-        FileDriftKind::Hunks { hunks } => {
+        FileDriftKind::Hunks { hunks, .. } => {
             hunks.iter().map(|hunk| HunkClass::as_patch_class(hunk.class)).collect()
         }
         FileDriftKind::Exact => vec![PatchClass::Exact],

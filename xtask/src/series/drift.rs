@@ -125,6 +125,10 @@ pub enum FileDriftKind {
     Hunks {
         /// One for each hunk, in order.
         hunks: Vec<HunkDrift>,
+        /// Blob id in the patch.
+        expected: String,
+        /// Blob id in the tree.
+        found: String,
     },
     /// A binary file is another one than the patch was made from.
     BinaryDiffers {

@@ -20,9 +20,11 @@ impl fmt::Display for PatchDrift {
 fn write_file(out: &mut fmt::Formatter<'_>, patch: &str, file: &FileDrift) -> fmt::Result {
     write!(out, "  {} ({patch}:{}): ", file.path, file.patch_line)?;
     match &file.kind {
-        FileDriftKind::Hunks { hunks } => {
+        FileDriftKind::Hunks { hunks, expected, found } => {
             let exact = hunks.iter().filter(|hunk| hunk.class == HunkClass::Exact).count();
             writeln!(out, "{exact} of {} hunks exact", hunks.len())?;
+            writeln!(out, "    made from blob {expected}")?;
+            writeln!(out, "    found blob     {found}")?;
             hunks.iter().try_for_each(|hunk| write_hunk(out, patch, hunk))
         }
         FileDriftKind::TargetRenamed { candidates } => {
@@ -101,16 +103,16 @@ fn describe_class(class: HunkClass) -> String {
 
 fn write_places(out: &mut fmt::Formatter<'_>, what: &str, places: &[Placement]) -> fmt::Result {
     for place in places {
-        let function = place.function.as_deref().unwrap_or("no function");
-        writeln!(out, "      {what} line {}, in: {function}", place.line)?;
+        let function = place.function.as_deref().unwrap_or("none");
+        writeln!(out, "      {what} line {}, in function: {function}", place.line)?;
     }
     Ok(())
 }
 
 fn write_candidate(out: &mut fmt::Formatter<'_>, candidate: &Candidate) -> fmt::Result {
-    let function = candidate.function.as_deref().unwrap_or("no function");
+    let function = candidate.function.as_deref().unwrap_or("none");
     let Candidate { line, agreeing, of, .. } = candidate;
-    writeln!(out, "      nearest: line {line}, {agreeing} of {of} lines agree, in: {function}")?;
+    writeln!(out, "      nearest: line {line}, {agreeing} of {of} lines agree, in function: {function}")?;
     for disagreement in &candidate.disagreements {
         let patch_line = disagreement.patch_line;
         writeln!(out, "        expected (patch line {patch_line}): {}", disagreement.expected)?;

@@ -161,14 +161,14 @@ fn fetch_ref(repo: &Path, from: &str, name: &str, shallow: bool, ui: &Ui) -> Res
             said.push(line.trim_start_matches("fatal: ").trim_start_matches("error: ").to_string());
         }
     })
-    .map_err(|error| with_words(error, &said))
+    .map_err(|error| with_words("git", error, &said))
 }
 
 /// The program's own words say more than its exit code.
-fn with_words(error: Error, said: &[String]) -> Error {
+fn with_words(program: &str, error: Error, said: &[String]) -> Error {
     let full = said.iter().find(|line| line.contains("No space left"));
     let Some(first) = full.or(said.iter().find(|line| !line.trim().is_empty())) else { return error };
-    let mut told = Error::surroundings(first.trim().to_string());
+    let mut told = Error::surroundings(format!("{program} says: {}", first.trim()));
     told.hints = error.hints;
     told
 }
@@ -227,7 +227,7 @@ fn fetch_npm(
     let mut said = Vec::new();
     let mut progress = ui.progress(&format!("{package}@{version}"), bytes, Unit::Bytes);
     watch_growth(run, &folder.join("cache/_cacache"), &mut progress, |line| said.push(npm_words(line)))
-        .map_err(|error| with_words(error, &said))?;
+        .map_err(|error| with_words("npm", error, &said))?;
     drop(progress);
     let archive = disk::files_below(&folder)?
         .into_iter()

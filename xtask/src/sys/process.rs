@@ -181,8 +181,11 @@ impl Run {
     }
 
     fn not_started(&self, io_error: &io::Error) -> Error {
-        let error = Error::surroundings(format!("could not run `{}`", self.program))
-            .detail(super::disk::reason(io_error));
+        let reason = match io_error.kind() {
+            io::ErrorKind::NotFound => "there is no such program on PATH".to_string(),
+            _ => super::disk::reason(io_error),
+        };
+        let error = Error::surroundings(format!("could not run `{}`", self.program)).detail(reason);
         match &self.install_hint {
             Some(hint) => error.hint(hint.clone()),
             None => error,

@@ -153,6 +153,19 @@ fn assert_stays_inside(path: &[u8]) {
     assert!(!is_bad, "{text}");
 }
 
+/// No damage to a patch makes us write a blob that git did not write when the patch was made.
+fn assert_ids_are_recorded(git: &RealGit, case: &Case, changes: &[TreeChange]) {
+    let recorded: Vec<Oid> = case
+        .files
+        .iter()
+        .filter_map(|file| file.new.as_ref())
+        .map(|(_, _, bytes)| git.store(bytes))
+        .collect();
+    for file in changes.iter().filter_map(|change| change.new.as_ref()) {
+        assert!(recorded.contains(&file.id), "{changes:?}");
+    }
+}
+
 /// What came of all the mutations.
 #[derive(Debug, Default)]
 struct Tally {
@@ -252,6 +265,7 @@ fn try_mutation(history: &History, at: usize, random: &mut Random, tally: &mut T
         Ours::Exact(changes) => {
             let tree = git.tree_id(&changed(git, &listing, &changes));
             assert_eq!(by_git, ByGit::Accepted(tree), "{}", String::from_utf8_lossy(&attempt.text));
+            assert_ids_are_recorded(git, &history.cases[at], &changes);
             tally.accepted_by_both += 1;
         }
         Ours::RefusedAsText(refusal) => {
@@ -277,7 +291,7 @@ fn try_mutation(history: &History, at: usize, random: &mut Random, tally: &mut T
 impl Tally {
     fn count_upstreamed(&mut self, drift: &PatchDrift) {
         let hunks = match &drift.files[0].kind {
-            FileDriftKind::Hunks { hunks } => hunks.as_slice(),
+            FileDriftKind::Hunks { hunks, .. } => hunks.as_slice(),
             FileDriftKind::Upstreamed => &[],
             other => panic!("{other:?}"),
         };
@@ -343,7 +357,7 @@ fn count_wrong_places(drift: &PatchDrift, attempt: &Attempt) -> usize {
     let (Some(lines), Ok(patch)) = (&attempt.lines, parse("x.patch", &attempt.text)) else {
         return 0;
     };
-    let FileDriftKind::Hunks { hunks: drifts } = &drift.files[0].kind else {
+    let FileDriftKind::Hunks { hunks: drifts, .. } = &drift.files[0].kind else {
         return 0;
     };
     let Content::Text(hunks) = &patch.files[0].content else {

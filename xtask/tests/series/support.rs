@@ -102,7 +102,7 @@ pub fn drift(patch: &Patch, tree: &dyn Tree) -> PatchDrift {
 /// The hunks of the only file of a drift.
 pub fn hunks(drift: &PatchDrift) -> &[HunkDrift] {
     match &drift.files[0].kind {
-        FileDriftKind::Hunks { hunks } => hunks,
+        FileDriftKind::Hunks { hunks, .. } => hunks,
         other => panic!("no hunks: {other:?}"),
     }
 }
