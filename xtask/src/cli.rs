@@ -41,6 +41,8 @@ enum Command {
     Apply(Apply),
     /// Write `espalier.lock` anew, or check it.
     Lock(Lock),
+    /// Check the form of every patch: name, subject, trailers.
+    Lint,
     /// From the pin to a packaged server that has answered a prompt.
     Build(Build),
     /// Start the built server on the loopback, ask it, stop it.
@@ -167,18 +169,22 @@ impl Cli {
         match self.command {
             Command::Fetch(Fetch { from, dry_run }) => {
                 // Relative to where the person is, not to the root.
-                let absolute = |path| std::path::absolute(&path).map_or(path, |path| path.display().to_string());
+                let absolute =
+                    |path| std::path::absolute(&path).map_or(path, |path| path.display().to_string());
                 cmd::fetch::run(context, &cmd::fetch::Options { from: from.map(absolute), dry_run })
             }
             Command::Apply(Apply { variant, check, discard_edits, dry_run }) => {
                 cmd::apply::run(context, &cmd::apply::Options { variant, check, discard_edits, dry_run })
             }
             Command::Lock(Lock { check }) => cmd::lock::run(context, &cmd::lock::Options { check }),
+            Command::Lint => cmd::lint::run(context),
             Command::Build(Build { which, jobs, no_smoke, dry_run }) => {
                 let Which { variant, flavor } = which;
                 cmd::build::run(context, &cmd::build::Options { variant, flavor, dry_run, jobs, no_smoke })
             }
-            Command::Smoke(Which { variant, flavor }) => cmd::smoke::command(context, variant.as_deref(), flavor),
+            Command::Smoke(Which { variant, flavor }) => {
+                cmd::smoke::command(context, variant.as_deref(), flavor)
+            }
             Command::Run(Run { which, arguments }) => {
                 cmd::run::command(context, which.variant.as_deref(), which.flavor, arguments)
             }

@@ -39,6 +39,7 @@ fn every_test_file_is_listed() {
     let listed = include_str!("series.rs");
     for entry in std::fs::read_dir(folder).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
-        assert!(listed.contains(&format!("\"series/{name}\"")), "{name} is not listed");
+        let is_listed = listed.contains(&format!("\"series/{name}\""));
+        assert!(is_listed || !name.ends_with(".rs"), "{name} is not listed");
     }
 }

@@ -84,7 +84,10 @@ pub fn identity_header(variant: &str, pin: &str, tree: &str) -> String {
 }
 
 fn c_string(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control()).flat_map(|c| if "\"\\".contains(c) { vec!['\\', c] } else { vec![c] }).collect()
+    text.chars()
+        .filter(|c| !c.is_control())
+        .flat_map(|c| if "\"\\".contains(c) { vec!['\\', c] } else { vec![c] })
+        .collect()
 }
 
 fn show(path: &Path) -> String {

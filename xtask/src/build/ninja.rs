@@ -53,7 +53,8 @@ pub fn first_error(log: &str) -> FirstError {
 }
 
 fn is_error(line: &str) -> bool {
-    let marks = ["error:", "fatal error:", "undefined reference", "CMake Error", "cannot find -l", "No space left"];
+    let marks =
+        ["error:", "fatal error:", "undefined reference", "CMake Error", "cannot find -l", "No space left"];
     count(line).is_none() && marks.iter().any(|mark| line.contains(mark))
 }
 

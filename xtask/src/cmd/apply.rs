@@ -105,11 +105,14 @@ fn outcome(context: &Context, variant: &Variant, applied: &Applied, done: Option
 pub fn steps(context: &Context, pins: &Pins, variant: &Variant) -> Result<Vec<Step>> {
     let pin = pins.pin_of(variant);
     let inputs = read_stack(&context.layout, &pins.stack(variant))?;
-    let store = disk::exists(&context.layout.store()).then(|| Store::open(&context.layout.store())).transpose()?;
+    let store =
+        disk::exists(&context.layout.store()).then(|| Store::open(&context.layout.store())).transpose()?;
     let there = store.as_ref().is_some_and(|store| store.has_pin(pin.tree));
     let sources = if there { Vec::new() } else { pin.sources.iter().map(Source::to_string).collect() };
     let unchanged = match &store {
-        Some(store) => unchanged(context, store, variant, pin, &inputs)?.map(|applied| applied.tree.to_string()),
+        Some(store) => {
+            unchanged(context, store, variant, pin, &inputs)?.map(|applied| applied.tree.to_string())
+        }
         None => None,
     };
     let patches = inputs.patches.iter().map(|patch| patch.file.clone()).collect();
@@ -215,7 +218,11 @@ pub fn apply_inputs(store: &Store, variant: &Variant, pin: &Pin, inputs: &Inputs
     let mut locked = Vec::with_capacity(patches.len());
     for ((patch, outcome), file) in patches.iter().zip(&outcomes).zip(&inputs.patches) {
         let tree = applying.add_patch(patch, changes_of(outcome))?;
-        locked.push(LockedPatch { file: file.file.clone(), sha256: file.sha256.clone(), tree: tree.to_string() });
+        locked.push(LockedPatch {
+            file: file.file.clone(),
+            sha256: file.sha256.clone(),
+            tree: tree.to_string(),
+        });
     }
     check_owners(&mut applying.tree, pin, inputs, &patches, &base)?;
     let tree = applying.add_overlays(variant, inputs)?;
@@ -322,8 +329,12 @@ fn refuse_drift(inputs: &Inputs, outcomes: &[PatchOutcome], pin: &Pin) -> Result
 fn next_step(outcome: &PatchOutcome) -> Option<&'static str> {
     Some(match outcome.class {
         PatchClass::Exact => return None,
-        PatchClass::Upstreamed => "drop what is upstreamed: delete the patch, renumber the rest, cargo xtask lock",
-        PatchClass::PartlyUpstreamed => "trim the hunks that are upstreamed: docs/patches.md, \"Change a patch\"",
+        PatchClass::Upstreamed => {
+            "drop what is upstreamed: delete the patch, renumber the rest, cargo xtask lock"
+        }
+        PatchClass::PartlyUpstreamed => {
+            "trim the hunks that are upstreamed: docs/patches.md, \"Change a patch\""
+        }
         PatchClass::Blocked => "mend the patch that blocks first; the blocked one may then apply as it is",
         PatchClass::Refused => "do not apply this patch: it contradicts itself or would leave the tree",
         PatchClass::TargetRenamed | PatchClass::TargetDeleted => {

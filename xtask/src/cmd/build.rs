@@ -105,7 +105,8 @@ impl Build<'_> {
         steps.push(Step::Configure {
             command: format!("cmake -G Ninja -S {source} -B {build} {}", entries.join(" ")),
         });
-        steps.push(Step::Compile { command: format!("ninja -C {build} {}", self.flavors.programs.join(" ")) });
+        steps
+            .push(Step::Compile { command: format!("ninja -C {build} {}", self.flavors.programs.join(" ")) });
         steps.push(Step::Package { folder: layout.show(&self.package_folder()) });
         steps.push(Step::Smoke { model: layout.show(&layout.smoke_model()) });
         Ok(steps)
@@ -255,7 +256,8 @@ impl Build<'_> {
 
     fn compile(&self, tools: &Tools) -> Result<()> {
         self.context.ui.status("Compiling", self.name());
-        let mut run = Run::new(&tools.ninja).env("NINJA_STATUS", ninja::STATUS).arg("-C").arg(self.build_folder());
+        let mut run =
+            Run::new(&tools.ninja).env("NINJA_STATUS", ninja::STATUS).arg("-C").arg(self.build_folder());
         if let Some(jobs) = self.options.jobs {
             run = run.arg("-j").arg(jobs.to_string());
         }
@@ -308,7 +310,8 @@ impl Build<'_> {
         let error = error.detail(found.excerpt);
         let log = self.context.layout.show(log);
         if full {
-            return error.hint("free some disk space, then run the same command again: it goes on where it stopped");
+            return error
+                .hint("free some disk space, then run the same command again: it goes on where it stopped");
         }
         error.hint(format!("the whole output: {log}"))
     }
@@ -348,7 +351,9 @@ impl Build<'_> {
 
     fn outcome(&self, applied: &Applied, current: bool) -> Outcome {
         let package = self.context.layout.show(&self.package_folder());
-        self.context.ui.status(if current { "Current" } else { "Finished" }, format!("{} in {package}", self.name()));
+        self.context
+            .ui
+            .status(if current { "Current" } else { "Finished" }, format!("{} in {package}", self.name()));
         let json = json!({
             "variant": self.variant.name,
             "flavor": self.options.flavor,

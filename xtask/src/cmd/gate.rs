@@ -67,20 +67,22 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let gate = Gate::prepare(context, &variant)?;
     let cases = cases();
     let mut failures = Vec::new();
-    let mut progress = context.ui.progress("comparing", u64::try_from(cases.len()).ok(), crate::ui::Unit::Steps);
+    let mut progress =
+        context.ui.progress("comparing", u64::try_from(cases.len()).ok(), crate::ui::Unit::Steps);
     for (done, case) in (1u64..).zip(&cases) {
         failures.extend(gate.compare(case)?);
         progress.set(done);
     }
     drop(progress);
     if failures.is_empty() {
-        let text = format!("{variant} against {REFERENCE}: {} cases, off and on, all bytes equal", cases.len());
+        let text =
+            format!("{variant} against {REFERENCE}: {} cases, off and on, all bytes equal", cases.len());
         return Ok(Outcome::ok(text, json!({ "variant": variant, "cases": cases.len(), "failures": [] })));
     }
     let what = format!("{variant} differs from {REFERENCE} in {} of {} cases", failures.len(), cases.len());
-    Err(Error::no(what)
-        .detail(failures.join("\n"))
-        .hint("a patch that says `Numerics: identical` changed a bit: `cargo xtask apply` without it finds which"))
+    Err(Error::no(what).detail(failures.join("\n")).hint(
+        "a patch that says `Numerics: identical` changed a bit: `cargo xtask apply` without it finds which",
+    ))
 }
 
 struct Gate {

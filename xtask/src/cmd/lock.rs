@@ -6,8 +6,8 @@ use super::{Context, Outcome, apply};
 use crate::error::{Error, Result};
 use crate::plan::lock::{Lock, LockedVariant};
 use crate::plan::snippet::SourceText;
-use crate::sys::inputs::read_stack;
 use crate::sys::fetch::fetch_pin;
+use crate::sys::inputs::read_stack;
 use crate::sys::store::Store;
 use crate::sys::{disk, run_lock};
 

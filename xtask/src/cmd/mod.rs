@@ -15,6 +15,7 @@ pub mod bench;
 pub mod build;
 pub mod fetch;
 pub mod gate;
+pub mod lint;
 pub mod lock;
 pub mod run;
 pub mod smoke;

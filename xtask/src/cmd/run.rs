@@ -17,7 +17,12 @@ pub struct Options {
 }
 
 /// `cargo xtask run`: fills in the default variant.
-pub fn command(context: &Context, variant: Option<&str>, flavor: String, arguments: Vec<String>) -> Result<Outcome> {
+pub fn command(
+    context: &Context,
+    variant: Option<&str>,
+    flavor: String,
+    arguments: Vec<String>,
+) -> Result<Outcome> {
     let pins = context.pins()?;
     let variant = pins.variant(variant)?.name.clone();
     run(context, &Options { variant, flavor, arguments })

@@ -26,7 +26,8 @@ pub fn command(context: &Context, variant: Option<&str>, flavor: String) -> Resu
     let pins = context.pins()?;
     let variant = pins.variant(variant)?;
     let locked = super::lock::read(context)?.and_then(|lock| lock.variants.get(&variant.name).cloned());
-    let identity = locked.filter(|_| variant.kernels).map(|locked| identity(&variant.name, &locked.pin, &locked.tree));
+    let identity =
+        locked.filter(|_| variant.kernels).map(|locked| identity(&variant.name, &locked.pin, &locked.tree));
     run(context, &Options { variant: variant.name.clone(), flavor, identity })
 }
 
@@ -56,7 +57,9 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
         error.detail(last.join("\n")).hint(format!("the server's whole log: {}", context.layout.show(&log)))
     })?;
     let seconds = started.elapsed().as_secs_f64();
-    context.ui.status("Smoked", format!("{}-{}: {answers} in {seconds:.1} s", options.variant, options.flavor));
+    context
+        .ui
+        .status("Smoked", format!("{}-{}: {answers} in {seconds:.1} s", options.variant, options.flavor));
     Ok(Outcome::ok("", json!({ "answers": answers.to_json(), "seconds": seconds })))
 }
 

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use super::{Context, Outcome, build, gate, lock, smoke};
+use super::{Context, Outcome, build, gate, lint, lock, smoke};
 use crate::error::{Error, Result};
 use crate::sys::process;
 
@@ -24,14 +24,24 @@ struct Step {
     run: fn(&Context) -> Result<()>,
 }
 
-const STEPS: [Step; 8] = [
+const STEPS: [Step; 9] = [
     Step { name: "fmt", about: "all Rust code is formatted", run: fmt },
     Step { name: "clippy", about: "no warning in any target", run: clippy },
-    Step { name: "unit", about: "all tests of the tool and the kernels", run: unit },
+    Step { name: "lint", about: "the form of every patch", run: check_lint },
     Step { name: "stock", about: "builds and smokes the stock variant from the pin", run: build_stock },
     Step { name: "paged", about: "builds and smokes the paged variant from the pin", run: build_paged },
-    Step { name: "lock", about: "espalier.lock is what the pins, patches and overlays give", run: check_lock },
-    Step { name: "smoke", about: "the packaged servers answer, the paged one says what it is", run: smoke_both },
+    Step {
+        name: "lock",
+        about: "espalier.lock is what the pins, patches and overlays give",
+        run: check_lock,
+    },
+    Step {
+        name: "smoke",
+        about: "the packaged servers answer, the paged one says what it is",
+        run: smoke_both,
+    },
+    // After the builds: they bring CMake and Ninja, which these tests use too.
+    Step { name: "unit", about: "all tests of the tool and the kernels", run: unit },
     Step { name: "gate", about: "logits of paged against stock, byte by byte", run: run_gate },
 ];
 
@@ -39,7 +49,8 @@ const STEPS: [Step; 8] = [
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let steps = chosen(&options.only)?;
     if options.list {
-        let lines: Vec<String> = steps.iter().map(|step| format!("{:<8} {}", step.name, step.about)).collect();
+        let lines: Vec<String> =
+            steps.iter().map(|step| format!("{:<8} {}", step.name, step.about)).collect();
         let names: Vec<&str> = steps.iter().map(|step| step.name).collect();
         return Ok(Outcome::ok(lines.join("\n"), json!({ "steps": names })));
     }
@@ -115,6 +126,10 @@ fn clippy(context: &Context) -> Result<()> {
     cargo(context, &["clippy", "--workspace", "--all-targets", "--locked", "--", "--deny", "warnings"])
 }
 
+fn check_lint(context: &Context) -> Result<()> {
+    lint::run(context).map(drop)
+}
+
 fn unit(context: &Context) -> Result<()> {
     cargo(context, &["test", "--workspace", "--locked"])
 }
@@ -131,7 +146,8 @@ fn build_variant(context: &Context, variant: &str) -> Result<()> {
     // Locked: a check must not mend what it checks.
     let context = Context { locked: true, ..context.clone() };
     let variant = Some(variant.to_string());
-    build::run(&context, &build::Options { variant, flavor: FLAVOR.to_string(), ..Default::default() }).map(drop)
+    build::run(&context, &build::Options { variant, flavor: FLAVOR.to_string(), ..Default::default() })
+        .map(drop)
 }
 
 const FLAVOR: &str = "cpu";

@@ -173,7 +173,8 @@ mod tests {
     use super::*;
 
     fn sample() -> Lock {
-        let patch = LockedPatch { file: "patches/p/0001-a.patch".into(), sha256: "aa".into(), tree: "bb".into() };
+        let patch =
+            LockedPatch { file: "patches/p/0001-a.patch".into(), sha256: "aa".into(), tree: "bb".into() };
         let file = LockedFile { path: "x/\"y\".h".into(), sha256: "cc".into() };
         let variant = LockedVariant {
             pin: "v1".into(),

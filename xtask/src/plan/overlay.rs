@@ -72,7 +72,10 @@ mod tests {
         let files = [file];
         let owner = |path: &str| (path == "src/llama.cpp").then(|| Owner::Upstream { tag: "v1".into() });
         let error = check_overlay(&files, owner).unwrap_err().to_string();
-        assert!(error.contains("overlay/shim/src/llama.cpp") && error.contains("upstream v1 has it"), "{error}");
+        assert!(
+            error.contains("overlay/shim/src/llama.cpp") && error.contains("upstream v1 has it"),
+            "{error}"
+        );
         assert!(check_overlay(&files, |_| None).is_ok());
     }
 }

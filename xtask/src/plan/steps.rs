@@ -57,7 +57,9 @@ impl fmt::Display for Step {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Step::Fetch { pin, sources } if sources.is_empty() => write!(out, "fetch        {pin}: there"),
-            Step::Fetch { pin, sources } => write!(out, "fetch        {pin}, first of: {}", sources.join("; ")),
+            Step::Fetch { pin, sources } => {
+                write!(out, "fetch        {pin}, first of: {}", sources.join("; "))
+            }
             Step::Apply { unchanged: Some(tree), .. } => write!(out, "apply        unchanged: tree {tree}"),
             Step::Apply { patches, overlays, .. } => {
                 write!(out, "apply        {} patches, {overlays} overlay files", patches.len())?;

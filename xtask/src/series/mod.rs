@@ -26,7 +26,7 @@
 //! * No input makes this room panic, and no number read from a patch sizes an allocation.
 //! * A [`RepoPath`] is the only way to name a file, and it cannot leave the tree.
 //! * Work is linear in the size of a patch and of the files it touches; an untouched file is
-//!    never looked at, except by the two searches that run after a failure.
+//!   never looked at, except by the two searches that run after a failure.
 //! * Nothing here trusts that a hunk fits. When upstream deletes the patched function and a
 //!   look-alike stays, the hunk still fits: that is the class [`HunkClass::MovedFunction`].
 

@@ -66,6 +66,6 @@ impl<'a> HunkFunction<'a> {
     fn function_in_context(&self) -> Option<&'a [u8]> {
         let context = self.hunk.lines.iter().take(self.leading);
         let functions = context.filter(|line| is_function_line(&line.bytes));
-        functions.map(|line| line.bytes.as_slice()).filter(|line| names_a_function(line)).last()
+        functions.map(|line| line.bytes.as_slice()).rfind(|line| names_a_function(line))
     }
 }

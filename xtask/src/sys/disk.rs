@@ -10,11 +10,10 @@ use crate::error::{Error, Result};
 
 /// The error for `io_error` met while doing `what` to `path`; a full disk gets its own words.
 pub fn explain(what: &str, path: &Path, io_error: &io::Error) -> Error {
-    let error = Error::surroundings(format!("could not {what} `{}`", path.display())).detail(reason(io_error));
+    let error =
+        Error::surroundings(format!("could not {what} `{}`", path.display())).detail(reason(io_error));
     match io_error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            error.hint(FREE_SOME)
-        }
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => error.hint(FREE_SOME),
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
             error.hint("make the folder writable for you, then run the same command again")
         }

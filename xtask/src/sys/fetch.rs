@@ -245,9 +245,8 @@ const MEMBER_LIMIT: u64 = 1 << 30;
 
 /// Writes one member of a `.tgz` to `to`; nothing else of the archive is unpacked.
 fn take_member(archive: &Path, member: &str, to: &Path) -> Result<PathBuf> {
-    let fail = |error: std::io::Error| {
-        Error::surroundings("the package is damaged").detail(disk::reason(&error))
-    };
+    let fail =
+        |error: std::io::Error| Error::surroundings("the package is damaged").detail(disk::reason(&error));
     let file = std::fs::File::open(archive).map_err(|error| disk::explain("read", archive, &error))?;
     let mut tar = tar::Archive::new(flate2::read::GzDecoder::new(file));
     for entry in tar.entries().map_err(fail)? {

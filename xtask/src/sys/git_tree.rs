@@ -220,8 +220,18 @@ mod tests {
         for (path, entry) in files {
             let zero = git2::IndexTime::new(0, 0);
             let entry = git2::IndexEntry {
-                ctime: zero, mtime: zero, dev: 0, ino: 0, mode: entry.mode, uid: 0, gid: 0,
-                file_size: 0, id: entry.id, flags: 0, flags_extended: 0, path: path.as_bytes().to_vec(),
+                ctime: zero,
+                mtime: zero,
+                dev: 0,
+                ino: 0,
+                mode: entry.mode,
+                uid: 0,
+                gid: 0,
+                file_size: 0,
+                id: entry.id,
+                flags: 0,
+                flags_extended: 0,
+                path: path.as_bytes().to_vec(),
             };
             index.add(&entry).unwrap();
         }

@@ -18,9 +18,12 @@ pub fn refuse_busy() -> Result<()> {
     if share <= BUSY {
         return Ok(());
     }
-    Err(Error::surroundings(format!("the machine is busy: {:.0}% of its cores' time is taken", share * 100.0))
-        .detail("a time measured now would say nothing")
-        .hint("stop other builds and programs, then run the same command again"))
+    Err(Error::surroundings(format!(
+        "the machine is busy: {:.0}% of its cores' time is taken",
+        share * 100.0
+    ))
+    .detail("a time measured now would say nothing")
+    .hint("stop other builds and programs, then run the same command again"))
 }
 
 struct Times {

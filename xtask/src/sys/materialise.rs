@@ -172,12 +172,7 @@ impl Plan {
     }
 }
 
-fn compare(
-    want: &Want,
-    ours: &Ours<'_>,
-    folder: &Path,
-    there: &BTreeSet<Vec<u8>>,
-) -> Result<Plan> {
+fn compare(want: &Want, ours: &Ours<'_>, folder: &Path, there: &BTreeSet<Vec<u8>>) -> Result<Plan> {
     let mut plan = Plan::default();
     for (path, wanted) in want {
         if !there.contains(path) {
@@ -380,7 +375,8 @@ fn index_entry(folder: &Path, path: &[u8], wanted: &Wanted) -> Result<IndexEntry
 }
 
 fn time_of(meta: &fs::Metadata) -> IndexTime {
-    let since = meta.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok()).unwrap_or_default();
+    let since =
+        meta.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok()).unwrap_or_default();
     IndexTime::new(i32::try_from(since.as_secs()).unwrap_or(i32::MAX), since.subsec_nanos())
 }
 

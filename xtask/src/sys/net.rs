@@ -40,8 +40,8 @@ pub fn post(url: &str, body: &Value) -> Result<(u16, Value)> {
 const SECONDS: u64 = 60;
 
 fn answer(url: &str, response: std::result::Result<minreq::Response, minreq::Error>) -> Result<(u16, Value)> {
-    let response =
-        response.map_err(|error| Error::surroundings(format!("{url}: no answer")).detail(error.to_string()))?;
+    let response = response
+        .map_err(|error| Error::surroundings(format!("{url}: no answer")).detail(error.to_string()))?;
     let body = serde_json::from_slice(response.as_bytes()).unwrap_or(Value::Null);
     Ok((response.status_code, body))
 }

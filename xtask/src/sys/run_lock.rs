@@ -6,9 +6,9 @@
 use std::fs::{File, TryLockError};
 use std::path::Path;
 
-use crate::error::{Error, Result};
-use crate::cmd::Context;
 use super::disk;
+use crate::cmd::Context;
+use crate::error::{Error, Result};
 
 /// Held until dropped.
 #[derive(Debug)]

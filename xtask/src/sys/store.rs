@@ -122,7 +122,8 @@ impl Store {
         let Some(new) = disk::read_if_there(from)? else { return Ok(()) };
         let path = self.path.join("shallow");
         let old = disk::read_if_there(&path)?.unwrap_or_default();
-        let mut lines: Vec<&[u8]> = [&old, &new].iter().flat_map(|text| text.split(|b| *b == b'\n')).collect();
+        let mut lines: Vec<&[u8]> =
+            [&old, &new].iter().flat_map(|text| text.split(|b| *b == b'\n')).collect();
         lines.retain(|line| !line.is_empty());
         lines.sort_unstable();
         lines.dedup();
@@ -177,10 +178,7 @@ impl Store {
     }
 
     fn set_ref(&self, name: &str, commit: Oid) -> Result<()> {
-        self.repo
-            .reference(name, commit, true, "espalier")
-            .map(drop)
-            .map_err(|error| write_failed(&error))
+        self.repo.reference(name, commit, true, "espalier").map(drop).map_err(|error| write_failed(&error))
     }
 }
 
@@ -210,7 +208,8 @@ fn is_disk_full(error: &git2::Error) -> bool {
 
 /// The error for an object or ref that could not be written.
 pub fn write_failed(error: &git2::Error) -> Error {
-    let failed = Error::surroundings("could not write to the object store").detail(error.message().to_string());
+    let failed =
+        Error::surroundings("could not write to the object store").detail(error.message().to_string());
     if is_disk_full(error) {
         return failed.hint("free some disk space, then run the same command again");
     }

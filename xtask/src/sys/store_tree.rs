@@ -23,7 +23,10 @@ impl<'store> StoreTree<'store> {
         Ok(StoreTree { store, root, folders: RefCell::new(GitTree::new(store, root)?) })
     }
 
-    fn paths_where(&self, wanted: impl Fn(&[u8], Oid) -> bool) -> std::result::Result<Vec<Vec<u8>>, TreeError> {
+    fn paths_where(
+        &self,
+        wanted: impl Fn(&[u8], Oid) -> bool,
+    ) -> std::result::Result<Vec<Vec<u8>>, TreeError> {
         let files = self.store.files(self.root).map_err(tree_error)?;
         Ok(files.into_iter().filter(|(path, _, id)| wanted(path, *id)).map(|(path, _, _)| path).collect())
     }

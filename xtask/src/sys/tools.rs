@@ -49,11 +49,7 @@ fn install(tool: &Tool, layout: &Layout, folder: &Path, ui: &Ui) -> Result<()> {
     let requirements = scratch.path().join("requirements.txt");
     disk::write_atomically(&requirements, requirement(tool).as_bytes())?;
     let installed = scratch.path().join("installed");
-    let run = pip(scratch.path())
-        .arg("--target")
-        .arg(&installed)
-        .arg("--requirement")
-        .arg(&requirements);
+    let run = pip(scratch.path()).arg("--target").arg(&installed).arg("--requirement").arg(&requirements);
     watch_install(run, scratch.path(), tool, ui)?;
     disk::create_folder(&layout.tools())?;
     disk::remove_folder(folder)?;
@@ -98,8 +94,10 @@ fn watch_install(run: Run, scratch: &Path, tool: &Tool, ui: &Ui) -> Result<()> {
     if status.success() {
         return Ok(());
     }
-    Err(process::failed(&words, status, &said.join("\n"))
-        .hint(format!("install {} {} or newer yourself, then run the same command again", tool.name, tool.at_least)))
+    Err(process::failed(&words, status, &said.join("\n")).hint(format!(
+        "install {} {} or newer yourself, then run the same command again",
+        tool.name, tool.at_least
+    )))
 }
 
 /// The compilers that CMake would take, and what they call themselves.

@@ -123,12 +123,14 @@ fn a_report_shows_what_was_expected_and_what_is_there() {
     insta::assert_snapshot!(drift(&patch(), &upstream(&text)), @r"
     0001-a-change.patch: conflict
       src/a.c (0001-a-change.patch:8): 0 of 2 hunks exact
+        made from blob 4485f6e0988a526c80789bff2838db4328876a6a
+        found blob     080a181d6d6e600d6616728f633e2e15d10f931e
         hunk 1 @@ -2,5 +2,6 @@ (0001-a-change.patch:12): shifted by +1 lines
           made for: int one(void) {
-          fits at line 3, in: int one(void) {
+          fits at line 3, in function: int one(void) {
         hunk 2 @@ -11,3 +12,3 @@ (0001-a-change.patch:19): conflict
           made for: int two(void) {
-          nearest: line 12, 2 of 3 lines agree, in: int two(void) {
+          nearest: line 12, 2 of 3 lines agree, in function: int two(void) {
             expected (patch line 23):     i();
             found    (file line 14):     i(1);\u{1b}[2J
     ");

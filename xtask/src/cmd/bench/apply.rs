@@ -167,7 +167,9 @@ impl Contest {
     }
 
     fn git(&self) -> Run {
-        git(&self.work.join(".git")).arg(format!("--work-tree={}", self.work.display())).current_folder(&self.work)
+        git(&self.work.join(".git"))
+            .arg(format!("--work-tree={}", self.work.display()))
+            .current_folder(&self.work)
     }
 
     fn prepare_git(&self) -> Result<()> {
@@ -196,7 +198,14 @@ impl Contest {
 
     fn git_am(&self) -> Result<(Run, Option<Run>)> {
         self.reset()?;
-        let who = ["-c", "user.name=Bench", "-c", "user.email=bench@espalier.invalid", "-c", "commit.gpgSign=false"];
+        let who = [
+            "-c",
+            "user.name=Bench",
+            "-c",
+            "user.email=bench@espalier.invalid",
+            "-c",
+            "commit.gpgSign=false",
+        ];
         Ok((self.git().args(who).args(["am", "--quiet"]).args(&self.patches), None))
     }
 }

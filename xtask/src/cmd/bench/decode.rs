@@ -28,7 +28,8 @@ pub fn run(context: &Context, rounds: u32) -> Result<Outcome> {
         let model = folder.join("model.gguf");
         models::write(&model, &spec(weights))?;
         for sequences in [1, 8] {
-            let title = format!("qwen35 {}, {sequences} sequences, {STEPS} tokens each, 1 thread", weights.name());
+            let title =
+                format!("qwen35 {}, {sequences} sequences, {STEPS} tokens each, 1 thread", weights.name());
             context.ui.status("Measuring", &title);
             let contest = Contest { stock: &stock, ours: &ours, model: &model, sequences };
             let times = contest.measure(rounds)?;
@@ -70,8 +71,11 @@ struct Contest<'a> {
 
 impl Contest<'_> {
     fn measure(&self, rounds: u32) -> Result<Vec<Times>> {
-        let contestants =
-            [("gdn-flat-output on", self.ours, true), ("stock", self.stock, false), ("features off", self.ours, false)];
+        let contestants = [
+            ("gdn-flat-output on", self.ours, true),
+            ("stock", self.stock, false),
+            ("features off", self.ours, false),
+        ];
         let mut all: Vec<Times> = contestants.iter().map(|(name, ..)| Times::new(name)).collect();
         for _ in 0..rounds {
             for (times, (_, probe, enabled)) in all.iter_mut().zip(contestants) {

@@ -47,7 +47,8 @@ fn median(mut values: Vec<f64>) -> Option<f64> {
 
 /// A markdown table of all contestants; the last column compares each with the first.
 pub fn table(title: &str, all: &[Times]) -> String {
-    let mut text = format!("{title}\n\n| what | median | min - max | the first one is faster by |\n|---|--:|--:|--:|\n");
+    let mut text =
+        format!("{title}\n\n| what | median | min - max | the first one is faster by |\n|---|--:|--:|--:|\n");
     for times in all {
         let (Some(median), Some((low, high))) = (times.median(), times.extremes()) else { continue };
         let ratio = all.first().and_then(|first| first.speedup_over(times)).unwrap_or(1.0);
