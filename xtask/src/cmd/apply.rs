@@ -336,7 +336,9 @@ fn next_step(outcome: &PatchOutcome) -> Option<&'static str> {
             "trim the hunks that are upstreamed: docs/patches.md, \"Change a patch\""
         }
         PatchClass::Blocked => "mend the patch that blocks first; the blocked one may then apply as it is",
-        PatchClass::Refused => "do not apply this patch: it contradicts itself or would leave the tree",
+        PatchClass::Refused => {
+            "if it was edited by hand, give its `index` line the blob id of the result; if not, do not trust it"
+        }
         PatchClass::TargetRenamed | PatchClass::TargetDeleted => {
             "follow the file: make the patch anew on the pinned tree: docs/patches.md, \"Write a patch\""
         }

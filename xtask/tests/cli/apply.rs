@@ -46,14 +46,14 @@ fn edit_the_middle_patch(project: &Project, fork: &Path) {
 #[test]
 fn the_first_time_and_the_second_time() {
     let project = Project::new();
-    insta::assert_snapshot!(project.run(&["apply"]), @r"
+    insta::assert_snapshot!(project.run(&["apply"]), @"
     exit: 0
     -- stdout --
     paged tree 0338b17d4e238aed27a3cda5fdd1c1c80e7ea8d2
     target/espalier/trees/paged: 22 written, 0 removed, 0 kept
     -- stderr --
         Fetching hello v1.0 from path [UPSTREAM]
-         Locking espalier.lock: variant paged is not in the lock
+         Locking paged in espalier.lock: tree 0338b17d4e238aed27a3cda5fdd1c1c80e7ea8d2
     ");
     let before = files::times(&project.path("target"));
     let lock = project.read("espalier.lock");
@@ -133,13 +133,13 @@ fn an_edited_patch_touches_its_file_and_no_other() {
     project.run(&["apply"]).success();
     let before = files::times(&project.tree("paged"));
     edit_the_middle_patch(&project, &project.fork());
-    insta::assert_snapshot!(project.run(&["apply"]), @r"
+    insta::assert_snapshot!(project.run(&["apply"]), @"
     exit: 0
     -- stdout --
     paged tree 60439f25d898a7498886df4156d8c57bf17f5289
     target/espalier/trees/paged: 1 written, 0 removed, 21 kept
     -- stderr --
-         Locking espalier.lock: paged: patches/paged/0002-say-what-is-counted.patch sha256: locked 1c6e58faf07201fe942376e86ce555fcb762bef7136ec96bc41855a9a773431f, now 6f145bfcdf59377f8569a8ef8be6de9eca886305093550f67e774fc1de5eca7e; paged: tree after patches/paged/0002-say-what-is-counted.patch: locked 2510626f16e0127398c98a58e49f09dd2cf0eeb2, now c116a1c9d5ded641471cc0d6c309cffacab38070; paged: tree after patches/paged/0003-greet-dearly.patch: locked 0689ce7f3cf2b77f96cc077a97cdf274e5f70488, now 8ff6cfab5df46290928ee261f7902bafa7ec317c; paged: final tree: locked 0338b17d4e238aed27a3cda5fdd1c1c80e7ea8d2, now 60439f25d898a7498886df4156d8c57bf17f5289
+         Locking paged in espalier.lock: tree 60439f25d898a7498886df4156d8c57bf17f5289
     ");
     let after = files::times(&project.tree("paged"));
     assert_eq!(files::differences(&before, &after), ["src/count.c"]);
@@ -193,13 +193,12 @@ fn a_file_that_was_deleted_by_hand_comes_back() {
 #[test]
 fn check_writes_no_tree() {
     let project = Project::new();
-    insta::assert_snapshot!(project.run(&["apply", "--check"]), @r"
+    insta::assert_snapshot!(project.run(&["apply", "--check"]), @"
     exit: 0
     -- stdout --
     paged tree 0338b17d4e238aed27a3cda5fdd1c1c80e7ea8d2
     -- stderr --
         Fetching hello v1.0 from path [UPSTREAM]
-         Locking espalier.lock: variant paged is not in the lock
     ");
     assert!(!project.path("target/espalier/trees").exists());
 }

@@ -63,7 +63,7 @@ fn the_second_time_does_nothing() {
 
     -- stderr --
         Fetching hello v1.0 from path [UPSTREAM]
-         Locking espalier.lock: variant paged is not in the lock
+         Locking paged in espalier.lock: tree 0338b17d4e238aed27a3cda5fdd1c1c80e7ea8d2
      Configuring paged-cpu
        Compiling paged-cpu
           Smoked paged-cpu: completion "grows", chat "green" in [TIME]

@@ -12,13 +12,13 @@ fn break_source(fork: &Path) {
 fn no_compiler() {
     let project = Project::new();
     let path = program_path::only(&project.beside("bin"), &["git"]);
-    insta::assert_snapshot!(project.run_with_path(&["build"], path), @r"
+    insta::assert_snapshot!(project.run_with_path(&["build"], path), @"
     exit: 3
     -- stdout --
 
     -- stderr --
         Fetching hello v1.0 from path [UPSTREAM]
-         Locking espalier.lock: variant paged is not in the lock
+         Locking paged in espalier.lock: tree 0338b17d4e238aed27a3cda5fdd1c1c80e7ea8d2
     error: there is no C compiler on this machine
       looked for cc, gcc, clang on PATH
       next: install one (Debian: `apt-get install g++`; macOS: `xcode-select --install`)
@@ -30,13 +30,13 @@ fn no_compiler() {
 fn no_cxx_compiler() {
     let project = Project::new();
     let path = program_path::only(&project.beside("bin"), &["git", "cc"]);
-    insta::assert_snapshot!(project.run_with_path(&["build"], path), @r"
+    insta::assert_snapshot!(project.run_with_path(&["build"], path), @"
     exit: 3
     -- stdout --
 
     -- stderr --
         Fetching hello v1.0 from path [UPSTREAM]
-         Locking espalier.lock: variant paged is not in the lock
+         Locking paged in espalier.lock: tree 0338b17d4e238aed27a3cda5fdd1c1c80e7ea8d2
     error: there is no C++ compiler on this machine
       looked for c++, g++, clang++ on PATH
       next: install one (Debian: `apt-get install g++`; macOS: `xcode-select --install`)
@@ -49,13 +49,13 @@ fn a_compiler_that_does_not_exist() {
     let project = Project::new();
     let mut command = project.command(&["build"]);
     command.env("CXX", "no-such-compiler");
-    insta::assert_snapshot!(project.finish(command), @r"
+    insta::assert_snapshot!(project.finish(command), @"
     exit: 3
     -- stdout --
 
     -- stderr --
         Fetching hello v1.0 from path [UPSTREAM]
-         Locking espalier.lock: variant paged is not in the lock
+         Locking paged in espalier.lock: tree 0338b17d4e238aed27a3cda5fdd1c1c80e7ea8d2
     error: CXX is `no-such-compiler`, which is not a program here
       next: unset CXX, or set it to a C++ compiler
     ");
@@ -74,12 +74,12 @@ fn no_cmake_and_no_network() {
     let project = Project::new();
     project.run(&["fetch"]).success();
     let path = program_path::only(&project.beside("bin"), &["cc", "c++"]);
-    insta::assert_snapshot!(project.run_with_path(&["--offline", "build"], path), @r"
+    insta::assert_snapshot!(project.run_with_path(&["--offline", "build"], path), @"
     exit: 3
     -- stdout --
 
     -- stderr --
-         Locking espalier.lock: variant paged is not in the lock
+         Locking paged in espalier.lock: tree 0338b17d4e238aed27a3cda5fdd1c1c80e7ea8d2
     error: cmake 3.14.0 or newer is not on this machine, and `--offline` forbids to fetch it
       next: install cmake, or run once without `--offline`
     ");
@@ -90,15 +90,15 @@ fn no_cmake_and_no_python() {
     let project = Project::new();
     project.run(&["fetch"]).success();
     let path = program_path::only(&project.beside("bin"), &["cc", "c++"]);
-    insta::assert_snapshot!(project.run_with_path(&["build"], path), @r"
+    insta::assert_snapshot!(project.run_with_path(&["build"], path), @"
     exit: 3
     -- stdout --
 
     -- stderr --
-         Locking espalier.lock: variant paged is not in the lock
+         Locking paged in espalier.lock: tree 0338b17d4e238aed27a3cda5fdd1c1c80e7ea8d2
       Installing cmake 4.4.4 from PyPI, under target/
     error: could not run `python3`
-      No such file or directory
+      there is no such program on PATH
       next: install Python 3 with pip (Debian: `apt-get install python3-pip`), or CMake and Ninja
     ");
     assert_eq!(project.scratch(), [""; 0]);
@@ -186,13 +186,13 @@ fn a_server_that_does_not_start() {
             "abort();\n    int server = socket",
         )
     });
-    insta::assert_snapshot!(project.run_build(&["build"]), @r"
+    insta::assert_snapshot!(project.run_build(&["build"]), @"
     exit: 1
     -- stdout --
 
     -- stderr --
         Fetching hello v1.0 from path [UPSTREAM]
-         Locking espalier.lock: variant paged is not in the lock
+         Locking paged in espalier.lock: tree 7c82f784b01cb10e467f7d6474fe34a6e1e4e6df
      Configuring paged-cpu
        Compiling paged-cpu
     error: the server ended before it was ready: it was killed

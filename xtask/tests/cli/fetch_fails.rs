@@ -37,21 +37,21 @@ fn with_bundle(bytes: &[u8]) -> Project {
 fn no_network_and_no_npm() {
     let project = Project::with_sources(&[Source::Git("https://espalier.invalid/x".into()), Source::Npm]);
     // A proxy of the machine would answer in its own words: this environment has none.
-    insta::assert_snapshot!(fetch_without_npm(&project, &["fetch"]), @r"
+    insta::assert_snapshot!(fetch_without_npm(&project, &["fetch"]), @"
     exit: 3
     -- stdout --
 
     -- stderr --
         Fetching hello v1.0 from git https://espalier.invalid/x
-    warning: git https://espalier.invalid/x: unable to access 'https://espalier.invalid/x/': Could not resolve host: espalier.invalid
+    warning: git https://espalier.invalid/x: git says: unable to access 'https://espalier.invalid/x/': Could not resolve host: espalier.invalid
         Fetching hello v1.0 from npm node-llama-cpp@3.21.1
     warning: npm node-llama-cpp@3.21.1: could not run `npm`
-      No such file or directory
+      there is no such program on PATH
     error: no source served the pin `hello` (hello v1.0)
       expected tree 9c674325bca54c5f99316fd196563d56cb1f5564
-      git https://espalier.invalid/x: unable to access 'https://espalier.invalid/x/': Could not resolve host: espalier.invalid
+      git https://espalier.invalid/x: git says: unable to access 'https://espalier.invalid/x/': Could not resolve host: espalier.invalid
       npm node-llama-cpp@3.21.1: could not run `npm`
-        No such file or directory
+        there is no such program on PATH
       next: install Node.js with npm (Debian: `apt-get install npm`), or use another source
       next: if a copy is at hand, a repository or a bundle: cargo xtask fetch --from PATH
     ");
@@ -61,18 +61,18 @@ fn no_network_and_no_npm() {
 #[test]
 fn no_git() {
     let project = Project::new();
-    insta::assert_snapshot!(project.run_with_path(&["fetch"], ""), @r"
+    insta::assert_snapshot!(project.run_with_path(&["fetch"], ""), @"
     exit: 3
     -- stdout --
 
     -- stderr --
         Fetching hello v1.0 from path [UPSTREAM]
     warning: path [UPSTREAM]: could not run `git`
-      No such file or directory
+      there is no such program on PATH
     error: no source served the pin `hello` (hello v1.0)
       expected tree 9c674325bca54c5f99316fd196563d56cb1f5564
       path [UPSTREAM]: could not run `git`
-        No such file or directory
+        there is no such program on PATH
       next: install git (Debian: `apt-get install git`)
       next: if a copy is at hand, a repository or a bundle: cargo xtask fetch --from PATH
     ");
@@ -153,16 +153,16 @@ fn a_repository_without_the_tag() {
 #[test]
 fn a_folder_that_is_no_repository() {
     let project = Project::with_sources(&[Source::Path("ci".into())]);
-    insta::assert_snapshot!(project.run(&["fetch"]), @r"
+    insta::assert_snapshot!(project.run(&["fetch"]), @"
     exit: 3
     -- stdout --
 
     -- stderr --
         Fetching hello v1.0 from path ci
-    warning: path ci: '[ROOT]/ci' does not appear to be a git repository
+    warning: path ci: git says: '[ROOT]/ci' does not appear to be a git repository
     error: no source served the pin `hello` (hello v1.0)
       expected tree 9c674325bca54c5f99316fd196563d56cb1f5564
-      path ci: 'ci' does not appear to be a git repository
+      path ci: git says: 'ci' does not appear to be a git repository
       next: if a copy is at hand, a repository or a bundle: cargo xtask fetch --from PATH
     ");
     assert_nothing_left(&project);
@@ -172,16 +172,16 @@ fn a_folder_that_is_no_repository() {
 fn a_bundle_that_is_cut_short() {
     let bytes = bundle_bytes();
     let project = with_bundle(&bytes[..bytes.len() / 2]);
-    insta::assert_snapshot!(project.run(&["fetch"]), @r"
+    insta::assert_snapshot!(project.run(&["fetch"]), @"
     exit: 3
     -- stdout --
 
     -- stderr --
         Fetching hello v1.0 from path upstream.bundle
-    warning: path upstream.bundle: early EOF
+    warning: path upstream.bundle: git says: early EOF
     error: no source served the pin `hello` (hello v1.0)
       expected tree 9c674325bca54c5f99316fd196563d56cb1f5564
-      path upstream.bundle: early EOF
+      path upstream.bundle: git says: early EOF
       next: if a copy is at hand, a repository or a bundle: cargo xtask fetch --from PATH
     ");
     assert_nothing_left(&project);
@@ -190,16 +190,16 @@ fn a_bundle_that_is_cut_short() {
 #[test]
 fn a_bundle_of_nothing() {
     let project = with_bundle(b"");
-    insta::assert_snapshot!(project.run(&["fetch"]), @r"
+    insta::assert_snapshot!(project.run(&["fetch"]), @"
     exit: 3
     -- stdout --
 
     -- stderr --
         Fetching hello v1.0 from path upstream.bundle
-    warning: path upstream.bundle: invalid gitfile format: [ROOT]/upstream.bundle
+    warning: path upstream.bundle: git says: invalid gitfile format: [ROOT]/upstream.bundle
     error: no source served the pin `hello` (hello v1.0)
       expected tree 9c674325bca54c5f99316fd196563d56cb1f5564
-      path upstream.bundle: invalid gitfile format: upstream.bundle
+      path upstream.bundle: git says: invalid gitfile format: upstream.bundle
       next: if a copy is at hand, a repository or a bundle: cargo xtask fetch --from PATH
     ");
     assert_nothing_left(&project);

@@ -155,7 +155,6 @@ fn what_a_killed_run_may_leave_stops_nobody() {
     let pin = format!("target/espalier/store.git/refs/espalier/pins/{}.lock", Upstream::shared().tree());
     let left = [
         pin.as_str(),
-        "target/espalier/store.git/refs/espalier/variants/paged.lock",
         "target/espalier/store.git/packed-refs.lock",
         "target/espalier/trees/paged.index.lock",
         "target/espalier/tmp/fetch-abc/quarantine.git/HEAD",

@@ -70,12 +70,13 @@ fn a_port_that_is_taken() {
 fn smoke_without_a_model() {
     let project = with_server("exit 0");
     std::fs::remove_dir_all(project.path("ci/models")).unwrap();
-    insta::assert_snapshot!(project.run(&["smoke"]), @r"
+    insta::assert_snapshot!(project.run(&["smoke"]), @"
     exit: 2
     -- stdout --
 
     -- stderr --
     error: there is no model `ci/models/espalier-draft.gguf`
+      next: git checkout ci/models/espalier-draft.gguf
     ");
 }
 
