@@ -136,8 +136,10 @@ pub fn apply(
     if let Some(applied) = unchanged(context, store, variant, pin, &inputs)? {
         return Ok(applied);
     }
-    // A damaged patch should not cost a download first.
-    parse_all(&inputs)?;
+    if !store.has_pin(pin.tree) {
+        // A damaged patch should not cost a download first.
+        parse_all(&inputs)?;
+    }
     fetch_pin(store, &context.layout, pin, context.offline, &context.ui)?;
     let applied = apply_inputs(store, variant, pin, &inputs)?;
     if locking == Locking::Update || context.locked {
@@ -266,7 +268,7 @@ impl Applying<'_> {
         }
         for file in &inputs.overlays {
             let mode = if file.executable { 0o100_755 } else { 0o100_644 };
-            let id = self.store.make(ObjectType::Blob, file.bytes.clone())?;
+            let id = self.store.make(ObjectType::Blob, file.bytes.clone());
             self.tree.set(file.path.as_bytes(), Some(Entry { mode, id }))?;
         }
         self.commit(&format!("Copy the overlays of {}\n", variant.name))
@@ -275,7 +277,7 @@ impl Applying<'_> {
     fn commit(&mut self, message: &str) -> Result<Oid> {
         let tree = self.tree.write()?;
         let text = commit_text(tree, Some(self.commit), message);
-        self.commit = self.store.make(ObjectType::Commit, text.into_bytes())?;
+        self.commit = self.store.make(ObjectType::Commit, text.into_bytes());
         Ok(tree)
     }
 }

@@ -28,8 +28,8 @@ const STEPS: [Step; 9] = [
     Step { name: "fmt", about: "all Rust code is formatted", run: fmt },
     Step { name: "clippy", about: "no warning in any target", run: clippy },
     Step { name: "lint", about: "the form of every patch", run: check_lint },
-    Step { name: "stock", about: "builds and smokes the stock variant from the pin", run: build_stock },
     Step { name: "paged", about: "builds and smokes the paged variant from the pin", run: build_paged },
+    Step { name: "stock", about: "builds and smokes the stock variant from the pin", run: build_stock },
     Step {
         name: "lock",
         about: "espalier.lock is what the pins, patches and overlays give",

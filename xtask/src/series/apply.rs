@@ -1,10 +1,11 @@
 //! One file patch on one blob, exactly or not at all.
 
-use git2::{ObjectType, Oid};
+use git2::Oid;
 
 use super::apply_text::{HunkMismatch, apply_hunks};
 use super::delta::apply_delta;
 use super::model::{BinaryHalf, Change, Content, FilePatch};
+use super::object_id::object_id;
 
 /// Why a file patch does not fit a blob.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -90,5 +91,5 @@ fn apply_content(pre_image: &[u8], file: &FilePatch) -> Result<Vec<u8>, Mismatch
 /// Hashing in memory cannot fail; should it ever, the all-zero id equals no blob's id, so the
 /// patch is refused.
 pub(crate) fn blob_id(bytes: &[u8]) -> Oid {
-    Oid::hash_object(ObjectType::Blob, bytes).unwrap_or(Oid::ZERO_SHA1)
+    object_id("blob", bytes)
 }

@@ -55,6 +55,7 @@ mod memory_tree;
 mod mode;
 mod model;
 mod nearest;
+mod object_id;
 mod parse;
 mod parse_error;
 mod path;
@@ -83,6 +84,7 @@ pub use mode::{FileMode, Mode};
 pub use model::{
     BinaryHalf, BinaryPatch, Change, Content, FilePatch, FileSide, Hunk, Line, LineKind, Patch, Trailer,
 };
+pub use object_id::object_id;
 pub use parse::{PATCH_SIZE_LIMIT, parse};
 pub use parse_error::{ParseError, Refusal};
 pub use path::{PathRefusal, RepoPath};

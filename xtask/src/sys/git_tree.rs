@@ -143,7 +143,7 @@ impl<'store> GitTree<'store> {
         if folder.is_empty() && !path.is_empty() {
             return Ok(None);
         }
-        self.store.make(ObjectType::Tree, render_tree(folder)).map(Some)
+        Ok(Some(self.store.make(ObjectType::Tree, render_tree(folder))))
     }
 }
 

@@ -371,7 +371,7 @@ mod tests {
 
     #[test]
     fn a_silent_program_is_ended() {
-        let mut patience = Patience::new(Duration::from_millis(200));
+        let patience = Patience::new(Duration::from_millis(200));
         let started = Instant::now();
         let status = Run::new("sleep").arg("30").watch(|_| patience.verdict()).unwrap();
         assert!(!status.success());

@@ -29,6 +29,9 @@ pub fn run(context: &Context, rounds: u32) -> Result<Outcome> {
     Ok(Outcome::ok(text.join("\n"), json!(json)))
 }
 
+/// What the clock runs over: a program, and perhaps a second one after it.
+type Timed = (Run, Option<Run>);
+
 /// One series and everything that is needed to apply it in each way.
 struct Contest {
     title: String,
@@ -117,7 +120,7 @@ impl Contest {
         let names = ["ours, cold", "ours, nothing changed", "one git apply --cached + write-tree", "git am"];
         let mut all: Vec<Times> = names.iter().map(|name| Times::new(name)).collect();
         for _ in 0..rounds {
-            let runs: [&dyn Fn() -> Result<(Run, Option<Run>)>; 4] =
+            let runs: [&dyn Fn() -> Result<Timed>; 4] =
                 [&|| self.ours_cold(), &|| self.ours_again(), &|| self.git_apply(), &|| self.git_am()];
             for (times, run) in all.iter_mut().zip(runs) {
                 let (first, second) = run()?;
@@ -152,7 +155,7 @@ impl Contest {
     }
 
     /// Forgets the lock, the applied commit and every object but the pin's.
-    fn ours_cold(&self) -> Result<(Run, Option<Run>)> {
+    fn ours_cold(&self) -> Result<Timed> {
         let layout = Layout::new(&self.project);
         disk::remove_file(&layout.lock())?;
         disk::remove_folder(&layout.generated())?;
@@ -161,7 +164,7 @@ impl Contest {
     }
 
     /// With the lock that the cold run did not write.
-    fn ours_again(&self) -> Result<(Run, Option<Run>)> {
+    fn ours_again(&self) -> Result<Timed> {
         ours(&self.project).arg("lock").success()?;
         Ok((self.ours_apply(), None))
     }
@@ -186,7 +189,7 @@ impl Contest {
     }
 
     /// The index is filled before the clock starts, and is one of its own.
-    fn git_apply(&self) -> Result<(Run, Option<Run>)> {
+    fn git_apply(&self) -> Result<Timed> {
         let index = self.work.join(".git/bench-index");
         disk::remove_file(&index)?;
         let commit = self.base_commit.to_string();
@@ -196,7 +199,7 @@ impl Contest {
         Ok((apply, Some(with_index(self.git()).arg("write-tree"))))
     }
 
-    fn git_am(&self) -> Result<(Run, Option<Run>)> {
+    fn git_am(&self) -> Result<Timed> {
         self.reset()?;
         let who = [
             "-c",

@@ -57,7 +57,7 @@ fn pins(made: &Synthetic) -> String {
 
 /// Writes the base and one commit a patch, and tags the base as `v1`.
 fn write_history(store: &Store, size: Size) -> Result<(Synthetic, Oid)> {
-    let empty = store.make(ObjectType::Tree, Vec::new())?;
+    let empty = store.make(ObjectType::Tree, Vec::new());
     let mut tree = GitTree::new(store, empty)?;
     let mut files: Vec<(String, Vec<String>)> = (0..size.files).map(|n| (path_of(n), lines_of(n))).collect();
     for (path, lines) in &files {

@@ -55,7 +55,7 @@ impl Project {
         let root = folder.path().canonicalize().unwrap().join("project");
         let project = Project { folder, root };
         std::fs::create_dir_all(project.home()).unwrap();
-        project.write("pins.toml", &pins(tree, sources));
+        project.write("pins.toml", pins(tree, sources));
         project.write("ci/flavors.toml", FLAVORS);
         project.write("ci/models/espalier-draft.gguf", "GGUF");
         project.write("overlay/extra/espalier/note.txt", "from the overlay\n");
