@@ -1,6 +1,8 @@
 //! The rule for overlays: a path that upstream has, or that a patch touches, is an error naming both.
 
-use crate::error::{Error, Result};
+use std::collections::BTreeMap;
+
+use crate::error::Error;
 
 /// One file of an overlay.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,37 +47,55 @@ impl std::fmt::Display for Owner {
     }
 }
 
-/// Refuses the first overlay file whose path `owner_of` says belongs to somebody else.
-pub fn check_overlay(files: &[OverlayFile], owner_of: impl Fn(&str) -> Option<Owner>) -> Result<()> {
+/// The error for an overlay file whose path is somebody else's: it names both.
+pub fn refusal(file: &OverlayFile, owner: &Owner) -> Error {
+    Error::no(format!("the overlay file `{}` would replace `{}`", file.from, file.path))
+        .detail(format!("{owner}; an overlay brings only paths that nobody else has"))
+        .hint(format!("rename `{}`, or make the change in a patch", file.from))
+}
+
+/// The first two overlay files that cannot both be there: the same path in any case, or one is a
+/// folder of the other.
+pub fn clash_between(files: &[OverlayFile]) -> Option<(&OverlayFile, Owner)> {
+    let mut seen: BTreeMap<String, &OverlayFile> = BTreeMap::new();
     for file in files {
-        if let Some(owner) = owner_of(&file.path) {
-            return Err(Error::no(format!("the overlay file `{}` would replace `{}`", file.from, file.path))
-                .detail(format!("{owner}; an overlay brings only paths that nobody else has"))
-                .hint(format!("rename `{}`, or make the change in a patch", file.from)));
+        if let Some(other) = seen.insert(file.path.to_ascii_lowercase(), file) {
+            return Some((file, Owner::Overlay { from: other.from.clone() }));
         }
     }
-    Ok(())
+    files.iter().find_map(|file| {
+        let path = file.path.to_ascii_lowercase();
+        let other = path.match_indices('/').find_map(|(at, _)| seen.get(&path[..at]))?;
+        Some((file, Owner::Overlay { from: other.from.clone() }))
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn file(path: &str, from: &str) -> OverlayFile {
+        OverlayFile { path: path.into(), from: from.into(), bytes: Vec::new(), executable: false }
+    }
+
     #[test]
-    fn a_clash_names_both() {
-        let file = OverlayFile {
-            path: "src/llama.cpp".into(),
-            from: "overlay/shim/src/llama.cpp".into(),
-            bytes: Vec::new(),
-            executable: false,
-        };
-        let files = [file];
-        let owner = |path: &str| (path == "src/llama.cpp").then(|| Owner::Upstream { tag: "v1".into() });
-        let error = check_overlay(&files, owner).unwrap_err().to_string();
+    fn a_refusal_names_both() {
+        let file = file("src/llama.cpp", "overlay/shim/src/llama.cpp");
+        let error = refusal(&file, &Owner::Upstream { tag: "v1".into() }).to_string();
         assert!(
             error.contains("overlay/shim/src/llama.cpp") && error.contains("upstream v1 has it"),
             "{error}"
         );
-        assert!(check_overlay(&files, |_| None).is_ok());
+    }
+
+    #[test]
+    fn overlays_clash_in_any_case_and_as_file_and_folder() {
+        let clash = |left: &str, right: &str| {
+            clash_between(&[file(left, "one"), file(right, "two")]).map(|(file, _)| file.from.clone())
+        };
+        assert_eq!(clash("a/b", "A/B").as_deref(), Some("two"));
+        assert_eq!(clash("a/b/c", "a/B").as_deref(), Some("one"));
+        assert_eq!(clash("a/b", "a/b/c").as_deref(), Some("two"));
+        assert_eq!(clash("a/b", "a/bc"), None);
     }
 }

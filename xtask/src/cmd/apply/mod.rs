@@ -1,18 +1,22 @@
 //! `cargo xtask apply`: the series on its pin, in memory; then the tree on disk.
 
-use std::collections::BTreeSet;
+mod drift;
+mod owners;
+
 use std::sync::Arc;
 
 use git2::{ObjectType, Oid};
 use serde_json::json;
 
+use drift::refuse_drift;
+use owners::check_owners;
+
 use super::{Context, Outcome, lock};
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Result};
 use crate::plan::lock::{LockedFile, LockedPatch, LockedVariant};
-use crate::plan::overlay::{Owner, check_overlay};
 use crate::plan::pins::{Pin, Pins, Source, Variant};
 use crate::plan::steps::Step;
-use crate::series::{self, Applied as SeriesApplied, Patch, PatchClass, PatchOutcome, TreeChange};
+use crate::series::{self, Applied as SeriesApplied, Patch, PatchOutcome, TreeChange};
 use crate::sys::fetch::fetch_pin;
 use crate::sys::git_tree::{Entry, GitTree};
 use crate::sys::inputs::{Inputs, read_stack};
@@ -226,7 +230,7 @@ pub fn apply_inputs(store: &Store, variant: &Variant, pin: &Pin, inputs: &Inputs
             tree: tree.to_string(),
         });
     }
-    check_owners(&mut applying.tree, pin, inputs, &patches, &base)?;
+    check_owners(&mut GitTree::new(store, pin.tree)?, &mut applying.tree, pin, inputs, &patches)?;
     let tree = applying.add_overlays(variant, inputs)?;
     let locked = LockedVariant {
         pin: pin.tag.clone(),
@@ -300,128 +304,9 @@ fn file_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// Anything less than exact stops the run, after every patch has been looked at.
-fn refuse_drift(inputs: &Inputs, outcomes: &[PatchOutcome], pin: &Pin) -> Result<()> {
-    let drifted: Vec<(&str, &PatchOutcome)> = inputs
-        .patches
-        .iter()
-        .map(|patch| patch.file.as_str())
-        .zip(outcomes)
-        .filter(|(_, outcome)| outcome.class != PatchClass::Exact)
-        .collect();
-    if drifted.is_empty() {
-        return Ok(());
-    }
-    let what = format!(
-        "{} of {} patches do not apply exactly to {} {}; nothing was written",
-        drifted.len(),
-        outcomes.len(),
-        pin.upstream,
-        pin.tag
-    );
-    let mut error = Error::new(Kind::No, what);
-    for (file, outcome) in drifted {
-        error = error.detail(report(file, outcome));
-    }
-    let hints: BTreeSet<&str> = outcomes.iter().filter_map(|outcome| next_step(outcome)).collect();
-    Err(hints.into_iter().fold(error, |error, hint| error.hint(hint)))
-}
-
-/// What to type or do about one patch.
-fn next_step(outcome: &PatchOutcome) -> Option<&'static str> {
-    Some(match outcome.class {
-        PatchClass::Exact => return None,
-        PatchClass::Upstreamed => {
-            "drop what is upstreamed: delete the patch, renumber the rest, cargo xtask lock"
-        }
-        PatchClass::PartlyUpstreamed => {
-            "trim the hunks that are upstreamed: docs/patches.md, \"Change a patch\""
-        }
-        PatchClass::Blocked => "mend the patch that blocks first; the blocked one may then apply as it is",
-        PatchClass::Refused => {
-            "if it was edited by hand, give its `index` line the blob id of the result; if not, do not trust it"
-        }
-        PatchClass::TargetRenamed | PatchClass::TargetDeleted => {
-            "follow the file: make the patch anew on the pinned tree: docs/patches.md, \"Write a patch\""
-        }
-        PatchClass::Shifted | PatchClass::MovedFunction | PatchClass::Ambiguous | PatchClass::Conflict => {
-            "make the patch anew from a commit on the pinned tree: docs/patches.md, \"Write a patch\""
-        }
-    })
-}
-
 fn changes_of(outcome: &PatchOutcome) -> &[TreeChange] {
     match &outcome.applied {
         SeriesApplied::Exact(changes) => changes,
         SeriesApplied::Drifted(_) => &[],
     }
-}
-
-/// The patch's own report under a heading of ours: the class as it is in the series, and the path to open.
-fn report(file: &str, outcome: &PatchOutcome) -> String {
-    let mut heading = format!("{file}: {}", outcome.class.describe());
-    if !outcome.blocked_by.is_empty() {
-        heading += &format!(" by {}", outcome.blocked_by.join(", "));
-    }
-    if outcome.provisional {
-        heading += " (provisional: an earlier patch failed)";
-    }
-    match &outcome.applied {
-        SeriesApplied::Exact(_) => heading,
-        SeriesApplied::Drifted(drift) => {
-            let text = drift.to_string();
-            let body: Vec<&str> = text.lines().skip(1).collect();
-            format!("{heading}\n{}", body.join("\n"))
-        }
-    }
-}
-
-fn touches(patch: &Patch, path: &[u8]) -> bool {
-    let sides = patch.files.iter().flat_map(|file| file.old.iter().chain(&file.new));
-    sides.into_iter().any(|side| side.path.as_bytes() == path)
-}
-
-/// An overlay brings only paths that neither upstream nor a patch has.
-fn check_owners(
-    tree: &mut GitTree<'_>,
-    pin: &Pin,
-    inputs: &Inputs,
-    patches: &[Patch],
-    base: &dyn series::Tree,
-) -> Result<()> {
-    for file in &inputs.overlays {
-        series::RepoPath::new(file.path.as_bytes()).map_err(|refusal| {
-            Error::usage(format!("the overlay file `{}` has a path that is refused: {refusal}", file.from))
-        })?;
-    }
-    let mut seen = std::collections::BTreeMap::new();
-    for file in &inputs.overlays {
-        if let Some(from) = seen.insert(file.path.to_ascii_lowercase(), file.from.clone()) {
-            let owner = Owner::Overlay { from };
-            check_overlay(std::slice::from_ref(file), |_| Some(owner.clone()))?;
-        }
-    }
-    for file in &inputs.overlays {
-        let path = file.path.to_ascii_lowercase();
-        let above = path.match_indices('/').find_map(|(at, _)| seen.get(&path[..at]));
-        if let Some(from) = above {
-            let owner = Owner::Overlay { from: from.clone() };
-            check_overlay(std::slice::from_ref(file), |_| Some(owner.clone()))?;
-        }
-    }
-    let toucher = |path: &str| {
-        let at = patches.iter().position(|patch| touches(patch, path.as_bytes()))?;
-        Some(Owner::Patch { file: inputs.patches.get(at)?.file.clone() })
-    };
-    let mut clashes = Vec::new();
-    for file in &inputs.overlays {
-        let in_base = base.entry(file.path.as_bytes()).map_err(|error| Error::surroundings(error.message))?;
-        let upstream = || Owner::Upstream { tag: pin.tag.clone() };
-        let in_tree = tree.has_any_case(file.path.as_bytes())?;
-        let owner = toucher(&file.path).or(in_base.map(|_| upstream())).or(in_tree.then(upstream));
-        clashes.extend(owner.map(|owner| (file.path.clone(), owner)));
-    }
-    check_overlay(&inputs.overlays, |path| {
-        clashes.iter().find(|(clash, _)| clash == path).map(|(_, owner)| owner.clone())
-    })
 }

@@ -1,13 +1,13 @@
-//! `pins.toml`: what we build from. Read strictly; every mistake points at its line.
+//! `pins.toml`: what we build from.
+
+mod read;
 
 use std::collections::BTreeMap;
 
-use git2::Oid;
-use serde::Deserialize;
-use toml::Spanned;
-
 use super::snippet::SourceText;
-use crate::error::Result;
+use crate::error::{Error, Result};
+use git2::Oid;
+use read::{RawPins, Reader};
 
 /// `pins.toml`, checked.
 #[derive(Clone, Debug)]
@@ -144,7 +144,7 @@ impl Pins {
         let name = name.unwrap_or(&self.default_variant);
         self.variants.get(name).ok_or_else(|| {
             let known: Vec<&str> = self.variants.keys().map(String::as_str).collect();
-            crate::error::Error::usage(format!("there is no variant `{name}` in `pins.toml`"))
+            Error::usage(format!("there is no variant `{name}` in `pins.toml`"))
                 .hint(format!("use one of: {}", known.join(", ")))
         })
     }
@@ -166,212 +166,6 @@ impl Pins {
     /// The pin of `variant`. It is there: the file was checked when it was read.
     pub fn pin_of(&self, variant: &Variant) -> &Pin {
         &self.pins[&variant.pin]
-    }
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-struct RawPins {
-    default_variant: Spanned<String>,
-    pins: BTreeMap<String, RawPin>,
-    variants: BTreeMap<String, RawVariant>,
-    #[serde(default)]
-    tools: BTreeMap<String, RawTool>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawPin {
-    upstream: String,
-    tag: Spanned<String>,
-    tree: Spanned<String>,
-    sources: Vec<Spanned<RawSource>>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawSource {
-    git: Option<String>,
-    npm: Option<String>,
-    version: Option<String>,
-    member: Option<String>,
-    bytes: Option<u64>,
-    path: Option<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawVariant {
-    pin: Option<Spanned<String>>,
-    extends: Option<Spanned<String>>,
-    patches: Option<Spanned<String>>,
-    #[serde(default)]
-    overlays: Vec<Spanned<String>>,
-    #[serde(default)]
-    kernels: bool,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-struct RawTool {
-    at_least: Spanned<String>,
-    version: String,
-    program: String,
-    sha256: Vec<Spanned<String>>,
-}
-
-struct Reader<'a> {
-    source: SourceText<'a>,
-    raw: &'a RawPins,
-}
-
-impl Reader<'_> {
-    fn read(&self) -> Result<Pins> {
-        let pins = self.each(&self.raw.pins, |name, pin| self.pin(name, pin))?;
-        let variants = self.each(&self.raw.variants, |name, variant| self.variant(name, variant))?;
-        let tools = self.each(&self.raw.tools, |name, tool| self.tool(name, tool))?;
-        let default = &self.raw.default_variant;
-        if !variants.contains_key(default.get_ref()) {
-            return Err(self.at(default, "no variant has this name"));
-        }
-        Ok(Pins { default_variant: default.get_ref().clone(), pins, variants, tools })
-    }
-
-    fn each<R, T>(
-        &self,
-        raw: &BTreeMap<String, R>,
-        read: impl Fn(&str, &R) -> Result<T>,
-    ) -> Result<BTreeMap<String, T>> {
-        raw.iter().map(|(name, item)| Ok((name.clone(), read(name, item)?))).collect()
-    }
-
-    fn at<T>(&self, place: &Spanned<T>, label: &str) -> crate::error::Error {
-        self.source.error_at(place.span(), label)
-    }
-
-    fn pin(&self, name: &str, raw: &RawPin) -> Result<Pin> {
-        let tag = raw.tag.get_ref();
-        if tag.is_empty() || !tag.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-/".contains(&b)) {
-            return Err(self.at(&raw.tag, "a tag has letters, digits, `.`, `_`, `-` and `/` only"));
-        }
-        let sources: Result<Vec<Source>> = raw.sources.iter().map(|source| self.source(source)).collect();
-        Ok(Pin {
-            name: name.to_string(),
-            upstream: raw.upstream.clone(),
-            tag: tag.clone(),
-            tree: self.tree_id(&raw.tree)?,
-            sources: sources?,
-        })
-    }
-
-    fn tree_id(&self, raw: &Spanned<String>) -> Result<Oid> {
-        let text = raw.get_ref();
-        let full = text.len() == 40 && text.bytes().all(|b| b.is_ascii_hexdigit());
-        let id = if full { Oid::from_str(text).ok() } else { None };
-        id.ok_or_else(|| self.at(raw, "a tree id is 40 hexadecimal digits: `git rev-parse TAG^{tree}`"))
-    }
-
-    fn source(&self, raw: &Spanned<RawSource>) -> Result<Source> {
-        let RawSource { git, npm, version, member, bytes, path } = raw.get_ref();
-        match (git, npm, version, member, path) {
-            (Some(url), None, None, None, None) if !url.starts_with('-') => {
-                Ok(Source::Git { url: url.clone() })
-            }
-            (None, Some(package), Some(version), Some(member), None) => Ok(Source::Npm {
-                package: package.clone(),
-                version: version.clone(),
-                member: member.clone(),
-                bytes: *bytes,
-            }),
-            (None, None, None, None, Some(path)) => Ok(Source::Path { path: path.clone() }),
-            _ => Err(self.at(
-                raw,
-                "a source is `git = URL`, or `npm = PACKAGE` with `version` and `member`, or `path = PATH`",
-            )),
-        }
-    }
-
-    fn variant(&self, name: &str, raw: &RawVariant) -> Result<Variant> {
-        self.check_folders(raw)?;
-        Ok(Variant {
-            name: name.to_string(),
-            pin: self.pin_name(name, raw)?,
-            extends: raw.extends.as_ref().map(|parent| parent.get_ref().clone()),
-            patches: raw.patches.as_ref().map(|folder| folder.get_ref().clone()),
-            overlays: raw.overlays.iter().map(|folder| folder.get_ref().clone()).collect(),
-            kernels: raw.kernels,
-        })
-    }
-
-    fn check_folders(&self, raw: &RawVariant) -> Result<()> {
-        for folder in raw.patches.iter().chain(&raw.overlays) {
-            let path = std::path::Path::new(folder.get_ref());
-            let inside = path.components().all(|part| matches!(part, std::path::Component::Normal(_)));
-            if folder.get_ref().is_empty() || !inside {
-                return Err(self.at(folder, "a folder inside the repository, without `..`"));
-            }
-        }
-        Ok(())
-    }
-
-    /// Walks up to the variant that names a pin; on the way, cycles and unknown parents are refused.
-    fn pin_name(&self, name: &str, raw: &RawVariant) -> Result<String> {
-        let mut seen = vec![name];
-        let mut current = raw;
-        loop {
-            match (&current.pin, &current.extends) {
-                (Some(pin), None) => return self.known_pin(pin),
-                (None, Some(parent)) => {
-                    let parent_name = parent.get_ref().as_str();
-                    if seen.contains(&parent_name) {
-                        return Err(self.at(parent, "this variant extends itself, in a circle"));
-                    }
-                    seen.push(parent_name);
-                    current = self
-                        .raw
-                        .variants
-                        .get(parent_name)
-                        .ok_or_else(|| self.at(parent, "no variant has this name"))?;
-                }
-                (Some(pin), Some(_)) => {
-                    return Err(self.at(pin, "a variant has a `pin` or `extends`, not both"));
-                }
-                (None, None) => {
-                    return Err(crate::error::Error::usage(format!(
-                        "`{}`: `[variants.{}]` has neither `pin` nor `extends`",
-                        self.source.name,
-                        seen.last().unwrap_or(&name)
-                    ))
-                    .hint("add `pin = \"NAME\"` or `extends = \"VARIANT\"`"));
-                }
-            }
-        }
-    }
-
-    fn known_pin(&self, pin: &Spanned<String>) -> Result<String> {
-        if self.raw.pins.contains_key(pin.get_ref()) {
-            Ok(pin.get_ref().clone())
-        } else {
-            Err(self.at(pin, "no pin has this name"))
-        }
-    }
-
-    fn tool(&self, name: &str, raw: &RawTool) -> Result<Tool> {
-        let at_least = Version::parse(raw.at_least.get_ref())
-            .ok_or_else(|| self.at(&raw.at_least, "a version, such as `3.28`"))?;
-        for hash in &raw.sha256 {
-            let text = hash.get_ref();
-            if text.len() != 64 || !text.bytes().all(|b| b.is_ascii_hexdigit()) {
-                return Err(self.at(hash, "a sha256 is 64 hexadecimal digits"));
-            }
-        }
-        Ok(Tool {
-            name: name.to_string(),
-            at_least,
-            version: raw.version.clone(),
-            program: raw.program.clone(),
-            sha256: raw.sha256.iter().map(|hash| hash.get_ref().clone()).collect(),
-        })
     }
 }
 

@@ -1,0 +1,77 @@
+//! The refusal of a series that is not exact: every patch's report, and what to do next.
+
+use std::collections::BTreeSet;
+
+use crate::error::{Error, Kind, Result};
+use crate::plan::pins::Pin;
+use crate::series::{Applied, PatchClass, PatchOutcome};
+use crate::sys::inputs::Inputs;
+
+/// Anything less than exact stops the run, after every patch has been looked at.
+pub fn refuse_drift(inputs: &Inputs, outcomes: &[PatchOutcome], pin: &Pin) -> Result<()> {
+    let drifted: Vec<(&str, &PatchOutcome)> = inputs
+        .patches
+        .iter()
+        .map(|patch| patch.file.as_str())
+        .zip(outcomes)
+        .filter(|(_, outcome)| outcome.class != PatchClass::Exact)
+        .collect();
+    if drifted.is_empty() {
+        return Ok(());
+    }
+    let what = format!(
+        "{} of {} patches do not apply exactly to {} {}; nothing was written",
+        drifted.len(),
+        outcomes.len(),
+        pin.upstream,
+        pin.tag
+    );
+    let mut error = Error::new(Kind::No, what);
+    for (file, outcome) in drifted {
+        error = error.detail(report(file, outcome));
+    }
+    let hints: BTreeSet<&str> = outcomes.iter().filter_map(|outcome| next_step(outcome)).collect();
+    Err(hints.into_iter().fold(error, |error, hint| error.hint(hint)))
+}
+
+/// What to type or do about one patch.
+fn next_step(outcome: &PatchOutcome) -> Option<&'static str> {
+    Some(match outcome.class {
+        PatchClass::Exact => return None,
+        PatchClass::Upstreamed => {
+            "drop what is upstreamed: delete the patch, renumber the rest, cargo xtask lock"
+        }
+        PatchClass::PartlyUpstreamed => {
+            "trim the hunks that are upstreamed: docs/patches.md, \"Change a patch\""
+        }
+        PatchClass::Blocked => "mend the patch that blocks first; the blocked one may then apply as it is",
+        PatchClass::Refused => {
+            "if it was edited by hand, give its `index` line the blob id of the result; if not, do not trust it"
+        }
+        PatchClass::TargetRenamed | PatchClass::TargetDeleted => {
+            "follow the file: make the patch anew on the pinned tree: docs/patches.md, \"Write a patch\""
+        }
+        PatchClass::Shifted | PatchClass::MovedFunction | PatchClass::Ambiguous | PatchClass::Conflict => {
+            "make the patch anew from a commit on the pinned tree: docs/patches.md, \"Write a patch\""
+        }
+    })
+}
+
+/// The patch's own report under a heading of ours: the class as it is in the series, and the path to open.
+fn report(file: &str, outcome: &PatchOutcome) -> String {
+    let mut heading = format!("{file}: {}", outcome.class.describe());
+    if !outcome.blocked_by.is_empty() {
+        heading += &format!(" by {}", outcome.blocked_by.join(", "));
+    }
+    if outcome.provisional {
+        heading += " (provisional: an earlier patch failed)";
+    }
+    match &outcome.applied {
+        Applied::Exact(_) => heading,
+        Applied::Drifted(drift) => {
+            let text = drift.to_string();
+            let body: Vec<&str> = text.lines().skip(1).collect();
+            format!("{heading}\n{}", body.join("\n"))
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! Who owns a path: an overlay brings only what neither upstream, nor a patch, nor another overlay has.
+
+use crate::error::{Error, Result};
+use crate::plan::overlay::{OverlayFile, Owner, clash_between, refusal};
+use crate::plan::pins::Pin;
+use crate::series::{Patch, RepoPath};
+use crate::sys::git_tree::GitTree;
+use crate::sys::inputs::Inputs;
+
+/// Refuses the first overlay file whose path belongs to somebody else. `base` is the pinned tree,
+/// `patched` the tree after the series.
+pub fn check_owners(
+    base: &mut GitTree<'_>,
+    patched: &mut GitTree<'_>,
+    pin: &Pin,
+    inputs: &Inputs,
+    patches: &[Patch],
+) -> Result<()> {
+    inputs.overlays.iter().try_for_each(check_path)?;
+    if let Some((file, owner)) = clash_between(&inputs.overlays) {
+        return Err(refusal(file, &owner));
+    }
+    for file in &inputs.overlays {
+        let path = file.path.as_bytes();
+        let is_upstream = base.entry(path)?.is_some() || patched.has_any_case(path)?;
+        let upstream = is_upstream.then(|| Owner::Upstream { tag: pin.tag.clone() });
+        if let Some(owner) = patch_that_touches(path, inputs, patches).or(upstream) {
+            return Err(refusal(file, &owner));
+        }
+    }
+    Ok(())
+}
+
+/// The rules for a patch's paths hold here too.
+fn check_path(file: &OverlayFile) -> Result<()> {
+    RepoPath::new(file.path.as_bytes()).map(drop).map_err(|refusal| {
+        Error::usage(format!("the overlay file `{}` has a path that is refused: {refusal}", file.from))
+    })
+}
+
+fn patch_that_touches(path: &[u8], inputs: &Inputs, patches: &[Patch]) -> Option<Owner> {
+    let touches = |patch: &Patch| {
+        let mut sides = patch.files.iter().flat_map(|file| file.old.iter().chain(&file.new));
+        sides.any(|side| side.path.as_bytes() == path)
+    };
+    let at = patches.iter().position(touches)?;
+    Some(Owner::Patch { file: inputs.patches.get(at)?.file.clone() })
+}
