@@ -9,11 +9,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
-use git2::{Index, IndexEntry, IndexTime, ObjectType, Oid};
+use git2::{Index, IndexEntry, IndexTime, Oid};
 
 use super::disk;
 use super::store::Store;
 use crate::error::{Error, Result};
+use crate::series::object_id;
 use crate::ui::{Ui, Unit};
 
 /// What a run of `materialise` did.
@@ -221,8 +222,7 @@ fn look(folder: &Path, path: &[u8], written: Option<&IndexEntry>) -> Result<Foun
     } else {
         disk::read(&file)?
     };
-    let id = Oid::hash_object(ObjectType::Blob, &bytes)
-        .map_err(|error| Error::surroundings(error.message().to_string()))?;
+    let id = object_id("blob", &bytes);
     Ok(Found { id, mode, as_written: false })
 }
 
