@@ -131,7 +131,7 @@ fn check_lint(context: &Context) -> Result<()> {
 }
 
 fn unit(context: &Context) -> Result<()> {
-    cargo(context, &["test", "--workspace", "--locked"])
+    cargo(context, &["test", "--workspace", "--locked", "--no-fail-fast"])
 }
 
 fn build_stock(context: &Context) -> Result<()> {

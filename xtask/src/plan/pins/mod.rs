@@ -215,12 +215,24 @@ patches = "patches/paged"
 
     #[test]
     fn a_typo_is_underlined() {
-        insta::assert_snapshot!(refusal("tree = \"0424", "tre = \"0424"), @"");
+        insta::assert_snapshot!(refusal("tree = \"0424", "tre = \"0424"), @r#"
+        error: `pins.toml` is not right
+           --> pins.toml:7:1
+            |
+          7 | tre = "0424752fbbc3bb01469ec830a30f2bc035497cd4"
+            | ^^^ unknown field `tre`, expected one of `upstream`, `tag`, `tree`, `sources`
+        "#);
     }
 
     #[test]
     fn a_short_tree_id_is_underlined() {
-        insta::assert_snapshot!(refusal("0424752fbbc3bb01469ec830a30f2bc035497cd4", "0424752f"), @"");
+        insta::assert_snapshot!(refusal("0424752fbbc3bb01469ec830a30f2bc035497cd4", "0424752f"), @r#"
+        error: `pins.toml` is not right
+           --> pins.toml:7:8
+            |
+          7 | tree = "0424752f"
+            |        ^^^^^^^^^^ a tree id is 40 hexadecimal digits: `git rev-parse TAG^{tree}`
+        "#);
     }
 
     #[test]
