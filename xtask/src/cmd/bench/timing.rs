@@ -53,7 +53,7 @@ pub fn table(title: &str, all: &[Times]) -> String {
         let (Some(median), Some((low, high))) = (times.median(), times.extremes()) else { continue };
         let ratio = all.first().and_then(|first| first.speedup_over(times)).unwrap_or(1.0);
         text += &format!(
-            "| {} | {:.1} ms | {:.1} - {:.1} ms | {ratio:.1}x |\n",
+            "| {} | {:.1} ms | {:.1} - {:.1} ms | {ratio:.2}x |\n",
             times.name,
             median * 1e3,
             low * 1e3,
@@ -86,7 +86,7 @@ mod tests {
         let (mine, theirs) = (times("a", &[10, 20, 10]), times("b", &[30, 60, 90]));
         assert_eq!(mine.median(), Some(0.010));
         assert!((mine.speedup_over(&theirs).unwrap() - 3.0).abs() < 1e-9);
-        assert!(table("t", &[mine, theirs]).contains("| b | 60.0 ms | 30.0 - 90.0 ms | 3.0x |"));
+        assert!(table("t", &[mine, theirs]).contains("| b | 60.0 ms | 30.0 - 90.0 ms | 3.00x |"));
         assert_eq!(times("c", &[]).median(), None);
     }
 }
