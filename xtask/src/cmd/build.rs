@@ -310,8 +310,7 @@ impl Build<'_> {
         let error = error.detail(found.excerpt);
         let log = self.context.layout.show(log);
         if full {
-            return error
-                .hint("free some disk space, then run the same command again: it goes on where it stopped");
+            return error.hint(disk::FREE_SOME);
         }
         error.hint(format!("the whole output: {log}"))
     }

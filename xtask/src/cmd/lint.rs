@@ -27,11 +27,7 @@ pub fn run(context: &Context) -> Result<Outcome> {
 }
 
 fn findings_of(patch: &PatchFile) -> Result<Vec<Finding>> {
-    let name = patch.file.rsplit('/').next().unwrap_or(&patch.file);
-    let parsed = series::parse(name, &patch.bytes).map_err(|error| {
-        Error::usage(format!("`{}` is not a patch that can be taken", patch.file)).detail(error.to_string())
-    })?;
-    Ok(series::lint_patch(&parsed, &patch.bytes))
+    Ok(series::lint_patch(&patch.parse()?, &patch.bytes))
 }
 
 fn describe(file: &str, finding: &Finding) -> String {

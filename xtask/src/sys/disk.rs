@@ -21,7 +21,9 @@ pub fn explain(what: &str, path: &Path, io_error: &io::Error) -> Error {
     }
 }
 
-const FREE_SOME: &str = "free some disk space, then run the same command again: it goes on where it stopped";
+/// The way out of a full disk.
+pub const FREE_SOME: &str =
+    "free some disk space, then run the same command again: it goes on where it stopped";
 
 /// `error`, or that the disk of `folder` is full when that is why.
 pub fn blame_full_disk(folder: &Path, error: Error) -> Error {

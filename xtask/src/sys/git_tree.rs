@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use git2::{ObjectType, Oid};
 
-use super::store::Store;
+use super::store::{FETCH_ANEW, Store};
 use crate::error::{Error, Result};
 
 /// One name in a folder.
@@ -79,7 +79,8 @@ impl<'store> GitTree<'store> {
             self.set(parent, Some(Entry { mode: FOLDER, id: Oid::ZERO_SHA1 }))?;
         }
         self.change(parent, name, entry);
-        self.mark(parent)
+        self.mark(parent);
+        Ok(())
     }
 
     /// Makes every changed folder in the store's memory, and gives the id of the root.
@@ -96,14 +97,13 @@ impl<'store> GitTree<'store> {
     }
 
     /// Marks the way down to the folder `path` as changed: a zero id means "write me".
-    fn mark(&mut self, path: &[u8]) -> Result<()> {
+    fn mark(&mut self, path: &[u8]) {
         let mut current = path;
         while !current.is_empty() {
             let (parent, name) = split(current);
             self.change(parent, name, Some(Entry { mode: FOLDER, id: Oid::ZERO_SHA1 }));
             current = parent;
         }
-        Ok(())
     }
 
     fn load(&mut self, path: &[u8]) -> Result<bool> {
@@ -149,10 +149,7 @@ impl<'store> GitTree<'store> {
 
 /// Reads the text of the tree `id`.
 pub fn parse(id: Oid, text: &[u8]) -> Result<Folder> {
-    parse_tree(text).ok_or_else(|| {
-        Error::surroundings(format!("the tree {id} is damaged"))
-            .hint("rm -rf target/espalier/store.git    # it is fetched again")
-    })
+    parse_tree(text).ok_or_else(|| Error::surroundings(format!("the tree {id} is damaged")).hint(FETCH_ANEW))
 }
 
 fn split(path: &[u8]) -> (&[u8], &[u8]) {

@@ -7,6 +7,7 @@ use crate::error::{Error, Result};
 use crate::plan::layout::Layout;
 use crate::plan::overlay::OverlayFile;
 use crate::plan::pins::Variant;
+use crate::series::{self, Patch};
 
 /// One patch file as it lies on disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,6 +18,18 @@ pub struct PatchFile {
     pub bytes: Vec<u8>,
     /// sha256 of the text.
     pub sha256: String,
+}
+
+impl PatchFile {
+    /// The patch as data; text that cannot be taken is an error that names the file and the line.
+    pub fn parse(&self) -> Result<Patch> {
+        let name = self.file.rsplit('/').next().unwrap_or(&self.file);
+        series::parse(name, &self.bytes).map_err(|error| {
+            Error::usage(format!("`{}` is not a patch that can be taken", self.file))
+                .detail(error.to_string())
+                .hint("write it anew with git: docs/patches.md says how")
+        })
+    }
 }
 
 /// Everything of ours that goes into a variant's tree.
@@ -45,7 +58,7 @@ pub fn read_stack(layout: &Layout, stack: &[&Variant]) -> Result<Inputs> {
 fn read_series(layout: &Layout, folder: &str) -> Result<Vec<PatchFile>> {
     let names = names_in(layout, folder)?;
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    crate::series::series_order(&names).map_err(|findings| {
+    series::series_order(&names).map_err(|findings| {
         let lines: Vec<String> =
             findings.iter().map(|finding| format!("{}: {}", finding.patch, finding.message)).collect();
         let error = Error::usage(format!("`{folder}` is not a series")).detail(lines.join("\n"));

@@ -150,12 +150,8 @@ impl Run {
 
     /// Starts it with its output going to `log`; it is killed when the value is dropped.
     pub fn start_logged(mut self, log: &Path) -> Result<Started> {
-        if let Some(folder) = log.parent() {
-            super::disk::create_folder(folder)?;
-        }
-        let explain = |error: io::Error| super::disk::explain("write", log, &error);
-        let file = std::fs::File::create(log).map_err(explain)?;
-        let copy = file.try_clone().map_err(explain)?;
+        let LogFile { file, .. } = LogFile::create(log)?;
+        let copy = file.try_clone().map_err(|error| super::disk::explain("write", log, &error))?;
         self.command.stdout(file).stderr(copy);
         Ok(Started { child: self.spawn()? })
     }

@@ -24,9 +24,9 @@ pub fn take(context: &Context) -> Result<RunLock> {
 
 fn take_at(path: &Path, context: &Context) -> Result<RunLock> {
     if let Some(folder) = path.parent() {
-        super::disk::create_folder(folder)?;
+        disk::create_folder(folder)?;
     }
-    let fail = |error: std::io::Error| super::disk::explain("lock", path, &error);
+    let fail = |error: std::io::Error| disk::explain("lock", path, &error);
     let file = File::options().create(true).truncate(false).write(true).open(path).map_err(fail)?;
     match file.try_lock() {
         Ok(()) => {}

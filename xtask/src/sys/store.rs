@@ -56,7 +56,7 @@ impl Store {
     }
 
     /// The objects.
-    pub fn odb(&self) -> Result<Odb<'_>> {
+    fn odb(&self) -> Result<Odb<'_>> {
         self.repo.odb().map_err(|error| Error::surroundings(error.message().to_string()))
     }
 
@@ -94,8 +94,13 @@ impl Store {
 
     /// Whether the pinned tree is here, whole: it is marked only after a checked fetch.
     pub fn has_pin(&self, tree: Oid) -> bool {
-        let marked = self.repo.find_reference(&pin_ref(tree)).ok().and_then(|mark| mark.target());
-        marked.and_then(|commit| self.repo.find_commit(commit).ok()).is_some_and(|c| c.tree_id() == tree)
+        let commit = self.marked(tree).and_then(|commit| self.repo.find_commit(commit).ok());
+        commit.is_some_and(|commit| commit.tree_id() == tree)
+    }
+
+    /// The commit that the mark of `tree` names.
+    fn marked(&self, tree: Oid) -> Option<Oid> {
+        self.repo.find_reference(&pin_ref(tree)).ok()?.target()
     }
 
     /// Takes over the packs of a checked fetch and marks `tree` as here.
@@ -134,8 +139,7 @@ impl Store {
 
     /// The commit of the pinned tree.
     pub fn pin_commit(&self, tree: Oid) -> Result<Oid> {
-        let found = self.repo.find_reference(&pin_ref(tree)).ok().and_then(|mark| mark.target());
-        found.ok_or_else(|| {
+        self.marked(tree).ok_or_else(|| {
             Error::surroundings(format!("the pinned tree {tree} is not in the store"))
                 .hint("cargo xtask fetch")
         })
@@ -199,8 +203,11 @@ fn pin_ref(tree: Oid) -> String {
 fn damaged(id: Oid, error: &git2::Error) -> Error {
     Error::surroundings(format!("the object {id} cannot be read from the store"))
         .detail(error.message().to_string())
-        .hint("rm -rf target/espalier/store.git    # it is fetched again")
+        .hint(FETCH_ANEW)
 }
+
+/// The way out of a damaged store.
+pub const FETCH_ANEW: &str = "rm -rf target/espalier/store.git    # it is fetched again";
 
 fn is_disk_full(error: &git2::Error) -> bool {
     error.message().contains("No space left")

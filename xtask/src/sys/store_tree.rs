@@ -2,11 +2,12 @@
 
 use std::borrow::Cow;
 use std::cell::RefCell;
+use std::sync::Arc;
 
 use git2::Oid;
 
 use super::git_tree::GitTree;
-use super::store::Store;
+use super::store::{Bytes, Store};
 use crate::error::Result;
 use crate::series::{Mode, Tree, TreeEntry, TreeError};
 
@@ -36,6 +37,11 @@ fn tree_error(error: crate::error::Error) -> TreeError {
     TreeError { message: error.to_string() }
 }
 
+/// Nobody else holds what was just read from disk: it is handed on, not copied.
+fn owned<'a>(bytes: Bytes) -> Cow<'a, [u8]> {
+    Cow::Owned(Arc::unwrap_or_clone(bytes))
+}
+
 /// A mode that git does not write is as untouchable as a submodule.
 fn mode_of(git_mode: u32) -> Mode {
     match git_mode {
@@ -54,7 +60,7 @@ impl Tree for StoreTree<'_> {
     }
 
     fn blob(&self, id: Oid) -> std::result::Result<Cow<'_, [u8]>, TreeError> {
-        self.store.read(id).map(|bytes| Cow::Owned(bytes.to_vec())).map_err(tree_error)
+        self.store.read(id).map(owned).map_err(tree_error)
     }
 
     fn siblings(&self, folder: &[u8]) -> std::result::Result<Vec<Vec<u8>>, TreeError> {
@@ -71,6 +77,6 @@ impl Tree for StoreTree<'_> {
 
     fn remembered_blob(&self, id: Oid) -> std::result::Result<Option<Cow<'_, [u8]>>, TreeError> {
         // The store may never have had it: that is an answer, not a failure.
-        Ok(self.store.read(id).ok().map(|bytes| Cow::Owned(bytes.to_vec())))
+        Ok(self.store.read(id).ok().map(owned))
     }
 }

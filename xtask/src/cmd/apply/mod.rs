@@ -19,7 +19,7 @@ use crate::plan::steps::Step;
 use crate::series::{self, Applied as SeriesApplied, Patch, PatchOutcome, TreeChange};
 use crate::sys::fetch::fetch_pin;
 use crate::sys::git_tree::{Entry, GitTree};
-use crate::sys::inputs::{Inputs, read_stack};
+use crate::sys::inputs::{Inputs, PatchFile, read_stack};
 use crate::sys::materialise::{self, Materialised, Place};
 use crate::sys::store::{Store, commit_text};
 use crate::sys::store_tree::StoreTree;
@@ -287,21 +287,7 @@ impl Applying<'_> {
 }
 
 fn parse_all(inputs: &Inputs) -> Result<Vec<Patch>> {
-    inputs
-        .patches
-        .iter()
-        .map(|patch| {
-            series::parse(file_name(&patch.file), &patch.bytes).map_err(|error| {
-                Error::usage(format!("`{}` is not a patch that can be taken", patch.file))
-                    .detail(error.to_string())
-                    .hint("write it anew with git: docs/patches.md says how")
-            })
-        })
-        .collect()
-}
-
-fn file_name(path: &str) -> &str {
-    path.rsplit('/').next().unwrap_or(path)
+    inputs.patches.iter().map(PatchFile::parse).collect()
 }
 
 fn changes_of(outcome: &PatchOutcome) -> &[TreeChange] {
