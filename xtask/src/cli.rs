@@ -43,6 +43,8 @@ enum Command {
     Lock(Lock),
     /// Check the form of every patch: name, subject, trailers.
     Lint,
+    /// Hold every patch against the pin, or against any other upstream commit.
+    Status(Status),
     /// From the pin to a packaged server that has answered a prompt.
     Build(Build),
     /// Start the built server on the loopback, ask it, stop it.
@@ -99,6 +101,25 @@ struct Lock {
     /// Write nothing; a stale lock is an error.
     #[arg(long)]
     check: bool,
+}
+
+#[derive(Debug, Args)]
+struct Status {
+    /// Variant of `pins.toml`.
+    #[arg(long, value_name = "NAME")]
+    variant: Option<String>,
+    /// Tag, branch or full commit id; the pin when none is given.
+    #[arg(long, value_name = "REF")]
+    tip: Option<String>,
+    /// A repository, bundle or URL that has it, instead of the pin's sources.
+    #[arg(long, value_name = "PATH|URL", requires = "tip")]
+    from: Option<String>,
+    /// Print Markdown.
+    #[arg(long, conflicts_with = "json")]
+    markdown: bool,
+    /// Write one self-contained page as well.
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -168,10 +189,11 @@ impl Cli {
     fn dispatch(self, context: &Context) -> Result<Outcome> {
         match self.command {
             Command::Fetch(Fetch { from, dry_run }) => {
-                // Relative to where the person is, not to the root.
-                let absolute =
-                    |path| std::path::absolute(&path).map_or(path, |path| path.display().to_string());
                 cmd::fetch::run(context, &cmd::fetch::Options { from: from.map(absolute), dry_run })
+            }
+            Command::Status(Status { variant, tip, from, markdown, html }) => {
+                let from = from.map(absolute);
+                cmd::status::run(context, &cmd::status::Options { variant, tip, from, markdown, html })
             }
             Command::Apply(Apply { variant, check, discard_edits, dry_run }) => {
                 cmd::apply::run(context, &cmd::apply::Options { variant, check, discard_edits, dry_run })
@@ -206,4 +228,12 @@ impl Cli {
             locked: self.locked,
         })
     }
+}
+
+/// A path that a person typed is relative to where the person is, not to the root; a URL stays as it is.
+fn absolute(path: String) -> String {
+    if path.contains("://") {
+        return path;
+    }
+    std::path::absolute(&path).map_or(path, |path| path.display().to_string())
 }

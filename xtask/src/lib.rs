@@ -8,6 +8,7 @@ pub mod cmd;
 pub mod error;
 pub mod modelgen;
 pub mod plan;
+pub mod report;
 pub mod series;
 pub mod sys;
 pub mod ui;

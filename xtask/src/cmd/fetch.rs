@@ -51,6 +51,6 @@ fn with_source(pin: &Pin, from: Option<&str>) -> Pin {
 }
 
 fn describe(pin: &Pin) -> String {
-    let sources: Vec<String> = pin.sources.iter().map(Source::to_string).collect();
-    format!("{} {} tree {}, first of: {}", pin.upstream, pin.tag, pin.tree, sources.join("; "))
+    let sources = pin.describe_sources().join("; ");
+    format!("{} {} tree {}, first of: {sources}", pin.upstream, pin.tag, pin.tree)
 }

@@ -19,6 +19,7 @@ pub mod lint;
 pub mod lock;
 pub mod run;
 pub mod smoke;
+pub mod status;
 pub mod test;
 
 /// What every command gets.

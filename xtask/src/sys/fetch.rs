@@ -21,26 +21,19 @@ use crate::ui::{Progress, Ui, Unit};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The name of the fetched commit in the quarantine.
-const INCOMING: &str = "refs/espalier/incoming";
+pub(super) const INCOMING: &str = "refs/espalier/incoming";
 
-/// Brings `pin` into the store. A pin that is there already costs nothing; `offline` forbids the network.
-pub fn fetch_pin(store: &Store, layout: &Layout, pin: &Pin, offline: bool, ui: &Ui) -> Result<Fetched> {
-    if store.has_pin(pin.tree) {
-        return Ok(Fetched::AlreadyThere);
-    }
-    let mut failures = Vec::new();
-    for source in &pin.sources {
-        ui.status("Fetching", format!("{} {} from {source}", pin.upstream, pin.tag));
-        match fetch_from(store, layout, pin, source, offline, ui) {
-            Ok(()) => return Ok(Fetched::From(source.to_string())),
-            Err(error) => {
-                let failure = Failure { source: source.to_string(), error };
-                ui.warn(failure.sentence());
-                failures.push(failure);
-            }
-        }
-    }
-    Err(nothing_came(pin, &failures, offline))
+/// What every fetch needs besides what is wanted.
+#[derive(Clone, Copy)]
+pub struct Fetcher<'a> {
+    /// Where it ends up.
+    pub store: &'a Store,
+    /// Where scratch space is, and what paths are relative to.
+    pub layout: &'a Layout,
+    /// The network is forbidden.
+    pub offline: bool,
+    /// Where talk goes.
+    pub ui: &'a Ui,
 }
 
 /// Where a pin came from.
@@ -52,15 +45,142 @@ pub enum Fetched {
     From(String),
 }
 
-struct Failure {
+/// Brings `pin` into the store. A pin that is there already costs nothing; `offline` forbids the network.
+pub fn fetch_pin(store: &Store, layout: &Layout, pin: &Pin, offline: bool, ui: &Ui) -> Result<Fetched> {
+    if store.has_pin(pin.tree) {
+        return Ok(Fetched::AlreadyThere);
+    }
+    let wanted = Wanted {
+        upstream: &pin.upstream,
+        tag: &pin.tag,
+        refs: vec![format!("refs/tags/{}", pin.tag)],
+        or_head: true,
+        depth: Depth::One,
+    };
+    let fetcher = Fetcher { store, layout, offline, ui };
+    let adopt = |quarantine: &Path, source: &Source| {
+        check_tree(quarantine, pin, source)?;
+        store.adopt(quarantine, pin.tree)
+    };
+    match fetcher.first_of(&pin.sources, &wanted, adopt) {
+        Ok(source) => Ok(Fetched::From(source)),
+        Err(failures) => Err(nothing_came(pin, &failures, offline)),
+    }
+}
+
+/// One commit that is wanted.
+pub(super) struct Wanted<'a> {
+    /// The upstream's name, for people.
+    pub upstream: &'a str,
+    /// What people call it; a mirror knows its releases by this.
+    pub tag: &'a str,
+    /// What a repository is asked for, in this order.
+    pub refs: Vec<String>,
+    /// Whether a path without those may serve its HEAD: only where a tree id decides afterwards.
+    pub or_head: bool,
+    /// How much of its history.
+    pub depth: Depth,
+}
+
+/// How much of a commit's history is fetched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Depth {
+    /// None.
+    One,
+    /// All of it but what the tag has too, when the other side knows the tag.
+    Since(String),
+}
+
+/// Why a source did not serve what was wanted.
+pub(super) struct Failure {
     source: String,
-    error: Error,
+    pub(super) error: Error,
 }
 
 impl Failure {
-    fn sentence(&self) -> String {
+    pub(super) fn sentence(&self) -> String {
         let words = std::iter::once(&self.error.what).chain(&self.error.details);
         format!("{}: {}", self.source, words.cloned().collect::<Vec<_>>().join("\n  "))
+    }
+}
+
+impl Fetcher<'_> {
+    /// Tries `sources` in order; gives the one whose objects `adopt` took over.
+    pub(super) fn first_of(
+        self,
+        sources: &[Source],
+        wanted: &Wanted<'_>,
+        adopt: impl Fn(&Path, &Source) -> Result<()>,
+    ) -> std::result::Result<String, Vec<Failure>> {
+        let mut failures = Vec::new();
+        for source in sources {
+            let name = source.describe(wanted.tag);
+            self.ui.status("Fetching", format!("{} {} from {name}", wanted.upstream, wanted.tag));
+            match self.try_source(source, wanted, &adopt) {
+                Ok(()) => return Ok(name),
+                Err(error) => {
+                    let failure = Failure { source: name, error };
+                    self.ui.warn(failure.sentence());
+                    failures.push(failure);
+                }
+            }
+        }
+        Err(failures)
+    }
+
+    fn try_source(
+        self,
+        source: &Source,
+        wanted: &Wanted<'_>,
+        adopt: impl Fn(&Path, &Source) -> Result<()>,
+    ) -> Result<()> {
+        let scratch = disk::scratch_folder(&self.layout.scratch(), "fetch")?;
+        let fetched = self.into_quarantine(scratch.path(), source, wanted);
+        // Programs word a full disk in many ways, and some do not at all: the disk itself is asked.
+        fetched
+            .and_then(|quarantine| adopt(&quarantine, source))
+            .map_err(|error| disk::blame_full_disk(scratch.path(), error))
+    }
+
+    fn into_quarantine(self, scratch: &Path, source: &Source, wanted: &Wanted<'_>) -> Result<PathBuf> {
+        let repo = scratch.join("quarantine.git");
+        git(&repo).args(["init", "--quiet", "--bare", "--template="]).arg(&repo).success()?;
+        match source {
+            Source::Git { .. } | Source::Npm { .. } if self.offline => {
+                return Err(Error::surroundings("not tried: `--offline` forbids the network"));
+            }
+            Source::Git { url } => fetch_git(&repo, url, &wanted.refs, &wanted.depth, self.ui)?,
+            Source::Npm { package, versions, member, bytes } => {
+                let version = versions
+                    .get(wanted.tag)
+                    .ok_or_else(|| Error::surroundings(format!("this mirror has no `{}`", wanted.tag)))?;
+                let bundle = fetch_npm(scratch, package, version, member, *bytes, self.ui)?;
+                self.fetch_bundle(&repo, &bundle, &["HEAD".to_string()])?;
+            }
+            Source::Path { path } => self.fetch_path(&repo, path, wanted)?,
+        }
+        Ok(repo)
+    }
+
+    fn fetch_path(self, repo: &Path, path: &str, wanted: &Wanted<'_>) -> Result<()> {
+        let path = self.layout.root().join(path);
+        if !disk::exists(&path) {
+            return Err(Error::surroundings(format!("`{}` is not there", self.layout.show(&path))));
+        }
+        let head = wanted.or_head.then(|| "HEAD".to_string());
+        let refs: Vec<String> = wanted.refs.iter().cloned().chain(head).collect();
+        if path.is_dir() {
+            // A repository at hand is cheap to read whole, and may not know the tag.
+            let depth = if wanted.depth == Depth::One { Depth::One } else { Depth::Since(String::new()) };
+            fetch_git(repo, &path.display().to_string(), &refs, &depth, self.ui)
+        } else {
+            self.fetch_bundle(repo, &path, &refs)
+        }
+    }
+
+    /// A bundle cannot be fetched shallow.
+    fn fetch_bundle(self, repo: &Path, bundle: &Path, refs: &[String]) -> Result<()> {
+        fetch_git(repo, &bundle.display().to_string(), refs, &Depth::Since(String::new()), self.ui)
     }
 }
 
@@ -83,63 +203,11 @@ fn nothing_came(pin: &Pin, failures: &[Failure], offline: bool) -> Error {
     error.hint("if a copy is at hand, a repository or a bundle: cargo xtask fetch --from PATH")
 }
 
-fn fetch_from(
-    store: &Store,
-    layout: &Layout,
-    pin: &Pin,
-    source: &Source,
-    offline: bool,
-    ui: &Ui,
-) -> Result<()> {
-    let scratch = disk::scratch_folder(&layout.scratch(), "fetch")?;
-    // Programs word a full disk in many ways, and some do not at all: the disk itself is asked.
-    fetch_into(store, layout, pin, source, offline, ui, scratch.path())
-        .map_err(|error| disk::blame_full_disk(scratch.path(), error))
-}
-
-fn fetch_into(
-    store: &Store,
-    layout: &Layout,
-    pin: &Pin,
-    source: &Source,
-    offline: bool,
-    ui: &Ui,
-    scratch: &Path,
-) -> Result<()> {
-    let repo = scratch.join("quarantine.git");
-    git(&repo).args(["init", "--quiet", "--bare", "--template="]).arg(&repo).success()?;
-    match source {
-        Source::Git { .. } | Source::Npm { .. } if offline => {
-            return Err(Error::surroundings("not tried: `--offline` forbids the network"));
-        }
-        Source::Git { url } => fetch_git(&repo, url, &[tag_ref(pin)], true, ui)?,
-        Source::Npm { package, version, member, bytes } => {
-            let bundle = fetch_npm(scratch, package, version, member, *bytes, ui)?;
-            fetch_git(&repo, &bundle.display().to_string(), &["HEAD".into()], false, ui)?;
-        }
-        Source::Path { path } => {
-            let path = layout.root().join(path);
-            if !disk::exists(&path) {
-                return Err(Error::surroundings(format!("`{}` is not there", layout.show(&path))));
-            }
-            let is_repository = path.is_dir();
-            let wanted = [tag_ref(pin), "HEAD".into()];
-            fetch_git(&repo, &path.display().to_string(), &wanted, is_repository, ui)?;
-        }
-    }
-    check_tree(&repo, pin, source)?;
-    store.adopt(&repo, pin.tree)
-}
-
-fn tag_ref(pin: &Pin) -> String {
-    format!("refs/tags/{}", pin.tag)
-}
-
-/// Fetches the first of `wanted` that the other side has. A bundle cannot be fetched shallow.
-fn fetch_git(repo: &Path, from: &str, wanted: &[String], shallow: bool, ui: &Ui) -> Result<()> {
+/// Fetches the first of `wanted` that the other side has.
+fn fetch_git(repo: &Path, from: &str, wanted: &[String], depth: &Depth, ui: &Ui) -> Result<()> {
     let mut last = None;
     for name in wanted {
-        match fetch_ref(repo, from, name, shallow, ui) {
+        match fetch_ref(repo, from, name, depth, ui) {
             Ok(()) => return Ok(()),
             Err(error) => last = Some(error),
         }
@@ -147,10 +215,12 @@ fn fetch_git(repo: &Path, from: &str, wanted: &[String], shallow: bool, ui: &Ui)
     Err(last.unwrap_or_else(|| Error::surroundings("nothing to fetch")))
 }
 
-fn fetch_ref(repo: &Path, from: &str, name: &str, shallow: bool, ui: &Ui) -> Result<()> {
+fn fetch_ref(repo: &Path, from: &str, name: &str, depth: &Depth, ui: &Ui) -> Result<()> {
     let mut run = git(repo).args(["fetch", "--progress", "--no-tags", "--force", "--no-write-fetch-head"]);
-    if shallow {
-        run = run.args(["--depth", "1"]);
+    match depth {
+        Depth::One => run = run.args(["--depth", "1"]),
+        Depth::Since(tag) if !tag.is_empty() => run = run.arg(format!("--shallow-exclude={tag}")),
+        Depth::Since(_) => {}
     }
     let run = run.arg("--").arg(from).arg(format!("{name}:{INCOMING}"));
     let mut progress = ui.progress(&format!("{from} {name}"), None, Unit::Bytes);
@@ -277,7 +347,10 @@ fn check_tree(quarantine: &Path, pin: &Pin, source: &Source) -> Result<()> {
             "if `{}` should be tree {served}, write it in `pins.toml`: tree = \"{served}\"",
             pin.tag
         ))
-        .hint(format!("if the pin is right, do not trust this source: remove `{source}` from `pins.toml`")))
+        .hint(format!(
+            "if the pin is right, do not trust this source: remove `{}` from `pins.toml`",
+            source.describe(&pin.tag)
+        )))
 }
 
 fn served_tree(quarantine: &Path) -> std::result::Result<Oid, git2::Error> {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use git2::{ObjectType, Odb, Oid, Repository};
 
+use super::fetch::INCOMING;
 use super::{disk, git_tree};
 use crate::error::{Error, Result};
 
@@ -53,6 +54,11 @@ impl Store {
     /// Where it lies.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The repository, for reading what only libgit2 can read well: history.
+    pub(super) fn repository(&self) -> &Repository {
+        &self.repo
     }
 
     /// The objects.
@@ -113,6 +119,27 @@ impl Store {
         self.set_ref(&pin_ref(tree), base)
     }
 
+    /// Takes over the packs of a fetched commit and remembers it under `name`; gives the commit.
+    pub fn adopt_commit(&self, quarantine: &Path, name: &str) -> Result<Oid> {
+        let fetched = Repository::open_bare(quarantine).and_then(|repo| repo.refname_to_id(INCOMING));
+        let commit = fetched.map_err(|error| Error::surroundings(error.message().to_string()))?;
+        self.move_packs(&quarantine.join("objects/pack"))?;
+        self.merge_shallow(&quarantine.join("shallow"))?;
+        self.odb()?.refresh().map_err(|error| damaged(commit, &error))?;
+        self.set_ref(&upstream_ref(name), commit)?;
+        Ok(commit)
+    }
+
+    /// The commit that was remembered under `name`.
+    pub fn remembered(&self, name: &str) -> Option<Oid> {
+        self.repo.refname_to_id(&upstream_ref(name)).ok()
+    }
+
+    /// The tree of a commit.
+    pub fn tree_of(&self, commit: Oid) -> Result<Oid> {
+        self.repo.find_commit(commit).map(|commit| commit.tree_id()).map_err(|error| damaged(commit, &error))
+    }
+
     /// In git's own order: a pack counts only once its index is there.
     fn move_packs(&self, from: &Path) -> Result<()> {
         let to = self.path.join("objects/pack");
@@ -122,19 +149,35 @@ impl Store {
         files.iter().try_for_each(|file| disk::rename(&from.join(file), &to.join(file)))
     }
 
-    /// Commits whose parents were left out on purpose; git reports them as damage otherwise.
+    /// Commits whose parents were left out on purpose; git reports them as damage otherwise. A commit
+    /// that once came alone may have come again with its history: its parents are there now.
     fn merge_shallow(&self, from: &Path) -> Result<()> {
-        let Some(new) = disk::read_if_there(from)? else { return Ok(()) };
+        let new = disk::read_if_there(from)?.unwrap_or_default();
         let path = self.path.join("shallow");
         let old = disk::read_if_there(&path)?.unwrap_or_default();
         let mut lines: Vec<&[u8]> =
             [&old, &new].iter().flat_map(|text| text.split(|b| *b == b'\n')).collect();
-        lines.retain(|line| !line.is_empty());
+        lines.retain(|line| !line.is_empty() && self.lacks_a_parent(line));
         lines.sort_unstable();
         lines.dedup();
+        if lines.is_empty() {
+            return disk::remove_file(&path);
+        }
         let mut text = lines.join(&b'\n');
         text.push(b'\n');
         disk::write_atomically(&path, &text)
+    }
+
+    /// Whether a parent that the commit itself names is not here. Read raw: libgit2 hides them.
+    fn lacks_a_parent(&self, commit: &[u8]) -> bool {
+        let id = std::str::from_utf8(commit).ok().and_then(|text| Oid::from_str(text).ok());
+        let Some(text) = id.and_then(|id| self.read(id).ok()) else { return true };
+        let parents = text.split(|byte| *byte == b'\n').map_while(|line| match line {
+            [] => None,
+            line => Some(line.strip_prefix(b"parent ")),
+        });
+        let mut parents = parents.flatten().filter_map(|id| std::str::from_utf8(id).ok());
+        parents.any(|id| !Oid::from_str(id).is_ok_and(|id| self.has(id)))
     }
 
     /// The commit of the pinned tree.
@@ -194,6 +237,10 @@ pub fn commit_text(tree: Oid, parent: Option<Oid>, message: &str) -> String {
     let parent = parent.map(|id| format!("parent {id}\n")).unwrap_or_default();
     let who = format!("Espalier <espalier@espalier.invalid> {FIXED_TIME} +0000");
     format!("tree {tree}\n{parent}author {who}\ncommitter {who}\n\n{message}")
+}
+
+fn upstream_ref(name: &str) -> String {
+    format!("refs/espalier/upstream/{name}")
 }
 
 fn pin_ref(tree: Oid) -> String {

@@ -14,7 +14,7 @@ use owners::check_owners;
 use super::{Context, Outcome, lock};
 use crate::error::{Error, Result};
 use crate::plan::lock::{LockedFile, LockedPatch, LockedVariant};
-use crate::plan::pins::{Pin, Pins, Source, Variant};
+use crate::plan::pins::{Pin, Pins, Variant};
 use crate::plan::steps::Step;
 use crate::series::{self, Applied as SeriesApplied, Patch, PatchOutcome, TreeChange};
 use crate::sys::fetch::fetch_pin;
@@ -112,7 +112,7 @@ pub fn steps(context: &Context, pins: &Pins, variant: &Variant) -> Result<Vec<St
     let store =
         disk::exists(&context.layout.store()).then(|| Store::open(&context.layout.store())).transpose()?;
     let there = store.as_ref().is_some_and(|store| store.has_pin(pin.tree));
-    let sources = if there { Vec::new() } else { pin.sources.iter().map(Source::to_string).collect() };
+    let sources = if there { Vec::new() } else { pin.describe_sources() };
     let unchanged = match &store {
         Some(store) => {
             unchanged(context, store, variant, pin, &inputs)?.map(|applied| applied.tree.to_string())

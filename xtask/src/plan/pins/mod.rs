@@ -49,11 +49,11 @@ pub enum Source {
     Npm {
         /// Package name.
         package: String,
-        /// Exact version.
-        version: String,
+        /// The exact version that holds a release, by upstream's tag.
+        versions: BTreeMap<String, String>,
         /// Path of the bundle inside the package.
         member: String,
-        /// Size of the package in bytes, for the progress bar.
+        /// Rough size of the package in bytes, for the progress bar.
         bytes: Option<u64>,
     },
     /// A repository or a bundle on this machine.
@@ -63,13 +63,24 @@ pub enum Source {
     },
 }
 
-impl std::fmt::Display for Source {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl Source {
+    /// How people are told of it, when `tag` is wanted from it.
+    pub fn describe(&self, tag: &str) -> String {
         match self {
-            Source::Git { url } => write!(out, "git {url}"),
-            Source::Npm { package, version, .. } => write!(out, "npm {package}@{version}"),
-            Source::Path { path } => write!(out, "path {path}"),
+            Source::Git { url } => format!("git {url}"),
+            Source::Npm { package, versions, .. } => match versions.get(tag) {
+                Some(version) => format!("npm {package}@{version}"),
+                None => format!("npm {package}"),
+            },
+            Source::Path { path } => format!("path {path}"),
         }
+    }
+}
+
+impl Pin {
+    /// Its sources, as people are told of them.
+    pub fn describe_sources(&self) -> Vec<String> {
+        self.sources.iter().map(|source| source.describe(&self.tag)).collect()
     }
 }
 
@@ -182,7 +193,7 @@ tag = "v0.4.0"
 tree = "0424752fbbc3bb01469ec830a30f2bc035497cd4"
 sources = [
     { git = "https://example.invalid/llama.cpp" },
-    { npm = "some-package", version = "1.2.3", member = "package/a.bundle", bytes = 10 },
+    { npm = "some-package", member = "package/a.bundle", bytes = 10, versions = { "v0.4.0" = "1.2.3" } },
 ]
 
 [variants.stock]

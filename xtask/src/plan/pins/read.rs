@@ -34,7 +34,8 @@ struct RawPin {
 struct RawSource {
     git: Option<String>,
     npm: Option<String>,
-    version: Option<String>,
+    #[serde(default)]
+    versions: BTreeMap<String, String>,
     member: Option<String>,
     bytes: Option<u64>,
     path: Option<String>,
@@ -113,21 +114,19 @@ impl Reader<'_> {
     }
 
     fn source(&self, raw: &Spanned<RawSource>) -> Result<Source> {
-        let RawSource { git, npm, version, member, bytes, path } = raw.get_ref();
-        match (git, npm, version, member, path) {
-            (Some(url), None, None, None, None) if !url.starts_with('-') => {
-                Ok(Source::Git { url: url.clone() })
-            }
-            (None, Some(package), Some(version), Some(member), None) => Ok(Source::Npm {
+        let RawSource { git, npm, versions, member, bytes, path } = raw.get_ref();
+        match (git, npm, member, path) {
+            (Some(url), None, None, None) if !url.starts_with('-') => Ok(Source::Git { url: url.clone() }),
+            (None, Some(package), Some(member), None) if !versions.is_empty() => Ok(Source::Npm {
                 package: package.clone(),
-                version: version.clone(),
+                versions: versions.clone(),
                 member: member.clone(),
                 bytes: *bytes,
             }),
-            (None, None, None, None, Some(path)) => Ok(Source::Path { path: path.clone() }),
+            (None, None, None, Some(path)) => Ok(Source::Path { path: path.clone() }),
             _ => Err(self.at(
                 raw,
-                "a source is `git = URL`, or `npm = PACKAGE` with `version` and `member`, or `path = PATH`",
+                "a source is `git = URL`, or `npm = PACKAGE` with `member` and `versions`, or `path = PATH`",
             )),
         }
     }

@@ -25,7 +25,10 @@ impl Source {
             Source::Path(path) => format!("{{ path = {:?} }}", path.display().to_string()),
             Source::Git(url) => format!("{{ git = {url:?} }}"),
             Source::Npm => {
-                "{ npm = \"node-llama-cpp\", version = \"3.21.1\", member = \"package/llama/gitRelease.bundle\" }".into()
+                format!(
+                    "{{ npm = \"node-llama-cpp\", member = \"package/llama/gitRelease.bundle\", \
+                     versions = {{ \"{TAG}\" = \"3.21.1\" }} }}"
+                )
             }
         }
     }

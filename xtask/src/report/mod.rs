@@ -1,0 +1,5 @@
+//! PURE: what a command found, as data, and as text, Markdown or one HTML page made from that data.
+
+pub mod status;
+mod status_html;
+mod status_text;

@@ -1,0 +1,164 @@
+//! What `status` found: every patch of a series against one upstream tree.
+
+use serde::Serialize;
+
+use crate::series::{Change, Content, FileDrift, FilePatch, LineKind, Patch, PatchClass};
+
+pub use super::status_html::html;
+pub use super::status_text::{markdown, text};
+
+/// The whole report.
+#[derive(Debug, Clone, Serialize)]
+pub struct StatusReport {
+    /// The variant whose series it is, its parents' included.
+    pub variant: String,
+    /// The upstream's name.
+    pub upstream: String,
+    /// What the series was made for.
+    pub pin: Place,
+    /// What it was held against.
+    pub tip: Place,
+    /// Every patch in order.
+    pub patches: Vec<PatchStatus>,
+    /// Upstream's commits since the pin, oldest first; nothing when the tip came without its history.
+    pub history: Option<Vec<UpstreamCommit>>,
+}
+
+/// A named tree.
+#[derive(Debug, Clone, Serialize)]
+pub struct Place {
+    /// Tag, branch or commit.
+    pub name: String,
+    /// Tree id.
+    pub tree: String,
+}
+
+/// One upstream commit.
+#[derive(Debug, Clone, Serialize)]
+pub struct UpstreamCommit {
+    /// Commit id.
+    pub id: String,
+    /// First line of its message.
+    pub subject: String,
+    /// Who wrote it.
+    pub author: String,
+    /// Seconds since 1970.
+    pub seconds: i64,
+}
+
+/// One patch.
+#[derive(Debug, Clone, Serialize)]
+pub struct PatchStatus {
+    /// File relative to the root.
+    pub file: String,
+    /// Subject of its message.
+    pub subject: String,
+    /// Its class in the series.
+    pub class: PatchClass,
+    /// Whether an earlier patch failed, so that this one was tried on a tree without it.
+    pub provisional: bool,
+    /// The earlier patches that it needs and that failed.
+    pub blocked_by: Vec<String>,
+    /// What is the matter with each file; empty for an exact patch.
+    pub files: Vec<FileDrift>,
+    /// The commits that changed its files since the pin: places in `history`, oldest first.
+    pub touched_by: Vec<usize>,
+    /// What to do about it.
+    pub next: Option<&'static str>,
+    /// Its hunks as they stand in the patch.
+    pub hunks: Vec<HunkText>,
+}
+
+/// One hunk, or the one line that says what happens to a file without hunks.
+#[derive(Debug, Clone, Serialize)]
+pub struct HunkText {
+    /// The file.
+    pub path: String,
+    /// `@@ -1,7 +1,8 @@ function`.
+    pub header: String,
+    /// The lines with their signs, safe to show as text.
+    pub lines: Vec<String>,
+}
+
+impl StatusReport {
+    /// How many patches are exact.
+    pub fn exact(&self) -> usize {
+        self.patches.iter().filter(|patch| patch.class == PatchClass::Exact).count()
+    }
+
+    /// How many patches there are of each class that occurs, in the order of the classes.
+    pub fn counts(&self) -> Vec<(PatchClass, usize)> {
+        let mut classes: Vec<PatchClass> = self.patches.iter().map(|patch| patch.class).collect();
+        classes.sort();
+        let groups = classes.chunk_by(|left, right| left == right);
+        groups.filter_map(|group| Some((*group.first()?, group.len()))).collect()
+    }
+
+    /// The commits that changed the files of `patch`, oldest first.
+    pub fn commits_of<'a>(&'a self, patch: &'a PatchStatus) -> impl Iterator<Item = &'a UpstreamCommit> {
+        let history = self.history.as_deref().unwrap_or_default();
+        patch.touched_by.iter().filter_map(move |at| history.get(*at))
+    }
+}
+
+/// What a person should do about a patch of this class.
+pub fn next_step(class: PatchClass) -> Option<&'static str> {
+    Some(match class {
+        PatchClass::Exact => return None,
+        PatchClass::Upstreamed => "drop it: upstream has all of it",
+        PatchClass::PartlyUpstreamed => "trim the hunks that upstream has: cargo xtask edit",
+        PatchClass::Shifted => "nothing to decide: cargo xtask rebase places it anew",
+        PatchClass::MovedFunction => "look whether the function it fits in now is the one it was made for",
+        PatchClass::Ambiguous => "look which of the places is meant",
+        PatchClass::Conflict => "cargo xtask rebase hands the conflict over, to be solved by hand",
+        PatchClass::TargetRenamed => "cargo xtask rebase follows the file to its new name",
+        PatchClass::TargetDeleted => "find where upstream does this now, or drop the patch",
+        PatchClass::Blocked => "solve the patch that blocks it first",
+        PatchClass::Refused => "do not trust it: make it anew from a commit",
+    })
+}
+
+/// The hunks of a patch as text.
+pub fn hunk_texts(patch: &Patch) -> Vec<HunkText> {
+    patch.files.iter().flat_map(hunks_of_file).collect()
+}
+
+fn hunks_of_file(file: &FilePatch) -> Vec<HunkText> {
+    let path = file.path().map(ToString::to_string).unwrap_or_default();
+    let Content::Text(hunks) = &file.content else {
+        return vec![HunkText { path, header: describe_change(file).to_string(), lines: Vec::new() }];
+    };
+    hunks
+        .iter()
+        .map(|hunk| {
+            let section = String::from_utf8_lossy(&hunk.section);
+            let header = format!("{} {section}", hunk.header()).trim_end().to_string();
+            let lines = hunk.lines.iter().map(|line| signed_line(line.kind, &line.bytes)).collect();
+            HunkText { path: path.clone(), header, lines }
+        })
+        .collect()
+}
+
+fn describe_change(file: &FilePatch) -> &'static str {
+    match (file.change, &file.content) {
+        (_, Content::Binary(_)) => "binary content",
+        (Change::Create, _) => "an empty file is made",
+        (Change::Delete, _) => "an empty file is deleted",
+        (Change::Rename, _) => "renamed",
+        (Change::Copy, _) => "copied",
+        (Change::Modify, _) => "the mode changes",
+    }
+}
+
+fn signed_line(kind: LineKind, bytes: &[u8]) -> String {
+    let sign = match kind {
+        LineKind::Context => ' ',
+        LineKind::Add => '+',
+        LineKind::Delete => '-',
+    };
+    let text = String::from_utf8_lossy(bytes);
+    let shown = text.trim_end_matches(['\n', '\r']);
+    let safe: String =
+        shown.chars().map(|c| if c.is_control() && c != '\t' { '\u{fffd}' } else { c }).collect();
+    format!("{sign}{safe}")
+}

@@ -1,0 +1,104 @@
+//! The status report for a terminal and as Markdown.
+
+use super::status::{PatchStatus, StatusReport, UpstreamCommit};
+use crate::series::{PatchClass, PatchDrift};
+
+/// Of the commits that touched a patch's files, the newest are the likeliest to be looked for.
+const COMMITS_SHOWN: usize = 5;
+
+/// A table, then every patch that is not exact with all there is to know about it.
+pub fn text(report: &StatusReport) -> String {
+    let mut text = format!("{}\n\n", headline(report));
+    let width = report.patches.iter().map(|patch| patch.class.describe().len()).max().unwrap_or(0);
+    for patch in &report.patches {
+        text += &format!("  {:width$}  {}{}\n", patch.class.describe(), patch.file, remark(patch));
+    }
+    for patch in report.patches.iter().filter(|patch| patch.class != PatchClass::Exact) {
+        text += &format!("\n{}", details(report, patch));
+    }
+    text.trim_end().to_string()
+}
+
+/// The same for a step summary, an issue or a pull request.
+pub fn markdown(report: &StatusReport) -> String {
+    let mut text =
+        format!("{}\n\n| patch | class | changed upstream by |\n|---|---|---|\n", headline(report));
+    for patch in &report.patches {
+        let commits: Vec<String> =
+            newest(report, patch).map(|commit| format!("`{}`", short(commit))).collect();
+        let class = format!("{}{}", patch.class.describe(), remark(patch));
+        text += &format!("| `{}` | {} | {} |\n", patch.file, cell(&class), commits.join(" "));
+    }
+    for patch in report.patches.iter().filter(|patch| patch.class != PatchClass::Exact) {
+        let heading = format!("{}: {}", patch.file, patch.class.describe());
+        text += &format!("\n<details><summary>{}</summary>\n\n", escape(&heading));
+        // Indented, not fenced: no line of a patch can end the block.
+        text += &indented(&details(report, patch));
+        text += "\n</details>\n";
+    }
+    text
+}
+
+fn headline(report: &StatusReport) -> String {
+    let StatusReport { variant, upstream, pin, tip, patches, .. } = report;
+    let since = match &report.history {
+        Some(commits) if pin.tree != tip.tree => format!(", {} commits after {}", commits.len(), pin.name),
+        _ if pin.tree == tip.tree => ", the pin".to_string(),
+        _ => format!(", pin {}, no history at hand", pin.name),
+    };
+    format!(
+        "{variant}: {} of {} patches are exact at {upstream} {}{since}",
+        report.exact(),
+        patches.len(),
+        tip.name
+    )
+}
+
+fn remark(patch: &PatchStatus) -> String {
+    let mut remark = String::new();
+    if !patch.blocked_by.is_empty() {
+        remark += &format!(" (by {})", patch.blocked_by.join(", "));
+    }
+    if patch.provisional {
+        remark += " (provisional)";
+    }
+    remark
+}
+
+fn details(report: &StatusReport, patch: &PatchStatus) -> String {
+    let drift = PatchDrift { patch: patch.file.clone(), class: patch.class, files: patch.files.clone() };
+    let mut text = drift.to_string();
+    for commit in newest(report, patch) {
+        text += &format!("  changed by {} {} ({})\n", short(commit), commit.subject, commit.author);
+    }
+    if patch.touched_by.len() > COMMITS_SHOWN {
+        text += &format!("  and by {} earlier commits\n", patch.touched_by.len() - COMMITS_SHOWN);
+    }
+    if let Some(next) = patch.next {
+        text += &format!("  next: {next}\n");
+    }
+    text
+}
+
+fn newest<'a>(report: &'a StatusReport, patch: &'a PatchStatus) -> impl Iterator<Item = &'a UpstreamCommit> {
+    let earlier = patch.touched_by.len().saturating_sub(COMMITS_SHOWN);
+    report.commits_of(patch).skip(earlier)
+}
+
+fn short(commit: &UpstreamCommit) -> &str {
+    commit.id.get(..12).unwrap_or(&commit.id)
+}
+
+fn indented(text: &str) -> String {
+    text.lines().map(|line| format!("    {line}\n")).collect()
+}
+
+/// A `|` would end the cell.
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|")
+}
+
+/// For text between HTML tags.
+pub(super) fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
