@@ -6,6 +6,7 @@
 
 pub mod disk;
 pub mod fetch;
+pub mod format_patch;
 pub mod git;
 pub mod git_tree;
 pub mod history;
