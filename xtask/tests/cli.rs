@@ -20,6 +20,7 @@ mod cli {
     mod overlay;
     mod pins;
     mod run;
+    mod status;
     mod support;
     mod together;
 }

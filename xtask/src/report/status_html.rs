@@ -2,8 +2,8 @@
 //! each drift where it happened, the hunks on a click. No script, nothing loaded from anywhere.
 
 use super::status::{HunkText, PatchStatus, StatusReport, UpstreamCommit};
-use super::status_text::escape;
-use crate::series::{PatchClass, PatchDrift};
+use super::status_text::{escape, number, what_is_the_matter};
+use crate::series::PatchClass;
 
 const STYLE: &str = include_str!("status.css");
 
@@ -58,15 +58,13 @@ fn axis(report: &StatusReport) -> String {
 }
 
 fn row(report: &StatusReport, patch: &PatchStatus) -> String {
-    let file = patch.file.rsplit('/').next().unwrap_or(&patch.file);
-    let number = file.split('-').next().unwrap_or_default();
     let kind = kind(patch.class);
     format!(
         "<details class=\"patch {kind}\"><summary class=\"row\">\
          <span class=\"name\" title=\"{}\"><b>{}</b>{}</span><span class=\"badge\">{}</span>{}</summary>\n\
          <div class=\"body\">{}</div></details>\n",
         escape(&patch.file),
-        escape(number),
+        escape(number(patch)),
         escape(&patch.subject),
         patch.class.describe(),
         lane(report, patch),
@@ -111,8 +109,7 @@ fn body(report: &StatusReport, patch: &PatchStatus) -> String {
         body += "<p>Provisional: an earlier patch failed, and this one was tried without it.</p>";
     }
     if patch.class != PatchClass::Exact {
-        let drift = PatchDrift { patch: patch.file.clone(), class: patch.class, files: patch.files.clone() };
-        body += &format!("<h3>What is the matter</h3><pre>{}</pre>", escape(&drift.to_string()));
+        body += &format!("<h3>What is the matter</h3><pre>{}</pre>", escape(&what_is_the_matter(patch)));
     }
     let commits: String = report.commits_of(patch).map(commit_line).collect();
     if !commits.is_empty() {

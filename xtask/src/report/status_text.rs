@@ -42,7 +42,7 @@ pub fn markdown(report: &StatusReport) -> String {
 fn headline(report: &StatusReport) -> String {
     let StatusReport { variant, upstream, pin, tip, patches, .. } = report;
     let since = match &report.history {
-        Some(commits) if pin.tree != tip.tree => format!(", {} commits after {}", commits.len(), pin.name),
+        Some(commits) if pin.tree != tip.tree => format!(", {} after {}", count(commits.len()), pin.name),
         _ if pin.tree == tip.tree => ", the pin".to_string(),
         _ => format!(", pin {}, no history at hand", pin.name),
     };
@@ -52,6 +52,10 @@ fn headline(report: &StatusReport) -> String {
         patches.len(),
         tip.name
     )
+}
+
+fn count(commits: usize) -> String {
+    if commits == 1 { "1 commit".to_string() } else { format!("{commits} commits") }
 }
 
 fn remark(patch: &PatchStatus) -> String {
@@ -66,18 +70,31 @@ fn remark(patch: &PatchStatus) -> String {
 }
 
 fn details(report: &StatusReport, patch: &PatchStatus) -> String {
-    let drift = PatchDrift { patch: patch.file.clone(), class: patch.class, files: patch.files.clone() };
-    let mut text = drift.to_string();
+    let mut text = format!("{}: {}\n{}", patch.file, patch.class.describe(), what_is_the_matter(patch));
     for commit in newest(report, patch) {
         text += &format!("  changed by {} {} ({})\n", short(commit), commit.subject, commit.author);
     }
     if patch.touched_by.len() > COMMITS_SHOWN {
-        text += &format!("  and by {} earlier commits\n", patch.touched_by.len() - COMMITS_SHOWN);
+        text += &format!("  and by {} before\n", count(patch.touched_by.len() - COMMITS_SHOWN));
     }
     if let Some(next) = patch.next {
         text += &format!("  next: {next}\n");
     }
     text
+}
+
+/// The drift of its files. Lines of the patch are named by its number: its path stands above them.
+pub(super) fn what_is_the_matter(patch: &PatchStatus) -> String {
+    let drift =
+        PatchDrift { patch: number(patch).to_string(), class: patch.class, files: patch.files.clone() };
+    let text = drift.to_string();
+    text.split_once('\n').map(|(_, files)| files.to_string()).unwrap_or_default()
+}
+
+/// `0001` of `patches/paged/0001-slug.patch`.
+pub(super) fn number(patch: &PatchStatus) -> &str {
+    let file = patch.file.rsplit('/').next().unwrap_or(&patch.file);
+    file.split('-').next().unwrap_or(file)
 }
 
 fn newest<'a>(report: &'a StatusReport, patch: &'a PatchStatus) -> impl Iterator<Item = &'a UpstreamCommit> {

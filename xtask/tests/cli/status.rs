@@ -1,0 +1,259 @@
+//! `status`: the series against the pin and against upstream commits that are not.
+
+use std::path::{Path, PathBuf};
+
+use super::support::{Output, Project, files, git, upstream::Upstream};
+
+/// Upstream with commits after the tag, in a folder that belongs to one test.
+fn moved_upstream(project: &Project, moves: &[(&str, &str, &str, &str)]) -> PathBuf {
+    let repository = project.beside("moved");
+    files::copy_folder(&Upstream::shared().repository(), &repository);
+    for (message, file, from, to) in moves {
+        files::edit(&repository.join(file), from, to);
+        git::commit(&repository, message);
+    }
+    repository
+}
+
+const COUNT_MOVES: (&str, &str, &str, &str) =
+    ("Include more", "src/count.c", "#include \"words.h\"", "#include <stddef.h>\n#include \"words.h\"");
+const GREETING_GOES: (&str, &str, &str, &str) =
+    ("Say <b>hi</b>", "src/greet.c", "return \"hello\";", "return \"hi\";");
+const GREETING_COMES: (&str, &str, &str, &str) =
+    ("Be warm", "src/greet.c", "return \"hello\";", "return \"hello there\";");
+
+fn status(project: &Project, upstream: &Path, more: &[&str]) -> Output {
+    let from = upstream.display().to_string();
+    let arguments = ["status", "--tip", "main", "--from", &from];
+    project.run(&[&arguments, more].concat())
+}
+
+#[test]
+fn at_the_pin_all_is_exact() {
+    let project = Project::new();
+    insta::assert_snapshot!(project.run(&["--quiet", "status"]), @"
+    exit: 0
+    -- stdout --
+    paged: 3 of 3 patches are exact at hello v1.0, the pin
+
+      exact  patches/paged/0001-greet-more-warmly.patch
+      exact  patches/paged/0002-say-what-is-counted.patch
+      exact  patches/paged/0003-greet-dearly.patch
+    -- stderr --
+    ");
+    let json = project.run(&["--json", "status"]).success().json();
+    assert_eq!(json["patches"][0]["class"], "exact");
+    assert_eq!(json["tip"]["tree"], Upstream::shared().tree());
+}
+
+#[test]
+fn each_patch_has_its_class_and_the_commits_that_touched_it() {
+    let project = Project::new();
+    let upstream = moved_upstream(&project, &[COUNT_MOVES, GREETING_GOES]);
+    insta::assert_snapshot!(status(&project, &upstream, &["--quiet"]), @r#"
+    exit: 1
+    -- stdout --
+    paged: 0 of 3 patches are exact at hello main, 2 commits after v1.0
+
+      conflict  patches/paged/0001-greet-more-warmly.patch
+      shifted   patches/paged/0002-say-what-is-counted.patch (provisional)
+      blocked   patches/paged/0003-greet-dearly.patch (by 0001-greet-more-warmly.patch) (provisional)
+
+    patches/paged/0001-greet-more-warmly.patch: conflict
+      src/greet.c (0001:10): 0 of 1 hunks exact
+        made from blob 5018084159e5151b39daf4723cd41c7d033aa88c
+        found blob     b04e97ea75f5cac95b0d4754dcaf5e4988febd17
+        hunk 1 @@ -3,7 +3,7 @@ (0001:14): conflict
+          made for: const char * words_greeting(int kind) {
+          nearest: line 3, 6 of 7 lines agree, in function: none
+            expected (patch line 18):         return "hello";
+            found    (file line 6):         return "hi";
+      changed by 53ef46d9f62a Say <b>hi</b> (Test Person)
+      next: cargo xtask rebase hands the conflict over, to be solved by hand
+
+    patches/paged/0002-say-what-is-counted.patch: shifted
+      src/count.c (0002:10): 0 of 1 hunks exact
+        made from blob f3961f699da50495cdc3319a552d8c20daa764cc
+        found blob     7dd1594e43bd2184242853a5ddfef22d7b203053
+        hunk 1 @@ -1,7 +1,7 @@ (0002:14): shifted by +1 lines
+          made for: int words_count(const char * text) {
+          fits at line 2, in function: none
+      changed by a398aafe3209 Include more (Test Person)
+      next: nothing to decide: cargo xtask rebase places it anew
+
+    patches/paged/0003-greet-dearly.patch: blocked
+      src/greet.c (0003:10): 0 of 1 hunks exact
+        made from blob 4fee99c5066c13deddd3baad3e459778e7465c84
+        found blob     b04e97ea75f5cac95b0d4754dcaf5e4988febd17
+        hunk 1 @@ -3,7 +3,7 @@ (0003:14): conflict
+          made for: const char * words_greeting(int kind) {
+          nearest: line 3, 6 of 7 lines agree, in function: none
+            expected (patch line 18):         return "hello there";
+            found    (file line 6):         return "hi";
+      changed by 53ef46d9f62a Say <b>hi</b> (Test Person)
+      next: solve the patch that blocks it first
+    -- stderr --
+    "#);
+}
+
+#[test]
+fn what_upstream_has_taken_is_named() {
+    let project = Project::new();
+    let upstream = moved_upstream(&project, &[GREETING_COMES]);
+    let json = status(&project, &upstream, &["--json"]).code(1).json();
+    let classes: Vec<&str> = (0..3).filter_map(|at| json["patches"][at]["class"].as_str()).collect();
+    assert_eq!(classes[0], "upstreamed", "{json:#}");
+    assert_eq!(classes[1], "exact", "{json:#}");
+    assert_eq!(json["history"][0]["subject"], "Be warm");
+    assert_eq!(json["patches"][0]["touched_by"][0], 0);
+}
+
+#[test]
+fn the_page_stands_alone_and_shows_text_as_text() {
+    let project = Project::new();
+    let upstream = moved_upstream(&project, &[GREETING_GOES]);
+    let page = project.beside("page.html");
+    status(&project, &upstream, &["--html", page.to_str().unwrap()]).code(1);
+    let html = std::fs::read_to_string(page).unwrap();
+    assert!(html.contains("Say &lt;b&gt;hi&lt;/b&gt;"), "{html}");
+    for forbidden in ["<b>hi", "<script", "http://", "https://", "src=", "@import", "url("] {
+        assert!(!html.contains(forbidden), "the page has {forbidden}");
+    }
+    assert_eq!(html.matches("<details class=\"patch").count(), 3);
+    assert_eq!(html.matches("<details").count(), html.matches("</details>").count());
+}
+
+#[test]
+fn markdown_for_an_issue() {
+    let project = Project::new();
+    let upstream = moved_upstream(&project, &[GREETING_GOES]);
+    insta::assert_snapshot!(status(&project, &upstream, &["--quiet", "--markdown"]).stdout, @r#"
+    paged: 1 of 3 patches are exact at hello main, 1 commit after v1.0
+
+    | patch | class | changed upstream by |
+    |---|---|---|
+    | `patches/paged/0001-greet-more-warmly.patch` | conflict | `00043aa3ef2d` |
+    | `patches/paged/0002-say-what-is-counted.patch` | exact (provisional) |  |
+    | `patches/paged/0003-greet-dearly.patch` | blocked (by 0001-greet-more-warmly.patch) (provisional) | `00043aa3ef2d` |
+
+    <details><summary>patches/paged/0001-greet-more-warmly.patch: conflict</summary>
+
+        patches/paged/0001-greet-more-warmly.patch: conflict
+          src/greet.c (0001:10): 0 of 1 hunks exact
+            made from blob 5018084159e5151b39daf4723cd41c7d033aa88c
+            found blob     b04e97ea75f5cac95b0d4754dcaf5e4988febd17
+            hunk 1 @@ -3,7 +3,7 @@ (0001:14): conflict
+              made for: const char * words_greeting(int kind) {
+              nearest: line 3, 6 of 7 lines agree, in function: none
+                expected (patch line 18):         return "hello";
+                found    (file line 6):         return "hi";
+          changed by 00043aa3ef2d Say <b>hi</b> (Test Person)
+          next: cargo xtask rebase hands the conflict over, to be solved by hand
+
+    </details>
+
+    <details><summary>patches/paged/0003-greet-dearly.patch: blocked</summary>
+
+        patches/paged/0003-greet-dearly.patch: blocked
+          src/greet.c (0003:10): 0 of 1 hunks exact
+            made from blob 4fee99c5066c13deddd3baad3e459778e7465c84
+            found blob     b04e97ea75f5cac95b0d4754dcaf5e4988febd17
+            hunk 1 @@ -3,7 +3,7 @@ (0003:14): conflict
+              made for: const char * words_greeting(int kind) {
+              nearest: line 3, 6 of 7 lines agree, in function: none
+                expected (patch line 18):         return "hello there";
+                found    (file line 6):         return "hi";
+          changed by 00043aa3ef2d Say <b>hi</b> (Test Person)
+          next: solve the patch that blocks it first
+
+    </details>
+    "#);
+}
+
+#[test]
+fn a_branch_moves_and_a_commit_stays_what_it_is() {
+    let project = Project::new();
+    let upstream = moved_upstream(&project, &[COUNT_MOVES]);
+    let first = git::git(&upstream, &["rev-parse", "main"]);
+    status(&project, &upstream, &[]).code(1);
+    files::edit(&upstream.join("src/greet.c"), "\"hello\"", "\"hi\"");
+    git::commit(&upstream, "Say hi");
+    let json = status(&project, &upstream, &["--json"]).code(1).json();
+    assert_eq!(json["tip"]["tree"], git::tree_of(&upstream, "main"));
+    assert_eq!(json["history"].as_array().unwrap().len(), 2);
+    let from = upstream.display().to_string();
+    let json = project.run(&["--json", "status", "--tip", &first, "--from", &from]).code(1).json();
+    assert_eq!(json["history"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn a_tip_that_nobody_has() {
+    let project = Project::new();
+    let upstream = Upstream::shared().repository().display().to_string();
+    insta::assert_snapshot!(project.run(&["status", "--tip", "v9", "--from", &upstream]), @"
+    exit: 2
+    -- stdout --
+
+    -- stderr --
+        Fetching hello v1.0 from path [UPSTREAM]
+    error: `[UPSTREAM]` has no `v9`
+      next: git -C [UPSTREAM] log --oneline --all
+    ");
+    insta::assert_snapshot!(project.run(&["status", "--tip", "v9"]), @"
+    exit: 3
+    -- stdout --
+
+    -- stderr --
+        Fetching hello v9 from path [UPSTREAM]
+    warning: path [UPSTREAM]: git says: couldn't find remote ref refs/heads/v9
+    error: no source has `v9` of hello
+      path [UPSTREAM]: git says: couldn't find remote ref refs/heads/v9
+      next: name a repository or a bundle that has it: --from PATH
+    ");
+    let hostile = "--tip=--upload-pack=touch x";
+    insta::assert_snapshot!(project.run(&["status", hostile, "--from", &upstream]), @"
+    exit: 2
+    -- stdout --
+
+    -- stderr --
+    error: `[UPSTREAM]` has no `--upload-pack=touch x`
+      next: git -C [UPSTREAM] log --oneline --all
+    ");
+    insta::assert_snapshot!(project.run(&["status", hostile]), @"
+    exit: 2
+    -- stdout --
+
+    -- stderr --
+    error: `--upload-pack=touch x` is not a tag, a branch or a full commit id
+    ");
+    assert!(!project.path("x").exists());
+}
+
+#[test]
+fn a_tip_without_its_history() {
+    let project = Project::new();
+    let upstream = moved_upstream(&project, &[COUNT_MOVES]);
+    let bundle = project.beside("tip.bundle");
+    let squashed = git::git(&upstream, &["commit-tree", "-m", "squashed", "main^{tree}"]);
+    git::git(&upstream, &["branch", "squashed", &squashed]);
+    git::git(&upstream, &["bundle", "create", "--quiet", bundle.to_str().unwrap(), "squashed"]);
+    let from = bundle.display().to_string();
+    let said = project.run(&["--quiet", "status", "--tip", "squashed", "--from", &from]).code(1);
+    assert!(said.stdout.contains("no history at hand"), "{said}");
+    let json = project.run(&["--json", "status", "--tip", "squashed", "--from", &from]).code(1).json();
+    assert!(json["history"].is_null());
+}
+
+#[test]
+fn killed_while_a_tip_comes_in_nothing_half_is_left() {
+    let project = Project::new();
+    let upstream = moved_upstream(&project, &[COUNT_MOVES]);
+    let bundle = project.beside("broken.bundle");
+    git::git(&upstream, &["bundle", "create", "--quiet", bundle.to_str().unwrap(), "main"]);
+    let bytes = std::fs::read(&bundle).unwrap();
+    std::fs::write(&bundle, &bytes[..bytes.len() / 2]).unwrap();
+    let from = bundle.display().to_string();
+    project.run(&["status", "--tip", "main", "--from", &from]).code(3).says(&["next:"]);
+    assert_eq!(project.scratch(), Vec::<String>::new());
+    status(&project, &upstream, &[]).code(1);
+}
