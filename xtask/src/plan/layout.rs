@@ -6,12 +6,25 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Debug)]
 pub struct Layout {
     root: PathBuf,
+    /// Where pins, lock and series are, when they are not where they belong yet.
+    stage: Option<PathBuf>,
 }
 
 impl Layout {
     /// The project at `root` (the folder that has `pins.toml`).
     pub fn new(root: impl Into<PathBuf>) -> Self {
-        Layout { root: root.into() }
+        Layout { root: root.into(), stage: None }
+    }
+
+    /// The same project with `pins.toml`, `espalier.lock` and every series read from `stage`, and the lock
+    /// written there: a change is built and tried before it is made.
+    #[must_use]
+    pub fn staged(&self, stage: PathBuf) -> Self {
+        Layout { root: self.root.clone(), stage: Some(stage) }
+    }
+
+    fn staged_or_root(&self) -> &Path {
+        self.stage.as_deref().unwrap_or(&self.root)
     }
 
     /// The folder that has `pins.toml`.
@@ -21,12 +34,22 @@ impl Layout {
 
     /// `pins.toml`.
     pub fn pins(&self) -> PathBuf {
-        self.root.join("pins.toml")
+        self.staged_or_root().join("pins.toml")
+    }
+
+    /// The folder of a series, as `pins.toml` names it.
+    pub fn series(&self, folder: &str) -> PathBuf {
+        self.staged_or_root().join(folder)
+    }
+
+    /// A folder of overlay files, as `pins.toml` names it.
+    pub fn overlay(&self, folder: &str) -> PathBuf {
+        self.root.join(folder)
     }
 
     /// `espalier.lock`.
     pub fn lock(&self) -> PathBuf {
-        self.root.join("espalier.lock")
+        self.staged_or_root().join("espalier.lock")
     }
 
     /// `ci/flavors.toml`.

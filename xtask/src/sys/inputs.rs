@@ -56,7 +56,8 @@ pub fn read_stack(layout: &Layout, stack: &[&Variant]) -> Result<Inputs> {
 }
 
 fn read_series(layout: &Layout, folder: &str) -> Result<Vec<PatchFile>> {
-    let names = names_in(layout, folder)?;
+    let path = layout.series(folder);
+    let names = names_in(&path, folder)?;
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     series::series_order(&names).map_err(|findings| {
         let lines: Vec<String> =
@@ -67,27 +68,27 @@ fn read_series(layout: &Layout, folder: &str) -> Result<Vec<PatchFile>> {
     names
         .iter()
         .map(|name| {
-            let bytes = disk::read(&layout.root().join(folder).join(name))?;
+            let bytes = disk::read(&path.join(name))?;
             let sha256 = disk::sha256(&bytes);
             Ok(PatchFile { file: format!("{folder}/{name}"), bytes, sha256 })
         })
         .collect()
 }
 
-fn names_in(layout: &Layout, folder: &str) -> Result<Vec<String>> {
-    let path = layout.root().join(folder);
-    if !disk::exists(&path) {
+fn names_in(path: &Path, folder: &str) -> Result<Vec<String>> {
+    if !disk::exists(path) {
         return Err(Error::usage(format!("`pins.toml` names the folder `{folder}`, which is not there"))
             .hint(format!("mkdir -p {folder}")));
     }
-    disk::files_below(&path)?.iter().map(|file| slashed(file)).collect()
+    disk::files_below(path)?.iter().map(|file| slashed(file)).collect()
 }
 
 fn read_overlay(layout: &Layout, folder: &str) -> Result<Vec<OverlayFile>> {
-    names_in(layout, folder)?
+    let root = layout.overlay(folder);
+    names_in(&root, folder)?
         .into_iter()
         .map(|path| {
-            let on_disk = layout.root().join(folder).join(&path);
+            let on_disk = root.join(&path);
             let bytes = disk::read(&on_disk)?;
             let executable = disk::is_executable(&on_disk);
             Ok(OverlayFile { from: format!("{folder}/{path}"), path, bytes, executable })

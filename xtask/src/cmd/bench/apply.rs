@@ -69,7 +69,7 @@ fn real(context: &Context, scratch: &Path) -> Result<Contest> {
     let locked = lock::read(context)?.and_then(|lock| lock.variants.get(&variant.name).cloned());
     let locked = locked.ok_or_else(|| Error::usage("`espalier.lock` is missing").hint("cargo xtask lock"))?;
     let project = scratch.join("real");
-    for patch in patch_files(&context.layout.root().join(&folder))? {
+    for patch in patch_files(&context.layout.series(&folder))? {
         let name = patch.file_name().unwrap_or_default();
         disk::write_atomically(&project.join("patches/series").join(name), &disk::read(&patch)?)?;
     }
