@@ -4,18 +4,22 @@
 //! and nothing else. Every file appears by rename: killed at any moment, each is the old or the new.
 //! A file that a person edited is never overwritten.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::time::UNIX_EPOCH;
+mod files;
+mod found;
+mod index;
 
-use git2::{Index, IndexEntry, IndexTime, Oid};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use git2::{IndexEntry, Oid};
 
 use super::disk;
 use super::store::Store;
 use crate::error::{Error, Result};
-use crate::series::object_id;
 use crate::ui::{Ui, Unit};
+use files::{remove, write};
+use found::{files_there, look};
+use index::{index_entry, open_index, write_index};
 
 /// What a run of `materialise` did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -137,26 +141,6 @@ fn wanted(store: &Store, tree: Oid) -> Result<Want> {
     Ok(files.into_iter().map(|(path, mode, id)| (path, Wanted { mode, id })).collect())
 }
 
-fn open_index(path: &Path) -> Result<BTreeMap<Vec<u8>, IndexEntry>> {
-    // An index that cannot be read says nothing: every file is then compared by its content.
-    let Ok(index) = Index::open(path) else { return Ok(BTreeMap::new()) };
-    Ok(index.iter().map(|entry| (entry.path.clone(), entry)).collect())
-}
-
-/// What is on disk, without what a killed run left half-written.
-fn files_there(folder: &Path) -> Result<BTreeSet<Vec<u8>>> {
-    let mut there = BTreeSet::new();
-    for path in disk::files_below(folder)? {
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        if name.starts_with(disk::TEMPORARY_PREFIX) {
-            disk::remove_file(&folder.join(&path))?;
-        } else {
-            there.insert(to_bytes(&path));
-        }
-    }
-    Ok(there)
-}
-
 #[derive(Default)]
 struct Plan {
     write: Vec<Vec<u8>>,
@@ -197,51 +181,6 @@ fn compare(want: &Want, ours: &Ours<'_>, folder: &Path, there: &BTreeSet<Vec<u8>
     Ok(plan)
 }
 
-/// What is on disk at one path.
-struct Found {
-    id: Oid,
-    mode: u32,
-    /// Size and time are the ones in the index: the content was not read.
-    as_written: bool,
-}
-
-/// When size and time are what we wrote, it is what we wrote; else the content is hashed.
-fn look(folder: &Path, path: &[u8], written: Option<&IndexEntry>) -> Result<Found> {
-    let file = folder.join(to_path(path));
-    let meta = fs::symlink_metadata(&file).map_err(|error| disk::explain("look at", &file, &error))?;
-    let mode = mode_of(&meta, written);
-    if let Some(entry) = written
-        && entry.mtime == time_of(&meta)
-        && u64::from(entry.file_size) == meta.len()
-    {
-        return Ok(Found { id: entry.id, mode, as_written: true });
-    }
-    let bytes = if meta.is_symlink() {
-        let target = fs::read_link(&file).map_err(|error| disk::explain("read the link", &file, &error))?;
-        to_bytes(&target)
-    } else {
-        disk::read(&file)?
-    };
-    let id = object_id("blob", &bytes);
-    Ok(Found { id, mode, as_written: false })
-}
-
-#[cfg(unix)]
-fn mode_of(meta: &fs::Metadata, _written: Option<&IndexEntry>) -> u32 {
-    use std::os::unix::fs::PermissionsExt;
-    match (meta.is_symlink(), meta.permissions().mode() & 0o100 != 0) {
-        (true, _) => 0o120_000,
-        (false, true) => 0o100_755,
-        (false, false) => 0o100_644,
-    }
-}
-
-/// Without such modes on disk, the index is right.
-#[cfg(not(unix))]
-fn mode_of(_meta: &fs::Metadata, written: Option<&IndexEntry>) -> u32 {
-    written.map_or(0o100_644, |entry| entry.mode)
-}
-
 fn refuse_edits(plan: &Plan, folder: &Path) -> Result<()> {
     if plan.edited.is_empty() {
         return Ok(());
@@ -275,56 +214,6 @@ fn carry_out(store: &Store, want: &Want, plan: &Plan, folder: &Path, ui: &Ui) ->
     Ok(())
 }
 
-/// Takes the file away, and the folders that it leaves empty.
-fn remove(folder: &Path, path: &[u8]) -> Result<()> {
-    let file = folder.join(to_path(path));
-    disk::remove_file(&file)?;
-    let mut parent = file.parent();
-    while let Some(empty) = parent.filter(|parent| *parent != folder) {
-        if fs::remove_dir(empty).is_err() {
-            break;
-        }
-        parent = empty.parent();
-    }
-    Ok(())
-}
-
-fn write(store: &Store, folder: &Path, path: &[u8], wanted: &Wanted) -> Result<()> {
-    let file = folder.join(to_path(path));
-    let bytes = store.read(wanted.id)?;
-    if wanted.mode == 0o120_000 {
-        return write_link(&file, &bytes);
-    }
-    disk::write_atomically(&file, &bytes)?;
-    set_mode(&file, wanted.mode)
-}
-
-#[cfg(unix)]
-fn set_mode(file: &Path, mode: u32) -> Result<()> {
-    use std::os::unix::fs::PermissionsExt;
-    fs::set_permissions(file, fs::Permissions::from_mode(mode & 0o777))
-        .map_err(|error| disk::explain("set the mode of", file, &error))
-}
-
-#[cfg(not(unix))]
-fn set_mode(_file: &Path, _mode: u32) -> Result<()> {
-    Ok(())
-}
-
-#[cfg(unix)]
-fn write_link(file: &Path, target: &[u8]) -> Result<()> {
-    if let Some(parent) = file.parent() {
-        disk::create_folder(parent)?;
-    }
-    disk::remove_file(file)?;
-    std::os::unix::fs::symlink(to_path(target), file).map_err(|error| disk::explain("link", file, &error))
-}
-
-#[cfg(not(unix))]
-fn write_link(file: &Path, _target: &[u8]) -> Result<()> {
-    Err(Error::surroundings(format!("`{}` is a link, which this system cannot make", file.display())))
-}
-
 /// Writes the index anew when a file was touched, or its time does not fit; last of all, so that it
 /// never claims what is not there.
 fn remember(
@@ -343,63 +232,6 @@ fn remember(
         want.iter().map(|(name, wanted)| index_entry(&place.folder, name, wanted)).collect();
     write_index(&place.index, &entries?)?;
     disk::write_atomically(&place.tree_file(), tree.as_bytes())
-}
-
-fn write_index(path: &Path, entries: &[IndexEntry]) -> Result<()> {
-    let fail = |error: git2::Error| super::store::write_failed(&error);
-    let mut index = Index::open(path).map_err(fail)?;
-    index.clear().map_err(fail)?;
-    for entry in entries {
-        index.add(entry).map_err(fail)?;
-    }
-    index.write().map_err(fail)
-}
-
-fn index_entry(folder: &Path, path: &[u8], wanted: &Wanted) -> Result<IndexEntry> {
-    let file = folder.join(to_path(path));
-    let meta = fs::symlink_metadata(&file).map_err(|error| disk::explain("look at", &file, &error))?;
-    Ok(IndexEntry {
-        ctime: IndexTime::new(0, 0),
-        mtime: time_of(&meta),
-        dev: 0,
-        ino: 0,
-        mode: wanted.mode,
-        uid: 0,
-        gid: 0,
-        file_size: u32::try_from(meta.len()).unwrap_or(u32::MAX),
-        id: wanted.id,
-        flags: 0,
-        flags_extended: 0,
-        path: path.to_vec(),
-    })
-}
-
-fn time_of(meta: &fs::Metadata) -> IndexTime {
-    let since =
-        meta.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok()).unwrap_or_default();
-    IndexTime::new(i32::try_from(since.as_secs()).unwrap_or(i32::MAX), since.subsec_nanos())
-}
-
-#[cfg(unix)]
-fn to_path(bytes: &[u8]) -> PathBuf {
-    use std::os::unix::ffi::OsStrExt;
-    PathBuf::from(std::ffi::OsStr::from_bytes(bytes))
-}
-
-#[cfg(not(unix))]
-fn to_path(bytes: &[u8]) -> PathBuf {
-    PathBuf::from(String::from_utf8_lossy(bytes).into_owned())
-}
-
-#[cfg(unix)]
-fn to_bytes(path: &Path) -> Vec<u8> {
-    use std::os::unix::ffi::OsStrExt;
-    path.as_os_str().as_bytes().to_vec()
-}
-
-#[cfg(not(unix))]
-fn to_bytes(path: &Path) -> Vec<u8> {
-    path.to_string_lossy().replace('\\', "/").into_bytes()
 }
 
 /// Takes away what a person changed or added; what we wrote stays as it is. Asked for by name only.

@@ -1,0 +1,84 @@
+//! One file at a time: written, taken away, named.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::Wanted;
+use crate::error::Result;
+use crate::sys::disk;
+use crate::sys::store::Store;
+
+/// Takes the file away, and the folders that it leaves empty.
+pub(super) fn remove(folder: &Path, path: &[u8]) -> Result<()> {
+    let file = folder.join(to_path(path));
+    disk::remove_file(&file)?;
+    let mut parent = file.parent();
+    while let Some(empty) = parent.filter(|parent| *parent != folder) {
+        if fs::remove_dir(empty).is_err() {
+            break;
+        }
+        parent = empty.parent();
+    }
+    Ok(())
+}
+
+pub(super) fn write(store: &Store, folder: &Path, path: &[u8], wanted: &Wanted) -> Result<()> {
+    let file = folder.join(to_path(path));
+    let bytes = store.read(wanted.id)?;
+    if wanted.mode == 0o120_000 {
+        return write_link(&file, &bytes);
+    }
+    disk::write_atomically(&file, &bytes)?;
+    set_mode(&file, wanted.mode)
+}
+
+#[cfg(unix)]
+pub(super) fn set_mode(file: &Path, mode: u32) -> Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    fs::set_permissions(file, fs::Permissions::from_mode(mode & 0o777))
+        .map_err(|error| disk::explain("set the mode of", file, &error))
+}
+
+#[cfg(not(unix))]
+pub(super) fn set_mode(_file: &Path, _mode: u32) -> Result<()> {
+    Ok(())
+}
+
+#[cfg(unix)]
+pub(super) fn write_link(file: &Path, target: &[u8]) -> Result<()> {
+    if let Some(parent) = file.parent() {
+        disk::create_folder(parent)?;
+    }
+    disk::remove_file(file)?;
+    std::os::unix::fs::symlink(to_path(target), file).map_err(|error| disk::explain("link", file, &error))
+}
+
+#[cfg(not(unix))]
+pub(super) fn write_link(file: &Path, _target: &[u8]) -> Result<()> {
+    Err(crate::error::Error::surroundings(format!(
+        "`{}` is a link, which this system cannot make",
+        file.display()
+    )))
+}
+
+#[cfg(unix)]
+pub(super) fn to_path(bytes: &[u8]) -> PathBuf {
+    use std::os::unix::ffi::OsStrExt;
+    PathBuf::from(std::ffi::OsStr::from_bytes(bytes))
+}
+
+#[cfg(not(unix))]
+pub(super) fn to_path(bytes: &[u8]) -> PathBuf {
+    PathBuf::from(String::from_utf8_lossy(bytes).into_owned())
+}
+
+#[cfg(unix)]
+pub(super) fn to_bytes(path: &Path) -> Vec<u8> {
+    use std::os::unix::ffi::OsStrExt;
+    path.as_os_str().as_bytes().to_vec()
+}
+
+#[cfg(not(unix))]
+pub(super) fn to_bytes(path: &Path) -> Vec<u8> {
+    path.to_string_lossy().replace('\\', "/").into_bytes()
+}

@@ -1,0 +1,72 @@
+//! What is on disk now.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use git2::{IndexEntry, Oid};
+
+use super::files::{to_bytes, to_path};
+use super::index::time_of;
+use crate::error::Result;
+use crate::series::object_id;
+use crate::sys::disk;
+
+/// What is on disk, without what a killed run left half-written.
+pub(super) fn files_there(folder: &Path) -> Result<BTreeSet<Vec<u8>>> {
+    let mut there = BTreeSet::new();
+    for path in disk::files_below(folder)? {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if name.starts_with(disk::TEMPORARY_PREFIX) {
+            disk::remove_file(&folder.join(&path))?;
+        } else {
+            there.insert(to_bytes(&path));
+        }
+    }
+    Ok(there)
+}
+
+/// What is on disk at one path.
+pub(super) struct Found {
+    pub id: Oid,
+    pub mode: u32,
+    /// Size and time are the ones in the index: the content was not read.
+    pub as_written: bool,
+}
+
+/// When size and time are what we wrote, it is what we wrote; else the content is hashed.
+pub(super) fn look(folder: &Path, path: &[u8], written: Option<&IndexEntry>) -> Result<Found> {
+    let file = folder.join(to_path(path));
+    let meta = fs::symlink_metadata(&file).map_err(|error| disk::explain("look at", &file, &error))?;
+    let mode = mode_of(&meta, written);
+    if let Some(entry) = written
+        && entry.mtime == time_of(&meta)
+        && u64::from(entry.file_size) == meta.len()
+    {
+        return Ok(Found { id: entry.id, mode, as_written: true });
+    }
+    let bytes = if meta.is_symlink() {
+        let target = fs::read_link(&file).map_err(|error| disk::explain("read the link", &file, &error))?;
+        to_bytes(&target)
+    } else {
+        disk::read(&file)?
+    };
+    let id = object_id("blob", &bytes);
+    Ok(Found { id, mode, as_written: false })
+}
+
+#[cfg(unix)]
+pub(super) fn mode_of(meta: &fs::Metadata, _written: Option<&IndexEntry>) -> u32 {
+    use std::os::unix::fs::PermissionsExt;
+    match (meta.is_symlink(), meta.permissions().mode() & 0o100 != 0) {
+        (true, _) => 0o120_000,
+        (false, true) => 0o100_755,
+        (false, false) => 0o100_644,
+    }
+}
+
+/// Without such modes on disk, the index is right.
+#[cfg(not(unix))]
+pub(super) fn mode_of(_meta: &fs::Metadata, written: Option<&IndexEntry>) -> u32 {
+    written.map_or(0o100_644, |entry| entry.mode)
+}
