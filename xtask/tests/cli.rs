@@ -13,6 +13,7 @@ mod cli {
     mod edited_tree;
     mod fetch;
     mod fetch_fails;
+    mod fetch_npm;
     mod hostile;
     mod killed;
     mod lock;
