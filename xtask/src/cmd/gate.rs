@@ -23,6 +23,8 @@ pub struct Options {
 
 const REFERENCE: &str = "stock";
 const FLAVOR: &str = "cpu";
+/// The program that prints logits, relative to the root.
+pub const PROBE: &str = "ci/probe/probe.cpp";
 /// The feature that is compared.
 pub const FEATURE: &str = "gdn-flat-output";
 
@@ -185,7 +187,7 @@ pub fn build_probe(context: &Context, variant: &str, folder: &Path) -> Result<Pa
     Run::new(tools::compilers()?.cxx)
         .args(["-std=c++17", "-O2", "-o"])
         .arg(&probe)
-        .arg(context.layout.root().join("ci/probe/probe.cpp"))
+        .arg(context.layout.root().join(PROBE))
         .arg(format!("-I{}", tree.join("include").display()))
         .arg(format!("-I{}", tree.join("ggml/include").display()))
         .arg(format!("-L{}", libraries.display()))

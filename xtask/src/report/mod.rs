@@ -3,3 +3,4 @@
 pub mod status;
 mod status_html;
 mod status_text;
+pub mod sync;

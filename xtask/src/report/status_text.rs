@@ -106,7 +106,7 @@ fn short(commit: &UpstreamCommit) -> &str {
     commit.id.get(..12).unwrap_or(&commit.id)
 }
 
-fn indented(text: &str) -> String {
+pub(super) fn indented(text: &str) -> String {
     text.lines().map(|line| format!("    {line}\n")).collect()
 }
 
