@@ -45,6 +45,10 @@ enum Command {
     Lint,
     /// Hold every patch against the pin, or against any other upstream commit.
     Status(Status),
+    /// Make a variant's series as commits in a git repository, to be changed with any git tool.
+    Edit(Edit),
+    /// Write the commits of that repository back as patches; untouched ones stay as they are.
+    Export(Export),
     /// From the pin to a packaged server that has answered a prompt.
     Build(Build),
     /// Start the built server on the loopback, ask it, stop it.
@@ -120,6 +124,27 @@ struct Status {
     /// Write one self-contained page as well.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+struct Edit {
+    /// Variant of `pins.toml`.
+    variant: Option<String>,
+    /// Throw away what is in the repository and in no patch.
+    #[arg(long)]
+    discard: bool,
+    /// Print what would be done.
+    #[arg(long)]
+    dry_run: bool,
+}
+
+#[derive(Debug, Args)]
+struct Export {
+    /// Variant of `pins.toml`.
+    variant: Option<String>,
+    /// Print what would be written.
+    #[arg(long)]
+    dry_run: bool,
 }
 
 #[derive(Debug, Args)]
@@ -200,6 +225,12 @@ impl Cli {
             }
             Command::Lock(Lock { check }) => cmd::lock::run(context, &cmd::lock::Options { check }),
             Command::Lint => cmd::lint::run(context),
+            Command::Edit(Edit { variant, discard, dry_run }) => {
+                cmd::edit::run(context, &cmd::edit::Options { variant, discard, dry_run })
+            }
+            Command::Export(Export { variant, dry_run }) => {
+                cmd::export::run(context, &cmd::export::Options { variant, dry_run })
+            }
             Command::Build(Build { which, jobs, no_smoke, dry_run }) => {
                 let Which { variant, flavor } = which;
                 cmd::build::run(context, &cmd::build::Options { variant, flavor, dry_run, jobs, no_smoke })

@@ -13,6 +13,8 @@ use crate::ui::Ui;
 pub mod apply;
 pub mod bench;
 pub mod build;
+pub mod edit;
+pub mod export;
 pub mod fetch;
 pub mod gate;
 pub mod lint;

@@ -102,6 +102,16 @@ impl Layout {
         self.generated().join("trees").join(format!("{variant}.index"))
     }
 
+    /// The git repository in which a person edits the series of a variant.
+    pub fn edit(&self, variant: &str) -> PathBuf {
+        self.generated().join("edit").join(variant)
+    }
+
+    /// Series that are written, whole, and about to replace what is in `patches/`.
+    pub fn pending_series(&self) -> PathBuf {
+        self.generated().join("pending")
+    }
+
     /// What the last successful apply of a variant gave, on this machine.
     pub fn applied(&self, variant: &str) -> PathBuf {
         self.generated().join("applied").join(format!("{variant}.lock"))

@@ -31,6 +31,11 @@ pub enum Step {
         /// Command line.
         command: String,
     },
+    /// Make the series as commits in a repository of its own.
+    Edit {
+        /// Folder relative to the root.
+        folder: String,
+    },
     /// Run CMake.
     Configure {
         /// Command line.
@@ -66,6 +71,7 @@ impl fmt::Display for Step {
                 patches.iter().try_for_each(|patch| write!(out, "\n             {patch}"))
             }
             Step::Materialise { folder } => write!(out, "materialise  {folder}"),
+            Step::Edit { folder } => write!(out, "edit         {folder}"),
             Step::Kernels { command } => write!(out, "kernels      {command}"),
             Step::Configure { command } => write!(out, "configure    {command}"),
             Step::Compile { command } => write!(out, "compile      {command}"),

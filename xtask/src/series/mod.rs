@@ -33,6 +33,7 @@
 mod apply;
 mod apply_patch;
 mod apply_text;
+mod authorship;
 mod binary;
 mod checks;
 mod classify;
@@ -74,6 +75,7 @@ mod tree;
 pub use apply::{Mismatch, apply_file};
 pub use apply_patch::{Applied, apply_patch};
 pub use apply_text::HunkMismatch;
+pub use authorship::{Authorship, authorship};
 pub use drift::{
     Candidate, Disagreement, FileDrift, FileDriftKind, HunkClass, HunkDrift, PatchClass, PatchDrift,
     Placement, RenameCandidate, TargetRefusal,

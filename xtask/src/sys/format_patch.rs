@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use git2::Oid;
+use git2::{Oid, Repository};
 
 use super::disk;
 use super::git::git;
@@ -18,8 +18,9 @@ pub struct FormattedPatch {
 }
 
 /// Every way in which a person's configuration could change the text is closed.
-const FORM: [&str; 18] = [
+const FORM: [&str; 19] = [
     "--quiet",
+    "--no-notes",
     "--full-index",
     "--zero-commit",
     "--no-signature",
@@ -41,6 +42,9 @@ const FORM: [&str; 18] = [
 
 /// The commits after `base` up to `tip` of the repository `git_dir`, numbered from `start`; `scratch` is
 /// an empty folder for git to write into.
+///
+/// git works in an empty repository that only borrows the objects: neither the configuration, nor the
+/// attributes, nor the replaced commits of a repository that a person works in can change the text.
 pub fn format_series(
     git_dir: &Path,
     base: Oid,
@@ -48,19 +52,54 @@ pub fn format_series(
     start: usize,
     scratch: &Path,
 ) -> Result<Vec<FormattedPatch>> {
-    git(git_dir)
-        .env("GIT_CONFIG_NOSYSTEM", "1")
+    let (borrower, folder) = (scratch.join("borrower.git"), scratch.join("patches"));
+    borrow_objects(git_dir, &borrower)?;
+    let mut run = git(&borrower);
+    for name in CHANGING {
+        run = run.without_env(name);
+    }
+    run.env("GIT_CONFIG_NOSYSTEM", "1")
         .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .env("GIT_ATTR_NOSYSTEM", "1")
+        .args(["-c", "core.attributesFile=/dev/null"])
         .arg("format-patch")
         .args(FORM)
         .arg(format!("--start-number={start}"))
         .arg("--output-directory")
-        .arg(scratch)
+        .arg(&folder)
         .arg(format!("{base}..{tip}"))
         .success()?;
     let read = |file: &std::path::PathBuf| {
         let name = file.to_string_lossy().to_lowercase();
-        Ok(FormattedPatch { name, bytes: disk::read(&scratch.join(file))? })
+        Ok(FormattedPatch { name, bytes: disk::read(&folder.join(file))? })
     };
-    disk::files_below(scratch)?.iter().map(read).collect()
+    // Nothing to write, no folder.
+    disk::create_folder(&folder)?;
+    disk::files_below(&folder)?.iter().map(read).collect()
+}
+
+/// Set by a person, these would change the text too.
+const CHANGING: [&str; 9] = [
+    "GIT_ATTR_SOURCE",
+    "GIT_CONFIG_COUNT",
+    "GIT_CONFIG_PARAMETERS",
+    "GIT_DIFF_OPTS",
+    "GIT_EXTERNAL_DIFF",
+    "GIT_NOTES_DISPLAY_REF",
+    "GIT_NOTES_REF",
+    "GIT_REF_PARANOIA",
+    "GIT_DEFAULT_REF_FORMAT",
+];
+
+/// A bare repository at `to` without anything of its own.
+fn borrow_objects(from: &Path, to: &Path) -> Result<()> {
+    Repository::init_bare(to).map_err(|error| super::store::write_failed(&error))?;
+    let from = std::path::absolute(from).map_err(|error| disk::explain("look at", from, &error))?;
+    let objects = format!("{}\n", from.join("objects").display());
+    disk::write_atomically(&to.join("objects/info/alternates"), objects.as_bytes())?;
+    // Commits whose parents were left out on purpose would be reported as damage.
+    match disk::read_if_there(&from.join("shallow"))? {
+        Some(shallow) => disk::write_atomically(&to.join("shallow"), &shallow),
+        None => Ok(()),
+    }
 }

@@ -5,6 +5,8 @@
 #![allow(clippy::disallowed_methods)]
 
 pub mod disk;
+pub mod edit_make;
+pub mod edit_repo;
 pub mod fetch;
 pub mod format_patch;
 pub mod git;
@@ -12,10 +14,12 @@ pub mod git_tree;
 pub mod history;
 pub mod inputs;
 pub mod load;
+mod made_objects;
 pub mod materialise;
 pub mod models;
 pub mod net;
 pub mod package;
+pub mod pending_series;
 pub mod process;
 pub mod run_lock;
 pub mod store;

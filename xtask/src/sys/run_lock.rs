@@ -16,7 +16,8 @@ pub struct RunLock {
     _file: File,
 }
 
-/// Takes the lock of this project, says so when it has to wait, and sweeps what a killed run left.
+/// Takes the lock of this project, says so when it has to wait, sweeps what a killed run
+/// left, and finishes what it had decided.
 pub fn take(context: &Context) -> Result<RunLock> {
     let path = context.layout.run_lock();
     sweep_after(take_at(&path, context)?, context)
@@ -66,6 +67,7 @@ fn sweep_after(lock: RunLock, context: &Context) -> Result<RunLock> {
     for folder in builds.into_iter().chain(ours).chain([layout.root().to_path_buf()]) {
         disk::sweep(&folder, is_temporary)?;
     }
+    super::pending_series::finish(layout)?;
     Ok(lock)
 }
 

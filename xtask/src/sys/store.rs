@@ -93,6 +93,20 @@ impl Store {
         self.made.borrow_mut().insert(id, bytes);
     }
 
+    /// The bytes of an object that this run made and that is nowhere else.
+    pub(super) fn made_object(&self, id: Oid) -> Option<Bytes> {
+        self.made.borrow().get(&id).map(Arc::clone)
+    }
+
+    /// Reads from the object folder of another repository too, as long as this store is open.
+    pub fn read_also(&self, objects: &Path) -> Result<()> {
+        let path = objects.display().to_string();
+        self.odb()?.add_disk_alternate(&path).map_err(|error| {
+            Error::surroundings(format!("could not read the objects in `{path}`"))
+                .detail(error.message().to_string())
+        })
+    }
+
     /// Writes an object to disk.
     pub fn write(&self, kind: ObjectType, bytes: &[u8]) -> Result<Oid> {
         self.odb()?.write(kind, bytes).map_err(|error| write_failed(&error))

@@ -242,6 +242,23 @@ pub fn apply_inputs(store: &Store, variant: &Variant, pin: &Pin, inputs: &Inputs
     Ok(Applied { pin: pin.clone(), tree, locked, unchanged: false })
 }
 
+/// Makes the changes of one patch to `tree`, and keeps the blobs that they bring.
+pub fn change_tree(store: &Store, tree: &mut GitTree<'_>, changes: &[TreeChange]) -> Result<()> {
+    for change in changes {
+        let entry = match &change.new {
+            None => None,
+            Some(file) => {
+                if let Some(content) = &file.content {
+                    store.keep(file.id, Arc::clone(content));
+                }
+                Some(Entry { mode: file.mode.as_git_mode(), id: file.id })
+            }
+        };
+        tree.set(change.path.as_bytes(), entry)?;
+    }
+    Ok(())
+}
+
 /// The tree and the commit so far.
 struct Applying<'a> {
     store: &'a Store,
@@ -251,18 +268,7 @@ struct Applying<'a> {
 
 impl Applying<'_> {
     fn add_patch(&mut self, patch: &Patch, changes: &[TreeChange]) -> Result<Oid> {
-        for change in changes {
-            let entry = match &change.new {
-                None => None,
-                Some(file) => {
-                    if let Some(content) = &file.content {
-                        self.store.keep(file.id, Arc::clone(content));
-                    }
-                    Some(Entry { mode: file.mode.as_git_mode(), id: file.id })
-                }
-            };
-            self.tree.set(change.path.as_bytes(), entry)?;
-        }
+        change_tree(self.store, &mut self.tree, changes)?;
         self.commit(&patch.message())
     }
 

@@ -1,0 +1,85 @@
+//! `cargo xtask edit`: a variant's series as real commits, in a repository where any git tool works.
+
+mod commits;
+mod ready;
+
+use serde_json::json;
+
+pub use commits::{SeriesCommits, commits_of, make_commits};
+pub use ready::{Ready, When, ready, work_of};
+
+use super::{Context, Outcome, apply};
+use crate::error::{Error, Result};
+use crate::plan::pins::Variant;
+use crate::plan::steps::Step;
+use crate::sys::run_lock;
+use crate::sys::store::Store;
+
+/// Options of `edit`.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Variant name; the default one when none is given.
+    pub variant: Option<String>,
+    /// Throw away what a person did in the edit repository.
+    pub discard: bool,
+    /// Print the steps and do nothing.
+    pub dry_run: bool,
+}
+
+/// Makes the edit repository of a variant, unless it is there and current.
+pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
+    let pins = context.pins()?;
+    let variant = pins.variant(options.variant.as_deref())?;
+    series_folder(variant)?;
+    if options.dry_run {
+        let mut steps = apply::steps(context, &pins, variant)?;
+        steps.push(Step::Edit { folder: context.layout.show(&context.layout.edit(&variant.name)) });
+        let steps: Vec<String> = steps.iter().map(Step::to_string).collect();
+        return Ok(Outcome::ok(steps.join("\n"), json!({ "steps": steps })));
+    }
+    let _lock = run_lock::take(context)?;
+    let store = Store::open(&context.layout.store())?;
+    let when = if options.discard { When::Discard } else { When::Refuse };
+    let ready = ready(context, &store, &pins, variant, when)?;
+    Ok(outcome(context, variant, &ready))
+}
+
+/// The folder of a variant's own patches.
+pub fn series_folder(variant: &Variant) -> Result<&str> {
+    variant.patches.as_deref().ok_or_else(|| {
+        Error::usage(format!("the variant `{}` has no series of its own to edit", variant.name))
+            .hint(format!("give it one in `pins.toml`: patches = \"patches/{}\"", variant.name))
+            .hint("or name a variant that has one: cargo xtask edit VARIANT")
+    })
+}
+
+fn outcome(context: &Context, variant: &Variant, ready: &Ready) -> Outcome {
+    let folder = context.layout.show(ready.repo.folder());
+    let own = ready.series.inputs.patches.len() - ready.series.parents;
+    let done = if ready.made { "made" } else { "there already" };
+    let text = format!(
+        "{folder}: {done}, {own} commits of {} after {} of its parents\n{}",
+        variant.name,
+        ready.series.parents,
+        next_steps(&folder, &variant.name)
+    );
+    let marks = &ready.marks;
+    let json = json!({
+        "variant": variant.name,
+        "folder": folder,
+        "branch": ready.repo.branch(),
+        "made": ready.made,
+        "pin": marks.pin.to_string(),
+        "border": marks.border.to_string(),
+        "tip": marks.made.to_string(),
+        "commits": own,
+    });
+    Outcome::ok(text, json)
+}
+
+fn next_steps(folder: &str, variant: &str) -> String {
+    format!(
+        "  next: cd {folder}\n  next: git rebase -i    # or commit, amend: any git tool\n  \
+         next: cargo xtask export {variant}    # writes the patches anew"
+    )
+}

@@ -1,0 +1,97 @@
+//! The edit repository as it has to be before somebody works in it; never at the cost of work that is there.
+
+use super::commits::{SeriesCommits, make_commits};
+use crate::cmd::Context;
+use crate::error::{Error, Kind, Result};
+use crate::plan::pins::{Pins, Variant};
+use crate::sys::edit_make::{self, EditPlace};
+use crate::sys::edit_repo::{EditRepo, Marks};
+use crate::sys::store::Store;
+
+/// What happens to work that is in the repository and in no patch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum When {
+    /// It stops the command.
+    Refuse,
+    /// It stays, and the repository is used as it is.
+    Keep,
+    /// It is thrown away.
+    Discard,
+}
+
+/// An edit repository that can be worked in.
+pub struct Ready {
+    /// The repository.
+    pub repo: EditRepo,
+    /// The series on disk, as commits.
+    pub series: SeriesCommits,
+    /// Where its borders are.
+    pub marks: Marks,
+    /// Whether it was made by this run.
+    pub made: bool,
+}
+
+/// Opens the edit repository of `variant`, or makes it when there is none or the series on disk changed
+/// since. The caller holds the run lock.
+pub fn ready(context: &Context, store: &Store, pins: &Pins, variant: &Variant, when: When) -> Result<Ready> {
+    let folder = context.layout.edit(&variant.name);
+    let there = if when == When::Discard { None } else { EditRepo::open(&folder, &variant.name)? };
+    let marks = there.as_ref().and_then(EditRepo::marks);
+    let work = there.as_ref().map(work_of).transpose()?.unwrap_or_default();
+    if !work.is_empty() && (when == When::Refuse || marks.is_none()) {
+        return Err(refusal(context, variant, &work));
+    }
+    let series = make_commits(context, store, pins, variant)?;
+    if let (Some(repo), Some(marks)) = (there, marks)
+        && (!work.is_empty() || is_current(&marks, &series))
+    {
+        return Ok(Ready { repo, series, marks, made: false });
+    }
+    let marks = Marks { pin: series.pin, border: series.border, series: series.tip, made: series.tip };
+    let place = EditPlace { variant: &variant.name, folder, scratch: context.layout.scratch() };
+    context.ui.status("Making", context.layout.show(&place.folder));
+    let repo = edit_make::make(store, &place, &marks)?;
+    Ok(Ready { repo, series, marks, made: true })
+}
+
+/// Whether the repository was made from what the series on disk is now.
+fn is_current(marks: &Marks, series: &SeriesCommits) -> bool {
+    marks.series == series.tip && marks.border == series.border && marks.pin == series.pin
+}
+
+/// What is in the repository and in no patch, in words; empty when nothing would be lost.
+pub fn work_of(repo: &EditRepo) -> Result<Vec<String>> {
+    let mut work = Vec::new();
+    if let Some(name) = repo.unfinished() {
+        work.push(format!("{name} is in progress"));
+    } else if let Some(name) = repo.elsewhere() {
+        work.push(format!("{name} is checked out, not {}", repo.branch()));
+    }
+    let made = repo.marks().map(|marks| marks.made);
+    if made.is_none() || repo.tip() != made {
+        work.push(format!("{} has commits that are in no patch", repo.branch()));
+    }
+    work.extend(shown("changed", &repo.changed_files()?));
+    work.extend(shown("kept", &repo.own_refs()?));
+    Ok(work)
+}
+
+const SHOWN: usize = 10;
+
+fn shown(label: &str, names: &[String]) -> Vec<String> {
+    let mut lines: Vec<String> = names.iter().take(SHOWN).map(|name| format!("{label}: {name}")).collect();
+    if names.len() > SHOWN {
+        lines.push(format!("{label}: {} more", names.len() - SHOWN));
+    }
+    lines
+}
+
+fn refusal(context: &Context, variant: &Variant, work: &[String]) -> Error {
+    let name = &variant.name;
+    let folder = context.layout.show(&context.layout.edit(name));
+    Error::new(Kind::Conflict, format!("`{folder}` has work that is in no patch; nothing was touched"))
+        .detail(work.join("\n"))
+        .hint(format!("go on with it: cd {folder}"))
+        .hint(format!("keep it: cargo xtask export {name}"))
+        .hint(format!("throw it away: cargo xtask edit {name} --discard"))
+}

@@ -1,0 +1,137 @@
+//! Which bytes and which name each commit gets: what a patch file says already stays as it is.
+
+use git2::Oid;
+use serde_json::json;
+
+use super::written::Written;
+use crate::cmd::apply::change_tree;
+use crate::error::{Error, Result};
+use crate::series::{self, Applied, Patch, apply_patch, slug_from_subject};
+use crate::sys::edit_repo::EditCommit;
+use crate::sys::git_tree::GitTree;
+use crate::sys::store::Store;
+use crate::sys::store_tree::StoreTree;
+
+/// A patch file of the series on disk.
+pub struct Existing {
+    /// As data.
+    pub patch: Patch,
+    /// As text.
+    pub bytes: Vec<u8>,
+    /// Its file name.
+    pub name: String,
+    /// The name without number and ending.
+    pub slug: String,
+}
+
+/// A patch file of the series as it shall be.
+pub struct Exported {
+    /// Its file name.
+    pub name: String,
+    /// Its text.
+    pub bytes: Vec<u8>,
+    /// The file that it continues; nothing when the patch is new.
+    pub was: Option<String>,
+    /// Whether the text is the one of that file.
+    pub kept: bool,
+}
+
+impl Exported {
+    /// One line for people; nothing when name and text stay.
+    pub fn describe(&self) -> Option<String> {
+        let name = &self.name;
+        Some(match &self.was {
+            None => format!("new      {name}"),
+            Some(was) if self.kept && was == name => return None,
+            Some(was) if self.kept => format!("moved    {was} -> {name}"),
+            Some(was) if was == name => format!("changed  {name}"),
+            Some(was) => format!("changed  {was} -> {name}"),
+        })
+    }
+
+    /// The same for machines.
+    pub fn to_json(&self) -> serde_json::Value {
+        json!({ "file": self.name, "was": self.was, "kept": self.kept })
+    }
+}
+
+/// Finds for every commit the file that it came from. A file that says what the commit is keeps its text;
+/// one whose subject the commit has keeps the words of its name. The numbers are the order.
+pub fn choose(
+    store: &Store,
+    existing: &[Existing],
+    commits: &[EditCommit],
+    written: Vec<Written>,
+) -> Result<Vec<Exported>> {
+    let mut sources: Vec<Option<usize>> = vec![None; commits.len()];
+    for (at, (commit, written)) in commits.iter().zip(&written).enumerate() {
+        sources[at] = same_patch(store, existing, commit, &written.patch, &sources)?;
+    }
+    let kept: Vec<bool> = sources.iter().map(Option::is_some).collect();
+    for (at, written) in written.iter().enumerate().filter(|(at, _)| !kept[*at]) {
+        let same_subject = |(_, file): &(usize, &Existing)| file.patch.subject == written.patch.subject;
+        let source = unused(existing, &sources).find(same_subject).map(|(at, _)| at);
+        sources[at] = source;
+    }
+    let sources = sources.into_iter().map(|source| source.and_then(|at| existing.get(at)));
+    let all = sources.zip(kept).zip(written).enumerate();
+    Ok(all.map(|(at, ((source, kept), written))| exported(at + 1, source, kept, written)).collect())
+}
+
+fn unused<'a>(
+    existing: &'a [Existing],
+    sources: &'a [Option<usize>],
+) -> impl Iterator<Item = (usize, &'a Existing)> {
+    existing.iter().enumerate().filter(|(at, _)| !sources.contains(&Some(*at)))
+}
+
+fn same_patch(
+    store: &Store,
+    existing: &[Existing],
+    commit: &EditCommit,
+    patch: &Patch,
+    sources: &[Option<usize>],
+) -> Result<Option<usize>> {
+    for (at, file) in unused(existing, sources).filter(|(_, file)| has_same_words(&file.patch, patch)) {
+        if makes(store, &file.patch, commit)? {
+            return Ok(Some(at));
+        }
+    }
+    Ok(None)
+}
+
+/// However the mail header writes them: quotes around a name and the day of the week say nothing.
+fn has_same_words(left: &Patch, right: &Patch) -> bool {
+    series::authorship(left) == series::authorship(right) && left.message() == right.message()
+}
+
+/// Whether the patch, applied strictly, makes the commit's tree of its parent's. Ids decide: hunks may be
+/// cut differently by another git, and a rename may be told as a deletion and a new file.
+fn makes(store: &Store, patch: &Patch, commit: &EditCommit) -> Result<bool> {
+    let Some(before) = commit.parent_tree else { return Ok(false) };
+    Ok(tree_after(store, patch, before)? == Some(commit.tree))
+}
+
+fn tree_after(store: &Store, patch: &Patch, before: Oid) -> Result<Option<Oid>> {
+    let applied = apply_patch(patch, &StoreTree::new(store, before)?)
+        .map_err(|error| Error::surroundings(error.message))?;
+    let Applied::Exact(changes) = applied else { return Ok(None) };
+    let mut tree = GitTree::new(store, before)?;
+    change_tree(store, &mut tree, &changes)?;
+    tree.write().map(Some)
+}
+
+fn exported(number: usize, source: Option<&Existing>, kept: bool, written: Written) -> Exported {
+    let new_slug = || slug_from_subject(&written.patch.subject);
+    let slug = source.map_or_else(new_slug, |file| file.slug.clone());
+    let bytes = match source {
+        Some(file) if kept => file.bytes.clone(),
+        _ => written.bytes,
+    };
+    Exported {
+        name: format!("{number:04}-{slug}.patch"),
+        bytes,
+        was: source.map(|file| file.name.clone()),
+        kept,
+    }
+}

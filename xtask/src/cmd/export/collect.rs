@@ -1,0 +1,144 @@
+//! The commits that are to become the series, and everything for which they are refused before git is
+//! asked to write them.
+
+use git2::Oid;
+
+use crate::cmd::edit::SeriesCommits;
+use crate::error::{Error, Kind, Result};
+use crate::sys::edit_repo::{EditCommit, EditRepo, Marks, short};
+
+/// What was found in the edit repository.
+pub struct Collected {
+    /// The variant's own commits, oldest first.
+    pub commits: Vec<EditCommit>,
+    /// The last of them, or the border.
+    pub tip: Oid,
+    /// Where the borders are.
+    pub marks: Marks,
+}
+
+/// Reads the branch; `before` is what the patches on disk give now.
+pub fn collect(repo: &EditRepo, before: &SeriesCommits) -> Result<Collected> {
+    refuse_unfinished(repo)?;
+    let (Some(marks), Some(tip)) = (repo.marks(), repo.tip()) else { return Err(without_refs(repo)) };
+    refuse_outdated(repo, &marks, before)?;
+    refuse_uncommitted(repo)?;
+    let commits = repo.commits_between(marks.border, tip)?;
+    commits.iter().try_for_each(refuse_merge)?;
+    refuse_across_the_border(repo, &marks, &commits, before)?;
+    commits.iter().try_for_each(refuse_empty)?;
+    Ok(Collected { commits, tip, marks })
+}
+
+fn conflict(what: String) -> Error {
+    Error::new(Kind::Conflict, what)
+}
+
+fn variant_of(repo: &EditRepo) -> &str {
+    repo.branch().strip_prefix("edit/").unwrap_or(repo.branch())
+}
+
+fn refuse_unfinished(repo: &EditRepo) -> Result<()> {
+    let folder = repo.folder().display();
+    if let Some(name) = repo.unfinished() {
+        let verb = name.split(' ').next_back().unwrap_or(name);
+        return Err(conflict(format!("{name} is in progress in `{folder}`"))
+            .hint(format!("end it: git -C {folder} {verb} --continue    # or --abort")));
+    }
+    match repo.elsewhere() {
+        None => Ok(()),
+        Some(name) => Err(conflict(format!("`{folder}` has {name} checked out, not {}", repo.branch()))
+            .hint(format!("git -C {folder} switch {}", repo.branch()))),
+    }
+}
+
+fn without_refs(repo: &EditRepo) -> Error {
+    let variant = variant_of(repo);
+    conflict(format!("`{}` has lost the refs that say where its borders are", repo.folder().display()))
+        .detail("refs/espalier/edit/ and the branch are what an export goes by")
+        .hint("save your commits: git bundle create SOMEWHERE --all")
+        .hint(format!("make it anew: cargo xtask edit {variant} --discard"))
+}
+
+/// The patches on disk must be the ones that the repository was made from: an export would undo whatever
+/// changed them since.
+fn refuse_outdated(repo: &EditRepo, marks: &Marks, before: &SeriesCommits) -> Result<()> {
+    let folder = repo.folder().display();
+    let changed = if marks.pin != before.pin {
+        "the pin"
+    } else if marks.border != before.border {
+        "the series of a parent"
+    } else if marks.series != before.tip {
+        "the series on disk"
+    } else {
+        return Ok(());
+    };
+    let variant = variant_of(repo);
+    Err(conflict(format!("{changed} changed since `{folder}` was made; nothing was written"))
+        .detail("an export now would undo that change")
+        .hint("put back what changed (`git stash` or `git checkout`), export, and bring the change back")
+        .hint(format!(
+            "without work of yours in there, or to throw it away: cargo xtask edit {variant} --discard"
+        )))
+}
+
+fn refuse_uncommitted(repo: &EditRepo) -> Result<()> {
+    let changed = repo.changed_files()?;
+    if changed.is_empty() {
+        return Ok(());
+    }
+    let folder = repo.folder().display();
+    let shown: Vec<&str> = changed.iter().take(10).map(String::as_str).collect();
+    let more = changed.len() - shown.len();
+    let more = if more > 0 { format!("\nand {more} more") } else { String::new() };
+    Err(conflict(format!("`{folder}` has changes that are in no commit"))
+        .detail(format!("{}{more}", shown.join("\n")))
+        .hint(format!("commit them: git -C {folder} add --all && git -C {folder} commit"))
+        .hint(format!("or put them aside: git -C {folder} stash --include-untracked")))
+}
+
+fn refuse_merge(commit: &EditCommit) -> Result<()> {
+    if commit.parents.len() < 2 {
+        return Ok(());
+    }
+    Err(conflict(format!("{} is a merge, and a patch cannot say one", commit.describe()))
+        .hint("make the branch straight: git rebase -i    # leaves merges out"))
+}
+
+fn refuse_empty(commit: &EditCommit) -> Result<()> {
+    if commit.parent_tree != Some(commit.tree) {
+        return Ok(());
+    }
+    Err(conflict(format!("{} is empty, and a patch cannot say that", commit.describe()))
+        .hint("drop it: git rebase -i    # and take its line out"))
+}
+
+/// The first commit must stand on the border itself.
+fn refuse_across_the_border(
+    repo: &EditRepo,
+    marks: &Marks,
+    commits: &[EditCommit],
+    before: &SeriesCommits,
+) -> Result<()> {
+    let base = commits.first().map_or(repo.tip(), |first| first.parents.first().copied());
+    if base == Some(marks.border) {
+        return Ok(());
+    }
+    let (folder, border) = (repo.folder().display(), short(marks.border));
+    let below = before.inputs.patches[..before.parents].last().map(|patch| patch.file.as_str());
+    let what = match below {
+        Some(_) => format!("edits across the border: {border} is no longer below {}", repo.branch()),
+        None => format!("the pinned tree's commit {border} is no longer below {}", repo.branch()),
+    };
+    let detail = match below {
+        Some(file) => format!("up to {file} the patches are those of the variants that this one extends"),
+        None => "the first patch has to stand on upstream as it is".to_string(),
+    };
+    Err(conflict(what)
+        .detail(detail)
+        .hint("change a parent's patch in the parent: cargo xtask edit PARENT")
+        .hint(format!(
+            "move your commits back: git -C {folder} rebase --onto espalier/edit/border FIRST~1    # FIRST: \
+             your first commit"
+        )))
+}

@@ -1,0 +1,105 @@
+//! The commits as git writes them, read again: what our own parser would not take is refused here.
+
+use crate::cmd::Context;
+use crate::error::{Error, Kind, Result};
+use crate::plan::overlay::OverlayFile;
+use crate::series::{self, Patch, slug_from_subject};
+use crate::sys::disk;
+use crate::sys::edit_repo::{EditCommit, EditRepo};
+use crate::sys::format_patch::format_series;
+
+use super::collect::Collected;
+
+/// A commit as a patch.
+pub struct Written {
+    /// As data; its name is only for messages.
+    pub patch: Patch,
+    /// As text.
+    pub bytes: Vec<u8>,
+}
+
+/// Lets git write every commit, and checks that the patch says all of it.
+pub fn write_patches(
+    context: &Context,
+    repo: &EditRepo,
+    collected: &Collected,
+    overlays: &[OverlayFile],
+) -> Result<Vec<Written>> {
+    let Collected { commits, tip, marks } = collected;
+    let scratch = disk::scratch_folder(&context.layout.scratch(), "export")?;
+    let texts = format_series(&repo.git_dir(), marks.border, *tip, 1, scratch.path())?;
+    if texts.len() != commits.len() {
+        let what = format!("git wrote {} patches for {} commits", texts.len(), commits.len());
+        return Err(Error::surroundings(what));
+    }
+    let mut written = Vec::with_capacity(commits.len());
+    for (commit, text) in commits.iter().zip(texts) {
+        let patch = read(commit, &text.bytes)?;
+        refuse_another_message(commit, &patch)?;
+        refuse_overlay_paths(commit, &patch, overlays)?;
+        written.push(Written { patch, bytes: text.bytes });
+    }
+    Ok(written)
+}
+
+fn read(commit: &EditCommit, text: &[u8]) -> Result<Patch> {
+    let refused = |why: String| {
+        Error::new(Kind::Conflict, format!("{} cannot be a patch", commit.describe()))
+            .detail(why)
+            .hint("change the commit: git rebase -i    # and mark it `edit`")
+    };
+    let name = format!("{}.patch", slug_from_subject(&commit.subject));
+    let patch = series::parse(&name, text).map_err(|error| refused(error.to_string()))?;
+    series::authorship(&patch).map_err(refused)?;
+    Ok(patch)
+}
+
+/// A line such as `---` in a message ends it for everybody who reads the patch.
+fn refuse_another_message(commit: &EditCommit, patch: &Patch) -> Result<()> {
+    let message = commit.message.as_deref().map(as_in_a_patch);
+    if message == Some(as_in_a_patch(&patch.message())) {
+        return Ok(());
+    }
+    Err(Error::new(
+        Kind::Conflict,
+        format!("the message of {} does not survive in a patch", commit.describe()),
+    )
+    .detail("it has a line that means something else there, such as `---`, or is not UTF-8")
+    .hint("reword it: git rebase -i    # and mark it `reword`"))
+}
+
+/// The message without what a patch does not keep: how the subject was broken into lines, and space at the
+/// end of lines.
+fn as_in_a_patch(message: &str) -> (String, String) {
+    let mut lines = message.lines().map(str::trim_end).skip_while(|line| line.is_empty());
+    let subject: Vec<&str> =
+        lines.by_ref().take_while(|line| !line.is_empty()).flat_map(str::split_whitespace).collect();
+    let body: Vec<&str> = lines.collect();
+    (subject.join(" "), body.join("\n").trim_matches('\n').to_string())
+}
+
+fn refuse_overlay_paths(commit: &EditCommit, patch: &Patch, overlays: &[OverlayFile]) -> Result<()> {
+    for path in patch.files.iter().flat_map(|file| file.paths()) {
+        let is_it = |file: &&OverlayFile| file.path.as_bytes().eq_ignore_ascii_case(path.as_bytes());
+        if let Some(owner) = overlays.iter().find(is_it) {
+            let what = format!("{} touches `{path}`, which an overlay brings", commit.describe());
+            return Err(Error::new(Kind::Conflict, what)
+                .detail(format!("{}: a path has one owner", owner.from))
+                .hint("make the change in the overlay, and take the path out of the commit"));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::as_in_a_patch;
+
+    #[test]
+    fn only_the_form_of_a_message_may_differ() {
+        let (subject, body) = as_in_a_patch("\na  b\nc \n\nbody  \n\nKey: v\n\n");
+        assert_eq!((subject.as_str(), body.as_str()), ("a b c", "body\n\nKey: v"));
+        assert_eq!(as_in_a_patch("a"), as_in_a_patch("a\n"));
+        assert_ne!(as_in_a_patch("a\n\nb"), as_in_a_patch("a\n\n b"));
+    }
+}

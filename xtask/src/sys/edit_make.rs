@@ -1,0 +1,88 @@
+//! Making an edit repository: aside, and moved into place when it is whole.
+
+use std::path::{Path, PathBuf};
+
+use git2::{Oid, Repository, RepositoryInitOptions};
+
+use super::disk;
+use super::edit_repo::{EditRepo, MARKS, Marks, branch_of};
+use super::git::git;
+use super::store::{Store, write_failed};
+use crate::error::{Error, Result};
+
+/// Where an edit repository goes. It lies as deep below the generated folder as a folder
+/// in `scratch`, so that the way to the store is the same before and after the move.
+#[derive(Clone, Debug)]
+pub struct EditPlace<'a> {
+    /// The variant.
+    pub variant: &'a str,
+    /// Its folder.
+    pub folder: PathBuf,
+    /// Scratch space on the same file system.
+    pub scratch: PathBuf,
+}
+
+/// Files are written as they are in the commits, whatever the tree's attributes and the person's
+/// configuration say: what is committed again must be the same bytes.
+const ATTRIBUTES: &str = "* -text -ident -filter -working-tree-encoding\n";
+
+/// From `.git/objects` to the store, both below the generated folder.
+const TO_STORE: &str = "../../../../store.git/objects\n";
+
+/// Makes the repository with the commits that `marks` name and everything they need. What is in the place
+/// is thrown away: the caller has made sure that nothing there is a person's.
+pub fn make(store: &Store, place: &EditPlace<'_>, marks: &Marks) -> Result<EditRepo> {
+    let aside = disk::scratch_folder(&place.scratch, "edit")?;
+    init(aside.path(), place.variant).map_err(|error| write_failed(&error))?;
+    let git_dir = aside.path().join(".git");
+    disk::write_atomically(&git_dir.join("objects/info/alternates"), TO_STORE.as_bytes())?;
+    disk::write_atomically(&git_dir.join("info/attributes"), ATTRIBUTES.as_bytes())?;
+    let repo = open(aside.path(), place.variant)?;
+    repo.take_commits(store, marks).map_err(|error| disk::blame_full_disk(aside.path(), error))?;
+    check_out(aside.path(), marks.made)?;
+    move_into_place(aside, place)?;
+    open(&place.folder, place.variant)
+}
+
+fn open(folder: &Path, variant: &str) -> Result<EditRepo> {
+    let repo = EditRepo::open(folder, variant)?;
+    repo.ok_or_else(|| Error::surroundings(format!("`{}` is not there any more", folder.display())))
+}
+
+fn init(folder: &Path, variant: &str) -> std::result::Result<Repository, git2::Error> {
+    let branch = branch_of(variant);
+    let mut options = RepositoryInitOptions::new();
+    options.no_reinit(true).external_template(false).initial_head(&branch);
+    let repo = Repository::init_opts(folder, &options)?;
+    let mut config = repo.config()?.open_level(git2::ConfigLevel::Local)?;
+    config.set_bool("core.autocrlf", false)?;
+    // So that `git rebase -i` without more words means this variant's own series.
+    config.set_str(&format!("branch.{branch}.remote"), ".")?;
+    config.set_str(&format!("branch.{branch}.merge"), &format!("{MARKS}border"))?;
+    Ok(repo)
+}
+
+/// git itself writes the files: its index is the one that the person's git will read.
+fn check_out(folder: &Path, tip: Oid) -> Result<()> {
+    git(&folder.join(".git"))
+        .arg(format!("--work-tree={}", folder.display()))
+        .args(["read-tree", "--reset", "-u", &tip.to_string()])
+        .success()
+        .map(drop)
+        .map_err(|error| disk::blame_full_disk(folder, error))
+}
+
+/// Killed between the two renames, there is no edit repository, and the next `edit` makes it.
+fn move_into_place(aside: tempfile::TempDir, place: &EditPlace<'_>) -> Result<()> {
+    let old = disk::scratch_folder(&place.scratch, "edit-old")?;
+    if disk::exists(&place.folder) {
+        disk::rename(&place.folder, &old.path().join("old"))?;
+    }
+    if let Some(parent) = place.folder.parent() {
+        disk::create_folder(parent)?;
+    }
+    disk::rename(aside.path(), &place.folder)?;
+    // It is not there any more: nothing is left to be removed.
+    drop(aside.keep());
+    Ok(())
+}

@@ -1,0 +1,147 @@
+//! Replacing the files of a series as one change.
+//!
+//! The new files and a plan are written aside and appear by one rename: from then on the change is
+//! decided. Carrying it out can be cut short at any point; whoever takes the run lock next finishes it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use git2::Oid;
+use serde::{Deserialize, Serialize};
+
+use super::disk;
+use super::edit_repo::{EditRepo, Marks};
+use crate::error::{Error, Kind, Result};
+use crate::plan::layout::Layout;
+
+/// A series as it shall be.
+#[derive(Clone, Debug)]
+pub struct NewSeries<'a> {
+    /// The variant whose own series it is.
+    pub variant: &'a str,
+    /// Its folder, relative to the root.
+    pub folder: &'a str,
+    /// What was read from there: digests of the files by name. Anything else that is found there when
+    /// the change is carried out is a person's, and stops it.
+    pub before: BTreeMap<String, String>,
+    /// The files by name.
+    pub files: BTreeMap<String, Vec<u8>>,
+    /// How the edit repository is marked afterwards.
+    pub marks: Option<Marks>,
+}
+
+/// What `plan.json` holds.
+#[derive(Debug, Serialize, Deserialize)]
+struct Plan {
+    variant: String,
+    folder: String,
+    before: BTreeMap<String, String>,
+    after: BTreeMap<String, String>,
+    marks: Option<[String; 4]>,
+}
+
+const PLAN: &str = "plan.json";
+const FILES: &str = "files";
+
+/// Makes the folder hold exactly `series.files`. The caller holds the run lock.
+pub fn replace(layout: &Layout, series: &NewSeries<'_>) -> Result<()> {
+    let aside = disk::scratch_folder(&layout.scratch(), "series")?;
+    for (name, bytes) in &series.files {
+        disk::write_atomically(&aside.path().join(FILES).join(name), bytes)?;
+    }
+    let plan = serde_json::to_vec_pretty(&plan_of(series))
+        .map_err(|error| Error::surroundings(format!("the plan could not be written: {error}")))?;
+    disk::write_atomically(&aside.path().join(PLAN), &plan)?;
+    disk::create_folder(&layout.pending_series())?;
+    disk::rename(aside.path(), &layout.pending_series().join(series.variant))?;
+    // It is not there any more: nothing is left to be removed.
+    drop(aside.keep());
+    finish(layout)
+}
+
+fn plan_of(series: &NewSeries<'_>) -> Plan {
+    let digests = series.files.iter().map(|(name, bytes)| (name.clone(), disk::sha256(bytes)));
+    let marks = series.marks.map(|marks| [marks.pin, marks.border, marks.series, marks.made]);
+    Plan {
+        variant: series.variant.to_string(),
+        folder: series.folder.to_string(),
+        before: series.before.clone(),
+        after: digests.collect(),
+        marks: marks.map(|marks| marks.map(|id| id.to_string())),
+    }
+}
+
+/// Carries out every change that was decided: a killed run's too.
+pub fn finish(layout: &Layout) -> Result<()> {
+    disk::folders_in(&layout.pending_series()).iter().try_for_each(|pending| finish_one(layout, pending))
+}
+
+fn finish_one(layout: &Layout, pending: &Path) -> Result<()> {
+    let plan = read_plan(pending)?;
+    let folder = layout.root().join(&plan.folder);
+    disk::create_folder(&folder)?;
+    disk::sweep(&folder, |name| name.starts_with(disk::TEMPORARY_PREFIX))?;
+    refuse_strangers(layout, pending, &plan, &folder)?;
+    for name in plan.after.keys() {
+        disk::write_if_changed(&folder.join(name), &disk::read(&pending.join(FILES).join(name))?)?;
+    }
+    for name in plan.before.keys().filter(|name| !plan.after.contains_key(*name)) {
+        disk::remove_file(&folder.join(name))?;
+    }
+    set_marks(layout, &plan)?;
+    // Away by one rename: half of it would be no plan.
+    let done = disk::scratch_folder(&layout.scratch(), "done")?;
+    disk::rename(pending, &done.path().join("done"))
+}
+
+fn read_plan(pending: &Path) -> Result<Plan> {
+    let damaged = |why: String| {
+        Error::surroundings(format!("`{}` is damaged", pending.display()))
+            .detail(why)
+            .hint(format!("rm -rf {}", pending.display()))
+    };
+    let plan: Plan = serde_json::from_slice(&disk::read(&pending.join(PLAN))?)
+        .map_err(|error| damaged(error.to_string()))?;
+    let names = plan.after.keys().chain(plan.before.keys());
+    let is_plain = |name: &String| !name.contains(['/', '\\']) && !name.starts_with('.');
+    match names.into_iter().find(|name| !is_plain(name)) {
+        Some(name) => Err(damaged(format!("it names `{name}`"))),
+        None => Ok(plan),
+    }
+}
+
+/// Every file there must be as it was read, or as it shall be.
+fn refuse_strangers(layout: &Layout, pending: &Path, plan: &Plan, folder: &Path) -> Result<()> {
+    let mut strangers = BTreeSet::new();
+    for file in disk::files_below(folder)? {
+        let name = file.to_string_lossy().into_owned();
+        let digest = disk::sha256_of_file(&folder.join(&file))?;
+        let known = [plan.before.get(&name), plan.after.get(&name)];
+        if !known.contains(&Some(&digest)) {
+            strangers.insert(format!("{}/{name}", plan.folder));
+        }
+    }
+    if strangers.is_empty() {
+        return Ok(());
+    }
+    let what =
+        format!("`{}` was being written anew when a run was cut short, and was changed since", plan.folder);
+    let names: Vec<String> = strangers.into_iter().collect();
+    Err(Error::new(Kind::Conflict, what)
+        .detail(names.join("\n"))
+        .hint(format!("put it back, and the next run finishes what was begun: git checkout {}", plan.folder))
+        .hint(format!("keep it as it is now: rm -rf {}", layout.show(pending))))
+}
+
+fn set_marks(layout: &Layout, plan: &Plan) -> Result<()> {
+    let Some(marks) = plan.marks.as_ref().and_then(read_marks) else { return Ok(()) };
+    match EditRepo::open(&layout.edit(&plan.variant), &plan.variant)? {
+        Some(repo) => repo.set_marks(&marks),
+        None => Ok(()),
+    }
+}
+
+fn read_marks(marks: &[String; 4]) -> Option<Marks> {
+    let [pin, border, series, made] = marks.each_ref().map(|id| Oid::from_str(id).ok());
+    Some(Marks { pin: pin?, border: border?, series: series?, made: made? })
+}
