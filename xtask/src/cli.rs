@@ -49,6 +49,8 @@ enum Command {
     Edit(Edit),
     /// Write the commits of that repository back as patches; untouched ones stay as they are.
     Export(Export),
+    /// Start a patch: `git commit` in the edit repository offers its message.
+    New(New),
     /// From the pin to a packaged server that has answered a prompt.
     Build(Build),
     /// Start the built server on the loopback, ask it, stop it.
@@ -148,6 +150,18 @@ struct Export {
 }
 
 #[derive(Debug, Args)]
+struct New {
+    /// The first line of its message, at most 72 characters.
+    subject: String,
+    /// Variant of `pins.toml`.
+    #[arg(long, value_name = "NAME")]
+    variant: Option<String>,
+    /// Print the message and write nothing.
+    #[arg(long)]
+    dry_run: bool,
+}
+
+#[derive(Debug, Args)]
 struct Build {
     #[command(flatten)]
     which: Which,
@@ -230,6 +244,9 @@ impl Cli {
             }
             Command::Export(Export { variant, dry_run }) => {
                 cmd::export::run(context, &cmd::export::Options { variant, dry_run })
+            }
+            Command::New(New { subject, variant, dry_run }) => {
+                cmd::new::run(context, &cmd::new::Options { subject, variant, dry_run })
             }
             Command::Build(Build { which, jobs, no_smoke, dry_run }) => {
                 let Which { variant, flavor } = which;

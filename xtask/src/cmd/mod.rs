@@ -19,6 +19,7 @@ pub mod fetch;
 pub mod gate;
 pub mod lint;
 pub mod lock;
+pub mod new;
 pub mod run;
 pub mod smoke;
 pub mod status;

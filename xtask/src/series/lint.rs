@@ -6,7 +6,8 @@ use super::lint_trailers::check_trailers;
 use super::model::Patch;
 use super::series_order::{check_name, check_slug};
 
-const SUBJECT_LIMIT: usize = 72;
+/// The most characters that a subject may have.
+pub const SUBJECT_LIMIT: usize = 72;
 
 /// Which rule was broken. The name is part of the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

@@ -38,6 +38,14 @@ const REQUIREMENTS: [Requirement; 4] = [
     },
 ];
 
+/// The required trailers with what each may say, for the message of a new patch.
+pub const TRAILER_KEYS: [(&str, &str); 4] = [
+    (REQUIREMENTS[0].key, REQUIREMENTS[0].allowed),
+    (REQUIREMENTS[1].key, REQUIREMENTS[1].allowed),
+    (REQUIREMENTS[2].key, REQUIREMENTS[2].allowed),
+    (REQUIREMENTS[3].key, REQUIREMENTS[3].allowed),
+];
+
 /// Every required trailer that is missing, repeated, or has a value it must not have.
 pub(crate) fn check_trailers(patch: &Patch) -> Vec<Finding> {
     REQUIREMENTS.iter().flat_map(|requirement| check_requirement(patch, requirement)).collect()

@@ -81,7 +81,8 @@ pub use drift::{
     Placement, RenameCandidate, TargetRefusal,
 };
 pub use layered_tree::LayeredTree;
-pub use lint::{Finding, LintRule, lint_patch};
+pub use lint::{Finding, LintRule, SUBJECT_LIMIT, lint_patch};
+pub use lint_trailers::TRAILER_KEYS;
 pub use memory_tree::MemoryTree;
 pub use mode::{FileMode, Mode};
 pub use model::{

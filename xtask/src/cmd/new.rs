@@ -1,0 +1,74 @@
+//! `cargo xtask new`: the start of a patch, as a commit message with everything that a patch has to say.
+
+use serde_json::json;
+
+use super::edit::{When, ready, series_folder};
+use super::{Context, Outcome};
+use crate::error::{Error, Result};
+use crate::series::{SUBJECT_LIMIT, TRAILER_KEYS};
+use crate::sys::run_lock;
+use crate::sys::store::Store;
+
+/// Options of `new`.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// The first line of the commit message.
+    pub subject: String,
+    /// Variant name; the default one when none is given.
+    pub variant: Option<String>,
+    /// Print the message and write nothing.
+    pub dry_run: bool,
+}
+
+/// Makes the edit repository ready and lets `git commit` offer the message there. Work that is there stays.
+pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
+    let subject = check_subject(&options.subject)?;
+    let pins = context.pins()?;
+    let variant = pins.variant(options.variant.as_deref())?;
+    series_folder(variant)?;
+    let message = offered_message(subject);
+    let folder = context.layout.show(&context.layout.edit(&variant.name));
+    if !options.dry_run {
+        let _lock = run_lock::take(context)?;
+        let store = Store::open(&context.layout.store())?;
+        let ready = ready(context, &store, &pins, variant, When::Keep)?;
+        ready.repo.offer_message(Some(&message))?;
+    }
+    let json = json!({ "variant": variant.name, "folder": folder, "message": message });
+    let text = if options.dry_run { message } else { next_steps(&folder, &variant.name) };
+    Ok(Outcome::ok(text, json))
+}
+
+fn check_subject(subject: &str) -> Result<&str> {
+    let subject = subject.trim();
+    let length = subject.chars().count();
+    let wrong = if subject.is_empty() {
+        "is empty".to_string()
+    } else if length > SUBJECT_LIMIT {
+        format!("has {length} characters")
+    } else if subject.starts_with('#') {
+        "would be taken for a comment by git".to_string()
+    } else if subject.chars().any(char::is_control) {
+        "has a line end or another control character".to_string()
+    } else {
+        return Ok(subject);
+    };
+    Err(Error::usage(format!("the subject {wrong}"))
+        .hint(format!("say what the patch does in 1 to {SUBJECT_LIMIT} characters: `models: flatten the input`")))
+}
+
+fn offered_message(subject: &str) -> String {
+    let trailers: String = TRAILER_KEYS.iter().map(|(key, _)| format!("{key}: \n")).collect();
+    let words: String = TRAILER_KEYS.iter().map(|(key, says)| format!("# {key}: {says}\n")).collect();
+    format!(
+        "{subject}\n\n# Why, in a few paragraphs.\n\n{trailers}\n# Every patch has these four trailers \
+         (docs/patches.md):\n#\n{words}"
+    )
+}
+
+fn next_steps(folder: &str, variant: &str) -> String {
+    format!(
+        "{folder}: `git commit` offers the message\n  next: cd {folder}\n  next: change files, then: git add \
+         --all && git commit    # fill the trailers in\n  next: cargo xtask export {variant}    # writes the patch"
+    )
+}
