@@ -41,8 +41,8 @@ enum Command {
     Apply(Apply),
     /// Write `espalier.lock` anew, or check it.
     Lock(Lock),
-    /// Check the form of every patch: name, subject, trailers.
-    Lint,
+    /// Check the form of every patch: numbers, name, subject, trailers, which files it touches.
+    Lint(Lint),
     /// Hold every patch against the pin, or against any other upstream commit.
     Status(Status),
     /// Make a variant's series as commits in a git repository, to be changed with any git tool.
@@ -107,6 +107,16 @@ struct Lock {
     /// Write nothing; a stale lock is an error.
     #[arg(long)]
     check: bool,
+}
+
+#[derive(Debug, Args)]
+struct Lint {
+    /// Mend what a machine can mend: numbers, names, the last line end.
+    #[arg(long)]
+    fix: bool,
+    /// Print what would be mended.
+    #[arg(long, requires = "fix")]
+    dry_run: bool,
 }
 
 #[derive(Debug, Args)]
@@ -238,7 +248,9 @@ impl Cli {
                 cmd::apply::run(context, &cmd::apply::Options { variant, check, discard_edits, dry_run })
             }
             Command::Lock(Lock { check }) => cmd::lock::run(context, &cmd::lock::Options { check }),
-            Command::Lint => cmd::lint::run(context),
+            Command::Lint(Lint { fix, dry_run }) => {
+                cmd::lint::run(context, &cmd::lint::Options { fix, dry_run })
+            }
             Command::Edit(Edit { variant, discard, dry_run }) => {
                 cmd::edit::run(context, &cmd::edit::Options { variant, discard, dry_run })
             }

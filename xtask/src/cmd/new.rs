@@ -53,8 +53,9 @@ fn check_subject(subject: &str) -> Result<&str> {
     } else {
         return Ok(subject);
     };
-    Err(Error::usage(format!("the subject {wrong}"))
-        .hint(format!("say what the patch does in 1 to {SUBJECT_LIMIT} characters: `models: flatten the input`")))
+    Err(Error::usage(format!("the subject {wrong}")).hint(format!(
+        "say what the patch does in 1 to {SUBJECT_LIMIT} characters: `models: flatten the input`"
+    )))
 }
 
 fn offered_message(subject: &str) -> String {

@@ -127,7 +127,8 @@ fn clippy(context: &Context) -> Result<()> {
 }
 
 fn check_lint(context: &Context) -> Result<()> {
-    lint::run(context).map(drop)
+    let outcome = lint::run(context, &lint::Options::default())?;
+    if outcome.code == 0 { Ok(()) } else { Err(Error::no("the patches break rules").detail(outcome.text)) }
 }
 
 fn unit(context: &Context) -> Result<()> {

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::lint_paths::check_source_only;
 use super::lint_trailers::check_trailers;
 use super::model::Patch;
 use super::series_order::{check_name, check_slug};
@@ -23,6 +24,10 @@ pub enum LintRule {
     TrailerMissing,
     TrailerTwice,
     TrailerValue,
+    NotAPatch,
+    NotSource,
+    OverlayPath,
+    SubjectTwice,
 }
 
 /// One broken rule.
@@ -58,7 +63,16 @@ pub fn lint_patch(patch: &Patch, text: &[u8]) -> Vec<Finding> {
     findings.extend(check_subject(patch));
     findings.extend(check_final_newline(patch, text));
     findings.extend(check_trailers(patch));
+    findings.extend(check_source_only(patch));
     findings
+}
+
+/// The finding for `patch`, whose subject the patch file `first` of the same stack has too: people and
+/// tools tell patches apart by their subjects.
+pub fn same_subject(patch: &Patch, first: &str) -> Finding {
+    let message = format!("{first} has the same subject `{}`", patch.subject);
+    let hint = "say in each what only it does, or make one patch of the two: cargo xtask edit, then export";
+    Finding::new(&patch.name, Some(patch.subject_line), LintRule::SubjectTwice, [&message, hint])
 }
 
 fn check_subject(patch: &Patch) -> Option<Finding> {
@@ -73,7 +87,7 @@ fn check_subject(patch: &Patch) -> Option<Finding> {
 fn check_final_newline(patch: &Patch, text: &[u8]) -> Option<Finding> {
     let last_line = text.split(|byte| *byte == b'\n').count();
     let message = "the patch file does not end with a line feed";
-    let hint = "export the patch again";
+    let hint = "end it: cargo xtask lint --fix";
     let rule = LintRule::NoFinalNewline;
     (!text.ends_with(b"\n")).then(|| Finding::new(&patch.name, Some(last_line), rule, [message, hint]))
 }

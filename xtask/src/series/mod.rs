@@ -50,6 +50,7 @@ mod hunk;
 mod layered_tree;
 mod line_index;
 mod lint;
+mod lint_paths;
 mod lint_trailers;
 mod mail;
 mod memory_tree;
@@ -81,7 +82,8 @@ pub use drift::{
     Placement, RenameCandidate, TargetRefusal,
 };
 pub use layered_tree::LayeredTree;
-pub use lint::{Finding, LintRule, SUBJECT_LIMIT, lint_patch};
+pub use lint::{Finding, LintRule, SUBJECT_LIMIT, lint_patch, same_subject};
+pub use lint_paths::lint_owners;
 pub use lint_trailers::TRAILER_KEYS;
 pub use memory_tree::MemoryTree;
 pub use mode::{FileMode, Mode};
@@ -94,5 +96,5 @@ pub use parse_error::{ParseError, Refusal};
 pub use path::{PathRefusal, RepoPath};
 pub use run_series::{PatchOutcome, run_series};
 pub use same_change::is_same_change;
-pub use series_order::{SeriesEntry, series_order, slug_from_subject};
+pub use series_order::{SeriesEntry, series_entry, series_order, slug_fits, slug_from_subject};
 pub use tree::{NewFile, Tree, TreeChange, TreeEntry, TreeError};

@@ -56,7 +56,22 @@ fn check_numbers(entries: &[SeriesEntry]) -> Vec<Finding> {
 }
 
 fn number_finding(entry: &SeriesEntry, rule: LintRule, message: &str) -> Finding {
-    Finding::new(&entry.name, None, rule, [message, "number the series from 0001 without gaps"])
+    Finding::new(
+        &entry.name,
+        None,
+        rule,
+        [message, "number the series from 0001 without gaps: cargo xtask lint --fix"],
+    )
+}
+
+/// Number and slug of one file name; nothing when it is malformed.
+pub fn series_entry(name: &str) -> Option<SeriesEntry> {
+    read_name(name)
+}
+
+/// Whether the slug of a file name goes with the subject.
+pub fn slug_fits(name: &str, subject: &str) -> bool {
+    read_name(name).is_some_and(|entry| check_slug(&entry, subject).is_none())
 }
 
 /// Reads a file name.
@@ -96,7 +111,8 @@ pub(crate) fn check_slug(entry: &SeriesEntry, subject: &str) -> Option<Finding> 
         }
         None => false,
     };
-    let hint = format!("name it `{:04}-{}.patch`", entry.number, slug_from_subject(subject));
+    let hint =
+        format!("name it `{:04}-{}.patch`: cargo xtask lint --fix", entry.number, slug_from_subject(subject));
     let message = format!("the name does not go with the subject `{subject}`");
     let rule = LintRule::SlugUnlikeSubject;
     (!is_made_from_subject).then(|| Finding::new(&entry.name, None, rule, [&message, &hint]))
@@ -176,6 +192,6 @@ mod tests {
         let cut = check_name("0003-server-add-Paged-K.patch").unwrap();
         assert_eq!(check_slug(&cut, "server: add paged KV cache"), None);
         let finding = check_slug(&entry, "server: kv paged").unwrap();
-        assert_eq!(finding.hint, "name it `0003-server-kv-paged.patch`");
+        assert_eq!(finding.hint, "name it `0003-server-kv-paged.patch`: cargo xtask lint --fix");
     }
 }

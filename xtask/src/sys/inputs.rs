@@ -21,10 +21,14 @@ pub struct PatchFile {
 }
 
 impl PatchFile {
+    /// The file's name without its folder.
+    pub fn name(&self) -> &str {
+        self.file.rsplit('/').next().unwrap_or(&self.file)
+    }
+
     /// The patch as data; text that cannot be taken is an error that names the file and the line.
     pub fn parse(&self) -> Result<Patch> {
-        let name = self.file.rsplit('/').next().unwrap_or(&self.file);
-        series::parse(name, &self.bytes).map_err(|error| {
+        series::parse(self.name(), &self.bytes).map_err(|error| {
             Error::usage(format!("`{}` is not a patch that can be taken", self.file))
                 .detail(error.to_string())
                 .hint("write it anew with git: docs/patches.md says how")
@@ -43,21 +47,24 @@ pub struct Inputs {
 
 /// Reads the patches and overlays of `stack`, the oldest ancestor first.
 pub fn read_stack(layout: &Layout, stack: &[&Variant]) -> Result<Inputs> {
-    let mut inputs = Inputs::default();
-    for variant in stack {
-        if let Some(folder) = &variant.patches {
-            inputs.patches.extend(read_series(layout, folder)?);
-        }
-        for folder in &variant.overlays {
-            inputs.overlays.extend(read_overlay(layout, folder)?);
-        }
+    let mut patches = Vec::new();
+    for folder in stack.iter().filter_map(|variant| variant.patches.as_deref()) {
+        patches.extend(read_series(layout, folder)?);
     }
-    Ok(inputs)
+    Ok(Inputs { patches, overlays: read_overlays(layout, stack)? })
+}
+
+/// Reads the overlays of `stack` alone, the oldest ancestor first.
+pub fn read_overlays(layout: &Layout, stack: &[&Variant]) -> Result<Vec<OverlayFile>> {
+    let mut overlays = Vec::new();
+    for folder in stack.iter().flat_map(|variant| &variant.overlays) {
+        overlays.extend(read_overlay(layout, folder)?);
+    }
+    Ok(overlays)
 }
 
 fn read_series(layout: &Layout, folder: &str) -> Result<Vec<PatchFile>> {
-    let path = layout.series(folder);
-    let names = names_in(&path, folder)?;
+    let names = names_in(&layout.series(folder), folder)?;
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     series::series_order(&names).map_err(|findings| {
         let lines: Vec<String> =
@@ -65,7 +72,13 @@ fn read_series(layout: &Layout, folder: &str) -> Result<Vec<PatchFile>> {
         let error = Error::usage(format!("`{folder}` is not a series")).detail(lines.join("\n"));
         findings.first().map(|first| error.clone().hint(first.hint.clone())).unwrap_or(error)
     })?;
-    names
+    read_folder(layout, folder)
+}
+
+/// Every file in the folder of a series, by name, whether or not the names are those of a series.
+pub fn read_folder(layout: &Layout, folder: &str) -> Result<Vec<PatchFile>> {
+    let path = layout.series(folder);
+    names_in(&path, folder)?
         .iter()
         .map(|name| {
             let bytes = disk::read(&path.join(name))?;

@@ -72,13 +72,9 @@ fn own_files(before: &SeriesCommits) -> &[PatchFile] {
     &before.inputs.patches[before.parents..]
 }
 
-fn name_of(file: &PatchFile) -> &str {
-    file.file.rsplit('/').next().unwrap_or(&file.file)
-}
-
 fn existing(before: &SeriesCommits) -> Result<Vec<Existing>> {
     let files = own_files(before);
-    let names: Vec<&str> = files.iter().map(name_of).collect();
+    let names: Vec<&str> = files.iter().map(PatchFile::name).collect();
     // It was checked when it was read.
     let entries = series_order(&names).unwrap_or_default();
     let read = |(file, entry): (&PatchFile, SeriesEntry)| {
@@ -128,7 +124,7 @@ fn write(
     exported: &[Exported],
     marks: Marks,
 ) -> Result<()> {
-    let digest = |file: &PatchFile| (name_of(file).to_string(), file.sha256.clone());
+    let digest = |file: &PatchFile| (file.name().to_string(), file.sha256.clone());
     let file = |patch: &Exported| (patch.name.clone(), patch.bytes.clone());
     let series = NewSeries {
         variant: &variant.name,
@@ -165,7 +161,8 @@ fn outcome(
     dry_run: bool,
 ) -> Outcome {
     let stays = |name: &str| exported.iter().any(|patch| patch.was.as_deref() == Some(name));
-    let removed: Vec<&str> = own_files(before).iter().map(name_of).filter(|name| !stays(name)).collect();
+    let removed: Vec<&str> =
+        own_files(before).iter().map(PatchFile::name).filter(|name| !stays(name)).collect();
     let changes: Vec<String> = exported.iter().filter_map(Exported::describe).collect();
     let mut lines = vec![summary(folder, exported.len(), changes.len() + removed.len(), dry_run)];
     lines.extend(changes.into_iter().map(|change| format!("  {change}")));

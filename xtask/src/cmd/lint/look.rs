@@ -1,0 +1,145 @@
+//! Every finding, patch by patch, then for each variant's stack as a whole.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::cmd::Context;
+use crate::error::Result;
+use crate::plan::overlay::OverlayFile;
+use crate::plan::pins::{Pins, Variant};
+use crate::series::{self, Finding, LintRule, Patch, RepoPath};
+use crate::sys::inputs::{PatchFile, read_folder, read_overlays};
+
+/// A finding with the path to open. Its order is the order of the output.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Reported {
+    /// Path of the patch, relative to the root.
+    pub file: String,
+    /// Line in it, from 1.
+    pub line: usize,
+    /// What is wrong.
+    pub message: String,
+    /// The rule.
+    pub rule: String,
+    /// What to do about it.
+    pub hint: String,
+}
+
+/// `FILE:LINE: message [rule]`, which ci/lint-problem-matcher.json reads; the hint is indented below.
+impl fmt::Display for Reported {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Reported { file, line, message, rule, hint } = self;
+        write!(out, "{file}:{line}: {message} [{rule}]\n  next: {hint}")
+    }
+}
+
+/// The patches of one folder, those that can be read as data too.
+struct Series {
+    files: Vec<PatchFile>,
+    patches: Vec<Option<Patch>>,
+}
+
+impl Series {
+    fn readable(&self) -> impl Iterator<Item = (&str, &Patch)> {
+        let both = self.files.iter().zip(&self.patches);
+        both.filter_map(|(file, patch)| Some((file.file.as_str(), patch.as_ref()?)))
+    }
+}
+
+/// The names of all patches, and every finding once, whichever stacks a patch is in.
+pub fn look(context: &Context, pins: &Pins) -> Result<(Vec<String>, Vec<Reported>)> {
+    let mut found = BTreeSet::new();
+    let mut folders = BTreeMap::new();
+    for folder in pins.variants.values().filter_map(|variant| variant.patches.as_deref()) {
+        if !folders.contains_key(folder) {
+            let series = read(context, folder, &mut found)?;
+            folders.insert(folder, series);
+        }
+    }
+    for variant in pins.variants.values() {
+        look_at_stack(context, &pins.stack(variant), &folders, &mut found)?;
+    }
+    let files = folders.values().flat_map(|series| &series.files).map(|file| file.file.clone());
+    Ok((files.collect(), found.into_iter().collect()))
+}
+
+fn read(context: &Context, folder: &str, found: &mut BTreeSet<Reported>) -> Result<Series> {
+    let files = read_folder(&context.layout, folder)?;
+    let mut patches = Vec::new();
+    for file in &files {
+        match series::parse(file.name(), &file.bytes) {
+            Ok(patch) => {
+                let findings = series::lint_patch(&patch, &file.bytes);
+                found.extend(findings.into_iter().map(|finding| reported(&file.file, finding)));
+                patches.push(Some(patch));
+            }
+            Err(error) => {
+                found.insert(unreadable(&file.file, &error));
+                patches.push(None);
+            }
+        }
+    }
+    let names: Vec<&str> = files.iter().map(PatchFile::name).collect();
+    let findings = series::series_order(&names).err().unwrap_or_default();
+    let path = |finding: &Finding| format!("{folder}/{}", finding.patch);
+    found.extend(findings.into_iter().map(|finding| reported(&path(&finding), finding)));
+    Ok(Series { files, patches })
+}
+
+fn unreadable(file: &str, error: &series::ParseError) -> Reported {
+    let message = format!("{}: found {}, expected {}", error.refusal.describe(), error.found, error.expected);
+    Reported {
+        file: plain(file),
+        line: error.line,
+        message: plain(&message),
+        rule: rule_name(LintRule::NotAPatch),
+        hint: "write it anew with git: cargo xtask edit, then export".to_string(),
+    }
+}
+
+fn look_at_stack(
+    context: &Context,
+    stack: &[&Variant],
+    folders: &BTreeMap<&str, Series>,
+    found: &mut BTreeSet<Reported>,
+) -> Result<()> {
+    let overlays = read_overlays(&context.layout, stack)?;
+    let own = stack.iter().filter_map(|variant| folders.get(variant.patches.as_deref()?));
+    let mut subjects: BTreeMap<&str, &str> = BTreeMap::new();
+    for (file, patch) in own.flat_map(Series::readable) {
+        let findings = series::lint_owners(patch, |path| owner_of(path, &overlays));
+        found.extend(findings.into_iter().map(|finding| reported(file, finding)));
+        if let Some(first) = subjects.insert(&patch.subject, file) {
+            found.insert(reported(file, series::same_subject(patch, first)));
+        }
+    }
+    Ok(())
+}
+
+/// Some file systems cannot tell two paths apart that differ in case only.
+fn owner_of(path: &RepoPath, overlays: &[OverlayFile]) -> Option<String> {
+    let is_it = |file: &&OverlayFile| file.path.as_bytes().eq_ignore_ascii_case(path.as_bytes());
+    overlays.iter().find(is_it).map(|file| format!("brought by the overlay file {}", file.from))
+}
+
+fn reported(file: &str, finding: Finding) -> Reported {
+    Reported {
+        file: plain(file),
+        line: finding.line.unwrap_or(1),
+        message: plain(&finding.message),
+        rule: rule_name(finding.rule),
+        hint: finding.hint,
+    }
+}
+
+/// The name that the rule has in JSON.
+fn rule_name(rule: LintRule) -> String {
+    serde_json::to_value(rule).ok().and_then(|name| name.as_str().map(str::to_string)).unwrap_or_default()
+}
+
+/// One line whatever a file is called: a CI system obeys some lines of a log.
+fn plain(text: &str) -> String {
+    text.chars().map(|letter| if letter.is_control() { '?' } else { letter }).collect()
+}

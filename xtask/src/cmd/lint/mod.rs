@@ -1,0 +1,51 @@
+//! `cargo xtask lint`: what a machine can say about our own patches without applying them.
+
+mod fix;
+mod look;
+
+use serde_json::json;
+
+use look::{Reported, look};
+
+use super::{Context, Outcome};
+use crate::error::Result;
+use crate::sys::run_lock;
+
+/// Options of `lint`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options {
+    /// Mend what a machine can mend: numbers, names, the last line end.
+    pub fix: bool,
+    /// Say what would be mended, and mend nothing.
+    pub dry_run: bool,
+}
+
+/// Reads every patch of every variant; any finding makes the answer no.
+pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
+    let pins = context.pins()?;
+    let mut fixed = Vec::new();
+    if options.fix {
+        let _lock = run_lock::take(context)?;
+        fixed = fix::fix_all(context, &pins, options.dry_run)?;
+    }
+    let (patches, findings) = look(context, &pins)?;
+    Ok(Outcome {
+        text: text(&patches, &findings, &fixed, options.dry_run),
+        code: u8::from(!findings.is_empty()),
+        json: json!({ "patches": patches, "findings": findings, "fixed": fixed }),
+    })
+}
+
+fn text(patches: &[String], findings: &[Reported], fixed: &[String], dry_run: bool) -> String {
+    let verb = if dry_run { "would mend" } else { "mended" };
+    let mut lines: Vec<String> = fixed.iter().map(|change| format!("{verb}: {change}")).collect();
+    if !fixed.is_empty() && !dry_run {
+        lines.push("  next: cargo xtask lock    # takes the new names over".to_string());
+    }
+    lines.extend(findings.iter().map(Reported::to_string));
+    lines.push(match findings.len() {
+        0 => format!("{} patches, nothing to complain about", patches.len()),
+        count => format!("{count} findings in {} patches", patches.len()),
+    });
+    lines.join("\n")
+}
