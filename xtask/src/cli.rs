@@ -51,6 +51,10 @@ enum Command {
     Export(Export),
     /// Start a patch: `git commit` in the edit repository offers its message.
     New(New),
+    /// Find the upstream commits at which patches stop being exact, or stop applying.
+    Bisect(Bisect),
+    /// Find the furthest upstream commit at which the whole series still applies.
+    Newest(Newest),
     /// From the pin to a packaged server that has answered a prompt.
     Build(Build),
     /// Start the built server on the loopback, ask it, stop it.
@@ -136,6 +140,38 @@ struct Status {
     /// Write one self-contained page as well.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+}
+
+/// The end of a range of upstream commits that begins at the pin.
+#[derive(Debug, Args)]
+struct RangeEnd {
+    /// Variant of `pins.toml`.
+    #[arg(long, value_name = "NAME")]
+    variant: Option<String>,
+    /// Tag, branch or full commit id; upstream's default branch when none is given.
+    #[arg(long, value_name = "REF")]
+    tip: Option<String>,
+    /// A repository, bundle or URL that has it, instead of the pin's sources.
+    #[arg(long, value_name = "PATH|URL")]
+    from: Option<String>,
+}
+
+#[derive(Debug, Args)]
+struct Bisect {
+    #[command(flatten)]
+    end: RangeEnd,
+    /// One patch, by number, file name or path; all of them when none is given.
+    #[arg(long, value_name = "NNNN")]
+    patch: Option<String>,
+    /// Print Markdown.
+    #[arg(long, conflicts_with = "json")]
+    markdown: bool,
+}
+
+#[derive(Debug, Args)]
+struct Newest {
+    #[command(flatten)]
+    end: RangeEnd,
 }
 
 #[derive(Debug, Args)]
@@ -243,6 +279,15 @@ impl Cli {
             Command::Status(Status { variant, tip, from, markdown, html }) => {
                 let from = from.map(absolute);
                 cmd::status::run(context, &cmd::status::Options { variant, tip, from, markdown, html })
+            }
+            Command::Bisect(Bisect { end, patch, markdown }) => {
+                let RangeEnd { variant, tip, from } = end;
+                let from = from.map(absolute);
+                cmd::bisect::run(context, &cmd::bisect::Options { variant, patch, tip, from, markdown })
+            }
+            Command::Newest(Newest { end: RangeEnd { variant, tip, from } }) => {
+                let from = from.map(absolute);
+                cmd::newest::run(context, &cmd::newest::Options { variant, tip, from })
             }
             Command::Apply(Apply { variant, check, discard_edits, dry_run }) => {
                 cmd::apply::run(context, &cmd::apply::Options { variant, check, discard_edits, dry_run })

@@ -12,6 +12,7 @@ use crate::ui::Ui;
 
 pub mod apply;
 pub mod bench;
+pub mod bisect;
 pub mod build;
 pub mod edit;
 pub mod export;
@@ -20,6 +21,8 @@ pub mod gate;
 pub mod lint;
 pub mod lock;
 pub mod new;
+pub mod newest;
+pub mod pinned_series;
 pub mod run;
 pub mod smoke;
 pub mod status;

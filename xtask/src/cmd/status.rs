@@ -5,17 +5,15 @@ use std::path::PathBuf;
 
 use serde_json::json;
 
+use super::pinned_series::{Classes, PinnedSeries};
 use super::{Context, Outcome};
-use crate::error::{Error, Result};
-use crate::plan::pins::Pin;
+use crate::error::Result;
 use crate::report::status::{self, PatchStatus, Place, StatusReport, UpstreamCommit};
-use crate::series::{self, Applied, FileDrift, Patch, PatchOutcome};
-use crate::sys::fetch::{Fetcher, fetch_pin};
+use crate::series::{Applied, FileDrift, Patch, PatchClass, PatchOutcome};
 use crate::sys::history::{self, Commit};
-use crate::sys::inputs::{PatchFile, read_stack};
+use crate::sys::range::{self, Range};
 use crate::sys::store::Store;
-use crate::sys::store_tree::StoreTree;
-use crate::sys::tip::{self, Ask, Tip};
+use crate::sys::tip::Tip;
 use crate::sys::{disk, run_lock};
 
 /// Options of `status`.
@@ -48,48 +46,64 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
 
 /// The report as data. The caller holds the run lock.
 pub fn report(context: &Context, options: &Options) -> Result<StatusReport> {
-    let pins = context.pins()?;
-    let variant = pins.variant(options.variant.as_deref())?;
-    let pin = pins.pin_of(variant);
-    let store = Store::open(&context.layout.store())?;
-    let files = read_stack(&context.layout, &pins.stack(variant))?.patches;
-    let patches = files.iter().map(PatchFile::parse).collect::<Result<Vec<Patch>>>()?;
-    // The pin too: its blobs tell in which function a hunk was made.
-    fetch_pin(&store, &context.layout, pin, context.offline, &context.ui)?;
-    let tip = find_tip(context, &store, pin, options)?;
-    let history = history_of(&store, pin, &tip)?;
-    let outcomes = series::run_series(&patches, &StoreTree::new(&store, tip.tree)?)
-        .map_err(|error| Error::surroundings(error.message))?;
-    let touched = touched_by(&store, &patches, history.as_deref().unwrap_or_default())?;
-    let names: Vec<&str> = files.iter().map(|file| file.file.as_str()).collect();
-    let rows = patches.iter().zip(&outcomes).zip(names).zip(touched);
+    let series = PinnedSeries::load(context, options.variant.as_deref())?;
+    let tip = find_tip(context, &series, options)?;
+    let history = series.history(&tip)?;
+    let found = hold_against(&series, &tip, history.as_deref())?;
+    let touched = touched_by(&series.store, &series.patches, history.as_deref().unwrap_or_default())?;
+    let mut patches: Vec<PatchStatus> = found
+        .outcomes
+        .iter()
+        .zip(&series.patches)
+        .zip(&series.files)
+        .map(|((outcome, patch), file)| patch_status(patch, outcome, &file.file))
+        .collect();
+    for ((patch, touched_by), caused_by) in patches.iter_mut().zip(touched).zip(found.caused_by) {
+        (patch.touched_by, patch.caused_by) = (touched_by, caused_by);
+    }
+    let PinnedSeries { variant, pin, .. } = series;
     Ok(StatusReport {
-        variant: variant.name.clone(),
-        upstream: pin.upstream.clone(),
-        pin: Place { name: pin.tag.clone(), tree: pin.tree.to_string() },
-        tip: Place { name: tip.name.clone(), tree: tip.tree.to_string() },
-        patches: rows
-            .map(|(((patch, outcome), file), touched)| patch_status(patch, outcome, file, touched))
-            .collect(),
+        variant,
+        upstream: pin.upstream,
+        pin: Place { name: pin.tag, tree: pin.tree.to_string() },
+        tip: Place { name: tip.name, tree: tip.tree.to_string() },
+        patches,
         history: history.map(|commits| commits.iter().map(upstream_commit).collect()),
     })
 }
 
-fn find_tip(context: &Context, store: &Store, pin: &Pin, options: &Options) -> Result<Tip> {
-    let Some(reference) = &options.tip else {
-        return Ok(Tip { name: pin.tag.clone(), commit: store.pin_commit(pin.tree)?, tree: pin.tree });
+fn find_tip(context: &Context, series: &PinnedSeries, options: &Options) -> Result<Tip> {
+    if let Some(reference) = &options.tip {
+        return series.tip(context, reference, options.from.as_deref());
+    }
+    let pin = &series.pin;
+    Ok(Tip { name: pin.tag.clone(), commit: series.store.pin_commit(pin.tree)?, tree: pin.tree })
+}
+
+/// What the patches came to, and for each the commit that brought its class about.
+struct Found {
+    outcomes: Vec<PatchOutcome>,
+    caused_by: Vec<Option<usize>>,
+}
+
+fn hold_against(series: &PinnedSeries, tip: &Tip, history: Option<&[Commit]>) -> Result<Found> {
+    let PinnedSeries { store, patches, pin, .. } = series;
+    let Some(history) = history else {
+        range::survey_pin(store, patches, pin.tree)?;
+        let outcomes = range::survey_tree(store, patches, tip.tree)?.outcomes(patches);
+        return Ok(Found { caused_by: vec![None; outcomes.len()], outcomes });
     };
-    let fetcher = fetcher(context, store);
-    tip::resolve(fetcher, &Ask { pin, reference, from: options.from.as_deref(), history: true })
+    let range = series.survey(history)?;
+    let caused_by = (0..patches.len()).map(|patch| cause(&range, patch)).collect();
+    Ok(Found { outcomes: range.at_tip().outcomes(patches), caused_by })
 }
 
-/// Everything a fetch needs, from the context.
-pub fn fetcher<'a>(context: &'a Context, store: &'a Store) -> Fetcher<'a> {
-    Fetcher { store, layout: &context.layout, offline: context.offline, ui: &context.ui }
-}
-
-fn history_of(store: &Store, pin: &Pin, tip: &Tip) -> Result<Option<Vec<Commit>>> {
-    if tip.tree == pin.tree { Ok(Some(Vec::new())) } else { history::since(store, tip.commit, pin.tree) }
+/// The last commit at which the patch came to be of the class that it has at the tip.
+fn cause(range: &Range, patch: usize) -> Option<usize> {
+    let classes = Classes::of(range, patch)?;
+    let present = classes.at_tip();
+    let (_, lasting) = classes.beginnings(range, |class| class == present);
+    lasting.last().copied().filter(|_| present != PatchClass::Exact)
 }
 
 /// For each patch the commits that changed one of its files: places in `history`.
@@ -111,7 +125,7 @@ fn touched_by(store: &Store, patches: &[Patch], history: &[Commit]) -> Result<Ve
     Ok(touched)
 }
 
-fn patch_status(patch: &Patch, outcome: &PatchOutcome, file: &str, touched_by: Vec<usize>) -> PatchStatus {
+fn patch_status(patch: &Patch, outcome: &PatchOutcome, file: &str) -> PatchStatus {
     let files: Vec<FileDrift> = match &outcome.applied {
         Applied::Exact(_) => Vec::new(),
         Applied::Drifted(drift) => drift.files.clone(),
@@ -123,13 +137,15 @@ fn patch_status(patch: &Patch, outcome: &PatchOutcome, file: &str, touched_by: V
         provisional: outcome.provisional,
         blocked_by: outcome.blocked_by.clone(),
         files,
-        touched_by,
+        touched_by: Vec::new(),
+        caused_by: None,
         next: status::next_step(outcome.class),
         hunks: status::hunk_texts(patch),
     }
 }
 
-fn upstream_commit(commit: &Commit) -> UpstreamCommit {
+/// A commit as reports show it.
+pub fn upstream_commit(commit: &Commit) -> UpstreamCommit {
     UpstreamCommit {
         id: commit.id.to_string(),
         subject: commit.subject.clone(),

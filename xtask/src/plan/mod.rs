@@ -5,6 +5,7 @@
 
 pub mod flavors;
 pub mod layout;
+pub mod line;
 pub mod lock;
 pub mod overlay;
 pub mod pins;

@@ -1,5 +1,7 @@
 //! PURE: what a command found, as data, and as text, Markdown or one HTML page made from that data.
 
+pub mod bisect;
+pub mod newest;
 pub mod status;
 mod status_html;
 mod status_text;

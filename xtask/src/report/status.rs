@@ -63,6 +63,9 @@ pub struct PatchStatus {
     pub files: Vec<FileDrift>,
     /// The commits that changed its files since the pin: places in `history`, oldest first.
     pub touched_by: Vec<usize>,
+    /// The commit since which it is of its class: a place in `history`; nothing for an exact patch, for one
+    /// that was like this at the pin, and without a history.
+    pub caused_by: Option<usize>,
     /// What to do about it.
     pub next: Option<&'static str>,
     /// Its hunks as they stand in the patch.
@@ -98,6 +101,11 @@ impl StatusReport {
     pub fn commits_of<'a>(&'a self, patch: &'a PatchStatus) -> impl Iterator<Item = &'a UpstreamCommit> {
         let history = self.history.as_deref().unwrap_or_default();
         patch.touched_by.iter().filter_map(move |at| history.get(*at))
+    }
+
+    /// The commit since which `patch` is of its class.
+    pub fn cause_of(&self, patch: &PatchStatus) -> Option<&UpstreamCommit> {
+        self.history.as_ref()?.get(patch.caused_by?)
     }
 }
 

@@ -111,6 +111,10 @@ fn body(report: &StatusReport, patch: &PatchStatus) -> String {
     if patch.class != PatchClass::Exact {
         body += &format!("<h3>What is the matter</h3><pre>{}</pre>", escape(&what_is_the_matter(patch)));
     }
+    if let Some(commit) = report.cause_of(patch) {
+        let line = commit_line(commit);
+        body += &format!("<h3>{} since</h3><ul class=\"commits\">{line}</ul>", patch.class.describe());
+    }
     let commits: String = report.commits_of(patch).map(commit_line).collect();
     if !commits.is_empty() {
         body +=
@@ -168,7 +172,7 @@ fn short(commit: &UpstreamCommit) -> &str {
 }
 
 /// `2026-01-31`, in UTC, by the civil calendar (Howard Hinnant's `civil_from_days`).
-fn day(seconds: i64) -> String {
+pub(super) fn day(seconds: i64) -> String {
     let days = seconds.div_euclid(86_400) + 719_468;
     let era = days.div_euclid(146_097);
     let day_of_era = days.rem_euclid(146_097);

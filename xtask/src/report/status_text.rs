@@ -21,13 +21,16 @@ pub fn text(report: &StatusReport) -> String {
 
 /// The same for a step summary, an issue or a pull request.
 pub fn markdown(report: &StatusReport) -> String {
-    let mut text =
-        format!("{}\n\n| patch | class | changed upstream by |\n|---|---|---|\n", headline(report));
+    let mut text = format!(
+        "{}\n\n| patch | class | since | changed upstream by |\n|---|---|---|---|\n",
+        headline(report)
+    );
     for patch in &report.patches {
         let commits: Vec<String> =
             newest(report, patch).map(|commit| format!("`{}`", short(commit))).collect();
         let class = format!("{}{}", patch.class.describe(), remark(patch));
-        text += &format!("| `{}` | {} | {} |\n", patch.file, cell(&class), commits.join(" "));
+        let since = report.cause_of(patch).map(|commit| format!("`{}`", short(commit))).unwrap_or_default();
+        text += &format!("| `{}` | {} | {since} | {} |\n", patch.file, cell(&class), commits.join(" "));
     }
     for patch in report.patches.iter().filter(|patch| patch.class != PatchClass::Exact) {
         let heading = format!("{}: {}", patch.file, patch.class.describe());
@@ -54,7 +57,7 @@ fn headline(report: &StatusReport) -> String {
     )
 }
 
-fn count(commits: usize) -> String {
+pub(super) fn count(commits: usize) -> String {
     if commits == 1 { "1 commit".to_string() } else { format!("{commits} commits") }
 }
 
@@ -71,6 +74,10 @@ fn remark(patch: &PatchStatus) -> String {
 
 fn details(report: &StatusReport, patch: &PatchStatus) -> String {
     let mut text = format!("{}: {}\n{}", patch.file, patch.class.describe(), what_is_the_matter(patch));
+    if let Some(commit) = report.cause_of(patch) {
+        let class = patch.class.describe();
+        text += &format!("  {class} since {} {} ({})\n", short(commit), commit.subject, commit.author);
+    }
     for commit in newest(report, patch) {
         text += &format!("  changed by {} {} ({})\n", short(commit), commit.subject, commit.author);
     }
@@ -102,7 +109,8 @@ fn newest<'a>(report: &'a StatusReport, patch: &'a PatchStatus) -> impl Iterator
     report.commits_of(patch).skip(earlier)
 }
 
-fn short(commit: &UpstreamCommit) -> &str {
+/// The start of its id, as people write it.
+pub(super) fn short(commit: &UpstreamCommit) -> &str {
     commit.id.get(..12).unwrap_or(&commit.id)
 }
 
@@ -111,7 +119,7 @@ pub(super) fn indented(text: &str) -> String {
 }
 
 /// A `|` would end the cell.
-fn cell(text: &str) -> String {
+pub(super) fn cell(text: &str) -> String {
     text.replace('|', "\\|")
 }
 

@@ -52,7 +52,8 @@ pub fn apply_patch(patch: &Patch, tree: &dyn Tree) -> Result<Applied, TreeError>
     Ok(Applied::Exact(changes))
 }
 
-fn apply_one(
+/// What one file of a patch changes, when it is exact.
+pub(crate) fn apply_one(
     file: &FilePatch,
     tree: &dyn Tree,
     leaving: &HashSet<&[u8]>,

@@ -18,8 +18,11 @@
 //! 3. [`run_series`] does that for a whole series in memory, never stops early, and says which
 //!    patches are blocked by an earlier one.
 //! 4. What is not exact gets a class for each hunk ([`HunkClass`]). A class is something to tell
-//!    a person. It is never a licence to apply: nothing here places a hunk anywhere but on its
-//!    own line.
+//!    a person. It is never a licence to apply: nothing that is built places a hunk anywhere but
+//!    on its own line.
+//! 5. [`survey_series`] does the same as 3 for reports about other trees. There a patch whose every
+//!    hunk has one place goes there, so that the patches that need it can be judged too, and what
+//!    was found for one tree is taken over for the next where nothing that was looked at differs.
 //!
 //! # Invariants
 //!
@@ -61,7 +64,9 @@ mod object_id;
 mod parse;
 mod parse_error;
 mod path;
+mod place;
 mod printable;
+mod questions;
 mod quoted_path;
 mod renamed;
 mod render;
@@ -70,6 +75,7 @@ mod same_change;
 mod same_function;
 mod search;
 mod series_order;
+mod survey;
 mod target;
 mod tree;
 
@@ -94,7 +100,9 @@ pub use object_id::object_id;
 pub use parse::{PATCH_SIZE_LIMIT, parse};
 pub use parse_error::{ParseError, Refusal};
 pub use path::{PathRefusal, RepoPath};
+pub use questions::Difference;
 pub use run_series::{PatchOutcome, run_series};
 pub use same_change::is_same_change;
 pub use series_order::{SeriesEntry, series_entry, series_order, slug_fits, slug_from_subject};
+pub use survey::{Known, Survey, survey_series};
 pub use tree::{NewFile, Tree, TreeChange, TreeEntry, TreeError};

@@ -60,18 +60,19 @@ pub fn run_series(patches: &[Patch], tree: &dyn Tree) -> Result<Vec<PatchOutcome
 }
 
 /// A patch that failed, with what it would have written.
-struct FailedPatch {
+pub(crate) struct FailedPatch {
     name: String,
     paths: HashSet<RepoPath>,
 }
 
 impl FailedPatch {
-    fn new(patch: &Patch) -> FailedPatch {
+    pub fn new(patch: &Patch) -> FailedPatch {
         FailedPatch { name: patch.name.clone(), paths: all_written_paths(patch).cloned().collect() }
     }
 }
 
-fn names_of_blockers(patch: &Patch, failed: &[FailedPatch]) -> Vec<String> {
+/// The failed patches whose files `patch` touches, in order.
+pub(crate) fn names_of_blockers(patch: &Patch, failed: &[FailedPatch]) -> Vec<String> {
     let blockers = failed.iter().filter(|earlier| touches_any(patch, &earlier.paths));
     blockers.map(|earlier| earlier.name.clone()).collect()
 }

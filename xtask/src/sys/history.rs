@@ -18,6 +18,10 @@ pub struct Commit {
     pub parent_trees: Vec<Oid>,
     /// Where its parents are in the history; those that are not later than the pin are left out.
     pub parents: Vec<usize>,
+    /// Where its first parent is in the history, when it is there.
+    pub first_parent: Option<usize>,
+    /// Whether the pin is one of its parents.
+    pub follows_pin: bool,
     /// The first line of its message.
     pub subject: String,
     /// Who wrote it.
@@ -33,31 +37,41 @@ pub struct ChangedPath {
     pub path: Vec<u8>,
     /// Whether it was made or taken away, and not only filled with something else.
     pub comes_or_goes: bool,
+    /// The blobs on both sides; all zeros where there is none.
+    pub blobs: [Oid; 2],
 }
 
 /// The commits that are in `tip` and not in the commit whose tree is `base`: every parent comes before its
-/// children. Nothing when the tip came without its history, as from a bundle of one release.
+/// children. Nothing when the tip came without its history, as from a bundle of one release, or does not
+/// have the pin behind it.
 pub fn since(store: &Store, tip: Oid, base: Oid) -> Result<Option<Vec<Commit>>> {
     let repo = store.repository();
     let mut walk = repo.revwalk().map_err(unreadable)?;
     walk.set_sorting(Sort::TOPOLOGICAL | Sort::TIME).map_err(unreadable)?;
     walk.push(tip).map_err(unreadable)?;
     let mut ids = Vec::new();
-    let mut found = false;
+    let mut pin = None;
     for id in walk.by_ref() {
         let id = id.map_err(unreadable)?;
+        // A revert can bring the pinned tree back: the pin is the oldest commit that has it.
         if repo.find_commit(id).map_err(unreadable)?.tree_id() == base {
-            found = true;
-            ids = not_in(store, tip, id)?;
-            break;
+            pin = Some(id);
         }
         ids.push(id);
     }
-    ids.reverse();
-    if !found && ids.len() < 2 {
+    if let Some(pin) = pin {
+        ids = not_in(store, tip, pin)?;
+    } else if ids.len() < 2 || starts_from_nothing(store, &ids)? {
         return Ok(None);
     }
-    read_commits(store, &ids, base).map(Some)
+    ids.reverse();
+    read_commits(store, &ids, &Base { tree: base, commit: pin }).map(Some)
+}
+
+/// Whether the whole history is here: then the pin would have been found, were it a part of it.
+fn starts_from_nothing(store: &Store, ids: &[Oid]) -> Result<bool> {
+    let mut all = ids.iter().map(|id| named_parents(store, *id));
+    all.try_fold(false, |found, parents| Ok(found || parents?.is_empty()))
 }
 
 /// Newest first.
@@ -69,34 +83,76 @@ fn not_in(store: &Store, tip: Oid, hidden: Oid) -> Result<Vec<Oid>> {
     walk.collect::<std::result::Result<_, _>>().map_err(unreadable)
 }
 
-fn read_commits(store: &Store, ids: &[Oid], base: Oid) -> Result<Vec<Commit>> {
+/// The pin: its tree is known, its commit only when the history reaches it.
+struct Base {
+    tree: Oid,
+    commit: Option<Oid>,
+}
+
+impl Base {
+    /// A history that was cut off at the pin still names it as a parent.
+    fn is(&self, store: &Store, commit: Oid) -> bool {
+        match self.commit {
+            Some(pin) => commit == pin,
+            None => store.tree_of(commit).is_ok_and(|tree| tree == self.tree),
+        }
+    }
+}
+
+fn read_commits(store: &Store, ids: &[Oid], base: &Base) -> Result<Vec<Commit>> {
     let mut places: HashMap<Oid, usize> = HashMap::new();
     let mut commits: Vec<Commit> = Vec::with_capacity(ids.len());
     for id in ids {
         let commit = store.repository().find_commit(*id).map_err(unreadable)?;
-        let parents: Vec<usize> =
-            commit.parent_ids().filter_map(|parent| places.get(&parent).copied()).collect();
+        let named = named_parents(store, *id)?;
+        let parents: Vec<usize> = named.iter().filter_map(|parent| places.get(parent).copied()).collect();
         let mut parent_trees: Vec<Oid> =
             parents.iter().filter_map(|at| commits.get(*at)).map(|parent| parent.tree).collect();
-        if parents.len() < commit.parent_count() || parents.is_empty() {
-            parent_trees.push(base);
+        if parents.len() < named.len() || parents.is_empty() {
+            parent_trees.push(base.tree);
         }
         places.insert(*id, commits.len());
         commits.push(Commit {
             id: *id,
             tree: commit.tree_id(),
             parent_trees,
+            first_parent: named.first().and_then(|first| places.get(first).copied()),
+            follows_pin: parents.len() < named.len() && named.iter().any(|parent| base.is(store, *parent)),
             parents,
             subject: text(commit.summary_bytes()),
             author: text(Some(commit.author().name_bytes())),
             seconds: commit.time().seconds(),
         });
     }
+    assume_pin(&mut commits);
     Ok(commits)
 }
 
+/// Where the pin's own commit is not known, as when it came from a mirror that squashes: upstream's main
+/// line starts from it.
+fn assume_pin(commits: &mut [Commit]) {
+    if commits.iter().any(|commit| commit.follows_pin) {
+        return;
+    }
+    let mut at = commits.len().checked_sub(1);
+    while let Some(commit) = at.and_then(|at| commits.get_mut(at)) {
+        at = commit.first_parent;
+        commit.follows_pin = at.is_none();
+    }
+}
+
+/// The parents that a commit names, also those that were cut off, which libgit2 hides.
+fn named_parents(store: &Store, id: Oid) -> Result<Vec<Oid>> {
+    let text = store.read(id)?;
+    let lines = text.split(|byte| *byte == b'\n').skip(1);
+    let ids = lines.map_while(|line| std::str::from_utf8(line.strip_prefix(b"parent ")?).ok());
+    Ok(ids.filter_map(|id| Oid::from_str(id).ok()).collect())
+}
+
+/// Whatever a commit says, it must not steer a terminal.
 fn text(bytes: Option<&[u8]>) -> String {
-    String::from_utf8_lossy(bytes.unwrap_or_default()).into_owned()
+    let text = String::from_utf8_lossy(bytes.unwrap_or_default());
+    text.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect()
 }
 
 /// The paths that `commit` changed: for a merge, those that are as in none of its parents. Sorted.
@@ -121,7 +177,8 @@ pub fn changed_between(store: &Store, old: Oid, new: Oid) -> Result<Vec<ChangedP
         .filter_map(|delta| {
             let path = delta.new_file().path_bytes().or(delta.old_file().path_bytes())?.to_vec();
             let comes_or_goes = !matches!(delta.status(), Delta::Modified);
-            Some(ChangedPath { path, comes_or_goes })
+            let blobs = [delta.old_file().id(), delta.new_file().id()];
+            Some(ChangedPath { path, comes_or_goes, blobs })
         })
         .collect();
     changed.sort();

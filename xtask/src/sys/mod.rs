@@ -21,6 +21,7 @@ pub mod net;
 pub mod package;
 pub mod pending_series;
 pub mod process;
+pub mod range;
 pub mod run_lock;
 pub mod store;
 pub mod store_tree;

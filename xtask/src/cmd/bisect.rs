@@ -1,0 +1,163 @@
+//! `cargo xtask bisect`: the upstream commits at which patches stop being exact, or stop applying.
+
+use serde_json::json;
+
+use super::pinned_series::{Classes, PinnedSeries};
+use super::status::upstream_commit;
+use super::{Context, Outcome};
+use crate::error::{Error, Result};
+use crate::plan::line::Before;
+use crate::report::bisect::{self, BisectReport, Break, PatchBisect, Turn};
+use crate::report::status::Place;
+use crate::series::PatchClass;
+use crate::sys::history::Commit;
+use crate::sys::range::Range;
+use crate::sys::run_lock;
+
+/// Options of `bisect`.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Variant name; the default one when none is given.
+    pub variant: Option<String>,
+    /// Number, file name or path of one patch; all of them when none is given.
+    pub patch: Option<String>,
+    /// Tag, branch or commit that ends the range; upstream's default branch when none is given.
+    pub tip: Option<String>,
+    /// A repository, bundle or URL that has it.
+    pub from: Option<String>,
+    /// Print Markdown instead of text for a terminal.
+    pub markdown: bool,
+}
+
+/// What is looked at when no tip is named: the default branch.
+pub const DEFAULT_TIP: &str = "HEAD";
+
+/// Judges every commit since the pin; a patch that is not exact all the way makes the answer no.
+pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
+    let _lock = run_lock::take(context)?;
+    let report = report(context, options)?;
+    let text = if options.markdown { bisect::markdown(&report) } else { bisect::text(&report) };
+    let code = u8::from(report.broken() > 0);
+    Ok(Outcome { text, json: json!(report), code })
+}
+
+/// The report as data. The caller holds the run lock.
+pub fn report(context: &Context, options: &Options) -> Result<BisectReport> {
+    let series = PinnedSeries::load(context, options.variant.as_deref())?;
+    let wanted = wanted_patches(&series, options.patch.as_deref())?;
+    let reference = options.tip.as_deref().unwrap_or(DEFAULT_TIP);
+    let tip = series.tip(context, reference, options.from.as_deref())?;
+    let history = series.required_history(&tip)?;
+    context.ui.status("Judging", format!("{} patches at {} commits", series.patches.len(), history.len()));
+    let range = series.survey(&history)?;
+    let patches = wanted.into_iter().filter_map(|at| patch_bisect(&series, &range, &history, at));
+    Ok(BisectReport {
+        patches: patches.collect(),
+        variant: series.variant.clone(),
+        upstream: series.pin.upstream.clone(),
+        pin: Place { name: series.pin.tag.clone(), tree: series.pin.tree.to_string() },
+        tip: Place { name: tip.name, tree: tip.tree.to_string() },
+        commits: history.len(),
+    })
+}
+
+/// Which patches of the series `name` means, from 0.
+fn wanted_patches(series: &PinnedSeries, name: Option<&str>) -> Result<Vec<usize>> {
+    let Some(name) = name else { return Ok((0..series.files.len()).collect()) };
+    let found: Vec<usize> = series
+        .files
+        .iter()
+        .enumerate()
+        .filter(|(_, file)| is_meant(&file.file, name))
+        .map(|(at, _)| at)
+        .collect();
+    let files = |all: &[usize]| -> Vec<&str> {
+        all.iter().filter_map(|at| series.files.get(*at)).map(|file| file.file.as_str()).collect()
+    };
+    match found[..] {
+        [_] => Ok(found),
+        [] => Err(Error::usage(format!("`{}` has no patch `{name}`", series.variant))
+            .detail(files(&(0..series.files.len()).collect::<Vec<_>>()).join("\n"))
+            .hint("name one by its number: --patch 0001")),
+        _ => Err(Error::usage(format!("`{name}` is more than one patch of `{}`", series.variant))
+            .detail(files(&found).join("\n"))
+            .hint("name one by its path: --patch patches/VARIANT/NNNN-slug.patch")),
+    }
+}
+
+/// A number may be written without its zeros.
+fn is_meant(file: &str, name: &str) -> bool {
+    let base = file.rsplit('/').next().unwrap_or(file);
+    let number = base.split('-').next().unwrap_or_default();
+    file == name || base == name || number.parse::<u32>().is_ok_and(|number| name.parse() == Ok(number))
+}
+
+fn patch_bisect(series: &PinnedSeries, range: &Range, history: &[Commit], at: usize) -> Option<PatchBisect> {
+    let classes = Classes::of(range, at)?;
+    let place = Scene { range, history, classes: &classes };
+    Some(PatchBisect {
+        file: series.files.get(at)?.file.clone(),
+        subject: series.patches.get(at)?.subject.clone(),
+        at_pin: classes.at_pin,
+        at_tip: classes.at_tip(),
+        stops_being_exact: place.first(|class| class != PatchClass::Exact),
+        stops_applying: place.first(stops_applying),
+        upstreamed: place.first(|class| class == PatchClass::Upstreamed),
+        turns: place.turns(),
+    })
+}
+
+/// What upstream has taken applies no more, and is none the worse for it.
+fn stops_applying(class: PatchClass) -> bool {
+    !matches!(class, PatchClass::Exact | PatchClass::Shifted | PatchClass::Upstreamed)
+}
+
+/// One patch along the range.
+struct Scene<'a> {
+    range: &'a Range,
+    history: &'a [Commit],
+    classes: &'a Classes,
+}
+
+impl Scene<'_> {
+    fn first(&self, is_so: impl Fn(PatchClass) -> bool) -> Option<Break> {
+        let (all, lasting) = self.classes.beginnings(self.range, is_so);
+        let commit = |at: &usize| self.history.get(*at).map(upstream_commit);
+        let first = commit(all.first()?)?;
+        Some(Break { first, lasting: lasting.last().and_then(commit), times: all.len() })
+    }
+
+    fn class_before(&self, before: Before) -> Option<PatchClass> {
+        match before {
+            Before::Pin => Some(self.classes.at_pin),
+            Before::Commit(at) => self.classes.at.get(at).copied().flatten(),
+        }
+    }
+
+    fn turns(&self) -> Vec<Turn> {
+        let turn = |(at, commit): (usize, &Commit)| {
+            let to = self.classes.at.get(at).copied().flatten()?;
+            let before = self.range.before.get(at)?.iter().filter_map(|before| self.class_before(*before));
+            let before: Vec<PatchClass> = before.collect();
+            let from = *before.first().filter(|_| !before.contains(&to))?;
+            Some(Turn { commit: upstream_commit(commit), from, to })
+        };
+        self.history.iter().enumerate().filter_map(turn).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_meant;
+
+    #[test]
+    fn a_patch_has_several_names() {
+        let file = "patches/paged/0012-slug.patch";
+        for name in ["12", "0012", "0012-slug.patch", file] {
+            assert!(is_meant(file, name), "{name}");
+        }
+        for name in ["1", "2", "001", "slug", "paged", ""] {
+            assert!(!is_meant(file, name), "{name}");
+        }
+    }
+}

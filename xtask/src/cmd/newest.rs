@@ -1,0 +1,97 @@
+//! `cargo xtask newest`: the furthest upstream commit at which the whole series still applies.
+
+use serde_json::json;
+
+use super::bisect::DEFAULT_TIP;
+use super::pinned_series::PinnedSeries;
+use super::status::upstream_commit;
+use super::{Context, Outcome};
+use crate::error::Result;
+use crate::report::newest::{self, NewestReport, Reach};
+use crate::report::status::Place;
+use crate::series::{PatchClass, Survey};
+use crate::sys::history::Commit;
+use crate::sys::range::Range;
+use crate::sys::run_lock;
+
+/// Options of `newest`.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Variant name; the default one when none is given.
+    pub variant: Option<String>,
+    /// Tag, branch or commit that ends the range; upstream's default branch when none is given.
+    pub tip: Option<String>,
+    /// A repository, bundle or URL that has it.
+    pub from: Option<String>,
+}
+
+/// Looks along the first parents of the tip; the answer is yes when the series applies at the tip itself.
+pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
+    let _lock = run_lock::take(context)?;
+    let report = report(context, options)?;
+    let code = u8::from(!report.reaches_tip());
+    Ok(Outcome { text: newest::text(&report), json: json!(report), code })
+}
+
+/// The report as data. The caller holds the run lock.
+pub fn report(context: &Context, options: &Options) -> Result<NewestReport> {
+    let series = PinnedSeries::load(context, options.variant.as_deref())?;
+    let reference = options.tip.as_deref().unwrap_or(DEFAULT_TIP);
+    let tip = series.tip(context, reference, options.from.as_deref())?;
+    let history = series.required_history(&tip)?;
+    context.ui.status("Judging", format!("{} patches at {} commits", series.patches.len(), history.len()));
+    let range = series.survey(&history)?;
+    let applies =
+        furthest(&range, &history, |class| matches!(class, PatchClass::Exact | PatchClass::Shifted));
+    Ok(NewestReport {
+        next: next_command(applies.as_ref(), options),
+        exact: furthest(&range, &history, |class| class == PatchClass::Exact),
+        applies,
+        variant: series.variant.clone(),
+        upstream: series.pin.upstream.clone(),
+        pin: Place { name: series.pin.tag.clone(), tree: series.pin.tree.to_string() },
+        tip: Place { name: tip.name, tree: tip.tree.to_string() },
+    })
+}
+
+/// The last place on the main line at which `is_good` holds for every patch.
+fn furthest(range: &Range, history: &[Commit], is_good: impl Fn(PatchClass) -> bool) -> Option<Reach> {
+    let all_good = |survey: &Survey| survey.classes().all(&is_good);
+    let is_good_at = |at: &usize| range.surveys.get(*at).and_then(Option::as_deref).is_some_and(all_good);
+    if let Some(at) = main_line(history).find(is_good_at) {
+        let after_pin = commits_behind(history, at);
+        let commit = history.get(at).map(upstream_commit);
+        return Some(Reach { commit, after_pin, before_tip: history.len() - after_pin });
+    }
+    all_good(&range.at_pin).then_some(Reach { commit: None, after_pin: 0, before_tip: history.len() })
+}
+
+/// The tip, its first parent, the first parent of that, and so on.
+fn main_line(history: &[Commit]) -> impl Iterator<Item = usize> {
+    let first_parent = |at: &usize| history.get(*at).and_then(|commit| commit.first_parent);
+    std::iter::successors(history.len().checked_sub(1), first_parent)
+}
+
+/// How many commits since the pin `at` has behind it, itself included.
+fn commits_behind(history: &[Commit], at: usize) -> usize {
+    let mut is_behind = vec![false; history.len()];
+    let mut left = vec![at];
+    while let Some(at) = left.pop() {
+        let Some(seen) = is_behind.get_mut(at).filter(|seen| !**seen) else { continue };
+        *seen = true;
+        left.extend(history.get(at).map(|commit| commit.parents.as_slice()).unwrap_or_default());
+    }
+    is_behind.into_iter().filter(|seen| *seen).count()
+}
+
+fn next_command(applies: Option<&Reach>, options: &Options) -> String {
+    let more = |name: &str, value: &Option<String>| match value {
+        Some(value) => format!(" {name} {value}"),
+        None => String::new(),
+    };
+    let from = more("--from", &options.from);
+    match applies.and_then(|reach| reach.commit.as_ref()) {
+        Some(commit) => format!("cargo xtask rebase --to {}{from}", commit.id),
+        None => format!("cargo xtask bisect{}{from}", more("--tip", &options.tip)),
+    }
+}

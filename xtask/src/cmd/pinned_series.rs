@@ -1,0 +1,116 @@
+//! What `status`, `bisect` and `newest` start from: a variant's series, its pin, and upstream since then.
+
+use super::Context;
+use crate::error::{Error, Result};
+use crate::plan::line::Line;
+use crate::plan::pins::{Pin, Source};
+use crate::series::{Patch, PatchClass};
+use crate::sys::fetch::{Fetcher, fetch_pin};
+use crate::sys::history::{self, Commit};
+use crate::sys::inputs::{PatchFile, read_stack};
+use crate::sys::range::{self, Range};
+use crate::sys::store::Store;
+use crate::sys::tip::{self, Ask, Tip};
+
+/// A variant's patches, its parents' included, and the store that has the pin.
+pub struct PinnedSeries {
+    /// The variant's name.
+    pub variant: String,
+    /// What the patches were made for.
+    pub pin: Pin,
+    /// Where the objects are.
+    pub store: Store,
+    /// The patches as they lie on disk.
+    pub files: Vec<PatchFile>,
+    /// The same as data.
+    pub patches: Vec<Patch>,
+}
+
+impl PinnedSeries {
+    /// Reads the series and brings the pin into the store. The caller holds the run lock.
+    pub fn load(context: &Context, variant: Option<&str>) -> Result<PinnedSeries> {
+        let pins = context.pins()?;
+        let variant = pins.variant(variant)?;
+        let pin = pins.pin_of(variant).clone();
+        let files = read_stack(&context.layout, &pins.stack(variant))?.patches;
+        let patches = files.iter().map(PatchFile::parse).collect::<Result<Vec<Patch>>>()?;
+        let store = Store::open(&context.layout.store())?;
+        // The pin too: its blobs tell in which function a hunk was made.
+        fetch_pin(&store, &context.layout, &pin, context.offline, &context.ui)?;
+        Ok(PinnedSeries { variant: variant.name.clone(), pin, store, files, patches })
+    }
+
+    /// The commit that upstream, or the repository `from`, calls `reference`, with its history if it has
+    /// one.
+    pub fn tip(&self, context: &Context, reference: &str, from: Option<&str>) -> Result<Tip> {
+        let fetcher = fetcher(context, &self.store);
+        tip::resolve(fetcher, &Ask { pin: &self.pin, reference, from, history: true })
+    }
+
+    /// The commits since the pin, oldest first; nothing when the tip came without them.
+    pub fn history(&self, tip: &Tip) -> Result<Option<Vec<Commit>>> {
+        if tip.tree == self.pin.tree {
+            return Ok(Some(Vec::new()));
+        }
+        history::since(&self.store, tip.commit, self.pin.tree)
+    }
+
+    /// The commits since the pin, or an error that says where they can come from.
+    pub fn required_history(&self, tip: &Tip) -> Result<Vec<Commit>> {
+        self.history(tip)?.ok_or_else(|| self.without_history(tip))
+    }
+
+    fn without_history(&self, tip: &Tip) -> Error {
+        let Pin { upstream, tag, sources, .. } = &self.pin;
+        let what = format!("the commits of {upstream} between {tag} and {} are not at hand", tip.name);
+        let told = sources.iter().fold(Error::surroundings(what), |error, source| {
+            let gives = match source {
+                Source::Npm { .. } => "has releases without their history",
+                Source::Git { .. } => "would have them",
+                Source::Path { .. } => "has them only if it is a clone of both",
+            };
+            error.detail(format!("{}: {gives}", source.describe(&tip.name)))
+        });
+        told.hint(format!("name a clone in which {} comes after {tag}: --from PATH", tip.name))
+    }
+
+    /// The series at every commit of `history`.
+    pub fn survey(&self, history: &[Commit]) -> Result<Range> {
+        range::survey_history(&self.store, &self.patches, self.pin.tree, history)
+    }
+}
+
+/// Everything a fetch needs, from the context.
+pub fn fetcher<'a>(context: &'a Context, store: &'a Store) -> Fetcher<'a> {
+    Fetcher { store, layout: &context.layout, offline: context.offline, ui: &context.ui }
+}
+
+/// The classes of one patch along a range.
+pub struct Classes {
+    /// At the pin.
+    pub at_pin: PatchClass,
+    /// At each commit; nothing for those that do not have the pin behind them.
+    pub at: Vec<Option<PatchClass>>,
+}
+
+impl Classes {
+    /// Those of the patch number `patch`, from 0.
+    pub fn of(range: &Range, patch: usize) -> Option<Classes> {
+        let class = |survey: &crate::series::Survey| survey.classes().nth(patch);
+        let at = range.surveys.iter().map(|survey| survey.as_deref().and_then(class)).collect();
+        Some(Classes { at_pin: class(&range.at_pin)?, at })
+    }
+
+    /// At the last commit.
+    pub fn at_tip(&self) -> PatchClass {
+        self.at.last().copied().flatten().unwrap_or(self.at_pin)
+    }
+
+    /// Where its class is one of those that `is_so` names: the commits at which that began, and those of
+    /// them that hold to the tip.
+    pub fn beginnings(&self, range: &Range, is_so: impl Fn(PatchClass) -> bool) -> (Vec<usize>, Vec<usize>) {
+        let at: Vec<bool> = self.at.iter().map(|class| class.is_some_and(&is_so)).collect();
+        let line = Line { before: &range.before, at_pin: is_so(self.at_pin), at: &at };
+        (line.beginnings(), line.lasting_beginnings())
+    }
+}

@@ -1,0 +1,119 @@
+//! Upstream's line of commits from the pin to the tip, and where on it something began.
+//!
+//! Only commits that have the pin behind them count: a branch that left before the pin may lack what
+//! the pin has, and says nothing about a patch. What it brings, the merge that takes it in brings.
+
+/// What comes right before a commit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Before {
+    /// The pin.
+    Pin,
+    /// Another commit, by its place in the history.
+    Commit(usize),
+}
+
+/// The commits that come right before each one, as far as they have the pin behind them. Given are, for
+/// each commit, whether it follows the pin, and where its parents are; parents come before children.
+pub fn before_each(commits: &[(bool, &[usize])]) -> Vec<Vec<Before>> {
+    let mut line: Vec<Vec<Before>> = Vec::with_capacity(commits.len());
+    for (follows_pin, parents) in commits {
+        let has_pin = |at: &&usize| line.get(**at).is_some_and(|before| !before.is_empty());
+        let parents = parents.iter().filter(has_pin).map(|at| Before::Commit(*at));
+        let before = follows_pin.then_some(Before::Pin).into_iter().chain(parents).collect();
+        line.push(before);
+    }
+    line
+}
+
+/// Something that is so or not so at the pin and at each commit.
+pub struct Line<'a> {
+    /// What comes right before each commit.
+    pub before: &'a [Vec<Before>],
+    /// Whether it is so at the pin.
+    pub at_pin: bool,
+    /// Whether it is so at each commit.
+    pub at: &'a [bool],
+}
+
+impl Line<'_> {
+    fn is_so(&self, place: Before) -> bool {
+        match place {
+            Before::Pin => self.at_pin,
+            Before::Commit(at) => self.at.get(at).copied().unwrap_or_default(),
+        }
+    }
+
+    fn before(&self, at: usize) -> &[Before] {
+        self.before.get(at).map_or(&[], Vec::as_slice)
+    }
+
+    /// The commits at which it began: it is so there, and was so at nothing right before.
+    pub fn beginnings(&self) -> Vec<usize> {
+        let begins = |at: &usize| {
+            let before = self.before(*at);
+            !before.is_empty() && self.is_so(Before::Commit(*at)) && !before.iter().any(|p| self.is_so(*p))
+        };
+        (0..self.at.len()).filter(begins).collect()
+    }
+
+    /// Those of its beginnings from which it has been so ever since, on some way to the last commit.
+    pub fn lasting_beginnings(&self) -> Vec<usize> {
+        let mut lasting = vec![false; self.at.len()];
+        if let Some(last) = lasting.last_mut() {
+            *last = self.at.last().copied().unwrap_or_default();
+        }
+        // Parents come before children, so one pass backwards sees every way.
+        for at in (0..self.at.len()).rev() {
+            if !lasting.get(at).copied().unwrap_or_default() {
+                continue;
+            }
+            for before in self.before(at).iter().filter(|before| self.is_so(**before)) {
+                if let Before::Commit(parent) = before
+                    && let Some(lasts) = lasting.get_mut(*parent)
+                {
+                    *lasts = true;
+                }
+            }
+        }
+        let is_lasting = |at: &usize| lasting.get(*at).copied().unwrap_or_default();
+        self.beginnings().into_iter().filter(is_lasting).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Before, Line, before_each};
+
+    #[test]
+    fn a_branch_from_before_the_pin_does_not_count() {
+        // 0 follows the pin, 1 left before it, 2 merges both, 3 has only the branch behind it.
+        let commits: [(bool, &[usize]); 4] = [(true, &[]), (false, &[]), (false, &[0, 1]), (false, &[1])];
+        let line = before_each(&commits);
+        assert_eq!(line, [vec![Before::Pin], vec![], vec![Before::Commit(0)], vec![]]);
+        let found = Line { before: &line, at_pin: false, at: &[false, true, true, true] };
+        assert_eq!(found.beginnings(), [2]);
+    }
+
+    #[test]
+    fn broken_mended_and_broken_again() {
+        let commits: [(bool, &[usize]); 4] = [(true, &[]), (false, &[0]), (false, &[1]), (false, &[2])];
+        let line = before_each(&commits);
+        let broken = Line { before: &line, at_pin: false, at: &[true, false, true, true] };
+        assert_eq!(broken.beginnings(), [0, 2]);
+        assert_eq!(broken.lasting_beginnings(), [2]);
+        let from_the_start = Line { before: &line, at_pin: true, at: &[true; 4] };
+        assert!(from_the_start.beginnings().is_empty());
+    }
+
+    #[test]
+    fn a_merge_carries_on_what_one_side_broke() {
+        // 0 -> 1 broken, 0 -> 2 fine, 3 merges as broken; then 4 merges a mended 2 and stays broken.
+        let commits: [(bool, &[usize]); 5] =
+            [(true, &[]), (false, &[0]), (false, &[0]), (false, &[2, 1]), (false, &[3, 2])];
+        let line = before_each(&commits);
+        let broken = Line { before: &line, at_pin: false, at: &[false, true, false, true, true] };
+        assert_eq!((broken.beginnings(), broken.lasting_beginnings()), (vec![1], vec![1]));
+        let by_the_merge = Line { before: &line, at_pin: false, at: &[false, false, false, true, true] };
+        assert_eq!(by_the_merge.lasting_beginnings(), [3]);
+    }
+}

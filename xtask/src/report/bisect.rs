@@ -1,0 +1,180 @@
+//! What `bisect` found: for each patch the upstream commits at which its class turned.
+
+use serde::Serialize;
+
+use super::status::{Place, UpstreamCommit};
+use super::status_html::day;
+use super::status_text::{cell, count, escape, short};
+use crate::series::PatchClass;
+
+/// The whole report.
+#[derive(Debug, Clone, Serialize)]
+pub struct BisectReport {
+    /// The variant whose series it is, its parents' included.
+    pub variant: String,
+    /// The upstream's name.
+    pub upstream: String,
+    /// Where the commits begin, itself left out.
+    pub pin: Place,
+    /// Where they end.
+    pub tip: Place,
+    /// How many commits there are.
+    pub commits: usize,
+    /// The patches that were asked for, in order.
+    pub patches: Vec<PatchBisect>,
+}
+
+/// One patch.
+#[derive(Debug, Clone, Serialize)]
+pub struct PatchBisect {
+    /// File relative to the root.
+    pub file: String,
+    /// Subject of its message.
+    pub subject: String,
+    /// Its class at the pin.
+    pub at_pin: PatchClass,
+    /// Its class at the tip.
+    pub at_tip: PatchClass,
+    /// Where it stops being exact.
+    pub stops_being_exact: Option<Break>,
+    /// Where it stops being exact or shifted, other than by being upstreamed.
+    pub stops_applying: Option<Break>,
+    /// Where upstream has all of it.
+    pub upstreamed: Option<Break>,
+    /// Every commit at which its class is none of those right before, oldest first.
+    pub turns: Vec<Turn>,
+}
+
+/// Where something began that was not so right before.
+#[derive(Debug, Clone, Serialize)]
+pub struct Break {
+    /// The first commit at which it began.
+    pub first: UpstreamCommit,
+    /// The last one from which it has been so up to the tip; nothing when it is mended there.
+    pub lasting: Option<UpstreamCommit>,
+    /// How often it began.
+    pub times: usize,
+}
+
+/// A commit that changed the class of a patch.
+#[derive(Debug, Clone, Serialize)]
+pub struct Turn {
+    /// The commit.
+    pub commit: UpstreamCommit,
+    /// The class right before; at a merge, that of its first parent.
+    pub from: PatchClass,
+    /// The class since.
+    pub to: PatchClass,
+}
+
+impl PatchBisect {
+    /// Whether it is, or was for a while, anything but exact.
+    pub fn breaks(&self) -> bool {
+        self.at_pin != PatchClass::Exact || self.stops_being_exact.is_some()
+    }
+
+    /// What was found, in words.
+    fn findings(&self) -> [(&'static str, Option<&Break>); 3] {
+        [
+            ("stops being exact at", self.stops_being_exact.as_ref()),
+            ("stops applying at", self.stops_applying.as_ref()),
+            ("first upstreamed at", self.upstreamed.as_ref()),
+        ]
+    }
+}
+
+impl BisectReport {
+    /// How many patches break.
+    pub fn broken(&self) -> usize {
+        self.patches.iter().filter(|patch| patch.breaks()).count()
+    }
+}
+
+/// A line for each patch, and below it where it breaks.
+pub fn text(report: &BisectReport) -> String {
+    let mut text = format!("{}\n\n", headline(report));
+    for patch in &report.patches {
+        text += &format!("  {}: {}\n", patch.file, at_both_ends(patch));
+        for (words, found) in patch.findings() {
+            let Some(found) = found else { continue };
+            text += &format!("    {words} {}\n", commit_words(&found.first));
+            text += &lasting_words(found, &report.tip.name);
+        }
+        if patch.turns.len() > 1 {
+            text += &patch.turns.iter().map(turn_words).collect::<String>();
+        }
+    }
+    text.trim_end().to_string()
+}
+
+fn headline(report: &BisectReport) -> String {
+    let BisectReport { variant, upstream, pin, tip, commits, patches } = report;
+    format!(
+        "{variant}: {} of {} patches break in the {} of {upstream} from {} to {}",
+        report.broken(),
+        patches.len(),
+        count(*commits),
+        pin.name,
+        tip.name
+    )
+}
+
+fn at_both_ends(patch: &PatchBisect) -> String {
+    match (patch.at_pin, patch.at_tip, patch.turns.is_empty()) {
+        (class, _, true) => format!("{} all the way", class.describe()),
+        (pin, tip, false) => format!("{} at the pin, {} at the tip", pin.describe(), tip.describe()),
+    }
+}
+
+fn commit_words(commit: &UpstreamCommit) -> String {
+    format!("{} {} {} ({})", short(commit), day(commit.seconds), commit.subject, commit.author)
+}
+
+fn lasting_words(found: &Break, tip: &str) -> String {
+    match &found.lasting {
+        None => "      mended since\n".to_string(),
+        Some(commit) if commit.id == found.first.id => String::new(),
+        Some(commit) => {
+            let times = found.times;
+            format!("      {times} times; the one that holds at {tip}: {}\n", commit_words(commit))
+        }
+    }
+}
+
+fn turn_words(turn: &Turn) -> String {
+    let (from, to) = (turn.from.describe(), turn.to.describe());
+    format!("    {from} -> {to}: {} {}\n", short(&turn.commit), turn.commit.subject)
+}
+
+/// The same for an issue or a pull request.
+pub fn markdown(report: &BisectReport) -> String {
+    let mut text = format!(
+        "{}\n\n| patch | at the pin | at the tip | stops being exact | stops applying | upstreamed |\n\
+         |---|---|---|---|---|---|\n",
+        headline(report)
+    );
+    for patch in &report.patches {
+        let found = patch.findings().map(|(_, found)| found.map(markdown_break).unwrap_or_default());
+        text += &format!(
+            "| `{}` | {} | {} | {} |\n",
+            patch.file,
+            patch.at_pin.describe(),
+            patch.at_tip.describe(),
+            found.join(" | ")
+        );
+    }
+    text
+}
+
+fn markdown_break(found: &Break) -> String {
+    let first = markdown_commit(&found.first);
+    match &found.lasting {
+        None => format!("{first}, mended since"),
+        Some(commit) if commit.id == found.first.id => first,
+        Some(commit) => format!("{first}, now {}", markdown_commit(commit)),
+    }
+}
+
+fn markdown_commit(commit: &UpstreamCommit) -> String {
+    format!("`{}` {}", short(commit), cell(&escape(&commit.subject)))
+}

@@ -1,0 +1,71 @@
+//! What `newest` found: how far upstream the series reaches.
+
+use serde::Serialize;
+
+use super::status::{Place, UpstreamCommit};
+use super::status_html::day;
+use super::status_text::{count, short};
+
+/// The whole report.
+#[derive(Debug, Clone, Serialize)]
+pub struct NewestReport {
+    /// The variant whose series it is, its parents' included.
+    pub variant: String,
+    /// The upstream's name.
+    pub upstream: String,
+    /// What the series was made for.
+    pub pin: Place,
+    /// How far was looked.
+    pub tip: Place,
+    /// The furthest at which every patch is exact or shifted; nothing when that is so nowhere.
+    pub applies: Option<Reach>,
+    /// The furthest at which every patch is exact.
+    pub exact: Option<Reach>,
+    /// What to type next.
+    pub next: String,
+}
+
+/// A place on upstream's main line, the first parents of the tip.
+#[derive(Debug, Clone, Serialize)]
+pub struct Reach {
+    /// The commit; nothing for the pin itself.
+    pub commit: Option<UpstreamCommit>,
+    /// How many commits after the pin it has behind it, itself included.
+    pub after_pin: usize,
+    /// How many commits the tip has that it has not.
+    pub before_tip: usize,
+}
+
+impl NewestReport {
+    /// Whether the whole series applies at the tip.
+    pub fn reaches_tip(&self) -> bool {
+        self.applies.as_ref().is_some_and(|reach| reach.before_tip == 0)
+    }
+}
+
+/// Three lines and the next step.
+pub fn text(report: &NewestReport) -> String {
+    let NewestReport { variant, upstream, pin, tip, .. } = report;
+    format!(
+        "{variant} on {upstream}'s main line (first parents) from {} to {}:\n\n  \
+         all of it applies up to {}\n  all of it is exact up to {}\n\nnext: {}",
+        pin.name,
+        tip.name,
+        reach_words(report, report.applies.as_ref()),
+        reach_words(report, report.exact.as_ref()),
+        report.next
+    )
+}
+
+fn reach_words(report: &NewestReport, reach: Option<&Reach>) -> String {
+    let Some(reach) = reach else { return "nowhere, not even at the pin".to_string() };
+    let place = match &reach.commit {
+        None => format!("the pin, {}", report.pin.name),
+        Some(commit) => format!("{} {} {}", short(commit), day(commit.seconds), commit.subject),
+    };
+    if reach.before_tip == 0 {
+        return format!("{place}: the tip, {} after the pin", count(reach.after_pin));
+    }
+    let after = count(reach.after_pin);
+    format!("{place}\n    {after} after the pin, {} before the tip", count(reach.before_tip))
+}

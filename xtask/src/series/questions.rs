@@ -1,0 +1,180 @@
+//! What judging a patch asked of a tree, so that the same answer is known to hold for another tree.
+
+use std::borrow::Cow;
+use std::cell::RefCell;
+use std::collections::HashSet;
+
+use git2::Oid;
+
+use super::tree::{Tree, TreeChange, TreeEntry, TreeError};
+
+/// Everything that was asked of a tree. Whatever was made of the answers is the same for every
+/// tree that gives the same answers.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Questions {
+    entries: HashSet<Vec<u8>>,
+    listed: HashSet<Vec<u8>>,
+    file_names: HashSet<Vec<u8>>,
+    blobs: HashSet<Oid>,
+}
+
+/// One path at which two trees are not the same.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Difference {
+    /// Where.
+    pub path: Vec<u8>,
+    /// Whether one of the trees has nothing there, or nothing of the same kind.
+    pub comes_or_goes: bool,
+    /// The blobs on both sides; `None` when they are not known.
+    pub blobs: Option<[Oid; 2]>,
+}
+
+impl Questions {
+    /// Whether one of the answers may differ between two trees that differ at `differences` only.
+    pub fn may_differ(&self, differences: &[Difference]) -> bool {
+        differences.iter().any(|difference| self.is_about(difference))
+    }
+
+    fn is_about(&self, difference: &Difference) -> bool {
+        let holds_blob = |blobs: [Oid; 2]| blobs.iter().any(|id| self.blobs.contains(id));
+        self.entries.contains(&difference.path)
+            || difference.blobs.map_or(!self.blobs.is_empty(), holds_blob)
+            || (difference.comes_or_goes && self.is_about_place(&difference.path))
+    }
+
+    /// With a file, the folders that hold it may come or go, and so may a name in each of those.
+    fn is_about_place(&self, path: &[u8]) -> bool {
+        let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+        let slashes = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
+        let mut folders = slashes.filter_map(|at| path.get(..at));
+        self.file_names.contains(name)
+            || self.listed.contains(&b""[..])
+            || folders.any(|folder| self.entries.contains(folder) || self.listed.contains(folder))
+    }
+}
+
+/// A tree that remembers what it is asked.
+pub(crate) struct AskedTree<'a> {
+    tree: &'a dyn Tree,
+    questions: RefCell<Questions>,
+}
+
+impl<'a> AskedTree<'a> {
+    pub fn new(tree: &'a dyn Tree) -> AskedTree<'a> {
+        AskedTree { tree, questions: RefCell::default() }
+    }
+
+    pub fn into_questions(self) -> Questions {
+        self.questions.into_inner()
+    }
+}
+
+impl Tree for AskedTree<'_> {
+    fn entry(&self, path: &[u8]) -> Result<Option<TreeEntry>, TreeError> {
+        self.questions.borrow_mut().entries.insert(path.to_vec());
+        self.tree.entry(path)
+    }
+
+    // The id says all about the content: no tree can answer otherwise.
+    fn blob(&self, id: Oid) -> Result<Cow<'_, [u8]>, TreeError> {
+        self.tree.blob(id)
+    }
+
+    fn siblings(&self, folder: &[u8]) -> Result<Vec<Vec<u8>>, TreeError> {
+        self.questions.borrow_mut().listed.insert(folder.to_vec());
+        self.tree.siblings(folder)
+    }
+
+    fn find_blob(&self, id: Oid) -> Result<Vec<Vec<u8>>, TreeError> {
+        self.questions.borrow_mut().blobs.insert(id);
+        self.tree.find_blob(id)
+    }
+
+    fn find_file_name(&self, file_name: &[u8]) -> Result<Vec<Vec<u8>>, TreeError> {
+        self.questions.borrow_mut().file_names.insert(file_name.to_vec());
+        self.tree.find_file_name(file_name)
+    }
+
+    fn remembered_blob(&self, id: Oid) -> Result<Option<Cow<'_, [u8]>>, TreeError> {
+        self.questions.borrow_mut().blobs.insert(id);
+        self.tree.remembered_blob(id)
+    }
+}
+
+/// Where a tree with the changes `left` on top and the same tree with `right` on top differ.
+pub(crate) fn differences(left: &[TreeChange], right: &[TreeChange]) -> Vec<Difference> {
+    let only_in = |these: &[TreeChange], those: &[TreeChange]| -> Vec<Difference> {
+        let different = these.iter().filter(|change| !those.iter().any(|other| is_same(change, other)));
+        different.map(|change| anything_at(change.path.as_bytes())).collect()
+    };
+    let mut all = only_in(left, right);
+    all.extend(only_in(right, left));
+    all
+}
+
+/// Contents need no look: the ids say whether they are the same.
+fn is_same(left: &TreeChange, right: &TreeChange) -> bool {
+    let file = |change: &TreeChange| change.new.as_ref().map(|new| (new.mode, new.id));
+    left.path == right.path && file(left) == file(right)
+}
+
+/// Without a change, whatever the tree below has at its path shows again.
+fn anything_at(path: &[u8]) -> Difference {
+    Difference { path: path.to_vec(), comes_or_goes: true, blobs: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{AskedTree, Difference, Questions};
+    use crate::series::apply::blob_id;
+    use crate::series::memory_tree::MemoryTree;
+    use crate::series::mode::Mode;
+    use crate::series::tree::Tree;
+
+    fn asked(ask: impl Fn(&dyn Tree)) -> Questions {
+        let mut tree = MemoryTree::new();
+        tree.put("a/b/c", Mode::File, b"c");
+        let asked = AskedTree::new(&tree);
+        ask(&asked);
+        asked.into_questions()
+    }
+
+    fn changed(path: &str, comes_or_goes: bool) -> [Difference; 1] {
+        let blobs = Some([blob_id(b"old"), blob_id(b"new")]);
+        [Difference { path: path.as_bytes().to_vec(), comes_or_goes, blobs }]
+    }
+
+    #[test]
+    fn an_entry_depends_on_its_path_and_on_what_is_below() {
+        let questions = asked(|tree| drop(tree.entry(b"a/b")));
+        assert!(questions.may_differ(&changed("a/b", false)));
+        assert!(questions.may_differ(&changed("a/b/new", true)));
+        assert!(!questions.may_differ(&changed("a/b/c", false)));
+        assert!(!questions.may_differ(&changed("a/bc", true)));
+    }
+
+    #[test]
+    fn a_list_depends_on_what_comes_or_goes() {
+        let questions = asked(|tree| drop(tree.siblings(b"a")));
+        assert!(questions.may_differ(&changed("a/new", true)));
+        assert!(questions.may_differ(&changed("a/deep/new", true)));
+        assert!(!questions.may_differ(&changed("a/x", false)));
+        assert!(!questions.may_differ(&changed("b/new", true)));
+        let of_root = asked(|tree| drop(tree.siblings(b"")));
+        assert!(of_root.may_differ(&changed("new", true)));
+    }
+
+    #[test]
+    fn a_search_depends_on_the_whole_tree() {
+        let by_name = asked(|tree| drop(tree.find_file_name(b"c")));
+        assert!(by_name.may_differ(&changed("far/away/c", true)));
+        assert!(!by_name.may_differ(&changed("far/away/c", false)));
+        assert!(!by_name.may_differ(&changed("c/d", true)));
+        let by_blob = asked(|tree| drop(tree.find_blob(blob_id(b"new"))));
+        assert!(by_blob.may_differ(&changed("anywhere", false)));
+        let other_blob = asked(|tree| drop(tree.find_blob(blob_id(b"other"))));
+        assert!(!other_blob.may_differ(&changed("anywhere", true)));
+        let unknown = Difference { path: b"x".to_vec(), comes_or_goes: false, blobs: None };
+        assert!(other_blob.may_differ(&[unknown]));
+    }
+}

@@ -1,0 +1,113 @@
+//! A series against every upstream commit since the pin.
+
+use std::rc::Rc;
+
+use git2::Oid;
+
+use super::history::{ChangedPath, Commit, changed_between};
+use super::store::Store;
+use super::store_tree::StoreTree;
+use crate::error::{Error, Result};
+use crate::plan::line::{Before, before_each};
+use crate::series::{Difference, Known, Patch, Survey, TreeError, survey_series};
+
+/// What the series came to at the pin and at each commit.
+pub struct Range {
+    /// At the pin.
+    pub at_pin: Rc<Survey>,
+    /// At each commit of the history; nothing for those that do not have the pin behind them.
+    pub surveys: Vec<Option<Rc<Survey>>>,
+    /// What comes right before each commit.
+    pub before: Vec<Vec<Before>>,
+}
+
+impl Range {
+    fn new(at_pin: Rc<Survey>, before: Vec<Vec<Before>>) -> Range {
+        Range { at_pin, surveys: Vec::with_capacity(before.len()), before }
+    }
+
+    /// What the series came to at the last commit, the tip.
+    pub fn at_tip(&self) -> &Rc<Survey> {
+        self.surveys.last().and_then(Option::as_ref).unwrap_or(&self.at_pin)
+    }
+}
+
+/// The series at the pin, alone.
+///
+/// What its exact patches make of each file is kept in the store's memory: with the blob that a patch was
+/// made from, the function of each of its hunks is known for certain.
+pub fn survey_pin(store: &Store, patches: &[Patch], pin: Oid) -> Result<Rc<Survey>> {
+    let survey = survey_tree(store, patches, pin)?;
+    let files = survey.exact_changes().filter_map(|change| change.new.as_ref());
+    for file in files {
+        if let Some(content) = &file.content {
+            store.keep(file.id, std::sync::Arc::clone(content));
+        }
+    }
+    Ok(Rc::new(survey))
+}
+
+/// The series on any one tree. [`survey_pin`] comes first.
+pub fn survey_tree(store: &Store, patches: &[Patch], tree: Oid) -> Result<Survey> {
+    survey_series(patches, &StoreTree::new(store, tree)?, Vec::new()).map_err(unreadable)
+}
+
+/// The series at every commit of `history`. A commit that touches nothing that any patch looks at costs
+/// the comparison of two trees.
+pub fn survey_history(store: &Store, patches: &[Patch], pin: Oid, history: &[Commit]) -> Result<Range> {
+    let parents: Vec<(bool, &[usize])> =
+        history.iter().map(|commit| (commit.follows_pin, commit.parents.as_slice())).collect();
+    let at_pin = survey_pin(store, patches, pin)?;
+    let mut walk = Walk { store, patches, pin, history, range: Range::new(at_pin, before_each(&parents)) };
+    for (at, commit) in history.iter().enumerate() {
+        let survey = walk.survey(at, commit)?;
+        walk.range.surveys.push(survey);
+    }
+    Ok(walk.range)
+}
+
+/// On the way from the pin to the tip.
+struct Walk<'a> {
+    store: &'a Store,
+    patches: &'a [Patch],
+    pin: Oid,
+    history: &'a [Commit],
+    range: Range,
+}
+
+impl Walk<'_> {
+    fn survey(&self, at: usize, commit: &Commit) -> Result<Option<Rc<Survey>>> {
+        let mut known = Vec::new();
+        for before in self.range.before.get(at).into_iter().flatten() {
+            let Some((survey, tree)) = self.found(*before) else { continue };
+            let changed = changed_between(self.store, tree, commit.tree)?;
+            let here = Known { survey, differences: changed.into_iter().map(difference).collect() };
+            if here.still_holds() {
+                return Ok(Some(Rc::clone(survey)));
+            }
+            known.push(here);
+        }
+        if known.is_empty() {
+            return Ok(None);
+        }
+        let tree = StoreTree::new(self.store, commit.tree)?;
+        survey_series(self.patches, &tree, known).map(|survey| Some(Rc::new(survey))).map_err(unreadable)
+    }
+
+    /// What was found right before, and the tree for which it was.
+    fn found(&self, before: Before) -> Option<(&Rc<Survey>, Oid)> {
+        match before {
+            Before::Pin => Some((&self.range.at_pin, self.pin)),
+            Before::Commit(at) => Some((self.range.surveys.get(at)?.as_ref()?, self.history.get(at)?.tree)),
+        }
+    }
+}
+
+fn difference(changed: ChangedPath) -> Difference {
+    let ChangedPath { path, comes_or_goes, blobs } = changed;
+    Difference { path, comes_or_goes, blobs: Some(blobs) }
+}
+
+fn unreadable(error: TreeError) -> Error {
+    Error::surroundings(error.message)
+}
