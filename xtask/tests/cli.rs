@@ -6,6 +6,7 @@
 
 mod cli {
     mod apply;
+    mod bisect;
     mod build;
     mod build_fails;
     mod disk_full;
@@ -17,6 +18,7 @@ mod cli {
     mod hostile;
     mod killed;
     mod lock;
+    mod newest;
     mod no_file_forgotten;
     mod overlay;
     mod pins;

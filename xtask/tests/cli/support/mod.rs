@@ -2,6 +2,7 @@
 
 pub mod files;
 pub mod git;
+pub mod history;
 pub mod output;
 pub mod program_path;
 pub mod project;
