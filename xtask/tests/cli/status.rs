@@ -56,7 +56,7 @@ fn each_patch_has_its_class_and_the_commits_that_touched_it() {
     paged: 0 of 3 patches are exact at hello main, 2 commits after v1.0
 
       conflict  patches/paged/0001-greet-more-warmly.patch
-      shifted   patches/paged/0002-say-what-is-counted.patch (provisional)
+      shifted   patches/paged/0002-say-what-is-counted.patch
       blocked   patches/paged/0003-greet-dearly.patch (by 0001-greet-more-warmly.patch) (provisional)
 
     patches/paged/0001-greet-more-warmly.patch: conflict
@@ -68,6 +68,7 @@ fn each_patch_has_its_class_and_the_commits_that_touched_it() {
           nearest: line 3, 6 of 7 lines agree, in function: none
             expected (patch line 18):         return "hello";
             found    (file line 6):         return "hi";
+      conflict since 53ef46d9f62a Say <b>hi</b> (Test Person)
       changed by 53ef46d9f62a Say <b>hi</b> (Test Person)
       next: cargo xtask rebase hands the conflict over, to be solved by hand
 
@@ -78,6 +79,7 @@ fn each_patch_has_its_class_and_the_commits_that_touched_it() {
         hunk 1 @@ -1,7 +1,7 @@ (0002:14): shifted by +1 lines
           made for: int words_count(const char * text) {
           fits at line 2, in function: none
+      shifted since a398aafe3209 Include more (Test Person)
       changed by a398aafe3209 Include more (Test Person)
       next: nothing to decide: cargo xtask rebase places it anew
 
@@ -90,6 +92,7 @@ fn each_patch_has_its_class_and_the_commits_that_touched_it() {
           nearest: line 3, 6 of 7 lines agree, in function: none
             expected (patch line 18):         return "hello there";
             found    (file line 6):         return "hi";
+      blocked since 53ef46d9f62a Say <b>hi</b> (Test Person)
       changed by 53ef46d9f62a Say <b>hi</b> (Test Person)
       next: solve the patch that blocks it first
     -- stderr --
@@ -130,11 +133,11 @@ fn markdown_for_an_issue() {
     insta::assert_snapshot!(status(&project, &upstream, &["--quiet", "--markdown"]).stdout, @r#"
     paged: 1 of 3 patches are exact at hello main, 1 commit after v1.0
 
-    | patch | class | changed upstream by |
-    |---|---|---|
-    | `patches/paged/0001-greet-more-warmly.patch` | conflict | `00043aa3ef2d` |
-    | `patches/paged/0002-say-what-is-counted.patch` | exact (provisional) |  |
-    | `patches/paged/0003-greet-dearly.patch` | blocked (by 0001-greet-more-warmly.patch) (provisional) | `00043aa3ef2d` |
+    | patch | class | since | changed upstream by |
+    |---|---|---|---|
+    | `patches/paged/0001-greet-more-warmly.patch` | conflict | `00043aa3ef2d` | `00043aa3ef2d` |
+    | `patches/paged/0002-say-what-is-counted.patch` | exact |  |  |
+    | `patches/paged/0003-greet-dearly.patch` | blocked (by 0001-greet-more-warmly.patch) (provisional) | `00043aa3ef2d` | `00043aa3ef2d` |
 
     <details><summary>patches/paged/0001-greet-more-warmly.patch: conflict</summary>
 
@@ -147,6 +150,7 @@ fn markdown_for_an_issue() {
               nearest: line 3, 6 of 7 lines agree, in function: none
                 expected (patch line 18):         return "hello";
                 found    (file line 6):         return "hi";
+          conflict since 00043aa3ef2d Say <b>hi</b> (Test Person)
           changed by 00043aa3ef2d Say <b>hi</b> (Test Person)
           next: cargo xtask rebase hands the conflict over, to be solved by hand
 
@@ -163,6 +167,7 @@ fn markdown_for_an_issue() {
               nearest: line 3, 6 of 7 lines agree, in function: none
                 expected (patch line 18):         return "hello there";
                 found    (file line 6):         return "hi";
+          blocked since 00043aa3ef2d Say <b>hi</b> (Test Person)
           changed by 00043aa3ef2d Say <b>hi</b> (Test Person)
           next: solve the patch that blocks it first
 
