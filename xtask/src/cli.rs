@@ -4,9 +4,11 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::cmd::rebase::{Action, Choices};
 use crate::cmd::{self, Context, Outcome};
 use crate::error::Result;
 use crate::plan::layout::Layout;
+use crate::sys::pending;
 use crate::ui::{Talk, Ui};
 
 /// Espalier: fetch the pinned upstream, apply the series strictly, build, prove.
@@ -55,6 +57,8 @@ enum Command {
     Bisect(Bisect),
     /// Find the furthest upstream commit at which the whole series still applies.
     Newest(Newest),
+    /// Move a variant's series to another upstream commit.
+    Rebase(Rebase),
     /// From the pin to a packaged server that has answered a prompt.
     Build(Build),
     /// Start the built server on the loopback, ask it, stop it.
@@ -208,6 +212,51 @@ struct New {
 }
 
 #[derive(Debug, Args)]
+struct Rebase {
+    /// Tag, branch or full commit id to move to.
+    #[arg(long, value_name = "REF", required_unless_present = "step")]
+    to: Option<String>,
+    /// A repository, bundle or URL that has it, instead of the pin's sources.
+    #[arg(long, value_name = "PATH|URL", requires = "to")]
+    from: Option<String>,
+    #[command(flatten)]
+    step: RebaseStep,
+    /// Variant of `pins.toml`.
+    #[arg(long, value_name = "NAME")]
+    variant: Option<String>,
+    /// Drop patches that upstream has taken whole.
+    #[arg(long)]
+    drop_upstreamed: bool,
+    /// Leave out the parts of patches that upstream has taken.
+    #[arg(long)]
+    trim_upstreamed: bool,
+    /// Refuse when a patch would delete lines that upstream added.
+    #[arg(long)]
+    strict: bool,
+    /// Leave out how each patch changed.
+    #[arg(long)]
+    no_range_diff: bool,
+    /// Do everything in memory, say what would happen, write nothing.
+    #[arg(long, conflicts_with = "step")]
+    dry_run: bool,
+}
+
+/// A rebase that waits.
+#[derive(Debug, Args)]
+#[group(id = "step", conflicts_with = "to", multiple = false)]
+struct RebaseStep {
+    /// Go on after its conflicts were solved and staged.
+    #[arg(long = "continue")]
+    go_on: bool,
+    /// Leave out the patch that waits, and go on.
+    #[arg(long)]
+    skip: bool,
+    /// Forget the rebase; nothing of the project has changed.
+    #[arg(long)]
+    abort: bool,
+}
+
+#[derive(Debug, Args)]
 struct Build {
     #[command(flatten)]
     which: Which,
@@ -268,7 +317,10 @@ impl Cli {
     pub fn run(self) -> Result<Outcome> {
         let context = self.context()?;
         let root = context.layout.root().display().to_string();
-        self.dispatch(&context).map_err(|error| error.relative_to(&root))
+        // What a killed run had decided is finished before anybody reads pins or patches.
+        pending::settle(&context)
+            .and_then(|()| self.dispatch(&context))
+            .map_err(|error| error.relative_to(&root))
     }
 
     fn dispatch(self, context: &Context) -> Result<Outcome> {
@@ -289,6 +341,7 @@ impl Cli {
                 let from = from.map(absolute);
                 cmd::newest::run(context, &cmd::newest::Options { variant, tip, from })
             }
+            Command::Rebase(rebase) => cmd::rebase::run(context, &rebase.action()),
             Command::Apply(Apply { variant, check, discard_edits, dry_run }) => {
                 cmd::apply::run(context, &cmd::apply::Options { variant, check, discard_edits, dry_run })
             }
@@ -332,6 +385,27 @@ impl Cli {
             offline: self.offline,
             locked: self.locked,
         })
+    }
+}
+
+impl Rebase {
+    fn action(self) -> Action {
+        let choices = Choices {
+            drop_upstreamed: self.drop_upstreamed,
+            trim_upstreamed: self.trim_upstreamed,
+            strict: self.strict,
+            no_range_diff: self.no_range_diff,
+        };
+        let (variant, from) = (self.variant, self.from.map(absolute));
+        match (self.step, self.to) {
+            (RebaseStep { abort: true, .. }, _) => Action::Abort(variant),
+            (RebaseStep { skip: true, .. }, _) => Action::Skip(variant, choices),
+            (RebaseStep { go_on: false, .. }, Some(to)) => {
+                let dry_run = self.dry_run;
+                Action::Start(cmd::rebase::Options { variant, to, from, dry_run, choices })
+            }
+            _ => Action::Continue(variant, choices),
+        }
     }
 }
 

@@ -23,6 +23,7 @@ pub mod lock;
 pub mod new;
 pub mod newest;
 pub mod pinned_series;
+pub mod rebase;
 pub mod run;
 pub mod smoke;
 pub mod status;

@@ -72,6 +72,21 @@ impl Layout {
         self.generated().join("store.git")
     }
 
+    /// Where the files of a change are collected before it happens.
+    pub fn stage(&self) -> PathBuf {
+        self.generated().join("stage")
+    }
+
+    /// A change that is decided; the next command finishes it.
+    pub fn pending(&self) -> PathBuf {
+        self.generated().join("pending")
+    }
+
+    /// A rebase of a variant that waits for a person.
+    pub fn rebase(&self, variant: &str) -> PathBuf {
+        self.generated().join("rebase").join(variant)
+    }
+
     /// Scratch space; whatever lies here when a run starts is garbage of a run that was killed.
     pub fn scratch(&self) -> PathBuf {
         self.generated().join("tmp")

@@ -8,6 +8,8 @@ pub mod layout;
 pub mod line;
 pub mod lock;
 pub mod overlay;
+pub mod pending;
 pub mod pins;
+pub mod rebase_state;
 pub mod snippet;
 pub mod steps;

@@ -2,6 +2,10 @@
 
 pub mod bisect;
 pub mod newest;
+mod range_diff;
+pub mod rebase;
+mod rebase_text;
+mod silent_revert;
 pub mod status;
 mod status_html;
 mod status_text;

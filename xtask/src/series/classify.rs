@@ -176,7 +176,7 @@ fn classes_of(kind: &FileDriftKind) -> Vec<PatchClass> {
 }
 
 /// One line about a refusal, without a full stop.
-pub(crate) fn describe_refusal(refusal: &TargetRefusal) -> String {
+pub fn describe_refusal(refusal: &TargetRefusal) -> String {
     match refusal {
         TargetRefusal::ThroughNonFolder { parent, found } => {
             format!("the path goes through `{}`, which is {}", printable(parent.as_bytes()), found.describe())

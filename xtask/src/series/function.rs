@@ -36,6 +36,11 @@ impl<'a> FunctionMap<'a> {
         self.line(&self.by_git, at).map_or(&[], cut_like_git)
     }
 
+    /// The last line before line `at` (from 0) that is wanted.
+    pub fn last_line_before(&self, at: usize, is_wanted: impl Fn(&[u8]) -> bool) -> Option<usize> {
+        self.lines.get(..at)?.iter().rposition(|line| is_wanted(line))
+    }
+
     fn line(&self, map: &[Option<usize>], at: usize) -> Option<&'a [u8]> {
         let found = map.get(at).copied().flatten()?;
         self.lines.get(found).map(|line| line.trim_ascii_end())

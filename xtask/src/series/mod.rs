@@ -33,6 +33,7 @@
 //! * Nothing here trusts that a hunk fits. When upstream deletes the patched function and a
 //!   look-alike stays, the hunk still fits: that is the class [`HunkClass::MovedFunction`].
 
+mod added_lines;
 mod apply;
 mod apply_patch;
 mod apply_text;
@@ -49,13 +50,17 @@ mod drift;
 mod encoded_word;
 mod file_patch;
 mod function;
+mod git_author;
 mod hunk;
+mod landing;
 mod layered_tree;
+mod line_diff;
 mod line_index;
 mod lint;
 mod lint_paths;
 mod lint_trailers;
 mod mail;
+mod markers;
 mod memory_tree;
 mod mode;
 mod model;
@@ -70,6 +75,12 @@ mod questions;
 mod quoted_path;
 mod renamed;
 mod render;
+mod replay;
+mod replay_file;
+mod replay_follow;
+mod replay_outcome;
+mod replay_text;
+mod replayed_patch;
 mod run_series;
 mod same_change;
 mod same_function;
@@ -79,18 +90,22 @@ mod survey;
 mod target;
 mod tree;
 
+pub use added_lines::added_lines;
 pub use apply::{Mismatch, apply_file};
 pub use apply_patch::{Applied, apply_patch};
 pub use apply_text::HunkMismatch;
 pub use authorship::{Authorship, authorship};
+pub use classify::describe_refusal;
 pub use drift::{
     Candidate, Disagreement, FileDrift, FileDriftKind, HunkClass, HunkDrift, PatchClass, PatchDrift,
     Placement, RenameCandidate, TargetRefusal,
 };
+pub use git_author::git_author;
 pub use layered_tree::LayeredTree;
 pub use lint::{Finding, LintRule, SUBJECT_LIMIT, lint_patch, same_subject};
 pub use lint_paths::lint_owners;
 pub use lint_trailers::TRAILER_KEYS;
+pub use markers::first_marker;
 pub use memory_tree::MemoryTree;
 pub use mode::{FileMode, Mode};
 pub use model::{
@@ -100,7 +115,14 @@ pub use object_id::object_id;
 pub use parse::{PATCH_SIZE_LIMIT, parse};
 pub use parse_error::{ParseError, Refusal};
 pub use path::{PathRefusal, RepoPath};
+pub use printable::printable;
 pub use questions::Difference;
+pub use replay::{Replay, ReplayError, Step, TreeNames};
+pub use replay_follow::Arrival;
+pub use replay_outcome::{
+    ConflictReason, Doubt, FileConflict, Followed, Replayed, ReplayedFile, Version, Way,
+};
+pub use replayed_patch::replayed_patch;
 pub use run_series::{PatchOutcome, run_series};
 pub use same_change::is_same_change;
 pub use series_order::{SeriesEntry, series_entry, series_order, slug_fits, slug_from_subject};

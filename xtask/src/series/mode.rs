@@ -19,6 +19,17 @@ pub enum Mode {
 }
 
 impl Mode {
+    /// The number that git stores, as in `0o100644`.
+    pub fn as_git_mode(self) -> u32 {
+        match self {
+            Mode::File => 0o100_644,
+            Mode::Executable => 0o100_755,
+            Mode::Symlink => 0o120_000,
+            Mode::Submodule => 0o160_000,
+            Mode::Folder => 0o040_000,
+        }
+    }
+
     /// The words a report uses for it.
     pub fn describe(self) -> &'static str {
         match self {

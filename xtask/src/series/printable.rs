@@ -7,7 +7,7 @@ const SHOWN_CHARACTERS: usize = 160;
 ///
 /// Control characters (a patch may hold terminal escapes) and bytes that are not UTF-8 are
 /// escaped, a final line feed is left out, and long lines are cut.
-pub(crate) fn printable(bytes: &[u8]) -> String {
+pub fn printable(bytes: &[u8]) -> String {
     let without_line_feed = bytes.strip_suffix(b"\n").unwrap_or(bytes);
     let mut shown = String::new();
     let mut count = 0usize;

@@ -78,7 +78,7 @@ pub(crate) fn require_room(
 }
 
 /// The regular file at `path`; `None` when nothing is there and a file could be made.
-fn find_file(
+pub(crate) fn find_file(
     tree: &dyn Tree,
     path: &RepoPath,
     leaving: &HashSet<&[u8]>,

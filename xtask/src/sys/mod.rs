@@ -4,6 +4,8 @@
 //! effect safe (atomic, hardened, killable at any moment) and explains it when it fails.
 #![allow(clippy::disallowed_methods)]
 
+pub mod arrivals;
+pub mod conflict_tree;
 pub mod disk;
 pub mod edit_make;
 pub mod edit_repo;
@@ -19,9 +21,11 @@ pub mod materialise;
 pub mod models;
 pub mod net;
 pub mod package;
+pub mod pending;
 pub mod pending_series;
 pub mod process;
 pub mod range;
+pub mod rebase_repo;
 pub mod run_lock;
 pub mod store;
 pub mod store_tree;

@@ -128,6 +128,11 @@ impl Store {
         self.move_packs(&quarantine.join("objects/pack"))?;
         self.merge_shallow(&quarantine.join("shallow"))?;
         self.odb()?.refresh().map_err(|error| damaged(tree, &error))?;
+        self.mark_pin(tree)
+    }
+
+    /// Marks a tree that came whole as one that can be pinned.
+    pub fn mark_pin(&self, tree: Oid) -> Result<()> {
         let text = commit_text(tree, None, &format!("The pinned tree\n\nTree: {tree}\n"));
         let base = self.write(ObjectType::Commit, text.as_bytes())?;
         self.set_ref(&pin_ref(tree), base)
@@ -202,13 +207,15 @@ impl Store {
         })
     }
 
-    /// Writes a tree that was made in memory, and the made trees below it, to disk.
+    /// Writes a tree that was made in memory, and the made trees and blobs below it, to disk.
     pub fn write_tree(&self, tree: Oid) -> Result<()> {
         let made = self.made.borrow().get(&tree).map(Arc::clone);
         let Some(text) = made else { return Ok(()) };
         for (_, entry) in git_tree::parse(tree, &text)? {
             if entry.mode == git_tree::FOLDER {
                 self.write_tree(entry.id)?;
+            } else if let Some(content) = self.made.borrow().get(&entry.id) {
+                self.write(ObjectType::Blob, content)?;
             }
         }
         self.write(ObjectType::Tree, &text).map(drop)

@@ -86,7 +86,15 @@ fn already_there(fetcher: Fetcher<'_>, ask: &Ask<'_>) -> Option<Oid> {
         return fetcher.store.pin_commit(ask.pin.tree).ok();
     }
     let moves = ask.from.is_some() || !is_fixed(ask);
-    if moves { None } else { fetcher.store.remembered(&store_name(ask)) }
+    if moves {
+        return None;
+    }
+    // One that came with its history will do where none is wanted.
+    let deeper = store_name(&Ask { history: true, ..ask.clone() });
+    fetcher
+        .store
+        .remembered(&store_name(ask))
+        .or_else(|| fetcher.store.remembered(&deeper).filter(|_| !ask.history))
 }
 
 /// A name that means the same commit for ever: a full id, or a release that a mirror knows.

@@ -1,11 +1,13 @@
 //! `pins.toml`: what we build from.
 
+mod edit;
 mod read;
 
 use std::collections::BTreeMap;
 
 use super::snippet::SourceText;
 use crate::error::{Error, Result};
+pub use edit::move_pin;
 use git2::Oid;
 use read::{RawPins, Reader};
 

@@ -14,7 +14,7 @@ use crate::plan::snippet::SourceText;
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct RawPins {
     default_variant: Spanned<String>,
-    pins: BTreeMap<String, RawPin>,
+    pub(super) pins: BTreeMap<String, RawPin>,
     variants: BTreeMap<String, RawVariant>,
     #[serde(default)]
     tools: BTreeMap<String, RawTool>,
@@ -22,10 +22,10 @@ pub(super) struct RawPins {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct RawPin {
+pub(super) struct RawPin {
     upstream: String,
-    tag: Spanned<String>,
-    tree: Spanned<String>,
+    pub(super) tag: Spanned<String>,
+    pub(super) tree: Spanned<String>,
     sources: Vec<Spanned<RawSource>>,
 }
 

@@ -1,0 +1,154 @@
+//! A conflict, handed over: a work tree to solve it in, and the sentence to type next.
+
+use std::path::Path;
+
+use git2::Oid;
+
+use super::Prepared;
+use super::course::Course;
+use super::walk::Stop;
+use crate::error::{Error, Kind, Result};
+use crate::plan::rebase_state::RebaseState;
+use crate::series::{ConflictReason, FileConflict, Replay, Replayed, TreeError, Version};
+use crate::sys::conflict_tree::{self, ConflictedFile};
+use crate::sys::disk;
+use crate::sys::rebase_repo::RebaseRepo;
+
+/// The state of the rebase in `folder`, if there is one.
+pub fn read_state(folder: &Path) -> Result<Option<RebaseState>> {
+    let text = disk::read_if_there(&folder.join("state.json"))?;
+    text.map(|text| RebaseState::parse(&text)).transpose()
+}
+
+/// Remembers how far the rebase in `folder` is.
+pub fn write_state(folder: &Path, state: &RebaseState) -> Result<()> {
+    disk::write_atomically(&folder.join("state.json"), &state.render())
+}
+
+/// The blobs that the conflicts name.
+pub fn blobs(
+    replayed: &Replayed,
+    replay: &Replay<'_>,
+) -> std::result::Result<Vec<(Oid, Vec<u8>)>, TreeError> {
+    let mut blobs = Vec::new();
+    for conflict in replayed.conflicts() {
+        for version in versions(conflict).into_iter().flatten() {
+            if let Ok(content) = replay.blob(version.id) {
+                blobs.push((version.id, content.into_owned()));
+            }
+        }
+    }
+    Ok(blobs)
+}
+
+/// Base, ours, theirs.
+fn versions(conflict: &FileConflict) -> [Option<&Version>; 3] {
+    [conflict.base.as_ref(), conflict.ours.as_ref(), conflict.theirs.as_ref()]
+}
+
+/// Prepares the work tree, and says so. What is in `state` is written first, so that a run that is killed
+/// meanwhile can do it again.
+pub fn hand_over(
+    course: &Course<'_>,
+    repo: &RebaseRepo,
+    state: &mut RebaseState,
+    stop: Stop,
+) -> Result<Prepared> {
+    let home = course.context.layout.rebase(&course.variant.name);
+    state.ready = false;
+    state.conflicts = stop.replayed.conflicts().map(|conflict| conflict.path.to_string()).collect();
+    write_state(&home, state)?;
+    let files: Vec<ConflictedFile> =
+        stop.replayed.conflicts().map(|conflict| conflicted_file(conflict, &stop)).collect();
+    conflict_tree::prepare(repo, stop.head, stop.tree, &files)?;
+    state.ready = true;
+    write_state(&home, state)?;
+    Err(sentence(course, state, &stop.replayed))
+}
+
+fn conflicted_file(conflict: &FileConflict, stop: &Stop) -> ConflictedFile {
+    let content = |version: &Version| {
+        let blob = stop.blobs.iter().find(|(id, _)| *id == version.id);
+        blob.map(|(_, bytes)| bytes.clone()).unwrap_or_default()
+    };
+    let stage = |version: Option<&Version>| {
+        version.map(|version| (version.mode.as_git_mode(), version.id, content(version)))
+    };
+    let is_gone = matches!(conflict.reason, ConflictReason::FileGone { .. });
+    // As git does it: a file that upstream deleted is there as the patch would leave it.
+    let theirs = conflict.theirs.as_ref().filter(|_| is_gone).map(content);
+    let refused = matches!(conflict.reason, ConflictReason::Refused { .. });
+    ConflictedFile {
+        path: conflict.path.clone(),
+        stages: if refused { [None, None, None] } else { versions(conflict).map(stage) },
+        text: conflict.marked.clone().or(theirs),
+    }
+}
+
+/// The error that says what waits, why, and how to go on.
+pub fn sentence(course: &Course<'_>, state: &RebaseState, replayed: &Replayed) -> Error {
+    let layout = &course.context.layout;
+    let work = layout.show(&layout.rebase(&course.variant.name).join("work"));
+    let position = state.position();
+    let file = course.inputs.patches.get(position).map(|patch| patch.file.as_str()).unwrap_or_default();
+    let what = format!(
+        "{file} does not go onto {} {} by itself ({} of {} patches are done)",
+        course.pin.upstream,
+        course.tip.name,
+        position,
+        course.patches.len()
+    );
+    let error = replayed
+        .conflicts()
+        .fold(Error::new(Kind::Conflict, what), |error, conflict| error.detail(describe(conflict)));
+    let flag = variant_flag(course);
+    error
+        .hint(format!("cd {work}    # git status, git diff and git mergetool work there"))
+        .hint(format!("solve it, `git add` what you solved, then: cargo xtask rebase{flag} --continue"))
+        .hint(format!("or leave this patch out: cargo xtask rebase{flag} --skip"))
+        .hint(format!("or forget the rebase, nothing has changed: cargo xtask rebase{flag} --abort"))
+}
+
+fn variant_flag(course: &Course<'_>) -> String {
+    let is_default = course.variant.name == course.pins.default_variant;
+    if is_default { String::new() } else { format!(" --variant {}", course.variant.name) }
+}
+
+/// One conflict in words, without the next step.
+pub fn describe(conflict: &FileConflict) -> String {
+    let path = &conflict.path;
+    match &conflict.reason {
+        ConflictReason::SameLines => format!("{path}: upstream changed the same lines"),
+        ConflictReason::FileExists => format!("{path}: the patch makes this file, and another one is there"),
+        ConflictReason::DeletedButChanged => {
+            format!("{path}: the patch deletes this file, and upstream changed it")
+        }
+        ConflictReason::Binary => format!("{path}: it is no text, and both changed it"),
+        ConflictReason::Refused { refusal } => {
+            format!("{path}: the patch must not write here: {}", crate::series::describe_refusal(refusal))
+        }
+        ConflictReason::FileGone { candidates } => {
+            let mut text = format!("{path}: upstream has no such file any more");
+            for candidate in candidates {
+                let percent = candidate.percent_of_lines;
+                text += &format!("\n  maybe {}: {percent} % of its lines are the same", candidate.path);
+            }
+            text
+        }
+        ConflictReason::LookAlike { doubts } => {
+            let mut text =
+                format!("{path}: look at it: the change fits, but maybe not where it was made for");
+            for doubt in doubts {
+                let function = |name: &Option<String>| name.clone().unwrap_or_else(|| "no function".into());
+                text += &format!(
+                    "\n  line {} ({}): made for {}, it would go into {}",
+                    doubt.line,
+                    doubt.class,
+                    function(&doubt.made_for),
+                    function(&doubt.lands_in)
+                );
+            }
+            text
+        }
+    }
+}

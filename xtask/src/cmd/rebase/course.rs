@@ -1,0 +1,84 @@
+//! Where a rebase starts, where it goes, and what it takes along.
+
+use super::Options;
+use crate::cmd::Context;
+use crate::cmd::pinned_series::fetcher;
+use crate::error::{Error, Result};
+use crate::plan::pins::{Pin, Pins, Variant};
+use crate::series::Patch;
+use crate::sys::fetch::fetch_pin;
+use crate::sys::inputs::{Inputs, PatchFile, read_stack};
+use crate::sys::store::Store;
+use crate::sys::tip::{self, Ask, Tip};
+
+/// Everything that is known before the first patch is replayed.
+pub struct Course<'a> {
+    pub context: &'a Context,
+    pub pins: &'a Pins,
+    pub store: &'a Store,
+    pub variant: &'a Variant,
+    pub pin: &'a Pin,
+    pub tip: Tip,
+    pub inputs: Inputs,
+    pub patches: Vec<Patch>,
+}
+
+/// Reads the series and brings both trees into the store.
+pub fn load<'a>(
+    context: &'a Context,
+    pins: &'a Pins,
+    store: &'a Store,
+    options: &Options,
+) -> Result<Course<'a>> {
+    load_with_tip(context, pins, store, options.variant.as_deref(), |pin| {
+        let ask = Ask { pin, reference: &options.to, from: options.from.as_deref(), history: false };
+        let mut tip = tip::resolve(fetcher(context, store), &ask)?;
+        tip.name = pin_name(&tip);
+        Ok(tip)
+    })
+}
+
+/// The same with a tip that is known already, or found in another way.
+pub fn load_with_tip<'a>(
+    context: &'a Context,
+    pins: &'a Pins,
+    store: &'a Store,
+    variant: Option<&str>,
+    find_tip: impl FnOnce(&Pin) -> Result<Tip>,
+) -> Result<Course<'a>> {
+    let variant = pins.variant(variant)?;
+    let pin = pins.pin_of(variant);
+    refuse_left_behind(pins, variant)?;
+    let inputs = read_stack(&context.layout, &pins.stack(variant))?;
+    let patches = inputs.patches.iter().map(PatchFile::parse).collect::<Result<Vec<Patch>>>()?;
+    fetch_pin(store, &context.layout, pin, context.offline, &context.ui)?;
+    let tip = find_tip(pin)?;
+    Ok(Course { context, pins, store, variant, pin, tip, inputs, patches })
+}
+
+/// What `pins.toml` can call it: a name that means something today only is replaced by the commit.
+fn pin_name(tip: &Tip) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-/".contains(&byte);
+    let is_name = tip.name.bytes().all(is_plain) && tip.name != "HEAD" && !tip.name.starts_with("refs/");
+    if is_name { tip.name.clone() } else { tip.commit.to_string() }
+}
+
+/// A pin moves for all variants that stand on it. One whose patches are not replayed here would break.
+fn refuse_left_behind(pins: &Pins, variant: &Variant) -> Result<()> {
+    let taken: Vec<&str> = pins.stack(variant).iter().map(|part| part.name.as_str()).collect();
+    let stays = |other: &&Variant| {
+        other.pin == variant.pin && other.patches.is_some() && !taken.contains(&other.name.as_str())
+    };
+    let Some(other) = pins.variants.values().find(stays) else { return Ok(()) };
+    let what = format!(
+        "the pin `{}` cannot move with `{}` alone: `{}` has patches on it too",
+        variant.pin, variant.name, other.name
+    );
+    let extends = pins.stack(other).iter().any(|part| part.name == variant.name);
+    Err(Error::usage(what).hint(match extends {
+        true => format!("its series includes this one: cargo xtask rebase --variant {}", other.name),
+        false => {
+            format!("give one of them a pin of its own in `pins.toml`: a second `[pins.{}-2]`", variant.pin)
+        }
+    }))
+}

@@ -1,0 +1,169 @@
+//! From new commits to a stage: patch files, `pins.toml`, `espalier.lock`, each checked.
+
+use git2::Oid;
+
+use super::Prepared;
+use super::course::Course;
+use super::walk::{empty_report, reverts};
+use crate::cmd::{Context, apply, lock};
+use crate::error::{Error, Result};
+use crate::plan::lock::{Lock, LockedVariant};
+use crate::plan::pins::{Pins, move_pin};
+use crate::plan::rebase_state::{DonePatch, RebaseState};
+use crate::plan::snippet::SourceText;
+use crate::report::rebase::{self as report, Fate, PatchMove};
+use crate::series::{self, Patch};
+use crate::sys::format_patch::{FormattedPatch, format_series};
+use crate::sys::inputs::{PatchFile, read_stack};
+use crate::sys::rebase_repo::RebaseRepo;
+use crate::sys::{disk, pending};
+
+/// One patch of the new series.
+struct NewFile {
+    path: String,
+    bytes: Vec<u8>,
+    patch: Patch,
+}
+
+/// Writes the new series, pins and lock to the stage, and says what is to happen.
+pub fn prepare(course: &Course<'_>, repo: &RebaseRepo, state: &RebaseState) -> Result<Prepared> {
+    let context = course.context;
+    let root = repo.commit_upstream(&course.tip.name, course.tip.tree)?;
+    let new = new_series(course, repo, state, root)?;
+    let stage = context.layout.stage();
+    disk::remove_folder(&stage)?;
+    for file in new.iter().flatten() {
+        disk::write_atomically(&stage.join(&file.path), &file.bytes)?;
+    }
+    for folder in course.pins.stack(course.variant).iter().filter_map(|variant| variant.patches.as_ref()) {
+        disk::create_folder(&stage.join(folder))?;
+    }
+    stage_pins(course)?;
+    let locked = stage_lock(course)?;
+    check_trees(repo, state, &locked)?;
+    let report = describe(course, state, &new, &locked)?;
+    let mut paths: Vec<String> = ["pins.toml", "espalier.lock"].map(String::from).to_vec();
+    paths.extend(course.inputs.patches.iter().map(|file| file.file.clone()));
+    paths.extend(new.iter().flatten().map(|file| file.path.clone()));
+    paths.sort_unstable();
+    paths.dedup();
+    let what = format!("the rebase of {} to {}", course.variant.name, course.tip.name);
+    let mut pending = pending::describe(&context.layout, &stage, &what, &paths)?;
+    pending.remove_folders = vec![format!("rebase/{}", course.variant.name)];
+    Ok(Prepared { report, pending })
+}
+
+/// For each old patch what it became; nothing where it was dropped. A patch that is the same change keeps
+/// its bytes, every one keeps the words of its file name.
+fn new_series(
+    course: &Course<'_>,
+    repo: &RebaseRepo,
+    state: &RebaseState,
+    root: Oid,
+) -> Result<Vec<Option<NewFile>>> {
+    let kept = state.done.iter().filter(|done| done.commit.is_some()).count();
+    let scratch = disk::scratch_folder(&course.context.layout.scratch(), "format")?;
+    let tip = state.last_commit().unwrap_or(root);
+    let formatted = format_series(&repo.git_dir(), root, tip, 1, scratch.path())?;
+    if formatted.len() != kept {
+        return Err(Error::surroundings(format!("git wrote {} patches of {kept} commits", formatted.len())));
+    }
+    let mut formatted = formatted.into_iter();
+    let mut numbers = std::collections::HashMap::new();
+    let mut new = Vec::new();
+    for ((old, patch), done) in course.inputs.patches.iter().zip(&course.patches).zip(&state.done) {
+        let Some(text) = done.commit.as_ref().and_then(|_| formatted.next()) else {
+            new.push(None);
+            continue;
+        };
+        let (folder, name) = old.file.rsplit_once('/').unwrap_or(("", &old.file));
+        let number: &mut usize = numbers.entry(folder.to_string()).or_default();
+        *number += 1;
+        let slug = name.split_once('-').map_or("patch.patch", |(_, slug)| slug);
+        new.push(Some(new_file(old, patch, &text, format!("{folder}/{number:04}-{slug}"))?));
+    }
+    Ok(new)
+}
+
+fn new_file(old: &PatchFile, patch: &Patch, text: &FormattedPatch, path: String) -> Result<NewFile> {
+    let fresh = PatchFile { file: path.clone(), bytes: text.bytes.clone(), sha256: String::new() };
+    let parsed = fresh.parse()?;
+    let words = |patch: &Patch| (patch.author.clone(), patch.date.clone(), patch.message());
+    if words(&parsed) != words(patch) {
+        return Err(Error::surroundings(format!("the message of {} did not survive as a commit", old.file)));
+    }
+    let is_same = series::is_same_change(patch, &parsed);
+    let bytes = if is_same { old.bytes.clone() } else { text.bytes.clone() };
+    Ok(NewFile { path, bytes, patch: if is_same { patch.clone() } else { parsed } })
+}
+
+fn stage_pins(course: &Course<'_>) -> Result<()> {
+    let layout = &course.context.layout;
+    let text = disk::read_text(&layout.pins())?;
+    let source = SourceText { name: "pins.toml", text: &text };
+    let moved = move_pin(source, &course.pin.name, &course.tip.name, course.tip.tree)?;
+    disk::write_atomically(&layout.stage().join("pins.toml"), moved.as_bytes())
+}
+
+/// The lock of the staged project. Variants on other pins have not changed: their entries stay.
+fn stage_lock(course: &Course<'_>) -> Result<LockedVariant> {
+    let context = course.context;
+    let staged = Context { layout: context.layout.staged(context.layout.stage()), ..context.clone() };
+    let pins: Pins = staged.pins()?;
+    course.store.mark_pin(course.tip.tree)?;
+    let mut new = lock::read(context).ok().flatten().unwrap_or_default();
+    new.variants.retain(|name, _| pins.variants.contains_key(name));
+    for variant in pins.variants.values().filter(|variant| variant.pin == course.variant.pin) {
+        let inputs = read_stack(&staged.layout, &pins.stack(variant))?;
+        let applied = apply::apply_inputs(course.store, variant, pins.pin_of(variant), &inputs)?;
+        new.variants.insert(variant.name.clone(), applied.locked);
+    }
+    disk::write_atomically(&staged.layout.lock(), Lock::render(&new).as_bytes())?;
+    let missing = || Error::surroundings("the new lock has no entry of the variant");
+    new.variants.get(&course.variant.name).cloned().ok_or_else(missing)
+}
+
+/// Ids decide: applied strictly to the new pin, the new patches must give the trees that the replay gave.
+fn check_trees(repo: &RebaseRepo, state: &RebaseState, locked: &LockedVariant) -> Result<()> {
+    let commits = state.done.iter().filter_map(|done| done.commit.as_deref());
+    for (commit, patch) in commits.zip(&locked.patches) {
+        let id = Oid::from_str(commit).map_err(|error| Error::surroundings(error.message().to_string()))?;
+        let replayed = repo.store.tree_of(id)?.to_string();
+        if replayed != patch.tree {
+            let what = format!("{} gives another tree than its replay; nothing was written", patch.file);
+            return Err(
+                Error::surroundings(what).detail(format!("replayed {replayed}\napplied  {}", patch.tree))
+            );
+        }
+    }
+    Ok(())
+}
+
+fn describe(
+    course: &Course<'_>,
+    state: &RebaseState,
+    new: &[Option<NewFile>],
+    locked: &LockedVariant,
+) -> Result<report::RebaseReport> {
+    let tree = locked.patches.last().map_or(locked.base.as_str(), |patch| patch.tree.as_str());
+    let tree = Oid::from_str(tree).unwrap_or(course.tip.tree);
+    let mut report = empty_report(course, tree);
+    let rows = course.inputs.patches.iter().zip(&course.patches).zip(&state.done).zip(new);
+    report.patches =
+        rows.map(|(((file, old), done), new)| patch_move(file, old, done, new.as_ref())).collect();
+    let pairs = course.patches.iter().zip(new).filter_map(|(old, new)| Some((old, &new.as_ref()?.patch)));
+    report.reverts = reverts(course, pairs)?;
+    Ok(report)
+}
+
+fn patch_move(file: &PatchFile, old: &Patch, done: &DonePatch, new: Option<&NewFile>) -> PatchMove {
+    PatchMove {
+        file: file.file.clone(),
+        new_file: new.map(|new| new.path.clone()),
+        subject: old.subject.clone(),
+        fate: new.map_or(Fate::Dropped, |new| report::fate(old, &new.patch)),
+        notes: done.notes.clone(),
+        conflicts: Vec::new(),
+        range_diff: new.and_then(|new| report::range_diff(old, &new.patch)),
+    }
+}

@@ -1,0 +1,134 @@
+//! `cargo xtask rebase`: the series of a variant, from its pin to another upstream tree.
+//!
+//! [`prepare`] replays and stages everything, and says what came of it; [`commit`] makes it happen. Between
+//! the two the stage can be built and tried as if it were the project.
+
+mod conflict;
+mod course;
+mod finish;
+mod waiting;
+mod walk;
+
+use serde_json::json;
+
+use super::{Context, Outcome};
+use crate::error::{Error, Result};
+use crate::plan::pending::Pending;
+use crate::report::rebase::{self as report, RebaseReport};
+use crate::sys::store::Store;
+use crate::sys::{disk, pending, run_lock};
+
+pub use waiting::{abort, resume, skip};
+
+/// Options of `rebase --to`.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Variant name; the default one when none is given.
+    pub variant: Option<String>,
+    /// Tag, branch or commit to move to.
+    pub to: String,
+    /// A repository, bundle or URL that has it.
+    pub from: Option<String>,
+    /// Do everything in memory and write nothing.
+    pub dry_run: bool,
+    /// How upstream's own changes and doubts are dealt with.
+    pub choices: Choices,
+}
+
+/// What a person has decided beforehand.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Choices {
+    /// Drop patches that upstream has whole.
+    pub drop_upstreamed: bool,
+    /// Leave out the part of a patch that upstream has.
+    pub trim_upstreamed: bool,
+    /// A patch that deletes upstream's new lines makes the answer no.
+    pub strict: bool,
+    /// Leave the range-diff of each patch out of the report.
+    pub no_range_diff: bool,
+}
+
+/// What a rebase may do besides `--to`.
+#[derive(Clone, Debug)]
+pub enum Action {
+    /// Start one.
+    Start(Options),
+    /// Go on after a conflict was solved.
+    Continue(Option<String>, Choices),
+    /// Drop the patch that waits, and go on.
+    Skip(Option<String>, Choices),
+    /// Forget the rebase.
+    Abort(Option<String>),
+}
+
+/// A rebase that is ready to happen: nothing of the project has changed yet.
+#[derive(Debug)]
+pub struct Prepared {
+    /// What came of every patch.
+    pub report: RebaseReport,
+    /// The files that change; they lie in `layout.stage()`.
+    pub pending: Pending,
+}
+
+/// Runs the action that was asked for.
+pub fn run(context: &Context, action: &Action) -> Result<Outcome> {
+    let _lock = run_lock::take(context)?;
+    match action {
+        Action::Start(options) if options.dry_run => dry_run(context, options),
+        Action::Start(options) => {
+            let prepared = prepare(context, options)?;
+            finished(context, prepared, options.choices)
+        }
+        Action::Continue(variant, choices) => {
+            let prepared = resume(context, variant.as_deref(), *choices)?;
+            finished(context, prepared, *choices)
+        }
+        Action::Skip(variant, choices) => {
+            let prepared = skip(context, variant.as_deref(), *choices)?;
+            finished(context, prepared, *choices)
+        }
+        Action::Abort(variant) => abort(context, variant.as_deref()),
+    }
+}
+
+/// Replays the series and stages the result. The caller holds the run lock.
+///
+/// # Errors
+///
+/// A conflict is handed over as a work tree and is an error of kind `Conflict`; so is a patch that upstream
+/// has when nothing was said about such.
+pub fn prepare(context: &Context, options: &Options) -> Result<Prepared> {
+    let pins = context.pins()?;
+    let store = Store::open(&context.layout.store())?;
+    let course = course::load(context, &pins, &store, options)?;
+    waiting::refuse_waiting(context, &course.variant.name)?;
+    walk::start(&course, options.choices)
+}
+
+/// Makes a prepared rebase happen: patches, `pins.toml` and `espalier.lock`, all or none.
+pub fn commit(context: &Context, prepared: &Prepared) -> Result<()> {
+    pending::commit(&context.layout, &context.layout.stage(), &prepared.pending)
+}
+
+fn dry_run(context: &Context, options: &Options) -> Result<Outcome> {
+    let pins = context.pins()?;
+    let store = Store::open(&context.layout.store())?;
+    let course = course::load(context, &pins, &store, options)?;
+    let report = walk::in_memory(&course, options.choices)?;
+    let code = u8::from(options.choices.strict && !report.reverts.is_empty());
+    Ok(Outcome { text: report::text(&report), json: json!(report), code })
+}
+
+fn finished(context: &Context, prepared: Prepared, choices: Choices) -> Result<Outcome> {
+    if choices.strict && !prepared.report.reverts.is_empty() {
+        disk::remove_folder(&context.layout.stage())?;
+        let error = Error::no("the rebase would delete lines that upstream added; nothing was written");
+        let reverts = prepared.report.reverts.iter();
+        return Err(reverts
+            .fold(error, |error, revert| error.detail(revert.to_string()))
+            .hint("look at those patches; if it is meant, run the same command without `--strict`"));
+    }
+    commit(context, &prepared)?;
+    let report = RebaseReport { written: true, ..prepared.report };
+    Ok(Outcome::ok(report::text(&report), json!(report)))
+}

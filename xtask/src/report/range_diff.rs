@@ -1,0 +1,66 @@
+//! How the hunks of a patch changed while it was moved.
+
+use similar::TextDiff;
+
+use super::rebase::Fate;
+use super::status::hunk_texts;
+use crate::series::Patch;
+
+/// Lines around a difference between two patches.
+const CONTEXT: usize = 3;
+
+/// Whether `new` still does what `old` did.
+pub fn fate(old: &Patch, new: &Patch) -> Fate {
+    if lines(old, Detail::All) == lines(new, Detail::All) {
+        Fate::Unchanged
+    } else if lines(old, Detail::ChangesOnly) == lines(new, Detail::ChangesOnly) {
+        Fate::ContextOnly
+    } else {
+        Fate::Changed
+    }
+}
+
+/// The difference between the hunks of two patches; nothing when there is none. Line numbers do not count.
+pub fn range_diff(old: &Patch, new: &Patch) -> Option<String> {
+    let (old, new) = (lines(old, Detail::All).concat(), lines(new, Detail::All).concat());
+    if old == new {
+        return None;
+    }
+    let diff = TextDiff::from_lines(&old, &new);
+    let text = diff.unified_diff().context_radius(CONTEXT).to_string();
+    // The numbers count lines of a text that nobody has.
+    let shown = |line: &str| if line.starts_with("@@ ") { "@@".to_string() } else { line.to_string() };
+    Some(text.lines().map(shown).collect::<Vec<_>>().join("\n"))
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Detail {
+    All,
+    ChangesOnly,
+}
+
+/// The hunks as lines: a heading where the file or the function changes, then what is in them.
+fn lines(patch: &Patch, detail: Detail) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut file = None;
+    for hunk in hunk_texts(patch) {
+        if file.as_ref() != Some(&hunk.path) {
+            lines.push(format!("## {} ##\n", hunk.path));
+            file = Some(hunk.path.clone());
+        }
+        if detail == Detail::All {
+            lines.push(format!("{}\n", without_numbers(&hunk.header)));
+        }
+        let wanted = |line: &&String| detail == Detail::All || !line.starts_with(' ');
+        lines.extend(hunk.lines.iter().filter(wanted).map(|line| format!("{line}\n")));
+    }
+    lines
+}
+
+/// `@@ -1,7 +1,8 @@ function` as `@@ function`. What is no hunk stays.
+fn without_numbers(header: &str) -> String {
+    match header.strip_prefix("@@ ").and_then(|rest| rest.split_once(" @@")) {
+        Some((_, section)) => format!("@@{section}"),
+        None => header.to_string(),
+    }
+}

@@ -1,0 +1,115 @@
+//! What a rebase did to every patch of a series.
+
+use std::fmt;
+
+use git2::Oid;
+use serde::Serialize;
+
+pub use super::range_diff::{fate, range_diff};
+pub use super::rebase_text::text;
+pub use super::silent_revert::silent_reverts;
+pub use super::status::Place;
+
+/// The whole report.
+#[derive(Debug, Clone, Serialize)]
+pub struct RebaseReport {
+    /// The variant whose series it is, its parents' included.
+    pub variant: String,
+    /// The upstream's name.
+    pub upstream: String,
+    /// What the series was made for.
+    pub from: Place,
+    /// Where it is now.
+    pub to: Place,
+    /// The tree after the last patch, without overlays.
+    pub tree: String,
+    /// Every patch in order.
+    pub patches: Vec<PatchMove>,
+    /// Lines of upstream's that patches delete now.
+    pub reverts: Vec<Revert>,
+    /// Whether the project was changed, or this is only what would happen.
+    pub written: bool,
+}
+
+/// One patch.
+#[derive(Debug, Clone, Serialize)]
+pub struct PatchMove {
+    /// File as it was, relative to the root.
+    pub file: String,
+    /// File as it is now; nothing when it is gone, or not written.
+    pub new_file: Option<String>,
+    /// Subject of its message.
+    pub subject: String,
+    /// What became of it.
+    pub fate: Fate,
+    /// What a person should know.
+    pub notes: Vec<String>,
+    /// What waits for a person.
+    pub conflicts: Vec<String>,
+    /// How its hunks changed.
+    pub range_diff: Option<String>,
+}
+
+/// What became of a patch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Fate {
+    /// Its hunks are the same; they may stand on other lines.
+    Unchanged,
+    /// It adds and deletes the same lines; what is around them is different.
+    ContextOnly,
+    /// It adds or deletes other lines.
+    Changed,
+    /// A part of it is upstream.
+    PartlyUpstreamed,
+    /// All of it is upstream.
+    Upstreamed,
+    /// It is gone.
+    Dropped,
+    /// A person has to decide.
+    Conflict,
+}
+
+impl Fate {
+    /// In words.
+    pub fn describe(self) -> &'static str {
+        match self {
+            Fate::Unchanged => "unchanged",
+            Fate::ContextOnly => "context only",
+            Fate::Changed => "changed",
+            Fate::PartlyUpstreamed => "partly upstreamed",
+            Fate::Upstreamed => "upstreamed",
+            Fate::Dropped => "dropped",
+            Fate::Conflict => "conflict",
+        }
+    }
+
+    /// Whether there is anything to compare.
+    pub fn has_range_diff(self) -> bool {
+        matches!(self, Fate::ContextOnly | Fate::Changed | Fate::PartlyUpstreamed)
+    }
+}
+
+/// A line that upstream added since the old pin, and that a patch deletes now.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Revert {
+    /// The patch's file name.
+    pub patch: String,
+    /// The file.
+    pub path: String,
+    /// Line in the file before the patch, from 1.
+    pub line: usize,
+    /// The line, safe to show.
+    pub text: String,
+}
+
+impl fmt::Display for Revert {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{} deletes {}:{}, which upstream added: {}", self.patch, self.path, self.line, self.text)
+    }
+}
+
+/// A tree and what people call it.
+pub fn place(name: &str, tree: Oid) -> Place {
+    Place { name: name.to_string(), tree: tree.to_string() }
+}

@@ -1,0 +1,58 @@
+//! The report of a rebase for a terminal.
+
+use super::rebase::{Fate, PatchMove, RebaseReport};
+
+/// A table of all patches, then how each of them changed, then the warnings.
+pub fn text(report: &RebaseReport) -> String {
+    let mut text = format!("{}\n\n", headline(report));
+    let width = report.patches.iter().map(|patch| patch.fate.describe().len()).max().unwrap_or(0);
+    for patch in &report.patches {
+        text += &format!("  {:width$}  {}\n", patch.fate.describe(), name(patch));
+        for note in patch.notes.iter().chain(&patch.conflicts) {
+            let indent = " ".repeat(width + 4);
+            note.lines().for_each(|line| text += &format!("{indent}{line}\n"));
+        }
+    }
+    for patch in &report.patches {
+        if let Some(diff) = &patch.range_diff {
+            text += &format!("\n{}: {}\n", patch.file, patch.fate.describe());
+            diff.lines().for_each(|line| text += &format!("{}\n", format!("  {line}").trim_end()));
+        }
+    }
+    if !report.reverts.is_empty() {
+        text += "\nwarning: patches delete lines that upstream added since the old pin:\n";
+    }
+    for revert in &report.reverts {
+        text += &format!("  {revert}\n");
+    }
+    text.trim_end().to_string()
+}
+
+fn headline(report: &RebaseReport) -> String {
+    let RebaseReport { variant, upstream, from, to, patches, .. } = report;
+    let stays =
+        patches.iter().filter(|patch| !matches!(patch.fate, Fate::Dropped | Fate::Upstreamed)).count();
+    let waits = patches.iter().filter(|patch| patch.fate == Fate::Conflict).count();
+    let verb = match (report.written, waits) {
+        (true, _) => "now stands on",
+        (false, 0) => "would go onto",
+        (false, _) => "does not go onto",
+    };
+    let mut line = format!(
+        "{variant}: {stays} of {} patches, from {upstream} {}, {verb} {}",
+        patches.len(),
+        from.name,
+        to.name
+    );
+    if waits > 0 {
+        line += &format!(" by itself: {waits} in conflict");
+    }
+    line
+}
+
+fn name(patch: &PatchMove) -> String {
+    match &patch.new_file {
+        Some(new) if *new != patch.file => format!("{} -> {new}", patch.file),
+        _ => patch.file.clone(),
+    }
+}

@@ -1,0 +1,321 @@
+//! One file of a patch, replayed on another tree.
+
+use std::sync::Arc;
+
+use git2::Oid;
+
+use super::apply::blob_id;
+use super::collision::leaving_paths;
+use super::drift::{RenameCandidate, TargetRefusal};
+use super::mode::{FileMode, Mode};
+use super::model::{Change, Content, FilePatch, Patch};
+use super::path::RepoPath;
+use super::replay::Replay;
+use super::replay_follow::{Found, find_moved};
+use super::replay_outcome::{ConflictReason, FileConflict, Followed, ReplayedFile, Version, Way};
+use super::replay_text::{Labels, TextMerge, ThreeTexts, is_binary, merge_new_files, merge_text};
+use super::target::{Failure, find_file};
+use super::tree::{NewFile, Tree, TreeChange, TreeError};
+
+/// Everything that is known about one file of a patch.
+pub(crate) struct FileReplay<'r, 'a> {
+    pub replay: &'r mut Replay<'a>,
+    pub patch: &'r Patch,
+    pub file: &'r FilePatch,
+    /// What the whole patch makes on its own tree.
+    pub made: &'r [TreeChange],
+    pub labels: &'r Labels,
+}
+
+/// What came of it.
+pub(crate) struct FileResult {
+    pub file: ReplayedFile,
+    pub changes: Vec<TreeChange>,
+}
+
+/// Content after a merge: a blob that is there, or a new one.
+struct Merged {
+    id: Oid,
+    content: Option<Arc<Vec<u8>>>,
+    way: Way,
+}
+
+impl FileReplay<'_, '_> {
+    pub fn run(&mut self) -> Result<FileResult, TreeError> {
+        match self.file.change {
+            // A copy was made of the file as it was; its content is known whole.
+            Change::Create | Change::Copy => self.create(),
+            Change::Delete => self.delete(),
+            Change::Modify | Change::Rename => self.change(),
+        }
+    }
+
+    /// The patch must not write here.
+    pub fn refused(&self, refusal: TargetRefusal) -> Result<FileResult, TreeError> {
+        let path = self.file.path().cloned();
+        let Some(path) = path else { return Err(no_path()) };
+        Ok(self.conflict(path, ConflictReason::Refused { refusal }, None, None))
+    }
+
+    fn create(&self) -> Result<FileResult, TreeError> {
+        let (path, theirs) = self.theirs().ok_or_else(no_path)?;
+        let found = match find_file(&self.replay.new, path, &leaving_paths(self.patch)) {
+            Ok(found) => found,
+            Err(failure) => return self.refused(refusal_of(failure)?),
+        };
+        let Some(found) = found else {
+            let change = TreeChange { path: path.clone(), new: Some(theirs.clone()) };
+            return Ok(self.taken(None, vec![change], Way::AsItWas, None));
+        };
+        let ours = Version { path: path.clone(), mode: Mode::from(found.mode), id: found.id };
+        if (found.id, found.mode) == (theirs.id, theirs.mode) {
+            return Ok(self.already_there(ours, None));
+        }
+        let (left, right) = (self.replay.new.blob(found.id)?, self.content_of(theirs)?);
+        let is_text = !is_binary(&left) && !is_binary(&right);
+        let marked = is_text.then(|| merge_new_files(&left, &right, self.labels));
+        Ok(self.conflict(path.clone(), ConflictReason::FileExists, Some(ours), marked))
+    }
+
+    fn delete(&mut self) -> Result<FileResult, TreeError> {
+        let base = self.base()?.ok_or_else(no_path)?;
+        let Some(ours) = self.version_at(&base.path)? else {
+            let gone = ReplayedFile { before: None, after: None, way: Way::AlreadyThere, followed: None };
+            return match self.locate(&base)? {
+                // The content lives on elsewhere, and the patch wants it gone.
+                Ok(followed) => {
+                    let candidates = vec![candidate(&followed)];
+                    Ok(self.conflict(base.path.clone(), ConflictReason::FileGone { candidates }, None, None))
+                }
+                Err(_) => Ok(FileResult { file: gone, changes: Vec::new() }),
+            };
+        };
+        if (ours.id, ours.mode) != (base.id, base.mode) {
+            return Ok(self.conflict(base.path.clone(), ConflictReason::DeletedButChanged, Some(ours), None));
+        }
+        let change = TreeChange { path: base.path.clone(), new: None };
+        Ok(self.taken(Some(ours), vec![change], Way::AsItWas, None))
+    }
+
+    /// A file that stays, or moves.
+    fn change(&mut self) -> Result<FileResult, TreeError> {
+        let base = self.base()?.ok_or_else(no_path)?;
+        let (target, theirs) =
+            self.theirs().map(|(path, file)| (path.clone(), file.clone())).ok_or_else(no_path)?;
+        if let Some(done) = self.rename_done(&base, &target, &theirs)? {
+            return Ok(done);
+        }
+        let (ours, followed) = match self.version_at(&base.path)? {
+            Some(ours) => (ours, None),
+            None => match self.locate(&base)? {
+                Ok(followed) => (self.version_at(&followed.to)?.ok_or_else(no_path)?, Some(followed)),
+                Err(candidates) => {
+                    let reason = ConflictReason::FileGone { candidates };
+                    return Ok(self.conflict(base.path.clone(), reason, None, None));
+                }
+            },
+        };
+        let moves = self.file.change == Change::Rename;
+        let to = if moves { target } else { ours.path.clone() };
+        if FileMode::of_entry(ours.mode).is_none() {
+            return self.refused(TargetRefusal::NotAFile { found: ours.mode });
+        }
+        if moves && to != ours.path {
+            match find_file(&self.replay.new, &to, &leaving_paths(self.patch)) {
+                Ok(None) => {}
+                Ok(Some(found)) => {
+                    let there = Version { path: to.clone(), mode: Mode::from(found.mode), id: found.id };
+                    return Ok(self.conflict(to, ConflictReason::FileExists, Some(there), None));
+                }
+                Err(failure) => return self.refused(refusal_of(failure)?),
+            }
+        }
+        self.merge(&base, ours, &to, &theirs, followed)
+    }
+
+    fn merge(
+        &mut self,
+        base: &Version,
+        ours: Version,
+        to: &RepoPath,
+        theirs: &NewFile,
+        followed: Option<Followed>,
+    ) -> Result<FileResult, TreeError> {
+        let merged = match self.merge_content(base, &ours, theirs)? {
+            Ok(merged) => merged,
+            Err((reason, marked)) => {
+                let mut result = self.conflict(to.clone(), reason, Some(ours), marked);
+                result.file.followed = followed;
+                return Ok(result);
+            }
+        };
+        let mode = if ours.mode == base.mode { Mode::from(theirs.mode) } else { ours.mode };
+        let mode = FileMode::of_entry(mode).unwrap_or(theirs.mode);
+        if *to == ours.path && merged.id == ours.id && Mode::from(mode) == ours.mode {
+            return Ok(self.already_there(ours, followed));
+        }
+        let mut changes = Vec::new();
+        if *to != ours.path {
+            changes.push(TreeChange { path: ours.path.clone(), new: None });
+        }
+        let new = NewFile { mode, id: merged.id, content: merged.content };
+        changes.push(TreeChange { path: to.clone(), new: Some(new) });
+        Ok(self.taken(Some(ours), changes, merged.way, followed))
+    }
+
+    /// The merged content, or why there is none and what to show.
+    #[allow(clippy::type_complexity, reason = "used in one place")]
+    fn merge_content(
+        &self,
+        base: &Version,
+        ours: &Version,
+        theirs: &NewFile,
+    ) -> Result<Result<Merged, (ConflictReason, Option<Vec<u8>>)>, TreeError> {
+        if ours.id == base.id {
+            return Ok(Ok(Merged { id: theirs.id, content: theirs.content.clone(), way: Way::AsItWas }));
+        }
+        if theirs.id == base.id || theirs.id == ours.id {
+            return Ok(Ok(Merged { id: ours.id, content: None, way: Way::Merged }));
+        }
+        let Content::Text(hunks) = &self.file.content else {
+            return Ok(Err((ConflictReason::Binary, None)));
+        };
+        let (base, ours) = (self.replay.old.blob(base.id)?, self.replay.new.blob(ours.id)?);
+        if is_binary(&ours) {
+            return Ok(Err((ConflictReason::Binary, None)));
+        }
+        let theirs = self.content_of(theirs)?;
+        let texts = ThreeTexts { base: &base, ours: &ours, theirs: &theirs, labels: self.labels };
+        Ok(match merge_text(&texts, hunks)? {
+            TextMerge::Clean { text, there, of } => {
+                let way = if there == 0 { Way::Merged } else { Way::PartlyThere { lines: there, of } };
+                Ok(Merged { id: blob_id(&text), content: Some(Arc::new(text)), way })
+            }
+            TextMerge::Conflict { marked } => Err((ConflictReason::SameLines, Some(marked))),
+            TextMerge::Doubt { marked, doubts } => Err((ConflictReason::LookAlike { doubts }, Some(marked))),
+        })
+    }
+
+    /// Upstream moved the file to the same place, and perhaps changed it since.
+    fn rename_done(
+        &mut self,
+        base: &Version,
+        target: &RepoPath,
+        theirs: &NewFile,
+    ) -> Result<Option<FileResult>, TreeError> {
+        if self.file.change != Change::Rename || self.version_at(&base.path)?.is_some() {
+            return Ok(None);
+        }
+        let Some(ours) = self.version_at(target)? else { return Ok(None) };
+        self.merge(base, ours, target, theirs, None).map(Some)
+    }
+
+    /// The file that the patch was made from.
+    fn base(&self) -> Result<Option<Version>, TreeError> {
+        let Some(side) = &self.file.old else { return Ok(None) };
+        let entry = self.replay.old.entry(side.path.as_bytes())?;
+        Ok(entry.map(|entry| Version { path: side.path.clone(), mode: entry.mode, id: entry.id }))
+    }
+
+    /// The file that the patch makes on its own tree.
+    fn theirs(&self) -> Option<(&RepoPath, &NewFile)> {
+        let path = &self.file.new.as_ref()?.path;
+        let change = self.made.iter().find(|change| change.path == *path && change.new.is_some())?;
+        Some((path, change.new.as_ref()?))
+    }
+
+    fn content_of(&self, file: &NewFile) -> Result<Vec<u8>, TreeError> {
+        match &file.content {
+            Some(content) => Ok(content.to_vec()),
+            None => Ok(self.replay.blob(file.id)?.into_owned()),
+        }
+    }
+
+    fn version_at(&self, path: &RepoPath) -> Result<Option<Version>, TreeError> {
+        let entry = self.replay.new.entry(path.as_bytes())?;
+        Ok(entry.map(|entry| Version { path: path.clone(), mode: entry.mode, id: entry.id }))
+    }
+
+    /// Where a missing file is: what the pin has at its path is looked for among the files that came.
+    /// A file that an earlier patch was followed to is there for later ones too.
+    fn locate(&mut self, base: &Version) -> Result<Result<Followed, Vec<RenameCandidate>>, TreeError> {
+        if let Some(known) = self.replay.followed.get(&base.path)
+            && self.replay.new.entry(known.to.as_bytes())?.is_some()
+        {
+            return Ok(Ok(known.clone()));
+        }
+        let at_pin = self.replay.pin.entry(base.path.as_bytes())?;
+        let id = at_pin.map_or(base.id, |entry| entry.id);
+        let content = self.replay.old.blob(id)?;
+        Ok(match find_moved(id, &content, self.replay.arrivals()?, &self.replay.new)? {
+            Found::At { path, percent } if self.version_at(&path)?.is_some() => {
+                let followed = Followed { from: base.path.clone(), to: path, percent };
+                self.replay.followed.insert(base.path.clone(), followed.clone());
+                Ok(followed)
+            }
+            Found::At { .. } => Err(Vec::new()),
+            Found::Unknown(candidates) => Err(candidates),
+        })
+    }
+
+    fn taken(
+        &self,
+        before: Option<Version>,
+        changes: Vec<TreeChange>,
+        way: Way,
+        followed: Option<Followed>,
+    ) -> FileResult {
+        let after = changes.iter().find_map(|change| {
+            let file = change.new.as_ref()?;
+            Some(Version { path: change.path.clone(), mode: Mode::from(file.mode), id: file.id })
+        });
+        FileResult { file: ReplayedFile { before, after, way, followed }, changes }
+    }
+
+    fn already_there(&self, ours: Version, followed: Option<Followed>) -> FileResult {
+        let after = Some(ours.clone());
+        let file = ReplayedFile { before: Some(ours), after, way: Way::AlreadyThere, followed };
+        FileResult { file, changes: Vec::new() }
+    }
+
+    fn conflict(
+        &self,
+        path: RepoPath,
+        reason: ConflictReason,
+        ours: Option<Version>,
+        marked: Option<Vec<u8>>,
+    ) -> FileResult {
+        let theirs = self.theirs().map(|(path, file)| Version {
+            path: path.clone(),
+            mode: Mode::from(file.mode),
+            id: file.id,
+        });
+        let base = self.base().ok().flatten();
+        let before = ours.clone();
+        let conflict = FileConflict { path, reason, base, ours, theirs, marked };
+        let way = Way::Conflict(Box::new(conflict));
+        FileResult { file: ReplayedFile { before, after: None, way, followed: None }, changes: Vec::new() }
+    }
+}
+
+fn candidate(followed: &Followed) -> RenameCandidate {
+    RenameCandidate {
+        path: followed.to.to_string(),
+        certain: followed.percent == 100,
+        percent_of_lines: followed.percent,
+    }
+}
+
+/// Looking for room fails only by a refusal, or because the tree cannot be read.
+fn refusal_of(failure: Failure) -> Result<TargetRefusal, TreeError> {
+    match failure {
+        Failure::Refused(refusal) => Ok(refusal),
+        Failure::Tree(error) => Err(error),
+        other => Err(TreeError { message: format!("{other:?}") }),
+    }
+}
+
+/// A patch that was applied names its files; this is said instead of a panic.
+fn no_path() -> TreeError {
+    TreeError { message: "a patch changes a file that is not there".to_owned() }
+}

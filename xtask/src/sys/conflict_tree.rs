@@ -1,0 +1,158 @@
+//! A patch with conflicts as a work tree in which every git tool works, and back again.
+
+use std::path::Path;
+
+use git2::{Index, IndexEntry, IndexTime, ObjectType, Oid, Repository, Status, StatusOptions};
+
+use super::disk;
+use super::git::git;
+use super::rebase_repo::RebaseRepo;
+use crate::error::{Error, Kind, Result};
+use crate::series::{RepoPath, first_marker};
+
+/// One path that waits for a decision.
+pub struct ConflictedFile {
+    /// The path.
+    pub path: RepoPath,
+    /// Base, ours and theirs: mode, blob id and content.
+    pub stages: [Option<(u32, Oid, Vec<u8>)>; 3],
+    /// What the file in the work tree says; it stays as it is when there is nothing.
+    pub text: Option<Vec<u8>>,
+}
+
+/// Shows the commit `head` with `tree`, the cleanly replayed part of a patch, staged on top, and `files` in
+/// conflict. Whatever was in the work tree before is overwritten.
+pub fn prepare(repo: &RebaseRepo, head: Oid, tree: Oid, files: &[ConflictedFile]) -> Result<()> {
+    // Left by a run that was killed in here; the run lock is ours.
+    disk::sweep(&repo.git_dir(), |name| name.ends_with(".lock"))?;
+    repo.store.write_tree(tree)?;
+    in_work(repo, &["checkout", "--quiet", "--force", "--detach", &head.to_string()])?;
+    in_work(repo, &["read-tree", "--reset", "-u", &tree.to_string()])?;
+    let opened = Repository::open(repo.work()).map_err(broken)?;
+    let mut index = opened.index().map_err(broken)?;
+    for file in files {
+        add_conflict(repo, &mut index, file)?;
+    }
+    index.write().map_err(broken)?;
+    for file in files {
+        if let Some(text) = &file.text {
+            disk::write_atomically(&repo.work().join(file.path.to_string()), text)?;
+        }
+    }
+    Ok(())
+}
+
+fn in_work(repo: &RebaseRepo, arguments: &[&str]) -> Result<()> {
+    let run = git(&repo.git_dir()).arg(format!("--work-tree={}", repo.work().display()));
+    run.args(arguments).current_folder(repo.work()).success().map(drop)
+}
+
+fn add_conflict(repo: &RebaseRepo, index: &mut Index, file: &ConflictedFile) -> Result<()> {
+    let path = Path::new(std::str::from_utf8(file.path.as_bytes()).unwrap_or_default());
+    if file.stages.iter().any(Option::is_some) {
+        index.remove_path(path).map_err(broken)?;
+    }
+    for (stage, side) in (1u16..).zip(&file.stages) {
+        let Some((mode, id, content)) = side else { continue };
+        if mode & 0o170_000 != SUBMODULE {
+            repo.store.write(ObjectType::Blob, content)?;
+        }
+        let zero = IndexTime::new(0, 0);
+        let entry = IndexEntry {
+            ctime: zero,
+            mtime: zero,
+            dev: 0,
+            ino: 0,
+            mode: *mode,
+            uid: 0,
+            gid: 0,
+            file_size: 0,
+            id: *id,
+            flags: stage << 12,
+            flags_extended: 0,
+            path: file.path.as_bytes().to_vec(),
+        };
+        index.add(&entry).map_err(broken)?;
+    }
+    Ok(())
+}
+
+/// A commit of another repository: there is no blob of it.
+const SUBMODULE: u32 = 0o160_000;
+
+/// What a person made of it.
+pub struct Resolved {
+    /// The tree that the index holds.
+    pub tree: Oid,
+    /// Files that git does not know: they are no part of the patch.
+    pub untracked: Vec<String>,
+}
+
+/// The tree that a person has staged.
+///
+/// # Errors
+///
+/// While one of `conflicts` has a conflict marker, a path is unmerged, or a change is not staged.
+pub fn read_resolved(repo: &RebaseRepo, conflicts: &[String], shown_as: &str) -> Result<Resolved> {
+    for path in conflicts {
+        refuse_markers(repo, path, shown_as)?;
+    }
+    let opened = Repository::open(repo.work()).map_err(broken)?;
+    let mut index = opened.index().map_err(broken)?;
+    index.read(true).map_err(broken)?;
+    refuse_unmerged(&index, shown_as)?;
+    let mut options = StatusOptions::new();
+    options.include_untracked(true).include_ignored(false).recurse_untracked_dirs(false);
+    let mut untracked = Vec::new();
+    for entry in opened.statuses(Some(&mut options)).map_err(broken)?.iter() {
+        let path = String::from_utf8_lossy(entry.path_bytes()).into_owned();
+        if entry.status().contains(Status::WT_NEW) {
+            untracked.push(path);
+        } else if entry.status().intersects(NOT_STAGED) {
+            return Err(waits(format!("`{shown_as}/{path}` was changed and not staged"))
+                .hint(format!("git -C {shown_as} add {path}"))
+                .hint("cargo xtask rebase --continue"));
+        }
+    }
+    let tree = index.write_tree().map_err(broken)?;
+    Ok(Resolved { tree, untracked })
+}
+
+const NOT_STAGED: Status = Status::WT_MODIFIED.union(Status::WT_DELETED).union(Status::WT_TYPECHANGE);
+
+fn refuse_markers(repo: &RebaseRepo, path: &str, shown_as: &str) -> Result<()> {
+    let on_disk = repo.work().join(path);
+    if !on_disk.is_file() {
+        return Ok(());
+    }
+    match first_marker(&disk::read(&on_disk)?) {
+        None => Ok(()),
+        Some(line) => Err(waits(format!("`{shown_as}/{path}` has a conflict marker in line {line}"))
+            .hint(format!("edit it, then: git -C {shown_as} add {path}"))
+            .hint("cargo xtask rebase --continue")),
+    }
+}
+
+fn refuse_unmerged(index: &Index, shown_as: &str) -> Result<()> {
+    let conflicts = index.conflicts().map_err(broken)?;
+    let mut paths = Vec::new();
+    for conflict in conflicts.flatten() {
+        let entry = conflict.our.or(conflict.their).or(conflict.ancestor);
+        paths.extend(entry.map(|entry| String::from_utf8_lossy(&entry.path).into_owned()));
+    }
+    let Some(first) = paths.first() else { return Ok(()) };
+    let error = waits(format!("{} of its files are not marked as solved", paths.len()))
+        .hint(format!("git -C {shown_as} add {first}    # or `git rm`, when it shall go"))
+        .hint("cargo xtask rebase --continue");
+    Err(paths.iter().fold(error, |error, path| error.detail(format!("{shown_as}/{path}"))))
+}
+
+fn waits(what: String) -> Error {
+    Error::new(Kind::Conflict, what)
+}
+
+fn broken(error: git2::Error) -> Error {
+    Error::surroundings("the work tree of the rebase cannot be used")
+        .detail(error.message().to_string())
+        .hint("cargo xtask rebase --abort    # nothing of your project has changed")
+}

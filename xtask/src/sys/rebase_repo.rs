@@ -1,0 +1,78 @@
+//! The repository of one rebase: it borrows the store's objects and keeps the new commits to itself.
+
+use std::path::{Path, PathBuf};
+
+use git2::{ObjectType, Oid, Repository, RepositoryInitOptions};
+
+use super::disk;
+use super::store::{Store, commit_text, write_failed};
+use crate::error::{Error, Result};
+use crate::series::{Patch, git_author};
+
+/// From `objects` of a work tree two folders below `target/espalier/` to the store's: a path that stays
+/// right when the whole project moves.
+const BORROWED: &str = "../../../../../store.git/objects\n";
+
+/// A repository with a work tree.
+pub struct RebaseRepo {
+    /// Its objects, and through them the store's.
+    pub store: Store,
+    work: PathBuf,
+}
+
+impl RebaseRepo {
+    /// Makes one at `folder/work`, where `folder` is two below `target/espalier/`. No file is checked out.
+    pub fn create(folder: &Path) -> Result<RebaseRepo> {
+        let work = folder.join("work");
+        disk::create_folder(&work)?;
+        let mut options = RepositoryInitOptions::new();
+        options.external_template(false).initial_head("upstream");
+        let repo = Repository::init_opts(&work, &options).map_err(|error| write_failed(&error))?;
+        // What a person checks out here must be upstream's bytes, whatever they have set for themselves.
+        let mut config = repo.config().map_err(|error| write_failed(&error))?;
+        config.set_str("core.autocrlf", "false").map_err(|error| write_failed(&error))?;
+        disk::write_atomically(&work.join(".git/objects/info/alternates"), BORROWED.as_bytes())?;
+        RebaseRepo::open(folder)
+    }
+
+    /// The one at `folder/work`.
+    pub fn open(folder: &Path) -> Result<RebaseRepo> {
+        let work = folder.join("work");
+        if !disk::exists(&work.join(".git/HEAD")) {
+            return Err(Error::surroundings(format!("`{}` is no git work tree any more", work.display()))
+                .hint("cargo xtask rebase --abort    # nothing of your project has changed"));
+        }
+        Ok(RebaseRepo { store: Store::open(&work.join(".git"))?, work })
+    }
+
+    /// The work tree.
+    pub fn work(&self) -> &Path {
+        &self.work
+    }
+
+    /// `.git` of the work tree.
+    pub fn git_dir(&self) -> PathBuf {
+        self.work.join(".git")
+    }
+
+    /// A commit without parents for upstream's tree: what the series stands on.
+    pub fn commit_upstream(&self, name: &str, tree: Oid) -> Result<Oid> {
+        let text = commit_text(tree, None, &format!("Upstream {name}\n\nTree: {tree}\n"));
+        self.store.write(ObjectType::Commit, text.as_bytes())
+    }
+
+    /// A patch as a commit: its author, date and message, and `tree`.
+    pub fn commit_patch(&self, patch: &Patch, tree: Oid, parent: Oid) -> Result<Oid> {
+        let author = git_author(patch).ok_or_else(|| {
+            Error::usage(format!("`{}` has an author or a date that git does not write", patch.name))
+                .detail(format!("From: {}\nDate: {}", patch.author, patch.date))
+                .hint("write it anew with git: docs/patches.md says how")
+        })?;
+        self.store.write_tree(tree)?;
+        let text = format!(
+            "tree {tree}\nparent {parent}\nauthor {author}\ncommitter {author}\n\n{}",
+            patch.message()
+        );
+        self.store.write(ObjectType::Commit, text.as_bytes())
+    }
+}
