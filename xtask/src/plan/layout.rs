@@ -124,7 +124,7 @@ impl Layout {
 
     /// Series that are written, whole, and about to replace what is in `patches/`.
     pub fn pending_series(&self) -> PathBuf {
-        self.generated().join("pending")
+        self.generated().join("pending-series")
     }
 
     /// What the last successful apply of a variant gave, on this machine.
