@@ -59,6 +59,8 @@ enum Command {
     Newest(Newest),
     /// Move a variant's series to another upstream commit.
     Rebase(Rebase),
+    /// Try the series on upstream's tip: fetch, status, contract, build, gate.
+    Canary(Canary),
     /// From the pin to a packaged server that has answered a prompt.
     Build(Build),
     /// Start the built server on the loopback, ask it, stop it.
@@ -257,6 +259,58 @@ struct RebaseStep {
 }
 
 #[derive(Debug, Args)]
+struct Canary {
+    /// Variant of `pins.toml`.
+    #[arg(long, value_name = "NAME")]
+    variant: Option<String>,
+    /// Tag, branch or full commit id; upstream's default branch when none is given.
+    #[arg(long, value_name = "REF", default_value = "HEAD")]
+    tip: String,
+    /// A repository, bundle or URL that has it, instead of the pin's sources.
+    #[arg(long, value_name = "PATH|URL")]
+    from: Option<String>,
+    /// The last level.
+    #[arg(long, value_enum, default_value_t = Until::Gate)]
+    until: Until,
+    /// Write the report as Markdown.
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+    /// Write the page of `status` as well.
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Keep one issue for each broken patch; they are about upstream's default branch, so not with `--tip`.
+    #[arg(long, conflicts_with = "tip")]
+    github: bool,
+    /// Print what would be done.
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// The last level of the canary.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Until {
+    /// Hold every patch against the tip.
+    Status,
+    /// Let the compiler look at each file that the series touches.
+    Contract,
+    /// Build it and ask the server.
+    Build,
+    /// Compare logits with a stock build of the tip.
+    Gate,
+}
+
+impl From<Until> for crate::report::canary::Level {
+    fn from(until: Until) -> Self {
+        match until {
+            Until::Status => Self::Status,
+            Until::Contract => Self::Contract,
+            Until::Build => Self::Build,
+            Until::Gate => Self::Gate,
+        }
+    }
+}
+
+#[derive(Debug, Args)]
 struct Build {
     #[command(flatten)]
     which: Which,
@@ -342,6 +396,12 @@ impl Cli {
                 cmd::newest::run(context, &cmd::newest::Options { variant, tip, from })
             }
             Command::Rebase(rebase) => cmd::rebase::run(context, &rebase.action()),
+            Command::Canary(Canary { variant, tip, from, until, report, html, github, dry_run }) => {
+                let (from, until) = (from.map(absolute), until.into());
+                let options =
+                    cmd::canary::Options { variant, tip, from, until, report, html, github, dry_run };
+                cmd::canary::run(context, &options)
+            }
             Command::Apply(Apply { variant, check, discard_edits, dry_run }) => {
                 cmd::apply::run(context, &cmd::apply::Options { variant, check, discard_edits, dry_run })
             }

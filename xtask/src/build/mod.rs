@@ -3,5 +3,6 @@
 //! Nothing here runs a program: `cmd/build.rs` walks the steps and `sys/` has the effects.
 
 pub mod cmake;
+pub mod compile_commands;
 pub mod manifest;
 pub mod ninja;

@@ -50,12 +50,26 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     build.run()
 }
 
-struct Build<'a> {
-    context: &'a Context,
-    options: &'a Options,
-    pins: &'a Pins,
-    variant: &'a Variant,
-    flavors: &'a Flavors,
+/// One variant in one flavor, on its way. The canary builds a tip under a name that `pins.toml` does not have.
+pub struct Build<'a> {
+    /// Where things are.
+    pub context: &'a Context,
+    /// What was asked for.
+    pub options: &'a Options,
+    /// The tools, and the stack of the variant.
+    pub pins: &'a Pins,
+    /// What is built; its name is the name of all folders.
+    pub variant: &'a Variant,
+    /// What CMake is told.
+    pub flavors: &'a Flavors,
+}
+
+/// A build folder that CMake has filled; nothing is compiled yet.
+pub struct Configured {
+    /// The build folder.
+    pub folder: PathBuf,
+    /// The Ninja program.
+    pub ninja: PathBuf,
 }
 
 /// The folders and programs of one build.
@@ -70,24 +84,38 @@ impl Build<'_> {
     fn run(&self) -> Result<Outcome> {
         let store = Store::open(&self.context.layout.store())?;
         let applied = apply::apply(self.context, &store, self.pins, self.variant, Locking::Update)?;
-        let materialised = apply::materialise(self.context, &store, self.pins, self.variant, &applied)?;
+        self.build(&store, &applied)
+    }
+
+    /// Builds what was applied. The caller holds the run lock.
+    pub fn build(&self, store: &Store, applied: &Applied) -> Result<Outcome> {
+        let materialised = apply::materialise(self.context, store, self.pins, self.variant, applied)?;
         let compilers = tools::compilers()?;
-        let inputs = self.inputs_digest(&applied, &compilers)?;
+        let inputs = self.inputs_digest(applied, &compilers)?;
         if materialised.written + materialised.removed == 0 && self.is_current(&inputs)? {
-            return Ok(self.outcome(&applied, true));
+            return Ok(self.outcome(applied, true));
         }
         let tools = self.tools(compilers)?;
         self.kernels()?;
-        self.write_identity(&applied)?;
-        self.configure(&tools, &applied)?;
+        self.write_identity(applied)?;
+        self.configure(&tools, applied)?;
         self.compile(&tools)?;
-        let manifest = self.manifest(&tools, &applied, &inputs)?;
+        let manifest = self.manifest(&tools, applied, &inputs)?;
         package::assemble(&self.build_folder(), &self.package_folder(), &self.flavors.programs, manifest)?;
         if !self.options.no_smoke {
-            self.smoke(&applied)?;
+            self.smoke(applied)?;
             package::write_stamp(&self.package_folder(), &self.stamp_file(), &inputs)?;
         }
-        Ok(self.outcome(&applied, false))
+        Ok(self.outcome(applied, false))
+    }
+
+    /// Goes as far as a compiler needs to look at single files. The caller holds the run lock.
+    pub fn prepare(&self, store: &Store, applied: &Applied) -> Result<Configured> {
+        apply::materialise(self.context, store, self.pins, self.variant, applied)?;
+        let tools = self.tools(tools::compilers()?)?;
+        self.write_identity(applied)?;
+        self.configure(&tools, applied)?;
+        Ok(Configured { folder: self.build_folder(), ninja: tools.ninja })
     }
 
     /// What a run would do; reads, and changes nothing.

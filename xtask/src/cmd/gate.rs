@@ -66,7 +66,12 @@ fn cases() -> Vec<Case> {
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let pins = context.pins()?;
     let variant = pins.variant(options.variant.as_deref())?.name.clone();
-    let gate = Gate::prepare(context, &variant)?;
+    compare(context, REFERENCE, &variant)
+}
+
+/// Compares two builds of one tree by their names; the canary's have names that `pins.toml` does not know.
+pub fn compare(context: &Context, reference: &str, variant: &str) -> Result<Outcome> {
+    let gate = Gate::prepare(context, reference, variant)?;
     let cases = cases();
     let mut failures = Vec::new();
     let mut progress =
@@ -78,10 +83,10 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     drop(progress);
     if failures.is_empty() {
         let text =
-            format!("{variant} against {REFERENCE}: {} cases, off and on, all bytes equal", cases.len());
+            format!("{variant} against {reference}: {} cases, off and on, all bytes equal", cases.len());
         return Ok(Outcome::ok(text, json!({ "variant": variant, "cases": cases.len(), "failures": [] })));
     }
-    let what = format!("{variant} differs from {REFERENCE} in {} of {} cases", failures.len(), cases.len());
+    let what = format!("{variant} differs from {reference} in {} of {} cases", failures.len(), cases.len());
     Err(Error::no(what).detail(failures.join("\n")).hint(
         "a patch that says `Numerics: identical` changed a bit: `cargo xtask apply` without it finds which",
     ))
@@ -94,12 +99,12 @@ struct Gate {
 }
 
 impl Gate {
-    fn prepare(context: &Context, variant: &str) -> Result<Gate> {
+    fn prepare(context: &Context, reference: &str, variant: &str) -> Result<Gate> {
         let folder = context.layout.generated().join("gate");
         disk::create_folder(&folder)?;
         context.ui.status("Building", "the probe against both builds");
         Ok(Gate {
-            reference: build_probe(context, REFERENCE, &folder)?,
+            reference: build_probe(context, reference, &folder)?,
             variant: build_probe(context, variant, &folder)?,
             folder,
         })

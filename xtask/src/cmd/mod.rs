@@ -14,6 +14,7 @@ pub mod apply;
 pub mod bench;
 pub mod bisect;
 pub mod build;
+pub mod canary;
 pub mod edit;
 pub mod export;
 pub mod fetch;

@@ -48,8 +48,13 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
 pub fn report(context: &Context, options: &Options) -> Result<StatusReport> {
     let series = PinnedSeries::load(context, options.variant.as_deref())?;
     let tip = find_tip(context, &series, options)?;
-    let history = series.history(&tip)?;
-    let found = hold_against(&series, &tip, history.as_deref())?;
+    report_at(&series, &tip)
+}
+
+/// The report on a series at a tip that is in its store.
+pub fn report_at(series: &PinnedSeries, tip: &Tip) -> Result<StatusReport> {
+    let history = series.history(tip)?;
+    let found = hold_against(series, tip, history.as_deref())?;
     let touched = touched_by(&series.store, &series.patches, history.as_deref().unwrap_or_default())?;
     let mut patches: Vec<PatchStatus> = found
         .outcomes
@@ -63,10 +68,10 @@ pub fn report(context: &Context, options: &Options) -> Result<StatusReport> {
     }
     let PinnedSeries { variant, pin, .. } = series;
     Ok(StatusReport {
-        variant,
-        upstream: pin.upstream,
-        pin: Place { name: pin.tag, tree: pin.tree.to_string() },
-        tip: Place { name: tip.name, tree: tip.tree.to_string() },
+        variant: variant.clone(),
+        upstream: pin.upstream.clone(),
+        pin: Place { name: pin.tag.clone(), tree: pin.tree.to_string() },
+        tip: Place { name: tip.name.clone(), tree: tip.tree.to_string() },
         patches,
         history: history.map(|commits| commits.iter().map(upstream_commit).collect()),
     })

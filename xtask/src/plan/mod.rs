@@ -4,6 +4,8 @@
 //! lie, `steps` is the list of steps that both a run and `--dry-run` follow.
 
 pub mod flavors;
+pub mod github_reply;
+pub mod issues;
 pub mod layout;
 pub mod line;
 pub mod lock;

@@ -1,6 +1,7 @@
 //! PURE: what a command found, as data, and as text, Markdown or one HTML page made from that data.
 
 pub mod bisect;
+pub mod canary;
 pub mod newest;
 mod range_diff;
 pub mod rebase;

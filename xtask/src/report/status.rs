@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::series::{Change, Content, FileDrift, FilePatch, LineKind, Patch, PatchClass};
 
 pub use super::status_html::html;
-pub use super::status_text::{markdown, text};
+pub use super::status_text::{details, markdown, text};
 
 /// The whole report.
 #[derive(Debug, Clone, Serialize)]

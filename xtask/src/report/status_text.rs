@@ -72,7 +72,8 @@ fn remark(patch: &PatchStatus) -> String {
     remark
 }
 
-fn details(report: &StatusReport, patch: &PatchStatus) -> String {
+/// Everything there is to know about a patch that is not exact.
+pub fn details(report: &StatusReport, patch: &PatchStatus) -> String {
     let mut text = format!("{}: {}\n{}", patch.file, patch.class.describe(), what_is_the_matter(patch));
     if let Some(commit) = report.cause_of(patch) {
         let class = patch.class.describe();

@@ -6,6 +6,7 @@
 
 pub mod arrivals;
 pub mod conflict_tree;
+pub mod curl;
 pub mod disk;
 pub mod edit_make;
 pub mod edit_repo;
@@ -13,6 +14,7 @@ pub mod fetch;
 pub mod format_patch;
 pub mod git;
 pub mod git_tree;
+pub mod github;
 pub mod history;
 pub mod inputs;
 pub mod load;
@@ -27,6 +29,8 @@ pub mod process;
 pub mod range;
 pub mod rebase_repo;
 pub mod run_lock;
+pub mod secret;
+pub mod step_summary;
 pub mod store;
 pub mod store_tree;
 pub mod tip;

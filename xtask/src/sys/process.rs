@@ -1,7 +1,7 @@
 //! Processes: every call is logged on request, explained when it fails, and dies with us.
 
 use std::ffi::{OsStr, OsString};
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc;
@@ -51,6 +51,10 @@ impl Run {
         let program = program.as_ref();
         let mut command = Command::new(program);
         command.stdin(Stdio::null()).env("LC_ALL", "C");
+        // What we start may be upstream's own code: it has no business with anybody's token.
+        for name in TOKENS {
+            command.env_remove(name);
+        }
         die_with_parent(&mut command);
         Run { command, program: program.to_string_lossy().into_owned(), install_hint: None }
     }
@@ -123,6 +127,29 @@ impl Run {
         Err(failed(&words, finished.status, &finished.stderr))
     }
 
+    /// Gives it `input` and captures what it says, at most `limit` bytes: more is an error, and it is killed.
+    pub fn converse(mut self, input: &[u8], limit: usize) -> Result<Finished> {
+        self.command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = self.spawn()?;
+        let (stdin, stderr) = (child.stdin.take(), child.stderr.take());
+        let (said, stdout) = std::thread::scope(|threads| {
+            let errors = threads.spawn(|| read_at_most(stderr, limit));
+            // It may end without having read all of it: its exit status says why.
+            threads.spawn(|| stdin.map(|mut stdin| stdin.write_all(input)));
+            let stdout = read_at_most(child.stdout.take(), limit);
+            if stdout.len() > limit {
+                // A child that is gone already is what we want.
+                let _ = child.kill();
+            }
+            (errors.join().unwrap_or_default(), stdout)
+        });
+        let status = child.wait().map_err(|error| self.not_started(&error))?;
+        if stdout.len() > limit {
+            return Err(Error::surroundings(format!("`{}` gave more than {limit} bytes", self.program)));
+        }
+        Ok(Finished { status, stdout, stderr: String::from_utf8_lossy(&said).into_owned() })
+    }
+
     /// Runs with the terminal's own streams: for programs that people watch, such as `cargo test`.
     pub fn show(mut self) -> Result<ExitStatus> {
         self.command.status().map_err(|error| self.not_started(&error))
@@ -187,6 +214,20 @@ impl Run {
             None => error,
         }
     }
+}
+
+/// Where people and GitHub's runners keep a token.
+pub const TOKENS: [&str; 2] = ["GITHUB_TOKEN", "GH_TOKEN"];
+
+/// One byte more than `limit` says that there was more.
+fn read_at_most(stream: Option<impl Read>, limit: usize) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let limit = u64::try_from(limit).unwrap_or(u64::MAX).saturating_add(1);
+    if let Some(stream) = stream {
+        // What came before a failure is all there is.
+        let _ = stream.take(limit).read_to_end(&mut bytes);
+    }
+    bytes
 }
 
 /// How long a quiet moment is.
@@ -343,7 +384,6 @@ impl LogFile {
 
     /// One more line.
     pub fn line(&mut self, line: &str) -> Result<()> {
-        use std::io::Write;
         writeln!(self.file, "{line}").map_err(|error| super::disk::explain("write", &self.path, &error))
     }
 }

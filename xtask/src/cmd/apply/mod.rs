@@ -215,11 +215,21 @@ fn locked_overlays(inputs: &Inputs) -> Vec<LockedFile> {
 /// Applies the whole series in memory: afterwards the store can be asked for every new tree and blob,
 /// and nothing of it is on disk.
 pub fn apply_inputs(store: &Store, variant: &Variant, pin: &Pin, inputs: &Inputs) -> Result<Applied> {
+    apply_onto(store, variant, pin, store.pin_commit(pin.tree)?, inputs)
+}
+
+/// The same on `commit`, whose tree is the one that `pin` says: a tip that is no pin yet is tried so.
+pub fn apply_onto(
+    store: &Store,
+    variant: &Variant,
+    pin: &Pin,
+    commit: Oid,
+    inputs: &Inputs,
+) -> Result<Applied> {
     let patches = parse_all(inputs)?;
     let base = StoreTree::new(store, pin.tree)?;
     let outcomes = series::run_series(&patches, &base).map_err(|error| Error::surroundings(error.message))?;
     refuse_drift(inputs, &outcomes, pin)?;
-    let commit = store.pin_commit(pin.tree)?;
     let mut applying = Applying { store, tree: GitTree::new(store, pin.tree)?, commit };
     let mut locked = Vec::with_capacity(patches.len());
     for ((patch, outcome), file) in patches.iter().zip(&outcomes).zip(&inputs.patches) {

@@ -1,0 +1,233 @@
+//! CMake's `compile_commands.json`: which files a series touches are compiled, and how only to look at them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Deserialize;
+
+/// One file that a build compiles.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct CompileCommand {
+    /// Where the compiler is started.
+    pub directory: String,
+    /// The compiler's command line, as a shell would read it.
+    pub command: String,
+    /// The source file.
+    pub file: String,
+    /// The object that it makes; older CMakes leave it out.
+    #[serde(default)]
+    pub output: String,
+}
+
+/// What is looked at because of a series.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Chosen {
+    /// Places in the list of commands, in its order.
+    pub commands: BTreeSet<usize>,
+    /// Touched code that this build compiles nowhere.
+    pub not_compiled: Vec<String>,
+}
+
+/// Reads the whole file; nothing when it is not what CMake writes.
+pub fn parse(text: &str) -> Option<Vec<CompileCommand>> {
+    serde_json::from_str(text).ok()
+}
+
+const SOURCES: [&str; 7] = ["c", "cc", "cpp", "cxx", "m", "mm", "cu"];
+const HEADERS: [&str; 6] = ["h", "hh", "hpp", "hxx", "inc", "cuh"];
+
+/// Whether `path` is code that a compiler sees, itself or through an include.
+pub fn is_code(path: &str) -> bool {
+    has_ending(path, &SOURCES) || is_header(path)
+}
+
+/// Whether `path` is made to be included.
+pub fn is_header(path: &str) -> bool {
+    has_ending(path, &HEADERS)
+}
+
+fn has_ending(path: &str, endings: &[&str]) -> bool {
+    path.rsplit_once('.').is_some_and(|(_, ending)| endings.contains(&ending))
+}
+
+/// The commands that compile `touched` files: the file itself, what CMake makes of a template, or the first
+/// file that includes a header. Paths are relative to `tree`; `texts` has the code of the tree by path.
+pub fn choose(
+    commands: &[CompileCommand],
+    tree: &str,
+    touched: &BTreeSet<String>,
+    texts: &BTreeMap<String, String>,
+) -> Chosen {
+    let files: Vec<&str> = commands.iter().map(|command| relative(&command.file, tree)).collect();
+    let mut chosen = Chosen::default();
+    for path in touched {
+        let template = path.strip_suffix(".in");
+        let found = match template {
+            Some(made) => files.iter().position(|file| file_name(file) == file_name(made)),
+            None if is_header(path) => first_to_include(path, &files, texts),
+            None => files.iter().position(|file| file == path),
+        };
+        match found {
+            Some(at) => drop(chosen.commands.insert(at)),
+            None if is_code(template.unwrap_or(path)) => chosen.not_compiled.push(path.clone()),
+            None => {}
+        }
+    }
+    chosen
+}
+
+fn relative<'a>(file: &'a str, tree: &str) -> &'a str {
+    file.strip_prefix(tree).map_or(file, |rest| rest.trim_start_matches('/'))
+}
+
+fn file_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+/// Through other headers, when no compiled file includes it itself.
+fn first_to_include(header: &str, files: &[&str], texts: &BTreeMap<String, String>) -> Option<usize> {
+    let mut wanted = BTreeSet::from([header]);
+    loop {
+        let includes = |file: &str| texts.get(file).is_some_and(|text| includes_one_of(text, &wanted));
+        if let Some(at) = files.iter().position(|file| includes(file)) {
+            return Some(at);
+        }
+        let more: Vec<&str> =
+            texts.keys().map(String::as_str).filter(|path| is_header(path) && includes(path)).collect();
+        let before = wanted.len();
+        wanted.extend(more);
+        if wanted.len() == before {
+            return None;
+        }
+    }
+}
+
+fn includes_one_of(text: &str, wanted: &BTreeSet<&str>) -> bool {
+    text.lines().filter_map(included).any(|name| wanted.iter().any(|path| is_end_of(name, path)))
+}
+
+/// `x.h` of `#include "x.h"` and of `#include <x.h>`.
+fn included(line: &str) -> Option<&str> {
+    let rest = line.trim_start().strip_prefix('#')?.trim_start().strip_prefix("include")?.trim_start();
+    let close = match rest.chars().next()? {
+        '"' => '"',
+        '<' => '>',
+        _ => return None,
+    };
+    rest[1..].split(close).next()
+}
+
+/// Whether the path ends with what was included, leading `../` aside.
+fn is_end_of(name: &str, path: &str) -> bool {
+    let name = name.rsplit("../").next().unwrap_or(name);
+    path.strip_suffix(name).is_some_and(|before| before.is_empty() || before.ends_with('/'))
+}
+
+/// The words of the command that looks at the file and writes nothing.
+pub fn syntax_only(command: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut given = shell_words(command).into_iter();
+    while let Some(word) = given.next() {
+        match word.as_str() {
+            "-c" | "-MD" | "-MMD" => {}
+            // Each of these is followed by a file that would be written.
+            "-o" | "-MF" | "-MT" | "-MQ" => drop(given.next()),
+            _ => words.push(word),
+        }
+    }
+    let at = words.len().min(1);
+    words.insert(at, "-fsyntax-only".to_string());
+    words
+}
+
+/// Splits as a POSIX shell does, without expanding anything.
+fn shell_words(text: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut word = None::<String>;
+    let mut quote = None;
+    let mut characters = text.chars();
+    while let Some(c) = characters.next() {
+        match (quote, c) {
+            (Some(open), c) if c == open => quote = None,
+            (Some('\''), c) => word.get_or_insert_default().push(c),
+            (_, '\\') => word.get_or_insert_default().extend(characters.next()),
+            (Some(_), c) => word.get_or_insert_default().push(c),
+            (None, '\'' | '"') => {
+                word.get_or_insert_default();
+                quote = Some(c);
+            }
+            (None, c) if c.is_whitespace() => words.extend(word.take()),
+            (None, c) => word.get_or_insert_default().push(c),
+        }
+    }
+    words.extend(word);
+    words
+}
+
+/// The Ninja target that makes the headers which `output` needs and which are generated.
+pub fn generated_headers_target(output: &str) -> Option<String> {
+    let folder = output.split('/').find_map(|part| part.strip_suffix(".dir"))?;
+    Some(format!("cmake_object_order_depends_target_{folder}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn commands(files: &[&str]) -> Vec<CompileCommand> {
+        let command = |file: &&str| CompileCommand {
+            directory: "/b".into(),
+            command: format!("cc -c {file}"),
+            file: file.to_string(),
+            output: String::new(),
+        };
+        files.iter().map(command).collect()
+    }
+
+    fn chosen(touched: &[&str]) -> Chosen {
+        let texts = [
+            ("src/a.c", "#include \"deep.h\"\n"),
+            ("src/b.c", "#  include <words.h>\n"),
+            ("include/words.h", ""),
+            ("include/deep.h", "#include \"../include/deeper.h\"\n"),
+            ("include/deeper.h", ""),
+            ("include/lonely.h", "// #include \"words.h\"\n"),
+        ];
+        let texts = texts.map(|(path, text)| (path.to_string(), text.to_string()));
+        let touched = touched.iter().map(ToString::to_string).collect();
+        let list = commands(&["/t/src/a.c", "/t/src/b.c", "/b/made/info.cpp"]);
+        choose(&list, "/t", &touched, &texts.into())
+    }
+
+    fn places(touched: &[&str]) -> Vec<usize> {
+        chosen(touched).commands.into_iter().collect()
+    }
+
+    #[test]
+    fn a_file_a_template_and_a_header_find_their_command() {
+        assert_eq!(places(&["src/b.c"]), [1]);
+        assert_eq!(places(&["common/info.cpp.in"]), [2]);
+        assert_eq!(places(&["include/words.h"]), [1]);
+        assert_eq!(places(&["include/deeper.h"]), [0]);
+    }
+
+    #[test]
+    fn what_is_compiled_nowhere_is_said_and_text_is_not_missed() {
+        let found = chosen(&["src/gpu.cu", "include/lonely.h", "README.md", "CMakeLists.txt"]);
+        assert!(found.commands.is_empty());
+        assert_eq!(found.not_compiled, ["include/lonely.h", "src/gpu.cu"]);
+    }
+
+    #[test]
+    fn nothing_that_would_be_written_is_left_in_a_command() {
+        let words =
+            syntax_only(r#"/usr/bin/c++ -DA=\"b\ c\" '-DD=e f' "-I/x y" -MD -MF a.d -o a.o -c /t/a.cpp"#);
+        assert_eq!(words, ["/usr/bin/c++", "-fsyntax-only", "-DA=\"b c\"", "-DD=e f", "-I/x y", "/t/a.cpp"]);
+    }
+
+    #[test]
+    fn the_target_is_in_the_objects_path() {
+        let target = generated_headers_target("tools/server/CMakeFiles/server-lib.dir/a.cpp.o");
+        assert_eq!(target.unwrap(), "cmake_object_order_depends_target_server-lib");
+        assert_eq!(generated_headers_target(""), None);
+    }
+}

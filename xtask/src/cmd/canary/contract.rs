@@ -1,0 +1,124 @@
+//! The level `contract`: upstream's interfaces as the series uses them, seen by the compiler in a minute.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use super::walk::Finding;
+use crate::build::compile_commands::{self, CompileCommand};
+use crate::build::ninja;
+use crate::cmd::apply::Applied;
+use crate::cmd::build::{Build, Configured};
+use crate::error::{Error, Result};
+use crate::series::Patch;
+use crate::sys::disk;
+use crate::sys::inputs::{Inputs, PatchFile};
+use crate::sys::process::Run;
+use crate::sys::store::Store;
+use crate::ui::Unit;
+
+/// Every path that the series or an overlay touches.
+pub fn touched(inputs: &Inputs) -> Result<BTreeSet<String>> {
+    let patches = inputs.patches.iter().map(PatchFile::parse).collect::<Result<Vec<Patch>>>()?;
+    let of_patches = patches
+        .iter()
+        .flat_map(|patch| &patch.files)
+        .flat_map(|file| file.paths())
+        .map(|path| String::from_utf8_lossy(path.as_bytes()).into_owned());
+    Ok(of_patches.chain(inputs.overlays.iter().map(|file| file.path.clone())).collect())
+}
+
+/// Configures the placed tree and looks at every touched file that it compiles.
+pub fn check(
+    build: &Build<'_>,
+    store: &Store,
+    placed: &Applied,
+    touched: &BTreeSet<String>,
+) -> Result<Finding> {
+    let configured = build.prepare(store, placed)?;
+    let tree = build.context.layout.tree(&build.variant.name);
+    let commands = read_commands(&configured)?;
+    let there = |path: &&String| disk::exists(&tree.join(path));
+    let touched: BTreeSet<String> = touched.iter().filter(there).cloned().collect();
+    let root = tree.display().to_string();
+    let chosen = compile_commands::choose(&commands, &root, &touched, &read_code(&tree)?);
+    let commands: Vec<&CompileCommand> = chosen.commands.iter().filter_map(|at| commands.get(*at)).collect();
+    make_generated_headers(&configured, &commands)?;
+    let mut errors = Vec::new();
+    let mut progress =
+        build.context.ui.progress("looking at", u64::try_from(commands.len()).ok(), Unit::Steps);
+    for (done, command) in (1u64..).zip(&commands) {
+        errors.extend(first_error(command, &root)?);
+        progress.set(done);
+    }
+    drop(progress);
+    Ok(finding(commands.len(), &errors, &chosen.not_compiled))
+}
+
+fn finding(looked_at: usize, errors: &[String], not_compiled: &[String]) -> Finding {
+    let mut says = if errors.is_empty() {
+        format!("{looked_at} files compile, syntax only")
+    } else {
+        format!("{} of {looked_at} files do not compile, syntax only", errors.len())
+    };
+    if !not_compiled.is_empty() {
+        says += &format!("; in no build of this flavor: {}", not_compiled.join(", "));
+    }
+    Finding { passed: errors.is_empty(), says, details: errors.join("\n") }
+}
+
+fn read_commands(configured: &Configured) -> Result<Vec<CompileCommand>> {
+    let path = configured.folder.join("compile_commands.json");
+    compile_commands::parse(&disk::read_text(&path)?)
+        .ok_or_else(|| Error::surroundings(format!("`{}` is not what CMake writes", path.display())))
+}
+
+/// The text of all code in the tree, by path.
+fn read_code(tree: &Path) -> Result<BTreeMap<String, String>> {
+    let mut texts = BTreeMap::new();
+    for path in disk::files_below(tree)? {
+        let name = path.to_string_lossy().into_owned();
+        if compile_commands::is_code(&name) {
+            let text = disk::read(&tree.join(&path))?;
+            texts.insert(name, String::from_utf8_lossy(&text).into_owned());
+        }
+    }
+    Ok(texts)
+}
+
+/// A file may include what a build generates first; Ninja knows which.
+fn make_generated_headers(configured: &Configured, commands: &[&CompileCommand]) -> Result<()> {
+    let known = disk::read_text(&configured.folder.join("build.ninja"))?;
+    let targets: BTreeSet<String> = commands
+        .iter()
+        .filter_map(|command| compile_commands::generated_headers_target(&command.output))
+        .filter(|target| known.contains(&format!("build {target}:")))
+        .collect();
+    if targets.is_empty() {
+        return Ok(());
+    }
+    let made = Run::new(&configured.ninja).arg("-C").arg(&configured.folder).args(&targets).finish()?;
+    if made.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&made.stdout);
+    Err(Error::no("the generated headers could not be made").detail(ninja::first_error(&said).excerpt))
+}
+
+/// What the compiler says first about one file; nothing when it is content.
+fn first_error(command: &CompileCommand, tree: &str) -> Result<Option<String>> {
+    let mut words = compile_commands::syntax_only(&command.command).into_iter();
+    let Some(compiler) = words.next() else { return Ok(None) };
+    let folder = Path::new(&command.directory);
+    let finished = Run::new(compiler).args(words).current_folder(folder).finish()?;
+    if finished.status.success() {
+        return Ok(None);
+    }
+    if finished.status.code().is_none() || disk::is_full(folder) {
+        return Err(
+            Error::surroundings("the compiler was killed, or the disk is full").detail(finished.stderr)
+        );
+    }
+    let file = command.file.replace(&format!("{tree}/"), "");
+    let said = ninja::first_error(&finished.stderr).excerpt.replace(&format!("{tree}/"), "");
+    Ok(Some(format!("{file}\n{said}")))
+}

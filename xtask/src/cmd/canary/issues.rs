@@ -1,0 +1,155 @@
+//! The canary's issues on GitHub: what is wanted, from the report; what was done, for the report.
+
+use serde_json::{Value, json};
+
+use super::Context;
+use crate::error::Result;
+use crate::plan::issues::{self, Action, Known, LABEL, Subject, Wanted};
+use crate::report::canary::{CanaryReport, Level, Verdict};
+use crate::report::status::{self, PatchStatus, StatusReport};
+use crate::series::PatchClass;
+use crate::sys::github::Client;
+
+/// Makes, updates and closes. `folders` are those of the variant's series.
+pub fn keep(
+    context: &Context,
+    client: &Client,
+    report: &CanaryReport,
+    folders: &[String],
+) -> Result<Vec<Value>> {
+    let mut listed = client.issues(LABEL, "open")?;
+    listed.extend(client.issues(LABEL, "closed")?);
+    let actions = issues::decide(&wanted(report), &listed, |subject| known(report, folders, subject));
+    actions.iter().map(|action| carry_out(context, client, report, action)).collect()
+}
+
+fn carry_out(context: &Context, client: &Client, report: &CanaryReport, action: &Action) -> Result<Value> {
+    let (done, number) = match action {
+        Action::Keep { number } => ("kept", *number),
+        Action::Create { title, body } => ("created", client.create_issue(title, body, LABEL)?),
+        Action::Update { number, title, body, reopen } => {
+            let fields = json!({ "title": title, "body": body, "state": "open" });
+            client.edit_issue(*number, &fields)?;
+            let what = if *reopen { "It is back" } else { "What is the matter changed" };
+            client.comment(*number, &format!("{what} at {}.", tip_words(report)))?;
+            (if *reopen { "reopened" } else { "updated" }, *number)
+        }
+        Action::Close { number, why } => {
+            client.edit_issue(*number, &json!({ "state": "closed", "state_reason": "completed" }))?;
+            client.comment(*number, why)?;
+            ("closed", *number)
+        }
+    };
+    context.ui.status("Issue", format!("#{number} {done}"));
+    Ok(json!({ "issue": number, "done": done }))
+}
+
+fn tip_words(report: &CanaryReport) -> String {
+    let commit = report.tip.as_ref().map_or("the tip", |tip| tip.commit.as_str());
+    format!("{} `{commit}`", report.upstream)
+}
+
+/// One issue for each patch that something upstream broke, one for each level that fails after that. A patch
+/// that only waits for another one is told in the other's issue.
+fn wanted(report: &CanaryReport) -> Vec<Wanted> {
+    let patches = report.status.iter().flat_map(|found| {
+        let broken = found.patches.iter().filter(|patch| is_broken(patch));
+        broken.map(|patch| wanted_for_patch(report, found, patch))
+    });
+    let levels = [Level::Contract, Level::Build, Level::Gate].into_iter();
+    let levels = levels.filter(|level| report.verdict(*level) == Verdict::Failed);
+    patches.chain(levels.map(|level| wanted_for_level(report, level))).collect()
+}
+
+fn is_broken(patch: &PatchStatus) -> bool {
+    !matches!(patch.class, PatchClass::Exact | PatchClass::Blocked)
+}
+
+/// The newest commit that changed the patch's files; the tip itself when no history is at hand.
+fn culprit(report: &CanaryReport, found: &StatusReport, patch: &PatchStatus) -> String {
+    let newest = found.commits_of(patch).last().map(|commit| commit.id.clone());
+    newest.or_else(|| Some(report.tip.as_ref()?.commit.clone())).unwrap_or_default()
+}
+
+fn wanted_for_patch(report: &CanaryReport, found: &StatusReport, patch: &PatchStatus) -> Wanted {
+    let culprit = culprit(report, found, patch);
+    let name = file_name(&patch.file);
+    let mut text = format!(
+        "`{}` is no longer exact on {}: **{}**.\n\n",
+        patch.file,
+        report.upstream,
+        patch.class.describe()
+    );
+    // Indented: neither a patch nor a commit's subject can mention a person or close an issue.
+    text += &indented(&status::details(found, patch));
+    let waiting: Vec<&str> = found
+        .patches
+        .iter()
+        .filter(|other| other.blocked_by.iter().any(|blocker| file_name(blocker) == name))
+        .map(|other| other.file.as_str())
+        .collect();
+    if !waiting.is_empty() {
+        text += &format!("\nWaiting for it: `{}`.\n", waiting.join("`, `"));
+    }
+    text += "\nSee it here with `cargo xtask status --tip HEAD`. This issue is closed when upstream's tip is good again.\n";
+    let short = culprit.get(..12).unwrap_or(&culprit);
+    let title = format!("{name}: {} since upstream {short}", patch.class.describe());
+    Wanted { subject: Subject::Patch { file: patch.file.clone(), culprit }, title, text }
+}
+
+fn wanted_for_level(report: &CanaryReport, level: Level) -> Wanted {
+    let CanaryReport { variant, upstream, levels, .. } = report;
+    let found = levels.iter().find(|found| found.level == level);
+    let (says, details) = found.map_or(("", ""), |found| (found.says.as_str(), found.details.as_str()));
+    let name = level.name();
+    let text = format!(
+        "Every patch of `{variant}` is exact on {upstream}'s tip, and the level `{name}` does not pass.\n\n{}\n\
+         See it here with `cargo xtask canary --variant {variant} --until {name}`. This issue is closed when \
+         upstream's tip is good again.\n",
+        indented(&format!("{says}\n{details}"))
+    );
+    let subject = Subject::Level { level: name.to_string(), variant: variant.clone() };
+    Wanted { subject, title: format!("{variant}: {name} fails on {upstream}'s tip"), text }
+}
+
+/// What this run knows of an issue's subject that is not, or no longer, in the way.
+fn known(report: &CanaryReport, folders: &[String], subject: &Subject) -> Known {
+    match subject {
+        Subject::Patch { file, .. } => known_patch(report, folders, file),
+        Subject::Level { level, variant } => {
+            let found = report.levels.iter().find(|found| found.level.name() == level);
+            let passed = found.is_some_and(|found| found.verdict == Verdict::Passed);
+            if passed && *variant == report.variant { good_again(report) } else { Known::Nothing }
+        }
+    }
+}
+
+fn known_patch(report: &CanaryReport, folders: &[String], file: &str) -> Known {
+    let Some(found) = &report.status else { return Known::Nothing };
+    let is_of_this_series =
+        |folder: &String| file.strip_prefix(folder.as_str()).is_some_and(|rest| rest.starts_with('/'));
+    match found.patches.iter().find(|patch| patch.file == file) {
+        Some(patch) if patch.class == PatchClass::Exact => good_again(report),
+        Some(patch) if is_broken(patch) => Known::Over(format!(
+            "Upstream changed these files again; the newest commit that did is `{}`, which has an issue of its own.",
+            culprit(report, found, patch)
+        )),
+        Some(_) => Known::Nothing,
+        None if folders.iter().any(is_of_this_series) => {
+            Known::Over(format!("`{file}` is no longer in the series."))
+        }
+        None => Known::Nothing,
+    }
+}
+
+fn good_again(report: &CanaryReport) -> Known {
+    Known::Over(format!("Good again at {}.", tip_words(report)))
+}
+
+fn indented(text: &str) -> String {
+    text.lines().map(|line| format!("    {line}").trim_end().to_string() + "\n").collect()
+}
+
+fn file_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}

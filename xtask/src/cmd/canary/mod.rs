@@ -1,0 +1,120 @@
+//! `cargo xtask canary`: upstream's tip is fetched and the series tried on it, level by level.
+//!
+//! It never moves a pin and writes neither `patches/` nor `espalier.lock`. What it builds lies beside what a
+//! person builds, under the name `canary.VARIANT`.
+
+mod contract;
+mod issues;
+mod tip_levels;
+mod walk;
+
+use std::path::PathBuf;
+
+use serde_json::json;
+
+use super::{Context, Outcome};
+use crate::error::{Error, Result};
+use crate::report::canary::{self, CanaryReport, Level};
+use crate::report::status;
+use crate::sys::github::Client;
+use crate::sys::{disk, run_lock, step_summary, tools};
+use tip_levels::TipLevels;
+use walk::walk;
+
+/// Options of `canary`.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Variant name; the default one when none is given.
+    pub variant: Option<String>,
+    /// Tag, branch or commit to try.
+    pub tip: String,
+    /// A repository, bundle or URL that has it, instead of the pin's sources.
+    pub from: Option<String>,
+    /// The last level.
+    pub until: Level,
+    /// Write the report here as Markdown.
+    pub report: Option<PathBuf>,
+    /// Write the page of the level `status` here.
+    pub html: Option<PathBuf>,
+    /// Keep the issues on GitHub.
+    pub github: bool,
+    /// Print what would be done.
+    pub dry_run: bool,
+}
+
+/// Tries the tip. Surroundings that fail are an error of their own: nothing is then said about any patch,
+/// and no issue is touched.
+pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
+    if options.dry_run {
+        return Ok(plan(options));
+    }
+    // Asked for first: a missing token should not cost an hour.
+    let github = options.github.then(|| client(context)).transpose()?;
+    tools::start_compiler_cache();
+    let _lock = run_lock::take(context)?;
+    let pins = context.pins()?;
+    let variant = pins.variant(options.variant.as_deref())?;
+    let mut levels = TipLevels::new(context, &pins, variant, options)?;
+    let walked = walk(&mut levels, options.until, &context.ui);
+    let report = levels.report(walked.levels);
+    write_reports(context, options, &report, github.as_ref())?;
+    if let Some(error) = walked.stopped {
+        return Err(error);
+    }
+    let kept = match &github {
+        Some(client) => issues::keep(context, client, &report, &levels.folders())?,
+        None => Vec::new(),
+    };
+    let json = json!({ "report": report, "issues": kept });
+    Ok(Outcome { text: canary::text(&report), json, code: u8::from(!report.is_good()) })
+}
+
+fn client(context: &Context) -> Result<Client> {
+    if context.offline {
+        return Err(Error::usage("`--github` speaks to GitHub, and `--offline` forbids it")
+            .hint("leave one of them out"));
+    }
+    Client::from_environment(&context.layout.scratch())
+}
+
+fn plan(options: &Options) -> Outcome {
+    let mut steps: Vec<String> = Level::ALL
+        .iter()
+        .filter(|level| **level <= options.until)
+        .map(|level| format!("{:<9} {}", level.name(), about(*level)))
+        .collect();
+    let files = options.report.iter().chain(&options.html);
+    steps.extend(files.map(|path| format!("{:<9} {}", "write", path.display())));
+    if options.github {
+        steps.push(format!("{:<9} one a patch and culprit, one a level: made, updated, closed", "issues"));
+    }
+    Outcome::ok(steps.join("\n"), json!({ "steps": steps }))
+}
+
+fn about(level: Level) -> &'static str {
+    match level {
+        Level::Fetch => "bring the tip into the store",
+        Level::Status => "hold every patch against it",
+        Level::Contract => "let the compiler look at each file that the series touches",
+        Level::Build => "build the patched tip under the name canary.VARIANT, and smoke it",
+        Level::Gate => "compare logits with a stock build of the tip",
+    }
+}
+
+fn write_reports(
+    context: &Context,
+    options: &Options,
+    report: &CanaryReport,
+    github: Option<&Client>,
+) -> Result<()> {
+    let markdown = canary::markdown(report, github.map(|client| client.workflow("pin-sync.yml")).as_deref());
+    if let Some(path) = &options.report {
+        disk::write_atomically(path, markdown.as_bytes())?;
+        context.ui.status("Wrote", path.display());
+    }
+    if let (Some(path), Some(found)) = (&options.html, &report.status) {
+        disk::write_atomically(path, status::html(found).as_bytes())?;
+        context.ui.status("Wrote", path.display());
+    }
+    step_summary::append(&markdown)
+}

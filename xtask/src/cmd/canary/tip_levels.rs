@@ -1,0 +1,193 @@
+//! The levels as they are: upstream's tip, the series placed on it, a build of it, a gate.
+
+use super::contract;
+use super::walk::{Finding, Levels};
+use super::{Context, Options};
+use crate::cmd::apply::{Applied, apply_onto};
+use crate::cmd::build::{self, Build};
+use crate::cmd::pinned_series::PinnedSeries;
+use crate::cmd::{gate, status};
+use crate::error::{Error, Kind, Result};
+use crate::plan::flavors::Flavors;
+use crate::plan::pins::{Pin, Pins, Variant};
+use crate::report::canary::{CanaryReport, Level, LevelReport, TipCommit};
+use crate::report::status::{Place, StatusReport};
+use crate::sys::inputs::{Inputs, read_stack};
+use crate::sys::store::Store;
+use crate::sys::tip::Tip;
+
+const FLAVOR: &str = "cpu";
+
+/// One tip on its way through the levels.
+pub struct TipLevels<'a> {
+    context: &'a Context,
+    options: &'a Options,
+    pins: &'a Pins,
+    variant: &'a Variant,
+    store: Store,
+    inputs: Inputs,
+    series: Option<PinnedSeries>,
+    tip: Option<Tip>,
+    status: Option<StatusReport>,
+    placed: Option<Applied>,
+}
+
+impl<'a> TipLevels<'a> {
+    /// Reads the series; touches nothing.
+    pub fn new(
+        context: &'a Context,
+        pins: &'a Pins,
+        variant: &'a Variant,
+        options: &'a Options,
+    ) -> Result<TipLevels<'a>> {
+        let store = Store::open(&context.layout.store())?;
+        let inputs = read_stack(&context.layout, &pins.stack(variant))?;
+        for patch in &inputs.patches {
+            patch.parse()?;
+        }
+        Ok(TipLevels {
+            context,
+            options,
+            pins,
+            variant,
+            store,
+            inputs,
+            series: None,
+            tip: None,
+            status: None,
+            placed: None,
+        })
+    }
+
+    /// What is known after the walk.
+    pub fn report(&self, levels: Vec<LevelReport>) -> CanaryReport {
+        let pin = self.pin();
+        let mut report = CanaryReport {
+            variant: self.variant.name.clone(),
+            upstream: pin.upstream.clone(),
+            pin: Place { name: pin.tag.clone(), tree: pin.tree.to_string() },
+            tip: self.tip.as_ref().map(|tip| TipCommit {
+                name: tip.name.clone(),
+                commit: tip.commit.to_string(),
+                tree: tip.tree.to_string(),
+            }),
+            levels,
+            status: self.status.clone(),
+            newest: None,
+        };
+        let moved = self.tip.as_ref().filter(|tip| tip.tree != pin.tree && report.is_good());
+        report.newest = moved.map(|tip| tip.commit.to_string());
+        report
+    }
+
+    /// The folders of the series: a patch in one of them is this variant's.
+    pub fn folders(&self) -> Vec<String> {
+        let stack = self.pins.stack(self.variant);
+        stack.iter().filter_map(|variant| variant.patches.clone()).collect()
+    }
+
+    fn pin(&self) -> &'a Pin {
+        self.pins.pin_of(self.variant)
+    }
+
+    fn tip(&self) -> Result<&Tip> {
+        self.tip.as_ref().ok_or_else(|| Error::surroundings("the tip was not fetched"))
+    }
+
+    fn fetch(&mut self) -> Result<Finding> {
+        let series = PinnedSeries::load(self.context, Some(&self.variant.name)).map_err(as_surroundings)?;
+        let from = self.options.from.as_deref();
+        let tip = series.tip(self.context, &self.options.tip, from).map_err(as_surroundings)?;
+        self.series = Some(series);
+        let says = format!("commit {}", tip.commit);
+        self.tip = Some(tip);
+        Ok(Finding { passed: true, says, details: String::new() })
+    }
+
+    fn status(&mut self) -> Result<Finding> {
+        let tip = self.tip()?;
+        let Some(series) = &self.series else { return Err(Error::surroundings("no series was read")) };
+        let report = status::report_at(series, tip)?;
+        let (exact, all) = (report.exact(), report.patches.len());
+        self.status = Some(report);
+        let says = format!("{exact} of {all} patches are exact");
+        Ok(Finding { passed: exact == all, says, details: String::new() })
+    }
+
+    /// The series on the tip. Strict: every patch has to be exact there, as the level `status` found.
+    fn place(&self, variant: &Variant, inputs: &Inputs) -> Result<Applied> {
+        let tip = self.tip()?;
+        let name = tip.commit.to_string().chars().take(12).collect();
+        let pin = Pin { tag: name, tree: tip.tree, ..self.pin().clone() };
+        apply_onto(&self.store, variant, &pin, tip.commit, inputs)
+    }
+
+    fn contract(&mut self) -> Result<Finding> {
+        let placed = self.place(self.variant, &self.inputs)?;
+        let flavors = self.flavors()?;
+        let found = self.with_build(self.variant, &flavors, |build| {
+            contract::check(build, &self.store, &placed, &contract::touched(&self.inputs)?)
+        })?;
+        self.placed = Some(placed);
+        Ok(found)
+    }
+
+    fn build(&mut self) -> Result<Finding> {
+        let Some(placed) = &self.placed else { return Err(Error::surroundings("nothing was placed")) };
+        self.with_build(self.variant, &self.flavors()?, |build| build.build(&self.store, placed))?;
+        let says = format!("{}-{FLAVOR} is built and answers", name_beside(self.variant));
+        Ok(Finding { passed: true, says, details: String::new() })
+    }
+
+    fn gate(&mut self) -> Result<Finding> {
+        let stack = self.pins.stack(self.variant);
+        let Some(stock) = stack.first().filter(|stock| stock.name != self.variant.name) else {
+            let says = "this variant is what others are compared with".to_string();
+            return Ok(Finding { passed: true, says, details: String::new() });
+        };
+        let placed = self.place(stock, &read_stack(&self.context.layout, &[stock])?)?;
+        self.with_build(stock, &self.flavors()?, |build| build.build(&self.store, &placed))?;
+        let compared = gate::compare(self.context, &name_beside(stock), &name_beside(self.variant))?;
+        Ok(Finding { passed: true, says: compared.text, details: String::new() })
+    }
+
+    /// With the list of compile commands, at every level: the build must not be configured anew after it.
+    fn flavors(&self) -> Result<Flavors> {
+        let mut flavors = self.context.flavors()?;
+        flavors.cmake.insert("CMAKE_EXPORT_COMPILE_COMMANDS".to_string(), "ON".to_string());
+        Ok(flavors)
+    }
+
+    fn with_build<T>(
+        &self,
+        variant: &Variant,
+        flavors: &Flavors,
+        work: impl FnOnce(&Build<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let variant = Variant { name: name_beside(variant), ..variant.clone() };
+        let options = build::Options { flavor: FLAVOR.to_string(), ..Default::default() };
+        work(&Build { context: self.context, options: &options, pins: self.pins, variant: &variant, flavors })
+    }
+}
+
+impl Levels for TipLevels<'_> {
+    fn reach(&mut self, level: Level) -> Result<Finding> {
+        match level {
+            Level::Fetch => self.fetch(),
+            Level::Status => self.status(),
+            Level::Contract => self.contract(),
+            Level::Build => self.build(),
+            Level::Gate => self.gate(),
+        }
+    }
+}
+
+/// A folder that no variant of `pins.toml` has.
+fn name_beside(variant: &Variant) -> String {
+    format!("canary.{}", variant.name)
+}
+
+/// A source that lies, or that does not have the tip, says nothing about the series.
+fn as_surroundings(error: Error) -> Error {
+    if error.kind == Kind::No { Error { kind: Kind::Surroundings, ..error } } else { error }
+}

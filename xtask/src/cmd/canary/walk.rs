@@ -1,0 +1,145 @@
+//! From level to level. What a level does is given from outside.
+
+use crate::error::{Error, Kind};
+use crate::report::canary::{Level, LevelReport, Verdict};
+use crate::ui::Ui;
+
+/// What a level found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// Whether it is good.
+    pub passed: bool,
+    /// One line about it.
+    pub says: String,
+    /// What is the matter; empty when nothing is.
+    pub details: String,
+}
+
+/// Something that can be tried level by level.
+pub trait Levels {
+    /// Tries one level. An error of the kind `No` is drift; every other kind ends the walk.
+    fn reach(&mut self, level: Level) -> crate::error::Result<Finding>;
+}
+
+/// How far it came.
+pub struct Walked {
+    /// Every level that was asked for.
+    pub levels: Vec<LevelReport>,
+    /// What ended the walk without saying anything about the series.
+    pub stopped: Option<Error>,
+}
+
+/// Tries the levels in order, each only when the one before passed.
+pub fn walk(levels: &mut impl Levels, until: Level, ui: &Ui) -> Walked {
+    let mut walked = Walked { levels: Vec::new(), stopped: None };
+    let mut ended_at = None::<Level>;
+    for level in Level::ALL.into_iter().filter(|level| *level <= until) {
+        let report = match ended_at {
+            Some(earlier) => not_reached(level, earlier, walked.stopped.is_some()),
+            None => {
+                ui.status("Trying", level.name());
+                let (report, stopped) = judge(level, levels.reach(level));
+                walked.stopped = stopped;
+                report
+            }
+        };
+        if report.verdict != Verdict::Passed {
+            ended_at = ended_at.or(Some(level));
+        }
+        walked.levels.push(report);
+    }
+    walked
+}
+
+fn not_reached(level: Level, earlier: Level, stopped: bool) -> LevelReport {
+    let says = if stopped {
+        format!("{} could not be tried", earlier.name())
+    } else {
+        format!("{} did not pass", earlier.name())
+    };
+    LevelReport { level, verdict: Verdict::NotReached, says, details: String::new() }
+}
+
+fn judge(level: Level, found: crate::error::Result<Finding>) -> (LevelReport, Option<Error>) {
+    match found {
+        Ok(Finding { passed, says, details }) => {
+            let verdict = if passed { Verdict::Passed } else { Verdict::Failed };
+            (LevelReport { level, verdict, says, details: printable(&details) }, None)
+        }
+        Err(error) if error.kind == Kind::No => {
+            let details = printable(&error.details.join("\n"));
+            (LevelReport { level, verdict: Verdict::Failed, says: printable(&error.what), details }, None)
+        }
+        Err(error) => {
+            let says = printable(&error.what);
+            (LevelReport { level, verdict: Verdict::Unknown, says, details: String::new() }, Some(error))
+        }
+    }
+}
+
+/// A compiler repeats what stands in upstream's files: it must not steer a terminal.
+fn printable(text: &str) -> String {
+    let is_unsafe = |c: char| c.is_control() && c != '\n' && c != '\t';
+    text.chars().map(|c| if is_unsafe(c) { '\u{fffd}' } else { c }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Result;
+    use crate::ui::Talk;
+
+    struct Scripted {
+        bad: Level,
+        how: fn() -> Result<Finding>,
+        reached: Vec<Level>,
+    }
+
+    impl Levels for Scripted {
+        fn reach(&mut self, level: Level) -> Result<Finding> {
+            self.reached.push(level);
+            if level == self.bad {
+                return (self.how)();
+            }
+            Ok(Finding { passed: true, says: String::new(), details: String::new() })
+        }
+    }
+
+    fn walked(
+        bad: Level,
+        until: Level,
+        how: fn() -> Result<Finding>,
+    ) -> (Vec<Verdict>, Option<Error>, usize) {
+        let mut levels = Scripted { bad, how, reached: Vec::new() };
+        let walked = walk(&mut levels, until, &Ui::new(Talk::Quiet));
+        let verdicts = walked.levels.iter().map(|report| report.verdict).collect();
+        (verdicts, walked.stopped, levels.reached.len())
+    }
+
+    #[test]
+    fn a_failed_level_ends_the_walk_and_is_drift() {
+        let (verdicts, stopped, reached) =
+            walked(Level::Build, Level::Gate, || Err(Error::no("x").detail("\u{1b}[31mred")));
+        use Verdict::{Failed, NotReached, Passed};
+        assert_eq!(verdicts, [Passed, Passed, Passed, Failed, NotReached]);
+        assert!(stopped.is_none());
+        assert_eq!(reached, 4);
+    }
+
+    #[test]
+    fn failed_surroundings_are_no_drift() {
+        let (verdicts, stopped, _) =
+            walked(Level::Contract, Level::Build, || Err(Error::surroundings("the disk is full")));
+        use Verdict::{NotReached, Passed, Unknown};
+        assert_eq!(verdicts, [Passed, Passed, Unknown, NotReached]);
+        assert_eq!(stopped.unwrap().kind.exit_code(), 3);
+    }
+
+    #[test]
+    fn nothing_after_the_last_level_is_tried() {
+        let (verdicts, stopped, reached) = walked(Level::Gate, Level::Status, || Err(Error::no("x")));
+        assert_eq!(verdicts, [Verdict::Passed, Verdict::Passed]);
+        assert!(stopped.is_none());
+        assert_eq!(reached, 2);
+    }
+}

@@ -1,0 +1,325 @@
+//! Which issue is ours, and what is done with it: made, updated, closed, or left alone.
+//!
+//! An issue is ours when it has our label, which only people with rights in the repository can give, and
+//! its first line is a marker. One marker, one issue: `(patch, culprit commit)`, or a level of the canary.
+
+use serde::Deserialize;
+
+/// The label of every issue that the canary keeps.
+pub const LABEL: &str = "espalier-canary";
+
+/// An issue as GitHub lists it.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Listed {
+    /// Its number.
+    pub number: u64,
+    /// Its title.
+    pub title: String,
+    body: Option<String>,
+    state: String,
+    state_reason: Option<String>,
+    #[serde(default)]
+    labels: Vec<Label>,
+    pull_request: Option<serde_json::Value>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct Label {
+    name: String,
+}
+
+/// What an issue is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// A patch that one upstream commit broke.
+    Patch {
+        /// Its file.
+        file: String,
+        /// The commit.
+        culprit: String,
+    },
+    /// A level of the canary that does not pass, all patches being exact.
+    Level {
+        /// The level's name.
+        level: String,
+        /// The variant.
+        variant: String,
+    },
+}
+
+/// An issue as it should be.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    /// What it is about.
+    pub subject: Subject,
+    /// Its title.
+    pub title: String,
+    /// Its text, without the marker.
+    pub text: String,
+}
+
+/// What is known of a subject that has an issue and is not wanted any more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Known {
+    /// It is over, for this reason.
+    Over(String),
+    /// Nothing is known: it was not tried, or it is somebody else's.
+    Nothing,
+}
+
+/// One thing to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Make an issue.
+    Create {
+        /// Title.
+        title: String,
+        /// Text with its marker.
+        body: String,
+    },
+    /// It says what it should.
+    Keep {
+        /// Its number.
+        number: u64,
+    },
+    /// Write title and text anew.
+    Update {
+        /// Its number.
+        number: u64,
+        /// Title.
+        title: String,
+        /// Text with its marker.
+        body: String,
+        /// Whether it was closed, and opens again.
+        reopen: bool,
+    },
+    /// Close it.
+    Close {
+        /// Its number.
+        number: u64,
+        /// Why.
+        why: String,
+    },
+}
+
+impl Listed {
+    /// Its text.
+    pub fn text(&self) -> &str {
+        self.body.as_deref().unwrap_or_default()
+    }
+
+    /// Whether it has the label.
+    pub fn has_label(&self, label: &str) -> bool {
+        self.labels.iter().any(|found| found.name.eq_ignore_ascii_case(label))
+    }
+
+    fn is_open(&self) -> bool {
+        self.state == "open"
+    }
+
+    /// A person closed it as not planned: that is an answer, and it stays closed.
+    fn is_declined(&self) -> bool {
+        self.state_reason.as_deref() == Some("not_planned")
+    }
+
+    /// What it is about, when it is ours.
+    pub fn subject(&self) -> Option<Subject> {
+        if !self.has_label(LABEL) || self.pull_request.is_some() {
+            return None;
+        }
+        Subject::read(self.text().lines().next()?)
+    }
+}
+
+const OPEN: &str = "<!-- espalier-canary ";
+const CLOSE: &str = " -->";
+
+impl Subject {
+    /// The hidden first line of its issue.
+    pub fn marker(&self) -> String {
+        match self {
+            Subject::Patch { file, culprit } => {
+                format!("{OPEN}patch={} culprit={}{CLOSE}", spell(file), spell(culprit))
+            }
+            Subject::Level { level, variant } => {
+                format!("{OPEN}level={} variant={}{CLOSE}", spell(level), spell(variant))
+            }
+        }
+    }
+
+    /// Reads a whole line; nothing when it is not exactly a marker.
+    pub fn read(line: &str) -> Option<Subject> {
+        let inside = line.trim_end().strip_prefix(OPEN)?.strip_suffix(CLOSE)?;
+        let (first, second) = inside.split_once(' ')?;
+        let subject = match (first.split_once('=')?, second.split_once('=')?) {
+            (("patch", file), ("culprit", culprit)) => {
+                Subject::Patch { file: unspell(file)?, culprit: unspell(culprit)? }
+            }
+            (("level", level), ("variant", variant)) => {
+                Subject::Level { level: unspell(level)?, variant: unspell(variant)? }
+            }
+            _ => return None,
+        };
+        Some(subject)
+    }
+}
+
+/// Nothing in it can end a marker.
+fn spell(text: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-/".contains(&byte);
+    text.bytes()
+        .map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02x}") })
+        .collect()
+}
+
+fn unspell(text: &str) -> Option<String> {
+    let mut parts = text.split('%');
+    let mut bytes = parts.next()?.as_bytes().to_vec();
+    for part in parts {
+        bytes.push(u8::from_str_radix(part.get(..2)?, 16).ok()?);
+        bytes.extend(part.get(2..)?.bytes());
+    }
+    String::from_utf8(bytes).ok()
+}
+
+/// GitHub takes 65,536 characters.
+const BODY_LIMIT: usize = 60_000;
+
+impl Wanted {
+    /// Its text with the marker in the first line.
+    pub fn body(&self) -> String {
+        let body = format!("{}\n\n{}", self.subject.marker(), self.text.trim_end());
+        if body.chars().count() <= BODY_LIMIT {
+            return body;
+        }
+        let kept: String = body.chars().take(BODY_LIMIT).collect();
+        kept + "\n\n(cut: it is longer than an issue may be)"
+    }
+}
+
+/// Whether two texts differ by more than line ends.
+pub fn differ(left: &str, right: &str) -> bool {
+    let normal = |text: &str| text.replace("\r\n", "\n").trim_end().to_string();
+    normal(left) != normal(right)
+}
+
+/// What to do so that every wanted issue is there once, and no other of ours is open without a reason.
+/// `known` is asked about the subjects of open issues that are not wanted.
+pub fn decide(wanted: &[Wanted], listed: &[Listed], known: impl Fn(&Subject) -> Known) -> Vec<Action> {
+    let mut ours: Vec<(Subject, &Listed)> =
+        listed.iter().filter_map(|issue| Some((issue.subject()?, issue))).collect();
+    // An open one first, then the oldest: the one that is kept when there are several.
+    ours.sort_by_key(|(_, issue)| (!issue.is_open(), issue.number));
+    let mut actions: Vec<Action> = wanted.iter().map(|wanted| keep_one(wanted, &ours)).collect();
+    for (at, (subject, issue)) in ours.iter().enumerate().filter(|(_, (_, issue))| issue.is_open()) {
+        let first = ours[..at].iter().find(|(other, _)| other == subject);
+        let is_wanted = wanted.iter().any(|wanted| wanted.subject == *subject);
+        let why = match (first, is_wanted) {
+            (Some((_, first)), _) => Known::Over(format!("This is #{} again.", first.number)),
+            (None, true) => Known::Nothing,
+            (None, false) => known(subject),
+        };
+        if let Known::Over(why) = why {
+            actions.push(Action::Close { number: issue.number, why });
+        }
+    }
+    actions
+}
+
+fn keep_one(wanted: &Wanted, ours: &[(Subject, &Listed)]) -> Action {
+    let (title, body) = (wanted.title.clone(), wanted.body());
+    let Some((_, issue)) = ours.iter().find(|(subject, _)| *subject == wanted.subject) else {
+        return Action::Create { title, body };
+    };
+    let number = issue.number;
+    let is_same = issue.title == title && !differ(issue.text(), &body);
+    if (!issue.is_open() && issue.is_declined()) || (issue.is_open() && is_same) {
+        return Action::Keep { number };
+    }
+    Action::Update { number, title, body, reopen: !issue.is_open() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn patch(culprit: &str) -> Subject {
+        Subject::Patch { file: "patches/p/0001-a b.patch".into(), culprit: culprit.into() }
+    }
+
+    fn wanted(culprit: &str) -> Wanted {
+        Wanted { subject: patch(culprit), title: "T".into(), text: "why\n".into() }
+    }
+
+    fn issue(number: u64, state: &str, body: &str) -> Listed {
+        let value = serde_json::json!({
+            "number": number, "title": "T", "body": body, "state": state, "labels": [{ "name": LABEL }],
+        });
+        serde_json::from_value(value).unwrap()
+    }
+
+    fn nothing(_: &Subject) -> Known {
+        Known::Nothing
+    }
+
+    #[test]
+    fn a_marker_reads_back_and_nothing_else_does() {
+        for subject in [patch("00ff"), Subject::Level { level: "build".into(), variant: "--> %".into() }] {
+            assert_eq!(Subject::read(&subject.marker()), Some(subject));
+        }
+        assert_eq!(
+            patch("00").marker(),
+            "<!-- espalier-canary patch=patches/p/0001-a%20b.patch culprit=00 -->"
+        );
+        for bad in ["", "x <!-- espalier-canary patch=a culprit=b -->", "<!-- espalier-canary patch=a -->"] {
+            assert_eq!(Subject::read(bad), None, "{bad}");
+        }
+        assert_eq!(Subject::read("<!-- espalier-canary patch=%+1 culprit=%zz -->"), None);
+    }
+
+    #[test]
+    fn made_once_and_then_kept() {
+        let made = decide(&[wanted("aa")], &[], nothing);
+        let [Action::Create { body, .. }] = &made[..] else { panic!("{made:?}") };
+        let listed = [issue(7, "open", &body.replace('\n', "\r\n"))];
+        assert_eq!(decide(&[wanted("aa")], &listed, nothing), [Action::Keep { number: 7 }]);
+    }
+
+    #[test]
+    fn a_stranger_is_not_believed() {
+        let mut planted = issue(1, "open", &wanted("aa").body());
+        planted.labels.clear();
+        let buried = issue(2, "open", &format!("hello\n{}", wanted("aa").body()));
+        let mut pull_request = issue(3, "open", &wanted("aa").body());
+        pull_request.pull_request = Some(serde_json::json!({}));
+        let listed = [planted, buried, pull_request];
+        let over = |_: &Subject| Known::Over("x".into());
+        assert!(matches!(decide(&[wanted("aa")], &listed, over)[..], [Action::Create { .. }]));
+    }
+
+    #[test]
+    fn what_is_over_is_closed_and_what_is_not_known_is_left() {
+        let listed = [issue(1, "open", &wanted("aa").body()), issue(2, "open", &wanted("bb").body())];
+        let known = |subject: &Subject| match *subject == patch("aa") {
+            true => Known::Over("good".into()),
+            false => Known::Nothing,
+        };
+        assert_eq!(decide(&[], &listed, known), [Action::Close { number: 1, why: "good".into() }]);
+    }
+
+    #[test]
+    fn the_oldest_of_two_is_kept() {
+        let listed = [issue(9, "open", &wanted("aa").body()), issue(4, "open", &wanted("aa").body())];
+        let close = Action::Close { number: 9, why: "This is #4 again.".into() };
+        assert_eq!(decide(&[wanted("aa")], &listed, nothing), [Action::Keep { number: 4 }, close]);
+    }
+
+    #[test]
+    fn a_closed_one_opens_again_unless_a_person_declined_it() {
+        let mut closed = issue(5, "closed", &wanted("aa").body());
+        let again = decide(&[wanted("aa")], std::slice::from_ref(&closed), nothing);
+        assert!(matches!(again[..], [Action::Update { number: 5, reopen: true, .. }]), "{again:?}");
+        closed.state_reason = Some("not_planned".into());
+        assert_eq!(decide(&[wanted("aa")], &[closed], nothing), [Action::Keep { number: 5 }]);
+    }
+}
