@@ -59,6 +59,8 @@ enum Command {
     Newest(Newest),
     /// Move a variant's series to another upstream commit.
     Rebase(Rebase),
+    /// Move the pin with series, lock and report, once everything builds and passes; or nothing.
+    Sync(Sync),
     /// Try the series on upstream's tip: fetch, status, contract, build, gate.
     Canary(Canary),
     /// From the pin to a packaged server that has answered a prompt.
@@ -259,6 +261,28 @@ struct RebaseStep {
 }
 
 #[derive(Debug, Args)]
+struct Sync {
+    /// Tag, branch or full commit id to move to.
+    #[arg(long, value_name = "REF")]
+    to: String,
+    /// A repository, bundle or URL that has it, instead of the pin's sources.
+    #[arg(long, value_name = "PATH|URL")]
+    from: Option<String>,
+    /// Variant of `pins.toml` whose pin moves.
+    #[arg(long, value_name = "NAME")]
+    variant: Option<String>,
+    /// Drop patches that upstream has taken whole.
+    #[arg(long)]
+    drop_upstreamed: bool,
+    /// Leave out the parts of patches that upstream has taken.
+    #[arg(long)]
+    trim_upstreamed: bool,
+    /// Say what would become of each patch; check and write nothing.
+    #[arg(long)]
+    dry_run: bool,
+}
+
+#[derive(Debug, Args)]
 struct Canary {
     /// Variant of `pins.toml`.
     #[arg(long, value_name = "NAME")]
@@ -396,6 +420,11 @@ impl Cli {
                 cmd::newest::run(context, &cmd::newest::Options { variant, tip, from })
             }
             Command::Rebase(rebase) => cmd::rebase::run(context, &rebase.action()),
+            Command::Sync(Sync { to, from, variant, drop_upstreamed, trim_upstreamed, dry_run }) => {
+                let choices = Choices { drop_upstreamed, trim_upstreamed, ..Choices::default() };
+                let from = from.map(absolute);
+                cmd::sync::run(context, &cmd::sync::Options { variant, to, from, dry_run, choices })
+            }
             Command::Canary(Canary { variant, tip, from, until, report, html, github, dry_run }) => {
                 let (from, until) = (from.map(absolute), until.into());
                 let options =

@@ -25,5 +25,6 @@ mod cli {
     mod run;
     mod status;
     mod support;
+    mod sync;
     mod together;
 }

@@ -28,6 +28,7 @@ pub mod rebase;
 pub mod run;
 pub mod smoke;
 pub mod status;
+pub mod sync;
 pub mod test;
 
 /// What every command gets.

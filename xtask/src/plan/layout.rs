@@ -147,6 +147,11 @@ impl Layout {
         self.generated().join("logs").join(format!("{name}.log"))
     }
 
+    /// The report of a move of the pin that did not happen.
+    pub fn failed_sync(&self) -> PathBuf {
+        self.generated().join("sync-report.md")
+    }
+
     /// The tiny trained model that the smoke test loads.
     pub fn smoke_model(&self) -> PathBuf {
         self.root.join("ci/models/espalier-draft.gguf")

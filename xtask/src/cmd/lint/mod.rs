@@ -8,7 +8,7 @@ use serde_json::json;
 use look::{Reported, look};
 
 use super::{Context, Outcome};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::sys::run_lock;
 
 /// Options of `lint`.
@@ -34,6 +34,12 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
         code: u8::from(!findings.is_empty()),
         json: json!({ "patches": patches, "findings": findings, "fixed": fixed }),
     })
+}
+
+/// The same as a check: findings are an error.
+pub fn check(context: &Context) -> Result<()> {
+    let outcome = run(context, &Options::default())?;
+    if outcome.code == 0 { Ok(()) } else { Err(Error::no("the patches break rules").detail(outcome.text)) }
 }
 
 fn text(patches: &[String], findings: &[Reported], fixed: &[String], dry_run: bool) -> String {

@@ -1,0 +1,56 @@
+//! Everything that has to hold on a staged project before its pin moves.
+
+use std::time::Instant;
+
+use crate::cmd::{Context, build, gate, lint, lock};
+use crate::error::Result;
+use crate::report::sync::Check;
+use crate::sys::disk;
+
+/// Runs every check, a failed one too: a report that stops at the first failure hides the rest. Only the
+/// gate needs the builds before it.
+pub fn run_all(staged: &Context) -> Result<Vec<Check>> {
+    let mut checks = vec![
+        check(staged, "lint", || lint::check(staged)),
+        check(staged, "lock", || lock::run(staged, &lock::Options { check: true }).map(drop)),
+    ];
+    checks.extend(builds(staged)?);
+    if disk::exists(&staged.layout.root().join(gate::PROBE)) {
+        let built = checks.iter().all(|check| check.error.is_none());
+        checks.push(if built { run_gate(staged) } else { Check::not_reached("gate", "a build failed") });
+    }
+    Ok(checks)
+}
+
+/// All that ships: every variant in every flavor, each with its smoke test.
+fn builds(staged: &Context) -> Result<Vec<Check>> {
+    let (pins, flavors) = (staged.pins()?, staged.flavors()?);
+    let mut checks = Vec::new();
+    for variant in pins.variants.keys() {
+        for flavor in flavors.flavors.keys() {
+            let options = build::Options {
+                variant: Some(variant.clone()),
+                flavor: flavor.clone(),
+                ..build::Options::default()
+            };
+            let name = format!("build {variant} {flavor}");
+            checks.push(check(staged, &name, || build::run(staged, &options).map(drop)));
+        }
+    }
+    Ok(checks)
+}
+
+fn run_gate(staged: &Context) -> Check {
+    check(staged, "gate", || gate::run(staged, &gate::Options::default()).map(drop))
+}
+
+fn check(staged: &Context, name: &str, work: impl FnOnce() -> Result<()>) -> Check {
+    staged.ui.status("Checking", name);
+    let begin = Instant::now();
+    let error = work().err();
+    if let Some(error) = &error {
+        staged.ui.warn(format!("{name} failed\n{error}"));
+    }
+    let error = error.map(|error| error.to_string());
+    Check { name: name.to_string(), seconds: begin.elapsed().as_secs_f64(), error }
+}

@@ -1,0 +1,171 @@
+//! `cargo xtask sync`: move the pin, with everything that has to move with it, or nothing.
+//!
+//! The series is rebased and staged; the stage is built, smoked and gated as if it were the project; only
+//! then do `pins.toml`, `espalier.lock`, the patches and the report appear, as one change.
+
+mod checks;
+
+use std::path::PathBuf;
+
+use serde_json::json;
+
+use super::rebase::{self, Choices, Prepared};
+use super::{Context, Outcome, lock, status};
+use crate::error::{Error, Kind, Result};
+use crate::plan::lock::Lock;
+use crate::plan::pending::PendingFile;
+use crate::report::rebase::PatchMove;
+use crate::report::status::{Place, StatusReport};
+use crate::report::sync::{MovedPatch, MovedTree, SyncReport};
+use crate::sys::{disk, pending, run_lock};
+
+/// Options of `sync`.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Variant whose pin moves; the default one when none is given.
+    pub variant: Option<String>,
+    /// Tag, branch or commit to move to.
+    pub to: String,
+    /// A repository, bundle or URL that has it.
+    pub from: Option<String>,
+    /// Say what the rebase would do and check nothing.
+    pub dry_run: bool,
+    /// How upstream's own changes are dealt with.
+    pub choices: Choices,
+}
+
+/// Moves the pin when every check holds.
+pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
+    if options.dry_run {
+        return rebase::run(context, &rebase::Action::Start(rebase_options(options)));
+    }
+    let (prepared, classes) = prepare(context, options)?;
+    let staged =
+        Context { layout: context.layout.staged(context.layout.stage()), locked: true, ..context.clone() };
+    let checks = checks::run_all(&staged)?;
+    let mut report = describe(&prepared, &classes);
+    report.trees = moved_trees(context, &staged)?;
+    report.checks = checks;
+    if report.passed() { finish(context, prepared, &report) } else { Err(refuse(context, &report)?) }
+}
+
+fn rebase_options(options: &Options) -> rebase::Options {
+    rebase::Options {
+        variant: options.variant.clone(),
+        to: options.to.clone(),
+        from: options.from.clone(),
+        dry_run: options.dry_run,
+        choices: options.choices,
+    }
+}
+
+/// The staged move, and the class that each patch has at the new pin as it is now.
+fn prepare(context: &Context, options: &Options) -> Result<(Prepared, StatusReport)> {
+    let _lock = run_lock::take(context)?;
+    let at_tip = status::Options {
+        variant: options.variant.clone(),
+        tip: Some(options.to.clone()),
+        from: options.from.clone(),
+        ..status::Options::default()
+    };
+    let classes = status::report(context, &at_tip)?;
+    Ok((rebase::prepare(context, &rebase_options(options))?, classes))
+}
+
+fn describe(prepared: &Prepared, classes: &StatusReport) -> SyncReport {
+    let moved = &prepared.report;
+    let class_of = |file: &str| {
+        let patch = classes.patches.iter().find(|patch| patch.file == file);
+        patch.map(|patch| patch.class.describe()).unwrap_or_default()
+    };
+    SyncReport {
+        upstream: moved.upstream.clone(),
+        old: Place { name: moved.from.name.clone(), tree: moved.from.tree.clone() },
+        new: Place { name: moved.to.name.clone(), tree: moved.to.tree.clone() },
+        patches: moved.patches.iter().map(|patch| moved_patch(patch, class_of(&patch.file))).collect(),
+        reverts: moved.reverts.iter().map(ToString::to_string).collect(),
+        trees: Vec::new(),
+        checks: Vec::new(),
+    }
+}
+
+fn moved_patch(patch: &PatchMove, class: &str) -> MovedPatch {
+    let words = std::iter::once(patch.fate.describe().to_string()).chain(patch.notes.iter().cloned());
+    MovedPatch {
+        file: patch.file.clone(),
+        class: class.to_string(),
+        change: words.collect::<Vec<_>>().join("; "),
+        difference: patch.range_diff.clone().unwrap_or_default(),
+    }
+}
+
+fn moved_trees(context: &Context, staged: &Context) -> Result<Vec<MovedTree>> {
+    let (old, new) = (lock::read(context)?.unwrap_or_default(), lock::read(staged)?.unwrap_or_default());
+    let tree_of = |lock: &Lock, name: &str| {
+        lock.variants.get(name).map_or_else(|| "none".to_string(), |variant| variant.tree.clone())
+    };
+    let moved = new.variants.keys().map(|name| MovedTree {
+        variant: name.clone(),
+        old: tree_of(&old, name),
+        new: tree_of(&new, name),
+    });
+    Ok(moved.collect())
+}
+
+/// Makes the move happen, its report with it.
+fn finish(context: &Context, mut prepared: Prepared, report: &SyncReport) -> Result<Outcome> {
+    let _lock = run_lock::take(context)?;
+    refuse_changes_meanwhile(context, &prepared)?;
+    let page = report_file(report);
+    let text = report.markdown();
+    disk::write_atomically(&context.layout.stage().join(&page), text.as_bytes())?;
+    let old = disk::read_if_there(&context.layout.root().join(&page))?.map(|bytes| disk::sha256(&bytes));
+    let new = Some(disk::sha256(text.as_bytes()));
+    prepared.pending.files.retain(|file| file.path != page);
+    prepared.pending.files.push(PendingFile { path: page.clone(), old, new });
+    rebase::commit(context, &prepared)?;
+    let text = format!("{}: the pin moved, and all of it holds\nreport: {page}", report.title());
+    Ok(Outcome::ok(text, json!({ "moved": true, "report": page, "sync": report })))
+}
+
+/// Building takes minutes, and the lock was free meanwhile: what was checked must be what happens.
+fn refuse_changes_meanwhile(context: &Context, prepared: &Prepared) -> Result<()> {
+    let paths: Vec<String> = prepared.pending.files.iter().map(|file| file.path.clone()).collect();
+    let what = &prepared.pending.what;
+    let now = pending::describe(&context.layout, &context.layout.stage(), what, &paths)?;
+    if now.files == prepared.pending.files {
+        return Ok(());
+    }
+    Err(Error::new(Kind::Conflict, "pins, lock or patches were changed while the move was being checked")
+        .detail("nothing was written")
+        .hint("run the same command again: what is built already is not built again"))
+}
+
+/// The pin stays. The report is kept where the next run may overwrite it.
+fn refuse(context: &Context, report: &SyncReport) -> Result<Error> {
+    let page = context.layout.failed_sync();
+    disk::write_atomically(&page, report.markdown().as_bytes())?;
+    let _lock = run_lock::take(context)?;
+    disk::remove_folder(&context.layout.stage())?;
+    let failed: Vec<String> = report
+        .checks
+        .iter()
+        .filter_map(|check| Some(format!("{}: {}", check.name, check.error.as_ref()?.lines().next()?)))
+        .chain(report.reverts.iter().cloned())
+        .collect();
+    let what = format!("{}: the pin did not move, nothing was changed", report.title());
+    Ok(Error::no(what)
+        .detail(failed.join("\n"))
+        .hint(format!("read the report: {}", context.layout.show(&page)))
+        .hint(format!(
+            "then mend the series (cargo xtask edit), or take it along by hand: cargo xtask rebase --to {}",
+            report.new.name
+        )))
+}
+
+/// `docs/syncs/v1-to-v2.md`; a `/` in a name would make folders.
+fn report_file(report: &SyncReport) -> String {
+    let plain = |name: &str| name.replace('/', "-");
+    let name = format!("{}-to-{}.md", plain(&report.old.name), plain(&report.new.name));
+    PathBuf::from("docs/syncs").join(name).display().to_string()
+}

@@ -1,0 +1,111 @@
+//! `sync`: the pin moves with everything that has to move with it, or nothing does.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::support::{Output, Project, files, git, upstream::Upstream};
+
+/// A project whose upstream has a `v2.0` after the pin, with `change` in it.
+fn project(change: impl Fn(&Path)) -> Project {
+    let project = Project::new();
+    let moved = project.beside("moved");
+    let shared = Upstream::shared().repository();
+    files::copy_folder(&shared, &moved);
+    change(&moved);
+    git::commit(&moved, "Move on");
+    git::git(&moved, &["tag", "v2.0"]);
+    let path = |path: &Path| format!("{:?}", path.display().to_string());
+    project.edit("pins.toml", &path(&shared), &path(&moved));
+    finish_series(&project);
+    project
+}
+
+/// The trailers that `lint` wants, in every patch; then the lock.
+fn finish_series(project: &Project) {
+    let trailers =
+        "Upstream-Status: Pending\nDrop-when: never\nVerified-by: this test\nNumerics: identical\n";
+    for file in files::list(&project.path("patches/paged")) {
+        project.edit(&format!("patches/paged/{file}"), "\n\n---\n", &format!("\n\n{trailers}---\n"));
+    }
+    project.run(&["lock"]).success();
+}
+
+fn sync(project: &Project) -> Output {
+    project.run_build(&["sync", "--to", "v2.0"])
+}
+
+/// Everything that a person keeps in the repository.
+fn kept(project: &Project) -> BTreeMap<String, Vec<u8>> {
+    let paths = files::list(project.root()).into_iter().filter(|path| !path.starts_with("target/"));
+    paths.map(|path| (path.clone(), std::fs::read(project.path(&path)).unwrap())).collect()
+}
+
+fn more_lines(upstream: &Path) {
+    files::edit(
+        &upstream.join("src/count.c"),
+        "#include \"words.h\"",
+        "#include <stddef.h>\n#include \"words.h\"",
+    );
+}
+
+#[test]
+fn pin_lock_series_and_report_move_together() {
+    let project = project(more_lines);
+    let said = sync(&project).success();
+    assert!(said.stdout.contains("hello: v1.0 to v2.0: the pin moved, and all of it holds"), "{said}");
+    let pins = project.read("pins.toml");
+    assert!(pins.contains("tag = \"v2.0\"") && !pins.contains("v1.0"), "{pins}");
+    assert!(pins.contains(&git::tree_of(&project.beside("moved"), "v2.0")), "{pins}");
+    let report = project.read("docs/syncs/v1.0-to-v2.0.md");
+    assert!(report.contains("Everything below holds."), "{report}");
+    assert!(
+        report.contains("| `patches/paged/0002-say-what-is-counted.patch` | shifted | unchanged"),
+        "{report}"
+    );
+    assert!(report.contains("| build paged cpu | ok |"), "{report}");
+    project.run(&["lock", "--check"]).success();
+    project.run(&["status"]).success();
+    project.run_build(&["--locked", "build"]).success().says(&["Current paged-cpu"]);
+}
+
+#[test]
+fn a_build_that_fails_moves_nothing() {
+    let project = project(|upstream| {
+        files::edit(&upstream.join("include/words.h"), "int words_ring(int at, int size);\n", "");
+    });
+    project.take_patch(|fork| {
+        // Not a call: one without a declaration is only a warning to old compilers.
+        let with = "int (*ring)(int, int) = words_ring;\n\nint main";
+        files::edit(&fork.join("programs/hello.c"), "int main", with);
+    });
+    finish_series(&project);
+    let before = kept(&project);
+    let said = sync(&project).code(1);
+    assert!(said.stderr.contains("the pin did not move, nothing was changed"), "{said}");
+    assert!(said.stderr.contains("build paged cpu: "), "{said}");
+    assert!(said.stderr.contains("next: read the report: target/espalier/sync-report.md"), "{said}");
+    let report = project.read("target/espalier/sync-report.md");
+    assert!(report.contains("**The pin did not move.**") && report.contains("words_ring"), "{report}");
+    assert!(report.contains("| build stock cpu | ok |"), "the other checks were made: {report}");
+    assert!(kept(&project) == before, "{said}");
+}
+
+#[test]
+fn a_conflict_is_handed_over_before_anything_is_built() {
+    let project =
+        project(|upstream| files::edit(&upstream.join("src/greet.c"), "return \"hello\"", "return \"hi\""));
+    let before = kept(&project);
+    let said = sync(&project).code(4);
+    assert!(said.stderr.contains("cargo xtask rebase --continue"), "{said}");
+    assert!(kept(&project) == before, "{said}");
+    assert!(!project.path("target/espalier/build").exists());
+}
+
+#[test]
+fn a_dry_run_says_what_the_move_would_do() {
+    let project = project(more_lines);
+    let before = kept(&project);
+    let said = project.run(&["sync", "--to", "v2.0", "--dry-run"]).success();
+    assert!(said.stdout.contains("0002-say-what-is-counted"), "{said}");
+    assert!(kept(&project) == before);
+}
