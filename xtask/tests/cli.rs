@@ -11,12 +11,16 @@ mod cli {
     mod build_fails;
     mod disk_full;
     mod drift;
+    mod edit;
     mod edited_tree;
+    mod export;
     mod fetch;
     mod fetch_fails;
     mod fetch_npm;
     mod hostile;
     mod killed;
+    mod killed_edit;
+    mod lint;
     mod lock;
     mod newest;
     mod no_file_forgotten;

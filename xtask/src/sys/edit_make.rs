@@ -38,7 +38,8 @@ pub fn make(store: &Store, place: &EditPlace<'_>, marks: &Marks) -> Result<EditR
     disk::write_atomically(&git_dir.join("objects/info/alternates"), TO_STORE.as_bytes())?;
     disk::write_atomically(&git_dir.join("info/attributes"), ATTRIBUTES.as_bytes())?;
     let repo = open(aside.path(), place.variant)?;
-    repo.take_commits(store, marks).map_err(|error| disk::blame_full_disk(aside.path(), error))?;
+    repo.write_commit(store, marks.made).map_err(|error| disk::blame_full_disk(aside.path(), error))?;
+    repo.start_at(marks)?;
     check_out(aside.path(), marks.made)?;
     move_into_place(aside, place)?;
     open(&place.folder, place.variant)

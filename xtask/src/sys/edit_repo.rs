@@ -145,13 +145,17 @@ impl EditRepo {
         Ok(())
     }
 
-    /// Writes the commits that `marks` name, with all they need and the store does not have on disk, and
-    /// lets the branch end at `made`.
-    pub(super) fn take_commits(&self, store: &Store, marks: &Marks) -> Result<()> {
-        let fail = |error: git2::Error| super::store::write_failed(&error);
-        write_made(store, marks.made, &self.repo.odb().map_err(fail)?)?;
+    /// Writes a commit that was made in memory, with all it needs and the store does not have on disk.
+    pub fn write_commit(&self, store: &Store, commit: Oid) -> Result<()> {
+        let odb = self.repo.odb().map_err(|error| super::store::write_failed(&error))?;
+        write_made(store, commit, &odb)
+    }
+
+    /// Lets the branch end at `marks.made`, and sets the marks.
+    pub(super) fn start_at(&self, marks: &Marks) -> Result<()> {
         let branch = format!("refs/heads/{}", self.branch);
-        self.repo.reference(&branch, marks.made, true, "espalier: edit").map_err(fail)?;
+        let set = self.repo.reference(&branch, marks.made, true, "espalier: edit");
+        set.map_err(|error| super::store::write_failed(&error))?;
         self.set_marks(marks)
     }
 

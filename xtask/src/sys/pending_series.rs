@@ -45,6 +45,11 @@ const FILES: &str = "files";
 
 /// Makes the folder hold exactly `series.files`. The caller holds the run lock.
 pub fn replace(layout: &Layout, series: &NewSeries<'_>) -> Result<()> {
+    decide(layout, series)?;
+    finish(layout)
+}
+
+fn decide(layout: &Layout, series: &NewSeries<'_>) -> Result<()> {
     let aside = disk::scratch_folder(&layout.scratch(), "series")?;
     for (name, bytes) in &series.files {
         disk::write_atomically(&aside.path().join(FILES).join(name), bytes)?;
@@ -56,7 +61,7 @@ pub fn replace(layout: &Layout, series: &NewSeries<'_>) -> Result<()> {
     disk::rename(aside.path(), &layout.pending_series().join(series.variant))?;
     // It is not there any more: nothing is left to be removed.
     drop(aside.keep());
-    finish(layout)
+    Ok(())
 }
 
 fn plan_of(series: &NewSeries<'_>) -> Plan {
@@ -144,4 +149,93 @@ fn set_marks(layout: &Layout, plan: &Plan) -> Result<()> {
 fn read_marks(marks: &[String; 4]) -> Option<Marks> {
     let [pin, border, series, made] = marks.each_ref().map(|id| Oid::from_str(id).ok());
     Some(Marks { pin: pin?, border: border?, series: series?, made: made? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Place {
+        _folder: tempfile::TempDir,
+        layout: Layout,
+    }
+
+    impl Place {
+        /// A series of two files, and the decision to replace them by three.
+        fn decided() -> Place {
+            let folder = tempfile::tempdir().unwrap();
+            let place = Place { layout: Layout::new(folder.path()), _folder: folder };
+            place.write("1", "one");
+            place.write("2", "two");
+            let digest = |text: &str| disk::sha256(text.as_bytes());
+            let file = |name: &str, text: &str| (name.to_string(), text.as_bytes().to_vec());
+            let series = NewSeries {
+                variant: "v",
+                folder: "patches",
+                before: [("1".to_string(), digest("one")), ("2".to_string(), digest("two"))].into(),
+                files: [file("1", "new"), file("3", "one"), file("4", "four")].into(),
+                marks: None,
+            };
+            decide(&place.layout, &series).unwrap();
+            place
+        }
+
+        fn path(&self, name: &str) -> std::path::PathBuf {
+            self.layout.root().join("patches").join(name)
+        }
+
+        fn write(&self, name: &str, text: &str) {
+            disk::write_atomically(&self.path(name), text.as_bytes()).unwrap();
+        }
+
+        fn assert_done(&self) {
+            finish(&self.layout).unwrap();
+            let found = disk::files_below(&self.path("")).unwrap();
+            let text = |name: &Path| disk::read_text(&self.path(name.to_str().unwrap())).unwrap();
+            let found: Vec<String> =
+                found.iter().map(|name| format!("{}={}", name.display(), text(name))).collect();
+            assert_eq!(found, ["1=new", "3=one", "4=four"]);
+            assert!(disk::folders_in(&self.layout.pending_series()).is_empty());
+        }
+    }
+
+    #[test]
+    fn cut_short_at_any_file_it_is_finished() {
+        let steps: [fn(&Place); 5] = [
+            |place| place.write("1", "new"),
+            |place| place.write("3", "one"),
+            |place| place.write(&format!("{}x", disk::TEMPORARY_PREFIX), "fo"),
+            |place| place.write("4", "four"),
+            |place| disk::remove_file(&place.path("2")).unwrap(),
+        ];
+        for count in 0..=steps.len() {
+            let place = Place::decided();
+            steps[..count].iter().for_each(|step| step(&place));
+            place.assert_done();
+            place.assert_done();
+        }
+    }
+
+    #[test]
+    fn what_a_person_changed_meanwhile_is_not_overwritten() {
+        for (name, text) in [("1", "mine"), ("4", "mine"), ("5", "mine")] {
+            let place = Place::decided();
+            place.write(name, text);
+            let error = finish(&place.layout).unwrap_err();
+            assert_eq!(error.kind, Kind::Conflict);
+            assert!(error.to_string().contains(&format!("patches/{name}")), "{error}");
+            assert_eq!(disk::read_text(&place.path(name)).unwrap(), text);
+            disk::remove_file(&place.path(name)).unwrap();
+            place.assert_done();
+        }
+    }
+
+    #[test]
+    fn a_plan_that_leaves_its_folder_is_refused() {
+        let place = Place::decided();
+        let plan = place.layout.pending_series().join("v").join(PLAN);
+        let text = disk::read_text(&plan).unwrap().replace("\"2\"", "\"../2\"");
+        disk::write_atomically(&plan, text.as_bytes()).unwrap();
+        assert!(finish(&place.layout).unwrap_err().to_string().contains("it names `../2`"));
+    }
 }

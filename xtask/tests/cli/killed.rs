@@ -1,11 +1,10 @@
 //! SIGKILL at random points, and what it may leave: the next run goes on as if nothing had been.
 
 use std::path::Path;
-use std::process::Stdio;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::support::random::XorShift;
-use super::support::{Project, files, git, program_path, upstream::Upstream};
+use super::support::{Project, files, git, kill, program_path, upstream::Upstream};
 
 /// A command that is killed, and the state that it starts from.
 struct Phase {
@@ -95,19 +94,8 @@ fn change_many_files(fork: &Path) {
     }
 }
 
-/// Runs to the end, or until `limit`, then SIGKILL. Gives how long it ran.
 fn run_and_kill(project: &Project, arguments: &[&str], limit: Duration) -> Duration {
-    let mut command = project.command_with_path(arguments, &program_path::with_build_tools());
-    let begin = Instant::now();
-    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    while begin.elapsed() < limit && child.try_wait().unwrap().is_none() {
-        std::thread::sleep(Duration::from_micros(300).min(limit));
-    }
-    let ran = begin.elapsed();
-    // It may have ended by itself just before.
-    let _ = child.kill();
-    child.wait().unwrap();
-    ran
+    kill::run_and_kill(project.command_with_path(arguments, &program_path::with_build_tools()), limit)
 }
 
 fn assert_whole(project: &Project, tree: &str, context: &str) {

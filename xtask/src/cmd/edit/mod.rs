@@ -57,12 +57,12 @@ fn outcome(context: &Context, variant: &Variant, ready: &Ready) -> Outcome {
     let folder = context.layout.show(ready.repo.folder());
     let own = ready.series.inputs.patches.len() - ready.series.parents;
     let done = if ready.made { "made" } else { "there already" };
-    let text = format!(
-        "{folder}: {done}, {own} commits of {} after {} of its parents\n{}",
-        variant.name,
-        ready.series.parents,
-        next_steps(&folder, &variant.name)
-    );
+    let after = match ready.series.parents {
+        0 => String::new(),
+        parents => format!(", after {parents} of the variants it extends"),
+    };
+    let steps = next_steps(&folder, &variant.name);
+    let text = format!("{folder}: {done}, {own} commits of {}{after}\n{steps}", variant.name);
     let marks = &ready.marks;
     let json = json!({
         "variant": variant.name,

@@ -50,6 +50,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
             // Refused before anything is written, when the lock would have to change.
             lock::update(context, &variant.name, &after.locked)?;
         }
+        repo.write_commit(&store, after.tip)?;
         let marks = Marks { series: after.tip, made: collected.tip, ..collected.marks };
         write(context, variant, folder, &before, &exported, marks)?;
         repo.offer_message(None)?;

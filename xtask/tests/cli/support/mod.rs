@@ -1,8 +1,10 @@
 //! Synthetic projects and the way to run the tool on them.
 
+pub mod editing;
 pub mod files;
 pub mod git;
 pub mod history;
+pub mod kill;
 pub mod output;
 pub mod program_path;
 pub mod project;

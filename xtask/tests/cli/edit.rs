@@ -1,0 +1,298 @@
+//! The edit repository: what is made, and that work in it is never lost.
+
+use super::support::editing::{edit, edit_folder, rebase, series, take_rich_series};
+use super::support::{Project, files, git};
+
+#[test]
+fn made_with_one_commit_a_patch() {
+    let project = Project::new();
+    insta::assert_snapshot!(project.run(&["edit"]), @"
+    exit: 0
+    -- stdout --
+    target/espalier/edit/paged: made, 3 commits of paged
+      next: cd target/espalier/edit/paged
+      next: git rebase -i    # or commit, amend: any git tool
+      next: cargo xtask export paged    # writes the patches anew
+    -- stderr --
+        Fetching hello v1.0 from path [UPSTREAM]
+          Making target/espalier/edit/paged
+    ");
+    let folder = edit_folder(&project, "paged");
+    let log = git::git(&folder, &["log", "--format=%s|%an <%ae>|%ai|%D", "edit/paged"]);
+    insta::assert_snapshot!(log, @"
+    Greet dearly|Test Person <test@espalier.invalid>|2020-01-02 03:04:05 +0000|HEAD -> edit/paged
+    Say what is counted|Test Person <test@espalier.invalid>|2020-01-02 03:04:05 +0000|
+    Greet more warmly|Test Person <test@espalier.invalid>|2020-01-02 03:04:05 +0000|
+    The pinned tree|Espalier <espalier@espalier.invalid>|2000-01-01 00:00:00 +0000|
+    ");
+    assert_eq!(git::git(&folder, &["status", "--porcelain", "--ignored"]), "");
+    assert_eq!(git::git(&folder, &["fsck", "--full", "--no-dangling"]), "");
+    let lock = project.run(&["--json", "lock"]).success().json();
+    let locked = lock["lock"]["variants"]["paged"]["patches"].as_array().unwrap();
+    for (back, patch) in locked.iter().rev().enumerate() {
+        let tree = git::tree_of(&folder, &format!("edit/paged~{back}"));
+        assert_eq!(Some(tree.as_str()), patch["tree"].as_str());
+    }
+}
+
+#[test]
+fn the_ids_repeat_on_every_machine() {
+    let (one, two) = (Project::new(), Project::new());
+    take_rich_series(&one);
+    take_rich_series(&two);
+    let ids = |project: &Project| git::git(&edit(project), &["log", "--format=%H %T"]);
+    assert_eq!(ids(&one), ids(&two));
+}
+
+#[test]
+fn again_it_is_there_already() {
+    let project = Project::new();
+    let folder = edit(&project);
+    let before = files::times(&folder);
+    insta::assert_snapshot!(project.run(&["edit"]), @"
+    exit: 0
+    -- stdout --
+    target/espalier/edit/paged: there already, 3 commits of paged
+      next: cd target/espalier/edit/paged
+      next: git rebase -i    # or commit, amend: any git tool
+      next: cargo xtask export paged    # writes the patches anew
+    -- stderr --
+    ");
+    assert_eq!(files::times(&folder), before);
+    assert_eq!(project.run(&["--json", "edit"]).success().json()["made"], false);
+}
+
+#[test]
+fn a_dry_run_makes_nothing() {
+    let project = Project::new();
+    insta::assert_snapshot!(project.run(&["edit", "--dry-run"]), @"
+    exit: 0
+    -- stdout --
+    fetch        hello v1.0, first of: path [UPSTREAM]
+    apply        3 patches, 1 overlay files
+                 patches/paged/0001-greet-more-warmly.patch
+                 patches/paged/0002-say-what-is-counted.patch
+                 patches/paged/0003-greet-dearly.patch
+    edit         target/espalier/edit/paged
+    -- stderr --
+    ");
+    assert!(!project.path("target").exists());
+}
+
+#[test]
+fn a_changed_series_is_made_anew_when_nothing_is_lost() {
+    let project = Project::new();
+    let folder = edit(&project);
+    std::fs::remove_file(project.path("patches/paged/0003-greet-dearly.patch")).unwrap();
+    assert_eq!(project.run(&["--json", "edit"]).success().json()["commits"], 2);
+    assert_eq!(git::git(&folder, &["log", "-1", "--format=%s"]), "Say what is counted");
+    assert_eq!(git::git(&folder, &["status", "--porcelain"]), "");
+    assert_eq!(project.scratch(), [""; 0]);
+}
+
+/// Every way in which work can be there: each stops `edit`, whether or not the series changed too.
+#[test]
+fn work_is_never_overwritten() {
+    let ways: [(&str, fn(&std::path::Path)); 8] = [
+        ("changed: src/add.c", |folder| {
+            files::edit(&folder.join("src/add.c"), "left + right", "right + left")
+        }),
+        ("changed: src/add.c", |folder| {
+            files::edit(&folder.join("src/add.c"), "left + right", "right + left");
+            git::git(folder, &["add", "--all"]);
+        }),
+        ("changed: src/new.c", |folder| files::write(&folder.join("src/new.c"), "int new;\n")),
+        ("has commits that are in no patch", |folder| {
+            git::git(folder, &["commit", "--quiet", "--amend", "--message", "Greet most dearly"]);
+        }),
+        ("has commits that are in no patch", |folder| {
+            drop(git::git(folder, &["reset", "--quiet", "--hard", "HEAD~1"]))
+        }),
+        ("a rebase is in progress", |folder| rebase(folder, "1s/^pick/edit/")),
+        ("kept: heads/mine", |folder| drop(git::git(folder, &["branch", "mine"]))),
+        ("kept: stash", |folder| {
+            files::edit(&folder.join("src/add.c"), "left + right", "right + left");
+            git::git(folder, &["stash"]);
+        }),
+    ];
+    for (says, work) in ways {
+        let project = Project::new();
+        let folder = edit(&project);
+        work(&folder);
+        let before = files::times(&folder);
+        project.run(&["edit"]).code(4).says(&[says, "cargo xtask edit paged --discard"]);
+        std::fs::remove_file(project.path("patches/paged/0003-greet-dearly.patch")).unwrap();
+        project.run(&["edit"]).code(4).says(&[says]);
+        let after = files::times(&folder);
+        assert_eq!(files::differences(&before, &after), [""; 0], "{says}");
+        project.run(&["edit", "--discard"]).success();
+        assert_eq!(git::git(&folder, &["log", "-1", "--format=%s"]), "Say what is counted");
+    }
+}
+
+#[test]
+fn the_refusal_says_how_to_go_on() {
+    let project = Project::new();
+    let folder = edit(&project);
+    files::edit(&folder.join("src/add.c"), "left + right", "right + left");
+    insta::assert_snapshot!(project.run(&["edit"]), @"
+    exit: 4
+    -- stdout --
+
+    -- stderr --
+    error: `target/espalier/edit/paged` has work that is in no patch; nothing was touched
+      changed: src/add.c
+      next: go on with it: cd target/espalier/edit/paged
+      next: keep it: cargo xtask export paged
+      next: throw it away: cargo xtask edit paged --discard
+    ");
+    git::git(&folder, &["checkout", "--quiet", "--detach"]);
+    project.run(&["edit"]).code(4).says(&["no branch is checked out, not edit/paged"]);
+    git::git(&folder, &["update-ref", "-d", "refs/espalier/edit/made"]);
+    project.run(&["edit"]).code(4);
+    project.run(&["new", "Say more"]).code(4);
+}
+
+#[test]
+fn a_repository_that_is_none() {
+    let project = Project::new();
+    project.write("target/espalier/edit/paged/mine.txt", "mine\n");
+    insta::assert_snapshot!(project.run(&["edit"]), @"
+    exit: 3
+    -- stdout --
+
+    -- stderr --
+    error: `target/espalier/edit/paged` is no git repository that can be read
+      could not find repository at 'target/espalier/edit/paged'
+      next: move it away, when something in it is worth keeping
+      next: throw it away: cargo xtask edit paged --discard
+    ");
+    assert_eq!(project.read("target/espalier/edit/paged/mine.txt"), "mine\n");
+    project.run(&["edit", "--discard"]).success();
+    assert!(!project.path("target/espalier/edit/paged/mine.txt").exists());
+}
+
+#[test]
+fn a_variant_without_a_series() {
+    let project = Project::new();
+    insta::assert_snapshot!(project.run(&["edit", "stock"]), @r#"
+    exit: 2
+    -- stdout --
+
+    -- stderr --
+    error: the variant `stock` has no series of its own to edit
+      next: give it one in `pins.toml`: patches = "patches/stock"
+      next: or name a variant that has one: cargo xtask edit VARIANT
+    "#);
+    project.run(&["export", "stock"]).code(2);
+    project.run(&["edit", "nobody"]).code(2);
+}
+
+#[test]
+fn a_series_that_is_not_exact_is_refused_first() {
+    let project = Project::new();
+    project.edit(
+        "patches/paged/0001-greet-more-warmly.patch",
+        "+        return \"hello there\"",
+        "+        return \"hi there\"",
+    );
+    project.run(&["edit"]).code(1).says(&["0001-greet-more-warmly.patch"]);
+    assert!(!edit_folder(&project, "paged").exists());
+}
+
+#[test]
+fn a_date_that_no_commit_can_have() {
+    let project = Project::new();
+    project.edit(
+        "patches/paged/0001-greet-more-warmly.patch",
+        "Date: Thu, 2 Jan 2020",
+        "Date: Thu, 2 Jab 2020",
+    );
+    insta::assert_snapshot!(project.run(&["edit"]), @"
+    exit: 2
+    -- stdout --
+
+    -- stderr --
+    error: `patches/paged/0001-greet-more-warmly.patch` cannot become a commit: its date is `Thu, 2 Jab 2020 03:04:05 +0000`, which is not like `Thu, 1 Jan 2026 00:00:00 +0000`
+      next: write its `From:` and `Date:` as git does, then run the same command again
+    ");
+}
+
+#[test]
+fn what_is_checked_out_is_what_is_committed() {
+    let project = Project::new();
+    take_rich_series(&project);
+    std::fs::write(project.beside("home/.gitconfig"), "[core]\n\tautocrlf = true\n\teol = crlf\n").unwrap();
+    let folder = edit(&project);
+    assert_eq!(std::fs::read(folder.join("docs/windows.txt")).unwrap(), b"one\r\n2\r\nthree\r\nfour");
+    let applied = project.run(&["--json", "apply"]).success().json();
+    assert!(applied["tree"].is_string());
+    assert_eq!(git::git(&folder, &["status", "--porcelain"]), "");
+    assert_eq!(series(&project).len(), 4);
+}
+
+#[test]
+fn new_offers_a_message() {
+    let project = Project::new();
+    insta::assert_snapshot!(project.run(&["new", "Say how many"]), @"
+    exit: 0
+    -- stdout --
+    target/espalier/edit/paged: `git commit` offers the message
+      next: cd target/espalier/edit/paged
+      next: change files, then: git add --all && git commit    # fill the trailers in
+      next: cargo xtask export paged    # writes the patch
+    -- stderr --
+        Fetching hello v1.0 from path [UPSTREAM]
+          Making target/espalier/edit/paged
+    ");
+    let folder = edit_folder(&project, "paged");
+    insta::assert_snapshot!(git::git(&folder, &["config", "commit.template"]), @".git/espalier-commit-template");
+    insta::assert_snapshot!(project.read("target/espalier/edit/paged/.git/espalier-commit-template"), @"
+    Say how many
+
+    # Why, in a few paragraphs.
+
+    Upstream-Status: 
+    Drop-when: 
+    Verified-by: 
+    Numerics: 
+
+    # Every patch has these four trailers (docs/patches.md):
+    #
+    # Upstream-Status: `Pending`, `Submitted <URL>`, `Inappropriate <why>` or `Backport <commit>`
+    # Drop-when: what must be true upstream for this patch to go
+    # Verified-by: the test or the gate that proves this patch
+    # Numerics: `identical` or `bounded`
+    ");
+    files::edit(&folder.join("src/add.c"), "left + right", "right + left");
+    // Work that has begun stays.
+    project.run(&["new", "Say how much"]).success();
+    let fill = "core.editor=sed -i -e 's/: $/: identical/' -e 's/Status: identical/Status: Pending/'";
+    git::git(&folder, &["-c", fill, "commit", "--quiet", "--all"]);
+    project.run(&["export"]).success();
+    let name = "patches/paged/0004-say-how-much.patch";
+    let patch = project.read(name);
+    assert!(patch.contains("Upstream-Status: Pending\nDrop-when: identical\n"), "{patch}");
+    assert!(!project.run(&["lint"]).stdout.contains(name));
+    // The offer was for this patch.
+    assert!(!folder.join(".git/espalier-commit-template").exists());
+}
+
+#[test]
+fn new_refuses_a_subject() {
+    let project = Project::new();
+    insta::assert_snapshot!(project.run(&["new", &"x".repeat(73)]), @"
+    exit: 2
+    -- stdout --
+
+    -- stderr --
+    error: the subject has 73 characters
+      next: say what the patch does in 1 to 72 characters: `models: flatten the input`
+    ");
+    project.run(&["new", " "]).code(2).says(&["the subject is empty"]);
+    project.run(&["new", "a\nb"]).code(2);
+    project.run(&["new", "#a"]).code(2);
+    assert!(!project.path("target").exists());
+    project.run(&["new", &"x".repeat(72), "--dry-run"]).success();
+    assert!(!project.path("target").exists());
+}

@@ -1,0 +1,497 @@
+//! `export`: byte-stable, numbered by order, and refused by name when a commit cannot be a patch.
+
+use std::path::Path;
+
+use super::support::editing::{Series, edit, edit_folder, names, rebase, series, take_rich_series};
+use super::support::{Project, files, git};
+
+fn commit(folder: &Path, message: &str) {
+    git::git(folder, &["add", "--all"]);
+    git::git(folder, &["commit", "--quiet", "--message", message]);
+}
+
+/// The texts alone: what an untouched patch must keep under any number.
+fn texts(series: &Series) -> Vec<&[u8]> {
+    let mut texts: Vec<&[u8]> = series.values().map(Vec::as_slice).collect();
+    texts.sort_unstable();
+    texts
+}
+
+/// Afterwards everything fits together, and a second time there is nothing to do.
+fn assert_settled(project: &Project) {
+    project.run(&["lock", "--check"]).success();
+    let before = series(project);
+    assert!(project.run(&["export"]).success().stdout.contains("nothing changed"));
+    assert_eq!(series(project), before);
+    assert_eq!(project.run(&["--json", "edit"]).success().json()["made"], false);
+    assert_eq!(project.scratch(), [""; 0]);
+}
+
+#[test]
+fn without_a_change_there_is_no_difference() {
+    for rich in [false, true] {
+        let project = Project::new();
+        if rich {
+            take_rich_series(&project);
+        }
+        let before = files::times(&project.path("patches"));
+        let texts = series(&project);
+        edit(&project);
+        let output = project.run(&["export"]).success();
+        assert!(output.stdout.contains("nothing changed"), "{output}");
+        assert_eq!(files::times(&project.path("patches")), before);
+        assert_eq!(series(&project), texts);
+        assert_settled(&project);
+    }
+}
+
+#[test]
+fn an_amended_commit_changes_its_patch_alone() {
+    let project = Project::new();
+    let before = series(&project);
+    let folder = edit(&project);
+    rebase(&folder, "2s/^pick/edit/");
+    files::edit(&folder.join("src/count.c"), "words, not letters", "words");
+    git::git(&folder, &["commit", "--quiet", "--all", "--amend", "--no-edit"]);
+    git::git(&folder, &["rebase", "--continue"]);
+    insta::assert_snapshot!(project.run(&["export"]), @"
+    exit: 0
+    -- stdout --
+    patches/paged: 3 patches; changed:
+      changed  0002-say-what-is-counted.patch
+    -- stderr --
+         Locking paged in espalier.lock: tree 4b64ea2efcab91aa973a2c02e3286677d2a76bd2
+    ");
+    let after = series(&project);
+    assert_eq!(files::differences(&before, &after), ["0002-say-what-is-counted.patch"]);
+    assert_settled(&project);
+}
+
+#[test]
+fn what_comes_after_an_amended_commit_changes_only_its_ids() {
+    let project = Project::new();
+    let folder = edit(&project);
+    rebase(&folder, "1s/^pick/edit/");
+    files::edit(&folder.join("src/greet.c"), "// What is said first.", "// What is said first, and kindly.");
+    git::git(&folder, &["commit", "--quiet", "--all", "--amend", "--no-edit"]);
+    git::git(&folder, &["rebase", "--continue"]);
+    let json = project.run(&["--json", "export"]).success().json();
+    let kept: Vec<bool> =
+        json["patches"].as_array().unwrap().iter().map(|patch| patch["kept"].as_bool().unwrap()).collect();
+    assert_eq!(kept, [false, true, false]);
+    assert_settled(&project);
+}
+
+#[test]
+fn reordered_commits_only_change_their_numbers() {
+    let project = Project::new();
+    let before = series(&project);
+    rebase(&edit(&project), "1h;1d;2G");
+    insta::assert_snapshot!(project.run(&["export"]), @"
+    exit: 0
+    -- stdout --
+    patches/paged: 3 patches; changed:
+      moved    0002-say-what-is-counted.patch -> 0001-say-what-is-counted.patch
+      moved    0001-greet-more-warmly.patch -> 0002-greet-more-warmly.patch
+    -- stderr --
+         Locking paged in espalier.lock: tree 0338b17d4e238aed27a3cda5fdd1c1c80e7ea8d2
+    ");
+    assert_eq!(texts(&series(&project)), texts(&before));
+    assert_settled(&project);
+}
+
+#[test]
+fn a_dropped_commit_closes_the_gap() {
+    let project = Project::new();
+    let before = series(&project);
+    rebase(&edit(&project), "2d");
+    insta::assert_snapshot!(project.run(&["export", "--dry-run"]), @"
+    exit: 0
+    -- stdout --
+    patches/paged: 2 patches; this would change:
+      moved    0003-greet-dearly.patch -> 0002-greet-dearly.patch
+      gone     0002-say-what-is-counted.patch
+    -- stderr --
+    ");
+    assert_eq!(series(&project), before);
+    insta::assert_snapshot!(project.run(&["export"]), @"
+    exit: 0
+    -- stdout --
+    patches/paged: 2 patches; changed:
+      moved    0003-greet-dearly.patch -> 0002-greet-dearly.patch
+      gone     0002-say-what-is-counted.patch
+    -- stderr --
+         Locking paged in espalier.lock: tree a84678255eb04020de52da825619426ea315c669
+    ");
+    assert_eq!(names(&project), ["0001-greet-more-warmly.patch", "0002-greet-dearly.patch"]);
+    assert_eq!(series(&project)["0002-greet-dearly.patch"], before["0003-greet-dearly.patch"]);
+    assert_settled(&project);
+}
+
+#[test]
+fn all_commits_dropped_leave_an_empty_series() {
+    let project = Project::new();
+    let folder = edit(&project);
+    git::git(&folder, &["reset", "--quiet", "--hard", "espalier/edit/border"]);
+    project.run(&["export"]).success();
+    assert_eq!(names(&project), [""; 0]);
+    assert_settled(&project);
+}
+
+#[test]
+fn an_inserted_commit_moves_the_rest() {
+    let project = Project::new();
+    let before = series(&project);
+    let folder = edit(&project);
+    rebase(&folder, "1s/^pick/edit/");
+    files::edit(&folder.join("src/add.c"), "left + right", "right + left");
+    commit(&folder, "add: Turn it around (v2)");
+    git::git(&folder, &["rebase", "--continue"]);
+    insta::assert_snapshot!(project.run(&["export"]), @"
+    exit: 0
+    -- stdout --
+    patches/paged: 4 patches; changed:
+      new      0002-add-turn-it-around-v2.patch
+      moved    0002-say-what-is-counted.patch -> 0003-say-what-is-counted.patch
+      moved    0003-greet-dearly.patch -> 0004-greet-dearly.patch
+    -- stderr --
+         Locking paged in espalier.lock: tree b0538790a8e525580f53736e31b3900e09506cd2
+    ");
+    assert_eq!(series(&project)["0004-greet-dearly.patch"], before["0003-greet-dearly.patch"]);
+    insta::assert_snapshot!(project.read("patches/paged/0002-add-turn-it-around-v2.patch"), @r#"
+    From 0000000000000000000000000000000000000000 Mon Sep 17 00:00:00 2001
+    From: Test Person <test@espalier.invalid>
+    Date: Thu, 2 Jan 2020 03:04:05 +0000
+    Subject: [PATCH] add: Turn it around (v2)
+
+    ---
+     src/add.c | 2 +-
+     1 file changed, 1 insertion(+), 1 deletion(-)
+
+    diff --git a/src/add.c b/src/add.c
+    index e34a49e7abbc68ec69fb15e06ec17f9089958df8..f726606faf6310ac9ade27abfff0e699b8c29878 100644
+    --- a/src/add.c
+    +++ b/src/add.c
+    @@ -1,5 +1,5 @@
+     #include "words.h"
+     
+     int words_add(int left, int right) {
+    -    return left + right;
+    +    return right + left;
+     }
+    "#);
+    assert_settled(&project);
+}
+
+#[test]
+fn a_split_commit_becomes_two_patches() {
+    let project = Project::new();
+    project.take_patch(|fork| {
+        files::edit(&fork.join("src/add.c"), "left + right", "right + left");
+        files::edit(&fork.join("src/ring.c"), "at % size", "size % at");
+    });
+    let folder = edit(&project);
+    git::git(&folder, &["reset", "--quiet", "HEAD~1"]);
+    git::git(&folder, &["commit", "--quiet", "--message", "Change something", "src/add.c"]);
+    commit(&folder, "Ring otherwise");
+    project.run(&["export"]).success();
+    assert_eq!(names(&project), ["0001-change-something.patch", "0002-ring-otherwise.patch"]);
+    assert_settled(&project);
+}
+
+#[test]
+fn reworded_with_another_subject_it_gets_another_name() {
+    let project = Project::new();
+    let folder = edit(&project);
+    git::git(&folder, &["commit", "--quiet", "--amend", "--message", "Greet very dearly"]);
+    insta::assert_snapshot!(project.run(&["export"]), @"
+    exit: 0
+    -- stdout --
+    patches/paged: 3 patches; changed:
+      new      0003-greet-very-dearly.patch
+      gone     0003-greet-dearly.patch
+    -- stderr --
+         Locking paged in espalier.lock: tree 0338b17d4e238aed27a3cda5fdd1c1c80e7ea8d2
+    ");
+    assert_settled(&project);
+}
+
+/// A series whose parent has patches too.
+fn with_child() -> Project {
+    let project = Project::new();
+    let pins = project.read("pins.toml");
+    project.write(
+        "pins.toml",
+        format!("{pins}\n[variants.child]\nextends = \"paged\"\npatches = \"patches/child\"\n"),
+    );
+    std::fs::create_dir_all(project.path("patches/child")).unwrap();
+    project.run(&["edit", "child"]).success();
+    let folder = edit_folder(&project, "child");
+    files::edit(&folder.join("src/greet.c"), "dear\"", "my dear\"");
+    commit(&folder, "Greet my dear");
+    project.run(&["export", "child"]).success();
+    project
+}
+
+#[test]
+fn a_variant_on_top_of_another_exports_its_own_commits() {
+    let project = with_child();
+    let child = files::list(&project.path("patches/child"));
+    assert_eq!(child, ["0001-greet-my-dear.patch"]);
+    insta::assert_snapshot!(project.run(&["edit", "child"]), @"
+    exit: 0
+    -- stdout --
+    target/espalier/edit/child: there already, 1 commits of child, after 3 of the variants it extends
+      next: cd target/espalier/edit/child
+      next: git rebase -i    # or commit, amend: any git tool
+      next: cargo xtask export child    # writes the patches anew
+    -- stderr --
+    ");
+    assert!(project.read("espalier.lock").contains("[variants.child]"));
+}
+
+#[test]
+fn edits_across_the_border_are_refused() {
+    let project = with_child();
+    let folder = edit_folder(&project, "child");
+    let before = files::times(&project.path("patches"));
+    git::git(&folder, &["reset", "--quiet", "--hard", "espalier/edit/border~1"]);
+    files::edit(&folder.join("src/add.c"), "left + right", "right + left");
+    commit(&folder, "Add backwards");
+    insta::assert_snapshot!(project.run(&["export", "child"]), @"
+    exit: 4
+    -- stdout --
+
+    -- stderr --
+    error: edits across the border: df75c5879c31 is no longer below edit/child
+      up to patches/paged/0003-greet-dearly.patch the patches are those of the variants that this one extends
+      next: change a parent's patch in the parent: cargo xtask edit PARENT
+      next: move your commits back: git -C target/espalier/edit/child rebase --onto espalier/edit/border FIRST~1    # FIRST: your first commit
+    ");
+    assert_eq!(files::times(&project.path("patches")), before);
+}
+
+#[test]
+fn a_changed_parent_changes_the_locks_of_its_children() {
+    let project = with_child();
+    let folder = edit(&project);
+    files::edit(&folder.join("src/add.c"), "left + right", "right + left");
+    commit(&folder, "Add backwards");
+    project.run(&["lock"]).success();
+    project.run(&["export"]).success();
+    project.run(&["lock", "--check"]).success();
+    // And when the child stands on what went away:
+    git::git(&folder, &["reset", "--quiet", "--hard", "espalier/edit/border"]);
+    insta::assert_snapshot!(project.run(&["export"]), @"
+    exit: 0
+    -- stdout --
+    patches/paged: 0 patches; changed:
+      gone     0001-greet-more-warmly.patch
+      gone     0002-say-what-is-counted.patch
+      gone     0003-greet-dearly.patch
+      gone     0004-add-backwards.patch
+    -- stderr --
+    warning: child extends paged and does not apply any more: 1 of 1 patches do not apply exactly to hello v1.0; nothing was written
+      next: cargo xtask status --variant child
+         Locking paged in espalier.lock: tree d5b473a75479b9355133f7f2f1d5235e92ce60b2
+    ");
+    project.run(&["export", "child"]).code(1);
+}
+
+#[test]
+fn a_parent_that_changed_since_is_told() {
+    let project = with_child();
+    let folder = edit_folder(&project, "child");
+    files::edit(&folder.join("src/ring.c"), "at % size", "size % at");
+    commit(&folder, "Ring otherwise");
+    let parent = edit(&project);
+    files::edit(&parent.join("src/add.c"), "left + right", "right + left");
+    commit(&parent, "Add backwards");
+    project.run(&["export"]).success();
+    insta::assert_snapshot!(project.run(&["export", "child"]), @"
+    exit: 4
+    -- stdout --
+
+    -- stderr --
+    error: the series of a parent changed since `target/espalier/edit/child` was made; nothing was written
+      an export now would undo that change
+      next: put back what changed (`git stash` or `git checkout`), export, and bring the change back
+      next: without work of yours in there, or to throw it away: cargo xtask edit child --discard
+    ");
+    project.run(&["edit", "child"]).code(4);
+}
+
+#[test]
+fn a_series_that_changed_since_is_not_undone() {
+    let project = Project::new();
+    let folder = edit(&project);
+    files::edit(&folder.join("src/add.c"), "left + right", "right + left");
+    commit(&folder, "Add backwards");
+    std::fs::remove_file(project.path("patches/paged/0003-greet-dearly.patch")).unwrap();
+    insta::assert_snapshot!(project.run(&["export"]), @"
+    exit: 4
+    -- stdout --
+
+    -- stderr --
+    error: the series on disk changed since `target/espalier/edit/paged` was made; nothing was written
+      an export now would undo that change
+      next: put back what changed (`git stash` or `git checkout`), export, and bring the change back
+      next: without work of yours in there, or to throw it away: cargo xtask edit paged --discard
+    ");
+    assert_eq!(names(&project).len(), 2);
+}
+
+/// Every refusal that is about a state of the repository: nothing is written.
+#[test]
+fn what_is_not_finished_is_refused() {
+    let ways: [(&str, fn(&Path)); 7] = [
+        ("has changes that are in no commit", |folder| files::edit(&folder.join("src/add.c"), "left + ", "")),
+        ("src/new.c", |folder| files::write(&folder.join("src/new.c"), "int new;\n")),
+        ("a rebase is in progress", |folder| rebase(folder, "1s/^pick/edit/")),
+        ("has no branch checked out", |folder| drop(git::git(folder, &["checkout", "--quiet", "--detach"]))),
+        ("has mine checked out", |folder| drop(git::git(folder, &["checkout", "--quiet", "-b", "mine"]))),
+        ("has lost the refs", |folder| {
+            git::git(folder, &["update-ref", "-d", "refs/espalier/edit/border"]);
+        }),
+        ("is no longer below", |folder| {
+            git::git(folder, &["checkout", "--quiet", "--orphan", "new"]);
+            commit(folder, "Everything at once");
+            git::git(folder, &["branch", "--force", "edit/paged"]);
+            git::git(folder, &["checkout", "--quiet", "edit/paged"]);
+        }),
+    ];
+    for (says, work) in ways {
+        let project = Project::new();
+        let folder = edit(&project);
+        work(&folder);
+        let before = files::times(&project.path("patches"));
+        project.run(&["export"]).code(4).says(&[says, "next: "]);
+        assert_eq!(files::times(&project.path("patches")), before, "{says}");
+    }
+}
+
+#[test]
+fn uncommitted_work_is_named() {
+    let project = Project::new();
+    let folder = edit(&project);
+    files::edit(&folder.join("src/add.c"), "left + right", "right + left");
+    insta::assert_snapshot!(project.run(&["export"]), @"
+    exit: 4
+    -- stdout --
+
+    -- stderr --
+    error: `target/espalier/edit/paged` has changes that are in no commit
+      src/add.c
+      next: commit them: git -C target/espalier/edit/paged add --all && git -C target/espalier/edit/paged commit
+      next: or put them aside: git -C target/espalier/edit/paged stash --include-untracked
+    ");
+}
+
+/// Every refusal that is about one commit, which is named.
+#[test]
+fn commits_that_no_patch_can_say_are_refused() {
+    let ways: [(&str, fn(&Path)); 6] = [
+        ("is a merge", |folder| {
+            git::git(folder, &["checkout", "--quiet", "-b", "side", "HEAD~1"]);
+            files::write(&folder.join("src/side.c"), "int side;\n");
+            commit(folder, "Go aside");
+            git::git(folder, &["checkout", "--quiet", "edit/paged"]);
+            git::git(folder, &["merge", "--quiet", "--no-ff", "--message", "Bad one", "side"]);
+        }),
+        ("is empty", |folder| drop(git::git(folder, &["commit", "--allow-empty", "--message", "Bad one"]))),
+        ("cannot be a patch", |folder| {
+            std::os::unix::fs::symlink("add.c", folder.join("src/link.c")).unwrap();
+            commit(folder, "Bad one");
+        }),
+        ("touches `espalier/note.txt`", |folder| {
+            files::write(&folder.join("espalier/note.txt"), "mine\n");
+            commit(folder, "Bad one");
+        }),
+        ("does not survive in a patch", |folder| {
+            files::write(&folder.join("src/x.c"), "int x;\n");
+            commit(folder, "Bad one\n\nbefore\n---\nafter");
+        }),
+        ("cannot be a patch", |folder| {
+            files::write(&folder.join("src/x.c"), "int x;\n");
+            commit(folder, "Bad one\n\n@@ -1 +1 @@");
+        }),
+    ];
+    for (says, work) in ways {
+        let project = Project::new();
+        let folder = edit(&project);
+        work(&folder);
+        let before = files::times(&project.path("patches"));
+        project.run(&["export"]).code(4).says(&[says, "(Bad one)", "next: "]);
+        assert_eq!(files::times(&project.path("patches")), before, "{says}");
+    }
+}
+
+#[test]
+fn without_an_edit_repository() {
+    let project = Project::new();
+    insta::assert_snapshot!(project.run(&["export"]), @"
+    exit: 2
+    -- stdout --
+
+    -- stderr --
+    error: there is no `target/espalier/edit/paged` to export from
+      next: cargo xtask edit paged    # makes it
+    ");
+}
+
+#[test]
+fn a_lock_that_may_not_change_stops_it_before_anything_is_written() {
+    let project = Project::new();
+    project.run(&["lock"]).success();
+    rebase(&edit(&project), "2d");
+    let before = series(&project);
+    project.run(&["--locked", "export"]).code(1).says(&["`espalier.lock` is stale"]);
+    assert_eq!(series(&project), before);
+}
+
+const HOSTILE: &str = "[diff]\n\tnoprefix = true\n\talgorithm = patience\n\tcontext = 9\n\texternal = false\n\
+    \tinterHunkContext = 9\n\trenames = false\n\tmnemonicPrefix = true\n\tsuppressBlankEmpty = true\n\
+    [diff \"x\"]\n\txfuncname = \"^.*$\"\n\
+    [format]\n\tsignature = me\n\tattach = true\n\tnumbered = true\n\tcoverLetter = true\n\tsignOff = true\n\
+    \tsubjectPrefix = X\n\theaders = \"X-A: b\\n\"\n\tfrom = Other <o@x>\n\tnotes = true\n\tthread = true\n\
+    \tuseAutoBase = true\n\tsuffix = .txt\n\toutputDirectory = /nowhere\n\tencodeEmailHeaders = false\n\
+    [core]\n\tautocrlf = true\n\teol = crlf\n\tquotePath = false\n\thooksPath = /nowhere\n\tsafecrlf = true\n\
+    [commit]\n\tgpgSign = true\n[gpg]\n\tprogram = false\n[i18n]\n\tlogOutputEncoding = latin1\n\
+    [status]\n\tshowUntrackedFiles = no\n[user]\n\tname = Other\n\temail = other@example.invalid\n";
+
+/// The person's configuration, the repository's own, attributes and the environment: none of them may
+/// change a byte of what is written.
+#[test]
+fn no_configuration_changes_the_text() {
+    let exported = |hostile: bool| {
+        let project = Project::new();
+        take_rich_series(&project);
+        if hostile {
+            files::write(&project.beside("home/.gitconfig"), HOSTILE);
+            files::write(&project.beside("home/.config/git/attributes"), "* diff=x\n*.c binary\n");
+        }
+        let folder = edit(&project);
+        rebase(&folder, "1s/^pick/edit/");
+        files::edit(&folder.join("src/count.c"), "int count = 0;", "int count = 0; // ö\n\n");
+        git::git(&folder, &["commit", "--quiet", "--all", "--amend", "--no-edit", "--author=Jörg <j@x>"]);
+        git::git(&folder, &["rebase", "--continue"]);
+        if hostile {
+            let config = std::fs::read_to_string(folder.join(".git/config")).unwrap();
+            files::write(&folder.join(".git/config"), format!("{config}{HOSTILE}"));
+            files::write(&folder.join(".git/info/attributes"), "* -text diff=x\n");
+            git::git(&folder, &["-c", "diff.external=", "notes", "add", "--message", "a note", "HEAD"]);
+        }
+        let mut command = project.command(&["export"]);
+        if hostile {
+            command.env("GIT_EXTERNAL_DIFF", "false").env("GIT_DIFF_OPTS", "--unified=0");
+            command.env("GIT_CONFIG_COUNT", "1").env("GIT_CONFIG_KEY_0", "diff.noprefix");
+            command.env("GIT_CONFIG_VALUE_0", "true").env("GIT_DIR", "/nowhere").env("LANG", "de_DE.UTF-8");
+        }
+        project.finish(command).success();
+        series(&project)
+    };
+    let (plain, hostile) = (exported(false), exported(true));
+    assert_eq!(files::differences(&plain, &hostile), [""; 0]);
+    let first = String::from_utf8(plain["0001-treble.patch"].clone()).unwrap();
+    assert!(first.contains("src/count.c") && first.contains("From: =?UTF-8?q?J=C3=B6rg?= <j@x>"), "{first}");
+}

@@ -1,0 +1,88 @@
+//! What the tests of `edit` and `export` share: the edit repository, and the series as it is on disk.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::upstream::TAG;
+use super::{Project, files, git};
+
+/// Name and content of every patch of `paged`.
+pub type Series = BTreeMap<String, Vec<u8>>;
+
+/// The series of `paged` as it is on disk.
+pub fn series(project: &Project) -> Series {
+    let folder = project.path("patches/paged");
+    files::list(&folder)
+        .into_iter()
+        .map(|name| (name.clone(), std::fs::read(folder.join(name)).unwrap()))
+        .collect()
+}
+
+/// The names of the series.
+pub fn names(project: &Project) -> Vec<String> {
+    series(project).into_keys().collect()
+}
+
+/// The edit repository of a variant.
+pub fn edit_folder(project: &Project, variant: &str) -> PathBuf {
+    project.path("target/espalier/edit").join(variant)
+}
+
+/// Makes the edit repository of `paged`; the lock is current.
+pub fn edit(project: &Project) -> PathBuf {
+    project.run(&["lock"]).success();
+    project.run(&["edit"]).success();
+    edit_folder(project, "paged")
+}
+
+/// `git rebase -i` whose list of commits is changed by a `sed` script.
+pub fn rebase(folder: &Path, script: &str) {
+    let editor = format!("sequence.editor=sed -i -e '{script}'");
+    git::git(folder, &["-c", &editor, "-c", "core.editor=true", "rebase", "--quiet", "--interactive"]);
+}
+
+/// A series of every kind of change that a patch can hold, as different people and tools would have
+/// written it: nothing in it may depend on how we would.
+pub fn take_rich_series(project: &Project) {
+    let fork = project.fork();
+    git::git(&fork, &["reset", "--quiet", "--hard", TAG]);
+    files::edit(&fork.join("src/twins.c"), "result * 2", "result * 3");
+    git::commit(&fork, "Treble\n\nWhy: \"more\".\n\nNumerics: bounded");
+    std::fs::write(fork.join("data/logo.bin"), [&[9u8, 0, 200][..], &[8; 400]].concat()).unwrap();
+    files::write(&fork.join("docs/windows.txt"), "one\r\n2\r\nthree\r\nfour");
+    git::commit(&fork, "Change a picture and a text of another system");
+    git::git(&fork, &["mv", "docs/old/story.txt", "docs/tale.txt"]);
+    files::edit(&fork.join("docs/tale.txt"), "line 7 of", "line seven of");
+    git::git(&fork, &["update-index", "--chmod=-x", "scripts/greet.sh"]);
+    git::git(&fork, &["add", "docs"]);
+    git::git(&fork, &["commit", "--quiet", "--message", "Move a story, and run no script"]);
+    git::git(&fork, &["reset", "--quiet", "--hard"]);
+    std::fs::remove_file(fork.join("src/ring.c")).unwrap();
+    files::write(&fork.join("docs/no-final-newline.txt"), "one\ntwo\nthree\n");
+    let author = "--author=Jörg \"J.\" Müller <joerg@example.invalid>";
+    git::git(&fork, &["add", "--all"]);
+    let date = "--date=Tue, 14 Nov 2023 23:13:20 +0130";
+    git::git(
+        &fork,
+        &[
+            "commit",
+            "--quiet",
+            author,
+            date,
+            "--message",
+            "Weg damit: ein sehr langer Betreff, der in einem Brief in mehr als eine Zeile gebrochen wird",
+        ],
+    );
+    project.take_series(&fork);
+    let mut written: Vec<String> = names(project);
+    let last = written.pop().unwrap();
+    // Names and forms that git would not choose itself.
+    std::fs::rename(
+        project.path(&format!("patches/paged/{last}")),
+        project.path("patches/paged/0004-weg-damit.patch"),
+    )
+    .unwrap();
+    project.edit("patches/paged/0001-treble.patch", "From: Test Person <", "From: Test P. Person <");
+    project.edit("patches/paged/0001-treble.patch", "---\n src", "---\nA note that is in no commit.\n src");
+    std::fs::remove_dir_all(fork).unwrap();
+}
