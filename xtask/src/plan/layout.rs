@@ -122,6 +122,11 @@ impl Layout {
         self.generated().join("edit").join(variant)
     }
 
+    /// The edit repository of a variant that the one in use took the place of.
+    pub fn edit_before(&self, variant: &str) -> PathBuf {
+        self.generated().join("edit-before").join(variant)
+    }
+
     /// Series that are written, whole, and about to replace what is in `patches/`.
     pub fn pending_series(&self) -> PathBuf {
         self.generated().join("pending-series")

@@ -18,6 +18,8 @@ pub struct EditPlace<'a> {
     pub variant: &'a str,
     /// Its folder.
     pub folder: PathBuf,
+    /// Where the repository goes that was in `folder` before.
+    pub before: PathBuf,
     /// Scratch space on the same file system.
     pub scratch: PathBuf,
 }
@@ -30,7 +32,7 @@ const ATTRIBUTES: &str = "* -text -ident -filter -working-tree-encoding\n";
 const TO_STORE: &str = "../../../../store.git/objects\n";
 
 /// Makes the repository with the commits that `marks` name and everything they need. What is in the place
-/// is thrown away: the caller has made sure that nothing there is a person's.
+/// is moved to `place.before`, in place of what is there.
 pub fn make(store: &Store, place: &EditPlace<'_>, marks: &Marks) -> Result<EditRepo> {
     let aside = disk::scratch_folder(&place.scratch, "edit")?;
     init(aside.path(), place.variant).map_err(|error| write_failed(&error))?;
@@ -66,6 +68,8 @@ fn init(folder: &Path, variant: &str) -> std::result::Result<Repository, git2::E
 /// git itself writes the files: its index is the one that the person's git will read.
 fn check_out(folder: &Path, tip: Oid) -> Result<()> {
     git(&folder.join(".git"))
+        .env("GIT_CONFIG_NOSYSTEM", "1")
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
         .arg(format!("--work-tree={}", folder.display()))
         .args(["read-tree", "--reset", "-u", &tip.to_string()])
         .success()
@@ -73,17 +77,24 @@ fn check_out(folder: &Path, tip: Oid) -> Result<()> {
         .map_err(|error| disk::blame_full_disk(folder, error))
 }
 
-/// Killed between the two renames, there is no edit repository, and the next `edit` makes it.
+/// What was there stays, one place further: a build folder that git ignores, a commit that only the reflog
+/// knows, a `--discard` too many. Killed between the two renames, there is no edit repository, and the next
+/// `edit` makes it.
 fn move_into_place(aside: tempfile::TempDir, place: &EditPlace<'_>) -> Result<()> {
-    let old = disk::scratch_folder(&place.scratch, "edit-old")?;
     if disk::exists(&place.folder) {
-        disk::rename(&place.folder, &old.path().join("old"))?;
+        let older = disk::scratch_folder(&place.scratch, "edit-older")?;
+        if disk::exists(&place.before) {
+            disk::rename(&place.before, &older.path().join("older"))?;
+        }
+        rename(&place.folder, &place.before)?;
     }
-    if let Some(parent) = place.folder.parent() {
-        disk::create_folder(parent)?;
-    }
-    disk::rename(aside.path(), &place.folder)?;
+    rename(aside.path(), &place.folder)?;
     // It is not there any more: nothing is left to be removed.
     drop(aside.keep());
     Ok(())
+}
+
+fn rename(from: &Path, to: &Path) -> Result<()> {
+    to.parent().map_or(Ok(()), disk::create_folder)?;
+    disk::rename(from, to)
 }

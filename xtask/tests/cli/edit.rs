@@ -127,7 +127,24 @@ fn work_is_never_overwritten() {
         assert_eq!(files::differences(&before, &after), [""; 0], "{says}");
         project.run(&["edit", "--discard"]).success();
         assert_eq!(git::git(&folder, &["log", "-1", "--format=%s"]), "Say what is counted");
+        // Thrown away is still there, one place further, until the next time.
+        let kept = files::times(&project.path("target/espalier/edit-before/paged"));
+        assert_eq!(files::differences(&before, &kept), [""; 0], "{says}");
     }
+}
+
+/// What git ignores is a person's too: a build folder, a model.
+#[test]
+fn the_repository_before_is_kept_whole() {
+    let project = Project::new();
+    let folder = edit(&project);
+    files::write(&folder.join(".git/info/exclude"), "build/\n");
+    files::write(&folder.join("build/hello"), "built\n");
+    std::fs::remove_file(project.path("patches/paged/0003-greet-dearly.patch")).unwrap();
+    project.run(&["edit"]).success().says(&["Keeping target/espalier/edit-before/paged"]);
+    let before = project.path("target/espalier/edit-before/paged");
+    assert!(before.join("build/hello").exists() && !folder.join("build").exists());
+    assert_eq!(git::git(&before, &["log", "-1", "--format=%s"]), "Greet dearly");
 }
 
 #[test]

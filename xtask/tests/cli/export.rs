@@ -241,7 +241,7 @@ fn a_variant_on_top_of_another_exports_its_own_commits() {
     insta::assert_snapshot!(project.run(&["edit", "child"]), @"
     exit: 0
     -- stdout --
-    target/espalier/edit/child: there already, 1 commits of child, after 3 of the variants it extends
+    target/espalier/edit/child: there already, 1 commit of child, after 3 of the variants it extends
       next: cd target/espalier/edit/child
       next: git rebase -i    # or commit, amend: any git tool
       next: cargo xtask export child    # writes the patches anew
@@ -264,8 +264,8 @@ fn edits_across_the_border_are_refused() {
 
     -- stderr --
     error: edits across the border: df75c5879c31 is no longer below edit/child
-      up to patches/paged/0003-greet-dearly.patch the patches are those of the variants that this one extends
-      next: change a parent's patch in the parent: cargo xtask edit PARENT
+      up to patches/paged/0003-greet-dearly.patch, the patches are those of variants below
+      next: change a patch of paged where it is: cargo xtask edit paged
       next: move your commits back: git -C target/espalier/edit/child rebase --onto espalier/edit/border FIRST~1    # FIRST: your first commit
     ");
     assert_eq!(files::times(&project.path("patches")), before);
@@ -291,7 +291,7 @@ fn a_changed_parent_changes_the_locks_of_its_children() {
       gone     0003-greet-dearly.patch
       gone     0004-add-backwards.patch
     -- stderr --
-    warning: child extends paged and does not apply any more: 1 of 1 patches do not apply exactly to hello v1.0; nothing was written
+    warning: child extends paged and does not apply any more
       next: cargo xtask status --variant child
          Locking paged in espalier.lock: tree d5b473a75479b9355133f7f2f1d5235e92ce60b2
     ");
@@ -315,8 +315,8 @@ fn a_parent_that_changed_since_is_told() {
     -- stderr --
     error: the series of a parent changed since `target/espalier/edit/child` was made; nothing was written
       an export now would undo that change
-      next: put back what changed (`git stash` or `git checkout`), export, and bring the change back
-      next: without work of yours in there, or to throw it away: cargo xtask edit child --discard
+      next: with commits to keep: put back what changed out here (git stash), export, bring it back (git stash pop)
+      next: without: cargo xtask edit child --discard
     ");
     project.run(&["edit", "child"]).code(4);
 }
@@ -335,8 +335,8 @@ fn a_series_that_changed_since_is_not_undone() {
     -- stderr --
     error: the series on disk changed since `target/espalier/edit/paged` was made; nothing was written
       an export now would undo that change
-      next: put back what changed (`git stash` or `git checkout`), export, and bring the change back
-      next: without work of yours in there, or to throw it away: cargo xtask edit paged --discard
+      next: with commits to keep: put back what changed out here (git stash), export, bring it back (git stash pop)
+      next: without: cargo xtask edit paged --discard
     ");
     assert_eq!(names(&project).len(), 2);
 }

@@ -61,8 +61,9 @@ fn outcome(context: &Context, variant: &Variant, ready: &Ready) -> Outcome {
         0 => String::new(),
         parents => format!(", after {parents} of the variants it extends"),
     };
+    let commits = if own == 1 { "commit" } else { "commits" };
     let steps = next_steps(&folder, &variant.name);
-    let text = format!("{folder}: {done}, {own} commits of {}{after}\n{steps}", variant.name);
+    let text = format!("{folder}: {done}, {own} {commits} of {}{after}\n{steps}", variant.name);
     let marks = &ready.marks;
     let json = json!({
         "variant": variant.name,

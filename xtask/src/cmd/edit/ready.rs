@@ -4,6 +4,7 @@ use super::commits::{SeriesCommits, make_commits};
 use crate::cmd::Context;
 use crate::error::{Error, Kind, Result};
 use crate::plan::pins::{Pins, Variant};
+use crate::sys::disk;
 use crate::sys::edit_make::{self, EditPlace};
 use crate::sys::edit_repo::{EditRepo, Marks};
 use crate::sys::store::Store;
@@ -15,7 +16,7 @@ pub enum When {
     Refuse,
     /// It stays, and the repository is used as it is.
     Keep,
-    /// It is thrown away.
+    /// It is moved away.
     Discard,
 }
 
@@ -48,9 +49,14 @@ pub fn ready(context: &Context, store: &Store, pins: &Pins, variant: &Variant, w
         return Ok(Ready { repo, series, marks, made: false });
     }
     let marks = Marks { pin: series.pin, border: series.border, series: series.tip, made: series.tip };
-    let place = EditPlace { variant: &variant.name, folder, scratch: context.layout.scratch() };
+    let before = context.layout.edit_before(&variant.name);
+    let place = EditPlace { variant: &variant.name, folder, before, scratch: context.layout.scratch() };
     context.ui.status("Making", context.layout.show(&place.folder));
+    let is_there = disk::exists(&place.folder);
     let repo = edit_make::make(store, &place, &marks)?;
+    if is_there {
+        context.ui.status("Keeping", format!("{}: what was there", context.layout.show(&place.before)));
+    }
     Ok(Ready { repo, series, marks, made: true })
 }
 

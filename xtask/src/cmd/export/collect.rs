@@ -5,6 +5,7 @@ use git2::Oid;
 
 use crate::cmd::edit::SeriesCommits;
 use crate::error::{Error, Kind, Result};
+use crate::plan::pins::Variant;
 use crate::sys::edit_repo::{EditCommit, EditRepo, Marks, short};
 
 /// What was found in the edit repository.
@@ -18,14 +19,17 @@ pub struct Collected {
 }
 
 /// Reads the branch; `before` is what the patches on disk give now.
-pub fn collect(repo: &EditRepo, before: &SeriesCommits) -> Result<Collected> {
+pub fn collect(repo: &EditRepo, variant: &Variant, before: &SeriesCommits) -> Result<Collected> {
     refuse_unfinished(repo)?;
     let (Some(marks), Some(tip)) = (repo.marks(), repo.tip()) else { return Err(without_refs(repo)) };
     refuse_outdated(repo, &marks, before)?;
     refuse_uncommitted(repo)?;
     let commits = repo.commits_between(marks.border, tip)?;
     commits.iter().try_for_each(refuse_merge)?;
-    refuse_across_the_border(repo, &marks, &commits, before)?;
+    let first = commits.first().map_or(Some(tip), |first| first.parents.first().copied());
+    if first != Some(marks.border) {
+        return Err(across_the_border(repo, variant, &marks, before));
+    }
     commits.iter().try_for_each(refuse_empty)?;
     Ok(Collected { commits, tip, marks })
 }
@@ -76,10 +80,8 @@ fn refuse_outdated(repo: &EditRepo, marks: &Marks, before: &SeriesCommits) -> Re
     let variant = variant_of(repo);
     Err(conflict(format!("{changed} changed since `{folder}` was made; nothing was written"))
         .detail("an export now would undo that change")
-        .hint("put back what changed (`git stash` or `git checkout`), export, and bring the change back")
-        .hint(format!(
-            "without work of yours in there, or to throw it away: cargo xtask edit {variant} --discard"
-        )))
+        .hint("with commits to keep: put back what changed out here (git stash), export, bring it back (git stash pop)")
+        .hint(format!("without: cargo xtask edit {variant} --discard")))
 }
 
 fn refuse_uncommitted(repo: &EditRepo) -> Result<()> {
@@ -114,31 +116,20 @@ fn refuse_empty(commit: &EditCommit) -> Result<()> {
 }
 
 /// The first commit must stand on the border itself.
-fn refuse_across_the_border(
-    repo: &EditRepo,
-    marks: &Marks,
-    commits: &[EditCommit],
-    before: &SeriesCommits,
-) -> Result<()> {
-    let base = commits.first().map_or(repo.tip(), |first| first.parents.first().copied());
-    if base == Some(marks.border) {
-        return Ok(());
-    }
+fn across_the_border(repo: &EditRepo, variant: &Variant, marks: &Marks, before: &SeriesCommits) -> Error {
     let (folder, border) = (repo.folder().display(), short(marks.border));
-    let below = before.inputs.patches[..before.parents].last().map(|patch| patch.file.as_str());
-    let what = match below {
-        Some(_) => format!("edits across the border: {border} is no longer below {}", repo.branch()),
-        None => format!("the pinned tree's commit {border} is no longer below {}", repo.branch()),
+    let below = before.inputs.patches[..before.parents].last();
+    let error = match (below, &variant.extends) {
+        (Some(file), Some(parent)) => {
+            conflict(format!("edits across the border: {border} is no longer below {}", repo.branch()))
+                .detail(format!("up to {}, the patches are those of variants below", file.file))
+                .hint(format!("change a patch of {parent} where it is: cargo xtask edit {parent}"))
+        }
+        _ => conflict(format!("the pinned tree's commit {border} is no longer below {}", repo.branch()))
+            .detail("the first patch has to stand on upstream as it is"),
     };
-    let detail = match below {
-        Some(file) => format!("up to {file} the patches are those of the variants that this one extends"),
-        None => "the first patch has to stand on upstream as it is".to_string(),
-    };
-    Err(conflict(what)
-        .detail(detail)
-        .hint("change a parent's patch in the parent: cargo xtask edit PARENT")
-        .hint(format!(
-            "move your commits back: git -C {folder} rebase --onto espalier/edit/border FIRST~1    # FIRST: \
-             your first commit"
-        )))
+    error.hint(format!(
+        "move your commits back: git -C {folder} rebase --onto espalier/edit/border FIRST~1    # FIRST: your \
+         first commit"
+    ))
 }

@@ -39,7 +39,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let store = Store::open(&context.layout.store())?;
     let repo = open(context, variant)?;
     let before = make_commits(context, &store, &pins, variant)?;
-    let collected = collect(&repo, &before)?;
+    let collected = collect(&repo, variant, &before)?;
     store.read_also(&repo.git_dir().join("objects"))?;
     let written = write_patches(context, &repo, &collected, &before.inputs.overlays)?;
     let exported = choose(&store, &existing(&before)?, &collected.commits, written)?;
@@ -145,9 +145,9 @@ fn update_locks(context: &Context, store: &Store, pins: &Pins, variant: &Variant
         let inputs = read_stack(&context.layout, &pins.stack(other))?;
         match apply::apply_inputs(store, other, pins.pin_of(other), &inputs) {
             Ok(applied) => lock::update(context, &other.name, &applied.locked)?,
-            Err(error) => context.ui.warn(format!(
-                "{} extends {} and does not apply any more: {}\n  next: cargo xtask status --variant {}",
-                other.name, variant.name, error.what, other.name
+            Err(_) => context.ui.warn(format!(
+                "{} extends {} and does not apply any more\n  next: cargo xtask status --variant {}",
+                other.name, variant.name, other.name
             )),
         }
     }
