@@ -39,9 +39,8 @@ fn each_path(
 
 fn is_source(path: &[u8]) -> bool {
     let path = path.to_ascii_lowercase();
-    let in_folder = |folder: &&str| path.starts_with(folder.as_bytes());
-    let has_ending = |ending: &&str| path.ends_with(ending.as_bytes());
-    !FOLDERS.iter().any(|folder| in_folder(folder)) && !ENDINGS.iter().any(|ending| has_ending(ending))
+    !FOLDERS.iter().any(|folder| path.starts_with(folder.as_bytes()))
+        && !ENDINGS.iter().any(|ending| path.ends_with(ending.as_bytes()))
 }
 
 #[cfg(test)]
