@@ -1,6 +1,6 @@
 //! The edit repository: what is made, and that work in it is never lost.
 
-use super::support::editing::{edit, edit_folder, rebase, series, take_rich_series};
+use super::support::editing::{Way, edit, edit_folder, rebase, series, take_rich_series};
 use super::support::{Project, files, git};
 
 #[test]
@@ -93,7 +93,7 @@ fn a_changed_series_is_made_anew_when_nothing_is_lost() {
 /// Every way in which work can be there: each stops `edit`, whether or not the series changed too.
 #[test]
 fn work_is_never_overwritten() {
-    let ways: [(&str, fn(&std::path::Path)); 8] = [
+    let ways: [Way; 8] = [
         ("changed: src/add.c", |folder| {
             files::edit(&folder.join("src/add.c"), "left + right", "right + left")
         }),

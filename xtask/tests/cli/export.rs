@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::support::editing::{Series, edit, edit_folder, names, rebase, series, take_rich_series};
+use super::support::editing::{Series, Way, edit, edit_folder, names, rebase, series, take_rich_series};
 use super::support::{Project, files, git};
 
 fn commit(folder: &Path, message: &str) {
@@ -344,7 +344,7 @@ fn a_series_that_changed_since_is_not_undone() {
 /// Every refusal that is about a state of the repository: nothing is written.
 #[test]
 fn what_is_not_finished_is_refused() {
-    let ways: [(&str, fn(&Path)); 7] = [
+    let ways: [Way; 7] = [
         ("has changes that are in no commit", |folder| files::edit(&folder.join("src/add.c"), "left + ", "")),
         ("src/new.c", |folder| files::write(&folder.join("src/new.c"), "int new;\n")),
         ("a rebase is in progress", |folder| rebase(folder, "1s/^pick/edit/")),
@@ -390,7 +390,7 @@ fn uncommitted_work_is_named() {
 /// Every refusal that is about one commit, which is named.
 #[test]
 fn commits_that_no_patch_can_say_are_refused() {
-    let ways: [(&str, fn(&Path)); 6] = [
+    let ways: [Way; 6] = [
         ("is a merge", |folder| {
             git::git(folder, &["checkout", "--quiet", "-b", "side", "HEAD~1"]);
             files::write(&folder.join("src/side.c"), "int side;\n");
@@ -494,4 +494,53 @@ fn no_configuration_changes_the_text() {
     assert_eq!(files::differences(&plain, &hostile), [""; 0]);
     let first = String::from_utf8(plain["0001-treble.patch"].clone()).unwrap();
     assert!(first.contains("src/count.c") && first.contains("From: =?UTF-8?q?J=C3=B6rg?= <j@x>"), "{first}");
+}
+
+/// A decided change: the third patch goes.
+fn decide(project: &Project) {
+    let lock = project.run(&["--json", "lock"]).success().json();
+    let patches = lock["lock"]["variants"]["paged"]["patches"].as_array().unwrap().clone();
+    let digests = |patches: &[serde_json::Value]| {
+        let name = |patch: &serde_json::Value| {
+            patch["file"].as_str().unwrap().rsplit('/').next().unwrap().to_string()
+        };
+        let digests = patches.iter().map(|patch| (name(patch), patch["sha256"].clone()));
+        serde_json::Value::Object(digests.collect())
+    };
+    let plan = serde_json::json!({
+        "variant": "paged", "folder": "patches/paged", "marks": null,
+        "before": digests(&patches), "after": digests(&patches[..2]),
+    });
+    files::copy_folder(&project.path("patches/paged"), &project.path("target/espalier/pending/paged/files"));
+    project.write("target/espalier/pending/paged/plan.json", plan.to_string());
+}
+
+#[test]
+fn what_a_killed_export_had_decided_is_finished_by_whatever_comes_next() {
+    for next in [&["apply", "--check"][..], &["edit"], &["lock"], &["lint", "--fix"]] {
+        let project = Project::new();
+        decide(&project);
+        project.run(next);
+        assert_eq!(names(&project), ["0001-greet-more-warmly.patch", "0002-say-what-is-counted.patch"]);
+        assert!(!project.path("target/espalier/pending/paged").exists(), "{next:?}");
+    }
+}
+
+#[test]
+fn unless_a_person_changed_a_patch_since() {
+    let project = Project::new();
+    decide(&project);
+    project.edit("patches/paged/0001-greet-more-warmly.patch", "Greet more", "Greet much more");
+    let before = series(&project);
+    insta::assert_snapshot!(project.run(&["apply"]), @"
+    exit: 4
+    -- stdout --
+
+    -- stderr --
+    error: `patches/paged` was being written anew when a run was cut short, and was changed since
+      patches/paged/0001-greet-more-warmly.patch
+      next: put it back, and the next run finishes what was begun: git checkout patches/paged
+      next: keep it as it is now: rm -rf target/espalier/pending/paged
+    ");
+    assert_eq!(series(&project), before);
 }

@@ -9,6 +9,9 @@ use super::{Project, files, git};
 /// Name and content of every patch of `paged`.
 pub type Series = BTreeMap<String, Vec<u8>>;
 
+/// What a run has to say after something was done in the edit repository.
+pub type Way = (&'static str, fn(&Path));
+
 /// The series of `paged` as it is on disk.
 pub fn series(project: &Project) -> Series {
     let folder = project.path("patches/paged");
