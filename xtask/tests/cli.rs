@@ -26,6 +26,7 @@ mod cli {
     mod no_file_forgotten;
     mod overlay;
     mod pins;
+    mod rebase;
     mod run;
     mod status;
     mod support;

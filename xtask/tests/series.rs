@@ -25,6 +25,8 @@ mod oracle_sources;
 mod random;
 #[path = "series/real_git.rs"]
 mod real_git;
+#[path = "series/replay.rs"]
+mod replay;
 #[path = "series/run.rs"]
 mod run;
 #[path = "series/speed.rs"]

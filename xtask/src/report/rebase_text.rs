@@ -33,6 +33,9 @@ fn headline(report: &RebaseReport) -> String {
     let stays =
         patches.iter().filter(|patch| !matches!(patch.fate, Fate::Dropped | Fate::Upstreamed)).count();
     let waits = patches.iter().filter(|patch| patch.fate == Fate::Conflict).count();
+    if report.written && (&from.name, &from.tree) == (&to.name, &to.tree) {
+        return format!("{variant}: {} patches, stands on {upstream} {} already", patches.len(), to.name);
+    }
     let verb = match (report.written, waits) {
         (true, _) => "now stands on",
         (false, 0) => "would go onto",

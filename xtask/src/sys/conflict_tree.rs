@@ -141,7 +141,7 @@ fn refuse_unmerged(index: &Index, shown_as: &str) -> Result<()> {
         paths.extend(entry.map(|entry| String::from_utf8_lossy(&entry.path).into_owned()));
     }
     let Some(first) = paths.first() else { return Ok(()) };
-    let error = waits(format!("{} of its files are not marked as solved", paths.len()))
+    let error = waits("the conflicts of these files are not marked as solved".to_string())
         .hint(format!("git -C {shown_as} add {first}    # or `git rm`, when it shall go"))
         .hint("cargo xtask rebase --continue");
     Err(paths.iter().fold(error, |error, path| error.detail(format!("{shown_as}/{path}"))))

@@ -139,9 +139,11 @@ pub fn describe(conflict: &FileConflict) -> String {
             let mut text =
                 format!("{path}: look at it: the change fits, but maybe not where it was made for");
             for doubt in doubts {
-                let function = |name: &Option<String>| name.clone().unwrap_or_else(|| "no function".into());
+                let function = |name: &Option<String>| {
+                    name.as_ref().map_or_else(|| "no function".to_string(), |name| format!("`{name}`"))
+                };
                 text += &format!(
-                    "\n  line {} ({}): made for {}, it would go into {}",
+                    "\n  line {}: {}: made for {}, it would go into {}",
                     doubt.line,
                     doubt.class,
                     function(&doubt.made_for),

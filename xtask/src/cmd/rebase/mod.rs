@@ -12,9 +12,9 @@ mod walk;
 use serde_json::json;
 
 use super::{Context, Outcome};
-use crate::error::{Error, Result};
+use crate::error::{Error, Kind, Result};
 use crate::plan::pending::Pending;
-use crate::report::rebase::{self as report, RebaseReport};
+use crate::report::rebase::{self as report, Fate, RebaseReport};
 use crate::sys::store::Store;
 use crate::sys::{disk, pending, run_lock};
 
@@ -99,9 +99,9 @@ pub fn run(context: &Context, action: &Action) -> Result<Outcome> {
 /// has when nothing was said about such.
 pub fn prepare(context: &Context, options: &Options) -> Result<Prepared> {
     let pins = context.pins()?;
+    waiting::refuse_waiting(context, &pins.variant(options.variant.as_deref())?.name)?;
     let store = Store::open(&context.layout.store())?;
     let course = course::load(context, &pins, &store, options)?;
-    waiting::refuse_waiting(context, &course.variant.name)?;
     walk::start(&course, options.choices)
 }
 
@@ -115,8 +115,21 @@ fn dry_run(context: &Context, options: &Options) -> Result<Outcome> {
     let store = Store::open(&context.layout.store())?;
     let course = course::load(context, &pins, &store, options)?;
     let report = walk::in_memory(&course, options.choices)?;
-    let code = u8::from(options.choices.strict && !report.reverts.is_empty());
+    let code = if waits_for_a_person(&report, options.choices) {
+        Kind::Conflict.exit_code()
+    } else {
+        u8::from(options.choices.strict && !report.reverts.is_empty())
+    };
     Ok(Outcome { text: report::text(&report), json: json!(report), code })
+}
+
+fn waits_for_a_person(report: &RebaseReport, choices: Choices) -> bool {
+    report.patches.iter().any(|patch| match patch.fate {
+        Fate::Conflict => true,
+        Fate::Upstreamed => !choices.drop_upstreamed,
+        Fate::PartlyUpstreamed => !choices.trim_upstreamed,
+        Fate::Unchanged | Fate::ContextOnly | Fate::Changed | Fate::Dropped => false,
+    })
 }
 
 fn finished(context: &Context, prepared: Prepared, choices: Choices) -> Result<Outcome> {

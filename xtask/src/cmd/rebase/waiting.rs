@@ -164,7 +164,7 @@ fn solved(course: &Course<'_>, repo: &RebaseRepo, state: &RebaseState) -> Result
 
 fn skipped(course: &Course<'_>, state: &RebaseState) -> Result<DonePatch> {
     let (_, file) = at_position(course, state)?;
-    Ok(DonePatch { file, commit: None, by_hand: true, notes: vec!["dropped: skipped by hand".to_string()] })
+    Ok(DonePatch { file, commit: None, by_hand: true, notes: vec!["skipped by hand".to_string()] })
 }
 
 fn at_position<'c>(

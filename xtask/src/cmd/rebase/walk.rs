@@ -195,7 +195,7 @@ pub fn go_on(course: &Course<'_>, repo: &RebaseRepo, state: &mut RebaseState) ->
 }
 
 /// Why a patch is not there any more.
-pub const DROPPED_UPSTREAMED: &str = "dropped: upstream has all of it";
+pub const DROPPED_UPSTREAMED: &str = "upstream has all of it";
 
 fn upstream_has(course: &Course<'_>, refused: &[(String, bool, Vec<String>)]) -> Error {
     let what = format!(

@@ -11,6 +11,11 @@ pub fn git(folder: &Path, arguments: &[&str]) -> String {
     String::from_utf8_lossy(&output.stdout).trim_end().to_string()
 }
 
+/// Runs git in `folder` and says whether it was content.
+pub fn try_git(folder: &Path, arguments: &[&str]) -> bool {
+    command(folder).args(arguments).output().expect("git starts").status.success()
+}
+
 fn command(folder: &Path) -> Command {
     let mut command = Command::new("git");
     command.current_dir(folder).env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());

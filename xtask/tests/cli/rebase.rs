@@ -1,0 +1,677 @@
+//! Moving a series to another upstream tree: clean, with conflicts, over look-alikes, killed.
+
+use std::path::{Path, PathBuf};
+
+use super::support::{Output, Project, files, git, upstream::TAG};
+
+/// A project and a newer upstream beside it.
+struct Move {
+    project: Project,
+    upstream: PathBuf,
+}
+
+const TIP: &str = "v2.0";
+
+impl Move {
+    /// The usual series, and an upstream that made `change` since the pin.
+    fn new(change: impl Fn(&Path)) -> Move {
+        Move::of(Project::new(), change)
+    }
+
+    /// The same with a project of one's own.
+    fn of(project: Project, change: impl Fn(&Path)) -> Move {
+        let upstream = project.beside("newer");
+        std::fs::rename(project.fork(), &upstream).unwrap();
+        git::git(&upstream, &["checkout", "--quiet", "--force", "--detach", TAG]);
+        change(&upstream);
+        git::commit(&upstream, "Change upstream");
+        git::git(&upstream, &["tag", TIP]);
+        Move { project, upstream }
+    }
+
+    /// A project with one patch, which makes `patch`, and an upstream that made `change`.
+    fn with_patch(patch: impl Fn(&Path), change: impl Fn(&Path)) -> Move {
+        let project = Project::new();
+        project.take_patch(patch);
+        Move::of(project, change)
+    }
+
+    fn rebase(&self, more: &[&str]) -> Output {
+        let from = self.upstream.to_str().unwrap();
+        self.run(&[&["--to", TIP, "--from", from], more].concat())
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        self.project.run(&[&["rebase"], arguments].concat())
+    }
+
+    /// The work tree of a conflict.
+    fn work(&self) -> PathBuf {
+        self.project.path("target/espalier/rebase/paged/work")
+    }
+
+    fn tip_tree(&self) -> String {
+        git::tree_of(&self.upstream, TIP)
+    }
+
+    /// Everything that a person committed.
+    fn committed(&self) -> Vec<(String, String)> {
+        let mut paths = files::list(self.project.root());
+        paths.retain(|path| !path.starts_with("target/"));
+        paths.into_iter().map(|path| (path.clone(), self.project.read(&path))).collect()
+    }
+
+    /// Pins, lock and series belong together, and the series is exact on the new pin.
+    fn assert_moved(&self) {
+        let pins = self.project.read("pins.toml");
+        assert!(pins.contains(&format!("tag = \"{TIP}\"")) && pins.contains(&self.tip_tree()), "{pins}");
+        self.project.run(&["--locked", "--offline", "lock", "--check"]).success();
+        assert_eq!(self.project.scratch(), [""; 0]);
+        for name in ["pending", "stage", "rebase/paged"] {
+            assert!(!self.project.path("target/espalier").join(name).exists(), "{name}");
+        }
+    }
+}
+
+fn above_everything(path: &str) -> impl Fn(&Path) {
+    move |folder: &Path| {
+        let path = folder.join(path);
+        let text = std::fs::read_to_string(&path).unwrap();
+        files::write(&path, format!("// A new first line.\n// And another one.\n{text}"));
+    }
+}
+
+#[test]
+fn a_clean_move_over_shifted_lines() {
+    let moving = Move::new(above_everything("src/greet.c"));
+    let untouched = moving.project.read("patches/paged/0002-say-what-is-counted.patch");
+    let output = moving.rebase(&[]).success();
+    insta::assert_snapshot!(output, @"
+    exit: 0
+    -- stdout --
+    paged: 3 of 3 patches, from hello v1.0, now stands on v2.0
+
+      unchanged  patches/paged/0001-greet-more-warmly.patch
+      unchanged  patches/paged/0002-say-what-is-counted.patch
+      unchanged  patches/paged/0003-greet-dearly.patch
+    -- stderr --
+        Fetching hello v1.0 from path [UPSTREAM]
+        Fetching hello v2.0 from path [BESIDE]/newer
+    ");
+    moving.assert_moved();
+    assert_eq!(moving.project.read("patches/paged/0002-say-what-is-counted.patch"), untouched);
+}
+
+#[test]
+fn comments_of_the_pins_stay() {
+    let moving = Move::new(above_everything("src/greet.c"));
+    moving.project.edit("pins.toml", "tag = \"v1.0\"", "tag  =  \"v1.0\" # the release");
+    let before = moving.project.read("pins.toml");
+    moving.rebase(&[]).success();
+    let old_tree = git::tree_of(&moving.upstream, TAG);
+    assert_eq!(
+        moving.project.read("pins.toml"),
+        before.replace("v1.0", TIP).replace(&old_tree, &moving.tip_tree())
+    );
+}
+
+#[test]
+fn a_dry_run_says_how_patches_change_and_writes_nothing() {
+    let moving = Move::new(|folder| {
+        files::edit(&folder.join("src/greet.c"), "// What is said first.", "// What is said at first.");
+    });
+    let before = moving.committed();
+    insta::assert_snapshot!(moving.rebase(&["--dry-run"]).success(), @r#"
+    exit: 0
+    -- stdout --
+    paged: 3 of 3 patches, from hello v1.0, would go onto v2.0
+
+      context only  patches/paged/0001-greet-more-warmly.patch
+      unchanged     patches/paged/0002-say-what-is-counted.patch
+      context only  patches/paged/0003-greet-dearly.patch
+
+    patches/paged/0001-greet-more-warmly.patch: context only
+      @@
+       ## src/greet.c ##
+       @@
+      - // What is said first.
+      + // What is said at first.
+        const char * words_greeting(int kind) {
+            if (kind == 0) {
+       -        return "hello";
+
+    patches/paged/0003-greet-dearly.patch: context only
+      @@
+       ## src/greet.c ##
+       @@
+      - // What is said first.
+      + // What is said at first.
+        const char * words_greeting(int kind) {
+            if (kind == 0) {
+       -        return "hello there";
+    -- stderr --
+        Fetching hello v1.0 from path [UPSTREAM]
+        Fetching hello v2.0 from path [BESIDE]/newer
+    "#);
+    assert_eq!(moving.committed(), before);
+    let json =
+        moving.project.run(&["--json", "rebase", "--to", TIP, "--from", moving.upstream.to_str().unwrap()]);
+    let json = json.success().json();
+    assert_eq!(json["written"], true);
+    assert_eq!(json["patches"][0]["fate"], "context-only");
+    moving.assert_moved();
+}
+
+#[test]
+fn a_file_that_upstream_renamed_is_followed() {
+    let moving = Move::new(|folder| {
+        git::git(folder, &["mv", "src/greet.c", "src/greeting.c"]);
+        git::git(folder, &["mv", "src/count.c", "src/number.c"]);
+        files::edit(&folder.join("src/number.c"), "    return count;\n", "    return count + 0;\n");
+    });
+    insta::assert_snapshot!(moving.rebase(&[]).success(), @r#"
+    exit: 0
+    -- stdout --
+    paged: 3 of 3 patches, from hello v1.0, now stands on v2.0
+
+      changed  patches/paged/0001-greet-more-warmly.patch
+               src/greet.c is followed to src/greeting.c (the same content)
+      changed  patches/paged/0002-say-what-is-counted.patch
+               src/count.c is followed to src/number.c (90 % of its lines are the same)
+      changed  patches/paged/0003-greet-dearly.patch
+               src/greet.c is followed to src/greeting.c (the same content)
+
+    patches/paged/0001-greet-more-warmly.patch: changed
+      @@
+      -## src/greet.c ##
+      +## src/greeting.c ##
+       @@
+        // What is said first.
+        const char * words_greeting(int kind) {
+
+    patches/paged/0002-say-what-is-counted.patch: changed
+      @@
+      -## src/count.c ##
+      +## src/number.c ##
+       @@
+        #include "words.h"
+
+
+    patches/paged/0003-greet-dearly.patch: changed
+      @@
+      -## src/greet.c ##
+      +## src/greeting.c ##
+       @@
+        // What is said first.
+        const char * words_greeting(int kind) {
+    -- stderr --
+        Fetching hello v1.0 from path [UPSTREAM]
+        Fetching hello v2.0 from path [BESIDE]/newer
+    "#);
+    moving.assert_moved();
+    assert!(moving.project.read("patches/paged/0003-greet-dearly.patch").contains("a/src/greeting.c"));
+}
+
+#[test]
+fn a_second_run_has_nothing_to_do() {
+    let moving = Move::new(above_everything("src/greet.c"));
+    moving.rebase(&[]).success();
+    let before = moving.committed();
+    insta::assert_snapshot!(moving.rebase(&[]).success(), @"
+    exit: 0
+    -- stdout --
+    paged: 3 of 3 patches, from hello v2.0, now stands on v2.0
+
+      unchanged  patches/paged/0001-greet-more-warmly.patch
+      unchanged  patches/paged/0002-say-what-is-counted.patch
+      unchanged  patches/paged/0003-greet-dearly.patch
+    -- stderr --
+    ");
+    assert_eq!(moving.committed(), before);
+}
+
+#[test]
+fn an_unknown_name_is_refused() {
+    let moving = Move::new(above_everything("src/greet.c"));
+    insta::assert_snapshot!(moving.run(&["--to", "v9", "--from", moving.upstream.to_str().unwrap()]), @"
+    exit: 2
+    -- stdout --
+
+    -- stderr --
+        Fetching hello v1.0 from path [UPSTREAM]
+    error: `[BESIDE]/newer` has no `v9`
+      next: git -C [BESIDE]/newer log --oneline --all
+    ");
+    insta::assert_snapshot!(moving.run(&["--to", "v9"]), @"
+    exit: 3
+    -- stdout --
+
+    -- stderr --
+        Fetching hello v9 from path [UPSTREAM]
+    warning: path [UPSTREAM]: git says: couldn't find remote ref refs/heads/v9
+    error: no source has `v9` of hello
+      path [UPSTREAM]: git says: couldn't find remote ref refs/heads/v9
+      next: name a repository or a bundle that has it: --from PATH
+    ");
+    insta::assert_snapshot!(moving.run(&["--continue"]), @"
+    exit: 2
+    -- stdout --
+
+    -- stderr --
+    error: no rebase of paged waits for anything
+    ");
+}
+
+fn upstream_greets_otherwise(folder: &Path) {
+    files::edit(&folder.join("src/greet.c"), "return \"hello\";", "return \"hi\";");
+    files::edit(&folder.join("src/add.c"), "left + right", "right + left");
+}
+
+#[test]
+fn a_conflict_is_solved_and_gone_on_with() {
+    let moving = Move::new(upstream_greets_otherwise);
+    let before = moving.committed();
+    insta::assert_snapshot!(moving.rebase(&[]), @"
+    exit: 4
+    -- stdout --
+
+    -- stderr --
+        Fetching hello v1.0 from path [UPSTREAM]
+        Fetching hello v2.0 from path [BESIDE]/newer
+    error: patches/paged/0001-greet-more-warmly.patch does not go onto hello v2.0 by itself (0 of 3 patches are done)
+      src/greet.c: upstream changed the same lines
+      next: cd target/espalier/rebase/paged/work    # git status, git diff and git mergetool work there
+      next: solve it, `git add` what you solved, then: cargo xtask rebase --continue
+      next: or leave this patch out: cargo xtask rebase --skip
+      next: or forget the rebase, nothing has changed: cargo xtask rebase --abort
+    ");
+    assert_eq!(moving.committed(), before);
+    insta::assert_snapshot!(git::git(&moving.work(), &["status", "--short"]), @"UU src/greet.c");
+    insta::assert_snapshot!(std::fs::read_to_string(moving.work().join("src/greet.c")).unwrap(), @r#"
+    #include "words.h"
+
+    // What is said first.
+    const char * words_greeting(int kind) {
+        if (kind == 0) {
+    <<<<<<< v2.0
+            return "hi";
+    ||||||| v1.0, before 0001-greet-more-warmly.patch
+            return "hello";
+    =======
+            return "hello there";
+    >>>>>>> 0001-greet-more-warmly.patch
+        }
+        return "good day to you";
+    }
+    "#);
+    let stages = git::git(&moving.work(), &["ls-files", "--unmerged"]);
+    assert_eq!(stages.lines().count(), 3, "{stages}");
+    insta::assert_snapshot!(moving.run(&["--continue"]), @"
+    exit: 4
+    -- stdout --
+
+    -- stderr --
+    error: `target/espalier/rebase/paged/work/src/greet.c` has a conflict marker in line 6
+      next: edit it, then: git -C target/espalier/rebase/paged/work add src/greet.c
+      next: cargo xtask rebase --continue
+    ");
+    files::write(&moving.work().join("src/greet.c"), greet("hi there"));
+    insta::assert_snapshot!(moving.run(&["--continue"]), @"
+    exit: 4
+    -- stdout --
+
+    -- stderr --
+    error: 1 of its files are not marked as solved
+      target/espalier/rebase/paged/work/src/greet.c
+      next: git -C target/espalier/rebase/paged/work add src/greet.c    # or `git rm`, when it shall go
+      next: cargo xtask rebase --continue
+    ");
+    git::git(&moving.work(), &["add", "src/greet.c"]);
+    files::write(&moving.work().join("src/greet.c"), greet("something else"));
+    insta::assert_snapshot!(moving.run(&["--continue"]), @"
+    exit: 4
+    -- stdout --
+
+    -- stderr --
+    error: `target/espalier/rebase/paged/work/src/greet.c` was changed and not staged
+      next: git -C target/espalier/rebase/paged/work add src/greet.c
+      next: cargo xtask rebase --continue
+    ");
+    files::write(&moving.work().join("src/greet.c"), greet("hi there"));
+    // The third patch changes what the first one made, so it needs a person too.
+    insta::assert_snapshot!(moving.run(&["--continue"]), @"
+    exit: 4
+    -- stdout --
+
+    -- stderr --
+    error: patches/paged/0003-greet-dearly.patch does not go onto hello v2.0 by itself (2 of 3 patches are done)
+      src/greet.c: upstream changed the same lines
+      next: cd target/espalier/rebase/paged/work    # git status, git diff and git mergetool work there
+      next: solve it, `git add` what you solved, then: cargo xtask rebase --continue
+      next: or leave this patch out: cargo xtask rebase --skip
+      next: or forget the rebase, nothing has changed: cargo xtask rebase --abort
+    ");
+    assert_eq!(moving.committed(), before);
+    files::write(&moving.work().join("src/greet.c"), greet("hi there, dear"));
+    git::git(&moving.work(), &["commit", "--quiet", "--all", "--message", "Solved"]);
+    insta::assert_snapshot!(moving.run(&["--continue"]).success(), @r#"
+    exit: 0
+    -- stdout --
+    paged: 3 of 3 patches, from hello v1.0, now stands on v2.0
+
+      changed    patches/paged/0001-greet-more-warmly.patch
+                 its conflicts were solved by hand
+      unchanged  patches/paged/0002-say-what-is-counted.patch
+      changed    patches/paged/0003-greet-dearly.patch
+                 its conflicts were solved by hand
+
+    patches/paged/0001-greet-more-warmly.patch: changed
+      @@
+        // What is said first.
+        const char * words_greeting(int kind) {
+            if (kind == 0) {
+      --        return "hello";
+      -+        return "hello there";
+      +-        return "hi";
+      ++        return "hi there";
+            }
+            return "good day to you";
+        }
+
+    patches/paged/0003-greet-dearly.patch: changed
+      @@
+        // What is said first.
+        const char * words_greeting(int kind) {
+            if (kind == 0) {
+      --        return "hello there";
+      -+        return "hello there, dear";
+      +-        return "hi there";
+      ++        return "hi there, dear";
+            }
+            return "good day to you";
+        }
+
+    warning: patches delete lines that upstream added since the old pin:
+      0001-greet-more-warmly.patch deletes src/greet.c:6, which upstream added: return "hi";
+    -- stderr --
+    "#);
+    moving.assert_moved();
+}
+
+/// `src/greet.c` of the newer upstream, with another greeting.
+fn greet(words: &str) -> String {
+    format!(
+        "#include \"words.h\"\n\n// What is said first.\nconst char * words_greeting(int kind) {{\n    \
+         if (kind == 0) {{\n        return \"{words}\";\n    }}\n    return \"good day to you\";\n}}\n"
+    )
+}
+
+#[test]
+fn a_conflict_is_skipped() {
+    let moving = Move::new(upstream_greets_otherwise);
+    moving.rebase(&[]).code(4);
+    moving.run(&["--skip"]).code(4).says(&["0003-greet-dearly.patch"]);
+    insta::assert_snapshot!(moving.run(&["--skip"]).success(), @"
+    exit: 0
+    -- stdout --
+    paged: 1 of 3 patches, from hello v1.0, now stands on v2.0
+
+      dropped    patches/paged/0001-greet-more-warmly.patch
+                 dropped: skipped by hand
+      unchanged  patches/paged/0002-say-what-is-counted.patch -> patches/paged/0001-say-what-is-counted.patch
+      dropped    patches/paged/0003-greet-dearly.patch
+                 dropped: skipped by hand
+    -- stderr --
+    ");
+    moving.assert_moved();
+    assert_eq!(files::list(&moving.project.path("patches/paged")), ["0001-say-what-is-counted.patch"]);
+}
+
+#[test]
+fn a_conflict_is_aborted() {
+    let moving = Move::new(upstream_greets_otherwise);
+    let before = moving.committed();
+    moving.rebase(&[]).code(4);
+    insta::assert_snapshot!(moving.rebase(&[]), @"
+    exit: 4
+    -- stdout --
+
+    -- stderr --
+        Fetching hello v2.0 from path [BESIDE]/newer
+    error: a rebase of paged to v2.0 is not finished yet
+      next: go on with it: cargo xtask rebase --continue
+      next: or forget it, nothing of your project has changed: cargo xtask rebase --abort
+    ");
+    moving.rebase(&["--dry-run"]).code(4);
+    insta::assert_snapshot!(moving.run(&["--abort"]).success(), @"
+    exit: 0
+    -- stdout --
+    the rebase of paged is forgotten; patches, pins.toml and espalier.lock are as they were
+    -- stderr --
+    ");
+    assert_eq!(moving.committed(), before);
+    assert!(!moving.project.path("target/espalier/rebase/paged").exists());
+    insta::assert_snapshot!(moving.run(&["--abort"]), @"
+    exit: 2
+    -- stdout --
+
+    -- stderr --
+    error: no rebase of paged waits for anything
+    ");
+}
+
+#[test]
+fn the_series_may_not_change_under_a_waiting_rebase() {
+    let moving = Move::new(upstream_greets_otherwise);
+    moving.rebase(&[]).code(4);
+    moving.project.edit("patches/paged/0002-say-what-is-counted.patch", "[PATCH", "[PATCH v2");
+    insta::assert_snapshot!(moving.run(&["--skip"]), @"
+    exit: 4
+    -- stdout --
+
+    -- stderr --
+    error: the series or its pin was changed since the rebase began
+      patches/paged/0002-say-what-is-counted.patch
+      next: put it back, then: cargo xtask rebase --continue
+      next: or start anew: cargo xtask rebase --abort, then cargo xtask rebase --to
+    ");
+}
+
+#[test]
+fn a_patch_that_upstream_has_is_dropped_on_request_only() {
+    let moving = Move::new(|folder| {
+        files::edit(&folder.join("src/count.c"), "int count = 0;", "int count = 0; // words, not letters");
+    });
+    let before = moving.committed();
+    insta::assert_snapshot!(moving.rebase(&[]), @"
+    exit: 4
+    -- stdout --
+
+    -- stderr --
+        Fetching hello v1.0 from path [UPSTREAM]
+        Fetching hello v2.0 from path [BESIDE]/newer
+    error: hello v2.0 has what 1 of 3 patches do; nothing was written
+      patches/paged/0002-say-what-is-counted.patch: upstreamed
+        src/count.c: upstream has all of the change
+      next: if that is right, add: --drop-upstreamed
+    ");
+    assert_eq!(moving.committed(), before);
+    insta::assert_snapshot!(moving.rebase(&["--drop-upstreamed"]).success(), @"
+    exit: 0
+    -- stdout --
+    paged: 2 of 3 patches, from hello v1.0, now stands on v2.0
+
+      unchanged  patches/paged/0001-greet-more-warmly.patch
+      dropped    patches/paged/0002-say-what-is-counted.patch
+                 src/count.c: upstream has all of the change
+                 dropped: upstream has all of it
+      unchanged  patches/paged/0003-greet-dearly.patch -> patches/paged/0002-greet-dearly.patch
+    -- stderr --
+        Fetching hello v2.0 from path [BESIDE]/newer
+    ");
+    moving.assert_moved();
+    let left = files::list(&moving.project.path("patches/paged"));
+    assert_eq!(left, ["0001-greet-more-warmly.patch", "0002-greet-dearly.patch"]);
+}
+
+fn change_two_places(folder: &Path) {
+    files::edit(&folder.join("src/count.c"), "int count = 0;", "int count = 1;");
+    files::edit(&folder.join("src/count.c"), "    return count;", "    return count - 1;");
+}
+
+#[test]
+fn a_patch_that_upstream_has_in_part_is_trimmed_on_request_only() {
+    let moving = Move::with_patch(change_two_places, |folder| {
+        files::edit(&folder.join("src/count.c"), "int count = 0;", "int count = 1;");
+    });
+    insta::assert_snapshot!(moving.rebase(&[]), @"
+    exit: 4
+    -- stdout --
+
+    -- stderr --
+        Fetching hello v1.0 from path [UPSTREAM]
+        Fetching hello v2.0 from path [BESIDE]/newer
+    error: hello v2.0 has what 1 of 1 patches do; nothing was written
+      patches/paged/0001-change-something.patch: partly upstreamed
+        src/count.c: upstream has 2 of 4 changed lines
+      next: if that is right, add: --trim-upstreamed
+    ");
+    insta::assert_snapshot!(moving.rebase(&["--trim-upstreamed"]).success(), @r#"
+    exit: 0
+    -- stdout --
+    paged: 1 of 1 patches, from hello v1.0, now stands on v2.0
+
+      changed  patches/paged/0001-change-something.patch
+               src/count.c: upstream has 2 of 4 changed lines
+
+    patches/paged/0001-change-something.patch: changed
+      @@
+       ## src/count.c ##
+      -@@
+      - #include "words.h"
+      -
+      - int words_count(const char * text) {
+      --    int count = 0;
+      -+    int count = 1;
+      -     int inside = 0;
+      -     for (const char * at = text; *at; at++) {
+      -         if (*at == ' ') {
+       @@ int words_count(const char * text) {
+                    count++;
+                }
+    -- stderr --
+        Fetching hello v2.0 from path [BESIDE]/newer
+    "#);
+    moving.assert_moved();
+}
+
+/// Upstream deletes the patched function, and its twin stays.
+fn without_the_left_twin(folder: &Path) {
+    let path = folder.join("src/twins.c");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let (start, end) =
+        (text.find("int words_twin_left").unwrap(), text.find("int words_twin_right").unwrap());
+    files::write(&path, format!("{}{}", &text[..start], &text[end..]));
+}
+
+fn change_the_left_twin(folder: &Path) {
+    files::edit(&folder.join("src/twins.c"), "result = result * 2;", "result = result * 3;");
+}
+
+#[test]
+fn a_change_never_goes_into_a_lookalike() {
+    let moving = Move::with_patch(change_the_left_twin, without_the_left_twin);
+    let before = moving.committed();
+    insta::assert_snapshot!(moving.rebase(&[]), @"
+    exit: 4
+    -- stdout --
+
+    -- stderr --
+        Fetching hello v1.0 from path [UPSTREAM]
+        Fetching hello v2.0 from path [BESIDE]/newer
+    error: patches/paged/0001-change-something.patch does not go onto hello v2.0 by itself (0 of 1 patches are done)
+      src/twins.c: upstream changed the same lines
+      next: cd target/espalier/rebase/paged/work    # git status, git diff and git mergetool work there
+      next: solve it, `git add` what you solved, then: cargo xtask rebase --continue
+      next: or leave this patch out: cargo xtask rebase --skip
+      next: or forget the rebase, nothing has changed: cargo xtask rebase --abort
+    ");
+    assert_eq!(moving.committed(), before);
+    let patch = moving.project.path("patches/paged/0001-change-something.patch");
+    assert_eq!(accepted_by_git(&moving.upstream, &patch), ["apply", "am", "am -3"]);
+}
+
+#[test]
+fn a_change_that_fits_twice_is_looked_at() {
+    let moving = Move::with_patch(change_the_left_twin, above_everything("src/twins.c"));
+    insta::assert_snapshot!(moving.rebase(&[]), @"
+    exit: 4
+    -- stdout --
+
+    -- stderr --
+        Fetching hello v1.0 from path [UPSTREAM]
+        Fetching hello v2.0 from path [BESIDE]/newer
+    error: patches/paged/0001-change-something.patch does not go onto hello v2.0 by itself (0 of 1 patches are done)
+      src/twins.c: look at it: the change fits, but maybe not where it was made for
+        line 10 (ambiguous): made for int words_twin_left(int value) {, it would go into int words_twin_left(int value) {
+      next: cd target/espalier/rebase/paged/work    # git status, git diff and git mergetool work there
+      next: solve it, `git add` what you solved, then: cargo xtask rebase --continue
+      next: or leave this patch out: cargo xtask rebase --skip
+      next: or forget the rebase, nothing has changed: cargo xtask rebase --abort
+    ");
+    insta::assert_snapshot!(std::fs::read_to_string(moving.work().join("src/twins.c")).unwrap(), @r#"
+    // A new first line.
+    // And another one.
+    #include "words.h"
+
+    int words_twin_left(int value) {
+        int result = value;
+        if (result < 0) {
+            result = 0;
+        }
+    <<<<<<< v2.0
+        result = result * 2;
+    =======
+        result = result * 3;
+    >>>>>>> 0001-change-something.patch
+        if (result > 100) {
+            result = 100;
+        }
+        return result;
+    }
+
+    int words_twin_right(int value) {
+        int result = value;
+        if (result < 0) {
+            result = 0;
+        }
+        result = result * 2;
+        if (result > 100) {
+            result = 100;
+        }
+        return result;
+    }
+    "#);
+    files::edit(&moving.work().join("src/twins.c"), "<<<<<<< v2.0\n    result = result * 2;\n=======\n", "");
+    files::edit(&moving.work().join("src/twins.c"), ">>>>>>> 0001-change-something.patch\n", "");
+    git::git(&moving.work(), &["add", "src/twins.c"]);
+    moving.run(&["--continue"]).success();
+    moving.assert_moved();
+}
+
+/// Which of git's own ways take `patch` on the newer upstream without a word.
+fn accepted_by_git(upstream: &Path, patch: &Path) -> Vec<&'static str> {
+    let patch = patch.to_str().unwrap();
+    let ways: [(&str, &[&str]); 3] =
+        [("apply", &["apply", "--index", patch]), ("am", &["am", patch]), ("am -3", &["am", "-3", patch])];
+    let mut accepted = Vec::new();
+    for (name, arguments) in ways {
+        git::git(upstream, &["checkout", "--quiet", "--force", "--detach", TIP]);
+        if git::try_git(upstream, arguments) {
+            accepted.push(name);
+        }
+        git::try_git(upstream, &["am", "--abort"]);
+        git::git(upstream, &["reset", "--quiet", "--hard", TIP]);
+    }
+    accepted
+}
