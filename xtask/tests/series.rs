@@ -33,6 +33,8 @@ mod run;
 mod speed;
 #[path = "series/support.rs"]
 mod support;
+#[path = "series/survey.rs"]
+mod survey;
 
 /// A test file that nobody listed above would never run.
 #[test]

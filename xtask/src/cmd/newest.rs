@@ -84,14 +84,17 @@ fn commits_behind(history: &[Commit], at: usize) -> usize {
     is_behind.into_iter().filter(|seen| *seen).count()
 }
 
-fn next_command(applies: Option<&Reach>, options: &Options) -> String {
+fn next_command(applies: Option<&Reach>, options: &Options) -> Option<String> {
     let more = |name: &str, value: &Option<String>| match value {
         Some(value) => format!(" {name} {value}"),
         None => String::new(),
     };
     let from = more("--from", &options.from);
-    match applies.and_then(|reach| reach.commit.as_ref()) {
-        Some(commit) => format!("cargo xtask rebase --to {}{from}", commit.id),
-        None => format!("cargo xtask bisect{}{from}", more("--tip", &options.tip)),
+    match applies {
+        Some(Reach { commit: Some(commit), .. }) => {
+            Some(format!("cargo xtask rebase --to {}{from}", commit.id))
+        }
+        Some(Reach { before_tip: 0, .. }) => None,
+        _ => Some(format!("cargo xtask bisect{}{from}", more("--tip", &options.tip))),
     }
 }

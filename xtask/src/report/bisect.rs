@@ -46,7 +46,7 @@ pub struct PatchBisect {
 }
 
 /// Where something began that was not so right before.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Break {
     /// The first commit at which it began.
     pub first: UpstreamCommit,
@@ -74,17 +74,19 @@ impl PatchBisect {
     }
 
     /// What was found, in words.
-    fn findings(&self) -> [(&'static str, Option<&Break>); 3] {
-        [
-            ("stops being exact at", self.stops_being_exact.as_ref()),
-            ("stops applying at", self.stops_applying.as_ref()),
-            ("first upstreamed at", self.upstreamed.as_ref()),
-        ]
+    fn findings(&self) -> Vec<(&'static str, &Break)> {
+        let (exact, applying) = (self.stops_being_exact.as_ref(), self.stops_applying.as_ref());
+        let findings = match exact == applying {
+            true => vec![("stops being exact and applying at", exact)],
+            false => vec![("stops being exact at", exact), ("stops applying at", applying)],
+        };
+        let upstreamed = ("first upstreamed at", self.upstreamed.as_ref());
+        findings.into_iter().chain([upstreamed]).filter_map(|(words, found)| Some((words, found?))).collect()
     }
 }
 
 impl BisectReport {
-    /// How many patches break.
+    /// How many patches do not stay exact.
     pub fn broken(&self) -> usize {
         self.patches.iter().filter(|patch| patch.breaks()).count()
     }
@@ -96,7 +98,6 @@ pub fn text(report: &BisectReport) -> String {
     for patch in &report.patches {
         text += &format!("  {}: {}\n", patch.file, at_both_ends(patch));
         for (words, found) in patch.findings() {
-            let Some(found) = found else { continue };
             text += &format!("    {words} {}\n", commit_words(&found.first));
             text += &lasting_words(found, &report.tip.name);
         }
@@ -110,7 +111,7 @@ pub fn text(report: &BisectReport) -> String {
 fn headline(report: &BisectReport) -> String {
     let BisectReport { variant, upstream, pin, tip, commits, patches } = report;
     format!(
-        "{variant}: {} of {} patches break in the {} of {upstream} from {} to {}",
+        "{variant}: {} of {} patches do not stay exact over the {} of {upstream} from {} to {}",
         report.broken(),
         patches.len(),
         count(*commits),
@@ -154,7 +155,8 @@ pub fn markdown(report: &BisectReport) -> String {
         headline(report)
     );
     for patch in &report.patches {
-        let found = patch.findings().map(|(_, found)| found.map(markdown_break).unwrap_or_default());
+        let found = [&patch.stops_being_exact, &patch.stops_applying, &patch.upstreamed]
+            .map(|found| found.as_ref().map(markdown_break).unwrap_or_default());
         text += &format!(
             "| `{}` | {} | {} | {} |\n",
             patch.file,

@@ -21,8 +21,8 @@ pub struct NewestReport {
     pub applies: Option<Reach>,
     /// The furthest at which every patch is exact.
     pub exact: Option<Reach>,
-    /// What to type next.
-    pub next: String,
+    /// What to type next, when there is anything to do.
+    pub next: Option<String>,
 }
 
 /// A place on upstream's main line, the first parents of the tip.
@@ -48,20 +48,20 @@ pub fn text(report: &NewestReport) -> String {
     let NewestReport { variant, upstream, pin, tip, .. } = report;
     format!(
         "{variant} on {upstream}'s main line (first parents) from {} to {}:\n\n  \
-         all of it applies up to {}\n  all of it is exact up to {}\n\nnext: {}",
+         all of it applies {}\n  all of it is exact {}{}",
         pin.name,
         tip.name,
         reach_words(report, report.applies.as_ref()),
         reach_words(report, report.exact.as_ref()),
-        report.next
+        report.next.as_ref().map(|next| format!("\n\nnext: {next}")).unwrap_or_default()
     )
 }
 
 fn reach_words(report: &NewestReport, reach: Option<&Reach>) -> String {
     let Some(reach) = reach else { return "nowhere, not even at the pin".to_string() };
     let place = match &reach.commit {
-        None => format!("the pin, {}", report.pin.name),
-        Some(commit) => format!("{} {} {}", short(commit), day(commit.seconds), commit.subject),
+        None => format!("up to the pin, {}", report.pin.name),
+        Some(commit) => format!("up to {} {} {}", short(commit), day(commit.seconds), commit.subject),
     };
     if reach.before_tip == 0 {
         return format!("{place}: the tip, {} after the pin", count(reach.after_pin));

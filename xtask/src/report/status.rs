@@ -34,7 +34,7 @@ pub struct Place {
 }
 
 /// One upstream commit.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct UpstreamCommit {
     /// Commit id.
     pub id: String,

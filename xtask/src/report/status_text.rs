@@ -79,7 +79,8 @@ pub fn details(report: &StatusReport, patch: &PatchStatus) -> String {
         let class = patch.class.describe();
         text += &format!("  {class} since {} {} ({})\n", short(commit), commit.subject, commit.author);
     }
-    for commit in newest(report, patch) {
+    let cause = report.cause_of(patch).map(|commit| &commit.id);
+    for commit in newest(report, patch).filter(|commit| Some(&commit.id) != cause) {
         text += &format!("  changed by {} {} ({})\n", short(commit), commit.subject, commit.author);
     }
     if patch.touched_by.len() > COMMITS_SHOWN {

@@ -141,7 +141,10 @@ impl Store {
     /// Takes over the packs of a fetched commit and remembers it under `name`; gives the commit.
     pub fn adopt_commit(&self, quarantine: &Path, name: &str) -> Result<Oid> {
         let fetched = Repository::open_bare(quarantine).and_then(|repo| repo.refname_to_id(INCOMING));
-        let commit = fetched.map_err(|error| Error::surroundings(error.message().to_string()))?;
+        // Git refuses without a word what would bring holes of its own.
+        let commit = fetched.map_err(|_| {
+            Error::surroundings("it sent nothing; if it is a shallow clone: `git fetch --unshallow` there")
+        })?;
         self.move_packs(&quarantine.join("objects/pack"))?;
         self.merge_shallow(&quarantine.join("shallow"))?;
         self.odb()?.refresh().map_err(|error| damaged(commit, &error))?;

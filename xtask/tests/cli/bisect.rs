@@ -10,7 +10,8 @@ use xtask::sys::range::{survey_history, survey_pin, survey_tree};
 use xtask::sys::store::Store;
 
 use super::support::history::{History, PIN};
-use super::support::{Project, files, git};
+use super::support::upstream::Upstream;
+use super::support::{Output, Project, files, git};
 
 const HISTORIES: u64 = 50;
 const STEPS: usize = 40;
@@ -163,4 +164,204 @@ fn place(commit: &Commit) -> usize {
 
 fn place_in(commit: &Value) -> usize {
     commit["subject"].as_str().unwrap()[..3].parse().unwrap()
+}
+
+/// Upstream with commits after the tag, in a folder that belongs to one test.
+fn moved_upstream(project: &Project, moves: &[(&str, &str, &str, &str)]) -> String {
+    let repository = project.beside("moved");
+    files::copy_folder(&Upstream::shared().repository(), &repository);
+    for (message, file, from, to) in moves {
+        files::edit(&repository.join(file), from, to);
+        git::commit(&repository, message);
+    }
+    repository.display().to_string()
+}
+
+const COUNT_MOVES: (&str, &str, &str, &str) =
+    ("Include more", "src/count.c", "#include \"words.h\"", "#include <stddef.h>\n#include \"words.h\"");
+const GREETING_GOES: (&str, &str, &str, &str) =
+    ("Say <b>hi</b> | bye", "src/greet.c", "return \"hello\";", "return \"hi\";");
+const GREETING_IS_BACK: (&str, &str, &str, &str) =
+    ("Revert \"Say hi\"", "src/greet.c", "return \"hi\";", "return \"hello\";");
+const GREETING_GOES_AGAIN: (&str, &str, &str, &str) =
+    ("Say hi after all", "src/greet.c", "return \"hello\";", "return \"hi\";");
+
+fn bisect(project: &Project, upstream: &str, more: &[&str]) -> Output {
+    project.run(&[&["--quiet", "bisect", "--tip", "main", "--from", upstream], more].concat())
+}
+
+#[test]
+fn each_patch_has_the_commits_that_broke_it() {
+    let project = Project::new();
+    let moves = [COUNT_MOVES, GREETING_GOES, GREETING_IS_BACK, GREETING_GOES_AGAIN];
+    let upstream = moved_upstream(&project, &moves);
+    insta::assert_snapshot!(bisect(&project, &upstream, &[]), @r#"
+    exit: 1
+    -- stdout --
+    paged: 3 of 3 patches do not stay exact over the 4 commits of hello from v1.0 to main
+
+      patches/paged/0001-greet-more-warmly.patch: exact at the pin, conflict at the tip
+        stops being exact and applying at d855eaf3abc1 2020-01-02 Say <b>hi</b> | bye (Test Person)
+          2 times; the one that holds at main: e867fd74c59d 2020-01-02 Say hi after all (Test Person)
+        exact -> conflict: d855eaf3abc1 Say <b>hi</b> | bye
+        conflict -> exact: 03bb337816c3 Revert "Say hi"
+        exact -> conflict: e867fd74c59d Say hi after all
+      patches/paged/0002-say-what-is-counted.patch: exact at the pin, shifted at the tip
+        stops being exact at a398aafe3209 2020-01-02 Include more (Test Person)
+      patches/paged/0003-greet-dearly.patch: exact at the pin, blocked at the tip
+        stops being exact and applying at d855eaf3abc1 2020-01-02 Say <b>hi</b> | bye (Test Person)
+          2 times; the one that holds at main: e867fd74c59d 2020-01-02 Say hi after all (Test Person)
+        exact -> blocked: d855eaf3abc1 Say <b>hi</b> | bye
+        blocked -> exact: 03bb337816c3 Revert "Say hi"
+        exact -> blocked: e867fd74c59d Say hi after all
+    -- stderr --
+    "#);
+    insta::assert_snapshot!(bisect(&project, &upstream, &["--patch", "2"]), @"
+    exit: 1
+    -- stdout --
+    paged: 1 of 1 patches do not stay exact over the 4 commits of hello from v1.0 to main
+
+      patches/paged/0002-say-what-is-counted.patch: exact at the pin, shifted at the tip
+        stops being exact at a398aafe3209 2020-01-02 Include more (Test Person)
+    -- stderr --
+    ");
+    insta::assert_snapshot!(bisect(&project, &upstream, &["--markdown"]).stdout, @r"
+    paged: 3 of 3 patches do not stay exact over the 4 commits of hello from v1.0 to main
+
+    | patch | at the pin | at the tip | stops being exact | stops applying | upstreamed |
+    |---|---|---|---|---|---|
+    | `patches/paged/0001-greet-more-warmly.patch` | exact | conflict | `d855eaf3abc1` Say &lt;b&gt;hi&lt;/b&gt; \| bye, now `e867fd74c59d` Say hi after all | `d855eaf3abc1` Say &lt;b&gt;hi&lt;/b&gt; \| bye, now `e867fd74c59d` Say hi after all |  |
+    | `patches/paged/0002-say-what-is-counted.patch` | exact | shifted | `a398aafe3209` Include more |  |  |
+    | `patches/paged/0003-greet-dearly.patch` | exact | blocked | `d855eaf3abc1` Say &lt;b&gt;hi&lt;/b&gt; \| bye, now `e867fd74c59d` Say hi after all | `d855eaf3abc1` Say &lt;b&gt;hi&lt;/b&gt; \| bye, now `e867fd74c59d` Say hi after all |  |
+    ");
+}
+
+#[test]
+fn what_is_mended_is_told_as_mended() {
+    let project = Project::new();
+    let upstream = moved_upstream(&project, &[GREETING_GOES, GREETING_IS_BACK, COUNT_MOVES]);
+    insta::assert_snapshot!(bisect(&project, &upstream, &["--patch", "0001"]), @r#"
+    exit: 1
+    -- stdout --
+    paged: 1 of 1 patches do not stay exact over the 3 commits of hello from v1.0 to main
+
+      patches/paged/0001-greet-more-warmly.patch: exact at the pin, exact at the tip
+        stops being exact and applying at a1f2237ab970 2020-01-02 Say <b>hi</b> | bye (Test Person)
+          mended since
+        exact -> conflict: a1f2237ab970 Say <b>hi</b> | bye
+        conflict -> exact: b7d1a0aaf03d Revert "Say hi"
+    -- stderr --
+    "#);
+}
+
+#[test]
+fn nothing_breaks() {
+    let project = Project::new();
+    let upstream = moved_upstream(&project, &[("About", "README.md", "Hello", "Hello!")]);
+    insta::assert_snapshot!(bisect(&project, &upstream, &[]), @"
+    exit: 0
+    -- stdout --
+    paged: 0 of 3 patches do not stay exact over the 1 commit of hello from v1.0 to main
+
+      patches/paged/0001-greet-more-warmly.patch: exact all the way
+      patches/paged/0002-say-what-is-counted.patch: exact all the way
+      patches/paged/0003-greet-dearly.patch: exact all the way
+    -- stderr --
+    ");
+    // The pin itself, from the project's own source, whose HEAD it is.
+    project.run(&["bisect"]).success();
+}
+
+#[test]
+fn a_patch_that_is_not_there() {
+    let project = Project::new();
+    let upstream = moved_upstream(&project, &[]);
+    insta::assert_snapshot!(bisect(&project, &upstream, &["--patch", "7"]), @"
+    exit: 2
+    -- stdout --
+
+    -- stderr --
+    error: `paged` has no patch `7`
+      patches/paged/0001-greet-more-warmly.patch
+      patches/paged/0002-say-what-is-counted.patch
+      patches/paged/0003-greet-dearly.patch
+      next: name one by its number: --patch 0001
+    ");
+}
+
+#[test]
+fn a_tip_without_its_history() {
+    let project = Project::new();
+    let upstream = moved_upstream(&project, &[GREETING_GOES]);
+    let folder = project.beside("moved");
+    git::git(&folder, &["checkout", "--quiet", "--orphan", "squashed"]);
+    git::commit(&folder, "All at once");
+    git::git(&folder, &["branch", "--quiet", "--force", "main", "squashed"]);
+    git::git(&folder, &["bundle", "create", "--quiet", "release.bundle", "main"]);
+    let bundle = folder.join("release.bundle").display().to_string();
+    insta::assert_snapshot!(bisect(&project, &bundle, &[]), @"
+    exit: 3
+    -- stdout --
+
+    -- stderr --
+    error: the commits of hello between v1.0 and main are not at hand
+      path [UPSTREAM]: has them only if it is a clone of both
+      next: name a clone in which main comes after v1.0: --from PATH
+    ");
+    // The same from a repository that has nothing of the pin behind it.
+    let other = project.beside("other");
+    git::init(&other);
+    for text in ["1", "2"] {
+        files::write(&other.join("file"), text);
+        git::commit(&other, "Something else");
+    }
+    bisect(&project, other.to_str().unwrap(), &[]).code(3);
+}
+
+#[test]
+fn a_shallow_clone() {
+    let project = Project::new();
+    let upstream = moved_upstream(&project, &[GREETING_GOES]);
+    let alone = project.beside("alone");
+    let (from, to) = (format!("file://{upstream}"), alone.display().to_string());
+    git::git(project.root(), &["clone", "--quiet", "--depth", "1", &from, &to]);
+    insta::assert_snapshot!(bisect(&project, &to, &[]), @"
+    exit: 3
+    -- stdout --
+
+    -- stderr --
+    warning: path [BESIDE]/alone: it sent nothing; if it is a shallow clone: `git fetch --unshallow` there
+    error: no source has `main` of hello
+      path [BESIDE]/alone: it sent nothing; if it is a shallow clone: `git fetch --unshallow` there
+      next: name a repository or a bundle that has it: --from PATH
+    ");
+}
+
+#[test]
+fn a_project_with_nothing_but_pins_and_patches() {
+    let project = Project::new();
+    let upstream = moved_upstream(&project, &[COUNT_MOVES, GREETING_GOES]);
+    let root = project.beside("small");
+    files::copy_folder(&project.path("patches/paged"), &root.join("series"));
+    let tree = Upstream::shared().tree();
+    files::write(
+        &root.join("pins.toml"),
+        format!(
+            "default-variant = \"ours\"\n\n[pins.hello]\nupstream = \"hello\"\ntag = \"v1.0\"\ntree = \"{tree}\"\n\
+             sources = [{{ path = {upstream:?} }}]\n\n[variants.ours]\npin = \"hello\"\npatches = \"series\"\n"
+        ),
+    );
+    let run = |command: &str, code: i32| {
+        let mut run = std::process::Command::new(project.command(&[]).get_program());
+        run.arg("--root").arg(&root).args(["--json", command, "--tip", "main"]);
+        project.finish(run).code(code).json()
+    };
+    assert_eq!(run("bisect", 1)["patches"][0]["stops_applying"]["first"]["subject"], GREETING_GOES.0);
+    assert_eq!(run("newest", 1)["applies"]["commit"]["subject"], COUNT_MOVES.0);
+    let status = run("status", 1);
+    assert_eq!(
+        status["history"][status["patches"][2]["caused_by"].as_u64().unwrap() as usize]["subject"],
+        GREETING_GOES.0
+    );
+    assert!(!root.join("ci").exists() && !root.join("espalier.lock").exists());
 }

@@ -1,1 +1,128 @@
-//! `newest`.
+//! `newest`: how far upstream the whole series reaches.
+
+use super::support::upstream::Upstream;
+use super::support::{Output, Project, files, git};
+
+/// Upstream with commits after the tag, in a folder that belongs to one test.
+fn moved_upstream(project: &Project, moves: &[(&str, &str, &str, &str)]) -> String {
+    let repository = project.beside("moved");
+    files::copy_folder(&Upstream::shared().repository(), &repository);
+    for (message, file, from, to) in moves {
+        files::edit(&repository.join(file), from, to);
+        git::commit(&repository, message);
+    }
+    repository.display().to_string()
+}
+
+const COUNT_MOVES: (&str, &str, &str, &str) =
+    ("Include more", "src/count.c", "#include \"words.h\"", "#include <stddef.h>\n#include \"words.h\"");
+const ABOUT: (&str, &str, &str, &str) = ("About", "README.md", "Hello", "Hello!");
+const GREETING_GOES: (&str, &str, &str, &str) =
+    ("Say hi", "src/greet.c", "return \"hello\";", "return \"hi\";");
+
+fn newest(project: &Project, upstream: &str) -> Output {
+    project.run(&["--quiet", "newest", "--tip", "main", "--from", upstream])
+}
+
+#[test]
+fn the_furthest_commits_and_what_to_type_next() {
+    let project = Project::new();
+    let upstream = moved_upstream(&project, &[ABOUT, COUNT_MOVES, GREETING_GOES]);
+    insta::assert_snapshot!(newest(&project, &upstream), @"
+    exit: 1
+    -- stdout --
+    paged on hello's main line (first parents) from v1.0 to main:
+
+      all of it applies up to bd068ef8ccd8 2020-01-02 Include more
+        2 commits after the pin, 1 commit before the tip
+      all of it is exact up to f7d70f609375 2020-01-02 About
+        1 commit after the pin, 2 commits before the tip
+
+    next: cargo xtask rebase --to bd068ef8ccd8a7c18109e3e400f191d76c5e751a --from [BESIDE]/moved
+    -- stderr --
+    ");
+    let json = project.run(&["--json", "newest", "--tip", "main", "--from", &upstream]).code(1).json();
+    assert_eq!(json["applies"]["before_tip"], 1);
+    assert_eq!(json["exact"]["after_pin"], 1);
+}
+
+#[test]
+fn the_tip_itself() {
+    let project = Project::new();
+    let upstream = moved_upstream(&project, &[ABOUT]);
+    insta::assert_snapshot!(newest(&project, &upstream), @"
+    exit: 0
+    -- stdout --
+    paged on hello's main line (first parents) from v1.0 to main:
+
+      all of it applies up to f7d70f609375 2020-01-02 About: the tip, 1 commit after the pin
+      all of it is exact up to f7d70f609375 2020-01-02 About: the tip, 1 commit after the pin
+
+    next: cargo xtask rebase --to f7d70f609375e7b9a9e705af66178543816d6b43 --from [BESIDE]/moved
+    -- stderr --
+    ");
+    // Without any commit after the pin.
+    insta::assert_snapshot!(project.run(&["--quiet", "newest"]), @"
+    exit: 0
+    -- stdout --
+    paged on hello's main line (first parents) from v1.0 to HEAD:
+
+      all of it applies up to the pin, v1.0: the tip, 0 commits after the pin
+      all of it is exact up to the pin, v1.0: the tip, 0 commits after the pin
+    -- stderr --
+    ");
+}
+
+#[test]
+fn no_further_than_the_pin() {
+    let project = Project::new();
+    let upstream = moved_upstream(&project, &[GREETING_GOES]);
+    insta::assert_snapshot!(newest(&project, &upstream), @"
+    exit: 1
+    -- stdout --
+    paged on hello's main line (first parents) from v1.0 to main:
+
+      all of it applies up to the pin, v1.0
+        0 commits after the pin, 1 commit before the tip
+      all of it is exact up to the pin, v1.0
+        0 commits after the pin, 1 commit before the tip
+
+    next: cargo xtask bisect --tip main --from [BESIDE]/moved
+    -- stderr --
+    ");
+}
+
+#[test]
+fn nowhere() {
+    let project = Project::new();
+    project.edit("patches/paged/0002-say-what-is-counted.patch", "// words", "// WORDS");
+    let upstream = moved_upstream(&project, &[ABOUT]);
+    insta::assert_snapshot!(newest(&project, &upstream), @"
+    exit: 1
+    -- stdout --
+    paged on hello's main line (first parents) from v1.0 to main:
+
+      all of it applies nowhere, not even at the pin
+      all of it is exact nowhere, not even at the pin
+
+    next: cargo xtask bisect --tip main --from [BESIDE]/moved
+    -- stderr --
+    ");
+}
+
+#[test]
+fn the_main_line_is_that_of_the_first_parents() {
+    let project = Project::new();
+    let upstream = moved_upstream(&project, &[ABOUT]);
+    let folder = project.beside("moved");
+    git::git(&folder, &["checkout", "--quiet", "-b", "side"]);
+    files::edit(&folder.join("README.md"), "It says", "It says a warm");
+    git::commit(&folder, "Fits, and is not on the main line");
+    git::git(&folder, &["checkout", "--quiet", "main"]);
+    files::edit(&folder.join("src/greet.c"), "return \"hello\";", "return \"hi\";");
+    git::commit(&folder, "Say hi");
+    git::git(&folder, &["merge", "--quiet", "--no-ff", "--message", "Merge", "side"]);
+    let json = project.run(&["--json", "newest", "--tip", "main", "--from", &upstream]).code(1).json();
+    assert_eq!(json["applies"]["commit"]["subject"], "About");
+    assert_eq!((&json["applies"]["after_pin"], &json["applies"]["before_tip"]), (&1.into(), &3.into()));
+}

@@ -198,6 +198,14 @@ impl History {
                 *text = text.lines().enumerate().map(changed).collect();
                 "change a line"
             }
+            3 if line % 2 == 0 => {
+                // The same name elsewhere, and not quite the same text.
+                let name = path.replace("src/", "lib/").replace("renamed_", "");
+                let alike =
+                    base().get(&name.replace("lib/", "src/")).unwrap_or(text).replacen("value", "v", 1);
+                files.insert(name, alike);
+                "put one of the same name elsewhere"
+            }
             3 => {
                 let moved = files.remove(&path).unwrap();
                 files.insert(path.replace("src/", "src/renamed_"), moved);

@@ -1,0 +1,137 @@
+//! Whole series on trees that they were not made for.
+
+use xtask::series::{
+    Applied, Difference, Known, MemoryTree, Mode, Patch, PatchClass, Survey, run_series, survey_series,
+};
+
+use crate::support::{create, modify, read_named, rename, tree};
+
+const HEAD: &str = "int one(int value) {\n    a();\n    b();\n    c();\n    d();\n    return 1;\n}\n\n";
+const TAIL: &str = "int two(int value) {\n    e();\n    f();\n    g();\n    h();\n    return 2;\n}\n";
+
+fn file() -> String {
+    format!("{HEAD}{TAIL}")
+}
+
+/// A patch of `one` and `two` at once, and one of `one` that was made on top of it.
+fn series() -> Vec<Patch> {
+    let first = file().replace("b();", "B();").replace("f();", "F();");
+    let both = "@@ -1,5 +1,5 @@\n int one(int value) {\n     a();\n-    b();\n+    B();\n     c();\n     d();\n\
+                @@ -9,5 +9,5 @@\n int two(int value) {\n     e();\n-    f();\n+    F();\n     g();\n     h();\n";
+    let second = first.replace("c();", "C();");
+    let on_top = "@@ -2,5 +2,5 @@ int one(int value) {\n     a();\n     B();\n-    c();\n+    C();\n     d();\n     return 1;\n";
+    vec![
+        read_named("0001-both.patch", &modify("a.c", &file(), &first, both)),
+        read_named("0002-on-top.patch", &modify("a.c", &first, &second, on_top)),
+        read_named("0003-new.patch", &create("new.c")),
+    ]
+}
+
+fn survey(files: &[(&str, &str)]) -> Survey {
+    survey_series(&series(), &tree(files), Vec::new()).unwrap()
+}
+
+/// Class and whether it is provisional, in one word each.
+fn seen(survey: &Survey) -> Vec<(PatchClass, bool)> {
+    let outcomes = survey.outcomes(&series());
+    outcomes.iter().map(|outcome| (outcome.class, outcome.provisional)).collect()
+}
+
+#[test]
+fn what_is_exact_is_judged_as_for_a_build() {
+    let tree = tree(&[("a.c", &file())]);
+    let survey = survey_series(&series(), &tree, Vec::new()).unwrap();
+    assert_eq!(survey.outcomes(&series()), run_series(&series(), &tree).unwrap());
+    assert_eq!(survey.exact_changes().count(), 3);
+}
+
+#[test]
+fn a_dependant_of_a_shifted_patch_is_provisional_and_not_blocked() {
+    let moved = format!("// one more line\n{HEAD}// and one more\n{TAIL}");
+    let files = [("a.c", moved.as_str())];
+    let on_top_of_it = survey(&files);
+    use PatchClass::{Blocked, Exact, Shifted};
+    assert_eq!(seen(&on_top_of_it), [(Shifted, false), (Shifted, true), (Exact, false)]);
+    assert!(on_top_of_it.outcomes(&series()).iter().all(|outcome| outcome.blocked_by.is_empty()));
+    // For a build nothing is placed.
+    let classes: Vec<_> = run_series(&series(), &tree(&files)).unwrap().iter().map(|o| o.class).collect();
+    assert_eq!(classes, [Shifted, Blocked, Exact]);
+}
+
+#[test]
+fn hunks_in_functions_that_changed_places_still_have_one_place_each() {
+    let swapped = format!("{TAIL}\n{HEAD}");
+    assert_eq!(
+        seen(&survey(&[("a.c", &swapped)]))[..2],
+        [(PatchClass::Shifted, false), (PatchClass::Shifted, true)]
+    );
+}
+
+#[test]
+fn what_upstream_has_of_a_patch_is_left_out() {
+    let taken = file().replace("f();", "F();");
+    let found = survey(&[("a.c", &taken)]);
+    assert_eq!(seen(&found)[..2], [(PatchClass::PartlyUpstreamed, false), (PatchClass::Exact, true)]);
+    let all_taken = format!("// moved\n{}", taken.replace("b();", "B();"));
+    let found = survey(&[("a.c", &all_taken)]);
+    assert_eq!(seen(&found)[..2], [(PatchClass::Upstreamed, false), (PatchClass::Shifted, false)]);
+}
+
+#[test]
+fn nothing_is_placed_where_one_hunk_is_in_doubt() {
+    let broken = file().replace("f();", "x();");
+    let found = survey(&[("a.c", &broken)]);
+    use PatchClass::{Blocked, Conflict, Exact};
+    assert_eq!(seen(&found), [(Conflict, false), (Blocked, true), (Exact, false)]);
+    assert_eq!(found.outcomes(&series())[1].blocked_by, ["0001-both.patch"]);
+}
+
+#[test]
+fn a_renamed_file_goes_only_where_there_is_room() {
+    let old = file();
+    let header = rename("a.c", "b.c").replace("similarity index 100%", "similarity index 90%");
+    let hunk =
+        "@@ -1,5 +1,5 @@\n int one(int value) {\n     a();\n-    b();\n+    B();\n     c();\n     d();\n";
+    let new = old.replace("b();", "B();");
+    let id = crate::support::id;
+    let diff = format!("{header}index {}..{} 100644\n--- a/a.c\n+++ b/b.c\n{hunk}", id(&old), id(&new));
+    let after = new.replace("a();", "A();");
+    let on_top = "@@ -1,4 +1,4 @@\n int one(int value) {\n-    a();\n+    A();\n     B();\n     c();\n";
+    let patches = [
+        read_named("0001-rename.patch", &diff),
+        read_named("0002-on-top.patch", &modify("b.c", &new, &after, on_top)),
+    ];
+    let moved = format!("// moved\n{old}");
+    let classes = |files: &[(&str, &str)]| -> Vec<PatchClass> {
+        survey_series(&patches, &tree(files), Vec::new()).unwrap().classes().collect()
+    };
+    assert_eq!(classes(&[("a.c", &moved)]), [PatchClass::Shifted, PatchClass::Shifted]);
+    assert_eq!(classes(&[("a.c", &moved), ("b.c", "taken\n")])[1], PatchClass::Blocked);
+}
+
+#[test]
+fn what_is_known_of_another_tree_is_taken_over() {
+    let old = tree(&[("a.c", &file()), ("other", "1\n")]);
+    let before = survey_series(&series(), &old, Vec::new()).unwrap();
+    let difference = |path: &str, comes_or_goes: bool| Difference {
+        path: path.as_bytes().to_vec(),
+        comes_or_goes,
+        blobs: Some([crate::support::id("1\n"), crate::support::id("2\n")]),
+    };
+    let known = |differences: Vec<Difference>| Known { survey: &before, differences };
+    assert!(known(vec![difference("other", false)]).still_holds());
+    assert!(!known(vec![difference("a.c", false)]).still_holds());
+    // A new path makes its folders and its spelling matter.
+    assert!(!known(vec![difference("NEW.c", true)]).still_holds());
+
+    let mut new = MemoryTree::new();
+    new.put("a.c", Mode::File, format!("// moved\n{}", file()).as_bytes());
+    new.put("NEW.c", Mode::File, b"1\n");
+    let differences = vec![difference("a.c", false), difference("NEW.c", true)];
+    let again = survey_series(&series(), &new, vec![known(differences)]).unwrap();
+    let anew = survey_series(&series(), &new, Vec::new()).unwrap();
+    assert_eq!(again.outcomes(&series()), anew.outcomes(&series()));
+    let classes: Vec<PatchClass> = again.classes().collect();
+    assert_eq!(classes, [PatchClass::Shifted, PatchClass::Shifted, PatchClass::Refused]);
+    assert!(matches!(again.outcomes(&series())[2].applied, Applied::Drifted(_)));
+}
