@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
 
-/// A program with its arguments, ready to run. Standard input is always empty.
+/// A program with its arguments, ready to run. Standard input is empty unless a file is named.
 #[derive(Debug)]
 pub struct Run {
     command: Command,
@@ -92,6 +92,13 @@ impl Run {
     pub fn current_folder(mut self, folder: &Path) -> Run {
         self.command.current_dir(folder);
         self
+    }
+
+    /// Reads its standard input from a file.
+    pub fn input(mut self, file: &Path) -> Result<Run> {
+        let file = std::fs::File::open(file).map_err(|error| super::disk::explain("read", file, &error))?;
+        self.command.stdin(Stdio::from(file));
+        Ok(self)
     }
 
     /// What to type when the program is not installed.

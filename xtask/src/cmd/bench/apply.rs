@@ -109,7 +109,7 @@ fn patch_files(folder: &Path) -> Result<Vec<PathBuf>> {
 }
 
 /// This very program, on another project.
-fn ours(project: &Path) -> Run {
+pub(super) fn ours(project: &Path) -> Run {
     let program = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("xtask"));
     Run::new(program).args(["--quiet", "--offline", "--root"]).arg(project)
 }

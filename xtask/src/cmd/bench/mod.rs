@@ -2,6 +2,8 @@
 
 mod apply;
 mod decode;
+mod made_history;
+mod status;
 mod synthetic;
 pub mod timing;
 
@@ -13,6 +15,8 @@ use crate::error::Result;
 pub enum What {
     /// Applying a series: ours cold and unchanged, `git am`, one `git apply --cached`.
     Apply,
+    /// Judging a series at each of a thousand upstream commits.
+    Status,
     /// Decoding several sequences: features on, stock, features off.
     Decode,
 }
@@ -30,6 +34,7 @@ pub struct Options {
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     match options.what {
         What::Apply => apply::run(context, options.rounds.max(1)),
+        What::Status => status::run(context, options.rounds.max(1)),
         What::Decode => decode::run(context, options.rounds.max(1)),
     }
 }

@@ -96,13 +96,14 @@ fn put(store: &Store, tree: &mut GitTree<'_>, path: &str, lines: &[String]) -> R
     tree.set(path.as_bytes(), Some(Entry { mode: 0o100_644, id }))
 }
 
-fn path_of(number: usize) -> String {
+/// Where file `number` is.
+pub(super) fn path_of(number: usize) -> String {
     format!("part{:02}/group{}/file{number:04}.c", number % 40, number % 5)
 }
 
 /// Functions of twelve lines. Most files are small and a few are large, as in any project: half of them
 /// have 120 lines, each further step of twice the length is half as frequent, up to 3,840.
-fn lines_of(number: usize) -> Vec<String> {
+pub(super) fn lines_of(number: usize) -> Vec<String> {
     let doublings = (number % 64).trailing_ones().min(5);
     (0..10usize << doublings)
         .flat_map(|function| {
@@ -114,7 +115,7 @@ fn lines_of(number: usize) -> Vec<String> {
 }
 
 /// Three hunks: each replaces a line and adds one.
-fn edit(lines: &mut Vec<String>, number: usize, random: &mut Random) {
+pub(super) fn edit(lines: &mut Vec<String>, number: usize, random: &mut Random) {
     for _ in 0..3 {
         let at = random.below(lines.len());
         if let Some(line) = lines.get_mut(at) {
@@ -125,10 +126,11 @@ fn edit(lines: &mut Vec<String>, number: usize, random: &mut Random) {
 }
 
 /// xorshift: the same project on every machine.
-struct Random(u64);
+pub(super) struct Random(pub(super) u64);
 
 impl Random {
-    fn below(&mut self, limit: usize) -> usize {
+    /// A number from 0 to below `limit`.
+    pub(super) fn below(&mut self, limit: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
