@@ -9,6 +9,7 @@ mod cli {
     mod bisect;
     mod build;
     mod build_fails;
+    mod canary;
     mod disk_full;
     mod drift;
     mod edit;
@@ -17,6 +18,7 @@ mod cli {
     mod fetch;
     mod fetch_fails;
     mod fetch_npm;
+    mod github;
     mod hostile;
     mod killed;
     mod killed_edit;
@@ -32,4 +34,5 @@ mod cli {
     mod support;
     mod sync;
     mod together;
+    mod workflows;
 }

@@ -30,6 +30,7 @@ pub mod smoke;
 pub mod status;
 pub mod sync;
 pub mod test;
+pub mod workflows;
 
 /// What every command gets.
 #[derive(Clone, Debug)]

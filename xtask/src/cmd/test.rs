@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use super::{Context, Outcome, build, gate, lint, lock, smoke};
+use super::{Context, Outcome, build, gate, lint, lock, smoke, workflows};
 use crate::error::{Error, Result};
 use crate::sys::process;
 
@@ -24,10 +24,15 @@ struct Step {
     run: fn(&Context) -> Result<()>,
 }
 
-const STEPS: [Step; 9] = [
+const STEPS: [Step; 10] = [
     Step { name: "fmt", about: "all Rust code is formatted", run: fmt },
     Step { name: "clippy", about: "no warning in any target", run: clippy },
     Step { name: "lint", about: "the form of every patch", run: lint::check },
+    Step {
+        name: "workflows",
+        about: "actionlint and our own rules on .github/workflows",
+        run: workflows::check,
+    },
     Step { name: "paged", about: "builds and smokes the paged variant from the pin", run: build_paged },
     Step { name: "stock", about: "builds and smokes the stock variant from the pin", run: build_stock },
     Step {
@@ -50,7 +55,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let steps = chosen(&options.only)?;
     if options.list {
         let lines: Vec<String> =
-            steps.iter().map(|step| format!("{:<8} {}", step.name, step.about)).collect();
+            steps.iter().map(|step| format!("{:<9} {}", step.name, step.about)).collect();
         let names: Vec<&str> = steps.iter().map(|step| step.name).collect();
         return Ok(Outcome::ok(lines.join("\n"), json!({ "steps": names })));
     }
@@ -91,11 +96,11 @@ fn summary(results: &[Done]) -> Outcome {
         .iter()
         .map(|done| {
             let verdict = if done.error.is_some() { "FAILED" } else { "ok" };
-            format!("{:<8} {verdict:<7} {:>7.1} s", done.name, done.took.as_secs_f64())
+            format!("{:<9} {verdict:<7} {:>7.1} s", done.name, done.took.as_secs_f64())
         })
         .collect();
     let total: f64 = results.iter().map(|done| done.took.as_secs_f64()).sum();
-    lines.push(format!("{:<8} {:<7} {total:>7.1} s", "all", ""));
+    lines.push(format!("{:<9} {:<7} {total:>7.1} s", "all", ""));
     lines.push(format!("{} passed, {failed} failed", results.len() - failed));
     let entry = |done: &Done| {
         json!({

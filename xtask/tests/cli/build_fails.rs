@@ -99,7 +99,7 @@ fn no_cmake_and_no_python() {
       Installing cmake 4.4.4 from PyPI, under target/
     error: could not run `python3`
       there is no such program on PATH
-      next: install Python 3 with pip (Debian: `apt-get install python3-pip`), or CMake and Ninja
+      next: install Python 3 with pip (Debian: `apt-get install python3-pip`), or the tool itself
     ");
     assert_eq!(project.scratch(), [""; 0]);
 }

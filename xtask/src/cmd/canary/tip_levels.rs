@@ -12,6 +12,7 @@ use crate::plan::flavors::Flavors;
 use crate::plan::pins::{Pin, Pins, Variant};
 use crate::report::canary::{CanaryReport, Level, LevelReport, TipCommit};
 use crate::report::status::{Place, StatusReport};
+use crate::series::PatchClass;
 use crate::sys::inputs::{Inputs, read_stack};
 use crate::sys::store::Store;
 use crate::sys::tip::Tip;
@@ -109,9 +110,12 @@ impl<'a> TipLevels<'a> {
         let Some(series) = &self.series else { return Err(Error::surroundings("no series was read")) };
         let report = status::report_at(series, tip)?;
         let (exact, all) = (report.exact(), report.patches.len());
+        let drifted = report.patches.iter().filter(|patch| patch.class != PatchClass::Exact);
+        let lines: Vec<String> =
+            drifted.map(|patch| format!("{}: {}", patch.file, patch.class.describe())).collect();
         self.status = Some(report);
         let says = format!("{exact} of {all} patches are exact");
-        Ok(Finding { passed: exact == all, says, details: String::new() })
+        Ok(Finding { passed: exact == all, says, details: lines.join("\n") })
     }
 
     /// The series on the tip. Strict: every patch has to be exact there, as the level `status` found.

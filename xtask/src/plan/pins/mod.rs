@@ -106,8 +106,10 @@ pub struct Variant {
 /// A pinned build tool, installed from PyPI when the machine's own does not do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tool {
-    /// Package name, which is the program's name too.
+    /// The program's name.
     pub name: String,
+    /// The package's name; the program's, when none is given.
+    pub package: String,
     /// The oldest version of the machine's own that will do.
     pub at_least: Version,
     /// Exact version to install.

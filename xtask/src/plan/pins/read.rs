@@ -56,6 +56,7 @@ struct RawVariant {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct RawTool {
+    package: Option<String>,
     at_least: Spanned<String>,
     version: String,
     program: String,
@@ -207,6 +208,7 @@ impl Reader<'_> {
         }
         Ok(Tool {
             name: name.to_string(),
+            package: raw.package.clone().unwrap_or_else(|| name.to_string()),
             at_least,
             version: raw.version.clone(),
             program: raw.program.clone(),

@@ -3,6 +3,7 @@
 pub mod editing;
 pub mod files;
 pub mod git;
+pub mod github;
 pub mod history;
 pub mod kill;
 pub mod output;

@@ -1,0 +1,286 @@
+//! A server that answers as GitHub does, for one test: it keeps issues and pull requests in memory, writes
+//! down every request, and does on request what GitHub does on a bad day.
+
+use std::collections::VecDeque;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+/// What happens to one request.
+#[derive(Clone, Debug)]
+pub enum Incident {
+    /// This is answered: status, header lines, body. Nothing is done.
+    Answer(u16, &'static str, &'static str),
+    /// It is done, and 502 is answered all the same.
+    DoneButBadGateway,
+    /// Nothing is answered for this long; then the connection ends.
+    Silence(Duration),
+    /// It goes as it should.
+    None,
+}
+
+/// One request as it came.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    /// `POST /repos/o/r/issues`, without the query.
+    pub line: String,
+    /// All of it: request line, headers, body.
+    pub whole: String,
+    /// The body.
+    pub body: Value,
+}
+
+#[derive(Default)]
+struct State {
+    issues: Vec<Value>,
+    pulls: Vec<Value>,
+    comments: Vec<(u64, String)>,
+    seen: Vec<Seen>,
+    incidents: VecDeque<Incident>,
+}
+
+/// A GitHub with one repository, `espalier/espalier`.
+#[derive(Clone)]
+pub struct FakeGitHub {
+    port: u16,
+    state: Arc<Mutex<State>>,
+}
+
+pub const REPOSITORY: &str = "espalier/espalier";
+
+impl FakeGitHub {
+    /// Starts it on the loopback.
+    pub fn start() -> FakeGitHub {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let state = Arc::new(Mutex::new(State::default()));
+        let server = FakeGitHub { port, state };
+        let serving = server.clone();
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let serving = serving.clone();
+                std::thread::spawn(move || serving.serve(stream));
+            }
+        });
+        server
+    }
+
+    /// The address of its API.
+    pub fn api(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap()
+    }
+
+    /// The next requests meet these.
+    pub fn next(&self, incidents: &[Incident]) {
+        self.state().incidents.extend(incidents.iter().cloned());
+    }
+
+    /// An issue that is there already. Gives its number.
+    pub fn plant(&self, body: &str, labels: &[&str]) -> u64 {
+        let mut state = self.state();
+        let fields = json!({ "title": "planted", "body": body, "labels": labels });
+        create_issue(&mut state, &fields)["number"].as_u64().unwrap()
+    }
+
+    /// Every request so far, in order.
+    pub fn seen(&self) -> Vec<Seen> {
+        self.state().seen.clone()
+    }
+
+    /// The request lines of those that change something, and forgets all.
+    pub fn take_changes(&self) -> Vec<String> {
+        let seen = std::mem::take(&mut self.state().seen);
+        let lines = seen.into_iter().map(|seen| seen.line.replace(&format!("/repos/{REPOSITORY}"), ""));
+        lines.filter(|line| !line.starts_with("GET")).collect()
+    }
+
+    /// Every issue, open or not.
+    pub fn issues(&self) -> Vec<Value> {
+        self.state().issues.clone()
+    }
+
+    /// Changes a field of an issue, as a person would in a browser.
+    pub fn edit(&self, number: u64, field: &str, value: Value) {
+        issue(&mut self.state(), number)[field] = value;
+    }
+
+    /// Every comment with its issue's number.
+    pub fn comments(&self) -> Vec<(u64, String)> {
+        self.state().comments.clone()
+    }
+
+    /// A pull request that is there already.
+    pub fn plant_pull(&self, head_repository: &str, head: &str, base: &str) {
+        let fields = json!({ "title": "T", "body": "B", "head": head, "base": base });
+        let mut state = self.state();
+        let pull = create_pull(&mut state, &fields);
+        let number = pull["number"].as_u64().unwrap();
+        let found = state.pulls.iter_mut().find(|pull| pull["number"] == number).unwrap();
+        found["head"]["repo"]["full_name"] = head_repository.into();
+    }
+
+    /// Every pull request.
+    pub fn pulls(&self) -> Vec<Value> {
+        self.state().pulls.clone()
+    }
+
+    fn serve(&self, stream: TcpStream) {
+        let Some((method, target, seen)) = read_request(&stream) else { return };
+        let mut state = self.state();
+        state.seen.push(seen.clone());
+        let incident = state.incidents.pop_front().unwrap_or(Incident::None);
+        if let Incident::Silence(duration) = incident {
+            drop(state);
+            std::thread::sleep(duration);
+            return;
+        }
+        if let Incident::Answer(status, headers, body) = incident {
+            drop(state);
+            return reply(stream, status, headers, body);
+        }
+        let (status, body) = answer(&mut state, &method, &target, &seen.body);
+        drop(state);
+        match incident {
+            Incident::DoneButBadGateway => reply(stream, 502, "", "<html>Bad Gateway</html>"),
+            _ => reply(stream, status, "Content-Type: application/json", &body.to_string()),
+        }
+    }
+}
+
+fn read_request(stream: &TcpStream) -> Option<(String, String, Seen)> {
+    let mut reader = BufReader::new(stream);
+    let mut head = String::new();
+    loop {
+        let before = head.len();
+        reader.read_line(&mut head).ok()?;
+        if head.len() == before {
+            return None;
+        }
+        if head.ends_with("\r\n\r\n") {
+            break;
+        }
+    }
+    let length = head.lines().find_map(|line| {
+        let (name, value) = line.split_once(':')?;
+        name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse::<usize>().unwrap())
+    });
+    let mut body = vec![0; length.unwrap_or(0)];
+    reader.read_exact(&mut body).ok()?;
+    let body = String::from_utf8(body).unwrap();
+    let mut words = head.split_whitespace().map(String::from);
+    let (method, target) = (words.next()?, words.next()?);
+    let path = target.split('?').next().unwrap_or_default();
+    let seen = Seen {
+        line: format!("{method} {path}"),
+        body: serde_json::from_str(&body).unwrap_or(Value::Null),
+        whole: head + &body,
+    };
+    Some((method, target, seen))
+}
+
+fn reply(mut stream: TcpStream, status: u16, headers: &str, body: &str) {
+    let headers = if headers.is_empty() { String::new() } else { format!("{headers}\r\n") };
+    let length = body.len();
+    // A client that went away is part of the tests.
+    let _ = write!(
+        stream,
+        "HTTP/1.1 {status} Some Reason\r\n{headers}Content-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+    );
+}
+
+fn answer(state: &mut State, method: &str, target: &str, body: &Value) -> (u16, Value) {
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    let Some(path) = path.strip_prefix(&format!("/repos/{REPOSITORY}/")) else { return not_found() };
+    let query: Vec<(&str, &str)> = query.split('&').filter_map(|pair| pair.split_once('=')).collect();
+    let asked = |name: &str| query.iter().find(|(key, _)| *key == name).map(|(_, value)| *value);
+    let parts: Vec<&str> = path.split('/').collect();
+    match (method, &parts[..]) {
+        ("GET", ["issues"]) => (200, list_issues(state, asked)),
+        ("POST", ["issues"]) => (201, create_issue(state, body)),
+        ("PATCH", ["issues", number]) => (200, change(issue(state, number.parse().unwrap()), body)),
+        ("POST", ["issues", number, "comments"]) => {
+            let text = body["body"].as_str().unwrap().to_string();
+            state.comments.push((number.parse().unwrap(), text));
+            (201, json!({}))
+        }
+        ("GET", ["pulls"]) => (200, list_pulls(state, asked)),
+        ("POST", ["pulls"]) => (201, create_pull(state, body)),
+        ("PATCH", ["pulls", number]) => {
+            let number: u64 = number.parse().unwrap();
+            let found = state.pulls.iter_mut().find(|pull| pull["number"] == number).unwrap();
+            (200, change(found, body))
+        }
+        _ => not_found(),
+    }
+}
+
+fn not_found() -> (u16, Value) {
+    (404, json!({ "message": "Not Found" }))
+}
+
+/// The newest first, as GitHub does.
+fn list_issues<'a>(state: &State, asked: impl Fn(&str) -> Option<&'a str>) -> Value {
+    let number = |name: &str, default: usize| asked(name).map_or(default, |value| value.parse().unwrap());
+    let (per_page, page) = (number("per_page", 30), number("page", 1));
+    let label = asked("labels");
+    let has_label = |issue: &Value| {
+        let labels = issue["labels"].as_array().unwrap();
+        label.is_none_or(|label| labels.iter().any(|found| found["name"] == label))
+    };
+    let wanted = state.issues.iter().rev().filter(|issue| {
+        has_label(issue) && asked("state").is_none_or(|state| issue["state"] == state || state == "all")
+    });
+    wanted.skip(per_page * (page - 1)).take(per_page).cloned().collect()
+}
+
+fn create_issue(state: &mut State, fields: &Value) -> Value {
+    let labels = fields["labels"].as_array().cloned().unwrap_or_default();
+    let labels: Vec<Value> = labels.into_iter().map(|name| json!({ "name": name })).collect();
+    let issue = json!({
+        "number": state.issues.len() + 1,
+        "title": fields["title"],
+        "body": fields["body"],
+        "state": "open",
+        "state_reason": null,
+        "labels": labels,
+        "user": { "login": "github-actions[bot]" },
+    });
+    state.issues.push(issue.clone());
+    issue
+}
+
+fn issue(state: &mut State, number: u64) -> &mut Value {
+    state.issues.iter_mut().find(|issue| issue["number"] == number).expect("there is such an issue")
+}
+
+fn change(thing: &mut Value, fields: &Value) -> Value {
+    for (name, value) in fields.as_object().unwrap() {
+        thing[name] = value.clone();
+    }
+    thing.clone()
+}
+
+fn create_pull(state: &mut State, fields: &Value) -> Value {
+    let pull = json!({
+        "number": 100 + state.pulls.len(),
+        "title": fields["title"],
+        "body": fields["body"],
+        "head": { "ref": fields["head"], "repo": { "full_name": REPOSITORY } },
+        "base": { "ref": fields["base"], "repo": { "full_name": REPOSITORY } },
+    });
+    state.pulls.push(pull.clone());
+    pull
+}
+
+fn list_pulls<'a>(state: &State, asked: impl Fn(&str) -> Option<&'a str>) -> Value {
+    let head = asked("head").unwrap_or_default().replace("%3A", ":").replace("%2F", "/");
+    let branch = head.split_once(':').map_or("", |(_, branch)| branch);
+    state.pulls.iter().filter(|pull| pull["head"]["ref"] == branch).cloned().collect()
+}
