@@ -3,49 +3,14 @@
 //! An issue is ours when it has our label, which only people with rights in the repository can give, and
 //! its first line is a marker. One marker, one issue: `(patch, culprit commit)`, or a level of the canary.
 
-use serde::Deserialize;
+mod listed;
+mod marker;
+
+pub use listed::Listed;
+pub use marker::Subject;
 
 /// The label of every issue that the canary keeps.
 pub const LABEL: &str = "espalier-canary";
-
-/// An issue as GitHub lists it.
-#[derive(Clone, Debug, Deserialize)]
-pub struct Listed {
-    /// Its number.
-    pub number: u64,
-    /// Its title.
-    pub title: String,
-    body: Option<String>,
-    state: String,
-    state_reason: Option<String>,
-    #[serde(default)]
-    labels: Vec<Label>,
-    pull_request: Option<serde_json::Value>,
-}
-
-#[derive(Clone, Debug, Deserialize)]
-struct Label {
-    name: String,
-}
-
-/// What an issue is about.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Subject {
-    /// A patch that one upstream commit broke.
-    Patch {
-        /// Its file.
-        file: String,
-        /// The commit.
-        culprit: String,
-    },
-    /// A level of the canary that does not pass, all patches being exact.
-    Level {
-        /// The level's name.
-        level: String,
-        /// The variant.
-        variant: String,
-    },
-}
 
 /// An issue as it should be.
 #[derive(Clone, Debug)]
@@ -100,86 +65,6 @@ pub enum Action {
         /// Why.
         why: String,
     },
-}
-
-impl Listed {
-    /// Its text.
-    pub fn text(&self) -> &str {
-        self.body.as_deref().unwrap_or_default()
-    }
-
-    /// Whether it has the label.
-    pub fn has_label(&self, label: &str) -> bool {
-        self.labels.iter().any(|found| found.name.eq_ignore_ascii_case(label))
-    }
-
-    fn is_open(&self) -> bool {
-        self.state == "open"
-    }
-
-    /// A person closed it as not planned: that is an answer, and it stays closed.
-    fn is_declined(&self) -> bool {
-        self.state_reason.as_deref() == Some("not_planned")
-    }
-
-    /// What it is about, when it is ours.
-    pub fn subject(&self) -> Option<Subject> {
-        if !self.has_label(LABEL) || self.pull_request.is_some() {
-            return None;
-        }
-        Subject::read(self.text().lines().next()?)
-    }
-}
-
-const OPEN: &str = "<!-- espalier-canary ";
-const CLOSE: &str = " -->";
-
-impl Subject {
-    /// The hidden first line of its issue.
-    pub fn marker(&self) -> String {
-        match self {
-            Subject::Patch { file, culprit } => {
-                format!("{OPEN}patch={} culprit={}{CLOSE}", spell(file), spell(culprit))
-            }
-            Subject::Level { level, variant } => {
-                format!("{OPEN}level={} variant={}{CLOSE}", spell(level), spell(variant))
-            }
-        }
-    }
-
-    /// Reads a whole line; nothing when it is not exactly a marker.
-    pub fn read(line: &str) -> Option<Subject> {
-        let inside = line.trim_end().strip_prefix(OPEN)?.strip_suffix(CLOSE)?;
-        let (first, second) = inside.split_once(' ')?;
-        let subject = match (first.split_once('=')?, second.split_once('=')?) {
-            (("patch", file), ("culprit", culprit)) => {
-                Subject::Patch { file: unspell(file)?, culprit: unspell(culprit)? }
-            }
-            (("level", level), ("variant", variant)) => {
-                Subject::Level { level: unspell(level)?, variant: unspell(variant)? }
-            }
-            _ => return None,
-        };
-        Some(subject)
-    }
-}
-
-/// Nothing in it can end a marker.
-fn spell(text: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-/".contains(&byte);
-    text.bytes()
-        .map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02x}") })
-        .collect()
-}
-
-fn unspell(text: &str) -> Option<String> {
-    let mut parts = text.split('%');
-    let mut bytes = parts.next()?.as_bytes().to_vec();
-    for part in parts {
-        bytes.push(u8::from_str_radix(part.get(..2)?, 16).ok()?);
-        bytes.extend(part.get(2..)?.bytes());
-    }
-    String::from_utf8(bytes).ok()
 }
 
 /// GitHub takes 65,536 characters.
@@ -263,21 +148,6 @@ mod tests {
     }
 
     #[test]
-    fn a_marker_reads_back_and_nothing_else_does() {
-        for subject in [patch("00ff"), Subject::Level { level: "build".into(), variant: "--> %".into() }] {
-            assert_eq!(Subject::read(&subject.marker()), Some(subject));
-        }
-        assert_eq!(
-            patch("00").marker(),
-            "<!-- espalier-canary patch=patches/p/0001-a%20b.patch culprit=00 -->"
-        );
-        for bad in ["", "x <!-- espalier-canary patch=a culprit=b -->", "<!-- espalier-canary patch=a -->"] {
-            assert_eq!(Subject::read(bad), None, "{bad}");
-        }
-        assert_eq!(Subject::read("<!-- espalier-canary patch=%+1 culprit=%zz -->"), None);
-    }
-
-    #[test]
     fn made_once_and_then_kept() {
         let made = decide(&[wanted("aa")], &[], nothing);
         let [Action::Create { body, .. }] = &made[..] else { panic!("{made:?}") };
@@ -288,10 +158,10 @@ mod tests {
     #[test]
     fn a_stranger_is_not_believed() {
         let mut planted = issue(1, "open", &wanted("aa").body());
-        planted.labels.clear();
+        planted.forget_labels();
         let buried = issue(2, "open", &format!("hello\n{}", wanted("aa").body()));
         let mut pull_request = issue(3, "open", &wanted("aa").body());
-        pull_request.pull_request = Some(serde_json::json!({}));
+        pull_request.become_pull_request();
         let listed = [planted, buried, pull_request];
         let over = |_: &Subject| Known::Over("x".into());
         assert!(matches!(decide(&[wanted("aa")], &listed, over)[..], [Action::Create { .. }]));
@@ -319,7 +189,7 @@ mod tests {
         let mut closed = issue(5, "closed", &wanted("aa").body());
         let again = decide(&[wanted("aa")], std::slice::from_ref(&closed), nothing);
         assert!(matches!(again[..], [Action::Update { number: 5, reopen: true, .. }]), "{again:?}");
-        closed.state_reason = Some("not_planned".into());
+        closed.decline();
         assert_eq!(decide(&[wanted("aa")], &[closed], nothing), [Action::Keep { number: 5 }]);
     }
 }

@@ -1,19 +1,22 @@
 //! A small client for GitHub: issues and pull requests of one repository.
 //!
-//! What to do with which issue is decided in `plan/issues.rs`, what a reply means in `plan/github_reply.rs`.
+//! What to do with which issue is decided in `plan/issues`, what a reply means in `plan/github_reply.rs`.
+
+mod pull_request;
+mod send;
 
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
-use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::curl::{self, Answer, Request, Timeouts};
+use super::curl::Timeouts;
 use super::process::TOKENS;
 use super::secret::Secret;
 use crate::error::{Error, Result};
-use crate::plan::github_reply::Meaning;
 use crate::plan::issues::Listed;
+pub use pull_request::{PullRequest, WantedPullRequest};
+use send::{Failed, read};
 
 /// How patient the client is.
 #[derive(Clone, Copy, Debug)]
@@ -44,40 +47,9 @@ pub struct Client {
     scratch: PathBuf,
 }
 
-/// A pull request as it should be.
-#[derive(Clone, Debug)]
-pub struct WantedPullRequest<'a> {
-    /// The branch that has the change, in the same repository.
-    pub head: &'a str,
-    /// The branch that it is for.
-    pub base: &'a str,
-    /// Its title.
-    pub title: &'a str,
-    /// Its text.
-    pub body: &'a str,
-}
-
-/// A pull request as it is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PullRequest {
-    /// Its number.
-    pub number: u64,
-    /// Its title.
-    pub title: String,
-    /// Its text.
-    pub body: String,
-}
-
 /// Issues of a page, and pages of issues.
 const PER_PAGE: usize = 100;
 const PAGES: u32 = 10;
-
-/// Why a request came to nothing.
-struct Failed {
-    error: Error,
-    /// Whether GitHub may have done it all the same.
-    maybe_done: bool,
-}
 
 impl Client {
     /// From the variables that GitHub's runners set: `GITHUB_REPOSITORY`, `GITHUB_TOKEN` (or `GH_TOKEN`), and
@@ -196,157 +168,6 @@ impl Client {
         let path = format!("issues/{number}/comments");
         self.send("POST", &path, Some(&body), &what).map(drop).map_err(|failed| failed.error)
     }
-
-    /// The open pull request from `head` to `base`, both branches of this repository.
-    pub fn find_pull_request(&self, head: &str, base: &str) -> Result<Option<PullRequest>> {
-        let what = "list the pull requests";
-        let owner = self.repository.split('/').next().unwrap_or_default();
-        let (head_name, base_name) = (encode(&format!("{owner}:{head}")), encode(base));
-        let value = self.get(&format!("pulls?state=open&head={head_name}&base={base_name}"), what)?;
-        let found: Vec<RawPullRequest> = read(value, what)?;
-        let is_it = |raw: &RawPullRequest| {
-            let from = raw.head.repo.as_ref().map(|repository| repository.full_name.as_str());
-            // A fork may have a branch of the same name.
-            raw.head.name == head && raw.base.name == base && from == Some(self.repository.as_str())
-        };
-        Ok(found.into_iter().find(is_it).map(RawPullRequest::into_pull_request))
-    }
-
-    /// Makes the pull request, or changes the one that is there when its title or text differs. Gives its
-    /// number.
-    pub fn keep_pull_request(&self, wanted: &WantedPullRequest<'_>) -> Result<u64> {
-        let WantedPullRequest { head, base, title, body } = wanted;
-        let Some(found) = self.find_pull_request(head, base)? else {
-            return self.create_pull_request(wanted);
-        };
-        if found.title != *title || crate::plan::issues::differ(&found.body, body) {
-            let what = format!("change pull request #{}", found.number);
-            let fields = json!({ "title": title, "body": body });
-            let path = format!("pulls/{}", found.number);
-            self.send("PATCH", &path, Some(&fields), &what).map_err(|failed| failed.error)?;
-        }
-        Ok(found.number)
-    }
-
-    /// GitHub refuses a second pull request between the same branches, so asking twice makes one.
-    fn create_pull_request(&self, wanted: &WantedPullRequest<'_>) -> Result<u64> {
-        let WantedPullRequest { head, base, title, body } = wanted;
-        let what = "create a pull request";
-        let fields = json!({ "head": head, "base": base, "title": title, "body": body });
-        match self.send("POST", "pulls", Some(&fields), what) {
-            Ok(value) => Ok(read::<RawPullRequest>(value, what)?.number),
-            Err(Failed { error, maybe_done: true }) => {
-                self.find_pull_request(head, base)?.map(|found| found.number).ok_or(error)
-            }
-            Err(Failed { error, .. }) => Err(error),
-        }
-    }
-
-    fn get(&self, path: &str, what: &str) -> Result<Value> {
-        self.send("GET", path, None, what).map_err(|failed| failed.error)
-    }
-
-    /// Asks again when nothing was done; a `POST` that may have been done is left to the caller.
-    fn send(
-        &self,
-        method: &'static str,
-        path: &str,
-        body: Option<&Value>,
-        what: &str,
-    ) -> std::result::Result<Value, Failed> {
-        let mut why = String::new();
-        for attempt in 0..self.patience.tries {
-            self.wait_before(attempt);
-            let (reason, maybe_done) = match self.send_once(method, path, body, what) {
-                Ok(Meaning::Good(value)) => return Ok(value),
-                Ok(Meaning::Refused(error)) | Err(error) => {
-                    return Err(Failed { error: self.hide(error), maybe_done: false });
-                }
-                Ok(Meaning::Trouble(reason)) => (reason, true),
-                Ok(Meaning::Silence { why, maybe_arrived }) => (why, maybe_arrived),
-            };
-            why = reason;
-            if method == "POST" && maybe_done {
-                return Err(Failed { error: self.out_of_reach(what, &why), maybe_done });
-            }
-        }
-        Err(Failed { error: self.out_of_reach(what, &why), maybe_done: false })
-    }
-
-    fn send_once(
-        &self,
-        method: &'static str,
-        path: &str,
-        body: Option<&Value>,
-        what: &str,
-    ) -> Result<Meaning> {
-        let url = format!("{}/repos/{}/{path}", self.api, self.repository);
-        let text = body.map(Value::to_string);
-        let request = Request { method, url: &url, body: text.as_deref() };
-        match curl::send(&request, &self.token, self.patience.timeouts, &self.scratch)? {
-            Answer::Reply(reply) => Ok(reply.meaning(what, now())),
-            Answer::Nothing { why, maybe_arrived } => Ok(Meaning::Silence { why, maybe_arrived }),
-        }
-    }
-
-    fn wait_before(&self, attempt: u32) {
-        if let Some(doublings) = attempt.checked_sub(1) {
-            std::thread::sleep(self.patience.pause * 2u32.saturating_pow(doublings));
-        }
-    }
-
-    fn out_of_reach(&self, what: &str, why: &str) -> Error {
-        self.hide(
-            Error::surroundings(format!("could not {what}: GitHub cannot be reached"))
-                .detail(why)
-                .hint("run the same command again later"),
-        )
-    }
-
-    /// A server may repeat what it was sent.
-    fn hide(&self, error: Error) -> Error {
-        let hide = |texts: Vec<String>| texts.iter().map(|text| self.token.hide_in(text)).collect();
-        Error {
-            kind: error.kind,
-            what: self.token.hide_in(&error.what),
-            details: hide(error.details),
-            hints: hide(error.hints),
-        }
-    }
-}
-
-#[derive(Deserialize)]
-struct RawPullRequest {
-    number: u64,
-    title: String,
-    body: Option<String>,
-    head: RawBranch,
-    base: RawBranch,
-}
-
-#[derive(Deserialize)]
-struct RawBranch {
-    #[serde(rename = "ref")]
-    name: String,
-    repo: Option<RawRepository>,
-}
-
-#[derive(Deserialize)]
-struct RawRepository {
-    full_name: String,
-}
-
-impl RawPullRequest {
-    fn into_pull_request(self) -> PullRequest {
-        PullRequest { number: self.number, title: self.title, body: self.body.unwrap_or_default() }
-    }
-}
-
-fn read<T: serde::de::DeserializeOwned>(value: Value, what: &str) -> Result<T> {
-    serde_json::from_value(value).map_err(|error| {
-        Error::surroundings(format!("could not {what}: GitHub's reply has another form than it should"))
-            .detail(error.to_string().chars().take(300).collect::<String>())
-    })
 }
 
 /// https, or a server on this machine.
@@ -365,18 +186,6 @@ fn is_repository(name: &str) -> bool {
         !part.is_empty() && part != "." && part != ".." && part.bytes().all(plain)
     };
     name.split_once('/').is_some_and(|(owner, name)| is_name(owner) && is_name(name))
-}
-
-/// For a part of a query.
-fn encode(text: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-~".contains(&byte);
-    text.bytes()
-        .map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
-        .collect()
-}
-
-fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
 #[cfg(test)]
@@ -405,6 +214,5 @@ mod tests {
         for bad in ["a", "a/b/c", "../x", "a/..", "a/b?c", "/b", "a/"] {
             assert!(!is_repository(bad), "{bad}");
         }
-        assert_eq!(encode("o:sync/v1"), "o%3Async%2Fv1");
     }
 }
