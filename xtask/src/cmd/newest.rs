@@ -13,6 +13,7 @@ use crate::series::{PatchClass, Survey};
 use crate::sys::history::Commit;
 use crate::sys::range::Range;
 use crate::sys::run_lock;
+use crate::sys::tip::Tip;
 
 /// Options of `newest`.
 #[derive(Clone, Debug, Default)]
@@ -41,8 +42,7 @@ pub fn report(context: &Context, options: &Options) -> Result<NewestReport> {
     let history = series.required_history(&tip)?;
     context.ui.status("Judging", format!("{} patches at {} commits", series.patches.len(), history.len()));
     let range = series.survey(&history)?;
-    let applies =
-        furthest(&range, &history, |class| matches!(class, PatchClass::Exact | PatchClass::Shifted));
+    let applies = furthest(&range, &history, applies);
     Ok(NewestReport {
         next: next_command(applies.as_ref(), options),
         exact: furthest(&range, &history, |class| class == PatchClass::Exact),
@@ -52,6 +52,16 @@ pub fn report(context: &Context, options: &Options) -> Result<NewestReport> {
         pin: Place { name: series.pin.tag.clone(), tree: series.pin.tree.to_string() },
         tip: Place { name: tip.name, tree: tip.tree.to_string() },
     })
+}
+
+/// How far the series applies on the way to `tip`; nothing when that is nowhere, or no history is at hand.
+pub fn reach(series: &PinnedSeries, tip: &Tip) -> Result<Option<Reach>> {
+    let Some(history) = series.history(tip)? else { return Ok(None) };
+    Ok(furthest(&series.survey(&history)?, &history, applies))
+}
+
+fn applies(class: PatchClass) -> bool {
+    matches!(class, PatchClass::Exact | PatchClass::Shifted)
 }
 
 /// The last place on the main line at which `is_good` holds for every patch.

@@ -273,10 +273,39 @@ fn another_culprit_has_an_issue_of_its_own_and_the_old_one_is_closed() {
     let watched = watched();
     watched.greeting_goes();
     watched.keep_issues().code(1);
+    watched.upstream_does("Be warm", "src/greet.c", "return \"hi\";", "return \"hello there\";");
+    watched.keep_issues().code(1);
+    assert_eq!(watched.titles("closed").len(), 1);
+    let since = &watched.tip()[..12];
+    assert_eq!(
+        watched.titles("open"),
+        [format!("0001-greet-more-warmly.patch: upstreamed since upstream {since}")]
+    );
+    assert_eq!(watched.server.comments().len(), 1);
+}
+
+#[test]
+fn an_issue_that_says_something_else_now_is_written_anew_with_one_comment() {
+    let watched = watched();
+    watched.greeting_goes();
+    watched.keep_issues().code(1);
+    watched.server.take_changes();
     watched.upstream_does("Say hey", "src/greet.c", "return \"hi\";", "return \"hey\";");
     watched.keep_issues().code(1);
-    assert_eq!((watched.titles("open").len(), watched.titles("closed").len()), (1, 1));
-    assert_eq!(watched.server.comments().len(), 1);
+    assert_eq!(watched.server.take_changes(), ["PATCH /issues/1", "POST /issues/1/comments"]);
+    assert!(watched.server.issues()[0]["body"].as_str().unwrap().contains("return \"hey\";"));
+    watched.keep_issues().code(1);
+    assert_eq!(watched.server.take_changes(), [""; 0]);
+}
+
+#[test]
+fn after_drift_the_pin_can_still_move_as_far_as_all_applies() {
+    let watched = watched();
+    watched.upstream_does("Tell more", "README.md", "It says hello.", "It says hi.");
+    let good = watched.tip();
+    watched.greeting_goes();
+    let json = watched.run(&["--json", "--until", "status"]).code(1).json();
+    assert_eq!(json["report"]["newest"], good);
 }
 
 #[test]

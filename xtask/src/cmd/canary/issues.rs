@@ -65,10 +65,14 @@ fn is_broken(patch: &PatchStatus) -> bool {
     !matches!(patch.class, PatchClass::Exact | PatchClass::Blocked)
 }
 
-/// The newest commit that changed the patch's files; the tip itself when no history is at hand.
+/// The commit since which the patch is as it is; else the newest that changed its files; the tip itself when no
+/// history is at hand.
 fn culprit(report: &CanaryReport, found: &StatusReport, patch: &PatchStatus) -> String {
-    let newest = found.commits_of(patch).last().map(|commit| commit.id.clone());
-    newest.or_else(|| Some(report.tip.as_ref()?.commit.clone())).unwrap_or_default()
+    let commit = found.cause_of(patch).or_else(|| found.commits_of(patch).last());
+    commit
+        .map(|commit| commit.id.clone())
+        .or_else(|| Some(report.tip.as_ref()?.commit.clone()))
+        .unwrap_or_default()
 }
 
 fn wanted_for_patch(report: &CanaryReport, found: &StatusReport, patch: &PatchStatus) -> Wanted {
@@ -131,7 +135,8 @@ fn known_patch(report: &CanaryReport, folders: &[String], file: &str) -> Known {
     match found.patches.iter().find(|patch| patch.file == file) {
         Some(patch) if patch.class == PatchClass::Exact => good_again(report),
         Some(patch) if is_broken(patch) => Known::Over(format!(
-            "Upstream changed these files again; the newest commit that did is `{}`, which has an issue of its own.",
+            "It is {} now, since `{}`: that has an issue of its own.",
+            patch.class.describe(),
             culprit(report, found, patch)
         )),
         Some(_) => Known::Nothing,

@@ -6,7 +6,7 @@ use super::{Context, Options};
 use crate::cmd::apply::{Applied, apply_onto};
 use crate::cmd::build::{self, Build};
 use crate::cmd::pinned_series::PinnedSeries;
-use crate::cmd::{gate, status};
+use crate::cmd::{gate, newest, status};
 use crate::error::{Error, Kind, Result};
 use crate::plan::flavors::Flavors;
 use crate::plan::pins::{Pin, Pins, Variant};
@@ -30,6 +30,7 @@ pub struct TipLevels<'a> {
     series: Option<PinnedSeries>,
     tip: Option<Tip>,
     status: Option<StatusReport>,
+    reach: Option<String>,
     placed: Option<Applied>,
 }
 
@@ -56,6 +57,7 @@ impl<'a> TipLevels<'a> {
             series: None,
             tip: None,
             status: None,
+            reach: None,
             placed: None,
         })
     }
@@ -76,9 +78,14 @@ impl<'a> TipLevels<'a> {
             status: self.status.clone(),
             newest: None,
         };
-        let moved = self.tip.as_ref().filter(|tip| tip.tree != pin.tree && report.is_good());
-        report.newest = moved.map(|tip| tip.commit.to_string());
+        report.newest = self.newest(pin, report.is_good());
         report
+    }
+
+    /// Where the pin can move: to a good tip, or, when patches drifted, as far as the series applies.
+    fn newest(&self, pin: &Pin, is_good: bool) -> Option<String> {
+        let tip = self.tip.as_ref().filter(|tip| tip.tree != pin.tree && is_good);
+        tip.map(|tip| tip.commit.to_string()).or_else(|| self.reach.clone())
     }
 
     /// The folders of the series: a patch in one of them is this variant's.
@@ -114,6 +121,10 @@ impl<'a> TipLevels<'a> {
         let lines: Vec<String> =
             drifted.map(|patch| format!("{}: {}", patch.file, patch.class.describe())).collect();
         self.status = Some(report);
+        if exact < all {
+            let commit = newest::reach(series, tip)?.and_then(|reach| reach.commit);
+            self.reach = commit.map(|commit| commit.id);
+        }
         let says = format!("{exact} of {all} patches are exact");
         Ok(Finding { passed: exact == all, says, details: lines.join("\n") })
     }
