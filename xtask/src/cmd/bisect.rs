@@ -109,7 +109,7 @@ fn patch_bisect(series: &PinnedSeries, range: &Range, history: &[Commit], at: us
 
 /// What upstream has taken applies no more, and is none the worse for it.
 fn stops_applying(class: PatchClass) -> bool {
-    !matches!(class, PatchClass::Exact | PatchClass::Shifted | PatchClass::Upstreamed)
+    !class.applies() && class != PatchClass::Upstreamed
 }
 
 /// One patch along the range.

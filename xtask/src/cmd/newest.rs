@@ -42,7 +42,7 @@ pub fn report(context: &Context, options: &Options) -> Result<NewestReport> {
     let history = series.required_history(&tip)?;
     context.ui.status("Judging", format!("{} patches at {} commits", series.patches.len(), history.len()));
     let range = series.survey(&history)?;
-    let applies = furthest(&range, &history, applies);
+    let applies = furthest(&range, &history, PatchClass::applies);
     Ok(NewestReport {
         next: next_command(applies.as_ref(), options),
         exact: furthest(&range, &history, |class| class == PatchClass::Exact),
@@ -57,11 +57,7 @@ pub fn report(context: &Context, options: &Options) -> Result<NewestReport> {
 /// How far the series applies on the way to `tip`; nothing when that is nowhere, or no history is at hand.
 pub fn reach(series: &PinnedSeries, tip: &Tip) -> Result<Option<Reach>> {
     let Some(history) = series.history(tip)? else { return Ok(None) };
-    Ok(furthest(&series.survey(&history)?, &history, applies))
-}
-
-fn applies(class: PatchClass) -> bool {
-    matches!(class, PatchClass::Exact | PatchClass::Shifted)
+    Ok(furthest(&series.survey(&history)?, &history, PatchClass::applies))
 }
 
 /// The last place on the main line at which `is_good` holds for every patch.

@@ -71,6 +71,11 @@ pub enum Fate {
 }
 
 impl Fate {
+    /// Whether nobody has to decide anything.
+    pub fn goes_by_itself(self) -> bool {
+        matches!(self, Fate::Unchanged | Fate::ContextOnly | Fate::Changed)
+    }
+
     /// In words.
     pub fn describe(self) -> &'static str {
         match self {

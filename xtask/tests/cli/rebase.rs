@@ -220,7 +220,7 @@ fn a_second_run_has_nothing_to_do() {
     insta::assert_snapshot!(moving.rebase(&[]).success(), @"
     exit: 0
     -- stdout --
-    paged: 3 of 3 patches, from hello v2.0, now stands on v2.0
+    paged: 3 patches, stands on hello v2.0 already
 
       unchanged  patches/paged/0001-greet-more-warmly.patch
       unchanged  patches/paged/0002-say-what-is-counted.patch
@@ -321,7 +321,7 @@ fn a_conflict_is_solved_and_gone_on_with() {
     -- stdout --
 
     -- stderr --
-    error: 1 of its files are not marked as solved
+    error: the conflicts of these files are not marked as solved
       target/espalier/rebase/paged/work/src/greet.c
       next: git -C target/espalier/rebase/paged/work add src/greet.c    # or `git rm`, when it shall go
       next: cargo xtask rebase --continue
@@ -417,10 +417,10 @@ fn a_conflict_is_skipped() {
     paged: 1 of 3 patches, from hello v1.0, now stands on v2.0
 
       dropped    patches/paged/0001-greet-more-warmly.patch
-                 dropped: skipped by hand
+                 skipped by hand
       unchanged  patches/paged/0002-say-what-is-counted.patch -> patches/paged/0001-say-what-is-counted.patch
       dropped    patches/paged/0003-greet-dearly.patch
-                 dropped: skipped by hand
+                 skipped by hand
     -- stderr --
     ");
     moving.assert_moved();
@@ -437,7 +437,6 @@ fn a_conflict_is_aborted() {
     -- stdout --
 
     -- stderr --
-        Fetching hello v2.0 from path [BESIDE]/newer
     error: a rebase of paged to v2.0 is not finished yet
       next: go on with it: cargo xtask rebase --continue
       next: or forget it, nothing of your project has changed: cargo xtask rebase --abort
@@ -504,7 +503,7 @@ fn a_patch_that_upstream_has_is_dropped_on_request_only() {
       unchanged  patches/paged/0001-greet-more-warmly.patch
       dropped    patches/paged/0002-say-what-is-counted.patch
                  src/count.c: upstream has all of the change
-                 dropped: upstream has all of it
+                 upstream has all of it
       unchanged  patches/paged/0003-greet-dearly.patch -> patches/paged/0002-greet-dearly.patch
     -- stderr --
         Fetching hello v2.0 from path [BESIDE]/newer
@@ -613,7 +612,7 @@ fn a_change_that_fits_twice_is_looked_at() {
         Fetching hello v2.0 from path [BESIDE]/newer
     error: patches/paged/0001-change-something.patch does not go onto hello v2.0 by itself (0 of 1 patches are done)
       src/twins.c: look at it: the change fits, but maybe not where it was made for
-        line 10 (ambiguous): made for int words_twin_left(int value) {, it would go into int words_twin_left(int value) {
+        line 10: ambiguous: made for `int words_twin_left(int value) {`, it would go into `int words_twin_left(int value) {`
       next: cd target/espalier/rebase/paged/work    # git status, git diff and git mergetool work there
       next: solve it, `git add` what you solved, then: cargo xtask rebase --continue
       next: or leave this patch out: cargo xtask rebase --skip

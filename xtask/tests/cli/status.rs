@@ -69,7 +69,6 @@ fn each_patch_has_its_class_and_the_commits_that_touched_it() {
             expected (patch line 18):         return "hello";
             found    (file line 6):         return "hi";
       conflict since 53ef46d9f62a Say <b>hi</b> (Test Person)
-      changed by 53ef46d9f62a Say <b>hi</b> (Test Person)
       next: cargo xtask rebase hands the conflict over, to be solved by hand
 
     patches/paged/0002-say-what-is-counted.patch: shifted
@@ -80,7 +79,6 @@ fn each_patch_has_its_class_and_the_commits_that_touched_it() {
           made for: int words_count(const char * text) {
           fits at line 2, in function: none
       shifted since a398aafe3209 Include more (Test Person)
-      changed by a398aafe3209 Include more (Test Person)
       next: nothing to decide: cargo xtask rebase places it anew
 
     patches/paged/0003-greet-dearly.patch: blocked
@@ -93,7 +91,6 @@ fn each_patch_has_its_class_and_the_commits_that_touched_it() {
             expected (patch line 18):         return "hello there";
             found    (file line 6):         return "hi";
       blocked since 53ef46d9f62a Say <b>hi</b> (Test Person)
-      changed by 53ef46d9f62a Say <b>hi</b> (Test Person)
       next: solve the patch that blocks it first
     -- stderr --
     "#);
@@ -151,7 +148,6 @@ fn markdown_for_an_issue() {
                 expected (patch line 18):         return "hello";
                 found    (file line 6):         return "hi";
           conflict since 00043aa3ef2d Say <b>hi</b> (Test Person)
-          changed by 00043aa3ef2d Say <b>hi</b> (Test Person)
           next: cargo xtask rebase hands the conflict over, to be solved by hand
 
     </details>
@@ -168,7 +164,6 @@ fn markdown_for_an_issue() {
                 expected (patch line 18):         return "hello there";
                 found    (file line 6):         return "hi";
           blocked since 00043aa3ef2d Say <b>hi</b> (Test Person)
-          changed by 00043aa3ef2d Say <b>hi</b> (Test Person)
           next: solve the patch that blocks it first
 
     </details>

@@ -215,41 +215,52 @@ fn locked_overlays(inputs: &Inputs) -> Vec<LockedFile> {
 /// Applies the whole series in memory: afterwards the store can be asked for every new tree and blob,
 /// and nothing of it is on disk.
 pub fn apply_inputs(store: &Store, variant: &Variant, pin: &Pin, inputs: &Inputs) -> Result<Applied> {
-    apply_onto(store, variant, pin, store.pin_commit(pin.tree)?, inputs)
-}
-
-/// The same on `commit`, whose tree is the one that `pin` says: a tip that is no pin yet is tried so.
-pub fn apply_onto(
-    store: &Store,
-    variant: &Variant,
-    pin: &Pin,
-    commit: Oid,
-    inputs: &Inputs,
-) -> Result<Applied> {
     let patches = parse_all(inputs)?;
     let base = StoreTree::new(store, pin.tree)?;
     let outcomes = series::run_series(&patches, &base).map_err(|error| Error::surroundings(error.message))?;
     refuse_drift(inputs, &outcomes, pin)?;
+    let commit = store.pin_commit(pin.tree)?;
     let mut applying = Applying { store, tree: GitTree::new(store, pin.tree)?, commit };
-    let mut locked = Vec::with_capacity(patches.len());
-    for ((patch, outcome), file) in patches.iter().zip(&outcomes).zip(&inputs.patches) {
-        let tree = applying.add_patch(patch, changes_of(outcome))?;
-        locked.push(LockedPatch {
-            file: file.file.clone(),
-            sha256: file.sha256.clone(),
-            tree: tree.to_string(),
-        });
+    let mut trees = Vec::with_capacity(patches.len());
+    for (patch, outcome) in patches.iter().zip(&outcomes) {
+        trees.push(applying.add_patch(patch, changes_of(outcome))?);
     }
     check_owners(&mut GitTree::new(store, pin.tree)?, &mut applying.tree, pin, inputs, &patches)?;
     let tree = applying.add_overlays(variant, inputs)?;
+    Ok(applied(pin, inputs, &trees, tree))
+}
+
+/// `patched`, a tree that has the series already, as a rebase gives it, with the overlays on top. `pin` says
+/// which tree it was placed on; `commit` is that tree's.
+pub fn overlay_onto(
+    store: &Store,
+    variant: &Variant,
+    pin: &Pin,
+    commit: Oid,
+    patched: Oid,
+    inputs: &Inputs,
+) -> Result<Applied> {
+    let mut applying = Applying { store, tree: GitTree::new(store, patched)?, commit };
+    let base = &mut GitTree::new(store, pin.tree)?;
+    check_owners(base, &mut applying.tree, pin, inputs, &parse_all(inputs)?)?;
+    let tree = applying.add_overlays(variant, inputs)?;
+    Ok(applied(pin, inputs, &vec![patched; inputs.patches.len()], tree))
+}
+
+fn applied(pin: &Pin, inputs: &Inputs, trees: &[Oid], tree: Oid) -> Applied {
+    let lock = |(file, tree): (&PatchFile, &Oid)| LockedPatch {
+        file: file.file.clone(),
+        sha256: file.sha256.clone(),
+        tree: tree.to_string(),
+    };
     let locked = LockedVariant {
         pin: pin.tag.clone(),
         base: pin.tree.to_string(),
-        patches: locked,
+        patches: inputs.patches.iter().zip(trees).map(lock).collect(),
         overlays: locked_overlays(inputs),
         tree: tree.to_string(),
     };
-    Ok(Applied { pin: pin.clone(), tree, locked, unchanged: false })
+    Applied { pin: pin.clone(), tree, locked, unchanged: false }
 }
 
 /// Makes the changes of one patch to `tree`, and keeps the blobs that they bring.

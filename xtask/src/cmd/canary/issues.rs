@@ -62,7 +62,7 @@ fn wanted(report: &CanaryReport) -> Vec<Wanted> {
 }
 
 fn is_broken(patch: &PatchStatus) -> bool {
-    !matches!(patch.class, PatchClass::Exact | PatchClass::Blocked)
+    !patch.class.applies() && patch.class != PatchClass::Blocked
 }
 
 /// The commit since which the patch is as it is; else the newest that changed its files; the tip itself when no
@@ -79,7 +79,7 @@ fn wanted_for_patch(report: &CanaryReport, found: &StatusReport, patch: &PatchSt
     let culprit = culprit(report, found, patch);
     let name = file_name(&patch.file);
     let mut text = format!(
-        "`{}` is no longer exact on {}: **{}**.\n\n",
+        "`{}` no longer applies to {}: **{}**.\n\n",
         patch.file,
         report.upstream,
         patch.class.describe()
@@ -107,7 +107,7 @@ fn wanted_for_level(report: &CanaryReport, level: Level) -> Wanted {
     let (says, details) = found.map_or(("", ""), |found| (found.says.as_str(), found.details.as_str()));
     let name = level.name();
     let text = format!(
-        "Every patch of `{variant}` is exact on {upstream}'s tip, and the level `{name}` does not pass.\n\n{}\n\
+        "Every patch of `{variant}` applies to {upstream}'s tip, and the level `{name}` does not pass.\n\n{}\n\
          See it here with `cargo xtask canary --variant {variant} --until {name}`. This issue is closed when \
          upstream's tip is good again.\n",
         indented(&format!("{says}\n{details}"))
@@ -133,7 +133,7 @@ fn known_patch(report: &CanaryReport, folders: &[String], file: &str) -> Known {
     let is_of_this_series =
         |folder: &String| file.strip_prefix(folder.as_str()).is_some_and(|rest| rest.starts_with('/'));
     match found.patches.iter().find(|patch| patch.file == file) {
-        Some(patch) if patch.class == PatchClass::Exact => good_again(report),
+        Some(patch) if patch.class.applies() => good_again(report),
         Some(patch) if is_broken(patch) => Known::Over(format!(
             "It is {} now, since `{}`: that has an issue of its own.",
             patch.class.describe(),

@@ -3,10 +3,10 @@
 use super::contract;
 use super::walk::{Finding, Levels};
 use super::{Context, Options};
-use crate::cmd::apply::{Applied, apply_onto};
+use crate::cmd::apply::{self, Applied};
 use crate::cmd::build::{self, Build};
 use crate::cmd::pinned_series::PinnedSeries;
-use crate::cmd::{gate, newest, status};
+use crate::cmd::{gate, newest, rebase, status};
 use crate::error::{Error, Kind, Result};
 use crate::plan::flavors::Flavors;
 use crate::plan::pins::{Pin, Pins, Variant};
@@ -113,28 +113,32 @@ impl<'a> TipLevels<'a> {
     }
 
     fn status(&mut self) -> Result<Finding> {
-        let tip = self.tip()?;
+        let tip = self.tip()?.clone();
         let Some(series) = &self.series else { return Err(Error::surroundings("no series was read")) };
-        let report = status::report_at(series, tip)?;
+        let report = status::report_at(series, &tip)?;
         let (exact, all) = (report.exact(), report.patches.len());
+        let applies = report.patches.iter().all(|patch| patch.class.applies());
         let drifted = report.patches.iter().filter(|patch| patch.class != PatchClass::Exact);
         let lines: Vec<String> =
             drifted.map(|patch| format!("{}: {}", patch.file, patch.class.describe())).collect();
-        self.status = Some(report);
-        if exact < all {
-            let commit = newest::reach(series, tip)?.and_then(|reach| reach.commit);
+        if !applies {
+            let commit = newest::reach(series, &tip)?.and_then(|reach| reach.commit);
             self.reach = commit.map(|commit| commit.id);
         }
-        let says = format!("{exact} of {all} patches are exact");
-        Ok(Finding { passed: exact == all, says, details: lines.join("\n") })
+        self.status = Some(report);
+        let verdict =
+            if applies && exact < all { ", the others have moved inside their functions" } else { "" };
+        let says = format!("{exact} of {all} patches are exact{verdict}");
+        Ok(Finding { passed: applies, says, details: lines.join("\n") })
     }
 
-    /// The series on the tip. Strict: every patch has to be exact there, as the level `status` found.
+    /// The series on the tip, as a rebase would place it, in memory.
     fn place(&self, variant: &Variant, inputs: &Inputs) -> Result<Applied> {
         let tip = self.tip()?;
+        let tree = rebase::tree_on(self.context, self.pins, &self.store, variant, tip, inputs)?;
         let name = tip.commit.to_string().chars().take(12).collect();
         let pin = Pin { tag: name, tree: tip.tree, ..self.pin().clone() };
-        apply_onto(&self.store, variant, &pin, tip.commit, inputs)
+        apply::overlay_onto(&self.store, variant, &pin, tip.commit, tree, inputs)
     }
 
     fn contract(&mut self) -> Result<Finding> {

@@ -56,6 +56,19 @@ pub fn load_with_tip<'a>(
     Ok(Course { context, pins, store, variant, pin, tip, inputs, patches })
 }
 
+/// The same to a tip that is in the store.
+pub fn onto<'a>(
+    context: &'a Context,
+    pins: &'a Pins,
+    store: &'a Store,
+    variant: &'a Variant,
+    tip: Tip,
+    inputs: Inputs,
+) -> Result<Course<'a>> {
+    let patches = inputs.patches.iter().map(PatchFile::parse).collect::<Result<Vec<Patch>>>()?;
+    Ok(Course { context, pins, store, variant, pin: pins.pin_of(variant), tip, inputs, patches })
+}
+
 /// What `pins.toml` can call it: a name that means something today only is replaced by the commit.
 fn pin_name(tip: &Tip) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-/".contains(&byte);

@@ -9,13 +9,17 @@ mod finish;
 mod waiting;
 mod walk;
 
+use git2::Oid;
 use serde_json::json;
 
 use super::{Context, Outcome};
 use crate::error::{Error, Kind, Result};
 use crate::plan::pending::Pending;
+use crate::plan::pins::{Pins, Variant};
 use crate::report::rebase::{self as report, Fate, RebaseReport};
+use crate::sys::inputs::Inputs;
 use crate::sys::store::Store;
+use crate::sys::tip::Tip;
 use crate::sys::{disk, pending, run_lock};
 
 pub use waiting::{abort, resume, skip};
@@ -103,6 +107,30 @@ pub fn prepare(context: &Context, options: &Options) -> Result<Prepared> {
     let store = Store::open(&context.layout.store())?;
     let course = course::load(context, &pins, &store, options)?;
     walk::start(&course, options.choices)
+}
+
+/// The tree that the series gives on `tip`, without overlays, in memory.
+///
+/// # Errors
+///
+/// When a patch does not go there by itself, with what is in its way.
+pub fn tree_on(
+    context: &Context,
+    pins: &Pins,
+    store: &Store,
+    variant: &Variant,
+    tip: &Tip,
+    inputs: &Inputs,
+) -> Result<Oid> {
+    let course = course::onto(context, pins, store, variant, tip.clone(), inputs.clone())?;
+    let choices = Choices { no_range_diff: true, ..Choices::default() };
+    let report = walk::in_memory(&course, choices)?;
+    let stays = report.patches.iter().filter(|patch| !patch.fate.goes_by_itself());
+    let told: Vec<String> = stays.map(|patch| format!("{}: {}", patch.file, patch.fate.describe())).collect();
+    let tree = Oid::from_str(&report.tree).ok().filter(|_| told.is_empty());
+    tree.ok_or_else(|| {
+        Error::no(format!("the series does not go onto {} by itself", tip.name)).detail(told.join("\n"))
+    })
 }
 
 /// Makes a prepared rebase happen: patches, `pins.toml` and `espalier.lock`, all or none.

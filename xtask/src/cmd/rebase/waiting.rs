@@ -174,5 +174,5 @@ fn at_position<'c>(
     let at = state.position();
     let found = course.patches.get(at).zip(course.inputs.patches.get(at));
     let found = found.ok_or_else(|| Error::surroundings("the record of the rebase goes beyond the series"));
-    Ok(found.map(|(patch, file)| (patch, file.file.clone()))?)
+    found.map(|(patch, file)| (patch, file.file.clone()))
 }

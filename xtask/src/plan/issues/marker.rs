@@ -10,7 +10,7 @@ pub enum Subject {
         /// The commit.
         culprit: String,
     },
-    /// A level of the canary that does not pass, all patches being exact.
+    /// A level of the canary that does not pass, though every patch applies.
     Level {
         /// The level's name.
         level: String,
