@@ -50,7 +50,6 @@ mod drift;
 mod encoded_word;
 mod file_patch;
 mod function;
-mod git_author;
 mod hunk;
 mod landing;
 mod layered_tree;
@@ -100,7 +99,6 @@ pub use drift::{
     Candidate, Disagreement, FileDrift, FileDriftKind, HunkClass, HunkDrift, PatchClass, PatchDrift,
     Placement, RenameCandidate, TargetRefusal,
 };
-pub use git_author::git_author;
 pub use layered_tree::LayeredTree;
 pub use lint::{Finding, LintRule, SUBJECT_LIMIT, lint_patch, same_subject};
 pub use lint_paths::lint_owners;

@@ -7,7 +7,7 @@ use git2::{ObjectType, Oid, Repository, RepositoryInitOptions};
 use super::disk;
 use super::store::{Store, commit_text, write_failed};
 use crate::error::{Error, Result};
-use crate::series::{Patch, git_author};
+use crate::series::{Patch, authorship};
 
 /// From `objects` of a work tree two folders below `target/espalier/` to the store's: a path that stays
 /// right when the whole project moves.
@@ -63,9 +63,8 @@ impl RebaseRepo {
 
     /// A patch as a commit: its author, date and message, and `tree`.
     pub fn commit_patch(&self, patch: &Patch, tree: Oid, parent: Oid) -> Result<Oid> {
-        let author = git_author(patch).ok_or_else(|| {
-            Error::usage(format!("`{}` has an author or a date that git does not write", patch.name))
-                .detail(format!("From: {}\nDate: {}", patch.author, patch.date))
+        let author = authorship(patch).map(|author| author.ident()).map_err(|why| {
+            Error::usage(format!("`{}` cannot become a commit: {why}", patch.name))
                 .hint("write it anew with git: docs/patches.md says how")
         })?;
         self.store.write_tree(tree)?;

@@ -511,8 +511,11 @@ fn decide(project: &Project) {
         "variant": "paged", "folder": "patches/paged", "marks": null,
         "before": digests(&patches), "after": digests(&patches[..2]),
     });
-    files::copy_folder(&project.path("patches/paged"), &project.path("target/espalier/pending/paged/files"));
-    project.write("target/espalier/pending/paged/plan.json", plan.to_string());
+    files::copy_folder(
+        &project.path("patches/paged"),
+        &project.path("target/espalier/pending-series/paged/files"),
+    );
+    project.write("target/espalier/pending-series/paged/plan.json", plan.to_string());
 }
 
 #[test]
@@ -522,7 +525,7 @@ fn what_a_killed_export_had_decided_is_finished_by_whatever_comes_next() {
         decide(&project);
         project.run(next);
         assert_eq!(names(&project), ["0001-greet-more-warmly.patch", "0002-say-what-is-counted.patch"]);
-        assert!(!project.path("target/espalier/pending/paged").exists(), "{next:?}");
+        assert!(!project.path("target/espalier/pending-series/paged").exists(), "{next:?}");
     }
 }
 
@@ -533,12 +536,14 @@ fn unless_a_person_changed_a_patch_since() {
     project.edit("patches/paged/0001-greet-more-warmly.patch", "Greet more", "Greet much more");
     let before = series(&project);
     insta::assert_snapshot!(project.run(&["apply"]), @"
-    exit: 3
+    exit: 4
     -- stdout --
 
     -- stderr --
-    error: could not read `target/espalier/pending/pending.json`
-      No such file or directory
+    error: `patches/paged` was being written anew when a run was cut short, and was changed since
+      patches/paged/0001-greet-more-warmly.patch
+      next: put it back, and the next run finishes what was begun: git checkout patches/paged
+      next: keep it as it is now: rm -rf target/espalier/pending-series/paged
     ");
     assert_eq!(series(&project), before);
 }
