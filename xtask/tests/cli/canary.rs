@@ -210,7 +210,7 @@ fn one_issue_a_break_and_no_other_after_ten_runs() {
 
     <!-- espalier-canary patch=patches/paged/0001-greet-more-warmly.patch culprit=[TIP] -->
 
-    `patches/paged/0001-greet-more-warmly.patch` no longer applies to hello: **conflict**.
+    `patches/paged/0001-greet-more-warmly.patch` is no longer exact on hello: **conflict**.
 
         patches/paged/0001-greet-more-warmly.patch: conflict
           src/greet.c (0001:10): 0 of 1 hunks exact
@@ -222,6 +222,7 @@ fn one_issue_a_break_and_no_other_after_ten_runs() {
                 expected (patch line 18):         return "hello";
                 found    (file line 6):         return "hi";
           conflict since 07ab84a6934f Say hi, fixes #1 @octocat (Test Person)
+          changed by 07ab84a6934f Say hi, fixes #1 @octocat (Test Person)
           next: cargo xtask rebase hands the conflict over, to be solved by hand
 
     Waiting for it: `patches/paged/0003-greet-dearly.patch`.
