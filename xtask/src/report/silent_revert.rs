@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use super::rebase::Revert;
-use crate::series::{Content, FilePatch, LineKind, Patch, Tree, TreeError, added_lines, printable};
+use crate::series::{Content, FilePatch, LineKind, Patch, RepoPath, Tree, TreeError, added_lines, printable};
 
 /// How often each line occurs.
 type Counts<'a> = HashMap<&'a [u8], usize>;
@@ -23,11 +23,11 @@ pub fn silent_reverts<'p>(
     new_base: &dyn Tree,
 ) -> Result<Vec<Revert>, TreeError> {
     let mut reverts = Vec::new();
-    for (old, new) in pairs.filter(|(old, new)| old.files != new.files) {
+    for (old, new) in pairs {
         let mut own = Counts::new();
         deleted_lines(old).for_each(|(_, _, line)| *own.entry(line).or_default() += 1);
-        let mut suspects: HashMap<&str, Vec<(usize, &[u8])>> = HashMap::new();
-        let paths: Vec<(String, &FilePatch)> =
+        let mut suspects: HashMap<&RepoPath, Vec<(usize, &[u8])>> = HashMap::new();
+        let paths: Vec<(&RepoPath, &FilePatch)> =
             new.files.iter().filter_map(|file| Some((old_path(file)?, file))).collect();
         for (path, file) in &paths {
             for (line_number, line) in deleted_in(file) {
@@ -58,8 +58,8 @@ pub fn silent_reverts<'p>(
     Ok(reverts)
 }
 
-fn old_path(file: &FilePatch) -> Option<String> {
-    file.old.as_ref().map(|side| side.path.to_string())
+fn old_path(file: &FilePatch) -> Option<&RepoPath> {
+    file.old.as_ref().map(|side| &side.path)
 }
 
 fn deleted_lines(patch: &Patch) -> impl Iterator<Item = (&FilePatch, usize, &[u8])> {

@@ -110,6 +110,10 @@ impl FileReplay<'_, '_> {
             None => match self.locate(&base)? {
                 Ok(followed) => (self.version_at(&followed.to)?.ok_or_else(no_path)?, Some(followed)),
                 Err(candidates) => {
+                    if let Err(failure) = find_file(&self.replay.new, &base.path, &leaving_paths(self.patch))
+                    {
+                        return self.refused(refusal_of(failure)?);
+                    }
                     let reason = ConflictReason::FileGone { candidates };
                     return Ok(self.conflict(base.path.clone(), reason, None, None));
                 }
@@ -187,6 +191,9 @@ impl FileReplay<'_, '_> {
         let theirs = self.content_of(theirs)?;
         let texts = ThreeTexts { base: &base, ours: &ours, theirs: &theirs, labels: self.labels };
         Ok(match merge_text(&texts, hunks)? {
+            TextMerge::Placed { text } => {
+                Ok(Merged { id: blob_id(&text), content: Some(Arc::new(text)), way: Way::Placed })
+            }
             TextMerge::Clean { text, there, of } => {
                 let way = if there == 0 { Way::Merged } else { Way::PartlyThere { lines: there, of } };
                 Ok(Merged { id: blob_id(&text), content: Some(Arc::new(text)), way })

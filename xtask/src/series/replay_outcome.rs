@@ -45,7 +45,9 @@ pub struct Version {
 pub enum Way {
     /// The file is the one that the patch was made from: its result was taken as it is.
     AsItWas,
-    /// Upstream changed the file elsewhere: both changes were merged.
+    /// Upstream changed the file elsewhere: the hunks are the same, on other lines perhaps.
+    Placed,
+    /// Upstream changed the file nearby: both changes were merged.
     Merged,
     /// All of the change was there already.
     AlreadyThere,
@@ -142,6 +144,13 @@ impl Replayed {
             Way::Conflict(conflict) => Some(&**conflict),
             _ => None,
         })
+    }
+
+    /// Whether every hunk went onto the file it names as it is, on other lines perhaps.
+    pub fn has_the_same_hunks(&self) -> bool {
+        let is_same =
+            |file: &ReplayedFile| file.followed.is_none() && matches!(file.way, Way::AsItWas | Way::Placed);
+        self.files.iter().all(is_same)
     }
 
     /// Whether the patch changes nothing any more.

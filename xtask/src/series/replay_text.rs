@@ -1,9 +1,9 @@
 //! The change to one text file, merged into another version of it.
 //!
-//! A three-way merge goes by lines alone. Where upstream deleted the patched function and a
-//! look-alike stays, it may put the change into the look-alike and call that clean. So what it gives
-//! is believed only when every hunk has its own place in its own function, or every changed line
-//! landed in the function that it was made for.
+//! When every hunk fits at one place only, and that in its own function, that is where it goes. All else
+//! is merged three-way. Such a merge goes by lines alone: where upstream deleted the patched function and
+//! a look-alike stays, it may put the change into the look-alike and call that clean. So what it gives is
+//! believed only when every changed line landed in the function that it was made for.
 
 use git2::{MergeFileInput, MergeFileOptions};
 
@@ -36,6 +36,8 @@ pub(crate) struct Labels {
 
 /// What merging came to.
 pub(crate) enum TextMerge {
+    /// Every hunk fits at one place only, and that in its own function: no merge is needed.
+    Placed { text: Vec<u8> },
     /// Every change has its place; `there` of `of` changed lines were there already.
     Clean { text: Vec<u8>, there: usize, of: usize },
     /// Both changed the same lines.
@@ -46,10 +48,6 @@ pub(crate) enum TextMerge {
 
 /// Merges `hunks`, which turn base into theirs, into ours.
 pub(crate) fn merge_text(texts: &ThreeTexts<'_>, hunks: &[Hunk]) -> Result<TextMerge, TreeError> {
-    let (automatic, merged) = three_way(texts)?;
-    if !automatic {
-        return Ok(TextMerge::Conflict { marked: merged });
-    }
     let index = LineIndex::new(texts.ours);
     let functions = FunctionMap::new(&index.lines);
     let base = lines_of(texts.base);
@@ -57,8 +55,12 @@ pub(crate) fn merge_text(texts: &ThreeTexts<'_>, hunks: &[Hunk]) -> Result<TextM
     let file = CurrentFile { index: &index, functions: &functions, pre_image: Some(&base_functions) };
     let drifts: Vec<HunkDrift> =
         hunks.iter().zip(1..).map(|(hunk, number)| classify_hunk(&file, hunk, number)).collect();
-    if place(hunks, &drifts, &index.lines).is_some_and(|placed| placed == merged) {
-        return Ok(TextMerge::Clean { text: merged, there: 0, of: 0 });
+    if let Some(text) = place(hunks, &drifts, &index.lines) {
+        return Ok(TextMerge::Placed { text });
+    }
+    let (automatic, merged) = three_way(texts)?;
+    if !automatic {
+        return Ok(TextMerge::Conflict { marked: merged });
     }
     let theirs = lines_of(texts.theirs);
     let merged_lines = lines_of(&merged);
@@ -81,8 +83,7 @@ pub(crate) fn merge_text(texts: &ThreeTexts<'_>, hunks: &[Hunk]) -> Result<TextM
     Ok(TextMerge::Clean { text: merged, there: of.saturating_sub(landed), of })
 }
 
-/// Ours with each hunk on the one place where it fits, when each has such a place in its own
-/// function. The merge must have come to the same.
+/// Ours with each hunk on the one place where it fits, when each has such a place in its own function.
 fn place(hunks: &[Hunk], drifts: &[HunkDrift], ours: &[&[u8]]) -> Option<Vec<u8>> {
     let mut text = Vec::new();
     let mut at = 0;

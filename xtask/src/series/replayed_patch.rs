@@ -29,9 +29,10 @@ fn new_file_patch(file: &FilePatch, now: &ReplayedFile, replay: &Replay<'_>) -> 
         Change::Modify | Change::Rename => Change::Modify,
         other => other,
     };
+    let is_as_it_was = matches!(now.way, Way::AsItWas | Way::Placed);
     let content = match (&file.content, &now.before, &now.after) {
         (Content::Text(_), Some(before), Some(after)) if before.id == after.id => Content::Unchanged,
-        (Content::Text(_), Some(before), Some(after)) => {
+        (Content::Text(_), Some(before), Some(after)) if !is_as_it_was => {
             Content::Text(hunks_between(&replay.blob(before.id)?, &replay.blob(after.id)?))
         }
         (content, _, _) => content.clone(),

@@ -1,6 +1,6 @@
 //! A patch with conflicts as a work tree in which every git tool works, and back again.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use git2::{Index, IndexEntry, IndexTime, ObjectType, Oid, Repository, Status, StatusOptions};
 
@@ -28,18 +28,52 @@ pub fn prepare(repo: &RebaseRepo, head: Oid, tree: Oid, files: &[ConflictedFile]
     repo.store.write_tree(tree)?;
     in_work(repo, &["checkout", "--quiet", "--force", "--detach", &head.to_string()])?;
     in_work(repo, &["read-tree", "--reset", "-u", &tree.to_string()])?;
+    for file in files {
+        if let Some(text) = file.text.as_ref().filter(|_| stays_inside(repo.work(), &file.path)) {
+            disk::write_atomically(&repo.work().join(file.path.to_text()), text)?;
+        }
+    }
     let opened = Repository::open(repo.work()).map_err(broken)?;
     let mut index = opened.index().map_err(broken)?;
     for file in files {
         add_conflict(repo, &mut index, file)?;
     }
-    index.write().map_err(broken)?;
+    // The last thing, in one step: a path that is unmerged is ready to be solved.
+    index.write().map_err(broken)
+}
+
+/// Whether no folder of `path` is a link: upstream's links may lead anywhere.
+fn stays_inside(work: &Path, path: &RepoPath) -> bool {
+    let mut folders = path.folders().map(|folder| work.join(&*String::from_utf8_lossy(folder)));
+    folders.all(|folder| !folder.is_symlink())
+}
+
+/// Whether the work tree shows `files` in conflict on top of `head` already.
+pub fn is_shown(repo: &RebaseRepo, head: Oid, files: &[ConflictedFile]) -> bool {
+    let Ok(opened) = Repository::open(repo.work()) else { return false };
+    let at_head = opened.head().is_ok_and(|found| found.target() == Some(head));
+    let Ok(index) = opened.index() else { return false };
+    let unmerged = unmerged_paths(&index).unwrap_or_default();
+    at_head && files.iter().all(|file| unmerged.contains(&file.path.to_text()))
+}
+
+/// Copies what a person wrote into `files` to the folder `to`; gives the paths of the copies.
+pub fn keep_edits(repo: &RebaseRepo, files: &[ConflictedFile], to: &Path) -> Result<Vec<PathBuf>> {
+    let mut kept = Vec::new();
     for file in files {
-        if let Some(text) = &file.text {
-            disk::write_atomically(&repo.work().join(file.path.to_string()), text)?;
+        let path = file.path.to_text();
+        let on_disk = repo.work().join(&path);
+        if !on_disk.is_file() {
+            continue;
+        }
+        let found = disk::read(&on_disk)?;
+        let mut known = file.stages.iter().flatten().map(|(_, _, content)| content).chain(&file.text);
+        if !known.any(|content| *content == found) {
+            disk::write_atomically(&to.join(&path), &found)?;
+            kept.push(to.join(&path));
         }
     }
-    Ok(())
+    Ok(kept)
 }
 
 fn in_work(repo: &RebaseRepo, arguments: &[&str]) -> Result<()> {
@@ -133,13 +167,17 @@ fn refuse_markers(repo: &RebaseRepo, path: &str, shown_as: &str) -> Result<()> {
     }
 }
 
-fn refuse_unmerged(index: &Index, shown_as: &str) -> Result<()> {
-    let conflicts = index.conflicts().map_err(broken)?;
+fn unmerged_paths(index: &Index) -> Result<Vec<String>> {
     let mut paths = Vec::new();
-    for conflict in conflicts.flatten() {
+    for conflict in index.conflicts().map_err(broken)?.flatten() {
         let entry = conflict.our.or(conflict.their).or(conflict.ancestor);
         paths.extend(entry.map(|entry| String::from_utf8_lossy(&entry.path).into_owned()));
     }
+    Ok(paths)
+}
+
+fn refuse_unmerged(index: &Index, shown_as: &str) -> Result<()> {
+    let paths = unmerged_paths(index)?;
     let Some(first) = paths.first() else { return Ok(()) };
     let error = waits("the conflicts of these files are not marked as solved".to_string())
         .hint(format!("git -C {shown_as} add {first}    # or `git rm`, when it shall go"))

@@ -1,7 +1,10 @@
 //! Moving a series to another upstream tree: clean, with conflicts, over look-alikes, killed.
 
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
 
+use super::support::random::XorShift;
 use super::support::{Output, Project, files, git, upstream::TAG};
 
 /// A project and a newer upstream beside it.
@@ -673,4 +676,239 @@ fn accepted_by_git(upstream: &Path, patch: &Path) -> Vec<&'static str> {
         git::git(upstream, &["reset", "--quiet", "--hard", TIP]);
     }
     accepted
+}
+
+/// A person takes the patch's side whole, and with it deletes what upstream added.
+#[test]
+fn deleting_upstreams_new_lines_is_warned_of() {
+    let moving = Move::with_patch(
+        |folder| files::edit(&folder.join("src/count.c"), "    int inside = 0;\n", "    int inside = 1;\n"),
+        |folder| {
+            files::edit(
+                &folder.join("src/count.c"),
+                "    int inside = 0;\n",
+                "    int inside = 0;\n    check_the_text(text);\n",
+            );
+        },
+    );
+    moving.rebase(&[]).code(4);
+    let theirs = git::git(&moving.work(), &["show", ":3:src/count.c"]);
+    files::write(&moving.work().join("src/count.c"), format!("{theirs}\n"));
+    git::git(&moving.work(), &["add", "src/count.c"]);
+    let before = moving.committed();
+    insta::assert_snapshot!(moving.run(&["--continue", "--strict"]), @"
+    exit: 1
+    -- stdout --
+
+    -- stderr --
+    error: the rebase would delete lines that upstream added; nothing was written
+      0001-change-something.patch deletes src/count.c:6, which upstream added: check_the_text(text);
+      next: look at those patches; if it is meant, run the same command without `--strict`
+    ");
+    assert_eq!(moving.committed(), before);
+    let json = moving.project.run(&["--json", "rebase", "--continue"]).success().json();
+    assert_eq!(json["reverts"][0]["line"], 6);
+    assert_eq!(json["reverts"][0]["text"], "check_the_text(text);");
+    moving.assert_moved();
+}
+
+/// What upstream deleted, a binary file, a file of that name: each waits in a form that git understands.
+#[test]
+fn conflicts_without_text_wait_in_the_index() {
+    let moving = Move::with_patch(
+        |folder| {
+            files::edit(&folder.join("src/ring.c"), "at % size", "at % (size + 0)");
+            files::write(&folder.join("data/logo.bin"), [&[0u8, 9, 9][..], &[7; 300]].concat());
+            files::write(&folder.join("src/new.c"), "int ours;\n");
+            std::fs::remove_file(folder.join("src/upper.c")).unwrap();
+        },
+        |folder| {
+            std::fs::remove_file(folder.join("src/ring.c")).unwrap();
+            files::write(&folder.join("data/logo.bin"), [&[0u8, 8, 8][..], &[7; 300]].concat());
+            files::write(&folder.join("src/new.c"), "int upstreams;\n");
+            files::edit(&folder.join("src/upper.c"), "letter - 32", "letter - 'a' + 'A'");
+        },
+    );
+    insta::assert_snapshot!(moving.rebase(&[]), @"
+    exit: 4
+    -- stdout --
+
+    -- stderr --
+        Fetching hello v1.0 from path [UPSTREAM]
+        Fetching hello v2.0 from path [BESIDE]/newer
+    error: patches/paged/0001-change-something.patch does not go onto hello v2.0 by itself (0 of 1 patches are done)
+      data/logo.bin: it is no text, and both changed it
+      src/new.c: the patch makes this file, and another one is there
+      src/ring.c: upstream has no such file any more
+      src/upper.c: the patch deletes this file, and upstream changed it
+      next: cd target/espalier/rebase/paged/work    # git status, git diff and git mergetool work there
+      next: solve it, `git add` what you solved, then: cargo xtask rebase --continue
+      next: or leave this patch out: cargo xtask rebase --skip
+      next: or forget the rebase, nothing has changed: cargo xtask rebase --abort
+    ");
+    insta::assert_snapshot!(git::git(&moving.work(), &["status", "--short"]), @"
+    UU data/logo.bin
+    AA src/new.c
+    DU src/ring.c
+    UD src/upper.c
+    ");
+    git::git(&moving.work(), &["rm", "--quiet", "src/ring.c"]);
+    git::git(&moving.work(), &["checkout", "--quiet", "--theirs", "data/logo.bin"]);
+    moving.run(&["--continue"]).code(4).says(&["src/new.c` has a conflict marker in line 1"]);
+    files::write(&moving.work().join("src/new.c"), "int upstreams;\nint ours;\n");
+    git::git(&moving.work(), &["rm", "--quiet", "--cached", "src/upper.c"]);
+    std::fs::remove_file(moving.work().join("src/upper.c")).unwrap();
+    git::git(&moving.work(), &["add", "--all"]);
+    moving.run(&["--continue"]).success();
+    moving.assert_moved();
+}
+
+/// Upstream put a link in the place of a folder: nothing may be written through it.
+#[test]
+fn a_conflict_is_never_written_through_a_link() {
+    let moving = Move::with_patch(
+        |folder| files::edit(&folder.join("docs/old/story.txt"), "line 3 ", "row 3 "),
+        |folder| {
+            std::fs::remove_dir_all(folder.join("docs/old")).unwrap();
+            std::os::unix::fs::symlink("../../../../../../../outside", folder.join("docs/old")).unwrap();
+        },
+    );
+    std::fs::create_dir(moving.project.beside("outside")).unwrap();
+    insta::assert_snapshot!(moving.rebase(&[]), @"
+    exit: 4
+    -- stdout --
+
+    -- stderr --
+        Fetching hello v1.0 from path [UPSTREAM]
+        Fetching hello v2.0 from path [BESIDE]/newer
+    error: patches/paged/0001-change-something.patch does not go onto hello v2.0 by itself (0 of 1 patches are done)
+      docs/old/story.txt: the patch must not write here: the path goes through `docs/old`, which is a symlink (120000)
+      next: cd target/espalier/rebase/paged/work    # git status, git diff and git mergetool work there
+      next: solve it, `git add` what you solved, then: cargo xtask rebase --continue
+      next: or leave this patch out: cargo xtask rebase --skip
+      next: or forget the rebase, nothing has changed: cargo xtask rebase --abort
+    ");
+    assert_eq!(files::list(&moving.project.beside("outside")), [""; 0]);
+    moving.run(&["--continue"]).code(4).says(&["nothing is left"]);
+    moving.run(&["--abort"]).success();
+}
+
+/// Killed after the conflict was shown and before that was written down, and solved all the same.
+#[test]
+fn what_was_solved_in_a_half_shown_conflict_is_kept() {
+    let moving = Move::new(upstream_greets_otherwise);
+    moving.rebase(&["--trim-upstreamed"]).code(4);
+    let not_ready = |moving: &Move| {
+        moving.project.edit("target/espalier/rebase/paged/state.json", "\"ready\": true", "\"ready\": false");
+    };
+    files::write(&moving.work().join("src/greet.c"), greet("hi there"));
+    not_ready(&moving);
+    moving.run(&["--continue"]).code(4).says(&["does not go onto"]);
+    assert_eq!(std::fs::read_to_string(moving.work().join("src/greet.c")).unwrap(), greet("hi there"));
+    git::git(&moving.work(), &["add", "src/greet.c"]);
+    not_ready(&moving);
+    insta::assert_snapshot!(moving.run(&["--continue"]), @"
+    exit: 4
+    -- stdout --
+
+    -- stderr --
+    warning: an earlier run was cut short here; what you wrote is kept in target/espalier/rebase/paged/kept/src/greet.c
+    error: patches/paged/0001-greet-more-warmly.patch does not go onto hello v2.0 by itself (0 of 3 patches are done)
+      src/greet.c: upstream changed the same lines
+      next: cd target/espalier/rebase/paged/work    # git status, git diff and git mergetool work there
+      next: solve it, `git add` what you solved, then: cargo xtask rebase --continue
+      next: or leave this patch out: cargo xtask rebase --skip
+      next: or forget the rebase, nothing has changed: cargo xtask rebase --abort
+    ");
+    let kept = moving.project.read("target/espalier/rebase/paged/kept/src/greet.c");
+    assert_eq!(kept, greet("hi there"));
+}
+
+/// A rebase that is killed anywhere is finished or forgotten by the next commands, whole.
+#[test]
+fn killed_at_fifty_points_nothing_is_lost() {
+    let moving = Move::new(upstream_greets_otherwise);
+    moving.project.run(&["lock"]).success();
+    let start = moving.committed();
+    let first = ["--to", TIP, "--from", moving.upstream.to_str().unwrap()];
+    let mut random = XorShift::new(0x0dd_ba11);
+    let long = Duration::from_secs(60);
+    let whole_start = moving.run_and_kill(&first, long);
+    moving.solve_and_stage();
+    moving.solve_the_rest(long);
+    let whole_end = moving.run_and_kill(&["--continue"], long);
+    moving.assert_moved();
+    for _ in 0..25 {
+        moving.put_back(&start);
+        moving.run_and_kill(&first, whole_start.mul_f64(random.fraction()));
+        if !moving.work().exists() {
+            moving.assert_project_is(&start, "killed before the conflict");
+            moving.rebase(&[]).code(4);
+        }
+        // What was shown half is shown again.
+        moving.run(&["--continue"]).code(4);
+        moving.solve_and_stage();
+        moving.solve_the_rest(whole_end.mul_f64(random.fraction()));
+        moving.run_and_kill(&["--continue"], whole_end.mul_f64(random.fraction()));
+        moving.finish(&start);
+    }
+}
+
+impl Move {
+    /// Gives how long it ran.
+    fn run_and_kill(&self, arguments: &[&str], limit: Duration) -> Duration {
+        let all = [&["rebase"], arguments].concat();
+        let begin = Instant::now();
+        let mut child =
+            self.project.command(&all).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        while begin.elapsed() < limit && child.try_wait().unwrap().is_none() {
+            std::thread::sleep(Duration::from_micros(300).min(limit));
+        }
+        let ran = begin.elapsed();
+        // It may have ended by itself just before.
+        let _ = child.kill();
+        child.wait().unwrap();
+        ran
+    }
+
+    fn solve_and_stage(&self) {
+        files::write(&self.work().join("src/greet.c"), greet("hi there"));
+        git::git(&self.work(), &["add", "src/greet.c"]);
+    }
+
+    /// Goes on to the second conflict, by a run that is killed and one that is not, and solves it.
+    fn solve_the_rest(&self, limit: Duration) {
+        self.run_and_kill(&["--continue"], limit);
+        self.run(&["--continue"]).code(4);
+        files::write(&self.work().join("src/greet.c"), greet("hi there, dear"));
+        git::git(&self.work(), &["add", "src/greet.c"]);
+    }
+
+    /// The project as at the start, and no rebase.
+    fn put_back(&self, start: &[(String, String)]) {
+        std::fs::remove_dir_all(self.project.path("patches")).unwrap();
+        for (path, text) in start {
+            self.project.write(path, text);
+        }
+        std::fs::remove_dir_all(self.project.path("target/espalier/rebase")).unwrap_or_default();
+    }
+
+    /// Any command finishes what was decided, so one is run first.
+    #[track_caller]
+    fn assert_project_is(&self, expected: &[(String, String)], context: &str) {
+        self.project.run(&["lint"]);
+        assert!(self.committed() == expected, "{context}");
+    }
+
+    /// The killed run had moved everything, or nothing: then what was solved is still there.
+    fn finish(&self, start: &[(String, String)]) {
+        self.project.run(&["lint"]);
+        if self.work().exists() {
+            self.assert_project_is(start, "a rebase that waits has changed nothing");
+            self.run(&["--continue"]).success();
+        }
+        self.assert_moved();
+        let last = self.project.read("patches/paged/0003-greet-dearly.patch");
+        assert!(last.contains("+        return \"hi there, dear\";"), "{last}");
+    }
 }

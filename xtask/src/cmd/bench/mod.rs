@@ -4,6 +4,7 @@ mod apply;
 mod decode;
 mod made_history;
 mod status;
+mod rebase;
 mod synthetic;
 pub mod timing;
 
@@ -17,6 +18,8 @@ pub enum What {
     Apply,
     /// Judging a series at each of a thousand upstream commits.
     Status,
+    /// Moving a series: ours in memory, `git merge-tree` and `git commit-tree` in a loop.
+    Rebase,
     /// Decoding several sequences: features on, stock, features off.
     Decode,
 }
@@ -35,6 +38,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     match options.what {
         What::Apply => apply::run(context, options.rounds.max(1)),
         What::Status => status::run(context, options.rounds.max(1)),
+        What::Rebase => rebase::run(context, options.rounds.max(1)),
         What::Decode => decode::run(context, options.rounds.max(1)),
     }
 }

@@ -1,4 +1,4 @@
-//! A made-up project for the apply bench: 2,000 files of C-like text and 120 patches.
+//! A made-up project for the benches: 2,000 files of C-like text, 120 patches, and a newer upstream.
 
 use std::path::Path;
 
@@ -28,12 +28,17 @@ pub struct Synthetic {
     pub base_commit: Oid,
     /// The tree after the series, as git objects were written while making it.
     pub tip: Oid,
+    /// The commits of the series, in order.
+    pub commits: Vec<Oid>,
+    /// A commit on the base that changes every patched file, and others, where no patch does.
+    pub newer: Oid,
 }
 
 /// Makes `folder/upstream.git`, `folder/patches/synthetic` and `folder/pins.toml`.
 pub fn make(folder: &Path, size: Size) -> Result<Synthetic> {
     let store = Store::open(&folder.join("upstream.git"))?;
-    let (made, tip_commit) = write_history(&store, size)?;
+    let made = write_history(&store, size)?;
+    let tip_commit = made.commits.last().copied().unwrap_or(made.base_commit);
     let patches = folder.join("patches/synthetic");
     disk::create_folder(&patches)?;
     git(store.path())
@@ -56,17 +61,19 @@ fn pins(made: &Synthetic) -> String {
 }
 
 /// Writes the base and one commit a patch, and tags the base as `v1`.
-fn write_history(store: &Store, size: Size) -> Result<(Synthetic, Oid)> {
+fn write_history(store: &Store, size: Size) -> Result<Synthetic> {
     let empty = store.make(ObjectType::Tree, Vec::new());
     let mut tree = GitTree::new(store, empty)?;
     let mut files: Vec<(String, Vec<String>)> = (0..size.files).map(|n| (path_of(n), lines_of(n))).collect();
     for (path, lines) in &files {
         put(store, &mut tree, path, lines)?;
     }
+    let untouched = files.clone();
     let base = tree.write()?;
     let base_commit = commit_with_trees(store, base, None, "Start\n")?;
     store.set_tag("v1", base_commit)?;
     let (mut tip, mut commit) = (base, base_commit);
+    let mut commits = Vec::new();
     let mut random = Random(1);
     for number in 0..size.patches {
         for _ in 0..1 + random.below(5) {
@@ -77,8 +84,47 @@ fn write_history(store: &Store, size: Size) -> Result<(Synthetic, Oid)> {
         }
         tip = tree.write()?;
         commit = commit_with_trees(store, tip, Some(commit), &message(number))?;
+        commits.push(commit);
     }
-    Ok((Synthetic { base, base_commit, tip }, commit))
+    let newer = write_newer(store, base, base_commit, &untouched, &files)?;
+    Ok(Synthetic { base, base_commit, tip, commits, newer })
+}
+
+/// Upstream goes on from `base`: a new function, and one line in every fourth function, where no patch
+/// comes near, so that nothing is a conflict.
+fn write_newer(
+    store: &Store,
+    base: Oid,
+    base_commit: Oid,
+    before: &[(String, Vec<String>)],
+    after: &[(String, Vec<String>)],
+) -> Result<Oid> {
+    let mut tree = GitTree::new(store, base)?;
+    for (number, ((path, lines), (_, patched))) in before.iter().zip(after).enumerate() {
+        if lines == patched && number % 3 > 0 {
+            continue;
+        }
+        put(store, &mut tree, path, &change_functions(lines, &patched.concat(), number))?;
+    }
+    commit_with_trees(store, tree.write()?, Some(base_commit), "Go on\n")
+}
+
+/// Changes functions that are as they were in `patched`, with their neighbours; there is a new one before
+/// the first of them.
+fn change_functions(lines: &[String], patched: &str, number: usize) -> Vec<String> {
+    let functions: Vec<&[String]> = lines.chunks(FUNCTION_LINES).collect();
+    let mut changed = Vec::new();
+    for (at, function) in functions.iter().enumerate() {
+        let around = functions.get(at.saturating_sub(1)..(at + 2).min(functions.len())).unwrap_or_default();
+        let is_free = at % 4 == 1 && patched.contains(&around.concat().concat());
+        if is_free && changed.len() == at * FUNCTION_LINES {
+            changed.push(format!("static int newer_{number}(void) {{\n    return {number};\n}}\n\n"));
+        }
+        for (line_number, line) in function.iter().enumerate() {
+            changed.push(if is_free && line_number == 4 { line.replace(';', " + 1;") } else { line.clone() });
+        }
+    }
+    changed
 }
 
 /// Trees are made in memory; git, which reads this repository next, needs them on disk.
@@ -100,6 +146,8 @@ fn put(store: &Store, tree: &mut GitTree<'_>, path: &str, lines: &[String]) -> R
 pub(super) fn path_of(number: usize) -> String {
     format!("part{:02}/group{}/file{number:04}.c", number % 40, number % 5)
 }
+
+const FUNCTION_LINES: usize = 12;
 
 /// Functions of twelve lines. Most files are small and a few are large, as in any project: half of them
 /// have 120 lines, each further step of twice the length is half as frequent, up to 3,840.

@@ -55,15 +55,33 @@ pub fn hand_over(
     stop: Stop,
 ) -> Result<Prepared> {
     let home = course.context.layout.rebase(&course.variant.name);
+    let was_being_shown = !state.conflicts.is_empty();
     state.ready = false;
-    state.conflicts = stop.replayed.conflicts().map(|conflict| conflict.path.to_string()).collect();
+    state.conflicts = stop.replayed.conflicts().map(|conflict| conflict.path.to_text()).collect();
     write_state(&home, state)?;
     let files: Vec<ConflictedFile> =
         stop.replayed.conflicts().map(|conflict| conflicted_file(conflict, &stop)).collect();
-    conflict_tree::prepare(repo, stop.head, stop.tree, &files)?;
+    if !(was_being_shown && conflict_tree::is_shown(repo, stop.head, &files)) {
+        if was_being_shown {
+            keep_edits(course, repo, &files, &home)?;
+        }
+        conflict_tree::prepare(repo, stop.head, stop.tree, &files)?;
+    }
     state.ready = true;
     write_state(&home, state)?;
     Err(sentence(course, state, &stop.replayed))
+}
+
+/// A run was killed while it showed this conflict, and a person may have begun to solve it since.
+fn keep_edits(course: &Course<'_>, repo: &RebaseRepo, files: &[ConflictedFile], home: &Path) -> Result<()> {
+    for copy in conflict_tree::keep_edits(repo, files, &home.join("kept"))? {
+        let shown = course.context.layout.show(&copy);
+        course
+            .context
+            .ui
+            .warn(format!("an earlier run was cut short here; what you wrote is kept in {shown}"));
+    }
+    Ok(())
 }
 
 fn conflicted_file(conflict: &FileConflict, stop: &Stop) -> ConflictedFile {

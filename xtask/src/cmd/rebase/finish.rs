@@ -151,7 +151,9 @@ fn describe(
     let rows = course.inputs.patches.iter().zip(&course.patches).zip(&state.done).zip(new);
     report.patches =
         rows.map(|(((file, old), done), new)| patch_move(file, old, done, new.as_ref())).collect();
-    let pairs = course.patches.iter().zip(new).filter_map(|(old, new)| Some((old, &new.as_ref()?.patch)));
+    let rows = course.patches.iter().zip(new).zip(&report.patches);
+    let changed = rows.filter(|(_, moved)| moved.fate.has_range_diff()).map(|(pair, _)| pair);
+    let pairs = changed.filter_map(|(old, new)| Some((old, &new.as_ref()?.patch)));
     report.reverts = reverts(course, pairs)?;
     Ok(report)
 }

@@ -89,6 +89,7 @@ fn with_state(
         };
         state.done.push(done);
         state.ready = false;
+        state.conflicts.clear();
         conflict::write_state(&home, &state)?;
     }
     let walked = go_on(&course, &repo, &mut state);

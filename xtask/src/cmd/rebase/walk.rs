@@ -33,12 +33,17 @@ pub fn in_memory(course: &Course<'_>, choices: Choices) -> Result<RebaseReport> 
         if !has_conflict {
             add(store, &mut tree, &step.changes)?;
         }
-        let new = replayed_patch(patch, &step.replayed, &replay).map_err(unreadable)?;
+        // Of a patch with conflicts there is no new one yet.
+        let new = match has_conflict {
+            true => patch.clone(),
+            false => replayed_patch(patch, &step.replayed, &replay).map_err(unreadable)?,
+        };
         let notes = notes_on(&step.replayed);
         let fate = match () {
             () if has_conflict => report::Fate::Conflict,
             () if step.replayed.is_upstreamed() => report::Fate::Upstreamed,
             () if step.replayed.is_partly_upstreamed() => report::Fate::PartlyUpstreamed,
+            () if step.replayed.has_the_same_hunks() => report::Fate::Unchanged,
             () => report::fate(patch, &new),
         };
         let conflicts = step.replayed.conflicts().map(conflict::describe).collect();
@@ -55,7 +60,9 @@ pub fn in_memory(course: &Course<'_>, choices: Choices) -> Result<RebaseReport> 
         });
         new_patches.push(new);
     }
-    let reverts = reverts(course, course.patches.iter().zip(&new_patches))?;
+    let pairs = course.patches.iter().zip(&new_patches).zip(&moves);
+    let changed = pairs.filter(|(_, moved)| moved.fate.has_range_diff()).map(|(pair, _)| pair);
+    let reverts = reverts(course, changed)?;
     let mut report = empty_report(course, tree.write()?);
     report.patches = moves;
     report.reverts = reverts;
@@ -286,7 +293,7 @@ pub fn notes_on(replayed: &Replayed) -> Vec<String> {
             Way::PartlyThere { lines, of } => {
                 notes.push(format!("{path}: upstream has {lines} of {of} changed lines"));
             }
-            Way::AsItWas | Way::Merged | Way::Conflict(_) => {}
+            Way::AsItWas | Way::Placed | Way::Merged | Way::Conflict(_) => {}
         }
     }
     notes
