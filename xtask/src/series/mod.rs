@@ -78,6 +78,7 @@ mod replay;
 mod replay_file;
 mod replay_follow;
 mod replay_outcome;
+mod replay_sides;
 mod replay_text;
 mod replayed_patch;
 mod run_series;

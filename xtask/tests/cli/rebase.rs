@@ -789,7 +789,13 @@ fn a_conflict_is_never_written_through_a_link() {
       next: or forget the rebase, nothing has changed: cargo xtask rebase --abort
     ");
     assert_eq!(files::list(&moving.project.beside("outside")), [""; 0]);
-    moving.run(&["--continue"]).code(4).says(&["nothing is left"]);
+    moving.run(&["--continue"]).code(4).says(&["not marked as solved", "docs/old/story.txt"]);
+    git::git(&moving.work(), &["rm", "--quiet", "--cached", "docs/old/story.txt"]);
+    moving
+        .run(&["--continue"])
+        .code(4)
+        .says(&["nothing is left of patches/paged/0001-change-something.patch"]);
+    assert_eq!(files::list(&moving.project.beside("outside")), [""; 0]);
     moving.run(&["--abort"]).success();
 }
 

@@ -95,10 +95,9 @@ fn conflicted_file(conflict: &FileConflict, stop: &Stop) -> ConflictedFile {
     let is_gone = matches!(conflict.reason, ConflictReason::FileGone { .. });
     // As git does it: a file that upstream deleted is there as the patch would leave it.
     let theirs = conflict.theirs.as_ref().filter(|_| is_gone).map(content);
-    let refused = matches!(conflict.reason, ConflictReason::Refused { .. });
     ConflictedFile {
         path: conflict.path.clone(),
-        stages: if refused { [None, None, None] } else { versions(conflict).map(stage) },
+        stages: versions(conflict).map(stage),
         text: conflict.marked.clone().or(theirs),
     }
 }

@@ -4,7 +4,7 @@ use git2::Oid;
 
 use super::Prepared;
 use super::course::Course;
-use super::walk::{empty_report, reverts};
+use super::in_memory::{empty_report, reverts};
 use crate::cmd::{Context, apply, lock};
 use crate::error::{Error, Result};
 use crate::plan::lock::{Lock, LockedVariant};

@@ -6,6 +6,8 @@
 mod conflict;
 mod course;
 mod finish;
+mod in_memory;
+mod steps;
 mod waiting;
 mod walk;
 
@@ -142,7 +144,7 @@ fn dry_run(context: &Context, options: &Options) -> Result<Outcome> {
     let pins = context.pins()?;
     let store = Store::open(&context.layout.store())?;
     let course = course::load(context, &pins, &store, options)?;
-    let report = walk::in_memory(&course, options.choices)?;
+    let report = in_memory::run(&course, options.choices)?;
     let code = if waits_for_a_person(&report, options.choices) {
         Kind::Conflict.exit_code()
     } else {

@@ -174,6 +174,6 @@ fn at_position<'c>(
 ) -> Result<(&'c crate::series::Patch, String)> {
     let at = state.position();
     let found = course.patches.get(at).zip(course.inputs.patches.get(at));
-    let found = found.ok_or_else(|| Error::surroundings("the record of the rebase goes beyond the series"));
-    found.map(|(patch, file)| (patch, file.file.clone()))
+    let found = found.map(|(patch, file)| (patch, file.file.clone()));
+    found.ok_or_else(|| Error::surroundings("the record of the rebase goes beyond the series"))
 }
