@@ -6,6 +6,8 @@ use std::collections::HashSet;
 
 use git2::Oid;
 
+use super::mode::FileMode;
+use super::path::RepoPath;
 use super::tree::{Tree, TreeChange, TreeEntry, TreeError};
 
 /// Everything that was asked of a tree. Whatever was made of the answers is the same for every
@@ -15,7 +17,8 @@ pub(crate) struct Questions {
     entries: HashSet<Vec<u8>>,
     listed: HashSet<Vec<u8>>,
     file_names: HashSet<Vec<u8>>,
-    blobs: HashSet<Oid>,
+    searched: HashSet<Oid>,
+    remembered: HashSet<Oid>,
 }
 
 /// One path at which two trees are not the same.
@@ -25,8 +28,8 @@ pub struct Difference {
     pub path: Vec<u8>,
     /// Whether one of the trees has nothing there, or nothing of the same kind.
     pub comes_or_goes: bool,
-    /// The blobs on both sides; `None` when they are not known.
-    pub blobs: Option<[Oid; 2]>,
+    /// The blobs on both sides; all zeros where there is none.
+    pub blobs: [Oid; 2],
 }
 
 impl Questions {
@@ -35,10 +38,17 @@ impl Questions {
         differences.iter().any(|difference| self.is_about(difference))
     }
 
+    /// The same for two sets of changes on top of one tree. What is taken off a path shows again what the
+    /// tree has there, which may be any blob.
+    pub fn may_differ_above(&self, differences: &[Difference]) -> bool {
+        let uncovers = differences.iter().any(|difference| difference.comes_or_goes);
+        (uncovers && !self.searched.is_empty()) || self.may_differ(differences)
+    }
+
     fn is_about(&self, difference: &Difference) -> bool {
-        let holds_blob = |blobs: [Oid; 2]| blobs.iter().any(|id| self.blobs.contains(id));
+        let is_asked_for = |id: &Oid| self.searched.contains(id) || self.remembered.contains(id);
         self.entries.contains(&difference.path)
-            || difference.blobs.map_or(!self.blobs.is_empty(), holds_blob)
+            || difference.blobs.iter().any(is_asked_for)
             || (difference.comes_or_goes && self.is_about_place(&difference.path))
     }
 
@@ -86,7 +96,7 @@ impl Tree for AskedTree<'_> {
     }
 
     fn find_blob(&self, id: Oid) -> Result<Vec<Vec<u8>>, TreeError> {
-        self.questions.borrow_mut().blobs.insert(id);
+        self.questions.borrow_mut().searched.insert(id);
         self.tree.find_blob(id)
     }
 
@@ -96,31 +106,29 @@ impl Tree for AskedTree<'_> {
     }
 
     fn remembered_blob(&self, id: Oid) -> Result<Option<Cow<'_, [u8]>>, TreeError> {
-        self.questions.borrow_mut().blobs.insert(id);
+        self.questions.borrow_mut().remembered.insert(id);
         self.tree.remembered_blob(id)
     }
 }
 
 /// Where a tree with the changes `left` on top and the same tree with `right` on top differ.
 pub(crate) fn differences(left: &[TreeChange], right: &[TreeChange]) -> Vec<Difference> {
-    let only_in = |these: &[TreeChange], those: &[TreeChange]| -> Vec<Difference> {
-        let different = these.iter().filter(|change| !those.iter().any(|other| is_same(change, other)));
-        different.map(|change| anything_at(change.path.as_bytes())).collect()
-    };
-    let mut all = only_in(left, right);
-    all.extend(only_in(right, left));
-    all
+    let at = |changes: &[TreeChange], path: &RepoPath| changes.iter().position(|change| change.path == *path);
+    let of_left = left
+        .iter()
+        .filter_map(|change| difference(Some(change), at(right, &change.path).and_then(|at| right.get(at))));
+    let only_right = right.iter().filter(|change| at(left, &change.path).is_none());
+    of_left.chain(only_right.filter_map(|change| difference(None, Some(change)))).collect()
 }
 
 /// Contents need no look: the ids say whether they are the same.
-fn is_same(left: &TreeChange, right: &TreeChange) -> bool {
-    let file = |change: &TreeChange| change.new.as_ref().map(|new| (new.mode, new.id));
-    left.path == right.path && file(left) == file(right)
-}
-
-/// Without a change, whatever the tree below has at its path shows again.
-fn anything_at(path: &[u8]) -> Difference {
-    Difference { path: path.to_vec(), comes_or_goes: true, blobs: None }
+fn difference(left: Option<&TreeChange>, right: Option<&TreeChange>) -> Option<Difference> {
+    let file = |change: Option<&TreeChange>| Some(change?.new.as_ref().map(|new| (new.mode, new.id)));
+    let (old, new) = (file(left), file(right));
+    let id = |file: Option<Option<(FileMode, Oid)>>| file.flatten().map_or(Oid::ZERO_SHA1, |(_, id)| id);
+    let stays = matches!((old, new), (Some(Some(_)), Some(Some(_))));
+    let path = left.or(right)?.path.as_bytes().to_vec();
+    (old != new).then(|| Difference { path, comes_or_goes: !stays, blobs: [id(old), id(new)] })
 }
 
 #[cfg(test)]
@@ -140,7 +148,7 @@ mod tests {
     }
 
     fn changed(path: &str, comes_or_goes: bool) -> [Difference; 1] {
-        let blobs = Some([blob_id(b"old"), blob_id(b"new")]);
+        let blobs = [blob_id(b"old"), blob_id(b"new")];
         [Difference { path: path.as_bytes().to_vec(), comes_or_goes, blobs }]
     }
 
@@ -174,7 +182,7 @@ mod tests {
         assert!(by_blob.may_differ(&changed("anywhere", false)));
         let other_blob = asked(|tree| drop(tree.find_blob(blob_id(b"other"))));
         assert!(!other_blob.may_differ(&changed("anywhere", true)));
-        let unknown = Difference { path: b"x".to_vec(), comes_or_goes: false, blobs: None };
-        assert!(other_blob.may_differ(&[unknown]));
+        assert!(other_blob.may_differ_above(&changed("anywhere", true)));
+        assert!(!other_blob.may_differ_above(&changed("anywhere", false)));
     }
 }

@@ -58,27 +58,38 @@ struct Verdict {
 #[derive(Debug)]
 pub struct Known<'a> {
     /// What was found.
-    pub survey: &'a Survey,
+    survey: &'a Survey,
     /// Every path at which the two trees differ.
-    pub differences: Vec<Difference>,
+    differences: Vec<Difference>,
+    /// Every path at which the earlier patches make something else of them.
+    above: Vec<Difference>,
 }
 
-impl Known<'_> {
+impl<'a> Known<'a> {
+    /// What `survey` says of a tree that differs at `differences`, and nowhere else, from the tree at hand.
+    pub fn new(survey: &'a Survey, differences: Vec<Difference>) -> Known<'a> {
+        Known { survey, differences, above: Vec::new() }
+    }
+
     /// Whether all that was found holds for the tree at hand too.
     pub fn still_holds(&self) -> bool {
-        self.survey.judged.iter().all(|judged| !judged.questions.may_differ(&self.differences))
+        self.survey.judged.iter().all(|judged| self.holds(judged))
+    }
+
+    fn holds(&self, judged: &Judged) -> bool {
+        let questions = &judged.questions;
+        !questions.may_differ(&self.differences) && !questions.may_differ_above(&self.above)
     }
 
     fn of_patch(&self, at: usize) -> Option<&Rc<Judged>> {
-        let judged = self.survey.judged.get(at)?;
-        (!judged.questions.may_differ(&self.differences)).then_some(judged)
+        self.survey.judged.get(at).filter(|judged| self.holds(judged))
     }
 
     /// The patches after this one see another tree where it does something else.
     fn go_on(&mut self, at: usize, now: &Rc<Judged>) {
         let before = self.survey.judged.get(at).filter(|before| !Rc::ptr_eq(before, now));
         if let Some(before) = before {
-            self.differences.extend(differences(before.changes(), now.changes()));
+            self.above.extend(differences(before.changes(), now.changes()));
         }
     }
 }

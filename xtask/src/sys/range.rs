@@ -81,7 +81,7 @@ impl Walk<'_> {
         for before in self.range.before.get(at).into_iter().flatten() {
             let Some((survey, tree)) = self.found(*before) else { continue };
             let changed = changed_between(self.store, tree, commit.tree)?;
-            let here = Known { survey, differences: changed.into_iter().map(difference).collect() };
+            let here = Known::new(survey, changed.into_iter().map(difference).collect());
             if here.still_holds() {
                 return Ok(Some(Rc::clone(survey)));
             }
@@ -105,7 +105,7 @@ impl Walk<'_> {
 
 fn difference(changed: ChangedPath) -> Difference {
     let ChangedPath { path, comes_or_goes, blobs } = changed;
-    Difference { path, comes_or_goes, blobs: Some(blobs) }
+    Difference { path, comes_or_goes, blobs }
 }
 
 fn unreadable(error: TreeError) -> Error {

@@ -292,7 +292,7 @@ fn a_patch_that_is_not_there() {
 #[test]
 fn a_tip_without_its_history() {
     let project = Project::new();
-    let upstream = moved_upstream(&project, &[GREETING_GOES]);
+    moved_upstream(&project, &[GREETING_GOES]);
     let folder = project.beside("moved");
     git::git(&folder, &["checkout", "--quiet", "--orphan", "squashed"]);
     git::commit(&folder, "All at once");

@@ -116,9 +116,9 @@ fn what_is_known_of_another_tree_is_taken_over() {
     let difference = |path: &str, comes_or_goes: bool| Difference {
         path: path.as_bytes().to_vec(),
         comes_or_goes,
-        blobs: Some([crate::support::id("1\n"), crate::support::id("2\n")]),
+        blobs: [crate::support::id("1\n"), crate::support::id("2\n")],
     };
-    let known = |differences: Vec<Difference>| Known { survey: &before, differences };
+    let known = |differences: Vec<Difference>| Known::new(&before, differences);
     assert!(known(vec![difference("other", false)]).still_holds());
     assert!(!known(vec![difference("a.c", false)]).still_holds());
     // A new path makes its folders and its spelling matter.
