@@ -7,6 +7,7 @@
 mod cli {
     mod apply;
     mod bisect;
+    mod bisect_histories;
     mod build;
     mod build_fails;
     mod canary;

@@ -1,7 +1,8 @@
 //! PURE: what will be done, as data. Reads texts that somebody else loaded, touches nothing.
 //!
 //! `pins` and `flavors` are what people wrote, `lock` is what we wrote, `layout` says where things
-//! lie, `steps` is the list of steps that both a run and `--dry-run` follow.
+//! lie, `steps` is the list of steps that both a run and `--dry-run` follow, `line` is upstream's
+//! line of commits.
 
 pub mod flavors;
 pub mod github_reply;

@@ -1,18 +1,7 @@
 //! `newest`: how far upstream the whole series reaches.
 
-use super::support::upstream::Upstream;
+use super::support::upstream::moved as moved_upstream;
 use super::support::{Output, Project, files, git};
-
-/// Upstream with commits after the tag, in a folder that belongs to one test.
-fn moved_upstream(project: &Project, moves: &[(&str, &str, &str, &str)]) -> String {
-    let repository = project.beside("moved");
-    files::copy_folder(&Upstream::shared().repository(), &repository);
-    for (message, file, from, to) in moves {
-        files::edit(&repository.join(file), from, to);
-        git::commit(&repository, message);
-    }
-    repository.display().to_string()
-}
 
 const COUNT_MOVES: (&str, &str, &str, &str) =
     ("Include more", "src/count.c", "#include \"words.h\"", "#include <stddef.h>\n#include \"words.h\"");

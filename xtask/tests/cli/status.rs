@@ -2,18 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::support::{Output, Project, files, git, upstream::Upstream};
-
-/// Upstream with commits after the tag, in a folder that belongs to one test.
-fn moved_upstream(project: &Project, moves: &[(&str, &str, &str, &str)]) -> PathBuf {
-    let repository = project.beside("moved");
-    files::copy_folder(&Upstream::shared().repository(), &repository);
-    for (message, file, from, to) in moves {
-        files::edit(&repository.join(file), from, to);
-        git::commit(&repository, message);
-    }
-    repository
-}
+use super::support::upstream::{Upstream, moved as moved_upstream};
+use super::support::{Output, Project, files, git};
 
 const COUNT_MOVES: (&str, &str, &str, &str) =
     ("Include more", "src/count.c", "#include \"words.h\"", "#include <stddef.h>\n#include \"words.h\"");
@@ -22,9 +12,8 @@ const GREETING_GOES: (&str, &str, &str, &str) =
 const GREETING_COMES: (&str, &str, &str, &str) =
     ("Be warm", "src/greet.c", "return \"hello\";", "return \"hello there\";");
 
-fn status(project: &Project, upstream: &Path, more: &[&str]) -> Output {
-    let from = upstream.display().to_string();
-    let arguments = ["status", "--tip", "main", "--from", &from];
+fn status(project: &Project, upstream: &str, more: &[&str]) -> Output {
+    let arguments = ["status", "--tip", "main", "--from", upstream];
     project.run(&[&arguments, more].concat())
 }
 

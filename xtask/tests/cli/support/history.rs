@@ -2,20 +2,15 @@
 //!
 //! One file, `src/victim.c`, is touched by planted commits only, so the culprit of its patches is known.
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use super::history_files::{Files, VICTIM, base, functions, series, victim};
 use super::random::XorShift;
 use super::upstream::TAG;
 use super::{Project, Source, files, git};
-
-/// Contents by path.
-pub type Files = BTreeMap<String, String>;
-
-const VICTIM: &str = "src/victim.c";
 
 /// One commit of the model. Its subject names no other.
 #[derive(Clone, Debug)]
@@ -182,71 +177,10 @@ impl History {
         let mut files = self.commits[head].files.clone();
         let paths: Vec<String> = files.keys().filter(|path| *path != VICTIM).cloned().collect();
         let path = paths[self.below(paths.len())].clone();
-        let what = self.below(11);
         let line = self.below(files[&path].lines().count().max(1));
-        let old = base().get(&path).cloned();
-        let text = files.get_mut(&path).unwrap();
-        let what = match what {
-            0 => {
-                *text = format!("// first\n{text}");
-                "shift"
-            }
-            1 | 2 => {
-                let changed = |(at, text): (usize, &str)| {
-                    if at == line { "    changed();\n".to_string() } else { format!("{text}\n") }
-                };
-                *text = text.lines().enumerate().map(changed).collect();
-                "change a line"
-            }
-            3 if line % 2 == 0 => {
-                // The same name elsewhere, and not quite the same text.
-                let name = path.replace("src/", "lib/").replace("renamed_", "");
-                let alike =
-                    base().get(&name.replace("lib/", "src/")).unwrap_or(text).replacen("value", "v", 1);
-                files.insert(name, alike);
-                "put one of the same name elsewhere"
-            }
-            3 => {
-                let moved = files.remove(&path).unwrap();
-                files.insert(path.replace("src/", "src/renamed_"), moved);
-                "rename"
-            }
-            4 => {
-                files.remove(&path);
-                "delete"
-            }
-            5 | 6 => {
-                let Some(old) = old else { return };
-                *text = old;
-                "restore"
-            }
-            7 => {
-                let ours = series();
-                let take = self.below(ours.len());
-                match ours[take].get(&path) {
-                    Some(taken) => drop(files.insert(path, taken.clone())),
-                    None => drop(files.insert("src/new.c".to_string(), functions(7, 3))),
-                }
-                "take ours"
-            }
-            8 => {
-                files
-                    .insert(if line % 2 == 0 { "src/NEW.c" } else { "SRC/x" }.to_string(), "x\n".to_string());
-                "collide"
-            }
-            9 => {
-                for (path, text) in base() {
-                    if path != VICTIM {
-                        files.insert(path, text);
-                    }
-                }
-                files.retain(|path, _| base().contains_key(path));
-                "restore all"
-            }
-            _ => {
-                *text = text.replacen("static int", "static long", 1);
-                "change a head"
-            }
+        let what = match self.below(12) {
+            kind @ 0..6 => change_text(kind, line, &path, files.get_mut(&path).unwrap()),
+            kind => change_paths(kind, line, &path, &mut files),
         };
         if files != self.commits[head].files {
             self.advance(head, files, what);
@@ -286,6 +220,63 @@ impl History {
             parent = at;
         }
         stream + &format!("reset refs/tags/{TAG}\nfrom :{}\n\n", PIN + 1)
+    }
+}
+
+/// One file gets another text; says what happens.
+fn change_text(kind: usize, line: usize, path: &str, text: &mut String) -> &'static str {
+    let changed = |(at, text): (usize, &str)| match at == line {
+        true => "    changed();\n".to_string(),
+        false => format!("{text}\n"),
+    };
+    let (what, new) = match kind {
+        0 => ("shift", format!("// first\n{text}")),
+        1 | 2 => ("change a line", text.lines().enumerate().map(changed).collect()),
+        3 => ("change a head", text.replacen("static int", "static long", 1)),
+        _ => ("restore", base().get(path).unwrap_or(text).clone()),
+    };
+    *text = new;
+    what
+}
+
+/// Files come, go and move; says what happens.
+fn change_paths(kind: usize, line: usize, path: &str, files: &mut Files) -> &'static str {
+    match kind {
+        6 => {
+            let moved = files.remove(path).unwrap();
+            files.insert(path.replace("src/", "src/renamed_"), moved);
+            "rename"
+        }
+        7 => {
+            // The same name elsewhere, and not quite the same text.
+            let name = path.replace("src/", "lib/").replace("renamed_", "");
+            let alike =
+                base().get(&name.replace("lib/", "src/")).unwrap_or(&files[path]).replacen("value", "v", 1);
+            files.insert(name, alike);
+            "put one of the same name elsewhere"
+        }
+        8 => {
+            files.remove(path);
+            "delete"
+        }
+        9 => {
+            let ours = series();
+            match ours[line % ours.len()].get(path) {
+                Some(taken) => files.insert(path.to_string(), taken.clone()),
+                None => files.insert("src/new.c".to_string(), functions(7, 3)),
+            };
+            "take ours"
+        }
+        10 => {
+            files.insert(["src/NEW.c", "SRC/x"][line % 2].to_string(), "x\n".to_string());
+            "collide"
+        }
+        _ => {
+            let victim = files[VICTIM].clone();
+            *files = base();
+            files.insert(VICTIM.to_string(), victim);
+            "restore all"
+        }
     }
 }
 
@@ -330,80 +321,4 @@ fn merged(base: &Files, ours: &Files, theirs: &Files) -> Files {
         }
     }
     files
-}
-
-fn functions(number: usize, count: usize) -> String {
-    let function = |at: usize| {
-        let body: String =
-            (0..7).map(|line| format!("    value = value * {} + {line};\n", at * 10 + number)).collect();
-        format!("static int function_{number}_{at}(int value) {{\n{body}    return value;\n}}\n\n")
-    };
-    (0..count).map(function).collect()
-}
-
-/// Two functions with the same body.
-fn twins() -> String {
-    let body: String = (0..9).map(|line| format!("    value = value + {line};\n")).collect();
-    ["left", "right"]
-        .map(|name| format!("static int {name}(int value) {{\n{body}    return value;\n}}\n\n"))
-        .concat()
-}
-
-fn victim(result: &str) -> String {
-    format!(
-        "{}static int victim(int value) {{\n    return {result};\n}}\n\n{}",
-        functions(8, 2),
-        functions(9, 2)
-    )
-}
-
-fn base() -> Files {
-    let mut files: Files = (0..6).map(|at| (format!("src/part{at}.c"), functions(at, 4))).collect();
-    files.insert("src/twins.c".to_string(), twins());
-    files.insert("README".to_string(), "about\n".to_string());
-    files.insert(VICTIM.to_string(), victim("value + 1"));
-    files
-}
-
-/// The tree after each patch: edits, two of them on top of earlier ones, a new file, a rename with an
-/// edit, a file that goes, and a change in one of two twins.
-fn series() -> Vec<Files> {
-    type Step = fn(&mut Files);
-    let steps: [Step; 10] = [
-        |files| replace(files, "src/part0.c", "value * 10 + 3", "value / 3"),
-        |files| {
-            replace(files, "src/part1.c", "value * 1 + 2", "value / 2");
-            replace(files, "src/part2.c", "value * 32 + 2", "value / 2");
-        },
-        |files| replace(files, "src/part0.c", "value / 3", "value / 4"),
-        |files| drop(files.insert("src/new.c".to_string(), functions(7, 3))),
-        |files| {
-            let text = files.remove("src/part3.c").unwrap();
-            files.insert("src/moved.c".to_string(), text.replacen("value * 3 + 4", "value", 1));
-        },
-        |files| {
-            replace(files, "src/new.c", "value * 7 + 2", "value / 2");
-            replace(files, "src/part4.c", "value * 24 + 2", "value / 2");
-        },
-        |files| {
-            let text = files.get_mut("src/twins.c").unwrap();
-            let right = text.find("right").unwrap();
-            text.replace_range(right.., &text[right..].replace("value + 4", "value - 4"));
-        },
-        |files| drop(files.remove("src/part5.c")),
-        |files| replace(files, VICTIM, "return value + 1", "return value + 2"),
-        |files| replace(files, VICTIM, "return value + 2", "return value + 3"),
-    ];
-    let mut files = base();
-    let after = steps.iter().map(|step| {
-        step(&mut files);
-        files.clone()
-    });
-    after.collect()
-}
-
-fn replace(files: &mut Files, path: &str, from: &str, to: &str) {
-    let text = files.get_mut(path).unwrap();
-    assert!(text.contains(from), "{path} has no {from}");
-    *text = text.replacen(from, to, 1);
 }

@@ -5,6 +5,7 @@ pub mod files;
 pub mod git;
 pub mod github;
 pub mod history;
+pub mod history_files;
 pub mod kill;
 pub mod output;
 pub mod program_path;

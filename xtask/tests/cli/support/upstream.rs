@@ -281,3 +281,15 @@ pub fn copy(folder: &Path) -> PathBuf {
     files::copy_folder(&Upstream::shared().fork(), &copy);
     copy
 }
+
+/// Upstream beside `project` with commits after the tag, each a message, a file, a text and its
+/// replacement. Gives its path.
+pub fn moved(project: &super::Project, moves: &[(&str, &str, &str, &str)]) -> String {
+    let repository = project.beside("moved");
+    files::copy_folder(&Upstream::shared().repository(), &repository);
+    for (message, file, from, to) in moves {
+        files::edit(&repository.join(file), from, to);
+        git::commit(&repository, message);
+    }
+    repository.display().to_string()
+}

@@ -1,0 +1,166 @@
+//! `bisect` in made-up histories with merges, renames, reverts and re-applies.
+
+use std::collections::{BTreeSet, HashMap};
+
+use serde_json::Value;
+use xtask::series::{PatchClass, PatchOutcome};
+use xtask::sys::history::{self, Commit};
+use xtask::sys::inputs::PatchFile;
+use xtask::sys::range::{survey_history, survey_pin, survey_tree};
+use xtask::sys::store::Store;
+
+use super::support::history::{History, PIN};
+use super::support::{Project, files, git};
+
+const HISTORIES: u64 = 50;
+const STEPS: usize = 40;
+/// Of the series of every made-up history, the patches of the file that planted commits alone touch.
+const VICTIMS: [usize; 2] = [8, 9];
+
+#[test]
+fn the_planted_culprit_is_found_in_every_history() {
+    let mut kinds = [0; 3];
+    for seed in 1..=HISTORIES {
+        let made = History::new(seed, STEPS);
+        let project = made.project();
+        let report = project.run(&["--json", "bisect"]).code(1).json();
+        for victim in VICTIMS {
+            let found = &report["patches"][victim];
+            check_planted(seed, &made, found);
+        }
+        let kind = usize::from(made.reverted.is_some()) + usize::from(made.applied_again.is_some());
+        kinds[kind] += 1;
+        Judged::all(&project, &made).check(seed, &report);
+    }
+    assert!(kinds.iter().all(|count| *count >= 5), "too few histories of a kind: {kinds:?}");
+}
+
+/// By construction: who broke it, whether that holds, and who did it last.
+fn check_planted(seed: u64, made: &History, found: &Value) {
+    let subject = |at: usize| Value::from(made.commits[at].subject.clone());
+    let lasting = made.applied_again.or(made.reverted.is_none().then_some(made.planted));
+    for name in ["stops_being_exact", "stops_applying"] {
+        let found = &found[name];
+        assert_eq!(found["first"]["subject"], subject(made.planted), "history {seed}: {found:#}");
+        assert_eq!(found["lasting"]["subject"], lasting.map_or(Value::Null, subject), "history {seed}");
+    }
+}
+
+/// What each patch is at each commit, judged anew for every commit without anything remembered.
+struct Judged<'a> {
+    made: &'a History,
+    /// By the place of the commit in the made-up history.
+    classes: HashMap<usize, Vec<PatchClass>>,
+}
+
+impl Judged<'_> {
+    /// Checks on the way that the whole outcome is what the range engine says.
+    fn all<'a>(project: &Project, made: &'a History) -> Judged<'a> {
+        let store = Store::open(&project.store()).unwrap();
+        let series = files::list(&project.path("patches/paged"));
+        let patches: Vec<_> = series
+            .iter()
+            .map(|name| PatchFile {
+                file: name.clone(),
+                bytes: std::fs::read(project.path("patches/paged").join(name)).unwrap(),
+                sha256: String::new(),
+            })
+            .map(|file| file.parse().unwrap())
+            .collect();
+        let upstream = project.beside("upstream");
+        let id = |text: String| git2::Oid::from_str(&text).unwrap();
+        let pin = id(git::tree_of(&upstream, "v1.0"));
+        let tip = id(git::git(&upstream, &["rev-parse", "main"]));
+        let commits = history::since(&store, tip, pin).unwrap().unwrap();
+        let range = survey_history(&store, &patches, pin, &commits).unwrap();
+        survey_pin(&store, &patches, pin).unwrap();
+        let mut classes = HashMap::from([(PIN, range.at_pin.classes().collect())]);
+        for (commit, found) in commits.iter().zip(&range.surveys) {
+            let place = place(commit);
+            assert_eq!(found.is_some(), made.has_pin(place), "{}", commit.subject);
+            let Some(found) = found else { continue };
+            let alone = survey_tree(&store, &patches, commit.tree).unwrap();
+            let outcomes: Vec<PatchOutcome> = alone.outcomes(&patches);
+            assert_eq!(found.outcomes(&patches), outcomes, "{}", commit.subject);
+            classes.insert(place, alone.classes().collect());
+        }
+        Judged { made, classes }
+    }
+
+    /// Every transition of every patch, and the first and lasting beginnings of each kind.
+    fn check(&self, seed: u64, report: &Value) {
+        for patch in 0..report["patches"].as_array().unwrap().len() {
+            let found = &report["patches"][patch];
+            let turns: BTreeSet<usize> =
+                found["turns"].as_array().unwrap().iter().map(|turn| place_in(&turn["commit"])).collect();
+            let expected: BTreeSet<usize> = self
+                .places()
+                .filter(|at| self.begins(*at, |place| self.class(*at, patch) == self.class(place, patch)))
+                .collect();
+            assert_eq!(turns, expected, "history {seed}, patch {patch}: {found:#}");
+            use PatchClass::{Exact, Shifted, Upstreamed};
+            self.check_kind(&found["stops_being_exact"], patch, |class| class != Exact);
+            self.check_kind(&found["stops_applying"], patch, |class| {
+                ![Exact, Shifted, Upstreamed].contains(&class)
+            });
+            self.check_kind(&found["upstreamed"], patch, |class| class == Upstreamed);
+        }
+    }
+
+    fn check_kind(&self, found: &Value, patch: usize, is_so: impl Fn(PatchClass) -> bool) {
+        let is_so_at = |place: usize| is_so(self.class(place, patch));
+        let all: BTreeSet<usize> = self.places().filter(|at| self.begins(*at, is_so_at)).collect();
+        let lasting: BTreeSet<usize> =
+            all.iter().copied().filter(|at| self.reaches_tip(*at, self.made.tip, &is_so_at)).collect();
+        assert_eq!(found["times"].as_u64().unwrap_or(0), all.len() as u64, "{found:#}");
+        if all.is_empty() {
+            return;
+        }
+        let first = place_in(&found["first"]);
+        assert!(all.contains(&first), "{first} is not in {all:?}");
+        assert!(
+            !all.iter().any(|other| *other != first && self.is_behind(*other, first)),
+            "{first} of {all:?}"
+        );
+        match lasting.is_empty() {
+            true => assert!(found["lasting"].is_null()),
+            false => assert!(lasting.contains(&place_in(&found["lasting"]))),
+        }
+    }
+
+    fn places(&self) -> impl Iterator<Item = usize> {
+        self.classes.keys().copied().filter(|at| *at != PIN)
+    }
+
+    fn class(&self, place: usize, patch: usize) -> PatchClass {
+        self.classes[&place][patch]
+    }
+
+    fn before(&self, at: usize) -> impl Iterator<Item = usize> {
+        self.made.commits[at].parents.iter().copied().filter(|parent| self.classes.contains_key(parent))
+    }
+
+    fn begins(&self, at: usize, is_so: impl Fn(usize) -> bool) -> bool {
+        is_so(at) && !self.before(at).any(is_so)
+    }
+
+    /// Whether there is a way from `at` up to `to` on which it is so all along.
+    fn reaches_tip(&self, at: usize, to: usize, is_so: &impl Fn(usize) -> bool) -> bool {
+        to != PIN
+            && is_so(to)
+            && (to == at || self.before(to).any(|parent| self.reaches_tip(at, parent, is_so)))
+    }
+
+    fn is_behind(&self, old: usize, new: usize) -> bool {
+        old == new || self.before(new).any(|parent| parent >= old && self.is_behind(old, parent))
+    }
+}
+
+/// The subject of a made-up commit starts with its place.
+fn place(commit: &Commit) -> usize {
+    commit.subject[..3].parse().unwrap()
+}
+
+fn place_in(commit: &Value) -> usize {
+    commit["subject"].as_str().unwrap()[..3].parse().unwrap()
+}
