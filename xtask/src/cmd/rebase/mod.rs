@@ -126,7 +126,7 @@ pub fn tree_on(
 ) -> Result<Oid> {
     let course = course::onto(context, pins, store, variant, tip.clone(), inputs.clone())?;
     let choices = Choices { no_range_diff: true, ..Choices::default() };
-    let report = walk::in_memory(&course, choices)?;
+    let report = in_memory::run(&course, choices)?;
     let stays = report.patches.iter().filter(|patch| !patch.fate.goes_by_itself());
     let told: Vec<String> = stays.map(|patch| format!("{}: {}", patch.file, patch.fate.describe())).collect();
     let tree = Oid::from_str(&report.tree).ok().filter(|_| told.is_empty());
