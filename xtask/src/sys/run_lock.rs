@@ -56,11 +56,14 @@ fn inherit(_file: &File) -> std::io::Result<()> {
 fn sweep_after(lock: RunLock, context: &Context) -> Result<RunLock> {
     let layout = &context.layout;
     disk::remove_folder(&layout.scratch())?;
-    let refs = layout.store().join("refs/espalier");
     let trees = layout.generated().join("trees");
     // libgit2 writes refs and indexes as `NAME.lock`, and refuses to when there is one already.
-    for folder in [layout.store(), refs.join("pins"), trees] {
+    for folder in [layout.store(), trees] {
         disk::sweep(&folder, |name| name.ends_with(".lock"))?;
+    }
+    let edits = disk::folders_in(&layout.generated().join("edit"));
+    for git_dir in edits.iter().map(|edit| edit.join(".git")).chain([layout.store()]) {
+        sweep_refs(&git_dir.join("refs/espalier"))?;
     }
     let builds = disk::folders_in(&layout.generated().join("build"));
     let ours = ["applied", "dist", "store.git", "trees"].map(|name| layout.generated().join(name));
@@ -69,6 +72,16 @@ fn sweep_after(lock: RunLock, context: &Context) -> Result<RunLock> {
     }
     super::pending_series::finish(layout)?;
     Ok(lock)
+}
+
+/// Refs of ours have names with several parts: the locks may lie at any depth.
+fn sweep_refs(folder: &Path) -> Result<()> {
+    if !disk::exists(folder) {
+        return Ok(());
+    }
+    let locks = disk::files_below(folder)?.into_iter();
+    let mut locks = locks.filter(|file| file.extension().is_some_and(|extension| extension == "lock"));
+    locks.try_for_each(|lock| disk::remove_file(&folder.join(lock)))
 }
 
 fn is_temporary(name: &str) -> bool {

@@ -210,7 +210,7 @@ fn one_issue_a_break_and_no_other_after_ten_runs() {
 
     <!-- espalier-canary patch=patches/paged/0001-greet-more-warmly.patch culprit=[TIP] -->
 
-    `patches/paged/0001-greet-more-warmly.patch` is no longer exact on hello: **conflict**.
+    `patches/paged/0001-greet-more-warmly.patch` no longer applies to hello: **conflict**.
 
         patches/paged/0001-greet-more-warmly.patch: conflict
           src/greet.c (0001:10): 0 of 1 hunks exact

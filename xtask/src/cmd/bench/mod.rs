@@ -3,8 +3,8 @@
 mod apply;
 mod decode;
 mod made_history;
-mod status;
 mod rebase;
+mod status;
 mod synthetic;
 pub mod timing;
 

@@ -114,7 +114,7 @@ impl History {
             0 if self.branch.is_none() => self.open_branch(),
             1 | 2 => self.merge(),
             3 if self.branch.is_none() && self.planted > 0 => self.turn_victim(),
-            4 if self.commits.len() % 3 == 0 => self.take_old_branch(),
+            4 if self.commits.len().is_multiple_of(3) => self.take_old_branch(),
             _ => self.change(),
         }
     }
@@ -165,7 +165,7 @@ impl History {
     fn advance(&mut self, head: usize, files: Files, what: &str) -> usize {
         let made = self.commit(vec![head], files, what);
         match &mut self.branch {
-            Some(branch) if branch.head == head && (head != self.tip || made % 2 == 0) => branch.head = made,
+            Some(branch) if branch.head == head && (head != self.tip || made.is_multiple_of(2)) => branch.head = made,
             _ => self.tip = made,
         }
         made
