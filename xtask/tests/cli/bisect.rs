@@ -1,5 +1,7 @@
 //! `bisect`: the upstream commits at which patches stop being exact, or stop applying.
 
+use std::path::Path;
+
 use super::support::upstream::{Upstream, moved as moved_upstream};
 use super::support::{Output, Project, files, git};
 
@@ -12,7 +14,8 @@ const GREETING_IS_BACK: (&str, &str, &str, &str) =
 const GREETING_GOES_AGAIN: (&str, &str, &str, &str) =
     ("Say hi after all", "src/greet.c", "return \"hello\";", "return \"hi\";");
 
-fn bisect(project: &Project, upstream: &str, more: &[&str]) -> Output {
+fn bisect(project: &Project, upstream: &Path, more: &[&str]) -> Output {
+    let upstream = upstream.to_str().unwrap();
     project.run(&[&["--quiet", "bisect", "--tip", "main", "--from", upstream], more].concat())
 }
 
@@ -124,7 +127,7 @@ fn a_tip_without_its_history() {
     git::commit(&folder, "All at once");
     git::git(&folder, &["branch", "--quiet", "--force", "main", "squashed"]);
     git::git(&folder, &["bundle", "create", "--quiet", "release.bundle", "main"]);
-    let bundle = folder.join("release.bundle").display().to_string();
+    let bundle = folder.join("release.bundle");
     insta::assert_snapshot!(bisect(&project, &bundle, &[]), @"
     exit: 3
     -- stdout --
@@ -141,7 +144,7 @@ fn a_tip_without_its_history() {
         files::write(&other.join("file"), text);
         git::commit(&other, "Something else");
     }
-    bisect(&project, other.to_str().unwrap(), &[]).code(3);
+    bisect(&project, &other, &[]).code(3);
 }
 
 #[test]
@@ -149,9 +152,9 @@ fn a_shallow_clone() {
     let project = Project::new();
     let upstream = moved_upstream(&project, &[GREETING_GOES]);
     let alone = project.beside("alone");
-    let (from, to) = (format!("file://{upstream}"), alone.display().to_string());
-    git::git(project.root(), &["clone", "--quiet", "--depth", "1", &from, &to]);
-    insta::assert_snapshot!(bisect(&project, &to, &[]), @"
+    let from = format!("file://{}", upstream.display());
+    git::git(project.root(), &["clone", "--quiet", "--depth", "1", &from, alone.to_str().unwrap()]);
+    insta::assert_snapshot!(bisect(&project, &alone, &[]), @"
     exit: 3
     -- stdout --
 

@@ -1,5 +1,7 @@
 //! `newest`: how far upstream the whole series reaches.
 
+use std::path::Path;
+
 use super::support::upstream::moved as moved_upstream;
 use super::support::{Output, Project, files, git};
 
@@ -9,8 +11,14 @@ const ABOUT: (&str, &str, &str, &str) = ("About", "README.md", "Hello", "Hello!"
 const GREETING_GOES: (&str, &str, &str, &str) =
     ("Say hi", "src/greet.c", "return \"hello\";", "return \"hi\";");
 
-fn newest(project: &Project, upstream: &str) -> Output {
-    project.run(&["--quiet", "newest", "--tip", "main", "--from", upstream])
+fn newest(project: &Project, upstream: &Path) -> Output {
+    project.run(&["--quiet", "newest", "--tip", "main", "--from", upstream.to_str().unwrap()])
+}
+
+/// The report as data, when the answer is no.
+fn json(project: &Project, upstream: &Path) -> serde_json::Value {
+    let from = upstream.to_str().unwrap();
+    project.run(&["--json", "newest", "--tip", "main", "--from", from]).code(1).json()
 }
 
 #[test]
@@ -30,7 +38,7 @@ fn the_furthest_commits_and_what_to_type_next() {
     next: cargo xtask rebase --to bd068ef8ccd8a7c18109e3e400f191d76c5e751a --from [BESIDE]/moved
     -- stderr --
     ");
-    let json = project.run(&["--json", "newest", "--tip", "main", "--from", &upstream]).code(1).json();
+    let json = json(&project, &upstream);
     assert_eq!(json["applies"]["before_tip"], 1);
     assert_eq!(json["exact"]["after_pin"], 1);
 }
@@ -111,7 +119,7 @@ fn the_main_line_is_that_of_the_first_parents() {
     files::edit(&folder.join("src/greet.c"), "return \"hello\";", "return \"hi\";");
     git::commit(&folder, "Say hi");
     git::git(&folder, &["merge", "--quiet", "--no-ff", "--message", "Merge", "side"]);
-    let json = project.run(&["--json", "newest", "--tip", "main", "--from", &upstream]).code(1).json();
+    let json = json(&project, &upstream);
     assert_eq!(json["applies"]["commit"]["subject"], "About");
     assert_eq!((&json["applies"]["after_pin"], &json["applies"]["before_tip"]), (&1.into(), &3.into()));
 }

@@ -12,8 +12,9 @@ const GREETING_GOES: (&str, &str, &str, &str) =
 const GREETING_COMES: (&str, &str, &str, &str) =
     ("Be warm", "src/greet.c", "return \"hello\";", "return \"hello there\";");
 
-fn status(project: &Project, upstream: &str, more: &[&str]) -> Output {
-    let arguments = ["status", "--tip", "main", "--from", upstream];
+fn status(project: &Project, upstream: &Path, more: &[&str]) -> Output {
+    let from = upstream.display().to_string();
+    let arguments = ["status", "--tip", "main", "--from", &from];
     project.run(&[&arguments, more].concat())
 }
 
@@ -163,15 +164,15 @@ fn markdown_for_an_issue() {
 fn a_branch_moves_and_a_commit_stays_what_it_is() {
     let project = Project::new();
     let upstream = moved_upstream(&project, &[COUNT_MOVES]);
-    let repository = Path::new(&upstream);
-    let first = git::git(repository, &["rev-parse", "main"]);
+    let first = git::git(&upstream, &["rev-parse", "main"]);
     status(&project, &upstream, &[]).code(1);
-    files::edit(&repository.join("src/greet.c"), "\"hello\"", "\"hi\"");
-    git::commit(repository, "Say hi");
+    files::edit(&upstream.join("src/greet.c"), "\"hello\"", "\"hi\"");
+    git::commit(&upstream, "Say hi");
     let json = status(&project, &upstream, &["--json"]).code(1).json();
-    assert_eq!(json["tip"]["tree"], git::tree_of(repository, "main"));
+    assert_eq!(json["tip"]["tree"], git::tree_of(&upstream, "main"));
     assert_eq!(json["history"].as_array().unwrap().len(), 2);
-    let json = project.run(&["--json", "status", "--tip", &first, "--from", &upstream]).code(1).json();
+    let from = upstream.display().to_string();
+    let json = project.run(&["--json", "status", "--tip", &first, "--from", &from]).code(1).json();
     assert_eq!(json["history"].as_array().unwrap().len(), 1);
 }
 
@@ -223,9 +224,9 @@ fn a_tip_without_its_history() {
     let project = Project::new();
     let upstream = moved_upstream(&project, &[COUNT_MOVES]);
     let bundle = project.beside("tip.bundle");
-    let squashed = git::git(Path::new(&upstream), &["commit-tree", "-m", "squashed", "main^{tree}"]);
-    git::git(Path::new(&upstream), &["branch", "squashed", &squashed]);
-    git::git(Path::new(&upstream), &["bundle", "create", "--quiet", bundle.to_str().unwrap(), "squashed"]);
+    let squashed = git::git(&upstream, &["commit-tree", "-m", "squashed", "main^{tree}"]);
+    git::git(&upstream, &["branch", "squashed", &squashed]);
+    git::git(&upstream, &["bundle", "create", "--quiet", bundle.to_str().unwrap(), "squashed"]);
     let from = bundle.display().to_string();
     let said = project.run(&["--quiet", "status", "--tip", "squashed", "--from", &from]).code(1);
     assert!(said.stdout.contains("no history at hand"), "{said}");
@@ -238,7 +239,7 @@ fn killed_while_a_tip_comes_in_nothing_half_is_left() {
     let project = Project::new();
     let upstream = moved_upstream(&project, &[COUNT_MOVES]);
     let bundle = project.beside("broken.bundle");
-    git::git(Path::new(&upstream), &["bundle", "create", "--quiet", bundle.to_str().unwrap(), "main"]);
+    git::git(&upstream, &["bundle", "create", "--quiet", bundle.to_str().unwrap(), "main"]);
     let bytes = std::fs::read(&bundle).unwrap();
     std::fs::write(&bundle, &bytes[..bytes.len() / 2]).unwrap();
     let from = bundle.display().to_string();

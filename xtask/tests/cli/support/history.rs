@@ -165,7 +165,9 @@ impl History {
     fn advance(&mut self, head: usize, files: Files, what: &str) -> usize {
         let made = self.commit(vec![head], files, what);
         match &mut self.branch {
-            Some(branch) if branch.head == head && (head != self.tip || made.is_multiple_of(2)) => branch.head = made,
+            Some(branch) if branch.head == head && (head != self.tip || made.is_multiple_of(2)) => {
+                branch.head = made
+            }
             _ => self.tip = made,
         }
         made

@@ -284,12 +284,12 @@ pub fn copy(folder: &Path) -> PathBuf {
 
 /// Upstream beside `project` with commits after the tag, each a message, a file, a text and its
 /// replacement. Gives its path.
-pub fn moved(project: &super::Project, moves: &[(&str, &str, &str, &str)]) -> String {
+pub fn moved(project: &super::Project, moves: &[(&str, &str, &str, &str)]) -> PathBuf {
     let repository = project.beside("moved");
     files::copy_folder(&Upstream::shared().repository(), &repository);
     for (message, file, from, to) in moves {
         files::edit(&repository.join(file), from, to);
         git::commit(&repository, message);
     }
-    repository.display().to_string()
+    repository
 }
