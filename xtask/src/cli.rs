@@ -277,8 +277,11 @@ struct Sync {
     /// Leave out the parts of patches that upstream has taken.
     #[arg(long)]
     trim_upstreamed: bool,
-    /// Say what would become of each patch; check and write nothing.
+    /// Open or update the pull request of this pin.
     #[arg(long)]
+    github: bool,
+    /// Say what would become of each patch; check and write nothing.
+    #[arg(long, conflicts_with = "github")]
     dry_run: bool,
 }
 
@@ -420,10 +423,10 @@ impl Cli {
                 cmd::newest::run(context, &cmd::newest::Options { variant, tip, from })
             }
             Command::Rebase(rebase) => cmd::rebase::run(context, &rebase.action()),
-            Command::Sync(Sync { to, from, variant, drop_upstreamed, trim_upstreamed, dry_run }) => {
+            Command::Sync(Sync { to, from, variant, drop_upstreamed, trim_upstreamed, github, dry_run }) => {
                 let choices = Choices { drop_upstreamed, trim_upstreamed, ..Choices::default() };
                 let from = from.map(absolute);
-                cmd::sync::run(context, &cmd::sync::Options { variant, to, from, dry_run, choices })
+                cmd::sync::run(context, &cmd::sync::Options { variant, to, from, dry_run, choices, github })
             }
             Command::Canary(Canary { variant, tip, from, until, report, html, github, dry_run }) => {
                 let (from, until) = (from.map(absolute), until.into());

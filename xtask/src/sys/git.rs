@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::process::Run;
+use crate::error::Result;
 
 /// `git` that ignores the caller's repository, runs no hook, starts no helper in the background,
 /// asks nothing, and checks every object that it receives.
@@ -18,6 +19,30 @@ pub fn git(git_dir: &Path) -> Run {
         run = run.arg("-c").arg(setting);
     }
     run.arg(format!("--git-dir={}", git_dir.display()))
+}
+
+/// What a checkout is of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Checkout {
+    /// The full id of its commit.
+    pub commit: String,
+    /// Its branch. A runner checks out no branch and says it in `GITHUB_REF_NAME`.
+    pub branch: String,
+}
+
+/// The commit and branch of the repository at `root`.
+pub fn checkout_of(root: &Path) -> Result<Checkout> {
+    let ask = |words: &[&str]| -> Result<String> {
+        let said = git(&root.join(".git")).args(words).success()?;
+        Ok(String::from_utf8_lossy(&said).trim().to_string())
+    };
+    let commit = ask(&["rev-parse", "--verify", "HEAD^{commit}"])?;
+    let named = std::env::var("GITHUB_REF_NAME").ok().filter(|name| !name.is_empty());
+    let branch = match named {
+        Some(name) => name,
+        None => ask(&["rev-parse", "--abbrev-ref", "HEAD"])?,
+    };
+    Ok(Checkout { commit, branch })
 }
 
 /// What `git rev-parse --local-env-vars` lists: set when we are called from a hook or an alias.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use xtask::error::Error;
 use xtask::sys::curl::Timeouts;
-use xtask::sys::github::{Client, Patience, WantedPullRequest};
+use xtask::sys::github::{Client, Patience, WantedCommit, WantedPullRequest};
 use xtask::sys::secret::Secret;
 
 use super::support::github::{FakeGitHub, Incident, REPOSITORY};
@@ -250,4 +250,25 @@ fn a_pull_request_that_was_made_in_spite_of_a_bad_gateway_is_found() {
     let wanted = WantedPullRequest { head: "a", base: "main", title: "t", body: "b" };
     assert_eq!(client.keep_pull_request(&wanted).unwrap(), 100);
     assert_eq!(server.pulls().len(), 1);
+}
+
+#[test]
+fn a_commit_is_made_on_a_branch_and_the_branch_moved() {
+    let Talk { server, client, .. } = talk();
+    let files =
+        [("pins.toml".to_string(), Some("new\n".to_string())), ("patches/p/0002-b.patch".into(), None)];
+    let wanted = |parent| WantedCommit { branch: "pin-sync/hello", parent, message: "Move", files: &files };
+    client.keep_commit(&wanted("aa")).unwrap();
+    let tree = server.last_tree();
+    assert_eq!(tree["base_tree"], "tree of aa");
+    assert_eq!(tree["tree"][0]["content"], "new\n");
+    assert!(tree["tree"][1]["sha"].is_null() && tree["tree"][1].get("content").is_none(), "{tree}");
+    // A branch whose name only begins like it is another one.
+    client.keep_commit(&WantedCommit { branch: "pin-sync/hel", ..wanted("bb") }).unwrap();
+    server.next(&[Incident::None, Incident::DoneButBadGateway]);
+    client.keep_commit(&wanted("cc")).unwrap();
+    let branches = server.branches();
+    assert_eq!(branches.len(), 2);
+    assert!(branches["pin-sync/hello"].ends_with("on \"cc\""), "{branches:?}");
+    assert!(branches["pin-sync/hel"].ends_with("on \"bb\""), "{branches:?}");
 }

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::support::{Output, Project, files, git, upstream::Upstream};
+use super::support::github::{FakeGitHub, REPOSITORY};
+use super::support::{Output, Project, files, git, program_path, upstream::Upstream};
 
 /// A project whose upstream has a `v2.0` after the pin, with `change` in it.
 fn project(change: impl Fn(&Path)) -> Project {
@@ -108,4 +109,53 @@ fn a_dry_run_says_what_the_move_would_do() {
     let said = project.run(&["sync", "--to", "v2.0", "--dry-run"]).success();
     assert!(said.stdout.contains("0002-say-what-is-counted"), "{said}");
     assert!(kept(&project) == before);
+}
+
+fn sync_to_github(project: &Project, server: &FakeGitHub) -> Output {
+    let mut command =
+        project.command_with_path(&["sync", "--to", "v2.0", "--github"], &program_path::with_build_tools());
+    command.env("GITHUB_TOKEN", "ghs_secret0123456789").env("GITHUB_REPOSITORY", REPOSITORY);
+    command.env("GITHUB_API_URL", server.api()).env("GITHUB_REF_NAME", "main");
+    project.finish(command)
+}
+
+#[test]
+fn one_pull_request_with_all_that_moved() {
+    let project = project(more_lines);
+    git::init(project.root());
+    files::write(&project.path(".gitignore"), "target/\n");
+    git::commit(project.root(), "Start");
+    let server = FakeGitHub::start();
+    let said = sync_to_github(&project, &server).success();
+    assert!(said.stdout.contains("pull request: #100"), "{said}");
+    assert!(!format!("{said}").contains("ghs_secret"), "{said}");
+    let tree = server.last_tree();
+    let paths: Vec<&str> =
+        tree["tree"].as_array().unwrap().iter().filter_map(|e| e["path"].as_str()).collect();
+    for path in [
+        "pins.toml",
+        "espalier.lock",
+        "patches/paged/0002-say-what-is-counted.patch",
+        "docs/syncs/v1.0-to-v2.0.md",
+    ] {
+        assert!(paths.contains(&path), "{paths:?}");
+        let sent = tree["tree"].as_array().unwrap().iter().find(|entry| entry["path"] == path).unwrap();
+        assert_eq!(sent["content"], project.read(path), "{path}");
+    }
+    assert_eq!(server.branches().keys().collect::<Vec<_>>(), ["pin-sync/hello"]);
+    assert_eq!(server.pulls()[0]["title"], "Move hello from v1.0 to v2.0");
+    assert_eq!(server.pulls()[0]["base"]["ref"], "main");
+    // As the next run of the workflow would do it, from the same commit.
+    git::git(project.root(), &["checkout", "--quiet", "--", "."]);
+    git::git(project.root(), &["clean", "--quiet", "--force", "docs"]);
+    sync_to_github(&project, &server).success();
+    assert_eq!(server.pulls().len(), 1);
+}
+
+#[test]
+fn without_a_token_nothing_is_built() {
+    let project = project(more_lines);
+    let said = project.run(&["sync", "--to", "v2.0", "--github"]).code(2);
+    assert!(said.stderr.contains("next: export GITHUB_REPOSITORY=OWNER/NAME"), "{said}");
+    assert!(!project.path("target/espalier/build").exists());
 }

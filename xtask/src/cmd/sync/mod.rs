@@ -4,6 +4,7 @@
 //! then do `pins.toml`, `espalier.lock`, the patches and the report appear, as one change.
 
 mod checks;
+mod offer;
 
 use std::path::PathBuf;
 
@@ -32,6 +33,8 @@ pub struct Options {
     pub dry_run: bool,
     /// How upstream's own changes are dealt with.
     pub choices: Choices,
+    /// Open or update the pull request on GitHub.
+    pub github: bool,
 }
 
 /// Moves the pin when every check holds.
@@ -39,14 +42,25 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     if options.dry_run {
         return rebase::run(context, &rebase::Action::Start(rebase_options(options)));
     }
-    let (prepared, classes) = prepare(context, options)?;
+    let github = options.github.then(|| offer::client(context)).transpose()?;
+    let (mut prepared, classes) = prepare(context, options)?;
     let staged =
         Context { layout: context.layout.staged(context.layout.stage()), locked: true, ..context.clone() };
     let checks = checks::run_all(&staged)?;
     let mut report = describe(&prepared, &classes);
     report.trees = moved_trees(context, &staged)?;
     report.checks = checks;
-    if report.passed() { finish(context, prepared, &report) } else { Err(refuse(context, &report)?) }
+    if !report.passed() {
+        return Err(refuse(context, &report)?);
+    }
+    let page = finish(context, &mut prepared, &report)?;
+    let mut text = format!("{}: the pin moved, and all of it holds\nreport: {page}", report.title());
+    let pull = github.map(|client| offer::offer(context, &client, &prepared, &report)).transpose()?;
+    if let Some(number) = pull {
+        text += &format!("\npull request: #{number}");
+    }
+    let json = json!({ "moved": true, "report": page, "pull_request": pull, "sync": report });
+    Ok(Outcome::ok(text, json))
 }
 
 fn rebase_options(options: &Options) -> rebase::Options {
@@ -112,10 +126,10 @@ fn moved_trees(context: &Context, staged: &Context) -> Result<Vec<MovedTree>> {
     Ok(moved.collect())
 }
 
-/// Makes the move happen, its report with it.
-fn finish(context: &Context, mut prepared: Prepared, report: &SyncReport) -> Result<Outcome> {
+/// Makes the move happen, its report with it; gives the report's file.
+fn finish(context: &Context, prepared: &mut Prepared, report: &SyncReport) -> Result<String> {
     let _lock = run_lock::take(context)?;
-    refuse_changes_meanwhile(context, &prepared)?;
+    refuse_changes_meanwhile(context, prepared)?;
     let page = report_file(report);
     let text = report.markdown();
     disk::write_atomically(&context.layout.stage().join(&page), text.as_bytes())?;
@@ -123,9 +137,8 @@ fn finish(context: &Context, mut prepared: Prepared, report: &SyncReport) -> Res
     let new = Some(disk::sha256(text.as_bytes()));
     prepared.pending.files.retain(|file| file.path != page);
     prepared.pending.files.push(PendingFile { path: page.clone(), old, new });
-    rebase::commit(context, &prepared)?;
-    let text = format!("{}: the pin moved, and all of it holds\nreport: {page}", report.title());
-    Ok(Outcome::ok(text, json!({ "moved": true, "report": page, "sync": report })))
+    rebase::commit(context, prepared)?;
+    Ok(page)
 }
 
 /// Building takes minutes, and the lock was free meanwhile: what was checked must be what happens.

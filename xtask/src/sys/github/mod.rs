@@ -2,6 +2,7 @@
 //!
 //! What to do with which issue is decided in `plan/issues`, what a reply means in `plan/github_reply.rs`.
 
+mod commit;
 mod pull_request;
 mod send;
 
@@ -15,6 +16,7 @@ use super::process::TOKENS;
 use super::secret::Secret;
 use crate::error::{Error, Result};
 use crate::plan::issues::Listed;
+pub use commit::WantedCommit;
 pub use pull_request::{PullRequest, WantedPullRequest};
 use send::{Failed, read};
 

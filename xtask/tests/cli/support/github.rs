@@ -1,7 +1,7 @@
 //! A server that answers as GitHub does, for one test: it keeps issues and pull requests in memory, writes
 //! down every request, and does on request what GitHub does on a bad day.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -38,6 +38,10 @@ struct State {
     issues: Vec<Value>,
     pulls: Vec<Value>,
     comments: Vec<(u64, String)>,
+    /// What was sent for each tree.
+    trees: Vec<Value>,
+    /// Commits of branches by name.
+    branches: BTreeMap<String, String>,
     seen: Vec<Seen>,
     incidents: VecDeque<Incident>,
 }
@@ -124,6 +128,16 @@ impl FakeGitHub {
         let number = pull["number"].as_u64().unwrap();
         let found = state.pulls.iter_mut().find(|pull| pull["number"] == number).unwrap();
         found["head"]["repo"]["full_name"] = head_repository.into();
+    }
+
+    /// The tree that was made last, as it was sent.
+    pub fn last_tree(&self) -> Value {
+        self.state().trees.last().cloned().unwrap_or_default()
+    }
+
+    /// The branches that were made, with their commits.
+    pub fn branches(&self) -> BTreeMap<String, String> {
+        self.state().branches.clone()
     }
 
     /// Every pull request.
@@ -216,6 +230,38 @@ fn answer(state: &mut State, method: &str, target: &str, body: &Value) -> (u16, 
             let number: u64 = number.parse().unwrap();
             let found = state.pulls.iter_mut().find(|pull| pull["number"] == number).unwrap();
             (200, change(found, body))
+        }
+        (_, ["git", rest @ ..]) => answer_git(state, method, rest, body),
+        _ => not_found(),
+    }
+}
+
+/// Objects and branches; their ids only say what they are.
+fn answer_git(state: &mut State, method: &str, parts: &[&str], body: &Value) -> (u16, Value) {
+    match (method, parts) {
+        ("GET", ["commits", id]) => (200, json!({ "sha": id, "tree": { "sha": format!("tree of {id}") } })),
+        ("POST", ["trees"]) => {
+            state.trees.push(body.clone());
+            (201, json!({ "sha": format!("tree {}", state.trees.len()) }))
+        }
+        ("POST", ["commits"]) => (
+            201,
+            json!({ "sha": format!("{} on {}", body["tree"], body["parents"][0]), "tree": { "sha": "" } }),
+        ),
+        ("GET", ["matching-refs", "heads", name @ ..]) => {
+            let like_it = |branch: &&String| branch.starts_with(&name.join("/"));
+            let found = state.branches.keys().filter(like_it);
+            (200, found.map(|branch| json!({ "ref": format!("refs/heads/{branch}") })).collect())
+        }
+        ("POST", ["refs"]) => {
+            let name = body["ref"].as_str().unwrap().strip_prefix("refs/heads/").unwrap().to_string();
+            state.branches.insert(name, body["sha"].as_str().unwrap().to_string());
+            (201, json!({}))
+        }
+        ("PATCH", ["refs", "heads", name @ ..]) if body["force"] == true => {
+            let moved = state.branches.get_mut(&name.join("/")).expect("there is such a branch");
+            *moved = body["sha"].as_str().unwrap().to_string();
+            (200, json!({}))
         }
         _ => not_found(),
     }

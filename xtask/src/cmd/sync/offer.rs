@@ -1,0 +1,35 @@
+//! The move as a pull request: a commit on a branch that belongs to the pin, made or made anew.
+
+use crate::cmd::Context;
+use crate::cmd::rebase::Prepared;
+use crate::error::{Error, Result};
+use crate::report::sync::SyncReport;
+use crate::sys::github::{Client, WantedCommit, WantedPullRequest};
+use crate::sys::{disk, git};
+
+/// GitHub, asked for before anything is built: a missing token should not cost an hour.
+pub fn client(context: &Context) -> Result<Client> {
+    if context.offline {
+        return Err(Error::usage("`--github` speaks to GitHub, and `--offline` forbids it")
+            .hint("leave one of them out"));
+    }
+    Client::from_environment(&context.layout.scratch())
+}
+
+/// Opens or updates the one pull request of this pin; gives its number. The files are those that the move has
+/// just written here.
+pub fn offer(context: &Context, client: &Client, prepared: &Prepared, report: &SyncReport) -> Result<u64> {
+    let checkout = git::checkout_of(context.layout.root())?;
+    let files = prepared.pending.files.iter().map(|file| {
+        let text = file.new.as_ref().map(|_| disk::read_text(&context.layout.root().join(&file.path)));
+        Ok((file.path.clone(), text.transpose()?))
+    });
+    let files: Vec<(String, Option<String>)> = files.collect::<Result<_>>()?;
+    let branch = format!("pin-sync/{}", report.upstream);
+    let title = format!("Move {} from {} to {}", report.upstream, report.old.name, report.new.name);
+    let commit = WantedCommit { branch: &branch, parent: &checkout.commit, message: &title, files: &files };
+    client.keep_commit(&commit)?;
+    let body = report.markdown();
+    let pull = WantedPullRequest { head: &branch, base: &checkout.branch, title: &title, body: &body };
+    client.keep_pull_request(&pull)
+}

@@ -1,0 +1,88 @@
+//! A commit of some files on a branch of its own, made by GitHub: nothing is pushed, so no checkout needs a
+//! right to push.
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::Client;
+use super::send::{Failed, read};
+use crate::error::{Error, Result};
+
+/// A commit as it should be.
+#[derive(Clone, Debug)]
+pub struct WantedCommit<'a> {
+    /// The branch that points at it afterwards, whatever it pointed at before.
+    pub branch: &'a str,
+    /// The full id of the commit that it changes.
+    pub parent: &'a str,
+    /// Its message.
+    pub message: &'a str,
+    /// Every file that differs, by its path; nothing where it goes away.
+    pub files: &'a [(String, Option<String>)],
+}
+
+#[derive(Deserialize)]
+struct RawObject {
+    sha: String,
+}
+
+#[derive(Deserialize)]
+struct RawCommit {
+    tree: RawObject,
+}
+
+#[derive(Deserialize)]
+struct RawRef {
+    #[serde(rename = "ref")]
+    name: String,
+}
+
+impl Client {
+    /// Makes the commit and moves the branch. Gives the commit's id.
+    pub fn keep_commit(&self, wanted: &WantedCommit<'_>) -> Result<String> {
+        let what = "read the commit to start from";
+        let parent: RawCommit = read(self.get(&format!("git/commits/{}", wanted.parent), what)?, what)?;
+        let entries: Vec<Value> = wanted.files.iter().map(entry).collect();
+        let tree = json!({ "base_tree": parent.tree.sha, "tree": entries });
+        let tree = self.make_object("git/trees", &tree, "write the changed files")?;
+        let commit = json!({ "message": wanted.message, "tree": tree, "parents": [wanted.parent] });
+        let commit = self.make_object("git/commits", &commit, "make the commit")?;
+        self.move_branch(wanted.branch, &commit)?;
+        Ok(commit)
+    }
+
+    /// The same object made twice is one object: asking again is safe.
+    fn make_object(&self, path: &str, body: &Value, what: &str) -> Result<String> {
+        let mut failed = None;
+        for attempt in 0..self.patience.tries {
+            self.wait_before(attempt);
+            match self.send("POST", path, Some(body), what) {
+                Ok(value) => return Ok(read::<RawObject>(value, what)?.sha),
+                Err(Failed { error, maybe_done: true }) => failed = Some(error),
+                Err(Failed { error, .. }) => return Err(error),
+            }
+        }
+        Err(failed.unwrap_or_else(|| Error::surroundings(format!("could not {what}"))))
+    }
+
+    fn move_branch(&self, branch: &str, commit: &str) -> Result<()> {
+        let what = format!("move the branch `{branch}`");
+        let full = format!("refs/heads/{branch}");
+        let like_it: Vec<RawRef> =
+            read(self.get(&format!("git/matching-refs/heads/{branch}"), &what)?, &what)?;
+        let sent = if like_it.iter().any(|found| found.name == full) {
+            let body = json!({ "sha": commit, "force": true });
+            self.send("PATCH", &format!("git/refs/heads/{branch}"), Some(&body), &what)
+        } else {
+            self.send("POST", "git/refs", Some(&json!({ "ref": full, "sha": commit })), &what)
+        };
+        sent.map(drop).map_err(|failed| failed.error)
+    }
+}
+
+fn entry((path, content): &(String, Option<String>)) -> Value {
+    match content {
+        Some(text) => json!({ "path": path, "mode": "100644", "type": "blob", "content": text }),
+        None => json!({ "path": path, "mode": "100644", "type": "blob", "sha": null }),
+    }
+}
