@@ -1,5 +1,6 @@
 //! The lines of a file, each with a small number that equal lines share.
 
+use std::cell::OnceCell;
 use std::collections::HashMap;
 
 use super::cursor::split_inclusive;
@@ -11,16 +12,21 @@ pub(crate) struct LineIndex<'a> {
     /// For each line a number; equal lines have equal numbers.
     pub ids: Vec<u32>,
     ids_by_bytes: HashMap<&'a [u8], u32>,
-    positions: Vec<Vec<usize>>,
+    /// Made when it is first asked for: only a hunk that fits nowhere needs it.
+    positions: OnceCell<Vec<Vec<usize>>>,
 }
+
+/// About so many bytes has a line; a guess that saves most of the growing.
+const USUAL_LINE: usize = 24;
 
 impl<'a> LineIndex<'a> {
     pub fn new(text: &'a [u8]) -> LineIndex<'a> {
+        let lines = text.len() / USUAL_LINE;
         let mut index = LineIndex {
-            lines: Vec::new(),
-            ids: Vec::new(),
-            ids_by_bytes: HashMap::new(),
-            positions: Vec::new(),
+            lines: Vec::with_capacity(lines),
+            ids: Vec::with_capacity(lines),
+            ids_by_bytes: HashMap::with_capacity(lines),
+            positions: OnceCell::new(),
         };
         let mut rest = text;
         while !rest.is_empty() {
@@ -34,14 +40,8 @@ impl<'a> LineIndex<'a> {
     fn push(&mut self, line: &'a [u8]) {
         // A file has fewer than 2^32 lines: its blob was read into memory, and the largest
         // number only ever means that two lines compare as equal in a report.
-        let fresh = u32::try_from(self.positions.len()).unwrap_or(u32::MAX);
+        let fresh = u32::try_from(self.ids_by_bytes.len()).unwrap_or(u32::MAX);
         let id = *self.ids_by_bytes.entry(line).or_insert(fresh);
-        if id == fresh {
-            self.positions.push(Vec::new());
-        }
-        if let Some(positions) = self.positions.get_mut(id as usize) {
-            positions.push(self.lines.len());
-        }
         self.lines.push(line);
         self.ids.push(id);
     }
@@ -54,7 +54,18 @@ impl<'a> LineIndex<'a> {
     /// Where `line` is in the file, from 0.
     pub fn positions_of(&self, line: &[u8]) -> &[usize] {
         let id = self.ids_by_bytes.get(line).copied();
-        id.and_then(|id| self.positions.get(id as usize)).map_or(&[], Vec::as_slice)
+        let positions = self.positions.get_or_init(|| self.all_positions());
+        id.and_then(|id| positions.get(id as usize)).map_or(&[], Vec::as_slice)
+    }
+
+    fn all_positions(&self) -> Vec<Vec<usize>> {
+        let mut all = vec![Vec::new(); self.ids_by_bytes.len()];
+        for (at, id) in self.ids.iter().enumerate() {
+            if let Some(positions) = all.get_mut(*id as usize) {
+                positions.push(at);
+            }
+        }
+        all
     }
 
     /// Whether `line` is anywhere in the file.
