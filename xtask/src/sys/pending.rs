@@ -66,6 +66,11 @@ fn read(folder: &Path) -> Result<Pending> {
 fn finish(layout: &Layout) -> Result<()> {
     let folder = layout.pending();
     let pending = read(&folder)?;
+    // All are looked at before the first is written: what cannot be finished is not begun.
+    for file in &pending.files {
+        sweep_beside(&layout.root().join(&file.path))?;
+        next_act(layout, &folder, file)?;
+    }
     for file in &pending.files {
         finish_file(layout, &folder, file)?;
     }
@@ -80,13 +85,25 @@ fn finish(layout: &Layout) -> Result<()> {
     disk::remove_folder(&away)
 }
 
+/// A run that was killed while it wrote here left its temporary file, which would be no patch of a series.
+fn sweep_beside(path: &Path) -> Result<()> {
+    let Some(folder) = path.parent() else { return Ok(()) };
+    disk::sweep(folder, |name| name.starts_with(disk::TEMPORARY_PREFIX))
+}
+
+fn next_act(layout: &Layout, folder: &Path, file: &PendingFile) -> Result<Finish> {
+    match file.finish(digest(&layout.root().join(&file.path))?.as_deref()) {
+        Finish::Refuse => Err(changed_meanwhile(folder, &file.path)),
+        act => Ok(act),
+    }
+}
+
 fn finish_file(layout: &Layout, folder: &Path, file: &PendingFile) -> Result<()> {
     let target: PathBuf = layout.root().join(&file.path);
-    match file.finish(digest(&target)?.as_deref()) {
-        Finish::Done => Ok(()),
+    match next_act(layout, folder, file)? {
         Finish::Do if file.new.is_none() => disk::remove_file(&target),
         Finish::Do => disk::write_atomically(&target, &disk::read(&folder.join(&file.path))?),
-        Finish::Refuse => Err(changed_meanwhile(folder, &file.path)),
+        Finish::Done | Finish::Refuse => Ok(()),
     }
 }
 
@@ -98,4 +115,66 @@ fn changed_meanwhile(folder: &Path, path: &str) -> Error {
             "or forget the unfinished change: rm -rf {}, then look at `git status`",
             folder.display()
         ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A project with two files, and a stage that changes one and takes one away; nothing is decided yet.
+    fn project(folder: &Path) -> (Layout, Pending) {
+        let layout = Layout::new(folder);
+        disk::write_atomically(&folder.join("patches/0001-a.patch"), b"old").unwrap();
+        disk::write_atomically(&folder.join("patches/0002-b.patch"), b"goes").unwrap();
+        disk::write_atomically(&layout.stage().join("patches/0001-a.patch"), b"new").unwrap();
+        let paths = ["patches/0001-a.patch", "patches/0002-b.patch"].map(String::from);
+        let pending = describe(&layout, &layout.stage(), "a test", &paths).unwrap();
+        (layout, pending)
+    }
+
+    /// What a run leaves that is killed while it writes the first file.
+    fn decide_and_be_killed(folder: &Path) -> Layout {
+        let (layout, pending) = project(folder);
+        let marker = serde_json::to_vec(&pending).unwrap();
+        disk::write_atomically(&layout.stage().join(MARKER), &marker).unwrap();
+        disk::rename(&layout.stage(), &layout.pending()).unwrap();
+        let half = format!("patches/{}half", disk::TEMPORARY_PREFIX);
+        disk::write_atomically(&folder.join(half), b"ne").unwrap();
+        layout
+    }
+
+    fn files(folder: &Path) -> Vec<PathBuf> {
+        disk::files_below(&folder.join("patches")).unwrap()
+    }
+
+    #[test]
+    fn all_files_change_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let (layout, pending) = project(folder.path());
+        commit(&layout, &layout.stage(), &pending).unwrap();
+        assert_eq!(files(folder.path()), [PathBuf::from("0001-a.patch")]);
+        assert_eq!(disk::read(&folder.path().join("patches/0001-a.patch")).unwrap(), b"new");
+        assert!(!disk::exists(&layout.pending()) && !disk::exists(&layout.stage()));
+    }
+
+    #[test]
+    fn a_half_written_file_of_a_killed_run_is_swept() {
+        let folder = tempfile::tempdir().unwrap();
+        let layout = decide_and_be_killed(folder.path());
+        finish(&layout).unwrap();
+        assert_eq!(files(folder.path()), [PathBuf::from("0001-a.patch")]);
+        assert!(!disk::exists(&layout.pending()));
+    }
+
+    #[test]
+    fn what_a_person_wrote_meanwhile_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let layout = decide_and_be_killed(folder.path());
+        let path = folder.path().join("patches/0001-a.patch");
+        disk::write_atomically(&path, b"mine").unwrap();
+        assert_eq!(finish(&layout).unwrap_err().kind, Kind::Conflict);
+        assert_eq!(disk::read(&path).unwrap(), b"mine");
+        assert_eq!(files(folder.path()).len(), 2, "another file of the change was touched");
+        assert!(disk::exists(&layout.pending()));
+    }
 }
