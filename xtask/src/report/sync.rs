@@ -137,6 +137,9 @@ impl SyncReport {
 
     fn differences(&self) -> String {
         let mut text = String::from("## What the move changed in the patches\n");
+        if self.patches.iter().all(|patch| patch.difference.is_empty()) {
+            text += "\nLine numbers only.\n";
+        }
         for MovedPatch { file, difference, .. } in self.patches.iter().filter(|p| !p.difference.is_empty()) {
             text += &format!(
                 "\n<details><summary>{}</summary>\n\n{}\n</details>\n",
