@@ -20,12 +20,11 @@ pub struct ConflictedFile {
     pub text: Option<Vec<u8>>,
 }
 
-/// Shows the commit `head` with `tree`, the cleanly replayed part of a patch, staged on top, and `files` in
+/// Shows the commit `head` with `tree`, the cleanly replayed part of a patch, staged on top (it is on disk), and `files` in
 /// conflict. Whatever was in the work tree before is overwritten.
 pub fn prepare(repo: &RebaseRepo, head: Oid, tree: Oid, files: &[ConflictedFile]) -> Result<()> {
     // Left by a run that was killed in here; the run lock is ours.
     disk::sweep(&repo.git_dir(), |name| name.ends_with(".lock"))?;
-    repo.store.write_tree(tree)?;
     in_work(repo, &["checkout", "--quiet", "--force", "--detach", &head.to_string()])?;
     in_work(repo, &["read-tree", "--reset", "-u", &tree.to_string()])?;
     for file in files {

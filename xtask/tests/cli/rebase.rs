@@ -410,6 +410,23 @@ fn greet(words: &str) -> String {
 }
 
 #[test]
+fn what_goes_by_itself_in_a_patch_with_a_conflict_is_staged() {
+    let both = |folder: &Path| {
+        files::edit(&folder.join("src/greet.c"), "\"hello\"", "\"hello there\"");
+        files::edit(&folder.join("src/count.c"), "int count = 0;", "int count = 0; // words");
+    };
+    let moved = Move::with_patch(both, |upstream| {
+        upstream_greets_otherwise(upstream);
+        files::edit(&upstream.join("src/count.c"), "#include", "// counts\n#include");
+    });
+    moved.rebase(&[]).code(4);
+    let status = git::git(&moved.work(), &["status", "--porcelain", "--untracked-files=no"]);
+    assert_eq!(status, "M  src/count.c\nUU src/greet.c");
+    let count = std::fs::read_to_string(moved.work().join("src/count.c")).unwrap();
+    assert!(count.starts_with("// counts\n") && count.contains("// words"), "{count}");
+}
+
+#[test]
 fn a_conflict_is_skipped() {
     let moving = Move::new(upstream_greets_otherwise);
     moving.rebase(&[]).code(4);

@@ -95,6 +95,8 @@ pub fn go_on(course: &Course<'_>, repo: &RebaseRepo, state: &mut RebaseState) ->
         } else if walk.refused.is_empty() {
             let blobs = conflict::blobs(&step.replayed, &replay).map_err(unreadable)?;
             let (head, tree) = (walk.head, walk.tree.write()?);
+            // On disk: git shows it in the work tree.
+            store.write_tree(tree)?;
             return Ok(Walked::Conflict(Box::new(Stop { replayed: step.replayed, head, tree, blobs })));
         }
     }
