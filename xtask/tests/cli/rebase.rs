@@ -527,6 +527,7 @@ fn a_patch_that_upstream_has_is_dropped_on_request_only() {
       unchanged  patches/paged/0003-greet-dearly.patch -> patches/paged/0002-greet-dearly.patch
     -- stderr --
         Fetching hello v2.0 from path [BESIDE]/newer
+        Dropping patches/paged/0002-say-what-is-counted.patch
     ");
     moving.assert_moved();
     let left = files::list(&moving.project.path("patches/paged"));
