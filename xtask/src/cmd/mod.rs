@@ -2,12 +2,13 @@
 
 use serde_json::Value;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::plan::flavors::Flavors;
 use crate::plan::layout::Layout;
 use crate::plan::pins::Pins;
 use crate::plan::snippet::SourceText;
 use crate::sys::disk;
+use crate::sys::github::Client;
 use crate::ui::Ui;
 
 pub mod apply;
@@ -46,11 +47,20 @@ pub struct Context {
 }
 
 impl Context {
+    /// GitHub, as the environment names it; not with `--offline`.
+    pub fn github(&self) -> Result<Client> {
+        if self.offline {
+            return Err(Error::usage("`--github` speaks to GitHub, and `--offline` forbids it")
+                .hint("leave one of them out"));
+        }
+        Client::from_environment(&self.layout.scratch())
+    }
+
     /// Reads `pins.toml`.
     pub fn pins(&self) -> Result<Pins> {
         let path = self.layout.pins();
         if !disk::exists(&path) {
-            return Err(crate::error::Error::usage(format!("there is no `{}`", path.display()))
+            return Err(Error::usage(format!("there is no `{}`", path.display()))
                 .hint("run this inside the repository, or name it: --root DIR"));
         }
         let text = disk::read_text(&path)?;
@@ -61,7 +71,7 @@ impl Context {
     pub fn flavors(&self) -> Result<Flavors> {
         let path = self.layout.flavors();
         if !disk::exists(&path) {
-            return Err(crate::error::Error::usage("there is no `ci/flavors.toml`")
+            return Err(Error::usage("there is no `ci/flavors.toml`")
                 .hint(format!("git checkout {}", self.layout.show(&path))));
         }
         let text = disk::read_text(&path)?;

@@ -177,7 +177,8 @@ fn short(commit: &str) -> &str {
     commit.get(..12).unwrap_or(commit)
 }
 
-fn indented(text: &str, by: &str) -> String {
+/// Every line of `text` behind `by`; an empty one stays empty.
+pub fn indented(text: &str, by: &str) -> String {
     text.lines().map(|line| format!("{by}{line}").trim_end().to_string() + "\n").collect()
 }
 

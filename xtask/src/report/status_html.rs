@@ -2,7 +2,7 @@
 //! each drift where it happened, the hunks on a click. No script, nothing loaded from anywhere.
 
 use super::status::{HunkText, PatchStatus, StatusReport, UpstreamCommit};
-use super::status_text::{escape, number, what_is_the_matter};
+use super::status_text::{escape, number, short, what_is_the_matter};
 use crate::series::PatchClass;
 
 const STYLE: &str = include_str!("status.css");
@@ -165,10 +165,6 @@ fn kind(class: PatchClass) -> &'static str {
         | PatchClass::TargetDeleted
         | PatchClass::Refused => "bad",
     }
-}
-
-fn short(commit: &UpstreamCommit) -> &str {
-    commit.id.get(..12).unwrap_or(&commit.id)
 }
 
 /// `2026-01-31`, in UTC, by the civil calendar (Howard Hinnant's `civil_from_days`).

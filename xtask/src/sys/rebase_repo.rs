@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use git2::{ObjectType, Oid, Repository, RepositoryInitOptions};
 
 use super::disk;
-use super::store::{Store, commit_text, write_failed};
+use super::store::{Store, commit_text, commit_text_by, write_failed};
 use crate::error::{Error, Result};
 use crate::series::{Patch, authorship};
 
@@ -68,10 +68,7 @@ impl RebaseRepo {
                 .hint("write it anew with git: docs/patches.md says how")
         })?;
         self.store.write_tree(tree)?;
-        let text = format!(
-            "tree {tree}\nparent {parent}\nauthor {author}\ncommitter {author}\n\n{}",
-            patch.message()
-        );
+        let text = commit_text_by(&author, &tree.to_string(), Some(parent), &patch.message());
         self.store.write(ObjectType::Commit, text.as_bytes())
     }
 }

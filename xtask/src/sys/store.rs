@@ -258,8 +258,14 @@ const FIXED_TIME: i64 = 946_684_800;
 
 /// The text of a commit with a fixed author and date, so that its id repeats.
 pub fn commit_text(tree: Oid, parent: Option<Oid>, message: &str) -> String {
-    let parent = parent.map(|id| format!("parent {id}\n")).unwrap_or_default();
     let who = format!("Espalier <espalier@espalier.invalid> {FIXED_TIME} +0000");
+    commit_text_by(&who, &tree.to_string(), parent, message)
+}
+
+/// The same by `who`, as git writes an author. Whoever commits is the author too: the machine and the moment
+/// must not show in the id.
+pub fn commit_text_by(who: &str, tree: &str, parent: Option<Oid>, message: &str) -> String {
+    let parent = parent.map(|id| format!("parent {id}\n")).unwrap_or_default();
     format!("tree {tree}\n{parent}author {who}\ncommitter {who}\n\n{message}")
 }
 

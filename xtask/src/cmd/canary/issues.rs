@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::Context;
 use crate::error::Result;
 use crate::plan::issues::{self, Action, Known, LABEL, Subject, Wanted};
-use crate::report::canary::{CanaryReport, Level, Verdict};
+use crate::report::canary::{CanaryReport, Level, Verdict, indented};
 use crate::report::status::{self, PatchStatus, StatusReport};
 use crate::series::PatchClass;
 use crate::sys::github::Client;
@@ -85,7 +85,7 @@ fn wanted_for_patch(report: &CanaryReport, found: &StatusReport, patch: &PatchSt
         patch.class.describe()
     );
     // Indented: neither a patch nor a commit's subject can mention a person or close an issue.
-    text += &indented(&status::details(found, patch));
+    text += &indented(&status::details(found, patch), "    ");
     let waiting: Vec<&str> = found
         .patches
         .iter()
@@ -110,7 +110,7 @@ fn wanted_for_level(report: &CanaryReport, level: Level) -> Wanted {
         "Every patch of `{variant}` applies to {upstream}'s tip, and the level `{name}` does not pass.\n\n{}\n\
          See it here with `cargo xtask canary --variant {variant} --until {name}`. This issue is closed when \
          upstream's tip is good again.\n",
-        indented(&format!("{says}\n{details}"))
+        indented(&format!("{says}\n{details}"), "    ")
     );
     let subject = Subject::Level { level: name.to_string(), variant: variant.clone() };
     Wanted { subject, title: format!("{variant}: {name} fails on {upstream}'s tip"), text }
@@ -149,10 +149,6 @@ fn known_patch(report: &CanaryReport, folders: &[String], file: &str) -> Known {
 
 fn good_again(report: &CanaryReport) -> Known {
     Known::Over(format!("Good again at {}.", tip_words(report)))
-}
-
-fn indented(text: &str) -> String {
-    text.lines().map(|line| format!("    {line}").trim_end().to_string() + "\n").collect()
 }
 
 fn file_name(path: &str) -> &str {

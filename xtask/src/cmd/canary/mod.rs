@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use serde_json::json;
 
 use super::{Context, Outcome};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::report::canary::{self, CanaryReport, Level};
 use crate::report::status;
 use crate::sys::github::Client;
@@ -49,7 +49,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
         return Ok(plan(options));
     }
     // Asked for first: a missing token should not cost an hour.
-    let github = options.github.then(|| client(context)).transpose()?;
+    let github = options.github.then(|| context.github()).transpose()?;
     tools::start_compiler_cache();
     let _lock = run_lock::take(context)?;
     let pins = context.pins()?;
@@ -67,14 +67,6 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     };
     let json = json!({ "report": report, "issues": kept });
     Ok(Outcome { text: canary::text(&report), json, code: u8::from(!report.is_good()) })
-}
-
-fn client(context: &Context) -> Result<Client> {
-    if context.offline {
-        return Err(Error::usage("`--github` speaks to GitHub, and `--offline` forbids it")
-            .hint("leave one of them out"));
-    }
-    Client::from_environment(&context.layout.scratch())
 }
 
 fn plan(options: &Options) -> Outcome {

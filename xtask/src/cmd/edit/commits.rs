@@ -10,7 +10,7 @@ use crate::plan::pins::{Pins, Variant};
 use crate::series::{self, Authorship, Patch};
 use crate::sys::fetch::fetch_pin;
 use crate::sys::inputs::{Inputs, PatchFile, read_stack};
-use crate::sys::store::Store;
+use crate::sys::store::{Store, commit_text_by};
 
 /// A variant's stack, in the store's memory.
 #[derive(Clone, Debug)]
@@ -60,7 +60,8 @@ pub fn commits_of(
     let mut commits = vec![pin];
     let mut tip = pin;
     for ((patch, author), locked) in authored.iter().zip(&locked.patches) {
-        tip = store.make(ObjectType::Commit, commit_text(&locked.tree, tip, author, &patch.message()));
+        let text = commit_text_by(&author.ident(), &locked.tree, Some(tip), &patch.message());
+        tip = store.make(ObjectType::Commit, text.into_bytes());
         commits.push(tip);
     }
     let border = commits.get(parents).copied().unwrap_or(pin);
@@ -74,10 +75,4 @@ fn read_authored(file: &PatchFile) -> Result<(Patch, Authorship)> {
             .hint("write its `From:` and `Date:` as git does, then run the same command again")
     })?;
     Ok((patch, author))
-}
-
-/// Whoever commits is the author too: the machine and the moment must not show in the id.
-fn commit_text(tree: &str, parent: Oid, author: &Authorship, message: &str) -> Vec<u8> {
-    let who = author.ident();
-    format!("tree {tree}\nparent {parent}\nauthor {who}\ncommitter {who}\n\n{message}").into_bytes()
 }

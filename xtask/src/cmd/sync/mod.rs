@@ -42,7 +42,8 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     if options.dry_run {
         return rebase::run(context, &rebase::Action::Start(rebase_options(options)));
     }
-    let github = options.github.then(|| offer::client(context)).transpose()?;
+    // Asked for first: a missing token should not cost an hour.
+    let github = options.github.then(|| context.github()).transpose()?;
     let (mut prepared, classes) = prepare(context, options)?;
     let staged =
         Context { layout: context.layout.staged(context.layout.stage()), locked: true, ..context.clone() };

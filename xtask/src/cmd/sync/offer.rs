@@ -2,19 +2,10 @@
 
 use crate::cmd::Context;
 use crate::cmd::rebase::Prepared;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::report::sync::SyncReport;
 use crate::sys::github::{Client, WantedCommit, WantedPullRequest};
 use crate::sys::{disk, git};
-
-/// GitHub, asked for before anything is built: a missing token should not cost an hour.
-pub fn client(context: &Context) -> Result<Client> {
-    if context.offline {
-        return Err(Error::usage("`--github` speaks to GitHub, and `--offline` forbids it")
-            .hint("leave one of them out"));
-    }
-    Client::from_environment(&context.layout.scratch())
-}
 
 /// Opens or updates the one pull request of this pin; gives its number. The files are those that the move has
 /// just written here.
