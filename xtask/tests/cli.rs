@@ -23,6 +23,8 @@ mod cli {
     mod hostile;
     mod killed;
     mod killed_edit;
+    mod killed_rebase;
+    mod killed_sync;
     mod lint;
     mod lock;
     mod newest;
@@ -30,6 +32,8 @@ mod cli {
     mod overlay;
     mod pins;
     mod rebase;
+    mod rebase_conflicts;
+    mod rebase_lookalikes;
     mod run;
     mod status;
     mod support;

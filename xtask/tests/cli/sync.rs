@@ -1,52 +1,11 @@
 //! `sync`: the pin moves with everything that has to move with it, or nothing does.
 
-use std::collections::BTreeMap;
-use std::path::Path;
-
 use super::support::github::{FakeGitHub, REPOSITORY};
-use super::support::{Output, Project, files, git, program_path, upstream::Upstream};
-
-/// A project whose upstream has a `v2.0` after the pin, with `change` in it.
-fn project(change: impl Fn(&Path)) -> Project {
-    let project = Project::new();
-    let moved = project.beside("moved");
-    let shared = Upstream::shared().repository();
-    files::copy_folder(&shared, &moved);
-    change(&moved);
-    git::commit(&moved, "Move on");
-    git::git(&moved, &["tag", "v2.0"]);
-    let path = |path: &Path| format!("{:?}", path.display().to_string());
-    project.edit("pins.toml", &path(&shared), &path(&moved));
-    finish_series(&project);
-    project
-}
-
-/// The trailers that `lint` wants, in every patch; then the lock.
-fn finish_series(project: &Project) {
-    let trailers =
-        "Upstream-Status: Pending\nDrop-when: never\nVerified-by: this test\nNumerics: identical\n";
-    for file in files::list(&project.path("patches/paged")) {
-        project.edit(&format!("patches/paged/{file}"), "\n\n---\n", &format!("\n\n{trailers}---\n"));
-    }
-    project.run(&["lock"]).success();
-}
+use super::support::syncing::{finish_series, kept, more_lines, project};
+use super::support::{Output, Project, files, git, program_path};
 
 fn sync(project: &Project) -> Output {
     project.run_build(&["sync", "--to", "v2.0"])
-}
-
-/// Everything that a person keeps in the repository.
-fn kept(project: &Project) -> BTreeMap<String, Vec<u8>> {
-    let paths = files::list(project.root()).into_iter().filter(|path| !path.starts_with("target/"));
-    paths.map(|path| (path.clone(), std::fs::read(project.path(&path)).unwrap())).collect()
-}
-
-fn more_lines(upstream: &Path) {
-    files::edit(
-        &upstream.join("src/count.c"),
-        "#include \"words.h\"",
-        "#include <stddef.h>\n#include \"words.h\"",
-    );
 }
 
 #[test]

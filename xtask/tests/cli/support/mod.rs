@@ -7,10 +7,12 @@ pub mod github;
 pub mod history;
 pub mod history_files;
 pub mod kill;
+pub mod moving;
 pub mod output;
 pub mod program_path;
 pub mod project;
 pub mod random;
+pub mod syncing;
 pub mod upstream;
 
 pub use output::Output;

@@ -1,0 +1,55 @@
+//! SIGKILL at random points of `sync`: everything moved, or nothing did, and the next run ends at the same place.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::support::random::XorShift;
+use super::support::syncing::{self, kept, more_lines};
+use super::support::{Project, kill, program_path};
+
+const POINTS: usize = 25;
+
+type Files = BTreeMap<String, Vec<u8>>;
+
+fn sync_and_kill(project: &Project, limit: Duration) -> Duration {
+    let path = program_path::with_build_tools();
+    kill::run_and_kill(project.command_with_path(&["sync", "--to", "v2.0"], &path), limit)
+}
+
+/// Without the report: it says how long each check took.
+fn moved(project: &Project) -> Files {
+    kept(project).into_iter().filter(|(path, _)| !path.starts_with("docs/syncs/")).collect()
+}
+
+fn put_back(project: &Project, files: &Files) {
+    std::fs::remove_dir_all(project.path("patches")).unwrap();
+    std::fs::remove_dir_all(project.path("docs")).unwrap_or_default();
+    files.iter().for_each(|(path, bytes)| project.write(path, bytes));
+}
+
+#[test]
+fn sync_killed_moves_everything_or_nothing() {
+    let project = syncing::project(more_lines);
+    let before = moved(&project);
+    sync_and_kill(&project, Duration::from_secs(120));
+    let after = moved(&project);
+    assert!(after != before, "the first run was to move the pin");
+    put_back(&project, &before);
+    // The builds are there by now, so the other steps get their share of the points.
+    let whole = sync_and_kill(&project, Duration::from_secs(120));
+    let mut random = XorShift::new(0x51_4c_5e_ed);
+    for _ in 0..POINTS {
+        put_back(&project, &before);
+        let limit = whole.mul_f64(random.fraction());
+        sync_and_kill(&project, limit);
+        let context = format!("sync killed after {limit:?} of {whole:?}");
+        // Whichever command comes next finishes what was decided.
+        project.run(&["lint"]).success();
+        let found = moved(&project);
+        assert!(found == before || found == after, "{context}: some files moved and some did not");
+        assert_eq!(found == after, project.path("docs/syncs/v1.0-to-v2.0.md").exists(), "{context}");
+        project.run_build(&["sync", "--to", "v2.0"]).success();
+        assert!(moved(&project) == after, "{context}");
+        assert_eq!(project.scratch(), [""; 0], "{context}");
+    }
+}

@@ -1,0 +1,342 @@
+//! A patch that does not go by itself waits for a person: solved, skipped, aborted, kept.
+
+use std::path::Path;
+
+use super::support::moving::{Move, greet, upstream_greets_otherwise};
+use super::support::{files, git};
+
+#[test]
+fn a_conflict_is_solved_and_gone_on_with() {
+    let moving = Move::new(upstream_greets_otherwise);
+    let before = moving.committed();
+    insta::assert_snapshot!(moving.rebase(&[]), @"
+    exit: 4
+    -- stdout --
+
+    -- stderr --
+        Fetching hello v1.0 from path [UPSTREAM]
+        Fetching hello v2.0 from path [BESIDE]/newer
+    error: patches/paged/0001-greet-more-warmly.patch does not go onto hello v2.0 by itself (0 of 3 patches are done)
+      src/greet.c: upstream changed the same lines
+      next: cd target/espalier/rebase/paged/work    # git status, git diff and git mergetool work there
+      next: solve it, `git add` what you solved, then: cargo xtask rebase --continue
+      next: or leave this patch out: cargo xtask rebase --skip
+      next: or forget the rebase, nothing has changed: cargo xtask rebase --abort
+    ");
+    assert_eq!(moving.committed(), before);
+    insta::assert_snapshot!(git::git(&moving.work(), &["status", "--short"]), @"UU src/greet.c");
+    insta::assert_snapshot!(std::fs::read_to_string(moving.work().join("src/greet.c")).unwrap(), @r#"
+    #include "words.h"
+
+    // What is said first.
+    const char * words_greeting(int kind) {
+        if (kind == 0) {
+    <<<<<<< v2.0
+            return "hi";
+    ||||||| v1.0, before 0001-greet-more-warmly.patch
+            return "hello";
+    =======
+            return "hello there";
+    >>>>>>> 0001-greet-more-warmly.patch
+        }
+        return "good day to you";
+    }
+    "#);
+    let stages = git::git(&moving.work(), &["ls-files", "--unmerged"]);
+    assert_eq!(stages.lines().count(), 3, "{stages}");
+    insta::assert_snapshot!(moving.run(&["--continue"]), @"
+    exit: 4
+    -- stdout --
+
+    -- stderr --
+    error: `target/espalier/rebase/paged/work/src/greet.c` has a conflict marker in line 6
+      next: edit it, then: git -C target/espalier/rebase/paged/work add src/greet.c
+      next: cargo xtask rebase --continue
+    ");
+    files::write(&moving.work().join("src/greet.c"), greet("hi there"));
+    insta::assert_snapshot!(moving.run(&["--continue"]), @"
+    exit: 4
+    -- stdout --
+
+    -- stderr --
+    error: the conflicts of these files are not marked as solved
+      target/espalier/rebase/paged/work/src/greet.c
+      next: git -C target/espalier/rebase/paged/work add src/greet.c    # or `git rm`, when it shall go
+      next: cargo xtask rebase --continue
+    ");
+    git::git(&moving.work(), &["add", "src/greet.c"]);
+    files::write(&moving.work().join("src/greet.c"), greet("something else"));
+    insta::assert_snapshot!(moving.run(&["--continue"]), @"
+    exit: 4
+    -- stdout --
+
+    -- stderr --
+    error: `target/espalier/rebase/paged/work/src/greet.c` was changed and not staged
+      next: git -C target/espalier/rebase/paged/work add src/greet.c
+      next: cargo xtask rebase --continue
+    ");
+    files::write(&moving.work().join("src/greet.c"), greet("hi there"));
+    // The third patch changes what the first one made, so it needs a person too.
+    insta::assert_snapshot!(moving.run(&["--continue"]), @"
+    exit: 4
+    -- stdout --
+
+    -- stderr --
+    error: patches/paged/0003-greet-dearly.patch does not go onto hello v2.0 by itself (2 of 3 patches are done)
+      src/greet.c: upstream changed the same lines
+      next: cd target/espalier/rebase/paged/work    # git status, git diff and git mergetool work there
+      next: solve it, `git add` what you solved, then: cargo xtask rebase --continue
+      next: or leave this patch out: cargo xtask rebase --skip
+      next: or forget the rebase, nothing has changed: cargo xtask rebase --abort
+    ");
+    assert_eq!(moving.committed(), before);
+    files::write(&moving.work().join("src/greet.c"), greet("hi there, dear"));
+    git::git(&moving.work(), &["commit", "--quiet", "--all", "--message", "Solved"]);
+    insta::assert_snapshot!(moving.run(&["--continue"]).success(), @r#"
+    exit: 0
+    -- stdout --
+    paged: 3 of 3 patches, from hello v1.0, now stands on v2.0
+
+      changed    patches/paged/0001-greet-more-warmly.patch
+                 its conflicts were solved by hand
+      unchanged  patches/paged/0002-say-what-is-counted.patch
+      changed    patches/paged/0003-greet-dearly.patch
+                 its conflicts were solved by hand
+
+    patches/paged/0001-greet-more-warmly.patch: changed
+      @@
+        // What is said first.
+        const char * words_greeting(int kind) {
+            if (kind == 0) {
+      --        return "hello";
+      -+        return "hello there";
+      +-        return "hi";
+      ++        return "hi there";
+            }
+            return "good day to you";
+        }
+
+    patches/paged/0003-greet-dearly.patch: changed
+      @@
+        // What is said first.
+        const char * words_greeting(int kind) {
+            if (kind == 0) {
+      --        return "hello there";
+      -+        return "hello there, dear";
+      +-        return "hi there";
+      ++        return "hi there, dear";
+            }
+            return "good day to you";
+        }
+
+    warning: patches delete lines that upstream added since the old pin:
+      0001-greet-more-warmly.patch deletes src/greet.c:6, which upstream added: return "hi";
+    -- stderr --
+    "#);
+    moving.assert_moved();
+}
+
+#[test]
+fn what_goes_by_itself_in_a_patch_with_a_conflict_is_staged() {
+    let both = |folder: &Path| {
+        files::edit(&folder.join("src/greet.c"), "\"hello\"", "\"hello there\"");
+        files::edit(&folder.join("src/count.c"), "int count = 0;", "int count = 0; // words");
+    };
+    let moved = Move::with_patch(both, |upstream| {
+        upstream_greets_otherwise(upstream);
+        files::edit(&upstream.join("src/count.c"), "#include", "// counts\n#include");
+    });
+    moved.rebase(&[]).code(4);
+    let status = git::git(&moved.work(), &["status", "--porcelain", "--untracked-files=no"]);
+    assert_eq!(status, "M  src/count.c\nUU src/greet.c");
+    let count = std::fs::read_to_string(moved.work().join("src/count.c")).unwrap();
+    assert!(count.starts_with("// counts\n") && count.contains("// words"), "{count}");
+}
+
+#[test]
+fn a_conflict_is_skipped() {
+    let moving = Move::new(upstream_greets_otherwise);
+    moving.rebase(&[]).code(4);
+    moving.run(&["--skip"]).code(4).says(&["0003-greet-dearly.patch"]);
+    insta::assert_snapshot!(moving.run(&["--skip"]).success(), @"
+    exit: 0
+    -- stdout --
+    paged: 1 of 3 patches, from hello v1.0, now stands on v2.0
+
+      dropped    patches/paged/0001-greet-more-warmly.patch
+                 skipped by hand
+      unchanged  patches/paged/0002-say-what-is-counted.patch -> patches/paged/0001-say-what-is-counted.patch
+      dropped    patches/paged/0003-greet-dearly.patch
+                 skipped by hand
+    -- stderr --
+    ");
+    moving.assert_moved();
+    assert_eq!(files::list(&moving.project.path("patches/paged")), ["0001-say-what-is-counted.patch"]);
+}
+
+#[test]
+fn a_conflict_is_aborted() {
+    let moving = Move::new(upstream_greets_otherwise);
+    let before = moving.committed();
+    moving.rebase(&[]).code(4);
+    insta::assert_snapshot!(moving.rebase(&[]), @"
+    exit: 4
+    -- stdout --
+
+    -- stderr --
+    error: a rebase of paged to v2.0 is not finished yet
+      next: go on with it: cargo xtask rebase --continue
+      next: or forget it, nothing of your project has changed: cargo xtask rebase --abort
+    ");
+    moving.rebase(&["--dry-run"]).code(4);
+    insta::assert_snapshot!(moving.run(&["--abort"]).success(), @"
+    exit: 0
+    -- stdout --
+    the rebase of paged is forgotten; patches, pins.toml and espalier.lock are as they were
+    -- stderr --
+    ");
+    assert_eq!(moving.committed(), before);
+    assert!(!moving.project.path("target/espalier/rebase/paged").exists());
+    insta::assert_snapshot!(moving.run(&["--abort"]), @"
+    exit: 2
+    -- stdout --
+
+    -- stderr --
+    error: no rebase of paged waits for anything
+    ");
+}
+
+#[test]
+fn the_series_may_not_change_under_a_waiting_rebase() {
+    let moving = Move::new(upstream_greets_otherwise);
+    moving.rebase(&[]).code(4);
+    moving.project.edit("patches/paged/0002-say-what-is-counted.patch", "[PATCH", "[PATCH v2");
+    insta::assert_snapshot!(moving.run(&["--skip"]), @"
+    exit: 4
+    -- stdout --
+
+    -- stderr --
+    error: the series or its pin was changed since the rebase began
+      patches/paged/0002-say-what-is-counted.patch
+      next: put it back, then: cargo xtask rebase --continue
+      next: or start anew: cargo xtask rebase --abort, then cargo xtask rebase --to
+    ");
+}
+
+/// What upstream deleted, a binary file, a file of that name: each waits in a form that git understands.
+#[test]
+fn conflicts_without_text_wait_in_the_index() {
+    let moving = Move::with_patch(
+        |folder| {
+            files::edit(&folder.join("src/ring.c"), "at % size", "at % (size + 0)");
+            files::write(&folder.join("data/logo.bin"), [&[0u8, 9, 9][..], &[7; 300]].concat());
+            files::write(&folder.join("src/new.c"), "int ours;\n");
+            std::fs::remove_file(folder.join("src/upper.c")).unwrap();
+        },
+        |folder| {
+            std::fs::remove_file(folder.join("src/ring.c")).unwrap();
+            files::write(&folder.join("data/logo.bin"), [&[0u8, 8, 8][..], &[7; 300]].concat());
+            files::write(&folder.join("src/new.c"), "int upstreams;\n");
+            files::edit(&folder.join("src/upper.c"), "letter - 32", "letter - 'a' + 'A'");
+        },
+    );
+    insta::assert_snapshot!(moving.rebase(&[]), @"
+    exit: 4
+    -- stdout --
+
+    -- stderr --
+        Fetching hello v1.0 from path [UPSTREAM]
+        Fetching hello v2.0 from path [BESIDE]/newer
+    error: patches/paged/0001-change-something.patch does not go onto hello v2.0 by itself (0 of 1 patches are done)
+      data/logo.bin: it is no text, and both changed it
+      src/new.c: the patch makes this file, and another one is there
+      src/ring.c: upstream has no such file any more
+      src/upper.c: the patch deletes this file, and upstream changed it
+      next: cd target/espalier/rebase/paged/work    # git status, git diff and git mergetool work there
+      next: solve it, `git add` what you solved, then: cargo xtask rebase --continue
+      next: or leave this patch out: cargo xtask rebase --skip
+      next: or forget the rebase, nothing has changed: cargo xtask rebase --abort
+    ");
+    insta::assert_snapshot!(git::git(&moving.work(), &["status", "--short"]), @"
+    UU data/logo.bin
+    AA src/new.c
+    DU src/ring.c
+    UD src/upper.c
+    ");
+    git::git(&moving.work(), &["rm", "--quiet", "src/ring.c"]);
+    git::git(&moving.work(), &["checkout", "--quiet", "--theirs", "data/logo.bin"]);
+    moving.run(&["--continue"]).code(4).says(&["src/new.c` has a conflict marker in line 1"]);
+    files::write(&moving.work().join("src/new.c"), "int upstreams;\nint ours;\n");
+    git::git(&moving.work(), &["rm", "--quiet", "--cached", "src/upper.c"]);
+    std::fs::remove_file(moving.work().join("src/upper.c")).unwrap();
+    git::git(&moving.work(), &["add", "--all"]);
+    moving.run(&["--continue"]).success();
+    moving.assert_moved();
+}
+
+/// Upstream put a link in the place of a folder: nothing may be written through it.
+#[test]
+fn a_conflict_is_never_written_through_a_link() {
+    let moving = Move::with_patch(
+        |folder| files::edit(&folder.join("docs/old/story.txt"), "line 3 ", "row 3 "),
+        |folder| {
+            std::fs::remove_dir_all(folder.join("docs/old")).unwrap();
+            std::os::unix::fs::symlink("../../../../../../../outside", folder.join("docs/old")).unwrap();
+        },
+    );
+    std::fs::create_dir(moving.project.beside("outside")).unwrap();
+    insta::assert_snapshot!(moving.rebase(&[]), @"
+    exit: 4
+    -- stdout --
+
+    -- stderr --
+        Fetching hello v1.0 from path [UPSTREAM]
+        Fetching hello v2.0 from path [BESIDE]/newer
+    error: patches/paged/0001-change-something.patch does not go onto hello v2.0 by itself (0 of 1 patches are done)
+      docs/old/story.txt: the patch must not write here: the path goes through `docs/old`, which is a symlink (120000)
+      next: cd target/espalier/rebase/paged/work    # git status, git diff and git mergetool work there
+      next: solve it, `git add` what you solved, then: cargo xtask rebase --continue
+      next: or leave this patch out: cargo xtask rebase --skip
+      next: or forget the rebase, nothing has changed: cargo xtask rebase --abort
+    ");
+    assert_eq!(files::list(&moving.project.beside("outside")), [""; 0]);
+    moving.run(&["--continue"]).code(4).says(&["not marked as solved", "docs/old/story.txt"]);
+    git::git(&moving.work(), &["rm", "--quiet", "--cached", "docs/old/story.txt"]);
+    moving
+        .run(&["--continue"])
+        .code(4)
+        .says(&["nothing is left of patches/paged/0001-change-something.patch"]);
+    assert_eq!(files::list(&moving.project.beside("outside")), [""; 0]);
+    moving.run(&["--abort"]).success();
+}
+
+/// Killed after the conflict was shown and before that was written down, and solved all the same.
+#[test]
+fn what_was_solved_in_a_half_shown_conflict_is_kept() {
+    let moving = Move::new(upstream_greets_otherwise);
+    moving.rebase(&["--trim-upstreamed"]).code(4);
+    let not_ready = |moving: &Move| {
+        moving.project.edit("target/espalier/rebase/paged/state.json", "\"ready\": true", "\"ready\": false");
+    };
+    files::write(&moving.work().join("src/greet.c"), greet("hi there"));
+    not_ready(&moving);
+    moving.run(&["--continue"]).code(4).says(&["does not go onto"]);
+    assert_eq!(std::fs::read_to_string(moving.work().join("src/greet.c")).unwrap(), greet("hi there"));
+    git::git(&moving.work(), &["add", "src/greet.c"]);
+    not_ready(&moving);
+    insta::assert_snapshot!(moving.run(&["--continue"]), @"
+    exit: 4
+    -- stdout --
+
+    -- stderr --
+    warning: an earlier run was cut short here; what you wrote is kept in target/espalier/rebase/paged/kept/src/greet.c
+    error: patches/paged/0001-greet-more-warmly.patch does not go onto hello v2.0 by itself (0 of 3 patches are done)
+      src/greet.c: upstream changed the same lines
+      next: cd target/espalier/rebase/paged/work    # git status, git diff and git mergetool work there
+      next: solve it, `git add` what you solved, then: cargo xtask rebase --continue
+      next: or leave this patch out: cargo xtask rebase --skip
+      next: or forget the rebase, nothing has changed: cargo xtask rebase --abort
+    ");
+    let kept = moving.project.read("target/espalier/rebase/paged/kept/src/greet.c");
+    assert_eq!(kept, greet("hi there"));
+}

@@ -1,0 +1,211 @@
+//! The traps that git's own commands walk into: a change that fits where it does not belong.
+
+use std::path::Path;
+
+use super::support::moving::{Move, TIP, above_everything};
+use super::support::{files, git};
+
+/// Upstream deletes the patched function, and its twin stays.
+fn without_the_left_twin(folder: &Path) {
+    let path = folder.join("src/twins.c");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let (start, end) =
+        (text.find("int words_twin_left").unwrap(), text.find("int words_twin_right").unwrap());
+    files::write(&path, format!("{}{}", &text[..start], &text[end..]));
+}
+
+fn change_the_left_twin(folder: &Path) {
+    files::edit(&folder.join("src/twins.c"), "result = result * 2;", "result = result * 3;");
+}
+
+#[test]
+fn a_change_never_goes_into_a_lookalike() {
+    let moving = Move::with_patch(change_the_left_twin, without_the_left_twin);
+    let before = moving.committed();
+    insta::assert_snapshot!(moving.rebase(&[]), @"
+    exit: 4
+    -- stdout --
+
+    -- stderr --
+        Fetching hello v1.0 from path [UPSTREAM]
+        Fetching hello v2.0 from path [BESIDE]/newer
+    error: patches/paged/0001-change-something.patch does not go onto hello v2.0 by itself (0 of 1 patches are done)
+      src/twins.c: upstream changed the same lines
+      next: cd target/espalier/rebase/paged/work    # git status, git diff and git mergetool work there
+      next: solve it, `git add` what you solved, then: cargo xtask rebase --continue
+      next: or leave this patch out: cargo xtask rebase --skip
+      next: or forget the rebase, nothing has changed: cargo xtask rebase --abort
+    ");
+    assert_eq!(moving.committed(), before);
+    let patch = moving.project.path("patches/paged/0001-change-something.patch");
+    assert_eq!(accepted_by_git(&moving.upstream, &patch), ["apply", "am", "am -3"]);
+}
+
+#[test]
+fn a_change_that_fits_twice_is_looked_at() {
+    let moving = Move::with_patch(change_the_left_twin, above_everything("src/twins.c"));
+    insta::assert_snapshot!(moving.rebase(&[]), @"
+    exit: 4
+    -- stdout --
+
+    -- stderr --
+        Fetching hello v1.0 from path [UPSTREAM]
+        Fetching hello v2.0 from path [BESIDE]/newer
+    error: patches/paged/0001-change-something.patch does not go onto hello v2.0 by itself (0 of 1 patches are done)
+      src/twins.c: look at it: the change fits, but maybe not where it was made for
+        line 10: ambiguous: made for `int words_twin_left(int value) {`, it would go into `int words_twin_left(int value) {`
+      next: cd target/espalier/rebase/paged/work    # git status, git diff and git mergetool work there
+      next: solve it, `git add` what you solved, then: cargo xtask rebase --continue
+      next: or leave this patch out: cargo xtask rebase --skip
+      next: or forget the rebase, nothing has changed: cargo xtask rebase --abort
+    ");
+    insta::assert_snapshot!(std::fs::read_to_string(moving.work().join("src/twins.c")).unwrap(), @r#"
+    // A new first line.
+    // And another one.
+    #include "words.h"
+
+    int words_twin_left(int value) {
+        int result = value;
+        if (result < 0) {
+            result = 0;
+        }
+    <<<<<<< v2.0
+        result = result * 2;
+    =======
+        result = result * 3;
+    >>>>>>> 0001-change-something.patch
+        if (result > 100) {
+            result = 100;
+        }
+        return result;
+    }
+
+    int words_twin_right(int value) {
+        int result = value;
+        if (result < 0) {
+            result = 0;
+        }
+        result = result * 2;
+        if (result > 100) {
+            result = 100;
+        }
+        return result;
+    }
+    "#);
+    files::edit(&moving.work().join("src/twins.c"), "<<<<<<< v2.0\n    result = result * 2;\n=======\n", "");
+    files::edit(&moving.work().join("src/twins.c"), ">>>>>>> 0001-change-something.patch\n", "");
+    git::git(&moving.work(), &["add", "src/twins.c"]);
+    moving.run(&["--continue"]).success();
+    moving.assert_moved();
+}
+
+/// Upstream sorts the twins the other way round: on the line of one stands the other now.
+fn right_twin_first(folder: &Path) {
+    let path = folder.join("src/twins.c");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let (left, right) =
+        (text.find("int words_twin_left").unwrap(), text.find("int words_twin_right").unwrap());
+    let (head, left, right) = (&text[..left], &text[left..right], &text[right..]);
+    files::write(&path, format!("{head}{right}\n{}\n", left.trim_end()));
+}
+
+#[test]
+fn a_change_of_one_twin_never_goes_into_the_other() {
+    let moving = Move::with_patch(change_the_left_twin, right_twin_first);
+    let before = moving.committed();
+    insta::assert_snapshot!(moving.rebase(&[]), @"
+    exit: 4
+    -- stdout --
+
+    -- stderr --
+        Fetching hello v1.0 from path [UPSTREAM]
+        Fetching hello v2.0 from path [BESIDE]/newer
+    error: patches/paged/0001-change-something.patch does not go onto hello v2.0 by itself (0 of 1 patches are done)
+      src/twins.c: look at it: the change fits, but maybe not where it was made for
+        line 8: moved function: made for `int words_twin_left(int value) {`, it would go into `int words_twin_right(int value) {`
+      next: cd target/espalier/rebase/paged/work    # git status, git diff and git mergetool work there
+      next: solve it, `git add` what you solved, then: cargo xtask rebase --continue
+      next: or leave this patch out: cargo xtask rebase --skip
+      next: or forget the rebase, nothing has changed: cargo xtask rebase --abort
+    ");
+    assert_eq!(moving.committed(), before);
+    let patch = moving.project.path("patches/paged/0001-change-something.patch");
+    assert_eq!(accepted_by_git(&moving.upstream, &patch), ["apply", "am", "am -3"]);
+    // And what they make of it: the change is in the wrong function.
+    git::git(&moving.upstream, &["apply", patch.to_str().unwrap()]);
+    let text = std::fs::read_to_string(moving.upstream.join("src/twins.c")).unwrap();
+    let right = text.split("int words_twin_left").next().unwrap();
+    assert!(right.contains("result * 3"), "{text}");
+}
+
+fn change_two_places(folder: &Path) {
+    files::edit(&folder.join("src/count.c"), "int count = 0;", "int count = 1;");
+    files::edit(&folder.join("src/count.c"), "    return count;", "    return count - 1;");
+}
+
+#[test]
+fn a_patch_that_upstream_has_in_part_is_trimmed_on_request_only() {
+    let moving = Move::with_patch(change_two_places, |folder| {
+        files::edit(&folder.join("src/count.c"), "int count = 0;", "int count = 1;");
+    });
+    insta::assert_snapshot!(moving.rebase(&[]), @"
+    exit: 4
+    -- stdout --
+
+    -- stderr --
+        Fetching hello v1.0 from path [UPSTREAM]
+        Fetching hello v2.0 from path [BESIDE]/newer
+    error: hello v2.0 has what 1 of 1 patches do; nothing was written
+      patches/paged/0001-change-something.patch: partly upstreamed
+        src/count.c: upstream has 2 of 4 changed lines
+      next: if that is right, add: --trim-upstreamed
+    ");
+    let patch = moving.project.beside("as-it-was.patch");
+    std::fs::copy(moving.project.path("patches/paged/0001-change-something.patch"), &patch).unwrap();
+    insta::assert_snapshot!(moving.rebase(&["--trim-upstreamed"]).success(), @r#"
+    exit: 0
+    -- stdout --
+    paged: 1 of 1 patches, from hello v1.0, now stands on v2.0
+
+      changed  patches/paged/0001-change-something.patch
+               src/count.c: upstream has 2 of 4 changed lines
+
+    patches/paged/0001-change-something.patch: changed
+      @@
+       ## src/count.c ##
+      -@@
+      - #include "words.h"
+      -
+      - int words_count(const char * text) {
+      --    int count = 0;
+      -+    int count = 1;
+      -     int inside = 0;
+      -     for (const char * at = text; *at; at++) {
+      -         if (*at == ' ') {
+       @@ int words_count(const char * text) {
+                    count++;
+                }
+    -- stderr --
+        Fetching hello v2.0 from path [BESIDE]/newer
+    "#);
+    moving.assert_moved();
+    // It keeps the other half, and says nothing.
+    assert_eq!(accepted_by_git(&moving.upstream, &patch), ["am -3"]);
+}
+
+/// Which of git's own ways take `patch` on the newer upstream without a word.
+fn accepted_by_git(upstream: &Path, patch: &Path) -> Vec<&'static str> {
+    let patch = patch.to_str().unwrap();
+    let ways: [(&str, &[&str]); 3] =
+        [("apply", &["apply", "--index", patch]), ("am", &["am", patch]), ("am -3", &["am", "-3", patch])];
+    let mut accepted = Vec::new();
+    for (name, arguments) in ways {
+        git::git(upstream, &["checkout", "--quiet", "--force", "--detach", TIP]);
+        if git::try_git(upstream, arguments) {
+            accepted.push(name);
+        }
+        git::try_git(upstream, &["am", "--abort"]);
+        git::git(upstream, &["reset", "--quiet", "--hard", TIP]);
+    }
+    accepted
+}

@@ -1,0 +1,96 @@
+//! A project, and an upstream that went on since its pin.
+
+use std::path::{Path, PathBuf};
+
+use super::{Output, Project, files, git, upstream::TAG};
+
+/// A project and a newer upstream beside it.
+pub struct Move {
+    pub project: Project,
+    pub upstream: PathBuf,
+}
+
+pub const TIP: &str = "v2.0";
+
+impl Move {
+    /// The usual series, and an upstream that made `change` since the pin.
+    pub fn new(change: impl Fn(&Path)) -> Move {
+        Move::of(Project::new(), change)
+    }
+
+    /// The same with a project of one's own.
+    pub fn of(project: Project, change: impl Fn(&Path)) -> Move {
+        let upstream = project.beside("newer");
+        std::fs::rename(project.fork(), &upstream).unwrap();
+        git::git(&upstream, &["checkout", "--quiet", "--force", "--detach", TAG]);
+        change(&upstream);
+        git::commit(&upstream, "Change upstream");
+        git::git(&upstream, &["tag", TIP]);
+        Move { project, upstream }
+    }
+
+    /// A project with one patch, which makes `patch`, and an upstream that made `change`.
+    pub fn with_patch(patch: impl Fn(&Path), change: impl Fn(&Path)) -> Move {
+        let project = Project::new();
+        project.take_patch(patch);
+        Move::of(project, change)
+    }
+
+    pub fn rebase(&self, more: &[&str]) -> Output {
+        let from = self.upstream.to_str().unwrap();
+        self.run(&[&["--to", TIP, "--from", from], more].concat())
+    }
+
+    pub fn run(&self, arguments: &[&str]) -> Output {
+        self.project.run(&[&["rebase"], arguments].concat())
+    }
+
+    /// The work tree of a conflict.
+    pub fn work(&self) -> PathBuf {
+        self.project.path("target/espalier/rebase/paged/work")
+    }
+
+    pub fn tip_tree(&self) -> String {
+        git::tree_of(&self.upstream, TIP)
+    }
+
+    /// Everything that a person committed.
+    pub fn committed(&self) -> Vec<(String, String)> {
+        let mut paths = files::list(self.project.root());
+        paths.retain(|path| !path.starts_with("target/"));
+        paths.into_iter().map(|path| (path.clone(), self.project.read(&path))).collect()
+    }
+
+    /// Pins, lock and series belong together, and the series is exact on the new pin.
+    pub fn assert_moved(&self) {
+        let pins = self.project.read("pins.toml");
+        assert!(pins.contains(&format!("tag = \"{TIP}\"")) && pins.contains(&self.tip_tree()), "{pins}");
+        self.project.run(&["--locked", "--offline", "lock", "--check"]).success();
+        assert_eq!(self.project.scratch(), [""; 0]);
+        for name in ["pending", "stage", "rebase/paged"] {
+            assert!(!self.project.path("target/espalier").join(name).exists(), "{name}");
+        }
+    }
+}
+
+/// Puts two lines above all of `path`.
+pub fn above_everything(path: &str) -> impl Fn(&Path) {
+    move |folder: &Path| {
+        let path = folder.join(path);
+        let text = std::fs::read_to_string(&path).unwrap();
+        files::write(&path, format!("// A new first line.\n// And another one.\n{text}"));
+    }
+}
+
+pub fn upstream_greets_otherwise(folder: &Path) {
+    files::edit(&folder.join("src/greet.c"), "return \"hello\";", "return \"hi\";");
+    files::edit(&folder.join("src/add.c"), "left + right", "right + left");
+}
+
+/// `src/greet.c` of the newer upstream, with another greeting.
+pub fn greet(words: &str) -> String {
+    format!(
+        "#include \"words.h\"\n\n// What is said first.\nconst char * words_greeting(int kind) {{\n    \
+         if (kind == 0) {{\n        return \"{words}\";\n    }}\n    return \"good day to you\";\n}}\n"
+    )
+}

@@ -1,0 +1,45 @@
+//! A project that can move its pin with all its checks: to a `v2.0` that is in the pin's own source.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::{Project, files, git, upstream::Upstream};
+
+/// A project whose upstream has a `v2.0` after the pin, with `change` in it.
+pub fn project(change: impl Fn(&Path)) -> Project {
+    let project = Project::new();
+    let moved = project.beside("moved");
+    let shared = Upstream::shared().repository();
+    files::copy_folder(&shared, &moved);
+    change(&moved);
+    git::commit(&moved, "Move on");
+    git::git(&moved, &["tag", "v2.0"]);
+    let path = |path: &Path| format!("{:?}", path.display().to_string());
+    project.edit("pins.toml", &path(&shared), &path(&moved));
+    finish_series(&project);
+    project
+}
+
+/// The trailers that `lint` wants, in every patch; then the lock.
+pub fn finish_series(project: &Project) {
+    let trailers =
+        "Upstream-Status: Pending\nDrop-when: never\nVerified-by: this test\nNumerics: identical\n";
+    for file in files::list(&project.path("patches/paged")) {
+        project.edit(&format!("patches/paged/{file}"), "\n\n---\n", &format!("\n\n{trailers}---\n"));
+    }
+    project.run(&["lock"]).success();
+}
+
+/// Everything that a person keeps in the repository.
+pub fn kept(project: &Project) -> BTreeMap<String, Vec<u8>> {
+    let paths = files::list(project.root()).into_iter().filter(|path| !path.starts_with("target/"));
+    paths.map(|path| (path.clone(), std::fs::read(project.path(&path)).unwrap())).collect()
+}
+
+pub fn more_lines(upstream: &Path) {
+    files::edit(
+        &upstream.join("src/count.c"),
+        "#include \"words.h\"",
+        "#include <stddef.h>\n#include \"words.h\"",
+    );
+}
