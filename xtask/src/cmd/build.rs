@@ -95,10 +95,7 @@ impl Build<'_> {
         if materialised.written + materialised.removed == 0 && self.is_current(&inputs)? {
             return Ok(self.outcome(applied, true));
         }
-        let tools = self.tools(compilers)?;
-        self.kernels()?;
-        self.write_identity(applied)?;
-        self.configure(&tools, applied)?;
+        let tools = self.configured(compilers, applied)?;
         self.compile(&tools)?;
         let manifest = self.manifest(&tools, applied, &inputs)?;
         package::assemble(&self.build_folder(), &self.package_folder(), &self.flavors.programs, manifest)?;
@@ -112,10 +109,17 @@ impl Build<'_> {
     /// Goes as far as a compiler needs to look at single files. The caller holds the run lock.
     pub fn prepare(&self, store: &Store, applied: &Applied) -> Result<Configured> {
         apply::materialise(self.context, store, self.pins, self.variant, applied)?;
-        let tools = self.tools(tools::compilers()?)?;
+        let tools = self.configured(tools::compilers()?, applied)?;
+        Ok(Configured { folder: self.build_folder(), ninja: tools.ninja })
+    }
+
+    /// Everything that CMake wants to be there, then CMake.
+    fn configured(&self, compilers: Compilers, applied: &Applied) -> Result<Tools> {
+        let tools = self.tools(compilers)?;
+        self.kernels()?;
         self.write_identity(applied)?;
         self.configure(&tools, applied)?;
-        Ok(Configured { folder: self.build_folder(), ninja: tools.ninja })
+        Ok(tools)
     }
 
     /// What a run would do; reads, and changes nothing.
