@@ -18,7 +18,7 @@ extern "C" {
 #endif
 
 /* Raised whenever a signature, a number or a layout below changes. */
-#define ESPALIER_KERNELS_ABI_VERSION 1u
+#define ESPALIER_KERNELS_ABI_VERSION 2u
 
 /* The ABI version the library was built with; differs from the constant if header and library
  * are of different builds. */
@@ -50,6 +50,160 @@ struct espalier_gdn_output_facts {
 /* 1 if gdn-flat-output is on and flattening this projection's input keeps every bit of its
  * output, else 0 (also for NULL). The first refusal for each reason is said on stderr. */
 int32_t espalier_gdn_output_is_flat(const struct espalier_gdn_output_facts * facts);
+
+/* ---- The KV block pool ---- */
+
+/* A pool of KV cells in blocks of equal size, and which sequence holds which block. A block is
+ * free, held by one or more sequences, or retained: free, but its content is known by a hash and
+ * can be attached again until the block is taken for something else. Position p of a sequence is
+ * token p of its request.
+ *
+ * A failure inside makes every function answer INVALID (and next_event 0), because nobody knows
+ * then what the pool's tables say, until espalier_pool_clear() builds them anew. */
+struct espalier_pool;
+
+struct espalier_pool_options {
+    uint32_t block_count;    /* blocks, at least 1, and fewer than 2^31 cells in all; the cells of
+                              * block b (0-based) are b*block_size .. (b+1)*block_size - 1 */
+    uint32_t block_size;     /* cells, a power of two, 1 .. 4096 */
+    uint32_t sequence_count; /* sequences are 0 .. sequence_count - 1; 1 .. 65536 */
+    uint32_t event_capacity; /* events kept until they are read, the oldest is dropped; 0: none is
+                              * recorded */
+};
+
+enum espalier_pool_status {
+    ESPALIER_POOL_OK      = 0,
+    ESPALIER_POOL_SHORT   = 1, /* not enough free blocks; nothing was changed */
+    ESPALIER_POOL_WAIT    = 2, /* another sequence is computing the next block */
+    ESPALIER_POOL_INVALID = 3, /* the arguments make no sense (NULL, unknown sequence, ...); nothing
+                                * was changed */
+};
+
+/* NULL: the options are refused, or there is not enough memory. */
+struct espalier_pool * espalier_pool_new(const struct espalier_pool_options * options);
+
+/* NULL is allowed. Nobody may use the pool any more. */
+void espalier_pool_free(struct espalier_pool * pool);
+
+/* Where the tokens go: token i of `sequences[i]` at `positions[i]` goes to cell cells[i]. Takes
+ * the blocks that are missing, all or none. Asked again, it answers the same. A position in a
+ * block that the sequence may not write into (attached, shared, published) goes to a new block.
+ * fresh_blocks (room for `count`) gets the first cells of the blocks that were taken: what their
+ * cells held is not wanted any more. */
+int32_t espalier_pool_reserve(struct espalier_pool * pool, const int32_t * sequences,
+                              const int32_t * positions, size_t count, uint32_t * cells,
+                              uint32_t * fresh_blocks, size_t * fresh_count);
+
+/* `to` holds from now on, besides what it has, every block of `from` with a position in [p0, p1).
+ * It never writes into a block that it did not take itself. As in llama.cpp a negative p0 is the
+ * beginning and a negative p1 (or INT32_MAX) the end; here and in espalier_pool_remove. */
+int32_t espalier_pool_share(struct espalier_pool * pool, int32_t from, int32_t to, int32_t p0,
+                            int32_t p1);
+
+/* The sequence gives up its positions in [p0, p1). Blocks that lie in there whole are released. A
+ * block that lies in there in part stays; the sequence writes on into it only if nobody else holds
+ * it and it was never published, else the next position there goes to a new block. What a request
+ * published of its output from p0 on may become something else; its prompt may not. */
+int32_t espalier_pool_remove(struct espalier_pool * pool, int32_t sequence, int32_t p0, int32_t p1);
+
+/* Every sequence gives up everything, every request ends, and nothing is retained. */
+void espalier_pool_clear(struct espalier_pool * pool);
+
+/* Something beside the tokens that the KV of positions first .. first + length - 1 depends on: an
+ * image's hash. */
+struct espalier_pool_extra {
+    uint32_t        first;
+    uint32_t        length;     /* at least 1 */
+    const uint8_t * key;
+    size_t          key_length; /* bytes */
+};
+
+/* What decides whether two prompts have the same KV. */
+struct espalier_pool_request {
+    const int32_t * tokens;          /* the whole prompt */
+    size_t          token_count;
+    const uint8_t * salt;            /* enters the first block's hash, and by the chain all others:
+                                      * who may share */
+    size_t          salt_length;     /* bytes; 0: none */
+    const uint8_t * adapters;        /* enters every block's hash: LoRA adapters with their scales */
+    size_t          adapters_length; /* bytes; 0: none */
+    const struct espalier_pool_extra * extras; /* sorted by `first`, not overlapping */
+    size_t          extra_count;
+};
+
+/* The sequence, which must hold nothing, begins to compute this prompt. Copies what it needs. A
+ * request that the sequence had ends. */
+int32_t espalier_pool_begin(struct espalier_pool * pool, int32_t sequence,
+                            const struct espalier_pool_request * request);
+
+/* Attaches the published blocks that come next in the request's prompt, as far as there are any;
+ * at least one token of the prompt is left to be computed. `blocks` (room for `capacity`) gets
+ * their first cells, and `block_count` how many there are, also if that is more than there was
+ * room for. The tokens of each are compared, not only the hash. May be called again and again
+ * while the sequence has only attached blocks. WAIT: the next block is being computed by another
+ * sequence, ask again after its next publish; OK: the sequence computes the rest, and others that
+ * need the same blocks are told to wait for it. Both may have attached blocks. */
+int32_t espalier_pool_attach(struct espalier_pool * pool, int32_t sequence, uint32_t * blocks,
+                             size_t capacity, size_t * block_count);
+
+/* The KV of the first token_count of `tokens` (prompt, then accepted output) is in the sequence's
+ * cells: each block that is full with them and not published yet is published. `blocks` (room for
+ * `capacity`) gets the first cells of those that were published by this call, and `block_count`
+ * how many there are, also if that is more than there was room for. A block that can't be
+ * published is left out: the sequence did not take it itself, or holds several blocks for the same
+ * positions. INVALID: the tokens are not the request's, or the sequence does not hold them. */
+int32_t espalier_pool_publish(struct espalier_pool * pool, int32_t sequence, const int32_t * tokens,
+                              size_t token_count, uint32_t * blocks, size_t capacity,
+                              size_t * block_count);
+
+/* The request of the sequence ends, if it has one: nobody waits for it any more. What it holds, it
+ * holds until it is removed. */
+int32_t espalier_pool_end(struct espalier_pool * pool, int32_t sequence);
+
+/* Forgets every retained block. SHORT: a block is in use, nothing was changed. */
+int32_t espalier_pool_forget(struct espalier_pool * pool);
+
+struct espalier_pool_statistics {
+    uint64_t block_count;
+    uint64_t block_size;
+    uint64_t blocks_used;      /* held by a sequence */
+    uint64_t blocks_retained;  /* free, content known */
+    uint64_t blocks_empty;     /* free, content unknown */
+    uint64_t blocks_used_peak;
+    uint64_t queried_tokens;   /* prompt tokens of requests begun */
+    uint64_t hit_tokens;       /* of them, attached */
+    uint64_t waited_attaches;  /* calls that were answered WAIT */
+    uint64_t published_blocks;
+    uint64_t evicted_blocks;   /* retained, then taken for something else */
+    uint64_t refused_reserves; /* answered SHORT */
+    uint64_t refused_matches;  /* hash equal, content not: a collision */
+};
+
+/* A snapshot of the numbers. What is counted is not reset by espalier_pool_clear. */
+int32_t espalier_pool_statistics(const struct espalier_pool * pool,
+                                 struct espalier_pool_statistics * statistics);
+
+enum espalier_pool_event_kind {
+    ESPALIER_POOL_EVENT_STORED  = 0, /* a block was published */
+    ESPALIER_POOL_EVENT_REMOVED = 1, /* a published block was taken for something else */
+    ESPALIER_POOL_EVENT_CLEARED = 2, /* no block is published any more */
+};
+
+/* What happened to a published block. What a kind does not speak of is 0. */
+struct espalier_pool_event {
+    uint64_t number;       /* counts the pool's events from 0; a gap: some were dropped unread */
+    uint32_t kind;         /* enum espalier_pool_event_kind */
+    uint32_t block;        /* STORED, REMOVED: its first cell */
+    uint32_t block_index;  /* STORED: its place in its prompt, in blocks from 0 */
+    uint32_t token_count;  /* STORED: tokens in it */
+    uint32_t has_parent;   /* STORED: 1 if a block comes before it in its prompt */
+    uint32_t has_adapters; /* STORED: 1 if its KV depends on adapters */
+    uint8_t  hash[32];     /* STORED, REMOVED: SHA-256 of it and all before it */
+    uint8_t  parent[32];   /* STORED: the hash of the block before it */
+};
+
+/* Takes the oldest event that was not read yet: 1, or 0 if there is none. */
+int32_t espalier_pool_next_event(struct espalier_pool * pool, struct espalier_pool_event * event);
 
 #ifdef __cplusplus
 }

@@ -6,8 +6,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 ///
 /// The panic hook has already written its message to stderr, so nothing is lost.
 pub(crate) fn guarded<T>(neutral: T, body: impl FnOnce() -> T) -> T {
-    // A caught panic can leave no broken state behind: the exports only read, and what they
-    // initialise lives in `OnceLock`s and atomics.
+    // A caught panic can leave no broken state behind that anyone sees: what the exports initialise
+    // lives in `OnceLock`s and atomics, and a block pool lies behind a lock that a panic poisons
+    // (see `pool_exports`).
     catch_unwind(AssertUnwindSafe(body)).unwrap_or(neutral)
 }
 

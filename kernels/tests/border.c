@@ -5,9 +5,65 @@
 #include "espalier_kernels.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #define FACT_OFFSET(field) \
     printf("offset." #field " %zu\n", offsetof(struct espalier_gdn_output_facts, field))
+
+#define LAYOUT(type, field) printf("offset." #type "." #field " %zu\n", offsetof(struct espalier_##type, field))
+
+static void print_pool_layout(void) {
+    printf("size.pool_options %zu\n", sizeof(struct espalier_pool_options));
+    LAYOUT(pool_options, block_count);
+    LAYOUT(pool_options, block_size);
+    LAYOUT(pool_options, sequence_count);
+    LAYOUT(pool_options, event_capacity);
+    printf("size.pool_extra %zu\n", sizeof(struct espalier_pool_extra));
+    LAYOUT(pool_extra, first);
+    LAYOUT(pool_extra, length);
+    LAYOUT(pool_extra, key);
+    LAYOUT(pool_extra, key_length);
+    printf("size.pool_request %zu\n", sizeof(struct espalier_pool_request));
+    LAYOUT(pool_request, tokens);
+    LAYOUT(pool_request, token_count);
+    LAYOUT(pool_request, salt);
+    LAYOUT(pool_request, salt_length);
+    LAYOUT(pool_request, adapters);
+    LAYOUT(pool_request, adapters_length);
+    LAYOUT(pool_request, extras);
+    LAYOUT(pool_request, extra_count);
+    printf("size.pool_statistics %zu\n", sizeof(struct espalier_pool_statistics));
+    LAYOUT(pool_statistics, block_count);
+    LAYOUT(pool_statistics, block_size);
+    LAYOUT(pool_statistics, blocks_used);
+    LAYOUT(pool_statistics, blocks_retained);
+    LAYOUT(pool_statistics, blocks_empty);
+    LAYOUT(pool_statistics, blocks_used_peak);
+    LAYOUT(pool_statistics, queried_tokens);
+    LAYOUT(pool_statistics, hit_tokens);
+    LAYOUT(pool_statistics, waited_attaches);
+    LAYOUT(pool_statistics, published_blocks);
+    LAYOUT(pool_statistics, evicted_blocks);
+    LAYOUT(pool_statistics, refused_reserves);
+    LAYOUT(pool_statistics, refused_matches);
+    printf("size.pool_event %zu\n", sizeof(struct espalier_pool_event));
+    LAYOUT(pool_event, number);
+    LAYOUT(pool_event, kind);
+    LAYOUT(pool_event, block);
+    LAYOUT(pool_event, block_index);
+    LAYOUT(pool_event, token_count);
+    LAYOUT(pool_event, has_parent);
+    LAYOUT(pool_event, has_adapters);
+    LAYOUT(pool_event, hash);
+    LAYOUT(pool_event, parent);
+    printf("constant.pool_ok %d\n", (int) ESPALIER_POOL_OK);
+    printf("constant.pool_short %d\n", (int) ESPALIER_POOL_SHORT);
+    printf("constant.pool_wait %d\n", (int) ESPALIER_POOL_WAIT);
+    printf("constant.pool_invalid %d\n", (int) ESPALIER_POOL_INVALID);
+    printf("constant.pool_event_stored %d\n", (int) ESPALIER_POOL_EVENT_STORED);
+    printf("constant.pool_event_removed %d\n", (int) ESPALIER_POOL_EVENT_REMOVED);
+    printf("constant.pool_event_cleared %d\n", (int) ESPALIER_POOL_EVENT_CLEARED);
+}
 
 static void print_layout(void) {
     printf("constant.abi_version %u\n", ESPALIER_KERNELS_ABI_VERSION);
@@ -36,8 +92,167 @@ static void print_calls(void) {
     printf("call.flat_null %d\n", (int) espalier_gdn_output_is_flat(NULL));
 }
 
+/* ---- The block pool: two sequences with the same prompt, from begin to end ---- */
+
+enum { BLOCK_SIZE = 4, PROMPT_LENGTH = 10, SEQUENCE_COUNT = 3 };
+
+static void print_pool_refusals(void) {
+    const struct espalier_pool_options odd = { 8, 3, SEQUENCE_COUNT, 0 };
+    const struct espalier_pool_options good = { 2, BLOCK_SIZE, SEQUENCE_COUNT, 0 };
+    struct espalier_pool * pool = espalier_pool_new(&good);
+    const int32_t sequences[3] = { 0, 0, 0 };
+    const int32_t positions[3] = { 0, 4, 8 };
+    const int32_t nowhere[1] = { -1 };
+    uint32_t numbers[3];
+    size_t count = 77;
+
+    printf("pool.new_odd %d\n", espalier_pool_new(&odd) == NULL);
+    printf("pool.new_null %d\n", espalier_pool_new(NULL) == NULL);
+    espalier_pool_free(NULL);
+    espalier_pool_clear(NULL);
+    printf("pool.null_reserve %d\n", (int) espalier_pool_reserve(NULL, sequences, positions, 3, numbers, numbers, &count));
+    printf("pool.null_cells %d\n", (int) espalier_pool_reserve(pool, sequences, positions, 3, NULL, numbers, &count));
+    printf("pool.null_fresh %d\n", (int) espalier_pool_reserve(pool, sequences, positions, 3, numbers, NULL, &count));
+    printf("pool.null_count %d\n", (int) espalier_pool_reserve(pool, sequences, positions, 3, numbers, numbers, NULL));
+    printf("pool.null_positions %d\n", (int) espalier_pool_reserve(pool, sequences, NULL, 3, numbers, numbers, &count));
+    printf("pool.negative_position %d\n", (int) espalier_pool_reserve(pool, sequences, nowhere, 1, numbers, numbers, &count));
+    printf("pool.short_reserve %d\n", (int) espalier_pool_reserve(pool, sequences, positions, 3, numbers, numbers, &count));
+    printf("pool.count_after_refusals %zu\n", count);
+    printf("pool.unknown_sequence %d\n", (int) espalier_pool_remove(pool, SEQUENCE_COUNT, 0, -1));
+    printf("pool.null_share %d\n", (int) espalier_pool_share(NULL, 0, 1, 0, -1));
+    printf("pool.null_remove %d\n", (int) espalier_pool_remove(NULL, 0, 0, -1));
+    printf("pool.null_begin %d\n", (int) espalier_pool_begin(NULL, 0, NULL));
+    printf("pool.null_request %d\n", (int) espalier_pool_begin(pool, 0, NULL));
+    printf("pool.null_attach %d\n", (int) espalier_pool_attach(NULL, 0, numbers, 3, &count));
+    printf("pool.attach_without_request %d\n", (int) espalier_pool_attach(pool, 0, numbers, 3, &count));
+    printf("pool.null_publish %d\n", (int) espalier_pool_publish(NULL, 0, positions, 3, numbers, 3, &count));
+    printf("pool.publish_without_request %d\n", (int) espalier_pool_publish(pool, 0, positions, 3, numbers, 3, &count));
+    printf("pool.null_end %d\n", (int) espalier_pool_end(NULL, 0));
+    printf("pool.null_forget %d\n", (int) espalier_pool_forget(NULL));
+    printf("pool.null_statistics %d\n", (int) espalier_pool_statistics(pool, NULL));
+    printf("pool.null_event %d\n", (int) espalier_pool_next_event(pool, NULL));
+    espalier_pool_free(pool);
+}
+
+static void print_reserve(const char * name, struct espalier_pool * pool, int32_t sequence, int32_t first, size_t count) {
+    int32_t sequences[PROMPT_LENGTH], positions[PROMPT_LENGTH];
+    uint32_t cells[PROMPT_LENGTH], fresh[PROMPT_LENGTH];
+    size_t fresh_count = 0, i;
+    for (i = 0; i < count; i++) {
+        sequences[i] = sequence;
+        positions[i] = first + (int32_t) i;
+    }
+    printf("%s %d", name, (int) espalier_pool_reserve(pool, sequences, positions, count, cells, fresh, &fresh_count));
+    for (i = 0; i < count; i++) {
+        printf(" %u", (unsigned) cells[i]);
+    }
+    printf(" fresh");
+    for (i = 0; i < fresh_count; i++) {
+        printf(" %u", (unsigned) fresh[i]);
+    }
+    printf("\n");
+}
+
+static void print_blocks(const char * name, int32_t status, const uint32_t * blocks, size_t count) {
+    size_t i;
+    printf("%s %d", name, (int) status);
+    for (i = 0; i < count; i++) {
+        printf(" %u", (unsigned) blocks[i]);
+    }
+    printf("\n");
+}
+
+static void print_attach(const char * name, struct espalier_pool * pool, int32_t sequence) {
+    uint32_t blocks[PROMPT_LENGTH];
+    size_t count = 0;
+    const int32_t status = espalier_pool_attach(pool, sequence, blocks, PROMPT_LENGTH, &count);
+    print_blocks(name, status, blocks, count);
+}
+
+static void print_publish(const char * name, struct espalier_pool * pool, int32_t sequence, const int32_t * tokens, size_t token_count) {
+    uint32_t blocks[PROMPT_LENGTH];
+    size_t count = 0;
+    const int32_t status = espalier_pool_publish(pool, sequence, tokens, token_count, blocks, PROMPT_LENGTH, &count);
+    print_blocks(name, status, blocks, count);
+}
+
+static void print_statistics(const char * name, struct espalier_pool * pool) {
+    struct espalier_pool_statistics s;
+    memset(&s, 0xff, sizeof(s));
+    printf("%s %d", name, (int) espalier_pool_statistics(pool, &s));
+    printf(" %u %u", (unsigned) s.block_count, (unsigned) s.block_size);
+    printf(" %u %u %u", (unsigned) s.blocks_used, (unsigned) s.blocks_retained, (unsigned) s.blocks_empty);
+    printf(" %u %u %u", (unsigned) s.blocks_used_peak, (unsigned) s.queried_tokens, (unsigned) s.hit_tokens);
+    printf(" %u %u %u", (unsigned) s.waited_attaches, (unsigned) s.published_blocks, (unsigned) s.evicted_blocks);
+    printf(" %u %u\n", (unsigned) s.refused_reserves, (unsigned) s.refused_matches);
+}
+
+static void print_events(const char * name, struct espalier_pool * pool) {
+    struct espalier_pool_event event;
+    printf("%s", name);
+    while (espalier_pool_next_event(pool, &event)) {
+        printf(" %u:%u:%u:%u:%u:%u:%u:%02x%02x%02x%02x:%02x%02x%02x%02x", (unsigned) event.number, (unsigned) event.kind,
+               (unsigned) event.block, (unsigned) event.block_index, (unsigned) event.token_count,
+               (unsigned) event.has_parent, (unsigned) event.has_adapters, event.hash[0], event.hash[1], event.hash[2],
+               event.hash[31], event.parent[0], event.parent[1], event.parent[2], event.parent[31]);
+    }
+    printf("\n");
+}
+
+static void print_pool_calls(void) {
+    static const int32_t tokens[12] = { 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16 };
+    static const uint8_t salt[2] = { 1, 2 }, adapters[1] = { 3 }, image[3] = { 4, 5, 6 };
+    const struct espalier_pool_options options = { 8, BLOCK_SIZE, SEQUENCE_COUNT, 16 };
+    const struct espalier_pool_extra extra = { 2, 4, image, sizeof(image) };
+    struct espalier_pool_request request;
+    struct espalier_pool * pool = espalier_pool_new(&options);
+    size_t count = 0;
+
+    memset(&request, 0, sizeof(request));
+    request.tokens = tokens;
+    request.token_count = PROMPT_LENGTH;
+    request.salt = salt;
+    request.salt_length = sizeof(salt);
+    request.adapters = adapters;
+    request.adapters_length = sizeof(adapters);
+    request.extras = &extra;
+    request.extra_count = 1;
+
+    printf("pool.begin_0 %d\n", (int) espalier_pool_begin(pool, 0, &request));
+    printf("pool.begin_1 %d\n", (int) espalier_pool_begin(pool, 1, &request));
+    print_attach("pool.attach_0", pool, 0);
+    print_attach("pool.attach_1_waits", pool, 1);
+    print_reserve("pool.reserve_0", pool, 0, 0, PROMPT_LENGTH);
+    print_reserve("pool.reserve_0_again", pool, 0, 8, 2);
+    print_publish("pool.publish_0", pool, 0, tokens, PROMPT_LENGTH);
+    print_attach("pool.attach_1_hits", pool, 1);
+    print_reserve("pool.reserve_1", pool, 1, 8, 2);
+    printf("pool.share_1_2 %d\n", (int) espalier_pool_share(pool, 1, 2, 0, 10));
+    print_reserve("pool.reserve_2", pool, 2, 10, 1);
+    print_reserve("pool.reserve_0_output", pool, 0, 10, 2);
+    print_publish("pool.publish_0_output", pool, 0, tokens, 12);
+    printf("pool.publish_room_of_none %d\n", (int) espalier_pool_publish(pool, 0, tokens, 12, NULL, 0, &count));
+    printf("pool.forget_in_use %d\n", (int) espalier_pool_forget(pool));
+    printf("pool.end_0 %d\n", (int) espalier_pool_end(pool, 0));
+    print_statistics("pool.statistics", pool);
+    printf("pool.remove_0 %d\n", (int) espalier_pool_remove(pool, 0, 0, -1));
+    printf("pool.remove_1 %d\n", (int) espalier_pool_remove(pool, 1, -1, INT32_MAX));
+    printf("pool.remove_2 %d\n", (int) espalier_pool_remove(pool, 2, 0, 12));
+    print_statistics("pool.statistics_removed", pool);
+    print_events("pool.events", pool);
+    printf("pool.forget %d\n", (int) espalier_pool_forget(pool));
+    print_reserve("pool.reserve_forgotten", pool, 1, 0, 1);
+    espalier_pool_clear(pool);
+    print_statistics("pool.statistics_cleared", pool);
+    print_events("pool.events_cleared", pool);
+    espalier_pool_free(pool);
+}
+
 int main(void) {
     print_layout();
+    print_pool_layout();
     print_calls();
+    print_pool_refusals();
+    print_pool_calls();
     return 0;
 }

@@ -1,0 +1,442 @@
+//! The pool as its users see it: sequences put tokens into cells and share blocks.
+//!
+//! # Who waits for whom
+//!
+//! When two sequences are about to compute the same blocks, one computes and the other waits. A
+//! sequence whose [`Pool::attach`] was answered [`Next::Compute`] promises the full blocks of its
+//! prompt that it has to compute; one whose next block is promised by another is told
+//! [`Next::Wait`]. No two sequences can wait for each other, because of one rule:
+//!
+//! **A sequence that was told to wait promises nothing.** Its own promises are withdrawn with that
+//! answer. So whoever is waited for was told to compute by its last answer, and waits for nobody:
+//! chains of waiting have one link. And a promise belongs to a live request: it ends when the block
+//! is published, when it can't be published any more (several blocks lie at its index, or one that
+//! the sequence does not own), when the sequence gives everything up, or with the request.
+
+use super::block::BlockId;
+use super::block_pool::BlockPool;
+use super::contents::{ContentId, SequenceId};
+use super::events::{Event, Events};
+use super::extra_keys::RequestKeys;
+use super::hash::{HashFunction, sha256};
+use super::requests::Request;
+use super::sequences::{BlockSpan, BlockTable};
+use super::statistics::Statistics;
+
+/// What a pool is made of. The layout is `struct espalier_pool_options` of the C header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct PoolOptions {
+    /// Blocks; at least 1, and all cells together fewer than 2^31.
+    pub block_count: u32,
+    /// Cells of a block: a power of two, 1 to 4096.
+    pub block_size: u32,
+    /// Sequences are `0..sequence_count`; 1 to 65536.
+    pub sequence_count: u32,
+    /// Events kept until they are read; 0 records none.
+    pub event_capacity: u32,
+}
+
+impl PoolOptions {
+    fn are_valid(&self) -> bool {
+        let cells = u64::from(self.block_count) * u64::from(self.block_size);
+        self.block_size.is_power_of_two()
+            && self.block_size <= 4096
+            && (1..1 << 31).contains(&cells)
+            && (1..=65536).contains(&self.sequence_count)
+    }
+}
+
+/// Why something was not done. Nothing was changed then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// Not enough free blocks, or, for [`Pool::forget`], a block is in use.
+    Short,
+    /// The arguments make no sense.
+    Invalid,
+}
+
+/// Where tokens go.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reservation {
+    /// The cell of each token.
+    pub cells: Vec<u32>,
+    /// The blocks that were taken for them, in the order in which they were needed.
+    pub fresh_blocks: Vec<BlockId>,
+}
+
+/// What a sequence does next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// It computes what is left of its prompt; it promised to publish it.
+    Compute,
+    /// Another sequence is computing the next block: ask again when that one has published.
+    Wait,
+}
+
+/// What came of [`Pool::attach`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Attachment {
+    /// The blocks that this call attached, in the order of the prompt.
+    pub blocks: Vec<BlockId>,
+    /// What the sequence does next.
+    pub next: Next,
+}
+
+/// The pool.
+#[derive(Clone, Debug)]
+pub struct Pool {
+    blocks: BlockPool,
+    tables: Vec<BlockTable>,
+    requests: Vec<Option<Request>>,
+    /// Kept for its room: the answer of the last reserve.
+    reservation: Reservation,
+    /// Kept for its room: the blocks that a reserve has to take.
+    missing: Vec<(SequenceId, u32)>,
+}
+
+impl Pool {
+    /// A pool with SHA-256. [`Refusal::Invalid`]: options out of range; [`Refusal::Short`]: not
+    /// enough memory.
+    pub fn new(options: PoolOptions) -> Result<Pool, Refusal> {
+        Pool::with_hash(options, sha256)
+    }
+
+    /// A pool with another hash function. Errors as for [`Pool::new`].
+    pub fn with_hash(options: PoolOptions, hash: HashFunction) -> Result<Pool, Refusal> {
+        if !options.are_valid() {
+            return Err(Refusal::Invalid);
+        }
+        let events = Events::new(options.event_capacity);
+        let blocks = BlockPool::new(options.block_count, options.block_size, events, hash);
+        let sequences = options.sequence_count as usize;
+        Ok(Pool {
+            blocks: blocks.ok_or(Refusal::Short)?,
+            tables: vec![BlockTable::default(); sequences],
+            requests: vec![None; sequences],
+            reservation: Reservation::default(),
+            missing: Vec::new(),
+        })
+    }
+
+    /// Where the tokens go: token `i` of `sequences[i]` at `positions[i]`. Takes the blocks that are
+    /// missing, all or none; asked again, answers the same. A position in a block that the sequence
+    /// may not write into (attached, shared, published) goes to a new block.
+    ///
+    /// [`Refusal::Short`]: not enough free blocks. [`Refusal::Invalid`]: an unknown sequence, a
+    /// negative position, lists of different length.
+    pub fn reserve(&mut self, sequences: &[i32], positions: &[i32]) -> Result<&Reservation, Refusal> {
+        if sequences.len() != positions.len() {
+            return Err(Refusal::Invalid);
+        }
+        self.find_missing(sequences, positions)?;
+        if self.missing.len() > self.blocks.free_count() as usize {
+            self.blocks.counters.refused_reserves += 1;
+            return Err(Refusal::Short);
+        }
+        self.place(sequences, positions)?;
+        Ok(&self.reservation)
+    }
+
+    /// Counts what has to be taken before anything is.
+    fn find_missing(&mut self, sequences: &[i32], positions: &[i32]) -> Result<(), Refusal> {
+        self.missing.clear();
+        for (sequence, position) in sequences.iter().zip(positions) {
+            let place = self.place_of(*sequence, *position)?;
+            // Neighbours in a batch are neighbours in a block: most repeats end here.
+            if self.missing.last() != Some(&place) && self.writable_block(place).is_none() {
+                self.missing.push(place);
+            }
+        }
+        self.missing.sort_unstable();
+        self.missing.dedup();
+        Ok(())
+    }
+
+    fn place(&mut self, sequences: &[i32], positions: &[i32]) -> Result<(), Refusal> {
+        self.reservation.cells.clear();
+        self.reservation.fresh_blocks.clear();
+        for (sequence, position) in sequences.iter().zip(positions) {
+            let place = self.place_of(*sequence, *position)?;
+            let block = match self.writable_block(place) {
+                Some(block) => block,
+                None => self.take_for(place)?,
+            };
+            let offset = *position as u32 & (self.block_size() - 1);
+            self.reservation.cells.push(block.first_cell(self.block_size()) + offset);
+            if let Some(request) = &mut self.requests[place.0.0 as usize] {
+                request.has_begun_to_compute = true;
+            }
+        }
+        Ok(())
+    }
+
+    fn take_for(&mut self, (sequence, index): (SequenceId, u32)) -> Result<BlockId, Refusal> {
+        let block = self.blocks.take().ok_or(Refusal::Short)?;
+        if self.tables[sequence.0 as usize].add_own(index, block) {
+            // Several blocks lie at this index now, so none of them will be published.
+            self.withdraw_promise(sequence, index);
+        }
+        self.reservation.fresh_blocks.push(block);
+        Ok(block)
+    }
+
+    fn writable_block(&self, (sequence, index): (SequenceId, u32)) -> Option<BlockId> {
+        self.tables[sequence.0 as usize].writable_block(index)
+    }
+
+    fn place_of(&self, sequence: i32, position: i32) -> Result<(SequenceId, u32), Refusal> {
+        let position = u32::try_from(position).map_err(|_| Refusal::Invalid)?;
+        Ok((self.sequence(sequence)?, position / self.block_size()))
+    }
+
+    /// `to` holds from now on, besides what it has, every block of `from` with a position in
+    /// `first..end` (as in [`BlockSpan::of`]). It only reads them.
+    ///
+    /// [`Refusal::Invalid`]: an unknown sequence.
+    pub fn share(&mut self, from: i32, to: i32, first: i32, end: i32) -> Result<(), Refusal> {
+        let (from, to) = (self.sequence(from)?, self.sequence(to)?);
+        let span = BlockSpan::of(first, end, self.block_size());
+        if from == to {
+            return Ok(());
+        }
+        for index in self.tables[from.0 as usize].indexes(span.touched) {
+            let entry = self.tables[from.0 as usize].entry(index);
+            let blocks: Vec<BlockId> = entry.map(|entry| entry.blocks().collect()).unwrap_or_default();
+            for block in blocks {
+                self.share_block(to, index, block);
+            }
+        }
+        Ok(())
+    }
+
+    fn share_block(&mut self, to: SequenceId, index: u32, block: BlockId) {
+        if !self.tables[to.0 as usize].add_read_only(index, block) {
+            return;
+        }
+        self.blocks.hold(block);
+        self.withdraw_promise(to, index);
+        if let Some(request) = &mut self.requests[to.0 as usize] {
+            request.has_begun_to_compute = true;
+        }
+    }
+
+    /// The sequence gives up its positions `first..end` (as in [`BlockSpan::of`]). Blocks that lie
+    /// in there whole are released. A block that lies in there in part stays; the sequence writes
+    /// on into it only if nobody else holds it and it was never published.
+    ///
+    /// [`Refusal::Invalid`]: an unknown sequence.
+    pub fn remove(&mut self, sequence: i32, first: i32, end: i32) -> Result<(), Refusal> {
+        let sequence = self.sequence(sequence)?;
+        let span = BlockSpan::of(first, end, self.block_size());
+        let released = self.tables[sequence.0 as usize].remove(span.whole.clone());
+        self.blocks.give_up(&released);
+        for index in self.tables[sequence.0 as usize].indexes(span.touched.clone()) {
+            self.seal_if_others_read(sequence, index);
+        }
+        self.note_removal(sequence, &span);
+        Ok(())
+    }
+
+    /// What is written at a position that was given up must not appear in a block that another
+    /// sequence reads or may attach.
+    fn seal_if_others_read(&mut self, sequence: SequenceId, index: u32) {
+        let Some(block) = self.writable_block((sequence, index)) else { return };
+        if self.blocks.holders(block) > 1 || self.blocks.content(block).is_some() {
+            self.tables[sequence.0 as usize].seal(index);
+            self.withdraw_promise(sequence, index);
+        }
+    }
+
+    fn note_removal(&mut self, sequence: SequenceId, span: &BlockSpan) {
+        let table = &self.tables[sequence.0 as usize];
+        let Some(request) = &mut self.requests[sequence.0 as usize] else { return };
+        if span.touched.is_empty() {
+            return;
+        }
+        request.forget_from(span.touched.start as usize, &mut self.blocks.contents);
+        if !request.has_begun_to_compute || !table.holds_only_attached(request.attached) {
+            return;
+        }
+        request.has_begun_to_compute = false;
+        // Only if something was computed: before that, "remove all" is how a server makes sure to
+        // begin at the beginning, and it is still going to compute what it promised.
+        if table.is_empty() {
+            request.withdraw_all(sequence, &mut self.blocks.contents);
+        }
+    }
+
+    /// Every sequence gives up everything, every request ends, nothing is retained. Also brings a
+    /// pool back into order whose state nobody knows.
+    pub fn clear(&mut self) {
+        self.tables.fill_with(BlockTable::default);
+        self.requests.fill_with(|| None);
+        self.blocks.reset();
+    }
+
+    /// The sequence, which must hold nothing, begins to compute this prompt. A request that it had
+    /// ends.
+    ///
+    /// [`Refusal::Invalid`]: an unknown sequence, one that holds something, or extras that overlap
+    /// or are not sorted.
+    pub fn begin(&mut self, sequence: i32, prompt: &[i32], keys: RequestKeys) -> Result<(), Refusal> {
+        let sequence = self.sequence(sequence)?;
+        if !self.tables[sequence.0 as usize].is_empty() || !keys.are_valid() {
+            return Err(Refusal::Invalid);
+        }
+        self.end_request(sequence);
+        let request = Request::new(prompt, keys, self.block_size(), &mut self.blocks.contents);
+        self.requests[sequence.0 as usize] = Some(request);
+        self.blocks.counters.queried_tokens += prompt.len() as u64;
+        Ok(())
+    }
+
+    /// Attaches the published blocks that come next in the prompt, and says what the sequence does
+    /// next.
+    ///
+    /// [`Refusal::Invalid`]: an unknown sequence, one without a request, or one that holds anything
+    /// but attached blocks.
+    pub fn attach(&mut self, sequence: i32) -> Result<Attachment, Refusal> {
+        let sequence = self.sequence(sequence)?;
+        let held = self.tables[sequence.0 as usize].len();
+        let request = self.requests[sequence.0 as usize].as_ref().ok_or(Refusal::Invalid)?;
+        if request.has_begun_to_compute || request.attached != held {
+            return Err(Refusal::Invalid);
+        }
+        let mut blocks = Vec::new();
+        while let Some(block) = self.next_published_block(sequence) {
+            self.attach_block(sequence, block);
+            blocks.push(block);
+        }
+        Ok(Attachment { blocks, next: self.decide_who_computes(sequence)? })
+    }
+
+    fn next_published_block(&self, sequence: SequenceId) -> Option<BlockId> {
+        let next = self.requests[sequence.0 as usize].as_ref()?.next_to_attach()?;
+        self.blocks.contents.blocks(next).first().copied()
+    }
+
+    fn attach_block(&mut self, sequence: SequenceId, block: BlockId) {
+        let Some(request) = &mut self.requests[sequence.0 as usize] else { return };
+        self.blocks.hold(block);
+        self.tables[sequence.0 as usize].add_read_only(request.attached as u32, block);
+        request.attached += 1;
+        if request.attached > request.attached_most {
+            request.attached_most = request.attached;
+            self.blocks.counters.hit_tokens += u64::from(self.blocks.block_size());
+        }
+    }
+
+    fn decide_who_computes(&mut self, sequence: SequenceId) -> Result<Next, Refusal> {
+        let request = self.requests[sequence.0 as usize].as_mut().ok_or(Refusal::Invalid)?;
+        let next = request.next_to_attach();
+        let computing = next.and_then(|next| self.blocks.contents.promised_by(next));
+        if computing.is_some_and(|other| other != sequence) {
+            request.withdraw_all(sequence, &mut self.blocks.contents);
+            self.blocks.counters.waited_attaches += 1;
+            return Ok(Next::Wait);
+        }
+        request.promise_the_rest(sequence, &mut self.blocks.contents);
+        Ok(Next::Compute)
+    }
+
+    /// The KV of `tokens` (the prompt, then accepted output) is in the sequence's cells: each block
+    /// that is full with them and not published yet is published. A block that can't be (several
+    /// lie at its index, or the sequence does not own it) is left out. The published ones.
+    ///
+    /// [`Refusal::Invalid`]: an unknown sequence, one without a request, one that holds nothing at
+    /// the index of a full block, or tokens that are not those of the request.
+    pub fn publish(&mut self, sequence: i32, tokens: &[i32]) -> Result<Vec<BlockId>, Refusal> {
+        let sequence = self.sequence(sequence)?;
+        let full = tokens.len() / self.block_size() as usize;
+        let request = self.requests[sequence.0 as usize].as_mut().ok_or(Refusal::Invalid)?;
+        let table = &self.tables[sequence.0 as usize];
+        let holds_all = (request.settled..full).all(|index| table.entry(index as u32).is_some());
+        if !request.agrees_with(tokens) || !holds_all {
+            return Err(Refusal::Invalid);
+        }
+        request.learn(tokens, &mut self.blocks.contents);
+        let unsettled = request.settled..full;
+        request.settled = request.settled.max(full);
+        Ok(unsettled.filter_map(|index| self.publish_block(sequence, index)).collect())
+    }
+
+    fn publish_block(&mut self, sequence: SequenceId, index: usize) -> Option<BlockId> {
+        let content = self.content_of(sequence, index)?;
+        self.blocks.contents.withdraw(content, sequence);
+        let table = &mut self.tables[sequence.0 as usize];
+        let block = table.entry(index as u32)?.own_single_block()?;
+        if !self.blocks.publish(block, content, index as u32) {
+            return None;
+        }
+        // Others may read it from now on.
+        table.seal(index as u32);
+        Some(block)
+    }
+
+    fn content_of(&self, sequence: SequenceId, index: usize) -> Option<ContentId> {
+        self.requests[sequence.0 as usize].as_ref()?.content(index)
+    }
+
+    fn withdraw_promise(&mut self, sequence: SequenceId, index: u32) {
+        if let Some(request) = &self.requests[sequence.0 as usize] {
+            request.withdraw(index as usize, sequence, &mut self.blocks.contents);
+        }
+    }
+
+    /// The request of the sequence, if it has one, ends: nobody waits for it any more. What the
+    /// sequence holds, it holds until it is removed.
+    ///
+    /// [`Refusal::Invalid`]: an unknown sequence.
+    pub fn end(&mut self, sequence: i32) -> Result<(), Refusal> {
+        let sequence = self.sequence(sequence)?;
+        self.end_request(sequence);
+        Ok(())
+    }
+
+    fn end_request(&mut self, sequence: SequenceId) {
+        if let Some(request) = self.requests[sequence.0 as usize].take() {
+            request.end(sequence, &mut self.blocks.contents);
+        }
+    }
+
+    /// Forgets every retained block. [`Refusal::Short`]: a block is in use.
+    pub fn forget(&mut self) -> Result<(), Refusal> {
+        if self.blocks.forget() { Ok(()) } else { Err(Refusal::Short) }
+    }
+
+    /// A snapshot of all numbers.
+    pub fn statistics(&self) -> Statistics {
+        self.blocks.statistics()
+    }
+
+    /// The oldest event that was not read yet.
+    pub fn next_event(&mut self) -> Option<Event> {
+        self.blocks.events.take()
+    }
+
+    /// Cells of a block.
+    pub fn block_size(&self) -> u32 {
+        self.blocks.block_size()
+    }
+
+    /// The blocks, to look at.
+    pub fn blocks(&self) -> &BlockPool {
+        &self.blocks
+    }
+
+    /// What a sequence holds, to look at.
+    pub fn table(&self, sequence: i32) -> Option<&BlockTable> {
+        self.tables.get(usize::try_from(sequence).ok()?)
+    }
+
+    /// What a sequence is computing, to look at.
+    pub fn request(&self, sequence: i32) -> Option<&Request> {
+        self.requests.get(usize::try_from(sequence).ok()?)?.as_ref()
+    }
+
+    fn sequence(&self, number: i32) -> Result<SequenceId, Refusal> {
+        let number = u32::try_from(number).map_err(|_| Refusal::Invalid)?;
+        if (number as usize) < self.tables.len() { Ok(SequenceId(number)) } else { Err(Refusal::Invalid) }
+    }
+}

@@ -1,0 +1,130 @@
+//! What a sequence is computing, as far as others may share it.
+
+use super::contents::{ContentId, Contents, SequenceId};
+use super::extra_keys::RequestKeys;
+
+/// A request: a prompt, and then the output that was accepted.
+///
+/// It refers to the content of every full block of the prompt from its beginning on, so that all
+/// hashing and comparing is done once, when the request begins.
+#[derive(Clone, Debug)]
+pub struct Request {
+    keys: RequestKeys,
+    block_size: u32,
+    /// The prompt, and the output as far as it fills blocks that were published.
+    tokens: Vec<i32>,
+    prompt_length: usize,
+    /// The contents of the full blocks of `tokens`.
+    contents: Vec<ContentId>,
+    /// How many blocks at the beginning of the sequence's table are attached ones.
+    pub attached: usize,
+    /// The most blocks that were ever attached, for a hit counts once.
+    pub attached_most: usize,
+    /// Blocks below this index are published, attached, or can't be published any more.
+    pub settled: usize,
+    /// The sequence holds, or held since it was last empty, something that it did not attach.
+    pub has_begun_to_compute: bool,
+    /// The request may have promised something.
+    pub is_promising: bool,
+}
+
+impl Request {
+    /// A request for this prompt.
+    pub fn new(prompt: &[i32], keys: RequestKeys, block_size: u32, contents: &mut Contents) -> Request {
+        let mut request = Request {
+            keys,
+            block_size,
+            tokens: prompt.to_vec(),
+            prompt_length: prompt.len(),
+            contents: Vec::new(),
+            attached: 0,
+            attached_most: 0,
+            settled: 0,
+            has_begun_to_compute: false,
+            is_promising: false,
+        };
+        request.refer_to_full_blocks(contents);
+        request
+    }
+
+    fn refer_to_full_blocks(&mut self, contents: &mut Contents) {
+        let size = self.block_size as usize;
+        for index in self.contents.len()..self.tokens.len() / size {
+            let start = index * size;
+            let extra_keys = self.keys.of_block(start as u64, self.block_size);
+            let tokens = &self.tokens[start..start + size];
+            self.contents.push(contents.refer(self.contents.last().copied(), tokens, extra_keys));
+        }
+    }
+
+    /// Does this text agree with the prompt and with what was published, as far as both go?
+    pub fn agrees_with(&self, tokens: &[i32]) -> bool {
+        let common = tokens.len().min(self.tokens.len());
+        tokens[..common] == self.tokens[..common]
+    }
+
+    /// Learns the output in the full blocks of `tokens`, which agree with what is known.
+    pub fn learn(&mut self, tokens: &[i32], contents: &mut Contents) {
+        let full = tokens.len() - tokens.len() % self.block_size as usize;
+        if full > self.tokens.len() {
+            self.tokens.extend_from_slice(&tokens[self.tokens.len()..full]);
+            self.refer_to_full_blocks(contents);
+        }
+    }
+
+    /// The positions from this block index on were given up: what was attached and published there
+    /// is to be done again, and the output there, if any, may become another one.
+    pub fn forget_from(&mut self, index: usize, contents: &mut Contents) {
+        self.attached = self.attached.min(index);
+        self.settled = self.settled.min(index);
+        let known = self.prompt_length.max(index * self.block_size as usize);
+        self.tokens.truncate(known);
+        let full = self.tokens.len() / self.block_size as usize;
+        while self.contents.len() > full {
+            self.contents.pop().into_iter().for_each(|content| contents.release(content));
+        }
+    }
+
+    /// The content of the block at this index, if it is full.
+    pub fn content(&self, index: usize) -> Option<ContentId> {
+        self.contents.get(index).copied()
+    }
+
+    /// The next block to attach. `None`: at most one block of the prompt is left to be computed,
+    /// and one token has to be, for its output is what the prompt is computed for.
+    pub fn next_to_attach(&self) -> Option<ContentId> {
+        let most = self.prompt_length.saturating_sub(1) / self.block_size as usize;
+        if self.attached < most { self.content(self.attached) } else { None }
+    }
+
+    /// Promises the full blocks of the prompt that are still to be computed and that nobody else
+    /// promised.
+    pub fn promise_the_rest(&mut self, sequence: SequenceId, contents: &mut Contents) {
+        let full = self.prompt_length / self.block_size as usize;
+        for content in &self.contents[self.attached.min(full)..full] {
+            contents.promise(*content, sequence);
+        }
+        self.is_promising = true;
+    }
+
+    /// Withdraws what was promised for one block, or says that it is done.
+    pub fn withdraw(&self, index: usize, sequence: SequenceId, contents: &mut Contents) {
+        if let Some(content) = self.content(index) {
+            contents.withdraw(content, sequence);
+        }
+    }
+
+    /// Withdraws everything that was promised.
+    pub fn withdraw_all(&mut self, sequence: SequenceId, contents: &mut Contents) {
+        if std::mem::take(&mut self.is_promising) {
+            self.contents.iter().for_each(|content| contents.withdraw(*content, sequence));
+        }
+    }
+
+    /// The request ends: it refers to nothing any more.
+    pub fn end(mut self, sequence: SequenceId, contents: &mut Contents) {
+        self.withdraw_all(sequence, contents);
+        // From the end, so that the contents leave one by one and not as a chain.
+        self.contents.iter().rev().for_each(|content| contents.release(*content));
+    }
+}

@@ -1,0 +1,158 @@
+//! Which blocks a sequence holds, by position.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use super::block::BlockId;
+
+/// The blocks that one sequence holds for one block's worth of positions.
+///
+/// Nearly always one. There are more when the sequence has to write where it may not: into a block
+/// that it attached, shared or published. Then it goes on in a block of its own and still reads the
+/// other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Blocks that are only read.
+    pub earlier: Vec<BlockId>,
+    /// The block held last.
+    pub last: BlockId,
+    /// May the sequence write into `last`? Only if it took the block itself, did not publish it,
+    /// and gave up none of its positions while another sequence held it too.
+    pub is_writable: bool,
+}
+
+impl Entry {
+    fn of(last: BlockId, is_writable: bool) -> Entry {
+        Entry { earlier: Vec::new(), last, is_writable }
+    }
+
+    /// The blocks in the order in which they came.
+    pub fn blocks(&self) -> impl DoubleEndedIterator<Item = BlockId> {
+        self.earlier.iter().copied().chain([self.last])
+    }
+
+    /// The only block, if the sequence may write into it: what can be published.
+    pub fn own_single_block(&self) -> Option<BlockId> {
+        (self.is_writable && self.earlier.is_empty()).then_some(self.last)
+    }
+
+    fn add_read_only(&mut self, block: BlockId) {
+        match self.is_writable {
+            true => self.earlier.push(block),
+            false => self.earlier.push(std::mem::replace(&mut self.last, block)),
+        }
+    }
+}
+
+/// The block table of one sequence: an entry for each block index, which is position / block size.
+/// Sparse, because positions may begin anywhere and have gaps.
+#[derive(Clone, Debug, Default)]
+pub struct BlockTable {
+    entries: BTreeMap<u32, Entry>,
+}
+
+impl BlockTable {
+    /// Does the sequence hold nothing?
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// How many block indexes have an entry.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Is there nothing but the `attached` first blocks of a prompt, each alone at its index?
+    pub fn holds_only_attached(&self, attached: usize) -> bool {
+        let is_attached = |entry: &Entry| entry.earlier.is_empty() && !entry.is_writable;
+        self.len() == attached && self.entries.values().all(is_attached)
+    }
+
+    /// What is held at this block index.
+    pub fn entry(&self, index: u32) -> Option<&Entry> {
+        self.entries.get(&index)
+    }
+
+    /// All entries with their block indexes, in their order.
+    pub fn entries(&self) -> impl DoubleEndedIterator<Item = (u32, &Entry)> {
+        self.entries.iter().map(|(index, entry)| (*index, entry))
+    }
+
+    /// The block that takes tokens at this block index, if the sequence has one.
+    pub fn writable_block(&self, index: u32) -> Option<BlockId> {
+        self.entries.get(&index).filter(|entry| entry.is_writable).map(|entry| entry.last)
+    }
+
+    /// Adds a block that the sequence took to write into. True: the index had blocks before.
+    pub fn add_own(&mut self, index: u32, block: BlockId) -> bool {
+        let Some(entry) = self.entries.get_mut(&index) else {
+            self.entries.insert(index, Entry::of(block, true));
+            return false;
+        };
+        entry.earlier.push(entry.last);
+        (entry.last, entry.is_writable) = (block, true);
+        true
+    }
+
+    /// Adds a block that the sequence only reads. False: it holds the block already.
+    pub fn add_read_only(&mut self, index: u32, block: BlockId) -> bool {
+        match self.entries.get_mut(&index) {
+            None => drop(self.entries.insert(index, Entry::of(block, false))),
+            Some(entry) if entry.blocks().any(|held| held == block) => return false,
+            Some(entry) => entry.add_read_only(block),
+        }
+        true
+    }
+
+    /// The sequence writes no more into what it holds at this index.
+    pub fn seal(&mut self, index: u32) {
+        if let Some(entry) = self.entries.get_mut(&index) {
+            entry.is_writable = false;
+        }
+    }
+
+    /// Removes the entries with these indexes. Their blocks, the last one first.
+    pub fn remove(&mut self, indexes: Range<u32>) -> Vec<BlockId> {
+        if indexes.is_empty() {
+            return Vec::new();
+        }
+        let mut removed = self.entries.split_off(&indexes.start);
+        let mut kept = removed.split_off(&indexes.end);
+        self.entries.append(&mut kept);
+        removed.values().rev().flat_map(|entry| entry.blocks().rev()).collect()
+    }
+
+    /// The indexes of this range that have an entry.
+    pub fn indexes(&self, range: Range<u32>) -> Vec<u32> {
+        if range.is_empty() {
+            return Vec::new();
+        }
+        self.entries.range(range).map(|(index, _)| *index).collect()
+    }
+}
+
+/// A range of positions in blocks: what it covers whole, and what it touches at all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BlockSpan {
+    /// Block indexes that have a position in the range.
+    pub touched: Range<u32>,
+    /// Block indexes that have no position outside of it.
+    pub whole: Range<u32>,
+}
+
+impl BlockSpan {
+    /// Positions `first..end` as llama.cpp means them: a negative `first` is the beginning, a
+    /// negative `end`, and the highest position that there is, mean "to the end".
+    pub fn of(first: i32, end: i32, block_size: u32) -> BlockSpan {
+        let size = u64::from(block_size);
+        let first = first.max(0) as u64;
+        // All positions are below 2^31; the last block may end beyond that.
+        let end = if end < 0 || end == i32::MAX { 1 << 31 } else { end as u64 };
+        if first >= end {
+            return BlockSpan { touched: 0..0, whole: 0..0 };
+        }
+        let touched = (first / size) as u32..end.div_ceil(size) as u32;
+        let whole = first.div_ceil(size) as u32..(end / size) as u32;
+        BlockSpan { touched, whole: whole.start..whole.end.max(whole.start) }
+    }
+}

@@ -1,0 +1,450 @@
+//! The block pool's part of the C ABI.
+//!
+//! # When something inside panics
+//!
+//! Then a change may have stopped half way, and nobody knows what the pool's tables say. The lock
+//! is poisoned by that, and from then on every function answers as if its arguments made no sense:
+//! no cell is handed out twice, nothing half published is attached. The pool is not lost: emptying
+//! it ([`espalier_pool_clear`]) builds every table anew, and after that it works again. It is said
+//! once on stderr.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard};
+
+use crate::border::guarded;
+use crate::pool::block::BlockId;
+use crate::pool::events::Event;
+use crate::pool::extra_keys::{Extra, RequestKeys};
+use crate::pool::pool::{Next, Pool, PoolOptions, Refusal};
+use crate::pool::statistics::Statistics;
+use crate::report;
+
+/// What a function of the pool answers. The numbers are part of the C ABI
+/// (`enum espalier_pool_status`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(i32)]
+pub enum PoolStatus {
+    /// Done.
+    Ok = 0,
+    /// Not enough free blocks; nothing was changed.
+    Short = 1,
+    /// Another sequence is computing the next block.
+    Wait = 2,
+    /// The arguments make no sense; nothing was changed.
+    Invalid = 3,
+}
+
+impl From<Refusal> for PoolStatus {
+    fn from(refusal: Refusal) -> PoolStatus {
+        match refusal {
+            Refusal::Short => PoolStatus::Short,
+            Refusal::Invalid => PoolStatus::Invalid,
+        }
+    }
+}
+
+/// A pool as C sees it: `struct espalier_pool`, whose inside is nobody's business there.
+#[derive(Debug)]
+pub struct SharedPool {
+    block_size: u32,
+    state: Mutex<Pool>,
+    has_reported_failure: AtomicBool,
+}
+
+impl SharedPool {
+    fn new(options: PoolOptions) -> Option<SharedPool> {
+        let state = Mutex::new(Pool::new(options).ok()?);
+        Some(SharedPool {
+            block_size: options.block_size,
+            state,
+            has_reported_failure: AtomicBool::new(false),
+        })
+    }
+
+    /// The state, unless nobody knows what it is.
+    fn state(&self) -> Option<MutexGuard<'_, Pool>> {
+        let state = self.state.lock().ok();
+        if state.is_none() && !self.has_reported_failure.swap(true, Ordering::Relaxed) {
+            report::line_to_stderr("the block pool failed inside and refuses everything until it is cleared");
+        }
+        state
+    }
+
+    /// Builds all tables anew, known or not.
+    fn clear(&self) {
+        self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clear();
+        self.state.clear_poison();
+        self.has_reported_failure.store(false, Ordering::Relaxed);
+    }
+
+    fn first_cells(&self, blocks: &[BlockId]) -> Vec<u32> {
+        blocks.iter().map(|block| block.first_cell(self.block_size)).collect()
+    }
+}
+
+/// What decides whether two prompts have the same KV. The layout is `struct espalier_pool_request`.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct PoolRequest {
+    /// The whole prompt.
+    pub tokens: *const i32,
+    /// How many tokens it has.
+    pub token_count: usize,
+    /// Who may share.
+    pub salt: *const u8,
+    /// In bytes.
+    pub salt_length: usize,
+    /// LoRA adapters with their scales.
+    pub adapters: *const u8,
+    /// In bytes; 0: none.
+    pub adapters_length: usize,
+    /// Images and the like, sorted and not overlapping.
+    pub extras: *const PoolExtra,
+    /// How many there are.
+    pub extra_count: usize,
+}
+
+/// Something beside the tokens that KV depends on. The layout is `struct espalier_pool_extra`.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct PoolExtra {
+    /// The first position it covers.
+    pub first: u32,
+    /// How many positions it covers.
+    pub length: u32,
+    /// What it is.
+    pub key: *const u8,
+    /// In bytes.
+    pub key_length: usize,
+}
+
+/// Makes a pool. NULL: `options` is null or out of range, or there is not enough memory.
+///
+/// # Safety
+///
+/// `options` is null or points to a valid `struct espalier_pool_options`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn espalier_pool_new(options: *const PoolOptions) -> *mut SharedPool {
+    guarded(std::ptr::null_mut(), || {
+        // SAFETY: the caller's promise is the one needed here.
+        let options = unsafe { options.as_ref() };
+        let pool = options.and_then(|options| SharedPool::new(*options));
+        pool.map_or(std::ptr::null_mut(), |pool| Box::into_raw(Box::new(pool)))
+    })
+}
+
+/// Ends a pool; null is allowed.
+///
+/// # Safety
+///
+/// `pool` is null or comes from [`espalier_pool_new`], and nobody uses it any more.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn espalier_pool_free(pool: *mut SharedPool) {
+    guarded((), || {
+        if !pool.is_null() {
+            // SAFETY: the caller's promise is the one needed here.
+            drop(unsafe { Box::from_raw(pool) });
+        }
+    });
+}
+
+/// See [`Pool::reserve`].
+///
+/// # Safety
+///
+/// `pool` is null or lives. `sequences` and `positions` point to `count` numbers, `cells` and
+/// `fresh_blocks` have room for as many, `fresh_count` for one. Null is refused.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn espalier_pool_reserve(
+    pool: *mut SharedPool,
+    sequences: *const i32,
+    positions: *const i32,
+    count: usize,
+    cells: *mut u32,
+    fresh_blocks: *mut u32,
+    fresh_count: *mut usize,
+) -> i32 {
+    // SAFETY: the caller's promise; the pointers are compared with null before they are written.
+    let answer = |shared: &SharedPool, pool: &mut Pool| unsafe {
+        room_is_there(cells, count)?;
+        room_is_there(fresh_blocks, count)?;
+        room_is_there(fresh_count, 1)?;
+        let reservation = pool.reserve(slice(sequences, count)?, slice(positions, count)?)?;
+        write(&reservation.cells, cells, count);
+        write_blocks(&shared.first_cells(&reservation.fresh_blocks), fresh_blocks, count, fresh_count);
+        Ok(PoolStatus::Ok)
+    };
+    // SAFETY: the caller's promise is the one needed here.
+    unsafe { with_pool(pool, answer) }
+}
+
+/// See [`Pool::share`].
+///
+/// # Safety
+///
+/// `pool` is null or lives.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn espalier_pool_share(
+    pool: *mut SharedPool,
+    from: i32,
+    to: i32,
+    p0: i32,
+    p1: i32,
+) -> i32 {
+    // SAFETY: the caller\'s promise is the one needed here.
+    unsafe { with_pool(pool, |_, pool| Ok(pool.share(from, to, p0, p1).map(|()| PoolStatus::Ok)?)) }
+}
+
+/// See [`Pool::remove`].
+///
+/// # Safety
+///
+/// `pool` is null or lives.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn espalier_pool_remove(pool: *mut SharedPool, sequence: i32, p0: i32, p1: i32) -> i32 {
+    // SAFETY: the caller\'s promise is the one needed here.
+    unsafe { with_pool(pool, |_, pool| Ok(pool.remove(sequence, p0, p1).map(|()| PoolStatus::Ok)?)) }
+}
+
+/// See [`Pool::clear`]. Also brings a pool back that failed inside.
+///
+/// # Safety
+///
+/// `pool` is null or lives.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn espalier_pool_clear(pool: *mut SharedPool) {
+    guarded((), || {
+        // SAFETY: the caller's promise is the one needed here.
+        if let Some(shared) = unsafe { pool.as_ref() } {
+            shared.clear();
+        }
+    });
+}
+
+/// See [`Pool::begin`].
+///
+/// # Safety
+///
+/// `pool` is null or lives. `request` is null or a valid `struct espalier_pool_request` whose
+/// pointers point to as much as it says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn espalier_pool_begin(
+    pool: *mut SharedPool,
+    sequence: i32,
+    request: *const PoolRequest,
+) -> i32 {
+    let answer = |_: &SharedPool, pool: &mut Pool| {
+        // SAFETY: the caller's promise is the one needed here.
+        let (tokens, keys) = unsafe {
+            let request = request.as_ref().ok_or(PoolStatus::Invalid)?;
+            (slice(request.tokens, request.token_count)?, request_keys(request)?)
+        };
+        Ok(pool.begin(sequence, tokens, keys).map(|()| PoolStatus::Ok)?)
+    };
+    // SAFETY: the caller's promise is the one needed here.
+    unsafe { with_pool(pool, answer) }
+}
+
+/// See [`Pool::attach`].
+///
+/// # Safety
+///
+/// `pool` is null or lives. `blocks` has room for `capacity` numbers, `block_count` for one. Null
+/// is refused.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn espalier_pool_attach(
+    pool: *mut SharedPool,
+    sequence: i32,
+    blocks: *mut u32,
+    capacity: usize,
+    block_count: *mut usize,
+) -> i32 {
+    // SAFETY: the caller's promise; the pointers are compared with null before they are written.
+    let answer = |shared: &SharedPool, pool: &mut Pool| unsafe {
+        room_is_there(blocks, capacity)?;
+        room_is_there(block_count, 1)?;
+        let attachment = pool.attach(sequence)?;
+        write_blocks(&shared.first_cells(&attachment.blocks), blocks, capacity, block_count);
+        Ok(match attachment.next {
+            Next::Compute => PoolStatus::Ok,
+            Next::Wait => PoolStatus::Wait,
+        })
+    };
+    // SAFETY: the caller's promise is the one needed here.
+    unsafe { with_pool(pool, answer) }
+}
+
+/// See [`Pool::publish`].
+///
+/// # Safety
+///
+/// `pool` is null or lives. `tokens` points to `token_count` numbers, `blocks` has room for
+/// `capacity` numbers, `block_count` for one. Null is refused.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn espalier_pool_publish(
+    pool: *mut SharedPool,
+    sequence: i32,
+    tokens: *const i32,
+    token_count: usize,
+    blocks: *mut u32,
+    capacity: usize,
+    block_count: *mut usize,
+) -> i32 {
+    // SAFETY: the caller's promise; the pointers are compared with null before they are written.
+    let answer = |shared: &SharedPool, pool: &mut Pool| unsafe {
+        room_is_there(blocks, capacity)?;
+        room_is_there(block_count, 1)?;
+        let published = pool.publish(sequence, slice(tokens, token_count)?)?;
+        write_blocks(&shared.first_cells(&published), blocks, capacity, block_count);
+        Ok(PoolStatus::Ok)
+    };
+    // SAFETY: the caller's promise is the one needed here.
+    unsafe { with_pool(pool, answer) }
+}
+
+/// See [`Pool::end`].
+///
+/// # Safety
+///
+/// `pool` is null or lives.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn espalier_pool_end(pool: *mut SharedPool, sequence: i32) -> i32 {
+    // SAFETY: the caller\'s promise is the one needed here.
+    unsafe { with_pool(pool, |_, pool| Ok(pool.end(sequence).map(|()| PoolStatus::Ok)?)) }
+}
+
+/// See [`Pool::forget`].
+///
+/// # Safety
+///
+/// `pool` is null or lives.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn espalier_pool_forget(pool: *mut SharedPool) -> i32 {
+    // SAFETY: the caller\'s promise is the one needed here.
+    unsafe { with_pool(pool, |_, pool| Ok(pool.forget().map(|()| PoolStatus::Ok)?)) }
+}
+
+/// See [`Pool::statistics`].
+///
+/// # Safety
+///
+/// `pool` is null or lives, `statistics` is null or has room for a `struct
+/// espalier_pool_statistics`. Null is refused.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn espalier_pool_statistics(
+    pool: *const SharedPool,
+    statistics: *mut Statistics,
+) -> i32 {
+    let answer = |_: &SharedPool, pool: &mut Pool| {
+        room_is_there(statistics, 1)?;
+        // SAFETY: the caller's promise is the one needed here.
+        unsafe { statistics.write(pool.statistics()) };
+        Ok(PoolStatus::Ok)
+    };
+    // SAFETY: the caller's promise is the one needed here.
+    unsafe { with_pool(pool, answer) }
+}
+
+/// Writes the oldest unread event and returns 1; 0: there is none, or a pointer is null.
+///
+/// # Safety
+///
+/// `pool` is null or lives, `event` is null or has room for a `struct espalier_pool_event`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn espalier_pool_next_event(pool: *mut SharedPool, event: *mut Event) -> i32 {
+    let answer = |_: &SharedPool, pool: &mut Pool| {
+        room_is_there(event, 1)?;
+        let next = pool.next_event().ok_or(PoolStatus::Short)?;
+        // SAFETY: the caller's promise is the one needed here.
+        unsafe { event.write(next) };
+        Ok(PoolStatus::Ok)
+    };
+    // SAFETY: the caller's promise is the one needed here.
+    let status = unsafe { with_pool(pool, answer) };
+    i32::from(status == PoolStatus::Ok as i32)
+}
+
+/// Locks the pool and runs `body`. Null, a pool that failed inside and a panic are `Invalid`.
+///
+/// # Safety
+///
+/// `pool` is null or lives.
+unsafe fn with_pool(
+    pool: *const SharedPool,
+    body: impl FnOnce(&SharedPool, &mut Pool) -> Result<PoolStatus, PoolStatus>,
+) -> i32 {
+    let answer = guarded(Err(PoolStatus::Invalid), || {
+        // SAFETY: the caller's promise is the one needed here.
+        let shared = unsafe { pool.as_ref() }.ok_or(PoolStatus::Invalid)?;
+        let mut state = shared.state().ok_or(PoolStatus::Invalid)?;
+        body(shared, &mut state)
+    });
+    answer.unwrap_or_else(|status| status) as i32
+}
+
+fn room_is_there<T>(room: *mut T, count: usize) -> Result<(), PoolStatus> {
+    if room.is_null() && count > 0 { Err(PoolStatus::Invalid) } else { Ok(()) }
+}
+
+/// # Safety
+///
+/// `start` is null or points to `count` values that live as long as the answer is used.
+unsafe fn slice<'a, T>(start: *const T, count: usize) -> Result<&'a [T], PoolStatus> {
+    let is_too_long = count > isize::MAX as usize / size_of::<T>();
+    match (count, start.is_null() || is_too_long) {
+        (0, _) => Ok(&[]),
+        (_, true) => Err(PoolStatus::Invalid),
+        // SAFETY: the caller's promise, and the length was checked.
+        (_, false) => Ok(unsafe { std::slice::from_raw_parts(start, count) }),
+    }
+}
+
+/// # Safety
+///
+/// The pointers in `request` point to as much as it says.
+unsafe fn request_keys(request: &PoolRequest) -> Result<RequestKeys, PoolStatus> {
+    // SAFETY: the caller's promise is the one needed here.
+    unsafe {
+        let extras = slice(request.extras, request.extra_count)?;
+        Ok(RequestKeys {
+            salt: slice(request.salt, request.salt_length)?.to_vec(),
+            adapters: slice(request.adapters, request.adapters_length)?.to_vec(),
+            extras: extras.iter().map(|extra| copied_extra(extra)).collect::<Result<_, _>>()?,
+        })
+    }
+}
+
+/// # Safety
+///
+/// The key of `extra` is as long as it says.
+unsafe fn copied_extra(extra: &PoolExtra) -> Result<Extra, PoolStatus> {
+    // SAFETY: the caller's promise is the one needed here.
+    let key = unsafe { slice(extra.key, extra.key_length)? }.to_vec();
+    Ok(Extra { first: extra.first, length: extra.length, key })
+}
+
+/// Writes as many numbers as there is room for.
+///
+/// # Safety
+///
+/// `room` has room for `capacity` numbers.
+unsafe fn write(numbers: &[u32], room: *mut u32, capacity: usize) {
+    let count = numbers.len().min(capacity);
+    if count > 0 {
+        // SAFETY: `count <= capacity`, and what this pool owns does not overlap the caller's room.
+        unsafe { std::ptr::copy_nonoverlapping(numbers.as_ptr(), room, count) };
+    }
+}
+
+/// Writes as many blocks as there is room for, and how many there are.
+///
+/// # Safety
+///
+/// As for [`write`], and `count` has room for one number.
+unsafe fn write_blocks(first_cells: &[u32], room: *mut u32, capacity: usize, count: *mut usize) {
+    // SAFETY: the caller's promise is the one needed here.
+    unsafe {
+        write(first_cells, room, capacity);
+        count.write(first_cells.len());
+    }
+}
