@@ -49,8 +49,9 @@ fn has_ending(path: &str, endings: &[&str]) -> bool {
     path.rsplit_once('.').is_some_and(|(_, ending)| endings.contains(&ending))
 }
 
-/// The commands that compile `touched` files: the file itself, what CMake makes of a template, or the first
-/// file that includes a header. Paths are relative to `tree`; `texts` has the code of the tree by path.
+/// The commands that compile `touched` files: the file itself, what CMake makes of a template, or the first file
+/// that includes it: a header, or in a unity build a source. Paths are relative to `tree`; `texts` has the code of
+/// the tree by path, and that of generated files by their own.
 pub fn choose(
     commands: &[CompileCommand],
     tree: &str,
@@ -64,7 +65,9 @@ pub fn choose(
         let found = match template {
             Some(made) => files.iter().position(|file| file_name(file) == file_name(made)),
             None if is_header(path) => first_to_include(path, &files, texts),
-            None => files.iter().position(|file| file == path),
+            None => {
+                files.iter().position(|file| file == path).or_else(|| first_to_include(path, &files, texts))
+            }
         };
         match found {
             Some(at) => drop(chosen.commands.insert(at)),
@@ -191,10 +194,11 @@ mod tests {
             ("include/deep.h", "#include \"../include/deeper.h\"\n"),
             ("include/deeper.h", ""),
             ("include/lonely.h", "// #include \"words.h\"\n"),
+            ("/b/unity_0.cxx", "#include \"src/one.cpp\"\n#include \"src/two.cpp\"\n"),
         ];
         let texts = texts.map(|(path, text)| (path.to_string(), text.to_string()));
         let touched = touched.iter().map(ToString::to_string).collect();
-        let list = commands(&["/t/src/a.c", "/t/src/b.c", "/b/made/info.cpp"]);
+        let list = commands(&["/t/src/a.c", "/t/src/b.c", "/b/made/info.cpp", "/b/unity_0.cxx"]);
         choose(&list, "/t", &touched, &texts.into())
     }
 
@@ -208,6 +212,11 @@ mod tests {
         assert_eq!(places(&["common/info.cpp.in"]), [2]);
         assert_eq!(places(&["include/words.h"]), [1]);
         assert_eq!(places(&["include/deeper.h"]), [0]);
+    }
+
+    #[test]
+    fn a_source_of_a_unity_build_finds_its_command() {
+        assert_eq!(places(&["src/two.cpp"]), [3]);
     }
 
     #[test]

@@ -40,7 +40,9 @@ pub fn check(
     let there = |path: &&String| disk::exists(&tree.join(path));
     let touched: BTreeSet<String> = touched.iter().filter(there).cloned().collect();
     let root = tree.display().to_string();
-    let chosen = compile_commands::choose(&commands, &root, &touched, &read_code(&tree)?);
+    let mut code = read_code(&tree)?;
+    code.extend(read_generated(&commands, &root)?);
+    let chosen = compile_commands::choose(&commands, &root, &touched, &code);
     let commands: Vec<&CompileCommand> = chosen.commands.iter().filter_map(|at| commands.get(*at)).collect();
     make_generated_headers(&configured, &commands)?;
     let mut errors = Vec::new();
@@ -80,6 +82,18 @@ fn read_code(tree: &Path) -> Result<BTreeMap<String, String>> {
         if compile_commands::is_code(&name) {
             let text = disk::read(&tree.join(&path))?;
             texts.insert(name, String::from_utf8_lossy(&text).into_owned());
+        }
+    }
+    Ok(texts)
+}
+
+/// The text of the files that CMake wrote to be compiled: they include several files of the tree at once.
+fn read_generated(commands: &[CompileCommand], tree: &str) -> Result<BTreeMap<String, String>> {
+    let mut texts = BTreeMap::new();
+    for command in commands.iter().filter(|command| !command.file.starts_with(tree)) {
+        if let Some(text) = disk::read_if_there(Path::new(&command.file))? {
+            let text = String::from_utf8_lossy(&text).replace(&format!("{tree}/"), "");
+            texts.insert(command.file.clone(), text);
         }
     }
     Ok(texts)
