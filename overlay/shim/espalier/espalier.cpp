@@ -1,4 +1,5 @@
 #include "espalier.h"
+#include "espalier-pool.h"
 
 #include <cstdio>
 #include <string>
@@ -59,4 +60,13 @@ bool espalier_wants_flat_gdn_output(void) {
 
 bool espalier_gdn_output_may_be_flat(const struct espalier_gdn_output_facts * facts) {
     return kernels_match() && espalier_gdn_output_is_flat(facts) != 0;
+}
+
+const espalier_pool_functions * espalier_pool_get_functions() {
+    static const espalier_pool_functions functions = {
+        espalier_pool_new,   espalier_pool_free,   espalier_pool_reserve, espalier_pool_share,
+        espalier_pool_remove, espalier_pool_clear, espalier_pool_begin,   espalier_pool_attach,
+        espalier_pool_publish, espalier_pool_end,  espalier_pool_forget,  espalier_pool_statistics,
+    };
+    return kernels_match() ? &functions : nullptr;
 }

@@ -1,0 +1,263 @@
+#include "espalier-kv.h"
+
+#include <algorithm>
+#include <limits>
+
+static const char * name_of_kind(llama_memory_kind kind) {
+    switch (kind) {
+        case LLAMA_MEMORY_KIND_NONE:           return "no memory";
+        case LLAMA_MEMORY_KIND_ATTENTION:      return "full attention";
+        case LLAMA_MEMORY_KIND_SLIDING_WINDOW: return "a sliding-window memory";
+        case LLAMA_MEMORY_KIND_RECURRENT:      return "a recurrent memory";
+        case LLAMA_MEMORY_KIND_HYBRID:         return "a hybrid memory";
+        default:                               return "a memory with more than keys and values by position";
+    }
+}
+
+std::unique_ptr<espalier_kv> espalier_kv::create(llama_context * ctx, uint32_t n_seq, std::string & why_not) {
+    const llama_memory_t    mem       = llama_get_memory(ctx);
+    const llama_memory_kind kind      = llama_memory_get_kind(mem);
+    const auto *            functions = espalier_pool_get_functions();
+
+    if (functions == nullptr) {
+        why_not = "the kernels are of another build";
+        return nullptr;
+    }
+    if (kind != LLAMA_MEMORY_KIND_ATTENTION) {
+        why_not = std::string("this model has ") + name_of_kind(kind) + ", and only full attention can be paged";
+        return nullptr;
+    }
+    const int32_t n_cells = llama_memory_n_cells(mem);
+    if (n_cells < 0) {
+        why_not = "the sequences have buffers of their own (--no-kv-unified)";
+        return nullptr;
+    }
+    if ((llama_seq_id) n_seq > llama_memory_seq_retained(mem)) {
+        why_not = "one sequence id has to be left for retained blocks (--parallel " + std::to_string(n_seq) + ")";
+        return nullptr;
+    }
+    espalier_pool_options options = {};
+    options.block_count    = (uint32_t) n_cells / block_size;
+    options.block_size     = block_size;
+    options.sequence_count = n_seq;
+    std::shared_ptr<espalier_pool> pool(functions->create(&options), functions->destroy);
+    if (!pool) {
+        why_not = "there is no pool of " + std::to_string(options.block_count) + " blocks";
+        return nullptr;
+    }
+    std::unique_ptr<espalier_kv> kv(new espalier_kv(mem, *functions, std::move(pool), n_seq));
+    const llama_memory_placement placement = { kv.get(), on_place, on_seq_rm, on_seq_cp, on_clear };
+    if (!llama_memory_set_placement(mem, &placement)) {
+        why_not = "the memory is not empty";
+        return nullptr;
+    }
+    return kv;
+}
+
+espalier_kv::espalier_kv(llama_memory_t mem, const espalier_pool_functions & functions, std::shared_ptr<espalier_pool> pool, uint32_t n_seq) :
+    mem(mem), functions(functions), pool(std::move(pool)), sequences(n_seq), blocks(llama_memory_n_cells(mem) / block_size) {
+}
+
+espalier_kv::~espalier_kv() {
+    llama_memory_clear(mem, false);
+    llama_memory_set_placement(mem, nullptr);
+}
+
+uint64_t espalier_kv::n_blocks(size_t n_tokens) {
+    return (n_tokens + block_size - 1) / block_size;
+}
+
+const std::vector<uint32_t> & espalier_kv::cells_of(size_t n) {
+    cells.clear();
+    for (size_t i = 0; i < n; i++) {
+        for (uint32_t j = 0; j < block_size; j++) {
+            cells.push_back(blocks[i] + j);
+        }
+    }
+    return cells;
+}
+
+//
+// The memory's placement
+//
+
+bool espalier_kv::on_place(void * user_data, const llama_seq_id * seq_ids, const llama_pos * pos, size_t n, uint32_t * cells) {
+    auto & kv = *(espalier_kv *) user_data;
+
+    std::vector<uint32_t> fresh(n);
+    size_t                n_fresh = 0;
+    if (kv.functions.reserve(kv.pool.get(), seq_ids, pos, n, cells, fresh.data(), &n_fresh) != ESPALIER_POOL_OK) {
+        return false;
+    }
+    for (size_t i = 0; i < n; i++) {
+        auto & sequence = kv.sequences[seq_ids[i]];
+        sequence.n_blocks = std::max(sequence.n_blocks, (size_t) n_blocks((size_t) pos[i] + 1));
+    }
+    // What they held belonged to nobody, and is evicted now.
+    for (size_t i = 0; i < n_fresh; i++) {
+        kv.blocks[0] = fresh[i];
+        const auto & stale = kv.cells_of(1);
+        llama_memory_cells_seq_rm(kv.mem, llama_memory_seq_retained(kv.mem), stale.data(), stale.size());
+    }
+    return true;
+}
+
+void espalier_kv::on_seq_rm(void * user_data, llama_seq_id seq_id, llama_pos p0, llama_pos p1) {
+    auto & kv = *(espalier_kv *) user_data;
+
+    if (seq_id >= 0) {
+        kv.give_up(seq_id, p0, p1);
+        return;
+    }
+    on_clear(user_data);
+}
+
+void espalier_kv::give_up(llama_seq_id seq_id, llama_pos p0, llama_pos p1) {
+    if ((size_t) seq_id >= sequences.size()) {
+        return;
+    }
+    functions.remove(pool.get(), seq_id, p0, p1);
+    auto & sequence = sequences[seq_id];
+    if ((size_t) p1 >= sequence.n_blocks * block_size) {
+        sequence.n_blocks  = std::min(sequence.n_blocks, (size_t) n_blocks(p0));
+        sequence.n_visible = std::min(sequence.n_visible, (size_t) p0);
+    }
+}
+
+void espalier_kv::on_seq_cp(void * user_data, llama_seq_id seq_id_src, llama_seq_id seq_id_dst, llama_pos p0, llama_pos p1) {
+    auto & kv = *(espalier_kv *) user_data;
+
+    kv.functions.share(kv.pool.get(), seq_id_src, seq_id_dst, p0, p1);
+    auto & to = kv.sequences[seq_id_dst];
+    to.n_blocks = std::max(to.n_blocks, kv.sequences[seq_id_src].n_blocks);
+}
+
+void espalier_kv::on_clear(void * user_data) {
+    auto & kv = *(espalier_kv *) user_data;
+
+    kv.functions.clear(kv.pool.get());
+    std::fill(kv.sequences.begin(), kv.sequences.end(), sequence{});
+}
+
+//
+// Prompts
+//
+
+bool espalier_kv::begin(llama_seq_id seq_id, const espalier_kv_prompt & prompt) {
+    espalier_pool_request request = {};
+    request.tokens          = prompt.tokens;
+    request.token_count     = prompt.n_tokens;
+    request.salt            = (const uint8_t *) prompt.salt.data();
+    request.salt_length     = prompt.salt.size();
+    request.adapters        = (const uint8_t *) prompt.adapters.data();
+    request.adapters_length = prompt.adapters.size();
+    return functions.begin(pool.get(), seq_id, &request) == ESPALIER_POOL_OK;
+}
+
+espalier_kv::turn espalier_kv::take_turn(llama_seq_id seq_id, const espalier_kv_prompt & prompt, size_t & n_held) {
+    auto & sequence = sequences[seq_id];
+    n_held = sequence.n_visible;
+
+    // One token more: the first one that is decoded.
+    if (n_blocks(prompt.n_tokens + 1) > blocks.size()) {
+        return turn::too_large;
+    }
+    if (!sequence.begun && sequence.n_blocks == 0) {
+        sequence.begun = begin(seq_id, prompt);
+    }
+    size_t        n_attached = 0;
+    const int32_t status     = functions.attach(pool.get(), seq_id, blocks.data(), blocks.size(), &n_attached);
+    const auto &  attached   = cells_of(n_attached);
+    llama_memory_cells_seq_add(mem, seq_id, attached.data(), attached.size());
+    sequence.n_visible += n_attached * block_size;
+    sequence.n_blocks  += n_attached;
+    n_held = sequence.n_visible;
+
+    if (status == ESPALIER_POOL_WAIT) {
+        return turn::wait;
+    }
+    if (n_missing(seq_id, prompt.n_tokens + 1) + n_promised() > n_available()) {
+        return turn::wait;
+    }
+    sequence.n_prompt = prompt.n_tokens + 1;
+    return turn::compute;
+}
+
+void espalier_kv::publish(llama_seq_id seq_id, const llama_token * tokens, size_t n_tokens) {
+    auto & sequence = sequences[seq_id];
+    if (!sequence.begun || n_tokens < sequence.n_visible + block_size) {
+        return;
+    }
+    size_t n_published = 0;
+    functions.publish(pool.get(), seq_id, tokens, n_tokens, blocks.data(), blocks.size(), &n_published);
+    const auto & published = cells_of(n_published);
+    llama_memory_cells_seq_add(mem, llama_memory_seq_retained(mem), published.data(), published.size());
+    sequence.n_visible = n_tokens - n_tokens % block_size;
+}
+
+void espalier_kv::end(llama_seq_id seq_id) {
+    functions.end(pool.get(), seq_id);
+    sequences[seq_id].begun    = false;
+    sequences[seq_id].n_prompt = 0;
+}
+
+bool espalier_kv::is_known(llama_seq_id seq_id) const {
+    return sequences[seq_id].begun || sequences[seq_id].n_blocks > 0;
+}
+
+uint64_t espalier_kv::n_missing(llama_seq_id seq_id, size_t n_tokens) const {
+    const uint64_t needed = n_blocks(n_tokens);
+    const uint64_t held   = sequences[seq_id].n_blocks;
+    return needed > held ? needed - held : 0;
+}
+
+uint64_t espalier_kv::n_available() const {
+    const struct espalier_pool_statistics now = statistics();
+    return now.blocks_retained + now.blocks_empty;
+}
+
+uint64_t espalier_kv::n_promised() const {
+    uint64_t promised = 0;
+    for (size_t s = 0; s < sequences.size(); s++) {
+        promised += n_missing((llama_seq_id) s, sequences[s].n_prompt);
+    }
+    return promised;
+}
+
+struct espalier_pool_statistics espalier_kv::statistics() const {
+    return espalier_kv_statistics(pool.get());
+}
+
+struct espalier_pool_statistics espalier_kv_statistics(const espalier_pool * pool) {
+    struct espalier_pool_statistics now = {};
+    if (pool != nullptr) {
+        espalier_pool_get_functions()->statistics(pool, &now);
+    }
+    return now;
+}
+
+std::string espalier_kv_metrics(const espalier_pool * pool) {
+    const struct espalier_pool_statistics now = espalier_kv_statistics(pool);
+
+    const struct { const char * name; const char * type; const char * help; uint64_t value; } metrics[] = {
+        { "blocks",               "gauge",   "Blocks of the paged KV cache",                               now.block_count      },
+        { "blocks_used",          "gauge",   "Blocks that a running request holds",                        now.blocks_used      },
+        { "blocks_retained",      "gauge",   "Blocks that nobody holds and that can be attached again",    now.blocks_retained  },
+        { "blocks_empty",         "gauge",   "Blocks without content",                                     now.blocks_empty     },
+        { "blocks_used_peak",     "gauge",   "The most blocks that were held at once",                     now.blocks_used_peak },
+        { "queries_total",        "counter", "Prompt tokens that were looked up",                          now.queried_tokens   },
+        { "hits_total",           "counter", "Prompt tokens that were found, and not computed",            now.hit_tokens       },
+        { "waits_total",          "counter", "Times a request waited for a block that another computed",   now.waited_attaches  },
+        { "evictions_total",      "counter", "Retained blocks that were taken for something else",         now.evicted_blocks   },
+        { "refusals_total",       "counter", "Times there were not enough blocks",                         now.refused_reserves },
+        { "collisions_total",     "counter", "Blocks whose hash was right and whose tokens were not",      now.refused_matches  },
+    };
+
+    std::string text;
+    for (const auto & metric : metrics) {
+        const std::string name = std::string("llamacpp:kv_pool_") + metric.name;
+        text += "# HELP " + name + " " + metric.help + "\n# TYPE " + name + " " + metric.type + "\n";
+        text += name + " " + std::to_string(metric.value) + "\n";
+    }
+    return text;
+}

@@ -1,0 +1,113 @@
+// The paged KV cache of a server: which cells a sequence's tokens go to, and which prompts share them.
+//
+// It stands between a server and the memory of its llama_context. The block pool of the kernels decides, this
+// class carries out: it is the memory's placement, marks published blocks with the retained sequence, and gives
+// a sequence the cells that others have computed.
+//
+// One thread at a time, the one that decodes. A pool by itself may be asked from any.
+
+#pragma once
+
+#include "espalier-pool.h"
+
+#include "llama.h"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+// What decides whether two prompts have the same KV. Borrowed for the time of the call.
+struct espalier_kv_prompt {
+    const llama_token * tokens;
+    size_t              n_tokens;
+    const std::string & salt;     // who may share it
+    const std::string & adapters; // what besides the model computes it; empty: nothing
+};
+
+class espalier_kv {
+public:
+    // Cells in a block. A multiple of the tile that CPU flash attention skips.
+    static const uint32_t block_size = 64;
+
+    enum class turn {
+        compute,   // the sequence computes the rest of its prompt
+        wait,      // for a prefix that another sequence computes, or for room
+        too_large, // it does not fit into the whole pool
+    };
+
+    // Takes over the memory of ctx, which must be empty, for sequences 0 .. n_seq - 1. NULL if it cannot be
+    // paged; why_not says why, as the end of a sentence.
+    static std::unique_ptr<espalier_kv> create(llama_context * ctx, uint32_t n_seq, std::string & why_not);
+
+    // Gives the decision back to the memory and empties it.
+    ~espalier_kv();
+
+    espalier_kv(const espalier_kv &)             = delete;
+    espalier_kv & operator=(const espalier_kv &) = delete;
+
+    // Asked until it says `compute`. n_held: how many tokens of the prompt the sequence has, shared with others; a
+    // multiple of the block size and less than the prompt. A sequence that holds something already shares
+    // nothing and is only given room.
+    turn take_turn(llama_seq_id seq_id, const espalier_kv_prompt & prompt, size_t & n_held);
+
+    // The KV of these tokens of the sequence is computed and will not change.
+    void publish(llama_seq_id seq_id, const llama_token * tokens, size_t n_tokens);
+
+    // Nobody waits for the sequence any more. What it holds is given up with llama_memory_seq_rm().
+    void end(llama_seq_id seq_id);
+
+    // Does the sequence hold blocks, or has it begun a prompt?
+    bool is_known(llama_seq_id seq_id) const;
+
+    // Blocks that can be taken, and those that running prompts were promised and have not taken yet.
+    uint64_t n_available() const;
+    uint64_t n_promised() const;
+
+    // Blocks that n_tokens take.
+    static uint64_t n_blocks(size_t n_tokens);
+
+    // Blocks that the sequence lacks to hold n_tokens.
+    uint64_t n_missing(llama_seq_id seq_id, size_t n_tokens) const;
+
+    struct espalier_pool_statistics statistics() const;
+
+    // The pool alone, for who asks for its statistics and may outlive the context.
+    std::shared_ptr<const espalier_pool> shared_pool() const { return pool; }
+
+private:
+    // What the pool does not know of a sequence.
+    struct sequence {
+        bool     begun     = false;
+        size_t   n_prompt  = 0; // tokens it was promised room for
+        size_t   n_blocks  = 0; // blocks of its table: one past the highest that has a position
+        size_t   n_visible = 0; // tokens published, or attached
+    };
+
+    espalier_kv(llama_memory_t mem, const espalier_pool_functions & functions, std::shared_ptr<espalier_pool> pool, uint32_t n_seq);
+
+    static bool on_place (void * user_data, const llama_seq_id * seq_ids, const llama_pos * pos, size_t n, uint32_t * cells);
+    static void on_seq_rm(void * user_data, llama_seq_id seq_id, llama_pos p0, llama_pos p1);
+    static void on_seq_cp(void * user_data, llama_seq_id seq_id_src, llama_seq_id seq_id_dst, llama_pos p0, llama_pos p1);
+    static void on_clear (void * user_data);
+
+    bool begin(llama_seq_id seq_id, const espalier_kv_prompt & prompt);
+    void give_up(llama_seq_id seq_id, llama_pos p0, llama_pos p1);
+
+    // The cells of the first n blocks in `blocks`.
+    const std::vector<uint32_t> & cells_of(size_t n);
+
+    llama_memory_t                  mem;
+    const espalier_pool_functions & functions;
+    std::shared_ptr<espalier_pool>  pool;
+    std::vector<sequence>           sequences;
+
+    std::vector<uint32_t> blocks; // first cells; as long as the pool has blocks
+    std::vector<uint32_t> cells;
+};
+
+// What the pool says of itself; all zero without one.
+struct espalier_pool_statistics espalier_kv_statistics(const espalier_pool * pool);
+
+// The same for /metrics, in Prometheus' text format.
+std::string espalier_kv_metrics(const espalier_pool * pool);

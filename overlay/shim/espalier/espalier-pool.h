@@ -1,0 +1,26 @@
+// The KV block pool of the kernels, as functions that other libraries may call.
+//
+// The kernels are linked into the espalier library alone, and their symbols stay inside it. This
+// table is how the pool gets out. What each function does: espalier_kernels.h.
+
+#pragma once
+
+#include "espalier.h"
+
+struct espalier_pool_functions {
+    decltype(&::espalier_pool_new)        create;
+    decltype(&::espalier_pool_free)       destroy;
+    decltype(&::espalier_pool_reserve)    reserve;
+    decltype(&::espalier_pool_share)      share;
+    decltype(&::espalier_pool_remove)     remove;
+    decltype(&::espalier_pool_clear)      clear;
+    decltype(&::espalier_pool_begin)      begin;
+    decltype(&::espalier_pool_attach)     attach;
+    decltype(&::espalier_pool_publish)    publish;
+    decltype(&::espalier_pool_end)        end;
+    decltype(&::espalier_pool_forget)     forget;
+    decltype(&::espalier_pool_statistics) statistics;
+};
+
+// NULL if the kernels are of another build than this header: then there is no pool.
+ESPALIER_API const espalier_pool_functions * espalier_pool_get_functions();
