@@ -225,39 +225,7 @@ uint64_t espalier_kv::n_promised() const {
 }
 
 struct espalier_pool_statistics espalier_kv::statistics() const {
-    return espalier_kv_statistics(pool.get());
-}
-
-struct espalier_pool_statistics espalier_kv_statistics(const espalier_pool * pool) {
     struct espalier_pool_statistics now = {};
-    if (pool != nullptr) {
-        espalier_pool_get_functions()->statistics(pool, &now);
-    }
+    functions.statistics(pool.get(), &now);
     return now;
-}
-
-std::string espalier_kv_metrics(const espalier_pool * pool) {
-    const struct espalier_pool_statistics now = espalier_kv_statistics(pool);
-
-    const struct { const char * name; const char * type; const char * help; uint64_t value; } metrics[] = {
-        { "blocks",               "gauge",   "Blocks of the paged KV cache",                               now.block_count      },
-        { "blocks_used",          "gauge",   "Blocks that a running request holds",                        now.blocks_used      },
-        { "blocks_retained",      "gauge",   "Blocks that nobody holds and that can be attached again",    now.blocks_retained  },
-        { "blocks_empty",         "gauge",   "Blocks without content",                                     now.blocks_empty     },
-        { "blocks_used_peak",     "gauge",   "The most blocks that were held at once",                     now.blocks_used_peak },
-        { "queries_total",        "counter", "Prompt tokens that were looked up",                          now.queried_tokens   },
-        { "hits_total",           "counter", "Prompt tokens that were found, and not computed",            now.hit_tokens       },
-        { "waits_total",          "counter", "Times a request waited for a block that another computed",   now.waited_attaches  },
-        { "evictions_total",      "counter", "Retained blocks that were taken for something else",         now.evicted_blocks   },
-        { "refusals_total",       "counter", "Times there were not enough blocks",                         now.refused_reserves },
-        { "collisions_total",     "counter", "Blocks whose hash was right and whose tokens were not",      now.refused_matches  },
-    };
-
-    std::string text;
-    for (const auto & metric : metrics) {
-        const std::string name = std::string("llamacpp:kv_pool_") + metric.name;
-        text += "# HELP " + name + " " + metric.help + "\n# TYPE " + name + " " + metric.type + "\n";
-        text += name + " " + std::to_string(metric.value) + "\n";
-    }
-    return text;
 }

@@ -57,8 +57,14 @@ public:
     // Nobody waits for the sequence any more. What it holds is given up with llama_memory_seq_rm().
     void end(llama_seq_id seq_id);
 
-    // Does the sequence hold blocks, or has it begun a prompt?
+    // Has the sequence begun a prompt, that others may share?
+    bool has_begun(llama_seq_id seq_id) const { return sequences[seq_id].begun; }
+
+    // Has it, or does it hold blocks?
     bool is_known(llama_seq_id seq_id) const;
+
+    // Blocks that the sequence holds, shared ones included.
+    uint64_t n_held(llama_seq_id seq_id) const { return sequences[seq_id].n_blocks; }
 
     // Blocks that can be taken, and those that running prompts were promised and have not taken yet.
     uint64_t n_available() const;
@@ -105,9 +111,3 @@ private:
     std::vector<uint32_t> blocks; // first cells; as long as the pool has blocks
     std::vector<uint32_t> cells;
 };
-
-// What the pool says of itself; all zero without one.
-struct espalier_pool_statistics espalier_kv_statistics(const espalier_pool * pool);
-
-// The same for /metrics, in Prometheus' text format.
-std::string espalier_kv_metrics(const espalier_pool * pool);

@@ -1,0 +1,70 @@
+#include "espalier-numbers.h"
+
+#include <cstdio>
+
+constexpr std::array<int64_t, 14> espalier_histogram::ends;
+
+void espalier_histogram::add(int64_t microseconds) {
+    size_t bucket = 0;
+    while (bucket < ends.size() && microseconds > ends[bucket]) {
+        bucket++;
+    }
+    counts[bucket]++;
+    total += (uint64_t) (microseconds > 0 ? microseconds : 0);
+}
+
+static std::string seconds(double microseconds) {
+    char text[32];
+    snprintf(text, sizeof(text), "%g", microseconds / 1e6);
+    return text;
+}
+
+static std::string head(const std::string & name, const std::string & type, const std::string & help) {
+    return "# HELP " + name + " " + help + "\n# TYPE " + name + " " + type + "\n";
+}
+
+std::string espalier_histogram::to_metrics(const std::string & name, const std::string & help) const {
+    std::string text = head(name, "histogram", help);
+    uint64_t    sum  = 0;
+    for (size_t i = 0; i < counts.size(); i++) {
+        sum += counts[i];
+        const std::string end = i < ends.size() ? seconds((double) ends[i]) : "+Inf";
+        text += name + "_bucket{le=\"" + end + "\"} " + std::to_string(sum) + "\n";
+    }
+    text += name + "_sum " + seconds((double) total) + "\n";
+    text += name + "_count " + std::to_string(sum) + "\n";
+    return text;
+}
+
+struct espalier_pool_statistics espalier_numbers::of_pool() const {
+    struct espalier_pool_statistics now = {};
+    espalier_pool_get_functions()->statistics(pool.get(), &now);
+    return now;
+}
+
+std::string espalier_numbers::to_metrics() const {
+    const struct espalier_pool_statistics now = of_pool();
+
+    const struct { const char * name; const char * type; const char * help; uint64_t value; } metrics[] = {
+        { "blocks",           "gauge",   "Blocks of the paged KV cache",                             now.block_count      },
+        { "blocks_used",      "gauge",   "Blocks that a running request holds",                      now.blocks_used      },
+        { "blocks_retained",  "gauge",   "Blocks that nobody holds and that can be attached again",  now.blocks_retained  },
+        { "blocks_empty",     "gauge",   "Blocks without content",                                   now.blocks_empty     },
+        { "blocks_used_peak", "gauge",   "The most blocks that were held at once",                   now.blocks_used_peak },
+        { "queries_total",    "counter", "Prompt tokens that were looked up",                        now.queried_tokens   },
+        { "hits_total",       "counter", "Prompt tokens that were found, and not computed",          now.hit_tokens       },
+        { "waits_total",      "counter", "Times a request waited for a block that another computed", now.waited_attaches  },
+        { "evictions_total",  "counter", "Retained blocks that were taken for something else",       now.evicted_blocks   },
+        { "refusals_total",   "counter", "Times there were not enough blocks",                       now.refused_reserves },
+        { "collisions_total", "counter", "Blocks whose hash was right and whose tokens were not",    now.refused_matches  },
+    };
+
+    std::string text;
+    for (const auto & metric : metrics) {
+        const std::string name = std::string("llamacpp:kv_pool_") + metric.name;
+        text += head(name, metric.type, metric.help) + name + " " + std::to_string(metric.value) + "\n";
+    }
+    text += to_first_token.to_metrics("llamacpp:time_to_first_token_seconds", "From the arrival of a request to its first token");
+    text += between_tokens.to_metrics("llamacpp:time_between_tokens_seconds", "From one token of a request to the next");
+    return text;
+}

@@ -1,0 +1,43 @@
+// What a paged server says of itself: its block pool, and how long its clients wait. For /metrics.
+//
+// Written by the thread that decodes, read by those that answer requests: every member may be used from any.
+
+#pragma once
+
+#include "espalier-pool.h"
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+// Counts of times, in buckets that are fixed: a Prometheus histogram.
+class espalier_histogram {
+public:
+    void add(int64_t microseconds);
+
+    std::string to_metrics(const std::string & name, const std::string & help) const;
+
+private:
+    // The upper ends, in microseconds; what is longer goes to the last count.
+    static constexpr std::array<int64_t, 14> ends = { 1000, 2500, 5000, 10000, 25000, 50000, 100000, 250000, 500000, 1000000, 2500000, 5000000, 10000000, 60000000 };
+
+    std::array<std::atomic<uint64_t>, ends.size() + 1> counts = {};
+    std::atomic<uint64_t> total = { 0 }; // microseconds
+};
+
+class espalier_numbers {
+public:
+    explicit espalier_numbers(std::shared_ptr<const espalier_pool> pool) : pool(std::move(pool)) {}
+
+    struct espalier_pool_statistics of_pool() const;
+
+    std::string to_metrics() const;
+
+    espalier_histogram to_first_token;
+    espalier_histogram between_tokens;
+
+private:
+    std::shared_ptr<const espalier_pool> pool;
+};

@@ -1,0 +1,284 @@
+// What a server does with its paged KV cache, and with prompts while others are generating.
+//
+// Included by tools/server/server-context.cpp after its server_slot: a patch only calls this. `server_t` is that
+// file's server_context_impl, a friend; everything runs on the thread that decodes.
+
+#pragma once
+
+#include "espalier-kv.h"
+#include "espalier-numbers.h"
+
+struct espalier_server {
+    // Replaced by the thread that loads the model, read by those that answer requests; empty: not paged.
+    std::shared_ptr<espalier_numbers> numbers;
+
+    std::unique_ptr<espalier_kv> kv;
+
+    template <typename server_t> static void init(server_t & server);
+    template <typename server_t> static void destroy(server_t & server);
+
+    // Between two steps: what is computed can be shared, and each running slot has room for the next step.
+    template <typename server_t> static void prepare_step(server_t & server);
+
+    // true: the slot computes the rest of `tokens`, its prompt holds what others have computed of it
+    // false: it waits for blocks that another slot computes or for room, or it was refused
+    template <typename server_t> static bool take_turn(server_t & server, server_slot & slot, const server_tokens & tokens);
+
+    // A preempted slot computes again what it had, as a prompt, but nothing is sampled at its end: the next
+    // token is known already. false: the batch is full
+    template <typename server_t> static bool resume(server_t & server, server_slot & slot, int32_t n_batch);
+
+    // The batch size up to which prompts may be added to a batch that has these tokens of generating slots.
+    template <typename server_t> static int32_t limit_prompts(const server_t & server, int32_t n_batch);
+
+    template <typename server_t> static void note_token(server_t & server, server_slot & slot);
+
+private:
+    static bool is_private(const server_slot & slot);
+    static std::string name_adapters(const server_slot & slot);
+
+    template <typename server_t> static uint64_t count_needed(const server_t & server);
+    template <typename server_t> static bool give_way(server_t & server);
+    template <typename server_t> static void preempt(server_t & server, server_slot & slot);
+};
+
+template <typename server_t>
+void espalier_server::init(server_t & server) {
+    auto & paged = server.espalier;
+    std::string why_not = "the draft model has a memory of its own";
+    if (!server.ctx_dft) {
+        paged.kv = espalier_kv::create(server.ctx_tgt, server.params_base.n_parallel, why_not);
+    }
+    if (!paged.kv) {
+        SRV_WRN("--kv-paged: the KV cache runs unpaged, because %s\n", why_not.c_str());
+        return;
+    }
+    std::atomic_store(&paged.numbers, std::make_shared<espalier_numbers>(paged.kv->shared_pool()));
+    SRV_INF("the KV cache is paged: %d blocks of %d cells\n", (int) paged.kv->statistics().block_count, (int) espalier_kv::block_size);
+
+    for (auto & slot : server.slots) {
+        slot.kv               = paged.kv.get();
+        slot.kv_keep_released = !server.params_base.slot_save_path.empty(); // there must be something to save
+    }
+    if (server.params_base.ctx_shift) {
+        SRV_WRN("%s", "--context-shift is not supported by a paged KV cache, disabling\n");
+        server.params_base.ctx_shift = false;
+    }
+    // The pool keeps what was computed.
+    server.params_base.cache_ram_mib    = 0;
+    server.params_base.cache_idle_slots = false;
+}
+
+template <typename server_t>
+void espalier_server::destroy(server_t & server) {
+    server.espalier.kv.reset();
+    std::atomic_store(&server.espalier.numbers, {});
+}
+
+// Nobody else may use what it computes: it has media, or not every token of it is computed alike.
+inline bool espalier_server::is_private(const server_slot & slot) {
+    const auto & tokens = slot.task->tokens;
+    for (size_t i = 0; i < tokens.size(); i++) {
+        if (tokens[i] == LLAMA_TOKEN_NULL) {
+            return true;
+        }
+    }
+    return !slot.task->params.cache_prompt || slot.task->need_embd() || lora_all_alora(slot.lora);
+}
+
+inline std::string espalier_server::name_adapters(const server_slot & slot) {
+    std::string names;
+    for (size_t i : lora_get_enabled_ids(slot.lora)) {
+        names += string_format("%zu %a,", i, slot.lora[i].scale);
+    }
+    return names;
+}
+
+template <typename server_t>
+bool espalier_server::take_turn(server_t & server, server_slot & slot, const server_tokens & tokens) {
+    if (tokens.empty() || (int) tokens.size() >= slot.n_ctx) {
+        return true; // refused by the server itself
+    }
+    // Kept or restored, and more of it than blocks of others are likely to give.
+    const bool holds_enough = !slot.prompt.tokens.empty() && 2*slot.prompt.tokens.get_common_prefix(tokens) >= tokens.size();
+    if (!slot.prompt.tokens.empty() && !holds_enough && !slot.kv->has_begun(slot.id)) {
+        slot.prompt_clear();
+    }
+    const std::string salt     = is_private(slot) ? "request " + std::to_string(slot.task->id) : slot.task->params.kv_salt;
+    const std::string adapters = name_adapters(slot);
+
+    size_t n_held = 0;
+    switch (slot.kv->take_turn(slot.id, { &tokens[0], tokens.size(), salt, adapters }, n_held)) {
+        case espalier_kv::turn::compute:
+            break;
+        case espalier_kv::turn::wait:
+            return false;
+        case espalier_kv::turn::too_large:
+            server.send_error(slot, string_format("the request needs %d KV blocks for its %d tokens, and the pool has %d",
+                    (int) espalier_kv::n_blocks(tokens.size() + 1), (int) tokens.size(), (int) slot.kv->statistics().block_count), ERROR_TYPE_UNAVAILABLE);
+            slot.release();
+            return false;
+    }
+    if (slot.kv->has_begun(slot.id)) {
+        slot.prompt.tokens = tokens.clone();
+        slot.prompt.tokens.keep_first(n_held);
+    }
+    return true;
+}
+
+template <typename server_t>
+void espalier_server::prepare_step(server_t & server) {
+    auto & kv = server.espalier.kv;
+    if (!kv) {
+        return;
+    }
+    for (const server_slot & slot : server.slots) {
+        const bool computes = slot.state == SLOT_STATE_PROCESSING_PROMPT || slot.state == SLOT_STATE_GENERATING;
+        if (computes && !slot.prompt.tokens.empty() && !is_private(slot)) {
+            kv->publish(slot.id, &slot.prompt.tokens[0], slot.prompt.tokens.size());
+        }
+    }
+    while (count_needed(server) > kv->n_available() && give_way(server)) {
+    }
+}
+
+template <typename server_t>
+uint64_t espalier_server::count_needed(const server_t & server) {
+    uint64_t needed = server.espalier.kv->n_promised();
+    for (const server_slot & slot : server.slots) {
+        if (slot.state == SLOT_STATE_GENERATING) {
+            // One more for who shares a block that is not full, and cannot write into it.
+            needed += slot.kv->n_missing(slot.id, slot.prompt.n_tokens() + 1 + slot.get_n_draft_max()) + slot.task->is_child();
+        }
+    }
+    return needed;
+}
+
+// Who loses least gives its blocks away. false: nobody can
+template <typename server_t>
+bool espalier_server::give_way(server_t & server) {
+    server_slot * latest    = nullptr;
+    size_t        n_running = 0;
+    for (server_slot & slot : server.slots) {
+        if (slot.state == SLOT_STATE_STARTED && slot.kv->is_known(slot.id)) {
+            slot.kv->end(slot.id);
+            slot.prompt_clear();
+            return true;
+        }
+        if (slot.state == SLOT_STATE_PROCESSING_PROMPT || slot.state == SLOT_STATE_GENERATING) {
+            n_running++;
+            const bool is_alone = !slot.task->is_parent() && !slot.task->is_child();
+            if (is_alone && (!latest || slot.task->id > latest->task->id)) {
+                latest = &slot;
+            }
+        }
+    }
+    if (server.try_clear_idle_slots()) {
+        return true;
+    }
+    if (!latest) {
+        return false;
+    }
+    if (n_running > 1) {
+        preempt(server, *latest);
+        return true;
+    }
+    server.send_error(*latest, string_format("the request has grown to %d tokens and needs more KV blocks than the pool has (%d)",
+            latest->prompt.n_tokens(), (int) latest->kv->statistics().block_count), ERROR_TYPE_UNAVAILABLE);
+    latest->release();
+    return true;
+}
+
+template <typename server_t>
+void espalier_server::preempt(server_t & server, server_slot & slot) {
+    SLT_WRN(slot, "preempted with %d tokens: %d KV blocks are needed, %d are available\n",
+            slot.prompt.n_tokens(), (int) count_needed(server), (int) slot.kv->n_available());
+    if (slot.state == SLOT_STATE_GENERATING) {
+        slot.preempted = slot.prompt.tokens.clone();
+        slot.state     = SLOT_STATE_PREEMPTED;
+    } else {
+        slot.state = SLOT_STATE_STARTED;
+    }
+    slot.kv->end(slot.id);
+    slot.prompt_clear();
+}
+
+template <typename server_t>
+bool espalier_server::resume(server_t & server, server_slot & slot, int32_t n_batch) {
+    if (slot.prompt.tokens.empty() && !take_turn(server, slot, slot.preempted)) {
+        return true;
+    }
+    while (slot.prompt.n_tokens() < (int) slot.preempted.size()) {
+        const llama_token token = std::as_const(slot.preempted)[slot.prompt.n_tokens()];
+        if (server.batch.size() >= n_batch || !server.batch.add(slot.id, token, slot.prompt.tokens.pos_next(), false, true)) {
+            return false;
+        }
+        slot.prompt.tokens.push_back(token);
+    }
+    slot.preempted.clear();
+    slot.state = SLOT_STATE_GENERATING;
+    return true;
+}
+
+template <typename server_t>
+int32_t espalier_server::limit_prompts(const server_t & server, int32_t n_batch) {
+    const int32_t n_generated = server.batch.size();
+    const int32_t budget      = server.params_base.prefill_budget;
+    return budget > 0 && n_generated > 0 ? std::min(n_batch, n_generated + budget) : n_batch;
+}
+
+template <typename server_t>
+void espalier_server::note_token(server_t & server, server_slot & slot) {
+    if (!server.espalier.numbers) {
+        return;
+    }
+    auto &        numbers = *server.espalier.numbers;
+    const int64_t now     = ggml_time_us();
+    if (slot.stats.n_gen <= 1) {
+        numbers.to_first_token.add(now - slot.task->params.t_arrival);
+    } else {
+        numbers.between_tokens.add(now - slot.t_last_token);
+    }
+    slot.t_last_token = now;
+}
+
+// For /props. Nothing if the KV cache is not paged.
+inline void espalier_add_pool(json & to, const std::shared_ptr<espalier_numbers> & numbers) {
+    if (!numbers) {
+        return;
+    }
+    const auto now = numbers->of_pool();
+    to["kv_pool"] = {
+        { "block_count",      now.block_count      },
+        { "block_size",       now.block_size       },
+        { "blocks_used",      now.blocks_used      },
+        { "blocks_used_peak", now.blocks_used_peak },
+        { "blocks_retained",  now.blocks_retained  },
+        { "blocks_empty",     now.blocks_empty     },
+        { "queried_tokens",   now.queried_tokens   },
+        { "hit_tokens",       now.hit_tokens       },
+        { "evicted_blocks",   now.evicted_blocks   },
+    };
+}
+
+// Who may share KV: the holder of the same API key, and of these only who sends the same cache_salt. The key is
+// the one that the server has checked, found as it finds it.
+inline std::string espalier_get_salt(const common_params & params, const server_http_req & req, const json & data) {
+    std::string authorization;
+    std::string x_api_key;
+    for (const auto & [name, value] : req.headers) {
+        std::string lower = name;
+        std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
+        if (lower == "authorization") {
+            authorization = value;
+        } else if (lower == "x-api-key") {
+            x_api_key = value;
+        }
+    }
+    std::string key = authorization.empty() ? x_api_key : authorization;
+    if (key.rfind("Bearer ", 0) == 0) {
+        key = key.substr(7);
+    }
+    const size_t tenant = std::find(params.api_keys.begin(), params.api_keys.end(), key) - params.api_keys.begin();
+    return "tenant " + std::to_string(tenant) + ":" + json_value(data, "cache_salt", std::string());
+}
