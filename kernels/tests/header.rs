@@ -2,27 +2,42 @@
 //!
 //! One test compares the names in both texts. The others compile `border.c` against the header
 //! and the static library, run it, and compare numbers, layouts and behaviour.
+//!
+//! One more runs the program under valgrind's memcheck, if there is a `valgrind` in `PATH`; else it
+//! says that it did not. To see what valgrind sees, run the program that the tests leave behind:
+//!
+//! ```text
+//! cargo test --package espalier-kernels --test header
+//! valgrind --leak-check=full target/tmp/border-program
+//! ```
 
 // The ban on starting processes is for the orchestrator; here a C compiler is the subject.
 #![allow(clippy::disallowed_methods)]
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
 use std::mem::{offset_of, size_of};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
+use sha2::Digest;
+
 use espalier_kernels::exports::ABI_VERSION;
 use espalier_kernels::features::Feature;
 use espalier_kernels::gdn_output::OutputFacts;
+use espalier_kernels::pool::events::{Event, EventKind};
+use espalier_kernels::pool::pool::PoolOptions;
+use espalier_kernels::pool::statistics::Statistics;
+use espalier_kernels::pool_exports::{PoolExtra, PoolRequest, PoolStatus};
 
 const HEADER: &str = include_str!("../include/espalier_kernels.h");
-const EXPORTS: &str = include_str!("../src/exports.rs");
+const EXPORTS: &str = concat!(include_str!("../src/exports.rs"), include_str!("../src/pool_exports.rs"));
 
 #[test]
 fn header_declares_exactly_the_exports() {
     let exported = names_between(EXPORTS, "extern \"C\" fn ", '(');
-    assert!(exported.len() >= 4, "the exports were not found: {exported:?}");
+    assert!(exported.len() >= 17, "the exports were not found: {exported:?}");
     assert_eq!(declared_functions(HEADER), exported);
 }
 
@@ -51,6 +66,159 @@ fn numbers_and_layouts_agree() {
     ];
     for (name, value) in expected {
         assert_eq!(printed.get(name), Some(&value.to_string()), "{name}");
+    }
+}
+
+#[test]
+fn numbers_and_layouts_of_the_pool_agree() {
+    let printed = run_border_program(None).values;
+    let expected = [
+        ("constant.pool_ok", PoolStatus::Ok as usize),
+        ("constant.pool_short", PoolStatus::Short as usize),
+        ("constant.pool_wait", PoolStatus::Wait as usize),
+        ("constant.pool_invalid", PoolStatus::Invalid as usize),
+        ("constant.pool_event_stored", EventKind::Stored as usize),
+        ("constant.pool_event_removed", EventKind::Removed as usize),
+        ("constant.pool_event_cleared", EventKind::Cleared as usize),
+        ("size.pool_options", size_of::<PoolOptions>()),
+        ("size.pool_extra", size_of::<PoolExtra>()),
+        ("size.pool_request", size_of::<PoolRequest>()),
+        ("size.pool_statistics", size_of::<Statistics>()),
+        ("size.pool_event", size_of::<Event>()),
+        ("offset.pool_options.block_count", offset_of!(PoolOptions, block_count)),
+        ("offset.pool_options.block_size", offset_of!(PoolOptions, block_size)),
+        ("offset.pool_options.sequence_count", offset_of!(PoolOptions, sequence_count)),
+        ("offset.pool_options.event_capacity", offset_of!(PoolOptions, event_capacity)),
+        ("offset.pool_extra.first", offset_of!(PoolExtra, first)),
+        ("offset.pool_extra.length", offset_of!(PoolExtra, length)),
+        ("offset.pool_extra.key", offset_of!(PoolExtra, key)),
+        ("offset.pool_extra.key_length", offset_of!(PoolExtra, key_length)),
+        ("offset.pool_request.tokens", offset_of!(PoolRequest, tokens)),
+        ("offset.pool_request.token_count", offset_of!(PoolRequest, token_count)),
+        ("offset.pool_request.salt", offset_of!(PoolRequest, salt)),
+        ("offset.pool_request.salt_length", offset_of!(PoolRequest, salt_length)),
+        ("offset.pool_request.adapters", offset_of!(PoolRequest, adapters)),
+        ("offset.pool_request.adapters_length", offset_of!(PoolRequest, adapters_length)),
+        ("offset.pool_request.extras", offset_of!(PoolRequest, extras)),
+        ("offset.pool_request.extra_count", offset_of!(PoolRequest, extra_count)),
+        ("offset.pool_statistics.block_count", offset_of!(Statistics, block_count)),
+        ("offset.pool_statistics.block_size", offset_of!(Statistics, block_size)),
+        ("offset.pool_statistics.blocks_used", offset_of!(Statistics, blocks_used)),
+        ("offset.pool_statistics.blocks_retained", offset_of!(Statistics, blocks_retained)),
+        ("offset.pool_statistics.blocks_empty", offset_of!(Statistics, blocks_empty)),
+        ("offset.pool_statistics.blocks_used_peak", offset_of!(Statistics, blocks_used_peak)),
+        ("offset.pool_statistics.queried_tokens", offset_of!(Statistics, queried_tokens)),
+        ("offset.pool_statistics.hit_tokens", offset_of!(Statistics, hit_tokens)),
+        ("offset.pool_statistics.waited_attaches", offset_of!(Statistics, waited_attaches)),
+        ("offset.pool_statistics.published_blocks", offset_of!(Statistics, published_blocks)),
+        ("offset.pool_statistics.evicted_blocks", offset_of!(Statistics, evicted_blocks)),
+        ("offset.pool_statistics.refused_reserves", offset_of!(Statistics, refused_reserves)),
+        ("offset.pool_statistics.refused_matches", offset_of!(Statistics, refused_matches)),
+        ("offset.pool_event.number", offset_of!(Event, number)),
+        ("offset.pool_event.kind", offset_of!(Event, kind)),
+        ("offset.pool_event.block", offset_of!(Event, block)),
+        ("offset.pool_event.block_index", offset_of!(Event, block_index)),
+        ("offset.pool_event.token_count", offset_of!(Event, token_count)),
+        ("offset.pool_event.has_parent", offset_of!(Event, has_parent)),
+        ("offset.pool_event.has_adapters", offset_of!(Event, has_adapters)),
+        ("offset.pool_event.hash", offset_of!(Event, hash)),
+        ("offset.pool_event.parent", offset_of!(Event, parent)),
+    ];
+    for (name, value) in expected {
+        assert_eq!(printed.get(name), Some(&value.to_string()), "{name}");
+    }
+    let compared = printed.keys().filter(|name| name.contains("pool") && !name.starts_with("pool."));
+    assert_eq!(compared.count(), expected.len(), "border.c prints what nobody compares");
+}
+
+#[test]
+fn the_pool_refuses_what_makes_no_sense() {
+    let printed = run_border_program(None).values;
+    let invalid = (PoolStatus::Invalid as i32).to_string();
+    let refused = printed.iter().filter(|(_, value)| **value == invalid);
+    assert_eq!(refused.filter(|(name, _)| name.starts_with("pool.")).count(), 18);
+    for (name, value) in [("new_odd", "1"), ("new_null", "1"), ("null_event", "0"), ("short_reserve", "1")] {
+        assert_eq!(printed[&format!("pool.{name}")], value, "{name}");
+    }
+    // Nothing was written, either.
+    assert_eq!(printed["pool.count_after_refusals"], "77");
+}
+
+/// The life of two requests with one prompt of ten tokens, in blocks of four, as C sees it.
+#[test]
+fn the_pool_serves_two_requests_with_one_prompt() {
+    let printed = run_border_program(None).values;
+    let expected = [
+        ("attach_0", "0"),
+        ("attach_1_waits", "2"),
+        ("reserve_0", "0 0 1 2 3 4 5 6 7 8 9 fresh 0 4 8"),
+        ("reserve_0_again", "0 8 9 fresh"),
+        ("publish_0", "0 0 4"),
+        ("attach_1_hits", "0 0 4"),
+        ("reserve_1", "0 12 13 fresh 12"),
+        ("share_1_2", "0"),
+        ("reserve_2", "0 18 fresh 16"),
+        ("reserve_0_output", "0 10 11 fresh"),
+        ("publish_0_output", "0 8"),
+        ("publish_room_of_none", "0"),
+        ("forget_in_use", "1"),
+        ("statistics", "0 8 4 5 0 3 5 20 8 1 3 0 0 0"),
+        ("remove_1", "0"),
+        ("statistics_removed", "0 8 4 0 3 5 5 20 8 1 3 0 0 0"),
+        ("forget", "0"),
+        ("reserve_forgotten", "0 16 fresh 16"),
+        ("statistics_cleared", "0 8 4 0 0 8 5 20 8 1 3 0 0 0"),
+        ("events_cleared", "4:2:0:0:0:0:0:00000000:00000000"),
+    ];
+    for (name, value) in expected {
+        assert_eq!(printed[&format!("pool.{name}")], value, "{name}");
+    }
+    assert_eq!(printed["pool.events"], expected_events());
+}
+
+/// The hashes are worked out here anew, from what the documentation says of them.
+fn expected_events() -> String {
+    let extra_keys = |start: i64| {
+        let salt = [&[1, 2, 0, 0, 0, 0, 0, 0, 0][..], &[1, 2]].concat();
+        let adapters = [&[2, 1, 0, 0, 0, 0, 0, 0, 0][..], &[3]].concat();
+        let image = [&[3, 3, 0, 0, 0, 0, 0, 0, 0][..], &[4, 5, 6]].concat();
+        let place = [&(2 - start).to_le_bytes()[..], &4u32.to_le_bytes()].concat();
+        match start {
+            0 => [salt, adapters, image, place].concat(),
+            4 => [adapters, image, place].concat(),
+            _ => adapters,
+        }
+    };
+    let hash = |parent: &[u8], first: i32, start: i64| -> Vec<u8> {
+        let tokens = (first..first + 4).flat_map(i32::to_le_bytes).collect::<Vec<_>>();
+        let (has_parent, extra_keys) = ([u8::from(!parent.is_empty())], extra_keys(start));
+        let lengths = [4u64.to_le_bytes(), (extra_keys.len() as u64).to_le_bytes()];
+        let text = [&has_parent[..], parent, &lengths[0], &tokens, &lengths[1], &extra_keys].concat();
+        sha2::Sha256::digest(text).to_vec()
+    };
+    let short = |hash: &[u8]| format!("{:02x}{:02x}{:02x}{:02x}", hash[0], hash[1], hash[2], hash[31]);
+    let first = hash(&[], 5, 0);
+    let second = hash(&first, 9, 4);
+    let third = hash(&second, 13, 8);
+    [
+        format!("0:0:0:0:4:0:1:{}:00000000", short(&first)),
+        format!("1:0:4:1:4:1:1:{}:{}", short(&second), short(&first)),
+        format!("2:0:8:2:4:1:1:{}:{}", short(&third), short(&second)),
+    ]
+    .join(" ")
+}
+
+/// Memcheck sees what no assertion does: reading what was never written, and what is never freed.
+#[test]
+fn the_border_program_is_clean_under_valgrind() {
+    let mut command = Command::new("valgrind");
+    command.args(["--quiet", "--error-exitcode=9", "--leak-check=full", "--show-leak-kinds=all"]);
+    match command.arg(border_program()).env_remove("ESPALIER_ENABLE").output() {
+        Ok(output) => assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr)),
+        // Past the test harness, which keeps quiet what a passed test prints.
+        Err(error) => {
+            let _ = writeln!(std::io::stderr(), "NOT CHECKED: valgrind looks for memory errors, {error}");
+        }
     }
 }
 

@@ -72,6 +72,11 @@ impl Request {
         }
     }
 
+    /// Tokens of the prompt.
+    pub fn prompt_length(&self) -> usize {
+        self.prompt_length
+    }
+
     /// The positions from this block index on were given up: what was attached and published there
     /// is to be done again, and the output there, if any, may become another one.
     pub fn forget_from(&mut self, index: usize, contents: &mut Contents) {

@@ -1,0 +1,17 @@
+//! The block pool, driven through its Rust API.
+//!
+//! `parity_*` hold tests with the names of vLLM's own, and check the same behaviour;
+//! `docs/kv-parity.md` says which of them there are and what is not there yet.
+
+mod collisions;
+mod parity_events;
+mod parity_hashes;
+mod parity_lookup;
+mod parity_prefix_caching;
+mod parity_queue;
+mod properties;
+mod removing;
+mod reserving;
+mod sharing;
+mod support;
+mod waiting;

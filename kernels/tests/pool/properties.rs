@@ -1,0 +1,452 @@
+//! Whatever is asked for in whatever order, some things always hold.
+//!
+//! A model runs beside the pool: it knows what the KV in every cell was computed from, and which
+//! cells each sequence reads. So the pool is not compared with another pool, but with what it is
+//! for: nobody reads KV that was computed from something else.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use espalier_kernels::pool::block::BlockId;
+use espalier_kernels::pool::contents::ContentId;
+use espalier_kernels::pool::extra_keys::RequestKeys;
+use espalier_kernels::pool::hash::{BlockHash, sha256};
+use espalier_kernels::pool::pool::{Next, Pool, PoolOptions, Refusal};
+use espalier_kernels::pool::statistics::Statistics;
+use proptest::prelude::*;
+
+use crate::support::{free_order, held};
+
+const BLOCK_SIZE: usize = 4;
+const BLOCK_COUNT: u32 = 9;
+const SEQUENCES: i32 = 4;
+
+#[derive(Clone, Debug)]
+enum Step {
+    /// A prompt of blocks that look much alike, and a tail.
+    Begin {
+        sequence: i32,
+        blocks: Vec<i32>,
+        tail: usize,
+        salted: bool,
+    },
+    Attach {
+        sequence: i32,
+    },
+    /// Goes on where the sequence is, with tokens like these.
+    Compute {
+        sequence: i32,
+        count: usize,
+        token: i32,
+    },
+    /// Anywhere, as a caller with a bug would.
+    Reserve {
+        sequence: i32,
+        position: i32,
+        count: i32,
+    },
+    Publish {
+        sequence: i32,
+        count: usize,
+    },
+    Share {
+        from: i32,
+        to: i32,
+        first: i32,
+        end: i32,
+    },
+    Remove {
+        sequence: i32,
+        first: i32,
+        end: i32,
+    },
+    RemoveAll {
+        sequence: i32,
+    },
+    End {
+        sequence: i32,
+    },
+    Forget,
+    Clear,
+}
+
+fn any_step() -> impl Strategy<Value = Step> {
+    let sequence = || 0..SEQUENCES;
+    let position = || -1..24i32;
+    prop_oneof![
+        4 => (sequence(), prop::collection::vec(0..2i32, 0..5), 0..BLOCK_SIZE, prop::bool::weighted(0.2))
+            .prop_map(|(sequence, blocks, tail, salted)| Step::Begin { sequence, blocks, tail, salted }),
+        6 => sequence().prop_map(|sequence| Step::Attach { sequence }),
+        6 => (sequence(), 1..12usize, 0..2i32)
+            .prop_map(|(sequence, count, token)| Step::Compute { sequence, count, token }),
+        1 => (sequence(), position(), 1..12i32)
+            .prop_map(|(sequence, position, count)| Step::Reserve { sequence, position, count }),
+        6 => (sequence(), 0..24usize).prop_map(|(sequence, count)| Step::Publish { sequence, count }),
+        1 => (sequence(), sequence(), position(), position())
+            .prop_map(|(from, to, first, end)| Step::Share { from, to, first, end }),
+        2 => (sequence(), position(), position())
+            .prop_map(|(sequence, first, end)| Step::Remove { sequence, first, end }),
+        3 => sequence().prop_map(|sequence| Step::RemoveAll { sequence }),
+        2 => sequence().prop_map(|sequence| Step::End { sequence }),
+        1 => Just(Step::Forget),
+        1 => prop::bool::weighted(0.2).prop_map(|clear| if clear { Step::Clear } else { Step::Forget }),
+    ]
+}
+
+fn always_the_same(_: Option<&BlockHash>, _: &[i32], _: &[u8]) -> BlockHash {
+    BlockHash([7; 32])
+}
+
+/// What the KV in a cell was computed from: the salt and every token up to there.
+type Origin = Vec<i32>;
+
+#[derive(Default)]
+struct Reader {
+    /// The cells that the sequence reads, with their positions.
+    cells: BTreeSet<(i32, u32)>,
+    /// Salt, prompt, and the output so far; `None` without a request.
+    text: Option<Origin>,
+    /// The last answer to an attach of the live request.
+    answer: Option<Next>,
+}
+
+struct Model {
+    pool: Pool,
+    readers: Vec<Reader>,
+    origins: BTreeMap<u32, Origin>,
+    /// Who took a block to write into it.
+    writers: BTreeMap<BlockId, i32>,
+    contents: BTreeMap<BlockId, ContentId>,
+    /// Makes the origin of what no request accounts for unlike all others.
+    garbage: i32,
+}
+
+impl Model {
+    fn new(collide: bool) -> Model {
+        let options = PoolOptions {
+            block_count: BLOCK_COUNT,
+            block_size: BLOCK_SIZE as u32,
+            sequence_count: SEQUENCES as u32,
+            event_capacity: 4,
+        };
+        let hash = if collide { always_the_same } else { sha256 };
+        Model {
+            pool: Pool::with_hash(options, hash).expect("the options are in range"),
+            readers: (0..SEQUENCES).map(|_| Reader::default()).collect(),
+            origins: BTreeMap::new(),
+            writers: BTreeMap::new(),
+            contents: BTreeMap::new(),
+            garbage: 0,
+        }
+    }
+
+    fn reader(&mut self, sequence: i32) -> &mut Reader {
+        &mut self.readers[sequence as usize]
+    }
+
+    fn run(&mut self, step: &Step) {
+        let before = self.snapshot();
+        let done = self.try_step(step);
+        if done.is_err() {
+            assert_eq!(self.snapshot(), before, "a refused {step:?} changed something");
+        }
+        self.check(step);
+    }
+
+    fn try_step(&mut self, step: &Step) -> Result<(), Refusal> {
+        match step {
+            Step::Begin { sequence, blocks, tail, salted } => self.begin(*sequence, blocks, *tail, *salted),
+            Step::Attach { sequence } => self.attach(*sequence).map(drop),
+            Step::Compute { sequence, count, token } => self.compute(*sequence, *count, *token),
+            Step::Reserve { sequence, position, count } => {
+                let positions: Vec<i32> = (0..*count).map(|offset| position + offset).collect();
+                self.reserve(*sequence, &positions)
+            }
+            Step::Publish { sequence, count } => self.publish(*sequence, *count),
+            Step::Share { from, to, first, end } => self.share(*from, *to, *first, *end),
+            Step::Remove { sequence, first, end } => self.remove(*sequence, *first, *end),
+            Step::RemoveAll { sequence } => self.remove(*sequence, 0, -1),
+            Step::End { sequence } => self.end(*sequence),
+            Step::Forget => self.pool.forget(),
+            Step::Clear => {
+                self.pool.clear();
+                self.readers = (0..SEQUENCES).map(|_| Reader::default()).collect();
+                Ok(())
+            }
+        }
+    }
+
+    fn begin(&mut self, sequence: i32, blocks: &[i32], tail: usize, salted: bool) -> Result<(), Refusal> {
+        let mut prompt: Vec<i32> = blocks.iter().flat_map(|token| [*token; BLOCK_SIZE]).collect();
+        prompt.extend(vec![0; tail]);
+        let salt = if salted { b"salt".to_vec() } else { Vec::new() };
+        self.pool.begin(sequence, &prompt, RequestKeys { salt, ..RequestKeys::default() })?;
+        let text = [&[i32::from(salted)][..], &prompt].concat();
+        *self.reader(sequence) = Reader { text: Some(text), ..Reader::default() };
+        Ok(())
+    }
+
+    /// What is attached holds the KV of the very prompt that it is attached to.
+    fn attach(&mut self, sequence: i32) -> Result<Next, Refusal> {
+        let first = held(&self.pool, sequence).len();
+        let attachment = self.pool.attach(sequence)?;
+        let text = self.readers[sequence as usize].text.clone().expect("a request was begun");
+        for (index, block) in (first..).zip(&attachment.blocks) {
+            for offset in 0..BLOCK_SIZE {
+                let position = index * BLOCK_SIZE + offset;
+                let cell = block.first_cell(BLOCK_SIZE as u32) + offset as u32;
+                assert_eq!(self.origins[&cell], text[..position + 2], "cell {cell} holds something else");
+                self.reader(sequence).cells.insert((position as i32, cell));
+            }
+        }
+        let all = held(&self.pool, sequence).len() * BLOCK_SIZE;
+        assert!(all == 0 || all < text.len() - 1, "no token is left to be computed");
+        self.reader(sequence).answer = Some(attachment.next);
+        Ok(attachment.next)
+    }
+
+    fn compute(&mut self, sequence: i32, count: usize, token: i32) -> Result<(), Refusal> {
+        let done = self.true_length(sequence);
+        let positions: Vec<i32> = (done..done + count).map(|position| position as i32).collect();
+        if let Some(text) = &mut self.reader(sequence).text {
+            // One more for the salt in front.
+            let missing = (done + count + 1).saturating_sub(text.len());
+            text.extend(vec![token; missing]);
+        }
+        self.reserve(sequence, &positions)
+    }
+
+    /// How many positions from 0 on the sequence reads that were computed from its own text.
+    fn true_length(&self, sequence: i32) -> usize {
+        let reader = &self.readers[sequence as usize];
+        let Some(text) = &reader.text else { return 0 };
+        let is_true = |position: &usize| {
+            let mut cells = reader.cells.iter().filter(|(at, _)| *at == *position as i32);
+            cells.any(|(_, cell)| text.get(..position + 2).is_some_and(|text| self.origins[cell] == text))
+        };
+        (0..).take_while(is_true).count()
+    }
+
+    fn reserve(&mut self, sequence: i32, positions: &[i32]) -> Result<(), Refusal> {
+        let reservation = self.pool.reserve(&vec![sequence; positions.len()], positions)?.clone();
+        for block in &reservation.fresh_blocks {
+            self.writers.insert(*block, sequence);
+        }
+        for (position, cell) in positions.iter().zip(&reservation.cells) {
+            self.write(sequence, *position, *cell);
+        }
+        let again = self.pool.reserve(&vec![sequence; positions.len()], positions);
+        let again = again.map(|again| (again.cells.clone(), again.fresh_blocks.clone()));
+        assert_eq!(again, Ok((reservation.cells, vec![])), "asked again, it answers the same");
+        Ok(())
+    }
+
+    fn write(&mut self, sequence: i32, position: i32, cell: u32) {
+        let block = BlockId(cell / BLOCK_SIZE as u32 + 1);
+        assert_eq!(cell % BLOCK_SIZE as u32, position as u32 % BLOCK_SIZE as u32);
+        if self.readers[sequence as usize].cells.contains(&(position, cell)) {
+            // Asked again for what was not given up: nothing is written anew.
+            return;
+        }
+        assert_eq!(self.writers[&block], sequence, "{block:?} has two writers");
+        assert_eq!(self.pool.blocks().content(block), None, "{block:?} was published");
+        for (other, reader) in (0..).zip(&self.readers) {
+            let reads = reader.cells.contains(&(position, cell));
+            assert!(other == sequence || !reads, "{other} reads cell {cell}");
+        }
+        self.garbage -= 1;
+        let origin = match &self.readers[sequence as usize].text {
+            Some(text) if self.true_length(sequence) >= position as usize => {
+                text.get(..position as usize + 2).map(<[i32]>::to_vec)
+            }
+            _ => None,
+        };
+        self.origins.insert(cell, origin.unwrap_or(vec![self.garbage]));
+        self.reader(sequence).cells.insert((position, cell));
+    }
+
+    /// Claims only what is true, as the pool's user has to.
+    fn publish(&mut self, sequence: i32, count: usize) -> Result<(), Refusal> {
+        let count = count.min(self.true_length(sequence));
+        let text = self.readers[sequence as usize].text.clone().unwrap_or(vec![0]);
+        let published = self.pool.publish(sequence, &text[1..=count]);
+        assert_eq!(published.is_ok(), self.readers[sequence as usize].text.is_some());
+        for block in published? {
+            let index = held(&self.pool, sequence).iter().position(|number| *number == block.0);
+            assert!(index.is_some(), "{block:?} was published by one who does not hold it");
+        }
+        Ok(())
+    }
+
+    fn share(&mut self, from: i32, to: i32, first: i32, end: i32) -> Result<(), Refusal> {
+        self.pool.share(from, to, first, end)?;
+        let in_range = |position: i32| position >= first && (position < end || end < 0);
+        let cells = self.readers[from as usize].cells.clone();
+        self.reader(to).cells.extend(cells.iter().filter(|(position, _)| in_range(*position)));
+        Ok(())
+    }
+
+    fn remove(&mut self, sequence: i32, first: i32, end: i32) -> Result<(), Refusal> {
+        self.pool.remove(sequence, first, end)?;
+        let in_range = |position: i32| position >= first && (position < end || end < 0);
+        let prompt_and_salt = self.prompt_length(sequence) + 1;
+        let reader = self.reader(sequence);
+        reader.cells.retain(|(position, _)| !in_range(*position));
+        // The output from there on may become another one: the model says that it does.
+        if let Some(text) = reader.text.as_mut().filter(|_| end < 0 || end > first.max(0)) {
+            text.truncate(prompt_and_salt.max(first.max(0) as usize + 1));
+        }
+        Ok(())
+    }
+
+    fn prompt_length(&self, sequence: i32) -> usize {
+        self.pool.request(sequence).map_or(0, |request| request.prompt_length())
+    }
+
+    fn end(&mut self, sequence: i32) -> Result<(), Refusal> {
+        self.pool.end(sequence)?;
+        (self.reader(sequence).text, self.reader(sequence).answer) = (None, None);
+        Ok(())
+    }
+
+    /// All that a refusal must leave alone; that it was refused is counted.
+    fn snapshot(&self) -> (Vec<u32>, Vec<Vec<u32>>, Vec<Option<ContentId>>, usize, Statistics) {
+        let blocks = (1..=BLOCK_COUNT).map(|block| self.pool.blocks().content(BlockId(block)));
+        let counted = Statistics { refused_reserves: 0, refused_matches: 0, ..self.pool.statistics() };
+        let tables = (0..SEQUENCES).map(|sequence| held(&self.pool, sequence));
+        let contents = self.pool.blocks().contents.len();
+        (free_order(&self.pool), tables.collect(), blocks.collect(), contents, counted)
+    }
+
+    fn check(&mut self, step: &Step) {
+        self.check_holders();
+        self.check_contents(step);
+        self.check_readers();
+        self.check_who_waits();
+    }
+
+    fn check_holders(&self) {
+        let free: BTreeSet<u32> = free_order(&self.pool).into_iter().collect();
+        let mut holders = BTreeMap::<u32, u32>::new();
+        for sequence in 0..SEQUENCES {
+            let blocks = held(&self.pool, sequence);
+            let distinct: BTreeSet<u32> = blocks.iter().copied().collect();
+            assert_eq!(distinct.len(), blocks.len(), "{sequence} holds a block twice");
+            distinct.into_iter().for_each(|block| *holders.entry(block).or_default() += 1);
+        }
+        for block in 1..=BLOCK_COUNT {
+            let count = holders.get(&block).copied().unwrap_or(0);
+            assert_eq!(self.pool.blocks().holders(BlockId(block)), count, "block {block}");
+            assert_eq!(free.contains(&block), count == 0, "block {block}");
+        }
+        let numbers = self.pool.statistics();
+        assert_eq!(numbers.blocks_used, holders.len() as u64);
+        assert_eq!(
+            numbers.blocks_used + numbers.blocks_retained + numbers.blocks_empty,
+            u64::from(BLOCK_COUNT)
+        );
+    }
+
+    fn check_contents(&mut self, step: &Step) {
+        let all = (1..=BLOCK_COUNT).map(BlockId);
+        let now: BTreeMap<BlockId, ContentId> =
+            all.filter_map(|block| Some((block, self.pool.blocks().content(block)?))).collect();
+        for (block, content) in &now {
+            assert!(self.pool.blocks().contents.blocks(*content).contains(block));
+            for mapped in self.pool.blocks().contents.blocks(*content) {
+                assert_eq!(now.get(mapped), Some(content), "{mapped:?} is mapped and does not carry it");
+            }
+            let before = self.contents.get(block);
+            assert!(before.is_none_or(|before| before == content), "{block:?} was published again");
+        }
+        let may_lose =
+            matches!(step, Step::Compute { .. } | Step::Reserve { .. } | Step::Forget | Step::Clear);
+        assert!(may_lose || self.contents.keys().all(|block| now.contains_key(block)));
+        let free: Vec<u32> = free_order(&self.pool);
+        let retained = now.keys().filter(|block| free.contains(&block.0)).count();
+        assert_eq!(self.pool.statistics().blocks_retained, retained as u64);
+        self.contents = now;
+    }
+
+    /// What a sequence reads lies in blocks that it holds, so nobody takes them away.
+    fn check_readers(&self) {
+        for (sequence, reader) in (0..).zip(&self.readers) {
+            let blocks = held(&self.pool, sequence);
+            for (position, cell) in &reader.cells {
+                let block = cell / BLOCK_SIZE as u32 + 1;
+                assert!(blocks.contains(&block), "{sequence} reads {position} in block {block}");
+            }
+        }
+    }
+
+    /// Who is waited for has a request, and does not wait itself.
+    fn check_who_waits(&self) {
+        for (sequence, reader) in (0..).zip(&self.readers) {
+            let Some(request) = self.pool.request(sequence) else { continue };
+            for content in (0..).map_while(|index| request.content(index)) {
+                let Some(promisor) = self.pool.blocks().contents.promised_by(content) else { continue };
+                let promisor = &self.readers[promisor.0 as usize];
+                assert!(promisor.text.is_some(), "{sequence} waits for one without a request");
+                assert_eq!(promisor.answer, Some(Next::Compute), "{sequence} waits for one who waits");
+            }
+            assert!(reader.text.is_some());
+        }
+    }
+
+    /// Everyone comes to an end if each does what it is told.
+    fn run_to_the_end(&mut self) {
+        for round in 0.. {
+            let live: Vec<i32> = (0..SEQUENCES).filter(|at| self.pool.request(*at).is_some()).collect();
+            if live.is_empty() {
+                break;
+            }
+            assert!(round < SEQUENCES, "nobody goes on: {live:?}");
+            let going_on: Vec<i32> = live.into_iter().filter(|at| self.goes_on(*at)).collect();
+            assert!(!going_on.is_empty(), "everybody waits");
+        }
+    }
+
+    /// Finishes the request, unless it has to wait.
+    fn goes_on(&mut self, sequence: i32) -> bool {
+        if matches!(self.attach(sequence), Ok(Next::Wait)) {
+            return false;
+        }
+        let left = self.prompt_length(sequence).saturating_sub(self.true_length(sequence));
+        if self.compute(sequence, left, 0).is_ok() {
+            self.publish(sequence, usize::MAX).expect("what was computed can be published");
+        }
+        self.end(sequence).expect("the sequence is known");
+        self.remove(sequence, 0, -1).expect("the sequence is known");
+        true
+    }
+
+    /// With nobody left, nothing is held, and without the retained blocks nothing is known.
+    fn check_that_nothing_is_left(&mut self) {
+        for sequence in 0..SEQUENCES {
+            self.remove(sequence, 0, -1).expect("the sequence is known");
+        }
+        assert_eq!(self.pool.statistics().blocks_used, 0);
+        self.pool.forget().expect("nothing is in use");
+        assert!(self.pool.blocks().contents.is_empty(), "a content is kept for ever");
+    }
+}
+
+/// `PROPTEST_CASES` asks for more; the default takes about two seconds.
+fn config() -> ProptestConfig {
+    let cases = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok());
+    ProptestConfig { cases: cases.unwrap_or(1000), failure_persistence: None, ..ProptestConfig::default() }
+}
+
+proptest! {
+    #![proptest_config(config())]
+
+    #[test]
+    fn nobody_reads_what_was_computed_from_something_else(
+        steps in prop::collection::vec(any_step(), 1..80),
+        collide in any::<bool>(),
+    ) {
+        let mut model = Model::new(collide);
+        steps.iter().for_each(|step| model.run(step));
+        model.run_to_the_end();
+        model.check_that_nothing_is_left();
+    }
+}

@@ -1,0 +1,149 @@
+//! What happens when positions are given up.
+
+use espalier_kernels::pool::extra_keys::RequestKeys;
+use espalier_kernels::pool::pool::{Next, Refusal};
+use espalier_kernels::pool::sequences::BlockSpan;
+
+use crate::support::*;
+
+#[test]
+fn a_range_of_positions_in_blocks() {
+    let span = |first, end| BlockSpan::of(first, end, 16);
+    assert_eq!(span(0, 16), BlockSpan { touched: 0..1, whole: 0..1 });
+    assert_eq!(span(0, 17), BlockSpan { touched: 0..2, whole: 0..1 });
+    assert_eq!(span(1, 48), BlockSpan { touched: 0..3, whole: 1..3 });
+    assert_eq!(span(3, 5), BlockSpan { touched: 0..1, whole: 1..1 });
+    assert_eq!(span(5, 5), BlockSpan { touched: 0..0, whole: 0..0 });
+    let all = BlockSpan { touched: 0..1 << 27, whole: 0..1 << 27 };
+    assert_eq!([span(0, -1), span(-1, -1), span(-5, i32::MAX)], [all.clone(), all.clone(), all]);
+}
+
+#[test]
+fn blocks_are_freed_in_reverse_order() {
+    let mut pool = pool_of_ten();
+    prefill(&mut pool, 0, &tokens(1, 48));
+    assert_eq!(pool.remove(0, 0, -1), Ok(()));
+    assert_eq!(free_order(&pool), [4, 5, 6, 7, 8, 9, 10, 3, 2, 1]);
+    assert_eq!(pool.remove(8, 0, -1), Err(Refusal::Invalid));
+}
+
+#[test]
+fn a_block_given_up_in_part_is_written_on_if_nobody_else_reads_it() {
+    let mut pool = pool_of_ten();
+    assert_eq!(reserve(&mut pool, 0, 0..10), Ok(vec![1]));
+    assert_eq!(pool.remove(0, 5, -1), Ok(()));
+    assert_eq!(reserve(&mut pool, 0, 5..6), Ok(vec![]));
+    assert_eq!(held(&pool, 0), [1]);
+}
+
+#[test]
+fn a_shared_block_given_up_in_part_is_not_written_again() {
+    let mut pool = pool_of_ten();
+    assert_eq!(reserve(&mut pool, 0, 0..10), Ok(vec![1]));
+    assert_eq!(pool.share(0, 1, 0, 10), Ok(()));
+    assert_eq!(pool.remove(0, 5, -1), Ok(()));
+    // Not even after the other one is gone: what it may have been copied to is not known.
+    finish(&mut pool, 1);
+    assert_eq!(reserve(&mut pool, 0, 5..6), Ok(vec![2]));
+    assert_eq!(held(&pool, 0), [1, 2]);
+}
+
+#[test]
+fn a_published_block_given_up_in_part_is_not_written_again() {
+    let mut pool = pool_of_ten();
+    let prompt = tokens(1, 16);
+    prefill(&mut pool, 0, &prompt);
+    // What a server does that has the whole prompt already: compute the last token again.
+    assert_eq!(pool.remove(0, 15, -1), Ok(()));
+    assert_eq!(reserve(&mut pool, 0, 15..17), Ok(vec![2, 3]));
+    assert_eq!(held(&pool, 0), [1, 2, 3]);
+    assert_eq!(pool.publish(0, &prompt), Ok(vec![]));
+}
+
+#[test]
+fn output_that_was_given_up_may_become_another_one() {
+    let mut pool = pool_of_ten();
+    let (prompt, output, other) = (tokens(1, 20), tokens(2, 28), tokens(3, 28));
+    prefill(&mut pool, 0, &prompt);
+    assert_eq!(reserve(&mut pool, 0, 20..48), Ok(vec![3]));
+    assert_eq!(pool.publish(0, &joined(&[&prompt, &output])).map(|blocks| blocks.len()), Ok(2));
+    // Not while it is there.
+    assert_eq!(pool.publish(0, &joined(&[&prompt, &other])), Err(Refusal::Invalid));
+    assert_eq!(pool.remove(0, 32, -1), Ok(()));
+    assert_eq!(reserve(&mut pool, 0, 32..48), Ok(vec![4]));
+    let mixed = joined(&[&prompt, &output[..12], &other[..16]]);
+    assert_eq!(numbers(&pool.publish(0, &mixed).expect("the tokens agree")), [4]);
+    // The prompt stays what it is.
+    assert_eq!(pool.publish(0, &tokens(4, 48)), Err(Refusal::Invalid));
+    // All of it can be found.
+    assert_eq!(prefill(&mut pool, 1, &joined(&[&mixed, &[1]])).1[..3], [1, 2, 4]);
+}
+
+#[test]
+fn publishing_what_is_not_held_is_refused() {
+    let mut pool = pool_of_ten();
+    let prompt = tokens(1, 40);
+    begin(&mut pool, 0, &prompt, RequestKeys::default());
+    assert_eq!(reserve(&mut pool, 0, 0..16), Ok(vec![1]));
+    assert_eq!(pool.publish(0, &prompt), Err(Refusal::Invalid));
+    assert_eq!(hash(&pool, 1), None);
+    assert_eq!(pool.publish(0, &prompt[..31]).map(|blocks| blocks.len()), Ok(1));
+}
+
+/// Draft tokens lie in cells like others, but `publish` is told of accepted ones only.
+#[test]
+fn draft_tokens_are_never_published() {
+    let mut pool = pool_of_ten();
+    let prompt = tokens(1, 10);
+    prefill(&mut pool, 0, &prompt);
+    assert_eq!(reserve(&mut pool, 0, 10..20), Ok(vec![2]));
+    assert_eq!(pool.publish(0, &joined(&[&prompt, &tokens(2, 2)])), Ok(vec![]));
+    assert_eq!(pool.remove(0, 12, -1), Ok(()));
+    assert_eq!(pool.statistics().published_blocks, 0);
+    assert_eq!(reserve(&mut pool, 0, 12..16), Ok(vec![]));
+}
+
+#[test]
+fn a_sequence_that_gave_up_all_it_computed_may_attach_again() {
+    let mut pool = pool_of_ten();
+    prefill(&mut pool, 0, &tokens(1, 33));
+    begin(&mut pool, 1, &tokens(1, 33), RequestKeys::default());
+    assert_eq!(attach(&mut pool, 1).blocks.len(), 2);
+    assert!(reserve(&mut pool, 1, 32..33).is_ok());
+    assert_eq!(pool.attach(1), Err(Refusal::Invalid));
+    assert_eq!(pool.remove(1, 32, -1), Ok(()));
+    assert_eq!(attach(&mut pool, 1).next, Next::Compute);
+    // A hole is no place to go on from.
+    assert_eq!(pool.remove(1, 0, 16), Ok(()));
+    assert_eq!(pool.attach(1), Err(Refusal::Invalid));
+    assert_eq!(pool.remove(1, 0, -1), Ok(()));
+    assert_eq!(attach(&mut pool, 1).blocks.len(), 2);
+}
+
+#[test]
+fn begin_wants_a_sequence_that_holds_nothing() {
+    let mut pool = pool_of_ten();
+    assert!(reserve(&mut pool, 0, 0..1).is_ok());
+    assert_eq!(pool.begin(0, &[1], RequestKeys::default()), Err(Refusal::Invalid));
+    assert_eq!(pool.begin(8, &[1], RequestKeys::default()), Err(Refusal::Invalid));
+    for extras in [&[(4, 2, "a"), (5, 2, "b")][..], &[(4, 2, "a"), (0, 2, "b")], &[(4, 0, "a")]] {
+        assert_eq!(pool.begin(1, &[1], with_extras(extras)), Err(Refusal::Invalid));
+    }
+    assert_eq!(pool.begin(1, &[], with_extras(&[(4, 2, "a"), (6, 2, "b")])), Ok(()));
+    assert_eq!(attach(&mut pool, 1).next, Next::Compute);
+}
+
+#[test]
+fn clearing_begins_anew() {
+    let mut pool = pool_of_ten();
+    let prompt = tokens(1, 40);
+    prefill(&mut pool, 0, &prompt);
+    begin(&mut pool, 1, &tokens(2, 40), RequestKeys::default());
+    assert_eq!(attach(&mut pool, 1).next, Next::Compute);
+    pool.clear();
+    assert_eq!(free_order(&pool), [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+    assert!(pool.blocks().contents.is_empty());
+    assert_eq!(pool.attach(1), Err(Refusal::Invalid));
+    assert_eq!(prefill(&mut pool, 0, &prompt), (0, vec![1, 2, 3]));
+    assert_eq!(prefill(&mut pool, 2, &tokens(2, 40)).0, 0);
+}

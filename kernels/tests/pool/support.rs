@@ -1,0 +1,113 @@
+//! Pools and requests as the tests want them, and the answers as plain numbers.
+
+use espalier_kernels::pool::block::BlockId;
+use espalier_kernels::pool::events::Event;
+use espalier_kernels::pool::extra_keys::{Extra, RequestKeys};
+use espalier_kernels::pool::hash::BlockHash;
+use espalier_kernels::pool::pool::{Attachment, Pool, PoolOptions, Refusal};
+
+pub const BLOCK_SIZE: usize = 16;
+
+pub fn options(block_count: u32) -> PoolOptions {
+    PoolOptions { block_count, block_size: BLOCK_SIZE as u32, sequence_count: 8, event_capacity: 100 }
+}
+
+/// vLLM's pool of 11 blocks: one of them is its placeholder, which this pool has no block for.
+pub fn pool_of_ten() -> Pool {
+    pool_of(10)
+}
+
+pub fn pool_of(block_count: u32) -> Pool {
+    Pool::new(options(block_count)).expect("the options are in range")
+}
+
+/// `count` tokens, all different from those of other kinds.
+pub fn tokens(kind: i32, count: usize) -> Vec<i32> {
+    (0..count as i32).map(|token| kind * 10_000 + token).collect()
+}
+
+pub fn joined(parts: &[&[i32]]) -> Vec<i32> {
+    parts.concat()
+}
+
+pub fn salted(salt: &str) -> RequestKeys {
+    RequestKeys { salt: salt.into(), ..RequestKeys::default() }
+}
+
+pub fn adapted(adapters: &str) -> RequestKeys {
+    RequestKeys { adapters: adapters.into(), ..RequestKeys::default() }
+}
+
+pub fn with_extras(extras: &[(u32, u32, &str)]) -> RequestKeys {
+    let extra = |(first, length, key): &(u32, u32, &str)| Extra {
+        first: *first,
+        length: *length,
+        key: (*key).into(),
+    };
+    RequestKeys { extras: extras.iter().map(extra).collect(), ..RequestKeys::default() }
+}
+
+/// Blocks as numbers from 1, as vLLM counts them.
+pub fn numbers(blocks: &[BlockId]) -> Vec<u32> {
+    blocks.iter().map(|block| block.0).collect()
+}
+
+pub fn reserve(
+    pool: &mut Pool,
+    sequence: i32,
+    positions: std::ops::Range<usize>,
+) -> Result<Vec<u32>, Refusal> {
+    let sequences = vec![sequence; positions.len()];
+    let positions: Vec<i32> = positions.map(|position| position as i32).collect();
+    Ok(numbers(&pool.reserve(&sequences, &positions)?.fresh_blocks))
+}
+
+pub fn begin(pool: &mut Pool, sequence: i32, prompt: &[i32], keys: RequestKeys) {
+    assert_eq!(pool.begin(sequence, prompt, keys), Ok(()));
+}
+
+pub fn attach(pool: &mut Pool, sequence: i32) -> Attachment {
+    pool.attach(sequence).expect("the sequence has a request and only attached blocks")
+}
+
+/// A whole prompt: attached as far as it goes, then computed and published. How many blocks were
+/// hits, and all blocks of the sequence.
+pub fn prefill_with(pool: &mut Pool, sequence: i32, prompt: &[i32], keys: RequestKeys) -> (usize, Vec<u32>) {
+    begin(pool, sequence, prompt, keys);
+    let hits = attach(pool, sequence).blocks.len();
+    assert!(reserve(pool, sequence, hits * BLOCK_SIZE..prompt.len()).is_ok());
+    assert!(pool.publish(sequence, prompt).is_ok());
+    (hits, held(pool, sequence))
+}
+
+pub fn prefill(pool: &mut Pool, sequence: i32, prompt: &[i32]) -> (usize, Vec<u32>) {
+    prefill_with(pool, sequence, prompt, RequestKeys::default())
+}
+
+/// The request is over: nothing is held any more.
+pub fn finish(pool: &mut Pool, sequence: i32) {
+    assert_eq!(pool.end(sequence), Ok(()));
+    assert_eq!(pool.remove(sequence, 0, -1), Ok(()));
+}
+
+/// All blocks of a sequence, in the order of their positions.
+pub fn held(pool: &Pool, sequence: i32) -> Vec<u32> {
+    let table = pool.table(sequence).expect("the sequence is known");
+    table.entries().flat_map(|(_, entry)| entry.blocks()).map(|block| block.0).collect()
+}
+
+pub fn free_order(pool: &Pool) -> Vec<u32> {
+    pool.blocks().free_blocks().map(|block| block.0).collect()
+}
+
+pub fn hash(pool: &Pool, block: u32) -> Option<BlockHash> {
+    pool.blocks().hash(BlockId(block))
+}
+
+pub fn holders(pool: &Pool, blocks: &[u32]) -> Vec<u32> {
+    blocks.iter().map(|block| pool.blocks().holders(BlockId(*block))).collect()
+}
+
+pub fn events(pool: &mut Pool) -> Vec<Event> {
+    std::iter::from_fn(|| pool.next_event()).collect()
+}

@@ -1,0 +1,111 @@
+//! One computes, the others wait.
+
+use espalier_kernels::pool::extra_keys::RequestKeys;
+use espalier_kernels::pool::pool::{Next, Pool};
+
+use crate::support::*;
+
+/// Sequence 0 computes this prompt, sequence 1 waits for it.
+fn one_waits(prompt: &[i32]) -> Pool {
+    let mut pool = pool_of_ten();
+    begin(&mut pool, 0, prompt, RequestKeys::default());
+    begin(&mut pool, 1, prompt, RequestKeys::default());
+    assert_eq!(attach(&mut pool, 0).next, Next::Compute);
+    assert_eq!(attach(&mut pool, 1).next, Next::Wait);
+    assert_eq!(pool.statistics().waited_attaches, 1);
+    pool
+}
+
+#[test]
+fn blocks_are_attached_as_they_are_published() {
+    let prompt = tokens(1, 40);
+    let mut pool = one_waits(&prompt);
+    assert!(reserve(&mut pool, 0, 0..40).is_ok());
+    assert!(pool.publish(0, &prompt[..20]).is_ok());
+    let attachment = attach(&mut pool, 1);
+    assert_eq!((numbers(&attachment.blocks), attachment.next), (vec![1], Next::Wait));
+    assert!(pool.publish(0, &prompt).is_ok());
+    let attachment = attach(&mut pool, 1);
+    assert_eq!((numbers(&attachment.blocks), attachment.next), (vec![2], Next::Compute));
+    assert_eq!(pool.statistics().waited_attaches, 2);
+}
+
+#[test]
+fn another_salt_or_adapter_does_not_wait() {
+    let prompt = tokens(1, 40);
+    let mut pool = one_waits(&prompt);
+    for (sequence, keys) in [(2, salted("salt")), (3, adapted("lora"))] {
+        begin(&mut pool, sequence, &prompt, keys);
+        assert_eq!(attach(&mut pool, sequence).next, Next::Compute);
+    }
+}
+
+#[test]
+fn a_request_that_ends_lets_the_next_one_compute() {
+    let mut pool = one_waits(&tokens(1, 40));
+    assert_eq!(pool.end(0), Ok(()));
+    assert_eq!(attach(&mut pool, 1).next, Next::Compute);
+}
+
+#[test]
+fn a_new_request_takes_the_place_of_the_old_one() {
+    let mut pool = one_waits(&tokens(1, 40));
+    begin(&mut pool, 0, &tokens(2, 40), RequestKeys::default());
+    assert_eq!(attach(&mut pool, 1).next, Next::Compute);
+}
+
+#[test]
+fn giving_up_everything_withdraws_the_promise_once_something_was_computed() {
+    let mut pool = one_waits(&tokens(1, 40));
+    // A server empties the sequence before it begins to compute: the promise holds.
+    assert_eq!(pool.remove(0, 0, -1), Ok(()));
+    assert_eq!(attach(&mut pool, 1).next, Next::Wait);
+    assert!(reserve(&mut pool, 0, 0..40).is_ok());
+    assert_eq!(attach(&mut pool, 1).next, Next::Wait);
+    assert_eq!(pool.remove(0, 0, -1), Ok(()));
+    assert_eq!(attach(&mut pool, 1).next, Next::Compute);
+    assert_eq!(attach(&mut pool, 0).next, Next::Wait);
+}
+
+#[test]
+fn a_promise_that_cannot_be_kept_is_withdrawn() {
+    let mut pool = one_waits(&tokens(1, 40));
+    assert!(reserve(&mut pool, 0, 0..4).is_ok());
+    assert_eq!(pool.share(0, 2, 0, 4), Ok(()));
+    assert_eq!(attach(&mut pool, 1).next, Next::Wait);
+    // Positions of a block that another one reads: it is never going to be full and its own.
+    assert_eq!(pool.remove(0, 2, 4), Ok(()));
+    assert_eq!(attach(&mut pool, 1).next, Next::Compute);
+}
+
+#[test]
+fn who_waits_promises_nothing() {
+    let mut pool = pool_of_ten();
+    let (common, one, other) = (tokens(1, 16), tokens(2, 32), tokens(3, 32));
+    begin(&mut pool, 0, &joined(&[&common, &one]), RequestKeys::default());
+    begin(&mut pool, 1, &joined(&[&common, &other]), RequestKeys::default());
+    begin(&mut pool, 2, &joined(&[&common, &other]), RequestKeys::default());
+    assert_eq!(attach(&mut pool, 1).next, Next::Compute);
+    assert_eq!(pool.end(1), Ok(()));
+    assert_eq!(attach(&mut pool, 0).next, Next::Compute);
+    assert_eq!(attach(&mut pool, 2).next, Next::Wait);
+    assert!(reserve(&mut pool, 0, 0..48).is_ok());
+    assert!(pool.publish(0, &common).is_ok());
+    // Sequence 2 comes second for the common block, and first for its own.
+    assert_eq!(attach(&mut pool, 2).next, Next::Compute);
+}
+
+#[test]
+fn the_last_full_block_is_promised_though_it_is_not_attached_by_its_own() {
+    let mut pool = pool_of_ten();
+    let prompt = tokens(1, 32);
+    begin(&mut pool, 0, &prompt, RequestKeys::default());
+    begin(&mut pool, 1, &prompt, RequestKeys::default());
+    begin(&mut pool, 2, &joined(&[&prompt, &[1]]), RequestKeys::default());
+    assert_eq!(attach(&mut pool, 0).next, Next::Compute);
+    assert!(reserve(&mut pool, 0, 0..32).is_ok());
+    assert!(pool.publish(0, &prompt[..16]).is_ok());
+    // One token has to be computed, and it is in the last block: nothing to wait for.
+    assert_eq!(attach(&mut pool, 1).next, Next::Compute);
+    assert_eq!(attach(&mut pool, 2).next, Next::Wait);
+}
