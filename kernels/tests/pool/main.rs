@@ -9,6 +9,7 @@ mod parity_hashes;
 mod parity_lookup;
 mod parity_prefix_caching;
 mod parity_queue;
+mod parity_table;
 mod properties;
 mod removing;
 mod reserving;

@@ -109,6 +109,9 @@ struct Reader {
     answer: Option<Next>,
 }
 
+/// Free blocks, tables, contents of blocks, how many contents there are, and the numbers.
+type Snapshot = (Vec<u32>, Vec<Vec<u32>>, Vec<Option<ContentId>>, usize, Statistics);
+
 struct Model {
     pool: Pool,
     readers: Vec<Reader>,
@@ -309,7 +312,7 @@ impl Model {
     }
 
     /// All that a refusal must leave alone; that it was refused is counted.
-    fn snapshot(&self) -> (Vec<u32>, Vec<Vec<u32>>, Vec<Option<ContentId>>, usize, Statistics) {
+    fn snapshot(&self) -> Snapshot {
         let blocks = (1..=BLOCK_COUNT).map(|block| self.pool.blocks().content(BlockId(block)));
         let counted = Statistics { refused_reserves: 0, refused_matches: 0, ..self.pool.statistics() };
         let tables = (0..SEQUENCES).map(|sequence| held(&self.pool, sequence));
