@@ -12,6 +12,9 @@
 //! chains of waiting have one link. And a promise belongs to a live request: it ends when the block
 //! is published, when it can't be published any more (several blocks lie at its index, or one that
 //! the sequence does not own), when the sequence gives everything up, or with the request.
+//!
+//! (Even without the rule there would be no circle: whoever promised a block has it in its own
+//! prompt, so it could only wait for one that comes earlier there. But the chains could be long.)
 
 use super::block::BlockId;
 use super::block_pool::BlockPool;

@@ -4,6 +4,7 @@
 //! `docs/kv-parity.md` says which of them there are and what is not there yet.
 
 mod collisions;
+mod contents;
 mod parity_events;
 mod parity_hashes;
 mod parity_lookup;

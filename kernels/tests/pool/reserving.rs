@@ -21,6 +21,12 @@ fn the_same_place_is_the_same_cell() {
 }
 
 #[test]
+fn a_block_that_is_needed_twice_is_counted_once() {
+    let mut pool = pool_of(2);
+    assert_eq!(cells(&mut pool, &[(0, 0), (1, 0), (0, 1), (1, 1)]), Ok(vec![0, 16, 1, 17]));
+}
+
+#[test]
 fn positions_may_begin_anywhere_and_go_backwards() {
     let mut pool = pool_of_ten();
     let last = i32::MAX;

@@ -95,6 +95,49 @@ fn who_waits_promises_nothing() {
     assert_eq!(attach(&mut pool, 2).next, Next::Compute);
 }
 
+fn promisor(pool: &Pool, sequence: i32, index: usize) -> Option<u32> {
+    let content = pool.request(sequence).and_then(|request| request.content(index))?;
+    pool.blocks().contents.promised_by(content).map(|sequence| sequence.0)
+}
+
+/// What was published is a promise kept, also if it was evicted since: others need not wait for
+/// one who is done. And one who finds itself waiting withdraws what else it promised.
+#[test]
+fn one_who_was_told_to_compute_and_then_to_wait_promises_nothing() {
+    let mut pool = pool_of_ten();
+    let prompt = tokens(1, 65);
+    prefill(&mut pool, 2, &prompt[..17]);
+    begin(&mut pool, 0, &prompt, RequestKeys::default());
+    assert_eq!(attach(&mut pool, 0).next, Next::Compute);
+    assert_eq!([1, 2, 3].map(|index| promisor(&pool, 0, index)), [Some(0); 3]);
+    // It publishes one block, gives it up, and it is evicted.
+    assert!(reserve(&mut pool, 0, 16..32).is_ok());
+    assert_eq!(pool.publish(0, &prompt[..32]).map(|blocks| blocks.len()), Ok(1));
+    assert_eq!(pool.remove(0, 16, -1), Ok(()));
+    assert_eq!(reserve(&mut pool, 3, 0..128).map(|blocks| blocks.len()), Ok(8));
+    finish(&mut pool, 3);
+    assert_eq!([1, 2, 3].map(|index| promisor(&pool, 0, index)), [None, Some(0), Some(0)]);
+
+    begin(&mut pool, 1, &prompt, RequestKeys::default());
+    assert_eq!(attach(&mut pool, 1).next, Next::Compute);
+    assert_eq!(attach(&mut pool, 0).next, Next::Wait);
+    assert_eq!([1, 2, 3].map(|index| promisor(&pool, 0, index)), [Some(1), None, None]);
+}
+
+#[test]
+fn who_writes_beside_an_attached_block_does_not_promise_it() {
+    let prompt = tokens(1, 40);
+    let mut pool = one_waits(&prompt);
+    // One who did not ask is faster.
+    begin(&mut pool, 2, &prompt, RequestKeys::default());
+    assert!(reserve(&mut pool, 2, 0..16).is_ok());
+    assert!(pool.publish(2, &prompt[..16]).is_ok());
+    assert_eq!(attach(&mut pool, 0).blocks.len(), 1);
+    assert_eq!(promisor(&pool, 0, 0), Some(0));
+    assert!(reserve(&mut pool, 0, 15..16).is_ok());
+    assert_eq!(promisor(&pool, 0, 0), None);
+}
+
 #[test]
 fn the_last_full_block_is_promised_though_it_is_not_attached_by_its_own() {
     let mut pool = pool_of_ten();

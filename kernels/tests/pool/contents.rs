@@ -1,0 +1,71 @@
+//! What is known of contents and blocks by themselves, without sequences.
+
+use espalier_kernels::pool::block::BlockId;
+use espalier_kernels::pool::block_pool::BlockPool;
+use espalier_kernels::pool::contents::{Contents, SequenceId};
+use espalier_kernels::pool::events::Events;
+use espalier_kernels::pool::extra_keys::ExtraKeys;
+use espalier_kernels::pool::hash::{BlockHash, sha256};
+
+fn always_the_same(_: Option<&BlockHash>, _: &[i32], _: &[u8]) -> BlockHash {
+    BlockHash([7; 32])
+}
+
+/// Whichever of them leaves, the others are still found.
+#[test]
+fn contents_with_one_hash_are_found_when_another_one_leaves() {
+    for leaving in 0..3 {
+        let mut contents = Contents::new(always_the_same);
+        let all = [0, 1, 2].map(|token| contents.refer(None, &[token], ExtraKeys::default()));
+        contents.release(all[leaving]);
+        assert_eq!(contents.len(), 2);
+        for staying in (0..3).filter(|staying| *staying != leaving) {
+            let again = contents.refer(None, &[staying as i32], ExtraKeys::default());
+            assert_eq!(again, all[staying], "without {leaving}");
+        }
+    }
+}
+
+#[test]
+fn a_promise_belongs_to_the_one_who_made_it_first() {
+    let mut contents = Contents::new(sha256);
+    let content = contents.refer(None, &[1], ExtraKeys::default());
+    let (first, second) = (SequenceId(0), SequenceId(1));
+    contents.promise(content, first);
+    contents.promise(content, second);
+    assert_eq!(contents.promised_by(content), Some(first));
+    contents.withdraw(content, second);
+    assert_eq!(contents.promised_by(content), Some(first));
+    contents.withdraw(content, first);
+    assert_eq!(contents.promised_by(content), None);
+}
+
+/// A chain as long as a context leaves without using the stack for it.
+#[test]
+fn a_long_chain_leaves_at_once() {
+    let mut contents = Contents::new(sha256);
+    let mut last = contents.refer(None, &[0], ExtraKeys::default());
+    for token in 1..200_000 {
+        let next = contents.refer(Some(last), &[token], ExtraKeys::default());
+        contents.release(last);
+        last = next;
+    }
+    assert_eq!(contents.len(), 200_000);
+    contents.release(last);
+    assert!(contents.is_empty());
+}
+
+#[test]
+fn a_block_is_published_at_most_once_until_it_is_taken_again() {
+    let mut blocks = BlockPool::new(1, 16, Events::new(0), sha256).expect("there is enough memory");
+    let [one, other] = [1, 2].map(|token| blocks.contents.refer(None, &[token; 16], ExtraKeys::default()));
+    assert_eq!(blocks.take(), Some(BlockId(1)));
+    assert!(blocks.publish(BlockId(1), one, 0));
+    assert!(!blocks.publish(BlockId(1), other, 0));
+    assert_eq!((blocks.content(BlockId(1)), blocks.counters.published_blocks), (Some(one), 1));
+    blocks.give_up(&[BlockId(1)]);
+    assert_eq!(blocks.take(), Some(BlockId(1)));
+    assert!(blocks.publish(BlockId(1), other, 0));
+    assert_eq!(blocks.contents.blocks(one), []);
+    assert_eq!(blocks.take(), None);
+}
