@@ -10,7 +10,8 @@
 #define FACT_OFFSET(field) \
     printf("offset." #field " %zu\n", offsetof(struct espalier_gdn_output_facts, field))
 
-#define LAYOUT(type, field) printf("offset." #type "." #field " %zu\n", offsetof(struct espalier_##type, field))
+#define LAYOUT(type, field) \
+    printf("offset." #type "." #field " %zu\n", offsetof(struct espalier_##type, field))
 
 static void print_pool_layout(void) {
     printf("size.pool_options %zu\n", sizeof(struct espalier_pool_options));
@@ -110,13 +111,20 @@ static void print_pool_refusals(void) {
     printf("pool.new_null %d\n", espalier_pool_new(NULL) == NULL);
     espalier_pool_free(NULL);
     espalier_pool_clear(NULL);
-    printf("pool.null_reserve %d\n", (int) espalier_pool_reserve(NULL, sequences, positions, 3, numbers, numbers, &count));
-    printf("pool.null_cells %d\n", (int) espalier_pool_reserve(pool, sequences, positions, 3, NULL, numbers, &count));
-    printf("pool.null_fresh %d\n", (int) espalier_pool_reserve(pool, sequences, positions, 3, numbers, NULL, &count));
-    printf("pool.null_count %d\n", (int) espalier_pool_reserve(pool, sequences, positions, 3, numbers, numbers, NULL));
-    printf("pool.null_positions %d\n", (int) espalier_pool_reserve(pool, sequences, NULL, 3, numbers, numbers, &count));
-    printf("pool.negative_position %d\n", (int) espalier_pool_reserve(pool, sequences, nowhere, 1, numbers, numbers, &count));
-    printf("pool.short_reserve %d\n", (int) espalier_pool_reserve(pool, sequences, positions, 3, numbers, numbers, &count));
+    printf("pool.null_reserve %d\n",
+           (int) espalier_pool_reserve(NULL, sequences, positions, 3, numbers, numbers, &count));
+    printf("pool.null_cells %d\n",
+           (int) espalier_pool_reserve(pool, sequences, positions, 3, NULL, numbers, &count));
+    printf("pool.null_fresh %d\n",
+           (int) espalier_pool_reserve(pool, sequences, positions, 3, numbers, NULL, &count));
+    printf("pool.null_count %d\n",
+           (int) espalier_pool_reserve(pool, sequences, positions, 3, numbers, numbers, NULL));
+    printf("pool.null_positions %d\n",
+           (int) espalier_pool_reserve(pool, sequences, NULL, 3, numbers, numbers, &count));
+    printf("pool.negative_position %d\n",
+           (int) espalier_pool_reserve(pool, sequences, nowhere, 1, numbers, numbers, &count));
+    printf("pool.short_reserve %d\n",
+           (int) espalier_pool_reserve(pool, sequences, positions, 3, numbers, numbers, &count));
     printf("pool.count_after_refusals %zu\n", count);
     printf("pool.unknown_sequence %d\n", (int) espalier_pool_remove(pool, SEQUENCE_COUNT, 0, -1));
     printf("pool.null_share %d\n", (int) espalier_pool_share(NULL, 0, 1, 0, -1));
@@ -124,9 +132,12 @@ static void print_pool_refusals(void) {
     printf("pool.null_begin %d\n", (int) espalier_pool_begin(NULL, 0, NULL));
     printf("pool.null_request %d\n", (int) espalier_pool_begin(pool, 0, NULL));
     printf("pool.null_attach %d\n", (int) espalier_pool_attach(NULL, 0, numbers, 3, &count));
-    printf("pool.attach_without_request %d\n", (int) espalier_pool_attach(pool, 0, numbers, 3, &count));
-    printf("pool.null_publish %d\n", (int) espalier_pool_publish(NULL, 0, positions, 3, numbers, 3, &count));
-    printf("pool.publish_without_request %d\n", (int) espalier_pool_publish(pool, 0, positions, 3, numbers, 3, &count));
+    printf("pool.attach_without_request %d\n",
+           (int) espalier_pool_attach(pool, 0, numbers, 3, &count));
+    printf("pool.null_publish %d\n",
+           (int) espalier_pool_publish(NULL, 0, positions, 3, numbers, 3, &count));
+    printf("pool.publish_without_request %d\n",
+           (int) espalier_pool_publish(pool, 0, positions, 3, numbers, 3, &count));
     printf("pool.null_end %d\n", (int) espalier_pool_end(NULL, 0));
     printf("pool.null_forget %d\n", (int) espalier_pool_forget(NULL));
     printf("pool.null_statistics %d\n", (int) espalier_pool_statistics(pool, NULL));
@@ -134,7 +145,8 @@ static void print_pool_refusals(void) {
     espalier_pool_free(pool);
 }
 
-static void print_reserve(const char * name, struct espalier_pool * pool, int32_t sequence, int32_t first, size_t count) {
+static void print_reserve(const char * name, struct espalier_pool * pool, int32_t sequence,
+                          int32_t first, size_t count) {
     int32_t sequences[PROMPT_LENGTH], positions[PROMPT_LENGTH];
     uint32_t cells[PROMPT_LENGTH], fresh[PROMPT_LENGTH];
     size_t fresh_count = 0, i;
@@ -142,7 +154,8 @@ static void print_reserve(const char * name, struct espalier_pool * pool, int32_
         sequences[i] = sequence;
         positions[i] = first + (int32_t) i;
     }
-    printf("%s %d", name, (int) espalier_pool_reserve(pool, sequences, positions, count, cells, fresh, &fresh_count));
+    printf("%s %d", name,
+           (int) espalier_pool_reserve(pool, sequences, positions, count, cells, fresh, &fresh_count));
     for (i = 0; i < count; i++) {
         printf(" %u", (unsigned) cells[i]);
     }
@@ -169,10 +182,12 @@ static void print_attach(const char * name, struct espalier_pool * pool, int32_t
     print_blocks(name, status, blocks, count);
 }
 
-static void print_publish(const char * name, struct espalier_pool * pool, int32_t sequence, const int32_t * tokens, size_t token_count) {
+static void print_publish(const char * name, struct espalier_pool * pool, int32_t sequence,
+                          const int32_t * tokens, size_t token_count) {
     uint32_t blocks[PROMPT_LENGTH];
     size_t count = 0;
-    const int32_t status = espalier_pool_publish(pool, sequence, tokens, token_count, blocks, PROMPT_LENGTH, &count);
+    const int32_t status =
+        espalier_pool_publish(pool, sequence, tokens, token_count, blocks, PROMPT_LENGTH, &count);
     print_blocks(name, status, blocks, count);
 }
 
@@ -191,10 +206,13 @@ static void print_events(const char * name, struct espalier_pool * pool) {
     struct espalier_pool_event event;
     printf("%s", name);
     while (espalier_pool_next_event(pool, &event)) {
-        printf(" %u:%u:%u:%u:%u:%u:%u:%02x%02x%02x%02x:%02x%02x%02x%02x", (unsigned) event.number, (unsigned) event.kind,
-               (unsigned) event.block, (unsigned) event.block_index, (unsigned) event.token_count,
-               (unsigned) event.has_parent, (unsigned) event.has_adapters, event.hash[0], event.hash[1], event.hash[2],
-               event.hash[31], event.parent[0], event.parent[1], event.parent[2], event.parent[31]);
+        const uint8_t * h = event.hash;
+        const uint8_t * p = event.parent;
+        printf(" %u:%u:%u", (unsigned) event.number, (unsigned) event.kind, (unsigned) event.block);
+        printf(":%u:%u", (unsigned) event.block_index, (unsigned) event.token_count);
+        printf(":%u:%u", (unsigned) event.has_parent, (unsigned) event.has_adapters);
+        printf(":%02x%02x%02x%02x", h[0], h[1], h[2], h[31]);
+        printf(":%02x%02x%02x%02x", p[0], p[1], p[2], p[31]);
     }
     printf("\n");
 }

@@ -217,7 +217,7 @@ fn the_border_program_is_clean_under_valgrind() {
         Ok(output) => assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr)),
         // Past the test harness, which keeps quiet what a passed test prints.
         Err(error) => {
-            let _ = writeln!(std::io::stderr(), "NOT CHECKED: valgrind looks for memory errors, {error}");
+            let _ = writeln!(std::io::stderr(), "NOT CHECKED for memory errors: no valgrind ({error})");
         }
     }
 }
