@@ -50,6 +50,15 @@ fn reserve_one_token(criterion: &mut Criterion) {
             black_box(pool.reserve(&[0], &[position]).expect("there are enough blocks").cells[0])
         });
     });
+    let mut pool = pool_of(8192);
+    reserve(&mut pool, 0, 0..32_000);
+    let positions = [32_000, 32_001, 32_002, 32_003];
+    group.bench_function("four tokens on 32,000, three rejected", |bencher| {
+        bencher.iter(|| {
+            black_box(pool.reserve(&[0; 4], &positions).expect("there are enough blocks").cells[0]);
+            pool.remove(0, 32_001, -1).expect("the sequence is known");
+        });
+    });
     group.finish();
 }
 

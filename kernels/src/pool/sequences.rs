@@ -111,15 +111,16 @@ impl BlockTable {
         }
     }
 
-    /// Removes the entries with these indexes. Their blocks, the last one first.
+    /// Removes the entries with these indexes. Their blocks, the last one first. One by one: most
+    /// removals are of a few rejected tokens at the end of a long table, which is not to be walked.
     pub fn remove(&mut self, indexes: Range<u32>) -> Vec<BlockId> {
-        if indexes.is_empty() {
-            return Vec::new();
+        let mut blocks = Vec::new();
+        for index in self.indexes(indexes).into_iter().rev() {
+            if let Some(entry) = self.entries.remove(&index) {
+                blocks.extend(entry.blocks().rev());
+            }
         }
-        let mut removed = self.entries.split_off(&indexes.start);
-        let mut kept = removed.split_off(&indexes.end);
-        self.entries.append(&mut kept);
-        removed.values().rev().flat_map(|entry| entry.blocks().rev()).collect()
+        blocks
     }
 
     /// The indexes of this range that have an entry.
