@@ -154,7 +154,7 @@ bool espalier_kv::begin(llama_seq_id seq_id, const espalier_kv_prompt & prompt) 
     return functions.begin(pool.get(), seq_id, &request) == ESPALIER_POOL_OK;
 }
 
-espalier_kv::turn espalier_kv::take_turn(llama_seq_id seq_id, const espalier_kv_prompt & prompt, size_t & n_held) {
+espalier_kv::turn espalier_kv::take_turn(llama_seq_id seq_id, const espalier_kv_prompt & prompt, uint64_t n_reserved, size_t & n_held) {
     auto & sequence = sequences[seq_id];
     n_held = sequence.n_visible;
 
@@ -173,10 +173,15 @@ espalier_kv::turn espalier_kv::take_turn(llama_seq_id seq_id, const espalier_kv_
     sequence.n_blocks  += n_attached;
     n_held = sequence.n_visible;
 
-    if (status == ESPALIER_POOL_WAIT) {
+    // Retained blocks that were attached are not available any more.
+    const bool     waits     = status == ESPALIER_POOL_WAIT;
+    const uint64_t n_to_take = waits ? 0 : n_missing(seq_id, prompt.n_tokens + 1);
+    if (n_to_take + n_promised() + n_reserved > n_available()) {
+        end(seq_id);
+        llama_memory_seq_rm(mem, seq_id, -1, -1);
         return turn::wait;
     }
-    if (n_missing(seq_id, prompt.n_tokens + 1) + n_promised() > n_available()) {
+    if (waits) {
         return turn::wait;
     }
     sequence.n_prompt = prompt.n_tokens + 1;
@@ -199,10 +204,6 @@ void espalier_kv::end(llama_seq_id seq_id) {
     functions.end(pool.get(), seq_id);
     sequences[seq_id].begun    = false;
     sequences[seq_id].n_prompt = 0;
-}
-
-bool espalier_kv::is_known(llama_seq_id seq_id) const {
-    return sequences[seq_id].begun || sequences[seq_id].n_blocks > 0;
 }
 
 uint64_t espalier_kv::n_missing(llama_seq_id seq_id, size_t n_tokens) const {

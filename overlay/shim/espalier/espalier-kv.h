@@ -46,10 +46,10 @@ public:
     espalier_kv(const espalier_kv &)             = delete;
     espalier_kv & operator=(const espalier_kv &) = delete;
 
-    // Asked until it says `compute`. n_held: how many tokens of the prompt the sequence has, shared with others; a
+    // Asked until it says `compute`. n_reserved: blocks that others are about to take. n_held: how many tokens of the prompt the sequence has, shared with others; a
     // multiple of the block size and less than the prompt. A sequence that holds something already shares
     // nothing and is only given room.
-    turn take_turn(llama_seq_id seq_id, const espalier_kv_prompt & prompt, size_t & n_held);
+    turn take_turn(llama_seq_id seq_id, const espalier_kv_prompt & prompt, uint64_t n_reserved, size_t & n_held);
 
     // The KV of these tokens of the sequence is computed and will not change.
     void publish(llama_seq_id seq_id, const llama_token * tokens, size_t n_tokens);
@@ -59,9 +59,6 @@ public:
 
     // Has the sequence begun a prompt, that others may share?
     bool has_begun(llama_seq_id seq_id) const { return sequences[seq_id].begun; }
-
-    // Has it, or does it hold blocks?
-    bool is_known(llama_seq_id seq_id) const;
 
     // Blocks that the sequence holds, shared ones included.
     uint64_t n_held(llama_seq_id seq_id) const { return sequences[seq_id].n_blocks; }

@@ -35,6 +35,10 @@ public:
 
     std::string to_metrics() const;
 
+    // Tokens of prompts that were begun, and of them those that others had computed.
+    std::atomic<uint64_t> queried_tokens = { 0 };
+    std::atomic<uint64_t> hit_tokens     = { 0 };
+
     espalier_histogram to_first_token;
     espalier_histogram between_tokens;
 

@@ -37,6 +37,7 @@ private:
     static bool is_private(const server_slot & slot);
     static std::string name_adapters(const server_slot & slot);
 
+    template <typename server_t> static uint64_t count_for_generating(const server_t & server);
     template <typename server_t> static uint64_t count_needed(const server_t & server);
     template <typename server_t> static bool give_way(server_t & server);
     template <typename server_t> static void preempt(server_t & server, server_slot & slot);
@@ -108,7 +109,7 @@ bool espalier_server::take_turn(server_t & server, server_slot & slot, const ser
     const std::string adapters = name_adapters(slot);
 
     size_t n_held = 0;
-    switch (slot.kv->take_turn(slot.id, { &tokens[0], tokens.size(), salt, adapters }, n_held)) {
+    switch (slot.kv->take_turn(slot.id, { &tokens[0], tokens.size(), salt, adapters }, count_for_generating(server), n_held)) {
         case espalier_kv::turn::compute:
             break;
         case espalier_kv::turn::wait:
@@ -123,6 +124,8 @@ bool espalier_server::take_turn(server_t & server, server_slot & slot, const ser
         slot.prompt.tokens = tokens.clone();
         slot.prompt.tokens.keep_first(n_held);
     }
+    server.espalier.numbers->queried_tokens += tokens.size();
+    server.espalier.numbers->hit_tokens     += n_held;
     return true;
 }
 
@@ -142,9 +145,10 @@ void espalier_server::prepare_step(server_t & server) {
     }
 }
 
+// Blocks that generating slots take in the step that is being prepared.
 template <typename server_t>
-uint64_t espalier_server::count_needed(const server_t & server) {
-    uint64_t needed = server.espalier.kv->n_promised();
+uint64_t espalier_server::count_for_generating(const server_t & server) {
+    uint64_t needed = 0;
     for (const server_slot & slot : server.slots) {
         if (slot.state == SLOT_STATE_GENERATING) {
             // One more for who shares a block that is not full, and cannot write into it.
@@ -154,13 +158,19 @@ uint64_t espalier_server::count_needed(const server_t & server) {
     return needed;
 }
 
+template <typename server_t>
+uint64_t espalier_server::count_needed(const server_t & server) {
+    return server.espalier.kv->n_promised() + count_for_generating(server);
+}
+
 // Who loses least gives its blocks away. false: nobody can
 template <typename server_t>
 bool espalier_server::give_way(server_t & server) {
     server_slot * latest    = nullptr;
     size_t        n_running = 0;
     for (server_slot & slot : server.slots) {
-        if (slot.state == SLOT_STATE_STARTED && slot.kv->is_known(slot.id)) {
+        const bool waits = slot.state == SLOT_STATE_STARTED || (slot.state == SLOT_STATE_PREEMPTED && slot.prompt.tokens.empty());
+        if (waits && slot.kv->n_held(slot.id) > 0) {
             slot.kv->end(slot.id);
             slot.prompt_clear();
             return true;
@@ -255,8 +265,8 @@ inline void espalier_add_pool(json & to, const std::shared_ptr<espalier_numbers>
         { "blocks_used_peak", now.blocks_used_peak },
         { "blocks_retained",  now.blocks_retained  },
         { "blocks_empty",     now.blocks_empty     },
-        { "queried_tokens",   now.queried_tokens   },
-        { "hit_tokens",       now.hit_tokens       },
+        { "queried_tokens",   numbers->queried_tokens.load() },
+        { "hit_tokens",       numbers->hit_tokens.load() },
         { "evicted_blocks",   now.evicted_blocks   },
     };
 }
