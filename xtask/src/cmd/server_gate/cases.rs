@@ -1,0 +1,127 @@
+//! PURE: what the server gate asks, and of which servers.
+
+use serde_json::{Value, json};
+
+use crate::modelgen::Architecture;
+
+/// Tokens of every answer.
+const ANSWER: usize = 24;
+
+/// Tokens that all but a few prompts begin with: two blocks and a bit.
+const SHARED: usize = 150;
+
+/// The model that answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Model {
+    /// The trained one that the smoke test has.
+    Trained,
+    /// Random weights.
+    Random(Architecture),
+}
+
+impl Model {
+    /// Every model of the gate.
+    pub const ALL: [Model; 5] = [
+        Model::Trained,
+        Model::Random(Architecture::Llama),
+        Model::Random(Architecture::Qwen3),
+        Model::Random(Architecture::Gemma3),
+        Model::Random(Architecture::Qwen35),
+    ];
+
+    /// For reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Model::Trained => "trained",
+            Model::Random(architecture) => architecture.name(),
+        }
+    }
+
+    /// Whether its memory can be paged; the others have to say that they are not.
+    pub fn can_be_paged(self) -> bool {
+        !matches!(self, Model::Random(Architecture::Gemma3 | Architecture::Qwen35))
+    }
+}
+
+/// One server of ours; stock answers the same prompts one after the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Case {
+    /// For reports.
+    pub name: &'static str,
+    /// Slots.
+    pub parallel: &'static str,
+    /// Cells, a pool of `cells / 64` blocks.
+    pub cells: &'static str,
+    /// Clients that go away in the middle, before each volley.
+    pub dropped: usize,
+}
+
+/// Every case: alone, a few, many; a pool with hardly room for three, so that blocks are evicted and requests
+/// preempted; clients that go away. Each is asked twice, the second time with what the first left in the pool.
+pub const CASES: [Case; 5] = [
+    Case { name: "1 sequence", parallel: "1", cells: "8192", dropped: 0 },
+    Case { name: "4 sequences", parallel: "4", cells: "8192", dropped: 0 },
+    Case { name: "16 sequences", parallel: "16", cells: "8192", dropped: 0 },
+    Case { name: "a small pool", parallel: "8", cells: "768", dropped: 0 },
+    Case { name: "dropped clients", parallel: "8", cells: "2048", dropped: 6 },
+];
+
+/// The types of keys and values that are compared.
+pub const KV_TYPES: [&str; 2] = ["f16", "q8_0"];
+
+/// The prompts: most begin alike, some in part, some do not.
+pub fn prompts() -> Vec<Vec<u32>> {
+    let mut random = Random(0x9e37_79b9_7f4a_7c15);
+    let shared = random.tokens(SHARED);
+    let own = |random: &mut Random| {
+        let length = 5 + random.below(60) as usize;
+        random.tokens(length)
+    };
+    let mut prompts: Vec<Vec<u32>> =
+        [SHARED; 10].map(|kept| [&shared[..kept], &own(&mut random)].concat()).into();
+    prompts.extend([64, 70, 128].map(|kept| [&shared[..kept], &own(&mut random)].concat()));
+    prompts.extend([1, 33, 200].map(|length| random.tokens(length)));
+    prompts
+}
+
+/// A request for a greedy answer with the likeliest tokens beside it.
+pub fn request(prompt: &[u32]) -> Value {
+    json!({ "prompt": prompt, "n_predict": ANSWER, "temperature": 0, "n_probs": 8, "return_tokens": true,
+            "ignore_eos": true })
+}
+
+/// A request that goes on until the client goes away.
+pub fn long_request(prompt: &[u32]) -> Value {
+    json!({ "prompt": prompt, "n_predict": 400, "temperature": 0, "stream": true, "ignore_eos": true })
+}
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: u32) -> u32 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        u32::try_from(self.0 >> 33).unwrap_or(0) % limit
+    }
+
+    /// Ordinary tokens: the first three are special in every model here.
+    fn tokens(&mut self, count: usize) -> Vec<u32> {
+        (0..count).map(|_| 3 + self.below(300)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prompts_share_their_beginning_and_fit_the_small_pool() {
+        let prompts = prompts();
+        assert_eq!(prompts.len(), 16);
+        assert!(prompts[..10].iter().all(|prompt| prompt[..SHARED] == prompts[0][..SHARED]));
+        assert!(prompts.iter().all(|prompt| prompt.len() + ANSWER < 768 / 3 && !prompt.is_empty()));
+        let blocks: usize = prompts[..8].iter().map(|prompt| (prompt.len() + ANSWER).div_ceil(64)).sum();
+        assert!(blocks > 768 / 64, "a volley would fit, and nothing would be evicted");
+    }
+}
