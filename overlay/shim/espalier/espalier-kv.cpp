@@ -162,7 +162,7 @@ espalier_kv::turn espalier_kv::take_turn(llama_seq_id seq_id, const espalier_kv_
     if (n_blocks(prompt.n_tokens + 1) > blocks.size()) {
         return turn::too_large;
     }
-    if (!sequence.begun && sequence.n_blocks == 0) {
+    if (prompt.tokens != nullptr && !sequence.begun && sequence.n_blocks == 0) {
         sequence.begun = begin(seq_id, prompt);
     }
     size_t        n_attached = 0;

@@ -19,7 +19,7 @@
 
 // What decides whether two prompts have the same KV. Borrowed for the time of the call.
 struct espalier_kv_prompt {
-    const llama_token * tokens;
+    const llama_token * tokens; // NULL: it is not shared, and only takes room
     size_t              n_tokens;
     const std::string & salt;     // who may share it
     const std::string & adapters; // what besides the model computes it; empty: nothing

@@ -40,6 +40,7 @@ private:
     template <typename server_t> static uint64_t count_for_generating(const server_t & server);
     template <typename server_t> static uint64_t count_needed(const server_t & server);
     template <typename server_t> static bool give_way(server_t & server);
+    static bool can_be_preempted(const server_slot & slot);
     template <typename server_t> static void preempt(server_t & server, server_slot & slot);
 };
 
@@ -105,11 +106,11 @@ bool espalier_server::take_turn(server_t & server, server_slot & slot, const ser
     if (!slot.prompt.tokens.empty() && !holds_enough && !slot.kv->has_begun(slot.id)) {
         slot.prompt_clear();
     }
-    const std::string salt     = is_private(slot) ? "request " + std::to_string(slot.task->id) : slot.task->params.kv_salt;
-    const std::string adapters = name_adapters(slot);
+    const llama_token * shared   = is_private(slot) ? nullptr : &tokens[0];
+    const std::string   adapters = name_adapters(slot);
 
     size_t n_held = 0;
-    switch (slot.kv->take_turn(slot.id, { &tokens[0], tokens.size(), salt, adapters }, count_for_generating(server), n_held)) {
+    switch (slot.kv->take_turn(slot.id, { shared, tokens.size(), slot.task->params.kv_salt, adapters }, count_for_generating(server), n_held)) {
         case espalier_kv::turn::compute:
             break;
         case espalier_kv::turn::wait:
@@ -137,7 +138,7 @@ void espalier_server::prepare_step(server_t & server) {
     }
     for (const server_slot & slot : server.slots) {
         const bool computes = slot.state == SLOT_STATE_PROCESSING_PROMPT || slot.state == SLOT_STATE_GENERATING;
-        if (computes && !slot.prompt.tokens.empty() && !is_private(slot)) {
+        if (computes && !slot.prompt.tokens.empty()) {
             kv->publish(slot.id, &slot.prompt.tokens[0], slot.prompt.tokens.size());
         }
     }
@@ -163,11 +164,22 @@ uint64_t espalier_server::count_needed(const server_t & server) {
     return server.espalier.kv->n_promised() + count_for_generating(server);
 }
 
+// What it held can be computed again from its tokens, and by it alone.
+inline bool espalier_server::can_be_preempted(const server_slot & slot) {
+    for (int i = 0; i < slot.prompt.n_tokens(); i++) {
+        if (slot.prompt.tokens[i] == LLAMA_TOKEN_NULL) {
+            return false;
+        }
+    }
+    return !slot.task->is_parent() && !slot.task->is_child() && slot.inp_embd.empty();
+}
+
 // Who loses least gives its blocks away. false: nobody can
 template <typename server_t>
 bool espalier_server::give_way(server_t & server) {
-    server_slot * latest    = nullptr;
-    size_t        n_running = 0;
+    server_slot * latest      = nullptr; // of those that can be preempted
+    server_slot * last_resort = nullptr; // of the others
+    size_t        n_running   = 0;
     for (server_slot & slot : server.slots) {
         const bool waits = slot.state == SLOT_STATE_STARTED || (slot.state == SLOT_STATE_PREEMPTED && slot.prompt.tokens.empty());
         if (waits && slot.kv->n_held(slot.id) > 0) {
@@ -175,27 +187,28 @@ bool espalier_server::give_way(server_t & server) {
             slot.prompt_clear();
             return true;
         }
-        if (slot.state == SLOT_STATE_PROCESSING_PROMPT || slot.state == SLOT_STATE_GENERATING) {
-            n_running++;
-            const bool is_alone = !slot.task->is_parent() && !slot.task->is_child();
-            if (is_alone && (!latest || slot.task->id > latest->task->id)) {
-                latest = &slot;
+        if (slot.state == SLOT_STATE_PROCESSING_PROMPT || slot.state == SLOT_STATE_GENERATING || slot.state == SLOT_STATE_PREEMPTED) {
+            n_running += slot.kv->n_held(slot.id) > 0;
+            server_slot *& of_its_kind = can_be_preempted(slot) ? latest : last_resort;
+            if (slot.kv->n_held(slot.id) > 0 && (!of_its_kind || slot.task->id > of_its_kind->task->id)) {
+                of_its_kind = &slot;
             }
         }
     }
     if (server.try_clear_idle_slots()) {
         return true;
     }
-    if (!latest) {
-        return false;
-    }
-    if (n_running > 1) {
+    if (latest && n_running > 1) {
         preempt(server, *latest);
         return true;
     }
-    server.send_error(*latest, string_format("the request has grown to %d tokens and needs more KV blocks than the pool has (%d)",
-            latest->prompt.n_tokens(), (int) latest->kv->statistics().block_count), ERROR_TYPE_UNAVAILABLE);
-    latest->release();
+    server_slot * too_large = latest ? latest : last_resort;
+    if (!too_large) {
+        return false;
+    }
+    server.send_error(*too_large, string_format("the request has grown to %d tokens and needs more KV blocks than the pool has for it (%d in all)",
+            too_large->prompt.n_tokens(), (int) too_large->kv->statistics().block_count), ERROR_TYPE_UNAVAILABLE);
+    too_large->release();
     return true;
 }
 
@@ -206,7 +219,7 @@ void espalier_server::preempt(server_t & server, server_slot & slot) {
     if (slot.state == SLOT_STATE_GENERATING) {
         slot.preempted = slot.prompt.tokens.clone();
         slot.state     = SLOT_STATE_PREEMPTED;
-    } else {
+    } else if (slot.state == SLOT_STATE_PROCESSING_PROMPT) {
         slot.state = SLOT_STATE_STARTED;
     }
     slot.kv->end(slot.id);
