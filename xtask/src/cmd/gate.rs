@@ -46,7 +46,7 @@ impl Case {
     }
 
     fn has_delta_net(&self) -> bool {
-        self.architecture != Architecture::Llama
+        self.architecture.has_delta_net()
     }
 }
 

@@ -46,6 +46,11 @@ fn encode_metadata(spec: &ModelSpec) -> Metadata {
     metadata.number("general.file_type", spec.weights.file_type_number().into());
     metadata.number("general.quantization_version", 2);
     push_dimensions(&mut metadata, spec);
+    if spec.architecture.has_sliding_window() {
+        let window = &spec.sliding_window;
+        metadata.dimension("attention.sliding_window", window.tokens);
+        metadata.dimension("attention.sliding_window_pattern", window.full_attention_interval);
+    }
     if spec.architecture.has_delta_net() {
         push_delta_net_dimensions(&mut metadata, spec);
     }

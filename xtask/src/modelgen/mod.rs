@@ -16,7 +16,7 @@ mod tensors;
 
 use std::io::{self, Write};
 
-pub use spec::{Architecture, DeltaNet, Experts, ModelSpec, SMALLEST_VOCAB, WeightType};
+pub use spec::{Architecture, DeltaNet, Experts, ModelSpec, SMALLEST_VOCAB, SlidingWindow, WeightType};
 
 use data::write_tensor_data;
 use header::encode_header;
@@ -52,6 +52,10 @@ fn check_spec(spec: &ModelSpec) -> io::Result<()> {
             "n_key_heads does not divide n_value_heads",
         ),
         (delta_net.full_attention_interval > 0, "full_attention_interval is 0"),
+        (
+            spec.sliding_window.tokens > 0 && spec.sliding_window.full_attention_interval > 0,
+            "the sliding window or its full_attention_interval is 0",
+        ),
         (spec.experts.used <= spec.experts.count, "more experts are used than there are"),
     ];
     match conditions.iter().find(|(holds, _)| !holds) {
@@ -125,6 +129,45 @@ mod tests {
         let spec = ModelSpec { n_vocab: 100, ..ModelSpec::small(Architecture::Llama, WeightType::F32) };
         let error = write_random_model(&mut Vec::new(), &spec).expect_err("100 tokens are too few");
         assert!(error.to_string().contains("n_vocab"), "{error}");
+    }
+
+    fn names_of(spec: &ModelSpec) -> Vec<String> {
+        tensors_of(spec)
+            .into_iter()
+            .map(|tensor| tensor.name)
+            .filter(|name| name.starts_with("blk.0."))
+            .collect()
+    }
+
+    #[test]
+    fn each_family_has_its_norms() {
+        let has = |architecture, name: &str| {
+            names_of(&ModelSpec::small(architecture, WeightType::F16))
+                .contains(&format!("blk.0.{name}.weight"))
+        };
+        assert!(!has(Architecture::Llama, "attn_q_norm"));
+        assert!(has(Architecture::Qwen3, "attn_q_norm") && has(Architecture::Qwen3, "ffn_norm"));
+        assert!(!has(Architecture::Qwen3, "post_ffw_norm"));
+        for norm in ["attn_k_norm", "ffn_norm", "post_attention_norm", "post_ffw_norm"] {
+            assert!(has(Architecture::Gemma3, norm), "{norm}");
+        }
+    }
+
+    #[test]
+    fn only_the_gemma_says_that_it_has_a_window() {
+        let says = |architecture| {
+            let bytes = written(&ModelSpec::small(architecture, WeightType::Q4_0));
+            let key = b".attention.sliding_window";
+            bytes.windows(key.len()).any(|part| part == key)
+        };
+        assert!(says(Architecture::Gemma3));
+        assert!(!says(Architecture::Qwen3) && !says(Architecture::Llama));
+    }
+
+    #[test]
+    fn the_model_of_the_benches_has_70_million_weights() {
+        let weights: u64 = tensors_of(&ModelSpec::plain_70_million()).iter().map(Tensor::elements).sum();
+        assert!((68_000_000..72_000_000).contains(&weights), "{weights}");
     }
 
     #[test]

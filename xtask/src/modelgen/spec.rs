@@ -5,6 +5,10 @@
 pub enum Architecture {
     /// Plain attention and a dense feed-forward.
     Llama,
+    /// As `Llama`, with normed queries and keys.
+    Qwen3,
+    /// As `Qwen3`, with a sliding window in most layers and norms after each block.
+    Gemma3,
     /// Gated delta net and attention layers, dense feed-forward.
     Qwen35,
     /// Gated delta net and attention layers, mixture of experts.
@@ -15,21 +19,42 @@ pub enum Architecture {
 
 impl Architecture {
     /// Every architecture this module writes.
-    pub const ALL: [Architecture; 4] =
-        [Architecture::Llama, Architecture::Qwen35, Architecture::Qwen35Moe, Architecture::Qwen3Next];
+    pub const ALL: [Architecture; 6] = [
+        Architecture::Llama,
+        Architecture::Qwen3,
+        Architecture::Gemma3,
+        Architecture::Qwen35,
+        Architecture::Qwen35Moe,
+        Architecture::Qwen3Next,
+    ];
 
     /// The value of `general.architecture`.
     pub fn name(self) -> &'static str {
         match self {
             Architecture::Llama => "llama",
+            Architecture::Qwen3 => "qwen3",
+            Architecture::Gemma3 => "gemma3",
             Architecture::Qwen35 => "qwen35",
             Architecture::Qwen35Moe => "qwen35moe",
             Architecture::Qwen3Next => "qwen3next",
         }
     }
 
-    pub(super) fn has_delta_net(self) -> bool {
+    /// Whether most layers keep a recurrent state instead of keys and values.
+    pub fn has_delta_net(self) -> bool {
+        matches!(self, Architecture::Qwen35 | Architecture::Qwen35Moe | Architecture::Qwen3Next)
+    }
+
+    pub(super) fn has_query_and_key_norms(self) -> bool {
         self != Architecture::Llama
+    }
+
+    pub(super) fn has_sliding_window(self) -> bool {
+        self == Architecture::Gemma3
+    }
+
+    pub(super) fn has_norms_after_blocks(self) -> bool {
+        self == Architecture::Gemma3
     }
 
     pub(super) fn has_experts(self) -> bool {
@@ -114,6 +139,15 @@ pub struct DeltaNet {
     pub full_attention_interval: u64,
 }
 
+/// Which tokens the layers of a sliding window see.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SlidingWindow {
+    /// How many tokens back they look.
+    pub tokens: u64,
+    /// Every n-th layer sees all tokens, the others have the window.
+    pub full_attention_interval: u64,
+}
+
 /// Dimensions of the mixture of experts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Experts {
@@ -152,7 +186,9 @@ pub struct ModelSpec {
     pub n_head_kv: u64,
     /// Size of an attention head.
     pub head_dim: u64,
-    /// Not used by `Llama`.
+    /// Used by `Gemma3`.
+    pub sliding_window: SlidingWindow,
+    /// Used by `Qwen35`, `Qwen35Moe` and `Qwen3Next`.
     pub delta_net: DeltaNet,
     /// Used by `Qwen35Moe` and `Qwen3Next`.
     pub experts: Experts,
@@ -176,6 +212,7 @@ impl ModelSpec {
             n_head: 4,
             n_head_kv: 2,
             head_dim: 64,
+            sliding_window: SlidingWindow { tokens: 16, full_attention_interval: 2 },
             delta_net: DeltaNet {
                 head_dim: 64,
                 n_key_heads: 4,
@@ -187,12 +224,28 @@ impl ModelSpec {
         }
     }
 
+    /// The model that the benches of the server load: 70 million weights of plain attention, small enough
+    /// for two cores and large enough that computing, not HTTP, is what takes time.
+    pub fn plain_70_million() -> ModelSpec {
+        ModelSpec {
+            n_layer: 12,
+            n_embd: 512,
+            n_ff: 1536,
+            n_vocab: 32_000,
+            n_context: 32_768,
+            n_head: 8,
+            n_head_kv: 2,
+            head_dim: 64,
+            ..ModelSpec::small(Architecture::Qwen3, WeightType::F16)
+        }
+    }
+
     pub(super) fn is_attention_layer(&self, layer: u64) -> bool {
         !self.architecture.has_delta_net()
             || (layer + 1).is_multiple_of(self.delta_net.full_attention_interval)
     }
 
-    /// Rotated dimensions of a head: llama rotates all, the Qwen models a quarter.
+    /// Rotated dimensions of a head: those with delta nets rotate a quarter, the others all.
     pub(super) fn rope_dims(&self) -> u64 {
         if self.architecture.has_delta_net() { self.head_dim / 4 } else { self.head_dim }
     }

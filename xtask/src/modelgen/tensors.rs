@@ -71,6 +71,10 @@ fn push_layer(list: &mut TensorList, is_attention: bool) {
         true => push_attention(list),
         false => push_delta_net(list),
     }
+    if spec.architecture.has_norms_after_blocks() {
+        list.norm("post_attention_norm.weight", spec.n_embd);
+        list.norm("post_ffw_norm.weight", spec.n_embd);
+    }
     // The same norm under the name of its family.
     let delta_net_family = spec.architecture.has_delta_net();
     let ffn_norm = if delta_net_family { "post_attention_norm.weight" } else { "ffn_norm.weight" };
@@ -91,10 +95,16 @@ fn push_attention(list: &mut TensorList) {
     list.matrix("attn_k.weight", &[spec.n_embd, kv_heads]);
     list.matrix("attn_v.weight", &[spec.n_embd, kv_heads]);
     list.matrix("attn_output.weight", &[heads, spec.n_embd]);
-    if spec.architecture.has_delta_net() {
-        list.norm("attn_q_norm.weight", spec.head_dim);
+    if spec.architecture.has_query_and_key_norms() {
+        list.floats("attn_q_norm.weight", &[spec.head_dim], query_norm(spec), 0.1);
         list.norm("attn_k_norm.weight", spec.head_dim);
     }
+}
+
+/// Scores of normed noise have the spread that this gives. With 1, a token sees the mean of a thousand
+/// others, which is nothing, and a wrong cache would give the right answer; with 2 it sees a few of them.
+fn query_norm(spec: &ModelSpec) -> f32 {
+    if spec.architecture.has_delta_net() { 1.0 } else { 2.0 }
 }
 
 fn push_delta_net(list: &mut TensorList) {
