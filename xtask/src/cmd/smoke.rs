@@ -1,14 +1,15 @@
 //! `cargo xtask smoke`: the built server is started on the loopback, answers, says what it is, stops.
 
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use serde_json::{Value, json};
 
 use super::{Context, Outcome};
 use crate::error::{Error, Result};
-use crate::sys::process::{Run, Started};
-use crate::sys::{disk, net};
+use crate::sys::disk;
+use crate::sys::process::Run;
+use crate::sys::server::{Server, last_words};
 
 /// What is to be smoked.
 #[derive(Clone, Debug)]
@@ -50,12 +51,8 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     }
     let log = context.layout.log(&format!("smoke-{}-{}", options.variant, options.flavor));
     let started = Instant::now();
-    let answers = ask_server(&server, &model, &log, options).map_err(|error| {
-        let said = disk::read_text(&log).unwrap_or_default();
-        let last: Vec<&str> = said.lines().rev().take(5).collect();
-        let last: Vec<&str> = last.into_iter().rev().collect();
-        error.detail(last.join("\n")).hint(format!("the server's whole log: {}", context.layout.show(&log)))
-    })?;
+    let answers = ask_server(&server, &model, &log, options)
+        .map_err(|error| error.hint(format!("the server's whole log: {}", context.layout.show(&log))))?;
     let seconds = started.elapsed().as_secs_f64();
     context
         .ui
@@ -82,55 +79,29 @@ impl std::fmt::Display for Answers {
     }
 }
 
-fn ask_server(server: &Path, model: &Path, log: &Path, options: &Options) -> Result<Answers> {
-    let port = net::free_port()?;
-    let mut started = start(server, model, port, log)?;
-    let base = format!("http://127.0.0.1:{port}");
-    wait_until_ready(&mut started, &base)?;
-    let answers = Answers {
-        completion: completion(&base)?,
-        chat: chat(&base)?,
-        build_info: build_info(&base, options.identity.as_deref())?,
-    };
-    if started.ended().is_some() {
-        return Err(Error::no("the server ended by itself after it had answered"));
-    }
+fn ask_server(program: &Path, model: &Path, log: &Path, options: &Options) -> Result<Answers> {
+    let run =
+        Run::new(program).args(["--ctx-size", "512", "--threads", "2", "--seed", "1", "--model"]).arg(model);
+    let mut server = Server::start(run, log)?;
+    let answers = ask(&server, options).map_err(|error| error.detail(last_words(log)))?;
+    server.still_runs()?;
     Ok(answers)
 }
 
-fn start(server: &Path, model: &Path, port: u16, log: &Path) -> Result<Started> {
-    Run::new(server)
-        .args(["--host", "127.0.0.1", "--ctx-size", "512", "--threads", "2", "--seed", "1", "--port"])
-        .arg(port.to_string())
-        .arg("--model")
-        .arg(model)
-        .start_logged(log)
-}
-
-/// Loading the tiny model takes well under a second on an idle machine.
-const READY_LIMIT: Duration = Duration::from_secs(60);
-
-fn wait_until_ready(started: &mut Started, base: &str) -> Result<()> {
-    let begin = Instant::now();
-    while begin.elapsed() < READY_LIMIT {
-        if let Some(status) = started.ended() {
-            let how = crate::sys::process::ending(status);
-            return Err(Error::no(format!("the server ended before it was ready: {how}")));
-        }
-        if matches!(net::get(&format!("{base}/health")), Ok((200, _))) {
-            return Ok(());
-        }
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    Err(Error::no(format!("the server was not ready after {} seconds", READY_LIMIT.as_secs())))
+fn ask(server: &Server, options: &Options) -> Result<Answers> {
+    Ok(Answers {
+        completion: completion(server)?,
+        chat: chat(server)?,
+        build_info: build_info(server, options.identity.as_deref())?,
+    })
 }
 
 const PROMPT: &str = "The tree";
 
 /// Greedy and asked twice: the second answer comes from the cached prompt and must be the same.
-fn completion(base: &str) -> Result<String> {
+fn completion(server: &Server) -> Result<String> {
     let body = json!({ "prompt": PROMPT, "n_predict": 12, "temperature": 0 });
-    let ask = || text_at(net::post(&format!("{base}/completion"), &body)?, "/content", "/completion");
+    let ask = || text_at(server.post("/completion", &body)?, "/content", "/completion");
     let (first, second) = (ask()?, ask()?);
     if first != second {
         return Err(Error::no(format!("the same greedy prompt gave {first:?} and then {second:?}")));
@@ -138,15 +109,15 @@ fn completion(base: &str) -> Result<String> {
     Ok(first)
 }
 
-fn chat(base: &str) -> Result<String> {
+fn chat(server: &Server) -> Result<String> {
     let messages = json!([{ "role": "user", "content": PROMPT }]);
     let body = json!({ "messages": messages, "max_tokens": 12, "temperature": 0 });
-    let answer = net::post(&format!("{base}/v1/chat/completions"), &body)?;
+    let answer = server.post("/v1/chat/completions", &body)?;
     text_at(answer, "/choices/0/message/content", "/v1/chat/completions")
 }
 
-fn build_info(base: &str, identity: Option<&str>) -> Result<String> {
-    let said = text_at(net::get(&format!("{base}/props"))?, "/build_info", "/props")?;
+fn build_info(server: &Server, identity: Option<&str>) -> Result<String> {
+    let said = text_at(server.get("/props")?, "/build_info", "/props")?;
     match identity {
         Some(identity) if !said.contains(identity) => Err(Error::no("the server does not say what it is")
             .detail(format!("expected in /props build_info: {identity}\nfound: {said}"))),

@@ -157,6 +157,12 @@ impl Layout {
         self.generated().join("sync-report.md")
     }
 
+    /// What a bench measured at a pin, kept with the project: `extension` is `json` or `svg`.
+    pub fn measurements(&self, bench: &str, pin: &str, extension: &str) -> PathBuf {
+        let pin = pin.replace(['/', '\\'], "-");
+        self.root.join("docs/measurements").join(format!("{bench}-{pin}.{extension}"))
+    }
+
     /// The tiny trained model that the smoke test loads.
     pub fn smoke_model(&self) -> PathBuf {
         self.root.join("ci/models/espalier-draft.gguf")

@@ -7,23 +7,66 @@ use crate::error::{Error, Result};
 /// More than this share of all cores busy with something else, and a time means nothing.
 const BUSY: f64 = 0.10;
 
-/// Watches the machine for two seconds; an error when somebody else is using it. Where the system does
-/// not say (no `/proc/stat`), nothing is refused.
-pub fn refuse_busy() -> Result<()> {
-    let Some(before) = read_times() else { return Ok(()) };
-    std::thread::sleep(Duration::from_secs(2));
-    let Some(after) = read_times() else { return Ok(()) };
-    let busy = after.busy.saturating_sub(before.busy) as f64;
-    let share = busy / (after.total.saturating_sub(before.total)).max(1) as f64;
-    if share <= BUSY {
-        return Ok(());
+/// What others take of the machine.
+#[derive(Clone, Copy, Debug)]
+pub struct Load {
+    /// How many cores it has.
+    pub cores: usize,
+    /// The share of their time that is taken.
+    pub share: f64,
+}
+
+impl Load {
+    /// Whether a time measured now says something.
+    pub fn is_quiet(&self) -> bool {
+        self.share <= BUSY
     }
-    Err(Error::surroundings(format!(
-        "the machine is busy: {:.0}% of its cores' time is taken",
-        share * 100.0
-    ))
-    .detail("a time measured now would say nothing")
-    .hint("stop other builds and programs, then run the same command again"))
+
+    /// Cores that nobody uses; one at the least.
+    pub fn free_cores(&self) -> usize {
+        (((1.0 - self.share) * self.cores as f64).round() as usize).max(1)
+    }
+
+    fn refuse_busy(self) -> Result<Load> {
+        if self.is_quiet() {
+            return Ok(self);
+        }
+        Err(Error::surroundings(format!(
+            "the machine is busy: {:.0}% of its cores' time is taken",
+            self.share * 100.0
+        ))
+        .detail("a time measured now would say nothing")
+        .hint("stop other builds and programs, then run the same command again"))
+    }
+}
+
+/// Watches the machine for two seconds. Where the system does not say (no `/proc/stat`), it counts as quiet.
+pub fn measure() -> Load {
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    Load { cores, share: share_taken().unwrap_or_default() }
+}
+
+/// An error when somebody else is using the machine.
+pub fn refuse_busy() -> Result<Load> {
+    measure().refuse_busy()
+}
+
+fn share_taken() -> Option<f64> {
+    let before = read_times()?;
+    std::thread::sleep(Duration::from_secs(2));
+    let after = read_times()?;
+    let busy = after.busy.saturating_sub(before.busy) as f64;
+    Some(busy / (after.total.saturating_sub(before.total)).max(1) as f64)
+}
+
+/// What the processor calls itself; nothing where the system does not say.
+pub fn processor() -> Option<String> {
+    parse_processor(&std::fs::read_to_string("/proc/cpuinfo").ok()?)
+}
+
+fn parse_processor(text: &str) -> Option<String> {
+    let line = text.lines().find(|line| line.starts_with("model name"))?;
+    Some(line.split_once(':')?.1.trim().to_string())
 }
 
 struct Times {
@@ -53,5 +96,20 @@ mod tests {
         let times = parse("cpu  10 0 5 80 5 0 0 0 0 0\ncpu0 1 2 3\n").unwrap();
         assert_eq!((times.busy, times.total), (15, 100));
         assert!(parse("").is_none() && parse("cpu x").is_none());
+    }
+    #[test]
+    fn what_is_taken_is_not_free() {
+        let load = |share| Load { cores: 8, share };
+        assert_eq!([0.0, 0.1, 0.5, 1.0].map(|share| load(share).free_cores()), [8, 7, 4, 1]);
+        assert!(load(0.1).refuse_busy().is_ok());
+        let error = load(0.5).refuse_busy().unwrap_err();
+        assert!(error.to_string().contains("50% of its cores' time is taken"), "{error}");
+    }
+
+    #[test]
+    fn the_processor_is_named() {
+        let text = "processor\t: 0\nmodel name\t: Some CPU @ 2 GHz\nmodel name\t: another\n";
+        assert_eq!(parse_processor(text).as_deref(), Some("Some CPU @ 2 GHz"));
+        assert_eq!(parse_processor("processor: 0"), None);
     }
 }

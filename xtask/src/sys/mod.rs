@@ -30,6 +30,7 @@ pub mod range;
 pub mod rebase_repo;
 pub mod run_lock;
 pub mod secret;
+pub mod server;
 pub mod step_summary;
 pub mod store;
 pub mod store_tree;

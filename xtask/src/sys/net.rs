@@ -1,6 +1,8 @@
-//! The loopback, for the smoke test and for "port taken".
+//! The loopback, for the smoke test, the benches of the server, and for "port taken".
 
 use std::net::{Ipv4Addr, TcpListener};
+use std::sync::Barrier;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -36,6 +38,55 @@ pub fn post(url: &str, body: &Value) -> Result<(u16, Value)> {
     answer(url, request.send())
 }
 
+/// What came back from requests that were sent at once.
+#[derive(Debug)]
+pub struct Volley {
+    /// Status code and JSON body of each, in the order of the requests.
+    pub answers: Vec<(u16, Value)>,
+    /// From the first request sent to the last answer received.
+    pub elapsed: Duration,
+}
+
+/// POSTs all `bodies` to `url` at once, each over a connection of its own, and waits at most `limit`.
+pub fn post_at_once(url: &str, bodies: &[Value], limit: Duration) -> Result<Volley> {
+    let texts: Vec<String> = bodies.iter().map(Value::to_string).collect();
+    let together = Barrier::new(texts.len().max(1));
+    let sent: Vec<Sent> = std::thread::scope(|threads| {
+        let send = |text| {
+            let together = &together;
+            threads.spawn(move || {
+                together.wait();
+                post_timed(url, text, limit)
+            })
+        };
+        let running: Vec<_> = texts.into_iter().map(send).collect();
+        running.into_iter().filter_map(|thread| thread.join().ok()).collect()
+    });
+    let elapsed = match (sent.iter().map(|one| one.begin).min(), sent.iter().map(|one| one.end).max()) {
+        (Some(begin), Some(end)) => end - begin,
+        _ => Duration::ZERO,
+    };
+    let answers: Result<Vec<(u16, Value)>> = sent.into_iter().map(|one| answer(url, one.response)).collect();
+    Ok(Volley { answers: answers?, elapsed })
+}
+
+struct Sent {
+    begin: Instant,
+    end: Instant,
+    response: std::result::Result<minreq::Response, minreq::Error>,
+}
+
+/// Reading the answer's JSON is not in the time.
+fn post_timed(url: &str, text: String, limit: Duration) -> Sent {
+    let request = minreq::post(url)
+        .with_header("Content-Type", "application/json")
+        .with_body(text)
+        .with_timeout(limit.as_secs().max(1));
+    let begin = Instant::now();
+    let response = request.send();
+    Sent { begin, end: Instant::now(), response }
+}
+
 /// A tiny model answers at once; this is for a machine that is busy with other things.
 const SECONDS: u64 = 60;
 
@@ -44,4 +95,37 @@ fn answer(url: &str, response: std::result::Result<minreq::Response, minreq::Err
         .map_err(|error| Error::surroundings(format!("{url}: no answer")).detail(error.to_string()))?;
     let body = serde_json::from_slice(response.as_bytes()).unwrap_or(Value::Null);
     Ok((response.status_code, body))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+
+    use super::*;
+
+    /// Answers `count` requests, none before all have come, each with the body that it was sent.
+    fn echo_together(listener: &TcpListener, count: usize) {
+        let mut waiting: Vec<_> = (0..count).map(|_| listener.accept().unwrap().0).collect();
+        for stream in &mut waiting {
+            let mut bytes = [0; 4096];
+            let length = stream.read(&mut bytes).unwrap();
+            let text = String::from_utf8_lossy(&bytes[..length]).into_owned();
+            let body = text.split("\r\n\r\n").nth(1).unwrap();
+            write!(stream, "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len()).unwrap();
+        }
+    }
+
+    #[test]
+    fn requests_are_sent_at_once_and_answered_in_order() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let url = format!("http://{}/echo", listener.local_addr().unwrap());
+        let bodies: Vec<Value> = (0..8).map(Value::from).collect();
+        let volley = std::thread::scope(|threads| {
+            threads.spawn(|| echo_together(&listener, bodies.len()));
+            post_at_once(&url, &bodies, Duration::from_secs(20)).unwrap()
+        });
+        let expected: Vec<(u16, Value)> = bodies.into_iter().map(|body| (200, body)).collect();
+        assert_eq!(volley.answers, expected);
+        assert!(volley.elapsed > Duration::ZERO);
+    }
 }

@@ -1,0 +1,94 @@
+//! A `llama-server` on the loopback: started, awaited, asked, and killed when dropped.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::net::{self, Volley};
+use super::process::{Run, Started, ending};
+use super::{disk, process};
+use crate::error::{Error, Result};
+
+/// A server that answers.
+pub struct Server {
+    started: Started,
+    base: String,
+    log: PathBuf,
+}
+
+impl Server {
+    /// Starts `run` on a free port of the loopback, its output going to `log`, and waits until it is ready.
+    pub fn start(run: Run, log: &Path) -> Result<Server> {
+        let port = net::free_port()?;
+        let run = run.args(["--host", "127.0.0.1", "--port"]).arg(port.to_string());
+        let started = run.start_logged(log)?;
+        let base = format!("http://127.0.0.1:{port}");
+        let mut server = Server { started, base, log: log.to_path_buf() };
+        server.wait_until_ready().map_err(|error| error.detail(last_words(log)))?;
+        Ok(server)
+    }
+
+    fn wait_until_ready(&mut self) -> Result<()> {
+        let begin = Instant::now();
+        while begin.elapsed() < READY_LIMIT {
+            if let Some(status) = self.started.ended() {
+                let how = ending(status);
+                return Err(Error::no(format!("the server ended before it was ready: {how}")));
+            }
+            if matches!(self.get("/health"), Ok((200, _))) {
+                return Ok(());
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        Err(Error::no(format!("the server was not ready after {} seconds", READY_LIMIT.as_secs())))
+    }
+
+    /// GET `path`: the status code and the JSON body (null when it is none).
+    pub fn get(&self, path: &str) -> Result<(u16, Value)> {
+        net::get(&format!("{}{path}", self.base))
+    }
+
+    /// POST `body` to `path`: the status code and the JSON body (null when it is none).
+    pub fn post(&self, path: &str, body: &Value) -> Result<(u16, Value)> {
+        net::post(&format!("{}{path}", self.base), body)
+    }
+
+    /// POSTs all `bodies` to `path` at once.
+    pub fn post_at_once(&self, path: &str, bodies: &[Value]) -> Result<Volley> {
+        net::post_at_once(&format!("{}{path}", self.base), bodies, VOLLEY_LIMIT)
+            .map_err(|error| error.detail(last_words(&self.log)))
+    }
+
+    /// An error when it is gone.
+    pub fn still_runs(&mut self) -> Result<()> {
+        match self.started.ended() {
+            None => Ok(()),
+            Some(_) => Err(Error::no("the server ended by itself after it had answered")),
+        }
+    }
+}
+
+/// Loading a small model takes well under a second on an idle machine.
+const READY_LIMIT: Duration = Duration::from_secs(60);
+
+/// Seconds on an idle machine; this is for one that is busy or slow.
+const VOLLEY_LIMIT: Duration = Duration::from_secs(30 * 60);
+
+/// The last lines of a server's log.
+pub fn last_words(log: &Path) -> String {
+    let said = disk::read_text(log).unwrap_or_default();
+    let last: Vec<&str> = said.lines().rev().take(5).collect();
+    last.into_iter().rev().collect::<Vec<_>>().join("\n")
+}
+
+/// What `program --help` says.
+pub fn help_of(program: &Path) -> Result<String> {
+    let run = Run::new(program).arg("--help");
+    let words = run.words();
+    let finished = run.finish()?;
+    match finished.status.success() {
+        true => Ok(String::from_utf8_lossy(&finished.stdout).into_owned()),
+        false => Err(process::failed(&words, finished.status, &finished.stderr)),
+    }
+}
