@@ -13,58 +13,25 @@
 //              n_vocab for each token, in batch order. First repeat only.
 // --ragged     sequence s gets a prompt shorter by s % 3 tokens: odd shapes, for comparing.
 //
+//   ./probe --model m.gguf --seqs 16 --prompt 16 --steps 7 --threads 2 --shared-prefix 1600
+//
+// --shared-prefix P   the other mode, floor.h: sequences that share their first P tokens.
+//
 // On stdout comes one JSON line: tokens per second over all sequences, best and median of the
 // repeats; and milliseconds of one decode batch, best and median of them all. On a busy machine
 // compare the best batch. With --out every prompt token has logits, without it the last of each
 // sequence: for the speed of prompts leave --out away. Exit code: 0 done, 1 failed, 2 usage.
 
-#include "llama.h"
+#include "common.h"
+#include "floor.h"
 
-#include <algorithm>
-#include <chrono>
-#include <cstdint>
-#include <cstdio>
 #include <cstdlib>
-#include <memory>
-#include <stdexcept>
-#include <string>
-#include <vector>
-
-struct probe_options {
-    std::string model;
-    std::string out;
-    int  seqs    = 8;
-    int  prompt  = 16;
-    int  steps   = 16;
-    int  threads = 1;
-    int  repeat  = 1;
-    bool ragged  = false;
-};
 
 struct probe_times {
     std::vector<double> prompt_rates; // tokens per second, one entry a repeat
     std::vector<double> decode_rates;
     std::vector<double> step_millis;  // one entry a decode batch, of all repeats
 };
-
-struct model_deleter   { void operator()(llama_model * model)     const { llama_model_free(model); } };
-struct context_deleter { void operator()(llama_context * context) const { llama_free(context); } };
-struct file_closer     { void operator()(FILE * file)             const { fclose(file); } };
-
-using model_ptr   = std::unique_ptr<llama_model, model_deleter>;
-using context_ptr = std::unique_ptr<llama_context, context_deleter>;
-using file_ptr    = std::unique_ptr<FILE, file_closer>;
-
-struct usage_error : std::runtime_error { using std::runtime_error::runtime_error; };
-
-// Tokens are a fixed function of sequence and position, never sampled: a difference in one logit
-// must not change what is computed after it.
-static llama_token token_at(int seq, int pos, int n_vocab) {
-    uint64_t x = (uint64_t(seq) << 32 | uint64_t(pos)) + 0x9e3779b97f4a7c15ull;
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
-    return llama_token((x ^ (x >> 31)) % uint64_t(n_vocab));
-}
 
 static int prompt_length(const probe_options & options, int seq) {
     return options.ragged ? std::max(1, options.prompt - seq % 3) : options.prompt;
@@ -74,27 +41,6 @@ static int prompt_length(const probe_options & options, int seq) {
 static int padded_length(const probe_options & options) {
     return (options.prompt + options.steps + 255) / 256 * 256;
 }
-
-class probe_batch {
-  public:
-    explicit probe_batch(int capacity) : batch(llama_batch_init(capacity, 0, 1)) {}
-    ~probe_batch() { llama_batch_free(batch); }
-    probe_batch(const probe_batch &) = delete;
-    probe_batch & operator=(const probe_batch &) = delete;
-
-    void clear() { batch.n_tokens = 0; }
-
-    void add(llama_token token, int pos, int seq, bool wants_logits) {
-        const int i = batch.n_tokens++;
-        batch.token[i]     = token;
-        batch.pos[i]       = pos;
-        batch.n_seq_id[i]  = 1;
-        batch.seq_id[i][0] = seq;
-        batch.logits[i]    = wants_logits;
-    }
-
-    llama_batch batch;
-};
 
 class probe {
   public:
@@ -116,14 +62,6 @@ class probe {
     }
 
   private:
-    static model_ptr load_model(const probe_options & options) {
-        model_ptr model(llama_model_load_from_file(options.model.c_str(), llama_model_default_params()));
-        if (!model) {
-            throw std::runtime_error("cannot load the model " + options.model);
-        }
-        return model;
-    }
-
     static context_ptr make_context(const probe_options & options, llama_model * model) {
         llama_context_params params = llama_context_default_params();
         params.n_ctx           = options.seqs * padded_length(options);
@@ -132,11 +70,7 @@ class probe {
         params.n_seq_max       = options.seqs;
         params.n_threads       = options.threads;
         params.n_threads_batch = options.threads;
-        context_ptr context(llama_init_from_model(model, params));
-        if (!context) {
-            throw std::runtime_error("cannot make a context");
-        }
-        return context;
+        return new_context(model, params);
     }
 
     double run_prompt(FILE * file) {
@@ -167,16 +101,11 @@ class probe {
 
     // Seconds that the batch took. Writing its logits is not in them.
     double decode(FILE * file) {
-        const auto start = std::chrono::steady_clock::now();
-        if (llama_decode(context.get(), batch.batch) != 0) {
-            throw std::runtime_error("llama_decode failed");
-        }
-        llama_synchronize(context.get());
-        const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+        const double seconds = decode_seconds(context.get(), batch.batch);
         if (file) {
             write_logits(file);
         }
-        return elapsed.count();
+        return seconds;
     }
 
     void write_logits(FILE * file) {
@@ -213,21 +142,8 @@ class probe {
     probe_batch batch;
 };
 
-static double median_of(std::vector<double> values) {
-    if (values.empty()) {
-        return 0.0;
-    }
-    std::sort(values.begin(), values.end());
-    const size_t half = values.size() / 2;
-    return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
-}
-
 static double largest_of(const std::vector<double> & values) {
     return values.empty() ? 0.0 : *std::max_element(values.begin(), values.end());
-}
-
-static double smallest_of(const std::vector<double> & values) {
-    return values.empty() ? 0.0 : *std::min_element(values.begin(), values.end());
 }
 
 static void print_times(const probe_options & options, const probe_times & times) {
@@ -258,6 +174,7 @@ static void set_option(probe_options & options, const std::string & name, const 
     else if (name == "--steps")   { options.steps   = parse_number(name, value, 0); }
     else if (name == "--threads") { options.threads = parse_number(name, value, 1); }
     else if (name == "--repeat")  { options.repeat  = parse_number(name, value, 1); }
+    else if (name == "--shared-prefix") { options.shared_prefix = parse_number(name, value, 1); }
     else                          { throw usage_error("unknown option " + name); }
 }
 
@@ -290,7 +207,11 @@ static int run_probe(const probe_options & options) {
     llama_log_set(log_warnings, nullptr);
     ggml_backend_load_all();
     llama_backend_init();
-    print_times(options, probe(options).run());
+    if (options.shared_prefix > 0) {
+        print_floor(options, burst_floor(options).run());
+    } else {
+        print_times(options, probe(options).run());
+    }
     llama_backend_free();
     return 0;
 }
