@@ -380,12 +380,102 @@ struct Gate {
 
 #[derive(Debug, Args)]
 struct Bench {
-    /// What to measure.
-    #[arg(value_enum)]
-    what: cmd::bench::What,
-    /// Rounds.
-    #[arg(long, default_value_t = 7)]
+    #[command(subcommand)]
+    what: BenchWhat,
+}
+
+/// What can be measured.
+#[derive(Debug, Subcommand)]
+enum BenchWhat {
+    /// Applying a series: ours cold and unchanged, `git am`, one `git apply --cached`.
+    Apply(Rounds),
+    /// Judging a series at each of a thousand upstream commits.
+    Status(Rounds),
+    /// Moving a series: ours in memory, `git merge-tree` and `git commit-tree` in a loop.
+    Rebase(Rounds),
+    /// Decoding several sequences: features on, stock, features off.
+    Decode(Rounds),
+    /// Cold requests with one shared prefix, all sent at once, to stock servers and ours.
+    Burst(Burst),
+}
+
+#[derive(Debug, Args)]
+struct Rounds {
+    /// Rounds; in each of them the contestants run in turn.
+    #[arg(long, value_name = "N", default_value_t = 7)]
     rounds: u32,
+}
+
+/// What the benches of the server have in common.
+#[derive(Debug, Args)]
+struct Serving {
+    /// Threads of each server; the cores that nobody uses when none are given.
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+    /// Measure on a busy machine too: the report says that it is one.
+    #[arg(long)]
+    busy_anyway: bool,
+}
+
+#[derive(Debug, Args)]
+struct Burst {
+    #[command(flatten)]
+    rounds: Rounds,
+    /// How many requests; servers have as many slots.
+    #[arg(long, value_name = "N", default_value_t = 16)]
+    requests: usize,
+    /// Tokens that all prompts begin with.
+    #[arg(long, value_name = "N", default_value_t = 1600)]
+    prefix: usize,
+    /// Tokens at the end of each prompt that are its own.
+    #[arg(long, value_name = "N", default_value_t = 16)]
+    suffix: usize,
+    /// Tokens that each request is answered with.
+    #[arg(long, value_name = "N", default_value_t = 8)]
+    predict: usize,
+    /// Measure these contestants only; answers are compared with the first one's.
+    #[arg(long, value_enum, value_name = "NAME")]
+    only: Vec<cmd::bench::serving::contestant::Contestant>,
+    #[command(flatten)]
+    serving: Serving,
+    /// Write the result and its plot to `docs/measurements/`.
+    #[arg(long, conflicts_with = "busy_anyway")]
+    record: bool,
+    /// Write the plot here (SVG).
+    #[arg(long, value_name = "FILE")]
+    plot: Option<PathBuf>,
+}
+
+impl From<Serving> for cmd::bench::serving::Serving {
+    fn from(Serving { threads, busy_anyway }: Serving) -> Self {
+        Self { threads, busy_anyway }
+    }
+}
+
+impl From<Burst> for cmd::bench::burst::Options {
+    fn from(burst: Burst) -> Self {
+        let Burst { requests, prefix, suffix, predict, .. } = burst;
+        Self {
+            rounds: burst.rounds.rounds,
+            prompts: cmd::bench::serving::prompts::Prompts { requests, prefix, suffix, predict, family: 0 },
+            only: burst.only,
+            serving: burst.serving.into(),
+            record: burst.record,
+            plot: burst.plot,
+        }
+    }
+}
+
+impl From<BenchWhat> for cmd::bench::What {
+    fn from(what: BenchWhat) -> Self {
+        match what {
+            BenchWhat::Apply(Rounds { rounds }) => Self::Apply(rounds),
+            BenchWhat::Status(Rounds { rounds }) => Self::Status(rounds),
+            BenchWhat::Rebase(Rounds { rounds }) => Self::Rebase(rounds),
+            BenchWhat::Decode(Rounds { rounds }) => Self::Decode(rounds),
+            BenchWhat::Burst(burst) => Self::Burst(burst.into()),
+        }
+    }
 }
 
 impl Cli {
@@ -462,9 +552,7 @@ impl Cli {
             }
             Command::Test(Test { only, list }) => cmd::test::run(context, &cmd::test::Options { only, list }),
             Command::Gate(Gate { variant }) => cmd::gate::run(context, &cmd::gate::Options { variant }),
-            Command::Bench(Bench { what, rounds }) => {
-                cmd::bench::run(context, &cmd::bench::Options { what, rounds })
-            }
+            Command::Bench(Bench { what }) => cmd::bench::run(context, &what.into()),
         }
     }
 

@@ -6,6 +6,7 @@
 
 mod cli {
     mod apply;
+    mod bench;
     mod bisect;
     mod bisect_histories;
     mod build;

@@ -1,5 +1,6 @@
-//! PURE: what a command found, as data, and as text, Markdown or one HTML page made from that data.
+//! PURE: what a command found, as data, and as text, Markdown, one HTML page or a plot made from that data.
 
+pub mod bars;
 pub mod bisect;
 pub mod canary;
 pub mod newest;

@@ -1,9 +1,11 @@
 //! `cargo xtask bench`: ratios, measured in one run on a quiet machine.
 
 mod apply;
+pub mod burst;
 mod decode;
 mod made_history;
 mod rebase;
+pub mod serving;
 mod status;
 mod synthetic;
 pub mod timing;
@@ -11,34 +13,28 @@ pub mod timing;
 use super::{Context, Outcome};
 use crate::error::Result;
 
-/// What can be measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+/// What to measure; the number is that of the rounds, in which the contestants run in turn.
+#[derive(Clone, Debug)]
 pub enum What {
     /// Applying a series: ours cold and unchanged, `git am`, one `git apply --cached`.
-    Apply,
+    Apply(u32),
     /// Judging a series at each of a thousand upstream commits.
-    Status,
+    Status(u32),
     /// Moving a series: ours in memory, `git merge-tree` and `git commit-tree` in a loop.
-    Rebase,
+    Rebase(u32),
     /// Decoding several sequences: features on, stock, features off.
-    Decode,
-}
-
-/// Options of `bench`.
-#[derive(Clone, Copy, Debug)]
-pub struct Options {
-    /// What to measure.
-    pub what: What,
-    /// How often each contestant runs; they run in turn.
-    pub rounds: u32,
+    Decode(u32),
+    /// Requests with one shared prefix, sent at once to servers.
+    Burst(burst::Options),
 }
 
 /// Measures and prints a table.
-pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
-    match options.what {
-        What::Apply => apply::run(context, options.rounds.max(1)),
-        What::Status => status::run(context, options.rounds.max(1)),
-        What::Rebase => rebase::run(context, options.rounds.max(1)),
-        What::Decode => decode::run(context, options.rounds.max(1)),
+pub fn run(context: &Context, what: &What) -> Result<Outcome> {
+    match what {
+        What::Apply(rounds) => apply::run(context, (*rounds).max(1)),
+        What::Status(rounds) => status::run(context, (*rounds).max(1)),
+        What::Rebase(rounds) => rebase::run(context, (*rounds).max(1)),
+        What::Decode(rounds) => decode::run(context, (*rounds).max(1)),
+        What::Burst(options) => burst::run(context, options),
     }
 }

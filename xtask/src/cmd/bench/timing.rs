@@ -21,22 +21,34 @@ impl Times {
 
     /// The median in seconds; nothing before the first round.
     pub fn median(&self) -> Option<f64> {
-        median(self.rounds.iter().map(Duration::as_secs_f64).collect())
+        median_of(self.rounds.iter().map(Duration::as_secs_f64).collect())
     }
 
     /// Median of the round-by-round ratios of `other` to this one: above 1 means this one is faster.
     pub fn speedup_over(&self, other: &Times) -> Option<f64> {
         let pairs = self.rounds.iter().zip(&other.rounds);
-        median(pairs.map(|(mine, theirs)| theirs.as_secs_f64() / mine.as_secs_f64()).collect())
+        median_of(pairs.map(|(mine, theirs)| theirs.as_secs_f64() / mine.as_secs_f64()).collect())
     }
 
-    fn extremes(&self) -> Option<(f64, f64)> {
+    /// The shortest and the longest, in seconds.
+    pub fn extremes(&self) -> Option<(f64, f64)> {
         let seconds = self.rounds.iter().map(Duration::as_secs_f64);
         Some((seconds.clone().reduce(f64::min)?, seconds.reduce(f64::max)?))
     }
+
+    /// Two cells of a table: the median, and the extremes.
+    pub fn cells(&self) -> String {
+        match (self.median(), self.extremes()) {
+            (Some(median), Some((low, high))) => {
+                format!("{:.1} ms | {:.1} - {:.1} ms", median * 1e3, low * 1e3, high * 1e3)
+            }
+            _ => "- | -".to_string(),
+        }
+    }
 }
 
-fn median(mut values: Vec<f64>) -> Option<f64> {
+/// The middle one, or the mean of the two in the middle.
+pub fn median_of(mut values: Vec<f64>) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     let middle = values.len().checked_sub(1)? / 2;
     match values.len() % 2 {
@@ -50,27 +62,29 @@ pub fn table(title: &str, all: &[Times]) -> String {
     let mut text =
         format!("{title}\n\n| what | median | min - max | the first one is faster by |\n|---|--:|--:|--:|\n");
     for times in all {
-        let (Some(median), Some((low, high))) = (times.median(), times.extremes()) else { continue };
+        if times.rounds.is_empty() {
+            continue;
+        }
         let ratio = all.first().and_then(|first| first.speedup_over(times)).unwrap_or(1.0);
-        text += &format!(
-            "| {} | {:.1} ms | {:.1} - {:.1} ms | {ratio:.2}x |\n",
-            times.name,
-            median * 1e3,
-            low * 1e3,
-            high * 1e3
-        );
+        text += &format!("| {} | {} | {ratio:.2}x |\n", times.name, times.cells());
     }
     text
 }
 
 /// The same for machines.
 pub fn to_json(title: &str, all: &[Times]) -> Value {
-    let entry = |times: &Times| {
-        let seconds: Vec<f64> = times.rounds.iter().map(Duration::as_secs_f64).collect();
-        json!({ "what": times.name, "median_seconds": times.median(), "rounds": seconds })
-    };
-    json!({ "title": title, "contestants": all.iter().map(entry).collect::<Vec<_>>() })
+    json!({ "title": title, "contestants": all.iter().map(to_json_entry).collect::<Vec<_>>() })
 }
+
+/// One contestant for machines.
+pub fn to_json_entry(times: &Times) -> Value {
+    let seconds: Vec<f64> = times.rounds.iter().map(Duration::as_secs_f64).collect();
+    json!({ "what": times.name, "median_seconds": times.median(), "rounds": seconds })
+}
+
+/// Stands above a report whose figures say nothing.
+pub const NOT_QUIET: &str =
+    "THE MACHINE WAS NOT QUIET: these figures show that the bench works and nothing else.";
 
 #[cfg(test)]
 mod tests {

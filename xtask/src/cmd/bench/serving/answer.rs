@@ -1,0 +1,69 @@
+//! What a server answers to a completion.
+
+use serde_json::Value;
+
+use crate::error::{Error, Result};
+
+/// What counts of one answer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Answer {
+    /// The tokens that were predicted.
+    pub tokens: Vec<u64>,
+    /// Prompt tokens that were computed for it.
+    pub computed: u64,
+    /// Prompt tokens that were in a cache.
+    pub cached: u64,
+    /// Tokens a second after the first one.
+    pub decode_rate: f64,
+}
+
+/// Reads an answer to `/completion`; anything but a whole one is an error.
+pub fn parse(status: u16, body: &Value) -> Result<Answer> {
+    read(status, body).ok_or_else(|| {
+        Error::no(format!("the server answered a completion with {status} and without tokens and timings"))
+            .detail(body.to_string().chars().take(400).collect::<String>())
+    })
+}
+
+fn read(status: u16, body: &Value) -> Option<Answer> {
+    let timings = body.get("timings").filter(|_| status == 200)?;
+    Some(Answer {
+        tokens: body.get("tokens")?.as_array()?.iter().map_while(Value::as_u64).collect(),
+        computed: timings.get("prompt_n")?.as_u64()?,
+        // A server from before prompts were cached does not say.
+        cached: timings.get("cache_n").and_then(Value::as_u64).unwrap_or(0),
+        decode_rate: timings.get("predicted_per_second")?.as_f64()?,
+    })
+}
+
+/// Reads all of them.
+pub fn parse_all(answers: &[(u16, Value)]) -> Result<Vec<Answer>> {
+    answers.iter().map(|(status, body)| parse(*status, body)).collect()
+}
+
+/// Prompt tokens that were computed for all of them.
+pub fn computed(answers: &[Answer]) -> u64 {
+    answers.iter().map(|answer| answer.computed).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_whole_answer() {
+        let timings = json!({ "prompt_n": 16, "cache_n": 1600, "predicted_per_second": 12.5 });
+        let body = json!({ "tokens": [5, 6], "timings": timings });
+        let expected = Answer { tokens: vec![5, 6], computed: 16, cached: 1600, decode_rate: 12.5 };
+        assert_eq!(parse_all(&[(200, body.clone())]).unwrap(), [expected]);
+        assert!(parse(503, &body).unwrap_err().what.contains("503"));
+    }
+
+    #[test]
+    fn an_error_is_shown() {
+        let error = parse(500, &json!({ "error": { "message": "no room" } })).unwrap_err();
+        assert!(error.to_string().contains("no room"), "{error}");
+    }
+}

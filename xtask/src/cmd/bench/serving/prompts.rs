@@ -1,0 +1,147 @@
+//! Prompts as token numbers: a shared beginning, then everybody's own end.
+
+use serde_json::{Value, json};
+
+use crate::error::{Error, Result};
+use crate::modelgen::SMALLEST_VOCAB;
+
+/// Requests that share the first part of their prompts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Prompts {
+    /// How many.
+    pub requests: usize,
+    /// Tokens that all prompts begin with.
+    pub prefix: usize,
+    /// Tokens after that, different for each; the very first of them is.
+    pub suffix: usize,
+    /// Tokens that each is answered with.
+    pub predict: usize,
+    /// Another family has another beginning.
+    pub family: u64,
+}
+
+/// Upstream's `LLAMA_MAX_SEQ`.
+pub const MOST_SEQUENCES: usize = 256;
+
+impl Prompts {
+    /// Refuses what no server can be asked.
+    pub fn check(&self) -> Result<()> {
+        let wrong = if !(1..=MOST_SEQUENCES).contains(&self.requests) {
+            format!("`--requests` wants a number from 1 to {MOST_SEQUENCES}")
+        } else if self.suffix == 0 || self.predict == 0 {
+            "`--suffix` and `--predict` want a number from 1".to_string()
+        } else {
+            return Ok(());
+        };
+        Err(Error::usage(wrong).hint("cargo xtask bench --help"))
+    }
+
+    /// The prompt of one request.
+    pub fn prompt(&self, request: usize) -> Vec<u64> {
+        let shared = (0..self.prefix).map(|at| token(self.family, 0, at));
+        let first = SMALLEST_VOCAB + request as u64;
+        let rest = (1..self.suffix).map(|at| token(self.family, 1 + request as u64, at));
+        shared.chain(std::iter::once(first)).chain(rest).collect()
+    }
+
+    /// The body of one request: greedy, to the last token, with the tokens in the answer.
+    pub fn body(&self, request: usize) -> Value {
+        json!({
+            "prompt": self.prompt(request),
+            "n_predict": self.predict,
+            "temperature": 0,
+            "ignore_eos": true,
+            "return_tokens": true,
+        })
+    }
+
+    /// The bodies of all requests.
+    pub fn bodies(&self) -> Vec<Value> {
+        (0..self.requests).map(|request| self.body(request)).collect()
+    }
+
+    /// The bodies of all requests, each with a salt of its own: a cache must not share them.
+    pub fn salted_bodies(&self) -> Vec<Value> {
+        let mut bodies = self.bodies();
+        for (request, body) in bodies.iter_mut().enumerate() {
+            body["cache_salt"] = json!(format!("tenant-{request}"));
+        }
+        bodies
+    }
+
+    /// Tokens of one request with its answer.
+    pub fn length(&self) -> usize {
+        self.prefix + self.suffix + self.predict
+    }
+
+    /// A context that has room for all of them, also when it is divided among them.
+    pub fn cells(&self) -> usize {
+        self.requests * self.length().next_multiple_of(CELLS_STEP)
+    }
+}
+
+/// llama.cpp rounds the context of a sequence to a multiple of this.
+const CELLS_STEP: usize = 256;
+
+/// Tokens that models of the benches have: words, no bytes and no controls.
+const WORDS: u64 = 31_000;
+
+fn token(family: u64, stream: u64, at: usize) -> u64 {
+    let mut mixed = (family << 48 ^ stream << 32 ^ at as u64).wrapping_add(0x9e37_79b9_7f4a_7c15);
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    SMALLEST_VOCAB + (mixed ^ (mixed >> 31)) % WORDS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::modelgen::ModelSpec;
+
+    const PROMPTS: Prompts = Prompts { requests: 16, prefix: 100, suffix: 16, predict: 8, family: 0 };
+
+    #[test]
+    fn prompts_share_the_prefix_and_not_one_token_more() {
+        let first = PROMPTS.prompt(0);
+        assert_eq!(first.len(), 116);
+        for request in 1..16 {
+            let other = PROMPTS.prompt(request);
+            assert_eq!(first[..100], other[..100]);
+            assert_ne!(first[100], other[100]);
+        }
+        let other_family = Prompts { family: 1, ..PROMPTS };
+        assert_ne!(first[0], other_family.prompt(0)[0]);
+    }
+
+    #[test]
+    fn tokens_are_words_of_the_model() {
+        let vocab = ModelSpec::plain_70_million().n_vocab;
+        let prompts = Prompts { requests: 256, ..PROMPTS };
+        let mut tokens = (0..256).flat_map(|request| prompts.prompt(request));
+        assert!(tokens.all(|token| (SMALLEST_VOCAB..vocab).contains(&token)));
+    }
+
+    #[test]
+    fn a_context_that_is_divided_has_room_for_each() {
+        let prompts = Prompts { prefix: 1600, ..PROMPTS };
+        assert_eq!((prompts.length(), prompts.cells()), (1624, 16 * 1792));
+    }
+
+    #[test]
+    fn only_salted_bodies_have_salts_and_each_its_own() {
+        assert_eq!(PROMPTS.bodies()[3]["cache_salt"], Value::Null);
+        let salted = PROMPTS.salted_bodies();
+        assert_ne!(salted[3]["cache_salt"], salted[4]["cache_salt"]);
+        assert_eq!(salted[3]["prompt"], PROMPTS.bodies()[3]["prompt"]);
+    }
+
+    #[test]
+    fn what_cannot_be_asked_is_refused() {
+        assert!(PROMPTS.check().is_ok());
+        assert!(Prompts { requests: 256, prefix: 0, ..PROMPTS }.check().is_ok());
+        let wrong = |prompts: Prompts| prompts.check().unwrap_err().what;
+        assert!(wrong(Prompts { requests: 0, ..PROMPTS }).contains("`--requests`"));
+        assert!(wrong(Prompts { requests: 257, ..PROMPTS }).contains("from 1 to 256"));
+        assert!(wrong(Prompts { predict: 0, ..PROMPTS }).contains("`--predict`"));
+    }
+}

@@ -1,0 +1,136 @@
+//! Times as horizontal bars: one self-contained SVG, no script, no font of its own.
+
+use super::status_text::escape;
+
+/// A plot.
+pub struct Bars {
+    /// What is shown.
+    pub title: String,
+    /// Where and how it was measured.
+    pub subtitle: String,
+    /// From top to bottom.
+    pub bars: Vec<Bar>,
+    /// A value to hold all bars against, and its name.
+    pub line: Option<(f64, String)>,
+}
+
+/// One bar.
+pub struct Bar {
+    /// On its left.
+    pub label: String,
+    /// Its length.
+    pub value: f64,
+    /// Where its whisker begins.
+    pub low: f64,
+    /// Where its whisker ends.
+    pub high: f64,
+    /// On its right.
+    pub note: String,
+}
+
+const WIDTH: f64 = 860.0;
+const LEFT: f64 = 230.0;
+/// Room for the notes.
+const RIGHT: f64 = 190.0;
+const TOP: f64 = 70.0;
+const ROW: f64 = 34.0;
+const BAR: f64 = 18.0;
+const MARGIN: f64 = 16.0;
+
+impl Bars {
+    /// The whole file.
+    pub fn svg(&self) -> String {
+        let bottom = TOP + ROW * self.bars.len() as f64;
+        let height = bottom + 34.0;
+        let bars: String = (0..).zip(&self.bars).map(|(row, bar)| self.bar(row, bar)).collect();
+        format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{height}\" \
+             viewBox=\"0 0 {WIDTH} {height}\" font-family=\"sans-serif\" font-size=\"13\" fill=\"#222\">\n\
+             <rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n{}{}{bars}{}</svg>\n",
+            text(MARGIN, 26.0, "font-size=\"16\" font-weight=\"bold\"", &self.title),
+            text(MARGIN, 46.0, "font-size=\"11\" fill=\"#666\"", &self.subtitle),
+            self.line(bottom),
+        )
+    }
+
+    /// Pixels of a value on the axis.
+    fn x(&self, value: f64) -> f64 {
+        let longest = self.bars.iter().map(|bar| bar.high.max(bar.value));
+        let longest =
+            longest.chain(self.line.iter().map(|(value, _)| *value)).fold(f64::MIN_POSITIVE, f64::max);
+        LEFT + (WIDTH - LEFT - RIGHT) * value / longest
+    }
+
+    fn bar(&self, row: u32, bar: &Bar) -> String {
+        let top = TOP + ROW * f64::from(row);
+        let (middle, end) = (top + BAR / 2.0, self.x(bar.value));
+        let baseline = middle + 4.5;
+        let (low, high) = (self.x(bar.low), self.x(bar.high));
+        format!(
+            "{}<rect x=\"{LEFT}\" y=\"{top}\" width=\"{:.1}\" height=\"{BAR}\" fill=\"#5b8c5a\"/>\n\
+             <path d=\"M{low:.1} {middle}H{high:.1}M{low:.1} {}v8M{high:.1} {}v8\" stroke=\"#222\" fill=\"none\"/>\n{}",
+            text(LEFT - 8.0, baseline, "text-anchor=\"end\"", &bar.label),
+            end - LEFT,
+            middle - 4.0,
+            middle - 4.0,
+            text(high.max(end) + 8.0, baseline, "", &bar.note),
+        )
+    }
+
+    fn line(&self, bottom: f64) -> String {
+        let Some((value, name)) = &self.line else { return String::new() };
+        let x = self.x(*value);
+        format!(
+            "<path d=\"M{x:.1} {}V{}\" stroke=\"#b3472f\" stroke-dasharray=\"4 3\"/>\n{}",
+            TOP - 8.0,
+            bottom + 2.0,
+            text(x, bottom + 18.0, "text-anchor=\"middle\" font-size=\"11\" fill=\"#b3472f\"", name),
+        )
+    }
+}
+
+fn text(x: f64, y: f64, style: &str, content: &str) -> String {
+    format!("<text x=\"{x:.1}\" y=\"{y:.1}\" {style}>{}</text>\n", escape(content))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plot() -> Bars {
+        let bar = |label: &str, value: f64| Bar {
+            label: label.to_string(),
+            value,
+            low: value * 0.9,
+            high: value * 1.25,
+            note: format!("{value} s"),
+        };
+        Bars {
+            title: "a < b".to_string(),
+            subtitle: "here".to_string(),
+            bars: vec![bar("long", 8.0), bar("short", 2.0)],
+            line: Some((1.0, "the floor".to_string())),
+        }
+    }
+
+    #[test]
+    fn the_longest_whisker_fills_the_axis() {
+        let plot = plot();
+        assert!((plot.x(10.0) - (WIDTH - RIGHT)).abs() < 1e-9);
+        assert!((plot.x(0.0) - LEFT).abs() < 1e-9);
+    }
+
+    #[test]
+    fn what_is_written_is_escaped() {
+        let svg = plot().svg();
+        assert!(svg.contains("a &lt; b") && !svg.contains("a < b"));
+        assert_eq!(svg.matches("<rect").count(), 3);
+        assert!(svg.contains("the floor"));
+    }
+
+    #[test]
+    fn an_empty_plot_is_a_plot() {
+        let plot = Bars { bars: Vec::new(), line: None, ..plot() };
+        assert!(plot.svg().ends_with("</svg>\n") && !plot.svg().contains("NaN"));
+    }
+}

@@ -1,0 +1,76 @@
+//! `bench burst`: who cannot take part is named before anything is measured.
+
+use super::support::{Project, files};
+
+fn with_servers(names: &[(&str, &str)]) -> Project {
+    let project = Project::new();
+    for (package, help) in names {
+        let server = project.path(&format!("target/espalier/dist/{package}/bin/llama-server"));
+        files::write_script(&server, &format!("echo '{help}'"));
+        let variant = package.trim_end_matches("-cpu");
+        project.write(&format!("target/espalier/dist/{package}/manifest.json"), manifest(variant));
+    }
+    project
+}
+
+fn manifest(variant: &str) -> String {
+    format!(
+        "{{\"variant\":\"{variant}\",\"flavor\":\"cpu\",\"pin\":\"v1\",\"base_tree\":\"1\",\"tree\":\"2\",\"patches\":{{}},\
+         \"compiler\":\"\",\"flags\":{{}},\"files\":{{}},\"inputs\":\"\"}}"
+    )
+}
+
+#[test]
+fn nothing_is_built() {
+    let project = Project::new();
+    insta::assert_snapshot!(project.run(&["bench", "burst"]), @"
+    exit: 2
+    -- stdout --
+
+    -- stderr --
+    error: stock-cpu is not built, and contestant `stock` needs it
+      next: cargo xtask build --variant stock --flavor cpu
+    ");
+    insta::assert_snapshot!(project.run(&["bench", "burst", "--only", "paged"]), @"
+    exit: 2
+    -- stdout --
+
+    -- stderr --
+    error: paged-cpu is not built, and contestant `paged` needs it
+      next: cargo xtask build --variant paged --flavor cpu
+    ");
+}
+
+#[test]
+fn a_server_without_the_flag() {
+    let project = with_servers(&[("stock-cpu", "--kv-unified"), ("paged-cpu", "--kv-unified")]);
+    insta::assert_snapshot!(project.run(&["bench", "burst"]), @"
+    exit: 2
+    -- stdout --
+
+    -- stderr --
+    error: contestant `paged` cannot take part: the server of paged-cpu does not know `--kv-paged`
+      next: build one that does: cargo xtask build --variant paged --flavor cpu
+      next: or leave it out where the bench allows it: --only stock --only stock-split --only stock-unified
+    ");
+}
+
+#[test]
+fn figures_of_a_busy_machine_are_not_recorded() {
+    let project = Project::new();
+    let output = project.run(&["bench", "burst", "--record", "--busy-anyway"]).code(2);
+    assert!(output.stderr.contains("'--record' cannot be used with '--busy-anyway'"), "{}", output.stderr);
+}
+
+#[test]
+fn more_requests_than_sequences() {
+    let project = Project::new();
+    insta::assert_snapshot!(project.run(&["bench", "burst", "--requests", "257"]), @"
+    exit: 2
+    -- stdout --
+
+    -- stderr --
+    error: `--requests` wants a number from 1 to 256
+      next: cargo xtask bench --help
+    ");
+}
