@@ -200,6 +200,13 @@ void espalier_kv::publish(llama_seq_id seq_id, const llama_token * tokens, size_
     sequence.n_visible = n_tokens - n_tokens % block_size;
 }
 
+void espalier_kv::release(llama_seq_id seq_id, const llama_token * tokens, size_t n_tokens) {
+    // After a failure the server's tokens are more than the memory has.
+    const size_t n_computed = (size_t) (llama_memory_seq_pos_max(mem, seq_id) + 1);
+    publish(seq_id, tokens, std::min(n_tokens, n_computed));
+    end(seq_id);
+}
+
 void espalier_kv::end(llama_seq_id seq_id) {
     functions.end(pool.get(), seq_id);
     sequences[seq_id].begun    = false;

@@ -54,6 +54,9 @@ public:
     // The KV of these tokens of the sequence is computed and will not change.
     void publish(llama_seq_id seq_id, const llama_token * tokens, size_t n_tokens);
 
+    // The request is over, whether it was answered or not: what of these tokens is computed is published.
+    void release(llama_seq_id seq_id, const llama_token * tokens, size_t n_tokens);
+
     // Nobody waits for the sequence any more. What it holds is given up with llama_memory_seq_rm().
     void end(llama_seq_id seq_id);
 

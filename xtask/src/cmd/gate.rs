@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
+use super::server_gate::{self, Compared};
 use super::{Context, Outcome};
 use crate::error::{Error, Result};
 use crate::modelgen::{Architecture, ModelSpec, WeightType};
@@ -81,15 +82,38 @@ pub fn compare(context: &Context, reference: &str, variant: &str) -> Result<Outc
         progress.set(done);
     }
     drop(progress);
-    if failures.is_empty() {
-        let text =
-            format!("{variant} against {reference}: {} cases, off and on, all bytes equal", cases.len());
-        return Ok(Outcome::ok(text, json!({ "variant": variant, "cases": cases.len(), "failures": [] })));
+    if !failures.is_empty() {
+        let what =
+            format!("{variant} differs from {reference} in {} of {} cases", failures.len(), cases.len());
+        return Err(Error::no(what).detail(failures.join("\n")).hint(
+            "a patch that says `Numerics: identical` changed a bit: `cargo xtask apply` without it finds which",
+        ));
     }
-    let what = format!("{variant} differs from {reference} in {} of {} cases", failures.len(), cases.len());
-    Err(Error::no(what).detail(failures.join("\n")).hint(
-        "a patch that says `Numerics: identical` changed a bit: `cargo xtask apply` without it finds which",
-    ))
+    let servers = compare_servers(context, reference, variant)?;
+    let text = format!(
+        "{variant} against {reference}: {} cases, off and on, all bytes equal\n\
+         paged servers: {} answers in stock's tokens, {} left them at a near tie",
+        cases.len(),
+        servers.same,
+        servers.near_ties
+    );
+    let json = json!({ "variant": variant, "cases": cases.len(), "servers": servers.to_json() });
+    Ok(Outcome::ok(text, json))
+}
+
+fn compare_servers(context: &Context, reference: &str, variant: &str) -> Result<Compared> {
+    let package = |variant: &str| context.layout.package(variant, FLAVOR);
+    let compared = server_gate::compare(context, &package(reference), &package(variant))?;
+    if compared.is_good() {
+        return Ok(compared);
+    }
+    let what = format!(
+        "the servers of {variant} and {reference} answer differently: {} answers the same, {} near ties, {} wrong",
+        compared.same,
+        compared.near_ties,
+        compared.failures.len()
+    );
+    Err(Error::no(what).detail(compared.failures.join("\n")))
 }
 
 struct Gate {

@@ -27,6 +27,7 @@ pub mod newest;
 pub mod pinned_series;
 pub mod rebase;
 pub mod run;
+mod server_gate;
 pub mod smoke;
 pub mod status;
 pub mod sync;

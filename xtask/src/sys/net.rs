@@ -1,6 +1,7 @@
 //! The loopback, for the smoke test, the benches of the server, and for "port taken".
 
-use std::net::{Ipv4Addr, TcpListener};
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
@@ -36,6 +37,21 @@ pub fn post(url: &str, body: &Value) -> Result<(u16, Value)> {
         .with_body(body.to_string())
         .with_timeout(SECONDS);
     answer(url, request.send())
+}
+
+/// POSTs `body` and goes away as soon as the answer begins.
+pub fn post_and_hang_up(url: &str, body: &Value) -> Result<()> {
+    let failed = |error: std::io::Error| Error::surroundings(format!("{url}: {error}"));
+    let (host, path) = url.trim_start_matches("http://").split_once('/').unwrap_or((url, ""));
+    let text = body.to_string();
+    let mut stream = TcpStream::connect(host).map_err(failed)?;
+    write!(
+        stream,
+        "POST /{path} HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{text}",
+        text.len()
+    )
+    .map_err(failed)?;
+    stream.read(&mut [0; 64]).map(drop).map_err(failed)
 }
 
 /// What came back from requests that were sent at once.
@@ -99,8 +115,6 @@ fn answer(url: &str, response: std::result::Result<minreq::Response, minreq::Err
 
 #[cfg(test)]
 mod tests {
-    use std::io::{Read, Write};
-
     use super::*;
 
     /// Answers `count` requests, none before all have come, each with the body that it was sent.

@@ -54,6 +54,11 @@ impl Server {
         net::post(&format!("{}{path}", self.base), body)
     }
 
+    /// POSTs `body` to `path` and goes away as soon as the answer begins.
+    pub fn post_and_hang_up(&self, path: &str, body: &Value) -> Result<()> {
+        net::post_and_hang_up(&format!("{}{path}", self.base), body)
+    }
+
     /// POSTs all `bodies` to `path` at once.
     pub fn post_at_once(&self, path: &str, bodies: &[Value]) -> Result<Volley> {
         net::post_at_once(&format!("{}{path}", self.base), bodies, VOLLEY_LIMIT)

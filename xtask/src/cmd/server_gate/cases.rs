@@ -7,6 +7,9 @@ use crate::modelgen::Architecture;
 /// Tokens of every answer.
 const ANSWER: usize = 24;
 
+/// Cells that are enough for all prompts at once.
+pub const ROOMY: &str = "8192";
+
 /// Tokens that all but a few prompts begin with: two blocks and a bit.
 const SHARED: usize = 150;
 
@@ -59,9 +62,9 @@ pub struct Case {
 /// Every case: alone, a few, many; a pool with hardly room for three, so that blocks are evicted and requests
 /// preempted; clients that go away. Each is asked twice, the second time with what the first left in the pool.
 pub const CASES: [Case; 5] = [
-    Case { name: "1 sequence", parallel: "1", cells: "8192", dropped: 0 },
-    Case { name: "4 sequences", parallel: "4", cells: "8192", dropped: 0 },
-    Case { name: "16 sequences", parallel: "16", cells: "8192", dropped: 0 },
+    Case { name: "1 sequence", parallel: "1", cells: ROOMY, dropped: 0 },
+    Case { name: "4 sequences", parallel: "4", cells: ROOMY, dropped: 0 },
+    Case { name: "16 sequences", parallel: "16", cells: ROOMY, dropped: 0 },
     Case { name: "a small pool", parallel: "8", cells: "768", dropped: 0 },
     Case { name: "dropped clients", parallel: "8", cells: "2048", dropped: 6 },
 ];
@@ -84,10 +87,22 @@ pub fn prompts() -> Vec<Vec<u32>> {
     prompts
 }
 
-/// A request for a greedy answer with the likeliest tokens beside it.
+/// A request for a greedy answer with the likeliest tokens beside it. Bytes that are no text by themselves are left
+/// out: the server says no probabilities for them.
 pub fn request(prompt: &[u32]) -> Value {
+    let no_text: Vec<Value> = BYTES_ABOVE_ASCII.map(|token| json!([token, false])).collect();
     json!({ "prompt": prompt, "n_predict": ANSWER, "temperature": 0, "n_probs": 8, "return_tokens": true,
-            "ignore_eos": true })
+            "ignore_eos": true, "logit_bias": no_text })
+}
+
+/// In the tokenizer of the random models; in the trained one these are as good as any.
+const BYTES_ABOVE_ASCII: std::ops::RangeInclusive<u32> = 131..=258;
+
+/// The same, computed anew.
+pub fn cold_request(prompt: &[u32]) -> Value {
+    let mut request = request(prompt);
+    request["cache_prompt"] = false.into();
+    request
 }
 
 /// A request that goes on until the client goes away.

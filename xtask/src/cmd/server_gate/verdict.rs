@@ -2,9 +2,12 @@
 
 use serde_json::Value;
 
-/// How much less likely than stock's choice a token may be, in natural logarithms, and still come out of rounding
-/// alone. Stock itself moves by half of it when it computes a token in a prompt and not by itself.
-pub const NEAR_TIE: f64 = 0.06;
+/// How often stock's own rounding a token may be less likely than stock's choice and still be a near tie: both may
+/// have moved, and the worst of a few answers is not the worst of all.
+const ROUNDINGS: f64 = 3.0;
+
+/// The least tolerance, in natural logarithms; log probabilities come with about this much left out.
+const LEAST: f64 = 0.01;
 
 /// A greedy answer with the likeliest tokens at each place.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,18 +23,19 @@ pub struct Answer {
 pub enum Verdict {
     /// All tokens are stock's.
     Same,
-    /// The first other token, at this place, was as likely as stock's within [`NEAR_TIE`].
+    /// The first other token, at this place, was as likely as stock's within what rounding does.
     NearTie(usize),
     /// It was not.
     Wrong(usize),
 }
 
-/// Reads what `/completion` answers to `return_tokens` and `n_probs`; nothing when it is something else.
+/// Reads what `/completion` answers to `return_tokens` and `n_probs`; nothing when it is something else, or has
+/// not for each token what else was likely.
 pub fn read(body: &Value) -> Option<Answer> {
     let tokens = body["tokens"].as_array()?.iter().map(Value::as_i64).collect::<Option<Vec<i64>>>()?;
     let places = body["completion_probabilities"].as_array().map_or(&[][..], Vec::as_slice);
     let likeliest = places.iter().map(read_place).collect::<Option<Vec<_>>>()?;
-    (!tokens.is_empty()).then_some(Answer { tokens, likeliest })
+    (!tokens.is_empty() && likeliest.len() == tokens.len()).then_some(Answer { tokens, likeliest })
 }
 
 fn read_place(place: &Value) -> Option<Vec<(i64, f64)>> {
@@ -39,22 +43,48 @@ fn read_place(place: &Value) -> Option<Vec<(i64, f64)>> {
     all.iter().map(|one| Some((one["id"].as_i64()?, one["logprob"].as_f64()?))).collect()
 }
 
+/// The tolerance of a model, in natural logarithms: how far the same server moves when it computes the same
+/// prompts in other parts. Pairs of answers; places after the first other token are answers to other texts.
+pub fn tolerance(pairs: &[(&Answer, &Answer)]) -> f64 {
+    pairs.iter().map(|(one, other)| moved(one, other)).fold(LEAST / ROUNDINGS, f64::max) * ROUNDINGS
+}
+
+fn moved(one: &Answer, other: &Answer) -> f64 {
+    let alike = one.tokens.iter().zip(&other.tokens).take_while(|(one, other)| one == other).count();
+    let places = one.likeliest.iter().zip(&other.likeliest).take(alike + 1);
+    places.map(|(one, other)| farthest(one, other)).fold(0.0, f64::max)
+}
+
+/// Of the two likeliest tokens: what is less likely is never chosen.
+fn farthest(one: &[(i64, f64)], other: &[(i64, f64)]) -> f64 {
+    let distance = |(id, logprob): &(i64, f64)| {
+        other.iter().find(|(found, _)| found == id).map_or(0.0, |(_, found)| (found - logprob).abs())
+    };
+    one.iter().take(2).map(distance).fold(0.0, f64::max)
+}
+
 /// Compares up to the first other token: what follows is an answer to another text.
-pub fn judge(stock: &Answer, tokens: &[i64]) -> Verdict {
+pub fn judge(stock: &Answer, tokens: &[i64], tolerance: f64) -> Verdict {
     let differing = stock.tokens.iter().zip(tokens).position(|(ours, theirs)| ours != theirs);
     match differing {
         None if stock.tokens.len() == tokens.len() => Verdict::Same,
         None => Verdict::Wrong(stock.tokens.len().min(tokens.len())),
-        Some(at) if is_near_tie(stock, at, tokens) => Verdict::NearTie(at),
+        Some(at) if gap(stock, at, tokens) <= tolerance => Verdict::NearTie(at),
         Some(at) => Verdict::Wrong(at),
     }
 }
 
-fn is_near_tie(stock: &Answer, at: usize, tokens: &[i64]) -> bool {
-    let (Some(likeliest), Some(token)) = (stock.likeliest.get(at), tokens.get(at)) else { return false };
-    let best = likeliest.first().map(|(_, logprob)| *logprob);
-    let found = likeliest.iter().find(|(id, _)| id == token).map(|(_, logprob)| *logprob);
-    matches!((best, found), (Some(best), Some(found)) if best - found <= NEAR_TIE)
+/// How much less likely than stock's choice a token was there, in natural logarithms; infinite when stock did not
+/// have it among the likeliest.
+pub fn gap(stock: &Answer, at: usize, tokens: &[i64]) -> f64 {
+    let logprob_of = |token: Option<&i64>| {
+        let mut likeliest = stock.likeliest.get(at)?.iter();
+        likeliest.find(|(id, _)| Some(id) == token).map(|(_, logprob)| *logprob)
+    };
+    match (logprob_of(stock.tokens.get(at)), logprob_of(tokens.get(at))) {
+        (Some(chosen), Some(other)) => chosen - other,
+        _ => f64::INFINITY,
+    }
 }
 
 #[cfg(test)]
@@ -64,8 +94,10 @@ mod tests {
     use super::*;
 
     fn stock() -> Answer {
-        let place = |id: i64, other: f64| json!({ "top_logprobs": [
-            { "id": id, "logprob": -1.0 }, { "id": 90, "logprob": other } ] });
+        let place = |id: i64, other: f64| {
+            json!({ "top_logprobs": [
+            { "id": id, "logprob": -1.0 }, { "id": 90, "logprob": other } ] })
+        };
         let body = json!({ "tokens": [1, 2, 3],
             "completion_probabilities": [place(1, -1.5), place(2, -1.05), place(3, -3.0)] });
         read(&body).unwrap()
@@ -73,29 +105,40 @@ mod tests {
 
     #[test]
     fn the_same_tokens_are_the_same() {
-        assert_eq!(judge(&stock(), &[1, 2, 3]), Verdict::Same);
+        assert_eq!(judge(&stock(), &[1, 2, 3], 0.06), Verdict::Same);
     }
 
     #[test]
     fn a_token_that_was_as_likely_is_a_near_tie_and_what_follows_is_not_looked_at() {
-        assert_eq!(judge(&stock(), &[1, 90, 7]), Verdict::NearTie(1));
+        assert_eq!(judge(&stock(), &[1, 90, 7], 0.06), Verdict::NearTie(1));
     }
 
     #[test]
     fn another_token_is_wrong() {
-        assert_eq!(judge(&stock(), &[90, 2, 3]), Verdict::Wrong(0));
-        assert_eq!(judge(&stock(), &[1, 2, 91]), Verdict::Wrong(2));
+        assert_eq!(judge(&stock(), &[90, 2, 3], 0.06), Verdict::Wrong(0));
+        assert_eq!(judge(&stock(), &[1, 2, 91], 0.06), Verdict::Wrong(2));
     }
 
     #[test]
     fn a_shorter_or_longer_answer_is_wrong() {
-        assert_eq!(judge(&stock(), &[1, 2]), Verdict::Wrong(2));
-        assert_eq!(judge(&stock(), &[1, 2, 3, 4]), Verdict::Wrong(3));
+        assert_eq!(judge(&stock(), &[1, 2], 0.06), Verdict::Wrong(2));
+        assert_eq!(judge(&stock(), &[1, 2, 3, 4], 0.06), Verdict::Wrong(3));
+    }
+
+    #[test]
+    fn the_tolerance_is_three_times_what_the_likeliest_tokens_moved() {
+        let mut moved = stock();
+        moved.likeliest[1][1].1 -= 0.02;
+        assert!((tolerance(&[(&stock(), &moved)]) - 0.06).abs() < 1e-9);
+        assert!((tolerance(&[(&stock(), &stock())]) - 0.01).abs() < 1e-9);
+        moved.tokens[0] = 90;
+        assert!((tolerance(&[(&stock(), &moved)]) - 0.01).abs() < 1e-9, "another text moves nothing");
     }
 
     #[test]
     fn an_error_is_no_answer() {
         assert_eq!(read(&json!({ "error": { "code": 500 } })), None);
         assert_eq!(read(&json!({ "tokens": [] })), None);
+        assert_eq!(read(&json!({ "tokens": [1], "completion_probabilities": [] })), None);
     }
 }
