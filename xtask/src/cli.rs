@@ -397,6 +397,8 @@ enum BenchWhat {
     Decode(Rounds),
     /// Cold requests with one shared prefix, all sent at once, to stock servers and ours.
     Burst(Burst),
+    /// How many sequences fit into a pool: one prefix shared, nothing shared, and stock.
+    Capacity(Capacity),
 }
 
 #[derive(Debug, Args)]
@@ -446,9 +448,27 @@ struct Burst {
     plot: Option<PathBuf>,
 }
 
+#[derive(Debug, Args)]
+struct Capacity {
+    /// Cells of the pool.
+    #[arg(long, value_name = "N", default_value_t = 32_768)]
+    cells: usize,
+    /// Threads of each server; the cores that nobody uses when none are given.
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+}
+
 impl From<Serving> for cmd::bench::serving::Serving {
     fn from(Serving { threads, busy_anyway }: Serving) -> Self {
-        Self { threads, busy_anyway }
+        use cmd::bench::serving::WhenBusy;
+        Self { threads, when_busy: if busy_anyway { WhenBusy::Say } else { WhenBusy::Refuse } }
+    }
+}
+
+impl From<Capacity> for cmd::bench::capacity::Options {
+    fn from(Capacity { cells, threads }: Capacity) -> Self {
+        use cmd::bench::serving::{Serving, WhenBusy};
+        Self { cells, serving: Serving { threads, when_busy: WhenBusy::Ignore } }
     }
 }
 
@@ -474,6 +494,7 @@ impl From<BenchWhat> for cmd::bench::What {
             BenchWhat::Rebase(Rounds { rounds }) => Self::Rebase(rounds),
             BenchWhat::Decode(Rounds { rounds }) => Self::Decode(rounds),
             BenchWhat::Burst(burst) => Self::Burst(burst.into()),
+            BenchWhat::Capacity(capacity) => Self::Capacity(capacity.into()),
         }
     }
 }

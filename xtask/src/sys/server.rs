@@ -65,6 +65,22 @@ impl Server {
             .map_err(|error| error.detail(last_words(&self.log)))
     }
 
+    /// The same; `look` is called again and again until the last answer is there.
+    pub fn post_and_look(
+        &self,
+        path: &str,
+        bodies: &[Value],
+        mut look: impl FnMut(&Server),
+    ) -> Result<Volley> {
+        std::thread::scope(|threads| {
+            let volley = threads.spawn(|| self.post_at_once(path, bodies));
+            while !volley.is_finished() {
+                look(self);
+            }
+            volley.join().unwrap_or_else(|_| Err(Error::surroundings("sending the requests failed")))
+        })
+    }
+
     /// An error when it is gone.
     pub fn still_runs(&mut self) -> Result<()> {
         match self.started.ended() {

@@ -1,4 +1,4 @@
-//! `bench burst`: who cannot take part is named before anything is measured.
+//! The benches of the server: who cannot take part is named before anything is measured.
 
 use super::support::{Project, files};
 
@@ -44,6 +44,10 @@ fn nothing_is_built() {
 #[test]
 fn a_server_without_the_flag() {
     let project = with_servers(&[("stock-cpu", "--kv-unified"), ("paged-cpu", "--kv-unified")]);
+    for bench in ["capacity"] {
+        let output = project.run(&["bench", bench]).code(2);
+        assert!(output.stderr.contains("does not know `--kv-paged`"), "{output}");
+    }
     insta::assert_snapshot!(project.run(&["bench", "burst"]), @"
     exit: 2
     -- stdout --

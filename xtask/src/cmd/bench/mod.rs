@@ -2,6 +2,7 @@
 
 mod apply;
 pub mod burst;
+pub mod capacity;
 mod decode;
 mod made_history;
 mod rebase;
@@ -26,6 +27,8 @@ pub enum What {
     Decode(u32),
     /// Requests with one shared prefix, sent at once to servers.
     Burst(burst::Options),
+    /// How many sequences fit into a pool.
+    Capacity(capacity::Options),
 }
 
 /// Measures and prints a table.
@@ -36,5 +39,6 @@ pub fn run(context: &Context, what: &What) -> Result<Outcome> {
         What::Rebase(rounds) => rebase::run(context, (*rounds).max(1)),
         What::Decode(rounds) => decode::run(context, (*rounds).max(1)),
         What::Burst(options) => burst::run(context, options),
+        What::Capacity(options) => capacity::run(context, options),
     }
 }

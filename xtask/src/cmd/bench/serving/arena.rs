@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use super::Serving;
 use super::contestant::Contestant;
+use super::{Serving, WhenBusy};
 use crate::build::manifest::Manifest;
 use crate::cmd::{Context, gate};
 use crate::error::{Error, Result};
@@ -92,11 +92,11 @@ impl<'a> Arena<'a> {
 }
 
 fn look_around(context: &Context, serving: Serving) -> Result<Load> {
-    if !serving.busy_anyway {
+    if serving.when_busy == WhenBusy::Refuse {
         return load::refuse_busy();
     }
     let load = load::measure();
-    if !load.is_quiet() {
+    if serving.when_busy == WhenBusy::Say && !load.is_quiet() {
         context.ui.warn("the machine is busy: what is measured now says nothing");
     }
     Ok(load)

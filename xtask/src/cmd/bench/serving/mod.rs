@@ -10,6 +10,18 @@ pub mod prompts;
 pub struct Serving {
     /// Threads of each server; the cores that nobody uses when none are given.
     pub threads: Option<usize>,
-    /// Measure on a busy machine too, and say so.
-    pub busy_anyway: bool,
+    /// What to do on a busy machine.
+    pub when_busy: WhenBusy,
+}
+
+/// What to do when somebody else uses the machine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WhenBusy {
+    /// Refuse: a time would say nothing.
+    #[default]
+    Refuse,
+    /// Go on, and say so in the report.
+    Say,
+    /// Go on: nothing is timed.
+    Ignore,
 }
