@@ -399,6 +399,8 @@ enum BenchWhat {
     Burst(Burst),
     /// How many sequences fit into a pool: one prefix shared, nothing shared, and stock.
     Capacity(Capacity),
+    /// Tokens a second of the paged server and stock's where nothing is shared.
+    PagedDecode(PagedDecode),
 }
 
 #[derive(Debug, Args)]
@@ -458,6 +460,29 @@ struct Capacity {
     threads: Option<usize>,
 }
 
+#[derive(Debug, Args)]
+struct PagedDecode {
+    #[command(flatten)]
+    rounds: Rounds,
+    /// How many sequences at once, besides the one alone.
+    #[arg(long, value_name = "N", default_value_t = 16)]
+    sequences: usize,
+    /// Tokens of each prompt.
+    #[arg(long, value_name = "N", default_value_t = 1600)]
+    length: usize,
+    /// Tokens that each sequence is answered with.
+    #[arg(long, value_name = "N", default_value_t = 64)]
+    predict: usize,
+    /// Cells of the pool.
+    #[arg(long, value_name = "N", default_value_t = 32_768)]
+    cells: usize,
+    /// Measure this contestant only: `stock-unified` or `paged`.
+    #[arg(long, value_enum, value_name = "NAME")]
+    only: Vec<cmd::bench::serving::contestant::Contestant>,
+    #[command(flatten)]
+    serving: Serving,
+}
+
 impl From<Serving> for cmd::bench::serving::Serving {
     fn from(Serving { threads, busy_anyway }: Serving) -> Self {
         use cmd::bench::serving::WhenBusy;
@@ -469,6 +494,14 @@ impl From<Capacity> for cmd::bench::capacity::Options {
     fn from(Capacity { cells, threads }: Capacity) -> Self {
         use cmd::bench::serving::{Serving, WhenBusy};
         Self { cells, serving: Serving { threads, when_busy: WhenBusy::Ignore } }
+    }
+}
+
+impl From<PagedDecode> for cmd::bench::paged_decode::Options {
+    fn from(bench: PagedDecode) -> Self {
+        let PagedDecode { rounds: Rounds { rounds }, sequences, length, predict, cells, only, serving } =
+            bench;
+        Self { rounds, sequences, length, predict, cells, only, serving: serving.into() }
     }
 }
 
@@ -495,6 +528,7 @@ impl From<BenchWhat> for cmd::bench::What {
             BenchWhat::Decode(Rounds { rounds }) => Self::Decode(rounds),
             BenchWhat::Burst(burst) => Self::Burst(burst.into()),
             BenchWhat::Capacity(capacity) => Self::Capacity(capacity.into()),
+            BenchWhat::PagedDecode(bench) => Self::PagedDecode(bench.into()),
         }
     }
 }

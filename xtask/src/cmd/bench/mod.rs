@@ -5,6 +5,7 @@ pub mod burst;
 pub mod capacity;
 mod decode;
 mod made_history;
+pub mod paged_decode;
 mod rebase;
 pub mod serving;
 mod status;
@@ -29,6 +30,8 @@ pub enum What {
     Burst(burst::Options),
     /// How many sequences fit into a pool.
     Capacity(capacity::Options),
+    /// Tokens a second where nothing is shared.
+    PagedDecode(paged_decode::Options),
 }
 
 /// Measures and prints a table.
@@ -40,5 +43,6 @@ pub fn run(context: &Context, what: &What) -> Result<Outcome> {
         What::Decode(rounds) => decode::run(context, (*rounds).max(1)),
         What::Burst(options) => burst::run(context, options),
         What::Capacity(options) => capacity::run(context, options),
+        What::PagedDecode(options) => paged_decode::run(context, options),
     }
 }

@@ -1,0 +1,175 @@
+//! Tokens a second, for people and for machines.
+
+use serde_json::{Value, json};
+
+use super::super::serving::arena::Builds;
+use super::super::serving::contestant::Contestant;
+use super::super::timing::{NOT_QUIET, median_of};
+
+#[derive(Clone, Debug)]
+pub(super) struct Found {
+    pub(super) builds: Builds,
+    pub(super) threads: usize,
+    pub(super) quiet: bool,
+    pub(super) length: usize,
+    pub(super) predict: usize,
+    pub(super) cells: usize,
+    pub(super) cases: Vec<Case>,
+}
+
+/// So many sequences at once, and everybody's rounds.
+#[derive(Clone, Debug)]
+pub(super) struct Case {
+    pub(super) sequences: usize,
+    /// The pool was filled before.
+    pub(super) filled: bool,
+    pub(super) rates: Vec<Rates>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Rates {
+    pub(super) contestant: Contestant,
+    pub(super) rounds: Vec<Sample>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Sample {
+    /// Tokens a second of all sequences together.
+    pub(super) rate: f64,
+    /// Prompt tokens computed while the rate was measured: nearly none, or the rate is of something else.
+    pub(super) computed: u64,
+    /// The share of the pool that held something before the sequences came; stock has no pool.
+    pub(super) filled: Option<f64>,
+}
+
+impl Case {
+    pub(super) fn new(sequences: usize, filled: bool, contestants: &[Contestant]) -> Case {
+        let rates = |contestant: &Contestant| Rates { contestant: *contestant, rounds: Vec::new() };
+        Case { sequences, filled, rates: contestants.iter().map(rates).collect() }
+    }
+
+    fn title(&self, found: &Found) -> String {
+        let pool = if self.filled { "pool filled by earlier requests" } else { "nothing in the pool" };
+        let s = if self.sequences == 1 { "" } else { "s" };
+        format!(
+            "{} sequence{s} of {} tokens, {} predicted, {pool}: llama.cpp {}, qwen3 of 70 M weights, f16, -c {}, -t {}",
+            self.sequences, found.length, found.predict, found.builds.pin, found.cells, found.threads
+        )
+    }
+}
+
+impl Rates {
+    fn all(&self) -> Vec<f64> {
+        self.rounds.iter().map(|sample| sample.rate).collect()
+    }
+
+    /// Median of the rounds' ratios: above 1 means that this one decodes more tokens a second.
+    fn ratio_to(&self, other: &Rates) -> Option<f64> {
+        let pairs = self.rounds.iter().zip(&other.rounds);
+        median_of(pairs.map(|(mine, theirs)| mine.rate / theirs.rate).collect())
+    }
+
+    fn computed(&self) -> u64 {
+        self.rounds.iter().map(|sample| sample.computed).max().unwrap_or_default()
+    }
+
+    fn filled(&self) -> Option<f64> {
+        median_of(self.rounds.iter().filter_map(|sample| sample.filled).collect())
+    }
+}
+
+pub(super) fn text(found: &Found) -> String {
+    let warning = if found.quiet { String::new() } else { format!("{NOT_QUIET}\n\n") };
+    let tables: Vec<String> = found.cases.iter().map(|case| table(found, case)).collect();
+    format!("{warning}{}", tables.join("\n"))
+}
+
+fn table(found: &Found, case: &Case) -> String {
+    let head = "| what | tokens/s, median | min - max | of the first one | prompt tokens computed meanwhile | pool filled |";
+    let first = case.rates.first();
+    let rows: String = case.rates.iter().map(|rates| row(rates, first.unwrap_or(rates), found)).collect();
+    format!("{}\n\n{head}\n|---|--:|--:|--:|--:|--:|\n{rows}", case.title(found))
+}
+
+fn row(rates: &Rates, first: &Rates, found: &Found) -> String {
+    let slots = found.cases.iter().map(|case| case.sequences).max().unwrap_or(1);
+    let all = rates.all();
+    let (low, high) =
+        (all.iter().copied().fold(f64::INFINITY, f64::min), all.iter().copied().fold(0.0, f64::max));
+    format!(
+        "| {} | {:.1} | {low:.1} - {high:.1} | {:.2}x | {} | {} |\n",
+        rates.contestant.title(slots),
+        median_of(all).unwrap_or_default(),
+        rates.ratio_to(first).unwrap_or_default(),
+        rates.computed(),
+        rates.filled().map_or("-".to_string(), |share| format!("{:.0} %", share * 100.0))
+    )
+}
+
+pub(super) fn json(found: &Found) -> Value {
+    let case = |case: &Case| {
+        let rates: Vec<Value> = case.rates.iter().map(|rates| rates_json(rates, case)).collect();
+        json!({ "sequences": case.sequences, "filled": case.filled, "contestants": rates })
+    };
+    json!({
+        "pin": found.builds.pin,
+        "trees": found.builds.trees,
+        "threads": found.threads,
+        "quiet": found.quiet,
+        "length": found.length,
+        "predict": found.predict,
+        "cells": found.cells,
+        "cases": found.cases.iter().map(case).collect::<Vec<_>>(),
+    })
+}
+
+fn rates_json(rates: &Rates, case: &Case) -> Value {
+    json!({
+        "name": rates.contestant.name(),
+        "median_rate": median_of(rates.all()),
+        "rates": rates.all(),
+        "of_the_first": case.rates.first().and_then(|first| rates.ratio_to(first)),
+        "prompt_tokens_computed": rates.computed(),
+        "pool_filled": rates.filled(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn example() -> Found {
+        let mut case = Case::new(16, true, &[Contestant::StockUnified, Contestant::Paged]);
+        for (rates, (rate, filled)) in case.rates.iter_mut().zip([(100.0, None), (98.0, Some(0.9))]) {
+            rates.rounds = [1.0, 1.5].map(|more| Sample { rate: rate * more, computed: 16, filled }).to_vec();
+        }
+        Found {
+            builds: Builds { pin: "v1".to_string(), ..Builds::default() },
+            threads: 2,
+            quiet: true,
+            length: 1600,
+            predict: 64,
+            cells: 32_768,
+            cases: vec![case],
+        }
+    }
+
+    #[test]
+    fn the_table() {
+        insta::assert_snapshot!(text(&example()), @"
+        16 sequences of 1600 tokens, 64 predicted, pool filled by earlier requests: llama.cpp v1, qwen3 of 70 M weights, f16, -c 32768, -t 2
+
+        | what | tokens/s, median | min - max | of the first one | prompt tokens computed meanwhile | pool filled |
+        |---|--:|--:|--:|--:|--:|
+        | stock -np 16 --kv-unified | 125.0 | 100.0 - 150.0 | 1.00x | 16 | - |
+        | ours -np 16 --kv-paged | 122.5 | 98.0 - 147.0 | 0.98x | 16 | 90 % |
+        ");
+    }
+
+    #[test]
+    fn the_json_has_every_round() {
+        let value = json(&example());
+        assert_eq!(value["cases"][0]["contestants"][1]["rates"], json!([98.0, 147.0]));
+        assert!(text(&Found { quiet: false, ..example() }).starts_with(NOT_QUIET));
+    }
+}
