@@ -32,11 +32,19 @@ pub fn get(url: &str) -> Result<(u16, Value)> {
 
 /// POST `body` to `url`: the status code and the JSON body (null when it is none).
 pub fn post(url: &str, body: &Value) -> Result<(u16, Value)> {
-    let request = minreq::post(url)
+    answer(url, json_request(url, body).send())
+}
+
+/// The same as the holder of an API key.
+pub fn post_as(key: &str, url: &str, body: &Value) -> Result<(u16, Value)> {
+    answer(url, json_request(url, body).with_header("Authorization", format!("Bearer {key}")).send())
+}
+
+fn json_request(url: &str, body: &Value) -> minreq::Request {
+    minreq::post(url)
         .with_header("Content-Type", "application/json")
         .with_body(body.to_string())
-        .with_timeout(SECONDS);
-    answer(url, request.send())
+        .with_timeout(SECONDS)
 }
 
 /// POSTs `body` and goes away as soon as the answer begins.

@@ -54,6 +54,11 @@ impl Server {
         net::post(&format!("{}{path}", self.base), body)
     }
 
+    /// The same as the holder of an API key.
+    pub fn post_as(&self, key: &str, path: &str, body: &Value) -> Result<(u16, Value)> {
+        net::post_as(key, &format!("{}{path}", self.base), body)
+    }
+
     /// POSTs `body` to `path` and goes away as soon as the answer begins.
     pub fn post_and_hang_up(&self, path: &str, body: &Value) -> Result<()> {
         net::post_and_hang_up(&format!("{}{path}", self.base), body)

@@ -87,6 +87,27 @@ pub fn prompts() -> Vec<Vec<u32>> {
     prompts
 }
 
+/// A prompt that shares nothing with the others.
+pub fn any_prompt(length: usize) -> Vec<u32> {
+    Random(0x5851_f42d_4c95_7f2d).tokens(length)
+}
+
+/// How many tokens of all prompts have to be computed when every block is computed once.
+pub fn tokens_that_nobody_else_has() -> u64 {
+    let mut blocks = std::collections::BTreeSet::new();
+    let mut computed = 0;
+    for prompt in prompts() {
+        let full = (prompt.len() - 1) / BLOCK;
+        let had = (1..=full).take_while(|count| blocks.contains(&prompt[..count * BLOCK])).count();
+        computed += prompt.len() - had * BLOCK;
+        blocks.extend((1..=prompt.len() / BLOCK).map(|count| prompt[..count * BLOCK].to_vec()));
+    }
+    u64::try_from(computed).unwrap_or(u64::MAX)
+}
+
+/// Tokens of a block.
+const BLOCK: usize = 64;
+
 /// A request for a greedy answer with the likeliest tokens beside it. Bytes that are no text by themselves are left
 /// out: the server says no probabilities for them.
 pub fn request(prompt: &[u32]) -> Value {
@@ -129,6 +150,13 @@ impl Random {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_nobody_else_has_is_counted_once() {
+        let total: usize = prompts().iter().map(Vec::len).sum();
+        // Nine of ten share two blocks; the prompts that begin with 64 and 70 of these tokens share one, 128 two.
+        assert_eq!(tokens_that_nobody_else_has(), (total - 9 * 128 - 64 - 64 - 128) as u64);
+    }
 
     #[test]
     fn prompts_share_their_beginning_and_fit_the_small_pool() {

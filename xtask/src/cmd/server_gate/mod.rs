@@ -4,6 +4,7 @@
 //! neighbours, in the same tokens. And it must have shared something: a feature that never switches on would pass.
 
 mod cases;
+mod sharing;
 mod verdict;
 
 use std::path::{Path, PathBuf};
@@ -42,6 +43,7 @@ pub fn compare(context: &Context, reference: &Path, variant: &Path) -> Result<Co
             gate.compare(&Setup { model, kv_type, file: gate.model(model)? }, &mut compared)?;
         }
     }
+    gate.look_at_sharing(&mut compared)?;
     Ok(compared)
 }
 
@@ -111,6 +113,18 @@ impl ServerGate<'_> {
         Ok(())
     }
 
+    /// Who finds what others computed, and what becomes of a request that cannot fit.
+    fn look_at_sharing(&self, compared: &mut Compared) -> Result<()> {
+        self.context.ui.status("Looking", "at who shares with whom");
+        let setup = Setup { model: Model::Trained, kv_type: "f16", file: self.model(Model::Trained)? };
+        let keys = ["-np", "2", "-c", cases::ROOMY, "--kv-paged", "--api-key", sharing::KEYS];
+        compared.failures.extend(sharing::leaks(&self.start(&self.ours, &setup, &keys)?)?);
+        let small = self.start(&self.ours, &setup, &["-np", "4", "-c", "512", "--kv-paged"])?;
+        compared.failures.extend(sharing::refuses_what_cannot_fit(&small)?);
+        compared.failures.extend(pool_is_held(&pool_at_rest(&small)?));
+        Ok(())
+    }
+
     /// One after the other, nothing kept between them.
     fn answers_alone(&self, program: &Path, setup: &Setup, arguments: &[&str]) -> Result<Vec<Answer>> {
         let server = self.start(program, setup, &[&ALONE, arguments].concat())?;
@@ -162,9 +176,13 @@ impl ServerGate<'_> {
         let arguments = ["-np", case.parallel, "-c", case.cells, "--kv-paged"];
         let mut server = self.start(&self.ours, setup, &arguments)?;
         let name = format!("{}, {}", setup.name(), case.name);
-        for _ in 0..2 {
+        for volley in 0..2 {
             drop_clients(&server, case.dropped)?;
             let answers = server.post_at_once("/completion", &requests())?.answers;
+            if volley == 0 && case.cells == cases::ROOMY {
+                let wrong = sharing::computed_twice(&answers);
+                compared.failures.extend(wrong.map(|wrong| format!("{name}: {wrong}")));
+            }
             for (at, (status, body)) in answers.iter().enumerate() {
                 compared.count(&format!("{name}: request {at}"), expected, at, (*status, body));
             }
@@ -179,12 +197,15 @@ impl ServerGate<'_> {
 /// It has shared, and holds nothing when all is over.
 fn what_is_wrong_with_the_pool(server: &Server) -> Result<Option<String>> {
     let pool = pool_at_rest(server)?;
-    let number = |key: &str| pool[key].as_u64();
-    Ok(match (number("hit_tokens"), number("blocks_used")) {
-        (None | Some(0), _) => Some(format!("nothing was shared: {pool}")),
-        (_, Some(0)) => None,
-        _ => Some(format!("blocks are in use after all requests ended: {pool}")),
-    })
+    match pool["hit_tokens"].as_u64() {
+        None | Some(0) => Ok(Some(format!("nothing was shared: {pool}"))),
+        Some(_) => Ok(pool_is_held(&pool)),
+    }
+}
+
+fn pool_is_held(pool: &Value) -> Option<String> {
+    let at_rest = pool["blocks_used"].as_u64() == Some(0);
+    (!at_rest).then(|| format!("blocks are in use after all requests ended: {pool}"))
 }
 
 /// A slot is released just after its answer was sent, and when a client that went away is noticed.

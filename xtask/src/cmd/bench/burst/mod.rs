@@ -90,7 +90,9 @@ fn write_files(context: &Context, options: &Options, burst: &Burst) -> Result<()
     let before = disk::read_if_there(&path("json"))?;
     let after = history::with(before.as_deref(), &burst.builds.pin, report::json(burst))?;
     disk::write_atomically(&path("json"), after.as_bytes())?;
-    disk::write_atomically(&path("svg"), plot.as_bytes())?;
+    let shape = format!("burst-{}x{}", burst.prompts.requests, burst.prompts.prefix);
+    let picture = context.layout.measurements(&shape, &burst.builds.pin, "svg");
+    disk::write_atomically(&picture, plot.as_bytes())?;
     context.ui.status("Recorded", context.layout.show(&path("json")));
     Ok(())
 }
