@@ -152,8 +152,9 @@ uint64_t espalier_server::count_for_generating(const server_t & server) {
     uint64_t needed = 0;
     for (const server_slot & slot : server.slots) {
         if (slot.state == SLOT_STATE_GENERATING) {
+            const int n_draft = slot.can_speculate() ? std::min(slot.get_n_draft_max(), common_speculative_n_max(slot.spec)) : 0;
             // One more for who shares a block that is not full, and cannot write into it.
-            needed += slot.kv->n_missing(slot.id, slot.prompt.n_tokens() + 1 + slot.get_n_draft_max()) + slot.task->is_child();
+            needed += slot.kv->n_missing(slot.id, slot.prompt.n_tokens() + 1 + n_draft) + slot.task->is_child();
         }
     }
     return needed;
@@ -284,6 +285,20 @@ inline void espalier_add_pool(json & to, const std::shared_ptr<espalier_numbers>
     };
 }
 
+// What the client gave as cache_salt. A wrong type is an error: who asks not to share must not share by a mistake.
+inline std::string espalier_get_cache_salt(const server_http_req & req, const json & data) {
+    json salt = data.is_object() && data.contains("cache_salt") ? data.at("cache_salt") : json();
+    // Some APIs are converted, and what the conversion does not know is lost.
+    if (salt.is_null() && req.body.find("\"cache_salt\"") != std::string::npos) {
+        const json body = json::parse(req.body); // it was parsed before
+        salt = body.is_object() && body.contains("cache_salt") ? body.at("cache_salt") : json();
+    }
+    if (!salt.is_null() && !salt.is_string()) {
+        throw std::invalid_argument("\"cache_salt\" must be a string");
+    }
+    return salt.is_null() ? std::string() : salt.get<std::string>();
+}
+
 // Who may share KV: the holder of the same API key, and of these only who sends the same cache_salt. The key is
 // the one that the server has checked, found as it finds it.
 inline std::string espalier_get_salt(const common_params & params, const server_http_req & req, const json & data) {
@@ -303,5 +318,5 @@ inline std::string espalier_get_salt(const common_params & params, const server_
         key = key.substr(7);
     }
     const size_t tenant = std::find(params.api_keys.begin(), params.api_keys.end(), key) - params.api_keys.begin();
-    return "tenant " + std::to_string(tenant) + ":" + json_value(data, "cache_salt", std::string());
+    return "tenant " + std::to_string(tenant) + ":" + espalier_get_cache_salt(req, data);
 }
