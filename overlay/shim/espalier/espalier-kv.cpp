@@ -118,6 +118,9 @@ void espalier_kv::give_up(llama_seq_id seq_id, llama_pos p0, llama_pos p1) {
     }
     functions.remove(pool.get(), seq_id, p0, p1);
     auto & sequence = sequences[seq_id];
+    if (p0 == 0 && sequence.n_blocks > 0) {
+        sequence.owner.clear();
+    }
     if ((size_t) p1 >= sequence.n_blocks * block_size) {
         sequence.n_blocks  = std::min(sequence.n_blocks, (size_t) n_blocks(p0));
         sequence.n_visible = std::min(sequence.n_visible, (size_t) p0);
@@ -185,6 +188,7 @@ espalier_kv::turn espalier_kv::take_turn(llama_seq_id seq_id, const espalier_kv_
         return turn::wait;
     }
     sequence.n_prompt = prompt.n_tokens + 1;
+    sequence.owner    = prompt.salt;
     return turn::compute;
 }
 

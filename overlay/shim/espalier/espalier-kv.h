@@ -63,6 +63,11 @@ public:
     // Has the sequence begun a prompt, that others may share?
     bool has_begun(llama_seq_id seq_id) const { return sequences[seq_id].begun; }
 
+    // May a prompt with this salt go on from what the sequence kept? What was restored from a file belongs to nobody.
+    bool may_go_on(llama_seq_id seq_id, const std::string & salt) const {
+        return sequences[seq_id].owner.empty() || sequences[seq_id].owner == salt;
+    }
+
     // Blocks that the sequence holds, shared ones included.
     uint64_t n_held(llama_seq_id seq_id) const { return sequences[seq_id].n_blocks; }
 
@@ -88,6 +93,7 @@ private:
         size_t   n_prompt  = 0; // tokens it was promised room for
         size_t   n_blocks  = 0; // blocks of its table: one past the highest that has a position
         size_t   n_visible = 0; // tokens published, or attached
+        std::string owner;      // the salt of the prompt that its cells were computed for
     };
 
     espalier_kv(llama_memory_t mem, const espalier_pool_functions & functions, std::shared_ptr<espalier_pool> pool, uint32_t n_seq);

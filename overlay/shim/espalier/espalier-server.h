@@ -102,7 +102,8 @@ bool espalier_server::take_turn(server_t & server, server_slot & slot, const ser
         return true; // refused by the server itself
     }
     // Kept or restored, and more of it than blocks of others are likely to give.
-    const bool holds_enough = !slot.prompt.tokens.empty() && 2*slot.prompt.tokens.get_common_prefix(tokens) >= tokens.size();
+    const bool holds_enough = !slot.prompt.tokens.empty() && slot.kv->may_go_on(slot.id, slot.task->params.kv_salt) &&
+                              2*slot.prompt.tokens.get_common_prefix(tokens) >= tokens.size();
     if (!slot.prompt.tokens.empty() && !holds_enough && !slot.kv->has_begun(slot.id)) {
         slot.prompt_clear();
     }
@@ -121,12 +122,12 @@ bool espalier_server::take_turn(server_t & server, server_slot & slot, const ser
             slot.release();
             return false;
     }
+    server.espalier.numbers->queried_tokens += tokens.size();
     if (slot.kv->has_begun(slot.id)) {
         slot.prompt.tokens = tokens.clone();
         slot.prompt.tokens.keep_first(n_held);
+        server.espalier.numbers->hit_tokens += n_held;
     }
-    server.espalier.numbers->queried_tokens += tokens.size();
-    server.espalier.numbers->hit_tokens     += n_held;
     return true;
 }
 

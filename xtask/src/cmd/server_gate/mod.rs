@@ -119,6 +119,10 @@ impl ServerGate<'_> {
         let setup = Setup { model: Model::Trained, kv_type: "f16", file: self.model(Model::Trained)? };
         let keys = ["-np", "2", "-c", cases::ROOMY, "--kv-paged", "--api-key", sharing::KEYS];
         compared.failures.extend(sharing::leaks(&self.start(&self.ours, &setup, &keys)?)?);
+        let saves = self.folder.join("slots").display().to_string();
+        disk::create_folder(&self.folder.join("slots"))?;
+        let keeps = [&keys[..], &["--slot-save-path", &saves]].concat();
+        compared.failures.extend(sharing::leaks_of_a_kept_slot(&self.start(&self.ours, &setup, &keeps)?)?);
         let small = self.start(&self.ours, &setup, &["-np", "4", "-c", "512", "--kv-paged"])?;
         compared.failures.extend(sharing::refuses_what_cannot_fit(&small)?);
         compared.failures.extend(pool_is_held(&pool_at_rest(&small)?));

@@ -56,6 +56,18 @@ pub fn leaks(server: &Server) -> Result<Vec<String>> {
     Ok(wrong)
 }
 
+/// A server that can save its slots keeps a slot's text after the answer: for who asked, and nobody else.
+pub fn leaks_of_a_kept_slot(server: &Server) -> Result<Option<String>> {
+    let body = json!({ "prompt": cases::any_prompt(PROMPT), "n_predict": 1, "temperature": 0, "id_slot": 0 });
+    let found = |key| -> Result<Option<u64>> {
+        Ok(server.post_as(key, "/completion", &body)?.1["timings"]["cache_n"].as_u64())
+    };
+    let (first, same, other) = (found("one-key")?, found("one-key")?, found("another-key")?);
+    let is_right = first == Some(0) && same.is_some_and(|tokens| tokens > 0) && other == Some(0);
+    Ok((!is_right)
+        .then(|| format!("a kept slot: found {first:?}, {same:?} with the same key, {other:?} with another")))
+}
+
 /// The prompt tokens that were computed for all `answers`, when they are more than what nobody else had.
 pub fn computed_twice(answers: &[(u16, Value)]) -> Option<String> {
     let computed: u64 = answers.iter().filter_map(|(_, body)| body["timings"]["prompt_n"].as_u64()).sum();
