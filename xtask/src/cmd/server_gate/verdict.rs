@@ -6,8 +6,8 @@ use serde_json::Value;
 /// have moved, and the worst of a few answers is not the worst of all.
 const ROUNDINGS: f64 = 3.0;
 
-/// The least tolerance, in natural logarithms; log probabilities come with about this much left out.
-const LEAST: f64 = 0.01;
+/// The least tolerance, in natural logarithms: a few answers may happen to be computed alike in all their parts.
+const LEAST: f64 = 0.02;
 
 /// A greedy answer with the likeliest tokens at each place.
 #[derive(Clone, Debug, PartialEq)]
@@ -130,9 +130,9 @@ mod tests {
         let mut moved = stock();
         moved.likeliest[1][1].1 -= 0.02;
         assert!((tolerance(&[(&stock(), &moved)]) - 0.06).abs() < 1e-9);
-        assert!((tolerance(&[(&stock(), &stock())]) - 0.01).abs() < 1e-9);
+        assert!((tolerance(&[(&stock(), &stock())]) - 0.02).abs() < 1e-9);
         moved.tokens[0] = 90;
-        assert!((tolerance(&[(&stock(), &moved)]) - 0.01).abs() < 1e-9, "another text moves nothing");
+        assert!((tolerance(&[(&stock(), &moved)]) - 0.02).abs() < 1e-9, "another text moves nothing");
     }
 
     #[test]
