@@ -8,7 +8,7 @@ use super::contents::{ContentId, Contents};
 use super::events::{Event, EventKind, Events};
 use super::free_queue::FreeQueue;
 use super::hash::{BlockHash, HashFunction};
-use super::statistics::{Counters, Statistics};
+use super::statistics::Statistics;
 
 /// The blocks of a pool.
 #[derive(Clone, Debug)]
@@ -23,8 +23,8 @@ pub struct BlockPool {
     pub contents: Contents,
     /// What happened to published blocks.
     pub events: Events,
-    /// What only grows.
-    pub counters: Counters,
+    /// What only grows; the rest is 0, and looked up when it is asked for.
+    pub counters: Statistics,
 }
 
 impl BlockPool {
@@ -34,7 +34,7 @@ impl BlockPool {
         blocks.try_reserve_exact(block_count as usize + 1).ok()?;
         blocks.resize_with(block_count as usize + 1, Block::default);
         let free = FreeQueue::full(block_count)?;
-        let (contents, counters) = (Contents::new(hash), Counters::default());
+        let (contents, counters) = (Contents::new(hash), Statistics::default());
         Some(BlockPool { block_size, blocks, free, retained: 0, contents, events, counters })
     }
 
@@ -188,14 +188,8 @@ impl BlockPool {
             blocks_used: block_count - free,
             blocks_retained: u64::from(self.retained),
             blocks_empty: free - u64::from(self.retained),
-            blocks_used_peak: self.counters.blocks_used_peak,
-            queried_tokens: self.counters.queried_tokens,
-            hit_tokens: self.counters.hit_tokens,
-            waited_attaches: self.counters.waited_attaches,
-            published_blocks: self.counters.published_blocks,
-            evicted_blocks: self.counters.evicted_blocks,
-            refused_reserves: self.counters.refused_reserves,
             refused_matches: self.contents.refused_matches(),
+            ..self.counters
         }
     }
 

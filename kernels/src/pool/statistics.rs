@@ -31,22 +31,3 @@ pub struct Statistics {
     /// Hashes that were found, but stood for something else: collisions.
     pub refused_matches: u64,
 }
-
-/// What only grows. Everything else in [`Statistics`] is looked up when asked for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
-    /// See [`Statistics::blocks_used_peak`].
-    pub blocks_used_peak: u64,
-    /// See [`Statistics::queried_tokens`].
-    pub queried_tokens: u64,
-    /// See [`Statistics::hit_tokens`].
-    pub hit_tokens: u64,
-    /// See [`Statistics::waited_attaches`].
-    pub waited_attaches: u64,
-    /// See [`Statistics::published_blocks`].
-    pub published_blocks: u64,
-    /// See [`Statistics::evicted_blocks`].
-    pub evicted_blocks: u64,
-    /// See [`Statistics::refused_reserves`].
-    pub refused_reserves: u64,
-}

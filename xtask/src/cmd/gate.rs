@@ -102,8 +102,8 @@ pub fn compare(context: &Context, reference: &str, variant: &str) -> Result<Outc
 }
 
 fn compare_servers(context: &Context, reference: &str, variant: &str) -> Result<Compared> {
-    let package = |variant: &str| context.layout.package(variant, FLAVOR);
-    let compared = server_gate::compare(context, &package(reference), &package(variant))?;
+    let server = |variant: &str| context.layout.server(variant, FLAVOR);
+    let compared = server_gate::compare(context, server(reference), server(variant))?;
     if compared.is_good() {
         return Ok(compared);
     }

@@ -39,7 +39,7 @@ pub fn identity(variant: &str, pin: &str, tree: &str) -> String {
 
 /// Starts the packaged server and asks it for a completion and a chat answer.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
-    let server = context.layout.package(&options.variant, &options.flavor).join("bin/llama-server");
+    let server = context.layout.server(&options.variant, &options.flavor);
     if !disk::is_program(&server) {
         return Err(Error::usage(format!("{}-{} is not built", options.variant, options.flavor))
             .hint(format!("cargo xtask build --variant {} --flavor {}", options.variant, options.flavor)));

@@ -163,6 +163,11 @@ impl Layout {
         self.root.join("docs/measurements").join(format!("{bench}-{pin}.{extension}"))
     }
 
+    /// The server of a package.
+    pub fn server(&self, variant: &str, flavor: &str) -> PathBuf {
+        self.package(variant, flavor).join(format!("bin/llama-server{}", std::env::consts::EXE_SUFFIX))
+    }
+
     /// The tiny trained model that the smoke test loads.
     pub fn smoke_model(&self) -> PathBuf {
         self.root.join("ci/models/espalier-draft.gguf")

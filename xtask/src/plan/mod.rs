@@ -13,6 +13,7 @@ pub mod lock;
 pub mod overlay;
 pub mod pending;
 pub mod pins;
+pub mod random;
 pub mod rebase_state;
 pub mod snippet;
 pub mod steps;

@@ -3,8 +3,9 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use super::synthetic::{Random, edit, lines_of, path_of};
+use super::synthetic::{edit, lines_of, path_of};
 use crate::error::Result;
+use crate::plan::random::Random;
 use crate::sys::disk;
 use crate::sys::git::git;
 

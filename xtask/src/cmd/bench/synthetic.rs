@@ -1,5 +1,6 @@
 //! A made-up project for the benches: 2,000 files of C-like text, 120 patches, and a newer upstream.
 
+use crate::plan::random::Random;
 use std::path::Path;
 
 use git2::{ObjectType, Oid};
@@ -170,18 +171,5 @@ pub(super) fn edit(lines: &mut Vec<String>, number: usize, random: &mut Random) 
             *line = format!("    value += {number}; /* {} */\n", random.below(1_000_000));
         }
         lines.insert(at, format!("    value ^= {};\n", random.below(1_000_000)));
-    }
-}
-
-/// xorshift: the same project on every machine.
-pub(super) struct Random(pub(super) u64);
-
-impl Random {
-    /// A number from 0 to below `limit`.
-    pub(super) fn below(&mut self, limit: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        usize::try_from(self.0 >> 11).unwrap_or(0) % limit.max(1)
     }
 }

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::modelgen::Architecture;
+use crate::plan::random::Random;
 
 /// Tokens of every answer.
 const ANSWER: usize = 24;
@@ -75,21 +76,21 @@ pub const KV_TYPES: [&str; 2] = ["f16", "q8_0"];
 /// The prompts: most begin alike, some in part, some do not.
 pub fn prompts() -> Vec<Vec<u32>> {
     let mut random = Random(0x9e37_79b9_7f4a_7c15);
-    let shared = random.tokens(SHARED);
+    let shared = tokens(&mut random, SHARED);
     let own = |random: &mut Random| {
-        let length = 5 + random.below(60) as usize;
-        random.tokens(length)
+        let length = 5 + random.below(60);
+        tokens(random, length)
     };
     let mut prompts: Vec<Vec<u32>> =
         [SHARED; 10].map(|kept| [&shared[..kept], &own(&mut random)].concat()).into();
     prompts.extend([64, 70, 128].map(|kept| [&shared[..kept], &own(&mut random)].concat()));
-    prompts.extend([1, 33, 200].map(|length| random.tokens(length)));
+    prompts.extend([1, 33, 200].map(|length| tokens(&mut random, length)));
     prompts
 }
 
 /// A prompt that shares nothing with the others.
 pub fn any_prompt(length: usize) -> Vec<u32> {
-    Random(0x5851_f42d_4c95_7f2d).tokens(length)
+    tokens(&mut Random(0x5851_f42d_4c95_7f2d), length)
 }
 
 /// How many tokens of all prompts have to be computed when every block is computed once.
@@ -131,20 +132,9 @@ pub fn long_request(prompt: &[u32]) -> Value {
     json!({ "prompt": prompt, "n_predict": 400, "temperature": 0, "stream": true, "ignore_eos": true })
 }
 
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: u32) -> u32 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        u32::try_from(self.0 >> 33).unwrap_or(0) % limit
-    }
-
-    /// Ordinary tokens: the first three are special in every model here.
-    fn tokens(&mut self, count: usize) -> Vec<u32> {
-        (0..count).map(|_| 3 + self.below(300)).collect()
-    }
+/// Ordinary tokens: the first three are special in every model here.
+fn tokens(random: &mut Random, count: usize) -> Vec<u32> {
+    (0..count).map(|_| 3 + random.below(300) as u32).collect()
 }
 
 #[cfg(test)]

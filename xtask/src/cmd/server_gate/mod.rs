@@ -32,11 +32,11 @@ pub struct Compared {
     pub failures: Vec<String>,
 }
 
-/// Compares the packages `reference` and `variant`; goes on after a difference.
-pub fn compare(context: &Context, reference: &Path, variant: &Path) -> Result<Compared> {
+/// Compares the servers `stock` and `ours`; goes on after a difference.
+pub fn compare(context: &Context, stock: PathBuf, ours: PathBuf) -> Result<Compared> {
     let folder = context.layout.generated().join("gate");
     disk::create_folder(&folder)?;
-    let gate = ServerGate { context, stock: program(reference), ours: program(variant), folder };
+    let gate = ServerGate { context, stock, ours, folder };
     let mut compared = Compared::default();
     for model in Model::ALL {
         for kv_type in KV_TYPES {
@@ -45,10 +45,6 @@ pub fn compare(context: &Context, reference: &Path, variant: &Path) -> Result<Co
     }
     gate.look_at_sharing(&mut compared)?;
     Ok(compared)
-}
-
-fn program(package: &Path) -> PathBuf {
-    package.join("bin").join(if cfg!(windows) { "llama-server.exe" } else { "llama-server" })
 }
 
 /// One request at a time.

@@ -120,10 +120,9 @@ fn fillers(options: &Options) -> usize {
     (cells / options.length as f64).ceil() as usize
 }
 
-/// Prompts that have nothing in common, to be computed and answered with two tokens: what a step computed
-/// may be kept only when the next one begins, and a request for one token has no next one.
+/// Prompts that have nothing in common, to be computed and answered with one token.
 fn prompts(options: &Options, requests: usize, family: u64) -> Prompts {
-    Prompts { requests, prefix: 0, suffix: options.length, predict: 2, family }
+    Prompts { requests, prefix: 0, suffix: options.length, predict: 1, family }
 }
 
 fn ask_one_by_one(server: &Server, prompts: Prompts) -> Result<()> {

@@ -107,7 +107,7 @@ fn variant(ours: &str, contestant: Contestant) -> &str {
 }
 
 fn program(context: &Context, ours: &str, contestant: Contestant) -> PathBuf {
-    context.layout.package(variant(ours, contestant), FLAVOR).join("bin/llama-server")
+    context.layout.server(variant(ours, contestant), FLAVOR)
 }
 
 fn check_contestants(context: &Context, ours: &str, contestants: &[Contestant]) -> Result<Builds> {

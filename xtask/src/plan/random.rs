@@ -1,0 +1,14 @@
+//! Numbers that look random and are the same on every machine: for made-up projects and prompts.
+
+/// xorshift; the state must not be 0.
+pub struct Random(pub u64);
+
+impl Random {
+    /// A number from 0 to below `limit`.
+    pub fn below(&mut self, limit: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 >> 11).unwrap_or(0) % limit.max(1)
+    }
+}
