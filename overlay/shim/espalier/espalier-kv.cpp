@@ -14,30 +14,36 @@ static const char * name_of_kind(llama_memory_kind kind) {
     }
 }
 
-std::unique_ptr<espalier_kv> espalier_kv::create(llama_context * ctx, uint32_t n_seq, std::string & why_not) {
-    const llama_memory_t    mem       = llama_get_memory(ctx);
-    const llama_memory_kind kind      = llama_memory_get_kind(mem);
-    const auto *            functions = espalier_pool_get_functions();
+// Empty: nothing.
+static std::string what_is_against(llama_memory_t mem, uint32_t n_seq) {
+    const llama_memory_kind kind = llama_memory_get_kind(mem);
+    if (kind != LLAMA_MEMORY_KIND_ATTENTION) {
+        return std::string("has ") + name_of_kind(kind) + ", and only full attention can be paged";
+    }
+    if (llama_memory_n_cells(mem) < 0) {
+        return "has a buffer for each sequence (--no-kv-unified)";
+    }
+    if ((llama_seq_id) n_seq > llama_memory_seq_retained(mem)) {
+        return "has no sequence id left for retained blocks (--parallel " + std::to_string(n_seq) + ")";
+    }
+    return "";
+}
+
+std::unique_ptr<espalier_kv> espalier_kv::create(llama_context * ctx, llama_context * ctx_dft, uint32_t n_seq, std::string & why_not) {
+    const llama_memory_t mem       = llama_get_memory(ctx);
+    const auto *         functions = espalier_pool_get_functions();
 
     if (functions == nullptr) {
         why_not = "the kernels are of another build";
         return nullptr;
     }
-    if (kind != LLAMA_MEMORY_KIND_ATTENTION) {
-        why_not = std::string("this model has ") + name_of_kind(kind) + ", and only full attention can be paged";
-        return nullptr;
-    }
-    const int32_t n_cells = llama_memory_n_cells(mem);
-    if (n_cells < 0) {
-        why_not = "the sequences have buffers of their own (--no-kv-unified)";
-        return nullptr;
-    }
-    if ((llama_seq_id) n_seq > llama_memory_seq_retained(mem)) {
-        why_not = "one sequence id has to be left for retained blocks (--parallel " + std::to_string(n_seq) + ")";
+    why_not = what_is_against(mem, n_seq);
+    if (!why_not.empty()) {
+        why_not = "this model " + why_not;
         return nullptr;
     }
     espalier_pool_options options = {};
-    options.block_count    = (uint32_t) n_cells / block_size;
+    options.block_count    = (uint32_t) llama_memory_n_cells(mem) / block_size;
     options.block_size     = block_size;
     options.sequence_count = n_seq;
     std::shared_ptr<espalier_pool> pool(functions->create(&options), functions->destroy);
@@ -51,20 +57,67 @@ std::unique_ptr<espalier_kv> espalier_kv::create(llama_context * ctx, uint32_t n
         why_not = "the memory is not empty";
         return nullptr;
     }
+    if (ctx_dft && !kv->follow(llama_get_memory(ctx_dft), why_not)) {
+        return nullptr;
+    }
     return kv;
 }
 
+bool espalier_kv::follow(llama_memory_t mem_dft, std::string & why_not) {
+    why_not = what_is_against(mem_dft, sequences.size());
+    if (why_not.empty() && llama_memory_n_cells(mem_dft) < llama_memory_n_cells(mems[0])) {
+        why_not = "has fewer cells (" + std::to_string(llama_memory_n_cells(mem_dft)) + ") than the model";
+    }
+    // It gives up what the model's memory gives up, which the pool is told already.
+    const llama_memory_placement placement = {
+        this,
+        on_place,
+        [](void *, llama_seq_id, llama_pos, llama_pos) {},
+        [](void *, llama_seq_id, llama_seq_id, llama_pos, llama_pos) {},
+        [](void *) {},
+    };
+    if (why_not.empty() && !llama_memory_set_placement(mem_dft, &placement)) {
+        why_not = "has a memory that is not empty";
+    }
+    if (!why_not.empty()) {
+        why_not = "the draft model " + why_not;
+        return false;
+    }
+    mems.push_back(mem_dft);
+    return true;
+}
+
 espalier_kv::espalier_kv(llama_memory_t mem, const espalier_pool_functions & functions, std::shared_ptr<espalier_pool> pool, uint32_t n_seq) :
-    mem(mem), functions(functions), pool(std::move(pool)), sequences(n_seq), blocks(llama_memory_n_cells(mem) / block_size) {
+    mems({ mem }), functions(functions), pool(std::move(pool)), sequences(n_seq), blocks(llama_memory_n_cells(mem) / block_size) {
 }
 
 espalier_kv::~espalier_kv() {
-    llama_memory_clear(mem, false);
-    llama_memory_set_placement(mem, nullptr);
+    for (llama_memory_t mem : mems) {
+        llama_memory_clear(mem, false);
+        llama_memory_set_placement(mem, nullptr);
+    }
 }
 
 uint64_t espalier_kv::n_blocks(size_t n_tokens) {
     return (n_tokens + block_size - 1) / block_size;
+}
+
+void espalier_kv::retain(const std::vector<uint32_t> & of) {
+    for (llama_memory_t mem : mems) {
+        llama_memory_cells_seq_add(mem, llama_memory_seq_retained(mem), of.data(), of.size());
+    }
+}
+
+void espalier_kv::attach(llama_seq_id seq_id, const std::vector<uint32_t> & of) {
+    for (llama_memory_t mem : mems) {
+        llama_memory_cells_seq_add(mem, seq_id, of.data(), of.size());
+    }
+}
+
+void espalier_kv::evict(const std::vector<uint32_t> & of) {
+    for (llama_memory_t mem : mems) {
+        llama_memory_cells_seq_rm(mem, llama_memory_seq_retained(mem), of.data(), of.size());
+    }
 }
 
 const std::vector<uint32_t> & espalier_kv::cells_of(size_t n) {
@@ -96,8 +149,7 @@ bool espalier_kv::on_place(void * user_data, const llama_seq_id * seq_ids, const
     // What they held belonged to nobody, and is evicted now.
     for (size_t i = 0; i < n_fresh; i++) {
         kv.blocks[0] = fresh[i];
-        const auto & stale = kv.cells_of(1);
-        llama_memory_cells_seq_rm(kv.mem, llama_memory_seq_retained(kv.mem), stale.data(), stale.size());
+        kv.evict(kv.cells_of(1));
     }
     return true;
 }
@@ -146,6 +198,12 @@ void espalier_kv::on_clear(void * user_data) {
 // Prompts
 //
 
+size_t espalier_kv::n_room(const espalier_kv_prompt & prompt) {
+    // One token more: the first one that is decoded. With media one block more: what is attached may end inside of
+    // an image, which is computed whole, the part in that block a second time.
+    return prompt.n_tokens + 1 + (prompt.media.empty() ? 0 : block_size);
+}
+
 bool espalier_kv::begin(llama_seq_id seq_id, const espalier_kv_prompt & prompt) {
     espalier_pool_request request = {};
     request.tokens          = prompt.tokens;
@@ -154,6 +212,8 @@ bool espalier_kv::begin(llama_seq_id seq_id, const espalier_kv_prompt & prompt) 
     request.salt_length     = prompt.salt.size();
     request.adapters        = (const uint8_t *) prompt.adapters.data();
     request.adapters_length = prompt.adapters.size();
+    request.extras          = prompt.media.data();
+    request.extra_count     = prompt.media.size();
     return functions.begin(pool.get(), seq_id, &request) == ESPALIER_POOL_OK;
 }
 
@@ -161,8 +221,7 @@ espalier_kv::turn espalier_kv::take_turn(llama_seq_id seq_id, const espalier_kv_
     auto & sequence = sequences[seq_id];
     n_held = sequence.n_visible;
 
-    // One token more: the first one that is decoded.
-    if (n_blocks(prompt.n_tokens + 1) > blocks.size()) {
+    if (n_blocks(n_room(prompt)) > blocks.size()) {
         return turn::too_large;
     }
     if (prompt.tokens != nullptr && !sequence.begun && sequence.n_blocks == 0) {
@@ -170,24 +229,25 @@ espalier_kv::turn espalier_kv::take_turn(llama_seq_id seq_id, const espalier_kv_
     }
     size_t        n_attached = 0;
     const int32_t status     = functions.attach(pool.get(), seq_id, blocks.data(), blocks.size(), &n_attached);
-    const auto &  attached   = cells_of(n_attached);
-    llama_memory_cells_seq_add(mem, seq_id, attached.data(), attached.size());
+    attach(seq_id, cells_of(n_attached));
     sequence.n_visible += n_attached * block_size;
     sequence.n_blocks  += n_attached;
     n_held = sequence.n_visible;
 
     // Retained blocks that were attached are not available any more.
     const bool     waits     = status == ESPALIER_POOL_WAIT;
-    const uint64_t n_to_take = waits ? 0 : n_missing(seq_id, prompt.n_tokens + 1);
+    const uint64_t n_to_take = waits ? 0 : n_missing(seq_id, n_room(prompt));
     if (n_to_take + n_promised() + n_reserved > n_available()) {
         end(seq_id);
-        llama_memory_seq_rm(mem, seq_id, -1, -1);
+        for (llama_memory_t mem : mems) {
+            llama_memory_seq_rm(mem, seq_id, -1, -1);
+        }
         return turn::wait;
     }
     if (waits) {
         return turn::wait;
     }
-    sequence.n_prompt = prompt.n_tokens + 1;
+    sequence.n_prompt = n_room(prompt);
     sequence.owner    = prompt.salt;
     return turn::compute;
 }
@@ -199,14 +259,13 @@ void espalier_kv::publish(llama_seq_id seq_id, const llama_token * tokens, size_
     }
     size_t n_published = 0;
     functions.publish(pool.get(), seq_id, tokens, n_tokens, blocks.data(), blocks.size(), &n_published);
-    const auto & published = cells_of(n_published);
-    llama_memory_cells_seq_add(mem, llama_memory_seq_retained(mem), published.data(), published.size());
+    retain(cells_of(n_published));
     sequence.n_visible = n_tokens - n_tokens % block_size;
 }
 
 void espalier_kv::release(llama_seq_id seq_id, const llama_token * tokens, size_t n_tokens) {
     // After a failure the server's tokens are more than the memory has.
-    const size_t n_computed = (size_t) (llama_memory_seq_pos_max(mem, seq_id) + 1);
+    const size_t n_computed = (size_t) (llama_memory_seq_pos_max(mems[0], seq_id) + 1);
     publish(seq_id, tokens, std::min(n_tokens, n_computed));
     end(seq_id);
 }

@@ -4,6 +4,9 @@
 // class carries out: it is the memory's placement, marks published blocks with the retained sequence, and gives
 // a sequence the cells that others have computed.
 //
+// A draft model decodes the same tokens at the same positions, so its memory follows the target's cell by cell:
+// what is attached, retained or evicted is so in both.
+//
 // One thread at a time, the one that decodes. A pool by itself may be asked from any.
 
 #pragma once
@@ -23,6 +26,7 @@ struct espalier_kv_prompt {
     size_t              n_tokens;
     const std::string & salt;     // who may share it
     const std::string & adapters; // what besides the model computes it; empty: nothing
+    const std::vector<espalier_pool_extra> & media; // images and audio in it, by where they begin
 };
 
 class espalier_kv {
@@ -36,11 +40,12 @@ public:
         too_large, // it does not fit into the whole pool
     };
 
-    // Takes over the memory of ctx, which must be empty, for sequences 0 .. n_seq - 1. NULL if it cannot be
-    // paged; why_not says why, as the end of a sentence.
-    static std::unique_ptr<espalier_kv> create(llama_context * ctx, uint32_t n_seq, std::string & why_not);
+    // Takes over the memory of ctx, which must be empty, for sequences 0 .. n_seq - 1, and that of its draft model,
+    // if there is one (ctx_dft is NULL if not). NULL if one cannot be paged; why_not says why, as the end of a
+    // sentence.
+    static std::unique_ptr<espalier_kv> create(llama_context * ctx, llama_context * ctx_dft, uint32_t n_seq, std::string & why_not);
 
-    // Gives the decision back to the memory and empties it.
+    // Gives the decision back to the memories and empties them.
     ~espalier_kv();
 
     espalier_kv(const espalier_kv &)             = delete;
@@ -98,6 +103,16 @@ private:
 
     espalier_kv(llama_memory_t mem, const espalier_pool_functions & functions, std::shared_ptr<espalier_pool> pool, uint32_t n_seq);
 
+    // false: it cannot, why_not says why.
+    bool follow(llama_memory_t mem_dft, std::string & why_not);
+
+    void retain(const std::vector<uint32_t> & of);
+    void attach(llama_seq_id seq_id, const std::vector<uint32_t> & of);
+    void evict (const std::vector<uint32_t> & of);
+
+    // Tokens that room is made for before the prompt is computed.
+    static size_t n_room(const espalier_kv_prompt & prompt);
+
     static bool on_place (void * user_data, const llama_seq_id * seq_ids, const llama_pos * pos, size_t n, uint32_t * cells);
     static void on_seq_rm(void * user_data, llama_seq_id seq_id, llama_pos p0, llama_pos p1);
     static void on_seq_cp(void * user_data, llama_seq_id seq_id_src, llama_seq_id seq_id_dst, llama_pos p0, llama_pos p1);
@@ -109,7 +124,7 @@ private:
     // The cells of the first n blocks in `blocks`.
     const std::vector<uint32_t> & cells_of(size_t n);
 
-    llama_memory_t                  mem;
+    std::vector<llama_memory_t>     mems; // the model's, and the draft model's
     const espalier_pool_functions & functions;
     std::shared_ptr<espalier_pool>  pool;
     std::vector<sequence>           sequences;

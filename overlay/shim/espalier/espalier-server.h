@@ -8,6 +8,8 @@
 #include "espalier-kv.h"
 #include "espalier-numbers.h"
 
+#include "mtmd.h"
+
 struct espalier_server {
     // Replaced by the thread that loads the model, read by those that answer requests; empty: not paged.
     std::shared_ptr<espalier_numbers> numbers;
@@ -33,8 +35,18 @@ struct espalier_server {
 
     template <typename server_t> static void note_token(server_t & server, server_slot & slot);
 
+    struct media_in_prompt {
+        size_t      first;
+        size_t      n_tokens;
+        std::string key;
+        bool        has_id; // false: what it is like is not known
+    };
+
 private:
+    static bool drafts_from_tokens_alone(const common_params & params);
     static bool is_private(const server_slot & slot);
+    static std::vector<media_in_prompt> find_media(const server_tokens & tokens);
+    static size_t end_before_cut_media(const std::vector<media_in_prompt> & media, size_t n_held);
     static std::string name_adapters(const server_slot & slot);
 
     template <typename server_t> static uint64_t count_for_generating(const server_t & server);
@@ -47,9 +59,9 @@ private:
 template <typename server_t>
 void espalier_server::init(server_t & server) {
     auto & paged = server.espalier;
-    std::string why_not = "the draft model has a memory of its own";
-    if (!server.ctx_dft) {
-        paged.kv = espalier_kv::create(server.ctx_tgt, server.params_base.n_parallel, why_not);
+    std::string why_not = "this kind of draft model keeps more of a prompt than keys and values";
+    if (!server.ctx_dft || drafts_from_tokens_alone(server.params_base)) {
+        paged.kv = espalier_kv::create(server.ctx_tgt, server.ctx_dft, server.params_base.n_parallel, why_not);
     }
     if (!paged.kv) {
         SRV_WRN("--kv-paged: the KV cache runs unpaged, because %s\n", why_not.c_str());
@@ -77,15 +89,46 @@ void espalier_server::destroy(server_t & server) {
     std::atomic_store(&server.espalier.numbers, {});
 }
 
-// Nobody else may use what it computes: it has media, or not every token of it is computed alike.
+// The others continue from what the model itself computed for earlier tokens, which nobody keeps.
+inline bool espalier_server::drafts_from_tokens_alone(const common_params & params) {
+    const auto & types = params.speculative.types;
+    return std::none_of(types.begin(), types.end(), [](common_speculative_type type) {
+        return type == COMMON_SPECULATIVE_TYPE_DRAFT_EAGLE3 || type == COMMON_SPECULATIVE_TYPE_DRAFT_MTP ||
+               type == COMMON_SPECULATIVE_TYPE_DRAFT_DFLASH || type == COMMON_SPECULATIVE_TYPE_DRAFT_DSPARK;
+    });
+}
+
+// Nobody else may use what it computes: not every token of it is computed alike.
 inline bool espalier_server::is_private(const server_slot & slot) {
-    const auto & tokens = slot.task->tokens;
-    for (size_t i = 0; i < tokens.size(); i++) {
-        if (tokens[i] == LLAMA_TOKEN_NULL) {
-            return true;
+    return !slot.task->params.cache_prompt || slot.task->need_embd() || lora_all_alora(slot.lora);
+}
+
+// The id of an image is the SHA-256 of its file. Its number among the media tells the slices of one file apart.
+inline std::vector<espalier_server::media_in_prompt> espalier_server::find_media(const server_tokens & tokens) {
+    std::vector<media_in_prompt> media;
+    for (size_t i = 0; i < tokens.size();) {
+        if (tokens[i] != LLAMA_TOKEN_NULL) {
+            i++;
+            continue;
+        }
+        const auto & chunk = tokens.find_chunk(i);
+        const char * id    = mtmd_input_chunk_get_id(chunk.get());
+        media.push_back({ i, mtmd_input_chunk_get_n_tokens(chunk.get()), string_format("%s %zu", id ? id : "", media.size()), id && *id });
+        i += media.back().n_tokens;
+    }
+    return media;
+}
+
+// An image is computed whole or not at all. Between two that touch, server_tokens cannot be cut either.
+inline size_t espalier_server::end_before_cut_media(const std::vector<media_in_prompt> & media, size_t n_held) {
+    for (size_t i = media.size(); i-- > 0;) {
+        const size_t end     = media[i].first + media[i].n_tokens;
+        const bool   touches = i + 1 < media.size() && media[i + 1].first == end;
+        if (media[i].first < n_held && (n_held < end || (n_held == end && touches))) {
+            n_held = media[i].first;
         }
     }
-    return !slot.task->params.cache_prompt || slot.task->need_embd() || lora_all_alora(slot.lora);
+    return n_held;
 }
 
 inline std::string espalier_server::name_adapters(const server_slot & slot) {
@@ -107,11 +150,17 @@ bool espalier_server::take_turn(server_t & server, server_slot & slot, const ser
     if (!slot.prompt.tokens.empty() && !holds_enough && !slot.kv->has_begun(slot.id)) {
         slot.prompt_clear();
     }
-    const llama_token * shared   = is_private(slot) ? nullptr : &tokens[0];
-    const std::string   adapters = name_adapters(slot);
+    const std::vector<media_in_prompt> media = find_media(tokens);
+    const bool          are_known = std::all_of(media.begin(), media.end(), [](const media_in_prompt & one) { return one.has_id; });
+    const llama_token * shared    = is_private(slot) || !are_known ? nullptr : &tokens[0];
+    const std::string   adapters  = name_adapters(slot);
 
+    std::vector<espalier_pool_extra> extras;
+    for (const auto & one : media) {
+        extras.push_back({ (uint32_t) one.first, (uint32_t) one.n_tokens, (const uint8_t *) one.key.data(), one.key.size() });
+    }
     size_t n_held = 0;
-    switch (slot.kv->take_turn(slot.id, { shared, tokens.size(), slot.task->params.kv_salt, adapters }, count_for_generating(server), n_held)) {
+    switch (slot.kv->take_turn(slot.id, { shared, tokens.size(), slot.task->params.kv_salt, adapters, extras }, count_for_generating(server), n_held)) {
         case espalier_kv::turn::compute:
             break;
         case espalier_kv::turn::wait:
@@ -124,6 +173,7 @@ bool espalier_server::take_turn(server_t & server, server_slot & slot, const ser
     }
     server.espalier.numbers->queried_tokens += tokens.size();
     if (slot.kv->has_begun(slot.id)) {
+        n_held = end_before_cut_media(media, n_held);
         slot.prompt.tokens = tokens.clone();
         slot.prompt.tokens.keep_first(n_held);
         server.espalier.numbers->hit_tokens += n_held;
