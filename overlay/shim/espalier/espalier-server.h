@@ -47,6 +47,7 @@ private:
     static bool is_private(const server_slot & slot);
     static std::vector<media_in_prompt> find_media(const server_tokens & tokens);
     static size_t end_before_cut_media(const std::vector<media_in_prompt> & media, size_t n_held);
+    static void copy_first(server_tokens & to, const server_tokens & tokens, size_t n);
     static std::string name_adapters(const server_slot & slot);
 
     template <typename server_t> static uint64_t count_for_generating(const server_t & server);
@@ -54,6 +55,9 @@ private:
     template <typename server_t> static bool give_way(server_t & server);
     static bool can_be_preempted(const server_slot & slot);
     template <typename server_t> static void preempt(server_t & server, server_slot & slot);
+
+    // The media that come next in a preempted slot's prompt; they are decoded by themselves. false: refused
+    template <typename server_t> static bool compute_media(server_t & server, server_slot & slot);
 };
 
 template <typename server_t>
@@ -119,16 +123,26 @@ inline std::vector<espalier_server::media_in_prompt> espalier_server::find_media
     return media;
 }
 
-// An image is computed whole or not at all. Between two that touch, server_tokens cannot be cut either.
+// An image is computed whole or not at all.
 inline size_t espalier_server::end_before_cut_media(const std::vector<media_in_prompt> & media, size_t n_held) {
-    for (size_t i = media.size(); i-- > 0;) {
-        const size_t end     = media[i].first + media[i].n_tokens;
-        const bool   touches = i + 1 < media.size() && media[i + 1].first == end;
-        if (media[i].first < n_held && (n_held < end || (n_held == end && touches))) {
-            n_held = media[i].first;
+    for (const auto & one : media) {
+        if (one.first < n_held && n_held < one.first + one.n_tokens) {
+            return one.first;
         }
     }
     return n_held;
+}
+
+// Images without their pixels. Not server_tokens::keep_first, which cannot cut between two images.
+inline void espalier_server::copy_first(server_tokens & to, const server_tokens & tokens, size_t n) {
+    to.clear();
+    while (to.size() < n) {
+        if (tokens[to.size()] == LLAMA_TOKEN_NULL) {
+            to.push_back_placeholder(tokens.find_chunk(to.size()).get());
+        } else {
+            to.push_back(tokens[to.size()]);
+        }
+    }
 }
 
 inline std::string espalier_server::name_adapters(const server_slot & slot) {
@@ -174,8 +188,8 @@ bool espalier_server::take_turn(server_t & server, server_slot & slot, const ser
     server.espalier.numbers->queried_tokens += tokens.size();
     if (slot.kv->has_begun(slot.id)) {
         n_held = end_before_cut_media(media, n_held);
-        slot.prompt.tokens = tokens.clone();
-        slot.prompt.tokens.keep_first(n_held);
+        copy_first(slot.prompt.tokens, tokens, n_held);
+        slot.mem.seq_rm(slot.id, n_held, -1);
         server.espalier.numbers->hit_tokens += n_held;
     }
     return true;
@@ -216,13 +230,8 @@ uint64_t espalier_server::count_needed(const server_t & server) {
     return server.espalier.kv->n_promised() + count_for_generating(server);
 }
 
-// What it held can be computed again from its tokens, and by it alone.
+// What it held can be computed again from its task's prompt and its tokens, and by it alone.
 inline bool espalier_server::can_be_preempted(const server_slot & slot) {
-    for (int i = 0; i < slot.prompt.n_tokens(); i++) {
-        if (slot.prompt.tokens[i] == LLAMA_TOKEN_NULL) {
-            return false;
-        }
-    }
     return !slot.task->is_parent() && !slot.task->is_child() && slot.inp_embd.empty();
 }
 
@@ -273,6 +282,7 @@ void espalier_server::preempt(server_t & server, server_slot & slot) {
         slot.state     = SLOT_STATE_PREEMPTED;
     } else if (slot.state == SLOT_STATE_PROCESSING_PROMPT) {
         slot.state = SLOT_STATE_STARTED;
+        slot.stats = {}; // the server begins to count when it begins the prompt
     }
     slot.kv->end(slot.id);
     slot.prompt_clear();
@@ -283,8 +293,15 @@ bool espalier_server::resume(server_t & server, server_slot & slot, int32_t n_ba
     if (slot.prompt.tokens.empty() && !take_turn(server, slot, slot.preempted)) {
         return true;
     }
-    while (slot.prompt.n_tokens() < (int) slot.preempted.size()) {
-        const llama_token token = std::as_const(slot.preempted)[slot.prompt.n_tokens()];
+    if (!compute_media(server, slot)) {
+        return true;
+    }
+    const auto & tokens = std::as_const(slot.preempted);
+    while (slot.prompt.n_tokens() < (int) tokens.size()) {
+        const llama_token token = tokens[slot.prompt.n_tokens()];
+        if (token == LLAMA_TOKEN_NULL) {
+            return true; // in the next step, when what comes before it is computed
+        }
         if (server.batch.size() >= n_batch || !server.batch.add(slot.id, token, slot.prompt.tokens.pos_next(), false, true)) {
             return false;
         }
@@ -292,6 +309,26 @@ bool espalier_server::resume(server_t & server, server_slot & slot, int32_t n_ba
     }
     slot.preempted.clear();
     slot.state = SLOT_STATE_GENERATING;
+    return true;
+}
+
+template <typename server_t>
+bool espalier_server::compute_media(server_t & server, server_slot & slot) {
+    const auto is_next = [&]() {
+        return slot.prompt.n_tokens() < (int) slot.preempted.size() && std::as_const(slot.preempted)[slot.prompt.n_tokens()] == LLAMA_TOKEN_NULL;
+    };
+    while (is_next()) {
+        const size_t first = slot.prompt.n_tokens();
+        size_t  n_tokens = 0;
+        int32_t status   = 0;
+        server.queue_tasks.yield_to_queue([&]() { status = process_mtmd_chunk(slot, slot.mbatch, first, n_tokens); });
+        if (status != 0) {
+            server.send_error(slot, "failed to process mtmd chunk", ERROR_TYPE_SERVER);
+            slot.release();
+            return false;
+        }
+        slot.prompt.tokens.push_back_placeholder(slot.task->tokens.find_chunk(first).get());
+    }
     return true;
 }
 

@@ -9,13 +9,12 @@ pub(super) fn padding_after(bytes: u64) -> u64 {
     bytes.next_multiple_of(ALIGNMENT) - bytes
 }
 
-pub(super) fn encode_header(spec: &ModelSpec, tensors: &[Tensor]) -> Vec<u8> {
-    let metadata = encode_metadata(spec);
+pub(super) fn encode_header(metadata: &Metadata, tensors: &[Tensor]) -> Vec<u8> {
     let mut header = b"GGUF".to_vec();
     header.extend(3u32.to_le_bytes());
     header.extend((tensors.len() as u64).to_le_bytes());
     header.extend(metadata.count.to_le_bytes());
-    header.extend(metadata.bytes);
+    header.extend(&metadata.bytes);
     encode_tensor_table(&mut header, tensors);
     let padding = padding_after(header.len() as u64);
     header.resize(header.len() + padding as usize, 0);
@@ -39,9 +38,8 @@ fn encode_string(bytes: &mut Vec<u8>, text: &str) {
     bytes.extend(text.as_bytes());
 }
 
-fn encode_metadata(spec: &ModelSpec) -> Metadata {
-    let mut metadata = Metadata { architecture: spec.architecture.name(), ..Metadata::default() };
-    metadata.text("general.architecture", spec.architecture.name());
+pub(super) fn metadata_of(spec: &ModelSpec) -> Metadata {
+    let mut metadata = Metadata::new(spec.architecture.name());
     metadata.text("general.name", &format!("random {}", spec.architecture.name()));
     metadata.number("general.file_type", spec.weights.file_type_number().into());
     metadata.number("general.quantization_version", 2);
@@ -142,19 +140,26 @@ fn token_kind(token: u64) -> i32 {
 
 /// Encoded key-value pairs, and how many they are.
 #[derive(Default)]
-struct Metadata {
+pub(super) struct Metadata {
     architecture: &'static str,
     count: u64,
     bytes: Vec<u8>,
 }
 
 impl Metadata {
+    /// Metadata that begins with the architecture.
+    pub(super) fn new(architecture: &'static str) -> Metadata {
+        let mut metadata = Metadata { architecture, ..Metadata::default() };
+        metadata.text("general.architecture", architecture);
+        metadata
+    }
+
     /// The full name of a key that belongs to the architecture.
-    fn own_key(&self, key: &str) -> String {
+    pub(super) fn own_key(&self, key: &str) -> String {
         format!("{}.{key}", self.architecture)
     }
 
-    fn dimension(&mut self, key: &str, value: u64) {
+    pub(super) fn dimension(&mut self, key: &str, value: u64) {
         let key = self.own_key(key);
         self.number(&key, value);
     }
@@ -163,15 +168,15 @@ impl Metadata {
         self.pair(key, 4, &(value as u32).to_le_bytes());
     }
 
-    fn float(&mut self, key: &str, value: f32) {
+    pub(super) fn float(&mut self, key: &str, value: f32) {
         self.pair(key, 6, &value.to_le_bytes());
     }
 
-    fn boolean(&mut self, key: &str, value: bool) {
+    pub(super) fn boolean(&mut self, key: &str, value: bool) {
         self.pair(key, 7, &[value.into()]);
     }
 
-    fn text(&mut self, key: &str, value: &str) {
+    pub(super) fn text(&mut self, key: &str, value: &str) {
         let mut bytes = Vec::new();
         encode_string(&mut bytes, value);
         self.pair(key, 8, &bytes);
@@ -182,7 +187,7 @@ impl Metadata {
         self.array(key, 5, values.len(), &items);
     }
 
-    fn floats(&mut self, key: &str, values: &[f32]) {
+    pub(super) fn floats(&mut self, key: &str, values: &[f32]) {
         let items: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
         self.array(key, 6, values.len(), &items);
     }

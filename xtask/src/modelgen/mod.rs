@@ -13,13 +13,16 @@ mod data;
 mod header;
 mod spec;
 mod tensors;
+mod vision;
 
 use std::io::{self, Write};
 
 pub use spec::{Architecture, DeltaNet, Experts, ModelSpec, SMALLEST_VOCAB, SlidingWindow, WeightType};
 
 use data::write_tensor_data;
-use header::encode_header;
+pub use vision::VisionSpec;
+
+use header::{Metadata, encode_header, metadata_of};
 use tensors::{Tensor, tensors_of};
 
 /// Writes the model of `spec` to `out` as GGUF version 3.
@@ -30,11 +33,22 @@ use tensors::{Tensor, tensors_of};
 /// otherwise what `out` answers.
 pub fn write_random_model(out: &mut impl Write, spec: &ModelSpec) -> io::Result<()> {
     check_spec(spec)?;
-    let tensors = tensors_of(spec);
+    write_file(out, &metadata_of(spec), &tensors_of(spec), spec.seed)
+}
+
+/// Writes the vision encoder of `spec`, what llama.cpp takes as `--mmproj`.
+///
+/// # Errors
+///
+/// As [`write_random_model`].
+pub fn write_random_vision(out: &mut impl Write, spec: &VisionSpec) -> io::Result<()> {
+    write_file(out, &vision::metadata_of(spec), &vision::tensors_of(spec), spec.seed)
+}
+
+fn write_file(out: &mut impl Write, metadata: &Metadata, tensors: &[Tensor], seed: u64) -> io::Result<()> {
     tensors.iter().try_for_each(check_tensor)?;
-    let header = encode_header(spec, &tensors);
-    out.write_all(&header)?;
-    tensors.iter().try_for_each(|tensor| write_tensor_data(out, tensor, spec.seed))?;
+    out.write_all(&encode_header(metadata, tensors))?;
+    tensors.iter().try_for_each(|tensor| write_tensor_data(out, tensor, seed))?;
     out.flush()
 }
 
@@ -95,7 +109,7 @@ mod tests {
                 let spec = ModelSpec::small(architecture, weights);
                 let tensors = tensors_of(&spec);
                 let data: u64 = tensors.iter().map(|t| t.bytes() + padding_after(t.bytes())).sum();
-                let header = encode_header(&spec, &tensors).len() as u64;
+                let header = encode_header(&metadata_of(&spec), &tensors).len() as u64;
                 assert_eq!(written(&spec).len() as u64, header + data, "{spec:?}");
             }
         }

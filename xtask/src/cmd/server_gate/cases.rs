@@ -109,13 +109,16 @@ pub fn tokens_that_nobody_else_has() -> u64 {
 /// Tokens of a block.
 const BLOCK: usize = 64;
 
-/// A request for a greedy answer with the likeliest tokens beside it. Bytes that are no text by themselves are left
+/// A request for a greedy answer with the likeliest tokens beside it. Tokens that are no text by themselves are left
 /// out: the server says no probabilities for them.
 pub fn request(prompt: &[u32]) -> Value {
-    let no_text: Vec<Value> = BYTES_ABOVE_ASCII.map(|token| json!([token, false])).collect();
+    let no_text: Vec<Value> = SPECIAL.chain(BYTES_ABOVE_ASCII).map(|token| json!([token, false])).collect();
     json!({ "prompt": prompt, "n_predict": ANSWER, "temperature": 0, "n_probs": 8, "return_tokens": true,
             "ignore_eos": true, "logit_bias": no_text })
 }
+
+/// In every model here.
+const SPECIAL: std::ops::RangeInclusive<u32> = 0..=2;
 
 /// In the tokenizer of the random models; in the trained one these are as good as any.
 const BYTES_ABOVE_ASCII: std::ops::RangeInclusive<u32> = 131..=258;

@@ -4,6 +4,8 @@
 //! neighbours, in the same tokens. And it must have shared something: a feature that never switches on would pass.
 
 mod cases;
+mod drafts;
+mod media;
 mod sharing;
 mod verdict;
 
@@ -44,6 +46,8 @@ pub fn compare(context: &Context, stock: PathBuf, ours: PathBuf) -> Result<Compa
         }
     }
     gate.look_at_sharing(&mut compared)?;
+    drafts::compare(&gate, &mut compared)?;
+    media::compare(&gate, &mut compared)?;
     Ok(compared)
 }
 
