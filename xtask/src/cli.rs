@@ -401,6 +401,19 @@ enum BenchWhat {
     Capacity(Capacity),
     /// Tokens a second of the paged server and stock's where nothing is shared.
     PagedDecode(PagedDecode),
+    /// Operations of the block pool, on one core.
+    Kernels(Keep),
+}
+
+/// What becomes of a result besides the table.
+#[derive(Debug, Args)]
+struct Keep {
+    /// Write the result and its plot to `docs/measurements/`.
+    #[arg(long)]
+    record: bool,
+    /// Write the plot here (SVG).
+    #[arg(long, value_name = "FILE")]
+    plot: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -417,7 +430,7 @@ struct Serving {
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
     /// Measure on a busy machine too: the report says that it is one.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "record")]
     busy_anyway: bool,
 }
 
@@ -442,12 +455,8 @@ struct Burst {
     only: Vec<cmd::bench::serving::contestant::Contestant>,
     #[command(flatten)]
     serving: Serving,
-    /// Write the result and its plot to `docs/measurements/`.
-    #[arg(long, conflicts_with = "busy_anyway")]
-    record: bool,
-    /// Write the plot here (SVG).
-    #[arg(long, value_name = "FILE")]
-    plot: Option<PathBuf>,
+    #[command(flatten)]
+    keep: Keep,
 }
 
 #[derive(Debug, Args)]
@@ -458,6 +467,8 @@ struct Capacity {
     /// Threads of each server; the cores that nobody uses when none are given.
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
+    #[command(flatten)]
+    keep: Keep,
 }
 
 #[derive(Debug, Args)]
@@ -481,6 +492,14 @@ struct PagedDecode {
     only: Vec<cmd::bench::serving::contestant::Contestant>,
     #[command(flatten)]
     serving: Serving,
+    #[command(flatten)]
+    keep: Keep,
+}
+
+impl From<Keep> for cmd::bench::record::Keep {
+    fn from(Keep { record, plot }: Keep) -> Self {
+        Self { record, plot }
+    }
 }
 
 impl From<Serving> for cmd::bench::serving::Serving {
@@ -491,17 +510,17 @@ impl From<Serving> for cmd::bench::serving::Serving {
 }
 
 impl From<Capacity> for cmd::bench::capacity::Options {
-    fn from(Capacity { cells, threads }: Capacity) -> Self {
+    fn from(Capacity { cells, threads, keep }: Capacity) -> Self {
         use cmd::bench::serving::{Serving, WhenBusy};
-        Self { cells, serving: Serving { threads, when_busy: WhenBusy::Ignore } }
+        Self { cells, serving: Serving { threads, when_busy: WhenBusy::Ignore }, keep: keep.into() }
     }
 }
 
 impl From<PagedDecode> for cmd::bench::paged_decode::Options {
     fn from(bench: PagedDecode) -> Self {
-        let PagedDecode { rounds: Rounds { rounds }, sequences, length, predict, cells, only, serving } =
-            bench;
-        Self { rounds, sequences, length, predict, cells, only, serving: serving.into() }
+        let PagedDecode { sequences, length, predict, cells, only, .. } = bench;
+        let (serving, keep) = (bench.serving.into(), bench.keep.into());
+        Self { rounds: bench.rounds.rounds, sequences, length, predict, cells, only, serving, keep }
     }
 }
 
@@ -513,8 +532,7 @@ impl From<Burst> for cmd::bench::burst::Options {
             prompts: cmd::bench::serving::prompts::Prompts { requests, prefix, suffix, predict, family: 0 },
             only: burst.only,
             serving: burst.serving.into(),
-            record: burst.record,
-            plot: burst.plot,
+            keep: burst.keep.into(),
         }
     }
 }
@@ -529,6 +547,7 @@ impl From<BenchWhat> for cmd::bench::What {
             BenchWhat::Burst(burst) => Self::Burst(burst.into()),
             BenchWhat::Capacity(capacity) => Self::Capacity(capacity.into()),
             BenchWhat::PagedDecode(bench) => Self::PagedDecode(bench.into()),
+            BenchWhat::Kernels(keep) => Self::Kernels(keep.into()),
         }
     }
 }

@@ -108,7 +108,8 @@ mod tests {
         let mut bytes = Vec::new();
         write_random_vision(&mut bytes, &spec).expect("writing to memory succeeds");
         assert_eq!(bytes.len() as u64, header + data);
-        let places = tensors.iter().find(|one| one.name == "v.position_embd.weight").map(|one| one.dims.clone());
+        let places =
+            tensors.iter().find(|one| one.name == "v.position_embd.weight").map(|one| one.dims.clone());
         assert_eq!(places, Some(vec![64, 100]));
     }
 }

@@ -4,9 +4,12 @@ mod apply;
 pub mod burst;
 pub mod capacity;
 mod decode;
+mod history;
+pub mod kernels;
 mod made_history;
 pub mod paged_decode;
 mod rebase;
+pub mod record;
 pub mod serving;
 mod status;
 mod synthetic;
@@ -32,6 +35,8 @@ pub enum What {
     Capacity(capacity::Options),
     /// Tokens a second where nothing is shared.
     PagedDecode(paged_decode::Options),
+    /// Operations of the block pool.
+    Kernels(record::Keep),
 }
 
 /// Measures and prints a table.
@@ -44,5 +49,6 @@ pub fn run(context: &Context, what: &What) -> Result<Outcome> {
         What::Burst(options) => burst::run(context, options),
         What::Capacity(options) => capacity::run(context, options),
         What::PagedDecode(options) => paged_decode::run(context, options),
+        What::Kernels(keep) => kernels::run(context, keep),
     }
 }

@@ -47,7 +47,8 @@ fn answers_alone(stock: &Server) -> Result<(Vec<Answer>, Vec<Drafted>)> {
     let ask = |prompt: &Vec<u32>| {
         let (status, body) = stock.post("/completion", &request(cases::cold_request(prompt)))?;
         let answer = verdict::read(&body);
-        let answer = answer.ok_or_else(|| Error::no(format!("stock with a draft model answered {status}")))?;
+        let answer =
+            answer.ok_or_else(|| Error::no(format!("stock with a draft model answered {status}")))?;
         Ok((answer, drafted_for(&body)))
     };
     Ok(cases::prompts().iter().map(ask).collect::<Result<Vec<_>>>()?.into_iter().unzip())
@@ -60,7 +61,8 @@ fn volley(
     drafted: &[Drafted],
     compared: &mut Compared,
 ) -> Result<()> {
-    let requests: Vec<Value> = cases::prompts().iter().map(|prompt| request(cases::request(prompt))).collect();
+    let requests: Vec<Value> =
+        cases::prompts().iter().map(|prompt| request(cases::request(prompt))).collect();
     let answers = server.post_at_once("/completion", &requests)?.answers;
     for (at, (status, body)) in answers.iter().enumerate() {
         let same_before = compared.same;

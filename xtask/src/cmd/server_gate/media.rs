@@ -21,7 +21,8 @@ const CROWD: [&str; 5] = ["-np", "6", "-c", "1280", "--kv-paged"];
 const ALONE: [&str; 7] = ["-np", "1", "-c", cases::ROOMY, "--cache-ram", "0", "--kv-unified"];
 
 /// More than a block of text.
-const LONG: &str = "and a text that is much longer, so that it fills more than one block of the cache by itself";
+const LONG: &str =
+    "and a text that is much longer, so that it fills more than one block of the cache by itself";
 
 /// A prompt: text with `@` for each image, and the images by their seeds.
 type Prompt = (String, &'static [u64]);
@@ -52,7 +53,8 @@ pub fn compare(gate: &ServerGate<'_>, compared: &mut Compared) -> Result<()> {
         Server::start(run.arg("--model").arg(&model).arg("--mmproj").arg(&vision), &gate.log())
     };
     let stock = start(&gate.stock, &ALONE)?;
-    let alone = requests(&stock)?.iter().map(|request| ask(&stock, &anew(request))).collect::<Result<Vec<_>>>()?;
+    let alone =
+        requests(&stock)?.iter().map(|request| ask(&stock, &anew(request))).collect::<Result<Vec<_>>>()?;
     drop(stock);
     let expected = Expected { answers: &alone, tolerance: verdict::tolerance(&[]) };
     let roomy = start(&gate.ours, &["-np", "1", "-c", cases::ROOMY, "--kv-paged"])?;

@@ -4,12 +4,10 @@
 //! with no server at all, in the same round.
 
 mod floor;
-mod history;
 mod report;
 mod result;
 
-use std::path::PathBuf;
-
+use super::record::{Keep, Recorded};
 use super::serving::Serving;
 use super::serving::answer::{self, Answer};
 use super::serving::arena::Arena;
@@ -18,7 +16,7 @@ use super::serving::prompts::Prompts;
 use crate::cmd::{Context, Outcome};
 use crate::error::Result;
 use crate::modelgen::ModelSpec;
-use crate::sys::{disk, load};
+use crate::sys::load;
 use floor::Floor;
 use result::{Burst, Entry, Machine};
 
@@ -33,10 +31,8 @@ pub struct Options {
     pub only: Vec<Contestant>,
     /// Threads, and whether a busy machine will do.
     pub serving: Serving,
-    /// Write the result and its plot to `docs/measurements/`.
-    pub record: bool,
-    /// Write the plot here.
-    pub plot: Option<PathBuf>,
+    /// What to write.
+    pub keep: Keep,
 }
 
 /// Measures and prints a table.
@@ -55,7 +51,14 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
         }
     }
     burst.quiet = arena.quiet;
-    write_files(context, options, &burst)?;
+    let recorded = Recorded {
+        name: "burst",
+        pin: &burst.builds.pin,
+        run: report::json(&burst),
+        shape: format!("burst-{}x{}", burst.prompts.requests, burst.prompts.prefix),
+        plot: report::svg(&burst),
+    };
+    recorded.write(context, &options.keep)?;
     Ok(Outcome::ok(report::text(&burst), report::json(&burst)))
 }
 
@@ -75,24 +78,5 @@ fn measure(arena: &Arena<'_>, prompts: Prompts, entry: &mut Entry) -> Result<()>
     entry.times.rounds.push(volley.elapsed);
     entry.computed.push(answer::computed(&answers));
     entry.answers.push(answers.into_iter().map(|Answer { tokens, .. }| tokens).collect());
-    Ok(())
-}
-
-fn write_files(context: &Context, options: &Options, burst: &Burst) -> Result<()> {
-    let plot = report::svg(burst);
-    if let Some(path) = &options.plot {
-        disk::write_atomically(path, plot.as_bytes())?;
-    }
-    if !options.record {
-        return Ok(());
-    }
-    let path = |extension| context.layout.measurements("burst", &burst.builds.pin, extension);
-    let before = disk::read_if_there(&path("json"))?;
-    let after = history::with(before.as_deref(), &burst.builds.pin, report::json(burst))?;
-    disk::write_atomically(&path("json"), after.as_bytes())?;
-    let shape = format!("burst-{}x{}", burst.prompts.requests, burst.prompts.prefix);
-    let picture = context.layout.measurements(&shape, &burst.builds.pin, "svg");
-    disk::write_atomically(&picture, plot.as_bytes())?;
-    context.ui.status("Recorded", context.layout.show(&path("json")));
     Ok(())
 }

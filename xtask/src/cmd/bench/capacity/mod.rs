@@ -11,6 +11,7 @@ pub use pool::Pool;
 
 use serde_json::Value;
 
+use super::record::{Keep, Recorded};
 use super::serving::Serving;
 use super::serving::answer::{self, Answer};
 use super::serving::arena::Arena;
@@ -23,12 +24,14 @@ use crate::sys::server::Server;
 use report::{Capacity, Live, Tenants};
 
 /// Options of `bench capacity`.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Options {
     /// Cells of the pool.
     pub cells: usize,
     /// Threads of each server.
     pub serving: Serving,
+    /// What to write.
+    pub keep: Keep,
 }
 
 /// A pool cannot be asked for more: one sequence less than llama.cpp knows, which the paged server keeps.
@@ -59,6 +62,14 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
         },
         tenants: bench.tenants()?,
     };
+    let recorded = Recorded {
+        name: "capacity",
+        pin: &capacity.builds.pin,
+        run: report::json(&capacity),
+        shape: "capacity".to_string(),
+        plot: report::svg(&capacity),
+    };
+    recorded.write(context, &options.keep)?;
     Ok(Outcome::ok(report::text(&capacity), report::json(&capacity)))
 }
 

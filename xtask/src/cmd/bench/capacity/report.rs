@@ -6,6 +6,7 @@ use super::super::serving::answer::Answer;
 use super::super::serving::arena::Builds;
 use super::pool::Pool;
 use super::{LIVE, MOST_LIVE};
+use crate::report::bars::{Bar, Bars};
 
 pub(super) struct Capacity {
     pub(super) builds: Builds,
@@ -114,6 +115,32 @@ pub(super) fn json(capacity: &Capacity) -> Value {
     })
 }
 
+/// Sequences that were live at once, as bars.
+pub(super) fn svg(capacity: &Capacity) -> String {
+    let Capacity { pool, live, builds, .. } = capacity;
+    let bar = |label: &str, count: usize| {
+        let value = count as f64;
+        let note = format!("{count} sequences, {} of the last", times(value, live.stock as f64));
+        Bar { label: label.to_string(), value, low: value, high: value, note }
+    };
+    Bars {
+        title: format!("Sequences live at once in {} blocks of {} cells", pool.block_count, pool.block_size),
+        subtitle: format!(
+            "llama.cpp {}; {} tokens in common, {} of its own each",
+            builds.pin,
+            LIVE.prefix,
+            LIVE.suffix + LIVE.predict
+        ),
+        bars: vec![
+            bar("ours, the prefix shared", live.shared),
+            bar("ours, nothing shared", live.unshared),
+            bar("stock --kv-unified", live.stock),
+        ],
+        line: None,
+    }
+    .svg()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -160,6 +187,12 @@ mod tests {
         let value = json(&example());
         assert_eq!(value["live"]["own"], 128);
         assert_eq!(value["tenants"]["stock_blocks"], 512);
+    }
+
+    #[test]
+    fn the_plot_has_a_bar_for_each() {
+        let plot = svg(&example());
+        assert!(plot.contains("255 sequences, -") && plot.contains("17 sequences"), "{plot}");
     }
 
     #[test]

@@ -6,6 +6,7 @@
 mod report;
 
 use super::capacity::{Pool, pool};
+use super::record::{Keep, Recorded};
 use super::serving::Serving;
 use super::serving::answer::{self, Answer};
 use super::serving::arena::Arena;
@@ -14,6 +15,7 @@ use super::serving::prompts::{MOST_SEQUENCES, Prompts};
 use crate::cmd::{Context, Outcome};
 use crate::error::{Error, Result};
 use crate::modelgen::ModelSpec;
+use crate::sys::load;
 use crate::sys::server::Server;
 use report::{Case, Found, Rates, Sample};
 
@@ -34,6 +36,8 @@ pub struct Options {
     pub only: Vec<Contestant>,
     /// Threads, and whether a busy machine will do.
     pub serving: Serving,
+    /// What to write.
+    pub keep: Keep,
 }
 
 /// The share of the pool that is filled before the sequences come.
@@ -57,6 +61,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     }
     let found = Found {
         builds: arena.builds.clone(),
+        processor: load::processor(),
         threads: arena.threads,
         quiet: arena.quiet,
         length: options.length,
@@ -64,6 +69,14 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
         cells: options.cells,
         cases: cases.to_vec(),
     };
+    let recorded = Recorded {
+        name: "paged-decode",
+        pin: &found.builds.pin,
+        run: report::json(&found),
+        shape: format!("paged-decode-{}x{}", options.sequences, options.length),
+        plot: report::svg(&found),
+    };
+    recorded.write(context, &options.keep)?;
     Ok(Outcome::ok(report::text(&found), report::json(&found)))
 }
 
@@ -157,6 +170,7 @@ mod tests {
             cells: 32_768,
             only: Vec::new(),
             serving: Serving::default(),
+            keep: Keep::default(),
         }
     }
 

@@ -5,10 +5,12 @@ use serde_json::{Value, json};
 use super::super::serving::arena::Builds;
 use super::super::serving::contestant::Contestant;
 use super::super::timing::{NOT_QUIET, median_of};
+use crate::report::bars::{Bar, Bars};
 
 #[derive(Clone, Debug)]
 pub(super) struct Found {
     pub(super) builds: Builds,
+    pub(super) processor: Option<String>,
     pub(super) threads: usize,
     pub(super) quiet: bool,
     pub(super) length: usize,
@@ -63,6 +65,12 @@ impl Rates {
         self.rounds.iter().map(|sample| sample.rate).collect()
     }
 
+    /// The lowest and the highest rate.
+    fn extremes(&self) -> (f64, f64) {
+        let all = self.all();
+        (all.iter().copied().fold(f64::INFINITY, f64::min), all.iter().copied().fold(0.0, f64::max))
+    }
+
     /// Median of the rounds' ratios: above 1 means that this one decodes more tokens a second.
     fn ratio_to(&self, other: &Rates) -> Option<f64> {
         let pairs = self.rounds.iter().zip(&other.rounds);
@@ -93,13 +101,11 @@ fn table(found: &Found, case: &Case) -> String {
 
 fn row(rates: &Rates, first: &Rates, found: &Found) -> String {
     let slots = found.cases.iter().map(|case| case.sequences).max().unwrap_or(1);
-    let all = rates.all();
-    let (low, high) =
-        (all.iter().copied().fold(f64::INFINITY, f64::min), all.iter().copied().fold(0.0, f64::max));
+    let (low, high) = rates.extremes();
     format!(
         "| {} | {:.1} | {low:.1} - {high:.1} | {:.2}x | {} | {} |\n",
         rates.contestant.title(slots),
-        median_of(all).unwrap_or_default(),
+        median_of(rates.all()).unwrap_or_default(),
         rates.ratio_to(first).unwrap_or_default(),
         rates.computed(),
         rates.filled().map_or("-".to_string(), |share| format!("{:.0} %", share * 100.0))
@@ -114,8 +120,10 @@ pub(super) fn json(found: &Found) -> Value {
     json!({
         "pin": found.builds.pin,
         "trees": found.builds.trees,
+        "processor": found.processor,
         "threads": found.threads,
         "quiet": found.quiet,
+        "sequences": found.cases.iter().map(|case| case.sequences).max(),
         "length": found.length,
         "predict": found.predict,
         "cells": found.cells,
@@ -134,6 +142,36 @@ fn rates_json(rates: &Rates, case: &Case) -> Value {
     })
 }
 
+/// Tokens a second, as bars.
+pub(super) fn svg(found: &Found) -> String {
+    let warning = if found.quiet { "" } else { ", MACHINE NOT QUIET" };
+    Bars {
+        title: format!("Tokens a second where nothing is shared, prompts of {} tokens", found.length),
+        subtitle: format!(
+            "llama.cpp {}, qwen3 of 70 M weights, f16, -c {}, -t {}{}{warning}",
+            found.builds.pin,
+            found.cells,
+            found.threads,
+            found.processor.as_ref().map(|name| format!(", {name}")).unwrap_or_default()
+        ),
+        bars: found.cases.iter().flat_map(bars).collect(),
+        line: None,
+    }
+    .svg()
+}
+
+fn bars(case: &Case) -> Vec<Bar> {
+    let bar = |rates: &Rates| {
+        let (low, high) = rates.extremes();
+        let value = median_of(rates.all())?;
+        let ratio = rates.ratio_to(case.rates.first()?)?;
+        let pool = if case.filled { ", pool filled" } else { "" };
+        let label = format!("{}: {}{pool}", case.sequences, rates.contestant.name());
+        Some(Bar { label, value, low, high, note: format!("{value:.1} tokens/s, {ratio:.2}x") })
+    };
+    case.rates.iter().filter_map(bar).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -145,6 +183,7 @@ mod tests {
         }
         Found {
             builds: Builds { pin: "v1".to_string(), ..Builds::default() },
+            processor: Some("Some CPU".to_string()),
             threads: 2,
             quiet: true,
             length: 1600,
@@ -164,6 +203,12 @@ mod tests {
         | stock -np 16 --kv-unified | 125.0 | 100.0 - 150.0 | 1.00x | 16 | - |
         | ours -np 16 --kv-paged | 122.5 | 98.0 - 147.0 | 0.98x | 16 | 90 % |
         ");
+    }
+
+    #[test]
+    fn the_plot_has_a_bar_for_each() {
+        let plot = svg(&example());
+        assert!(plot.contains("16: paged, pool filled") && plot.contains("122.5 tokens/s, 0.98x"), "{plot}");
     }
 
     #[test]
