@@ -20,6 +20,7 @@ pub mod inputs;
 pub mod load;
 mod made_objects;
 pub mod materialise;
+pub mod memory;
 pub mod models;
 pub mod net;
 pub mod package;

@@ -1,7 +1,8 @@
 //! The loopback, for the smoke test, the benches of the server, and for "port taken".
 
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::ops::ControlFlow;
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
@@ -47,8 +48,55 @@ fn json_request(url: &str, body: &Value) -> minreq::Request {
         .with_timeout(SECONDS)
 }
 
+/// POSTs `body`, which asks for a stream, and shows each event to `look` until it has seen enough: then the
+/// connection is closed. Gives the status code and, when there was no stream, the JSON body.
+pub fn post_and_follow(
+    url: &str,
+    body: &Value,
+    limit: Duration,
+    mut look: impl FnMut(&Value) -> ControlFlow<()>,
+) -> Result<(u16, Value)> {
+    let failed = |error: &dyn std::fmt::Display| {
+        Error::surroundings(format!("{url}: the stream broke off")).detail(error.to_string())
+    };
+    let request = json_request(url, body).with_timeout(limit.as_secs().max(1));
+    let mut response = request.send_lazy().map_err(|error| failed(&error))?;
+    let status = response.status_code;
+    if status != 200 {
+        let mut bytes = Vec::new();
+        response.read_to_end(&mut bytes).map_err(|error| failed(&error))?;
+        return Ok((status, serde_json::from_slice(&bytes).unwrap_or(Value::Null)));
+    }
+    for line in BufReader::new(response).lines() {
+        let line = line.map_err(|error| failed(&error))?;
+        if event_of(&line).is_some_and(|event| look(&event).is_break()) {
+            break;
+        }
+    }
+    Ok((status, Value::Null))
+}
+
+/// What a line of a stream of events says.
+fn event_of(line: &str) -> Option<Value> {
+    serde_json::from_str(line.strip_prefix("data:")?).ok()
+}
+
+/// POSTs `body` and goes away after `patience`, whatever has come by then.
+pub fn post_and_leave(url: &str, body: &Value, patience: Duration) -> Result<()> {
+    let stream = send_by_hand(url, body)?;
+    std::thread::sleep(patience);
+    drop(stream);
+    Ok(())
+}
+
 /// POSTs `body` and goes away as soon as the answer begins.
 pub fn post_and_hang_up(url: &str, body: &Value) -> Result<()> {
+    let failed = |error: std::io::Error| Error::surroundings(format!("{url}: {error}"));
+    send_by_hand(url, body)?.read(&mut [0; 64]).map(drop).map_err(failed)
+}
+
+/// For who does not wait for the answer, as the library would.
+fn send_by_hand(url: &str, body: &Value) -> Result<TcpStream> {
     let failed = |error: std::io::Error| Error::surroundings(format!("{url}: {error}"));
     let (host, path) = url.trim_start_matches("http://").split_once('/').unwrap_or((url, ""));
     let text = body.to_string();
@@ -59,7 +107,7 @@ pub fn post_and_hang_up(url: &str, body: &Value) -> Result<()> {
         text.len()
     )
     .map_err(failed)?;
-    stream.read(&mut [0; 64]).map(drop).map_err(failed)
+    Ok(stream)
 }
 
 /// What came back from requests that were sent at once.
@@ -149,5 +197,28 @@ mod tests {
         let expected: Vec<(u16, Value)> = bodies.into_iter().map(|body| (200, body)).collect();
         assert_eq!(volley.answers, expected);
         assert!(volley.elapsed > Duration::ZERO);
+    }
+
+    #[test]
+    fn a_stream_is_followed_until_enough_was_seen() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let url = format!("http://{}/stream", listener.local_addr().unwrap());
+        let mut seen = Vec::new();
+        std::thread::scope(|threads| {
+            threads.spawn(|| {
+                let mut stream = listener.accept().unwrap().0;
+                assert!(stream.read(&mut [0; 4096]).unwrap() > 0);
+                let text = ": ping\n\ndata: {\"at\":1}\n\ndata: {\"at\":2}\n\ndata: {\"at\":3}\n\n";
+                write!(stream, "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n{text}").unwrap();
+            });
+            let look = |event: &Value| {
+                seen.push(event["at"].clone());
+                if seen.len() == 2 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            };
+            let answer = post_and_follow(&url, &Value::Null, Duration::from_secs(20), look).unwrap();
+            assert_eq!(answer, (200, Value::Null));
+        });
+        assert_eq!(seen, [1, 2]);
+        assert_eq!(event_of("data: [DONE]"), None);
     }
 }

@@ -246,6 +246,11 @@ pub struct Started {
 }
 
 impl Started {
+    /// The number that the system knows it by.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// How it ended, when it has.
     pub fn ended(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().ok().flatten()

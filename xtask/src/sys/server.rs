@@ -1,5 +1,6 @@
 //! A `llama-server` on the loopback: started, awaited, asked, and killed when dropped.
 
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -7,7 +8,7 @@ use serde_json::Value;
 
 use super::net::{self, Volley};
 use super::process::{Run, Started, ending};
-use super::{disk, process};
+use super::{disk, memory, process};
 use crate::error::{Error, Result};
 
 /// A server that answers.
@@ -62,6 +63,32 @@ impl Server {
     /// POSTs `body` to `path` and goes away as soon as the answer begins.
     pub fn post_and_hang_up(&self, path: &str, body: &Value) -> Result<()> {
         net::post_and_hang_up(&format!("{}{path}", self.base), body)
+    }
+
+    /// POSTs `body` to `path` and goes away after `patience`, whatever has come by then.
+    pub fn post_and_leave(&self, path: &str, body: &Value, patience: Duration) -> Result<()> {
+        net::post_and_leave(&format!("{}{path}", self.base), body, patience)
+    }
+
+    /// POSTs `body`, which asks for a stream, and shows each event to `look` until it has seen enough: then the
+    /// connection is closed. Gives the status code and, when there was no stream, the JSON body.
+    pub fn follow(
+        &self,
+        path: &str,
+        body: &Value,
+        look: impl FnMut(&Value) -> ControlFlow<()>,
+    ) -> Result<(u16, Value)> {
+        net::post_and_follow(&format!("{}{path}", self.base), body, VOLLEY_LIMIT, look)
+    }
+
+    /// What the server has said so far.
+    pub fn said(&self) -> Result<String> {
+        disk::read_text(&self.log)
+    }
+
+    /// Its resident memory in bytes; nothing where the system does not say.
+    pub fn resident_bytes(&self) -> Option<u64> {
+        memory::resident_bytes(self.started.id())
     }
 
     /// POSTs all `bodies` to `path` at once.
