@@ -1,4 +1,4 @@
-//! Writes small random models in GGUF, for the gate and the smoke test.
+//! Writes small random models, and LoRA adapters for them, in GGUF, for the gate and the smoke test.
 //!
 //! The weights are noise of a sensible size with a fixed seed: a model that says nothing, in
 //! milliseconds, with the tensor names, shapes and types of the real architecture. The same
@@ -9,6 +9,7 @@
 //!
 //! Pure: `std` only, and the one effect is the [`Write`] that is passed in. Pass a buffered one.
 
+mod adapter;
 mod data;
 mod header;
 mod spec;
@@ -17,11 +18,11 @@ mod vision;
 
 use std::io::{self, Write};
 
+pub use adapter::{AdapterSpec, write_random_adapter};
 pub use spec::{Architecture, DeltaNet, Experts, ModelSpec, SMALLEST_VOCAB, SlidingWindow, WeightType};
+pub use vision::{VisionSpec, write_random_vision};
 
 use data::write_tensor_data;
-pub use vision::VisionSpec;
-
 use header::{Metadata, encode_header, metadata_of};
 use tensors::{Tensor, tensors_of};
 
@@ -34,15 +35,6 @@ use tensors::{Tensor, tensors_of};
 pub fn write_random_model(out: &mut impl Write, spec: &ModelSpec) -> io::Result<()> {
     check_spec(spec)?;
     write_file(out, &metadata_of(spec), &tensors_of(spec), spec.seed)
-}
-
-/// Writes the vision encoder of `spec`, what llama.cpp takes as `--mmproj`.
-///
-/// # Errors
-///
-/// As [`write_random_model`].
-pub fn write_random_vision(out: &mut impl Write, spec: &VisionSpec) -> io::Result<()> {
-    write_file(out, &vision::metadata_of(spec), &vision::tensors_of(spec), spec.seed)
 }
 
 fn write_file(out: &mut impl Write, metadata: &Metadata, tensors: &[Tensor], seed: u64) -> io::Result<()> {

@@ -1,8 +1,11 @@
 //! A vision encoder for a random model: a transformer over patches and a projector into the model's embeddings.
 
+use std::io::{self, Write};
+
 use super::header::Metadata;
 use super::spec::WeightType;
 use super::tensors::Tensor;
+use super::write_file;
 
 /// The dimensions of a vision encoder. An image becomes `(image_size / patch_size)^2` tokens.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,7 +37,16 @@ impl VisionSpec {
 /// Layers of the encoder; the last one is not computed, as in LLaVA.
 const LAYERS: u64 = 2;
 
-pub(super) fn metadata_of(spec: &VisionSpec) -> Metadata {
+/// Writes the vision encoder of `spec` to `out` as GGUF version 3: what llama.cpp takes as `--mmproj`.
+///
+/// # Errors
+///
+/// What `out` answers.
+pub fn write_random_vision(out: &mut impl Write, spec: &VisionSpec) -> io::Result<()> {
+    write_file(out, &metadata_of(spec), &tensors_of(spec), spec.seed)
+}
+
+fn metadata_of(spec: &VisionSpec) -> Metadata {
     let mut metadata = Metadata::new("clip");
     metadata.text("general.name", "random vision encoder");
     metadata.boolean("clip.has_vision_encoder", true);
@@ -52,7 +64,7 @@ pub(super) fn metadata_of(spec: &VisionSpec) -> Metadata {
     metadata
 }
 
-pub(super) fn tensors_of(spec: &VisionSpec) -> Vec<Tensor> {
+fn tensors_of(spec: &VisionSpec) -> Vec<Tensor> {
     let embd = spec.n_embd;
     let mut tensors = vec![
         matrix("v.patch_embd.weight", &[spec.patch_size, spec.patch_size, 3, embd]),
@@ -96,7 +108,6 @@ fn tensor(name: &str, dims: &[u64], center: f32, spread: f32) -> Tensor {
 #[cfg(test)]
 mod tests {
     use super::super::header::{encode_header, padding_after};
-    use super::super::write_random_vision;
     use super::*;
 
     #[test]

@@ -6,20 +6,26 @@ use std::path::Path;
 
 use super::disk;
 use crate::error::Result;
-use crate::modelgen::{ModelSpec, VisionSpec, write_random_model, write_random_vision};
+use crate::modelgen::{
+    AdapterSpec, ModelSpec, VisionSpec, write_random_adapter, write_random_model, write_random_vision,
+};
 
 /// Writes the model of `spec` to `path`; a half-written file of an earlier run is replaced.
 pub fn write(path: &Path, spec: &ModelSpec) -> Result<()> {
-    write_with(path, |out| write_random_model(out, spec))
+    create(path, |out| write_random_model(out, spec))
 }
 
-/// Writes the vision encoder of `spec` to `path`; likewise.
+/// The same with a vision encoder.
 pub fn write_vision(path: &Path, spec: &VisionSpec) -> Result<()> {
-    write_with(path, |out| write_random_vision(out, spec))
+    create(path, |out| write_random_vision(out, spec))
 }
 
-fn write_with(path: &Path, write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> Result<()> {
+/// The same with a LoRA adapter.
+pub fn write_adapter(path: &Path, spec: &AdapterSpec) -> Result<()> {
+    create(path, |out| write_random_adapter(out, spec))
+}
+
+fn create(path: &Path, fill: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> Result<()> {
     let fail = |error: io::Error| disk::explain("write the model", path, &error);
-    let mut out = BufWriter::new(File::create(path).map_err(fail)?);
-    write(&mut out).map_err(fail)
+    fill(&mut BufWriter::new(File::create(path).map_err(fail)?)).map_err(fail)
 }
