@@ -90,7 +90,12 @@ pub fn prompts() -> Vec<Vec<u32>> {
 
 /// A prompt that shares nothing with the others.
 pub fn any_prompt(length: usize) -> Vec<u32> {
-    tokens(&mut Random(0x5851_f42d_4c95_7f2d), length)
+    numbered_prompt(0, length)
+}
+
+/// The same; prompts of two numbers share nothing either.
+pub fn numbered_prompt(number: u64, length: usize) -> Vec<u32> {
+    tokens(&mut Random(0x5851_f42d_4c95_7f2d ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15)), length)
 }
 
 /// How many tokens of all prompts have to be computed when every block is computed once.
@@ -107,14 +112,28 @@ pub fn tokens_that_nobody_else_has() -> u64 {
 }
 
 /// Tokens of a block.
-const BLOCK: usize = 64;
+pub const BLOCK: usize = 64;
 
 /// A request for a greedy answer with the likeliest tokens beside it. Tokens that are no text by themselves are left
 /// out: the server says no probabilities for them.
 pub fn request(prompt: &[u32]) -> Value {
-    let no_text: Vec<Value> = SPECIAL.chain(BYTES_ABOVE_ASCII).map(|token| json!([token, false])).collect();
-    json!({ "prompt": prompt, "n_predict": ANSWER, "temperature": 0, "n_probs": 8, "return_tokens": true,
-            "ignore_eos": true, "logit_bias": no_text })
+    request_for(prompt, ANSWER)
+}
+
+/// The same, for `predict` tokens.
+pub fn request_for(prompt: &[u32], predict: usize) -> Value {
+    json!({ "prompt": prompt, "n_predict": predict, "temperature": 0, "n_probs": 8, "return_tokens": true,
+            "ignore_eos": true, "logit_bias": only_text() })
+}
+
+fn only_text() -> Vec<Value> {
+    SPECIAL.chain(BYTES_ABOVE_ASCII).map(|token| json!([token, false])).collect()
+}
+
+/// The same question in OpenAI's words, with several answers.
+pub fn request_for_choices(prompt: &[u32], choices: usize) -> Value {
+    json!({ "prompt": prompt, "n": choices, "max_tokens": ANSWER, "temperature": 0, "logprobs": 8,
+            "ignore_eos": true, "logit_bias": only_text() })
 }
 
 /// In every model here.
@@ -125,7 +144,11 @@ const BYTES_ABOVE_ASCII: std::ops::RangeInclusive<u32> = 131..=258;
 
 /// The same, computed anew.
 pub fn cold_request(prompt: &[u32]) -> Value {
-    let mut request = request(prompt);
+    cold(request(prompt))
+}
+
+/// A request whose prompt is computed whole.
+pub fn cold(mut request: Value) -> Value {
     request["cache_prompt"] = false.into();
     request
 }

@@ -3,10 +3,18 @@
 //! Stock answers each prompt alone. Ours without flags must answer in the same bytes; paged, with any number of
 //! neighbours, in the same tokens. And it must have shared something: a feature that never switches on would pass.
 
+mod adapters;
 mod cases;
+mod choices;
+mod draft_model;
 mod drafts;
+mod limits;
 mod media;
+mod pool;
+mod prefill;
+mod scene;
 mod sharing;
+mod slots;
 mod verdict;
 
 use std::path::{Path, PathBuf};
@@ -15,10 +23,11 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use self::cases::{CASES, Case, KV_TYPES, Model};
+use self::scene::Scene;
 use self::verdict::{Answer, Verdict};
 use super::Context;
 use crate::error::{Error, Result};
-use crate::modelgen::{ModelSpec, WeightType};
+use crate::modelgen::{Architecture, ModelSpec, WeightType};
 use crate::sys::process::Run;
 use crate::sys::server::Server;
 use crate::sys::{disk, models};
@@ -42,14 +51,33 @@ pub fn compare(context: &Context, stock: PathBuf, ours: PathBuf) -> Result<Compa
     let mut compared = Compared::default();
     for model in Model::ALL {
         for kv_type in KV_TYPES {
-            gate.compare(&Setup { model, kv_type, file: gate.model(model)? }, &mut compared)?;
+            gate.compare(&gate.setup(model, kv_type)?, &mut compared)?;
         }
     }
     gate.look_at_sharing(&mut compared)?;
-    drafts::compare(&gate, &mut compared)?;
+    gate.look_at_features(&mut compared)?;
+    draft_model::compare(&gate, &mut compared)?;
     media::compare(&gate, &mut compared)?;
     Ok(compared)
 }
+
+/// A feature of the paged server, and what shows that it works.
+struct Check {
+    name: &'static str,
+    run: fn(&mut Scene<'_>) -> Result<()>,
+}
+
+/// Every check that the trained model is asked for.
+const CHECKS: [Check; 8] = [
+    Check { name: "prefill budget", run: prefill::check },
+    Check { name: "a fragmented pool", run: pool::check_fragments },
+    Check { name: "eviction", run: pool::check_eviction },
+    Check { name: "preemption", run: pool::check_preemption },
+    Check { name: "several choices", run: choices::check },
+    Check { name: "slots in files", run: slots::check },
+    Check { name: "drafts", run: drafts::check },
+    Check { name: "the end of the context", run: limits::check },
+];
 
 /// One request at a time.
 const ALONE: [&str; 6] = ["-np", "1", "-c", cases::ROOMY, "--cache-ram", "0"];
@@ -80,6 +108,10 @@ impl Setup {
 }
 
 impl ServerGate<'_> {
+    fn setup(&self, model: Model, kv_type: &'static str) -> Result<Setup> {
+        Ok(Setup { model, kv_type, file: self.model(model)? })
+    }
+
     fn model(&self, model: Model) -> Result<PathBuf> {
         match model {
             Model::Trained => Ok(self.context.layout.smoke_model()),
@@ -116,7 +148,7 @@ impl ServerGate<'_> {
     /// Who finds what others computed, and what becomes of a request that cannot fit.
     fn look_at_sharing(&self, compared: &mut Compared) -> Result<()> {
         self.context.ui.status("Looking", "at who shares with whom");
-        let setup = Setup { model: Model::Trained, kv_type: "f16", file: self.model(Model::Trained)? };
+        let setup = self.setup(Model::Trained, "f16")?;
         let keys = ["-np", "2", "-c", cases::ROOMY, "--kv-paged", "--api-key", sharing::KEYS];
         compared.failures.extend(sharing::leaks(&self.start(&self.ours, &setup, &keys)?)?);
         let saves = self.folder.join("slots").display().to_string();
@@ -127,6 +159,23 @@ impl ServerGate<'_> {
         compared.failures.extend(sharing::refuses_what_cannot_fit(&small)?);
         compared.failures.extend(pool_is_held(&pool_at_rest(&small)?));
         Ok(())
+    }
+
+    /// Features of the paged server that the cases do not use, one by one.
+    fn look_at_features(&self, compared: &mut Compared) -> Result<()> {
+        let setup = self.setup(Model::Trained, "f16")?;
+        let mut scene = Scene::open(self, &setup, &[], compared)?;
+        for check in CHECKS {
+            scene.begin(check.name);
+            (check.run)(&mut scene)?;
+        }
+        let setup = self.setup(Model::Random(Architecture::Llama), "f16")?;
+        let adapter = self.folder.join("adapter.gguf");
+        models::write_adapter(&adapter, &adapters::spec())?;
+        let arguments = ["--lora".to_string(), adapter.display().to_string()];
+        let mut scene = Scene::open(self, &setup, &arguments, compared)?;
+        scene.begin("adapters");
+        adapters::check(&mut scene)
     }
 
     /// One after the other, nothing kept between them.
@@ -158,12 +207,7 @@ impl ServerGate<'_> {
     }
 
     fn start(&self, program: &Path, setup: &Setup, arguments: &[&str]) -> Result<Server> {
-        let run = Run::new(program)
-            .args(["-t", "1", "-ctk", setup.kv_type, "-ctv", setup.kv_type])
-            .args(arguments)
-            .arg("--model")
-            .arg(&setup.file);
-        Server::start(run, &self.log())
+        Server::start(run_of(program, setup).args(arguments), &self.log())
     }
 
     fn log(&self) -> PathBuf {
@@ -188,7 +232,8 @@ impl ServerGate<'_> {
                 compared.failures.extend(wrong.map(|wrong| format!("{name}: {wrong}")));
             }
             for (at, (status, body)) in answers.iter().enumerate() {
-                compared.count(&format!("{name}: request {at}"), expected, at, (*status, body));
+                let stock = &expected.answers[at];
+                compared.hold(&format!("{name}: request {at}"), stock, expected.tolerance, (*status, body));
             }
         }
         server.still_runs()?;
@@ -196,6 +241,13 @@ impl ServerGate<'_> {
         compared.failures.extend(wrong.map(|wrong| format!("{name}: {wrong}")));
         Ok(())
     }
+}
+
+fn run_of(program: &Path, setup: &Setup) -> Run {
+    Run::new(program)
+        .args(["-t", "1", "-ctk", setup.kv_type, "-ctv", setup.kv_type])
+        .arg("--model")
+        .arg(&setup.file)
 }
 
 /// It has shared, and holds nothing when all is over.
@@ -258,18 +310,21 @@ impl Compared {
         }
     }
 
-    fn count(&mut self, name: &str, expected: &Expected<'_>, at: usize, (status, body): (u16, &Value)) {
-        let Some(answer) = verdict::read(body) else {
-            self.failures.push(format!("{name} was answered {status}: {body}"));
-            return;
-        };
-        let tolerance = expected.tolerance;
-        match verdict::judge(&expected.answers[at], &answer.tokens, tolerance) {
+    /// An answer to `/completion`.
+    fn hold(&mut self, name: &str, stock: &Answer, tolerance: f64, (status, body): (u16, &Value)) {
+        match verdict::read(body) {
+            Some(answer) => self.hold_tokens(name, stock, tolerance, &answer.tokens),
+            None => self.failures.push(format!("{name} was answered {status}: {body}")),
+        }
+    }
+
+    fn hold_tokens(&mut self, name: &str, stock: &Answer, tolerance: f64, tokens: &[i64]) {
+        match verdict::judge(stock, tokens, tolerance) {
             Verdict::Same => self.same += 1,
             Verdict::NearTie(_) => self.near_ties += 1,
             Verdict::Wrong(place) => self.failures.push(format!(
                 "{name}: token {place} is not stock's, and less likely by {:.3}; stock's own rounding explains {tolerance:.3}",
-                verdict::gap(&expected.answers[at], place, &answer.tokens)
+                verdict::gap(stock, place, tokens)
             )),
         }
     }

@@ -38,6 +38,11 @@ pub fn read(body: &Value) -> Option<Answer> {
     (!tokens.is_empty() && likeliest.len() == tokens.len()).then_some(Answer { tokens, likeliest })
 }
 
+/// Reads the tokens of one choice that `/v1/completions` answers to `logprobs`.
+pub fn tokens_of_choice(choice: &Value) -> Option<Vec<i64>> {
+    choice["logprobs"]["content"].as_array()?.iter().map(|place| place["id"].as_i64()).collect()
+}
+
 fn read_place(place: &Value) -> Option<Vec<(i64, f64)>> {
     let all = place["top_logprobs"].as_array()?;
     all.iter().map(|one| Some((one["id"].as_i64()?, one["logprob"].as_f64()?))).collect()
@@ -133,6 +138,13 @@ mod tests {
         assert!((tolerance(&[(&stock(), &stock())]) - 0.02).abs() < 1e-9);
         moved.tokens[0] = 90;
         assert!((tolerance(&[(&stock(), &moved)]) - 0.02).abs() < 1e-9, "another text moves nothing");
+    }
+
+    #[test]
+    fn a_choice_has_its_tokens_beside_their_probabilities() {
+        let choice = json!({ "logprobs": { "content": [{ "id": 4 }, { "id": 5 }] } });
+        assert_eq!(tokens_of_choice(&choice), Some(vec![4, 5]));
+        assert_eq!(tokens_of_choice(&json!({ "logprobs": null })), None);
     }
 
     #[test]

@@ -1,0 +1,144 @@
+//! What each check of a feature has: servers of ours with any arguments, stock's answer to any request, and a place
+//! for verdicts.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::verdict::{self, Answer};
+use super::{ALONE, Compared, ServerGate, Setup, ask, cases, pool_at_rest, pool_is_held, run_of};
+use crate::error::Result;
+use crate::sys::disk;
+use crate::sys::server::Server;
+
+/// A stock server that answers alone, and what was found so far.
+pub struct Scene<'a> {
+    gate: &'a ServerGate<'a>,
+    setup: &'a Setup,
+    arguments: &'a [String],
+    stock: Server,
+    tolerance: f64,
+    name: &'static str,
+    compared: &'a mut Compared,
+}
+
+impl<'a> Scene<'a> {
+    /// Starts stock; it and every server of ours get `arguments`.
+    pub fn open(
+        gate: &'a ServerGate<'a>,
+        setup: &'a Setup,
+        arguments: &'a [String],
+        compared: &'a mut Compared,
+    ) -> Result<Scene<'a>> {
+        let run = run_of(&gate.stock, setup).args(ALONE).args(arguments);
+        let stock = Server::start(run, &gate.context.layout.log("gate-stock"))?;
+        Ok(Scene { gate, setup, arguments, stock, tolerance: verdict::tolerance(&[]), name: "", compared })
+    }
+
+    /// What is found from now on belongs to this check.
+    pub fn begin(&mut self, name: &'static str) {
+        self.gate.context.ui.status("Checking", name);
+        self.name = name;
+    }
+
+    /// A server of ours, with these arguments besides.
+    pub fn ours(&self, arguments: &[&str]) -> Result<Server> {
+        let run = run_of(&self.gate.ours, self.setup).args(self.arguments).args(arguments);
+        Server::start(run, &self.gate.log())
+    }
+
+    /// A folder of that name for files of the servers.
+    pub fn folder(&self, name: &str) -> Result<PathBuf> {
+        let folder = self.gate.folder.join(name);
+        disk::create_folder(&folder)?;
+        Ok(folder)
+    }
+
+    /// Stock's answer to a request, and from here on a tolerance that covers how far it moves when the prompt is
+    /// computed in two parts.
+    pub fn expect(&mut self, request: &Value) -> Result<Answer> {
+        let whole = ask(&self.stock, &cases::cold(request.clone()))?;
+        ask(&self.stock, &cases::cold(first_half(request)))?;
+        let in_parts = ask(&self.stock, request)?;
+        self.tolerance = self.tolerance.max(verdict::tolerance(&[(&whole, &in_parts)]));
+        Ok(whole)
+    }
+
+    /// Asks, and holds the answer against stock's; gives the body.
+    pub fn ask(&mut self, what: &str, server: &Server, request: &Value, stock: &Answer) -> Result<Value> {
+        let (status, body) = server.post("/completion", request)?;
+        self.hold(what, stock, (status, &body));
+        Ok(body)
+    }
+
+    /// An answer to `/completion` has to be stock's.
+    pub fn hold(&mut self, what: &str, stock: &Answer, answer: (u16, &Value)) {
+        self.compared.hold(&format!("{}: {what}", self.name), stock, self.tolerance, answer);
+    }
+
+    /// Tokens have to be stock's.
+    pub fn hold_tokens(&mut self, what: &str, stock: &Answer, tokens: &[i64]) {
+        self.compared.hold_tokens(&format!("{}: {what}", self.name), stock, self.tolerance, tokens);
+    }
+
+    /// Something else that has to be so.
+    pub fn must(&mut self, holds: bool, otherwise: impl FnOnce() -> String) {
+        if !holds {
+            self.compared.failures.push(format!("{}: {}", self.name, otherwise()));
+        }
+    }
+
+    /// The prompt tokens that an answer found in the cache have to be these.
+    pub fn must_have_found(&mut self, what: &str, body: &Value, tokens: usize) {
+        let found = body["timings"]["cache_n"].as_u64();
+        self.must(found == u64::try_from(tokens).ok(), || {
+            format!("{what}: expected {tokens} cached tokens, found {found:?}")
+        });
+    }
+
+    /// After all requests nothing is held, and the server is there.
+    pub fn must_be_at_rest(&mut self, mut server: Server) -> Result<()> {
+        let held = pool_is_held(&pool_at_rest(&server)?);
+        self.must(held.is_none(), || held.unwrap_or_default());
+        server.still_runs()
+    }
+}
+
+fn first_half(request: &Value) -> Value {
+    let mut half = request.clone();
+    if let Some(prompt) = half["prompt"].as_array_mut() {
+        prompt.truncate(prompt.len().div_ceil(2));
+    }
+    half["n_predict"] = 1.into();
+    half
+}
+
+/// A count of `/props`'s `kv_pool`.
+pub fn count_of_pool(server: &Server, key: &str) -> Result<u64> {
+    Ok(server.get("/props")?.1["kv_pool"][key].as_u64().unwrap_or_default())
+}
+
+/// How often the server's log has `words`. What it says is written a moment later, so that a first time is waited for.
+pub fn times_said(server: &Server, words: &str) -> Result<usize> {
+    for _ in 0..40 {
+        let times = server.said()?.matches(words).count();
+        if times > 0 {
+            return Ok(times);
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    Ok(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_a_prompt_is_asked_for_one_token() {
+        let half = first_half(&cases::request(&[5, 6, 7]));
+        assert_eq!(half["prompt"], serde_json::json!([5, 6]));
+        assert_eq!(half["n_predict"], 1);
+    }
+}
