@@ -83,7 +83,7 @@ impl Server {
 
     /// What the server has said so far.
     pub fn said(&self) -> Result<String> {
-        disk::read_text(&self.log)
+        Ok(String::from_utf8_lossy(&disk::read(&self.log)?).into_owned())
     }
 
     /// Its resident memory in bytes; nothing where the system does not say.

@@ -4,7 +4,8 @@ use base64::Engine;
 use serde_json::{Value, json};
 
 use super::cases;
-use super::{Compared, Expected, ServerGate, ask, pool_at_rest, pool_is_held, verdict};
+use super::verdict::Answer;
+use super::{Compared, ServerGate, ask, pool_at_rest, pool_is_held, verdict};
 use crate::error::Result;
 use crate::modelgen::{Architecture, ModelSpec, VisionSpec, WeightType};
 use crate::plan::random::Random;
@@ -56,15 +57,14 @@ pub fn compare(gate: &ServerGate<'_>, compared: &mut Compared) -> Result<()> {
     let alone =
         requests(&stock)?.iter().map(|request| ask(&stock, &anew(request))).collect::<Result<Vec<_>>>()?;
     drop(stock);
-    let expected = Expected { answers: &alone, tolerance: verdict::tolerance(&[]) };
     let roomy = start(&gate.ours, &["-np", "1", "-c", cases::ROOMY, "--kv-paged"])?;
-    one_after_the_other(&roomy, &expected, compared)?;
+    one_after_the_other(&roomy, &alone, compared)?;
     drop(roomy);
-    crowd(&start(&gate.ours, &CROWD)?, &expected, compared)
+    crowd(&start(&gate.ours, &CROWD)?, &alone, compared)
 }
 
 /// What the prompts have in common is found, and not more: as many tokens as whole blocks and whole images give.
-fn one_after_the_other(server: &Server, expected: &Expected<'_>, compared: &mut Compared) -> Result<()> {
+fn one_after_the_other(server: &Server, alone: &[Answer], compared: &mut Compared) -> Result<()> {
     // The second prompt finds the three full blocks of the first one; the third, with another image, nothing. Of the
     // fourth one block is known, which ends inside of its image: that is computed anew, and 8 bytes are left. The
     // sixth finds six blocks, up to the middle of its last image, which begins at 322; the seventh three, up to the
@@ -72,7 +72,7 @@ fn one_after_the_other(server: &Server, expected: &Expected<'_>, compared: &mut 
     let found = [0, 192, 0, 8, 0, 322, 106, 0];
     for (at, (request, found)) in requests(server)?.iter().zip(found).enumerate() {
         let (status, body) = server.post("/completion", request)?;
-        compared.count(&format!("images: request {at}"), expected, at, (status, &body));
+        compared.hold(&format!("images: request {at}"), &alone[at], verdict::tolerance(&[]), (status, &body));
         if body["timings"]["cache_n"] != json!(found) {
             let said = &body["timings"]["cache_n"];
             compared.failures.push(format!("images: request {at} found {said} tokens instead of {found}"));
@@ -82,11 +82,16 @@ fn one_after_the_other(server: &Server, expected: &Expected<'_>, compared: &mut 
 }
 
 /// All at once, twice: blocks are evicted, requests preempted and their images computed again.
-fn crowd(server: &Server, expected: &Expected<'_>, compared: &mut Compared) -> Result<()> {
+fn crowd(server: &Server, alone: &[Answer], compared: &mut Compared) -> Result<()> {
     for _ in 0..2 {
         let answers = server.post_at_once("/completion", &requests(server)?)?.answers;
         for (at, (status, body)) in answers.iter().enumerate() {
-            compared.count(&format!("a crowd with images: request {at}"), expected, at, (*status, body));
+            compared.hold(
+                &format!("a crowd with images: request {at}"),
+                &alone[at],
+                verdict::tolerance(&[]),
+                (*status, body),
+            );
         }
     }
     let pool = pool_at_rest(server)?;

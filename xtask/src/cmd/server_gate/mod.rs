@@ -17,6 +17,7 @@ mod sharing;
 mod slots;
 mod verdict;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -49,17 +50,22 @@ pub fn compare(context: &Context, stock: PathBuf, ours: PathBuf) -> Result<Compa
     disk::create_folder(&folder)?;
     let gate = ServerGate { context, stock, ours, folder };
     let mut compared = Compared::default();
+    let mut tolerances = Tolerances::new();
     for model in Model::ALL {
         for kv_type in KV_TYPES {
-            gate.compare(&gate.setup(model, kv_type)?, &mut compared)?;
+            let setup = gate.setup(model, kv_type)?;
+            tolerances.insert(setup.name(), gate.compare(&setup, &mut compared)?);
         }
     }
     gate.look_at_sharing(&mut compared)?;
-    gate.look_at_features(&mut compared)?;
+    gate.look_at_features(&tolerances, &mut compared)?;
     draft_model::compare(&gate, &mut compared)?;
     media::compare(&gate, &mut compared)?;
     Ok(compared)
 }
+
+/// Tolerances by the names of setups.
+type Tolerances = BTreeMap<String, f64>;
 
 /// A feature of the paged server, and what shows that it works.
 struct Check {
@@ -123,16 +129,19 @@ impl ServerGate<'_> {
         }
     }
 
-    fn compare(&self, setup: &Setup, compared: &mut Compared) -> Result<()> {
+    /// Gives the tolerance of what is paged.
+    fn compare(&self, setup: &Setup, compared: &mut Compared) -> Result<f64> {
         self.context.ui.status("Comparing", format!("the servers' answers, {}", setup.name()));
         let stock = self.answers_alone(&self.stock, setup, &["--kv-unified"])?;
         let off = self.answers_alone(&self.ours, setup, &["--kv-unified"])?;
         compared.hold_equal(&format!("{}, off", setup.name()), &stock, &off);
         if !setup.model.can_be_paged() {
-            return self.compare_unpaged(setup, &stock, compared);
+            self.compare_unpaged(setup, &stock, compared)?;
+            return Ok(verdict::tolerance(&[]));
         }
         let expected = Expected { tolerance: self.tolerance(setup, &stock)?, answers: &stock };
-        CASES.iter().try_for_each(|case| self.compare_paged(setup, case, &expected, compared))
+        CASES.iter().try_for_each(|case| self.compare_paged(setup, case, &expected, compared))?;
+        Ok(expected.tolerance)
     }
 
     /// A memory that cannot be paged runs as stock's, and the server says so.
@@ -162,9 +171,9 @@ impl ServerGate<'_> {
     }
 
     /// Features of the paged server that the cases do not use, one by one.
-    fn look_at_features(&self, compared: &mut Compared) -> Result<()> {
+    fn look_at_features(&self, tolerances: &Tolerances, compared: &mut Compared) -> Result<()> {
         let setup = self.setup(Model::Trained, "f16")?;
-        let mut scene = Scene::open(self, &setup, &[], compared)?;
+        let mut scene = Scene::open(self, &setup, &[], tolerances, compared)?;
         for check in CHECKS {
             scene.begin(check.name);
             (check.run)(&mut scene)?;
@@ -173,7 +182,7 @@ impl ServerGate<'_> {
         let adapter = self.folder.join("adapter.gguf");
         models::write_adapter(&adapter, &adapters::spec())?;
         let arguments = ["--lora".to_string(), adapter.display().to_string()];
-        let mut scene = Scene::open(self, &setup, &arguments, compared)?;
+        let mut scene = Scene::open(self, &setup, &arguments, tolerances, compared)?;
         scene.begin("adapters");
         adapters::check(&mut scene)
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::verdict::{self, Answer};
-use super::{ALONE, Compared, ServerGate, Setup, ask, cases, pool_at_rest, pool_is_held, run_of};
+use super::{ALONE, Compared, ServerGate, Setup, Tolerances, ask, cases, pool_at_rest, pool_is_held, run_of};
 use crate::error::Result;
 use crate::sys::disk;
 use crate::sys::server::Server;
@@ -18,6 +18,9 @@ pub struct Scene<'a> {
     setup: &'a Setup,
     arguments: &'a [String],
     stock: Server,
+    /// Of the model, with neighbours and without.
+    least_tolerance: f64,
+    /// Of this check.
     tolerance: f64,
     name: &'static str,
     compared: &'a mut Compared,
@@ -29,17 +32,30 @@ impl<'a> Scene<'a> {
         gate: &'a ServerGate<'a>,
         setup: &'a Setup,
         arguments: &'a [String],
+        tolerances: &Tolerances,
         compared: &'a mut Compared,
     ) -> Result<Scene<'a>> {
         let run = run_of(&gate.stock, setup).args(ALONE).args(arguments);
         let stock = Server::start(run, &gate.context.layout.log("gate-stock"))?;
-        Ok(Scene { gate, setup, arguments, stock, tolerance: verdict::tolerance(&[]), name: "", compared })
+        let known = tolerances.get(&setup.name()).copied();
+        let least_tolerance = known.unwrap_or_else(|| verdict::tolerance(&[]));
+        Ok(Scene {
+            gate,
+            setup,
+            arguments,
+            stock,
+            least_tolerance,
+            tolerance: least_tolerance,
+            name: "",
+            compared,
+        })
     }
 
     /// What is found from now on belongs to this check.
     pub fn begin(&mut self, name: &'static str) {
         self.gate.context.ui.status("Checking", name);
         self.name = name;
+        self.tolerance = self.least_tolerance;
     }
 
     /// A server of ours, with these arguments besides.
@@ -55,7 +71,7 @@ impl<'a> Scene<'a> {
         Ok(folder)
     }
 
-    /// Stock's answer to a request, and from here on a tolerance that covers how far it moves when the prompt is
+    /// Stock's answer to a request, and until the next check a tolerance that covers how far it moves when the prompt is
     /// computed in two parts.
     pub fn expect(&mut self, request: &Value) -> Result<Answer> {
         let whole = ask(&self.stock, &cases::cold(request.clone()))?;
