@@ -275,8 +275,8 @@ bool espalier_server::give_way(server_t & server) {
 
 template <typename server_t>
 void espalier_server::preempt(server_t & server, server_slot & slot) {
-    SLT_WRN(slot, "preempted with %d tokens: %d KV blocks are needed, %d are available\n",
-            slot.prompt.n_tokens(), (int) count_needed(server), (int) slot.kv->n_available());
+    SLT_WRN(slot, "preempted with %d %stokens: %d KV blocks are needed, %d are available\n", slot.prompt.n_tokens(),
+            slot.state == SLOT_STATE_GENERATING ? "" : "prompt ", (int) count_needed(server), (int) slot.kv->n_available());
     if (slot.state == SLOT_STATE_GENERATING) {
         slot.preempted = slot.prompt.tokens.clone();
         slot.state     = SLOT_STATE_PREEMPTED;

@@ -74,11 +74,12 @@ struct Check {
 }
 
 /// Every check that the trained model is asked for.
-const CHECKS: [Check; 8] = [
+const CHECKS: [Check; 9] = [
     Check { name: "prefill budget", run: prefill::check },
     Check { name: "a fragmented pool", run: pool::check_fragments },
     Check { name: "eviction", run: pool::check_eviction },
     Check { name: "preemption", run: pool::check_preemption },
+    Check { name: "preemption of a prompt", run: pool::check_preempted_prompt },
     Check { name: "several choices", run: choices::check },
     Check { name: "slots in files", run: slots::check },
     Check { name: "drafts", run: drafts::check },

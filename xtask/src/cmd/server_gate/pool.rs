@@ -117,3 +117,31 @@ pub fn check_preemption(scene: &mut Scene<'_>) -> Result<()> {
     scene.must(preempted > 0, || "no request was preempted".to_string());
     scene.must_be_at_rest(server)
 }
+
+/// Tokens of a prompt that takes 10 steps of 64 tokens to compute, and of those that are being answered meanwhile:
+/// each of them is about to need a second block.
+const SLOW: usize = 590;
+const NEARLY_A_BLOCK: [usize; 5] = [50, 53, 56, 59, 62];
+
+/// A prompt that has to give its blocks away while it is computed begins anew. Who is how far when is chance: it is
+/// tried until it happens, mostly at once.
+pub fn check_preempted_prompt(scene: &mut Scene<'_>) -> Result<()> {
+    let answered = NEARLY_A_BLOCK.map(|length| cases::request_for(&cases::numbered_prompt(1, length), 120));
+    let slow = cases::request_for(&cases::numbered_prompt(2, SLOW), 24);
+    let requests = [&answered[..], &[slow]].concat();
+    let stock = requests.iter().map(|request| scene.expect(request)).collect::<Result<Vec<Answer>>>()?;
+    let server = scene.ours(&["-np", "8", "-c", "1024", "-b", "64", "-ub", "64", "--kv-paged"])?;
+    let mut preempted = false;
+    for _ in 0..50 {
+        let answers = server.post_at_once("/completion", &requests)?.answers;
+        for (stock, (status, body)) in stock.iter().zip(&answers) {
+            scene.hold("a crowd around a long prompt", stock, (*status, body));
+        }
+        preempted = server.said()?.contains(" prompt tokens: ");
+        if preempted {
+            break;
+        }
+    }
+    scene.must(preempted, || "no prompt was preempted while it was computed".to_string());
+    scene.must_be_at_rest(server)
+}
