@@ -4,6 +4,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
+use super::history::History;
 use super::record::{Keep, Recorded};
 use crate::cmd::{Context, Outcome};
 use crate::error::{Error, Result};
@@ -13,6 +14,8 @@ use crate::sys::{disk, load};
 
 /// The folder of a benchmark's newest result, as criterion names it.
 const NEWEST: &str = "new";
+
+const HISTORY: History = History { bench: "kernels", identity: &["processor"] };
 
 /// Nanoseconds for one element (a token or a block), as criterion estimates them.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,7 +40,7 @@ pub fn run(context: &Context, keep: &Keep) -> Result<Outcome> {
     let operations = read_all(&results)?;
     let pin = context.pins()?.variant(None)?.pin.clone();
     let recorded = Recorded {
-        name: "kernels",
+        history: HISTORY,
         pin: &pin,
         run: to_json(&operations, load::processor()),
         shape: "kernels".to_string(),

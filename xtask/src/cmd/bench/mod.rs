@@ -4,7 +4,7 @@ mod apply;
 pub mod burst;
 pub mod capacity;
 mod decode;
-mod history;
+pub mod history;
 pub mod kernels;
 mod made_history;
 pub mod paged_decode;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use super::history;
+use super::history::History;
 use crate::cmd::Context;
 use crate::error::Result;
 use crate::sys::disk;
@@ -20,8 +20,7 @@ pub struct Keep {
 
 /// A result, as it is written.
 pub(super) struct Recorded<'a> {
-    /// Of the bench.
-    pub(super) name: &'a str,
+    pub(super) history: History,
     pub(super) pin: &'a str,
     pub(super) run: Value,
     /// What tells the plot from others of the same bench.
@@ -39,9 +38,9 @@ impl Recorded<'_> {
         if !keep.record {
             return Ok(());
         }
-        let file = context.layout.measurements(self.name, self.pin, "json");
+        let file = context.layout.measurements(self.history.bench, self.pin, "json");
         let before = disk::read_if_there(&file)?;
-        let after = history::with(before.as_deref(), self.name, self.pin, self.run)?;
+        let after = self.history.with(before.as_deref(), self.pin, self.run)?;
         disk::write_atomically(&file, after.as_bytes())?;
         let picture = context.layout.measurements(&self.shape, self.pin, "svg");
         disk::write_atomically(&picture, self.plot.as_bytes())?;

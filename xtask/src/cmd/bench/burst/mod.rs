@@ -7,6 +7,7 @@ mod floor;
 mod report;
 mod result;
 
+use super::history::History;
 use super::record::{Keep, Recorded};
 use super::serving::Serving;
 use super::serving::answer::{self, Answer};
@@ -35,6 +36,11 @@ pub struct Options {
     pub keep: Keep,
 }
 
+const HISTORY: History = History {
+    bench: "burst",
+    identity: &["trees", "processor", "threads", "requests", "prefix", "suffix", "predict", "cells"],
+};
+
 /// Measures and prints a table.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     options.prompts.check()?;
@@ -52,7 +58,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     }
     burst.quiet = arena.quiet;
     let recorded = Recorded {
-        name: "burst",
+        history: HISTORY,
         pin: &burst.builds.pin,
         run: report::json(&burst),
         shape: format!("burst-{}x{}", burst.prompts.requests, burst.prompts.prefix),

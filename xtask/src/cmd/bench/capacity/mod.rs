@@ -11,6 +11,7 @@ pub use pool::Pool;
 
 use serde_json::Value;
 
+use super::history::History;
 use super::record::{Keep, Recorded};
 use super::serving::Serving;
 use super::serving::answer::{self, Answer};
@@ -47,6 +48,8 @@ const TENANTS: Prompts = Prompts { requests: 32, prefix: 960, suffix: 32, predic
 /// Enough for all tenants at once also where nothing is shared.
 const TENANTS_CELLS: usize = 65_536;
 
+const HISTORY: History = History { bench: "capacity", identity: &["trees", "block_count"] };
+
 /// Counts and prints two tables.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let contestants = [Contestant::StockUnified, Contestant::Paged];
@@ -63,7 +66,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
         tenants: bench.tenants()?,
     };
     let recorded = Recorded {
-        name: "capacity",
+        history: HISTORY,
         pin: &capacity.builds.pin,
         run: report::json(&capacity),
         shape: "capacity".to_string(),

@@ -6,6 +6,7 @@
 mod report;
 
 use super::capacity::{Pool, pool};
+use super::history::History;
 use super::record::{Keep, Recorded};
 use super::serving::Serving;
 use super::serving::answer::{self, Answer};
@@ -43,6 +44,11 @@ pub struct Options {
 /// The share of the pool that is filled before the sequences come.
 const FILLED: f64 = 0.9;
 
+const HISTORY: History = History {
+    bench: "paged-decode",
+    identity: &["trees", "processor", "threads", "sequences", "length", "predict", "cells"],
+};
+
 /// Measures and prints a table.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     check(options)?;
@@ -70,7 +76,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
         cases: cases.to_vec(),
     };
     let recorded = Recorded {
-        name: "paged-decode",
+        history: HISTORY,
         pin: &found.builds.pin,
         run: report::json(&found),
         shape: format!("paged-decode-{}x{}", options.sequences, options.length),

@@ -69,11 +69,23 @@ impl<'a> Arena<'a> {
     /// A fresh server that has loaded the model, with `slots` slots where the contestant says how many, and
     /// a context of `cells` tokens.
     pub fn server(&self, contestant: Contestant, slots: usize, cells: usize) -> Result<Server> {
+        self.server_with(contestant, slots, cells, &[])
+    }
+
+    /// The same, with more arguments.
+    pub fn server_with(
+        &self,
+        contestant: Contestant,
+        slots: usize,
+        cells: usize,
+        more: &[&str],
+    ) -> Result<Server> {
         let log = self.context.layout.log(&format!("bench-{}", contestant.name()));
         let run = Run::new(program(self.context, &self.ours, contestant))
             .args(["--seed", "1", "--ctx-size", &cells.to_string()])
             .args(["--threads", &self.threads.to_string()])
             .args(contestant.arguments(slots))
+            .args(more)
             .arg("--model")
             .arg(&self.model);
         // Somebody's own switches would make one contestant into another.
