@@ -403,6 +403,8 @@ enum BenchWhat {
     PagedDecode(PagedDecode),
     /// Operations of the block pool, on one core.
     Kernels(Keep),
+    /// More clients than the paged server has room for, some of which go away: answers, leaks, memory.
+    Overload(Overload),
 }
 
 /// What becomes of a result besides the table.
@@ -502,6 +504,33 @@ impl From<Keep> for cmd::bench::record::Keep {
     }
 }
 
+#[derive(Debug, Args)]
+struct Overload {
+    /// How long, in minutes.
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
+    minutes: u32,
+    /// How many clients at once; each asks again as soon as it was answered or went away.
+    #[arg(long, value_name = "N", default_value_t = 24)]
+    clients: usize,
+    /// Gives each client what it asks, and when it goes away.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Threads of the server; the cores that nobody uses when none are given.
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+    /// Write the result to `docs/measurements/`.
+    #[arg(long)]
+    record: bool,
+}
+
+impl From<Overload> for cmd::bench::overload::Options {
+    fn from(Overload { minutes, clients, seed, threads, record }: Overload) -> Self {
+        use cmd::bench::serving::{Serving, WhenBusy};
+        let serving = Serving { threads, when_busy: WhenBusy::Ignore };
+        Self { minutes, clients, seed, serving, record }
+    }
+}
+
 impl From<Serving> for cmd::bench::serving::Serving {
     fn from(Serving { threads, busy_anyway }: Serving) -> Self {
         use cmd::bench::serving::WhenBusy;
@@ -548,6 +577,7 @@ impl From<BenchWhat> for cmd::bench::What {
             BenchWhat::Capacity(capacity) => Self::Capacity(capacity.into()),
             BenchWhat::PagedDecode(bench) => Self::PagedDecode(bench.into()),
             BenchWhat::Kernels(keep) => Self::Kernels(keep.into()),
+            BenchWhat::Overload(bench) => Self::Overload(bench.into()),
         }
     }
 }

@@ -24,6 +24,7 @@ pub mod lint;
 pub mod lock;
 pub mod new;
 pub mod newest;
+mod overload;
 pub mod pinned_series;
 pub mod rebase;
 pub mod run;

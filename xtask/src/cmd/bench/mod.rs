@@ -7,6 +7,7 @@ mod decode;
 pub mod history;
 pub mod kernels;
 mod made_history;
+pub mod overload;
 pub mod paged_decode;
 mod rebase;
 pub mod record;
@@ -37,6 +38,8 @@ pub enum What {
     PagedDecode(paged_decode::Options),
     /// Operations of the block pool.
     Kernels(record::Keep),
+    /// More clients than a paged server has room for, for minutes.
+    Overload(overload::Options),
 }
 
 /// Measures and prints a table.
@@ -50,5 +53,6 @@ pub fn run(context: &Context, what: &What) -> Result<Outcome> {
         What::Capacity(options) => capacity::run(context, options),
         What::PagedDecode(options) => paged_decode::run(context, options),
         What::Kernels(keep) => kernels::run(context, keep),
+        What::Overload(options) => overload::run(context, options),
     }
 }

@@ -38,13 +38,18 @@ impl Recorded<'_> {
         if !keep.record {
             return Ok(());
         }
-        let file = context.layout.measurements(self.history.bench, self.pin, "json");
-        let before = disk::read_if_there(&file)?;
-        let after = self.history.with(before.as_deref(), self.pin, self.run)?;
-        disk::write_atomically(&file, after.as_bytes())?;
+        record(context, self.history, self.pin, self.run)?;
         let picture = context.layout.measurements(&self.shape, self.pin, "svg");
-        disk::write_atomically(&picture, self.plot.as_bytes())?;
-        context.ui.status("Recorded", context.layout.show(&file));
-        Ok(())
+        disk::write_atomically(&picture, self.plot.as_bytes())
     }
+}
+
+/// Writes a run into the history of its pin.
+pub(super) fn record(context: &Context, history: History, pin: &str, run: Value) -> Result<()> {
+    let file = context.layout.measurements(history.bench, pin, "json");
+    let before = disk::read_if_there(&file)?;
+    let after = history.with(before.as_deref(), pin, run)?;
+    disk::write_atomically(&file, after.as_bytes())?;
+    context.ui.status("Recorded", context.layout.show(&file));
+    Ok(())
 }

@@ -120,14 +120,23 @@ pub fn request(prompt: &[u32]) -> Value {
     request_for(prompt, ANSWER)
 }
 
+/// How many of the likeliest tokens are said: those that cannot be chosen are among them.
+const LIKELIEST: usize = 40;
+
 /// The same, for `predict` tokens.
 pub fn request_for(prompt: &[u32], predict: usize) -> Value {
-    json!({ "prompt": prompt, "n_predict": predict, "temperature": 0, "n_probs": 8, "return_tokens": true,
+    json!({ "prompt": prompt, "n_predict": predict, "temperature": 0, "n_probs": LIKELIEST, "return_tokens": true,
             "ignore_eos": true, "logit_bias": only_text() })
 }
 
 fn only_text() -> Vec<Value> {
     SPECIAL.chain(BYTES_ABOVE_ASCII).map(|token| json!([token, false])).collect()
+}
+
+/// Whether such a request can be answered with this token: it is text by itself.
+pub fn can_be_chosen(token: i64) -> bool {
+    let is_no_text = |token| SPECIAL.contains(&token) || BYTES_ABOVE_ASCII.contains(&token);
+    !u32::try_from(token).is_ok_and(is_no_text)
 }
 
 /// The same question in OpenAI's words, with several answers.

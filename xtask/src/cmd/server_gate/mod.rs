@@ -4,18 +4,20 @@
 //! neighbours, in the same tokens. And it must have shared something: a feature that never switches on would pass.
 
 mod adapters;
-mod cases;
+pub mod cases;
 mod choices;
 mod draft_model;
 mod drafts;
 mod limits;
 mod media;
+mod overload;
 mod pool;
 mod prefill;
+pub mod reference;
 mod scene;
 mod sharing;
 mod slots;
-mod verdict;
+pub mod verdict;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -179,6 +181,11 @@ impl ServerGate<'_> {
             scene.begin(check.name);
             (check.run)(&mut scene)?;
         }
+        self.look_at_adapters(tolerances, compared)?;
+        self.look_at_overload(tolerances, compared)
+    }
+
+    fn look_at_adapters(&self, tolerances: &Tolerances, compared: &mut Compared) -> Result<()> {
         let setup = self.setup(Model::Random(Architecture::Llama), "f16")?;
         let adapter = self.folder.join("adapter.gguf");
         models::write_adapter(&adapter, &adapters::spec())?;
@@ -186,6 +193,13 @@ impl ServerGate<'_> {
         let mut scene = Scene::open(self, &setup, &arguments, tolerances, compared)?;
         scene.begin("adapters");
         adapters::check(&mut scene)
+    }
+
+    fn look_at_overload(&self, tolerances: &Tolerances, compared: &mut Compared) -> Result<()> {
+        let setup = self.setup(Model::Random(Architecture::Qwen3), "f16")?;
+        let mut scene = Scene::open(self, &setup, &[], tolerances, compared)?;
+        scene.begin("overload");
+        overload::check(&mut scene)
     }
 
     /// One after the other, nothing kept between them.
@@ -275,7 +289,7 @@ fn pool_is_held(pool: &Value) -> Option<String> {
 }
 
 /// A slot is released just after its answer was sent, and when a client that went away is noticed.
-fn pool_at_rest(server: &Server) -> Result<Value> {
+pub fn pool_at_rest(server: &Server) -> Result<Value> {
     for _ in 0..100 {
         let pool = server.get("/props")?.1["kv_pool"].take();
         if pool["blocks_used"].as_u64().is_none_or(|used| used == 0) {

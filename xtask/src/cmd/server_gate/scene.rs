@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::reference::Reference;
 use super::verdict::{self, Answer};
-use super::{ALONE, Compared, ServerGate, Setup, Tolerances, ask, cases, pool_at_rest, pool_is_held, run_of};
+use super::{ALONE, Compared, ServerGate, Setup, Tolerances, pool_at_rest, pool_is_held, run_of};
+use crate::cmd::overload::tally::Tally;
 use crate::error::Result;
 use crate::sys::disk;
 use crate::sys::server::Server;
@@ -17,11 +19,9 @@ pub struct Scene<'a> {
     gate: &'a ServerGate<'a>,
     setup: &'a Setup,
     arguments: &'a [String],
-    stock: Server,
+    reference: Reference,
     /// Of the model, with neighbours and without.
     least_tolerance: f64,
-    /// Of this check.
-    tolerance: f64,
     name: &'static str,
     compared: &'a mut Compared,
 }
@@ -43,9 +43,8 @@ impl<'a> Scene<'a> {
             gate,
             setup,
             arguments,
-            stock,
+            reference: Reference { stock, tolerance: least_tolerance },
             least_tolerance,
-            tolerance: least_tolerance,
             name: "",
             compared,
         })
@@ -55,7 +54,7 @@ impl<'a> Scene<'a> {
     pub fn begin(&mut self, name: &'static str) {
         self.gate.context.ui.status("Checking", name);
         self.name = name;
-        self.tolerance = self.least_tolerance;
+        self.reference.tolerance = self.least_tolerance;
     }
 
     /// A server of ours, with these arguments besides.
@@ -71,14 +70,14 @@ impl<'a> Scene<'a> {
         Ok(folder)
     }
 
-    /// Stock's answer to a request, and until the next check a tolerance that covers how far it moves when the prompt is
-    /// computed in two parts.
+    /// Stock's answer to a request; the tolerance of this check covers it from here on.
     pub fn expect(&mut self, request: &Value) -> Result<Answer> {
-        let whole = ask(&self.stock, &cases::cold(request.clone()))?;
-        ask(&self.stock, &cases::cold(first_half(request)))?;
-        let in_parts = ask(&self.stock, request)?;
-        self.tolerance = self.tolerance.max(verdict::tolerance(&[(&whole, &in_parts)]));
-        Ok(whole)
+        self.reference.expect(request)
+    }
+
+    /// What stock answers, and how far it moves.
+    pub fn reference(&mut self) -> &mut Reference {
+        &mut self.reference
     }
 
     /// Asks, and holds the answer against stock's; gives the body.
@@ -90,12 +89,21 @@ impl<'a> Scene<'a> {
 
     /// An answer to `/completion` has to be stock's.
     pub fn hold(&mut self, what: &str, stock: &Answer, answer: (u16, &Value)) {
-        self.compared.hold(&format!("{}: {what}", self.name), stock, self.tolerance, answer);
+        self.compared.hold(&format!("{}: {what}", self.name), stock, self.reference.tolerance, answer);
     }
 
     /// Tokens have to be stock's.
     pub fn hold_tokens(&mut self, what: &str, stock: &Answer, tokens: &[i64]) {
-        self.compared.hold_tokens(&format!("{}: {what}", self.name), stock, self.tolerance, tokens);
+        self.compared.hold_tokens(&format!("{}: {what}", self.name), stock, self.reference.tolerance, tokens);
+    }
+
+    /// What many clients found.
+    pub fn count(&mut self, tally: &Tally) {
+        self.compared.same += usize::try_from(tally.same).unwrap_or(usize::MAX);
+        self.compared.near_ties += usize::try_from(tally.near_ties).unwrap_or(usize::MAX);
+        self.must(tally.bad() == 0, || {
+            format!("{} wrong answers, {} errors:\n{}", tally.wrong, tally.errors, tally.words.join("\n"))
+        });
     }
 
     /// Something else that has to be so.
@@ -121,15 +129,6 @@ impl<'a> Scene<'a> {
     }
 }
 
-fn first_half(request: &Value) -> Value {
-    let mut half = request.clone();
-    if let Some(prompt) = half["prompt"].as_array_mut() {
-        prompt.truncate(prompt.len().div_ceil(2));
-    }
-    half["n_predict"] = 1.into();
-    half
-}
-
 /// A count of `/props`'s `kv_pool`.
 pub fn count_of_pool(server: &Server, key: &str) -> Result<u64> {
     Ok(server.get("/props")?.1["kv_pool"][key].as_u64().unwrap_or_default())
@@ -145,16 +144,4 @@ pub fn times_said(server: &Server, words: &str) -> Result<usize> {
         std::thread::sleep(Duration::from_millis(50));
     }
     Ok(0)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn half_a_prompt_is_asked_for_one_token() {
-        let half = first_half(&cases::request(&[5, 6, 7]));
-        assert_eq!(half["prompt"], serde_json::json!([5, 6]));
-        assert_eq!(half["n_predict"], 1);
-    }
 }

@@ -18,6 +18,26 @@ pub struct Answer {
     pub likeliest: Vec<Vec<(i64, f64)>>,
 }
 
+impl Answer {
+    /// The answer to the same prompt when fewer tokens are asked for.
+    pub fn first(&self, tokens: usize) -> Answer {
+        let count = tokens.min(self.tokens.len());
+        Answer { tokens: self.tokens[..count].to_vec(), likeliest: self.likeliest[..count].to_vec() }
+    }
+
+    /// How many tokens come before the first place at which rounding may choose another one of those that
+    /// `can_be_chosen`. The tolerance is that of [`judge`].
+    pub fn clear_length(&self, tolerance: f64, can_be_chosen: impl Fn(i64) -> bool) -> usize {
+        let is_clear = |(token, likeliest): &(&i64, &Vec<(i64, f64)>)| {
+            let chosen = likeliest.iter().find(|(id, _)| id == *token).map(|(_, logprob)| *logprob);
+            let mut others = likeliest.iter().filter(|(id, _)| id != *token && can_be_chosen(*id));
+            let next = others.next().map_or(f64::NEG_INFINITY, |(_, logprob)| *logprob);
+            chosen.is_some_and(|chosen| chosen - next > tolerance / ROUNDINGS)
+        };
+        self.tokens.iter().zip(&self.likeliest).take_while(is_clear).count()
+    }
+}
+
 /// What became of one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
@@ -145,6 +165,23 @@ mod tests {
         let choice = json!({ "logprobs": { "content": [{ "id": 4 }, { "id": 5 }] } });
         assert_eq!(tokens_of_choice(&choice), Some(vec![4, 5]));
         assert_eq!(tokens_of_choice(&json!({ "logprobs": null })), None);
+    }
+
+    #[test]
+    fn a_shorter_answer_is_the_beginning_of_a_longer_one() {
+        assert_eq!(judge(&stock().first(2), &[1, 2], 0.06), Verdict::Same);
+        assert_eq!(stock().first(9), stock());
+    }
+
+    #[test]
+    fn an_answer_is_clear_until_another_token_is_as_likely() {
+        assert_eq!(stock().clear_length(0.06, |_| true), 3);
+        assert_eq!(
+            stock().clear_length(0.18, |_| true),
+            1,
+            "at the second place the next is 0.05 less likely"
+        );
+        assert_eq!(stock().clear_length(0.18, |token| token != 90), 3);
     }
 
     #[test]
