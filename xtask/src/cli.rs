@@ -1,9 +1,12 @@
-//! Every command and flag. The commands themselves never see clap.
+//! Every command and flag, those of `bench` in a room of their own. The commands themselves never see clap.
+
+mod bench;
 
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+use self::bench::Bench;
 use crate::cmd::rebase::{Action, Choices};
 use crate::cmd::{self, Context, Outcome};
 use crate::error::Result;
@@ -378,210 +381,6 @@ struct Gate {
     variant: Option<String>,
 }
 
-#[derive(Debug, Args)]
-struct Bench {
-    #[command(subcommand)]
-    what: BenchWhat,
-}
-
-/// What can be measured.
-#[derive(Debug, Subcommand)]
-enum BenchWhat {
-    /// Applying a series: ours cold and unchanged, `git am`, one `git apply --cached`.
-    Apply(Rounds),
-    /// Judging a series at each of a thousand upstream commits.
-    Status(Rounds),
-    /// Moving a series: ours in memory, `git merge-tree` and `git commit-tree` in a loop.
-    Rebase(Rounds),
-    /// Decoding several sequences: features on, stock, features off.
-    Decode(Rounds),
-    /// Cold requests with one shared prefix, all sent at once, to stock servers and ours.
-    Burst(Burst),
-    /// How many sequences fit into a pool: one prefix shared, nothing shared, and stock.
-    Capacity(Capacity),
-    /// Tokens a second of the paged server and stock's where nothing is shared.
-    PagedDecode(PagedDecode),
-    /// Operations of the block pool, on one core.
-    Kernels(Keep),
-    /// More clients than the paged server has room for, some of which go away: answers, leaks, memory.
-    Overload(Overload),
-}
-
-/// What becomes of a result besides the table.
-#[derive(Debug, Args)]
-struct Keep {
-    /// Write the result and its plot to `docs/measurements/`.
-    #[arg(long)]
-    record: bool,
-    /// Write the plot here (SVG).
-    #[arg(long, value_name = "FILE")]
-    plot: Option<PathBuf>,
-}
-
-#[derive(Debug, Args)]
-struct Rounds {
-    /// Rounds; in each of them the contestants run in turn.
-    #[arg(long, value_name = "N", default_value_t = 7)]
-    rounds: u32,
-}
-
-/// What the benches of the server have in common.
-#[derive(Debug, Args)]
-struct Serving {
-    /// Threads of each server; the cores that nobody uses when none are given.
-    #[arg(long, value_name = "N")]
-    threads: Option<usize>,
-    /// Measure on a busy machine too: the report says that it is one.
-    #[arg(long, conflicts_with = "record")]
-    busy_anyway: bool,
-}
-
-#[derive(Debug, Args)]
-struct Burst {
-    #[command(flatten)]
-    rounds: Rounds,
-    /// How many requests; servers have as many slots.
-    #[arg(long, value_name = "N", default_value_t = 16)]
-    requests: usize,
-    /// Tokens that all prompts begin with.
-    #[arg(long, value_name = "N", default_value_t = 1600)]
-    prefix: usize,
-    /// Tokens at the end of each prompt that are its own.
-    #[arg(long, value_name = "N", default_value_t = 16)]
-    suffix: usize,
-    /// Tokens that each request is answered with.
-    #[arg(long, value_name = "N", default_value_t = 8)]
-    predict: usize,
-    /// Measure these contestants only; answers are compared with the first one's.
-    #[arg(long, value_enum, value_name = "NAME")]
-    only: Vec<cmd::bench::serving::contestant::Contestant>,
-    #[command(flatten)]
-    serving: Serving,
-    #[command(flatten)]
-    keep: Keep,
-}
-
-#[derive(Debug, Args)]
-struct Capacity {
-    /// Cells of the pool.
-    #[arg(long, value_name = "N", default_value_t = 32_768)]
-    cells: usize,
-    /// Threads of each server; the cores that nobody uses when none are given.
-    #[arg(long, value_name = "N")]
-    threads: Option<usize>,
-    #[command(flatten)]
-    keep: Keep,
-}
-
-#[derive(Debug, Args)]
-struct PagedDecode {
-    #[command(flatten)]
-    rounds: Rounds,
-    /// How many sequences at once, besides the one alone.
-    #[arg(long, value_name = "N", default_value_t = 16)]
-    sequences: usize,
-    /// Tokens of each prompt.
-    #[arg(long, value_name = "N", default_value_t = 1600)]
-    length: usize,
-    /// Tokens that each sequence is answered with.
-    #[arg(long, value_name = "N", default_value_t = 64)]
-    predict: usize,
-    /// Cells of the pool.
-    #[arg(long, value_name = "N", default_value_t = 32_768)]
-    cells: usize,
-    /// Measure this contestant only: `stock-unified` or `paged`.
-    #[arg(long, value_enum, value_name = "NAME")]
-    only: Vec<cmd::bench::serving::contestant::Contestant>,
-    #[command(flatten)]
-    serving: Serving,
-    #[command(flatten)]
-    keep: Keep,
-}
-
-impl From<Keep> for cmd::bench::record::Keep {
-    fn from(Keep { record, plot }: Keep) -> Self {
-        Self { record, plot }
-    }
-}
-
-#[derive(Debug, Args)]
-struct Overload {
-    /// How long, in minutes.
-    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
-    minutes: u32,
-    /// How many clients at once; each asks again as soon as it was answered or went away.
-    #[arg(long, value_name = "N", default_value_t = 24)]
-    clients: usize,
-    /// Gives each client what it asks, and when it goes away.
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    seed: u64,
-    /// Threads of the server; the cores that nobody uses when none are given.
-    #[arg(long, value_name = "N")]
-    threads: Option<usize>,
-    /// Write the result to `docs/measurements/`.
-    #[arg(long)]
-    record: bool,
-}
-
-impl From<Overload> for cmd::bench::overload::Options {
-    fn from(Overload { minutes, clients, seed, threads, record }: Overload) -> Self {
-        use cmd::bench::serving::{Serving, WhenBusy};
-        let serving = Serving { threads, when_busy: WhenBusy::Ignore };
-        Self { minutes, clients, seed, serving, record }
-    }
-}
-
-impl From<Serving> for cmd::bench::serving::Serving {
-    fn from(Serving { threads, busy_anyway }: Serving) -> Self {
-        use cmd::bench::serving::WhenBusy;
-        Self { threads, when_busy: if busy_anyway { WhenBusy::Say } else { WhenBusy::Refuse } }
-    }
-}
-
-impl From<Capacity> for cmd::bench::capacity::Options {
-    fn from(Capacity { cells, threads, keep }: Capacity) -> Self {
-        use cmd::bench::serving::{Serving, WhenBusy};
-        Self { cells, serving: Serving { threads, when_busy: WhenBusy::Ignore }, keep: keep.into() }
-    }
-}
-
-impl From<PagedDecode> for cmd::bench::paged_decode::Options {
-    fn from(bench: PagedDecode) -> Self {
-        let PagedDecode { sequences, length, predict, cells, only, .. } = bench;
-        let (serving, keep) = (bench.serving.into(), bench.keep.into());
-        Self { rounds: bench.rounds.rounds, sequences, length, predict, cells, only, serving, keep }
-    }
-}
-
-impl From<Burst> for cmd::bench::burst::Options {
-    fn from(burst: Burst) -> Self {
-        let Burst { requests, prefix, suffix, predict, .. } = burst;
-        Self {
-            rounds: burst.rounds.rounds,
-            prompts: cmd::bench::serving::prompts::Prompts { requests, prefix, suffix, predict, family: 0 },
-            only: burst.only,
-            serving: burst.serving.into(),
-            keep: burst.keep.into(),
-        }
-    }
-}
-
-impl From<BenchWhat> for cmd::bench::What {
-    fn from(what: BenchWhat) -> Self {
-        match what {
-            BenchWhat::Apply(Rounds { rounds }) => Self::Apply(rounds),
-            BenchWhat::Status(Rounds { rounds }) => Self::Status(rounds),
-            BenchWhat::Rebase(Rounds { rounds }) => Self::Rebase(rounds),
-            BenchWhat::Decode(Rounds { rounds }) => Self::Decode(rounds),
-            BenchWhat::Burst(burst) => Self::Burst(burst.into()),
-            BenchWhat::Capacity(capacity) => Self::Capacity(capacity.into()),
-            BenchWhat::PagedDecode(bench) => Self::PagedDecode(bench.into()),
-            BenchWhat::Kernels(keep) => Self::Kernels(keep.into()),
-            BenchWhat::Overload(bench) => Self::Overload(bench.into()),
-        }
-    }
-}
-
 impl Cli {
     /// Whether data is wanted as JSON.
     pub fn wants_json(&self) -> bool {
@@ -656,7 +455,7 @@ impl Cli {
             }
             Command::Test(Test { only, list }) => cmd::test::run(context, &cmd::test::Options { only, list }),
             Command::Gate(Gate { variant }) => cmd::gate::run(context, &cmd::gate::Options { variant }),
-            Command::Bench(Bench { what }) => cmd::bench::run(context, &what.into()),
+            Command::Bench(bench) => cmd::bench::run(context, &bench.into()),
         }
     }
 
