@@ -51,6 +51,8 @@ impl Configure<'_> {
         set("CMAKE_CXX_COMPILER", show(self.compilers.1));
         set("LLAMA_BUILD_NUMBER", "0".to_string());
         set("LLAMA_BUILD_COMMIT", self.base_tree.chars().take(12).collect());
+        // ggml asks git for its commit, and would be told ours: each of our commits would give other bytes.
+        set("GIT_EXE", "OFF".to_string());
         // Programs find their libraries both in the build folder and in the package.
         set("CMAKE_BUILD_WITH_INSTALL_RPATH", "ON".to_string());
         set("CMAKE_INSTALL_RPATH", format!("{ORIGIN};{ORIGIN}/../lib"));
@@ -128,6 +130,7 @@ mod tests {
         let arguments = configure(false);
         assert!(arguments.contains(&"-DGGML_NATIVE=ON".to_string()));
         assert!(arguments.contains(&"-DLLAMA_BUILD_COMMIT=0424752fbbc3".to_string()));
+        assert!(arguments.contains(&"-DGIT_EXE=OFF".to_string()), "git would name a commit of ours");
         assert!(!arguments.iter().any(|argument| argument.contains("ESPALIER")));
         assert!(configure(true).contains(&"-DESPALIER_KERNELS=/k.a".to_string()));
     }
