@@ -74,7 +74,7 @@ enum Command {
     Run(Run),
     /// Everything that CI checks, as named steps.
     Test(Test),
-    /// Compare logits of stock and a variant, byte by byte.
+    /// Compare stock and a variant: logits, the servers' answers, how upstream's own tests end.
     Gate(Gate),
     /// Measure; needs a quiet machine.
     Bench(Bench),
@@ -379,6 +379,9 @@ struct Gate {
     /// Variant of `pins.toml`.
     #[arg(long, value_name = "NAME")]
     variant: Option<String>,
+    /// Compare this only; may be given more than once.
+    #[arg(long, value_enum, value_name = "PART")]
+    only: Vec<cmd::gate::Part>,
 }
 
 impl Cli {
@@ -454,7 +457,9 @@ impl Cli {
                 cmd::run::command(context, which.variant.as_deref(), which.flavor, arguments)
             }
             Command::Test(Test { only, list }) => cmd::test::run(context, &cmd::test::Options { only, list }),
-            Command::Gate(Gate { variant }) => cmd::gate::run(context, &cmd::gate::Options { variant }),
+            Command::Gate(Gate { variant, only }) => {
+                cmd::gate::run(context, &cmd::gate::Options { variant, only })
+            }
             Command::Bench(bench) => cmd::bench::run(context, &bench.into()),
         }
     }

@@ -72,6 +72,9 @@ pub struct Configured {
     pub ninja: PathBuf,
 }
 
+/// The CMake option that gives upstream's tests targets.
+const TESTS: &str = "LLAMA_BUILD_TESTS";
+
 /// The folders and programs of one build.
 struct Tools {
     cmake: PathBuf,
@@ -96,7 +99,7 @@ impl Build<'_> {
             return Ok(self.outcome(applied, true));
         }
         let tools = self.configured(compilers, applied)?;
-        self.compile(&tools)?;
+        self.compile(&tools, &self.flavors.programs, "build")?;
         let manifest = self.manifest(&tools, applied, &inputs)?;
         package::assemble(&self.build_folder(), &self.package_folder(), &self.flavors.programs, manifest)?;
         if !self.options.no_smoke {
@@ -111,6 +114,27 @@ impl Build<'_> {
         apply::materialise(self.context, store, self.pins, self.variant, applied)?;
         let tools = self.configured(tools::compilers()?, applied)?;
         Ok(Configured { folder: self.build_folder(), ninja: tools.ninja })
+    }
+
+    /// Compiles `targets` of upstream's tests in the folder of a finished build and gives the folder they are in. The
+    /// package and its stamp stay as they are, and so does what the next build compiles: it names its programs.
+    /// The caller holds the run lock.
+    pub fn compile_tests(&self, targets: &[String]) -> Result<PathBuf> {
+        let folder = self.build_folder();
+        if !disk::exists(&folder.join("build.ninja")) {
+            let build =
+                format!("cargo xtask build --variant {} --flavor {}", self.variant.name, self.options.flavor);
+            return Err(Error::usage(format!("{} is not built", self.name())).hint(build));
+        }
+        let tools = self.tools(tools::compilers()?)?;
+        let cache = disk::read_text(&folder.join("CMakeCache.txt"))?;
+        if cmake::read_cache(&cache).get(TESTS).map(String::as_str) != Some("ON") {
+            self.context.ui.status("Configuring", format!("{} with upstream's tests", self.name()));
+            let run = Run::new(&tools.cmake).arg(format!("-D{TESTS}=ON")).arg(&folder);
+            self.watched(run, &format!("configure-tests-{}", self.name()), |_| {})?;
+        }
+        self.compile(&tools, targets, "tests")?;
+        Ok(folder.join("bin"))
     }
 
     /// Everything that CMake wants to be there, then CMake.
@@ -286,16 +310,16 @@ impl Build<'_> {
         disk::write_atomically(&remembered, wanted.as_bytes())
     }
 
-    fn compile(&self, tools: &Tools) -> Result<()> {
+    fn compile(&self, tools: &Tools, targets: &[String], log_name: &str) -> Result<()> {
         self.context.ui.status("Compiling", self.name());
         let mut run =
             Run::new(&tools.ninja).env("NINJA_STATUS", ninja::STATUS).arg("-C").arg(self.build_folder());
         if let Some(jobs) = self.options.jobs {
             run = run.arg("-j").arg(jobs.to_string());
         }
-        let run = run.args(&self.flavors.programs);
+        let run = run.args(targets);
         let mut progress = self.context.ui.progress(&self.name(), Some(0), Unit::Steps);
-        self.watched(run, &format!("build-{}", self.name()), |line| {
+        self.watched(run, &format!("{log_name}-{}", self.name()), |line| {
             if let Some(count) = ninja::count(line) {
                 progress.set_total(count.total);
                 progress.note(ninja::short_name(count.doing));

@@ -1,4 +1,5 @@
-//! `cargo xtask gate`: logits of a variant against stock, byte by byte, on random models.
+//! `cargo xtask gate`: a variant against stock. Its parts are logits, byte by byte, on random models (here), the
+//! servers' answers (`server_gate`) and upstream's own tests (`suite_gate`).
 //!
 //! With every feature off all bytes must be stock's. With `gdn-flat-output` on they must be too, and
 //! the variant must say for which weights it kept the stock shape: otherwise a feature that never
@@ -6,10 +7,10 @@
 
 use std::path::{Path, PathBuf};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::server_gate::{self, Compared};
-use super::{Context, Outcome};
+use super::server_gate;
+use super::{Context, Outcome, suite_gate};
 use crate::error::{Error, Result};
 use crate::modelgen::{Architecture, ModelSpec, WeightType};
 use crate::sys::process::Run;
@@ -20,6 +21,26 @@ use crate::sys::{disk, models, tools};
 pub struct Options {
     /// Variant name; the default one when none is given.
     pub variant: Option<String>,
+    /// The parts to run; all when empty.
+    pub only: Vec<Part>,
+}
+
+/// What is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Part {
+    /// Logits, byte by byte.
+    Logits,
+    /// The servers' answers, token by token.
+    Servers,
+    /// How upstream's own tests end.
+    Suites,
+}
+
+impl Part {
+    /// Every part.
+    pub const ALL: [Part; 3] = [Part::Logits, Part::Servers, Part::Suites];
+    /// The parts that need no program but the packaged ones.
+    pub const OF_PACKAGES: [Part; 2] = [Part::Logits, Part::Servers];
 }
 
 const REFERENCE: &str = "stock";
@@ -63,15 +84,39 @@ fn cases() -> Vec<Case> {
     cases
 }
 
-/// Compares every case, off and on; goes on after a difference.
+/// Runs the parts that were asked for.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let pins = context.pins()?;
     let variant = pins.variant(options.variant.as_deref())?.name.clone();
-    compare(context, REFERENCE, &variant)
+    let parts = if options.only.is_empty() { &Part::ALL[..] } else { &options.only };
+    compare(context, REFERENCE, &variant, parts)
 }
 
-/// Compares two builds of one tree by their names; the canary's have names that `pins.toml` does not know.
-pub fn compare(context: &Context, reference: &str, variant: &str) -> Result<Outcome> {
+/// Compares two builds of one tree by their names; the canary's have names that `pins.toml` does not know, so that
+/// no suite can be built for them.
+pub fn compare(context: &Context, reference: &str, variant: &str, parts: &[Part]) -> Result<Outcome> {
+    let mut text = vec![format!("{variant} against {reference}:")];
+    let mut json = json!({ "variant": variant });
+    for part in parts {
+        let outcome = match part {
+            Part::Logits => compare_logits(context, reference, variant)?,
+            Part::Servers => compare_servers(context, reference, variant)?,
+            Part::Suites => compare_suites(context, reference, variant)?,
+        };
+        text.push(outcome.text);
+        merge(&mut json, outcome.json);
+    }
+    Ok(Outcome::ok(text.join("\n"), json))
+}
+
+fn merge(json: &mut Value, more: Value) {
+    if let (Value::Object(all), Value::Object(more)) = (json, more) {
+        all.extend(more);
+    }
+}
+
+/// Compares every case, off and on; goes on after a difference.
+fn compare_logits(context: &Context, reference: &str, variant: &str) -> Result<Outcome> {
     let gate = Gate::prepare(context, reference, variant)?;
     let cases = cases();
     let mut failures = Vec::new();
@@ -89,23 +134,24 @@ pub fn compare(context: &Context, reference: &str, variant: &str) -> Result<Outc
             "a patch that says `Numerics: identical` changed a bit: `cargo xtask apply` without it finds which",
         ));
     }
-    let servers = compare_servers(context, reference, variant)?;
-    let text = format!(
-        "{variant} against {reference}: {} cases, off and on, all bytes equal\n\
-         paged servers: {} answers in stock's tokens, {} left them at a near tie",
-        cases.len(),
-        servers.same,
-        servers.near_ties
-    );
-    let json = json!({ "variant": variant, "cases": cases.len(), "servers": servers.to_json() });
-    Ok(Outcome::ok(text, json))
+    let text = format!("logits: {} cases, off and on, all bytes equal", cases.len());
+    Ok(Outcome::ok(text, json!({ "cases": cases.len() })))
 }
 
-fn compare_servers(context: &Context, reference: &str, variant: &str) -> Result<Compared> {
+fn compare_suites(context: &Context, reference: &str, variant: &str) -> Result<Outcome> {
+    let compared = suite_gate::compare(context, reference, variant)?;
+    Ok(Outcome::ok(compared.summary(), json!({ "suites": compared.to_json() })))
+}
+
+fn compare_servers(context: &Context, reference: &str, variant: &str) -> Result<Outcome> {
     let server = |variant: &str| context.layout.server(variant, FLAVOR);
     let compared = server_gate::compare(context, server(reference), server(variant))?;
     if compared.is_good() {
-        return Ok(compared);
+        let text = format!(
+            "paged servers: {} answers in stock's tokens, {} left them at a near tie",
+            compared.same, compared.near_ties
+        );
+        return Ok(Outcome::ok(text, json!({ "servers": compared.to_json() })));
     }
     let what = format!(
         "the servers of {variant} and {reference} answer differently: {} answers the same, {} near ties, {} wrong",

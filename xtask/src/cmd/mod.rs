@@ -31,6 +31,7 @@ pub mod run;
 mod server_gate;
 pub mod smoke;
 pub mod status;
+mod suite_gate;
 pub mod sync;
 pub mod test;
 pub mod workflows;

@@ -24,7 +24,7 @@ struct Step {
     run: fn(&Context) -> Result<()>,
 }
 
-const STEPS: [Step; 10] = [
+const STEPS: [Step; 11] = [
     Step { name: "fmt", about: "all Rust code is formatted", run: fmt },
     Step { name: "clippy", about: "no warning in any target", run: clippy },
     Step { name: "lint", about: "the form of every patch", run: lint::check },
@@ -47,7 +47,8 @@ const STEPS: [Step; 10] = [
     },
     // After the builds: they bring CMake and Ninja, which these tests use too.
     Step { name: "unit", about: "all tests of the tool and the kernels", run: unit },
-    Step { name: "gate", about: "logits of paged against stock, byte by byte", run: run_gate },
+    Step { name: "gate", about: "logits and the servers' answers of paged against stock", run: run_gate },
+    Step { name: "suites", about: "upstream's own tests end on paged as on stock", run: run_suites },
 ];
 
 /// Runs the steps; goes on after a failure, and says at the end how long each took.
@@ -163,5 +164,13 @@ fn smoke_both(context: &Context) -> Result<()> {
 }
 
 fn run_gate(context: &Context) -> Result<()> {
-    gate::run(context, &gate::Options { variant: None }).map(drop)
+    compare_paged(context, &gate::Part::OF_PACKAGES)
+}
+
+fn run_suites(context: &Context) -> Result<()> {
+    compare_paged(context, &[gate::Part::Suites])
+}
+
+fn compare_paged(context: &Context, parts: &[gate::Part]) -> Result<()> {
+    gate::run(context, &gate::Options { variant: None, only: parts.to_vec() }).map(drop)
 }

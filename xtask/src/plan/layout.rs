@@ -173,6 +173,16 @@ impl Layout {
         self.root.join("ci/models/espalier-draft.gguf")
     }
 
+    /// What decides which of upstream's own tests the gate runs, and how.
+    pub fn suites(&self) -> PathBuf {
+        self.root.join("ci/suites")
+    }
+
+    /// Where one side of such a suite runs and leaves its log.
+    pub fn suite_work(&self, name: &str) -> PathBuf {
+        self.generated().join("suites").join(name)
+    }
+
     /// `path` as people should see it: relative to the root when it is inside.
     pub fn show(&self, path: &Path) -> String {
         path.strip_prefix(&self.root).unwrap_or(path).display().to_string()

@@ -17,4 +17,5 @@ pub mod random;
 pub mod rebase_state;
 pub mod snippet;
 pub mod steps;
+pub mod suites;
 pub mod workflow_rules;

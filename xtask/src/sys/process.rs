@@ -28,6 +28,15 @@ pub struct Finished {
     pub stderr: String,
 }
 
+/// What a program left that had limited time.
+#[derive(Debug)]
+pub struct Ended {
+    /// How it ended; nothing when it had to be killed.
+    pub status: Option<ExitStatus>,
+    /// What it said on both streams, line by line.
+    pub said: String,
+}
+
 /// What a running program does; seen by the watcher of `Run::watch`.
 pub enum Seen<'a> {
     /// One line of its output or its errors, without the line end.
@@ -180,6 +189,21 @@ impl Run {
             }
         }
         child.wait().map_err(|error| self.not_started(&error))
+    }
+
+    /// Runs to the end, or is killed when `limit` has passed.
+    pub fn finish_within(self, limit: Duration) -> Result<Ended> {
+        let begin = Instant::now();
+        let (mut said, mut killed) = (String::new(), false);
+        let status = self.watch(|seen| {
+            if let Seen::Line(line) = seen {
+                said.push_str(line);
+                said.push('\n');
+            }
+            killed = begin.elapsed() > limit;
+            if killed { Watch::Kill } else { Watch::GoOn }
+        })?;
+        Ok(Ended { status: (!killed).then_some(status), said })
     }
 
     /// Starts it with its output going to `log`; it is killed when the value is dropped.

@@ -53,10 +53,41 @@ fn install(tool: &Tool, layout: &Layout, folder: &Path, ui: &Ui) -> Result<()> {
     disk::write_atomically(&requirements, requirement(tool).as_bytes())?;
     let installed = scratch.path().join("installed");
     let run = pip(scratch.path()).arg("--target").arg(&installed).arg("--requirement").arg(&requirements);
-    watch_install(run, scratch.path(), tool, ui)?;
+    let hint =
+        format!("install {} {} or newer yourself, then run the same command again", tool.name, tool.at_least);
+    let name = format!("{} {}", tool.name, tool.version);
+    watch_install(run, scratch.path(), &name, ui).map_err(|error| error.hint(hint))?;
+    put_in_place(layout, &installed, folder)
+}
+
+fn put_in_place(layout: &Layout, installed: &Path, folder: &Path) -> Result<()> {
     disk::create_folder(&layout.tools())?;
     disk::remove_folder(folder)?;
-    disk::rename(&installed, folder)
+    disk::rename(installed, folder)
+}
+
+/// The folder of the Python packages that a file with exact versions and hashes lists, installed first when it has
+/// to be: one folder for each content of the file and each Python.
+pub fn python_packages(requirements: &Path, layout: &Layout, offline: bool, ui: &Ui) -> Result<PathBuf> {
+    let version = Run::new("python3").install_hint(INSTALL).arg("--version").success()?;
+    let digest = disk::sha256(&[version, disk::read(requirements)?].concat());
+    let folder = layout.tools().join(format!("python-{}", &digest[..16]));
+    if disk::exists(&folder) {
+        return Ok(folder);
+    }
+    let list = layout.show(requirements);
+    if offline {
+        let what =
+            format!("the Python packages of `{list}` are not here, and `--offline` forbids to fetch them");
+        return Err(Error::surroundings(what).hint("run once without `--offline`"));
+    }
+    ui.status("Installing", format!("the Python packages of {list} from PyPI, under target/"));
+    let scratch = disk::scratch_folder(&layout.scratch(), "packages")?;
+    let installed = scratch.path().join("installed");
+    let run = pip(scratch.path()).arg("--target").arg(&installed).arg("--requirement").arg(requirements);
+    watch_install(run, scratch.path(), "Python packages", ui)?;
+    put_in_place(layout, &installed, &folder)?;
+    Ok(folder)
 }
 
 /// One line that pip checks: exact version, and a digest for each platform's wheel.
@@ -80,11 +111,11 @@ fn pip(scratch: &Path) -> Run {
 /// pip gives up by itself after a few tries; this is for a connection that stays open and silent.
 const PATIENCE: Duration = Duration::from_secs(180);
 
-fn watch_install(run: Run, scratch: &Path, tool: &Tool, ui: &Ui) -> Result<()> {
+fn watch_install(run: Run, scratch: &Path, name: &str, ui: &Ui) -> Result<()> {
     let words = run.words();
     let mut said = Vec::new();
     let mut patience = Patience::new(PATIENCE);
-    let mut progress = ui.progress(&format!("{} {}", tool.name, tool.version), None, Unit::Bytes);
+    let mut progress = ui.progress(name, None, Unit::Bytes);
     let status = run.watch(|seen| {
         match seen {
             Seen::Line(line) => said.push(line.to_string()),
@@ -99,10 +130,7 @@ fn watch_install(run: Run, scratch: &Path, tool: &Tool, ui: &Ui) -> Result<()> {
     if status.success() {
         return Ok(());
     }
-    Err(process::failed(&words, status, &said.join("\n")).hint(format!(
-        "install {} {} or newer yourself, then run the same command again",
-        tool.name, tool.at_least
-    )))
+    Err(process::failed(&words, status, &said.join("\n")))
 }
 
 /// The compilers that CMake would take, and what they call themselves.

@@ -166,7 +166,12 @@ impl<'a> TipLevels<'a> {
         };
         let placed = self.place(stock, &read_stack(&self.context.layout, &[stock])?)?;
         self.with_build(stock, &self.flavors()?, |build| build.build(&self.store, &placed))?;
-        let compared = gate::compare(self.context, &name_beside(stock), &name_beside(self.variant))?;
+        let compared = gate::compare(
+            self.context,
+            &name_beside(stock),
+            &name_beside(self.variant),
+            &gate::Part::OF_PACKAGES,
+        )?;
         Ok(Finding { passed: true, says: compared.text, details: String::new() })
     }
 

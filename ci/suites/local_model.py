@@ -1,0 +1,91 @@
+"""Upstream's server tests on a local model: a pytest plugin.
+
+Loaded with `-p local_model` and this folder on PYTHONPATH, so that nothing is copied into upstream's tree. It
+
+* points every server that names a model of a hub, and every file to download, to ESPALIER_SUITE_MODEL: assertions
+  about upstream's models fail, on stock as on ours, and outcomes are all that is compared;
+* gives every server a port of its own: others may run on this machine;
+* lets tests run in any folder, so that what they write is not written into upstream's tree;
+* writes a line of JSON for each test to ESPALIER_SUITE_REPORT: what became of it, and how it failed.
+"""
+
+import json
+import os
+import random
+import re
+import socket
+
+MODEL = os.environ["ESPALIER_SUITE_MODEL"]
+REPORT = os.environ["ESPALIER_SUITE_REPORT"]
+
+
+def pytest_configure(config):
+    # Not before: the conftest beside it puts its folder on the path. Not later: tests import all names from it.
+    import utils
+
+    link_what_tests_read(os.path.dirname(utils.__file__))
+    utils.TMP_DIR = os.path.join(os.getcwd(), "tmp")
+    utils.download_file = lambda *_: MODEL
+    # What a model of noise says matches nothing; so that a test goes on to what else it looks at, all texts do.
+    utils.match_regex = lambda *_: True
+    utils.ServerPreset.load_all = staticmethod(lambda: None)
+    give_it_a_port(utils.ServerProcess)
+    start_it_with_the_local_model(utils.ServerProcess)
+
+
+def link_what_tests_read(tests):
+    """They name it relative to the folder they run in, which has to be three folders deep as theirs is."""
+    for name in ["models", "tools/mtmd"]:
+        link = os.path.join("../../..", name)
+        os.makedirs(os.path.dirname(link), exist_ok=True)
+        os.symlink(os.path.join(tests, "../../..", name), link)
+
+
+def give_it_a_port(server_process):
+    original = server_process.__init__
+
+    def init(self):
+        original(self)
+        with socket.socket() as bound:
+            bound.bind(("127.0.0.1", 0))
+            self.server_port = bound.getsockname()[1]
+
+    server_process.__init__ = init
+
+
+def start_it_with_the_local_model(server_process):
+    original = server_process.start
+
+    def start(self, *arguments, **options):
+        if self.model_hf_repo:
+            self.model_file, self.model_hf_repo, self.model_hf_file = MODEL, None, None
+            if self.server_embeddings and self.pooling is None:
+                self.pooling = "mean"  # which upstream's embedding models say themselves
+        original(self, *arguments, **options)
+
+    server_process.start = start
+
+
+def pytest_runtest_setup(item):
+    # Some tests make up their prompts: the same ones on both sides.
+    random.seed(item.nodeid)
+
+
+def pytest_runtest_logreport(report):
+    line = {"test": report.nodeid, "outcome": report.outcome, "how": how_it_failed(report)}
+    with open(REPORT, "a", encoding="utf-8") as file:
+        file.write(json.dumps(line) + "\n")
+
+
+# The rest of what assertions and exceptions say has times, ports and paths in it.
+COMPARED_NUMBERS = re.compile(r"assert [0-9 =!<>()/+]+")
+
+
+def how_it_failed(report):
+    """Where, and which numbers were compared, such as the status of an answer."""
+    crash = getattr(report.longrepr, "reprcrash", None)
+    if not report.failed or crash is None:
+        return None
+    message = (crash.message or "").splitlines()[:1]
+    what = [line if COMPARED_NUMBERS.fullmatch(line) else line.split(":")[0].split(" ")[0] for line in message]
+    return f"{os.path.basename(crash.path)}:{crash.lineno}: {''.join(what)}"

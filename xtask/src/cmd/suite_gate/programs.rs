@@ -1,0 +1,92 @@
+//! Upstream's test programs in C++, in the build folder of a variant.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::Suite;
+use super::outcome::{self, Outcome, Outcomes};
+use crate::error::Result;
+use crate::plan::suites::Program;
+use crate::sys::disk;
+use crate::sys::process::{Ended, Run, ending};
+
+/// The programs of one variant.
+pub struct Programs<'a> {
+    /// Which, in their order.
+    pub programs: &'a [Program],
+    /// Where they are.
+    pub folder: PathBuf,
+    /// Where they run and leave what they write.
+    pub work: PathBuf,
+    /// The tiny trained model.
+    pub model: PathBuf,
+}
+
+/// The longest takes a minute or two on two cores.
+const LIMIT: Duration = Duration::from_secs(15 * 60);
+
+impl Suite for Programs<'_> {
+    fn all(&self) -> Result<Outcomes> {
+        disk::remove_folder(&self.work)?;
+        disk::create_folder(&self.models())?;
+        let mut outcomes = Outcomes::new();
+        for program in self.programs {
+            outcomes.extend(self.run(program, None)?);
+        }
+        Ok(outcomes)
+    }
+
+    fn alone(&self, test: &str) -> Result<Outcomes> {
+        let (name, case) = test.split_once(CASE).map_or((test, None), |(name, case)| (name, Some(case)));
+        match self.programs.iter().find(|program| program.name() == name) {
+            Some(program) => self.run(program, case),
+            None => Ok(Outcomes::new()),
+        }
+    }
+}
+
+/// Between the name of a program and the name of its case.
+const CASE: &str = ": ";
+
+impl Programs<'_> {
+    fn models(&self) -> PathBuf {
+        self.work.join("models")
+    }
+
+    fn run(&self, program: &Program, case: Option<&str>) -> Result<Outcomes> {
+        let run = Run::new(self.folder.join(&program.target)).current_folder(&self.work);
+        let arguments = program.arguments.iter().map(|argument| self.argument(argument));
+        let ended = match (program.cases, case) {
+            (true, Some(case)) => run.args(arguments).args(["--output", "sql", "-o", without_count(case)]),
+            (true, None) => run.args(arguments).args(["--output", "sql"]),
+            (false, _) => run.args(arguments),
+        }
+        .finish_within(LIMIT)?;
+        let name = program.name();
+        disk::write_atomically(&self.work.join(format!("{name}.log")), ended.said.as_bytes())?;
+        let cases = if program.cases { outcome::read_cases(&ended.said) } else { Outcomes::new() };
+        let mut outcomes: Outcomes =
+            cases.into_iter().map(|(case, outcome)| (format!("{name}{CASE}{case}"), outcome)).collect();
+        outcomes.insert(name, outcome_of(&ended));
+        Ok(outcomes)
+    }
+
+    fn argument(&self, argument: &str) -> String {
+        let show = |path: &Path| path.display().to_string();
+        argument.replace("{model}", &show(&self.model)).replace("{models}", &show(&self.models()))
+    }
+}
+
+/// Cases of the same name are counted, and run together.
+fn without_count(case: &str) -> &str {
+    case.rsplit_once(" #").map_or(case, |(case, _)| case)
+}
+
+fn outcome_of(ended: &Ended) -> Outcome {
+    match ended.status {
+        None => Outcome::Crashed(format!("it had not ended after {} minutes", LIMIT.as_secs() / 60)),
+        Some(status) if status.success() => Outcome::Passed,
+        Some(status) if status.code().is_none() => Outcome::Crashed(ending(status)),
+        Some(status) => Outcome::Failed(ending(status)),
+    }
+}

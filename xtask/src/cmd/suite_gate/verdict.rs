@@ -1,0 +1,206 @@
+//! PURE: where two runs of a suite ended differently, and what of that was to be expected.
+
+use serde_json::{Value, json};
+
+use super::outcome::{Outcome, Outcomes};
+use crate::plan::suites::Expected;
+
+/// A test that did not end the same on both sides.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// Name of the test.
+    pub test: String,
+    /// What became of it on stock.
+    pub stock: Outcome,
+    /// What became of it on ours.
+    pub ours: Outcome,
+}
+
+/// What came of comparing one suite.
+#[derive(Debug, Default)]
+pub struct Held {
+    /// Which suite, and how ours was run.
+    pub side: String,
+    /// Tests on stock.
+    pub tests: usize,
+    /// Tests that passed on stock.
+    pub passed: usize,
+    /// Differences that are listed with a reason.
+    pub expected: Vec<Difference>,
+    /// Differences that were not seen again.
+    pub flaky: Vec<Difference>,
+    /// Differences that nobody expects.
+    pub unexpected: Vec<Difference>,
+    /// Listed differences that are none.
+    pub vanished: Vec<String>,
+}
+
+/// All tests that ended differently; one that is missing on a side is absent there.
+pub fn differences(stock: &Outcomes, ours: &Outcomes) -> Vec<Difference> {
+    let only_ours = ours.keys().filter(|test| !stock.contains_key(*test));
+    let outcome = |side: &Outcomes, test: &str| side.get(test).cloned().unwrap_or(Outcome::Absent);
+    let both = stock.keys().chain(only_ours).map(|test| Difference {
+        test: test.clone(),
+        stock: outcome(stock, test),
+        ours: outcome(ours, test),
+    });
+    both.filter(|both| both.stock != both.ours).collect()
+}
+
+/// Holds one side's outcomes against stock's.
+pub fn hold(side: &str, stock: &Outcomes, ours: &Outcomes, listed: &[Expected]) -> Held {
+    let differences = differences(stock, ours);
+    let vanished = vanished(&differences, listed);
+    let (expected, unexpected) =
+        differences.into_iter().partition(|difference| listed.iter().any(|one| expects(one, difference)));
+    let passed = stock.values().filter(|outcome| **outcome == Outcome::Passed).count();
+    let flaky = Vec::new();
+    Held { side: side.to_string(), tests: stock.len(), passed, expected, flaky, unexpected, vanished }
+}
+
+fn expects(listed: &Expected, difference: &Difference) -> bool {
+    listed.tests.contains(&difference.test)
+        && listed.stock == difference.stock.word()
+        && listed.ours == difference.ours.word()
+}
+
+fn vanished(differences: &[Difference], listed: &[Expected]) -> Vec<String> {
+    let differs = |test: &str| differences.iter().any(|difference| difference.test == test);
+    let names = listed.iter().flat_map(|one| &one.tests);
+    names.filter(|test| !differs(test)).cloned().collect()
+}
+
+/// Whether a difference is one of luck: alone, ours always ended as stock did at some time.
+pub fn is_luck(stock: &[Outcome], ours_alone: &[Outcome]) -> bool {
+    !ours_alone.is_empty() && ours_alone.iter().all(|outcome| stock.contains(outcome))
+}
+
+impl Difference {
+    /// In one line.
+    pub fn line(&self) -> String {
+        format!("{}: {} on stock, {} on ours", self.test, self.stock, self.ours)
+    }
+
+    fn to_json(&self) -> Value {
+        json!({ "test": self.test, "stock": self.stock.to_string(), "ours": self.ours.to_string() })
+    }
+}
+
+impl Held {
+    /// Nothing is unexpected, everything listed was seen, and something passed: where nothing does, nothing was tried.
+    pub fn is_good(&self) -> bool {
+        self.unexpected.is_empty() && self.vanished.is_empty() && self.passed > 0
+    }
+
+    /// In one line.
+    pub fn summary(&self) -> String {
+        let Held { side, tests, passed, expected, flaky, .. } = self;
+        let (expected, flaky) = (expected.len(), flaky.len());
+        format!(
+            "{side}: {tests} outcomes compared ({passed} passed), {expected} differ as listed, {flaky} by luck"
+        )
+    }
+
+    /// What is wrong, a line each.
+    pub fn failures(&self) -> Vec<String> {
+        let side = &self.side;
+        let differing = self.unexpected.iter().map(|difference| format!("{side}: {}", difference.line()));
+        let vanished = self.vanished.iter().map(|test| {
+            format!("{side}: {test}: ends as on stock; take it from the list of differences in `{LIST}`")
+        });
+        let nothing = (self.passed == 0).then(|| format!("{side}: no test passed on stock"));
+        differing.chain(vanished).chain(nothing).collect()
+    }
+
+    /// For a report.
+    pub fn to_json(&self) -> Value {
+        let list = |list: &[Difference]| list.iter().map(Difference::to_json).collect::<Vec<_>>();
+        json!({
+            "suite": self.side,
+            "tests": self.tests,
+            "passed": self.passed,
+            "expected": list(&self.expected),
+            "luck": list(&self.flaky),
+            "unexpected": list(&self.unexpected),
+            "vanished": self.vanished,
+        })
+    }
+}
+
+/// The file that lists what is run and what may differ.
+pub const LIST: &str = "ci/suites/suites.toml";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failed(how: &str) -> Outcome {
+        Outcome::Failed(how.to_string())
+    }
+
+    fn outcomes(list: &[(&str, Outcome)]) -> Outcomes {
+        list.iter().map(|(test, outcome)| ((*test).to_string(), outcome.clone())).collect()
+    }
+
+    fn listed(test: &str) -> Expected {
+        let word = str::to_string;
+        Expected { tests: vec![word(test)], stock: word("passed"), ours: word("failed"), reason: word("r") }
+    }
+
+    #[test]
+    fn a_test_that_fails_at_another_place_or_is_missing_differs() {
+        let stock = outcomes(&[("a", failed("1")), ("b", Outcome::Passed), ("c", Outcome::Passed)]);
+        let ours = outcomes(&[("a", failed("2")), ("c", Outcome::Passed), ("d", Outcome::Skipped)]);
+        let tests: Vec<String> = differences(&stock, &ours).iter().map(Difference::line).collect();
+        assert_eq!(
+            tests,
+            [
+                "a: failed (1) on stock, failed (2) on ours",
+                "b: passed on stock, absent on ours",
+                "d: absent on stock, skipped on ours"
+            ]
+        );
+    }
+
+    #[test]
+    fn only_the_listed_difference_is_expected() {
+        let stock = outcomes(&[("a", Outcome::Passed), ("b", Outcome::Passed)]);
+        let ours = outcomes(&[("a", failed("x")), ("b", failed("y"))]);
+        let held = hold("s", &stock, &ours, &[listed("a")]);
+        assert_eq!((held.expected.len(), held.unexpected.len()), (1, 1));
+        assert_eq!(held.unexpected[0].test, "b");
+        assert!(!held.is_good());
+    }
+
+    #[test]
+    fn a_listed_test_that_ends_in_another_way_is_not_expected() {
+        let stock = outcomes(&[("a", Outcome::Passed)]);
+        let ours = outcomes(&[("a", Outcome::Crashed(String::new()))]);
+        assert_eq!(hold("s", &stock, &ours, &[listed("a")]).unexpected.len(), 1);
+    }
+
+    #[test]
+    fn a_listed_difference_that_is_none_is_a_failure() {
+        let both = outcomes(&[("a", Outcome::Passed)]);
+        let held = hold("s", &both, &both, &[listed("a")]);
+        assert_eq!(held.vanished, ["a"]);
+        assert!(!held.is_good());
+        assert!(hold("s", &both, &both, &[]).is_good());
+    }
+
+    #[test]
+    fn where_nothing_passes_nothing_was_tried() {
+        let both = outcomes(&[("a", failed("x"))]);
+        assert!(!hold("s", &both, &both, &[]).is_good());
+        assert!(!hold("s", &Outcomes::new(), &Outcomes::new(), &[]).is_good());
+    }
+
+    #[test]
+    fn it_is_luck_only_if_ours_alone_never_did_what_stock_never_does() {
+        let (passed, failed) = (Outcome::Passed, failed("x"));
+        assert!(is_luck(std::slice::from_ref(&passed), &[passed.clone(), passed.clone()]));
+        assert!(is_luck(&[passed.clone(), failed.clone()], &[failed.clone(), passed.clone()]));
+        assert!(!is_luck(std::slice::from_ref(&passed), &[passed.clone(), failed]));
+        assert!(!is_luck(&[passed], &[]));
+    }
+}
