@@ -68,6 +68,7 @@ void espalier_server::init(server_t & server) {
         paged.kv = espalier_kv::create(server.ctx_tgt, server.ctx_dft, server.params_base.n_parallel, why_not);
     }
     if (!paged.kv) {
+        std::atomic_store(&paged.numbers, {});
         SRV_WRN("--kv-paged: the KV cache runs unpaged, because %s\n", why_not.c_str());
         return;
     }
@@ -89,8 +90,7 @@ void espalier_server::init(server_t & server) {
 
 template <typename server_t>
 void espalier_server::destroy(server_t & server) {
-    server.espalier.kv.reset();
-    std::atomic_store(&server.espalier.numbers, {});
+    server.espalier.kv.reset(); // a server that sleeps goes on to say its numbers
 }
 
 // The others continue from what the model itself computed for earlier tokens, which nobody keeps.
@@ -354,7 +354,14 @@ void espalier_server::note_token(server_t & server, server_slot & slot) {
     slot.t_last_token = now;
 }
 
-// For /props. Nothing if the KV cache is not paged.
+// For /metrics. Nothing if the KV cache is not paged.
+inline void espalier_add_metrics(std::string & to, const std::shared_ptr<espalier_numbers> & numbers) {
+    if (numbers) {
+        to += numbers->to_metrics();
+    }
+}
+
+// For /props. Likewise.
 inline void espalier_add_pool(json & to, const std::shared_ptr<espalier_numbers> & numbers) {
     if (!numbers) {
         return;

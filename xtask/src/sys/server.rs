@@ -126,7 +126,7 @@ impl Server {
 const READY_LIMIT: Duration = Duration::from_secs(60);
 
 /// Seconds on an idle machine; this is for one that is busy or slow.
-const VOLLEY_LIMIT: Duration = Duration::from_secs(30 * 60);
+const VOLLEY_LIMIT: Duration = Duration::from_secs(10 * 60);
 
 /// The last lines of a server's log.
 pub fn last_words(log: &Path) -> String {
