@@ -56,7 +56,7 @@ fn install(tool: &Tool, layout: &Layout, folder: &Path, ui: &Ui) -> Result<()> {
     let hint =
         format!("install {} {} or newer yourself, then run the same command again", tool.name, tool.at_least);
     let name = format!("{} {}", tool.name, tool.version);
-    watch_install(run, scratch.path(), &name, ui).map_err(|error| error.hint(hint))?;
+    watch_install(run, scratch.path(), &name, hint, ui)?;
     put_in_place(layout, &installed, folder)
 }
 
@@ -85,7 +85,7 @@ pub fn python_packages(requirements: &Path, layout: &Layout, offline: bool, ui: 
     let scratch = disk::scratch_folder(&layout.scratch(), "packages")?;
     let installed = scratch.path().join("installed");
     let run = pip(scratch.path()).arg("--target").arg(&installed).arg("--requirement").arg(requirements);
-    watch_install(run, scratch.path(), "Python packages", ui)?;
+    watch_install(run, scratch.path(), "Python packages", "run the same command again".to_string(), ui)?;
     put_in_place(layout, &installed, &folder)?;
     Ok(folder)
 }
@@ -111,7 +111,8 @@ fn pip(scratch: &Path) -> Run {
 /// pip gives up by itself after a few tries; this is for a connection that stays open and silent.
 const PATIENCE: Duration = Duration::from_secs(180);
 
-fn watch_install(run: Run, scratch: &Path, name: &str, ui: &Ui) -> Result<()> {
+/// `hint`: what to do when pip fails.
+fn watch_install(run: Run, scratch: &Path, name: &str, hint: String, ui: &Ui) -> Result<()> {
     let words = run.words();
     let mut said = Vec::new();
     let mut patience = Patience::new(PATIENCE);
@@ -130,7 +131,7 @@ fn watch_install(run: Run, scratch: &Path, name: &str, ui: &Ui) -> Result<()> {
     if status.success() {
         return Ok(());
     }
-    Err(process::failed(&words, status, &said.join("\n")))
+    Err(process::failed(&words, status, &said.join("\n")).hint(hint))
 }
 
 /// The compilers that CMake would take, and what they call themselves.

@@ -1,4 +1,4 @@
-//! The paged decode bench: what paging costs when nothing is shared. One sequence on a fresh server, and
+//! The paged decode bench: what paging costs when nothing is shared. One sequence on a fresh server, one and
 //! many in a pool that is nearly full of what earlier requests left.
 //!
 //! Prompts are computed before the clock runs; tokens a second are the server's own figure.
@@ -54,7 +54,8 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     check(options)?;
     let contestants = contestants(options)?;
     let mut arena = Arena::prepare(context, options.serving, &contestants, &ModelSpec::plain_70_million())?;
-    let mut cases = [Case::new(1, false, &contestants), Case::new(options.sequences, true, &contestants)];
+    let mut cases = [(1, false), (1, true), (options.sequences, true)]
+        .map(|(sequences, filled)| Case::new(sequences, filled, &contestants));
     for round in 1..=options.rounds.max(1) {
         arena.before_round()?;
         context.ui.status("Measuring", format!("round {round} of {}", options.rounds.max(1)));
