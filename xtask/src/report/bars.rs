@@ -28,8 +28,12 @@ pub struct Bar {
     pub note: String,
 }
 
-const WIDTH: f64 = 860.0;
+/// Of the longest bar.
+const LONGEST: f64 = 440.0;
+/// Room for the labels, if they are short.
 const LEFT: f64 = 230.0;
+/// A letter of a label: no font measures more on the average.
+const LETTER: f64 = 7.0;
 /// Room for the notes.
 const RIGHT: f64 = 190.0;
 const TOP: f64 = 70.0;
@@ -41,11 +45,11 @@ impl Bars {
     /// The whole file.
     pub fn svg(&self) -> String {
         let bottom = TOP + ROW * self.bars.len() as f64;
-        let height = bottom + 34.0;
+        let (width, height) = (self.left() + LONGEST + RIGHT, bottom + 34.0);
         let bars: String = (0..).zip(&self.bars).map(|(row, bar)| self.bar(row, bar)).collect();
         format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{height}\" \
-             viewBox=\"0 0 {WIDTH} {height}\" font-family=\"sans-serif\" font-size=\"13\" fill=\"#222\">\n\
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
+             viewBox=\"0 0 {width} {height}\" font-family=\"sans-serif\" font-size=\"13\" fill=\"#222\">\n\
              <rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n{}{}{bars}{}</svg>\n",
             text(MARGIN, 26.0, "font-size=\"16\" font-weight=\"bold\"", &self.title),
             text(MARGIN, 46.0, "font-size=\"11\" fill=\"#666\"", &self.subtitle),
@@ -58,19 +62,25 @@ impl Bars {
         let longest = self.bars.iter().map(|bar| bar.high.max(bar.value));
         let longest =
             longest.chain(self.line.iter().map(|(value, _)| *value)).fold(f64::MIN_POSITIVE, f64::max);
-        LEFT + (WIDTH - LEFT - RIGHT) * value / longest
+        self.left() + LONGEST * value / longest
+    }
+
+    /// Where bars begin.
+    fn left(&self) -> f64 {
+        let longest = self.bars.iter().map(|bar| bar.label.chars().count()).max().unwrap_or_default();
+        LEFT.max(MARGIN + LETTER * longest as f64)
     }
 
     fn bar(&self, row: u32, bar: &Bar) -> String {
         let top = TOP + ROW * f64::from(row);
         let (middle, end) = (top + BAR / 2.0, self.x(bar.value));
-        let baseline = middle + 4.5;
+        let (left, baseline) = (self.left(), middle + 4.5);
         let (low, high) = (self.x(bar.low), self.x(bar.high));
         format!(
-            "{}<rect x=\"{LEFT}\" y=\"{top}\" width=\"{:.1}\" height=\"{BAR}\" fill=\"#5b8c5a\"/>\n\
+            "{}<rect x=\"{left}\" y=\"{top}\" width=\"{:.1}\" height=\"{BAR}\" fill=\"#5b8c5a\"/>\n\
              <path d=\"M{low:.1} {middle}H{high:.1}M{low:.1} {}v8M{high:.1} {}v8\" stroke=\"#222\" fill=\"none\"/>\n{}",
-            text(LEFT - 8.0, baseline, "text-anchor=\"end\"", &bar.label),
-            end - LEFT,
+            text(left - 8.0, baseline, "text-anchor=\"end\"", &bar.label),
+            end - left,
             middle - 4.0,
             middle - 4.0,
             text(high.max(end) + 8.0, baseline, "", &bar.note),
@@ -116,8 +126,16 @@ mod tests {
     #[test]
     fn the_longest_whisker_fills_the_axis() {
         let plot = plot();
-        assert!((plot.x(10.0) - (WIDTH - RIGHT)).abs() < 1e-9);
+        assert!((plot.x(10.0) - (LEFT + LONGEST)).abs() < 1e-9);
         assert!((plot.x(0.0) - LEFT).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_long_label_has_room() {
+        let mut plot = plot();
+        plot.bars[0].label = "a".repeat(50);
+        assert!((plot.x(0.0) - (MARGIN + 350.0)).abs() < 1e-9);
+        assert!(plot.svg().contains("width=\"996\""));
     }
 
     #[test]

@@ -38,10 +38,11 @@ pub fn run(context: &Context, keep: &Keep) -> Result<Outcome> {
         return Err(Error::no(format!("`cargo bench` ended {}", process::ending(status))));
     }
     let operations = read_all(&results)?;
-    let pin = context.pins()?.variant(None)?.pin.clone();
+    let pins = context.pins()?;
+    let pin = &pins.pin_of(pins.variant(None)?).tag;
     let recorded = Recorded {
         history: HISTORY,
-        pin: &pin,
+        pin,
         run: to_json(&operations, load::processor()),
         shape: "kernels".to_string(),
         plot: plot(&operations, load::processor()),
