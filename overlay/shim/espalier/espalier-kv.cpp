@@ -52,7 +52,7 @@ std::unique_ptr<espalier_kv> espalier_kv::create(llama_context * ctx, llama_cont
         return nullptr;
     }
     std::unique_ptr<espalier_kv> kv(new espalier_kv(mem, *functions, std::move(pool), n_seq));
-    const llama_memory_placement placement = { kv.get(), on_place, on_seq_rm, on_seq_cp, on_clear };
+    const llama_memory_placement placement = { kv.get(), on_place, on_seq_rm, on_seq_cp, on_clear, on_mark_tiles };
     if (!llama_memory_set_placement(mem, &placement)) {
         why_not = "the memory is not empty";
         return nullptr;
@@ -75,6 +75,7 @@ bool espalier_kv::follow(llama_memory_t mem_dft, std::string & why_not) {
         [](void *, llama_seq_id, llama_pos, llama_pos) {},
         [](void *, llama_seq_id, llama_seq_id, llama_pos, llama_pos) {},
         [](void *) {},
+        on_mark_tiles,
     };
     if (why_not.empty() && !llama_memory_set_placement(mem_dft, &placement)) {
         why_not = "has a memory that is not empty";
@@ -112,6 +113,9 @@ void espalier_kv::attach(llama_seq_id seq_id, const std::vector<uint32_t> & of) 
     for (llama_memory_t mem : mems) {
         llama_memory_cells_seq_add(mem, seq_id, of.data(), of.size());
     }
+    for (uint32_t cell : of) {
+        mark(seq_id, cell);
+    }
 }
 
 void espalier_kv::evict(const std::vector<uint32_t> & of) {
@@ -145,6 +149,7 @@ bool espalier_kv::on_place(void * user_data, const llama_seq_id * seq_ids, const
     for (size_t i = 0; i < n; i++) {
         auto & sequence = kv.sequences[seq_ids[i]];
         sequence.n_blocks = std::max(sequence.n_blocks, (size_t) n_blocks((size_t) pos[i] + 1));
+        kv.mark(seq_ids[i], cells[i]);
     }
     // What they held belonged to nobody, and is evicted now.
     for (size_t i = 0; i < n_fresh; i++) {
@@ -173,6 +178,9 @@ void espalier_kv::give_up(llama_seq_id seq_id, llama_pos p0, llama_pos p1) {
     if (p0 == 0 && sequence.n_blocks > 0) {
         sequence.owner.clear();
     }
+    if (p0 == 0 && (size_t) p1 >= sequence.n_blocks * block_size) {
+        sequence.tiles.clear();
+    }
     if ((size_t) p1 >= sequence.n_blocks * block_size) {
         sequence.n_blocks  = std::min(sequence.n_blocks, (size_t) n_blocks(p0));
         sequence.n_visible = std::min(sequence.n_visible, (size_t) p0);
@@ -185,6 +193,22 @@ void espalier_kv::on_seq_cp(void * user_data, llama_seq_id seq_id_src, llama_seq
     kv.functions.share(kv.pool.get(), seq_id_src, seq_id_dst, p0, p1);
     auto & to = kv.sequences[seq_id_dst];
     to.n_blocks = std::max(to.n_blocks, kv.sequences[seq_id_src].n_blocks);
+    to.tiles.resize(std::max(to.tiles.size(), kv.sequences[seq_id_src].tiles.size()));
+    on_mark_tiles(user_data, seq_id_src, to.tiles.data(), to.tiles.size() * 32);
+}
+
+void espalier_kv::mark(llama_seq_id seq_id, uint32_t cell) {
+    auto &       tiles = sequences[seq_id].tiles;
+    const size_t tile  = cell / block_size;
+    tiles.resize(std::max(tiles.size(), tile / 32 + 1));
+    tiles[tile / 32] |= 1u << tile % 32;
+}
+
+void espalier_kv::on_mark_tiles(void * user_data, llama_seq_id seq_id, uint32_t * tiles, size_t n_tiles) {
+    const auto & marked = ((const espalier_kv *) user_data)->sequences[seq_id].tiles;
+    for (size_t i = 0; i < std::min(marked.size(), n_tiles / 32); i++) {
+        tiles[i] |= marked[i];
+    }
 }
 
 void espalier_kv::on_clear(void * user_data) {

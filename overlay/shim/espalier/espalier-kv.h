@@ -31,8 +31,8 @@ struct espalier_kv_prompt {
 
 class espalier_kv {
 public:
-    // Cells in a block. A multiple of the tile that CPU flash attention skips.
-    static const uint32_t block_size = 64;
+    // Cells in a block, and in the tiles that attention is told of.
+    static const uint32_t block_size = GGML_KV_TILE;
 
     enum class turn {
         compute,   // the sequence computes the rest of its prompt
@@ -99,6 +99,7 @@ private:
         size_t   n_blocks  = 0; // blocks of its table: one past the highest that has a position
         size_t   n_visible = 0; // tokens published, or attached
         std::string owner;      // the salt of the prompt that its cells were computed for
+        std::vector<uint32_t> tiles; // a bit for each block where it may have cells; more are only slower
     };
 
     espalier_kv(llama_memory_t mem, const espalier_pool_functions & functions, std::shared_ptr<espalier_pool> pool, uint32_t n_seq);
@@ -117,9 +118,12 @@ private:
     static void on_seq_rm(void * user_data, llama_seq_id seq_id, llama_pos p0, llama_pos p1);
     static void on_seq_cp(void * user_data, llama_seq_id seq_id_src, llama_seq_id seq_id_dst, llama_pos p0, llama_pos p1);
     static void on_clear (void * user_data);
+    static void on_mark_tiles(void * user_data, llama_seq_id seq_id, uint32_t * tiles, size_t n_tiles);
 
     bool begin(llama_seq_id seq_id, const espalier_kv_prompt & prompt);
     void give_up(llama_seq_id seq_id, llama_pos p0, llama_pos p1);
+
+    void mark(llama_seq_id seq_id, uint32_t cell);
 
     // The cells of the first n blocks in `blocks`.
     const std::vector<uint32_t> & cells_of(size_t n);

@@ -33,7 +33,8 @@ fn asked(scene: &mut Scene<'_>, number: usize, blocks: usize) -> Result<Asked> {
 pub fn check_fragments(scene: &mut Scene<'_>) -> Result<()> {
     let prompts = (0..).zip(LENGTHS).map(|(number, blocks)| asked(scene, number, blocks));
     let prompts = prompts.collect::<Result<Vec<Asked>>>()?;
-    let server = scene.ours(&["-np", "2", "-c", "4096", "--kv-paged"])?;
+    // Two threads, who divide what is visible of the cells.
+    let server = scene.ours(&["-np", "2", "-c", "4096", "-t", "2", "--kv-paged"])?;
     for prompt in &prompts {
         let body = scene.ask("filling", &server, &prompt.request, &prompt.stock)?;
         scene.must_have_found("filling", &body, 0);

@@ -197,7 +197,8 @@ mod tests {
 
     #[test]
     fn stock_stores_all_but_the_last_token() {
-        let answer = Answer { tokens: vec![1, 2, 3], computed: 10, cached: 5, decode_rate: 1.0 };
+        let answer =
+            Answer { tokens: vec![1, 2, 3], computed: 10, cached: 5, prompt_seconds: 1.0, decode_rate: 1.0 };
         assert_eq!(cells_of_stock(&[answer.clone(), answer]), 34);
     }
 }

@@ -1,7 +1,8 @@
 //! The paged decode bench: what paging costs when nothing is shared. One sequence on a fresh server, one and
 //! many in a pool that is nearly full of what earlier requests left.
 //!
-//! Prompts are computed before the clock runs; tokens a second are the server's own figure.
+//! Prompts are computed one after the other, then all are answered at once; tokens a second, of both, are the
+//! server's own figures.
 
 mod report;
 
@@ -126,10 +127,10 @@ fn measure(
         }
     }
     let before = pool_of(&server)?;
-    ask_one_by_one(&server, prompts(options, sequences, 0))?;
+    let computed = ask_one_by_one(&server, prompts(options, sequences, 0))?;
     let wanted = Prompts { predict: options.predict, ..prompts(options, sequences, 0) };
     let answers = answer::parse_all(&server.post_at_once("/completion", &wanted.bodies())?.answers)?;
-    Ok(sample(&answers, before))
+    Ok(sample(&computed, &answers, before))
 }
 
 /// Other prompts than the ones that are measured.
@@ -145,19 +146,21 @@ fn prompts(options: &Options, requests: usize, family: u64) -> Prompts {
     Prompts { requests, prefix: 0, suffix: options.length, predict: 1, family }
 }
 
-fn ask_one_by_one(server: &Server, prompts: Prompts) -> Result<()> {
-    for body in prompts.bodies() {
-        answer::parse_all(&server.post_at_once("/completion", &[body])?.answers)?;
-    }
-    Ok(())
+fn ask_one_by_one(server: &Server, prompts: Prompts) -> Result<Vec<Answer>> {
+    let ask = |body| {
+        let (status, answer) = server.post("/completion", body)?;
+        answer::parse(status, &answer)
+    };
+    prompts.bodies().iter().map(ask).collect()
 }
 
 fn pool_of(server: &Server) -> Result<Option<Pool>> {
     Ok(pool::parse(&server.get("/props")?.1))
 }
 
-fn sample(answers: &[Answer], before: Option<Pool>) -> Sample {
+fn sample(prompts: &[Answer], answers: &[Answer], before: Option<Pool>) -> Sample {
     Sample {
+        prompt_rate: answer::prompt_rate(prompts),
         rate: answers.iter().map(|answer| answer.decode_rate).sum(),
         computed: answer::computed(answers),
         filled: before.map(|pool| pool.filled()),

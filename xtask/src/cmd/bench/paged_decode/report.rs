@@ -36,6 +36,8 @@ pub(super) struct Rates {
 
 #[derive(Clone, Debug)]
 pub(super) struct Sample {
+    /// Prompt tokens a second, computed one prompt after the other.
+    pub(super) prompt_rate: f64,
     /// Tokens a second of all sequences together.
     pub(super) rate: f64,
     /// Prompt tokens computed while the rate was measured: nearly none, or the rate is of something else.
@@ -65,6 +67,10 @@ impl Rates {
         self.rounds.iter().map(|sample| sample.rate).collect()
     }
 
+    fn all_of_prompts(&self) -> Vec<f64> {
+        self.rounds.iter().map(|sample| sample.prompt_rate).collect()
+    }
+
     /// The lowest and the highest rate.
     fn extremes(&self) -> (f64, f64) {
         let all = self.all();
@@ -73,8 +79,12 @@ impl Rates {
 
     /// Median of the rounds' ratios: above 1 means that this one decodes more tokens a second.
     fn ratio_to(&self, other: &Rates) -> Option<f64> {
-        let pairs = self.rounds.iter().zip(&other.rounds);
-        median_of(pairs.map(|(mine, theirs)| mine.rate / theirs.rate).collect())
+        median_of(ratios(&self.all(), &other.all()))
+    }
+
+    /// The same for prompts.
+    fn prompt_ratio_to(&self, other: &Rates) -> Option<f64> {
+        median_of(ratios(&self.all_of_prompts(), &other.all_of_prompts()))
     }
 
     fn computed(&self) -> u64 {
@@ -86,6 +96,10 @@ impl Rates {
     }
 }
 
+fn ratios(mine: &[f64], theirs: &[f64]) -> Vec<f64> {
+    mine.iter().zip(theirs).map(|(mine, theirs)| mine / theirs).collect()
+}
+
 pub(super) fn text(found: &Found) -> String {
     let warning = if found.quiet { String::new() } else { format!("{NOT_QUIET}\n\n") };
     let tables: Vec<String> = found.cases.iter().map(|case| table(found, case)).collect();
@@ -93,20 +107,22 @@ pub(super) fn text(found: &Found) -> String {
 }
 
 fn table(found: &Found, case: &Case) -> String {
-    let head = "| what | tokens/s, median | min - max | of the first one | prompt tokens computed meanwhile | pool filled |";
+    let head = "| what | tokens/s, median | min - max | of the first one | prompt tokens/s, median | of the first one | prompt tokens computed meanwhile | pool filled |";
     let first = case.rates.first();
     let rows: String = case.rates.iter().map(|rates| row(rates, first.unwrap_or(rates), found)).collect();
-    format!("{}\n\n{head}\n|---|--:|--:|--:|--:|--:|\n{rows}", case.title(found))
+    format!("{}\n\n{head}\n|---|--:|--:|--:|--:|--:|--:|--:|\n{rows}", case.title(found))
 }
 
 fn row(rates: &Rates, first: &Rates, found: &Found) -> String {
     let slots = found.cases.iter().map(|case| case.sequences).max().unwrap_or(1);
     let (low, high) = rates.extremes();
     format!(
-        "| {} | {:.1} | {low:.1} - {high:.1} | {:.2}x | {} | {} |\n",
+        "| {} | {:.1} | {low:.1} - {high:.1} | {:.2}x | {:.0} | {:.2}x | {} | {} |\n",
         rates.contestant.title(slots),
         median_of(rates.all()).unwrap_or_default(),
         rates.ratio_to(first).unwrap_or_default(),
+        median_of(rates.all_of_prompts()).unwrap_or_default(),
+        rates.prompt_ratio_to(first).unwrap_or_default(),
         rates.computed(),
         rates.filled().map_or("-".to_string(), |share| format!("{:.0} %", share * 100.0))
     )
@@ -137,6 +153,8 @@ fn rates_json(rates: &Rates, case: &Case) -> Value {
         "median_rate": median_of(rates.all()),
         "rates": rates.all(),
         "of_the_first": case.rates.first().and_then(|first| rates.ratio_to(first)),
+        "prompt_rates": rates.all_of_prompts(),
+        "prompts_of_the_first": case.rates.first().and_then(|first| rates.prompt_ratio_to(first)),
         "prompt_tokens_computed": rates.computed(),
         "pool_filled": rates.filled(),
     })
@@ -179,7 +197,9 @@ mod tests {
     fn example() -> Found {
         let mut case = Case::new(16, true, &[Contestant::StockUnified, Contestant::Paged]);
         for (rates, (rate, filled)) in case.rates.iter_mut().zip([(100.0, None), (98.0, Some(0.9))]) {
-            rates.rounds = [1.0, 1.5].map(|more| Sample { rate: rate * more, computed: 16, filled }).to_vec();
+            rates.rounds = [1.0, 1.5]
+                .map(|more| Sample { prompt_rate: rate * 20.0, rate: rate * more, computed: 16, filled })
+                .to_vec();
         }
         Found {
             builds: Builds { pin: "v1".to_string(), ..Builds::default() },
@@ -198,10 +218,10 @@ mod tests {
         insta::assert_snapshot!(text(&example()), @"
         16 sequences of 1600 tokens, 64 predicted, pool filled by earlier requests: llama.cpp v1, qwen3 of 70 M weights, f16, -c 32768, -t 2
 
-        | what | tokens/s, median | min - max | of the first one | prompt tokens computed meanwhile | pool filled |
-        |---|--:|--:|--:|--:|--:|
-        | stock -np 16 --kv-unified | 125.0 | 100.0 - 150.0 | 1.00x | 16 | - |
-        | ours -np 16 --kv-paged | 122.5 | 98.0 - 147.0 | 0.98x | 16 | 90 % |
+        | what | tokens/s, median | min - max | of the first one | prompt tokens/s, median | of the first one | prompt tokens computed meanwhile | pool filled |
+        |---|--:|--:|--:|--:|--:|--:|--:|
+        | stock -np 16 --kv-unified | 125.0 | 100.0 - 150.0 | 1.00x | 2000 | 1.00x | 16 | - |
+        | ours -np 16 --kv-paged | 122.5 | 98.0 - 147.0 | 0.98x | 1960 | 0.98x | 16 | 90 % |
         ");
     }
 

@@ -13,6 +13,8 @@ pub struct Answer {
     pub computed: u64,
     /// Prompt tokens that were in a cache.
     pub cached: u64,
+    /// How long computing these took.
+    pub prompt_seconds: f64,
     /// Tokens a second after the first one.
     pub decode_rate: f64,
 }
@@ -32,6 +34,7 @@ fn read(status: u16, body: &Value) -> Option<Answer> {
         computed: timings.get("prompt_n")?.as_u64()?,
         // A server from before prompts were cached does not say.
         cached: timings.get("cache_n").and_then(Value::as_u64).unwrap_or(0),
+        prompt_seconds: timings.get("prompt_ms")?.as_f64()? / 1000.0,
         decode_rate: timings.get("predicted_per_second")?.as_f64()?,
     })
 }
@@ -39,6 +42,12 @@ fn read(status: u16, body: &Value) -> Option<Answer> {
 /// Reads all of them.
 pub fn parse_all(answers: &[(u16, Value)]) -> Result<Vec<Answer>> {
     answers.iter().map(|(status, body)| parse(*status, body)).collect()
+}
+
+/// Prompt tokens a second, of answers that were given one after the other.
+pub fn prompt_rate(answers: &[Answer]) -> f64 {
+    let seconds: f64 = answers.iter().map(|answer| answer.prompt_seconds).sum();
+    computed(answers) as f64 / seconds
 }
 
 /// Prompt tokens that were computed for all of them.
@@ -54,9 +63,17 @@ mod tests {
 
     #[test]
     fn a_whole_answer() {
-        let timings = json!({ "prompt_n": 16, "cache_n": 1600, "predicted_per_second": 12.5 });
+        let timings =
+            json!({ "prompt_n": 16, "cache_n": 1600, "prompt_ms": 250.0, "predicted_per_second": 12.5 });
         let body = json!({ "tokens": [5, 6], "timings": timings });
-        let expected = Answer { tokens: vec![5, 6], computed: 16, cached: 1600, decode_rate: 12.5 };
+        let expected = Answer {
+            tokens: vec![5, 6],
+            computed: 16,
+            cached: 1600,
+            prompt_seconds: 0.25,
+            decode_rate: 12.5,
+        };
+        assert!((prompt_rate(&[expected.clone(), expected.clone()]) - 64.0).abs() < 1e-9);
         assert_eq!(parse_all(&[(200, body.clone())]).unwrap(), [expected]);
         assert!(parse(503, &body).unwrap_err().what.contains("503"));
     }
