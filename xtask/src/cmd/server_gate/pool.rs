@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::cases::{self, BLOCK};
 use super::scene::{Scene, count_of_pool, times_said};
 use super::verdict::Answer;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::sys::server::Server;
 
 /// Blocks that the prompts leave in a pool of 64, in the order in which they come.
@@ -119,23 +119,23 @@ pub fn check_preemption(scene: &mut Scene<'_>) -> Result<()> {
     scene.must_be_at_rest(server)
 }
 
-/// Tokens of a prompt that takes 10 steps of 64 tokens to compute, and of those that are being answered meanwhile:
+/// Tokens of a prompt that takes 37 steps of 16 tokens to compute, and of those that are being answered meanwhile:
 /// each of them is about to need a second block.
 const SLOW: usize = 590;
 const NEARLY_A_BLOCK: [usize; 5] = [50, 53, 56, 59, 62];
 
-/// A prompt that has to give its blocks away while it is computed begins anew. Who is how far when is chance: it is
-/// tried until it happens, mostly at once.
+/// A prompt that has to give its blocks away while it is computed begins anew. On a machine that is very busy it may
+/// come too late; then all come again. They leave nothing to the next time, which would have less to compute.
 pub fn check_preempted_prompt(scene: &mut Scene<'_>) -> Result<()> {
     let answered = NEARLY_A_BLOCK.map(|length| cases::request_for(&cases::numbered_prompt(1, length), 120));
     let slow = cases::request_for(&cases::numbered_prompt(2, SLOW), 24);
     let requests = [&answered[..], &[slow]].concat();
     let stock = requests.iter().map(|request| scene.expect(request)).collect::<Result<Vec<Answer>>>()?;
-    let server = scene.ours(&["-np", "8", "-c", "1024", "-b", "64", "-ub", "64", "--kv-paged"])?;
+    let cold: Vec<Value> = requests.into_iter().map(cases::cold).collect();
+    let server = scene.ours(&["-np", "8", "-c", "1024", "-b", "16", "-ub", "16", "--kv-paged"])?;
     let mut preempted = false;
     for _ in 0..50 {
-        let answers = server.post_at_once("/completion", &requests)?.answers;
-        for (stock, (status, body)) in stock.iter().zip(&answers) {
+        for (stock, (status, body)) in stock.iter().zip(&answers_with_the_last_one_last(&server, &cold)?) {
             scene.hold("a crowd around a long prompt", stock, (*status, body));
         }
         preempted = server.said()?.contains(" prompt tokens: ");
@@ -145,4 +145,28 @@ pub fn check_preempted_prompt(scene: &mut Scene<'_>) -> Result<()> {
     }
     scene.must(preempted, || "no prompt was preempted while it was computed".to_string());
     scene.must_be_at_rest(server)
+}
+
+/// Who came last gives way first.
+fn answers_with_the_last_one_last(server: &Server, requests: &[Value]) -> Result<Vec<(u16, Value)>> {
+    let (last, others) = requests.split_last().ok_or_else(|| Error::usage("nobody asks"))?;
+    std::thread::scope(|threads| {
+        let others_answers = threads.spawn(|| server.post_at_once("/completion", others));
+        wait_for_running(server, others.len())?;
+        let answer = server.post("/completion", last)?;
+        let joined = others_answers.join().unwrap_or_else(|_| Err(Error::surroundings("asking failed")))?;
+        Ok([joined.answers, vec![answer]].concat())
+    })
+}
+
+/// Until so many requests run, or not much longer.
+fn wait_for_running(server: &Server, count: usize) -> Result<()> {
+    for _ in 0..100 {
+        let slots = server.get("/slots")?.1;
+        let running = slots.as_array().into_iter().flatten().filter(|slot| slot["is_processing"] == true);
+        if running.count() >= count {
+            break;
+        }
+    }
+    Ok(())
 }
