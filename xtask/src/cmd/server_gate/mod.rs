@@ -337,7 +337,10 @@ impl Compared {
     /// An answer to `/completion`.
     fn hold(&mut self, name: &str, stock: &Answer, tolerance: f64, (status, body): (u16, &Value)) {
         match verdict::read(body) {
-            Some(answer) => self.hold_tokens(name, stock, tolerance, &answer.tokens),
+            Some(answer) => {
+                self.hold_tokens(name, stock, tolerance, &answer.tokens);
+                self.hold_probabilities(name, stock, tolerance, &answer);
+            }
             None => self.failures.push(format!("{name} was answered {status}: {body}")),
         }
     }
@@ -350,6 +353,16 @@ impl Compared {
                 "{name}: token {place} is not stock's, and less likely by {:.3}; stock's own rounding explains {tolerance:.3}",
                 verdict::gap(stock, place, tokens)
             )),
+        }
+    }
+
+    /// Of the same text: what is wrong need not be wrong enough for another token.
+    fn hold_probabilities(&mut self, name: &str, stock: &Answer, tolerance: f64, answer: &Answer) {
+        let moved = verdict::moved(stock, answer);
+        if moved > tolerance * verdict::MOST_MOVED {
+            self.failures.push(format!(
+                "{name}: the likeliest tokens are {moved:.3} from stock's; stock's own rounding explains {tolerance:.3}"
+            ));
         }
     }
 
