@@ -32,10 +32,10 @@ pub struct Bar {
 const LONGEST: f64 = 440.0;
 /// Room for the labels, if they are short.
 const LEFT: f64 = 230.0;
-/// A letter of a label: no font measures more on the average.
-const LETTER: f64 = 7.0;
-/// Room for the notes.
+/// Room for the notes, if they are short.
 const RIGHT: f64 = 190.0;
+/// A letter of a label or note: no font measures more on the average.
+const LETTER: f64 = 7.0;
 const TOP: f64 = 70.0;
 const ROW: f64 = 34.0;
 const BAR: f64 = 18.0;
@@ -45,7 +45,7 @@ impl Bars {
     /// The whole file.
     pub fn svg(&self) -> String {
         let bottom = TOP + ROW * self.bars.len() as f64;
-        let (width, height) = (self.left() + LONGEST + RIGHT, bottom + 34.0);
+        let (width, height) = (self.left() + LONGEST + self.right(), bottom + 34.0);
         let bars: String = (0..).zip(&self.bars).map(|(row, bar)| self.bar(row, bar)).collect();
         format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
@@ -67,23 +67,41 @@ impl Bars {
 
     /// Where bars begin.
     fn left(&self) -> f64 {
-        let longest = self.bars.iter().map(|bar| bar.label.chars().count()).max().unwrap_or_default();
-        LEFT.max(MARGIN + LETTER * longest as f64)
+        LEFT.max(MARGIN + self.widest(|bar| &bar.label))
+    }
+
+    /// Beside the longest bar.
+    fn right(&self) -> f64 {
+        RIGHT.max(MARGIN + self.widest(|bar| &bar.note))
+    }
+
+    fn widest(&self, text: impl Fn(&Bar) -> &String) -> f64 {
+        let longest = self.bars.iter().map(|bar| text(bar).chars().count()).max().unwrap_or_default();
+        LETTER * longest as f64
     }
 
     fn bar(&self, row: u32, bar: &Bar) -> String {
         let top = TOP + ROW * f64::from(row);
         let (middle, end) = (top + BAR / 2.0, self.x(bar.value));
         let (left, baseline) = (self.left(), middle + 4.5);
-        let (low, high) = (self.x(bar.low), self.x(bar.high));
         format!(
-            "{}<rect x=\"{left}\" y=\"{top}\" width=\"{:.1}\" height=\"{BAR}\" fill=\"#5b8c5a\"/>\n\
-             <path d=\"M{low:.1} {middle}H{high:.1}M{low:.1} {}v8M{high:.1} {}v8\" stroke=\"#222\" fill=\"none\"/>\n{}",
+            "{}<rect x=\"{left}\" y=\"{top}\" width=\"{:.1}\" height=\"{BAR}\" fill=\"#5b8c5a\"/>\n{}{}",
             text(left - 8.0, baseline, "text-anchor=\"end\"", &bar.label),
             end - left,
-            middle - 4.0,
-            middle - 4.0,
-            text(high.max(end) + 8.0, baseline, "", &bar.note),
+            self.whisker(bar, middle),
+            text(self.x(bar.high).max(end) + 8.0, baseline, "", &bar.note),
+        )
+    }
+
+    /// From the lowest to the highest; a count has none.
+    fn whisker(&self, bar: &Bar, middle: f64) -> String {
+        if bar.low >= bar.high {
+            return String::new();
+        }
+        let (low, high, top) = (self.x(bar.low), self.x(bar.high), middle - 4.0);
+        format!(
+            "<path d=\"M{low:.1} {middle}H{high:.1}M{low:.1} {top}v8M{high:.1} {top}v8\" \
+             stroke=\"#222\" fill=\"none\"/>\n"
         )
     }
 
@@ -131,11 +149,23 @@ mod tests {
     }
 
     #[test]
-    fn a_long_label_has_room() {
+    fn a_long_label_has_room_and_so_has_a_long_note() {
         let mut plot = plot();
         plot.bars[0].label = "a".repeat(50);
         assert!((plot.x(0.0) - (MARGIN + 350.0)).abs() < 1e-9);
         assert!(plot.svg().contains("width=\"996\""));
+        plot.bars[0].note = "a".repeat(40);
+        assert!(plot.svg().contains("width=\"1102\""));
+    }
+
+    #[test]
+    fn a_count_has_no_whisker() {
+        let mut plot = plot();
+        let whiskers = |plot: &Bars| plot.svg().matches("v8M").count();
+        let before = whiskers(&plot);
+        plot.bars[0].low = plot.bars[0].value;
+        plot.bars[0].high = plot.bars[0].value;
+        assert_eq!(whiskers(&plot), before - 1);
     }
 
     #[test]
