@@ -113,8 +113,8 @@ void espalier_kv::attach(llama_seq_id seq_id, const std::vector<uint32_t> & of) 
     for (llama_memory_t mem : mems) {
         llama_memory_cells_seq_add(mem, seq_id, of.data(), of.size());
     }
-    for (uint32_t cell : of) {
-        mark(seq_id, cell);
+    for (size_t i = 0; i < of.size(); i += block_size) {
+        mark(seq_id, of[i]);
     }
 }
 
@@ -178,12 +178,12 @@ void espalier_kv::give_up(llama_seq_id seq_id, llama_pos p0, llama_pos p1) {
     if (p0 == 0 && sequence.n_blocks > 0) {
         sequence.owner.clear();
     }
-    if (p0 == 0 && (size_t) p1 >= sequence.n_blocks * block_size) {
-        sequence.tiles.clear();
-    }
     if ((size_t) p1 >= sequence.n_blocks * block_size) {
         sequence.n_blocks  = std::min(sequence.n_blocks, (size_t) n_blocks(p0));
         sequence.n_visible = std::min(sequence.n_visible, (size_t) p0);
+    }
+    if (sequence.n_blocks == 0) {
+        sequence.tiles.clear();
     }
 }
 
