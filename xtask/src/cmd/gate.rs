@@ -234,6 +234,14 @@ impl Gate {
 /// Names the features to switch on.
 pub const ENABLE: &str = "ESPALIER_ENABLE";
 
+/// Switches a server's paged KV cache on, as `--kv-paged` does.
+pub const PAGED: &str = "LLAMA_KV_PAGED";
+
+/// Somebody's own switches would make one side into another.
+pub fn without_features(run: Run) -> Run {
+    run.without_env(ENABLE).without_env(PAGED)
+}
+
 struct Logits {
     bytes: Vec<u8>,
     said: String,

@@ -33,8 +33,18 @@ pub struct Finished {
 pub struct Ended {
     /// How it ended; nothing when it had to be killed.
     pub status: Option<ExitStatus>,
+    /// The time that it had.
+    pub limit: Duration,
     /// What it said on both streams, line by line.
     pub said: String,
+}
+
+impl Ended {
+    /// How, in words.
+    pub fn how(&self) -> String {
+        let late = || format!("it had not ended after {} minutes", self.limit.as_secs() / 60);
+        self.status.map_or_else(late, ending)
+    }
 }
 
 /// What a running program does; seen by the watcher of `Run::watch`.
@@ -203,7 +213,7 @@ impl Run {
             killed = begin.elapsed() > limit;
             if killed { Watch::Kill } else { Watch::GoOn }
         })?;
-        Ok(Ended { status: (!killed).then_some(status), said })
+        Ok(Ended { status: (!killed).then_some(status), limit, said })
     }
 
     /// Starts it with its output going to `log`; it is killed when the value is dropped.
@@ -291,9 +301,14 @@ impl Drop for Started {
 
 /// The error for a program that ended badly: its command line and its last words.
 pub fn failed(words: &str, status: ExitStatus, said: &str) -> Error {
+    failed_so(words, &ending(status), said)
+}
+
+/// The same when it is known in words how it ended.
+pub fn failed_so(words: &str, how: &str, said: &str) -> Error {
     let tail: Vec<&str> = said.lines().rev().filter(|line| !line.trim().is_empty()).take(12).collect();
     let tail: Vec<&str> = tail.into_iter().rev().collect();
-    Error::surroundings(format!("`{words}` failed: {}", ending(status))).detail(tail.join("\n"))
+    Error::surroundings(format!("`{words}` failed: {how}")).detail(tail.join("\n"))
 }
 
 /// How a program ended, in words.

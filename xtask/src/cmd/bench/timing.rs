@@ -21,13 +21,17 @@ impl Times {
 
     /// The median in seconds; nothing before the first round.
     pub fn median(&self) -> Option<f64> {
-        median_of(self.rounds.iter().map(Duration::as_secs_f64).collect())
+        median_of(self.seconds())
     }
 
     /// Median of the round-by-round ratios of `other` to this one: above 1 means this one is faster.
     pub fn speedup_over(&self, other: &Times) -> Option<f64> {
-        let pairs = self.rounds.iter().zip(&other.rounds);
-        median_of(pairs.map(|(mine, theirs)| theirs.as_secs_f64() / mine.as_secs_f64()).collect())
+        median_ratio(&other.seconds(), &self.seconds())
+    }
+
+    /// In the order of the rounds.
+    fn seconds(&self) -> Vec<f64> {
+        self.rounds.iter().map(Duration::as_secs_f64).collect()
     }
 
     /// The shortest and the longest, in seconds.
@@ -57,6 +61,11 @@ pub fn median_of(mut values: Vec<f64>) -> Option<f64> {
     }
 }
 
+/// Median of the ratios, round by round, of the first ones to the second ones.
+pub fn median_ratio(of: &[f64], to: &[f64]) -> Option<f64> {
+    median_of(of.iter().zip(to).map(|(of, to)| of / to).collect())
+}
+
 /// A markdown table of all contestants; the last column compares each with the first.
 pub fn table(title: &str, all: &[Times]) -> String {
     let mut text =
@@ -78,8 +87,7 @@ pub fn to_json(title: &str, all: &[Times]) -> Value {
 
 /// One contestant for machines.
 pub fn to_json_entry(times: &Times) -> Value {
-    let seconds: Vec<f64> = times.rounds.iter().map(Duration::as_secs_f64).collect();
-    json!({ "what": times.name, "median_seconds": times.median(), "rounds": seconds })
+    json!({ "what": times.name, "median_seconds": times.median(), "rounds": times.seconds() })
 }
 
 /// Stands above a report whose figures say nothing.

@@ -28,7 +28,7 @@ use serde_json::{Value, json};
 use self::cases::{CASES, Case, KV_TYPES, Model};
 use self::scene::Scene;
 use self::verdict::{Answer, Verdict};
-use super::Context;
+use super::{Context, gate};
 use crate::error::{Error, Result};
 use crate::modelgen::{Architecture, ModelSpec, WeightType};
 use crate::sys::process::Run;
@@ -268,7 +268,7 @@ impl ServerGate<'_> {
 }
 
 fn run_of(program: &Path, setup: &Setup) -> Run {
-    Run::new(program)
+    gate::without_features(Run::new(program))
         .args(["-t", "1", "-ctk", setup.kv_type, "-ctv", setup.kv_type])
         .arg("--model")
         .arg(&setup.file)

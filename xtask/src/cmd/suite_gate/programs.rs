@@ -8,7 +8,7 @@ use super::outcome::{self, Outcome, Outcomes};
 use crate::error::Result;
 use crate::plan::suites::Program;
 use crate::sys::disk;
-use crate::sys::process::{Ended, Run, ending};
+use crate::sys::process::{Ended, Run};
 
 /// The programs of one variant.
 pub struct Programs<'a> {
@@ -84,9 +84,8 @@ fn without_count(case: &str) -> &str {
 
 fn outcome_of(ended: &Ended) -> Outcome {
     match ended.status {
-        None => Outcome::Crashed(format!("it had not ended after {} minutes", LIMIT.as_secs() / 60)),
         Some(status) if status.success() => Outcome::Passed,
-        Some(status) if status.code().is_none() => Outcome::Crashed(ending(status)),
-        Some(status) => Outcome::Failed(ending(status)),
+        Some(status) if status.code().is_some() => Outcome::Failed(ended.how()),
+        _ => Outcome::Crashed(ended.how()),
     }
 }

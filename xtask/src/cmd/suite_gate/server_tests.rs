@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use super::Suite;
 use super::outcome::{self, Outcomes};
-use crate::cmd::gate::ENABLE;
+use crate::cmd::gate::{PAGED, without_features};
 use crate::error::{Error, Result};
 use crate::plan::suites::ServerTests;
 use crate::sys::disk;
-use crate::sys::process::{Run, ending};
+use crate::sys::process::{self, Run};
 
 /// The tests with one server.
 pub struct ServerSuite<'a> {
@@ -67,7 +67,7 @@ impl ServerSuite<'_> {
         // 1 says that tests failed, and 5 that none was there, which is for the comparison.
         match ended.status.and_then(|status| status.code()) {
             Some(0 | 1 | 5) => outcome::read_server_tests(&read_report(&report)?),
-            _ => Err(could_not_run(&words, &ended.said, ended.status.map(ending))),
+            _ => Err(process::failed_so(&words, &ended.how(), &ended.said)),
         }
     }
 
@@ -84,9 +84,9 @@ impl ServerSuite<'_> {
         let path = std::env::join_paths(&self.python_path).map_err(|error| {
             Error::usage("this folder's path cannot be given to Python").detail(error.to_string())
         })?;
-        let run = ["PYTEST_ADDOPTS", "PYTEST_PLUGINS", "SLOW_TESTS", ENABLE, PAGED]
+        let run = ["PYTEST_ADDOPTS", "PYTEST_PLUGINS", "SLOW_TESTS"]
             .iter()
-            .fold(run, |run, name| run.without_env(name));
+            .fold(without_features(run), |run, name| run.without_env(name));
         let run = if self.paged { run.env(PAGED, "1") } else { run };
         let run = PROXIES.iter().fold(run, |run, (name, proxy)| run.env(name, proxy));
         Ok(run
@@ -102,17 +102,7 @@ impl ServerSuite<'_> {
     }
 }
 
-/// Switches paging on, as `--kv-paged` does.
-const PAGED: &str = "LLAMA_KV_PAGED";
-
 /// There is none when no test was there.
 fn read_report(path: &Path) -> Result<String> {
     Ok(String::from_utf8_lossy(&disk::read_if_there(path)?.unwrap_or_default()).into_owned())
-}
-
-fn could_not_run(words: &str, said: &str, how: Option<String>) -> Error {
-    let how = how.unwrap_or_else(|| format!("it had not ended after {} minutes", LIMIT.as_secs() / 60));
-    let last: Vec<&str> = said.lines().rev().take(12).collect();
-    let last: Vec<&str> = last.into_iter().rev().collect();
-    Error::surroundings(format!("`{words}` failed: {how}")).detail(last.join("\n"))
 }

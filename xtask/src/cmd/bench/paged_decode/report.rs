@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::super::serving::arena::Builds;
 use super::super::serving::contestant::Contestant;
-use super::super::timing::{NOT_QUIET, median_of};
+use super::super::timing::{NOT_QUIET, median_of, median_ratio};
 use crate::report::bars::{Bar, Bars};
 
 #[derive(Clone, Debug)]
@@ -79,12 +79,12 @@ impl Rates {
 
     /// Median of the rounds' ratios: above 1 means that this one decodes more tokens a second.
     fn ratio_to(&self, other: &Rates) -> Option<f64> {
-        median_of(ratios(&self.all(), &other.all()))
+        median_ratio(&self.all(), &other.all())
     }
 
     /// The same for prompts.
     fn prompt_ratio_to(&self, other: &Rates) -> Option<f64> {
-        median_of(ratios(&self.all_of_prompts(), &other.all_of_prompts()))
+        median_ratio(&self.all_of_prompts(), &other.all_of_prompts())
     }
 
     fn computed(&self) -> u64 {
@@ -94,10 +94,6 @@ impl Rates {
     fn filled(&self) -> Option<f64> {
         median_of(self.rounds.iter().filter_map(|sample| sample.filled).collect())
     }
-}
-
-fn ratios(mine: &[f64], theirs: &[f64]) -> Vec<f64> {
-    mine.iter().zip(theirs).map(|(mine, theirs)| mine / theirs).collect()
 }
 
 pub(super) fn text(found: &Found) -> String {

@@ -88,9 +88,7 @@ impl<'a> Arena<'a> {
             .args(more)
             .arg("--model")
             .arg(&self.model);
-        // Somebody's own switches would make one contestant into another.
-        let run = run.without_env("LLAMA_KV_PAGED").without_env(gate::ENABLE);
-        Server::start(run, &log).map_err(|error| {
+        Server::start(gate::without_features(run), &log).map_err(|error| {
             error
                 .detail(format!("contestant `{}`", contestant.name()))
                 .hint(format!("the server's whole log: {}", self.context.layout.show(&log)))
