@@ -18,7 +18,7 @@ extern "C" {
 #endif
 
 /* Raised whenever a signature, a number or a layout below changes. */
-#define ESPALIER_KERNELS_ABI_VERSION 2u
+#define ESPALIER_KERNELS_ABI_VERSION 3u
 
 /* The ABI version the library was built with; differs from the constant if header and library
  * are of different builds. */
@@ -50,6 +50,9 @@ struct espalier_gdn_output_facts {
 /* 1 if gdn-flat-output is on and flattening this projection's input keeps every bit of its
  * output, else 0 (also for NULL). The first refusal for each reason is said on stderr. */
 int32_t espalier_gdn_output_is_flat(const struct espalier_gdn_output_facts * facts);
+
+/* The SHA-256 of `length` bytes (NULL only if that is 0), to `digest`. */
+void espalier_sha256(const uint8_t * bytes, size_t length, uint8_t digest[32]);
 
 /* ---- The KV block pool ---- */
 
@@ -122,6 +125,8 @@ struct espalier_pool_extra {
 struct espalier_pool_request {
     const int32_t * tokens;          /* the whole prompt */
     size_t          token_count;
+    size_t          held_count;      /* tokens at its beginning whose KV the sequence holds: it attaches
+                                      * nothing then, and publishes what it computes from there on */
     const uint8_t * salt;            /* enters the first block's hash, and by the chain all others:
                                       * who may share */
     size_t          salt_length;     /* bytes; 0: none */
@@ -131,8 +136,8 @@ struct espalier_pool_request {
     size_t          extra_count;
 };
 
-/* The sequence, which must hold nothing, begins to compute this prompt. Copies what it needs. A
- * request that the sequence had ends. */
+/* The sequence, which must hold held_count tokens and nothing else, begins to compute this prompt.
+ * Copies what it needs. A request that the sequence had ends. */
 int32_t espalier_pool_begin(struct espalier_pool * pool, int32_t sequence,
                             const struct espalier_pool_request * request);
 
@@ -159,6 +164,63 @@ int32_t espalier_pool_publish(struct espalier_pool * pool, int32_t sequence, con
 /* The request of the sequence ends, if it has one: nobody waits for it any more. What it holds, it
  * holds until it is removed. */
 int32_t espalier_pool_end(struct espalier_pool * pool, int32_t sequence);
+
+/* Blocks that the sequence holds. Any thread may ask while another one decodes. */
+uint64_t espalier_pool_held(const struct espalier_pool * pool, int32_t sequence);
+
+/* Goes up whenever something happened that may let a request go on that could not: a block became
+ * free or was published, or a promise was withdrawn. */
+uint64_t espalier_pool_changes(const struct espalier_pool * pool);
+
+enum espalier_schedule_stage {
+    ESPALIER_SCHEDULE_WAITS = 0, /* it computes nothing, and holds at most a kept text */
+    ESPALIER_SCHEDULE_RUNS  = 1, /* it was let in */
+};
+
+/* A request as the server knows it. */
+struct espalier_schedule_request {
+    uint64_t arrival;      /* of two the smaller goes first */
+    uint64_t first;        /* the first position whose KV it has not */
+    uint64_t end;          /* one past the last position that it needs room for now */
+    uint64_t siblings;     /* sequences that will go on where it ends, each in a block of its own */
+    uint64_t overtaken;    /* later requests that were let in while it waited for another kind */
+    int32_t  priority;     /* smaller goes first, before all that arrival says */
+    int32_t  sequence;
+    uint32_t stage;        /* enum espalier_schedule_stage */
+    uint32_t kind;         /* only requests of one kind are computed together */
+    uint32_t may_give_way; /* 1 if what it holds can be computed again, else 0 */
+};
+
+enum espalier_schedule_action {
+    ESPALIER_SCHEDULE_NOTHING  = 0, /* until something is freed or somebody comes */
+    ESPALIER_SCHEDULE_ADMIT    = 1, /* the request is let in: attach, and keep the first `tokens` */
+    ESPALIER_SCHEDULE_GIVE_WAY = 2, /* the request gives up what it holds, and waits */
+    ESPALIER_SCHEDULE_REFUSE   = 3, /* the request can never have the room that it needs */
+    ESPALIER_SCHEDULE_DROP     = 4, /* the kept text is given up */
+};
+
+struct espalier_schedule_step {
+    uint64_t tokens; /* ADMIT: positions of its prompt that the request has then */
+    uint32_t action; /* enum espalier_schedule_action */
+    uint32_t index;  /* of the requests; DROP: of what is kept */
+};
+
+enum espalier_schedule_wait {
+    ESPALIER_SCHEDULE_FOR_NOTHING = 0, /* it runs, or was not asked */
+    ESPALIER_SCHEDULE_FOR_PREFIX  = 1, /* another request computes the blocks that it needs next */
+    ESPALIER_SCHEDULE_FOR_ROOM    = 2, /* it is the first that there is no room for */
+    ESPALIER_SCHEDULE_FOR_KIND    = 3, /* requests of another kind run */
+    ESPALIER_SCHEDULE_FOR_LINE    = 4, /* it comes after the first that there is no room for */
+};
+
+/* What to do next: one action, which is to be carried out before the next question. Changes
+ * nothing. `kept` names sequences whose text nobody computes with, in the order in which they are
+ * given up. ask_waiting is 0 if nothing was freed and nobody came since who waits was asked. `waits`
+ * (room for request_count) gets why each request waits: enum espalier_schedule_wait. */
+int32_t espalier_pool_schedule(const struct espalier_pool * pool,
+                               const struct espalier_schedule_request * requests, size_t request_count,
+                               const int32_t * kept, size_t kept_count, int32_t ask_waiting,
+                               uint32_t * waits, struct espalier_schedule_step * step);
 
 /* Forgets every retained block. SHORT: a block is in use, nothing was changed. */
 int32_t espalier_pool_forget(struct espalier_pool * pool);

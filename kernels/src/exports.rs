@@ -1,9 +1,11 @@
 //! The C ABI: what `include/espalier_kernels.h` declares, and nothing else. The block pool's part
-//! of it is in [`crate::pool_exports`].
+//! of it is in [`crate::pool_exports`], the scheduler's in [`crate::scheduler_exports`].
 //!
 //! `tests/header.rs` holds the two together: names, numbers and layouts.
 
 use std::ffi::c_char;
+
+use sha2::{Digest, Sha256};
 
 use crate::border::guarded;
 use crate::features::{Feature, enabled_features};
@@ -11,7 +13,7 @@ use crate::gdn_output::{OutputFacts, may_flatten};
 
 /// The version of this border. Raise it, here and in the header, whenever a signature, a number
 /// or a layout changes.
-pub const ABI_VERSION: u32 = 2;
+pub const ABI_VERSION: u32 = 3;
 
 /// Returns [`ABI_VERSION`]; the caller compares it with its header's constant.
 #[unsafe(no_mangle)]
@@ -75,6 +77,25 @@ pub unsafe extern "C" fn espalier_gdn_output_is_flat(facts: *const OutputFacts) 
         let enabled = enabled_features().contains(Feature::GdnFlatOutput);
         i32::from(enabled && facts.is_some_and(may_flatten))
     })
+}
+
+/// Writes the SHA-256 of `length` bytes to `digest`.
+///
+/// # Safety
+///
+/// `bytes` points to `length` bytes, or `length` is 0; `digest` is null or has room for 32.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn espalier_sha256(bytes: *const u8, length: usize, digest: *mut u8) {
+    guarded((), || {
+        let is_nothing = bytes.is_null() || length == 0;
+        // SAFETY: the caller's promise is the one needed here.
+        let bytes = if is_nothing { &[] } else { unsafe { std::slice::from_raw_parts(bytes, length) } };
+        let made: [u8; 32] = Sha256::digest(bytes).into();
+        if !digest.is_null() {
+            // SAFETY: there is room for 32 bytes, and what was just made does not overlap it.
+            unsafe { std::ptr::copy_nonoverlapping(made.as_ptr(), digest, made.len()) };
+        }
+    });
 }
 
 #[cfg(test)]

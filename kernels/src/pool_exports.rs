@@ -90,6 +90,8 @@ pub struct PoolRequest {
     pub tokens: *const i32,
     /// How many tokens it has.
     pub token_count: usize,
+    /// Tokens at its beginning whose KV the sequence holds.
+    pub held_count: usize,
     /// Who may share.
     pub salt: *const u8,
     /// In bytes.
@@ -221,7 +223,7 @@ pub unsafe extern "C" fn espalier_pool_clear(pool: *mut SharedPool) {
     });
 }
 
-/// See [`Pool::begin`].
+/// See [`Pool::begin`] and [`Pool::go_on`].
 ///
 /// # Safety
 ///
@@ -235,11 +237,11 @@ pub unsafe extern "C" fn espalier_pool_begin(
 ) -> i32 {
     let answer = |_: &SharedPool, pool: &mut Pool| {
         // SAFETY: the caller's promise is the one needed here.
-        let (tokens, keys) = unsafe {
+        let (held, tokens, keys) = unsafe {
             let request = request.as_ref().ok_or(PoolStatus::Invalid)?;
-            (slice(request.tokens, request.token_count)?, request_keys(request)?)
+            (request.held_count, slice(request.tokens, request.token_count)?, request_keys(request)?)
         };
-        Ok(pool.begin(sequence, tokens, keys).map(|()| PoolStatus::Ok)?)
+        Ok(pool.go_on(sequence, held, tokens, keys).map(|()| PoolStatus::Ok)?)
     };
     // SAFETY: the caller's promise is the one needed here.
     unsafe { with_pool(pool, answer) }
@@ -369,7 +371,7 @@ pub unsafe extern "C" fn espalier_pool_next_event(pool: *mut SharedPool, event: 
 /// # Safety
 ///
 /// `pool` is null or lives.
-unsafe fn with_pool(
+pub(crate) unsafe fn with_pool(
     pool: *const SharedPool,
     body: impl FnOnce(&SharedPool, &mut Pool) -> Result<PoolStatus, PoolStatus>,
 ) -> i32 {
@@ -382,14 +384,14 @@ unsafe fn with_pool(
     answer.unwrap_or_else(|status| status) as i32
 }
 
-fn room_is_there<T>(room: *mut T, count: usize) -> Result<(), PoolStatus> {
+pub(crate) fn room_is_there<T>(room: *mut T, count: usize) -> Result<(), PoolStatus> {
     if room.is_null() && count > 0 { Err(PoolStatus::Invalid) } else { Ok(()) }
 }
 
 /// # Safety
 ///
 /// `start` is null or points to `count` values that live as long as the answer is used.
-unsafe fn slice<'a, T>(start: *const T, count: usize) -> Result<&'a [T], PoolStatus> {
+pub(crate) unsafe fn slice<'a, T>(start: *const T, count: usize) -> Result<&'a [T], PoolStatus> {
     let is_too_long = count > isize::MAX as usize / size_of::<T>();
     match (count, start.is_null() || is_too_long) {
         (0, _) => Ok(&[]),
@@ -507,6 +509,7 @@ mod tests {
         let request = PoolRequest {
             tokens: tokens.as_ptr(),
             token_count: tokens.len(),
+            held_count: 0,
             salt: std::ptr::null(),
             salt_length: 0,
             adapters: std::ptr::null(),

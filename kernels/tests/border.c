@@ -27,6 +27,7 @@ static void print_pool_layout(void) {
     printf("size.pool_request %zu\n", sizeof(struct espalier_pool_request));
     LAYOUT(pool_request, tokens);
     LAYOUT(pool_request, token_count);
+    LAYOUT(pool_request, held_count);
     LAYOUT(pool_request, salt);
     LAYOUT(pool_request, salt_length);
     LAYOUT(pool_request, adapters);
@@ -64,6 +65,36 @@ static void print_pool_layout(void) {
     printf("constant.pool_event_stored %d\n", (int) ESPALIER_POOL_EVENT_STORED);
     printf("constant.pool_event_removed %d\n", (int) ESPALIER_POOL_EVENT_REMOVED);
     printf("constant.pool_event_cleared %d\n", (int) ESPALIER_POOL_EVENT_CLEARED);
+}
+
+static void print_scheduler_layout(void) {
+    printf("size.schedule_request %zu\n", sizeof(struct espalier_schedule_request));
+    LAYOUT(schedule_request, arrival);
+    LAYOUT(schedule_request, first);
+    LAYOUT(schedule_request, end);
+    LAYOUT(schedule_request, siblings);
+    LAYOUT(schedule_request, overtaken);
+    LAYOUT(schedule_request, priority);
+    LAYOUT(schedule_request, sequence);
+    LAYOUT(schedule_request, stage);
+    LAYOUT(schedule_request, kind);
+    LAYOUT(schedule_request, may_give_way);
+    printf("size.schedule_step %zu\n", sizeof(struct espalier_schedule_step));
+    LAYOUT(schedule_step, tokens);
+    LAYOUT(schedule_step, action);
+    LAYOUT(schedule_step, index);
+    printf("constant.schedule_waits %d\n", (int) ESPALIER_SCHEDULE_WAITS);
+    printf("constant.schedule_runs %d\n", (int) ESPALIER_SCHEDULE_RUNS);
+    printf("constant.schedule_nothing %d\n", (int) ESPALIER_SCHEDULE_NOTHING);
+    printf("constant.schedule_admit %d\n", (int) ESPALIER_SCHEDULE_ADMIT);
+    printf("constant.schedule_give_way %d\n", (int) ESPALIER_SCHEDULE_GIVE_WAY);
+    printf("constant.schedule_refuse %d\n", (int) ESPALIER_SCHEDULE_REFUSE);
+    printf("constant.schedule_drop %d\n", (int) ESPALIER_SCHEDULE_DROP);
+    printf("constant.schedule_for_nothing %d\n", (int) ESPALIER_SCHEDULE_FOR_NOTHING);
+    printf("constant.schedule_for_prefix %d\n", (int) ESPALIER_SCHEDULE_FOR_PREFIX);
+    printf("constant.schedule_for_room %d\n", (int) ESPALIER_SCHEDULE_FOR_ROOM);
+    printf("constant.schedule_for_kind %d\n", (int) ESPALIER_SCHEDULE_FOR_KIND);
+    printf("constant.schedule_for_line %d\n", (int) ESPALIER_SCHEDULE_FOR_LINE);
 }
 
 static void print_layout(void) {
@@ -266,11 +297,72 @@ static void print_pool_calls(void) {
     espalier_pool_free(pool);
 }
 
+/* ---- The scheduler: two requests of three blocks each in a pool of four ---- */
+
+static void print_schedule(const char * name, const struct espalier_pool * pool,
+                           const struct espalier_schedule_request * requests, int32_t ask_waiting) {
+    uint32_t waits[2] = { 77, 77 };
+    struct espalier_schedule_step step = { 77, 77, 77 };
+    const int32_t status = espalier_pool_schedule(pool, requests, 2, NULL, 0, ask_waiting, waits, &step);
+    printf("%s %d action %u index %u", name, (int) status, (unsigned) step.action, (unsigned) step.index);
+    printf(" tokens %u waits %u %u\n", (unsigned) step.tokens, (unsigned) waits[0], (unsigned) waits[1]);
+}
+
+static void print_schedule_refusals(const struct espalier_pool * pool) {
+    struct espalier_schedule_request request;
+    struct espalier_schedule_step step;
+    const int32_t kept = SEQUENCE_COUNT;
+    uint32_t waits;
+
+    memset(&request, 0, sizeof(request));
+    printf("scheduler.schedule_null %d\n", (int) espalier_pool_schedule(pool, &request, 1, NULL, 0, 1, &waits, NULL));
+    printf("scheduler.schedule_unknown_kept %d\n",
+           (int) espalier_pool_schedule(pool, &request, 1, &kept, 1, 1, &waits, &step));
+    request.stage = 2;
+    printf("scheduler.schedule_unknown_stage %d\n",
+           (int) espalier_pool_schedule(pool, &request, 1, NULL, 0, 1, &waits, &step));
+    request.stage = ESPALIER_SCHEDULE_WAITS;
+    request.sequence = -1;
+    printf("scheduler.schedule_unknown_sequence %d\n",
+           (int) espalier_pool_schedule(pool, &request, 1, NULL, 0, 1, &waits, &step));
+}
+
+static void print_scheduler_calls(void) {
+    const struct espalier_pool_options options = { 4, BLOCK_SIZE, SEQUENCE_COUNT, 0 };
+    struct espalier_pool * pool = espalier_pool_new(&options);
+    struct espalier_schedule_request requests[2];
+    uint8_t digest[32];
+
+    memset(requests, 0, sizeof(requests));
+    requests[0].end = requests[1].end = 3 * BLOCK_SIZE;
+    requests[1].arrival = requests[1].sequence = 1;
+    printf("scheduler.changes %u\n", (unsigned) espalier_pool_changes(pool));
+    print_schedule("scheduler.schedule_first", pool, requests, 1);
+    requests[0].stage = ESPALIER_SCHEDULE_RUNS;
+    print_reserve("scheduler.reserve", pool, 0, 0, PROMPT_LENGTH);
+    requests[0].first = 3 * BLOCK_SIZE;
+    print_schedule("scheduler.schedule_second", pool, requests, 1);
+    print_schedule("scheduler.schedule_asleep", pool, requests, 0);
+    print_schedule_refusals(pool);
+    printf("scheduler.held %u\n", (unsigned) espalier_pool_held(pool, 0));
+    printf("scheduler.held_null %u\n", (unsigned) espalier_pool_held(NULL, 0));
+    espalier_pool_remove(pool, 0, -1, -1);
+    printf("scheduler.changes_freed %u\n", (unsigned) espalier_pool_changes(pool));
+    espalier_pool_free(pool);
+
+    espalier_sha256((const uint8_t *) "abc", 3, digest);
+    printf("scheduler.sha256 %02x%02x%02x%02x\n", digest[0], digest[1], digest[2], digest[3]);
+    espalier_sha256(NULL, 0, digest);
+    printf("scheduler.sha256_of_nothing %02x%02x%02x%02x\n", digest[0], digest[1], digest[2], digest[3]);
+}
+
 int main(void) {
     print_layout();
     print_pool_layout();
+    print_scheduler_layout();
     print_calls();
     print_pool_refusals();
     print_pool_calls();
+    print_scheduler_calls();
     return 0;
 }

@@ -30,9 +30,15 @@ use espalier_kernels::pool::events::{Event, EventKind};
 use espalier_kernels::pool::pool::PoolOptions;
 use espalier_kernels::pool::statistics::Statistics;
 use espalier_kernels::pool_exports::{PoolExtra, PoolRequest, PoolStatus};
+use espalier_kernels::scheduler::{Stage, Wait};
+use espalier_kernels::scheduler_exports::{ScheduleAction, ScheduleRequest, ScheduleStep};
 
 const HEADER: &str = include_str!("../include/espalier_kernels.h");
-const EXPORTS: &str = concat!(include_str!("../src/exports.rs"), include_str!("../src/pool_exports.rs"));
+const EXPORTS: &str = concat!(
+    include_str!("../src/exports.rs"),
+    include_str!("../src/pool_exports.rs"),
+    include_str!("../src/scheduler_exports.rs")
+);
 
 #[test]
 fn header_declares_exactly_the_exports() {
@@ -95,6 +101,7 @@ fn numbers_and_layouts_of_the_pool_agree() {
         ("offset.pool_extra.key_length", offset_of!(PoolExtra, key_length)),
         ("offset.pool_request.tokens", offset_of!(PoolRequest, tokens)),
         ("offset.pool_request.token_count", offset_of!(PoolRequest, token_count)),
+        ("offset.pool_request.held_count", offset_of!(PoolRequest, held_count)),
         ("offset.pool_request.salt", offset_of!(PoolRequest, salt)),
         ("offset.pool_request.salt_length", offset_of!(PoolRequest, salt_length)),
         ("offset.pool_request.adapters", offset_of!(PoolRequest, adapters)),
@@ -129,6 +136,69 @@ fn numbers_and_layouts_of_the_pool_agree() {
     }
     let compared = printed.keys().filter(|name| name.contains("pool") && !name.starts_with("pool."));
     assert_eq!(compared.count(), expected.len(), "border.c prints what nobody compares");
+}
+
+#[test]
+fn numbers_and_layouts_of_the_scheduler_agree() {
+    let printed = run_border_program(None).values;
+    let expected = [
+        ("constant.schedule_waits", Stage::Waits as usize),
+        ("constant.schedule_runs", Stage::Runs as usize),
+        ("constant.schedule_nothing", ScheduleAction::Nothing as usize),
+        ("constant.schedule_admit", ScheduleAction::Admit as usize),
+        ("constant.schedule_give_way", ScheduleAction::GiveWay as usize),
+        ("constant.schedule_refuse", ScheduleAction::Refuse as usize),
+        ("constant.schedule_drop", ScheduleAction::Drop as usize),
+        ("constant.schedule_for_nothing", 0),
+        ("constant.schedule_for_prefix", Wait::Prefix as usize),
+        ("constant.schedule_for_room", Wait::Room as usize),
+        ("constant.schedule_for_kind", Wait::Kind as usize),
+        ("constant.schedule_for_line", Wait::Line as usize),
+        ("size.schedule_request", size_of::<ScheduleRequest>()),
+        ("size.schedule_step", size_of::<ScheduleStep>()),
+        ("offset.schedule_request.arrival", offset_of!(ScheduleRequest, arrival)),
+        ("offset.schedule_request.first", offset_of!(ScheduleRequest, first)),
+        ("offset.schedule_request.end", offset_of!(ScheduleRequest, end)),
+        ("offset.schedule_request.siblings", offset_of!(ScheduleRequest, siblings)),
+        ("offset.schedule_request.overtaken", offset_of!(ScheduleRequest, overtaken)),
+        ("offset.schedule_request.priority", offset_of!(ScheduleRequest, priority)),
+        ("offset.schedule_request.sequence", offset_of!(ScheduleRequest, sequence)),
+        ("offset.schedule_request.stage", offset_of!(ScheduleRequest, stage)),
+        ("offset.schedule_request.kind", offset_of!(ScheduleRequest, kind)),
+        ("offset.schedule_request.may_give_way", offset_of!(ScheduleRequest, may_give_way)),
+        ("offset.schedule_step.tokens", offset_of!(ScheduleStep, tokens)),
+        ("offset.schedule_step.action", offset_of!(ScheduleStep, action)),
+        ("offset.schedule_step.index", offset_of!(ScheduleStep, index)),
+    ];
+    for (name, value) in expected {
+        assert_eq!(printed.get(name), Some(&value.to_string()), "{name}");
+    }
+    let compared = printed.keys().filter(|name| name.contains("schedule") && !name.starts_with("pool."));
+    assert_eq!(compared.count(), expected.len(), "border.c prints what nobody compares");
+}
+
+/// One request that fits and one that does not, as C sees it.
+#[test]
+fn the_scheduler_answers_one_action() {
+    let printed = run_border_program(None).values;
+    let expected = [
+        ("schedule_first", "0 action 1 index 0 tokens 0 waits 0 0"),
+        ("schedule_second", "0 action 0 index 0 tokens 0 waits 0 2"),
+        ("schedule_asleep", "0 action 0 index 0 tokens 0 waits 0 0"),
+        ("schedule_null", "3"),
+        ("schedule_unknown_sequence", "3"),
+        ("schedule_unknown_stage", "3"),
+        ("schedule_unknown_kept", "3"),
+        ("held", "3"),
+        ("held_null", "0"),
+        ("changes", "0"),
+        ("changes_freed", "3"),
+        ("sha256", "ba7816bf"),
+        ("sha256_of_nothing", "e3b0c442"),
+    ];
+    for (name, value) in expected {
+        assert_eq!(printed[&format!("scheduler.{name}")], value, "{name}");
+    }
 }
 
 #[test]

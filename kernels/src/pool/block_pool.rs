@@ -19,6 +19,8 @@ pub struct BlockPool {
     free: FreeQueue,
     /// How many free blocks have a content.
     retained: u32,
+    /// How often blocks became free.
+    freed: u64,
     /// What blocks and requests hold.
     pub contents: Contents,
     /// What happened to published blocks.
@@ -35,7 +37,7 @@ impl BlockPool {
         blocks.resize_with(block_count as usize + 1, Block::default);
         let free = FreeQueue::full(block_count)?;
         let (contents, counters) = (Contents::new(hash), Statistics::default());
-        Some(BlockPool { block_size, blocks, free, retained: 0, contents, events, counters })
+        Some(BlockPool { block_size, blocks, free, retained: 0, freed: 0, contents, events, counters })
     }
 
     /// Cells of a block.
@@ -116,6 +118,7 @@ impl BlockPool {
             if self.holders(*block) > 0 {
                 continue;
             }
+            self.freed += 1;
             match self.content(*block) {
                 None => without_content.push(*block),
                 Some(_) => {
@@ -174,9 +177,15 @@ impl BlockPool {
         self.blocks.fill_with(Block::default);
         self.free.refill();
         self.retained = 0;
+        self.freed += 1;
         self.contents = self.contents.restarted();
         self.events = self.events.restarted();
         self.events.record(Event::of_kind(EventKind::Cleared));
+    }
+
+    /// Goes up with every block that becomes free or is published, and with every promise that is withdrawn.
+    pub fn changes(&self) -> u64 {
+        self.freed + self.counters.published_blocks + self.contents.withdrawals()
     }
 
     /// A snapshot of all numbers.

@@ -49,13 +49,15 @@ pub struct Contents {
     vacant: Vec<ContentId>,
     by_hash: HashMap<BlockHash, ContentId>,
     refused_matches: u64,
+    /// How often a promise was withdrawn, kept or not.
+    withdrawals: u64,
 }
 
 impl Contents {
     /// No content yet.
     pub fn new(hash: HashFunction) -> Contents {
         let (slots, vacant, by_hash) = (Vec::new(), Vec::new(), HashMap::new());
-        Contents { hash, slots, vacant, by_hash, refused_matches: 0 }
+        Contents { hash, slots, vacant, by_hash, refused_matches: 0, withdrawals: 0 }
     }
 
     /// The content with these tokens and extra keys after `parent`, known before or not, with one
@@ -197,8 +199,15 @@ impl Contents {
 
     /// `sequence` publishes this content no more, or has done so. Nothing, if it never promised it.
     pub fn withdraw(&mut self, id: ContentId, sequence: SequenceId) {
-        let promise = &mut self.slot_mut(id).promised_by;
-        *promise = promise.filter(|other| *other != sequence);
+        if self.promised_by(id) == Some(sequence) {
+            self.slot_mut(id).promised_by = None;
+            self.withdrawals += 1;
+        }
+    }
+
+    /// How often a promise was withdrawn, kept or not.
+    pub fn withdrawals(&self) -> u64 {
+        self.withdrawals
     }
 
     /// How many contents something refers to.
@@ -211,9 +220,10 @@ impl Contents {
         self.len() == 0
     }
 
-    /// No content, and the same count of refused matches: what is left when a pool is emptied.
+    /// No content, and the same counts: what is left when a pool is emptied.
     pub fn restarted(&self) -> Contents {
-        Contents { refused_matches: self.refused_matches, ..Contents::new(self.hash) }
+        let (refused_matches, withdrawals) = (self.refused_matches, self.withdrawals);
+        Contents { refused_matches, withdrawals, ..Contents::new(self.hash) }
     }
 
     /// How often a hash was found whose content was another one.

@@ -49,6 +49,13 @@ impl RequestKeys {
         none_empty && self.extras.windows(2).all(|pair| pair[0].end() <= u64::from(pair[1].first))
     }
 
+    /// `positions`, or where the extra begins that goes on there.
+    pub fn end_before_cut_extra(&self, positions: u64) -> u64 {
+        let at = self.extras.partition_point(|extra| extra.end() <= positions);
+        let cut = self.extras.get(at).filter(|extra| u64::from(extra.first) < positions);
+        cut.map_or(positions, |extra| u64::from(extra.first))
+    }
+
     /// The keys of the block whose first position is `start`.
     pub fn of_block(&self, start: u64, block_size: u32) -> ExtraKeys {
         let mut encoded = Vec::new();

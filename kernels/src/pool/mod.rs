@@ -8,6 +8,7 @@
 //! * [`free_queue`]: the order in which free blocks are taken
 //! * [`contents`]: what blocks can hold; verified token by token, found by hash
 //! * [`hash`], [`extra_keys`]: what goes into a hash
+//! * [`room`]: what the scheduler asks
 //! * [`events`], [`statistics`]: what is told to the outside
 
 pub mod block;
@@ -20,5 +21,6 @@ pub mod hash;
 #[expect(clippy::module_inception, reason = "the pool is what the room is for")]
 pub mod pool;
 pub mod requests;
+pub mod room;
 pub mod sequences;
 pub mod statistics;

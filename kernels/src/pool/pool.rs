@@ -283,12 +283,37 @@ impl Pool {
     /// [`Refusal::Invalid`]: an unknown sequence, one that holds something, or extras that overlap
     /// or are not sorted.
     pub fn begin(&mut self, sequence: i32, prompt: &[i32], keys: RequestKeys) -> Result<(), Refusal> {
+        let known = self.sequence(sequence)?;
+        match self.tables[known.0 as usize].is_empty() {
+            true => self.go_on(sequence, 0, prompt, keys),
+            false => Err(Refusal::Invalid),
+        }
+    }
+
+    /// The sequence, which holds the KV of the first `held` tokens of this prompt and nothing else,
+    /// computes the rest. It attaches nothing; what it computes from there on, others may attach.
+    /// A request that it had ends.
+    ///
+    /// [`Refusal::Invalid`]: an unknown sequence, one that does not hold as much, or extras that
+    /// overlap or are not sorted.
+    pub fn go_on(
+        &mut self,
+        sequence: i32,
+        held: usize,
+        prompt: &[i32],
+        keys: RequestKeys,
+    ) -> Result<(), Refusal> {
         let sequence = self.sequence(sequence)?;
-        if !self.tables[sequence.0 as usize].is_empty() || !keys.are_valid() {
+        let blocks = held.div_ceil(self.block_size() as usize);
+        if self.tables[sequence.0 as usize].len() != blocks || held > prompt.len() || !keys.are_valid() {
             return Err(Refusal::Invalid);
         }
         self.end_request(sequence);
-        let request = Request::new(prompt, keys, self.block_size(), &mut self.blocks.contents);
+        let size = self.block_size();
+        let mut request = Request::going_on(held, prompt, keys, size, &mut self.blocks.contents);
+        if held > 0 {
+            request.promise_the_rest(sequence, &mut self.blocks.contents);
+        }
         self.requests[sequence.0 as usize] = Some(request);
         self.blocks.counters.queried_tokens += prompt.len() as u64;
         Ok(())

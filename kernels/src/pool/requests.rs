@@ -31,16 +31,29 @@ pub struct Request {
 impl Request {
     /// A request for this prompt.
     pub fn new(prompt: &[i32], keys: RequestKeys, block_size: u32, contents: &mut Contents) -> Request {
+        Request::going_on(0, prompt, keys, block_size, contents)
+    }
+
+    /// The same for a sequence that has the first `held` tokens of the prompt already: it attaches
+    /// nothing, and publishes what it computes from there on.
+    pub fn going_on(
+        held: usize,
+        prompt: &[i32],
+        keys: RequestKeys,
+        block_size: u32,
+        contents: &mut Contents,
+    ) -> Request {
+        let settled = held / block_size as usize;
         let mut request = Request {
             keys,
             block_size,
             tokens: prompt.to_vec(),
             prompt_length: prompt.len(),
             contents: Vec::new(),
-            attached: 0,
-            attached_most: 0,
-            settled: 0,
-            has_begun_to_compute: false,
+            attached: settled,
+            attached_most: settled,
+            settled,
+            has_begun_to_compute: held > 0,
             is_promising: false,
         };
         request.refer_to_full_blocks(contents);
@@ -98,8 +111,18 @@ impl Request {
     /// The next block to attach. `None`: at most one block of the prompt is left to be computed,
     /// and one token has to be, for its output is what the prompt is computed for.
     pub fn next_to_attach(&self) -> Option<ContentId> {
+        self.attachable(self.attached)
+    }
+
+    /// The content of the block at this index, if it may be attached.
+    pub fn attachable(&self, index: usize) -> Option<ContentId> {
         let most = self.prompt_length.saturating_sub(1) / self.block_size as usize;
-        if self.attached < most { self.content(self.attached) } else { None }
+        if index < most { self.content(index) } else { None }
+    }
+
+    /// The first `tokens` of the prompt without the extra that they end inside of, if they do.
+    pub fn end_before_cut_extra(&self, tokens: u64) -> u64 {
+        self.keys.end_before_cut_extra(tokens)
     }
 
     /// Promises the full blocks of the prompt that are still to be computed and that nobody else

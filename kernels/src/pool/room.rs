@@ -1,0 +1,95 @@
+//! What the scheduler asks of the pool: counts, in blocks, that change nothing.
+
+use std::ops::Range;
+
+use super::contents::SequenceId;
+use super::pool::Pool;
+use super::requests::Request;
+use crate::scheduler::{Offer, Room};
+
+impl Pool {
+    /// Goes up whenever something happened that may let a request go on that could not: a block
+    /// became free or was published, or a promise was withdrawn.
+    pub fn changes(&self) -> u64 {
+        self.blocks().changes()
+    }
+
+    /// Published blocks that come next in the request's prompt, and who computes the one after them.
+    fn find_published(&self, request: &Request) -> (usize, Option<SequenceId>) {
+        let contents = &self.blocks().contents;
+        let mut index = request.attached;
+        while let Some(content) = request.attachable(index) {
+            if contents.blocks(content).is_empty() {
+                return (index, contents.promised_by(content));
+            }
+            index += 1;
+        }
+        (index, None)
+    }
+
+    fn free_among_first(&self, request: &Request, blocks: u64) -> u64 {
+        let contents = &self.blocks().contents;
+        let is_free = |index: &usize| {
+            let content = request.attachable(*index);
+            let block = content.and_then(|content| contents.blocks(content).first());
+            block.is_some_and(|block| self.blocks().holders(*block) == 0)
+        };
+        (0..blocks as usize).filter(is_free).count() as u64
+    }
+}
+
+impl Room for Pool {
+    fn block_count(&self) -> u64 {
+        u64::from(self.blocks().block_count())
+    }
+
+    fn free(&self) -> u64 {
+        u64::from(self.blocks().free_count())
+    }
+
+    fn block_size(&self) -> u64 {
+        u64::from(self.blocks().block_size())
+    }
+
+    fn missing(&self, sequence: i32, positions: Range<u64>) -> u64 {
+        let Some(table) = self.table(sequence) else { return 0 };
+        let size = Room::block_size(self);
+        let touched = positions.start / size..positions.end.div_ceil(size);
+        let is_missing = |index: &u64| table.writable_block(*index as u32).is_none();
+        if positions.is_empty() { 0 } else { touched.filter(is_missing).count() as u64 }
+    }
+
+    fn held(&self, sequence: i32) -> u64 {
+        let Some(table) = self.table(sequence) else { return 0 };
+        table.entries().map(|(_, entry)| entry.blocks().count() as u64).sum()
+    }
+
+    fn held_alone(&self, sequence: i32) -> u64 {
+        let Some(table) = self.table(sequence) else { return 0 };
+        let blocks = table.entries().flat_map(|(_, entry)| entry.blocks());
+        blocks.filter(|block| self.blocks().holders(*block) == 1).count() as u64
+    }
+
+    /// What is attached may end inside of an image, which is computed whole: then the part of it in
+    /// the last block takes a block more. Where the pool has no such block, nothing is attached.
+    fn offer(&self, sequence: i32, end: u64) -> Offer {
+        let size = Room::block_size(self);
+        let nothing = Offer { tokens: 0, blocks: end.div_ceil(size), waits_for: None };
+        let Some(request) = self.request(sequence) else { return nothing };
+        let (published, waits_for) = self.find_published(request);
+        let tokens = request.end_before_cut_extra(published as u64 * size);
+        let free = self.free_among_first(request, tokens.div_ceil(size));
+        let offer = Offer {
+            tokens,
+            blocks: free + end.div_ceil(size) - tokens / size,
+            waits_for: waits_for
+                .filter(|other| other.0.cast_signed() != sequence)
+                .map(|other| other.0.cast_signed()),
+        };
+        if offer.blocks > self.block_count() {
+            Offer { waits_for: offer.waits_for, ..nothing }
+        } else {
+            offer
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! Whatever comes, in whatever order: everybody is answered, in turn, and finds the promised room.
+
+use proptest::prelude::*;
+
+use crate::world::{Job, World, whole};
+
+fn any_job() -> impl Strategy<Value = Job> {
+    let choices = prop_oneof![8 => Just(1usize), 1 => 2..4usize];
+    let patience = prop_oneof![4 => Just(None), 1 => (0..40usize).prop_map(Some)];
+    let sizes = (1..60usize, 1..40usize, choices);
+    let manners = (0..2u32, prop_oneof![6 => Just(0i32), 1 => -1..2i32], any::<bool>(), patience);
+    (0..30usize, 1..4i32, sizes, manners).prop_map(|(comes, family, sizes, manners)| {
+        let (prompt, answer, choices) = sizes;
+        let (kind, priority, keeps, patience) = manners;
+        Job { comes, family, prompt, answer, choices, kind, priority, keeps, patience }
+    })
+}
+
+fn run(blocks: usize, slots: usize, tokens: usize, mut jobs: Vec<Job>) {
+    jobs.retain(|job| whole(job) <= blocks && job.choices <= slots);
+    jobs.sort_by_key(|job| job.comes);
+    let work: usize = jobs.iter().map(|job| (job.prompt + job.answer) * job.choices).sum();
+    // Whoever is first in line makes progress in each step, and each block that it takes costs
+    // the others at most all they had.
+    let most_steps = 100 + 20 * work;
+    let mut world = World::new(blocks, slots);
+    let wanted: usize = jobs.iter().map(|job| job.choices).sum();
+    jobs.into_iter().enumerate().for_each(|(number, job)| world.add(number, job));
+    while !world.is_done() {
+        assert!(world.step < most_steps, "not done after {most_steps} steps");
+        world.run_step(tokens);
+    }
+    assert!(world.answered.len() <= wanted);
+    assert!(world.answered.len() == wanted || !world.left.is_empty());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 512, ..ProptestConfig::default() })]
+
+    #[test]
+    fn everybody_is_answered(
+        blocks in 4..24usize,
+        slots in 1..6usize,
+        tokens in 1..40usize,
+        jobs in prop::collection::vec(any_job(), 1..14),
+    ) {
+        run(blocks, slots, tokens, jobs);
+    }
+}
+
+/// The case of the audit: endless requests of five blocks, four slots, sixteen blocks, and one that
+/// needs eleven. It is let in when those are done that ran when it came.
+#[test]
+fn a_large_prompt_waits_for_those_that_ran_when_it_came() {
+    let small = |comes| Job {
+        comes,
+        family: comes as i32 + 10,
+        prompt: 8,
+        answer: 12,
+        choices: 1,
+        kind: 0,
+        priority: 0,
+        keeps: false,
+        patience: None,
+    };
+    let mut world = World::new(16, 4);
+    (0..8).for_each(|number| world.add(number, small(0)));
+    world.add(8, Job { prompt: 40, answer: 4, family: 3, ..small(1) });
+    (9..60).for_each(|number| world.add(number, small(1)));
+    while !world.answered.contains(&(8 * 8)) {
+        assert!(world.step < 1000, "the large one was never answered");
+        world.run_step(16);
+    }
+    let later = world.answered.iter().filter(|arrival| **arrival > 8 * 8).count();
+    assert_eq!(later, 0, "overtaken by {later}");
+}

@@ -1,0 +1,335 @@
+//! A server made of nothing but the pool and the scheduler: jobs come, are let in, compute a few
+//! tokens a step, give way, share, leave texts behind, go away.
+
+use std::collections::BTreeMap;
+
+use espalier_kernels::pool::extra_keys::RequestKeys;
+use espalier_kernels::pool::pool::{Pool, PoolOptions};
+use espalier_kernels::scheduler::{Action, PATIENCE, Request, Stage, Wait, decide};
+
+pub const BLOCK: usize = 4;
+
+/// What a client wants.
+#[derive(Clone, Debug)]
+pub struct Job {
+    /// Step in which it comes.
+    pub comes: usize,
+    /// Prompts of a family begin alike.
+    pub family: i32,
+    pub prompt: usize,
+    pub answer: usize,
+    pub choices: usize,
+    pub kind: u32,
+    pub priority: i32,
+    /// It leaves its text in its slot.
+    pub keeps: bool,
+    /// It goes away after so many steps.
+    pub patience: Option<usize>,
+}
+
+/// Blocks that a job needs at its end when it is alone: what choices share is full blocks.
+pub fn whole(job: &Job) -> usize {
+    let all = (job.prompt + job.answer).div_ceil(BLOCK);
+    let shared = job.prompt / BLOCK;
+    all + (job.choices - 1) * (all - shared)
+}
+
+struct Run {
+    job: Job,
+    arrival: usize,
+    /// Prompt and output.
+    text: Vec<i32>,
+    computed: usize,
+    stage: Stage,
+    overtaken: u64,
+    begun: bool,
+    /// Other choices that have not begun, or the slot of the first choice.
+    children: Vec<usize>,
+    is_child: bool,
+    begin_step: usize,
+}
+
+impl Run {
+    /// The token that was said last is to be computed next.
+    fn generates(&self) -> bool {
+        self.computed + 1 >= self.text.len()
+    }
+
+    /// It needs room for its next token, or for its prompt and the first token after it.
+    fn end(&self) -> usize {
+        let next = if self.generates() { self.text.len() } else { self.text.len() + 1 };
+        next.min(self.job.prompt + self.job.answer).max(self.computed)
+    }
+}
+
+/// The server.
+pub struct World {
+    pool: Pool,
+    slots: Vec<Option<Run>>,
+    kept: BTreeMap<usize, usize>,
+    queue: Vec<(usize, Job)>,
+    pub step: usize,
+    /// Of each job that ended: its index.
+    pub answered: Vec<usize>,
+    pub left: Vec<usize>,
+}
+
+impl World {
+    pub fn new(blocks: usize, slots: usize) -> World {
+        let options = PoolOptions {
+            block_count: blocks as u32,
+            block_size: BLOCK as u32,
+            sequence_count: slots as u32,
+            event_capacity: 0,
+        };
+        World {
+            pool: Pool::new(options).expect("the options are in range"),
+            slots: (0..slots).map(|_| None).collect(),
+            kept: BTreeMap::new(),
+            queue: Vec::new(),
+            step: 0,
+            answered: Vec::new(),
+            left: Vec::new(),
+        }
+    }
+
+    pub fn add(&mut self, number: usize, job: Job) {
+        self.queue.push((number, job));
+    }
+
+    /// Everybody was answered or went away.
+    pub fn is_done(&self) -> bool {
+        self.queue.is_empty() && self.slots.iter().all(Option::is_none)
+    }
+
+    pub fn run_step(&mut self, tokens: usize) {
+        self.launch();
+        self.let_clients_go();
+        self.publish();
+        self.schedule();
+        self.compute(tokens);
+        self.step += 1;
+    }
+
+    /// In the order in which they came: the first that does not find enough slots holds up the rest.
+    fn launch(&mut self) {
+        while let Some((number, job)) = self.queue.first().cloned() {
+            let free: Vec<usize> = (0..self.slots.len()).filter(|slot| self.slots[*slot].is_none()).collect();
+            if job.comes > self.step || free.len() < job.choices {
+                return;
+            }
+            self.queue.remove(0);
+            for (at, slot) in free[..job.choices].iter().enumerate() {
+                self.drop_kept(*slot);
+                let text = (0..job.prompt as i32).map(|token| job.family * (1 + token / 9)).collect();
+                self.slots[*slot] = Some(Run {
+                    arrival: number * 8 + at,
+                    text,
+                    computed: 0,
+                    stage: Stage::Waits,
+                    overtaken: 0,
+                    begun: false,
+                    children: if at == 0 { free[1..job.choices].to_vec() } else { Vec::new() },
+                    is_child: at > 0,
+                    begin_step: self.step,
+                    job: job.clone(),
+                });
+            }
+        }
+    }
+
+    fn drop_kept(&mut self, slot: usize) {
+        if self.kept.remove(&slot).is_some() {
+            assert_eq!(self.pool.remove(slot as i32, 0, -1), Ok(()));
+        }
+    }
+
+    fn let_clients_go(&mut self) {
+        for slot in 0..self.slots.len() {
+            let gone = self.slots[slot].as_ref().is_some_and(|run| {
+                !run.is_child && run.job.patience.is_some_and(|steps| self.step >= run.begin_step + steps)
+            });
+            if gone {
+                let arrival = self.slots[slot].as_ref().map_or(0, |run| run.arrival);
+                self.left.push(arrival / 8);
+                (0..self.slots.len())
+                    .filter(|other| {
+                        self.slots[*other].as_ref().is_some_and(|run| run.arrival / 8 == arrival / 8)
+                    })
+                    .collect::<Vec<_>>()
+                    .into_iter()
+                    .for_each(|slot| self.release(slot, false));
+            }
+        }
+    }
+
+    fn release(&mut self, slot: usize, keeps: bool) {
+        let Some(run) = self.slots[slot].take() else { return };
+        let published = self.pool.publish(slot as i32, &run.text[..run.computed]);
+        assert!(published.is_ok() || !run.begun, "{published:?}");
+        assert_eq!(self.pool.end(slot as i32), Ok(()));
+        match keeps {
+            true => drop(self.kept.insert(slot, self.step)),
+            false => assert_eq!(self.pool.remove(slot as i32, 0, -1), Ok(())),
+        }
+    }
+
+    fn publish(&mut self) {
+        for (slot, run) in self.slots.iter().enumerate() {
+            if let Some(run) = run.as_ref().filter(|run| run.begun && run.stage == Stage::Runs) {
+                assert!(self.pool.publish(slot as i32, &run.text[..run.computed]).is_ok());
+            }
+        }
+    }
+
+    fn requests(&mut self) -> (Vec<usize>, Vec<Request>) {
+        let mut places = Vec::new();
+        let mut requests = Vec::new();
+        for (slot, run) in self.slots.iter_mut().enumerate() {
+            // A choice that has not begun is its first one's sibling.
+            let Some(run) = run.as_mut().filter(|run| !run.is_child || run.computed > 0) else { continue };
+            if !run.begun && !run.is_child {
+                let keys = RequestKeys::default();
+                assert_eq!(self.pool.begin(slot as i32, &run.text, keys), Ok(()));
+                run.begun = true;
+            }
+            places.push(slot);
+            requests.push(Request {
+                arrival: run.arrival as u64,
+                priority: run.job.priority,
+                sequence: slot as i32,
+                stage: run.stage,
+                kind: run.job.kind,
+                may_give_way: run.job.choices == 1,
+                first: run.computed as u64,
+                end: run.end() as u64,
+                siblings: run.children.len() as u64,
+                overtaken: run.overtaken,
+            });
+        }
+        (places, requests)
+    }
+
+    fn schedule(&mut self) {
+        for _ in 0..1000 {
+            let (places, requests) = self.requests();
+            let mut kept: Vec<(usize, usize)> = self.kept.iter().map(|(slot, step)| (*step, *slot)).collect();
+            kept.sort_unstable();
+            let kept: Vec<i32> = kept.into_iter().map(|(_, slot)| slot as i32).collect();
+            let decision = decide(&self.pool, &requests, &kept, true);
+            match decision.action {
+                Action::Nothing => return self.check_nobody_is_stuck(),
+                Action::Admit { index, tokens } => {
+                    self.check_order(&requests, &places, &decision.waits, index);
+                    self.admit(places[index], tokens as usize);
+                }
+                Action::GiveWay { index } => self.give_way(places[index]),
+                Action::Drop { index } => self.drop_kept(kept[index] as usize),
+                Action::Refuse { index } => panic!("refused, though it fits alone: {:?}", requests[index]),
+            }
+        }
+        panic!("the scheduler does not come to an end");
+    }
+
+    /// When nobody runs, somebody was let in.
+    fn check_nobody_is_stuck(&self) {
+        let runs = |run: &&Run| run.stage == Stage::Runs || run.is_child;
+        let waiting = self.slots.iter().flatten().filter(|run| !runs(run)).count();
+        let running = self.slots.iter().flatten().filter(runs).count();
+        assert!(waiting == 0 || running > 0, "{waiting} wait and nobody runs");
+    }
+
+    /// Nobody overtakes the first that waits for room, and another kind only so often.
+    fn check_order(
+        &mut self,
+        requests: &[Request],
+        places: &[usize],
+        waits: &[Option<Wait>],
+        admitted: usize,
+    ) {
+        let place = |request: &Request| (request.priority, request.arrival);
+        for (index, request) in requests.iter().enumerate() {
+            if request.stage == Stage::Runs || place(request) >= place(&requests[admitted]) {
+                continue;
+            }
+            let run = self.slots[places[index]].as_mut().expect("it is in a slot");
+            match waits[index] {
+                Some(Wait::Prefix) => {}
+                Some(Wait::Kind) => {
+                    run.overtaken += 1;
+                    assert!(run.overtaken <= PATIENCE, "overtaken {} times", run.overtaken);
+                }
+                other => panic!("overtook one that waits for {other:?}"),
+            }
+        }
+    }
+
+    fn admit(&mut self, slot: usize, tokens: usize) {
+        let run = self.slots[slot].as_mut().expect("it is in a slot");
+        assert!(self.pool.attach(slot as i32).is_ok());
+        assert_eq!(self.pool.remove(slot as i32, tokens as i32, -1), Ok(()));
+        run.computed = tokens;
+        run.stage = Stage::Runs;
+    }
+
+    fn give_way(&mut self, slot: usize) {
+        let run = self.slots[slot].as_mut().expect("it is in a slot");
+        assert_eq!(self.pool.end(slot as i32), Ok(()));
+        assert_eq!(self.pool.remove(slot as i32, 0, -1), Ok(()));
+        run.stage = Stage::Waits;
+        run.computed = 0;
+        run.begun = false;
+    }
+
+    /// Those that generate first, then prompts, so many tokens in all. Who was let in always finds
+    /// its blocks.
+    fn compute(&mut self, mut tokens: usize) {
+        let kind = self.slots.iter().flatten().find(|run| run.stage == Stage::Runs).map(|run| run.job.kind);
+        for is_prompt in [false, true] {
+            for slot in 0..self.slots.len() {
+                let run = self.slots[slot].as_ref();
+                let Some(run) = run.filter(|run| run.stage == Stage::Runs && run.generates() != is_prompt)
+                else {
+                    continue;
+                };
+                assert_eq!(Some(run.job.kind), kind, "two kinds run at once");
+                let count = if is_prompt { tokens.min(run.text.len() - run.computed) } else { 1 };
+                if count > 0 {
+                    tokens = tokens.saturating_sub(count);
+                    self.compute_tokens(slot, count);
+                }
+            }
+        }
+    }
+
+    fn compute_tokens(&mut self, slot: usize, count: usize) {
+        let run = self.slots[slot].as_mut().expect("it is in a slot");
+        let positions: Vec<i32> =
+            (run.computed..run.computed + count).map(|position| position as i32).collect();
+        let reserved = self.pool.reserve(&vec![slot as i32; count], &positions);
+        assert!(reserved.is_ok(), "promised room was not there: {reserved:?}");
+        run.computed += count;
+        if run.computed < run.text.len() {
+            return;
+        }
+        if run.text.len() >= run.job.prompt + run.job.answer {
+            self.answered.push(run.arrival);
+            let keeps = run.job.keeps && !run.is_child;
+            return self.release(slot, keeps);
+        }
+        run.text.push(run.job.family * 100 + run.text.len() as i32);
+        for child in std::mem::take(&mut run.children) {
+            self.begin_child(slot, child);
+        }
+    }
+
+    fn begin_child(&mut self, parent: usize, child: usize) {
+        assert_eq!(self.pool.share(parent as i32, child as i32, 0, -1), Ok(()));
+        let (text, computed) = {
+            let run = self.slots[parent].as_ref().expect("it is in a slot");
+            (run.text.clone(), run.computed)
+        };
+        let run = self.slots[child].as_mut().expect("it waits in its slot");
+        (run.text, run.computed, run.stage) = (text, computed, Stage::Runs);
+    }
+}
