@@ -147,8 +147,6 @@ bool espalier_kv::on_place(void * user_data, const llama_seq_id * seq_ids, const
         return false;
     }
     for (size_t i = 0; i < n; i++) {
-        auto & sequence = kv.sequences[seq_ids[i]];
-        sequence.n_blocks = std::max(sequence.n_blocks, (size_t) n_blocks((size_t) pos[i] + 1));
         kv.mark(seq_ids[i], cells[i]);
     }
     // What they held belonged to nobody, and is evicted now.
@@ -170,19 +168,13 @@ void espalier_kv::on_seq_rm(void * user_data, llama_seq_id seq_id, llama_pos p0,
 }
 
 void espalier_kv::give_up(llama_seq_id seq_id, llama_pos p0, llama_pos p1) {
-    if ((size_t) seq_id >= sequences.size()) {
+    if (!knows(seq_id)) {
         return;
     }
     functions.remove(pool.get(), seq_id, p0, p1);
     auto & sequence = sequences[seq_id];
-    if (p0 == 0 && sequence.n_blocks > 0) {
-        sequence.owner.clear();
-    }
-    if ((size_t) p1 >= sequence.n_blocks * block_size) {
-        sequence.n_blocks  = std::min(sequence.n_blocks, (size_t) n_blocks(p0));
-        sequence.n_visible = std::min(sequence.n_visible, (size_t) p0);
-    }
-    if (sequence.n_blocks == 0) {
+    sequence.n_settled = std::min(sequence.n_settled, (size_t) std::max(p0, 0));
+    if (n_held(seq_id) == 0) {
         sequence.tiles.clear();
     }
 }
@@ -190,9 +182,11 @@ void espalier_kv::give_up(llama_seq_id seq_id, llama_pos p0, llama_pos p1) {
 void espalier_kv::on_seq_cp(void * user_data, llama_seq_id seq_id_src, llama_seq_id seq_id_dst, llama_pos p0, llama_pos p1) {
     auto & kv = *(espalier_kv *) user_data;
 
+    if (!kv.knows(seq_id_src) || !kv.knows(seq_id_dst)) {
+        return;
+    }
     kv.functions.share(kv.pool.get(), seq_id_src, seq_id_dst, p0, p1);
     auto & to = kv.sequences[seq_id_dst];
-    to.n_blocks = std::max(to.n_blocks, kv.sequences[seq_id_src].n_blocks);
     to.tiles.resize(std::max(to.tiles.size(), kv.sequences[seq_id_src].tiles.size()));
     on_mark_tiles(user_data, seq_id_src, to.tiles.data(), to.tiles.size() * 32);
 }
@@ -205,7 +199,12 @@ void espalier_kv::mark(llama_seq_id seq_id, uint32_t cell) {
 }
 
 void espalier_kv::on_mark_tiles(void * user_data, llama_seq_id seq_id, uint32_t * tiles, size_t n_tiles) {
-    const auto & marked = ((const espalier_kv *) user_data)->sequences[seq_id].tiles;
+    const auto & kv = *(const espalier_kv *) user_data;
+
+    if (!kv.knows(seq_id)) {
+        return;
+    }
+    const auto & marked = kv.sequences[seq_id].tiles;
     for (size_t i = 0; i < std::min(marked.size(), n_tiles / 32); i++) {
         tiles[i] |= marked[i];
     }
@@ -222,101 +221,59 @@ void espalier_kv::on_clear(void * user_data) {
 // Prompts
 //
 
-size_t espalier_kv::n_room(const espalier_kv_prompt & prompt) {
-    // One token more: the first one that is decoded. With media one block more: what is attached may end inside of
-    // an image, which is computed whole, the part in that block a second time.
-    return prompt.n_tokens + 1 + (prompt.media.empty() ? 0 : block_size);
-}
-
-bool espalier_kv::begin(llama_seq_id seq_id, const espalier_kv_prompt & prompt) {
+void espalier_kv::begin(llama_seq_id seq_id, const espalier_kv_prompt & prompt) {
     espalier_pool_request request = {};
     request.tokens          = prompt.tokens;
     request.token_count     = prompt.n_tokens;
-    request.salt            = (const uint8_t *) prompt.salt.data();
-    request.salt_length     = prompt.salt.size();
+    request.held_count      = prompt.n_held;
+    request.salt            = (const uint8_t *) prompt.scope.data();
+    request.salt_length     = prompt.scope.size();
     request.adapters        = (const uint8_t *) prompt.adapters.data();
     request.adapters_length = prompt.adapters.size();
     request.extras          = prompt.media.data();
     request.extra_count     = prompt.media.size();
-    return functions.begin(pool.get(), seq_id, &request) == ESPALIER_POOL_OK;
+    auto & sequence = sequences[seq_id];
+    sequence.begun     = functions.begin(pool.get(), seq_id, &request) == ESPALIER_POOL_OK;
+    sequence.n_settled = prompt.n_held - prompt.n_held % block_size;
 }
 
-espalier_kv::turn espalier_kv::take_turn(llama_seq_id seq_id, const espalier_kv_prompt & prompt, uint64_t n_reserved, size_t & n_held) {
+void espalier_kv::attach(llama_seq_id seq_id) {
     auto & sequence = sequences[seq_id];
-    n_held = sequence.n_visible;
-
-    if (n_blocks(n_room(prompt)) > blocks.size()) {
-        return turn::too_large;
+    if (!sequence.begun) {
+        return;
     }
-    if (prompt.tokens != nullptr && !sequence.begun && sequence.n_blocks == 0) {
-        sequence.begun = begin(seq_id, prompt);
-    }
-    size_t        n_attached = 0;
-    const int32_t status     = functions.attach(pool.get(), seq_id, blocks.data(), blocks.size(), &n_attached);
+    size_t n_attached = 0;
+    functions.attach(pool.get(), seq_id, blocks.data(), blocks.size(), &n_attached);
     attach(seq_id, cells_of(n_attached));
-    sequence.n_visible += n_attached * block_size;
-    sequence.n_blocks  += n_attached;
-    n_held = sequence.n_visible;
-
-    // Retained blocks that were attached are not available any more.
-    const bool     waits     = status == ESPALIER_POOL_WAIT;
-    const uint64_t n_to_take = waits ? 0 : n_missing(seq_id, n_room(prompt));
-    if (n_to_take + n_promised() + n_reserved > n_available()) {
-        end(seq_id);
-        for (llama_memory_t mem : mems) {
-            llama_memory_seq_rm(mem, seq_id, -1, -1);
-        }
-        return turn::wait;
-    }
-    if (waits) {
-        return turn::wait;
-    }
-    sequence.n_prompt = n_room(prompt);
-    sequence.owner    = prompt.salt;
-    return turn::compute;
+    sequence.n_settled = n_attached * block_size;
 }
 
 void espalier_kv::publish(llama_seq_id seq_id, const llama_token * tokens, size_t n_tokens) {
     auto & sequence = sequences[seq_id];
-    if (!sequence.begun || n_tokens < sequence.n_visible + block_size) {
+    if (!sequence.begun || n_tokens < sequence.n_settled + block_size) {
         return;
     }
     size_t n_published = 0;
     functions.publish(pool.get(), seq_id, tokens, n_tokens, blocks.data(), blocks.size(), &n_published);
     retain(cells_of(n_published));
-    sequence.n_visible = n_tokens - n_tokens % block_size;
-}
-
-void espalier_kv::release(llama_seq_id seq_id, const llama_token * tokens, size_t n_tokens) {
-    // After a failure the server's tokens are more than the memory has.
-    const size_t n_computed = (size_t) (llama_memory_seq_pos_max(mems[0], seq_id) + 1);
-    publish(seq_id, tokens, std::min(n_tokens, n_computed));
-    end(seq_id);
+    sequence.n_settled = n_tokens - n_tokens % block_size;
 }
 
 void espalier_kv::end(llama_seq_id seq_id) {
     functions.end(pool.get(), seq_id);
-    sequences[seq_id].begun    = false;
-    sequences[seq_id].n_prompt = 0;
+    sequences[seq_id].begun = false;
 }
 
-uint64_t espalier_kv::n_missing(llama_seq_id seq_id, size_t n_tokens) const {
-    const uint64_t needed = n_blocks(n_tokens);
-    const uint64_t held   = sequences[seq_id].n_blocks;
-    return needed > held ? needed - held : 0;
+bool espalier_kv::schedule(const std::vector<espalier_schedule_request> & requests, const std::vector<llama_seq_id> & kept, bool ask_waiting,
+        std::vector<uint32_t> & waits, espalier_schedule_step & step) const {
+    waits.assign(requests.size() + 1, ESPALIER_SCHEDULE_FOR_NOTHING);
+    return functions.schedule(pool.get(), requests.data(), requests.size(), kept.data(), kept.size(), ask_waiting, waits.data(), &step) == ESPALIER_POOL_OK;
 }
 
-uint64_t espalier_kv::n_available() const {
-    const struct espalier_pool_statistics now = statistics();
-    return now.blocks_retained + now.blocks_empty;
-}
-
-uint64_t espalier_kv::n_promised() const {
-    uint64_t promised = 0;
-    for (size_t s = 0; s < sequences.size(); s++) {
-        promised += n_missing((llama_seq_id) s, sequences[s].n_prompt);
+void espalier_kv::clear() {
+    for (llama_memory_t mem : mems) {
+        llama_memory_clear(mem, false);
     }
-    return promised;
 }
 
 struct espalier_pool_statistics espalier_kv::statistics() const {

@@ -15,7 +15,7 @@ void espalier_histogram::add(int64_t microseconds) {
 
 static std::string seconds(double microseconds) {
     char text[32];
-    snprintf(text, sizeof(text), "%g", microseconds / 1e6);
+    snprintf(text, sizeof(text), "%.15g", microseconds / 1e6); // a sum of weeks keeps its microseconds
     return text;
 }
 
@@ -53,7 +53,9 @@ std::string espalier_numbers::to_metrics() const {
         { "blocks_used_peak", "gauge",   "The most blocks that were held at once",                   now.blocks_used_peak },
         { "queries_total",    "counter", "Prompt tokens that were looked up",                        queried_tokens       },
         { "hits_total",       "counter", "Prompt tokens that were found, and not computed",          hit_tokens           },
-        { "waits_total",      "counter", "Times a request waited for a block that another computed", now.waited_attaches  },
+        { "waits_total",      "counter", "Times a request waited for a block that another computed", prefix_waits         },
+        { "room_waits_total", "counter", "Times a request waited for room",                          room_waits           },
+        { "preemptions_total", "counter", "Times a running request gave its blocks away",            preemptions          },
         { "evictions_total",  "counter", "Retained blocks that were taken for something else",       now.evicted_blocks   },
         { "refusals_total",   "counter", "Times there were not enough blocks",                       now.refused_reserves },
         { "collisions_total", "counter", "Blocks whose hash was right and whose tokens were not",    now.refused_matches  },

@@ -35,9 +35,14 @@ public:
 
     std::string to_metrics() const;
 
-    // Tokens of prompts that were begun, and of them those that others had computed.
+    // Tokens of prompts that were let in, and of them those that others had computed. A preempted request counts once.
     std::atomic<uint64_t> queried_tokens = { 0 };
     std::atomic<uint64_t> hit_tokens     = { 0 };
+
+    // Requests that had to wait, once each time they did.
+    std::atomic<uint64_t> prefix_waits = { 0 };
+    std::atomic<uint64_t> room_waits   = { 0 };
+    std::atomic<uint64_t> preemptions  = { 0 };
 
     espalier_histogram to_first_token;
     espalier_histogram between_tokens;

@@ -20,6 +20,10 @@ struct espalier_pool_functions {
     decltype(&::espalier_pool_end)        end;
     decltype(&::espalier_pool_forget)     forget;
     decltype(&::espalier_pool_statistics) statistics;
+    decltype(&::espalier_pool_held)       held;
+    decltype(&::espalier_pool_changes)    changes;
+    decltype(&::espalier_pool_schedule)   schedule;
+    decltype(&::espalier_sha256)          sha256;
 };
 
 // NULL if the kernels are of another build than this header: then there is no pool.

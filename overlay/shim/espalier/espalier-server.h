@@ -7,6 +7,9 @@
 
 #include "espalier-kv.h"
 #include "espalier-numbers.h"
+#include "espalier-request.h"
+#include "espalier-slot-file.h"
+#include "espalier-slot.h"
 
 #include "mtmd.h"
 
@@ -14,27 +17,68 @@ struct espalier_server {
     // Replaced by the thread that loads the model, read by those that answer requests; empty: not paged.
     std::shared_ptr<espalier_numbers> numbers;
 
-    std::unique_ptr<espalier_kv> kv;
+    std::unique_ptr<espalier_kv>       kv;
+    std::unique_ptr<espalier_adapters> adapters;
 
     template <typename server_t> static void init(server_t & server);
     template <typename server_t> static void destroy(server_t & server);
 
-    // Between two steps: what is computed can be shared, and each running slot has room for the next step.
+    // Between two steps: what is computed can be shared, each running slot has room for the next step, and of those
+    // that wait the ones that may go on have their turn.
     template <typename server_t> static void prepare_step(server_t & server);
 
-    // true: the slot computes the rest of `tokens`, its prompt holds what others have computed of it
-    // false: it waits for blocks that another slot computes or for room, or it was refused
-    template <typename server_t> static bool take_turn(server_t & server, server_slot & slot, const server_tokens & tokens);
+    // The slots in the order in which their requests go; as they are if the cache is not paged.
+    template <typename server_t> static std::vector<server_slot *> in_order(server_t & server);
+
+    // false: the slot's request waits
+    template <typename server_t> static bool has_turn(const server_t & server, const server_slot & slot);
 
     // A preempted slot computes again what it had, as a prompt, but nothing is sampled at its end: the next
     // token is known already. false: the batch is full
     template <typename server_t> static bool resume(server_t & server, server_slot & slot, int32_t n_batch);
+
+    // Media are decoded by themselves, before the adapters of the batch are set: these are the slot's own.
+    static void prepare_media(server_slot & slot);
 
     // The batch size up to which prompts may be added to a batch that has these tokens of generating slots.
     template <typename server_t> static int32_t limit_prompts(const server_t & server, int32_t n_batch);
 
     template <typename server_t> static void note_token(server_t & server, server_slot & slot);
 
+    // A kept text that nobody computes with is given up. false: there is none
+    template <typename server_t> static bool drop_kept(server_t & server);
+
+    // false: too many wait already, and the client was told so
+    template <typename server_t> static bool may_queue(server_t & server, server_task & task);
+
+    // While it lives, a slot's kept text is its prompt, as the actions on slots expect it.
+    class open_slot {
+    public:
+        open_slot(server_slot & slot, espalier_owner owner) : slot(slot), owner(std::move(owner)) {
+            if (slot.paged.kept) {
+                slot.prompt.tokens = slot.paged.kept->take();
+                slot.paged.kept.reset();
+            }
+        }
+
+        ~open_slot() {
+            if (slot.paged.kv && slot.prompt.n_tokens() > 0) {
+                slot.paged.keep(slot.mem, slot.id, slot.prompt, owner);
+            }
+        }
+
+        open_slot(const open_slot &)             = delete;
+        open_slot & operator=(const open_slot &) = delete;
+
+    private:
+        server_slot &  slot;
+        espalier_owner owner;
+    };
+
+    // For an action on an idle slot. Empty: it is another tenant's, or its file is, and the client was told so
+    template <typename server_t> static std::unique_ptr<open_slot> open(server_t & server, server_slot & slot, const server_task & task);
+
+private:
     struct media_in_prompt {
         size_t      first;
         size_t      n_tokens;
@@ -42,21 +86,53 @@ struct espalier_server {
         bool        has_id; // false: what it is like is not known
     };
 
-private:
+    // Who asks, or runs; what the scheduler is told of them is in the same order.
+    struct line {
+        std::vector<server_slot *>             slots;
+        std::vector<espalier_schedule_request> requests;
+        std::vector<server_slot *>             keepers; // in the order in which they give up what they keep
+        std::vector<llama_seq_id>              kept;
+    };
+
+    // What the line looked like when who waits was asked last: nothing changed, nobody needs to be asked.
+    struct snapshot {
+        uint64_t n_changes = 0;
+        std::vector<std::array<int, 4>> slots;
+
+        bool operator==(const snapshot & other) const { return n_changes == other.n_changes && slots == other.slots; }
+    };
+    snapshot asked;
+
     static bool drafts_from_tokens_alone(const common_params & params);
-    static bool is_private(const server_slot & slot);
     static std::vector<media_in_prompt> find_media(const server_tokens & tokens);
-    static size_t end_before_cut_media(const std::vector<media_in_prompt> & media, size_t n_held);
-    static void copy_first(server_tokens & to, const server_tokens & tokens, size_t n);
-    static std::string name_adapters(const server_slot & slot);
+    static bool is_refused_by_the_server(const server_slot & slot);
+    static bool waits(const server_slot & slot);
+    static bool runs(const server_slot & slot);
+    static const server_tokens & text_of(const server_slot & slot);
+    static bool generates(const server_slot & slot);
+    static std::pair<int32_t, int> place_of(const server_slot & slot);
 
-    template <typename server_t> static uint64_t count_for_generating(const server_t & server);
-    template <typename server_t> static uint64_t count_needed(const server_t & server);
-    template <typename server_t> static bool give_way(server_t & server);
-    static bool can_be_preempted(const server_slot & slot);
+    template <typename server_t> static void publish(server_t & server);
+    template <typename server_t> static void prepare_requests(server_t & server);
+    static void prepare_request(const espalier_adapters & adapters, server_slot & slot);
+    static bool is_shared(const server_slot & slot, const std::vector<media_in_prompt> & media);
+    static void begin(server_slot & slot, const std::vector<media_in_prompt> & media, size_t n_held);
+
+    template <typename server_t> static line line_up(server_t & server);
+    template <typename server_t> static espalier_schedule_request describe(const server_t & server, const server_slot & slot);
+    template <typename server_t> static uint64_t count_siblings(const server_t & server, const server_slot & slot);
+    static size_t end_of(const server_slot & slot);
+    static uint32_t kind_of(const line & those, server_slot & slot);
+    template <typename server_t> static snapshot look(server_t & server);
+
+    template <typename server_t> static void carry_out(server_t & server, const line & those, const std::vector<uint32_t> & waits, const espalier_schedule_step & step);
+    template <typename server_t> static void admit(server_t & server, server_slot & slot, size_t n_tokens);
     template <typename server_t> static void preempt(server_t & server, server_slot & slot);
+    template <typename server_t> static void refuse(server_t & server, server_slot & slot);
+    template <typename server_t> static void fail(server_t & server);
+    template <typename server_t> static void note_waiting(server_t & server, const line & those, const std::vector<uint32_t> & waits);
 
-    // The media that come next in a preempted slot's prompt; they are decoded by themselves. false: refused
+    // The media that come next in a preempted slot's prompt. false: refused
     template <typename server_t> static bool compute_media(server_t & server, server_slot & slot);
 };
 
@@ -72,12 +148,14 @@ void espalier_server::init(server_t & server) {
         SRV_WRN("--kv-paged: the KV cache runs unpaged, because %s\n", why_not.c_str());
         return;
     }
+    paged.adapters = std::make_unique<espalier_adapters>(server.params_base.lora_adapters);
+    paged.asked    = {};
     std::atomic_store(&paged.numbers, std::make_shared<espalier_numbers>(paged.kv->shared_pool()));
     SRV_INF("the KV cache is paged: %d blocks of %d cells\n", (int) paged.kv->statistics().block_count, (int) espalier_kv::block_size);
 
     for (auto & slot : server.slots) {
-        slot.kv               = paged.kv.get();
-        slot.kv_keep_released = !server.params_base.slot_save_path.empty(); // there must be something to save
+        slot.paged.kv    = paged.kv.get();
+        slot.paged.keeps = !server.params_base.slot_save_path.empty(); // there must be something to save
     }
     if (server.params_base.ctx_shift) {
         SRV_WRN("%s", "--context-shift is not supported by a paged KV cache, disabling\n");
@@ -90,6 +168,9 @@ void espalier_server::init(server_t & server) {
 
 template <typename server_t>
 void espalier_server::destroy(server_t & server) {
+    for (auto & slot : server.slots) {
+        slot.paged = {};
+    }
     server.espalier.kv.reset(); // a server that sleeps goes on to say its numbers
 }
 
@@ -100,11 +181,6 @@ inline bool espalier_server::drafts_from_tokens_alone(const common_params & para
         return type == COMMON_SPECULATIVE_TYPE_DRAFT_EAGLE3 || type == COMMON_SPECULATIVE_TYPE_DRAFT_MTP ||
                type == COMMON_SPECULATIVE_TYPE_DRAFT_DFLASH || type == COMMON_SPECULATIVE_TYPE_DRAFT_DSPARK;
     });
-}
-
-// Nobody else may use what it computes: not every token of it is computed alike.
-inline bool espalier_server::is_private(const server_slot & slot) {
-    return !slot.task->params.cache_prompt || slot.task->need_embd() || lora_all_alora(slot.lora);
 }
 
 // The id of an image is the SHA-256 of its file. Its number among the media tells the slices of one file apart.
@@ -123,204 +199,386 @@ inline std::vector<espalier_server::media_in_prompt> espalier_server::find_media
     return media;
 }
 
-// An image is computed whole or not at all.
-inline size_t espalier_server::end_before_cut_media(const std::vector<media_in_prompt> & media, size_t n_held) {
-    for (const auto & one : media) {
-        if (one.first < n_held && n_held < one.first + one.n_tokens) {
-            return one.first;
-        }
-    }
-    return n_held;
+//
+// What a slot's request is about
+//
+
+// Upstream answers these as soon as it looks at them; nothing is computed.
+inline bool espalier_server::is_refused_by_the_server(const server_slot & slot) {
+    const int32_t n_tokens = slot.task->n_tokens();
+    return slot.state == SLOT_STATE_STARTED &&
+           (n_tokens == 0 || n_tokens >= slot.n_ctx || (!slot.can_split() && n_tokens > (int32_t) llama_n_ubatch(slot.ctx_tgt)));
 }
 
-// Images without their pixels. Not server_tokens::keep_first, which cannot cut between two images.
-inline void espalier_server::copy_first(server_tokens & to, const server_tokens & tokens, size_t n) {
-    to.clear();
-    while (to.size() < n) {
-        if (tokens[to.size()] == LLAMA_TOKEN_NULL) {
-            to.push_back_placeholder(tokens.find_chunk(to.size()).get());
-        } else {
-            to.push_back(tokens[to.size()]);
-        }
-    }
+inline bool espalier_server::runs(const server_slot & slot) {
+    return slot.is_processing() && slot.state != SLOT_STATE_WAIT_OTHER && (slot.paged.now.has_turn || slot.task->is_child());
 }
 
-inline std::string espalier_server::name_adapters(const server_slot & slot) {
-    std::string names;
-    for (size_t i : lora_get_enabled_ids(slot.lora)) {
-        names += string_format("%zu %a,", i, slot.lora[i].scale);
-    }
-    return names;
+// The choices of a parent are a part of it until its prompt is computed.
+inline bool espalier_server::waits(const server_slot & slot) {
+    return slot.is_processing() && slot.state != SLOT_STATE_WAIT_OTHER && !runs(slot) && !is_refused_by_the_server(slot);
 }
 
 template <typename server_t>
-bool espalier_server::take_turn(server_t & server, server_slot & slot, const server_tokens & tokens) {
-    if (tokens.empty() || (int) tokens.size() >= slot.n_ctx) {
-        return true; // refused by the server itself
-    }
-    // Kept or restored, and more of it than blocks of others are likely to give.
-    const bool holds_enough = !slot.prompt.tokens.empty() && slot.kv->may_go_on(slot.id, slot.task->params.kv_salt) &&
-                              2*slot.prompt.tokens.get_common_prefix(tokens) >= tokens.size();
-    if (!slot.prompt.tokens.empty() && !holds_enough && !slot.kv->has_begun(slot.id)) {
-        slot.prompt_clear();
-    }
-    const std::vector<media_in_prompt> media = find_media(tokens);
-    const bool          are_known = std::all_of(media.begin(), media.end(), [](const media_in_prompt & one) { return one.has_id; });
-    const llama_token * shared    = is_private(slot) || !are_known ? nullptr : &tokens[0];
-    const std::string   adapters  = name_adapters(slot);
+bool espalier_server::has_turn(const server_t & server, const server_slot & slot) {
+    return !server.espalier.kv || runs(slot) || is_refused_by_the_server(slot);
+}
 
+inline bool espalier_server::generates(const server_slot & slot) {
+    return slot.state == SLOT_STATE_GENERATING || slot.state == SLOT_STATE_DONE_PROMPT || slot.state == SLOT_STATE_PREEMPTED;
+}
+
+// What is to be computed before anything is sampled.
+inline const server_tokens & espalier_server::text_of(const server_slot & slot) {
+    return slot.state == SLOT_STATE_PREEMPTED ? slot.paged.now.preempted : slot.task->tokens;
+}
+
+inline std::pair<int32_t, int> espalier_server::place_of(const server_slot & slot) {
+    return { slot.task->params.priority, slot.task->id };
+}
+
+template <typename server_t>
+std::vector<server_slot *> espalier_server::in_order(server_t & server) {
+    std::vector<server_slot *> slots;
+    for (server_slot & slot : server.slots) {
+        slots.push_back(&slot);
+    }
+    if (server.espalier.kv) {
+        // Who has no request is passed over anyhow.
+        std::stable_sort(slots.begin(), slots.end(), [](const server_slot * one, const server_slot * other) {
+            return one->task && (!other->task || place_of(*one) < place_of(*other));
+        });
+    }
+    return slots;
+}
+
+// Nobody else may use what it computes where not every token of it is computed alike.
+inline bool espalier_server::is_shared(const server_slot & slot, const std::vector<media_in_prompt> & media) {
+    const bool are_known = std::all_of(media.begin(), media.end(), [](const media_in_prompt & one) { return one.has_id; });
+    return slot.task->params.cache_prompt && !slot.task->need_embd() && !lora_all_alora(slot.lora) && slot.inp_embd.empty() && are_known;
+}
+
+inline void espalier_server::begin(server_slot & slot, const std::vector<media_in_prompt> & media, size_t n_held) {
     std::vector<espalier_pool_extra> extras;
     for (const auto & one : media) {
         extras.push_back({ (uint32_t) one.first, (uint32_t) one.n_tokens, (const uint8_t *) one.key.data(), one.key.size() });
     }
-    size_t n_held = 0;
-    switch (slot.kv->take_turn(slot.id, { shared, tokens.size(), slot.task->params.kv_salt, adapters, extras }, count_for_generating(server), n_held)) {
-        case espalier_kv::turn::compute:
-            break;
-        case espalier_kv::turn::wait:
-            return false;
-        case espalier_kv::turn::too_large:
-            server.send_error(slot, string_format("the request needs %d KV blocks for its %d tokens, and the pool has %d",
-                    (int) espalier_kv::n_blocks(tokens.size() + 1), (int) tokens.size(), (int) slot.kv->statistics().block_count), ERROR_TYPE_UNAVAILABLE);
-            slot.release();
-            return false;
-    }
-    server.espalier.numbers->queried_tokens += tokens.size();
-    if (slot.kv->has_begun(slot.id)) {
-        n_held = end_before_cut_media(media, n_held);
-        copy_first(slot.prompt.tokens, tokens, n_held);
-        slot.mem.seq_rm(slot.id, n_held, -1);
-        server.espalier.numbers->hit_tokens += n_held;
-    }
-    return true;
+    const auto &      tokens = text_of(slot);
+    const auto &      owner  = slot.paged.now.owner;
+    const std::string scope  = owner.scope();
+    slot.paged.kv->begin(slot.id, { &tokens[0], tokens.size(), n_held, scope, owner.adapters, extras });
 }
+
+// Once for each time that a request begins to wait: all that is copied, hashed and compared for it.
+inline void espalier_server::prepare_request(const espalier_adapters & adapters, server_slot & slot) {
+    const auto & tokens = text_of(slot);
+    const auto   media  = find_media(tokens);
+    auto &       now    = slot.paged.now;
+    auto &       kept   = slot.paged.kept;
+    const auto & params = slot.task->params;
+    now.is_prepared = true;
+    now.is_shared   = is_shared(slot, media);
+    now.owner       = { params.kv_tenant, params.kv_salt, adapters.key(slot.lora) };
+    if (kept) {
+        const size_t n_common = std::min(kept->tokens().get_common_prefix(tokens), tokens.size() - 1);
+        // More than what blocks of others are likely to give; and the last token of a prompt is always computed.
+        const bool may_go_on = now.is_shared && kept->owner() == now.owner && 2*n_common >= tokens.size() && tokens[n_common] != LLAMA_TOKEN_NULL;
+        if (may_go_on) {
+            kept->cut(n_common);
+        } else {
+            kept.reset();
+        }
+    }
+    if (now.is_shared && !kept) {
+        begin(slot, media, 0);
+    }
+}
+
+//
+// A step
+//
 
 template <typename server_t>
 void espalier_server::prepare_step(server_t & server) {
-    auto & kv = server.espalier.kv;
-    if (!kv) {
+    auto & paged = server.espalier;
+    if (!paged.kv) {
         return;
     }
-    for (const server_slot & slot : server.slots) {
-        const bool computes = slot.state == SLOT_STATE_PROCESSING_PROMPT || slot.state == SLOT_STATE_GENERATING;
-        if (computes && !slot.prompt.tokens.empty()) {
-            kv->publish(slot.id, &slot.prompt.tokens[0], slot.prompt.tokens.size());
+    publish(server);
+    prepare_requests(server);
+    std::vector<uint32_t> why;
+    while (true) {
+        const line     those = line_up(server);
+        const snapshot now   = look(server);
+        const bool     ask   = !(now == paged.asked);
+        espalier_schedule_step step = {};
+        if (!paged.kv->schedule(those.requests, those.kept, ask, why, step)) {
+            fail(server);
+            return;
         }
-    }
-    while (count_needed(server) > kv->n_available() && give_way(server)) {
-    }
-}
-
-// Blocks that generating slots take in the step that is being prepared.
-template <typename server_t>
-uint64_t espalier_server::count_for_generating(const server_t & server) {
-    uint64_t needed = 0;
-    for (const server_slot & slot : server.slots) {
-        if (slot.state == SLOT_STATE_GENERATING) {
-            const int n_draft = slot.can_speculate() ? std::min(slot.get_n_draft_max(), common_speculative_n_max(slot.spec)) : 0;
-            // One more for who shares a block that is not full, and cannot write into it.
-            needed += slot.kv->n_missing(slot.id, slot.prompt.n_tokens() + 1 + n_draft) + slot.task->is_child();
-        }
-    }
-    return needed;
-}
-
-template <typename server_t>
-uint64_t espalier_server::count_needed(const server_t & server) {
-    return server.espalier.kv->n_promised() + count_for_generating(server);
-}
-
-// What it held can be computed again from its task's prompt and its tokens, and by it alone.
-inline bool espalier_server::can_be_preempted(const server_slot & slot) {
-    return !slot.task->is_parent() && !slot.task->is_child() && slot.inp_embd.empty();
-}
-
-// Who loses least gives its blocks away. false: nobody can
-template <typename server_t>
-bool espalier_server::give_way(server_t & server) {
-    server_slot * latest      = nullptr; // of those that can be preempted
-    server_slot * last_resort = nullptr; // of the others
-    size_t        n_running   = 0;
-    for (server_slot & slot : server.slots) {
-        const bool waits = slot.state == SLOT_STATE_STARTED || (slot.state == SLOT_STATE_PREEMPTED && slot.prompt.tokens.empty());
-        if (waits && slot.kv->n_held(slot.id) > 0) {
-            slot.kv->end(slot.id);
-            slot.prompt_clear();
-            return true;
-        }
-        if (slot.state == SLOT_STATE_PROCESSING_PROMPT || slot.state == SLOT_STATE_GENERATING || slot.state == SLOT_STATE_PREEMPTED) {
-            n_running += slot.kv->n_held(slot.id) > 0;
-            server_slot *& of_its_kind = can_be_preempted(slot) ? latest : last_resort;
-            if (slot.kv->n_held(slot.id) > 0 && (!of_its_kind || slot.task->id > of_its_kind->task->id)) {
-                of_its_kind = &slot;
+        if (step.action == ESPALIER_SCHEDULE_NOTHING) {
+            if (ask) {
+                note_waiting(server, those, why);
+                paged.asked = now;
             }
+            return;
+        }
+        carry_out(server, those, why, step);
+    }
+}
+
+template <typename server_t>
+void espalier_server::publish(server_t & server) {
+    for (server_slot & slot : server.slots) {
+        if (!runs(slot) || slot.prompt.tokens.empty()) {
+            continue;
+        }
+        if (!slot.inp_embd.empty()) {
+            slot.paged.kv->end(slot.id); // from here on it goes by embeddings, which nobody compares
+        }
+        slot.paged.kv->publish(slot.id, &std::as_const(slot.prompt.tokens)[0], slot.prompt.tokens.size());
+    }
+}
+
+template <typename server_t>
+void espalier_server::prepare_requests(server_t & server) {
+    for (server_slot & slot : server.slots) {
+        if (slot.state == SLOT_STATE_WAIT_OTHER) {
+            slot.paged.kept.reset(); // its parent's cells come here
+        } else if (waits(slot) && !slot.paged.now.is_prepared) {
+            prepare_request(*server.espalier.adapters, slot);
         }
     }
-    if (server.try_clear_idle_slots()) {
-        return true;
+}
+
+// What the requests depend on that the pool does not know.
+template <typename server_t>
+espalier_server::snapshot espalier_server::look(server_t & server) {
+    snapshot now;
+    now.n_changes = server.espalier.kv->n_changes();
+    for (const server_slot & slot : server.slots) {
+        now.slots.push_back({ slot.task ? slot.task->id : -1, slot.state, slot.paged.now.has_turn, slot.paged.kept != nullptr });
     }
-    if (latest && n_running > 1) {
-        preempt(server, *latest);
-        return true;
+    return now;
+}
+
+template <typename server_t>
+espalier_server::line espalier_server::line_up(server_t & server) {
+    line those;
+    for (server_slot * slot : in_order(server)) {
+        if (runs(*slot) || waits(*slot)) {
+            those.slots.push_back(slot);
+            those.requests.push_back(describe(server, *slot));
+            those.requests.back().kind = kind_of(those, *slot);
+        }
     }
-    server_slot * too_large = latest ? latest : last_resort;
-    if (!too_large) {
-        return false;
+    // Idle ones first, of these who was used longest ago; then who waits, the last in the line first.
+    for (server_slot & slot : server.slots) {
+        if (slot.paged.kept && !slot.is_processing()) {
+            those.keepers.push_back(&slot);
+        }
     }
-    server.send_error(*too_large, string_format("the request has grown to %d tokens and needs more KV blocks than the pool has for it (%d in all)",
-            too_large->prompt.n_tokens(), (int) too_large->kv->statistics().block_count), ERROR_TYPE_UNAVAILABLE);
-    too_large->release();
-    return true;
+    std::sort(those.keepers.begin(), those.keepers.end(), [](const server_slot * one, const server_slot * other) {
+        return one->t_last_used < other->t_last_used;
+    });
+    std::for_each(those.slots.rbegin(), those.slots.rend(), [&](server_slot * slot) {
+        if (slot->paged.kept) {
+            those.keepers.push_back(slot);
+        }
+    });
+    for (const server_slot * slot : those.keepers) {
+        those.kept.push_back(slot->id);
+    }
+    return those;
+}
+
+// Of one kind are those that upstream puts into one batch.
+inline uint32_t espalier_server::kind_of(const line & those, server_slot & slot) {
+    const auto alike = std::find_if(those.slots.begin(), those.slots.end(), [&](server_slot * other) { return other->can_batch_with(slot); });
+    return alike - those.slots.begin();
+}
+
+template <typename server_t>
+espalier_schedule_request espalier_server::describe(const server_t & server, const server_slot & slot) {
+    const auto & kept = slot.paged.kept;
+    espalier_schedule_request request = {};
+    request.arrival      = slot.task->id;
+    request.priority     = slot.task->params.priority;
+    request.sequence     = slot.id;
+    request.stage        = runs(slot) ? ESPALIER_SCHEDULE_RUNS : ESPALIER_SCHEDULE_WAITS;
+    request.may_give_way = !slot.task->is_parent() && !slot.task->is_child() && slot.inp_embd.empty();
+    request.first        = kept ? kept->tokens().size() : slot.prompt.tokens.size();
+    request.end          = std::max<uint64_t>(request.first, end_of(slot));
+    request.siblings     = count_siblings(server, slot);
+    request.overtaken    = slot.paged.now.n_overtaken;
+    return request;
+}
+
+// One past the last position that it needs room for: its prompt and the first token after it, or the next token and
+// those that are drafted after it.
+inline size_t espalier_server::end_of(const server_slot & slot) {
+    if (slot.task->need_embd()) {
+        return slot.task->n_tokens();
+    }
+    const size_t n_text  = slot.state == SLOT_STATE_PREEMPTED ? slot.paged.now.preempted.size() : slot.prompt.tokens.size();
+    const int    n_draft = slot.can_speculate() ? std::max(0, std::min(slot.get_n_draft_max(), common_speculative_n_max(slot.spec))) : 0;
+    const size_t end     = generates(slot) ? n_text + 1 + n_draft : slot.task->n_tokens() + 1;
+    return std::min<size_t>(end, slot.n_ctx);
+}
+
+template <typename server_t>
+uint64_t espalier_server::count_siblings(const server_t & server, const server_slot & slot) {
+    return std::count_if(server.slots.begin(), server.slots.end(), [&](const server_slot & other) {
+        return other.state == SLOT_STATE_WAIT_OTHER && other.task->id_parent == slot.task->id;
+    });
+}
+
+template <typename server_t>
+void espalier_server::carry_out(server_t & server, const line & those, const std::vector<uint32_t> & waits, const espalier_schedule_step & step) {
+    switch (step.action) {
+        case ESPALIER_SCHEDULE_ADMIT:
+            for (size_t i = 0; i < step.index; i++) {
+                those.slots[i]->paged.now.n_overtaken += waits[i] == ESPALIER_SCHEDULE_FOR_KIND;
+            }
+            admit(server, *those.slots[step.index], step.tokens);
+            break;
+        case ESPALIER_SCHEDULE_GIVE_WAY:
+            preempt(server, *those.slots[step.index]);
+            break;
+        case ESPALIER_SCHEDULE_REFUSE:
+            refuse(server, *those.slots[step.index]);
+            break;
+        case ESPALIER_SCHEDULE_DROP:
+            those.keepers[step.index]->paged.kept.reset();
+            break;
+    }
+}
+
+template <typename server_t>
+void espalier_server::admit(server_t & server, server_slot & slot, size_t n_tokens) {
+    auto & now = slot.paged.now;
+    now.has_turn  = true;
+    now.waits_for = ESPALIER_SCHEDULE_FOR_NOTHING;
+    if (slot.paged.kept) {
+        now.owner          = slot.paged.kept->owner();
+        slot.prompt.tokens = slot.paged.kept->take();
+        slot.paged.kept.reset();
+        if (now.owner.is_certain) {
+            begin(slot, find_media(text_of(slot)), n_tokens);
+        }
+    } else {
+        slot.paged.kv->attach(slot.id);
+        slot.prompt.tokens = espalier_kept_text::copy_first(text_of(slot), n_tokens);
+        slot.mem.seq_rm(slot.id, n_tokens, -1);
+    }
+    if (slot.state == SLOT_STATE_PROCESSING_PROMPT) {
+        // A prompt that gave way: what it finds now it may have computed itself.
+        slot.stats.n_prompt_cached    = std::min<uint64_t>(slot.stats.n_prompt_cached, n_tokens);
+        slot.stats.n_prompt_processed = n_tokens - slot.stats.n_prompt_cached;
+    }
+    if (!now.was_counted) {
+        now.was_counted = true;
+        server.espalier.numbers->queried_tokens += text_of(slot).size();
+        server.espalier.numbers->hit_tokens     += n_tokens;
+    }
 }
 
 template <typename server_t>
 void espalier_server::preempt(server_t & server, server_slot & slot) {
-    SLT_WRN(slot, "preempted with %d %stokens: %d KV blocks are needed, %d are available\n", slot.prompt.n_tokens(),
-            slot.state == SLOT_STATE_GENERATING ? "" : "prompt ", (int) count_needed(server), (int) slot.kv->n_available());
+    SLT_WRN(slot, "preempted with %d %stokens: %d of %d KV blocks are in use\n", slot.prompt.n_tokens(), generates(slot) ? "" : "prompt ",
+            (int) slot.paged.kv->statistics().blocks_used, (int) slot.paged.kv->statistics().block_count);
+    auto & now = slot.paged.now;
     if (slot.state == SLOT_STATE_GENERATING) {
-        slot.preempted = slot.prompt.tokens.clone();
-        slot.state     = SLOT_STATE_PREEMPTED;
-    } else if (slot.state == SLOT_STATE_PROCESSING_PROMPT) {
-        slot.state = SLOT_STATE_STARTED;
-        slot.stats = {}; // the server begins to count when it begins the prompt
+        now.preempted = slot.prompt.tokens.clone();
+        slot.state    = SLOT_STATE_PREEMPTED;
     }
-    slot.kv->end(slot.id);
+    now.has_turn    = false;
+    now.is_prepared = false;
+    slot.paged.kv->end(slot.id);
     slot.prompt_clear();
+    server.espalier.numbers->preemptions++;
 }
 
 template <typename server_t>
-bool espalier_server::resume(server_t & server, server_slot & slot, int32_t n_batch) {
-    if (slot.prompt.tokens.empty() && !take_turn(server, slot, slot.preempted)) {
-        return true;
+void espalier_server::refuse(server_t & server, server_slot & slot) {
+    const int n_blocks = slot.paged.kv->statistics().block_count;
+    const int n_choices = 1 + count_siblings(server, slot);
+    const std::string message = runs(slot)
+        ? string_format("the request has grown to %d tokens and needs more KV blocks than the pool has for it (%d in all)", slot.prompt.n_tokens(), n_blocks)
+        : string_format("the request needs %d KV blocks for the %d tokens of its prompt and %d answers, and the pool has %d",
+                (int) espalier_kv::n_blocks(end_of(slot)) + n_choices - 1, slot.task->n_tokens(), n_choices, n_blocks);
+    server.send_error(slot, message, ERROR_TYPE_UNAVAILABLE);
+    slot.release();
+}
+
+// Nobody knows what the pool's tables say: everybody is told, and it begins anew.
+template <typename server_t>
+void espalier_server::fail(server_t & server) {
+    SRV_ERR("%s", "the KV block pool has failed inside, and begins anew\n");
+    server.abort_all_slots("the KV block pool has failed inside; what it held is lost, please try again");
+    for (server_slot & slot : server.slots) {
+        slot.prompt_clear();
     }
+    server.espalier.kv->clear();
+}
+
+// Each wait once, however many steps it takes.
+template <typename server_t>
+void espalier_server::note_waiting(server_t & server, const line & those, const std::vector<uint32_t> & waits) {
+    auto & numbers = *server.espalier.numbers;
+    const auto is_for_room = [](uint32_t why) { return why == ESPALIER_SCHEDULE_FOR_ROOM || why == ESPALIER_SCHEDULE_FOR_LINE; };
+    for (size_t i = 0; i < those.slots.size(); i++) {
+        uint32_t & before = those.slots[i]->paged.now.waits_for;
+        numbers.prefix_waits += waits[i] == ESPALIER_SCHEDULE_FOR_PREFIX && before != waits[i];
+        numbers.room_waits   += is_for_room(waits[i]) && !is_for_room(before);
+        before = waits[i];
+    }
+}
+
+//
+// In a batch
+//
+
+template <typename server_t>
+bool espalier_server::resume(server_t & server, server_slot & slot, int32_t n_batch) {
     if (!compute_media(server, slot)) {
         return true;
     }
-    const auto & tokens = std::as_const(slot.preempted);
+    auto &       now    = slot.paged.now;
+    const auto & tokens = std::as_const(now.preempted);
     while (slot.prompt.n_tokens() < (int) tokens.size()) {
         const llama_token token = tokens[slot.prompt.n_tokens()];
         if (token == LLAMA_TOKEN_NULL) {
             return true; // in the next step, when what comes before it is computed
         }
-        if (server.batch.size() >= n_batch || !server.batch.add(slot.id, token, slot.prompt.tokens.pos_next(), false, true)) {
+        // Not as a prompt: its times are those of the tokens that were heard.
+        if (server.batch.size() >= n_batch || !server.batch.add(slot.id, token, slot.prompt.tokens.pos_next(), false, false)) {
             return false;
         }
         slot.prompt.tokens.push_back(token);
     }
-    slot.preempted.clear();
+    now.preempted.clear();
     slot.state = SLOT_STATE_GENERATING;
     return true;
 }
 
+inline void espalier_server::prepare_media(server_slot & slot) {
+    if (slot.paged.kv) {
+        common_set_adapter_lora(slot.ctx_tgt, slot.lora);
+    }
+}
+
 template <typename server_t>
 bool espalier_server::compute_media(server_t & server, server_slot & slot) {
+    const auto & preempted = std::as_const(slot.paged.now.preempted);
     const auto is_next = [&]() {
-        return slot.prompt.n_tokens() < (int) slot.preempted.size() && std::as_const(slot.preempted)[slot.prompt.n_tokens()] == LLAMA_TOKEN_NULL;
+        return slot.prompt.n_tokens() < (int) preempted.size() && preempted[slot.prompt.n_tokens()] == LLAMA_TOKEN_NULL;
     };
     while (is_next()) {
         const size_t first = slot.prompt.n_tokens();
         size_t  n_tokens = 0;
         int32_t status   = 0;
+        prepare_media(slot);
         server.queue_tasks.yield_to_queue([&]() { status = process_mtmd_chunk(slot, slot.mbatch, first, n_tokens); });
         if (status != 0) {
             server.send_error(slot, "failed to process mtmd chunk", ERROR_TYPE_SERVER);
@@ -334,9 +592,9 @@ bool espalier_server::compute_media(server_t & server, server_slot & slot) {
 
 template <typename server_t>
 int32_t espalier_server::limit_prompts(const server_t & server, int32_t n_batch) {
-    const int32_t n_generated = server.batch.size();
-    const int32_t budget      = server.params_base.prefill_budget;
-    return budget > 0 && n_generated > 0 ? std::min(n_batch, n_generated + budget) : n_batch;
+    const int64_t n_generated = server.batch.size();
+    const int64_t budget      = server.params_base.prefill_budget;
+    return budget > 0 && n_generated > 0 ? std::min<int64_t>(n_batch, n_generated + budget) : n_batch;
 }
 
 template <typename server_t>
@@ -345,14 +603,97 @@ void espalier_server::note_token(server_t & server, server_slot & slot) {
         return;
     }
     auto &        numbers = *server.espalier.numbers;
+    auto &        last    = slot.paged.now.t_last_token;
     const int64_t now     = ggml_time_us();
     if (slot.stats.n_gen <= 1) {
         numbers.to_first_token.add(now - slot.task->params.t_arrival);
     } else {
-        numbers.between_tokens.add(now - slot.t_last_token);
+        numbers.between_tokens.add(now - last);
     }
-    slot.t_last_token = now;
+    last = now;
 }
+
+//
+// Idle slots, and those that come
+//
+
+template <typename server_t>
+bool espalier_server::drop_kept(server_t & server) {
+    server_slot * longest_idle = nullptr;
+    for (server_slot & slot : server.slots) {
+        if (slot.paged.kept && !slot.is_processing() && (!longest_idle || slot.t_last_used < longest_idle->t_last_used)) {
+            longest_idle = &slot;
+        }
+    }
+    if (longest_idle) {
+        longest_idle->paged.kept.reset();
+    }
+    return longest_idle != nullptr;
+}
+
+template <typename server_t>
+bool espalier_server::may_queue(server_t & server, server_task & task) {
+    const size_t most = server.params_base.max_queued;
+    if (most == 0 || task.params.has_queued) {
+        return true;
+    }
+    const auto in_slots = std::count_if(server.slots.begin(), server.slots.end(), [&](const server_slot & slot) {
+        return server.espalier.kv && waits(slot);
+    });
+    const size_t n_waiting = server.queue_tasks.queue_tasks_deferred_size() + in_slots;
+    if (n_waiting >= most) {
+        server.send_error(task, string_format("%zu requests wait already, and no more than %zu may (--max-queued); try again later", n_waiting, most), ERROR_TYPE_RATE_LIMIT);
+        return false;
+    }
+    task.params.has_queued = true;
+    return true;
+}
+
+template <typename server_t>
+std::unique_ptr<espalier_server::open_slot> espalier_server::open(server_t & server, server_slot & slot, const server_task & task) {
+    const auto & tenant = task.params.kv_tenant;
+    const auto & kept   = slot.paged.kept;
+    espalier_owner owner = kept ? kept->owner() : espalier_owner{ tenant, task.params.kv_salt, "" };
+    if (!slot.paged.kv) {
+        return std::make_unique<open_slot>(slot, owner);
+    }
+    const auto refuse = [&](const std::string & why, error_type type) {
+        server.send_error(task, why, type);
+        return nullptr;
+    };
+    if (owner.tenant != tenant) {
+        return refuse(string_format("slot %d keeps the text of another API key", slot.id), ERROR_TYPE_PERMISSION);
+    }
+    if (task.type == SERVER_TASK_TYPE_SLOT_ERASE) {
+        return std::make_unique<open_slot>(slot, owner);
+    }
+    const espalier_slot_file file(task.slot_action.filepath);
+    if (file.is_reserved()) {
+        return refuse("Invalid filename", ERROR_TYPE_INVALID_REQUEST);
+    }
+    const std::optional<espalier_owner> of_file = file.exists() ? file.owner() : std::nullopt;
+    if (of_file && of_file->tenant != tenant) {
+        return refuse("the file is another API key's", ERROR_TYPE_PERMISSION);
+    }
+    if (task.type == SERVER_TASK_TYPE_SLOT_RESTORE) {
+        // A file that another server saved says not whose it is, nor what computed it.
+        if (!of_file && file.exists() && !tenant.empty() && server.params_base.api_keys.size() != 1) {
+            return refuse("the file does not say whose it is, and this server has more than one API key", ERROR_TYPE_PERMISSION);
+        }
+        slot.prompt_clear(); // of both models, before the state of one of them is read
+        owner = of_file.value_or(owner);
+        owner.is_certain = of_file.has_value();
+        return std::make_unique<open_slot>(slot, owner);
+    }
+    if (!file.set_owner(owner)) {
+        return refuse("Unable to save slot", ERROR_TYPE_SERVER);
+    }
+    return std::make_unique<open_slot>(slot, owner);
+}
+
+//
+// What a server says of itself
+//
 
 // For /metrics. Nothing if the KV cache is not paged.
 inline void espalier_add_metrics(std::string & to, const std::shared_ptr<espalier_numbers> & numbers) {
@@ -361,8 +702,8 @@ inline void espalier_add_metrics(std::string & to, const std::shared_ptr<espalie
     }
 }
 
-// For /props. Likewise.
-inline void espalier_add_pool(json & to, const std::shared_ptr<espalier_numbers> & numbers) {
+// For /props. Likewise. What others find is not said where there are others: it tells when somebody asks the same.
+inline void espalier_add_pool(json & to, const std::shared_ptr<espalier_numbers> & numbers, size_t n_keys) {
     if (!numbers) {
         return;
     }
@@ -374,44 +715,10 @@ inline void espalier_add_pool(json & to, const std::shared_ptr<espalier_numbers>
         { "blocks_used_peak", now.blocks_used_peak },
         { "blocks_retained",  now.blocks_retained  },
         { "blocks_empty",     now.blocks_empty     },
-        { "queried_tokens",   numbers->queried_tokens.load() },
-        { "hit_tokens",       numbers->hit_tokens.load() },
         { "evicted_blocks",   now.evicted_blocks   },
     };
-}
-
-// What the client gave as cache_salt. A wrong type is an error: who asks not to share must not share by a mistake.
-inline std::string espalier_get_cache_salt(const server_http_req & req, const json & data) {
-    json salt = data.is_object() && data.contains("cache_salt") ? data.at("cache_salt") : json();
-    // Some APIs are converted, and what the conversion does not know is lost.
-    if (salt.is_null() && req.body.find("\"cache_salt\"") != std::string::npos) {
-        const json body = json::parse(req.body); // it was parsed before
-        salt = body.is_object() && body.contains("cache_salt") ? body.at("cache_salt") : json();
+    if (n_keys <= 1) {
+        to["kv_pool"]["queried_tokens"] = numbers->queried_tokens.load();
+        to["kv_pool"]["hit_tokens"]     = numbers->hit_tokens.load();
     }
-    if (!salt.is_null() && !salt.is_string()) {
-        throw std::invalid_argument("\"cache_salt\" must be a string");
-    }
-    return salt.is_null() ? std::string() : salt.get<std::string>();
-}
-
-// Who may share KV: the holder of the same API key, and of these only who sends the same cache_salt. The key is
-// the one that the server has checked, found as it finds it.
-inline std::string espalier_get_salt(const common_params & params, const server_http_req & req, const json & data) {
-    std::string authorization;
-    std::string x_api_key;
-    for (const auto & [name, value] : req.headers) {
-        std::string lower = name;
-        std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
-        if (lower == "authorization") {
-            authorization = value;
-        } else if (lower == "x-api-key") {
-            x_api_key = value;
-        }
-    }
-    std::string key = authorization.empty() ? x_api_key : authorization;
-    if (key.rfind("Bearer ", 0) == 0) {
-        key = key.substr(7);
-    }
-    const size_t tenant = std::find(params.api_keys.begin(), params.api_keys.end(), key) - params.api_keys.begin();
-    return "tenant " + std::to_string(tenant) + ":" + espalier_get_cache_salt(req, data);
 }

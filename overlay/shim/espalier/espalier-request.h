@@ -1,0 +1,161 @@
+// What a request says of itself: who sent it, with whom it shares, when it goes; and what the KV of its prompt
+// depends on.
+
+#pragma once
+
+#include "espalier-owner.h"
+
+#include "server-common.h"
+#include "server-http.h"
+#include "server-task.h"
+
+#include <algorithm>
+#include <cctype>
+#include <fstream>
+#include <map>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+//
+// What the KV of a prompt depends on
+//
+
+// Every field of a request. The KV of a block depends on the tokens up to its end, and besides
+//   * lora: the adapters and their scales; they enter the key of every block (espalier_adapters)
+//   * kv_tenant, kv_salt: nothing is computed with them, but only equal ones may share (espalier_owner::scope)
+//   * cache_prompt: false shares nothing and leaves nothing
+// The rest says when to stop, what to sample, or how to answer: none of it reaches llama_decode. What is the same for
+// the life of a context (control vectors, RoPE, pooling, types of the cache) need not be told apart in a pool, which
+// lives as long; images and audio are told apart by their digests (espalier_server::find_media).
+#define ESPALIER_REQUEST_FIELDS(field) \
+    field(stream) field(include_usage) field(cache_prompt) field(return_tokens) field(return_progress) \
+    field(sse_ping_interval) field(n_keep) field(n_discard) field(n_predict) field(n_indent) field(n_cmpl) \
+    field(kv_tenant) field(kv_salt) field(priority) field(has_queued) field(t_arrival) field(n_cache_reuse) \
+    field(t_max_prompt_ms) field(t_max_predict_ms) field(lora) field(antiprompt) field(response_fields) \
+    field(timings_per_token) field(post_sampling_probs) field(sampling) field(speculative) field(verbose) \
+    field(res_type) field(oaicompat_model) field(oaicompat_cmpl_id) field(control_action) field(control_cmpl_id) \
+    field(chat_parser_params) field(message_spans) field(embd_normalize)
+
+// Does not compile when upstream gives a request another field: whoever moves the pin has to say above whether the KV
+// of a prompt depends on it.
+inline void espalier_check_request_fields(const task_params & params) {
+    const auto & [stream, include_usage, cache_prompt, return_tokens, return_progress,
+                  sse_ping_interval, n_keep, n_discard, n_predict, n_indent, n_cmpl,
+                  kv_tenant, kv_salt, priority, has_queued, t_arrival, n_cache_reuse,
+                  t_max_prompt_ms, t_max_predict_ms, lora, antiprompt, response_fields,
+                  timings_per_token, post_sampling_probs, sampling, speculative, verbose,
+                  res_type, oaicompat_model, oaicompat_cmpl_id, control_action, control_cmpl_id,
+                  chat_parser_params, message_spans, embd_normalize] = params;
+#define ESPALIER_IS_IN_ITS_PLACE(field) \
+    static_assert(std::is_same<decltype(task_params::field), std::remove_const<std::remove_reference<decltype(field)>::type>::type>::value, #field);
+    ESPALIER_REQUEST_FIELDS(ESPALIER_IS_IN_ITS_PLACE)
+#undef ESPALIER_IS_IN_ITS_PLACE
+}
+
+// Adapters by what is in their files, so that a text that was saved to a file is known again by another server.
+class espalier_adapters {
+public:
+    // Reads each file once.
+    explicit espalier_adapters(const std::vector<common_adapter_lora_info> & adapters) {
+        for (const auto & adapter : adapters) {
+            digests.push_back(digest_of(adapter.path));
+        }
+    }
+
+    // Every adapter that computes with another scale than 0; a negative one does so too. Empty: none.
+    std::string key(const std::vector<common_adapter_lora_info> & adapters) const {
+        std::string names;
+        for (size_t i = 0; i < adapters.size(); i++) {
+            if (adapters[i].scale != 0.0f) {
+                names += string_format("%s %a,", i < digests.size() ? digests[i].c_str() : std::to_string(i).c_str(), adapters[i].scale);
+            }
+        }
+        return names;
+    }
+
+private:
+    // In pieces, for a file can be larger than what is free.
+    static std::string digest_of(const std::string & path) {
+        std::ifstream file(path, std::ios::binary);
+        std::string   piece(1 << 20, '\0');
+        std::string   digest;
+        while (file.read(&piece[0], piece.size()) || file.gcount() > 0) {
+            digest = espalier_digest(digest + piece.substr(0, file.gcount()));
+        }
+        return digest.empty() ? espalier_digest("not read: " + path) : digest;
+    }
+
+    std::vector<std::string> digests;
+};
+
+//
+// Who sent it
+//
+
+// The key that the server has checked, found as it finds it. A server that checks none takes the one that came: it is
+// a router's child, and the router has checked it, or it isolates who sends it and nobody else. Hashed, since it is
+// written next to saved slots.
+inline std::string espalier_get_tenant(const server_http_req & req) {
+    std::string authorization;
+    std::string x_api_key;
+    for (const auto & [name, value] : req.headers) {
+        std::string lower = name;
+        std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
+        if (lower == "authorization") {
+            authorization = value;
+        } else if (lower == "x-api-key") {
+            x_api_key = value;
+        }
+    }
+    std::string key = authorization.empty() ? x_api_key : authorization;
+    if (key.rfind("Bearer ", 0) == 0) {
+        key = key.substr(7);
+    }
+    return key.empty() ? "" : espalier_digest("tenant " + key);
+}
+
+// A field of the body as it came. Some APIs are converted, and what the conversion does not know is lost.
+inline json espalier_find_field(const server_http_req & req, const json & data, const std::string & name) {
+    if (data.is_object() && data.contains(name)) {
+        return data.at(name);
+    }
+    // A key can be written with escaped letters, so its name is no proof that it is not there.
+    if (req.body.find(name) == std::string::npos && req.body.find("\\u") == std::string::npos) {
+        return {};
+    }
+    const json body = json::parse_no_throw(req.body);
+    return body.is_object() && body.contains(name) ? body.at(name) : json();
+}
+
+// What the client gave as cache_salt. A wrong type is an error: who asks not to share must not share by a mistake.
+inline std::string espalier_get_salt(const server_http_req & req, const json & data) {
+    const json salt = espalier_find_field(req, data, "cache_salt");
+    if (!salt.is_null() && !salt.is_string()) {
+        throw std::invalid_argument("\"cache_salt\" must be a string");
+    }
+    const std::string text = salt.is_null() ? "" : salt.get<std::string>();
+    return text.empty() ? "" : espalier_digest("salt " + text);
+}
+
+inline int32_t espalier_get_priority(const common_params & params, const server_http_req & req, const json & data) {
+    const json priority = espalier_find_field(req, data, "priority");
+    if (priority.is_null()) {
+        return 0;
+    }
+    const int64_t place = priority.is_number_integer() ? priority.get<int64_t>() : INT64_MAX;
+    if (place < INT32_MIN || place > INT32_MAX) {
+        throw std::invalid_argument("\"priority\" must be an integer of 32 bits; smaller goes first");
+    }
+    if (place != 0 && !params.allow_priority) {
+        throw std::invalid_argument("\"priority\" is not allowed here; start the server with --allow-priority");
+    }
+    return (int32_t) place;
+}
+
+// Of every request that computes something or acts on a slot.
+inline void espalier_read_request(const common_params & params, const server_http_req & req, const json & data, task_params & to) {
+    to.kv_tenant = espalier_get_tenant(req);
+    to.kv_salt   = espalier_get_salt(req, data);
+    to.priority  = espalier_get_priority(params, req, data);
+}
