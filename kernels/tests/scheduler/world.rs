@@ -27,11 +27,11 @@ pub struct Job {
     pub patience: Option<usize>,
 }
 
-/// Blocks that a job needs at its end when it is alone: what choices share is full blocks.
+/// The most blocks that a job ever needs at once: its prompt with a block for each further choice, or one choice to its
+/// end. Choices that do not fit together give way to each other.
 pub fn whole(job: &Job) -> usize {
-    let all = (job.prompt + job.answer).div_ceil(BLOCK);
-    let shared = job.prompt / BLOCK;
-    all + (job.choices - 1) * (all - shared)
+    let begin = (job.prompt + 1).div_ceil(BLOCK) + job.choices - 1;
+    begin.max((job.prompt + job.answer).div_ceil(BLOCK))
 }
 
 struct Run {
@@ -45,6 +45,8 @@ struct Run {
     begun: bool,
     /// Other choices that have not begun, or the slot of the first choice.
     children: Vec<usize>,
+    /// It goes on from another one's prompt, when that is computed.
+    joins: bool,
     is_child: bool,
     begin_step: usize,
 }
@@ -130,6 +132,7 @@ impl World {
                     overtaken: 0,
                     begun: false,
                     children: if at == 0 { free[1..job.choices].to_vec() } else { Vec::new() },
+                    joins: at > 0,
                     is_child: at > 0,
                     begin_step: self.step,
                     job: job.clone(),
@@ -187,8 +190,8 @@ impl World {
         let mut requests = Vec::new();
         for (slot, run) in self.slots.iter_mut().enumerate() {
             // A choice that has not begun is its first one's sibling.
-            let Some(run) = run.as_mut().filter(|run| !run.is_child || run.computed > 0) else { continue };
-            if !run.begun && !run.is_child {
+            let Some(run) = run.as_mut().filter(|run| !run.joins) else { continue };
+            if !run.begun && run.stage == Stage::Waits {
                 let keys = RequestKeys::default();
                 assert_eq!(self.pool.begin(slot as i32, &run.text, keys), Ok(()));
                 run.begun = true;
@@ -200,7 +203,7 @@ impl World {
                 sequence: slot as i32,
                 stage: run.stage,
                 kind: run.job.kind,
-                may_give_way: run.job.choices == 1,
+                may_give_way: true,
                 first: run.computed as u64,
                 end: run.end() as u64,
                 siblings: run.children.len() as u64,
@@ -233,7 +236,7 @@ impl World {
 
     /// When nobody runs, somebody was let in.
     fn check_nobody_is_stuck(&self) {
-        let runs = |run: &&Run| run.stage == Stage::Runs || run.is_child;
+        let runs = |run: &&Run| run.stage == Stage::Runs || run.joins;
         let waiting = self.slots.iter().flatten().filter(|run| !runs(run)).count();
         let running = self.slots.iter().flatten().filter(runs).count();
         assert!(waiting == 0 || running > 0, "{waiting} wait and nobody runs");
@@ -330,6 +333,6 @@ impl World {
             (run.text.clone(), run.computed)
         };
         let run = self.slots[child].as_mut().expect("it waits in its slot");
-        (run.text, run.computed, run.stage) = (text, computed, Stage::Runs);
+        (run.text, run.computed, run.stage, run.joins) = (text, computed, Stage::Runs, false);
     }
 }

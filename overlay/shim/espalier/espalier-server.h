@@ -45,6 +45,10 @@ struct espalier_server {
 
     template <typename server_t> static void note_token(server_t & server, server_slot & slot);
 
+    // The idle slot that keeps the most of the task's prompt, of the texts that its request may go on with: which slot
+    // it gets tells nobody what others asked. NULL: there is none
+    template <typename server_t> static server_slot * find_kept(server_t & server, const server_task & task);
+
     // A kept text that nobody computes with is given up. false: there is none
     template <typename server_t> static bool drop_kept(server_t & server);
 
@@ -211,7 +215,7 @@ inline bool espalier_server::is_refused_by_the_server(const server_slot & slot) 
 }
 
 inline bool espalier_server::runs(const server_slot & slot) {
-    return slot.is_processing() && slot.state != SLOT_STATE_WAIT_OTHER && (slot.paged.now.has_turn || slot.task->is_child());
+    return slot.is_processing() && slot.state != SLOT_STATE_WAIT_OTHER && slot.paged.now.has_turn;
 }
 
 // The choices of a parent are a part of it until its prompt is computed.
@@ -343,8 +347,13 @@ void espalier_server::publish(server_t & server) {
 template <typename server_t>
 void espalier_server::prepare_requests(server_t & server) {
     for (server_slot & slot : server.slots) {
+        auto & now = slot.paged.now;
         if (slot.state == SLOT_STATE_WAIT_OTHER) {
             slot.paged.kept.reset(); // its parent's cells come here
+            now.joins = true;
+        } else if (now.joins) {
+            now.joins    = false; // they came, with the room that its parent was let in with
+            now.has_turn = true;
         } else if (waits(slot) && !slot.paged.now.is_prepared) {
             prepare_request(*server.espalier.adapters, slot);
         }
@@ -406,7 +415,7 @@ espalier_schedule_request espalier_server::describe(const server_t & server, con
     request.priority     = slot.task->params.priority;
     request.sequence     = slot.id;
     request.stage        = runs(slot) ? ESPALIER_SCHEDULE_RUNS : ESPALIER_SCHEDULE_WAITS;
-    request.may_give_way = !slot.task->is_parent() && !slot.task->is_child() && slot.inp_embd.empty();
+    request.may_give_way = slot.inp_embd.empty(); // else nobody knows what it was computed from
     request.first        = kept ? kept->tokens().size() : slot.prompt.tokens.size();
     request.end          = std::max<uint64_t>(request.first, end_of(slot));
     request.siblings     = count_siblings(server, slot);
@@ -616,6 +625,28 @@ void espalier_server::note_token(server_t & server, server_slot & slot) {
 //
 // Idle slots, and those that come
 //
+
+template <typename server_t>
+server_slot * espalier_server::find_kept(server_t & server, const server_task & task) {
+    if (!server.espalier.kv || task.need_embd() || !task.params.cache_prompt || server.slot_prompt_similarity == 0.0f) {
+        return nullptr;
+    }
+    const auto loras = task.params.lora.empty() ? server.params_base.lora_adapters : server.construct_lora_list(task.params.lora);
+    const espalier_owner owner = { task.params.kv_tenant, task.params.kv_salt, server.espalier.adapters->key(loras) };
+    server_slot * best   = nullptr;
+    float         likest = server.slot_prompt_similarity;
+    for (server_slot & slot : server.slots) {
+        if (slot.is_processing() || !slot.paged.kept || !(slot.paged.kept->owner() == owner)) {
+            continue;
+        }
+        const float alike = float(slot.paged.kept->tokens().get_common_prefix(task.tokens)) / task.tokens.size();
+        if (alike > likest) {
+            likest = alike;
+            best   = &slot;
+        }
+    }
+    return best;
+}
 
 template <typename server_t>
 bool espalier_server::drop_kept(server_t & server) {

@@ -80,6 +80,7 @@ struct espalier_slot {
         bool is_prepared = false;   // it was asked for the first time, or again after it gave way
         bool is_shared   = false;   // others may use what it computes
         bool has_turn    = false;   // it was let in, and holds its room
+        bool joins       = false;   // it goes on from its parent's prompt when that is computed
         bool was_counted = false;   // in the numbers: a preempted request is one request
         espalier_owner owner;
         server_tokens  preempted;   // what it held when it had to give way while it generated

@@ -75,9 +75,9 @@ pub fn computed_twice(answers: &[(u16, Value)]) -> Option<String> {
     (computed > most).then(|| format!("{computed} prompt tokens were computed, {most} were enough"))
 }
 
-/// Four answers to one prompt that outgrow the pool together: a clear refusal, and a server that goes on.
+/// Four answers to one prompt that cannot even begin together: a clear refusal, and a server that goes on.
 pub fn refuses_what_cannot_fit(server: &Server) -> Result<Option<String>> {
-    let body = json!({ "prompt": cases::any_prompt(300), "n": 4, "max_tokens": 200, "temperature": 0,
+    let body = json!({ "prompt": cases::any_prompt(400), "n": 4, "max_tokens": 200, "temperature": 0,
                        "ignore_eos": true });
     let (status, answer) = server.post("/v1/completions", &body)?;
     let said = answer["error"]["message"].as_str().unwrap_or_default();
