@@ -74,6 +74,8 @@ struct espalier_server {
         open_slot(const open_slot &)             = delete;
         open_slot & operator=(const open_slot &) = delete;
 
+        std::unique_ptr<espalier_saving> saving; // if it is being saved
+
     private:
         server_slot &  slot;
         espalier_owner owner;
@@ -716,10 +718,9 @@ std::unique_ptr<espalier_server::open_slot> espalier_server::open(server_t & ser
         owner.is_certain = of_file.has_value();
         return std::make_unique<open_slot>(slot, owner);
     }
-    if (!file.set_owner(owner)) {
-        return refuse("Unable to save slot", ERROR_TYPE_SERVER);
-    }
-    return std::make_unique<open_slot>(slot, owner);
+    auto opened = std::make_unique<open_slot>(slot, owner);
+    opened->saving = std::make_unique<espalier_saving>(file, owner);
+    return opened;
 }
 
 //

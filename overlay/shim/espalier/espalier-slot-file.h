@@ -6,9 +6,11 @@
 
 #include <algorithm>
 #include <cctype>
+#include <filesystem>
 #include <fstream>
 #include <optional>
 #include <string>
+#include <utility>
 
 class espalier_slot_file {
 public:
@@ -33,12 +35,24 @@ public:
         return espalier_owner{ tenant, salt, adapters };
     }
 
-    // Before the file itself, so that no file of a tenant is ever without its owner. false: it could not be written
+    // false: it could not be written
     bool set_owner(const espalier_owner & owner) const {
         std::ofstream file(path + suffix(), std::ios::trunc);
         file << header() << "\n" << owner.tenant << "\n" << owner.salt << "\n" << owner.adapters << "\n";
         file.close();
         return !file.fail();
+    }
+
+    void forget_owner() const {
+        std::error_code ignored;
+        std::filesystem::remove(path + suffix(), ignored);
+    }
+
+    // Another one after the file was written.
+    std::pair<uintmax_t, std::filesystem::file_time_type> stamp() const {
+        std::error_code ignored;
+        const auto size = std::filesystem::file_size(path, ignored);
+        return { size, std::filesystem::last_write_time(path, ignored) };
     }
 
 private:
@@ -53,4 +67,31 @@ private:
     }
 
     std::string path;
+};
+
+// While a slot is being saved its file has no owner, so that no crash leaves one tenant's text with the name of another.
+// Afterwards it has the new one if it was written, else the old one.
+class espalier_saving {
+public:
+    espalier_saving(espalier_slot_file file, espalier_owner owner) :
+        file(std::move(file)), owner(std::move(owner)), owner_before(this->file.owner()), stamp_before(this->file.stamp()) {
+        this->file.forget_owner();
+    }
+
+    ~espalier_saving() {
+        if (file.stamp() != stamp_before) {
+            file.set_owner(owner);
+        } else if (owner_before) {
+            file.set_owner(*owner_before);
+        }
+    }
+
+    espalier_saving(const espalier_saving &)             = delete;
+    espalier_saving & operator=(const espalier_saving &) = delete;
+
+private:
+    espalier_slot_file            file;
+    espalier_owner                owner;
+    std::optional<espalier_owner> owner_before;
+    std::pair<uintmax_t, std::filesystem::file_time_type> stamp_before;
 };
