@@ -1,0 +1,86 @@
+//! What the paged server promises, beyond right answers: to whom it gives what it knows, that it answers whatever fits,
+//! how its streams look, in which order it serves, and what its numbers mean.
+//!
+//! Each promise was broken once, found by an audit and seen from outside. No stock server is needed: where tokens are
+//! compared, the same program without a paged cache answers, one request at a time.
+
+mod adapters;
+mod asking;
+mod report;
+mod stage;
+
+use std::path::Path;
+
+pub use self::report::{Kept, broken, outcome};
+use self::stage::Stage;
+use crate::cmd::Context;
+use crate::error::{Error, Result};
+
+/// Something that users can rely on.
+pub struct Promise {
+    /// Where the audit has it.
+    item: &'static str,
+    /// For `--promise`.
+    name: &'static str,
+    /// Says to the stage what is broken. An error is a broken promise as well: a server that is gone or silent.
+    run: fn(&mut Stage<'_>) -> Result<()>,
+}
+
+const fn promise(item: &'static str, name: &'static str, run: fn(&mut Stage<'_>) -> Result<()>) -> Promise {
+    Promise { item, name, run }
+}
+
+/// All of them, in the order of the audit.
+const PROMISES: &[Promise] = &[
+    promise("A1", "negative-scale", adapters::negative_scale),
+];
+
+/// Holds `program` to the promises that are asked for, by name or item; to all when none is named. Goes on after a
+/// broken one.
+///
+/// # Errors
+///
+/// A name that no promise has; a disk that is full.
+pub fn look(context: &Context, program: &Path, names: &[String]) -> Result<Vec<Kept>> {
+    let chosen = choose(names)?;
+    let mut stage = Stage::open(context, program)?;
+    Ok(chosen.into_iter().map(|promise| hold(&mut stage, promise)).collect())
+}
+
+fn hold(stage: &mut Stage<'_>, promise: &Promise) -> Kept {
+    let ended = stage.begin(promise.name, promise.run);
+    Kept { item: promise.item, name: promise.name, broken: ended.broken, seconds: ended.seconds }
+}
+
+fn choose(names: &[String]) -> Result<Vec<&'static Promise>> {
+    let is_named = |promise: &Promise, name: &str| name == promise.name || name == promise.item;
+    if let Some(unknown) = names.iter().find(|name| !PROMISES.iter().any(|one| is_named(one, name))) {
+        let known: Vec<&str> = PROMISES.iter().map(|promise| promise.name).collect();
+        return Err(Error::usage(format!("there is no promise `{unknown}`")).detail(known.join(", ")));
+    }
+    let is_chosen = |promise: &&Promise| names.is_empty() || names.iter().any(|name| is_named(promise, name));
+    Ok(PROMISES.iter().filter(is_chosen).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn promises_are_found_by_name_and_item() {
+        let named = |names: &[&str]| {
+            let names: Vec<String> = names.iter().map(|name| (*name).to_string()).collect();
+            choose(&names).map(|chosen| chosen.iter().map(|one| one.name).collect::<Vec<_>>())
+        };
+        assert_eq!(named(&[]).unwrap().len(), PROMISES.len());
+        assert_eq!(named(&["A1"]).unwrap(), ["negative-scale"]);
+        assert_eq!(named(&["negative-scale"]).unwrap(), ["negative-scale"]);
+        assert!(named(&["A99"]).unwrap_err().to_string().contains("negative-scale"));
+    }
+
+    #[test]
+    fn no_two_promises_have_one_name() {
+        let names: std::collections::BTreeSet<&str> = PROMISES.iter().map(|promise| promise.name).collect();
+        assert_eq!(names.len(), PROMISES.len());
+    }
+}

@@ -1,0 +1,162 @@
+//! What each promise has: servers of the program that is held to it, and a place for what is broken.
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use serde_json::Value;
+
+use super::super::reference::Reference;
+use super::super::verdict::{self, Answer};
+use super::super::{ALONE, Compared, adapters};
+use crate::cmd::{Context, gate};
+use crate::error::Result;
+use crate::modelgen::{AdapterSpec, Architecture, ModelSpec, VisionSpec, WeightType};
+use crate::sys::process::Run;
+use crate::sys::server::Server;
+use crate::sys::{disk, models};
+
+/// The program, its models, and what was found so far.
+pub struct Stage<'a> {
+    context: &'a Context,
+    program: &'a Path,
+    folder: PathBuf,
+    compared: Compared,
+}
+
+/// What the servers are started with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Model {
+    /// The trained one.
+    Trained,
+    /// Random weights: slower, its tokens are bytes.
+    Random,
+    /// The same with an adapter.
+    Adapted,
+    /// The same with two adapters.
+    AdaptedTwice,
+    /// Random weights with an encoder for images, and an adapter.
+    Seeing,
+}
+
+/// How a promise ended.
+pub struct Ended {
+    /// What is broken, a line each.
+    pub broken: Vec<String>,
+    /// How long it took.
+    pub seconds: f64,
+}
+
+impl<'a> Stage<'a> {
+    /// Writes the models.
+    pub fn open(context: &'a Context, program: &'a Path) -> Result<Stage<'a>> {
+        let folder = context.layout.generated().join("gate/promises");
+        disk::create_folder(&folder)?;
+        let stage = Stage { context, program, folder, compared: Compared::default() };
+        let model = ModelSpec::small(Architecture::Llama, WeightType::F16);
+        models::write(&stage.file("model.gguf"), &model)?;
+        models::write_vision(&stage.file("vision.gguf"), &VisionSpec::small(model.n_embd))?;
+        models::write_adapter(&stage.file("adapter.gguf"), &adapters::spec())?;
+        let other = AdapterSpec { seed: 2, ..adapters::spec() };
+        models::write_adapter(&stage.file("other-adapter.gguf"), &other)?;
+        Ok(stage)
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    /// Looks at one promise, whatever becomes of it.
+    pub fn begin(&mut self, name: &str, run: impl FnOnce(&mut Stage<'a>) -> Result<()>) -> Ended {
+        self.context.ui.status("Holding", format!("the server to {name}"));
+        let begin = Instant::now();
+        let ended = run(self);
+        let mut broken = std::mem::take(&mut self.compared).failures;
+        broken.extend(ended.err().map(|error| error.to_string()));
+        Ended { broken, seconds: begin.elapsed().as_secs_f64() }
+    }
+
+    /// A server with these arguments.
+    pub fn serve(&self, model: Model, arguments: &[&str]) -> Result<Server> {
+        let run = self.run().args(self.arguments_of(model)).args(arguments);
+        Server::start(run, &self.context.layout.log("gate-promise"))
+    }
+
+    /// The same without a model of its own.
+    pub fn serve_nothing(&self, arguments: &[&str]) -> Result<Server> {
+        Server::start(self.run().args(arguments), &self.context.layout.log("gate-promise"))
+    }
+
+    fn run(&self) -> Run {
+        gate::without_features(Run::new(self.program)).args(["-t", "1"])
+    }
+
+    /// The same program, unpaged, one request at a time.
+    pub fn reference(&self, model: Model, arguments: &[&str]) -> Result<Reference> {
+        let run = self.run().args(self.arguments_of(model)).args(ALONE).arg("--kv-unified").args(arguments);
+        let stock = Server::start(run, &self.context.layout.log("gate-reference"))?;
+        Ok(Reference { stock, tolerance: verdict::tolerance(&[]) })
+    }
+
+    fn arguments_of(&self, model: Model) -> Vec<String> {
+        let file = |name: &str| self.file(name).display().to_string();
+        let trained = self.context.layout.smoke_model().display().to_string();
+        let words = match model {
+            Model::Trained => vec![trained],
+            Model::Random => vec![file("model.gguf")],
+            Model::Adapted => vec![file("model.gguf"), "--lora".into(), file("adapter.gguf")],
+            Model::AdaptedTwice => {
+                let both = format!("{},{}", file("adapter.gguf"), file("other-adapter.gguf"));
+                vec![file("model.gguf"), "--lora".into(), both]
+            }
+            Model::Seeing => {
+                let eyes = ["--mmproj".into(), file("vision.gguf")];
+                [self.arguments_of(Model::Adapted)[1..].to_vec(), eyes.into()].concat()
+            }
+        };
+        match model {
+            Model::Seeing => words,
+            _ => [vec!["--model".to_string()], words].concat(),
+        }
+    }
+
+    /// An empty folder for files of a server.
+    pub fn empty_folder(&self, name: &str) -> Result<String> {
+        let folder = self.folder.join(name);
+        disk::remove_folder(&folder)?;
+        disk::create_folder(&folder)?;
+        Ok(folder.display().to_string())
+    }
+
+    /// The trained model as a file in an empty folder, for a server that finds its models there.
+    pub fn folder_of_models(&self, file: &str) -> Result<String> {
+        let folder = self.empty_folder("models")?;
+        let bytes = disk::read(&self.context.layout.smoke_model())?;
+        disk::write_atomically(&Path::new(&folder).join(file), &bytes)?;
+        Ok(folder)
+    }
+
+    /// Something that has to be so.
+    pub fn must(&mut self, holds: bool, otherwise: impl FnOnce() -> String) {
+        if !holds {
+            self.compared.failures.push(otherwise());
+        }
+    }
+
+    /// Whether nothing was found broken so far.
+    pub fn is_kept_so_far(&self) -> bool {
+        self.compared.failures.is_empty()
+    }
+
+    /// An answer to `/completion` has to be the reference's.
+    pub fn hold(&mut self, what: &str, expected: &Answer, tolerance: f64, answer: (u16, &Value)) {
+        self.compared.hold(what, expected, tolerance, answer);
+    }
+
+    /// The prompt tokens that an answer found in the cache have to be these.
+    pub fn must_have_found(&mut self, what: &str, (status, body): &(u16, Value), tokens: usize) {
+        let found = body["timings"]["cache_n"].as_u64();
+        self.must(found == u64::try_from(tokens).ok(), || {
+            format!("{what}: found {} of {tokens} tokens, status {status}", found.map_or_else(|| body.to_string(), |found| found.to_string()))
+        });
+    }
+}
