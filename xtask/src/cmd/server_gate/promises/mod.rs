@@ -6,8 +6,13 @@
 
 mod adapters;
 mod asking;
+mod kept;
+mod meanwhile;
 mod report;
+mod room;
+mod slots_of_others;
 mod stage;
+mod tenants;
 
 use std::path::Path;
 
@@ -33,6 +38,22 @@ const fn promise(item: &'static str, name: &'static str, run: fn(&mut Stage<'_>)
 /// All of them, in the order of the audit.
 const PROMISES: &[Promise] = &[
     promise("A1", "negative-scale", adapters::negative_scale),
+    promise("A3", "tenants-behind-a-router", tenants::behind_a_router),
+    promise("A4", "kept-slot-has-an-owner", tenants::kept_slot_has_an_owner),
+    promise("A5", "slots-of-others", slots_of_others::actions_of_others),
+    promise("A5", "token-by-token", slots_of_others::reading_token_by_token),
+    promise("A6", "choice-of-slot", slots_of_others::choice_of_slot),
+    promise("A7", "escaped-salt", tenants::escaped_salt),
+    promise("A8", "forgotten-kept-text", room::forgotten_kept_text),
+    promise("A9", "room-of-idle-slots", room::room_of_idle_slots),
+    promise("A10", "last-block", room::last_block),
+    promise("A11", "several-choices", room::several_choices),
+    promise("A12", "going-on-from-half", room::going_on_from_half),
+    promise("A14", "drafts-after-a-restore", room::drafts_after_a_restore),
+    promise("A24", "leaves-nothing", kept::leaves_nothing),
+    promise("A24", "switched-adapters", kept::switched_adapters),
+    promise("B", "file-of-other-adapters", kept::file_of_other_adapters),
+    promise("B", "second-turn", kept::second_turn),
 ];
 
 /// Holds `program` to the promises that are asked for, by name or item; to all when none is named. Goes on after a

@@ -99,9 +99,8 @@ impl<'a> Stage<'a> {
 
     fn arguments_of(&self, model: Model) -> Vec<String> {
         let file = |name: &str| self.file(name).display().to_string();
-        let trained = self.context.layout.smoke_model().display().to_string();
         let words = match model {
-            Model::Trained => vec![trained],
+            Model::Trained => vec![self.trained_model()],
             Model::Random => vec![file("model.gguf")],
             Model::Adapted => vec![file("model.gguf"), "--lora".into(), file("adapter.gguf")],
             Model::AdaptedTwice => {
@@ -117,6 +116,11 @@ impl<'a> Stage<'a> {
             Model::Seeing => words,
             _ => [vec!["--model".to_string()], words].concat(),
         }
+    }
+
+    /// The path of the trained model.
+    pub fn trained_model(&self) -> String {
+        self.context.layout.smoke_model().display().to_string()
     }
 
     /// An empty folder for files of a server.
@@ -156,7 +160,8 @@ impl<'a> Stage<'a> {
     pub fn must_have_found(&mut self, what: &str, (status, body): &(u16, Value), tokens: usize) {
         let found = body["timings"]["cache_n"].as_u64();
         self.must(found == u64::try_from(tokens).ok(), || {
-            format!("{what}: found {} of {tokens} tokens, status {status}", found.map_or_else(|| body.to_string(), |found| found.to_string()))
+            let found = found.map_or_else(|| body.to_string(), |found| found.to_string());
+            format!("{what}: found {found} tokens instead of {tokens}, status {status}")
         });
     }
 }
