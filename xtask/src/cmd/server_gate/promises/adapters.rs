@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::super::cases::{self, BLOCK};
+use super::super::media;
 use super::asking::{ask, with};
 use super::stage::{Model, Stage};
 use crate::error::Result;
@@ -50,6 +51,33 @@ fn in_this_order(stage: &mut Stage<'_>, model: Model, prompt: &[u32], order: &[&
         let what = format!("scales {scales:?} after {:?}", &order[..at]);
         stage.must_have_found(&what, &answer, if order[..at].contains(scales) { BLOCKS * BLOCK } else { 0 });
         stage.hold(&what, &expected, reference.tolerance, (answer.0, &answer.1));
+    }
+    Ok(())
+}
+
+/// An image is computed with the adapters of its own request, whatever was computed before it; also when its blocks
+/// are found later. It follows a block of text that is found, so that nothing is computed between.
+pub fn adapters_of_an_image(stage: &mut Stage<'_>) -> Result<()> {
+    let reference = stage.reference(Model::Seeing, &EXACT[..2])?;
+    let server = stage.serve(Model::Seeing, &paged())?;
+    // A letter is a token.
+    let before = "t".repeat(BLOCK);
+    let image = |marker: &str, scale: f64| {
+        let request = media::request(&format!("{before}{marker}{}", "u".repeat(100)), &[1]);
+        scaled(with(request, "n_predict", 8), &[scale])
+    };
+    let marker = media::marker(&reference.stock)?;
+    let expected = super::super::ask(&reference.stock, &cases::cold(image(&marker, 0.0)))?;
+    let marker = media::marker(&server)?;
+    let text = with(cases::request(&[]), "prompt", format!("{before}{}", "v".repeat(BLOCK)));
+    for scale in [0.0, 1.0] {
+        ask(&server, &scaled(text.clone(), &[scale]))?;
+    }
+    for (slot, what) in [(1, "after another scale"), (0, "from what was computed after another scale")] {
+        let answer = ask(&server, &with(image(&marker, 0.0), "id_slot", slot))?;
+        let found = answer.1["timings"]["cache_n"].as_u64().unwrap_or_default();
+        stage.must(found >= BLOCK as u64, || format!("did not occur: {what} {found} tokens were found"));
+        stage.hold(what, &expected, reference.tolerance, (answer.0, &answer.1));
     }
     Ok(())
 }

@@ -6,7 +6,13 @@
 
 mod adapters;
 mod asking;
+mod images;
 mod kept;
+mod fairness;
+mod numbers;
+mod queue;
+mod streams;
+mod leaks;
 mod meanwhile;
 mod report;
 mod room;
@@ -38,6 +44,7 @@ const fn promise(item: &'static str, name: &'static str, run: fn(&mut Stage<'_>)
 /// All of them, in the order of the audit.
 const PROMISES: &[Promise] = &[
     promise("A1", "negative-scale", adapters::negative_scale),
+    promise("A2", "adapters-of-an-image", adapters::adapters_of_an_image),
     promise("A3", "tenants-behind-a-router", tenants::behind_a_router),
     promise("A4", "kept-slot-has-an-owner", tenants::kept_slot_has_an_owner),
     promise("A5", "slots-of-others", slots_of_others::actions_of_others),
@@ -49,11 +56,26 @@ const PROMISES: &[Promise] = &[
     promise("A10", "last-block", room::last_block),
     promise("A11", "several-choices", room::several_choices),
     promise("A12", "going-on-from-half", room::going_on_from_half),
+    promise("A13", "image-waits-for-room", images::waits_for_room),
     promise("A14", "drafts-after-a-restore", room::drafts_after_a_restore),
+    promise("A15", "streams-of-preempted-prompts", streams::of_preempted_prompts),
+    promise("A16", "no-stream-stands-still", fairness::no_stream_stands_still),
+    promise("A16", "long-prompt-in-turn", fairness::long_prompt_in_turn),
+    promise("A18", "largest-prefill-budget", fairness::largest_prefill_budget),
+    promise("A19", "client-that-waits", leaks::client_that_waits_for_a_prefix),
+    promise("A19", "refused-after-a-switch", leaks::refused_after_a_switch),
+    promise("A20", "timings-after-preemption", numbers::timings_after_preemption),
+    promise("A21", "hits-after-preemption", numbers::hits_after_preemption),
+    promise("A22", "waits-are-counted-once", numbers::waits_are_counted_once),
+    promise("A23", "pool-of-a-sleeping-server", numbers::pool_of_a_sleeping_server),
     promise("A24", "leaves-nothing", kept::leaves_nothing),
     promise("A24", "switched-adapters", kept::switched_adapters),
+    promise("B", "exact-sums", numbers::exact_sums),
+    promise("new", "most-queued", queue::most_queued),
+    promise("new", "priority", queue::priority),
     promise("B", "file-of-other-adapters", kept::file_of_other_adapters),
     promise("B", "second-turn", kept::second_turn),
+    promise("B", "image-near-the-context", images::resumes_near_the_context),
 ];
 
 /// Holds `program` to the promises that are asked for, by name or item; to all when none is named. Goes on after a

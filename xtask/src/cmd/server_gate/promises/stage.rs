@@ -99,22 +99,18 @@ impl<'a> Stage<'a> {
 
     fn arguments_of(&self, model: Model) -> Vec<String> {
         let file = |name: &str| self.file(name).display().to_string();
-        let words = match model {
-            Model::Trained => vec![self.trained_model()],
-            Model::Random => vec![file("model.gguf")],
-            Model::Adapted => vec![file("model.gguf"), "--lora".into(), file("adapter.gguf")],
+        let random = || vec!["--model".to_string(), file("model.gguf")];
+        match model {
+            Model::Trained => vec!["--model".to_string(), self.trained_model()],
+            Model::Random => random(),
+            Model::Adapted => [random(), vec!["--lora".to_string(), file("adapter.gguf")]].concat(),
             Model::AdaptedTwice => {
                 let both = format!("{},{}", file("adapter.gguf"), file("other-adapter.gguf"));
-                vec![file("model.gguf"), "--lora".into(), both]
+                [random(), vec!["--lora".to_string(), both]].concat()
             }
             Model::Seeing => {
-                let eyes = ["--mmproj".into(), file("vision.gguf")];
-                [self.arguments_of(Model::Adapted)[1..].to_vec(), eyes.into()].concat()
+                [self.arguments_of(Model::Adapted), vec!["--mmproj".to_string(), file("vision.gguf")]].concat()
             }
-        };
-        match model {
-            Model::Seeing => words,
-            _ => [vec!["--model".to_string()], words].concat(),
         }
     }
 
