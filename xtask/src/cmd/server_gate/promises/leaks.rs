@@ -33,7 +33,7 @@ pub fn client_that_waits_for_a_prefix(stage: &mut Stage<'_>) -> Result<()> {
         let server = keeping(stage, Model::Random, &[&["-np", "2", "-c", "4096"], &SLOW[..]].concat())?;
         let long = cases::numbered_prompt(number, 3900);
         let slots = slots_after_leaving(&server, &long)?;
-        met = slots[0]["is_processing"] == true && slots[1]["is_processing"] == false;
+        met = slots[1]["is_processing"] == true && slots[0]["is_processing"] == false;
         let held = held_for_nothing(&slots);
         stage.must(held == json!([]), || format!("idle slots without a text hold blocks, [slot, blocks]: {held}"));
         if met || !stage.is_kept_so_far() {
@@ -44,13 +44,13 @@ pub fn client_that_waits_for_a_prefix(stage: &mut Stage<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Slot 0 computes, the client of slot 1 waits for it, leaves, and is noticed.
+/// Slot 1 computes, the client of slot 0, which has its turn first, waits for it, leaves, and is noticed.
 fn slots_after_leaving(server: &Server, prompt: &[u32]) -> Result<Value> {
     let in_slot = |slot: usize| with(plain(prompt, 1), "id_slot", slot);
     std::thread::scope(|threads| {
-        let first = threads.spawn(|| server.post_and_leave("/completion", &in_slot(0), MOMENT * 40));
+        let first = threads.spawn(|| server.post_and_leave("/completion", &in_slot(1), MOMENT * 40));
         std::thread::sleep(MOMENT);
-        server.post_and_leave("/completion", &in_slot(1), MOMENT * 4)?;
+        server.post_and_leave("/completion", &in_slot(0), MOMENT * 4)?;
         std::thread::sleep(MOMENT * 26);
         let slots = server.get("/slots")?.1;
         first.join().unwrap_or(Ok(()))?;

@@ -72,6 +72,7 @@ impl<'a> Stage<'a> {
         let ended = run(self);
         let mut broken = std::mem::take(&mut self.compared).failures;
         broken.extend(ended.err().map(|error| error.to_string()));
+        let broken = broken.iter().map(|line| shorten(line)).collect();
         Ended { broken, seconds: begin.elapsed().as_secs_f64() }
     }
 
@@ -159,5 +160,24 @@ impl<'a> Stage<'a> {
             let found = found.map_or_else(|| body.to_string(), |found| found.to_string());
             format!("{what}: found {found} tokens instead of {tokens}, status {status}")
         });
+    }
+}
+
+/// An answer may be very long.
+fn shorten(line: &str) -> String {
+    match line.char_indices().nth(400) {
+        Some((end, _)) => format!("{} ...", &line[..end]),
+        None => line.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_lines_are_cut_between_letters() {
+        assert_eq!(shorten("short"), "short");
+        assert_eq!(shorten(&"ü".repeat(500)), format!("{} ...", "ü".repeat(400)));
     }
 }

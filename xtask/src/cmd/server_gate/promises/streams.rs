@@ -45,29 +45,43 @@ const LETTERS: usize = 560;
 /// Those who are being answered meanwhile: a block each when it begins, two before it is computed.
 const NEIGHBOURS: u64 = 6;
 
-/// How often it is tried to be met, on a machine that is busy.
-const TRIES: usize = 12;
+const CROWDED: [&str; 11] =
+    ["-np", "8", "-c", "1024", "-b", "16", "-ub", "16", "--kv-paged", "--chat-template", "chatml"];
 
 /// Whichever API asks, a prompt that is preempted while it is computed has a stream as any other.
 pub fn of_preempted_prompts(stage: &mut Stage<'_>) -> Result<()> {
-    let arguments =
-        ["-np", "8", "-c", "1024", "-b", "16", "-ub", "16", "--kv-paged", "--chat-template", "chatml"];
-    let server = stage.serve(Model::Random, &arguments)?;
+    let server = stage.serve(Model::Random, &CROWDED)?;
     for api in &APIS {
-        let mut met = false;
-        for _ in 0..TRIES {
-            let before = times_preempted(&server)?;
-            let lines = stream_in_a_crowd(&server, api)?;
-            met = times_preempted(&server)? > before;
-            if met {
-                let wrong = what_is_wrong(api, &lines);
-                stage.must(wrong.is_none(), || format!("{}: {}", api.path, wrong.unwrap_or_default()));
-                break;
-            }
-        }
-        stage.must(met, || format!("{}: did not occur: its prompt was not preempted", api.path));
+        let lines = preempted(&server, api)?;
+        stage.must(lines.is_some(), || format!("{}: did not occur: its prompt was not preempted", api.path));
+        let wrong = lines.and_then(|lines| what_is_wrong(api, &lines));
+        stage.must(wrong.is_none(), || format!("{}: {}", api.path, wrong.unwrap_or_default()));
     }
     Ok(())
+}
+
+/// How many tokens a preempted prompt that nobody else has asked is said to have found, by each event that says so.
+pub fn preempted_completion(stage: &mut Stage<'_>) -> Result<Vec<u64>> {
+    let server = stage.serve(Model::Random, &CROWDED)?;
+    let lines = preempted(&server, &APIS[0])?;
+    stage.must(lines.is_some(), || "did not occur: no prompt was preempted".to_string());
+    let found = |line: String| {
+        let event: Value = serde_json::from_str(line.strip_prefix("data: ")?).ok()?;
+        event.pointer("/timings/cache_n").and_then(Value::as_u64)
+    };
+    Ok(lines.into_iter().flatten().filter_map(found).collect())
+}
+
+/// The lines of a stream whose prompt was preempted; it is asked until it was. No two of the prompts begin alike.
+fn preempted(server: &Server, api: &Api) -> Result<Option<Vec<String>>> {
+    for letter in "abcdefghijkl".chars() {
+        let before = times_preempted(server)?;
+        let lines = stream_in_a_crowd(server, api, &letter.to_string().repeat(LETTERS))?;
+        if times_preempted(server)? > before {
+            return Ok(Some(lines));
+        }
+    }
+    Ok(None)
 }
 
 /// Prompts that were preempted while they were computed, by the server's words.
@@ -75,11 +89,11 @@ fn times_preempted(server: &Server) -> Result<usize> {
     Ok(server.said()?.matches(" prompt tokens: ").count())
 }
 
-fn stream_in_a_crowd(server: &Server, api: &Api) -> Result<Vec<String>> {
+fn stream_in_a_crowd(server: &Server, api: &Api, prompt: &str) -> Result<Vec<String>> {
     let neighbours: Vec<Value> = (1..=NEIGHBOURS)
         .map(|number| with(plain(&cases::numbered_prompt(number, 8 + 2 * number as usize), 90), "cache_prompt", false))
         .collect();
-    let request = with(with((api.prompt)(&"x".repeat(LETTERS)), "stream", true), "cache_prompt", false);
+    let request = with(with((api.prompt)(prompt), "stream", true), "cache_salt", api.path);
     std::thread::scope(|threads| {
         let crowd = threads.spawn(|| server.post_at_once("/completion", &neighbours));
         until_all_work(server)?;
