@@ -114,8 +114,10 @@ pub fn compare(context: &Context, reference: &str, variant: &str, parts: &[Part]
         let outcome = match part {
             Part::Logits => compare_logits(context, reference, variant)?,
             Part::Servers => compare_servers(context, reference, variant)?,
-            Part::Promises => return Err(Error::usage("the promises come with the servers, or alone")
-                .hint("cargo xtask gate --only promises")),
+            Part::Promises => {
+                return Err(Error::usage("the promises come with the servers, or alone")
+                    .hint("cargo xtask gate --only promises"));
+            }
             Part::Suites => compare_suites(context, reference, variant)?,
         };
         text.push(outcome.text);

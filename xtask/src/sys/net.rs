@@ -265,7 +265,8 @@ mod tests {
                 let mut stream = listener.accept().unwrap().0;
                 let mut bytes = [0; 4096];
                 let length = stream.read(&mut bytes).unwrap();
-                write!(stream, "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\ndata: null\n\ndata: [DONE]\n").unwrap();
+                write!(stream, "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\ndata: null\n\ndata: [DONE]\n")
+                    .unwrap();
                 String::from_utf8_lossy(&bytes[..length]).into_owned()
             });
             let look = |line: &str| {
@@ -276,7 +277,10 @@ mod tests {
             server.join().unwrap()
         });
         assert_eq!(lines, ["data: null", "", "data: [DONE]"]);
-        assert!(asked.contains("Authorization: Bearer secret") && asked.contains("{\"\\u0061\":1}"), "{asked}");
+        assert!(
+            asked.contains("Authorization: Bearer secret") && asked.contains("{\"\\u0061\":1}"),
+            "{asked}"
+        );
     }
 
     #[test]

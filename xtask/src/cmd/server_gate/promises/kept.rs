@@ -41,7 +41,8 @@ fn scaled(request: Value, scale: f64) -> Value {
 pub fn switched_adapters(stage: &mut Stage<'_>) -> Result<()> {
     let mut reference = stage.reference(Model::Adapted, &EXACT)?;
     let server = keeping(stage, Model::Adapted, &["-np", "1", "-c", "4096", "-fa", "off"])?;
-    let set_own = |server: &Server, scale: f64| post(server, "/lora-adapters", &json!([{ "id": 0, "scale": scale }]));
+    let set_own =
+        |server: &Server, scale: f64| post(server, "/lora-adapters", &json!([{ "id": 0, "scale": scale }]));
     set_own(&reference.stock, 0.0)?;
     set_own(&server, 0.0)?;
     let request = cases::request(&cases::numbered_prompt(1, PROMPT));

@@ -35,7 +35,9 @@ pub fn client_that_waits_for_a_prefix(stage: &mut Stage<'_>) -> Result<()> {
         let slots = slots_after_leaving(&server, &long)?;
         met = slots[1]["is_processing"] == true && slots[0]["is_processing"] == false;
         let held = held_for_nothing(&slots);
-        stage.must(held == json!([]), || format!("idle slots without a text hold blocks, [slot, blocks]: {held}"));
+        stage.must(held == json!([]), || {
+            format!("idle slots without a text hold blocks, [slot, blocks]: {held}")
+        });
         if met || !stage.is_kept_so_far() {
             break;
         }
@@ -70,6 +72,7 @@ pub fn refused_after_a_switch(stage: &mut Stage<'_>) -> Result<()> {
     let (status, body) = ask(&server, &with(request(0.5), "grammar", "root ::= ("))?;
     stage.must(status == 400, || format!("a bad grammar was answered {status}: {body}"));
     let held = held_for_nothing(&server.get("/slots")?.1);
-    stage.must(held == json!([]), || format!("idle slots without a text hold blocks, [slot, blocks]: {held}"));
+    stage
+        .must(held == json!([]), || format!("idle slots without a text hold blocks, [slot, blocks]: {held}"));
     Ok(())
 }

@@ -6,18 +6,18 @@
 
 mod adapters;
 mod asking;
+mod fairness;
 mod images;
 mod kept;
-mod fairness;
-mod numbers;
-mod queue;
-mod streams;
 mod leaks;
 mod meanwhile;
+mod numbers;
+mod queue;
 mod report;
 mod room;
 mod slots_of_others;
 mod stage;
+mod streams;
 mod tenants;
 
 use std::path::Path;

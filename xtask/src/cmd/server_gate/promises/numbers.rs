@@ -8,8 +8,8 @@ use serde_json::Value;
 use super::super::cases;
 use super::super::scene::times_said;
 use super::asking::{ANYBODY, ask, metric, metric_text, plain, with};
-use super::streams;
 use super::stage::{Model, Stage};
+use super::streams;
 use super::tenants::MOMENT;
 use crate::error::{Error, Result};
 use crate::sys::server::Server;
@@ -50,7 +50,8 @@ fn outgrow(stage: &mut Stage<'_>, server: &Server) -> Result<Vec<Seen>> {
     for volley in 0..TRIES {
         let numbers = (1..=RUNNING).map(|number| volley * RUNNING + number);
         let seen: Vec<Result<Seen>> = std::thread::scope(|threads| {
-            let running: Vec<_> = numbers.map(|number| threads.spawn(move || follow(server, number))).collect();
+            let running: Vec<_> =
+                numbers.map(|number| threads.spawn(move || follow(server, number))).collect();
             let join = |thread: std::thread::ScopedJoinHandle<'_, Result<Seen>>| {
                 thread.join().unwrap_or_else(|_| Err(Error::surroundings("asking failed")))
             };
@@ -75,12 +76,19 @@ pub fn timings_after_preemption(stage: &mut Stage<'_>) -> Result<()> {
         let timings = &last["timings"];
         let number = |name: &str| timings[name].as_f64().unwrap_or(f64::NAN);
         let prompt = number("prompt_n") + number("cache_n");
-        stage.must(prompt == PROMPT as f64, || format!("a prompt of {PROMPT} tokens is said to have {prompt}"));
-        stage.must(number("predicted_n") == GROWN as f64, || format!("{GROWN} tokens are said to be {timings}"));
+        stage.must(prompt == PROMPT as f64, || {
+            format!("a prompt of {PROMPT} tokens is said to have {prompt}")
+        });
+        stage.must(number("predicted_n") == GROWN as f64, || {
+            format!("{GROWN} tokens are said to be {timings}")
+        });
         // Half, because the client may be held up where the server was not.
         let milliseconds = took.as_secs_f64() * 1000.0;
         stage.must(number("predicted_ms") >= milliseconds / 2.0, || {
-            format!("{milliseconds:.0} ms passed from the first token to the last, said are {}", timings["predicted_ms"])
+            format!(
+                "{milliseconds:.0} ms passed from the first token to the last, said are {}",
+                timings["predicted_ms"]
+            )
         });
     }
     Ok(())
@@ -96,10 +104,14 @@ pub fn hits_after_preemption(stage: &mut Stage<'_>) -> Result<()> {
     }
     let mut found = streams::preempted_completion(stage)?;
     found.retain(|found| *found != 0);
-    stage.must(found.is_empty(), || format!("a prompt that nobody had asked found {found:?} of its own tokens"));
+    stage.must(found.is_empty(), || {
+        format!("a prompt that nobody had asked found {found:?} of its own tokens")
+    });
     for (name, expected) in [("kv_pool_hits_total", 0), ("kv_pool_queries_total", all.len() * PROMPT)] {
         let counted = metric(&server, name)?;
-        stage.must(counted == Some(expected as f64), || format!("{name} is {counted:?} instead of {expected}"));
+        stage.must(counted == Some(expected as f64), || {
+            format!("{name} is {counted:?} instead of {expected}")
+        });
     }
     Ok(())
 }
@@ -160,7 +172,9 @@ pub fn exact_sums(stage: &mut Stage<'_>) -> Result<()> {
             said.push(metric_text(&text, name).unwrap_or_default().to_string());
         }
     }
-    stage.must(said.last().is_some_and(|text| digits(text) > 6), || format!("sums of a second and more are said as {said:?}"));
+    stage.must(said.last().is_some_and(|text| digits(text) > 6), || {
+        format!("sums of a second and more are said as {said:?}")
+    });
     Ok(())
 }
 

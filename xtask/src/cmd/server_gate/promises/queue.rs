@@ -54,13 +54,17 @@ pub fn priority(stage: &mut Stage<'_>) -> Result<()> {
     let server = stage.serve(Model::Trained, &["-np", "1", "-c", "4096", "--kv-paged"])?;
     for (priority, expected) in [(json!(-1), 400), (json!(0), 200)] {
         let (status, body) = ask(&server, &with(request(1), "priority", priority.clone()))?;
-        stage.must(status == expected, || format!("without the flag priority {priority} was answered {status}: {body}"));
+        stage.must(status == expected, || {
+            format!("without the flag priority {priority} was answered {status}: {body}")
+        });
     }
     drop(server);
     let server = stage.serve(Model::Random, &["-np", "1", "-c", "4096", "--kv-paged", "--allow-priority"])?;
     let (answered, in_time) = answered_in_order(&server, &[0, 5, 0, -1])?;
     stage.must(in_time, || "did not occur: the slot was free before".to_string());
-    stage.must(answered == [3, 0, 2, 1], || format!("priorities 0, 5, 0, -1 were answered in the order {answered:?}"));
+    stage.must(answered == [3, 0, 2, 1], || {
+        format!("priorities 0, 5, 0, -1 were answered in the order {answered:?}")
+    });
     let (status, body) = ask(&server, &with(request(1), "priority", "high"))?;
     stage.must(status == 400, || format!("a priority that is no number was answered {status}: {body}"));
     Ok(())

@@ -70,6 +70,9 @@ mod tests {
     #[test]
     fn kept_promises_are_no_failures() {
         assert_eq!(outcome(&[kept(&[])]).code, 0);
-        assert_eq!(broken(&[kept(&[]), kept(&["x", "y"])]).collect::<Vec<_>>(), ["the promise a-name (A1): x; y"]);
+        assert_eq!(
+            broken(&[kept(&[]), kept(&["x", "y"])]).collect::<Vec<_>>(),
+            ["the promise a-name (A1): x; y"]
+        );
     }
 }

@@ -77,7 +77,9 @@ fn numbers(body: &Value) -> Vec<f64> {
 /// Paging moves an embedding by 0.0015 at most.
 fn is_near(one: &Value, other: &Value) -> bool {
     let (one, other) = (numbers(one), numbers(other));
-    one.len() == other.len() && !one.is_empty() && one.iter().zip(&other).all(|(one, other)| (one - other).abs() < 0.01)
+    one.len() == other.len()
+        && !one.is_empty()
+        && one.iter().zip(&other).all(|(one, other)| (one - other).abs() < 0.01)
 }
 
 /// Nobody waits for room that an idle slot keeps.
@@ -172,8 +174,10 @@ pub fn drafts_after_a_restore(stage: &mut Stage<'_>) -> Result<()> {
     let draft = stage.trained_model();
     let arguments = ["-np", "2", "-c", "2048", "-md", &draft, "--spec-type", "draft-simple"];
     let server = keeping(stage, Model::Trained, &arguments)?;
-    let in_slot = |number: u64, length: usize, slot: usize| with(plain(&prompt(number, length), 8), "id_slot", slot);
-    let act = |action: &str| post(&server, &format!("/slots/0?action={action}"), &json!({ "filename": "file" }));
+    let in_slot =
+        |number: u64, length: usize, slot: usize| with(plain(&prompt(number, length), 8), "id_slot", slot);
+    let act =
+        |action: &str| post(&server, &format!("/slots/0?action={action}"), &json!({ "filename": "file" }));
     must_be_answered(stage, "before", &ask(&server, &in_slot(1, 150, 0))?);
     must_be_answered(stage, "saving", &act("save")?);
     must_be_answered(stage, "something else", &ask(&server, &in_slot(2, 900, 0))?);

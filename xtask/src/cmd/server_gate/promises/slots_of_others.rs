@@ -50,7 +50,8 @@ pub fn actions_of_others(stage: &mut Stage<'_>) -> Result<()> {
 }
 
 fn must_answer(stage: &mut Stage<'_>, what: &str, (status, body): &(u16, Value), expected: u16) {
-    stage.must(*status == expected, || format!("{what}: was answered {status} instead of {expected}: {body}"));
+    stage
+        .must(*status == expected, || format!("{what}: was answered {status} instead of {expected}: {body}"));
 }
 
 /// Tokens that bob guesses, one after the other.

@@ -110,7 +110,8 @@ impl<'a> Stage<'a> {
                 [random(), vec!["--lora".to_string(), both]].concat()
             }
             Model::Seeing => {
-                [self.arguments_of(Model::Adapted), vec!["--mmproj".to_string(), file("vision.gguf")]].concat()
+                [self.arguments_of(Model::Adapted), vec!["--mmproj".to_string(), file("vision.gguf")]]
+                    .concat()
             }
         }
     }

@@ -27,10 +27,30 @@ fn message(text: &str) -> Value {
 
 /// Every API that streams.
 const APIS: [Api; 5] = [
-    Api { path: "/completion", prompt: |text| json!({ "prompt": text, "n_predict": 8 }), begins: None, ends: "\"stop\":true" },
-    Api { path: "/v1/completions", prompt: |text| json!({ "prompt": text, "max_tokens": 8 }), begins: None, ends: "data: [DONE]" },
-    Api { path: "/v1/chat/completions", prompt: message, begins: Some("\"role\":\"assistant\""), ends: "data: [DONE]" },
-    Api { path: "/v1/messages", prompt: message, begins: Some("event: message_start"), ends: "event: message_stop" },
+    Api {
+        path: "/completion",
+        prompt: |text| json!({ "prompt": text, "n_predict": 8 }),
+        begins: None,
+        ends: "\"stop\":true",
+    },
+    Api {
+        path: "/v1/completions",
+        prompt: |text| json!({ "prompt": text, "max_tokens": 8 }),
+        begins: None,
+        ends: "data: [DONE]",
+    },
+    Api {
+        path: "/v1/chat/completions",
+        prompt: message,
+        begins: Some("\"role\":\"assistant\""),
+        ends: "data: [DONE]",
+    },
+    Api {
+        path: "/v1/messages",
+        prompt: message,
+        begins: Some("event: message_start"),
+        ends: "event: message_stop",
+    },
     Api {
         path: "/v1/responses",
         prompt: |text| json!({ "input": text, "max_output_tokens": 8 }),
@@ -91,7 +111,9 @@ fn times_preempted(server: &Server) -> Result<usize> {
 
 fn stream_in_a_crowd(server: &Server, api: &Api, prompt: &str) -> Result<Vec<String>> {
     let neighbours: Vec<Value> = (1..=NEIGHBOURS)
-        .map(|number| with(plain(&cases::numbered_prompt(number, 8 + 2 * number as usize), 90), "cache_prompt", false))
+        .map(|number| {
+            with(plain(&cases::numbered_prompt(number, 8 + 2 * number as usize), 90), "cache_prompt", false)
+        })
         .collect();
     let request = with(with((api.prompt)(prompt), "stream", true), "cache_salt", api.path);
     std::thread::scope(|threads| {
@@ -112,7 +134,8 @@ fn stream_in_a_crowd(server: &Server, api: &Api, prompt: &str) -> Result<Vec<Str
 fn until_all_work(server: &Server) -> Result<()> {
     for _ in 0..100 {
         let slots = server.get("/slots")?.1;
-        let working = slots.as_array().into_iter().flatten().filter(|slot| slot["is_processing"] == true).count();
+        let working =
+            slots.as_array().into_iter().flatten().filter(|slot| slot["is_processing"] == true).count();
         if working as u64 >= NEIGHBOURS {
             break;
         }
@@ -136,10 +159,13 @@ fn what_is_wrong(api: &Api, lines: &[String]) -> Option<String> {
 
 /// A line of a stream of events: empty, a comment, an event's name, or data that is an object without an error.
 fn is_expected(line: &str) -> bool {
-    let is_frame = line.is_empty() || line.starts_with(':') || line.starts_with("event: ") || line == "data: [DONE]";
+    let is_frame =
+        line.is_empty() || line.starts_with(':') || line.starts_with("event: ") || line == "data: [DONE]";
     let data = line.strip_prefix("data: ").and_then(|data| serde_json::from_str::<Value>(data).ok());
     is_frame && line != "event: error"
-        || data.is_some_and(|data| data.is_object() && data.get("error").is_none_or(Value::is_null) && data["type"] != "error")
+        || data.is_some_and(|data| {
+            data.is_object() && data.get("error").is_none_or(Value::is_null) && data["type"] != "error"
+        })
 }
 
 #[cfg(test)]
@@ -152,7 +178,8 @@ mod tests {
 
     #[test]
     fn a_whole_stream_is_right() {
-        let lines = ["event: message_start", "data: {\"a\":1}", "", ": ping", "event: message_stop", "data: {}", ""];
+        let lines =
+            ["event: message_start", "data: {\"a\":1}", "", ": ping", "event: message_stop", "data: {}", ""];
         assert_eq!(wrong(3, &lines), None);
         assert_eq!(wrong(1, &["data: {\"a\":null}", "", "data: [DONE]"]), None);
         assert_eq!(wrong(0, &["data: {\"stop\":true}"]), None);

@@ -30,7 +30,15 @@ pub fn question(number: u64) -> Value {
 pub fn behind_a_router(stage: &mut Stage<'_>) -> Result<()> {
     let folder = stage.folder_of_models("tiny.gguf")?;
     let server = stage.serve_nothing(&[
-        "--models-dir", &folder, "--api-key", KEYS, "-np", "2", "-c", "4096", "--kv-paged",
+        "--models-dir",
+        &folder,
+        "--api-key",
+        KEYS,
+        "-np",
+        "2",
+        "-c",
+        "4096",
+        "--kv-paged",
     ])?;
     // The first one waits until a child has loaded the model.
     let patient = |key| Caller { key: Some(key), limit: 4 * LIMIT };
@@ -61,7 +69,8 @@ pub fn kept_slot_has_an_owner(stage: &mut Stage<'_>) -> Result<()> {
         stage.must_have_found(&format!("bob, after alice's {what}"), &answer, 0);
     }
     drop(server);
-    let embedding = stage.serve(Model::Trained, &[&kept[..], &["--embedding", "--pooling", "last"]].concat())?;
+    let embedding =
+        stage.serve(Model::Trained, &[&kept[..], &["--embedding", "--pooling", "last"]].concat())?;
     after_an_embedding(stage, &embedding)
 }
 
@@ -91,10 +100,14 @@ pub fn escaped_salt(stage: &mut Stage<'_>) -> Result<()> {
         format!("with an escaped salt {salted:?} tokens were found, and then without a salt {bare:?}")
     });
     let again = found(says(&first, escaped))?;
-    stage.must(again.is_some_and(|tokens| tokens > 0), || format!("the same salt again found {again:?} tokens"));
+    stage.must(again.is_some_and(|tokens| tokens > 0), || {
+        format!("the same salt again found {again:?} tokens")
+    });
     found(says(&second, ""))?;
     let shared = found(says(&second, ""))?;
-    stage.must(shared.is_some_and(|tokens| tokens > 0), || format!("without a salt {shared:?} tokens were found"));
+    stage.must(shared.is_some_and(|tokens| tokens > 0), || {
+        format!("without a salt {shared:?} tokens were found")
+    });
     Ok(())
 }
 
