@@ -119,7 +119,12 @@ impl Server {
             .map_err(|error| error.detail(last_words(&self.log)))
     }
 
-    /// The same; `look` is called again and again until the last answer is there.
+    /// POSTs all `bodies` to `path` at once and waits at most `limit`.
+    pub fn post_at_once_within(&self, path: &str, bodies: &[Value], limit: Duration) -> Result<Volley> {
+        net::post_at_once(&format!("{}{path}", self.base), bodies, limit)
+    }
+
+    /// As `post_at_once`; `look` is called again and again until the last answer is there.
     pub fn post_and_look(
         &self,
         path: &str,

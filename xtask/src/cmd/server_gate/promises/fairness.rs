@@ -151,7 +151,7 @@ fn stream_before_a_crowd(server: &Server) -> Result<Seen> {
     let fill: Vec<Value> =
         (0..3).map(|slot| with(crowd.request((FLOOD.0, 320 - FLOOD.0 - 1)), "id_slot", slot)).collect();
     std::thread::scope(|threads| {
-        let filling = threads.spawn(|| server.post_at_once("/completion", &fill));
+        let filling = threads.spawn(|| server.post_at_once_within("/completion", &fill, PATIENT.limit));
         until_used(server, 15)?;
         let request = with(crowd.request(BESIDE), "id_slot", 3);
         let stream = threads.spawn(|| crowd.follow(server, request));

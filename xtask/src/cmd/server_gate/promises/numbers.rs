@@ -164,15 +164,19 @@ pub fn exact_sums(stage: &mut Stage<'_>) -> Result<()> {
     let server = stage.serve(Model::Trained, &["-np", "1", "-c", "4096", "--kv-paged", "--metrics"])?;
     let name = "time_between_tokens_seconds_sum";
     let mut said: Vec<String> = Vec::new();
-    // A microsecond's last digit is 0 once in ten times.
-    while said.len() < 3 && !said.iter().any(|text| digits(text) > 6) {
+    for _ in 0..8 {
         ask(&server, &plain(&cases::numbered_prompt(1, 10), 1500))?;
-        if metric(&server, name)?.is_some_and(|seconds| seconds >= 1.0) {
-            let (_, text) = server.get_text("/metrics", ANYBODY)?;
-            said.push(metric_text(&text, name).unwrap_or_default().to_string());
+        let (_, text) = server.get_text("/metrics", ANYBODY)?;
+        let sum = metric_text(&text, name).unwrap_or_default();
+        if sum.parse().is_ok_and(|seconds: f64| seconds >= 1.0) {
+            said.push(sum.to_string());
+        }
+        // A microsecond's last digit is 0 once in ten times.
+        if said.len() == 3 || digits(sum) > 6 {
+            break;
         }
     }
-    stage.must(said.last().is_some_and(|text| digits(text) > 6), || {
+    stage.must(said.last().is_some_and(|sum| digits(sum) > 6), || {
         format!("sums of a second and more are said as {said:?}")
     });
     Ok(())

@@ -16,8 +16,9 @@ fn busy<T>(server: &Server, act: impl FnOnce(&Running) -> Result<T>) -> Result<T
     Ok(meanwhile(server, &holder, act)?.1)
 }
 
+/// Long enough that who is answered later is also heard later.
 fn request(number: u64) -> Value {
-    plain(&cases::numbered_prompt(10 + number, 20), 1)
+    plain(&cases::numbered_prompt(10 + number, 20), 30)
 }
 
 /// With `--max-queued 2` two may wait; the third hears so at once, and that it is the limit.

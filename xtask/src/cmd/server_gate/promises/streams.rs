@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use serde_json::{Value, json};
 
 use super::super::cases;
-use super::asking::{ANYBODY, plain, with};
+use super::asking::{ANYBODY, LIMIT, plain, with};
 use super::stage::{Model, Stage};
 use crate::error::Result;
 use crate::sys::server::Server;
@@ -117,7 +117,7 @@ fn stream_in_a_crowd(server: &Server, api: &Api, prompt: &str) -> Result<Vec<Str
         .collect();
     let request = with(with((api.prompt)(prompt), "stream", true), "cache_salt", api.path);
     std::thread::scope(|threads| {
-        let crowd = threads.spawn(|| server.post_at_once("/completion", &neighbours));
+        let crowd = threads.spawn(|| server.post_at_once_within("/completion", &neighbours, LIMIT));
         until_all_work(server)?;
         let mut lines = Vec::new();
         server.read_lines(api.path, &request, ANYBODY, |line| {
