@@ -382,6 +382,12 @@ struct Gate {
     /// Compare this only; may be given more than once.
     #[arg(long, value_enum, value_name = "PART")]
     only: Vec<cmd::gate::Part>,
+    /// Hold the server to these promises only, by name or item; with `--only promises`.
+    #[arg(long = "promise", value_name = "NAME")]
+    promises: Vec<String>,
+    /// Hold this server to the promises instead of the packaged one; with `--only promises`.
+    #[arg(long, value_name = "PATH")]
+    program: Option<PathBuf>,
 }
 
 impl Cli {
@@ -457,8 +463,8 @@ impl Cli {
                 cmd::run::command(context, which.variant.as_deref(), which.flavor, arguments)
             }
             Command::Test(Test { only, list }) => cmd::test::run(context, &cmd::test::Options { only, list }),
-            Command::Gate(Gate { variant, only }) => {
-                cmd::gate::run(context, &cmd::gate::Options { variant, only })
+            Command::Gate(Gate { variant, only, promises, program }) => {
+                cmd::gate::run(context, &cmd::gate::Options { variant, only, promises, program })
             }
             Command::Bench(bench) => cmd::bench::run(context, &bench.into()),
         }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::server_gate;
+use super::server_gate::{self, promises};
 use super::{Context, Outcome, suite_gate};
 use crate::error::{Error, Result};
 use crate::modelgen::{Architecture, ModelSpec, WeightType};
@@ -23,6 +23,10 @@ pub struct Options {
     pub variant: Option<String>,
     /// The parts to run; all when empty.
     pub only: Vec<Part>,
+    /// Promises by name or item, all when empty; only for that part.
+    pub promises: Vec<String>,
+    /// The server that is held to the promises; the packaged one when none is given. Only for that part.
+    pub program: Option<PathBuf>,
 }
 
 /// What is compared.
@@ -30,14 +34,16 @@ pub struct Options {
 pub enum Part {
     /// Logits, byte by byte.
     Logits,
-    /// The servers' answers, token by token.
+    /// The servers' answers, token by token, and the promises.
     Servers,
+    /// What the paged server promises; no stock server is needed.
+    Promises,
     /// How upstream's own tests end.
     Suites,
 }
 
 impl Part {
-    /// Every part.
+    /// Every part; the promises are in that of the servers.
     pub const ALL: [Part; 3] = [Part::Logits, Part::Servers, Part::Suites];
     /// The parts that need no program but the packaged ones.
     pub const OF_PACKAGES: [Part; 2] = [Part::Logits, Part::Servers];
@@ -88,6 +94,13 @@ fn cases() -> Vec<Case> {
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let pins = context.pins()?;
     let variant = pins.variant(options.variant.as_deref())?.name.clone();
+    if options.only == [Part::Promises] {
+        return hold_to_promises(context, &variant, options);
+    }
+    if options.program.is_some() || !options.promises.is_empty() {
+        return Err(Error::usage("`--program` and `--promise` belong to the promises")
+            .hint("cargo xtask gate --only promises"));
+    }
     let parts = if options.only.is_empty() { &Part::ALL[..] } else { &options.only };
     compare(context, REFERENCE, &variant, parts)
 }
@@ -101,6 +114,10 @@ pub fn compare(context: &Context, reference: &str, variant: &str, parts: &[Part]
         let outcome = match part {
             Part::Logits => compare_logits(context, reference, variant)?,
             Part::Servers => compare_servers(context, reference, variant)?,
+            Part::Promises => {
+                return Err(Error::usage("the promises come with the servers, or alone")
+                    .hint("cargo xtask gate --only promises"));
+            }
             Part::Suites => compare_suites(context, reference, variant)?,
         };
         text.push(outcome.text);
@@ -136,6 +153,16 @@ fn compare_logits(context: &Context, reference: &str, variant: &str) -> Result<O
     }
     let text = format!("logits: {} cases, off and on, all bytes equal", cases.len());
     Ok(Outcome::ok(text, json!({ "cases": cases.len() })))
+}
+
+fn hold_to_promises(context: &Context, variant: &str, options: &Options) -> Result<Outcome> {
+    let packaged = || context.layout.server(variant, FLAVOR);
+    let program = options.program.clone().unwrap_or_else(packaged);
+    if !disk::exists(&program) {
+        return Err(Error::usage(format!("there is no server `{}`", context.layout.show(&program)))
+            .hint(format!("cargo xtask build --variant {variant} --flavor {FLAVOR}")));
+    }
+    Ok(promises::outcome(&promises::look(context, &program, &options.promises)?))
 }
 
 fn compare_suites(context: &Context, reference: &str, variant: &str) -> Result<Outcome> {

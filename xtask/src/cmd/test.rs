@@ -172,5 +172,5 @@ fn run_suites(context: &Context) -> Result<()> {
 }
 
 fn compare_paged(context: &Context, parts: &[gate::Part]) -> Result<()> {
-    gate::run(context, &gate::Options { variant: None, only: parts.to_vec() }).map(drop)
+    gate::run(context, &gate::Options { only: parts.to_vec(), ..gate::Options::default() }).map(drop)
 }

@@ -41,11 +41,66 @@ pub fn post_as(key: &str, url: &str, body: &Value) -> Result<(u16, Value)> {
     answer(url, json_request(url, body).with_header("Authorization", format!("Bearer {key}")).send())
 }
 
-fn json_request(url: &str, body: &Value) -> minreq::Request {
-    minreq::post(url)
+/// Who asks, and how long they wait.
+#[derive(Clone, Copy, Debug)]
+pub struct Caller<'a> {
+    /// The API key that is shown, if any.
+    pub key: Option<&'a str>,
+    /// The answer has to be whole by then; at least a second.
+    pub limit: Duration,
+}
+
+/// POSTs `text`, which is JSON in whatever writing, to `url`: the status code and the JSON body (null when it is none).
+pub fn post_text(url: &str, text: &str, caller: Caller<'_>) -> Result<(u16, Value)> {
+    answer(url, request_of(url, text, caller).send())
+}
+
+/// GET `url`: the status code and the body as it is.
+pub fn get_text(url: &str, caller: Caller<'_>) -> Result<(u16, String)> {
+    let request = with_key(minreq::get(url), caller.key).with_timeout(caller.limit.as_secs().max(1));
+    let response = request
+        .send()
+        .map_err(|error| Error::surroundings(format!("{url}: no answer")).detail(error.to_string()))?;
+    Ok((response.status_code, String::from_utf8_lossy(response.as_bytes()).into_owned()))
+}
+
+/// POSTs `text` and shows each line of the answer to `look` as it comes, until it has seen enough or the answer is
+/// over. Gives the status code.
+pub fn post_and_read_lines(
+    url: &str,
+    text: &str,
+    caller: Caller<'_>,
+    mut look: impl FnMut(&str) -> ControlFlow<()>,
+) -> Result<u16> {
+    let failed = |error: &dyn std::fmt::Display| {
+        Error::surroundings(format!("{url}: the answer broke off")).detail(error.to_string())
+    };
+    let response = request_of(url, text, caller).send_lazy().map_err(|error| failed(&error))?;
+    let status = response.status_code;
+    for line in BufReader::new(response).lines() {
+        if look(&line.map_err(|error| failed(&error))?).is_break() {
+            break;
+        }
+    }
+    Ok(status)
+}
+
+fn request_of(url: &str, text: &str, caller: Caller<'_>) -> minreq::Request {
+    with_key(minreq::post(url), caller.key)
         .with_header("Content-Type", "application/json")
-        .with_body(body.to_string())
-        .with_timeout(SECONDS)
+        .with_body(text)
+        .with_timeout(caller.limit.as_secs().max(1))
+}
+
+fn with_key(request: minreq::Request, key: Option<&str>) -> minreq::Request {
+    match key {
+        Some(key) => request.with_header("Authorization", format!("Bearer {key}")),
+        None => request,
+    }
+}
+
+fn json_request(url: &str, body: &Value) -> minreq::Request {
+    request_of(url, &body.to_string(), Caller { key: None, limit: Duration::from_secs(SECONDS) })
 }
 
 /// POSTs `body`, which asks for a stream, and shows each event to `look` until it has seen enough: then the
@@ -197,6 +252,35 @@ mod tests {
         let expected: Vec<(u16, Value)> = bodies.into_iter().map(|body| (200, body)).collect();
         assert_eq!(volley.answers, expected);
         assert!(volley.elapsed > Duration::ZERO);
+    }
+
+    #[test]
+    fn a_caller_shows_its_key_and_reads_line_by_line() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let url = format!("http://{}/stream", listener.local_addr().unwrap());
+        let caller = Caller { key: Some("secret"), limit: Duration::from_secs(20) };
+        let mut lines = Vec::new();
+        let asked = std::thread::scope(|threads| {
+            let server = threads.spawn(|| {
+                let mut stream = listener.accept().unwrap().0;
+                let mut bytes = [0; 4096];
+                let length = stream.read(&mut bytes).unwrap();
+                write!(stream, "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\ndata: null\n\ndata: [DONE]\n")
+                    .unwrap();
+                String::from_utf8_lossy(&bytes[..length]).into_owned()
+            });
+            let look = |line: &str| {
+                lines.push(line.to_string());
+                ControlFlow::Continue(())
+            };
+            assert_eq!(post_and_read_lines(&url, "{\"\\u0061\":1}", caller, look).unwrap(), 200);
+            server.join().unwrap()
+        });
+        assert_eq!(lines, ["data: null", "", "data: [DONE]"]);
+        assert!(
+            asked.contains("Authorization: Bearer secret") && asked.contains("{\"\\u0061\":1}"),
+            "{asked}"
+        );
     }
 
     #[test]

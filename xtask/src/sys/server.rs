@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::net::{self, Volley};
+use super::net::{self, Caller, Volley};
 use super::process::{Run, Started, ending};
 use super::{disk, memory, process};
 use crate::error::{Error, Result};
@@ -60,6 +60,28 @@ impl Server {
         net::post_as(key, &format!("{}{path}", self.base), body)
     }
 
+    /// POSTs `text`, which is JSON in whatever writing: the status code and the JSON body (null when it is none).
+    pub fn post_text(&self, path: &str, text: &str, caller: Caller<'_>) -> Result<(u16, Value)> {
+        net::post_text(&format!("{}{path}", self.base), text, caller)
+    }
+
+    /// GET `path`: the status code and the body as it is.
+    pub fn get_text(&self, path: &str, caller: Caller<'_>) -> Result<(u16, String)> {
+        net::get_text(&format!("{}{path}", self.base), caller)
+    }
+
+    /// POSTs `body` and shows each line of the answer to `look` as it comes, until it has seen enough or the answer is
+    /// over. Gives the status code.
+    pub fn read_lines(
+        &self,
+        path: &str,
+        body: &Value,
+        caller: Caller<'_>,
+        look: impl FnMut(&str) -> ControlFlow<()>,
+    ) -> Result<u16> {
+        net::post_and_read_lines(&format!("{}{path}", self.base), &body.to_string(), caller, look)
+    }
+
     /// POSTs `body` to `path` and goes away as soon as the answer begins.
     pub fn post_and_hang_up(&self, path: &str, body: &Value) -> Result<()> {
         net::post_and_hang_up(&format!("{}{path}", self.base), body)
@@ -97,7 +119,12 @@ impl Server {
             .map_err(|error| error.detail(last_words(&self.log)))
     }
 
-    /// The same; `look` is called again and again until the last answer is there.
+    /// POSTs all `bodies` to `path` at once and waits at most `limit`.
+    pub fn post_at_once_within(&self, path: &str, bodies: &[Value], limit: Duration) -> Result<Volley> {
+        net::post_at_once(&format!("{}{path}", self.base), bodies, limit)
+    }
+
+    /// As `post_at_once`; `look` is called again and again until the last answer is there.
     pub fn post_and_look(
         &self,
         path: &str,

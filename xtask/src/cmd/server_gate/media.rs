@@ -104,12 +104,18 @@ fn crowd(server: &Server, alone: &[Answer], compared: &mut Compared) -> Result<(
 
 /// The marker of an image is another in each process, so that no text can contain it by chance.
 fn requests(server: &Server) -> Result<Vec<Value>> {
-    let properties = server.get("/props")?.1;
-    let marker = properties["media_marker"].as_str().unwrap_or("<__media__>");
-    Ok(prompts().iter().map(|(text, images)| request(&text.replace('@', marker), images)).collect())
+    let marker = marker(server)?;
+    Ok(prompts().iter().map(|(text, images)| request(&text.replace('@', &marker), images)).collect())
 }
 
-fn request(text: &str, images: &[u64]) -> Value {
+/// Stands for an image in a prompt of this server.
+pub fn marker(server: &Server) -> Result<String> {
+    let properties = server.get("/props")?.1;
+    Ok(properties["media_marker"].as_str().unwrap_or("<__media__>").to_string())
+}
+
+/// A request with images, by their seeds; `text` has the marker of each.
+pub fn request(text: &str, images: &[u64]) -> Value {
     let encode = |seed: &u64| base64::engine::general_purpose::STANDARD.encode(bitmap(*seed));
     let images: Vec<String> = images.iter().map(encode).collect();
     let mut request = cases::request(&[]);

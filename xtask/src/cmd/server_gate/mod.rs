@@ -13,6 +13,7 @@ mod media;
 mod overload;
 mod pool;
 mod prefill;
+pub mod promises;
 pub mod reference;
 mod scene;
 mod sharing;
@@ -63,6 +64,8 @@ pub fn compare(context: &Context, stock: PathBuf, ours: PathBuf) -> Result<Compa
     gate.look_at_features(&tolerances, &mut compared)?;
     draft_model::compare(&gate, &mut compared)?;
     media::compare(&gate, &mut compared)?;
+    let kept = promises::look(context, &gate.ours, &[])?;
+    compared.failures.extend(promises::broken(&kept));
     Ok(compared)
 }
 

@@ -1,0 +1,71 @@
+//! Requests that cannot hang: who waits longer than [`LIMIT`] has found a broken promise.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::error::Result;
+use crate::sys::net::Caller;
+use crate::sys::server::Server;
+
+/// Everything here takes well under a second on an idle machine.
+pub const LIMIT: Duration = Duration::from_secs(15);
+
+/// Somebody without a key.
+pub const ANYBODY: Caller<'_> = Caller { key: None, limit: LIMIT };
+
+/// POSTs `body` to `path`.
+pub fn post(server: &Server, path: &str, body: &Value) -> Result<(u16, Value)> {
+    server.post_text(path, &body.to_string(), ANYBODY)
+}
+
+/// The same as the holder of an API key.
+pub fn post_as(server: &Server, key: &str, path: &str, body: &Value) -> Result<(u16, Value)> {
+    server.post_text(path, &body.to_string(), Caller { key: Some(key), limit: LIMIT })
+}
+
+/// A prompt, for `/completion`.
+pub fn ask(server: &Server, body: &Value) -> Result<(u16, Value)> {
+    post(server, "/completion", body)
+}
+
+/// The same as the holder of an API key.
+pub fn ask_as(server: &Server, key: &str, body: &Value) -> Result<(u16, Value)> {
+    post_as(server, key, "/completion", body)
+}
+
+/// A request for a greedy answer of `predict` tokens, and nothing beside them.
+pub fn plain(prompt: &[u32], predict: usize) -> Value {
+    json!({ "prompt": prompt, "n_predict": predict, "temperature": 0, "ignore_eos": true, "return_tokens": true })
+}
+
+/// `request` with one more field.
+#[must_use]
+pub fn with(mut request: Value, key: &str, value: impl Into<Value>) -> Value {
+    request[key] = value.into();
+    request
+}
+
+/// A number of `/metrics`, by its name without `llamacpp:`.
+pub fn metric(server: &Server, name: &str) -> Result<Option<f64>> {
+    let (_, text) = server.get_text("/metrics", ANYBODY)?;
+    Ok(metric_text(&text, name).and_then(|number| number.parse().ok()))
+}
+
+/// As it is written there.
+pub fn metric_text<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    let prefix = format!("llamacpp:{name} ");
+    text.lines().find_map(|line| line.strip_prefix(&prefix)).map(str::trim)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_metric_is_found_by_its_whole_name() {
+        let text = "# HELP llamacpp:a_total x\nllamacpp:a_total_more 2\nllamacpp:a_total 1.5\n";
+        assert_eq!(metric_text(text, "a_total"), Some("1.5"));
+        assert_eq!(metric_text(text, "b"), None);
+    }
+}

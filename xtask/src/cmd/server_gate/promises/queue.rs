@@ -1,0 +1,95 @@
+//! Who waits for a slot: how many may, and in which order they are served.
+
+use serde_json::{Value, json};
+
+use super::super::cases;
+use super::asking::{ask, plain, with};
+use super::meanwhile::{Running, meanwhile};
+use super::stage::{Model, Stage};
+use super::tenants::MOMENT;
+use crate::error::{Error, Result};
+use crate::sys::server::Server;
+
+/// One slot, taken by a stream that outlives all that is asked here.
+fn busy<T>(server: &Server, act: impl FnOnce(&Running) -> Result<T>) -> Result<T> {
+    let holder = plain(&cases::numbered_prompt(1, 10), 3500);
+    Ok(meanwhile(server, &holder, act)?.1)
+}
+
+/// Long enough that who is answered later is also heard later.
+fn request(number: u64) -> Value {
+    plain(&cases::numbered_prompt(10 + number, 20), 30)
+}
+
+/// With `--max-queued 2` two may wait; the third hears so at once, and that it is the limit.
+pub fn most_queued(stage: &mut Stage<'_>) -> Result<()> {
+    let arguments = ["-np", "1", "-c", "4096", "--kv-paged", "--max-queued", "2"];
+    let server = stage.serve(Model::Random, &arguments)?;
+    std::thread::scope(|threads| {
+        let (refused, in_time, waiting) = busy(&server, |running| {
+            let waiting = [1, 2].map(|number| {
+                let server = &server;
+                let waiting = threads.spawn(move || ask(server, &request(number)));
+                std::thread::sleep(2 * MOMENT);
+                waiting
+            });
+            let refused = ask(&server, &request(3))?;
+            Ok((refused, !running.is_over(), waiting))
+        })?;
+        let (status, body) = refused;
+        let (kind, words) = (&body["error"]["type"], body["error"]["message"].as_str().unwrap_or_default());
+        stage.must(in_time, || "did not occur: the slot was free before".to_string());
+        stage.must(status == 429 && kind == "rate_limit_error" && words.matches('2').count() >= 2, || {
+            format!("the third was answered {status}: {body}")
+        });
+        for one in waiting {
+            let (status, body) = one.join().unwrap_or_else(|_| Err(Error::surroundings("asking failed")))?;
+            stage.must(status == 200, || format!("one of two that may wait was answered {status}: {body}"));
+        }
+        Ok(())
+    })
+}
+
+/// Who comes last and is more urgent is answered first of those who wait.
+pub fn priority(stage: &mut Stage<'_>) -> Result<()> {
+    let server = stage.serve(Model::Trained, &["-np", "1", "-c", "4096", "--kv-paged"])?;
+    for (priority, expected) in [(json!(-1), 400), (json!(0), 200)] {
+        let (status, body) = ask(&server, &with(request(1), "priority", priority.clone()))?;
+        stage.must(status == expected, || {
+            format!("without the flag priority {priority} was answered {status}: {body}")
+        });
+    }
+    drop(server);
+    let server = stage.serve(Model::Random, &["-np", "1", "-c", "4096", "--kv-paged", "--allow-priority"])?;
+    let (answered, in_time) = answered_in_order(&server, &[0, 5, 0, -1])?;
+    stage.must(in_time, || "did not occur: the slot was free before".to_string());
+    stage.must(answered == [3, 0, 2, 1], || {
+        format!("priorities 0, 5, 0, -1 were answered in the order {answered:?}")
+    });
+    let (status, body) = ask(&server, &with(request(1), "priority", "high"))?;
+    stage.must(status == 400, || format!("a priority that is no number was answered {status}: {body}"));
+    Ok(())
+}
+
+/// Requests of these priorities come one after the other while the slot is taken: who was answered when, and whether
+/// all of them came in time.
+fn answered_in_order(server: &Server, priorities: &[i32]) -> Result<(Vec<usize>, bool)> {
+    let (done, order) = std::sync::mpsc::channel();
+    std::thread::scope(|threads| {
+        let in_time = busy(server, |running| {
+            for (at, priority) in priorities.iter().enumerate() {
+                let done = done.clone();
+                let request = with(request(at as u64), "priority", *priority);
+                threads.spawn(move || {
+                    let answer = ask(server, &request);
+                    // Who has been answered, whatever it was; a wrong one is seen by its place.
+                    let _ = done.send((at, answer.is_ok_and(|(status, _)| status == 200)));
+                });
+                std::thread::sleep(2 * MOMENT);
+            }
+            Ok(!running.is_over())
+        })?;
+        drop(done);
+        Ok((order.iter().filter(|(_, is_right)| *is_right).map(|(at, _)| at).collect(), in_time))
+    })
+}
