@@ -65,6 +65,8 @@ pub fn reading_token_by_token(stage: &mut Stage<'_>) -> Result<()> {
     ask_as(&server, ALICE, &in_slot_0(plain(&secret, 1)))?;
     // Neither this nor the restoring has to succeed.
     act(&server, BOB, "save", "his")?;
+    // What bob finds of his own tells him nothing: that much he has from the start.
+    ask_as(&server, BOB, &in_slot_0(plain(&secret[..PROMPT - 1 - GUESSED], 1)))?;
     let mut told = 0;
     for known in PROMPT - 1 - GUESSED..PROMPT - 1 {
         let wrong = [&secret[..known], &[303]].concat();
