@@ -173,7 +173,8 @@ fn numbers_and_layouts_of_the_scheduler_agree() {
     for (name, value) in expected {
         assert_eq!(printed.get(name), Some(&value.to_string()), "{name}");
     }
-    let compared = printed.keys().filter(|name| name.contains(".schedule_") && !name.starts_with("scheduler."));
+    let compared =
+        printed.keys().filter(|name| name.contains(".schedule_") && !name.starts_with("scheduler."));
     assert_eq!(compared.count(), expected.len(), "border.c prints what nobody compares");
 }
 

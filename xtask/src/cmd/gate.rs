@@ -172,7 +172,8 @@ fn compare_suites(context: &Context, reference: &str, variant: &str) -> Result<O
 
 fn compare_servers(context: &Context, reference: &str, variant: &str) -> Result<Outcome> {
     let server = |variant: &str| context.layout.server(variant, FLAVOR);
-    let compared = server_gate::compare(context, server(reference), server(variant))?;
+    let mut compared = server_gate::compare(context, server(reference), server(variant))?;
+    compared.failures.extend(server_gate::inputs::unlisted(&context.layout, variant)?);
     if compared.is_good() {
         let text = format!(
             "paged servers: {} answers in stock's tokens, {} left them at a near tie",

@@ -8,6 +8,7 @@ pub mod cases;
 mod choices;
 mod draft_model;
 mod drafts;
+pub mod inputs;
 mod limits;
 mod media;
 mod overload;

@@ -1,0 +1,345 @@
+// Between two steps: who is asked, what the scheduler is told of them, and how its answers are carried out. The part
+// of espalier-server.h that knows what a slot's request is about; included by it alone.
+
+#pragma once
+
+//
+// What a slot's request is about
+//
+
+// Upstream answers these as soon as it looks at them; nothing is computed.
+inline bool espalier_server::is_refused_by_the_server(const server_slot & slot) {
+    const int32_t n_tokens = slot.task->n_tokens();
+    return slot.state == SLOT_STATE_STARTED &&
+           (n_tokens == 0 || n_tokens >= slot.n_ctx || (!slot.can_split() && n_tokens > (int32_t) llama_n_ubatch(slot.ctx_tgt)));
+}
+
+inline bool espalier_server::runs(const server_slot & slot) {
+    return slot.is_processing() && slot.state != SLOT_STATE_WAIT_OTHER && slot.paged.now.has_turn;
+}
+
+// The choices of a parent are a part of it until its prompt is computed.
+inline bool espalier_server::waits(const server_slot & slot) {
+    return slot.is_processing() && slot.state != SLOT_STATE_WAIT_OTHER && !runs(slot) && !is_refused_by_the_server(slot);
+}
+
+template <typename server_t>
+bool espalier_server::has_turn(const server_t & server, const server_slot & slot) {
+    return !server.espalier.kv || runs(slot) || is_refused_by_the_server(slot);
+}
+
+inline bool espalier_server::generates(const server_slot & slot) {
+    return slot.state == SLOT_STATE_GENERATING || slot.state == SLOT_STATE_DONE_PROMPT || slot.state == SLOT_STATE_PREEMPTED;
+}
+
+// What is to be computed before anything is sampled.
+inline const server_tokens & espalier_server::text_of(const server_slot & slot) {
+    return slot.state == SLOT_STATE_PREEMPTED ? slot.paged.now.preempted : slot.task->tokens;
+}
+
+inline std::pair<int32_t, int> espalier_server::place_of(const server_slot & slot) {
+    return { slot.task->params.priority, slot.task->id };
+}
+
+template <typename server_t>
+std::vector<server_slot *> espalier_server::in_order(server_t & server) {
+    std::vector<server_slot *> slots;
+    for (server_slot & slot : server.slots) {
+        slots.push_back(&slot);
+    }
+    if (server.espalier.kv) {
+        // Who has no request is passed over anyhow.
+        std::stable_sort(slots.begin(), slots.end(), [](const server_slot * one, const server_slot * other) {
+            return one->task && (!other->task || place_of(*one) < place_of(*other));
+        });
+    }
+    return slots;
+}
+
+// Nobody else may use what it computes where not every token of it is computed alike.
+inline bool espalier_server::is_shared(const server_slot & slot, const std::vector<media_in_prompt> & media) {
+    const bool are_known = std::all_of(media.begin(), media.end(), [](const media_in_prompt & one) { return one.has_id; });
+    return slot.task->params.cache_prompt && !slot.task->need_embd() && !lora_all_alora(slot.lora) && slot.inp_embd.empty() && are_known;
+}
+
+inline void espalier_server::begin(server_slot & slot, const std::vector<media_in_prompt> & media, size_t n_held) {
+    std::vector<espalier_pool_extra> extras;
+    for (const auto & one : media) {
+        extras.push_back({ (uint32_t) one.first, (uint32_t) one.n_tokens, (const uint8_t *) one.key.data(), one.key.size() });
+    }
+    const auto &      tokens = text_of(slot);
+    const auto &      owner  = slot.paged.now.owner;
+    const std::string scope  = owner.scope();
+    slot.paged.kv->begin(slot.id, { &tokens[0], tokens.size(), n_held, scope, owner.adapters, extras });
+}
+
+// Once for each time that a request begins to wait: all that is copied, hashed and compared for it.
+inline void espalier_server::prepare_request(const espalier_adapters & adapters, server_slot & slot) {
+    const auto & tokens = text_of(slot);
+    const auto   media  = find_media(tokens);
+    auto &       now    = slot.paged.now;
+    auto &       kept   = slot.paged.kept;
+    const auto & params = slot.task->params;
+    now.is_prepared = true;
+    now.is_shared   = is_shared(slot, media);
+    now.owner       = { params.kv_tenant, params.kv_salt, adapters.key(slot.lora) };
+    if (kept) {
+        const size_t n_common = std::min(kept->tokens().get_common_prefix(tokens), tokens.size() - 1);
+        // More than what blocks of others are likely to give; and the last token of a prompt is always computed.
+        const bool may_go_on = now.is_shared && kept->owner() == now.owner && 2*n_common >= tokens.size() && tokens[n_common] != LLAMA_TOKEN_NULL;
+        if (may_go_on) {
+            kept->cut(n_common);
+        } else {
+            kept.reset();
+        }
+    }
+    if (now.is_shared && !kept) {
+        begin(slot, media, 0);
+    }
+}
+
+//
+// A step
+//
+
+template <typename server_t>
+void espalier_server::prepare_step(server_t & server) {
+    auto & paged = server.espalier;
+    if (!paged.kv) {
+        return;
+    }
+    publish(server);
+    prepare_requests(server);
+    std::vector<uint32_t> why;
+    while (true) {
+        const line     those = line_up(server);
+        const snapshot now   = look(server);
+        const bool     ask   = !(now == paged.asked);
+        espalier_schedule_step step = {};
+        if (!paged.kv->schedule(those.requests, those.kept, ask, why, step)) {
+            fail(server);
+            return;
+        }
+        if (step.action == ESPALIER_SCHEDULE_NOTHING) {
+            if (ask) {
+                note_waiting(server, those, why);
+                paged.asked = now;
+            }
+            return;
+        }
+        carry_out(server, those, why, step);
+    }
+}
+
+template <typename server_t>
+void espalier_server::publish(server_t & server) {
+    for (server_slot & slot : server.slots) {
+        if (!runs(slot) || slot.prompt.tokens.empty()) {
+            continue;
+        }
+        if (!slot.inp_embd.empty()) {
+            slot.paged.kv->end(slot.id); // from here on it goes by embeddings, which nobody compares
+        }
+        slot.paged.kv->publish(slot.id, &std::as_const(slot.prompt.tokens)[0], slot.prompt.tokens.size());
+    }
+}
+
+template <typename server_t>
+void espalier_server::prepare_requests(server_t & server) {
+    for (server_slot & slot : server.slots) {
+        auto & now = slot.paged.now;
+        if (slot.state == SLOT_STATE_WAIT_OTHER) {
+            slot.paged.kept.reset(); // its parent's cells come here
+            now.joins = true;
+        } else if (now.joins) {
+            now.joins    = false; // they came, with the room that its parent was let in with
+            now.has_turn = true;
+        } else if (waits(slot) && !slot.paged.now.is_prepared) {
+            prepare_request(*server.espalier.adapters, slot);
+        }
+    }
+}
+
+// What the requests depend on that the pool does not know.
+template <typename server_t>
+espalier_server::snapshot espalier_server::look(server_t & server) {
+    snapshot now;
+    now.n_changes = server.espalier.kv->n_changes();
+    for (const server_slot & slot : server.slots) {
+        now.slots.push_back({ slot.task ? slot.task->id : -1, slot.state, slot.paged.now.has_turn, slot.paged.kept != nullptr });
+    }
+    return now;
+}
+
+template <typename server_t>
+espalier_server::line espalier_server::line_up(server_t & server) {
+    line those;
+    for (server_slot * slot : in_order(server)) {
+        if (runs(*slot) || waits(*slot)) {
+            those.slots.push_back(slot);
+            those.requests.push_back(describe(server, *slot));
+            those.requests.back().kind = kind_of(those, *slot);
+        }
+    }
+    // Idle ones first, of these who was used longest ago; then who waits, the last in the line first.
+    for (server_slot & slot : server.slots) {
+        if (slot.paged.kept && !slot.is_processing()) {
+            those.keepers.push_back(&slot);
+        }
+    }
+    std::sort(those.keepers.begin(), those.keepers.end(), [](const server_slot * one, const server_slot * other) {
+        return one->t_last_used < other->t_last_used;
+    });
+    std::for_each(those.slots.rbegin(), those.slots.rend(), [&](server_slot * slot) {
+        if (slot->paged.kept) {
+            those.keepers.push_back(slot);
+        }
+    });
+    for (const server_slot * slot : those.keepers) {
+        those.kept.push_back(slot->id);
+    }
+    return those;
+}
+
+// Of one kind are those that upstream puts into one batch.
+inline uint32_t espalier_server::kind_of(const line & those, server_slot & slot) {
+    const auto alike = std::find_if(those.slots.begin(), those.slots.end(), [&](server_slot * other) { return other->can_batch_with(slot); });
+    return alike - those.slots.begin();
+}
+
+template <typename server_t>
+espalier_schedule_request espalier_server::describe(const server_t & server, const server_slot & slot) {
+    const auto & kept = slot.paged.kept;
+    espalier_schedule_request request = {};
+    request.arrival      = slot.task->id;
+    request.priority     = slot.task->params.priority;
+    request.sequence     = slot.id;
+    request.stage        = runs(slot) ? ESPALIER_SCHEDULE_RUNS : ESPALIER_SCHEDULE_WAITS;
+    request.may_give_way = slot.inp_embd.empty(); // else nobody knows what it was computed from
+    request.first        = kept ? kept->tokens().size() : slot.prompt.tokens.size();
+    request.end          = std::max<uint64_t>(request.first, end_of(slot));
+    request.siblings     = count_siblings(server, slot);
+    request.overtaken    = slot.paged.now.n_overtaken;
+    return request;
+}
+
+// One past the last position that it needs room for: its prompt and the first token after it, or the next token and
+// those that are drafted after it.
+inline size_t espalier_server::end_of(const server_slot & slot) {
+    if (slot.task->need_embd()) {
+        return slot.task->n_tokens();
+    }
+    const size_t n_text  = slot.state == SLOT_STATE_PREEMPTED ? slot.paged.now.preempted.size() : slot.prompt.tokens.size();
+    const int    n_draft = slot.can_speculate() ? std::max(0, std::min(slot.get_n_draft_max(), common_speculative_n_max(slot.spec))) : 0;
+    const size_t end     = generates(slot) ? n_text + 1 + n_draft : slot.task->n_tokens() + 1;
+    return std::min<size_t>(end, slot.n_ctx);
+}
+
+template <typename server_t>
+uint64_t espalier_server::count_siblings(const server_t & server, const server_slot & slot) {
+    return std::count_if(server.slots.begin(), server.slots.end(), [&](const server_slot & other) {
+        return other.state == SLOT_STATE_WAIT_OTHER && other.task->id_parent == slot.task->id;
+    });
+}
+
+template <typename server_t>
+void espalier_server::carry_out(server_t & server, const line & those, const std::vector<uint32_t> & waits, const espalier_schedule_step & step) {
+    switch (step.action) {
+        case ESPALIER_SCHEDULE_ADMIT:
+            for (size_t i = 0; i < step.index; i++) {
+                those.slots[i]->paged.now.n_overtaken += waits[i] == ESPALIER_SCHEDULE_FOR_KIND;
+            }
+            admit(server, *those.slots[step.index], step.tokens);
+            break;
+        case ESPALIER_SCHEDULE_GIVE_WAY:
+            preempt(server, *those.slots[step.index]);
+            break;
+        case ESPALIER_SCHEDULE_REFUSE:
+            refuse(server, *those.slots[step.index]);
+            break;
+        case ESPALIER_SCHEDULE_DROP:
+            those.keepers[step.index]->paged.kept.reset();
+            break;
+    }
+}
+
+template <typename server_t>
+void espalier_server::admit(server_t & server, server_slot & slot, size_t n_tokens) {
+    auto & now = slot.paged.now;
+    now.has_turn  = true;
+    now.waits_for = ESPALIER_SCHEDULE_FOR_NOTHING;
+    if (slot.paged.kept) {
+        now.owner          = slot.paged.kept->owner();
+        slot.prompt.tokens = slot.paged.kept->take();
+        slot.paged.kept.reset();
+        if (now.owner.is_certain) {
+            begin(slot, find_media(text_of(slot)), n_tokens);
+        }
+    } else {
+        slot.paged.kv->attach(slot.id);
+        slot.prompt.tokens = espalier_kept_text::copy_first(text_of(slot), n_tokens);
+        slot.mem.seq_rm(slot.id, n_tokens, -1);
+    }
+    if (slot.state == SLOT_STATE_PROCESSING_PROMPT) {
+        // A prompt that gave way: what it finds now it may have computed itself.
+        slot.stats.n_prompt_cached    = std::min<uint64_t>(slot.stats.n_prompt_cached, n_tokens);
+        slot.stats.n_prompt_processed = n_tokens - slot.stats.n_prompt_cached;
+    }
+    if (!now.was_counted) {
+        now.was_counted = true;
+        server.espalier.numbers->queried_tokens += text_of(slot).size();
+        server.espalier.numbers->hit_tokens     += n_tokens;
+    }
+}
+
+template <typename server_t>
+void espalier_server::preempt(server_t & server, server_slot & slot) {
+    SLT_WRN(slot, "preempted with %d %stokens: %d of %d KV blocks are in use\n", slot.prompt.n_tokens(), generates(slot) ? "" : "prompt ",
+            (int) slot.paged.kv->statistics().blocks_used, (int) slot.paged.kv->statistics().block_count);
+    auto & now = slot.paged.now;
+    if (slot.state == SLOT_STATE_GENERATING) {
+        now.preempted = slot.prompt.tokens.clone();
+        slot.state    = SLOT_STATE_PREEMPTED;
+    }
+    now.has_turn    = false;
+    now.is_prepared = false;
+    slot.paged.kv->end(slot.id);
+    slot.prompt_clear();
+    server.espalier.numbers->preemptions++;
+}
+
+template <typename server_t>
+void espalier_server::refuse(server_t & server, server_slot & slot) {
+    const int n_blocks = slot.paged.kv->statistics().block_count;
+    const int n_choices = 1 + count_siblings(server, slot);
+    const std::string message = runs(slot)
+        ? string_format("the request has grown to %d tokens and needs more KV blocks than the pool has for it (%d in all)", slot.prompt.n_tokens(), n_blocks)
+        : string_format("the request needs %d KV blocks for the %d tokens of its prompt and %d answers, and the pool has %d",
+                (int) espalier_kv::n_blocks(end_of(slot)) + n_choices - 1, slot.task->n_tokens(), n_choices, n_blocks);
+    server.send_error(slot, message, ERROR_TYPE_UNAVAILABLE);
+    slot.release();
+}
+
+// Nobody knows what the pool's tables say: everybody is told, and it begins anew.
+template <typename server_t>
+void espalier_server::fail(server_t & server) {
+    SRV_ERR("%s", "the KV block pool has failed inside, and begins anew\n");
+    server.abort_all_slots("the KV block pool has failed inside; what it held is lost, please try again");
+    for (server_slot & slot : server.slots) {
+        slot.prompt_clear();
+    }
+    server.espalier.kv->clear();
+}
+
+// Each wait once, however many steps it takes.
+template <typename server_t>
+void espalier_server::note_waiting(server_t & server, const line & those, const std::vector<uint32_t> & waits) {
+    auto & numbers = *server.espalier.numbers;
+    const auto is_for_room = [](uint32_t why) { return why == ESPALIER_SCHEDULE_FOR_ROOM || why == ESPALIER_SCHEDULE_FOR_LINE; };
+    for (size_t i = 0; i < those.slots.size(); i++) {
+        uint32_t & before = those.slots[i]->paged.now.waits_for;
+        numbers.prefix_waits += waits[i] == ESPALIER_SCHEDULE_FOR_PREFIX && before != waits[i];
+        numbers.room_waits   += is_for_room(waits[i]) && !is_for_room(before);
+        before = waits[i];
+    }
+}
