@@ -54,7 +54,7 @@ mod tests {
                 played.exchange.took = Duration::from_millis(time);
                 played
             };
-            let played = [ask(0, 40), ask(1, foreign)].repeat(3);
+            let played = (0..3).flat_map(|_| [ask(0, 40), ask(1, foreign)]).collect();
             judge(&round, &Evidence { played, ..Evidence::default() })
         };
         assert_eq!(judged(38), None);

@@ -58,7 +58,7 @@ impl Heard {
         let is_whole = exchange.ending == Ending::Closed && reply.is_whole;
         if reply.status != 200 || !generate.stream {
             let body = serde_json::from_slice(&reply.body).unwrap_or(Value::Null);
-            return Heard::of_body(generate, reply.status, &body, is_whole);
+            return Heard::of_body(generate, reply.status, &body, is_whole).without_some_tokens(generate);
         }
         let stream = stream::read(generate.api, generate.choices, &reply.body, is_whole);
         if let Some(error) = stream.refusal() {
@@ -67,7 +67,17 @@ impl Heard {
             return Heard { status: code, error, is_whole, wrong: stream.wrong, ..Heard::default() };
         }
         let wrong = stream.wrong;
-        Heard { is_whole, wrong, ..Heard::of_events(generate, &stream.events) }
+        Heard { is_whole, wrong, ..Heard::of_events(generate, &stream.events) }.without_some_tokens(generate)
+    }
+
+    /// OpenAI's APIs say no tokens for what was drafted; then there is the text.
+    fn without_some_tokens(mut self, generate: &Generate) -> Heard {
+        if generate.api != Api::Completion {
+            for choice in &mut self.choices {
+                choice.tokens = choice.tokens.take().filter(|tokens| tokens.len() == generate.predict);
+            }
+        }
+        self
     }
 
     /// Reads the status of anything else; the body as JSON.
@@ -241,10 +251,15 @@ mod tests {
             event(1, "b", 2),
             event(0, "c", 3)
         );
-        let generate = Generate { api: Api::Completions, stream: true, choices: 2, ..samples::generate() };
+        let generate =
+            Generate { api: Api::Completions, stream: true, choices: 2, predict: 2, ..samples::generate() };
         let heard = Heard::read(&generate, &exchange(&body));
         assert_eq!(heard.choices[0].text, "ac");
-        assert_eq!((&heard.choices[0].tokens, &heard.choices[1].tokens), (&Some(vec![1, 3]), &Some(vec![2])));
+        assert_eq!(
+            (&heard.choices[0].tokens, &heard.choices[1].tokens),
+            (&Some(vec![1, 3]), &None),
+            "not all are said"
+        );
     }
 
     #[test]

@@ -57,7 +57,7 @@ mod tests {
         let bytes = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n";
         let reply = decode(bytes).unwrap();
         assert_eq!((reply.status, &reply.body[..], reply.is_whole), (200, &b"abcde"[..], true));
-        let cut = decode(&bytes[..bytes.len() - 8]).unwrap();
+        let cut = decode(&bytes[..bytes.len() - 7]).unwrap();
         assert_eq!((&cut.body[..], cut.is_whole), (&b"abcde"[..], false));
         assert_eq!(decode(b"HTTP/1.1 200 OK\r\n"), None);
     }

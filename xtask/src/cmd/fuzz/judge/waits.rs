@@ -6,17 +6,24 @@ use super::heard::Heard;
 use super::{Evidence, Finding, Played, finding};
 use crate::cmd::fuzz::plan::Round;
 use crate::cmd::fuzz::plan::actions::What;
+use crate::cmd::fuzz::plan::server::ServerPlan;
 use crate::sys::exchange::{Ending, Leave};
 
-/// Tokens a second that a server computes at least, on a machine that is busy.
-const SLOWEST: u64 = 100;
+/// Seconds that a token takes at most, on a machine that is not busy.
+const SLOWEST: f64 = 0.01;
+
+/// In a crowd, with tokens computed twice, each may take so many times as long as for one client alone.
+const IN_A_CROWD: f64 = 20.0;
 
 /// Who was sent so much later has not come at the same time.
 const LATER: Duration = Duration::from_millis(100);
 
-/// How long nothing may come: what was asked before has to be answered first, if slowly.
-pub fn longest_silence(patience: Duration, tokens_before: u64) -> Duration {
-    patience + Duration::from_millis(tokens_before * 1000 / SLOWEST)
+/// How long nothing may come: what was asked before has to be answered first, if slowly. The random model is slower
+/// than the trained one, and what has other scales cannot be computed in one batch with it, in stock neither.
+/// `pace` is how long a token took when nobody else was there, in seconds: that tells how busy the machine is.
+pub fn longest_silence(server: &ServerPlan, patience: Duration, tokens_before: u64, pace: f64) -> Duration {
+    let patience = if server.is_random() { patience * 3 } else { patience };
+    patience + Duration::from_secs_f64(tokens_before as f64 * SLOWEST.max(pace * IN_A_CROWD))
 }
 
 /// Tokens that an action may cost.
@@ -110,6 +117,8 @@ mod tests {
 
     #[test]
     fn what_is_before_makes_the_bound_longer() {
-        assert_eq!(longest_silence(Duration::from_secs(20), 500), Duration::from_secs(25));
+        let server = ServerPlan { adapters: false, vision: false, ..Round::draw(0).server };
+        assert_eq!(longest_silence(&server, Duration::from_secs(20), 500, 0.0), Duration::from_secs(25));
+        assert_eq!(longest_silence(&server, Duration::from_secs(20), 500, 0.001), Duration::from_secs(30));
     }
 }

@@ -33,7 +33,8 @@ pub fn prompt_of(generate: &Generate, server: &ServerPlan, marker: &str) -> Valu
             prompt.images.iter().map(|seed| server_gate::encoded_image(*seed)).collect();
         return json!({ "prompt_string": prompt.text_with_images(server, marker), "multimodal_data": images });
     }
-    match api.takes_tokens() {
+    // With a vision encoder a prompt has to be text.
+    match api.takes_tokens() && !server.vision {
         true => json!(prompt.tokens()),
         false => prompt.text(server).into(),
     }
@@ -110,6 +111,9 @@ fn of_slot(slot: &SlotAction) -> (String, String) {
 
 fn of_mistake(mistake: Mistake, prompt: &Prompt, server: &ServerPlan) -> (String, String) {
     let mut body = cases::request_for(&prompt.tokens(), 4);
+    if server.vision {
+        body["prompt"] = prompt.text(server).into();
+    }
     match mistake {
         Mistake::Grammar => {
             body["grammar"] = "root ::= (".into();
@@ -120,7 +124,10 @@ fn of_mistake(mistake: Mistake, prompt: &Prompt, server: &ServerPlan) -> (String
         Mistake::Salt => body["cache_salt"] = 5.into(),
         Mistake::TooLong => {
             let long = Prompt { kept: server.cells(), rest: 0, ..prompt.clone() };
-            body["prompt"] = json!(long.tokens());
+            body["prompt"] = match server.vision {
+                true => "a".repeat(server.cells()).into(),
+                false => json!(long.tokens()),
+            };
         }
         Mistake::Infill => {
             let body = json!({ "input_prefix": "a", "input_suffix": "b", "n_predict": 4 });

@@ -125,14 +125,18 @@ impl ServerPlan {
         let adapters = theme == Theme::Adapters || theme == Theme::Images && dice.chance(50);
         let vision = theme == Theme::Images;
         let batch = dice.pick(&[16, 48, 64, 128, 512]);
+        // A prompt in many parts is preempted more often.
+        let batch = if theme == Theme::Streams { batch.min(48) } else { batch };
         let batches = (batch, dice.pick(&[batch, batch, batch / 2, 16]).min(batch));
         ServerPlan {
             theme,
-            blocks: dice.pick(&[16, 16, 17, 24, 32, 64]),
+            // A context is a multiple of 256 cells, whatever is asked for.
+            blocks: dice.pick(&[16, 16, 20, 24, 32, 64]),
             slots: dice.pick(&[2, 3, 4, 6, 8]),
             batches: if vision { (512, 512) } else { batches },
             kv_type: dice.pick(&["f16", "q8_0", "q8_0"]),
-            threads: dice.between(1, 2),
+            // Threads wait for each other without sleep: on a busy machine two are much slower than one.
+            threads: if dice.chance(20) { 2 } else { 1 },
             prefill_budget: Some(dice.pick(&[1, 32, 64, 2_147_483_647])).filter(|_| dice.chance(30)),
             keeps: match theme {
                 Theme::Tenants | Theme::Kept => true,

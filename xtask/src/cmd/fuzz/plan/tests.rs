@@ -101,6 +101,6 @@ fn the_reference_is_the_same_for_servers_that_compute_alike() {
     let server = Round::draw(0).server;
     let other = ServerPlan { slots: 7, keys: !server.keys, blocks: 33, ..server.clone() };
     assert_eq!(server.reference_arguments(&files), other.reference_arguments(&files));
-    assert!(other.arguments(&files).join(" ").contains("-c 2112"));
+    assert!(other.arguments(&files).join(" ").contains("-c 2112 "));
     assert!(!server.reference_arguments(&files).contains(&"--kv-paged".to_string()));
 }

@@ -1,10 +1,9 @@
 //! The clients of one act, each on a thread of its own.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use super::{PlayedOnes, get};
+use super::{Scene, get};
 use crate::cmd::fuzz::judge::{Played, cost, longest_silence};
 use crate::cmd::fuzz::plan::actions::Action;
 use crate::cmd::fuzz::plan::{Round, body};
@@ -19,16 +18,14 @@ pub struct Crowd<'a> {
     pub round: &'a Round,
     /// Which act.
     pub number: usize,
-    /// The server's word for an image.
-    pub marker: &'a str,
-    /// When the round began.
-    pub begin: Instant,
+    /// What all acts of it have.
+    pub scene: &'a Scene,
     /// How long nothing may come when there is nothing to do before.
     pub patience: Duration,
 }
 
 /// After this time nobody begins anything more.
-const LONGEST_ACT: Duration = Duration::from_secs(12);
+const LONGEST_ACT: Duration = Duration::from_secs(8);
 
 struct Shared {
     begin: Instant,
@@ -40,7 +37,7 @@ struct Shared {
 
 impl Crowd<'_> {
     /// Everything that the clients did; and whether the server answers no more.
-    pub fn play(&self, scrapes: &Mutex<Vec<String>>) -> (PlayedOnes, bool) {
+    pub fn play(&self) -> (Vec<Played>, bool) {
         let shared =
             Shared { begin: Instant::now(), open: AtomicU64::new(0), is_over: AtomicBool::new(false) };
         let clients = &self.round.acts[self.number].clients;
@@ -51,28 +48,28 @@ impl Crowd<'_> {
                 .map(|(client, actions)| threads.spawn(move || self.play_client(client, actions, shared)))
                 .collect();
             while !running.iter().all(std::thread::ScopedJoinHandle::is_finished) {
-                self.scrape(scrapes);
+                self.scrape();
                 std::thread::sleep(Duration::from_millis(200));
             }
             running.into_iter().filter_map(|client| client.join().ok()).flatten().collect()
         });
-        self.scrape(scrapes);
+        self.scrape();
         (played, shared.is_over.into_inner())
     }
 
     /// Of a server that sleeps the numbers are said too, but who asks may wake it.
-    fn scrape(&self, scrapes: &Mutex<Vec<String>>) {
+    fn scrape(&self) {
         if !self.round.server.metrics {
             return;
         }
         if let (Some(text), Ok(mut scrapes)) =
-            (get(self.server, &self.round.server, "/metrics"), scrapes.lock())
+            (get(self.server, &self.round.server, "/metrics"), self.scene.scrapes.lock())
         {
             scrapes.push(text);
         }
     }
 
-    fn play_client(&self, client: usize, actions: &[Action], shared: &Shared) -> PlayedOnes {
+    fn play_client(&self, client: usize, actions: &[Action], shared: &Shared) -> Vec<Played> {
         let mut played = Vec::new();
         for (number, action) in actions.iter().enumerate() {
             if shared.is_over.load(Ordering::Relaxed) || shared.begin.elapsed() > LONGEST_ACT {
@@ -85,11 +82,15 @@ impl Crowd<'_> {
     }
 
     fn play_action(&self, place: (usize, usize, usize), action: &Action, shared: &Shared) -> Played {
-        let question = body::question(action, &self.round.server, self.marker);
+        let question = body::question(action, &self.round.server, &self.scene.marker);
         let cost = cost(&action.what);
         let open = shared.open.fetch_add(cost, Ordering::Relaxed) + cost;
-        let sent = self.begin.elapsed();
-        let exchange = self.server.exchange(&question, action.leave, longest_silence(self.patience, open));
+        let sent = self.scene.begin.elapsed();
+        let exchange = self.server.exchange(
+            &question,
+            action.leave,
+            longest_silence(&self.round.server, self.patience, open, self.scene.pace),
+        );
         shared.open.fetch_sub(cost, Ordering::Relaxed);
         if exchange.ending == Ending::Silent {
             shared.is_over.store(true, Ordering::Relaxed);

@@ -13,11 +13,12 @@ use serde_json::json;
 
 use self::crowd::Crowd;
 use self::references::References;
-use super::judge::{Evidence, Played, decode};
+use super::judge::{Evidence, decode};
 use super::plan::Round;
 use super::plan::body;
 use super::plan::server::{Files, KEYS, ServerPlan};
-use crate::cmd::{Context, gate, server_gate};
+use crate::cmd::server_gate::{self, cases};
+use crate::cmd::{Context, gate};
 use crate::error::{Error, Result};
 use crate::modelgen::{Architecture, ModelSpec, VisionSpec, WeightType};
 use crate::sys::exchange::{Leave, Question};
@@ -32,6 +33,25 @@ pub struct Arena {
     files: Files,
     references: BTreeMap<String, References>,
     patience: Duration,
+}
+
+/// What all acts of a round have.
+struct Scene {
+    /// When the round began.
+    begin: Instant,
+    /// The server's word for an image.
+    marker: String,
+    /// How long a token takes when one client is alone, in seconds.
+    pace: f64,
+    /// `/metrics`, again and again.
+    scrapes: Mutex<Vec<String>>,
+}
+
+impl Scene {
+    fn open(server: &Server, plan: &ServerPlan) -> Scene {
+        let (marker, pace) = (marker_of(server), pace_of(server, plan));
+        Scene { begin: Instant::now(), marker, pace, scrapes: Mutex::default() }
+    }
 }
 
 /// How far log probabilities move by rounding alone, three times over. An f16 cache is summed in f16 by flash
@@ -82,17 +102,15 @@ impl Arena {
         let log = self.folder.path().join("server.log");
         let mut server = Server::start(self.run_of(&round.server.arguments(&self.files)), &log)?;
         let mut evidence = Evidence { tolerance: tolerance_of(&round.server), ..Evidence::default() };
-        let marker = marker_of(&server);
-        let begin = Instant::now();
-        let scrapes = Mutex::new(Vec::new());
+        let scene = Scene::open(&server, &round.server);
         for number in 0..round.acts.len() {
-            let is_over = self.play_act(&server, round, number, &marker, begin, &scrapes, &mut evidence)?;
+            let is_over = self.play_act(&server, round, number, &scene, &mut evidence);
             evidence.ended = server.ended();
             if is_over || evidence.ended.is_some() {
                 break;
             }
         }
-        evidence.scrapes = scrapes.into_inner().unwrap_or_default();
+        evidence.scrapes = scene.scrapes.into_inner().unwrap_or_default();
         evidence.log = server.said()?;
         drop(server);
         self.ask_the_reference(round, &mut evidence)?;
@@ -100,17 +118,14 @@ impl Arena {
     }
 
     /// Says whether the round is over before its time: somebody waits for ever.
-    #[allow(clippy::too_many_arguments)]
     fn play_act(
         &self,
         server: &Server,
         round: &Round,
         number: usize,
-        marker: &str,
-        begin: Instant,
-        scrapes: &Mutex<Vec<String>>,
+        scene: &Scene,
         evidence: &mut Evidence,
-    ) -> Result<bool> {
+    ) -> bool {
         let act = &round.acts[number];
         if round.server.adapters {
             server.exchange(&swap(&round.server, &act.own_scales), Leave::Never, self.patience);
@@ -119,13 +134,12 @@ impl Arena {
             std::thread::sleep(NAP);
             evidence.rests.push(watch::asleep(server, &round.server));
         }
-        let crowd = Crowd { server, round, number, marker, begin, patience: self.patience };
-        let (played, is_over) = crowd.play(scrapes);
+        let (played, is_over) = Crowd { server, round, number, scene, patience: self.patience }.play();
         evidence.played.extend(played);
         if !is_over {
             evidence.rests.push(watch::at_rest(server, &round.server));
         }
-        Ok(is_over)
+        is_over
     }
 
     fn ask_the_reference(&mut self, round: &Round, evidence: &mut Evidence) -> Result<()> {
@@ -165,6 +179,19 @@ fn marker_of(server: &Server) -> String {
     properties["media_marker"].as_str().unwrap_or("<__media__>").to_string()
 }
 
+/// Asks for something that nobody else asks for.
+fn pace_of(server: &Server, plan: &ServerPlan) -> f64 {
+    const TOKENS: usize = 200;
+    const ANSWER: usize = 20;
+    let mut body = cases::cold(cases::request_for(&[], ANSWER));
+    body["prompt"] = if plan.vision { "x".repeat(TOKENS).into() } else { json!(vec![7; TOKENS]) };
+    body["cache_salt"] = "pace".into();
+    let key = plan.keys.then(|| KEYS[0].to_string());
+    let question = Question { method: "POST", path: "/completion".to_string(), key, body: body.to_string() };
+    let exchange = server.exchange(&question, Leave::Never, Duration::from_secs(60));
+    exchange.took.as_secs_f64() / (TOKENS + ANSWER) as f64
+}
+
 fn swap(server: &ServerPlan, scales: &[f64]) -> Question {
     Question {
         method: "POST",
@@ -186,6 +213,3 @@ fn get(server: &Server, plan: &ServerPlan, path: &str) -> Option<String> {
 fn get_json(server: &Server, plan: &ServerPlan, path: &str) -> serde_json::Value {
     get(server, plan, path).and_then(|text| serde_json::from_str(&text).ok()).unwrap_or(json!(null))
 }
-
-/// For the sake of the crowd's threads.
-type PlayedOnes = Vec<Played>;

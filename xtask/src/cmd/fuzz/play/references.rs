@@ -29,6 +29,7 @@ pub struct Question {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Tokens,
+    Text,
     Chat,
     Images,
     Vector,
@@ -42,12 +43,13 @@ impl Question {
             What::Generate(generate) => {
                 let kind = match (generate.prompt.images.is_empty(), generate.api.takes_tokens()) {
                     (false, _) => Kind::Images,
+                    (true, true) if server.vision => Kind::Text,
                     (true, true) => Kind::Tokens,
                     (true, false) => Kind::Chat,
                 };
                 let prompt = generate.prompt.clone();
                 let text = match kind {
-                    Kind::Chat => prompt.text(server),
+                    Kind::Chat | Kind::Text => prompt.text(server),
                     Kind::Images => prompt.text_with_images(server, MARKER),
                     _ => String::new(),
                 };
@@ -88,6 +90,10 @@ impl References {
             Kind::Chat => {
                 let tokens = self.tokens_of_chat(&question.text)?;
                 self.complete(question, json!(tokens), &as_units(&tokens))
+            }
+            Kind::Text => {
+                let units: Vec<i64> = question.text.bytes().map(i64::from).collect();
+                self.complete(question, question.text.clone().into(), &units)
             }
             Kind::Images => {
                 self.warm_up(question)?;
