@@ -13,7 +13,10 @@ use crate::sys::exchange::{Ending, Leave};
 const SLOWEST: f64 = 0.01;
 
 /// In a crowd, with tokens computed twice, each may take so many times as long as for one client alone.
-const IN_A_CROWD: f64 = 20.0;
+const IN_A_CROWD: f64 = 4.0;
+
+/// What is before somebody may not count for more than so many times the patience: somebody has to be told in the end.
+const MOST_PATIENCE: u32 = 3;
 
 /// Who was sent so much later has not come at the same time.
 const LATER: Duration = Duration::from_millis(100);
@@ -23,7 +26,8 @@ const LATER: Duration = Duration::from_millis(100);
 /// `pace` is how long a token took when nobody else was there, in seconds: that tells how busy the machine is.
 pub fn longest_silence(server: &ServerPlan, patience: Duration, tokens_before: u64, pace: f64) -> Duration {
     let patience = if server.is_random() { patience * 3 } else { patience };
-    patience + Duration::from_secs_f64(tokens_before as f64 * SLOWEST.max(pace * IN_A_CROWD))
+    let before = Duration::from_secs_f64(tokens_before as f64 * SLOWEST.max(pace * IN_A_CROWD));
+    patience + before.min(patience * MOST_PATIENCE)
 }
 
 /// Tokens that an action may cost.
@@ -110,15 +114,18 @@ mod tests {
         assert_eq!(judged(played.clone()), 0);
         played.push(ask(0, 30));
         assert_eq!(judged(played.clone()), 0);
-        played.extend((100..140).map(|number| ask(number, 1)));
         played.push(ask(90, 100));
-        assert_eq!(judged(played), 0, "40 of 44 allowed");
+        played.extend((100..140).map(|number| ask(number, 1)));
+        assert_eq!(judged(played.clone()), 0, "40 of 44 that are allowed");
+        played.extend((140..150).map(|number| ask(number, 1)));
+        assert_eq!(judged(played), 1);
     }
 
     #[test]
     fn what_is_before_makes_the_bound_longer() {
         let server = ServerPlan { adapters: false, vision: false, ..Round::draw(0).server };
         assert_eq!(longest_silence(&server, Duration::from_secs(20), 500, 0.0), Duration::from_secs(25));
-        assert_eq!(longest_silence(&server, Duration::from_secs(20), 500, 0.001), Duration::from_secs(30));
+        assert_eq!(longest_silence(&server, Duration::from_secs(20), 500, 0.01), Duration::from_secs(40));
+        assert_eq!(longest_silence(&server, Duration::from_secs(20), 5000, 1.0), Duration::from_secs(80));
     }
 }
