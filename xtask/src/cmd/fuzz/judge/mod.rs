@@ -137,7 +137,7 @@ fn in_words(action: &Action) -> String {
                 "{}{key}, {} prompt tokens (family {}, {} of it; own {}; images {:?}), {} to predict, stream {}, \
                  salt {:?}, cache_prompt {}, scales {:?}, id_slot {:?}, n {}; leaves: {:?}",
                 one.api.path(),
-                prompt.len(),
+                prompt.length(),
                 prompt.family,
                 prompt.kept,
                 prompt.own,
@@ -154,7 +154,7 @@ fn in_words(action: &Action) -> String {
         }
         What::Embed(prompt) => format!("/v1/embeddings{key}, {} tokens", prompt.tokens().len()),
         What::Slot(slot) => format!("slot {} {} {}{key}", slot.slot, slot.action, slot.file_name()),
-        What::Mistake(mistake, prompt) => format!("{mistake:?}{key}, {} tokens", prompt.len()),
+        What::Mistake(mistake, prompt) => format!("{mistake:?}{key}, {} tokens", prompt.length()),
     }
 }
 

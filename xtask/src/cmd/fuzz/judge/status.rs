@@ -34,7 +34,7 @@ fn allowed(server: &ServerPlan, played: &Played, evidence: &Evidence) -> Vec<u16
     match &played.action.what {
         What::Generate(generate) => {
             let reference = played.reference.as_ref().and_then(|name| evidence.references.get(name));
-            let prompt = reference.map_or(generate.prompt.len() as u64, |one| one.prompt_tokens);
+            let prompt = reference.map_or(generate.prompt.length() as u64, |one| one.prompt_tokens);
             match may_outgrow(server, generate, usize::try_from(prompt).unwrap_or(usize::MAX)) {
                 true => vec![200, 503],
                 false => vec![200],

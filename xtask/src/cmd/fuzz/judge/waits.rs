@@ -33,8 +33,8 @@ pub fn longest_silence(server: &ServerPlan, patience: Duration, tokens_before: u
 /// Tokens that an action may cost.
 pub fn cost(what: &What) -> u64 {
     let tokens = match what {
-        What::Generate(one) => one.prompt.len() + one.predict * one.choices,
-        What::Embed(prompt) | What::Mistake(_, prompt) => prompt.len(),
+        What::Generate(one) => one.prompt.length() + one.predict * one.choices,
+        What::Embed(prompt) | What::Mistake(_, prompt) => prompt.length(),
         What::Slot(_) => 0,
     };
     tokens as u64

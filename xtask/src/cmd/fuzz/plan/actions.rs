@@ -186,7 +186,7 @@ impl Generate {
             ]),
         };
         let several = api == Api::Completions && dice.chance(if theme == Theme::Choices { 80 } else { 15 });
-        let room = server.cells() - 1 - prompt.len().min(server.cells() - 2);
+        let room = server.cells() - 1 - prompt.length().min(server.cells() - 2);
         let wanted = dice.pick(&[1, 2, 8, 20, 40, 70, MOST_PREDICTED]);
         let stream = dice.chance(if theme == Theme::Streams { 85 } else { 45 });
         Generate {

@@ -55,7 +55,7 @@ impl Prompt {
     }
 
     /// How many tokens it has; with images about so many.
-    pub fn len(&self) -> usize {
+    pub fn length(&self) -> usize {
         self.kept + self.rest + self.images.len() * IMAGE
     }
 

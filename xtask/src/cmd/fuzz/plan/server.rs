@@ -137,7 +137,8 @@ impl ServerPlan {
             kv_type: dice.pick(&["f16", "q8_0", "q8_0"]),
             // Threads wait for each other without sleep: on a busy machine two are much slower than one.
             threads: if dice.chance(20) { 2 } else { 1 },
-            prefill_budget: Some(dice.pick(&[1, 32, 64, 2_147_483_647])).filter(|_| dice.chance(30)),
+            // One token a step would make long prompts wait for all others, as it says.
+            prefill_budget: Some(dice.pick(&[16, 32, 64, 2_147_483_647])).filter(|_| dice.chance(30)),
             keeps: match theme {
                 Theme::Tenants | Theme::Kept => true,
                 Theme::Embeddings | Theme::Drafts => dice.chance(70),

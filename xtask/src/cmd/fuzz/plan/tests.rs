@@ -66,14 +66,14 @@ fn every_kind_of_request_comes() {
     }
     assert!(has(|one| one.choices == 4) && has(|one| !one.cache) && has(|one| one.slot.is_some()));
     assert!(has(|one| one.escaped && one.salt.is_some()) && has(|one| one.prompt.images.len() == 2));
-    assert!(has(|one| one.scales == Some([-1.0, 0.0])) && has(|one| one.prompt.len() % 64 == 0));
-    assert!(all.iter().any(|(server, _, one)| one.prompt.len() + 64 > server.cells() - 2));
+    assert!(has(|one| one.scales == Some([-1.0, 0.0])) && has(|one| one.prompt.length() % 64 == 0));
+    assert!(all.iter().any(|(server, _, one)| one.prompt.length() + 64 > server.cells() - 2));
 }
 
 #[test]
 fn every_request_fits_into_its_pool_alone() {
     for (server, _, one) in generates(&rounds()) {
-        assert!(one.prompt.len() + one.predict < server.cells(), "{server:?} {one:?}");
+        assert!(one.prompt.length() + one.predict < server.cells(), "{server:?} {one:?}");
         assert!(one.choices <= server.slots && one.predict > 0);
     }
 }
