@@ -76,6 +76,8 @@ enum Command {
     Test(Test),
     /// Compare stock and a variant: logits, the servers' answers, how upstream's own tests end.
     Gate(Gate),
+    /// Look for what is wrong with the paged server, with random servers and clients.
+    Fuzz(Fuzz),
     /// Measure; needs a quiet machine.
     Bench(Bench),
 }
@@ -390,6 +392,44 @@ struct Gate {
     program: Option<PathBuf>,
 }
 
+#[derive(Debug, Args)]
+struct Fuzz {
+    #[command(subcommand)]
+    what: FuzzWhat,
+}
+
+/// What can be fuzzed.
+#[derive(Debug, Subcommand)]
+enum FuzzWhat {
+    /// The paged server against the same one unpaged: random options, random clients, every answer judged.
+    Servers(FuzzServers),
+}
+
+#[derive(Debug, Args)]
+struct FuzzServers {
+    /// No round begins after so many minutes.
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    minutes: u32,
+    /// Seed of the first round; the next rounds have the next ones.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// No more rounds than these.
+    #[arg(long, value_name = "N")]
+    rounds: Option<u64>,
+    /// A `llama-server`; the packaged one when none is given.
+    #[arg(long, value_name = "PATH")]
+    program: Option<PathBuf>,
+    /// Seconds that a client waits without hearing anything when nothing was asked before it.
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
+    patience: u32,
+}
+
+impl From<FuzzServers> for cmd::fuzz::Options {
+    fn from(FuzzServers { minutes, seed, rounds, program, patience }: FuzzServers) -> Self {
+        Self { minutes, seed, rounds, program, patience }
+    }
+}
+
 impl Cli {
     /// Whether data is wanted as JSON.
     pub fn wants_json(&self) -> bool {
@@ -465,6 +505,9 @@ impl Cli {
             Command::Test(Test { only, list }) => cmd::test::run(context, &cmd::test::Options { only, list }),
             Command::Gate(Gate { variant, only, promises, program }) => {
                 cmd::gate::run(context, &cmd::gate::Options { variant, only, promises, program })
+            }
+            Command::Fuzz(Fuzz { what: FuzzWhat::Servers(servers) }) => {
+                cmd::fuzz::run(context, &servers.into())
             }
             Command::Bench(bench) => cmd::bench::run(context, &bench.into()),
         }

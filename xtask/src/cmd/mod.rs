@@ -19,6 +19,7 @@ pub mod canary;
 pub mod edit;
 pub mod export;
 pub mod fetch;
+pub mod fuzz;
 pub mod gate;
 pub mod lint;
 pub mod lock;

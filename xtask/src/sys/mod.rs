@@ -10,6 +10,7 @@ pub mod curl;
 pub mod disk;
 pub mod edit_make;
 pub mod edit_repo;
+pub mod exchange;
 pub mod fetch;
 pub mod format_patch;
 pub mod git;

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use super::exchange::{self, Exchange, Leave, Question};
 use super::net::{self, Caller, Volley};
 use super::process::{Run, Started, ending};
 use super::{disk, memory, process};
@@ -101,6 +102,16 @@ impl Server {
         look: impl FnMut(&Value) -> ControlFlow<()>,
     ) -> Result<(u16, Value)> {
         net::post_and_follow(&format!("{}{path}", self.base), body, VOLLEY_LIMIT, look)
+    }
+
+    /// Asks, and gives every byte that came; `most_silence` is the longest time without one.
+    pub fn exchange(&self, question: &Question, leave: Leave, most_silence: Duration) -> Exchange {
+        exchange::ask(self.base.trim_start_matches("http://"), question, leave, most_silence)
+    }
+
+    /// How it ended, when it has.
+    pub fn ended(&mut self) -> Option<String> {
+        self.started.ended().map(ending)
     }
 
     /// What the server has said so far.

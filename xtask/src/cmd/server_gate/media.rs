@@ -116,8 +116,7 @@ pub fn marker(server: &Server) -> Result<String> {
 
 /// A request with images, by their seeds; `text` has the marker of each.
 pub fn request(text: &str, images: &[u64]) -> Value {
-    let encode = |seed: &u64| base64::engine::general_purpose::STANDARD.encode(bitmap(*seed));
-    let images: Vec<String> = images.iter().map(encode).collect();
+    let images: Vec<String> = images.iter().map(|seed| encoded_image(*seed)).collect();
     let mut request = cases::request(&[]);
     request["prompt"] = json!({ "prompt_string": text, "multimodal_data": images });
     request["n_predict"] = ANSWER.into();
@@ -128,6 +127,11 @@ fn anew(request: &Value) -> Value {
     let mut request = request.clone();
     request["cache_prompt"] = false.into();
     request
+}
+
+/// A picture of noise in base64, as requests have it.
+pub fn encoded_image(seed: u64) -> String {
+    base64::engine::general_purpose::STANDARD.encode(bitmap(seed))
 }
 
 /// Width and height of the images, in pixels.

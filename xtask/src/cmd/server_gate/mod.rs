@@ -27,7 +27,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+pub use self::adapters::spec as adapter_spec;
 use self::cases::{CASES, Case, KV_TYPES, Model};
+pub use self::media::encoded_image;
 use self::scene::Scene;
 use self::verdict::{Answer, Verdict};
 use super::{Context, gate};

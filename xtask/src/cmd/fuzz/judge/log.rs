@@ -1,0 +1,47 @@
+//! The server is there, and its log has no cry for help.
+
+use super::Finding;
+
+/// What a server must never say.
+const CRIES: [&str; 6] = [
+    "GGML_ASSERT",
+    "GGML_ABORT",
+    "ABORT",
+    "inconsistent sequence positions",
+    "which is not free",
+    "json.exception",
+];
+
+/// Looks for what must not be.
+pub fn judge(log: &str, ended: Option<&str>) -> Vec<Finding> {
+    let found = |expected: &str, came: String| Finding {
+        oracle: "server",
+        asked: "the server itself".to_string(),
+        expected: expected.to_string(),
+        came,
+    };
+    let mut findings: Vec<Finding> = CRIES
+        .iter()
+        .filter_map(|cry| {
+            let line = log.lines().find(|line| line.contains(cry))?;
+            let times = log.matches(cry).count();
+            Some(found("a log without it", format!("{times} times, first: {line}")))
+        })
+        .collect();
+    if let Some(how) = ended {
+        findings.push(found("a server that runs", format!("it ended: {how}")));
+    }
+    findings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cry_and_an_end_are_found() {
+        assert!(judge("all is well\n", None).is_empty());
+        assert_eq!(judge("GGML_ASSERT(x) failed\n", Some("exit code 6")).len(), 2);
+        assert!(judge("cell 896, which is not free\n", None)[0].came.contains("896"));
+    }
+}

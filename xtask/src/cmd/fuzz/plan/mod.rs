@@ -1,0 +1,96 @@
+//! PURE: what a seed means: how a server is started, and what each client does with it.
+
+pub mod actions;
+pub mod body;
+mod clock;
+pub mod dice;
+pub mod prompts;
+pub mod server;
+
+use self::actions::{Action, What};
+use self::dice::Dice;
+use self::prompts::Prompt;
+use self::server::{ADAPTERS, ServerPlan, Theme};
+
+/// Everything that a seed decides.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Round {
+    /// The seed.
+    pub seed: u64,
+    /// The server.
+    pub server: ServerPlan,
+    /// One after the other; between them the server is at rest.
+    pub acts: Vec<Act>,
+}
+
+/// Clients that come together.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Act {
+    /// The server's own scales are set to these before.
+    pub own_scales: [f64; ADAPTERS],
+    /// The server is asleep when the clients come.
+    pub after_sleep: bool,
+    /// What each client does, one thing after the other.
+    pub clients: Vec<Vec<Action>>,
+}
+
+impl Act {
+    /// Whether nobody is there besides one client: then it is known who had what before.
+    pub fn is_alone(&self) -> bool {
+        self.clients.len() == 1
+    }
+}
+
+impl Round {
+    /// The round of a seed. Consecutive seeds have each theme in turn.
+    pub fn draw(seed: u64) -> Round {
+        let themes = Theme::ALL.len() as u64;
+        let theme = Theme::ALL[usize::try_from(seed % themes).unwrap_or(0)];
+        let mut dice = Dice::new(seed, 0);
+        let server = ServerPlan::draw(&mut dice, theme);
+        let prompts = Prompt::draw_all(&mut dice, &server, seed);
+        let acts = match theme {
+            Theme::Clock => vec![clock::act(&server, seed)],
+            _ => (0..3).map(|number| Act::draw(&mut dice, &server, &prompts, number)).collect(),
+        };
+        Round { seed, server, acts }
+    }
+
+    /// Every action with its place: act, client, number.
+    pub fn actions(&self) -> impl Iterator<Item = ((usize, usize, usize), &Action)> {
+        self.acts.iter().enumerate().flat_map(|(act, one)| {
+            one.clients.iter().enumerate().flat_map(move |(client, actions)| {
+                actions.iter().enumerate().map(move |(number, action)| ((act, client, number), action))
+            })
+        })
+    }
+}
+
+impl Act {
+    fn draw(dice: &mut Dice, server: &ServerPlan, prompts: &[Prompt], number: usize) -> Act {
+        // The first act is one client alone: what comes is known best there.
+        let clients = if number == 0 { 1 } else { dice.between(2, server.slots + 4) };
+        let visits = if number == 0 { 16 } else { dice.between(5, 9) };
+        let few = &prompts[..if number == 0 { 4 } else { prompts.len() }];
+        let draw_client = |_| (0..visits).map(|_| Action::draw(dice, server, few)).collect();
+        let mut clients: Vec<Vec<Action>> = (0..clients).map(draw_client).collect();
+        if number == 0 {
+            clients.iter_mut().flatten().for_each(stay);
+        }
+        Act {
+            own_scales: if number == 1 { [0.0, 0.0] } else { [1.0, 1.0] },
+            after_sleep: server.sleeps && number > 0,
+            clients,
+        }
+    }
+}
+
+/// A client alone that goes away would leave open what it had.
+fn stay(action: &mut Action) {
+    if matches!(action.what, What::Generate(_)) {
+        action.leave = crate::sys::exchange::Leave::Never;
+    }
+}
+
+#[cfg(test)]
+mod tests;

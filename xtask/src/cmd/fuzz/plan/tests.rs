@@ -1,0 +1,106 @@
+use super::actions::{Api, Generate, Mistake};
+use super::server::{Drafts, Files};
+use super::*;
+use crate::sys::exchange::Leave;
+
+fn rounds() -> Vec<Round> {
+    (0..120).map(Round::draw).collect()
+}
+
+fn generates(rounds: &[Round]) -> Vec<(&ServerPlan, &Action, &Generate)> {
+    let mut all = Vec::new();
+    for round in rounds {
+        for (_, action) in round.actions() {
+            if let What::Generate(generate) = &action.what {
+                all.push((&round.server, action, generate));
+            }
+        }
+    }
+    all
+}
+
+#[test]
+fn a_seed_repeats_and_seeds_differ() {
+    assert_eq!(Round::draw(7), Round::draw(7));
+    assert_ne!(Round::draw(7), Round::draw(7 + 12));
+}
+
+#[test]
+fn every_kind_of_server_comes() {
+    let rounds = rounds();
+    let has = |what: fn(&ServerPlan) -> bool| rounds.iter().any(|round| what(&round.server));
+    assert!(Theme::ALL.iter().all(|theme| rounds.iter().any(|round| round.server.theme == *theme)));
+    assert!(has(|plan| plan.drafts == Drafts::Model) && has(|plan| plan.drafts == Drafts::Ngram));
+    assert!(has(|plan| plan.prefill_budget == Some(2_147_483_647)) && has(|plan| plan.sleeps));
+    assert!(has(|plan| plan.keys && plan.keeps) && has(|plan| !plan.keys && plan.keeps));
+    assert!(has(|plan| plan.kv_type == "f16") && has(|plan| plan.blocks == 64) && has(|plan| plan.vision));
+    assert!(rounds.iter().all(|round| round.server.batches.1 <= round.server.batches.0));
+}
+
+#[test]
+fn every_kind_of_action_comes() {
+    let rounds = rounds();
+    let all: Vec<&Action> =
+        rounds.iter().flat_map(|round| round.actions().map(|(_, action)| action)).collect();
+    let has = |what: fn(&Action) -> bool| all.iter().any(|action| what(action));
+    assert!(has(|action| matches!(action.what, What::Embed(_))));
+    for kind in ["save", "restore", "erase"] {
+        assert!(all.iter().any(|action| matches!(&action.what, What::Slot(slot) if slot.action == kind)));
+    }
+    for kind in [Mistake::Grammar, Mistake::Salt, Mistake::TooLong, Mistake::Infill] {
+        assert!(all.iter().any(|action| matches!(&action.what, What::Mistake(one, _) if *one == kind)));
+    }
+    assert!(has(|action| action.leave == Leave::AfterTime(std::time::Duration::ZERO)));
+    assert!(has(|action| matches!(action.leave, Leave::AfterEvents(0))));
+    assert!(has(|action| matches!(action.leave, Leave::AfterEvents(3..))));
+}
+
+#[test]
+fn every_kind_of_request_comes() {
+    let rounds = rounds();
+    let all = generates(&rounds);
+    let has = |what: fn(&Generate) -> bool| all.iter().any(|(_, _, generate)| what(generate));
+    for api in [Api::Completion, Api::Completions, Api::Chat, Api::Messages, Api::Responses] {
+        assert!(all.iter().any(|(_, _, one)| one.api == api && one.stream));
+        assert!(all.iter().any(|(_, _, one)| one.api == api && !one.stream));
+    }
+    assert!(has(|one| one.choices == 4) && has(|one| !one.cache) && has(|one| one.slot.is_some()));
+    assert!(has(|one| one.escaped && one.salt.is_some()) && has(|one| one.prompt.images.len() == 2));
+    assert!(has(|one| one.scales == Some([-1.0, 0.0])) && has(|one| one.prompt.length() % 64 == 0));
+    assert!(all.iter().any(|(server, _, one)| one.prompt.length() + 64 > server.cells() - 2));
+}
+
+#[test]
+fn every_request_fits_into_its_pool_alone() {
+    for (server, _, one) in generates(&rounds()) {
+        assert!(one.prompt.length() + one.predict < server.cells(), "{server:?} {one:?}");
+        assert!(one.choices <= server.slots && one.predict > 0);
+    }
+}
+
+#[test]
+fn an_escaped_name_is_still_the_same_json() {
+    let rounds = rounds();
+    let (server, action, _) =
+        *generates(&rounds).iter().find(|(_, _, one)| one.escaped && one.salt.is_some()).expect("one comes");
+    let body = body::question(action, server, "").body;
+    assert!(body.contains("cache_\\u0073alt") && !body.contains("cache_salt"));
+    let parsed: serde_json::Value = serde_json::from_str(&body).unwrap();
+    assert!(parsed["cache_salt"].is_string());
+}
+
+#[test]
+fn the_reference_is_the_same_for_servers_that_compute_alike() {
+    let files = Files {
+        trained: "trained".into(),
+        random: "random".into(),
+        adapters: ["one".into(), "two".into()],
+        vision: "vision".into(),
+        slots: "slots".into(),
+    };
+    let server = Round::draw(0).server;
+    let other = ServerPlan { slots: 7, keys: !server.keys, blocks: 33, ..server.clone() };
+    assert_eq!(server.reference_arguments(&files), other.reference_arguments(&files));
+    assert!(other.arguments(&files).join(" ").contains("-c 2112 "));
+    assert!(!server.reference_arguments(&files).contains(&"--kv-paged".to_string()));
+}

@@ -1,0 +1,140 @@
+//! PURE: what was found, for people and machines.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::judge::Finding;
+
+/// All rounds.
+#[derive(Clone, Debug)]
+pub struct Report {
+    program: String,
+    /// In the order in which they were played.
+    pub rounds: Vec<RoundReport>,
+}
+
+/// One round.
+#[derive(Clone, Debug)]
+pub struct RoundReport {
+    /// Its seed.
+    pub seed: u64,
+    /// What it was about.
+    pub theme: String,
+    /// How its server was started.
+    pub server: String,
+    /// How many actions were played.
+    pub actions: usize,
+    /// From the start of its server to the last verdict.
+    pub took: Duration,
+    /// What is wrong.
+    pub findings: Vec<Finding>,
+}
+
+/// Of one oracle and round so many are shown; one cause often has many effects.
+const SHOWN: usize = 3;
+
+impl Report {
+    /// An empty one.
+    pub fn new(program: String) -> Report {
+        Report { program, rounds: Vec::new() }
+    }
+
+    /// How many findings there are.
+    pub fn findings(&self) -> usize {
+        self.rounds.iter().map(|round| round.findings.len()).sum()
+    }
+
+    fn replay(&self, seed: u64) -> String {
+        format!("cargo xtask fuzz servers --program {} --seed {seed} --rounds 1", self.program)
+    }
+
+    /// A line for each finding.
+    pub fn lines(&self) -> Vec<String> {
+        let of_round = |round: &RoundReport| {
+            let replay = self.replay(round.seed);
+            let line = move |one: &Finding| {
+                let Finding { oracle, asked, expected, came } = one;
+                format!("fuzz: {oracle}: {asked}: expected {expected}; came {came} (again: {replay})")
+            };
+            round.findings.iter().map(line).collect::<Vec<_>>()
+        };
+        self.rounds.iter().flat_map(of_round).collect()
+    }
+
+    /// For people.
+    pub fn text(&self) -> String {
+        let mut lines = Vec::new();
+        for round in &self.rounds {
+            let RoundReport { seed, theme, actions, .. } = round;
+            let (took, found) = (round.took.as_secs_f64(), round.findings.len());
+            lines.push(format!("seed {seed}, {theme}: {actions} actions in {took:.1} s, {found} findings"));
+            if found > 0 {
+                lines.push(format!("  server: {}", round.server));
+                lines.push(format!("  again: {}", self.replay(*seed)));
+            }
+            lines.extend(shown(&round.findings));
+        }
+        lines.push(format!("{} rounds, {} findings", self.rounds.len(), self.findings()));
+        lines.join("\n")
+    }
+
+    /// For machines; everything.
+    pub fn json(&self) -> Value {
+        let finding = |one: &Finding| json!({ "oracle": one.oracle, "asked": one.asked, "expected": one.expected, "came": one.came });
+        let round = |one: &RoundReport| {
+            json!({ "seed": one.seed, "theme": one.theme, "server": one.server, "actions": one.actions,
+                    "seconds": one.took.as_secs_f64(), "replay": self.replay(one.seed),
+                    "findings": one.findings.iter().map(finding).collect::<Vec<_>>() })
+        };
+        json!({ "rounds": self.rounds.iter().map(round).collect::<Vec<_>>(), "findings": self.findings() })
+    }
+}
+
+fn shown(findings: &[Finding]) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut oracles: Vec<&str> = findings.iter().map(|one| one.oracle).collect();
+    oracles.sort_unstable();
+    oracles.dedup();
+    for oracle in oracles {
+        let of_oracle: Vec<&Finding> = findings.iter().filter(|one| one.oracle == oracle).collect();
+        for one in of_oracle.iter().take(SHOWN) {
+            lines.push(format!("  {oracle}: {}", one.asked));
+            lines.push(format!("    expected {}", one.expected));
+            lines.push(format!("    came     {}", one.came));
+        }
+        if of_oracle.len() > SHOWN {
+            lines.push(format!("  {oracle}: and {} more", of_oracle.len() - SHOWN));
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_finding_has_its_seed_and_how_to_see_it_again() {
+        let finding = Finding {
+            oracle: "rest",
+            asked: "after act 1".to_string(),
+            expected: "no block in use".to_string(),
+            came: "3".to_string(),
+        };
+        let round = RoundReport {
+            seed: 9,
+            theme: "Kept".to_string(),
+            server: "llama-server -np 2".to_string(),
+            actions: 5,
+            took: Duration::from_secs(8),
+            findings: vec![finding; 5],
+        };
+        let report = Report { program: "llama-server".to_string(), rounds: vec![round] };
+        let text = report.text();
+        assert!(text.contains("--seed 9 --rounds 1") && text.contains("llama-server -np 2"), "{text}");
+        assert!(text.contains("and 2 more") && text.ends_with("1 rounds, 5 findings"), "{text}");
+        assert_eq!(report.json()["rounds"][0]["findings"].as_array().unwrap().len(), 5);
+        assert!(report.lines()[0].contains("expected no block in use; came 3"));
+    }
+}
