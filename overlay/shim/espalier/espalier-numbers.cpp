@@ -1,5 +1,6 @@
 #include "espalier-numbers.h"
 
+#include <algorithm>
 #include <cstdio>
 
 constexpr std::array<int64_t, 14> espalier_histogram::ends;
@@ -36,9 +37,31 @@ std::string espalier_histogram::to_metrics(const std::string & name, const std::
     return text;
 }
 
+void espalier_histogram::go_on_from(const espalier_histogram & before) {
+    for (size_t i = 0; i < counts.size(); i++) {
+        counts[i] = before.counts[i].load();
+    }
+    total = before.total.load();
+}
+
+void espalier_numbers::go_on_from(const espalier_numbers & before) {
+    queried_tokens = before.queried_tokens.load();
+    hit_tokens     = before.hit_tokens.load();
+    prefix_waits   = before.prefix_waits.load();
+    room_waits     = before.room_waits.load();
+    preemptions    = before.preemptions.load();
+    to_first_token.go_on_from(before.to_first_token);
+    between_tokens.go_on_from(before.between_tokens);
+    earlier = before.of_pool();
+}
+
 struct espalier_pool_statistics espalier_numbers::of_pool() const {
     struct espalier_pool_statistics now = {};
     espalier_pool_get_functions()->statistics(pool.get(), &now);
+    now.blocks_used_peak = std::max(now.blocks_used_peak, earlier.blocks_used_peak);
+    now.evicted_blocks   += earlier.evicted_blocks;
+    now.refused_reserves += earlier.refused_reserves;
+    now.refused_matches  += earlier.refused_matches;
     return now;
 }
 

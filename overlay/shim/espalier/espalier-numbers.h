@@ -19,6 +19,8 @@ public:
 
     std::string to_metrics(const std::string & name, const std::string & help) const;
 
+    void go_on_from(const espalier_histogram & before);
+
 private:
     // The upper ends, in microseconds; what is longer goes to the last count.
     static constexpr std::array<int64_t, 14> ends = { 1000, 2500, 5000, 10000, 25000, 50000, 100000, 250000, 500000, 1000000, 2500000, 5000000, 10000000, 60000000 };
@@ -30,6 +32,9 @@ private:
 class espalier_numbers {
 public:
     explicit espalier_numbers(std::shared_ptr<const espalier_pool> pool) : pool(std::move(pool)) {}
+
+    // A server that was woken up counts on in another pool. Only before others see it.
+    void go_on_from(const espalier_numbers & before);
 
     struct espalier_pool_statistics of_pool() const;
 
@@ -49,4 +54,5 @@ public:
 
 private:
     std::shared_ptr<const espalier_pool> pool;
+    struct espalier_pool_statistics      earlier = {}; // what only grows, of the pools before this one
 };

@@ -158,4 +158,7 @@ inline void espalier_read_request(const common_params & params, const server_htt
     to.kv_tenant = espalier_get_tenant(req);
     to.kv_salt   = espalier_get_salt(req, data);
     to.priority  = espalier_get_priority(params, req, data);
+    // Lost by a conversion as well, and then it would share.
+    const json cache_prompt = params.kv_paged ? espalier_find_field(req, data, "cache_prompt") : json();
+    to.cache_prompt = to.cache_prompt && !(cache_prompt.is_boolean() && !cache_prompt.get<bool>());
 }

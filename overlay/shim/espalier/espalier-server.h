@@ -156,7 +156,12 @@ void espalier_server::init(server_t & server) {
     }
     paged.adapters = std::make_unique<espalier_adapters>(server.params_base.lora_adapters);
     paged.asked    = {};
-    std::atomic_store(&paged.numbers, std::make_shared<espalier_numbers>(paged.kv->shared_pool()));
+    const auto before = std::atomic_load(&paged.numbers);
+    const auto after  = std::make_shared<espalier_numbers>(paged.kv->shared_pool());
+    if (before) {
+        after->go_on_from(*before);
+    }
+    std::atomic_store(&paged.numbers, after);
     SRV_INF("the KV cache is paged: %d blocks of %d cells\n", (int) paged.kv->statistics().block_count, (int) espalier_kv::block_size);
 
     for (auto & slot : server.slots) {
