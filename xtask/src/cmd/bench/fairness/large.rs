@@ -1,5 +1,6 @@
 //! The scene `large`: beside the endless requests, now and then a prompt that needs most of the pool.
 
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -24,8 +25,8 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// Sends large prompts for `seconds`, for each slot and for any at least one.
 pub(super) fn measure(server: &Server, seconds: u32) -> Result<Measured> {
     let length = Duration::from_secs(seconds.into());
-    let (traffic, visits) = traffic::beside(server, |stage| send(server, stage, length))?;
-    Ok(overtaking::judge(&visits, &traffic.heard))
+    let (others, visits) = traffic::beside(server, |stage| send(server, stage, length))?;
+    Ok(overtaking::judge(&visits, &others))
 }
 
 fn send(server: &Server, stage: &Stage, length: Duration) -> Result<Vec<Visit>> {
@@ -45,7 +46,7 @@ fn visit(server: &Server, stage: &Stage, slot: Option<usize>, number: usize) -> 
     let request = request(slot, number);
     let patience_ends = stage.now() + PATIENCE;
     std::thread::scope(|threads| {
-        let client = threads.spawn(|| traffic::ask(server, stage, &request));
+        let client = threads.spawn(|| traffic::ask(server, stage, &request, &AtomicBool::new(false)));
         while !client.is_finished() {
             stage.hold_back(stage.now() > patience_ends);
             std::thread::sleep(Duration::from_millis(2));

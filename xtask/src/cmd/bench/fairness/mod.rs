@@ -10,6 +10,7 @@ mod streams;
 mod token_times;
 mod traffic;
 mod waiting;
+mod watched;
 
 use std::path::PathBuf;
 

@@ -6,18 +6,19 @@ use serde_json::{Value, json};
 
 use super::heard::{Heard, Span, longest};
 use super::report::{Measured, Row};
-use super::traffic::{self, SLOTS, Traffic};
+use super::traffic::{self, SLOTS};
+use super::watched::{self, Watched};
 use crate::error::Result;
 use crate::sys::server::Server;
 
-/// Lets the clients come for `seconds`.
+/// Lets the clients come for `seconds`, and then watches one stream in each slot.
 pub(super) fn measure(server: &Server, seconds: u32) -> Result<Measured> {
     let length = Duration::from_secs(seconds.into());
-    let (traffic, ()) = traffic::beside(server, |_| {
+    let (heard, (end, watched)) = traffic::beside(server, |stage| {
         std::thread::sleep(length);
-        Ok(())
+        Ok((stage.now(), watched::watch_all(server, stage)?))
     })?;
-    Ok(Streams::of(&traffic).measured())
+    Ok(Streams::of(&heard, end, &watched).measured())
 }
 
 /// What the clients had.
@@ -36,20 +37,22 @@ struct Streams {
 struct Slot {
     silence: Option<Span>,
     wait: Option<Span>,
+    /// Of the stream that was watched there.
+    watched: Option<Span>,
 }
 
 impl Streams {
-    fn of(traffic: &Traffic) -> Streams {
-        let end = traffic.end;
+    /// What was heard after `end` counts for those only that were watched.
+    fn of(heard: &[Heard], end: Duration, watched: &[Watched]) -> Streams {
         let within = |time: &Duration| *time <= end;
-        let heard = &traffic.heard;
         let finished = heard.iter().filter(|one| one.ended.as_ref().is_some_and(within)).count();
         let tokens = heard.iter().flat_map(|one| &one.tokens).filter(|time| within(time)).count();
+        let all = heard.iter().chain(watched.iter().map(|one| &one.heard));
         Streams {
-            slots: (0..SLOTS).map(|slot| Slot::of(heard, slot, end)).collect(),
+            slots: (0..SLOTS).map(|slot| Slot::of(heard, slot, end, watched)).collect(),
             finished: finished as f64 / end.as_secs_f64(),
             tokens: tokens as f64 / end.as_secs_f64(),
-            errors: heard.iter().filter_map(|one| one.error.clone()).collect(),
+            errors: all.filter_map(|one| one.error.clone()).collect(),
         }
     }
 
@@ -71,6 +74,7 @@ impl Streams {
             [
                 row("longest silence between two tokens", slot.silence),
                 row("longest wait for the first token", slot.wait),
+                row("longest silence of a stream that was preempted there", slot.watched),
             ]
         };
         let slots = self.slots.iter().enumerate().flat_map(of_slot);
@@ -85,7 +89,13 @@ impl Streams {
 
     fn json(&self) -> Value {
         let span = |span: &Option<Span>| span.map(|span| span.json());
-        let slot = |slot: &Slot| json!({ "silence": span(&slot.silence), "wait": span(&slot.wait) });
+        let slot = |slot: &Slot| {
+            json!({
+                "silence": span(&slot.silence),
+                "wait": span(&slot.wait),
+                "silence_of_the_watched": span(&slot.watched),
+            })
+        };
         json!({
             "slots": self.slots.iter().map(slot).collect::<Vec<_>>(),
             "finished_a_second": self.finished,
@@ -96,11 +106,12 @@ impl Streams {
 }
 
 impl Slot {
-    fn of(heard: &[Heard], slot: usize, end: Duration) -> Slot {
+    fn of(heard: &[Heard], slot: usize, end: Duration, watched: &[Watched]) -> Slot {
         let here = || heard.iter().filter(move |one| one.slot == Some(slot) && one.sent <= end);
         Slot {
             silence: longest(here().filter_map(|one| one.silence(end))),
             wait: longest(here().map(|one| one.wait(end))),
+            watched: longest(watched.iter().filter(|one| one.slot == slot).filter_map(Watched::silence)),
         }
     }
 }
@@ -119,15 +130,21 @@ mod tests {
             heard(3, 0, &[100, 3000], Some(3000)),
             refused,
         ];
-        Streams::of(&Traffic { heard: all, end: Duration::from_secs(2) })
+        let watched = Watched {
+            slot: 2,
+            heard: heard(2, 3000, &[3100, 9000], Some(9000)),
+            patience_ends: Duration::from_secs(8),
+        };
+        Streams::of(&all, Duration::from_secs(2), &[watched])
     }
 
     #[test]
     fn each_slot_has_its_longest_silences() {
         let found = example();
-        let shown = |slot: usize, at: usize| found.rows()[slot * 2 + at].shown.clone();
+        let shown = |slot: usize, at: usize| found.rows()[slot * 3 + at].shown.clone();
         assert_eq!((shown(0, 0), shown(0, 1)), ("0.10 s".to_string(), "0.70 s".to_string()));
         assert_eq!((shown(1, 0), shown(1, 1)), ("-".to_string(), "-".to_string()));
+        assert_eq!((shown(0, 2), shown(2, 2)), ("-".to_string(), "4.90 s, to the end".to_string()));
         assert_eq!((shown(3, 0), shown(3, 1)), ("1.90 s, to the end".to_string(), "0.10 s".to_string()));
     }
 

@@ -11,50 +11,33 @@ use super::report::{Measured, Row};
 /// A token of the stream may take so many times as long beside those who wait.
 const AIM: f64 = 1.05;
 
-/// Tokens of a stream that came in one phase.
+/// The times between the tokens of one phase, in seconds.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Part {
-    /// The middle of it, in tokens since the beginning of the answer.
-    position: f64,
-    /// Seconds between one token and the next.
-    gaps: Vec<f64>,
-}
+pub(super) struct Part(Vec<f64>);
 
 impl Part {
     /// Those of `times` that lie in `range`.
     pub(super) fn of(times: &[Duration], range: Range<usize>) -> Part {
-        let position = (range.start + range.end) as f64 / 2.0;
         let times = times.get(range).unwrap_or_default();
-        let gaps = times.windows(2).map(|pair| pair[1].saturating_sub(pair[0]).as_secs_f64()).collect();
-        Part { position, gaps }
+        Part(times.windows(2).map(|pair| pair[1].saturating_sub(pair[0]).as_secs_f64()).collect())
     }
 
     fn median(&self) -> f64 {
-        median_of(self.gaps.clone()).unwrap_or_default()
+        median_of(self.0.clone()).unwrap_or_default()
     }
 }
 
-/// One stream: alone, beside requests that wait, and alone again.
+/// The same tokens of the same stream, beside requests that waited and alone: the longer a text, the slower its tokens.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Bracket {
+pub(super) struct Pair {
     pub(super) waiting: usize,
-    pub(super) before: Part,
     pub(super) beside: Part,
-    pub(super) after: Part,
+    pub(super) alone: Part,
 }
 
-impl Bracket {
-    /// What a token would have taken alone where the others waited: the longer a text, the slower its tokens, so
-    /// this lies between what was measured before and after.
-    fn alone(&self) -> f64 {
-        let (before, after) = (self.before.median(), self.after.median());
-        let share = (self.beside.position - self.before.position)
-            / (self.after.position - self.before.position).max(1.0);
-        before + (after - before) * share
-    }
-
+impl Pair {
     fn ratio(&self) -> f64 {
-        self.beside.median() / self.alone()
+        self.beside.median() / self.alone.median()
     }
 }
 
@@ -62,30 +45,29 @@ impl Bracket {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct OfModel {
     pub(super) model: &'static str,
-    pub(super) brackets: Vec<Bracket>,
+    pub(super) pairs: Vec<Pair>,
 }
 
 impl OfModel {
     /// How many waited, each number once and in order.
     fn counts(&self) -> std::collections::BTreeSet<usize> {
-        self.brackets.iter().map(|one| one.waiting).collect()
+        self.pairs.iter().map(|one| one.waiting).collect()
     }
 
-    fn beside(&self, waiting: usize) -> impl Iterator<Item = &Bracket> {
-        self.brackets.iter().filter(move |one| one.waiting == waiting)
+    fn beside(&self, waiting: usize) -> impl Iterator<Item = &Pair> {
+        self.pairs.iter().filter(move |one| one.waiting == waiting)
     }
 
     /// Median over the rounds of what waiting costs: 1 is nothing.
     fn ratio(&self, waiting: usize) -> f64 {
-        median_of(self.beside(waiting).map(Bracket::ratio).collect()).unwrap_or_default()
+        median_of(self.beside(waiting).map(Pair::ratio).collect()).unwrap_or_default()
     }
 
     fn rows(&self) -> Vec<Row> {
-        let alone = self.brackets.iter().flat_map(|one| [&one.before, &one.after]);
-        let mut rows = self.pair("none waiting", alone);
+        let mut rows = self.two_rows("none waiting", self.pairs.iter().map(|one| &one.alone));
         for waiting in self.counts() {
             let words = format!("{waiting} waiting");
-            rows.extend(self.pair(&words, self.beside(waiting).map(|one| &one.beside)));
+            rows.extend(self.two_rows(&words, self.beside(waiting).map(|one| &one.beside)));
             let ratio = self.ratio(waiting);
             let what = format!("{}, {words}: of a token's time with none", self.model);
             rows.push(Row { what, value: None, shown: format!("{ratio:.2}x") });
@@ -93,8 +75,8 @@ impl OfModel {
         rows
     }
 
-    fn pair<'a>(&self, words: &str, parts: impl Iterator<Item = &'a Part>) -> Vec<Row> {
-        let gaps: Vec<f64> = parts.flat_map(|part| part.gaps.iter().copied()).collect();
+    fn two_rows<'a>(&self, words: &str, parts: impl Iterator<Item = &'a Part>) -> Vec<Row> {
+        let gaps: Vec<f64> = parts.flat_map(|part| part.0.iter().copied()).collect();
         let row = |name: &str, seconds: f64| {
             let what = format!("{}, {words}: time of a token, {name}", self.model);
             Row { what, value: Some(seconds), shown: format!("{:.2} ms", seconds * 1e3) }
@@ -104,16 +86,15 @@ impl OfModel {
     }
 
     fn json(&self) -> Value {
-        let bracket = |one: &Bracket| {
+        let pair = |one: &Pair| {
             json!({
                 "waiting": one.waiting,
-                "seconds_before": one.before.median(),
+                "seconds_alone": one.alone.median(),
                 "seconds_beside": one.beside.median(),
-                "seconds_after": one.after.median(),
                 "ratio": one.ratio(),
             })
         };
-        json!({ "model": self.model, "rounds": self.brackets.iter().map(bracket).collect::<Vec<_>>() })
+        json!({ "model": self.model, "rounds": self.pairs.iter().map(pair).collect::<Vec<_>>() })
     }
 
     fn failures(&self) -> Vec<String> {
@@ -149,33 +130,27 @@ pub(super) fn measured(models: &[OfModel]) -> Measured {
 mod tests {
     use super::*;
 
-    /// Tokens that take `milliseconds` each, around `position`.
-    fn part(position: f64, milliseconds: f64) -> Part {
-        Part { position, gaps: vec![milliseconds / 1e3; 10] }
+    /// Tokens that take `milliseconds` each.
+    fn part(milliseconds: f64) -> Part {
+        Part(vec![milliseconds / 1e3; 10])
     }
 
     fn example() -> OfModel {
-        let bracket = |waiting, beside| Bracket {
-            waiting,
-            before: part(100.0, 10.0),
-            beside: part(250.0, beside),
-            after: part(400.0, 12.0),
-        };
-        OfModel { model: "tiny", brackets: vec![bracket(8, 11.0), bracket(32, 22.0), bracket(32, 33.0)] }
+        let pair = |waiting, beside| Pair { waiting, beside: part(beside), alone: part(10.0) };
+        OfModel { model: "tiny", pairs: vec![pair(8, 10.0), pair(32, 20.0), pair(32, 30.0)] }
     }
 
     #[test]
     fn a_part_has_the_times_between_its_tokens() {
         let times: Vec<Duration> = [0, 10, 30, 60, 100].map(Duration::from_millis).to_vec();
         let found = Part::of(&times, 1..4);
-        assert_eq!((found.position, found.gaps.len(), found.median()), (2.5, 2, 0.025));
-        assert!(Part::of(&times, 3..9).gaps.is_empty());
+        assert_eq!((found.0.len(), found.median()), (2, 0.025));
+        assert!(Part::of(&times, 3..9).0.is_empty());
     }
 
     #[test]
-    fn what_it_would_have_taken_alone_lies_between_before_and_after() {
+    fn the_ratio_is_that_of_the_round_in_the_middle() {
         let found = example();
-        assert!((found.brackets[0].alone() - 0.011).abs() < 1e-9);
         assert!((found.ratio(8) - 1.0).abs() < 1e-9 && (found.ratio(32) - 2.5).abs() < 1e-9);
         assert_eq!(
             measured(&[found]).failures,
@@ -187,7 +162,7 @@ mod tests {
     fn rows_for_each_number_that_waits() {
         let shown: Vec<String> = example().rows().into_iter().map(|row| row.shown).collect();
         let expected =
-            ["11.00 ms", "12.00 ms", "11.00 ms", "11.00 ms", "1.00x", "27.50 ms", "33.00 ms", "2.50x"];
+            ["10.00 ms", "10.00 ms", "10.00 ms", "10.00 ms", "1.00x", "25.00 ms", "30.00 ms", "2.50x"];
         assert_eq!(shown, expected);
     }
 

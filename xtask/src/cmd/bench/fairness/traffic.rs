@@ -21,12 +21,15 @@ pub(super) const CELLS: usize = 1024;
 /// More than slots: somebody always waits for one.
 pub(super) const CLIENTS: usize = 6;
 
-/// Tokens of a prompt and of its answer: five blocks together, so that three requests fit and four do not.
-const PROMPT: usize = 100;
-const PREDICTED: usize = 200;
+/// Tokens of a prompt and of its answer: four blocks at first and five in the end, so that of the pool three requests
+/// leave too little for a fourth.
+pub(super) const ORDINARY: (usize, usize) = (200, 115);
 
 /// A server that is gone answers nobody: so many errors of one client are enough.
 const MOST_ERRORS: usize = 20;
+
+/// For what takes seconds, on a machine that is busy.
+const LIMIT: Duration = Duration::from_secs(5 * 60);
 
 /// What the clients know of each other.
 pub(super) struct Stage {
@@ -55,18 +58,11 @@ impl Stage {
     }
 }
 
-/// What was heard while the clients came.
-pub(super) struct Traffic {
-    pub(super) heard: Vec<Heard>,
-    /// When the scene ended; what was heard later is no part of it.
-    pub(super) end: Duration,
-}
-
-/// Lets the clients come for as long as `meanwhile` takes.
+/// Lets the clients come for as long as `meanwhile` takes; gives what they heard, too.
 pub(super) fn beside<T>(
     server: &Server,
     meanwhile: impl FnOnce(&Stage) -> Result<T>,
-) -> Result<(Traffic, T)> {
+) -> Result<(Vec<Heard>, T)> {
     let stage = Stage {
         begin: Instant::now(),
         is_over: AtomicBool::new(false),
@@ -77,10 +73,9 @@ pub(super) fn beside<T>(
         let send = |number| threads.spawn(move || run_client(number, server, stage));
         let clients: Vec<_> = (0..CLIENTS).map(send).collect();
         let result = meanwhile(stage);
-        let end = stage.now();
         stage.is_over.store(true, Ordering::Relaxed);
         let heard = clients.into_iter().map(joined).collect::<Result<Vec<Vec<Heard>>>>()?;
-        Ok((Traffic { heard: heard.concat(), end }, result?))
+        Ok((heard.concat(), result?))
     })
 }
 
@@ -94,8 +89,9 @@ fn run_client(number: usize, server: &Server, stage: &Stage) -> Vec<Heard> {
     let mut errors = 0;
     while errors < MOST_ERRORS && stage.may_send() {
         // Prompts of their own: nothing is shared.
-        let prompt = cases::numbered_prompt((number * 1_000_000 + all.len()) as u64, PROMPT);
-        let heard = ask(server, stage, &stream_of(&prompt, PREDICTED));
+        let (length, predict) = ORDINARY;
+        let prompt = cases::numbered_prompt((number * 1_000_000 + all.len()) as u64, length);
+        let heard = ask(server, stage, &stream_of(&prompt, predict), &AtomicBool::new(false));
         errors += usize::from(heard.error.is_some());
         all.push(heard);
     }
@@ -110,11 +106,12 @@ pub(super) fn stream_of(prompt: &[u32], predict: usize) -> Value {
     request
 }
 
-/// Listens to the end of the answer.
-pub(super) fn ask(server: &Server, stage: &Stage, request: &Value) -> Heard {
+/// Listens to the end of the answer; `has_begun` is set when the first token has come.
+pub(super) fn ask(server: &Server, stage: &Stage, request: &Value, has_begun: &AtomicBool) -> Heard {
     let mut heard = Heard { sent: stage.now(), ..Heard::default() };
     let look = |event: &Value| {
         note(&mut heard, event, stage.now());
+        has_begun.store(!heard.tokens.is_empty(), Ordering::Relaxed);
         match heard.ended.is_some() || heard.error.is_some() {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),
@@ -148,6 +145,18 @@ pub(super) fn slots_taken(server: &Server) -> Result<usize> {
     Ok(slots.iter().filter(|slot| slot["is_processing"] == true).count())
 }
 
+/// Waits until so many slots are taken.
+pub(super) fn until_taken(server: &Server, count: usize) -> Result<()> {
+    let begin = Instant::now();
+    while slots_taken(server)? != count {
+        if begin.elapsed() > LIMIT {
+            return Err(Error::no(format!("{} slots are taken and not {count}", slots_taken(server)?)));
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -157,8 +166,9 @@ mod tests {
 
     #[test]
     fn three_requests_fit_and_four_do_not() {
-        let blocks = (PROMPT + PREDICTED).div_ceil(cases::BLOCK);
-        assert!((blocks * 3..blocks * 4).contains(&(CELLS / cases::BLOCK)));
+        let (prompt, predicted) = ORDINARY;
+        assert_eq!((prompt + predicted).div_ceil(cases::BLOCK), 5);
+        assert_eq!(((prompt + 1).div_ceil(cases::BLOCK), CELLS / cases::BLOCK), (4, 16));
         const { assert!(CLIENTS > SLOTS) };
     }
 

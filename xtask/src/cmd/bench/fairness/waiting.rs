@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use super::report::Measured;
 use super::side::Side;
-use super::token_times::{self, Bracket, OfModel, Part};
-use super::traffic::{joined, slots_taken, stream_of};
+use super::token_times::{self, OfModel, Pair, Part};
+use super::traffic::{joined, stream_of, until_taken};
 use crate::cmd::bench::serving::arena::Arena;
 use crate::cmd::server_gate::cases;
 use crate::error::{Error, Result};
@@ -43,9 +43,6 @@ const WARMING_UP: usize = 20;
 /// From the moment at which all wait to that at which is measured.
 const SETTLING: Duration = Duration::from_millis(300);
 
-/// For what takes seconds, on a machine that is busy.
-const LIMIT: Duration = Duration::from_secs(5 * 60);
-
 /// Each number of requests waits at least so often.
 const LEAST_ROUNDS: usize = 3;
 
@@ -69,66 +66,63 @@ pub(super) fn measure(
     let mut found = Vec::new();
     for (name, path, arguments) in models {
         let server = side.server(arena, path, SLOTS, CELLS, arguments)?;
-        found.push(OfModel { model: name, brackets: brackets(&server, seconds)? });
+        found.push(OfModel { model: name, pairs: pairs(&server, seconds)? });
     }
     Ok(token_times::measured(&found))
 }
 
-fn brackets(server: &Server, seconds: u32) -> Result<Vec<Bracket>> {
+fn pairs(server: &Server, seconds: u32) -> Result<Vec<Pair>> {
     let begin = Instant::now();
     let mut found = Vec::new();
     while found.len() < LEAST_ROUNDS * WAITING.len() || begin.elapsed().as_secs() < seconds.into() {
-        for waiting in WAITING {
-            found.push(bracket(server, waiting)?);
-            until_taken(server, 0)?;
-        }
+        found.extend(round(server)?);
     }
     Ok(found)
 }
 
-/// One stream; that of the next bracket finds its prompt in the pool.
-fn bracket(server: &Server, waiting: usize) -> Result<Bracket> {
+/// Each number waits beside a stream of its own; then one that is alone is measured at the same tokens.
+fn round(server: &Server) -> Result<Vec<Pair>> {
+    let beside = WAITING.map(|waiting| with_stream(server, |stream| beside(server, stream, waiting)));
+    let beside = beside.into_iter().collect::<Result<Vec<_>>>()?;
+    let last = beside.iter().map(|(_, range)| range.end).max().unwrap_or_default();
+    let (alone, ()) = with_stream(server, |stream| stream.wait_for(last))?;
+    let pair = |(waiting, (times, range)): (usize, (Vec<Duration>, Range<usize>))| Pair {
+        waiting,
+        beside: Part::of(&times, range.clone()),
+        alone: Part::of(&alone, range),
+    };
+    Ok(WAITING.into_iter().zip(beside).map(pair).collect())
+}
+
+/// Gives when the tokens of a stream came; the prompt of the next one is found in the pool.
+fn with_stream<T>(server: &Server, measure: impl FnOnce(&Stream) -> Result<T>) -> Result<(Vec<Duration>, T)> {
     let stream = Stream::default();
-    std::thread::scope(|threads| {
+    let measured = std::thread::scope(|threads| {
         let client = threads.spawn(|| stream.listen(server));
-        let measured = phases(server, &stream, waiting);
+        let measured = stream.wait_for(WARMING_UP).and_then(|()| measure(&stream));
         stream.is_enough.store(true, Ordering::Relaxed);
         joined(client)??;
         measured
-    })
+    })?;
+    until_taken(server, 0)?;
+    Ok((stream.times(), measured))
 }
 
-fn phases(server: &Server, stream: &Stream, waiting: usize) -> Result<Bracket> {
-    stream.wait_for(WARMING_UP)?;
-    let before = stream.phase()?;
+/// The tokens that came while so many waited. That their clients go away is seen when the stream has ended: a server
+/// looks for it in a second in which it has nothing to say to anybody.
+fn beside(server: &Server, stream: &Stream, waiting: usize) -> Result<Range<usize>> {
     let held = send_long_prompts(server, waiting)?;
     until_taken(server, waiting + 1)?;
     std::thread::sleep(SETTLING);
-    let beside = stream.phase()?;
+    let range = stream.phase()?;
     until_taken(server, waiting + 1)?;
     drop(held);
-    until_taken(server, 1)?;
-    let after = stream.phase()?;
-    let times = stream.times();
-    let [before, beside, after] = [before, beside, after].map(|range| Part::of(&times, range));
-    Ok(Bracket { waiting, before, beside, after })
+    Ok(range)
 }
 
 fn send_long_prompts(server: &Server, count: usize) -> Result<Vec<Held>> {
     let request = |number| cases::request_for(&cases::numbered_prompt(1 + number, LONG_PROMPT), 1);
     (0..count as u64).map(|number| server.post_and_hold("/completion", &request(number))).collect()
-}
-
-/// Waits until so many slots are taken.
-fn until_taken(server: &Server, count: usize) -> Result<()> {
-    let begin = Instant::now();
-    while slots_taken(server)? != count {
-        if begin.elapsed() > LIMIT {
-            return Err(Error::no(format!("{} slots are taken and not {count}", slots_taken(server)?)));
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    Ok(())
 }
 
 /// The stream whose tokens are timed.
