@@ -71,9 +71,10 @@ impl Side {
 
 /// The tree in what `--version` says; nothing of a binary that does not say it.
 fn tree_of(version: &str) -> String {
-    let said = version.lines().filter(|line| line.starts_with("espalier:"));
-    let tree = said.filter_map(|line| line.split_once("tree ")).map(|(_, tree)| tree.trim().to_string());
-    tree.last().unwrap_or_default()
+    let mut said = version.lines().filter(|line| line.starts_with("espalier:"));
+    said.find_map(|line| line.split_once("tree "))
+        .map(|(_, tree)| tree.trim().to_string())
+        .unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The scene `waiting`: one long stream, and prompts that cannot fit while it runs.
 
 use std::ops::{ControlFlow, Range};
+use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -16,7 +17,7 @@ use crate::modelgen::ModelSpec;
 use crate::sys::net::Held;
 use crate::sys::server::Server;
 
-/// How many wait, in turn.
+/// How many wait, in rising order: they come to those who wait already.
 const WAITING: [usize; 2] = [8, 32];
 
 /// A slot for each who waits, and one for the stream.
@@ -55,74 +56,74 @@ pub(super) fn spec() -> ModelSpec {
 const LONG_TEXTS: [&str; 2] = ["--override-kv", "qwen3.context_length=int:32768"];
 
 /// Measures the trained model and the one of [`spec`], each for `seconds`.
-pub(super) fn measure(
-    arena: &Arena<'_>,
-    side: &Side,
-    tiny: &std::path::Path,
-    seconds: u32,
-) -> Result<Measured> {
-    let models: [(&'static str, &std::path::Path, &[&str]); 2] =
+pub(super) fn measure(arena: &Arena<'_>, side: &Side, tiny: &Path, seconds: u32) -> Result<Measured> {
+    let models: [(&'static str, &Path, &[&str]); 2] =
         [("tiny", tiny, &LONG_TEXTS), ("30 M", &arena.model, &[])];
-    let mut found = Vec::new();
-    for (name, path, arguments) in models {
-        let server = side.server(arena, path, SLOTS, CELLS, arguments)?;
-        found.push(OfModel { model: name, pairs: pairs(&server, seconds)? });
-    }
+    let of_model = |(model, path, arguments): (&'static str, &Path, &[&str])| {
+        let start = || side.server(arena, path, SLOTS, CELLS, arguments);
+        Ok(OfModel { model, pairs: pairs(&start, seconds)? })
+    };
+    let found = models.into_iter().map(of_model).collect::<Result<Vec<_>>>()?;
     Ok(token_times::measured(&found))
 }
 
-fn pairs(server: &Server, seconds: u32) -> Result<Vec<Pair>> {
+type Start<'a> = &'a dyn Fn() -> Result<Server>;
+
+fn pairs(start: Start<'_>, seconds: u32) -> Result<Vec<Pair>> {
     let begin = Instant::now();
     let mut found = Vec::new();
     while found.len() < LEAST_ROUNDS * WAITING.len() || begin.elapsed().as_secs() < seconds.into() {
-        found.extend(round(server)?);
+        found.extend(round(start)?);
     }
     Ok(found)
 }
 
-/// Each number waits beside a stream of its own; then one that is alone is measured at the same tokens.
-fn round(server: &Server) -> Result<Vec<Pair>> {
-    let beside = WAITING.map(|waiting| with_stream(server, |stream| beside(server, stream, waiting)));
-    let beside = beside.into_iter().collect::<Result<Vec<_>>>()?;
-    let last = beside.iter().map(|(_, range)| range.end).max().unwrap_or_default();
-    let (alone, ()) = with_stream(server, |stream| stream.wait_for(last))?;
-    let pair = |(waiting, (times, range)): (usize, (Vec<Duration>, Range<usize>))| Pair {
+/// One stream beside more and more who wait; then one alone is measured at the same tokens.
+fn round(start: Start<'_>) -> Result<Vec<Pair>> {
+    let (beside, ranges) = with_stream(start, beside_more_and_more)?;
+    let last = ranges.iter().map(|range| range.end).max().unwrap_or_default();
+    let (alone, ()) = with_stream(start, |_, stream| stream.wait_for(last))?;
+    let pair = |(waiting, range): (usize, Range<usize>)| Pair {
         waiting,
-        beside: Part::of(&times, range.clone()),
+        beside: Part::of(&beside, range.clone()),
         alone: Part::of(&alone, range),
     };
-    Ok(WAITING.into_iter().zip(beside).map(pair).collect())
+    Ok(WAITING.into_iter().zip(ranges).map(pair).collect())
 }
 
-/// Gives when the tokens of a stream came; the prompt of the next one is found in the pool.
-fn with_stream<T>(server: &Server, measure: impl FnOnce(&Stream) -> Result<T>) -> Result<(Vec<Duration>, T)> {
-    let stream = Stream::default();
+/// Gives when the tokens of a stream came. Each has a fresh server: one that is busy does not see for a long time that
+/// clients have gone, and computes what they wanted.
+fn with_stream<T>(
+    start: Start<'_>,
+    measure: impl FnOnce(&Server, &Stream) -> Result<T>,
+) -> Result<(Vec<Duration>, T)> {
+    let (server, stream) = (start()?, Stream::default());
     let measured = std::thread::scope(|threads| {
-        let client = threads.spawn(|| stream.listen(server));
-        let measured = stream.wait_for(WARMING_UP).and_then(|()| measure(&stream));
+        let client = threads.spawn(|| stream.listen(&server));
+        let measured = stream.wait_for(WARMING_UP).and_then(|()| measure(&server, &stream));
         stream.is_enough.store(true, Ordering::Relaxed);
         joined(client)??;
         measured
     })?;
-    until_taken(server, 0)?;
     Ok((stream.times(), measured))
 }
 
-/// The tokens that came while so many waited. That their clients go away is seen when the stream has ended: a server
-/// looks for it in a second in which it has nothing to say to anybody.
-fn beside(server: &Server, stream: &Stream, waiting: usize) -> Result<Range<usize>> {
-    let held = send_long_prompts(server, waiting)?;
-    until_taken(server, waiting + 1)?;
-    std::thread::sleep(SETTLING);
-    let range = stream.phase()?;
-    until_taken(server, waiting + 1)?;
-    drop(held);
-    Ok(range)
+/// The tokens that came while so many waited.
+fn beside_more_and_more(server: &Server, stream: &Stream) -> Result<Vec<Range<usize>>> {
+    let (mut held, mut ranges) = (Vec::new(), Vec::new());
+    for waiting in WAITING {
+        held.extend(send_long_prompts(server, held.len()..waiting)?);
+        until_taken(server, waiting + 1)?;
+        std::thread::sleep(SETTLING);
+        ranges.push(stream.phase()?);
+        until_taken(server, waiting + 1)?;
+    }
+    Ok(ranges)
 }
 
-fn send_long_prompts(server: &Server, count: usize) -> Result<Vec<Held>> {
-    let request = |number| cases::request_for(&cases::numbered_prompt(1 + number, LONG_PROMPT), 1);
-    (0..count as u64).map(|number| server.post_and_hold("/completion", &request(number))).collect()
+fn send_long_prompts(server: &Server, numbers: Range<usize>) -> Result<Vec<Held>> {
+    let request = |number| cases::request_for(&cases::numbered_prompt(1 + number as u64, LONG_PROMPT), 1);
+    numbers.map(|number| server.post_and_hold("/completion", &request(number))).collect()
 }
 
 /// The stream whose tokens are timed.

@@ -45,12 +45,11 @@ fn watch(server: &Server, stage: &Stage, slot: usize) -> Result<Watched> {
     std::thread::scope(|threads| {
         let began = &began;
         let send = |number: usize| {
-            let client = threads.spawn(move || {
+            threads.spawn(move || {
                 let heard = traffic::ask(server, stage, &request(slot, number), &began[number]);
                 began[number].store(true, Ordering::Relaxed);
                 heard
-            });
-            client
+            })
         };
         let others = [1, 2].map(send);
         wait_for(&began[1..]);
