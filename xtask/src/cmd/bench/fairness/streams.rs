@@ -74,7 +74,7 @@ impl Streams {
             [
                 row("longest silence between two tokens", slot.silence),
                 row("longest wait for the first token", slot.wait),
-                row("longest silence of a stream that was preempted there", slot.watched),
+                row("longest silence of a stream that needs more room than those after it", slot.watched),
             ]
         };
         let slots = self.slots.iter().enumerate().flat_map(of_slot);

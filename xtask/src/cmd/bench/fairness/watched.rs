@@ -1,5 +1,5 @@
-//! Streams that are watched: each begins beside two others, is their latest, and is preempted when all three have grown.
-//! Then everybody else comes, and each of those needs less room than it does.
+//! Streams that are watched: each begins beside two others, is the latest of them, and is preempted when all three have
+//! grown. Then everybody else comes, and each of those needs less room than it does.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
