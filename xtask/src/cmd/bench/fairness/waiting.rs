@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn a_long_prompt_fits_alone_and_never_beside_the_stream() {
-        assert!(LONG_PROMPT + 1 < CELLS && STREAM_PROMPT + LONG_PROMPT > CELLS);
+        const { assert!(LONG_PROMPT + 1 < CELLS && STREAM_PROMPT + LONG_PROMPT > CELLS) };
         assert_eq!((CELLS % 256, WAITING.iter().max()), (0, Some(&(SLOTS - 1))));
         assert!(spec().n_context as usize >= CELLS && PREDICTED > 20 * PHASE);
     }
