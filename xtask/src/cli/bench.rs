@@ -33,6 +33,8 @@ enum BenchWhat {
     Kernels(Keep),
     /// More clients than the paged server has room for, some of which go away: answers, leaks, memory.
     Overload(Overload),
+    /// How the paged server shares a full pool in time: who stands still, who is overtaken, what waiting costs others.
+    Fairness(Fairness),
 }
 
 /// What becomes of a result besides the table.
@@ -159,6 +161,30 @@ impl From<Overload> for cmd::bench::overload::Options {
     }
 }
 
+#[derive(Debug, Args)]
+struct Fairness {
+    /// How long a scene takes, in seconds; one that has not seen everything by then takes longer.
+    #[arg(long, value_name = "N", default_value_t = 45, value_parser = clap::value_parser!(u32).range(1..))]
+    seconds: u32,
+    /// Measure this server binary too, as `before`: each scene runs on both in turn.
+    #[arg(long, value_name = "PATH")]
+    program: Option<PathBuf>,
+    /// Play these scenes only.
+    #[arg(long, value_enum, value_name = "SCENE")]
+    only: Vec<cmd::bench::fairness::Scene>,
+    #[command(flatten)]
+    serving: Serving,
+    /// Write the result to `docs/measurements/`.
+    #[arg(long)]
+    record: bool,
+}
+
+impl From<Fairness> for cmd::bench::fairness::Options {
+    fn from(Fairness { seconds, program, only, serving, record }: Fairness) -> Self {
+        Self { seconds, program, only, serving: serving.into(), record }
+    }
+}
+
 impl From<Serving> for cmd::bench::serving::Serving {
     fn from(Serving { threads, busy_anyway }: Serving) -> Self {
         use cmd::bench::serving::WhenBusy;
@@ -206,6 +232,7 @@ impl From<Bench> for cmd::bench::What {
             BenchWhat::PagedDecode(bench) => Self::PagedDecode(bench.into()),
             BenchWhat::Kernels(keep) => Self::Kernels(keep.into()),
             BenchWhat::Overload(bench) => Self::Overload(bench.into()),
+            BenchWhat::Fairness(bench) => Self::Fairness(bench.into()),
         }
     }
 }

@@ -144,6 +144,17 @@ pub fn post_and_leave(url: &str, body: &Value, patience: Duration) -> Result<()>
     Ok(())
 }
 
+/// A request that was sent and whose answer nobody reads; its client goes away when this is dropped.
+#[derive(Debug)]
+pub struct Held {
+    _stream: TcpStream,
+}
+
+/// POSTs `body` and stays for as long as the result is kept.
+pub fn post_and_hold(url: &str, body: &Value) -> Result<Held> {
+    send_by_hand(url, body).map(|stream| Held { _stream: stream })
+}
+
 /// POSTs `body` and goes away as soon as the answer begins.
 pub fn post_and_hang_up(url: &str, body: &Value) -> Result<()> {
     let failed = |error: std::io::Error| Error::surroundings(format!("{url}: {error}"));
@@ -227,6 +238,18 @@ fn answer(url: &str, response: std::result::Result<minreq::Response, minreq::Err
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_held_request_ends_when_it_is_dropped() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let url = format!("http://{}/held", listener.local_addr().unwrap());
+        let held = post_and_hold(&url, &Value::from(7)).unwrap();
+        let mut stream = listener.accept().unwrap().0;
+        drop(held);
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        assert!(text.starts_with("POST /held HTTP/1.1") && text.ends_with("\r\n\r\n7"), "{text}");
+    }
 
     /// Answers `count` requests, none before all have come, each with the body that it was sent.
     fn echo_together(listener: &TcpListener, count: usize) {

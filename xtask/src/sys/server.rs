@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::exchange::{self, Exchange, Leave, Question};
-use super::net::{self, Caller, Volley};
-use super::process::{Run, Started, ending};
+use super::net::{self, Caller, Held, Volley};
+use super::process::{Finished, Run, Started, ending};
 use super::{disk, memory, process};
 use crate::error::{Error, Result};
 
@@ -93,6 +93,11 @@ impl Server {
         net::post_and_leave(&format!("{}{path}", self.base), body, patience)
     }
 
+    /// POSTs `body` to `path` and stays, reading nothing, for as long as the result is kept.
+    pub fn post_and_hold(&self, path: &str, body: &Value) -> Result<Held> {
+        net::post_and_hold(&format!("{}{path}", self.base), body)
+    }
+
     /// POSTs `body`, which asks for a stream, and shows each event to `look` until it has seen enough: then the
     /// connection is closed. Gives the status code and, when there was no stream, the JSON body.
     pub fn follow(
@@ -175,11 +180,21 @@ pub fn last_words(log: &Path) -> String {
 
 /// What `program --help` says.
 pub fn help_of(program: &Path) -> Result<String> {
-    let run = Run::new(program).arg("--help");
+    say(program, "--help").map(|finished| String::from_utf8_lossy(&finished.stdout).into_owned())
+}
+
+/// What `program --version` says, on both streams.
+pub fn version_of(program: &Path) -> Result<String> {
+    let finished = say(program, "--version")?;
+    Ok(format!("{}{}", String::from_utf8_lossy(&finished.stdout), finished.stderr))
+}
+
+fn say(program: &Path, flag: &str) -> Result<Finished> {
+    let run = Run::new(program).arg(flag);
     let words = run.words();
     let finished = run.finish()?;
     match finished.status.success() {
-        true => Ok(String::from_utf8_lossy(&finished.stdout).into_owned()),
+        true => Ok(finished),
         false => Err(process::failed(&words, finished.status, &finished.stderr)),
     }
 }

@@ -44,7 +44,7 @@ fn nothing_is_built() {
 #[test]
 fn a_server_without_the_flag() {
     let project = with_servers(&[("stock-cpu", "--kv-unified"), ("paged-cpu", "--kv-unified")]);
-    for bench in ["capacity", "paged-decode"] {
+    for bench in ["capacity", "paged-decode", "fairness"] {
         let output = project.run(&["bench", bench]).code(2);
         assert!(output.stderr.contains("does not know `--kv-paged`"), "{output}");
     }

@@ -4,6 +4,7 @@ mod apply;
 pub mod burst;
 pub mod capacity;
 mod decode;
+pub mod fairness;
 pub mod history;
 pub mod kernels;
 mod made_history;
@@ -40,6 +41,8 @@ pub enum What {
     Kernels(record::Keep),
     /// More clients than a paged server has room for, for minutes.
     Overload(overload::Options),
+    /// How a paged server shares a full pool in time.
+    Fairness(fairness::Options),
 }
 
 /// Measures and prints a table.
@@ -54,5 +57,6 @@ pub fn run(context: &Context, what: &What) -> Result<Outcome> {
         What::PagedDecode(options) => paged_decode::run(context, options),
         What::Kernels(keep) => kernels::run(context, keep),
         What::Overload(options) => overload::run(context, options),
+        What::Fairness(options) => fairness::run(context, options),
     }
 }

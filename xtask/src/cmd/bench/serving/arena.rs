@@ -1,7 +1,7 @@
 //! Where contestants meet: one model, the built servers, the same threads for all.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::contestant::Contestant;
 use super::{Serving, WhenBusy};
@@ -80,19 +80,36 @@ impl<'a> Arena<'a> {
         cells: usize,
         more: &[&str],
     ) -> Result<Server> {
-        let log = self.context.layout.log(&format!("bench-{}", contestant.name()));
-        let run = Run::new(program(self.context, &self.ours, contestant))
-            .args(["--seed", "1", "--ctx-size", &cells.to_string()])
-            .args(["--threads", &self.threads.to_string()])
-            .args(contestant.arguments(slots))
-            .args(more)
+        let mut arguments = vec!["--ctx-size".to_string(), cells.to_string()];
+        arguments.extend(contestant.arguments(slots));
+        arguments.extend(more.iter().map(ToString::to_string));
+        self.server_of(&self.program(contestant), contestant.name(), &self.model, &arguments)
+    }
+
+    /// A fresh server of any program and model; `name` is that of its log.
+    pub fn server_of(
+        &self,
+        program: &Path,
+        name: &str,
+        model: &Path,
+        arguments: &[String],
+    ) -> Result<Server> {
+        let log = self.context.layout.log(&format!("bench-{name}"));
+        let run = Run::new(program)
+            .args(["--seed", "1", "--threads", &self.threads.to_string()])
+            .args(arguments)
             .arg("--model")
-            .arg(&self.model);
+            .arg(model);
         Server::start(gate::without_features(run), &log).map_err(|error| {
             error
-                .detail(format!("contestant `{}`", contestant.name()))
+                .detail(format!("contestant `{name}`"))
                 .hint(format!("the server's whole log: {}", self.context.layout.show(&log)))
         })
+    }
+
+    /// The packaged server that a contestant runs.
+    pub fn program(&self, contestant: Contestant) -> PathBuf {
+        program(self.context, &self.ours, contestant)
     }
 
     /// The probe, built against stock.

@@ -65,7 +65,8 @@ fn of_mistake(mistake: Mistake) -> u16 {
 
 /// A file belongs to who saved it, whatever its name says.
 fn has_saved(one: &Played, key: Option<usize>, file: SlotAction) -> bool {
-    let is_it = |slot: &SlotAction| slot.action == "save" && (slot.owner, slot.file) == (file.owner, file.file);
+    let is_it =
+        |slot: &SlotAction| slot.action == "save" && (slot.owner, slot.file) == (file.owner, file.file);
     let What::Slot(slot) = &one.action.what else { return false };
     is_it(slot) && one.action.key == key && Heard::status_and_body(&one.exchange).0 == Some(200)
 }
