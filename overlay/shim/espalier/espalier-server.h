@@ -168,6 +168,7 @@ void espalier_server::init(server_t & server) {
         slot.paged.kv    = paged.kv.get();
         slot.paged.keeps = !server.params_base.slot_save_path.empty(); // there must be something to save
     }
+    server.queue_tasks.n_slots_in_order = server.slots.size();
     if (server.params_base.ctx_shift) {
         SRV_WRN("%s", "--context-shift is not supported by a paged KV cache, disabling\n");
         server.params_base.ctx_shift = false;
