@@ -139,6 +139,11 @@ pub fn can_be_chosen(token: i64) -> bool {
     !u32::try_from(token).is_ok_and(is_no_text)
 }
 
+/// The same for every request of a server: a stream that begins with half a letter begins otherwise in upstream.
+pub fn only_text_arguments() -> Vec<String> {
+    SPECIAL.chain(BYTES_ABOVE_ASCII).flat_map(|token| ["-l".to_string(), format!("{token}-100")]).collect()
+}
+
 /// The same question in OpenAI's words, with several answers.
 pub fn request_for_choices(prompt: &[u32], choices: usize) -> Value {
     json!({ "prompt": prompt, "n": choices, "max_tokens": ANSWER, "temperature": 0, "logprobs": 8,

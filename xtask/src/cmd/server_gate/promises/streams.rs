@@ -70,7 +70,9 @@ const CROWDED: [&str; 11] =
 
 /// Whichever API asks, a prompt that is preempted while it is computed has a stream as any other.
 pub fn of_preempted_prompts(stage: &mut Stage<'_>) -> Result<()> {
-    let server = stage.serve(Model::Random, &CROWDED)?;
+    let text = cases::only_text_arguments();
+    let arguments: Vec<&str> = CROWDED.into_iter().chain(text.iter().map(String::as_str)).collect();
+    let server = stage.serve(Model::Random, &arguments)?;
     for api in &APIS {
         let lines = preempted(&server, api)?;
         stage.must(lines.is_some(), || format!("{}: did not occur: its prompt was not preempted", api.path));
