@@ -168,11 +168,14 @@ fn as_units(tokens: &[u32]) -> Vec<i64> {
     tokens.iter().map(|token| i64::from(*token)).collect()
 }
 
-/// A byte a unit, but for the space, which is three bytes in a tokenizer that has no token for it, and one comes first.
+/// A byte a unit, but for the space, which is three bytes in a tokenizer that has no token for it.
+fn units_of_byte(byte: u8) -> impl Iterator<Item = i64> {
+    std::iter::repeat_n(i64::from(byte), if byte == b' ' { 3 } else { 1 })
+}
+
+/// A space and a special token come first.
 fn units_of_text(text: &str) -> Vec<i64> {
-    let count = |byte| if byte == b' ' { 3 } else { 1 };
-    let units = [b' ', 0].into_iter().chain(text.bytes());
-    units.flat_map(|byte| std::iter::repeat_n(i64::from(byte), count(byte))).collect()
+    [b' ', 0].into_iter().chain(text.bytes()).flat_map(units_of_byte).collect()
 }
 
 /// A byte a unit, and of each image at least as many as it has tokens: what two prompts have in common is never less.
@@ -187,7 +190,7 @@ fn units_of_images(question: &Question, prompt_tokens: u64) -> Vec<i64> {
             let unit = -i64::try_from(seed * 16 + ordinal as u64).unwrap_or(1);
             units.extend(std::iter::repeat_n(unit, usize::try_from(prompt_tokens).unwrap_or(0)));
         } else {
-            units.extend(std::iter::repeat_n(i64::from(byte), if byte == b' ' { 3 } else { 1 }));
+            units.extend(units_of_byte(byte));
         }
     }
     units
