@@ -178,10 +178,14 @@ fn compare_servers(context: &Context, reference: &str, variant: &str) -> Result<
     let mut compared = server_gate::compare(context, server(reference), server(variant))?;
     compared.failures.extend(server_gate::inputs::unlisted(&context.layout, variant)?);
     compared.failures.extend(fuzz::find_with_seeds(context, server(variant), &SEEDS)?);
-    if compared.is_good() {
+    compared.failures.extend(compared.too_many_near_ties());
+    if compared.failures.is_empty() && compared.same > 0 {
         let text = format!(
-            "paged servers: {} answers in stock's tokens, {} left them at a near tie",
-            compared.same, compared.near_ties
+            "paged servers: {} answers in stock's tokens, {} left them at a near tie (stock its own: {} of {})",
+            compared.same,
+            compared.near_ties,
+            compared.stock.others,
+            compared.stock.same + compared.stock.others
         );
         return Ok(Outcome::ok(text, json!({ "servers": compared.to_json() })));
     }

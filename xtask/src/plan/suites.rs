@@ -70,6 +70,9 @@ pub struct Expected {
     pub ours: String,
     /// Why that is right.
     pub reason: String,
+    /// Rounding decides whether they differ, and each processor rounds in its own way.
+    #[serde(default)]
+    pub by_rounding: bool,
 }
 
 impl Suites {

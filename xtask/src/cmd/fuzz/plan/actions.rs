@@ -195,7 +195,8 @@ impl Generate {
             stream,
             salt: Some(dice.below(SALTS)).filter(|_| dice.chance(20)),
             escaped: dice.chance(25),
-            cache: !dice.chance(12),
+            // What a private prompt leaves is seen when somebody asks the same after it.
+            cache: !dice.chance(if matches!(theme, Theme::Kept | Theme::Boundaries) { 40 } else { 12 }),
             scales: server.adapters.then(|| dice.pick(&SCALES)).filter(|_| dice.chance(80)),
             slot: Some(dice.below(server.slots)).filter(|_| dice.chance(10)),
             choices: if several { dice.between(2, server.slots.min(4)) } else { 1 },

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::dice::Dice;
-use crate::cmd::server_gate::cases::BLOCK;
+use crate::cmd::server_gate::cases::{self, BLOCK};
 
 /// What a round is about: it decides which options are likely, and what clients like to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -212,6 +212,9 @@ impl ServerPlan {
         let mut words = vec!["--model".to_string(), model.display().to_string()];
         words.extend([context.to_string(), cells.to_string()]);
         words.extend(["-ctk", self.kv_type, "-ctv", self.kv_type].map(str::to_string));
+        if self.is_random() {
+            words.extend(cases::only_text_arguments());
+        }
         if self.adapters {
             for adapter in &files.adapters {
                 words.extend(["--lora".to_string(), adapter.display().to_string()]);
