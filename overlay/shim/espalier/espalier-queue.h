@@ -1,7 +1,9 @@
-// The order of tasks that wait for a slot: that of their arrival, also for those that need a certain one.
+// Who of those that wait for a slot gets one: in the order of priority and arrival, decided for all at once from what is
+// free now. So it does not matter how a slot became free, or what became of the task that was to have it.
 //
-// Upstream puts a task that has to wait again behind all others, and one that needs a certain slot can be taken out for
-// another slot that became free: under load it may never meet its own.
+// Upstream takes one task out for each slot that is released. If that task is then refused or cancelled, or is an action
+// on the slot, the slot stays free while others wait for it; one that has to wait again goes behind all others; and one
+// that needs a certain slot can be taken out for another.
 
 #pragma once
 
@@ -9,38 +11,68 @@
 
 #include <algorithm>
 #include <deque>
+#include <iterator>
+#include <set>
+#include <tuple>
+#include <vector>
 
-// The slot that a task has to have, which wraps around; -1: any.
-inline int espalier_slot_of(const server_task & task, int n_slots) {
-    const bool is_action = task.type == SERVER_TASK_TYPE_SLOT_SAVE || task.type == SERVER_TASK_TYPE_SLOT_RESTORE || task.type == SERVER_TASK_TYPE_SLOT_ERASE;
-    const int  id_slot   = is_action ? task.slot_action.id_slot : task.id_slot;
-    return id_slot < 0 ? -1 : id_slot % n_slots;
-}
+// Slots that compute nothing and that nobody was given.
+class espalier_free_slots {
+public:
+    espalier_free_slots(std::set<int> idle, int n_slots) : ids(std::move(idle)), n_free((int) ids.size()), n_slots(n_slots) {}
 
-// Who has to wait again keeps its place.
-inline void espalier_defer(std::deque<server_task> & deferred, server_task && task) {
-    const auto later = std::find_if(deferred.begin(), deferred.end(), [&](const server_task & other) { return other.id > task.id; });
-    deferred.insert(later, std::move(task));
-}
+    // Another task has the very slot that this one needs.
+    bool is_taken_from(const server_task & task) const {
+        const int needed = needed_by(task);
+        return needed >= 0 && ids.count(needed) == 0;
+    }
 
-// Of those that can have the slot the first with the smallest priority goes back to the queue: before those that came
-// after it, and whoever needs this very slot before all that can have any.
-inline void espalier_pop_deferred(std::deque<server_task> & deferred, std::deque<server_task> & queue, int id_slot, int n_slots) {
-    auto next = deferred.end();
-    for (auto task = deferred.begin(); task != deferred.end(); task++) {
-        const int  needs   = espalier_slot_of(*task, n_slots);
-        const bool can_run = needs == -1 || needs == id_slot;
-        if (can_run && (next == deferred.end() || task->params.priority < next->params.priority)) {
-            next = task;
+    bool are_enough_for(const server_task & task) const { return count_of(task) <= n_free; }
+
+    void give(const server_task & task) {
+        ids.erase(needed_by(task));
+        n_free -= count_of(task);
+    }
+
+private:
+    std::set<int> ids;
+    int           n_free; // less than there are ids: which slot a task gets that can have any is not known yet
+    int           n_slots;
+
+    // The slot that a task has to have, which wraps around; -1: any.
+    int needed_by(const server_task & task) const {
+        const bool is_action = task.type == SERVER_TASK_TYPE_SLOT_SAVE || task.type == SERVER_TASK_TYPE_SLOT_RESTORE || task.type == SERVER_TASK_TYPE_SLOT_ERASE;
+        const int  id_slot   = is_action ? task.slot_action.id_slot : task.id_slot;
+        return id_slot < 0 ? -1 : id_slot % n_slots;
+    }
+
+    static int count_of(const server_task & task) { return 1 + (int) task.child_tasks.size(); }
+};
+
+// Moves those who get a slot to the front of the queue, in their order. true: somebody did.
+inline bool espalier_give_slots(std::deque<server_task> & deferred, std::deque<server_task> & queue, espalier_free_slots free_slots) {
+    for (const server_task & task : queue) {
+        if (task.params.has_slot) {
+            free_slots.give(task);
         }
     }
-    if (next == deferred.end()) {
-        return;
-    }
-    const bool needs_it = espalier_slot_of(*next, n_slots) != -1;
-    const auto place = std::find_if(queue.begin(), queue.end(), [&](const server_task & other) {
-        return needs_it || (espalier_slot_of(other, n_slots) == -1 && other.id > next->id);
+    std::sort(deferred.begin(), deferred.end(), [](const server_task & a, const server_task & b) {
+        return std::tie(a.params.priority, a.id) < std::tie(b.params.priority, b.id);
     });
-    queue.insert(place, std::move(*next));
-    deferred.erase(next);
+    std::vector<server_task> given;
+    for (auto task = deferred.begin(); task != deferred.end();) {
+        if (free_slots.is_taken_from(*task)) {
+            task++; // nobody who goes now has what it waits for
+            continue;
+        }
+        if (!free_slots.are_enough_for(*task)) {
+            break; // nobody overtakes it
+        }
+        free_slots.give(*task);
+        task->params.has_slot = true;
+        given.push_back(std::move(*task));
+        task = deferred.erase(task);
+    }
+    queue.insert(queue.begin(), std::make_move_iterator(given.begin()), std::make_move_iterator(given.end()));
+    return !given.empty();
 }

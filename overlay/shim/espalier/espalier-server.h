@@ -52,8 +52,11 @@ struct espalier_server {
     // A kept text that nobody computes with is given up. false: there is none
     template <typename server_t> static bool drop_kept(server_t & server);
 
-    // false: too many wait already, and the client was told so
-    template <typename server_t> static bool may_queue(server_t & server, server_task & task);
+    // false: it has to wait for a slot like all others, or was refused since too many do
+    template <typename server_t> static bool has_slot(server_t & server, server_task & task);
+
+    // Gives the slots that are free to those that wait for one. false: they are given as in stock
+    template <typename server_t> static bool give_slots(server_t & server);
 
     // While it lives, a slot's kept text is its prompt, as the actions on slots expect it.
     class open_slot {
@@ -85,6 +88,9 @@ struct espalier_server {
     template <typename server_t> static std::unique_ptr<open_slot> open(server_t & server, server_slot & slot, const server_task & task);
 
 private:
+    template <typename server_t> static bool may_queue(server_t & server, const server_task & task);
+    template <typename server_t> static bool gives_slots_in_order(const server_t & server);
+
     struct media_in_prompt {
         size_t      first;
         size_t      n_tokens;
@@ -164,11 +170,13 @@ void espalier_server::init(server_t & server) {
     std::atomic_store(&paged.numbers, after);
     SRV_INF("the KV cache is paged: %d blocks of %d cells\n", (int) paged.kv->statistics().block_count, (int) espalier_kv::block_size);
 
+    const int n_slots = server.slots.size();
+    const int n_batch = std::max((int) llama_n_batch(server.ctx_tgt), n_slots);
     for (auto & slot : server.slots) {
-        slot.paged.kv    = paged.kv.get();
-        slot.paged.keeps = !server.params_base.slot_save_path.empty(); // there must be something to save
+        slot.paged.kv          = paged.kv.get();
+        slot.paged.most_drafts = n_batch / n_slots - 1;
+        slot.paged.keeps       = !server.params_base.slot_save_path.empty(); // there must be something to save
     }
-    server.queue_tasks.n_slots_in_order = server.slots.size();
     if (server.params_base.ctx_shift) {
         SRV_WRN("%s", "--context-shift is not supported by a paged KV cache, disabling\n");
         server.params_base.ctx_shift = false;
@@ -330,9 +338,21 @@ bool espalier_server::drop_kept(server_t & server) {
 }
 
 template <typename server_t>
-bool espalier_server::may_queue(server_t & server, server_task & task) {
+bool espalier_server::has_slot(server_t & server, server_task & task) {
+    if (!gives_slots_in_order(server) || std::exchange(task.params.has_slot, false)) {
+        return true;
+    }
+    if (may_queue(server, task)) {
+        server.queue_tasks.defer(std::move(task));
+        give_slots(server);
+    }
+    return false;
+}
+
+template <typename server_t>
+bool espalier_server::may_queue(server_t & server, const server_task & task) {
     const size_t most = server.params_base.max_queued;
-    if (most == 0 || task.params.has_queued) {
+    if (most == 0) {
         return true;
     }
     const auto in_slots = std::count_if(server.slots.begin(), server.slots.end(), [&](const server_slot & slot) {
@@ -343,8 +363,28 @@ bool espalier_server::may_queue(server_t & server, server_task & task) {
         server.send_error(task, string_format("%zu requests wait already, and no more than %zu may (--max-queued); try again later", n_waiting, most), ERROR_TYPE_RATE_LIMIT);
         return false;
     }
-    task.params.has_queued = true;
     return true;
+}
+
+template <typename server_t>
+bool espalier_server::give_slots(server_t & server) {
+    if (!gives_slots_in_order(server)) {
+        return false;
+    }
+    std::set<int> idle;
+    for (const server_slot & slot : server.slots) {
+        if (!slot.is_processing()) {
+            idle.insert(slot.id);
+        }
+    }
+    server.queue_tasks.give_slots({ std::move(idle), (int) server.slots.size() });
+    return true;
+}
+
+template <typename server_t>
+bool espalier_server::gives_slots_in_order(const server_t & server) {
+    const auto & params = server.params_base;
+    return server.espalier.kv || params.allow_priority || params.max_queued > 0;
 }
 
 template <typename server_t>

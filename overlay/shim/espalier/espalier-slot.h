@@ -12,6 +12,7 @@
 #include "server-common.h"
 #include "server-task.h"
 
+#include <climits>
 #include <memory>
 #include <utility>
 
@@ -72,6 +73,7 @@ private:
 struct espalier_slot {
     espalier_kv * kv = nullptr; // if the KV cache is paged
     bool keeps = false;         // the slot keeps its text after the answer, because it can be saved to a file
+    int  most_drafts = INT_MAX; // so that the tokens of all slots with their drafts are one batch
 
     std::unique_ptr<espalier_kept_text> kept;
 

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::super::cases;
-use super::asking::{ask, plain, with};
+use super::asking::{ask, plain, post, with};
 use super::meanwhile::{Running, meanwhile};
 use super::stage::{Model, Stage};
 use super::tenants::MOMENT;
@@ -91,5 +91,41 @@ fn answered_in_order(server: &Server, priorities: &[i32]) -> Result<(Vec<usize>,
         })?;
         drop(done);
         Ok((order.iter().filter(|(_, is_right)| *is_right).map(|(at, _)| at).collect(), in_time))
+    })
+}
+
+/// Nobody waits beside a free slot, whoever was to have it before.
+pub fn free_slot_is_given(stage: &mut Stage<'_>) -> Result<()> {
+    let folder = stage.empty_folder("vain")?;
+    let arguments = ["-np", "1", "-c", "4096", "--kv-paged", "--slot-save-path", &folder];
+    let server = stage.serve(Model::Random, &arguments)?;
+    let refused = || ask(&server, &with(request(1), "grammar", "root ::= missing"));
+    let action = || post(&server, "/slots/0?action=erase", &json!({}));
+    let vain: [(&str, &(dyn Fn() -> Result<(u16, Value)> + Sync)); 2] =
+        [("a refused request", &refused), ("an action on the slot", &action)];
+    for (name, first) in vain {
+        let (in_time, answered) = answered_behind(&server, first)?;
+        stage.must(in_time, || format!("{name}: did not occur: the slot was free before"));
+        stage.must(matches!(answered, Ok((200, _))), || {
+            format!("a request that waited behind {name}: {answered:?}")
+        });
+    }
+    Ok(())
+}
+
+/// While the slot is taken `first` comes, and then a request: its answer, and whether both came in time.
+fn answered_behind(
+    server: &Server,
+    first: &(dyn Fn() -> Result<(u16, Value)> + Sync),
+) -> Result<(bool, Result<(u16, Value)>)> {
+    std::thread::scope(|threads| {
+        let (in_time, second) = busy(server, |running| {
+            threads.spawn(first);
+            std::thread::sleep(2 * MOMENT);
+            let second = threads.spawn(|| ask(server, &request(2)));
+            std::thread::sleep(2 * MOMENT);
+            Ok((!running.is_over(), second))
+        })?;
+        Ok((in_time, second.join().unwrap_or_else(|_| Err(Error::surroundings("asking failed")))))
     })
 }
