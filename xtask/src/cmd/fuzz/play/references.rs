@@ -173,15 +173,19 @@ fn units_of_byte(byte: u8) -> impl Iterator<Item = i64> {
     std::iter::repeat_n(i64::from(byte), if byte == b' ' { 3 } else { 1 })
 }
 
-/// A space and a special token come first.
+/// A space and a special token come before any text.
+fn units_of_beginning() -> impl Iterator<Item = i64> {
+    [b' ', 0].into_iter().flat_map(units_of_byte)
+}
+
 fn units_of_text(text: &str) -> Vec<i64> {
-    [b' ', 0].into_iter().chain(text.bytes()).flat_map(units_of_byte).collect()
+    units_of_beginning().chain(text.bytes().flat_map(units_of_byte)).collect()
 }
 
 /// A byte a unit, and of each image at least as many as it has tokens: what two prompts have in common is never less.
 fn units_of_images(question: &Question, prompt_tokens: u64) -> Vec<i64> {
     let images = &question.prompt.images;
-    let mut units = Vec::new();
+    let mut units: Vec<i64> = units_of_beginning().collect();
     let mut ordinal = 0;
     for byte in question.text.bytes() {
         if byte == MARKER.as_bytes()[0] {
@@ -194,4 +198,19 @@ fn units_of_images(question: &Question, prompt_tokens: u64) -> Vec<i64> {
         }
     }
     units
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_and_the_same_text_before_an_image_begin_alike() {
+        let prompt = Prompt { family: 1, kept: 9, rest: 0, own: 0, images: vec![3] };
+        let question = Question { kind: Kind::Images, prompt, text: format!("of the {MARKER}"), scales: None };
+        let units = units_of_images(&question, 5);
+        let text = units_of_text("of the ");
+        assert_eq!(units[..text.len()], text);
+        assert_eq!(units.len(), text.len() + 5);
+    }
 }
