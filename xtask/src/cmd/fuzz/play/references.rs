@@ -207,7 +207,8 @@ mod tests {
     #[test]
     fn a_text_and_the_same_text_before_an_image_begin_alike() {
         let prompt = Prompt { family: 1, kept: 9, rest: 0, own: 0, images: vec![3] };
-        let question = Question { kind: Kind::Images, prompt, text: format!("of the {MARKER}"), scales: None };
+        let question =
+            Question { kind: Kind::Images, prompt, text: format!("of the {MARKER}"), scales: None };
         let units = units_of_images(&question, 5);
         let text = units_of_text("of the ");
         assert_eq!(units[..text.len()], text);

@@ -101,8 +101,7 @@ pub fn free_slot_is_given(stage: &mut Stage<'_>) -> Result<()> {
     let server = stage.serve(Model::Random, &arguments)?;
     let refused = || ask(&server, &with(request(1), "grammar", "root ::= missing"));
     let action = || post(&server, "/slots/0?action=erase", &json!({}));
-    let vain: [(&str, &(dyn Fn() -> Result<(u16, Value)> + Sync)); 2] =
-        [("a refused request", &refused), ("an action on the slot", &action)];
+    let vain: [(&str, &Asks<'_>); 2] = [("a refused request", &refused), ("an action on the slot", &action)];
     for (name, first) in vain {
         let (in_time, answered) = answered_behind(&server, first)?;
         stage.must(in_time, || format!("{name}: did not occur: the slot was free before"));
@@ -113,11 +112,11 @@ pub fn free_slot_is_given(stage: &mut Stage<'_>) -> Result<()> {
     Ok(())
 }
 
+/// Asks something, and gives the status and the body.
+type Asks<'a> = dyn Fn() -> Result<(u16, Value)> + Sync + 'a;
+
 /// While the slot is taken `first` comes, and then a request: its answer, and whether both came in time.
-fn answered_behind(
-    server: &Server,
-    first: &(dyn Fn() -> Result<(u16, Value)> + Sync),
-) -> Result<(bool, Result<(u16, Value)>)> {
+fn answered_behind(server: &Server, first: &Asks<'_>) -> Result<(bool, Result<(u16, Value)>)> {
     std::thread::scope(|threads| {
         let (in_time, second) = busy(server, |running| {
             threads.spawn(first);
