@@ -128,3 +128,28 @@ fn answered_behind(server: &Server, first: &Asks<'_>) -> Result<(bool, Result<(u
         Ok((in_time, second.join().unwrap_or_else(|_| Err(Error::surroundings("asking failed")))))
     })
 }
+
+/// Several answers to one prompt get their slots together, and nobody who came later has one of them meanwhile.
+pub fn group_in_turn(stage: &mut Stage<'_>) -> Result<()> {
+    let server = stage.serve(Model::Random, &["-np", "2", "-c", "8192", "--kv-paged"])?;
+    let group = cases::request_for_choices(&cases::numbered_prompt(2, 20), 2);
+    let asks: [&Asks<'_>; 2] = [&|| post(&server, "/v1/completions", &group), &|| ask(&server, &request(3))];
+    let (done, order) = std::sync::mpsc::channel();
+    let in_time = std::thread::scope(|threads| {
+        busy(&server, |running| {
+            for (at, asks) in asks.into_iter().enumerate() {
+                let done = done.clone();
+                threads.spawn(move || done.send((at, asks().map(|(status, _)| status))));
+                std::thread::sleep(2 * MOMENT);
+            }
+            Ok(!running.is_over())
+        })
+    })?;
+    drop(done);
+    let answered: Vec<(usize, Result<u16>)> = order.iter().collect();
+    stage.must(in_time, || "did not occur: both slots were free before".to_string());
+    stage.must(matches!(answered[..], [(0, Ok(200)), (1, Ok(200))]), || {
+        format!("a group of two (0) and one that came later (1) were answered so: {answered:?}")
+    });
+    Ok(())
+}
