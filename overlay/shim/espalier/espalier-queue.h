@@ -27,6 +27,8 @@ public:
         return needed >= 0 && ids.count(needed) == 0;
     }
 
+    bool are_none() const { return n_free <= 0; }
+
     bool are_enough_for(const server_task & task) const { return count_of(task) <= n_free; }
 
     void give(const server_task & task) {
@@ -56,9 +58,15 @@ inline bool espalier_give_slots(std::deque<server_task> & deferred, std::deque<s
             free_slots.give(task);
         }
     }
-    std::sort(deferred.begin(), deferred.end(), [](const server_task & a, const server_task & b) {
+    if (free_slots.are_none()) {
+        return false; // who waits costs a step nothing
+    }
+    const auto goes_before = [](const server_task & a, const server_task & b) {
         return std::tie(a.params.priority, a.id) < std::tie(b.params.priority, b.id);
-    });
+    };
+    if (!std::is_sorted(deferred.begin(), deferred.end(), goes_before)) {
+        std::sort(deferred.begin(), deferred.end(), goes_before);
+    }
     std::vector<server_task> given;
     for (auto task = deferred.begin(); task != deferred.end();) {
         if (free_slots.is_taken_from(*task)) {

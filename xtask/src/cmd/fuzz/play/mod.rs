@@ -49,7 +49,7 @@ struct Scene {
 
 impl Scene {
     fn open(server: &Server, plan: &ServerPlan) -> Scene {
-        let (marker, pace) = (marker_of(server), pace_of(server, plan));
+        let (marker, pace) = (marker_of(server, plan), pace_of(server, plan));
         Scene { begin: Instant::now(), marker, pace, scrapes: Mutex::default() }
     }
 }
@@ -149,7 +149,7 @@ impl Arena {
             let log = self.folder.path().join(format!("reference-{}.log", self.references.len()));
             let server = Server::start(self.run_of(&arguments), &log)
                 .map_err(|error| error.hint("the same program has to run without `--kv-paged` too"))?;
-            self.references.insert(name.clone(), References::new(server));
+            self.references.insert(name.clone(), References::new(server, &round.server));
         }
         let Some(references) = self.references.get(&name) else {
             return Err(Error::surroundings("the reference is gone"));
@@ -174,8 +174,8 @@ fn tolerance_of(server: &ServerPlan) -> f64 {
 }
 
 /// The marker of an image is another in each process.
-fn marker_of(server: &Server) -> String {
-    let properties = server.get("/props").map(|(_, body)| body).unwrap_or_default();
+fn marker_of(server: &Server, plan: &ServerPlan) -> String {
+    let properties = get_json(server, plan, "/props");
     properties["media_marker"].as_str().unwrap_or("<__media__>").to_string()
 }
 

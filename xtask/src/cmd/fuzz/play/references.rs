@@ -74,8 +74,8 @@ const MARKER: &str = "@";
 
 impl References {
     /// Answers with `server`.
-    pub fn new(server: Server) -> References {
-        let marker = super::marker_of(&server);
+    pub fn new(server: Server, plan: &ServerPlan) -> References {
+        let marker = super::marker_of(&server, plan);
         References { server, marker }
     }
 
