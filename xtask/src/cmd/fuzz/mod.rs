@@ -80,9 +80,6 @@ fn play_seeds(
         let begin = Instant::now();
         let evidence = arena.play(&round)?;
         let findings = judge::judge(&round, &evidence, patience);
-        for finding in &findings {
-            context.ui.warn(format!("seed {seed}: {}: {}", finding.oracle, finding.came));
-        }
         report.rounds.push(RoundReport {
             seed,
             theme: format!("{:?}", round.server.theme),
@@ -91,6 +88,10 @@ fn play_seeds(
             took: begin.elapsed(),
             findings,
         });
+        // At once: who stops a long run has seen everything until then.
+        if let Some(text) = report.findings_of_last() {
+            context.ui.warn(text);
+        }
     }
     Ok(report)
 }

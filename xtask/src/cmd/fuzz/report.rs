@@ -62,18 +62,30 @@ impl Report {
         self.rounds.iter().flat_map(of_round).collect()
     }
 
+    /// What the last round found, if it found anything.
+    pub fn findings_of_last(&self) -> Option<String> {
+        let round = self.rounds.last().filter(|round| !round.findings.is_empty())?;
+        Some(self.lines_of(round).join("\n"))
+    }
+
+    fn lines_of(&self, round: &RoundReport) -> Vec<String> {
+        let RoundReport { seed, theme, actions, .. } = round;
+        let (took, found) = (round.took.as_secs_f64(), round.findings.len());
+        let mut lines =
+            vec![format!("seed {seed}, {theme}: {actions} actions in {took:.1} s, {found} findings")];
+        if found > 0 {
+            lines.push(format!("  server: {}", round.server));
+            lines.push(format!("  again: {}", self.replay(*seed)));
+        }
+        lines.extend(shown(&round.findings));
+        lines
+    }
+
     /// For people.
     pub fn text(&self) -> String {
         let mut lines = Vec::new();
         for round in &self.rounds {
-            let RoundReport { seed, theme, actions, .. } = round;
-            let (took, found) = (round.took.as_secs_f64(), round.findings.len());
-            lines.push(format!("seed {seed}, {theme}: {actions} actions in {took:.1} s, {found} findings"));
-            if found > 0 {
-                lines.push(format!("  server: {}", round.server));
-                lines.push(format!("  again: {}", self.replay(*seed)));
-            }
-            lines.extend(shown(&round.findings));
+            lines.extend(self.lines_of(round));
         }
         lines.push(format!("{} rounds, {} findings", self.rounds.len(), self.findings()));
         lines.join("\n")
@@ -136,5 +148,6 @@ mod tests {
         assert!(text.contains("and 2 more") && text.ends_with("1 rounds, 5 findings"), "{text}");
         assert_eq!(report.json()["rounds"][0]["findings"].as_array().unwrap().len(), 5);
         assert!(report.lines()[0].contains("expected no block in use; came 3"));
+        assert!(report.findings_of_last().unwrap().starts_with("seed 9, Kept"));
     }
 }

@@ -21,9 +21,16 @@ fn request(number: u64) -> Value {
     plain(&cases::numbered_prompt(10 + number, 20), 30)
 }
 
+/// What is promised of a queue does not need a paged cache.
+const PAGED_OR_NOT: [&str; 2] = ["--kv-paged", "--kv-unified"];
+
 /// With `--max-queued 2` two may wait; the third hears so at once, and that it is the limit.
 pub fn most_queued(stage: &mut Stage<'_>) -> Result<()> {
-    let arguments = ["-np", "1", "-c", "4096", "--kv-paged", "--max-queued", "2"];
+    PAGED_OR_NOT.into_iter().try_for_each(|paging| most_queued_with(stage, paging))
+}
+
+fn most_queued_with(stage: &mut Stage<'_>, paging: &str) -> Result<()> {
+    let arguments = ["-np", "1", "-c", "4096", paging, "--max-queued", "2"];
     let server = stage.serve(Model::Random, &arguments)?;
     std::thread::scope(|threads| {
         let (refused, in_time, waiting) = busy(&server, |running| {
@@ -40,11 +47,13 @@ pub fn most_queued(stage: &mut Stage<'_>) -> Result<()> {
         let (kind, words) = (&body["error"]["type"], body["error"]["message"].as_str().unwrap_or_default());
         stage.must(in_time, || "did not occur: the slot was free before".to_string());
         stage.must(status == 429 && kind == "rate_limit_error" && words.matches('2').count() >= 2, || {
-            format!("the third was answered {status}: {body}")
+            format!("{paging}: the third was answered {status}: {body}")
         });
         for one in waiting {
             let (status, body) = one.join().unwrap_or_else(|_| Err(Error::surroundings("asking failed")))?;
-            stage.must(status == 200, || format!("one of two that may wait was answered {status}: {body}"));
+            stage.must(status == 200, || {
+                format!("{paging}: one of two that may wait was answered {status}: {body}")
+            });
         }
         Ok(())
     })
@@ -60,11 +69,15 @@ pub fn priority(stage: &mut Stage<'_>) -> Result<()> {
         });
     }
     drop(server);
-    let server = stage.serve(Model::Random, &["-np", "1", "-c", "4096", "--kv-paged", "--allow-priority"])?;
+    PAGED_OR_NOT.into_iter().try_for_each(|paging| priority_with(stage, paging))
+}
+
+fn priority_with(stage: &mut Stage<'_>, paging: &str) -> Result<()> {
+    let server = stage.serve(Model::Random, &["-np", "1", "-c", "4096", paging, "--allow-priority"])?;
     let (answered, in_time) = answered_in_order(&server, &[0, 5, 0, -1])?;
     stage.must(in_time, || "did not occur: the slot was free before".to_string());
     stage.must(answered == [3, 0, 2, 1], || {
-        format!("priorities 0, 5, 0, -1 were answered in the order {answered:?}")
+        format!("{paging}: priorities 0, 5, 0, -1 were answered in the order {answered:?}")
     });
     let (status, body) = ask(&server, &with(request(1), "priority", "high"))?;
     stage.must(status == 400, || format!("a priority that is no number was answered {status}: {body}"));

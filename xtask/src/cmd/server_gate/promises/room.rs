@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::super::cases::{self, BLOCK};
-use super::asking::{ask, plain, post, with};
+use super::asking::{ask, metric, plain, post, with};
 use super::kept::keeping;
 use super::meanwhile::meanwhile;
 use super::stage::{Model, Stage};
@@ -16,6 +16,9 @@ const CELLS: &str = "1024";
 
 /// How often a situation is tried to be met, on a machine that is busy.
 const TRIES: usize = 20;
+
+/// Clients that go away while they wait, each after another time.
+const LEAVERS: u64 = 8;
 
 fn prompt(number: u64, length: usize) -> Vec<u32> {
     cases::numbered_prompt(number, length)
@@ -183,4 +186,31 @@ pub fn drafts_after_a_restore(stage: &mut Stage<'_>) -> Result<()> {
         must_be_answered(stage, &what, &ask(&server, &in_slot(number, 600, 1))?);
     }
     Ok(())
+}
+
+/// Who goes away while it waits for another's prefix, in a slot whose kept text had to go, leaves nothing wrong there.
+pub fn left_while_waiting(stage: &mut Stage<'_>) -> Result<()> {
+    let mut reference = stage.reference(Model::Random, &["-fa", "off"])?;
+    let arguments = ["-np", "3", "-c", CELLS, "-b", "16", "-ub", "16", "-fa", "off", "--metrics"];
+    let mut server = keeping(stage, Model::Random, &arguments)?;
+    let in_first = |request: Value| with(request, "id_slot", 0);
+    let again = cases::request(&prompt(1, 330));
+    let expected = reference.expect(&again)?;
+    for number in 0..LEAVERS {
+        // Six of sixteen blocks are kept, and thirteen are needed.
+        ask(&server, &in_first(plain(&prompt(1, 330), 1)))?;
+        let long = prompt(10 + number, 830);
+        std::thread::scope(|threads| {
+            let computing = threads.spawn(|| ask(&server, &with(plain(&long, 1), "id_slot", 1)));
+            std::thread::sleep(MOMENT);
+            let patience = MOMENT * u32::try_from(number).unwrap_or(0) / 2;
+            server.post_and_leave("/completion", &in_first(plain(&long, 1)), patience)?;
+            computing.join().unwrap_or_else(|_| Err(Error::surroundings("asking failed")))
+        })?;
+        let (status, body) = ask(&server, &in_first(again.clone()))?;
+        stage.hold(&format!("after {number} half moments"), &expected, reference.tolerance, (status, &body));
+    }
+    let waited = metric(&server, "kv_pool_waits_total")?.unwrap_or(0.0);
+    stage.must(waited > 0.0, || "did not occur: nobody waited for a prefix".to_string());
+    server.still_runs()
 }
