@@ -75,6 +75,12 @@ impl Crowd {
         with(plain(&cases::numbered_prompt(number, prompt), answer), "cache_prompt", false)
     }
 
+    /// One of the flood. They end one by one: of those that end together the first that waits would always get the room.
+    fn request_of_flood(&self) -> Value {
+        let number = self.numbers.load(Ordering::SeqCst);
+        self.request((FLOOD.0, 1 + usize::try_from(number * 13 % 40).unwrap_or(0)))
+    }
+
     fn follow(&self, server: &Server, request: Value) -> Result<Seen> {
         let mut seen = Seen::default();
         let mut before = None;
@@ -92,7 +98,7 @@ impl Crowd {
     fn go_on_asking(&self, server: &Server) -> Result<()> {
         while !self.is_over() {
             let (status, body) =
-                server.post_text("/completion", &self.request(FLOOD).to_string(), PATIENT)?;
+                server.post_text("/completion", &self.request_of_flood().to_string(), PATIENT)?;
             if status != 200 {
                 return Err(
                     Error::no(format!("one of the crowd was answered {status}")).detail(body.to_string())
@@ -176,9 +182,10 @@ fn until_used(server: &Server, blocks: u64) -> Result<()> {
     Ok(())
 }
 
-/// Requests that may be answered while a prompt waits that needs much room in a certain slot: those that were before
-/// it, and those that are before it in that slot.
-const MOST_BEFORE: u64 = 60;
+/// Requests that may be answered while a prompt waits that needs much room in a certain slot: those of all clients,
+/// which came before it, and as many again for clients that are held up. 9 to 12 were seen; 31 to 38 where whoever
+/// fits goes.
+const MOST_BEFORE: u64 = 2 * CLIENTS;
 
 /// A prompt that needs most of the pool, and a slot that is asked last, gets its turn.
 pub fn long_prompt_in_turn(stage: &mut Stage<'_>) -> Result<()> {
