@@ -182,11 +182,8 @@ fn compare_servers(context: &Context, reference: &str, variant: &str) -> Result<
     compared.failures.extend(compared.too_many_near_ties());
     if compared.failures.is_empty() && compared.same > 0 {
         let text = format!(
-            "paged servers: {} answers in stock's tokens, {} left them at a near tie (stock its own: {} of {})",
-            compared.same,
-            compared.near_ties,
-            compared.stock.others,
-            compared.stock.same + compared.stock.others
+            "paged servers: {} answers in stock's tokens, {} left them at a near tie (stock its own: {})",
+            compared.same, compared.near_ties, compared.stock
         );
         return Ok(Outcome::ok(text, json!({ "servers": compared.to_json() })));
     }

@@ -22,6 +22,7 @@ mod slots;
 pub mod verdict;
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -344,8 +345,18 @@ impl Rounding {
         self.others += pairs.len() - same;
     }
 
+    fn all(self) -> usize {
+        self.same + self.others
+    }
+
     fn rate(self) -> f64 {
-        self.others as f64 / (self.same + self.others).max(1) as f64
+        self.others as f64 / self.all().max(1) as f64
+    }
+}
+
+impl fmt::Display for Rounding {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{} of {}", self.others, self.all())
     }
 }
 
@@ -358,15 +369,14 @@ const AS_OFTEN_AS_STOCK: f64 = 1.5;
 impl Compared {
     /// Too many near ties are no rounding: ours may not have many more than stock has with neighbours.
     pub fn too_many_near_ties(&self) -> Option<String> {
-        let rate = self.near_ties as f64 / (self.same + self.near_ties).max(1) as f64;
+        let rate = Rounding { same: self.same, others: self.near_ties }.rate();
         let most = MOST_NEAR_TIES.max(self.stock.rate() * AS_OFTEN_AS_STOCK);
         (rate > most).then(|| {
             format!(
-                "{:.1} % of the answers left stock's at a near tie; expected at most {:.1} %: stock leaves its own in {} of {}",
+                "{:.1} % of the answers left stock's at a near tie; expected at most {:.1} %: stock leaves its own in {}",
                 rate * 100.0,
                 most * 100.0,
-                self.stock.others,
-                self.stock.same + self.stock.others
+                self.stock
             )
         })
     }

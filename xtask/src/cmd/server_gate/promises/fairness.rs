@@ -22,8 +22,8 @@ const SMALL: [&str; 5] = ["-np", "4", "-c", "1024", "--kv-paged"];
 /// Clients that go on asking: when all slots get free at once there are enough for them.
 const CLIENTS: u64 = 10;
 
-/// Tokens of their prompts and answers: five blocks.
-const FLOOD: (usize, usize) = (260, 20);
+/// Tokens of their prompts: with up to 40 of an answer five blocks.
+const FLOOD: usize = 260;
 
 /// Those of the one beside them: a block, which is the last one, and soon another.
 const BESIDE: (usize, usize) = (61, 60);
@@ -78,7 +78,7 @@ impl Crowd {
     /// One of the flood. They end one by one: of those that end together the first that waits would always get the room.
     fn request_of_flood(&self) -> Value {
         let number = self.numbers.load(Ordering::SeqCst);
-        self.request((FLOOD.0, 1 + usize::try_from(number * 13 % 40).unwrap_or(0)))
+        self.request((FLOOD, 1 + usize::try_from(number * 13 % 40).unwrap_or(0)))
     }
 
     fn follow(&self, server: &Server, request: Value) -> Result<Seen> {
@@ -155,7 +155,7 @@ pub fn no_stream_stands_still(stage: &mut Stage<'_>) -> Result<()> {
 fn stream_before_a_crowd(server: &Server) -> Result<Seen> {
     let crowd = Crowd::of(FEW);
     let fill: Vec<Value> =
-        (0..3).map(|slot| with(crowd.request((FLOOD.0, 320 - FLOOD.0 - 1)), "id_slot", slot)).collect();
+        (0..3).map(|slot| with(crowd.request((FLOOD, 320 - FLOOD - 1)), "id_slot", slot)).collect();
     std::thread::scope(|threads| {
         let filling = threads.spawn(|| server.post_at_once_within("/completion", &fill, PATIENT.limit));
         until_used(server, 15)?;
