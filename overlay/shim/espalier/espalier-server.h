@@ -371,6 +371,9 @@ bool espalier_server::give_slots(server_t & server) {
     if (!gives_slots_in_order(server)) {
         return false;
     }
+    if (server.queue_tasks.queue_tasks_deferred_size() == 0) {
+        return true; // as in nearly every step
+    }
     std::set<int> idle;
     for (const server_slot & slot : server.slots) {
         if (!slot.is_processing()) {
