@@ -1,7 +1,7 @@
 //! `espalier.lock`: the digest of every patch and overlay file, the tree after every patch, and each
 //! variant's final tree. Same pin and same patches give the same lock, on every machine.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -145,13 +145,18 @@ impl LockedVariant {
             compare(format!("{} sha256", old.file), &old.sha256, &new.sha256);
             compare(format!("tree after {}", old.file), &old.tree, &new.tree);
         }
-        let digests = |files: &[LockedFile]| {
-            files.iter().map(|file| format!("{}={}", file.path, file.sha256)).collect::<Vec<_>>().join(" ")
-        };
-        compare("overlay files".into(), &digests(&self.overlays), &digests(&fresh.overlays));
+        let (locked, now) = (digests(&self.overlays), digests(&fresh.overlays));
+        for path in locked.keys().chain(now.keys()).collect::<BTreeSet<_>>() {
+            let digest_in = |files: &BTreeMap<&str, &str>| files.get(path).map_or("not there", |digest| *digest).to_string();
+            compare(format!("overlay file {path}"), &digest_in(&locked), &digest_in(&now));
+        }
         compare("final tree".into(), &self.tree, &fresh.tree);
         found
     }
+}
+
+fn digests(files: &[LockedFile]) -> BTreeMap<&str, &str> {
+    files.iter().map(|file| (file.path.as_str(), file.sha256.as_str())).collect()
 }
 
 fn regenerate(error: Error) -> Error {
@@ -207,6 +212,26 @@ mod tests {
         );
         assert!(sample().differences(&sample()).is_empty());
         assert_eq!(Lock::default().differences(&sample()), ["variant paged is not in the lock"]);
+    }
+
+    #[test]
+    fn only_the_overlay_files_that_moved_are_named() {
+        let locked = |path: &str, sha256: &str| LockedFile { path: path.into(), sha256: sha256.into() };
+        let with = |files: Vec<LockedFile>| {
+            let mut lock = sample();
+            lock.variants.get_mut("paged").unwrap().overlays = files;
+            lock
+        };
+        let old = with(vec![locked("a", "11"), locked("b", "22"), locked("c", "33")]);
+        let new = with(vec![locked("a", "11"), locked("b", "44"), locked("d", "55")]);
+        assert_eq!(
+            old.differences(&new),
+            [
+                "paged: overlay file b: locked 22, now 44",
+                "paged: overlay file c: locked 33, now not there",
+                "paged: overlay file d: locked not there, now 55",
+            ]
+        );
     }
 
     #[test]
