@@ -147,7 +147,9 @@ impl LockedVariant {
         }
         let (locked, now) = (digests(&self.overlays), digests(&fresh.overlays));
         for path in locked.keys().chain(now.keys()).collect::<BTreeSet<_>>() {
-            let digest_in = |files: &BTreeMap<&str, &str>| files.get(path).map_or("not there", |digest| *digest).to_string();
+            let digest_in = |files: &BTreeMap<&str, &str>| {
+                files.get(path).map_or("not there", |digest| *digest).to_string()
+            };
             compare(format!("overlay file {path}"), &digest_in(&locked), &digest_in(&now));
         }
         compare("final tree".into(), &self.tree, &fresh.tree);

@@ -36,5 +36,6 @@ pub mod server;
 pub mod step_summary;
 pub mod store;
 pub mod store_tree;
+pub mod threads;
 pub mod tip;
 pub mod tools;

@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::exchange::{self, Exchange, Leave, Question};
 use super::net::{self, Caller, Held, Volley};
 use super::process::{Finished, Run, Started, ending};
+use super::threads::result_of;
 use super::{disk, memory, process};
 use crate::error::{Error, Result};
 
@@ -152,7 +153,7 @@ impl Server {
             while !volley.is_finished() {
                 look(self);
             }
-            volley.join().unwrap_or_else(|_| Err(Error::surroundings("sending the requests failed")))
+            result_of(volley)
         })
     }
 

@@ -7,6 +7,7 @@ use super::scene::{Scene, count_of_pool, times_said};
 use super::verdict::Answer;
 use crate::error::{Error, Result};
 use crate::sys::server::Server;
+use crate::sys::threads::result_of;
 
 /// Blocks that the prompts leave in a pool of 64, in the order in which they come.
 const LENGTHS: [usize; 8] = [5, 9, 6, 8, 4, 10, 7, 9];
@@ -154,7 +155,7 @@ fn answers_with_the_last_one_last(server: &Server, requests: &[Value]) -> Result
         let others_answers = threads.spawn(|| server.post_at_once("/completion", others));
         wait_for_running(server, others.len())?;
         let answer = server.post("/completion", last)?;
-        let joined = others_answers.join().unwrap_or_else(|_| Err(Error::surroundings("asking failed")))?;
+        let joined = result_of(others_answers)?;
         Ok([joined.answers, vec![answer]].concat())
     })
 }

@@ -11,8 +11,9 @@ use serde_json::{Value, json};
 
 use super::cases;
 use super::scene::Scene;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::sys::server::Server;
+use crate::sys::threads::result_of;
 
 /// Prompt tokens in a step.
 const BUDGET: usize = 16;
@@ -117,8 +118,7 @@ fn meet(server: &Server, short: &[u32], long: &Value) -> Result<Option<Meeting>>
         let _ = has_begun.recv();
         let met = send_long(server, long);
         is_over.store(true, Ordering::Relaxed);
-        let tokens =
-            stream.join().unwrap_or_else(|_| Err(Error::surroundings("following the stream failed")))?;
+        let tokens = result_of(stream)?;
         let met = met?;
         Ok((tokens.len() >= COMPARED)
             .then_some(tokens)

@@ -15,6 +15,7 @@ use super::tenants::MOMENT;
 use crate::error::{Error, Result};
 use crate::sys::net::Caller;
 use crate::sys::server::Server;
+use crate::sys::threads::result_of;
 
 /// A pool of 16 blocks.
 const SMALL: [&str; 5] = ["-np", "4", "-c", "1024", "--kv-paged"];
@@ -115,7 +116,7 @@ impl Crowd {
             let clients: Vec<_> = (0..CLIENTS).map(|_| threads.spawn(|| self.go_on_asking(server))).collect();
             let acted = act()?;
             for client in clients {
-                client.join().unwrap_or_else(|_| Err(Error::surroundings("asking failed")))?;
+                result_of(client)?;
             }
             Ok(acted)
         })
@@ -163,8 +164,7 @@ fn stream_before_a_crowd(server: &Server) -> Result<Seen> {
         let stream = threads.spawn(|| crowd.follow(server, request));
         until_used(server, 16)?;
         crowd.during(server, || {
-            let seen =
-                stream.join().unwrap_or_else(|_| Err(Error::surroundings("following a stream failed")));
+            let seen = result_of(stream);
             crowd.disperse();
             drop(filling.join());
             seen

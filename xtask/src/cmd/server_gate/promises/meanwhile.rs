@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::asking::{ANYBODY, with};
 use crate::error::{Error, Result};
 use crate::sys::server::Server;
+use crate::sys::threads::result_of;
 
 /// What others see of it.
 #[derive(Debug, Default)]
@@ -49,8 +50,7 @@ pub fn meanwhile<T>(
         let begun = has_begun.recv();
         let acted = begun.is_ok().then(|| act(&running));
         running.may_leave.store(true, Ordering::SeqCst);
-        let heard =
-            stream.join().unwrap_or_else(|_| Err(Error::surroundings("following the stream failed")))?;
+        let heard = result_of(stream)?;
         match acted {
             Some(acted) => Ok((heard, acted?)),
             None => Err(Error::no("a stream did not begin").detail(heard.last.to_string())),

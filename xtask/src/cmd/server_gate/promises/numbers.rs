@@ -11,8 +11,9 @@ use super::asking::{ANYBODY, ask, metric, metric_text, plain, with};
 use super::stage::{Model, Stage};
 use super::streams;
 use super::tenants::MOMENT;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::sys::server::Server;
+use crate::sys::threads::result_of;
 
 /// Requests that fit into 16 blocks when they begin and not when they end, and their tokens.
 const RUNNING: u64 = 4;
@@ -52,10 +53,7 @@ fn outgrow(stage: &mut Stage<'_>, server: &Server) -> Result<Vec<Seen>> {
         let seen: Vec<Result<Seen>> = std::thread::scope(|threads| {
             let running: Vec<_> =
                 numbers.map(|number| threads.spawn(move || follow(server, number))).collect();
-            let join = |thread: std::thread::ScopedJoinHandle<'_, Result<Seen>>| {
-                thread.join().unwrap_or_else(|_| Err(Error::surroundings("asking failed")))
-            };
-            running.into_iter().map(join).collect()
+            running.into_iter().map(result_of).collect()
         });
         all.extend(seen.into_iter().collect::<Result<Vec<_>>>()?);
         if times_said(server, "preempted with")? > 0 {
@@ -129,7 +127,7 @@ pub fn waits_are_counted_once(stage: &mut Stage<'_>) -> Result<()> {
             let first = threads.spawn(|| ask(&server, &in_slot(1)));
             std::thread::sleep(MOMENT / 5);
             ask(&server, &in_slot(0))?;
-            first.join().unwrap_or_else(|_| Err(Error::surroundings("asking failed")))
+            result_of(first)
         })?;
         counted = metric(&server, "kv_pool_waits_total")?;
         if counted.is_some_and(|count| count > 0.0) {

@@ -7,8 +7,9 @@ use super::asking::{ask, plain, post, with};
 use super::meanwhile::{Running, meanwhile};
 use super::stage::{Model, Stage};
 use super::tenants::MOMENT;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::sys::server::Server;
+use crate::sys::threads::result_of;
 
 /// One slot, taken by a stream that outlives all that is asked here.
 fn busy<T>(server: &Server, act: impl FnOnce(&Running) -> Result<T>) -> Result<T> {
@@ -50,7 +51,7 @@ fn most_queued_with(stage: &mut Stage<'_>, paging: &str) -> Result<()> {
             format!("{paging}: the third was answered {status}: {body}")
         });
         for one in waiting {
-            let (status, body) = one.join().unwrap_or_else(|_| Err(Error::surroundings("asking failed")))?;
+            let (status, body) = result_of(one)?;
             stage.must(status == 200, || {
                 format!("{paging}: one of two that may wait was answered {status}: {body}")
             });
@@ -138,7 +139,7 @@ fn answered_behind(server: &Server, first: &Asks<'_>) -> Result<(bool, Result<(u
             std::thread::sleep(2 * MOMENT);
             Ok((!running.is_over(), second))
         })?;
-        Ok((in_time, second.join().unwrap_or_else(|_| Err(Error::surroundings("asking failed")))))
+        Ok((in_time, result_of(second)))
     })
 }
 

@@ -8,8 +8,9 @@ use super::kept::keeping;
 use super::meanwhile::meanwhile;
 use super::stage::{Model, Stage};
 use super::tenants::MOMENT;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::sys::server::Server;
+use crate::sys::threads::result_of;
 
 /// Cells of a pool of 16 blocks.
 const CELLS: &str = "1024";
@@ -67,7 +68,7 @@ fn embed_at_last(server: &Server, text: &[u32]) -> Result<(u16, Value)> {
             let larger = usize::from(slots[1]["kv_blocks"].as_u64() > slots[0]["kv_blocks"].as_u64());
             post(server, &format!("/slots/{larger}?action=erase"), &json!({}))?;
         }
-        embedded.join().unwrap_or_else(|_| Err(Error::surroundings("asking failed")))
+        result_of(embedded)
     })
 }
 
@@ -205,7 +206,7 @@ pub fn left_while_waiting(stage: &mut Stage<'_>) -> Result<()> {
             std::thread::sleep(MOMENT);
             let patience = MOMENT * u32::try_from(number).unwrap_or(0) / 2;
             server.post_and_leave("/completion", &in_first(plain(&long, 1)), patience)?;
-            computing.join().unwrap_or_else(|_| Err(Error::surroundings("asking failed")))
+            result_of(computing)
         })?;
         let (status, body) = ask(&server, &in_first(again.clone()))?;
         stage.hold(&format!("after {number} half moments"), &expected, reference.tolerance, (status, &body));
