@@ -15,6 +15,8 @@ mod hostile_tree;
 mod lint;
 #[path = "series/lookalikes.rs"]
 mod lookalikes;
+#[path = "series/merge_oracle.rs"]
+mod merge_oracle;
 #[path = "series/oracle.rs"]
 mod oracle;
 #[path = "series/oracle_mutations.rs"]

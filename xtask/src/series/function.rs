@@ -31,6 +31,11 @@ impl<'a> FunctionMap<'a> {
         self.line(&self.strict, at)
     }
 
+    /// Whether some line says this, blanks around it aside.
+    pub fn has_line(&self, text: &[u8]) -> bool {
+        self.lines.iter().any(|line| line.trim_ascii() == text.trim_ascii())
+    }
+
     /// What git would write after `@@` for a hunk that starts at line `at` (from 0).
     pub fn section_before(&self, at: usize) -> &'a [u8] {
         self.line(&self.by_git, at).map_or(&[], cut_like_git)

@@ -1,106 +1,149 @@
 //! Where did a merge put the lines of a patch, and is that where they were made for?
+//!
+//! A merge goes by lines alone. Where a text says the same twice, another reading of what upstream did may be as good
+//! and put the change elsewhere: so the texts are read from below as well, and both readings have to agree. And
+//! where upstream deleted the patched function and a look-alike stays, the function tells.
 
-use super::drift::{HunkClass, HunkDrift};
+use std::ops::Range;
+
+use super::classify_hunk::{CurrentFile, classify_hunk};
+use super::drift::HunkClass;
 use super::function::{FunctionMap, indentation};
-use super::line_diff::ChangedRun;
+use super::line_diff::{ChangedRun, histogram_runs};
+use super::line_index::LineIndex;
 use super::model::Hunk;
 use super::printable::printable;
 use super::replay_outcome::Doubt;
+use super::three_way::{Region, ThreeWay};
 
-/// The changes of a patch where it was made, and where a merge put them.
-pub(crate) struct Landing<'a> {
-    /// From base to theirs.
-    pub made: Vec<ChangedRun>,
-    pub base: &'a FunctionMap<'a>,
-    /// From ours to the merged text.
-    pub landed: Vec<ChangedRun>,
-    pub ours: &'a FunctionMap<'a>,
-    pub hunks: &'a [Hunk],
-    /// The class of each hunk against ours.
-    pub drifts: &'a [HunkDrift],
+/// The places in ours that nobody can be sure of, each with what is known about it; empty when all is well.
+pub(crate) fn check_landing(merge: &ThreeWay<'_>, hunks: &[Hunk]) -> Vec<Doubt> {
+    if merge.landed().next().is_none() {
+        return Vec::new();
+    }
+    let places = Places {
+        base: FunctionMap::new(&merge.base),
+        ours: FunctionMap::new(&merge.ours),
+        from_below: runs_from_below(&merge.base, &merge.ours),
+        made_twice: already_made(merge, hunks),
+    };
+    merge.landed().filter_map(|region| places.doubt(region)).collect()
 }
 
-impl Landing<'_> {
-    /// How many lines the patch changes.
-    pub fn lines_made(&self) -> usize {
-        self.made.iter().map(ChangedRun::size).sum()
-    }
-
-    /// How many lines the merge changed.
-    pub fn lines_landed(&self) -> usize {
-        self.landed.iter().map(ChangedRun::size).sum()
-    }
+/// The changes from `old` to `new`, found from below.
+fn runs_from_below(old: &[&[u8]], new: &[&[u8]]) -> Vec<ChangedRun> {
+    let from_end = |range: &Range<usize>, of: usize| of - range.end..of - range.start;
+    let runs = histogram_runs(&reversed(old), &reversed(new)).into_iter().rev();
+    runs.map(|run| ChangedRun { old: from_end(&run.old, old.len()), new: from_end(&run.new, new.len()) })
+        .collect()
 }
 
-/// The places of `landing.landed` that nobody can be sure of, each with what is known about it; empty
-/// when all is well.
-pub(crate) fn check_landing(landing: &Landing<'_>) -> Vec<(usize, Doubt)> {
-    let mut doubts = in_another_function(landing);
-    for (hunk, drift) in landing.hunks.iter().zip(landing.drifts) {
-        if let HunkClass::MovedFunction { .. } | HunkClass::Ambiguous = drift.class {
-            doubts.extend(near_its_places(landing, hunk, drift));
+fn reversed<'a>(lines: &[&'a [u8]]) -> Vec<&'a [u8]> {
+    lines.iter().rev().copied().collect()
+}
+
+/// Lines of the base, from 0, of the hunks whose result stands in ours already, in their own function.
+fn already_made(merge: &ThreeWay<'_>, hunks: &[Hunk]) -> Vec<Range<usize>> {
+    let index = LineIndex::of_lines(&merge.ours);
+    let (functions, base) = (FunctionMap::new(&merge.ours), FunctionMap::new(&merge.base));
+    let file = CurrentFile { index: &index, functions: &functions, pre_image: Some(&base) };
+    let is_there = |hunk: &&Hunk| classify_hunk(&file, hunk, 1).class == HunkClass::Upstreamed;
+    hunks.iter().filter(is_there).map(Hunk::old_lines).collect()
+}
+
+struct Places<'a> {
+    base: FunctionMap<'a>,
+    ours: FunctionMap<'a>,
+    from_below: Vec<ChangedRun>,
+    made_twice: Vec<Range<usize>>,
+}
+
+impl Places<'_> {
+    fn doubt(&self, region: &Region) -> Option<Doubt> {
+        let is_made_twice = self.made_twice.iter().any(|lines| lines.contains(&region.base.start));
+        let class = if !self.is_the_same_from_below(region) {
+            "ambiguous"
+        } else if !self.is_in_the_same_function(region) {
+            "moved function"
+        } else if is_made_twice {
+            "upstreamed"
+        } else {
+            return None;
+        };
+        Some(Doubt {
+            line: region.ours.start + 1,
+            made_for: self.base.function_before(region.base.start).map(printable),
+            lands_in: self.ours.function_before(region.ours.start).map(printable),
+            class,
+        })
+    }
+
+    /// A line that is only added needs one neighbour that is where it was.
+    fn is_the_same_from_below(&self, region: &Region) -> bool {
+        let is_at = |base: usize, ours: usize| image(&self.from_below, base) == Some(ours);
+        let (base, ours) = (&region.base, &region.ours);
+        if base.is_empty() {
+            let before = base.start.checked_sub(1).zip(ours.start.checked_sub(1));
+            return before.is_none_or(|(base, ours)| is_at(base, ours)) || is_at(base.end, ours.end);
         }
+        base.clone().zip(ours.clone()).all(|(base, ours)| is_at(base, ours))
     }
-    let is_upstreamed = |drift: &HunkDrift| drift.class == HunkClass::Upstreamed;
-    let was_made_twice =
-        landing.drifts.iter().any(is_upstreamed) && landing.lines_landed() >= landing.lines_made();
-    if was_made_twice {
-        let every = landing.landed.iter().enumerate();
-        doubts.extend(every.map(|(at, run)| (at, doubt(landing, run, None, "upstreamed"))));
+
+    fn is_in_the_same_function(&self, region: &Region) -> bool {
+        let own = Surroundings::of(&self.base, region.base.start);
+        let there = Surroundings::of(&self.ours, region.ours.start);
+        let (Some(own_scopes), Some(scopes_there)) = (own.scopes, there.scopes) else { return false };
+        let is_between_functions = own.is_closed && there.is_closed;
+        (is_between_functions || self.is_same_head(own.function, there.function))
+            && own_scopes.len() == scopes_there.len()
+            && own_scopes
+                .iter()
+                .zip(&scopes_there)
+                .all(|(own, there)| self.is_same_head(Some(own), Some(there)))
     }
-    doubts.sort_by_key(|(at, _)| *at);
-    doubts.dedup_by_key(|(at, _)| *at);
-    doubts
+
+    /// Whether one is the other, perhaps rewritten: then it has kept its name, and the base did not know it yet.
+    fn is_same_head(&self, own: Option<&[u8]>, there: Option<&[u8]>) -> bool {
+        let (Some(own), Some(there)) = (own, there) else { return own == there };
+        let is_known = || self.base.has_line(there);
+        own == there || (!is_known() && name_of(own) == name_of(there))
+    }
 }
 
-/// Runs that landed in other functions than those that the patch changes, in its order. Some may be
-/// missing: upstream has them.
-fn in_another_function(landing: &Landing<'_>) -> Vec<(usize, Doubt)> {
-    let mut made = landing.made.iter();
-    let mut doubts = Vec::new();
-    for (at, run) in landing.landed.iter().enumerate() {
-        let there = surroundings(landing.ours, run.old.start);
-        let rest = made.clone();
-        let found = made.by_ref().find(|own| same(surroundings(landing.base, own.old.start), there.clone()));
-        if found.is_none() {
-            made = rest;
-            let own = made.clone().next();
-            let name = own.and_then(|own| landing.base.function_before(own.old.start)).map(printable);
-            doubts.push((at, doubt(landing, run, name, "moved function")));
-        }
+/// What stands before the first bracket, without its type; nothing when there is none.
+fn name_of(head: &[u8]) -> Option<&[u8]> {
+    let (before, _) = head.split_at(head.iter().position(|byte| *byte == b'(')?);
+    let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_' || *byte == b':' || *byte == b'~';
+    let before = before.trim_ascii_end();
+    let start = before.iter().rposition(|byte| !is_part(byte)).map_or(0, |at| at + 1);
+    before.get(start..)
+}
+
+/// Where line `at` of the old text is in the new one.
+fn image(runs: &[ChangedRun], at: usize) -> Option<usize> {
+    let before = runs.partition_point(|run| run.old.start <= at);
+    match before.checked_sub(1).and_then(|last| runs.get(last)) {
+        Some(last) if at < last.old.end => None,
+        Some(last) => Some(at + last.new.end - last.old.end),
+        None => Some(at),
     }
-    doubts
 }
 
 /// The function above a place, and the scopes around it, innermost first.
-type Surroundings<'a> = (Option<&'a [u8]>, Option<Vec<&'a [u8]>>);
-
-/// The scopes are those of the last line before the place that is not blank: what follows may be
-/// upstream's.
-fn surroundings<'a>(functions: &FunctionMap<'a>, at: usize) -> Surroundings<'a> {
-    let anchor = functions.last_line_before(at, |line| indentation(line).is_some()).unwrap_or(at);
-    (functions.function_before(at), functions.scopes_around(anchor))
+struct Surroundings<'a> {
+    function: Option<&'a [u8]>,
+    is_closed: bool,
+    scopes: Option<Vec<&'a [u8]>>,
 }
 
-/// Scopes that are not known prove nothing.
-fn same(own: Surroundings<'_>, there: Surroundings<'_>) -> bool {
-    own.1.is_some() && own == there
-}
-
-/// The runs that lie where a doubtful hunk fits; all of them when none does.
-fn near_its_places(landing: &Landing<'_>, hunk: &Hunk, drift: &HunkDrift) -> Vec<(usize, Doubt)> {
-    let class = drift.class.as_patch_class().describe();
-    let all = || landing.landed.iter().enumerate();
-    let fits = |run: &ChangedRun| {
-        let line = run.old.start + 1;
-        drift.fits_at.iter().any(|place| place.line <= line && line <= place.line + hunk.old_count)
-    };
-    let near: Vec<(usize, &ChangedRun)> = all().filter(|(_, run)| fits(run)).collect();
-    let chosen = if near.is_empty() { all().collect() } else { near };
-    chosen.into_iter().map(|(at, run)| (at, doubt(landing, run, drift.function.clone(), class))).collect()
-}
-
-fn doubt(landing: &Landing<'_>, run: &ChangedRun, made_for: Option<String>, class: &'static str) -> Doubt {
-    let lands_in = landing.ours.function_before(run.old.start).map(printable);
-    Doubt { line: run.old.start + 1, made_for, lands_in, class }
+impl<'a> Surroundings<'a> {
+    /// The scopes are those of the last line before the place that is not blank: what follows may be upstream's.
+    fn of(functions: &FunctionMap<'a>, at: usize) -> Surroundings<'a> {
+        let anchor = functions.last_line_before(at, |line| indentation(line).is_some()).unwrap_or(at);
+        Surroundings {
+            function: functions.function_before(at),
+            is_closed: functions.is_closed_before(at),
+            scopes: functions.scopes_around(anchor),
+        }
+    }
 }

@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use similar::{Algorithm, capture_diff_slices};
+use imara_diff::{Algorithm, Diff, InternedInput};
+use similar::capture_diff_slices;
 
 use super::function::FunctionMap;
 use super::model::{Hunk, Line, LineKind};
@@ -34,7 +35,7 @@ pub(crate) fn lines_of(text: &[u8]) -> Vec<&[u8]> {
 /// Where two texts differ, from top to bottom; two runs never touch.
 pub(crate) fn changed_runs(old: &[&[u8]], new: &[&[u8]]) -> Vec<ChangedRun> {
     let mut runs: Vec<ChangedRun> = Vec::new();
-    for op in capture_diff_slices(Algorithm::Myers, old, new) {
+    for op in capture_diff_slices(similar::Algorithm::Myers, old, new) {
         let (tag, old, new) = op.as_tag_tuple();
         if tag == similar::DiffTag::Equal {
             continue;
@@ -48,6 +49,17 @@ pub(crate) fn changed_runs(old: &[&[u8]], new: &[&[u8]]) -> Vec<ChangedRun> {
         }
     }
     runs
+}
+
+/// The same as git's merges find it: by histogram, each change moved down as far as it goes.
+pub(crate) fn histogram_runs(old: &[&[u8]], new: &[&[u8]]) -> Vec<ChangedRun> {
+    let mut input: InternedInput<&[u8]> = InternedInput::default();
+    input.update_before(old.iter().copied());
+    input.update_after(new.iter().copied());
+    let mut diff = Diff::compute(Algorithm::Histogram, &input);
+    diff.postprocess_no_heuristic(&input);
+    let lines = |range: Range<u32>| range.start as usize..range.end as usize;
+    diff.hunks().map(|hunk| ChangedRun { old: lines(hunk.before), new: lines(hunk.after) }).collect()
 }
 
 /// The hunks that turn `before` into `after`, with the context and the sections that git writes. They

@@ -37,6 +37,13 @@ impl<'a> LineIndex<'a> {
         index
     }
 
+    /// The same of a text that is in lines already.
+    pub fn of_lines(lines: &[&'a [u8]]) -> LineIndex<'a> {
+        let mut index = LineIndex::new(b"");
+        lines.iter().for_each(|line| index.push(line));
+        index
+    }
+
     fn push(&mut self, line: &'a [u8]) {
         // A file has fewer than 2^32 lines: its blob was read into memory, and the largest
         // number only ever means that two lines compare as equal in a report.

@@ -1,43 +1,45 @@
-//! Conflict markers around places that a merge by lines called clean and nobody can be sure of.
+//! Conflict markers, drawn as git draws them in its style `zdiff3`.
 
-use super::line_diff::ChangedRun;
 use super::replay_text::Labels;
 
-/// `merged`, with conflict markers around those of `runs` (from `ours` to `merged`) that `marked` names.
-pub(crate) fn mark_runs(
-    ours: &[&[u8]],
-    merged: &[&[u8]],
-    runs: &[ChangedRun],
-    marked: &[usize],
-    labels: &Labels,
-) -> Vec<u8> {
-    let mut text = Vec::new();
-    let mut at = 0;
-    for (number, run) in runs.iter().enumerate() {
-        text.extend(merged.get(at..run.new.start).unwrap_or_default().concat());
-        let old = ours.get(run.old.clone()).unwrap_or_default().concat();
-        let new = merged.get(run.new.clone()).unwrap_or_default().concat();
-        if marked.contains(&number) {
-            add_marked(&mut text, &old, &new, labels);
-        } else {
-            text.extend(new);
-        }
-        at = run.new.end;
-    }
-    text.extend(merged.get(at..).unwrap_or_default().concat());
-    text
+/// The lines of one place in three texts.
+pub(crate) struct Sides<'l, 'a> {
+    pub base: &'l [&'a [u8]],
+    pub ours: &'l [&'a [u8]],
+    pub theirs: &'l [&'a [u8]],
 }
 
-fn add_marked(text: &mut Vec<u8>, ours: &[u8], theirs: &[u8], labels: &Labels) {
-    let blocks: [(String, &[u8]); 2] =
-        [(format!("<<<<<<< {}\n", labels.ours), ours), ("=======\n".to_owned(), theirs)];
-    for (marker, block) in blocks {
+/// Adds both sides with markers around them, and the base between them if it is wanted. Lines that both sides begin
+/// or end with stand outside.
+pub(crate) fn add_marked(text: &mut Vec<u8>, sides: &Sides<'_, '_>, labels: &Labels, with_base: bool) {
+    let (before, ours, theirs, after) = without_common_ends(sides.ours, sides.theirs);
+    let base = with_base.then(|| (format!("||||||| {}\n", labels.base), sides.base));
+    let blocks =
+        [Some((format!("<<<<<<< {}\n", labels.ours), ours)), base, Some(("=======\n".to_owned(), theirs))];
+    text.extend(before.concat());
+    for (marker, block) in blocks.into_iter().flatten() {
         start_line(text);
         text.extend(marker.as_bytes());
-        text.extend(block);
+        text.extend(block.concat());
     }
     start_line(text);
     text.extend(format!(">>>>>>> {}\n", labels.theirs).as_bytes());
+    text.extend(after.concat());
+}
+
+type Lines<'l, 'a> = &'l [&'a [u8]];
+
+fn without_common_ends<'l, 'a>(
+    ours: Lines<'l, 'a>,
+    theirs: Lines<'l, 'a>,
+) -> (Lines<'l, 'a>, Lines<'l, 'a>, Lines<'l, 'a>, Lines<'l, 'a>) {
+    let first = ours.iter().zip(theirs).take_while(|(one, other)| one == other).count();
+    let (before, ours) = ours.split_at(first);
+    let (_, theirs) = theirs.split_at(first);
+    let last = ours.iter().rev().zip(theirs.iter().rev()).take_while(|(one, other)| one == other).count();
+    let (ours, after) = ours.split_at(ours.len() - last);
+    let (theirs, _) = theirs.split_at(theirs.len() - last);
+    (before, ours, theirs, after)
 }
 
 /// A marker stands at the start of a line, also after a last line without a line feed.
@@ -62,19 +64,25 @@ pub fn first_marker(text: &[u8]) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::{first_marker, mark_runs};
-    use crate::series::line_diff::{changed_runs, lines_of};
+    use super::{Sides, add_marked, first_marker};
+    use crate::series::line_diff::lines_of;
     use crate::series::replay_text::Labels;
 
-    #[test]
-    fn a_marked_run_shows_both_sides() {
-        let (ours, merged) = (lines_of(b"a\nb\nc"), lines_of(b"A\nb\nd"));
-        let runs = changed_runs(&ours, &merged);
+    fn drawn(base: &[u8], ours: &[u8], theirs: &[u8], with_base: bool) -> String {
         let labels = Labels { base: "base".into(), ours: "v2".into(), theirs: "0001-a.patch".into() };
-        let text = mark_runs(&ours, &merged, &runs, &[1], &labels);
-        let expected = "A\nb\n<<<<<<< v2\nc\n=======\nd\n>>>>>>> 0001-a.patch\n";
-        assert_eq!(String::from_utf8(text.clone()).unwrap(), expected);
-        assert_eq!(first_marker(&text), Some(3));
+        let (base, ours, theirs) = (lines_of(base), lines_of(ours), lines_of(theirs));
+        let mut text = Vec::new();
+        add_marked(&mut text, &Sides { base: &base, ours: &ours, theirs: &theirs }, &labels, with_base);
+        String::from_utf8(text).unwrap()
+    }
+
+    #[test]
+    fn both_sides_are_shown_without_what_they_have_in_common() {
+        let text = drawn(b"a\nb\nz\n", b"A\nb\nc\nz\n", b"A\nd\nz\n", true);
+        let expected = "A\n<<<<<<< v2\nb\nc\n||||||| base\na\nb\nz\n=======\nd\n>>>>>>> 0001-a.patch\nz\n";
+        assert_eq!(text, expected);
+        assert_eq!(first_marker(text.as_bytes()), Some(2));
+        assert_eq!(drawn(b"", b"c", b"d", false), "<<<<<<< v2\nc\n=======\nd\n>>>>>>> 0001-a.patch\n");
         assert_eq!(first_marker(b"Title\n=======\n"), None);
     }
 }

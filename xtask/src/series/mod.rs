@@ -88,6 +88,7 @@ mod search;
 mod series_order;
 mod survey;
 mod target;
+mod three_way;
 mod tree;
 
 pub use added_lines::added_lines;

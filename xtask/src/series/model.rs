@@ -137,6 +137,12 @@ impl Hunk {
         lines_before(self.old_start, self.old_count)
     }
 
+    /// Its lines in the old file, from 0.
+    pub fn old_lines(&self) -> std::ops::Range<usize> {
+        let before = self.old_lines_before();
+        before..before + self.old_count
+    }
+
     /// How many lines of the new file come before the hunk.
     pub fn new_lines_before(&self) -> usize {
         lines_before(self.new_start, self.new_count)

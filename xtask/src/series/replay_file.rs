@@ -189,7 +189,7 @@ impl FileReplay<'_, '_> {
         }
         let theirs = self.content_of(theirs)?;
         let texts = ThreeTexts { base: &base, ours: &ours, theirs: &theirs, labels: self.labels };
-        Ok(match merge_text(&texts, hunks)? {
+        Ok(match merge_text(&texts, hunks) {
             TextMerge::Placed { text } => {
                 Ok(Merged { id: blob_id(&text), content: Some(Arc::new(text)), way: Way::Placed })
             }

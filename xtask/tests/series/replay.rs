@@ -129,11 +129,44 @@ fn a_merge_that_lands_in_a_lookalike_is_looked_at() {
     assert!(marked(&replayed).contains(expected), "{}", marked(&replayed));
 }
 
+/// The base tells which of the two is meant.
 #[test]
-fn a_hunk_that_fits_twice_is_looked_at() {
+fn a_lookalike_elsewhere_is_no_reason_to_stop() {
     let base = format!("{}int a;\n", function("one", 3));
     let upstream = format!("{}{base}", function("zero", 3));
-    let replayed = on(&base, &upstream, &change_factor(&base, "one"));
+    let step = step(&tree(&[("a.c", &base)]), &tree(&[("a.c", &upstream)]), &change_factor(&base, "one"));
+    let expected = format!("{}{}", function("zero", 3), base.replace("*= 3", "*= 4"));
+    assert_eq!(result(&step), expected);
+}
+
+/// One function with a block twice, and a patch of the first. Upstream changes it, too: it stands in the other one as well.
+#[test]
+fn a_change_never_goes_into_the_twin_block_of_its_function() {
+    let block = "    a();\n    b();\n    c();\n    d();\n    e();\n    f();\n    g();\n";
+    let text =
+        |first: &str, second: &str| format!("static int one(void) {{\n{first}    middle();\n{second}}}\n");
+    let base = text(block, block);
+    let theirs = text(&block.replace("d()", "ours()"), block);
+    let hunk = "@@ -2,7 +2,7 @@ static int one(void) {\n     a();\n     b();\n     c();\n-    d();\n+    ours();\n     e();\n     f();\n     g();\n";
+    let patch = read(&modify("a.c", &base, &theirs, hunk));
+    for first in [block.replace("d()", "theirs()"), block.replace("    d();\n", ""), String::new()] {
+        let replayed = on(&base, &text(&first, block), &patch);
+        assert!(replayed.has_conflict(), "{replayed:?}");
+    }
+    let elsewhere = text(block, &block.replace("d()", "theirs()"));
+    let step = step(&tree(&[("a.c", &base)]), &tree(&[("a.c", &elsewhere)]), &patch);
+    assert_eq!(result(&step), text(&block.replace("d()", "ours()"), &block.replace("d()", "theirs()")));
+}
+
+/// Two equal blocks side by side, of which upstream deletes one: nobody can say which.
+#[test]
+fn a_change_of_one_of_two_that_cannot_be_told_apart_is_looked_at() {
+    let block = "    a();\n    b();\n    c();\n    d();\n";
+    let base = format!("static int one(void) {{\n{block}{block}}}\n");
+    let theirs = base.replacen("b()", "ours()", 1);
+    let hunk = "@@ -1,6 +1,6 @@\n static int one(void) {\n     a();\n-    b();\n+    ours();\n     c();\n     d();\n     a();\n";
+    let patch = read(&modify("a.c", &base, &theirs, hunk));
+    let replayed = on(&base, &base.replacen(block, "", 1), &patch);
     assert!(matches!(reason(&replayed), ConflictReason::LookAlike { .. }), "{replayed:?}");
 }
 

@@ -1,0 +1,167 @@
+//! Three versions of a text, merged as git merges them.
+//!
+//! Git's `ort` compares the base with either side by histogram, and asks somebody wherever both sides changed the
+//! same lines, or lines that touch, unless both made the same of them. So does this, which
+//! `tests/series/three_way.rs` holds against `git merge-file`. How a conflict is drawn decides nothing.
+
+use std::ops::Range;
+
+use super::line_diff::{ChangedRun, histogram_runs, lines_of};
+use super::markers::{Sides, add_marked};
+use super::replay_text::Labels;
+
+/// A base and two texts that were made of it.
+pub(crate) struct ThreeWay<'a> {
+    pub base: Vec<&'a [u8]>,
+    pub ours: Vec<&'a [u8]>,
+    theirs: Vec<&'a [u8]>,
+    /// From base to ours.
+    by_ours: Vec<ChangedRun>,
+    /// Lines that somebody changed, from top to bottom. Between two of them nobody changed anything.
+    pub regions: Vec<Region>,
+}
+
+/// Lines that somebody changed, in all three texts, from 0.
+pub(crate) struct Region {
+    pub base: Range<usize>,
+    pub ours: Range<usize>,
+    theirs: Range<usize>,
+    pub by: By,
+    /// How many lines theirs removed and added here.
+    pub size_of_theirs: usize,
+}
+
+/// Who changed them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum By {
+    Ours,
+    Theirs,
+    /// Both, and they made the same of them.
+    Alike,
+    /// Both, and somebody has to decide.
+    Both,
+}
+
+impl<'a> ThreeWay<'a> {
+    pub fn new(base: &'a [u8], ours: &'a [u8], theirs: &'a [u8]) -> ThreeWay<'a> {
+        let (base, ours, theirs) = (lines_of(base), lines_of(ours), lines_of(theirs));
+        let by_ours = histogram_runs(&base, &ours);
+        let regions = regions(&by_ours, &histogram_runs(&base, &theirs), &ours, &theirs);
+        ThreeWay { base, ours, theirs, by_ours, regions }
+    }
+
+    /// Whether somebody has to decide.
+    pub fn has_conflict(&self) -> bool {
+        self.regions.iter().any(|region| region.by == By::Both)
+    }
+
+    /// Where theirs went into ours.
+    pub fn landed(&self) -> impl Iterator<Item = &Region> {
+        self.regions.iter().filter(|region| region.by == By::Theirs)
+    }
+
+    /// How many changed lines of theirs are in ours already, and how many there are.
+    pub fn lines_there(&self) -> (usize, usize) {
+        let there = self.regions.iter().filter(|region| region.by == By::Alike);
+        let size = |region: &Region| region.size_of_theirs;
+        (there.map(size).sum(), self.regions.iter().map(size).sum())
+    }
+
+    /// Whether ours has all of these lines of the base, and nothing between them.
+    pub fn has_untouched(&self, lines: &Range<usize>) -> bool {
+        let is_inside = |run: &ChangedRun| run.old.start < lines.end && run.old.end > lines.start;
+        !self.by_ours.iter().any(is_inside)
+    }
+
+    /// Both changes in one text, with conflict markers where somebody has to decide, and at the regions that start on
+    /// a line of ours that is in `doubtful`.
+    pub fn write(&self, labels: &Labels, doubtful: &[usize]) -> Vec<u8> {
+        let mut text = Vec::new();
+        let mut at = 0;
+        for region in &self.regions {
+            let sides = Sides {
+                base: slice(&self.base, region.base.clone()),
+                ours: slice(&self.ours, region.ours.clone()),
+                theirs: slice(&self.theirs, region.theirs.clone()),
+            };
+            text.extend(slice(&self.ours, at..region.ours.start).concat());
+            match region.by {
+                By::Both => add_marked(&mut text, &sides, labels, true),
+                By::Theirs if doubtful.contains(&region.ours.start) => {
+                    add_marked(&mut text, &sides, labels, false)
+                }
+                By::Theirs => text.extend(sides.theirs.concat()),
+                By::Ours | By::Alike => text.extend(sides.ours.concat()),
+            }
+            at = region.ours.end;
+        }
+        text.extend(slice(&self.ours, at..self.ours.len()).concat());
+        text
+    }
+}
+
+fn slice<'l, 'a>(lines: &'l [&'a [u8]], range: Range<usize>) -> &'l [&'a [u8]] {
+    lines.get(range).unwrap_or_default()
+}
+
+fn regions(
+    by_ours: &[ChangedRun],
+    by_theirs: &[ChangedRun],
+    ours: &[&[u8]],
+    theirs: &[&[u8]],
+) -> Vec<Region> {
+    let (mut left, mut right) = (Cursor::new(by_ours), Cursor::new(by_theirs));
+    let mut regions = Vec::new();
+    while let Some(start) = [left.next_start(), right.next_start()].into_iter().flatten().min() {
+        let (from_left, from_right) = (left.line(start), right.line(start));
+        let (left_before, right_before) = (left.done, right.done);
+        let mut end = start;
+        while left.takes_what_touches(&mut end) || right.takes_what_touches(&mut end) {}
+        let (in_ours, in_theirs) = (from_left..left.line(end), from_right..right.line(end));
+        let by = match (left.done > left_before, right.done > right_before) {
+            (true, false) => By::Ours,
+            (false, _) => By::Theirs,
+            _ if slice(ours, in_ours.clone()) == slice(theirs, in_theirs.clone()) => By::Alike,
+            _ => By::Both,
+        };
+        let size_of_theirs = right.size_since(right_before);
+        regions.push(Region { base: start..end, ours: in_ours, theirs: in_theirs, by, size_of_theirs });
+    }
+    regions
+}
+
+/// The changes of one side, from top to bottom.
+struct Cursor<'a> {
+    runs: &'a [ChangedRun],
+    done: usize,
+}
+
+impl<'a> Cursor<'a> {
+    fn new(runs: &'a [ChangedRun]) -> Cursor<'a> {
+        Cursor { runs, done: 0 }
+    }
+
+    fn next_start(&self) -> Option<usize> {
+        self.runs.get(self.done).map(|run| run.old.start)
+    }
+
+    /// Takes the next change if it begins where those before it end, or above; `end` is the end of all then.
+    fn takes_what_touches(&mut self, end: &mut usize) -> bool {
+        let Some(run) = self.runs.get(self.done).filter(|run| run.old.start <= *end) else { return false };
+        *end = run.old.end.max(*end);
+        self.done += 1;
+        true
+    }
+
+    /// Where line `base` of the base is in this side, after the changes that were taken.
+    fn line(&self, base: usize) -> usize {
+        match self.done.checked_sub(1).and_then(|last| self.runs.get(last)) {
+            Some(last) => base + last.new.end - last.old.end,
+            None => base,
+        }
+    }
+
+    fn size_since(&self, before: usize) -> usize {
+        self.runs.get(before..self.done).unwrap_or_default().iter().map(ChangedRun::size).sum()
+    }
+}
