@@ -21,12 +21,9 @@ pub(crate) fn check_landing(merge: &ThreeWay<'_>, hunks: &[Hunk]) -> Vec<Doubt> 
     if merge.landed().next().is_none() {
         return Vec::new();
     }
-    let places = Places {
-        base: FunctionMap::new(&merge.base),
-        ours: FunctionMap::new(&merge.ours),
-        from_below: runs_from_below(&merge.base, &merge.ours),
-        made_twice: already_made(merge, hunks),
-    };
+    let (base, ours) = (FunctionMap::new(&merge.base), FunctionMap::new(&merge.ours));
+    let made_twice = already_made(&LineIndex::of_lines(&merge.ours), &ours, &base, hunks);
+    let places = Places { base, ours, from_below: runs_from_below(&merge.base, &merge.ours), made_twice };
     merge.landed().filter_map(|region| places.doubt(region)).collect()
 }
 
@@ -43,10 +40,13 @@ fn reversed<'a>(lines: &[&'a [u8]]) -> Vec<&'a [u8]> {
 }
 
 /// Lines of the base, from 0, of the hunks whose result stands in ours already, in their own function.
-fn already_made(merge: &ThreeWay<'_>, hunks: &[Hunk]) -> Vec<Range<usize>> {
-    let index = LineIndex::of_lines(&merge.ours);
-    let (functions, base) = (FunctionMap::new(&merge.ours), FunctionMap::new(&merge.base));
-    let file = CurrentFile { index: &index, functions: &functions, pre_image: Some(&base) };
+fn already_made(
+    index: &LineIndex<'_>,
+    functions: &FunctionMap<'_>,
+    base: &FunctionMap<'_>,
+    hunks: &[Hunk],
+) -> Vec<Range<usize>> {
+    let file = CurrentFile { index, functions, pre_image: Some(base) };
     let is_there = |hunk: &&Hunk| classify_hunk(&file, hunk, 1).class == HunkClass::Upstreamed;
     hunks.iter().filter(is_there).map(Hunk::old_lines).collect()
 }
@@ -124,7 +124,7 @@ fn image(runs: &[ChangedRun], at: usize) -> Option<usize> {
     let before = runs.partition_point(|run| run.old.start <= at);
     match before.checked_sub(1).and_then(|last| runs.get(last)) {
         Some(last) if at < last.old.end => None,
-        Some(last) => Some(at + last.new.end - last.old.end),
+        Some(last) => Some(last.line_below(at)),
         None => Some(at),
     }
 }

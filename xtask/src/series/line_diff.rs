@@ -21,6 +21,11 @@ pub(crate) struct ChangedRun {
 }
 
 impl ChangedRun {
+    /// Where line `at` of the old text is in the new one, when this is the last run above it.
+    pub fn line_below(&self, at: usize) -> usize {
+        at + self.new.end - self.old.end
+    }
+
     /// How many lines went and came.
     pub fn size(&self) -> usize {
         self.old.len() + self.new.len()

@@ -1,6 +1,12 @@
 //! Conflict markers, drawn as git draws them in its style `zdiff3`.
 
-use super::replay_text::Labels;
+/// What stands beside conflict markers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Labels {
+    pub base: String,
+    pub ours: String,
+    pub theirs: String,
+}
 
 /// The lines of one place in three texts.
 pub(crate) struct Sides<'l, 'a> {
@@ -64,9 +70,8 @@ pub fn first_marker(text: &[u8]) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Sides, add_marked, first_marker};
+    use super::{Labels, Sides, add_marked, first_marker};
     use crate::series::line_diff::lines_of;
-    use crate::series::replay_text::Labels;
 
     fn drawn(base: &[u8], ours: &[u8], theirs: &[u8], with_base: bool) -> String {
         let labels = Labels { base: "base".into(), ours: "v2".into(), theirs: "0001-a.patch".into() };

@@ -13,12 +13,12 @@ use super::apply_patch::{Applied, apply_patch};
 use super::collision::{Collisions, find_collisions};
 use super::drift::PatchDrift;
 use super::layered_tree::LayeredTree;
+use super::markers::Labels;
 use super::model::Patch;
 use super::path::RepoPath;
 use super::replay_file::FileReplay;
 use super::replay_follow::Arrival;
 use super::replay_outcome::{Followed, Replayed};
-use super::replay_text::Labels;
 use super::tree::{Tree, TreeChange, TreeError};
 
 /// Two trees side by side: the one the series was made for, and the one it is replayed on.

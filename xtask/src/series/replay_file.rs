@@ -7,12 +7,13 @@ use git2::Oid;
 use super::apply::blob_id;
 use super::collision::leaving_paths;
 use super::drift::{RenameCandidate, TargetRefusal};
+use super::markers::Labels;
 use super::mode::{FileMode, Mode};
 use super::model::{Change, Content, FilePatch, Patch};
 use super::path::RepoPath;
 use super::replay::Replay;
 use super::replay_outcome::{ConflictReason, FileConflict, Followed, ReplayedFile, Version, Way};
-use super::replay_text::{Labels, TextMerge, ThreeTexts, is_binary, merge_new_files, merge_text};
+use super::replay_text::{TextMerge, ThreeTexts, is_binary, merge_new_files, merge_text};
 use super::target::{Failure, find_file};
 use super::tree::{NewFile, Tree, TreeChange, TreeError};
 

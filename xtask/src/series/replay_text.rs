@@ -4,7 +4,7 @@
 
 use super::landing::check_landing;
 use super::line_diff::{changed_runs, lines_of};
-use super::markers::{Sides, add_marked};
+use super::markers::{Labels, Sides, add_marked};
 use super::model::Hunk;
 use super::replay_outcome::Doubt;
 use super::three_way::ThreeWay;
@@ -15,14 +15,6 @@ pub(crate) struct ThreeTexts<'a> {
     pub ours: &'a [u8],
     pub theirs: &'a [u8],
     pub labels: &'a Labels,
-}
-
-/// What stands beside conflict markers.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Labels {
-    pub base: String,
-    pub ours: String,
-    pub theirs: String,
 }
 
 /// What merging came to.

@@ -2,13 +2,12 @@
 //!
 //! Git's `ort` compares the base with either side by histogram, and asks somebody wherever both sides changed the
 //! same lines, or lines that touch, unless both made the same of them. So does this, which
-//! `tests/series/three_way.rs` holds against `git merge-file`. How a conflict is drawn decides nothing.
+//! `tests/series/merge_oracle.rs` holds against `git merge-file`. How a conflict is drawn decides nothing.
 
 use std::ops::Range;
 
 use super::line_diff::{ChangedRun, histogram_runs, lines_of};
-use super::markers::{Sides, add_marked};
-use super::replay_text::Labels;
+use super::markers::{Labels, Sides, add_marked};
 
 /// A base and two texts that were made of it.
 pub(crate) struct ThreeWay<'a> {
@@ -18,7 +17,7 @@ pub(crate) struct ThreeWay<'a> {
     /// From base to ours.
     by_ours: Vec<ChangedRun>,
     /// Lines that somebody changed, from top to bottom. Between two of them nobody changed anything.
-    pub regions: Vec<Region>,
+    regions: Vec<Region>,
 }
 
 /// Lines that somebody changed, in all three texts, from 0.
@@ -26,14 +25,14 @@ pub(crate) struct Region {
     pub base: Range<usize>,
     pub ours: Range<usize>,
     theirs: Range<usize>,
-    pub by: By,
+    by: By,
     /// How many lines theirs removed and added here.
-    pub size_of_theirs: usize,
+    size_of_theirs: usize,
 }
 
 /// Who changed them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum By {
+enum By {
     Ours,
     Theirs,
     /// Both, and they made the same of them.
@@ -156,7 +155,7 @@ impl<'a> Cursor<'a> {
     /// Where line `base` of the base is in this side, after the changes that were taken.
     fn line(&self, base: usize) -> usize {
         match self.done.checked_sub(1).and_then(|last| self.runs.get(last)) {
-            Some(last) => base + last.new.end - last.old.end,
+            Some(last) => last.line_below(base),
             None => base,
         }
     }

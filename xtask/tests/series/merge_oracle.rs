@@ -90,7 +90,8 @@ fn edited(base: &[String], random: &mut Random, words: usize) -> Vec<String> {
 }
 
 fn compare(folder: &Path, name: &str, triple: &Triple, tally: &mut Tally) {
-    let by_git = merged_by_git(folder, triple);
+    write(folder, triple);
+    let by_git = merged_by_git(folder);
     let step = replayed(&patch_of(folder, triple), triple);
     let reason = step.replayed.conflicts().next().map(|conflict| &conflict.reason);
     match (by_git, reason) {
@@ -120,15 +121,13 @@ fn replayed(patch: &Patch, triple: &Triple) -> Step {
 }
 
 fn patch_of(folder: &Path, triple: &Triple) -> Patch {
-    write(folder, triple);
     let diff = git(folder, &["diff", "--no-index", "base", "theirs"]);
     let text = String::from_utf8(diff.stdout).unwrap();
     let hunks = text.find("\n@@").map_or("", |at| &text[at + 1..]);
     read(&modify("a.c", &triple.base, &triple.theirs, hunks))
 }
 
-fn merged_by_git(folder: &Path, triple: &Triple) -> Option<String> {
-    write(folder, triple);
+fn merged_by_git(folder: &Path) -> Option<String> {
     let arguments = ["merge-file", "--diff-algorithm=histogram", "-p", "ours", "base", "theirs"];
     let merged = git(folder, &arguments);
     (merged.status.code() == Some(0)).then(|| String::from_utf8(merged.stdout).unwrap())
