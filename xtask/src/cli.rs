@@ -239,9 +239,13 @@ struct Rebase {
     /// Leave out the parts of patches that upstream has taken.
     #[arg(long)]
     trim_upstreamed: bool,
-    /// Refuse when a patch would delete lines that upstream added.
-    #[arg(long)]
+    /// Refuse when a patch would undo what upstream did since the old pin: lines that it added or deleted, a file
+    /// without text that it changed.
+    #[arg(long, overrides_with = "no_strict")]
     strict: bool,
+    /// Only warn of such, although `--strict` was given before.
+    #[arg(long)]
+    no_strict: bool,
     /// Leave out how each patch changed.
     #[arg(long)]
     no_range_diff: bool,
@@ -530,7 +534,7 @@ impl Rebase {
         let choices = Choices {
             drop_upstreamed: self.drop_upstreamed,
             trim_upstreamed: self.trim_upstreamed,
-            strict: self.strict,
+            strict: (self.strict || self.no_strict).then_some(self.strict),
             no_range_diff: self.no_range_diff,
         };
         let (variant, from) = (self.variant, self.from.map(absolute));

@@ -35,6 +35,7 @@ mod cli {
     mod rebase;
     mod rebase_conflicts;
     mod rebase_lookalikes;
+    mod rebase_odd;
     mod run;
     mod status;
     mod support;

@@ -10,6 +10,7 @@ use crate::sys::history::{self, Commit};
 use crate::sys::inputs::{PatchFile, read_stack};
 use crate::sys::range::{self, Range};
 use crate::sys::store::Store;
+use crate::sys::store_tree::StoreTree;
 use crate::sys::tip::{self, Ask, Tip};
 
 /// A variant's patches, its parents' included, and the store that has the pin.
@@ -73,7 +74,9 @@ impl PinnedSeries {
 
     /// The series at every commit of `history`.
     pub fn survey(&self, history: &[Commit]) -> Result<Range> {
-        range::survey_history(&self.store, &self.patches, self.pin.tree, history)
+        let pin = StoreTree::new(&self.store, self.pin.tree)?;
+        let origin = range::origin(&self.store, &self.patches, &pin)?;
+        range::survey_history(&self.store, &origin, &pin, history)
     }
 }
 

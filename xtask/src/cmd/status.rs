@@ -7,12 +7,14 @@ use serde_json::json;
 
 use super::pinned_series::{Classes, PinnedSeries};
 use super::{Context, Outcome};
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::report::replay;
 use crate::report::status::{self, PatchStatus, Place, StatusReport, UpstreamCommit};
-use crate::series::{Applied, FileDrift, Patch, PatchClass, PatchOutcome};
+use crate::series::{self, Origin, Patch, PatchClass, Survey};
 use crate::sys::history::{self, Commit};
 use crate::sys::range::{self, Range};
 use crate::sys::store::Store;
+use crate::sys::store_tree::StoreTree;
 use crate::sys::tip::Tip;
 use crate::sys::{disk, run_lock};
 
@@ -58,7 +60,7 @@ pub fn report_at(series: &PinnedSeries, tip: &Tip) -> Result<StatusReport> {
     let touched = touched_by(&series.store, &series.patches, history.as_deref().unwrap_or_default())?;
     let mut patches: Vec<PatchStatus> = found
         .outcomes
-        .iter()
+        .into_iter()
         .zip(&series.patches)
         .zip(&series.files)
         .map(|((outcome, patch), file)| patch_status(patch, outcome, &file.file))
@@ -87,20 +89,26 @@ fn find_tip(context: &Context, series: &PinnedSeries, options: &Options) -> Resu
 
 /// What the patches came to, and for each the commit that brought its class about.
 struct Found {
-    outcomes: Vec<PatchOutcome>,
+    outcomes: Vec<series::Outcome>,
     caused_by: Vec<Option<usize>>,
 }
 
 fn hold_against(series: &PinnedSeries, tip: &Tip, history: Option<&[Commit]>) -> Result<Found> {
     let PinnedSeries { store, patches, pin, .. } = series;
+    let pin_tree = StoreTree::new(store, pin.tree)?;
+    let tip_tree = StoreTree::on_way(store, tip.tree, pin.tree, tip.tree)?;
+    let origin = range::origin(store, patches, &pin_tree)?;
     let Some(history) = history else {
-        range::survey_pin(store, patches, pin.tree)?;
-        let outcomes = range::survey_tree(store, patches, tip.tree)?.outcomes(patches);
+        let outcomes = outcomes(&range::survey_tree(&origin, &tip_tree)?, &origin, &tip_tree)?;
         return Ok(Found { caused_by: vec![None; outcomes.len()], outcomes });
     };
-    let range = series.survey(history)?;
+    let range = range::survey_history(store, &origin, &pin_tree, history)?;
     let caused_by = (0..patches.len()).map(|patch| cause(&range, patch)).collect();
-    Ok(Found { outcomes: range.at_tip().outcomes(patches), caused_by })
+    Ok(Found { caused_by, outcomes: outcomes(range.at_tip(), &origin, &tip_tree)? })
+}
+
+fn outcomes(survey: &Survey, origin: &Origin<'_>, tree: &StoreTree<'_>) -> Result<Vec<series::Outcome>> {
+    survey.outcomes(origin, tree).map_err(|error| Error::surroundings(error.message))
 }
 
 /// The last commit at which the patch came to be of the class that it has at the tip.
@@ -130,18 +138,18 @@ fn touched_by(store: &Store, patches: &[Patch], history: &[Commit]) -> Result<Ve
     Ok(touched)
 }
 
-fn patch_status(patch: &Patch, outcome: &PatchOutcome, file: &str) -> PatchStatus {
-    let files: Vec<FileDrift> = match &outcome.applied {
-        Applied::Exact(_) => Vec::new(),
-        Applied::Drifted(drift) => drift.files.clone(),
-    };
+fn patch_status(patch: &Patch, outcome: series::Outcome, file: &str) -> PatchStatus {
+    let replayed = outcome.step.map(|step| step.replayed);
+    let conflicts = replayed.iter().flat_map(|replayed| replayed.conflicts().map(replay::describe_conflict));
     PatchStatus {
         file: file.to_string(),
         subject: patch.subject.clone(),
         class: outcome.class,
         provisional: outcome.provisional,
-        blocked_by: outcome.blocked_by.clone(),
-        files,
+        blocked_by: outcome.blocked_by,
+        conflicts: conflicts.collect(),
+        notes: replayed.as_ref().map(replay::notes_on).unwrap_or_default(),
+        files: outcome.drift.map(|drift| drift.files).unwrap_or_default(),
         touched_by: Vec::new(),
         caused_by: None,
         next: status::next_step(outcome.class),

@@ -4,9 +4,10 @@ use git2::Oid;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
+use crate::series::RepoPath;
 
 /// The version of the file format.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
 /// `state.json` of a rebase.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,11 +28,41 @@ pub struct RebaseState {
     /// Whether the work tree shows the next patch with its conflicts. Not so after a run was killed.
     pub ready: bool,
     /// The paths that wait for a decision.
-    pub conflicts: Vec<String>,
-    /// Patches that upstream has are dropped.
+    #[serde(with = "exact_paths")]
+    pub conflicts: Vec<RepoPath>,
+    /// What was decided beforehand, at the start or on the way.
+    pub choices: Choices,
+}
+
+/// What a person has decided beforehand.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Choices {
+    /// Drop patches that upstream has whole.
     pub drop_upstreamed: bool,
-    /// Hunks that upstream has are left out.
+    /// Leave out the part of a patch that upstream has.
     pub trim_upstreamed: bool,
+    /// A patch that undoes what upstream did makes the answer no. What was said last counts.
+    pub strict: Option<bool>,
+    /// Leave the range-diff of each patch out of the report.
+    pub no_range_diff: bool,
+}
+
+impl Choices {
+    /// Whether a patch that undoes what upstream did makes the answer no.
+    pub fn is_strict(self) -> bool {
+        self.strict.unwrap_or(false)
+    }
+
+    /// What was decided before holds until something else is said; more can be decided on the way.
+    pub fn and(self, more: Choices) -> Choices {
+        Choices {
+            drop_upstreamed: self.drop_upstreamed || more.drop_upstreamed,
+            trim_upstreamed: self.trim_upstreamed || more.trim_upstreamed,
+            strict: more.strict.or(self.strict),
+            no_range_diff: self.no_range_diff || more.no_range_diff,
+        }
+    }
 }
 
 /// A tree and how people call it.
@@ -60,7 +91,13 @@ pub struct DonePatch {
 
 impl RebaseState {
     /// A rebase that has not begun.
-    pub fn new(variant: &str, from: NamedTree, to: NamedTree, series: Vec<(String, String)>) -> Self {
+    pub fn new(
+        variant: &str,
+        from: NamedTree,
+        to: NamedTree,
+        series: Vec<(String, String)>,
+        choices: Choices,
+    ) -> Self {
         RebaseState {
             format: FORMAT,
             variant: variant.to_string(),
@@ -70,8 +107,7 @@ impl RebaseState {
             done: Vec::new(),
             ready: false,
             conflicts: Vec::new(),
-            drop_upstreamed: false,
-            trim_upstreamed: false,
+            choices,
         }
     }
 
@@ -103,5 +139,60 @@ impl RebaseState {
     /// The commit of the last patch that was not dropped.
     pub fn last_commit(&self) -> Option<Oid> {
         self.done.iter().rev().find_map(|done| Oid::from_str(done.commit.as_deref()?).ok())
+    }
+}
+
+/// Paths as text, byte for byte: a name that is not UTF-8 is written in hexadecimal. No path has a colon.
+mod exact_paths {
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use crate::series::RepoPath;
+
+    const HEX: &str = "hex:";
+
+    pub fn serialize<S: Serializer>(paths: &[RepoPath], serializer: S) -> Result<S::Ok, S::Error> {
+        let texts = paths.iter().map(|path| match std::str::from_utf8(path.as_bytes()) {
+            Ok(text) => text.to_string(),
+            Err(_) => {
+                HEX.to_string() + &path.as_bytes().iter().map(|b| format!("{b:02x}")).collect::<String>()
+            }
+        });
+        texts.collect::<Vec<_>>().serialize(serializer)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<RepoPath>, D::Error> {
+        let texts = Vec::<String>::deserialize(deserializer)?;
+        let paths = texts.iter().map(|text| {
+            let bytes = match text.strip_prefix(HEX) {
+                Some(digits) => {
+                    bytes_of(digits).ok_or_else(|| D::Error::custom("a path in bad hexadecimal"))?
+                }
+                None => text.as_bytes().to_vec(),
+            };
+            RepoPath::new(&bytes).map_err(D::Error::custom)
+        });
+        paths.collect()
+    }
+
+    fn bytes_of(digits: &str) -> Option<Vec<u8>> {
+        let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+        digits.as_bytes().chunks(2).map(byte).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Choices, NamedTree, RebaseState};
+    use crate::series::RepoPath;
+
+    #[test]
+    fn what_was_written_is_read_again() {
+        let tree = NamedTree { name: "v1".into(), tree: "0".repeat(40) };
+        let choices = Choices { strict: Some(true), ..Choices::default() };
+        let mut state = RebaseState::new("paged", tree.clone(), tree, Vec::new(), choices);
+        let names: [&[u8]; 3] = [b"a.c", "\u{e9}.c".as_bytes(), b"n\xef.c"];
+        state.conflicts = names.map(|name| RepoPath::new(name).unwrap()).to_vec();
+        assert_eq!(RebaseState::parse(&state.render()).unwrap(), state);
     }
 }

@@ -7,6 +7,7 @@ pub mod newest;
 mod range_diff;
 pub mod rebase;
 mod rebase_text;
+pub mod replay;
 mod silent_revert;
 pub mod status;
 mod status_html;

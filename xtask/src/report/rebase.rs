@@ -7,7 +7,7 @@ use serde::Serialize;
 
 pub use super::range_diff::{fate, range_diff};
 pub use super::rebase_text::text;
-pub use super::silent_revert::silent_reverts;
+pub use super::silent_revert::{Bases, silent_reverts};
 pub use super::status::Place;
 
 /// The whole report.
@@ -25,7 +25,7 @@ pub struct RebaseReport {
     pub tree: String,
     /// Every patch in order.
     pub patches: Vec<PatchMove>,
-    /// Lines of upstream's that patches delete now.
+    /// What patches undo now of upstream's work.
     pub reverts: Vec<Revert>,
     /// Whether the project was changed, or this is only what would happen.
     pub written: bool,
@@ -95,22 +95,46 @@ impl Fate {
     }
 }
 
-/// A line that upstream added since the old pin, and that a patch deletes now.
+/// Something that upstream did since the old pin, and that a patch undoes now.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Revert {
     /// The patch's file name.
     pub patch: String,
     /// The file.
     pub path: String,
-    /// Line in the file before the patch, from 1.
-    pub line: usize,
+    /// Line in the file before the patch, from 1; after it, for a line that comes back; none in a file without text.
+    pub line: Option<usize>,
     /// The line, safe to show.
     pub text: String,
+    /// What upstream had done.
+    pub undone: Undone,
+}
+
+/// What upstream had done, and is undone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Undone {
+    /// It added the line.
+    Added,
+    /// It deleted the line.
+    Deleted,
+    /// It changed a file that is no text.
+    Binary,
 }
 
 impl fmt::Display for Revert {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{} deletes {}:{}, which upstream added: {}", self.patch, self.path, self.line, self.text)
+        let Revert { patch, path, text, .. } = self;
+        let line = self.line.unwrap_or_default();
+        match self.undone {
+            Undone::Added => write!(out, "{patch} deletes {path}:{line}, which upstream added: {text}"),
+            Undone::Deleted => {
+                write!(out, "{patch} brings back {path}:{line}, which upstream deleted: {text}")
+            }
+            Undone::Binary => {
+                write!(out, "{patch} replaces {path}, which is no text, and upstream changed it too")
+            }
+        }
     }
 }
 

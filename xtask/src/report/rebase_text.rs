@@ -20,7 +20,7 @@ pub fn text(report: &RebaseReport) -> String {
         }
     }
     if !report.reverts.is_empty() {
-        text += "\nwarning: patches delete lines that upstream added since the old pin:\n";
+        text += "\nwarning: patches undo what upstream did since the old pin:\n";
     }
     for revert in &report.reverts {
         text += &format!("  {revert}\n");

@@ -1,55 +1,38 @@
-//! The guard against silent reverts: does a moved patch delete what upstream added meanwhile?
+//! The guard against silent reverts: does a moved patch undo what upstream did meanwhile?
 //!
 //! A conflict that was solved by taking the patch's side whole is how that happens. A line that the patch
-//! deleted before it was moved is its own business.
+//! deleted or added before it was moved is its own business.
 
 use std::collections::HashMap;
 
-use super::rebase::Revert;
+use super::rebase::{Revert, Undone};
 use crate::series::{Content, FilePatch, LineKind, Patch, RepoPath, Tree, TreeError, added_lines, printable};
 
-/// How often each line occurs.
-type Counts<'a> = HashMap<&'a [u8], usize>;
+/// The two upstream trees of a move.
+pub struct Bases<'a> {
+    /// The one that the series was made for.
+    pub old: &'a dyn Tree,
+    /// The one that it is on now.
+    pub new: &'a dyn Tree,
+}
 
-/// Every line of `new` patches, given with what they were, that `new_base` has more often than `old_base`
-/// in the same file. Lines without a letter or digit are in every file and are left out.
+/// What `new` patches, given with what they were, undo of upstream's work between the two bases: lines that upstream
+/// added and they delete, lines that upstream deleted and they bring back, files without text that both
+/// changed. Lines without a letter or digit are in every file and are left out.
 ///
 /// # Errors
 ///
 /// When a tree cannot be read.
 pub fn silent_reverts<'p>(
     pairs: impl Iterator<Item = (&'p Patch, &'p Patch)>,
-    old_base: &dyn Tree,
-    new_base: &dyn Tree,
+    bases: &Bases<'_>,
 ) -> Result<Vec<Revert>, TreeError> {
     let mut reverts = Vec::new();
     for (old, new) in pairs {
-        let mut own = Counts::new();
-        deleted_lines(old).for_each(|(_, _, line)| *own.entry(line).or_default() += 1);
-        let mut suspects: HashMap<&RepoPath, Vec<(usize, &[u8])>> = HashMap::new();
-        let paths: Vec<(&RepoPath, &FilePatch)> =
-            new.files.iter().filter_map(|file| Some((old_path(file)?, file))).collect();
-        for (path, file) in &paths {
-            for (line_number, line) in deleted_in(file) {
-                match own.get_mut(line).filter(|count| **count > 0) {
-                    Some(count) => *count -= 1,
-                    None => suspects.entry(path).or_default().push((line_number, line)),
-                }
-            }
-        }
-        for (path, lines) in suspects {
-            let mut added = added_lines(old_base, new_base, path.as_bytes())?;
-            for (line_number, line) in lines {
-                if let Some(count) = added.get_mut(line).filter(|count| **count > 0) {
-                    *count -= 1;
-                    reverts.push(Revert {
-                        patch: new.name.clone(),
-                        path: path.to_string(),
-                        line: line_number,
-                        text: printable(line).trim().to_string(),
-                    });
-                }
-            }
+        reverts.extend(undone_lines(old, new, Undone::Added, bases)?);
+        reverts.extend(undone_lines(old, new, Undone::Deleted, bases)?);
+        for file in new.files.iter().filter(|file| matches!(file.content, Content::Binary(_))) {
+            reverts.extend(undone_binary(new, file, bases)?);
         }
     }
     reverts.sort_by(|left, right| {
@@ -58,27 +41,97 @@ pub fn silent_reverts<'p>(
     Ok(reverts)
 }
 
-fn old_path(file: &FilePatch) -> Option<&RepoPath> {
-    file.old.as_ref().map(|side| &side.path)
+fn undone_lines(
+    old: &Patch,
+    new: &Patch,
+    undone: Undone,
+    bases: &Bases<'_>,
+) -> Result<Vec<Revert>, TreeError> {
+    let mut own: HashMap<&[u8], usize> = HashMap::new();
+    for (_, line) in old.files.iter().flat_map(|file| lines_of(file, undone)) {
+        *own.entry(line).or_default() += 1;
+    }
+    let mut reverts = Vec::new();
+    for file in &new.files {
+        let Some(path) = path_of(file, undone) else { continue };
+        let mut suspects = lines_of(file, undone);
+        suspects.retain(|(_, line)| !take(&mut own, *line));
+        if suspects.is_empty() {
+            continue;
+        }
+        let mut by_upstream = match undone {
+            Undone::Deleted => added_lines(bases.new, bases.old, path.as_bytes())?,
+            _ => added_lines(bases.old, bases.new, path.as_bytes())?,
+        };
+        suspects.retain(|(_, line)| take(&mut by_upstream, *line));
+        reverts.extend(suspects.into_iter().map(|(at, line)| Revert {
+            patch: new.name.clone(),
+            path: path.to_string(),
+            line: Some(at),
+            text: printable(line).trim().to_string(),
+            undone,
+        }));
+    }
+    Ok(reverts)
 }
 
-fn deleted_lines(patch: &Patch) -> impl Iterator<Item = (&FilePatch, usize, &[u8])> {
-    patch.files.iter().flat_map(|file| deleted_in(file).into_iter().map(move |(at, line)| (file, at, line)))
+/// One of `lines`, if there is one left.
+fn take<K: std::borrow::Borrow<[u8]> + Eq + std::hash::Hash>(
+    lines: &mut HashMap<K, usize>,
+    line: &[u8],
+) -> bool {
+    match lines.get_mut(line).filter(|count| **count > 0) {
+        Some(count) => {
+            *count -= 1;
+            true
+        }
+        None => false,
+    }
 }
 
-/// The lines that a file patch deletes, each with its number in the file, from 1.
-fn deleted_in(file: &FilePatch) -> Vec<(usize, &[u8])> {
+/// Of such a file there is no merge: whatever a person took, the other side's change is gone.
+fn undone_binary(new: &Patch, file: &FilePatch, bases: &Bases<'_>) -> Result<Option<Revert>, TreeError> {
+    let Some(path) = path_of(file, Undone::Binary) else { return Ok(None) };
+    let id = |tree: &dyn Tree| Ok::<_, TreeError>(tree.entry(path.as_bytes())?.map(|entry| entry.id));
+    let (before, now) = (id(bases.old)?, id(bases.new)?);
+    let changed = before.is_some() && now.is_some() && before != now;
+    Ok(changed.then(|| Revert {
+        patch: new.name.clone(),
+        path: path.to_string(),
+        line: None,
+        text: String::new(),
+        undone: Undone::Binary,
+    }))
+}
+
+fn path_of(file: &FilePatch, undone: Undone) -> Option<&RepoPath> {
+    let side = match undone {
+        Undone::Added | Undone::Binary => &file.old,
+        Undone::Deleted => &file.new,
+    };
+    side.as_ref().map(|side| &side.path)
+}
+
+/// The lines that a file patch deletes (or adds, to bring them back), each with its number in the file before
+/// (or after) it, from 1.
+fn lines_of(file: &FilePatch, undone: Undone) -> Vec<(usize, &[u8])> {
+    let (wanted, other) = match undone {
+        Undone::Added => (LineKind::Delete, LineKind::Add),
+        Undone::Deleted => (LineKind::Add, LineKind::Delete),
+        Undone::Binary => return Vec::new(),
+    };
     let Content::Text(hunks) = &file.content else { return Vec::new() };
-    let mut deleted = Vec::new();
+    let mut found = Vec::new();
     for hunk in hunks {
-        let mut at = hunk.old_lines_before();
-        for line in hunk.lines.iter().filter(|line| line.kind != LineKind::Add) {
+        let mut at =
+            if wanted == LineKind::Delete { hunk.old_lines_before() } else { hunk.new_lines_before() };
+        for line in hunk.lines.iter().filter(|line| line.kind != other) {
             at += 1;
             let says_something = line.bytes.iter().any(u8::is_ascii_alphanumeric);
-            if line.kind == LineKind::Delete && says_something {
-                deleted.push((at, line.bytes.as_slice()));
+            if line.kind == wanted && says_something {
+                found.push((at, line.bytes.as_slice()));
             }
         }
     }
-    deleted
+    found
 }

@@ -59,7 +59,11 @@ pub struct PatchStatus {
     pub provisional: bool,
     /// The earlier patches that it needs and that failed.
     pub blocked_by: Vec<String>,
-    /// What is the matter with each file; empty for an exact patch.
+    /// What waits for a person in a rebase.
+    pub conflicts: Vec<String>,
+    /// What else a rebase says of it.
+    pub notes: Vec<String>,
+    /// Hunk by hunk, how each file differs from the one the patch was made from; empty for an exact patch.
     pub files: Vec<FileDrift>,
     /// The commits that changed its files since the pin: places in `history`, oldest first.
     pub touched_by: Vec<usize>,
@@ -116,10 +120,14 @@ pub fn next_step(class: PatchClass) -> Option<&'static str> {
         PatchClass::Upstreamed => "drop it: upstream has all of it",
         PatchClass::PartlyUpstreamed => "trim the hunks that upstream has: cargo xtask edit",
         PatchClass::Shifted => "nothing to decide: cargo xtask rebase places it anew",
+        PatchClass::Merged => "nothing to decide: cargo xtask rebase merges it",
+        PatchClass::Followed => "nothing to decide: cargo xtask rebase follows the file to its new name",
         PatchClass::MovedFunction => "look whether the function it fits in now is the one it was made for",
         PatchClass::Ambiguous => "look which of the places is meant",
         PatchClass::Conflict => "cargo xtask rebase hands the conflict over, to be solved by hand",
-        PatchClass::TargetRenamed => "cargo xtask rebase follows the file to its new name",
+        PatchClass::TargetRenamed => {
+            "say which file it is: cargo xtask rebase hands it over, with the likeliest"
+        }
         PatchClass::TargetDeleted => "find where upstream does this now, or drop the patch",
         PatchClass::Blocked => "solve the patch that blocks it first",
         PatchClass::Refused => "do not trust it: make it anew from a commit",

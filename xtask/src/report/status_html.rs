@@ -157,11 +157,12 @@ fn kind(class: PatchClass) -> &'static str {
     match class {
         PatchClass::Exact => "good",
         PatchClass::Upstreamed | PatchClass::PartlyUpstreamed => "done",
-        PatchClass::Shifted | PatchClass::TargetRenamed => "move",
+        PatchClass::Shifted | PatchClass::Merged | PatchClass::Followed => "move",
         PatchClass::Blocked => "wait",
         PatchClass::MovedFunction
         | PatchClass::Ambiguous
         | PatchClass::Conflict
+        | PatchClass::TargetRenamed
         | PatchClass::TargetDeleted
         | PatchClass::Refused => "bad",
     }

@@ -92,12 +92,19 @@ pub fn details(report: &StatusReport, patch: &PatchStatus) -> String {
     text
 }
 
-/// The drift of its files. Lines of the patch are named by its number: its path stands above them.
+/// What a rebase says, then the drift of its files. Lines of the patch are named by its number: its path stands
+/// above them.
 pub(super) fn what_is_the_matter(patch: &PatchStatus) -> String {
+    let said = patch.conflicts.iter().chain(&patch.notes).flat_map(|note| note.lines());
+    let said: String = said.map(|line| format!("  {line}\n")).collect();
+    // How hunks that go by themselves would not fit alone is nothing to look at.
+    if patch.class.applies() && patch.class != PatchClass::Shifted {
+        return said;
+    }
     let drift =
         PatchDrift { patch: number(patch).to_string(), class: patch.class, files: patch.files.clone() };
     let text = drift.to_string();
-    text.split_once('\n').map(|(_, files)| files.to_string()).unwrap_or_default()
+    said + text.split_once('\n').map_or("", |(_, files)| files)
 }
 
 /// `0001` of `patches/paged/0001-slug.patch`.

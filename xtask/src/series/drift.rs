@@ -39,8 +39,12 @@ pub enum PatchClass {
     Upstreamed,
     /// Some of its hunks are in the tree already.
     PartlyUpstreamed,
-    /// Its hunks have moved inside their functions.
+    /// Its hunks are the same, on other lines of their functions.
     Shifted,
+    /// Upstream changed the text around it; both changes go together, and every line has its place.
+    Merged,
+    /// A file it changes has moved, and is certainly or clearly known again.
+    Followed,
     /// A hunk fits in another function only.
     MovedFunction,
     /// A hunk fits at more than one place.
@@ -58,10 +62,9 @@ pub enum PatchClass {
 }
 
 impl PatchClass {
-    /// Whether its hunks have one place each, in the functions they were made for: a rebase takes it along
-    /// without asking.
+    /// Whether a rebase takes it along without asking.
     pub fn applies(self) -> bool {
-        matches!(self, PatchClass::Exact | PatchClass::Shifted)
+        matches!(self, PatchClass::Exact | PatchClass::Shifted | PatchClass::Merged | PatchClass::Followed)
     }
 
     /// The words of the design, as in `moved function`.
@@ -71,6 +74,8 @@ impl PatchClass {
             PatchClass::Upstreamed => "upstreamed",
             PatchClass::PartlyUpstreamed => "partly upstreamed",
             PatchClass::Shifted => "shifted",
+            PatchClass::Merged => "merged",
+            PatchClass::Followed => "followed",
             PatchClass::MovedFunction => "moved function",
             PatchClass::Ambiguous => "ambiguous",
             PatchClass::Conflict => "conflict",

@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use super::classify_hunk::{CurrentFile, classify_hunk};
-use super::drift::HunkClass;
+use super::drift::{HunkClass, PatchClass};
 use super::function::{FunctionMap, indentation};
 use super::line_diff::{ChangedRun, histogram_runs};
 use super::line_index::LineIndex;
@@ -62,11 +62,11 @@ impl Places<'_> {
     fn doubt(&self, region: &Region) -> Option<Doubt> {
         let is_made_twice = self.made_twice.iter().any(|lines| lines.contains(&region.base.start));
         let class = if !self.is_the_same_from_below(region) {
-            "ambiguous"
+            PatchClass::Ambiguous
         } else if !self.is_in_the_same_function(region) {
-            "moved function"
+            PatchClass::MovedFunction
         } else if is_made_twice {
-            "upstreamed"
+            PatchClass::Upstreamed
         } else {
             return None;
         };

@@ -2,12 +2,13 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::rc::Rc;
 use std::sync::Arc;
 
 use git2::Oid;
 
 use super::mode::Mode;
-use super::tree::{Tree, TreeChange, TreeEntry, TreeError};
+use super::tree::{Arrival, Tree, TreeChange, TreeEntry, TreeError};
 
 /// A tree that reads through to `base`, except where patches have changed it.
 ///
@@ -113,6 +114,10 @@ impl Tree for LayeredTree<'_> {
             Some(bytes) => Ok(Some(Cow::Borrowed(bytes.as_slice()))),
             None => self.base.remembered_blob(id),
         }
+    }
+
+    fn arrivals(&self) -> Result<Rc<[Arrival]>, TreeError> {
+        self.base.arrivals()
     }
 }
 

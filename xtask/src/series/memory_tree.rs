@@ -2,18 +2,20 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
+use std::rc::Rc;
 
 use git2::Oid;
 
 use super::apply::blob_id;
 use super::mode::Mode;
-use super::tree::{Tree, TreeEntry, TreeError};
+use super::tree::{Arrival, Tree, TreeEntry, TreeError};
 
 /// Files by path; folders are there because files are in them.
 #[derive(Debug, Clone, Default)]
 pub struct MemoryTree {
     files: BTreeMap<Vec<u8>, TreeEntry>,
     blobs: HashMap<Oid, Vec<u8>>,
+    arrivals: Vec<Arrival>,
 }
 
 impl MemoryTree {
@@ -38,6 +40,12 @@ impl MemoryTree {
     /// Removes the file at `path`. Its blob is still remembered, as in a git store.
     pub fn remove(&mut self, path: &str) {
         self.files.remove(path.as_bytes());
+    }
+
+    /// Says that all files of this tree that `pin` has not came since the pin.
+    pub fn came_after(&mut self, pin: &MemoryTree) {
+        let fresh = self.files.iter().filter(|(path, _)| !pin.files.contains_key(*path));
+        self.arrivals = fresh.map(|(path, entry)| Arrival { path: path.clone(), id: entry.id }).collect();
     }
 
     /// The first component after `prefix` of the first path at or after `from`, and whether it
@@ -95,6 +103,10 @@ impl Tree for MemoryTree {
 
     fn remembered_blob(&self, id: Oid) -> Result<Option<Cow<'_, [u8]>>, TreeError> {
         Ok(self.blobs.get(&id).map(|bytes| Cow::Borrowed(bytes.as_slice())))
+    }
+
+    fn arrivals(&self) -> Result<Rc<[Arrival]>, TreeError> {
+        Ok(self.arrivals.as_slice().into())
     }
 }
 

@@ -20,9 +20,9 @@
 //! 4. What is not exact gets a class for each hunk ([`HunkClass`]). A class is something to tell
 //!    a person. It is never a licence to apply: nothing that is built places a hunk anywhere but
 //!    on its own line.
-//! 5. [`survey_series`] does the same as 3 for reports about other trees. There a patch whose every
-//!    hunk has one place goes there, so that the patches that need it can be judged too, and what
-//!    was found for one tree is taken over for the next where nothing that was looked at differs.
+//! 5. [`Replay`] takes a series from the tree it was made for ([`Origin`]) to another one, patch by patch, three-way, and
+//!    gives every patch its verdict ([`Replayed::class`]). [`survey_series`] does the same for reports: what was found
+//!    for one tree is taken over for the next where nothing that was looked at differs.
 //!
 //! # Invariants
 //!
@@ -65,10 +65,10 @@ mod mode;
 mod model;
 mod nearest;
 mod object_id;
+mod origin;
 mod parse;
 mod parse_error;
 mod path;
-mod place;
 mod printable;
 mod questions;
 mod quoted_path;
@@ -112,13 +112,13 @@ pub use model::{
     BinaryHalf, BinaryPatch, Change, Content, FilePatch, FileSide, Hunk, Line, LineKind, Patch, Trailer,
 };
 pub use object_id::object_id;
+pub use origin::Origin;
 pub use parse::{PATCH_SIZE_LIMIT, parse};
 pub use parse_error::{ParseError, Refusal};
 pub use path::{PathRefusal, RepoPath};
 pub use printable::printable;
 pub use questions::Difference;
 pub use replay::{Replay, ReplayError, Step, TreeNames};
-pub use replay_follow::Arrival;
 pub use replay_outcome::{
     ConflictReason, Doubt, FileConflict, Followed, Replayed, ReplayedFile, Version, Way,
 };
@@ -126,5 +126,5 @@ pub use replayed_patch::replayed_patch;
 pub use run_series::{PatchOutcome, run_series};
 pub use same_change::is_same_change;
 pub use series_order::{SeriesEntry, series_entry, series_order, slug_fits, slug_from_subject};
-pub use survey::{Known, Survey, survey_series};
-pub use tree::{NewFile, Tree, TreeChange, TreeEntry, TreeError};
+pub use survey::{Known, Outcome, Survey, survey_series};
+pub use tree::{Arrival, NewFile, Tree, TreeChange, TreeEntry, TreeError};

@@ -83,11 +83,6 @@ impl RepoPath {
         &self.0
     }
 
-    /// The path as text, whole; what is not UTF-8 is replaced. Not for a terminal: that is what `Display` is.
-    pub fn to_text(&self) -> String {
-        String::from_utf8_lossy(&self.0).into_owned()
-    }
-
     /// The last component.
     pub fn file_name(&self) -> &[u8] {
         self.0.rsplit(|byte| *byte == b'/').next().unwrap_or_default()

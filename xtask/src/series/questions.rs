@@ -3,12 +3,13 @@
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::HashSet;
+use std::rc::Rc;
 
 use git2::Oid;
 
 use super::mode::FileMode;
 use super::path::RepoPath;
-use super::tree::{Tree, TreeChange, TreeEntry, TreeError};
+use super::tree::{Arrival, Tree, TreeChange, TreeEntry, TreeError};
 
 /// Everything that was asked of a tree. Whatever was made of the answers is the same for every
 /// tree that gives the same answers.
@@ -19,6 +20,7 @@ pub(crate) struct Questions {
     file_names: HashSet<Vec<u8>>,
     searched: HashSet<Oid>,
     remembered: HashSet<Oid>,
+    arrivals: Option<HashSet<Vec<u8>>>,
 }
 
 /// One path at which two trees are not the same.
@@ -47,7 +49,9 @@ impl Questions {
 
     fn is_about(&self, difference: &Difference) -> bool {
         let is_asked_for = |id: &Oid| self.searched.contains(id) || self.remembered.contains(id);
+        let came = self.arrivals.as_ref();
         self.entries.contains(&difference.path)
+            || came.is_some_and(|came| difference.comes_or_goes || came.contains(&difference.path))
             || difference.blobs.iter().any(is_asked_for)
             || (difference.comes_or_goes && self.is_about_place(&difference.path))
     }
@@ -108,6 +112,13 @@ impl Tree for AskedTree<'_> {
     fn remembered_blob(&self, id: Oid) -> Result<Option<Cow<'_, [u8]>>, TreeError> {
         self.questions.borrow_mut().remembered.insert(id);
         self.tree.remembered_blob(id)
+    }
+
+    fn arrivals(&self) -> Result<Rc<[Arrival]>, TreeError> {
+        let arrivals = self.tree.arrivals()?;
+        let paths = arrivals.iter().map(|arrival| arrival.path.clone()).collect();
+        self.questions.borrow_mut().arrivals = Some(paths);
+        Ok(arrivals)
     }
 }
 
@@ -170,6 +181,19 @@ mod tests {
         assert!(!questions.may_differ(&changed("b/new", true)));
         let of_root = asked(|tree| drop(tree.siblings(b"")));
         assert!(of_root.may_differ(&changed("new", true)));
+    }
+
+    #[test]
+    fn what_came_since_the_pin_depends_on_all_that_comes_goes_or_changes_there() {
+        let mut tree = MemoryTree::new();
+        tree.put("came.c", Mode::File, b"c");
+        tree.came_after(&MemoryTree::new());
+        let asked = AskedTree::new(&tree);
+        asked.arrivals().unwrap();
+        let questions = asked.into_questions();
+        assert!(questions.may_differ(&changed("far/away", true)));
+        assert!(questions.may_differ(&changed("came.c", false)));
+        assert!(!questions.may_differ(&changed("was.c", false)));
     }
 
     #[test]

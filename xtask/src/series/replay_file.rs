@@ -10,8 +10,8 @@ use super::drift::{RenameCandidate, TargetRefusal};
 use super::markers::Labels;
 use super::mode::{FileMode, Mode};
 use super::model::{Change, Content, FilePatch, Patch};
+use super::origin::Origin;
 use super::path::RepoPath;
-use super::replay::Replay;
 use super::replay_outcome::{ConflictReason, FileConflict, Followed, ReplayedFile, Version, Way};
 use super::replay_text::{TextMerge, ThreeTexts, is_binary, merge_new_files, merge_text};
 use super::target::{Failure, find_file};
@@ -19,9 +19,13 @@ use super::tree::{NewFile, Tree, TreeChange, TreeError};
 
 /// Everything that is known about one file of a patch.
 pub(crate) struct FileReplay<'r, 'a> {
-    pub replay: &'r mut Replay<'a>,
+    pub origin: &'r Origin<'a>,
+    /// What the other tree has after the patches before.
+    pub new: &'r dyn Tree,
     pub patch: &'r Patch,
     pub file: &'r FilePatch,
+    /// The file that the patch was made from.
+    pub base: Option<&'r Version>,
     /// What the whole patch makes on its own tree.
     pub made: &'r [TreeChange],
     pub labels: &'r Labels,
@@ -41,7 +45,7 @@ struct Merged {
 }
 
 impl FileReplay<'_, '_> {
-    pub fn run(&mut self) -> Result<FileResult, TreeError> {
+    pub fn run(&self) -> Result<FileResult, TreeError> {
         match self.file.change {
             // A copy was made of the file as it was; its content is known whole.
             Change::Create | Change::Copy => self.create(),
@@ -59,7 +63,7 @@ impl FileReplay<'_, '_> {
 
     fn create(&self) -> Result<FileResult, TreeError> {
         let (path, theirs) = self.theirs().ok_or_else(no_path)?;
-        let found = match find_file(&self.replay.new, path, &leaving_paths(self.patch)) {
+        let found = match find_file(self.new, path, &leaving_paths(self.patch)) {
             Ok(found) => found,
             Err(failure) => return self.refused(refusal_of(failure)?),
         };
@@ -71,17 +75,17 @@ impl FileReplay<'_, '_> {
         if (found.id, found.mode) == (theirs.id, theirs.mode) {
             return Ok(self.already_there(ours, None));
         }
-        let (left, right) = (self.replay.new.blob(found.id)?, self.content_of(theirs)?);
+        let (left, right) = (self.new.blob(found.id)?, self.content_of(theirs)?);
         let is_text = !is_binary(&left) && !is_binary(&right);
         let marked = is_text.then(|| merge_new_files(&left, &right, self.labels));
         Ok(self.conflict(path.clone(), ConflictReason::FileExists, Some(ours), marked))
     }
 
-    fn delete(&mut self) -> Result<FileResult, TreeError> {
-        let base = self.base()?.ok_or_else(no_path)?;
+    fn delete(&self) -> Result<FileResult, TreeError> {
+        let base = self.base.ok_or_else(no_path)?;
         let Some(ours) = self.version_at(&base.path)? else {
             let gone = ReplayedFile { before: None, after: None, way: Way::AlreadyThere, followed: None };
-            return match self.locate(&base)? {
+            return match self.locate(base)? {
                 // The content lives on elsewhere, and the patch wants it gone.
                 Ok(followed) => {
                     let candidates = vec![candidate(&followed)];
@@ -98,20 +102,19 @@ impl FileReplay<'_, '_> {
     }
 
     /// A file that stays, or moves.
-    fn change(&mut self) -> Result<FileResult, TreeError> {
-        let base = self.base()?.ok_or_else(no_path)?;
+    fn change(&self) -> Result<FileResult, TreeError> {
+        let base = self.base.ok_or_else(no_path)?;
         let (target, theirs) =
             self.theirs().map(|(path, file)| (path.clone(), file.clone())).ok_or_else(no_path)?;
-        if let Some(done) = self.rename_done(&base, &target, &theirs)? {
+        if let Some(done) = self.rename_done(base, &target, &theirs)? {
             return Ok(done);
         }
         let (ours, followed) = match self.version_at(&base.path)? {
             Some(ours) => (ours, None),
-            None => match self.locate(&base)? {
+            None => match self.locate(base)? {
                 Ok(followed) => (self.version_at(&followed.to)?.ok_or_else(no_path)?, Some(followed)),
                 Err(candidates) => {
-                    if let Err(failure) = find_file(&self.replay.new, &base.path, &leaving_paths(self.patch))
-                    {
+                    if let Err(failure) = find_file(self.new, &base.path, &leaving_paths(self.patch)) {
                         return self.refused(refusal_of(failure)?);
                     }
                     let reason = ConflictReason::FileGone { candidates };
@@ -125,7 +128,7 @@ impl FileReplay<'_, '_> {
             return self.refused(TargetRefusal::NotAFile { found: ours.mode });
         }
         if moves && to != ours.path {
-            match find_file(&self.replay.new, &to, &leaving_paths(self.patch)) {
+            match find_file(self.new, &to, &leaving_paths(self.patch)) {
                 Ok(None) => {}
                 Ok(Some(found)) => {
                     let there = Version { path: to.clone(), mode: Mode::from(found.mode), id: found.id };
@@ -134,11 +137,11 @@ impl FileReplay<'_, '_> {
                 Err(failure) => return self.refused(refusal_of(failure)?),
             }
         }
-        self.merge(&base, ours, &to, &theirs, followed)
+        self.merge(base, ours, &to, &theirs, followed)
     }
 
     fn merge(
-        &mut self,
+        &self,
         base: &Version,
         ours: Version,
         to: &RepoPath,
@@ -184,7 +187,7 @@ impl FileReplay<'_, '_> {
         let Content::Text(hunks) = &self.file.content else {
             return Ok(Err((ConflictReason::Binary, None)));
         };
-        let (base, ours) = (self.replay.old.blob(base.id)?, self.replay.new.blob(ours.id)?);
+        let (base, ours) = (self.origin.blob(base.id)?, self.new.blob(ours.id)?);
         if is_binary(&ours) {
             return Ok(Err((ConflictReason::Binary, None)));
         }
@@ -205,7 +208,7 @@ impl FileReplay<'_, '_> {
 
     /// Upstream moved the file to the same place, and perhaps changed it since.
     fn rename_done(
-        &mut self,
+        &self,
         base: &Version,
         target: &RepoPath,
         theirs: &NewFile,
@@ -249,7 +252,7 @@ impl FileReplay<'_, '_> {
             mode: Mode::from(file.mode),
             id: file.id,
         });
-        let base = self.base().ok().flatten();
+        let base = self.base.cloned();
         let before = ours.clone();
         let conflict = FileConflict { path, reason, base, ours, theirs, marked };
         let way = Way::Conflict(Box::new(conflict));

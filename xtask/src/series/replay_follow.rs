@@ -8,19 +8,11 @@ use git2::Oid;
 
 use super::drift::RenameCandidate;
 use super::line_diff::lines_of;
+use super::origin::Origin;
 use super::path::RepoPath;
 use super::printable::printable;
 use super::replay_text::is_binary;
-use super::tree::{Tree, TreeError};
-
-/// A file that the new tree has and the pin has not.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Arrival {
-    /// Where it is.
-    pub path: Vec<u8>,
-    /// Its blob.
-    pub id: Oid,
-}
+use super::tree::{Arrival, Tree, TreeError};
 
 /// Less than this share of equal lines, and a file is another one.
 const SIMILAR_PERCENT: u8 = 50;
@@ -36,19 +28,15 @@ pub(crate) enum Found {
     Unknown(Vec<RenameCandidate>),
 }
 
-/// Looks for the file with the blob `id` and this `content` among `arrivals`.
-pub(crate) fn find_moved(
-    id: Oid,
-    content: &[u8],
-    arrivals: &[Arrival],
-    tree: &dyn Tree,
-) -> Result<Found, TreeError> {
+/// Looks for the file with the blob `id` among those that came to `tree`.
+pub(crate) fn find_moved(id: Oid, origin: &Origin<'_>, tree: &dyn Tree) -> Result<Found, TreeError> {
+    let arrivals = tree.arrivals()?;
     let mut same: Vec<(&[u8], u8)> = Vec::new();
     for arrival in arrivals.iter().filter(|arrival| arrival.id == id) {
         same.push((&arrival.path, 100));
     }
     if same.is_empty() {
-        same = similar_ones(content, arrivals, tree)?;
+        same = similar_ones(id, &arrivals, origin, tree)?;
     }
     same.sort_by(|left, right| right.1.cmp(&left.1).then(left.0.cmp(right.0)));
     if let [(path, percent)] = same[..]
@@ -66,16 +54,23 @@ pub(crate) fn find_moved(
 }
 
 fn similar_ones<'a>(
-    content: &[u8],
+    id: Oid,
     arrivals: &'a [Arrival],
+    origin: &Origin<'_>,
     tree: &dyn Tree,
 ) -> Result<Vec<(&'a [u8], u8)>, TreeError> {
+    let content = origin.blob(id)?;
     let mut similar = Vec::new();
-    if is_binary(content) {
+    if is_binary(&content) {
         return Ok(similar);
     }
     for arrival in arrivals.iter().take(READ_LIMIT) {
-        let percent = percent_of_lines(content, &tree.blob(arrival.id)?);
+        let known = origin.likeness.borrow().get(&(id, arrival.id)).copied();
+        let percent = match known {
+            Some(percent) => percent,
+            None => percent_of_lines(&content, &tree.blob(arrival.id)?),
+        };
+        origin.likeness.borrow_mut().insert((id, arrival.id), percent);
         if percent >= SIMILAR_PERCENT {
             similar.push((arrival.path.as_slice(), percent));
         }

@@ -3,7 +3,7 @@
 use git2::Oid;
 use serde::Serialize;
 
-use super::drift::{RenameCandidate, TargetRefusal};
+use super::drift::{PatchClass, RenameCandidate, TargetRefusal};
 use super::mode::Mode;
 use super::path::RepoPath;
 
@@ -128,11 +128,53 @@ pub struct Doubt {
     pub made_for: Option<String>,
     /// The function that it would land in.
     pub lands_in: Option<String>,
-    /// Its class, in the words of the design.
-    pub class: &'static str,
+    /// Ambiguous, in another function, or done there already.
+    pub class: PatchClass,
+}
+
+impl ConflictReason {
+    /// What the whole patch is called for it.
+    fn class(&self) -> PatchClass {
+        match self {
+            ConflictReason::LookAlike { doubts } => {
+                let moved = doubts.iter().any(|doubt| doubt.class == PatchClass::MovedFunction);
+                if moved { PatchClass::MovedFunction } else { PatchClass::Ambiguous }
+            }
+            ConflictReason::FileGone { candidates } if candidates.is_empty() => PatchClass::TargetDeleted,
+            ConflictReason::FileGone { .. } => PatchClass::TargetRenamed,
+            ConflictReason::Refused { .. } => PatchClass::Refused,
+            ConflictReason::SameLines
+            | ConflictReason::FileExists
+            | ConflictReason::DeletedButChanged
+            | ConflictReason::Binary => PatchClass::Conflict,
+        }
+    }
+}
+
+impl ReplayedFile {
+    /// The class of a file without a conflict.
+    fn class(&self) -> PatchClass {
+        match self.way {
+            _ if self.followed.is_some() => PatchClass::Followed,
+            Way::AsItWas => PatchClass::Exact,
+            Way::Placed => PatchClass::Shifted,
+            _ => PatchClass::Merged,
+        }
+    }
 }
 
 impl Replayed {
+    /// The verdict on the patch: the same for everybody who asks.
+    pub fn class(&self) -> PatchClass {
+        let worst = self.conflicts().map(|conflict| conflict.reason.class()).max();
+        match worst {
+            Some(worst) => worst,
+            None if self.is_upstreamed() => PatchClass::Upstreamed,
+            None if self.is_partly_upstreamed() => PatchClass::PartlyUpstreamed,
+            None => self.files.iter().map(ReplayedFile::class).max().unwrap_or(PatchClass::Exact),
+        }
+    }
+
     /// Whether any file waits for a decision.
     pub fn has_conflict(&self) -> bool {
         self.conflicts().next().is_some()
@@ -146,20 +188,13 @@ impl Replayed {
         })
     }
 
-    /// Whether every hunk went onto the file it names as it is, on other lines perhaps.
-    pub fn has_the_same_hunks(&self) -> bool {
-        let is_same =
-            |file: &ReplayedFile| file.followed.is_none() && matches!(file.way, Way::AsItWas | Way::Placed);
-        self.files.iter().all(is_same)
-    }
-
     /// Whether the patch changes nothing any more.
-    pub fn is_upstreamed(&self) -> bool {
+    fn is_upstreamed(&self) -> bool {
         self.files.iter().all(|file| file.way == Way::AlreadyThere)
     }
 
     /// Whether a part of it is there already, and a part is not.
-    pub fn is_partly_upstreamed(&self) -> bool {
+    fn is_partly_upstreamed(&self) -> bool {
         let there = |file: &ReplayedFile| matches!(file.way, Way::AlreadyThere | Way::PartlyThere { .. });
         !self.is_upstreamed() && self.files.iter().any(there)
     }

@@ -5,16 +5,9 @@ use super::path::RepoPath;
 use super::replay_file::FileReplay;
 use super::replay_follow::{Found, find_moved};
 use super::replay_outcome::{Followed, Version};
-use super::tree::{NewFile, Tree, TreeError};
+use super::tree::{NewFile, TreeError};
 
 impl FileReplay<'_, '_> {
-    /// The file that the patch was made from.
-    pub fn base(&self) -> Result<Option<Version>, TreeError> {
-        let Some(side) = &self.file.old else { return Ok(None) };
-        let entry = self.replay.old.entry(side.path.as_bytes())?;
-        Ok(entry.map(|entry| Version { path: side.path.clone(), mode: entry.mode, id: entry.id }))
-    }
-
     /// The file that the patch makes on its own tree.
     pub fn theirs(&self) -> Option<(&RepoPath, &NewFile)> {
         let path = &self.file.new.as_ref()?.path;
@@ -25,31 +18,22 @@ impl FileReplay<'_, '_> {
     pub fn content_of(&self, file: &NewFile) -> Result<Vec<u8>, TreeError> {
         match &file.content {
             Some(content) => Ok(content.to_vec()),
-            None => Ok(self.replay.blob(file.id)?.into_owned()),
+            None => Ok(self.new.blob(file.id).or_else(|_| self.origin.blob(file.id))?.into_owned()),
         }
     }
 
     pub fn version_at(&self, path: &RepoPath) -> Result<Option<Version>, TreeError> {
-        let entry = self.replay.new.entry(path.as_bytes())?;
+        let entry = self.new.entry(path.as_bytes())?;
         Ok(entry.map(|entry| Version { path: path.clone(), mode: entry.mode, id: entry.id }))
     }
 
     /// Where a missing file is: what the pin has at its path is looked for among the files that came.
-    /// A file that an earlier patch was followed to is there for later ones too.
-    pub fn locate(&mut self, base: &Version) -> Result<Result<Followed, Vec<RenameCandidate>>, TreeError> {
-        if let Some(known) = self.replay.followed.get(&base.path)
-            && self.replay.new.entry(known.to.as_bytes())?.is_some()
-        {
-            return Ok(Ok(known.clone()));
-        }
-        let at_pin = self.replay.pin.entry(base.path.as_bytes())?;
+    pub fn locate(&self, base: &Version) -> Result<Result<Followed, Vec<RenameCandidate>>, TreeError> {
+        let at_pin = self.origin.pin.entry(base.path.as_bytes())?;
         let id = at_pin.map_or(base.id, |entry| entry.id);
-        let content = self.replay.old.blob(id)?;
-        Ok(match find_moved(id, &content, self.replay.arrivals()?, &self.replay.new)? {
+        Ok(match find_moved(id, self.origin, self.new)? {
             Found::At { path, percent } if self.version_at(&path)?.is_some() => {
-                let followed = Followed { from: base.path.clone(), to: path, percent };
-                self.replay.followed.insert(base.path.clone(), followed.clone());
-                Ok(followed)
+                Ok(Followed { from: base.path.clone(), to: path, percent })
             }
             Found::At { .. } => Err(Vec::new()),
             Found::Unknown(candidates) => Err(candidates),

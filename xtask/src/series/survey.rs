@@ -1,8 +1,8 @@
 //! A whole series on a tree that it was not made for, for reports: nothing is built from it.
 //!
 //! [`run_series`](super::run_series) changes nothing for a patch that is not exact, so that all
-//! that depend on it are blocked. Here a patch whose every hunk has one place goes there, and its
-//! dependants are judged on top of it and marked provisional.
+//! that depend on it are blocked. Here a patch goes where a rebase would put it, and its dependants are judged on top
+//! of it and marked provisional.
 //!
 //! What was found for one tree is taken over for the next where no answer to any question that was
 //! asked can have changed, so that a thousand commits cost little more than their differences.
@@ -12,42 +12,66 @@ use std::rc::Rc;
 
 use super::apply_patch::{Applied, apply_patch};
 use super::collision::{all_written_paths, touches_any};
-use super::drift::PatchClass;
+use super::drift::{PatchClass, PatchDrift};
 use super::layered_tree::LayeredTree;
 use super::model::Patch;
+use super::origin::Origin;
 use super::path::RepoPath;
-use super::place::place_patch;
 use super::questions::{AskedTree, Difference, Questions, differences};
-use super::run_series::{FailedPatch, PatchOutcome, names_of_blockers};
+use super::replay::{ReplayError, Step, TreeNames, replay_patch};
+use super::run_series::{FailedPatch, names_of_blockers};
 use super::tree::{Tree, TreeChange, TreeError};
 
 /// What one patch came to on one tree.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 struct Judged {
-    applied: Applied,
-    /// What it changes where it is not exact; `None` when that is in doubt.
-    placed: Option<Vec<TreeChange>>,
+    found: Found,
     questions: Questions,
 }
 
+/// A patch that is not exact where it was made cannot be replayed: then it is exact here, or it is not.
+#[derive(Debug, PartialEq, Eq)]
+enum Found {
+    Replayed(Step),
+    Applied(Applied),
+}
+
 impl Judged {
+    fn class(&self) -> PatchClass {
+        match &self.found {
+            Found::Replayed(step) => step.replayed.class(),
+            Found::Applied(Applied::Exact(_)) => PatchClass::Exact,
+            Found::Applied(Applied::Drifted(drift)) => drift.class,
+        }
+    }
+
+    /// What it does to the tree; nothing while somebody has to decide.
     fn changes(&self) -> &[TreeChange] {
-        match &self.applied {
-            Applied::Exact(changes) => changes,
-            Applied::Drifted(_) => self.placed.as_deref().unwrap_or_default(),
+        match &self.found {
+            Found::Replayed(step) if !step.replayed.has_conflict() => &step.changes,
+            Found::Applied(Applied::Exact(changes)) => changes,
+            Found::Replayed(_) | Found::Applied(Applied::Drifted(_)) => &[],
+        }
+    }
+
+    fn is_stuck(&self) -> bool {
+        match &self.found {
+            Found::Replayed(step) => step.replayed.has_conflict(),
+            Found::Applied(Applied::Exact(_)) => false,
+            Found::Applied(Applied::Drifted(drift)) => drift.class != PatchClass::Upstreamed,
         }
     }
 }
 
 /// What every patch of a series came to on one tree.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct Survey {
     judged: Vec<Rc<Judged>>,
     verdicts: Vec<Verdict>,
 }
 
 /// What is made of a patch in view of the patches before it.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 struct Verdict {
     class: PatchClass,
     blocked_by: Vec<String>,
@@ -94,40 +118,42 @@ impl<'a> Known<'a> {
     }
 }
 
-/// Tries `patches` in order on `tree`, each on the result of the ones before it as far as they
-/// leave no doubt. What one of `known` has found is not looked for again.
+/// Replays the series in order on `tree`, each patch on the result of the ones before it. What one of `known` has
+/// found is not looked for again.
 ///
 /// # Errors
 ///
-/// Only when the tree cannot be read.
+/// Only when a tree cannot be read.
 pub fn survey_series(
-    patches: &[Patch],
+    origin: &Origin<'_>,
     tree: &dyn Tree,
     mut known: Vec<Known<'_>>,
 ) -> Result<Survey, TreeError> {
     let mut current = LayeredTree::new(tree);
-    let mut all = Vec::with_capacity(patches.len());
-    for (at, patch) in patches.iter().enumerate() {
+    let mut all = Vec::with_capacity(origin.patches().len());
+    for (at, patch) in origin.patches().iter().enumerate() {
         let judged = match known.iter().find_map(|known| known.of_patch(at)) {
             Some(judged) => Rc::clone(judged),
-            None => Rc::new(judge(patch, &current)?),
+            None => Rc::new(judge(origin, (at, patch), &current)?),
         };
         known.iter_mut().for_each(|known| known.go_on(at, &judged));
         current.add(judged.changes());
         all.push(judged);
     }
-    let verdicts = verdicts(patches, &all);
+    let verdicts = verdicts(origin.patches(), &all);
     Ok(Survey { judged: all, verdicts })
 }
 
-fn judge(patch: &Patch, tree: &dyn Tree) -> Result<Judged, TreeError> {
+fn judge(origin: &Origin<'_>, (at, patch): (usize, &Patch), tree: &dyn Tree) -> Result<Judged, TreeError> {
     let asked = AskedTree::new(tree);
-    let applied = apply_patch(patch, &asked)?;
-    let placed = match &applied {
-        Applied::Exact(_) => None,
-        Applied::Drifted(drift) => place_patch(patch, drift, &asked)?,
+    let found = match replay_patch(origin, at, &asked, TreeNames::default()) {
+        Ok(step) => Found::Replayed(step),
+        Err(ReplayError::Tree(error)) => return Err(error),
+        Err(ReplayError::NotExact(_) | ReplayError::NoSuchPatch) => {
+            Found::Applied(apply_patch(patch, &asked)?)
+        }
     };
-    Ok(Judged { applied, placed, questions: asked.into_questions() })
+    Ok(Judged { found, questions: asked.into_questions() })
 }
 
 fn verdicts(patches: &[Patch], judged: &[Rc<Judged>]) -> Vec<Verdict> {
@@ -136,15 +162,14 @@ fn verdicts(patches: &[Patch], judged: &[Rc<Judged>]) -> Vec<Verdict> {
     let mut verdicts = Vec::with_capacity(patches.len());
     for (patch, judged) in patches.iter().zip(judged) {
         let provisional = touches_any(patch, &uncertain);
-        let (class, blocked_by) = match &judged.applied {
-            Applied::Exact(_) => (PatchClass::Exact, Vec::new()),
-            Applied::Drifted(drift) if judged.placed.is_some() => (drift.class, Vec::new()),
-            Applied::Drifted(drift) => {
-                let blockers = names_of_blockers(patch, &failed);
-                failed.push(FailedPatch::new(patch));
-                (if blockers.is_empty() { drift.class } else { PatchClass::Blocked }, blockers)
-            }
-        };
+        let (mut class, mut blocked_by) = (judged.class(), Vec::new());
+        if judged.is_stuck() {
+            blocked_by = names_of_blockers(patch, &failed);
+            failed.push(FailedPatch::new(patch));
+        }
+        if !blocked_by.is_empty() {
+            class = PatchClass::Blocked;
+        }
         if !matches!(class, PatchClass::Exact | PatchClass::Upstreamed) {
             uncertain.extend(all_written_paths(patch).cloned());
         }
@@ -153,30 +178,49 @@ fn verdicts(patches: &[Patch], judged: &[Rc<Judged>]) -> Vec<Verdict> {
     verdicts
 }
 
+/// What one patch came to, with all that a report needs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outcome {
+    /// Its class; [`PatchClass::Blocked`] when it is stuck on files that an earlier patch should have changed.
+    pub class: PatchClass,
+    /// The names of the stuck patches whose files it touches, in order.
+    pub blocked_by: Vec<String>,
+    /// Whether it touches a file of an earlier patch that is not exact.
+    pub provisional: bool,
+    /// What a rebase does with it; nothing for a patch that is not exact at the pin.
+    pub step: Option<Step>,
+    /// Hunk by hunk, why it is not exact.
+    pub drift: Option<PatchDrift>,
+}
+
 impl Survey {
     /// The class of every patch, in order.
     pub fn classes(&self) -> impl Iterator<Item = PatchClass> {
         self.verdicts.iter().map(|verdict| verdict.class)
     }
 
-    /// The whole outcome of every patch, in order. A patch is provisional when it touches a file
-    /// of an earlier one that is not exact.
-    pub fn outcomes(&self, patches: &[Patch]) -> Vec<PatchOutcome> {
-        let found = patches.iter().zip(&self.judged).zip(&self.verdicts);
-        found
-            .map(|((patch, judged), verdict)| PatchOutcome {
-                patch: patch.name.clone(),
-                class: verdict.class,
-                applied: judged.applied.clone(),
-                blocked_by: verdict.blocked_by.clone(),
-                provisional: verdict.provisional,
-            })
-            .collect()
-    }
-
-    /// What the exact patches make of each file: the blobs that later patches were made from.
-    pub fn exact_changes(&self) -> impl Iterator<Item = &TreeChange> {
-        let exact = self.judged.iter().filter(|judged| judged.placed.is_none());
-        exact.flat_map(|judged| judged.changes())
+    /// The whole outcome of every patch, in order; `tree` is the one that was judged.
+    ///
+    /// # Errors
+    ///
+    /// Only when the tree cannot be read.
+    pub fn outcomes(&self, origin: &Origin<'_>, tree: &dyn Tree) -> Result<Vec<Outcome>, TreeError> {
+        let mut current = LayeredTree::new(tree);
+        let mut outcomes = Vec::with_capacity(self.judged.len());
+        for ((patch, judged), verdict) in origin.patches().iter().zip(&self.judged).zip(&self.verdicts) {
+            let drift = match apply_patch(patch, &current)? {
+                Applied::Exact(_) => None,
+                Applied::Drifted(drift) => Some(drift),
+            };
+            let step = match &judged.found {
+                Found::Replayed(step) => Some(step.clone()),
+                Found::Applied(_) => None,
+            };
+            current.add(judged.changes());
+            let Verdict { class, blocked_by, provisional } = verdict;
+            let blocked_by = blocked_by.clone();
+            outcomes.push(Outcome { class: *class, blocked_by, provisional: *provisional, step, drift });
+        }
+        Ok(outcomes)
     }
 }

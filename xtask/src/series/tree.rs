@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use git2::Oid;
@@ -58,6 +59,20 @@ pub trait Tree {
     fn remembered_blob(&self, _id: Oid) -> Result<Option<Cow<'_, [u8]>>, TreeError> {
         Ok(None)
     }
+
+    /// The files that came to this tree since the pin; none where no pin is known. Called when a file is missing.
+    fn arrivals(&self) -> Result<Rc<[Arrival]>, TreeError> {
+        Ok(Rc::default())
+    }
+}
+
+/// A file that a tree has and the pin has not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Arrival {
+    /// Where it is.
+    pub path: Vec<u8>,
+    /// Its blob.
+    pub id: Oid,
 }
 
 /// One path that a patch changes.

@@ -6,9 +6,10 @@ use git2::{Index, IndexEntry, IndexTime, ObjectType, Oid, Repository, Status, St
 
 use super::disk;
 use super::git::git;
+use super::native_path::to_path;
 use super::rebase_repo::RebaseRepo;
 use crate::error::{Error, Kind, Result};
-use crate::series::{RepoPath, first_marker};
+use crate::series::{RepoPath, first_marker, printable};
 
 /// One path that waits for a decision.
 pub struct ConflictedFile {
@@ -29,7 +30,7 @@ pub fn prepare(repo: &RebaseRepo, head: Oid, tree: Oid, files: &[ConflictedFile]
     in_work(repo, &["read-tree", "--reset", "-u", &tree.to_string()])?;
     for file in files {
         if let Some(text) = file.text.as_ref().filter(|_| stays_inside(repo.work(), &file.path)) {
-            disk::write_atomically(&repo.work().join(file.path.to_text()), text)?;
+            disk::write_atomically(&repo.work().join(native(&file.path)), text)?;
         }
     }
     let opened = Repository::open(repo.work()).map_err(broken)?;
@@ -43,7 +44,7 @@ pub fn prepare(repo: &RebaseRepo, head: Oid, tree: Oid, files: &[ConflictedFile]
 
 /// Whether no folder of `path` is a link: upstream's links may lead anywhere.
 fn stays_inside(work: &Path, path: &RepoPath) -> bool {
-    let mut folders = path.folders().map(|folder| work.join(&*String::from_utf8_lossy(folder)));
+    let mut folders = path.folders().map(|folder| work.join(to_path(folder)));
     folders.all(|folder| !folder.is_symlink())
 }
 
@@ -53,14 +54,14 @@ pub fn is_shown(repo: &RebaseRepo, head: Oid, files: &[ConflictedFile]) -> bool 
     let at_head = opened.head().is_ok_and(|found| found.target() == Some(head));
     let Ok(index) = opened.index() else { return false };
     let unmerged = unmerged_paths(&index).unwrap_or_default();
-    at_head && files.iter().all(|file| unmerged.contains(&file.path.to_text()))
+    at_head && files.iter().all(|file| unmerged.iter().any(|path| path == file.path.as_bytes()))
 }
 
 /// Copies what a person wrote into `files` to the folder `to`; gives the paths of the copies.
 pub fn keep_edits(repo: &RebaseRepo, files: &[ConflictedFile], to: &Path) -> Result<Vec<PathBuf>> {
     let mut kept = Vec::new();
     for file in files {
-        let path = file.path.to_text();
+        let path = native(&file.path);
         let on_disk = repo.work().join(&path);
         if !on_disk.is_file() {
             continue;
@@ -81,9 +82,8 @@ fn in_work(repo: &RebaseRepo, arguments: &[&str]) -> Result<()> {
 }
 
 fn add_conflict(repo: &RebaseRepo, index: &mut Index, file: &ConflictedFile) -> Result<()> {
-    let path = Path::new(std::str::from_utf8(file.path.as_bytes()).unwrap_or_default());
     if file.stages.iter().any(Option::is_some) {
-        index.remove_path(path).map_err(broken)?;
+        index.remove_path(&native(&file.path)).map_err(broken)?;
     }
     for (stage, side) in (1u16..).zip(&file.stages) {
         let Some((mode, id, content)) = side else { continue };
@@ -126,7 +126,7 @@ pub struct Resolved {
 /// # Errors
 ///
 /// While one of `conflicts` has a conflict marker, a path is unmerged, or a change is not staged.
-pub fn read_resolved(repo: &RebaseRepo, conflicts: &[String], shown_as: &str) -> Result<Resolved> {
+pub fn read_resolved(repo: &RebaseRepo, conflicts: &[RepoPath], shown_as: &str) -> Result<Resolved> {
     for path in conflicts {
         refuse_markers(repo, path, shown_as)?;
     }
@@ -138,7 +138,7 @@ pub fn read_resolved(repo: &RebaseRepo, conflicts: &[String], shown_as: &str) ->
     options.include_untracked(true).include_ignored(false).recurse_untracked_dirs(false);
     let mut untracked = Vec::new();
     for entry in opened.statuses(Some(&mut options)).map_err(broken)?.iter() {
-        let path = String::from_utf8_lossy(entry.path_bytes()).into_owned();
+        let path = printable(entry.path_bytes());
         if entry.status().contains(Status::WT_NEW) {
             untracked.push(path);
         } else if entry.status().intersects(NOT_STAGED) {
@@ -153,8 +153,8 @@ pub fn read_resolved(repo: &RebaseRepo, conflicts: &[String], shown_as: &str) ->
 
 const NOT_STAGED: Status = Status::WT_MODIFIED.union(Status::WT_DELETED).union(Status::WT_TYPECHANGE);
 
-fn refuse_markers(repo: &RebaseRepo, path: &str, shown_as: &str) -> Result<()> {
-    let on_disk = repo.work().join(path);
+fn refuse_markers(repo: &RebaseRepo, path: &RepoPath, shown_as: &str) -> Result<()> {
+    let on_disk = repo.work().join(native(path));
     if !on_disk.is_file() {
         return Ok(());
     }
@@ -166,17 +166,21 @@ fn refuse_markers(repo: &RebaseRepo, path: &str, shown_as: &str) -> Result<()> {
     }
 }
 
-fn unmerged_paths(index: &Index) -> Result<Vec<String>> {
+fn native(path: &RepoPath) -> PathBuf {
+    to_path(path.as_bytes())
+}
+
+fn unmerged_paths(index: &Index) -> Result<Vec<Vec<u8>>> {
     let mut paths = Vec::new();
     for conflict in index.conflicts().map_err(broken)?.flatten() {
         let entry = conflict.our.or(conflict.their).or(conflict.ancestor);
-        paths.extend(entry.map(|entry| String::from_utf8_lossy(&entry.path).into_owned()));
+        paths.extend(entry.map(|entry| entry.path));
     }
     Ok(paths)
 }
 
 fn refuse_unmerged(index: &Index, shown_as: &str) -> Result<()> {
-    let paths = unmerged_paths(index)?;
+    let paths: Vec<String> = unmerged_paths(index)?.iter().map(|path| printable(path)).collect();
     let Some(first) = paths.first() else { return Ok(()) };
     let error = waits("the conflicts of these files are not marked as solved".to_string())
         .hint(format!("git -C {shown_as} add {first}    # or `git rm`, when it shall go"))

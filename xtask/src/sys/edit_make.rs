@@ -6,7 +6,7 @@ use git2::{Oid, Repository, RepositoryInitOptions};
 
 use super::disk;
 use super::edit_repo::{EditRepo, MARKS, Marks, branch_of};
-use super::git::git;
+use super::git::{convert_nothing, git};
 use super::store::{Store, write_failed};
 use crate::error::{Error, Result};
 
@@ -24,10 +24,6 @@ pub struct EditPlace<'a> {
     pub scratch: PathBuf,
 }
 
-/// Files are written as they are in the commits, whatever the tree's attributes and the person's
-/// configuration say: what is committed again must be the same bytes.
-const ATTRIBUTES: &str = "* -text -ident -filter -working-tree-encoding\n";
-
 /// From `.git/objects` to the store, both below the generated folder.
 const TO_STORE: &str = "../../../../store.git/objects\n";
 
@@ -38,7 +34,7 @@ pub fn make(store: &Store, place: &EditPlace<'_>, marks: &Marks) -> Result<EditR
     init(aside.path(), place.variant).map_err(|error| write_failed(&error))?;
     let git_dir = aside.path().join(".git");
     disk::write_atomically(&git_dir.join("objects/info/alternates"), TO_STORE.as_bytes())?;
-    disk::write_atomically(&git_dir.join("info/attributes"), ATTRIBUTES.as_bytes())?;
+    convert_nothing(&git_dir)?;
     let repo = open(aside.path(), place.variant)?;
     repo.write_commit(store, marks.made).map_err(|error| disk::blame_full_disk(aside.path(), error))?;
     repo.start_at(marks)?;

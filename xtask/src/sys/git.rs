@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::disk;
 use super::process::Run;
 use crate::error::Result;
 
@@ -43,6 +44,15 @@ pub fn checkout_of(root: &Path) -> Result<Checkout> {
         None => ask(&["rev-parse", "--abbrev-ref", "HEAD"])?,
     };
     Ok(Checkout { commit, branch })
+}
+
+/// Files are written as they are in the commits, whatever the tree's attributes and the person's
+/// configuration say: what is committed again must be the same bytes.
+const ATTRIBUTES: &str = "* -text -ident -filter -working-tree-encoding\n";
+
+/// Makes the work tree of the repository at `git_dir` one in which no byte is converted.
+pub fn convert_nothing(git_dir: &Path) -> Result<()> {
+    disk::write_atomically(&git_dir.join("info/attributes"), ATTRIBUTES.as_bytes())
 }
 
 /// What `git rev-parse --local-env-vars` lists: set when we are called from a hook or an alias.

@@ -23,6 +23,7 @@ mod made_objects;
 pub mod materialise;
 pub mod memory;
 pub mod models;
+pub mod native_path;
 pub mod net;
 pub mod package;
 pub mod pending;

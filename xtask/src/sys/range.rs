@@ -9,7 +9,7 @@ use super::store::Store;
 use super::store_tree::StoreTree;
 use crate::error::{Error, Result};
 use crate::plan::line::{Before, before_each};
-use crate::series::{Difference, Known, Patch, Survey, TreeError, survey_series};
+use crate::series::{Difference, Known, Origin, Patch, Survey, TreeError, survey_series};
 
 /// What the series came to at the pin and at each commit.
 pub struct Range {
@@ -32,33 +32,38 @@ impl Range {
     }
 }
 
-/// The series at the pin, alone.
+/// The series where it was made, `pin` being that tree.
 ///
-/// What its exact patches make of each file is kept in the store's memory: with the blob that a patch was
-/// made from, the function of each of its hunks is known for certain.
-pub fn survey_pin(store: &Store, patches: &[Patch], pin: Oid) -> Result<Rc<Survey>> {
-    let survey = survey_tree(store, patches, pin)?;
-    let files = survey.exact_changes().filter_map(|change| change.new.as_ref());
-    for file in files {
+/// What its patches make of each file is kept in the store's memory: with the blob that a patch was made from,
+/// the function of each of its hunks is known for certain.
+pub fn origin<'a>(store: &Store, patches: &'a [Patch], pin: &'a StoreTree<'_>) -> Result<Origin<'a>> {
+    let origin = Origin::new(patches, pin).map_err(unreadable)?;
+    for file in origin.changes().filter_map(|change| change.new.as_ref()) {
         if let Some(content) = &file.content {
             store.keep(file.id, std::sync::Arc::clone(content));
         }
     }
-    Ok(Rc::new(survey))
+    Ok(origin)
 }
 
-/// The series on any one tree. [`survey_pin`] comes first.
-pub fn survey_tree(store: &Store, patches: &[Patch], tree: Oid) -> Result<Survey> {
-    survey_series(patches, &StoreTree::new(store, tree)?, Vec::new()).map_err(unreadable)
+/// The series on any one tree.
+pub fn survey_tree(origin: &Origin<'_>, tree: &StoreTree<'_>) -> Result<Survey> {
+    survey_series(origin, tree, Vec::new()).map_err(unreadable)
 }
 
-/// The series at every commit of `history`. A commit that touches nothing that any patch looks at costs
-/// the comparison of two trees.
-pub fn survey_history(store: &Store, patches: &[Patch], pin: Oid, history: &[Commit]) -> Result<Range> {
+/// The series at every commit of `history`, which starts after `pin`. A commit that touches nothing that any patch
+/// looks at costs the comparison of two trees.
+pub fn survey_history(
+    store: &Store,
+    origin: &Origin<'_>,
+    pin: &StoreTree<'_>,
+    history: &[Commit],
+) -> Result<Range> {
     let parents: Vec<(bool, &[usize])> =
         history.iter().map(|commit| (commit.follows_pin, commit.parents.as_slice())).collect();
-    let at_pin = survey_pin(store, patches, pin)?;
-    let mut walk = Walk { store, patches, pin, history, range: Range::new(at_pin, before_each(&parents)) };
+    let at_pin = Rc::new(survey_tree(origin, pin)?);
+    let range = Range::new(at_pin, before_each(&parents));
+    let mut walk = Walk { store, origin, pin: pin.id(), history, range };
     for (at, commit) in history.iter().enumerate() {
         let survey = walk.survey(at, commit)?;
         walk.range.surveys.push(survey);
@@ -69,7 +74,7 @@ pub fn survey_history(store: &Store, patches: &[Patch], pin: Oid, history: &[Com
 /// On the way from the pin to the tip.
 struct Walk<'a> {
     store: &'a Store,
-    patches: &'a [Patch],
+    origin: &'a Origin<'a>,
     pin: Oid,
     history: &'a [Commit],
     range: Range,
@@ -90,8 +95,8 @@ impl Walk<'_> {
         if known.is_empty() {
             return Ok(None);
         }
-        let tree = StoreTree::new(self.store, commit.tree)?;
-        survey_series(self.patches, &tree, known).map(|survey| Some(Rc::new(survey))).map_err(unreadable)
+        let tree = StoreTree::on_way(self.store, commit.tree, self.pin, commit.tree)?;
+        survey_series(self.origin, &tree, known).map(|survey| Some(Rc::new(survey))).map_err(unreadable)
     }
 
     /// What was found right before, and the tree for which it was.

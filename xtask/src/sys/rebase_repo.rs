@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use git2::{ObjectType, Oid, Repository, RepositoryInitOptions};
 
 use super::disk;
+use super::git::convert_nothing;
 use super::store::{Store, commit_text, commit_text_by, write_failed};
 use crate::error::{Error, Result};
 use crate::series::{Patch, authorship};
@@ -32,6 +33,7 @@ impl RebaseRepo {
         let mut config = repo.config().map_err(|error| write_failed(&error))?;
         config.set_str("core.autocrlf", "false").map_err(|error| write_failed(&error))?;
         disk::write_atomically(&work.join(".git/objects/info/alternates"), BORROWED.as_bytes())?;
+        convert_nothing(&work.join(".git"))?;
         RebaseRepo::open(folder)
     }
 

@@ -1,27 +1,43 @@
 //! The series engine's view of a tree in the store.
 
 use std::borrow::Cow;
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
+use std::rc::Rc;
 use std::sync::Arc;
 
 use git2::Oid;
 
+use super::arrivals;
 use super::git_tree::GitTree;
 use super::store::{Bytes, Store};
 use crate::error::Result;
-use crate::series::{Mode, Tree, TreeEntry, TreeError};
+use crate::series::{Arrival, Mode, Tree, TreeEntry, TreeError};
 
 /// One tree of the store, read folder by folder as it is asked for.
 pub struct StoreTree<'store> {
     store: &'store Store,
     root: Oid,
     folders: RefCell<GitTree<'store>>,
+    /// Upstream's tree that the series was made for, and the one it goes to.
+    way: Option<(Oid, Oid)>,
+    arrivals: OnceCell<Rc<[Arrival]>>,
 }
 
 impl<'store> StoreTree<'store> {
     /// The tree `root`.
     pub fn new(store: &'store Store, root: Oid) -> Result<Self> {
-        Ok(StoreTree { store, root, folders: RefCell::new(GitTree::new(store, root)?) })
+        let folders = RefCell::new(GitTree::new(store, root)?);
+        Ok(StoreTree { store, root, folders, way: None, arrivals: OnceCell::new() })
+    }
+
+    /// The tree `root` on the way from upstream's tree `pin` to `tip`: what came between the two has arrived.
+    pub fn on_way(store: &'store Store, root: Oid, pin: Oid, tip: Oid) -> Result<Self> {
+        Ok(StoreTree { way: Some((pin, tip)), ..StoreTree::new(store, root)? })
+    }
+
+    /// Its id.
+    pub fn id(&self) -> Oid {
+        self.root
     }
 
     fn paths_where(
@@ -78,5 +94,16 @@ impl Tree for StoreTree<'_> {
     fn remembered_blob(&self, id: Oid) -> std::result::Result<Option<Cow<'_, [u8]>>, TreeError> {
         // The store may never have had it: that is an answer, not a failure.
         Ok(self.store.read(id).ok().map(owned))
+    }
+
+    fn arrivals(&self) -> std::result::Result<Rc<[Arrival]>, TreeError> {
+        if let Some(known) = self.arrivals.get() {
+            return Ok(Rc::clone(known));
+        }
+        let found = match self.way {
+            Some((pin, tip)) => arrivals::between(self.store, pin, tip).map_err(tree_error)?,
+            None => Vec::new(),
+        };
+        Ok(Rc::clone(self.arrivals.get_or_init(|| found.into())))
     }
 }

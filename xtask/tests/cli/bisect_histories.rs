@@ -3,11 +3,12 @@
 use std::collections::{BTreeSet, HashMap};
 
 use serde_json::Value;
-use xtask::series::{PatchClass, PatchOutcome};
+use xtask::series::PatchClass;
 use xtask::sys::history::{self, Commit};
 use xtask::sys::inputs::PatchFile;
-use xtask::sys::range::{survey_history, survey_pin, survey_tree};
+use xtask::sys::range::{origin, survey_history, survey_tree};
 use xtask::sys::store::Store;
+use xtask::sys::store_tree::StoreTree;
 
 use super::support::history::{History, PIN};
 use super::support::{Project, files, git};
@@ -72,16 +73,17 @@ impl Judged<'_> {
         let pin = id(git::tree_of(&upstream, "v1.0"));
         let tip = id(git::git(&upstream, &["rev-parse", "main"]));
         let commits = history::since(&store, tip, pin).unwrap().unwrap();
-        let range = survey_history(&store, &patches, pin, &commits).unwrap();
-        survey_pin(&store, &patches, pin).unwrap();
+        let pin_tree = StoreTree::new(&store, pin).unwrap();
+        let origin = origin(&store, &patches, &pin_tree).unwrap();
+        let range = survey_history(&store, &origin, &pin_tree, &commits).unwrap();
         let mut classes = HashMap::from([(PIN, range.at_pin.classes().collect())]);
         for (commit, found) in commits.iter().zip(&range.surveys) {
             let place = place(commit);
             assert_eq!(found.is_some(), made.has_pin(place), "{}", commit.subject);
             let Some(found) = found else { continue };
-            let alone = survey_tree(&store, &patches, commit.tree).unwrap();
-            let outcomes: Vec<PatchOutcome> = alone.outcomes(&patches);
-            assert_eq!(found.outcomes(&patches), outcomes, "{}", commit.subject);
+            let tree = StoreTree::on_way(&store, commit.tree, pin, commit.tree).unwrap();
+            let alone = survey_tree(&origin, &tree).unwrap();
+            assert_eq!(**found, alone, "{}", commit.subject);
             classes.insert(place, alone.classes().collect());
         }
         Judged { made, classes }
@@ -98,11 +100,9 @@ impl Judged<'_> {
                 .filter(|at| self.begins(*at, |place| self.class(*at, patch) == self.class(place, patch)))
                 .collect();
             assert_eq!(turns, expected, "history {seed}, patch {patch}: {found:#}");
-            use PatchClass::{Exact, Shifted, Upstreamed};
+            use PatchClass::{Exact, Upstreamed};
             self.check_kind(&found["stops_being_exact"], patch, |class| class != Exact);
-            self.check_kind(&found["stops_applying"], patch, |class| {
-                ![Exact, Shifted, Upstreamed].contains(&class)
-            });
+            self.check_kind(&found["stops_applying"], patch, |class| !class.applies() && class != Upstreamed);
             self.check_kind(&found["upstreamed"], patch, |class| class == Upstreamed);
         }
     }

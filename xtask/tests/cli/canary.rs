@@ -213,6 +213,7 @@ fn one_issue_a_break_and_no_other_after_ten_runs() {
     `patches/paged/0001-greet-more-warmly.patch` no longer applies to hello: **conflict**.
 
         patches/paged/0001-greet-more-warmly.patch: conflict
+          src/greet.c: upstream changed the same lines
           src/greet.c (0001:10): 0 of 1 hunks exact
             made from blob 5018084159e5151b39daf4723cd41c7d033aa88c
             found blob     b04e97ea75f5cac95b0d4754dcaf5e4988febd17

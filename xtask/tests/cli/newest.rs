@@ -123,3 +123,20 @@ fn the_main_line_is_that_of_the_first_parents() {
     assert_eq!(json["applies"]["commit"]["subject"], "About");
     assert_eq!((&json["applies"]["after_pin"], &json["applies"]["before_tip"]), (&1.into(), &3.into()));
 }
+
+/// Upstream changed a line that a hunk only has around it. Alone the hunk fits nowhere; a rebase merges it, and whoever
+/// is asked says the same.
+#[test]
+fn what_a_rebase_merges_is_reached() {
+    let project = Project::new();
+    let nearby = ("Say good day", "src/greet.c", "// What is said first.", "// What is said at first.");
+    let upstream = moved_upstream(&project, &[nearby]);
+    let from = upstream.to_str().unwrap();
+    newest(&project, &upstream).success();
+    let at_tip = ["--tip", "main", "--from", from];
+    let status = project.run(&[&["--json", "status"], &at_tip[..]].concat()).code(1).json();
+    assert_eq!(status["patches"][0]["class"], "merged");
+    let bisect = project.run(&[&["--json", "bisect"], &at_tip[..]].concat()).code(1).json();
+    assert!(bisect["patches"][0]["stops_applying"].is_null(), "{bisect:#}");
+    project.run(&["rebase", "--to", "main", "--from", from]).success();
+}

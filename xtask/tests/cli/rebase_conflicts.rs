@@ -129,7 +129,7 @@ fn a_conflict_is_solved_and_gone_on_with() {
             return "good day to you";
         }
 
-    warning: patches delete lines that upstream added since the old pin:
+    warning: patches undo what upstream did since the old pin:
       0001-greet-more-warmly.patch deletes src/greet.c:6, which upstream added: return "hi";
     -- stderr --
     "#);

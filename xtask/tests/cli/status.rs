@@ -50,6 +50,7 @@ fn each_patch_has_its_class_and_the_commits_that_touched_it() {
       blocked   patches/paged/0003-greet-dearly.patch (by 0001-greet-more-warmly.patch) (provisional)
 
     patches/paged/0001-greet-more-warmly.patch: conflict
+      src/greet.c: upstream changed the same lines
       src/greet.c (0001:10): 0 of 1 hunks exact
         made from blob 5018084159e5151b39daf4723cd41c7d033aa88c
         found blob     b04e97ea75f5cac95b0d4754dcaf5e4988febd17
@@ -72,6 +73,7 @@ fn each_patch_has_its_class_and_the_commits_that_touched_it() {
       next: nothing to decide: cargo xtask rebase places it anew
 
     patches/paged/0003-greet-dearly.patch: blocked
+      src/greet.c: upstream changed the same lines
       src/greet.c (0003:10): 0 of 1 hunks exact
         made from blob 4fee99c5066c13deddd3baad3e459778e7465c84
         found blob     b04e97ea75f5cac95b0d4754dcaf5e4988febd17
@@ -129,6 +131,7 @@ fn markdown_for_an_issue() {
     <details><summary>patches/paged/0001-greet-more-warmly.patch: conflict</summary>
 
         patches/paged/0001-greet-more-warmly.patch: conflict
+          src/greet.c: upstream changed the same lines
           src/greet.c (0001:10): 0 of 1 hunks exact
             made from blob 5018084159e5151b39daf4723cd41c7d033aa88c
             found blob     b04e97ea75f5cac95b0d4754dcaf5e4988febd17
@@ -145,6 +148,7 @@ fn markdown_for_an_issue() {
     <details><summary>patches/paged/0003-greet-dearly.patch: blocked</summary>
 
         patches/paged/0003-greet-dearly.patch: blocked
+          src/greet.c: upstream changed the same lines
           src/greet.c (0003:10): 0 of 1 hunks exact
             made from blob 4fee99c5066c13deddd3baad3e459778e7465c84
             found blob     b04e97ea75f5cac95b0d4754dcaf5e4988febd17

@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use xtask::series::{ConflictReason, Patch, Replay, Step, TreeNames};
+use xtask::series::{ConflictReason, Origin, Patch, PatchClass, Replay, Step, TreeNames};
 
 use crate::random::Random;
 use crate::support::{modify, read, tree};
@@ -109,15 +109,15 @@ fn compare(folder: &Path, name: &str, triple: &Triple, tally: &mut Tally) {
 fn text_of(step: &Step, triple: &Triple) -> String {
     match step.changes.iter().find_map(|change| change.new.as_ref()?.content.clone()) {
         Some(content) => String::from_utf8(content.to_vec()).unwrap(),
-        None if step.replayed.is_upstreamed() => triple.ours.clone(),
+        None if step.replayed.class() == PatchClass::Upstreamed => triple.ours.clone(),
         None => triple.theirs.clone(),
     }
 }
 
 fn replayed(patch: &Patch, triple: &Triple) -> Step {
     let (pin, tip) = (tree(&[("a.c", &triple.base)]), tree(&[("a.c", &triple.ours)]));
-    let none = || Ok(Vec::new());
-    Replay::new(&pin, &tip, TreeNames { pin: "v1", tip: "v2" }, &none).step(patch).unwrap()
+    let origin = Origin::new(std::slice::from_ref(patch), &pin).unwrap();
+    Replay::new(&origin, &tip, TreeNames { pin: "v1", tip: "v2" }).step(0).unwrap()
 }
 
 fn patch_of(folder: &Path, triple: &Triple) -> Patch {

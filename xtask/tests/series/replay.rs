@@ -1,7 +1,7 @@
 //! A patch, made for one tree, on another: what is merged, and what is never taken silently.
 
 use xtask::series::{
-    Arrival, ConflictReason, MemoryTree, Mode, Patch, Replay, Replayed, Step, Tree, TreeNames, Way,
+    ConflictReason, MemoryTree, Mode, Origin, Patch, PatchClass, Replay, Replayed, Step, TreeNames, Way,
 };
 
 use crate::support::{create, delete, id, modify, read, rename, tree};
@@ -9,19 +9,14 @@ use crate::support::{create, delete, id, modify, read, rename, tree};
 const NAMES: TreeNames<'_> = TreeNames { pin: "v1", tip: "v2" };
 
 fn step(pin: &MemoryTree, tip: &MemoryTree, patch: &Patch) -> Step {
-    let arrivals = || Ok(arrivals(pin, tip));
-    Replay::new(pin, tip, NAMES, &arrivals).step(patch).unwrap()
+    let mut tip = tip.clone();
+    tip.came_after(pin);
+    let origin = Origin::new(std::slice::from_ref(patch), pin).unwrap();
+    Replay::new(&origin, &tip, NAMES).step(0).unwrap()
 }
 
 fn replayed(pin: &MemoryTree, tip: &MemoryTree, patch: &Patch) -> Replayed {
     step(pin, tip, patch).replayed
-}
-
-/// All files of these tests lie in the root.
-fn arrivals(pin: &MemoryTree, tip: &MemoryTree) -> Vec<Arrival> {
-    let names = tip.siblings(b"").unwrap().into_iter();
-    let fresh = names.filter(|name| pin.entry(name).unwrap().is_none());
-    fresh.map(|path| Arrival { id: tip.entry(&path).unwrap().unwrap().id, path }).collect()
 }
 
 fn reason(replayed: &Replayed) -> &ConflictReason {
@@ -175,9 +170,9 @@ fn what_upstream_has_is_named_whole_or_in_part() {
     let base = format!("{}{}", function("one", 3), function("two", 3));
     let patch = change_factor(&base, "one");
     let there = base.replacen("*= 3", "*= 4", 1);
-    assert!(on(&base, &there, &patch).is_upstreamed());
+    assert_eq!(on(&base, &there, &patch).class(), PatchClass::Upstreamed);
     let and_more = format!("int more;\n{there}");
-    assert!(on(&base, &and_more, &patch).is_upstreamed());
+    assert_eq!(on(&base, &and_more, &patch).class(), PatchClass::Upstreamed);
 
     let far = format!("{}{}", function("one", 3), "int filler;\n".repeat(20));
     let old = format!("{far}int last = 1;\n");
@@ -186,7 +181,7 @@ fn what_upstream_has_is_named_whole_or_in_part() {
                  @@ -28,4 +28,4 @@ static int one(int x) {\n int filler;\n int filler;\n int filler;\n-int last = 1;\n+int last = 2;\n";
     let patch = read(&modify("a.c", &old, &new, hunks));
     let replayed = on(&old, &old.replace("last = 1", "last = 2"), &patch);
-    assert!(replayed.is_partly_upstreamed(), "{replayed:?}");
+    assert_eq!(replayed.class(), PatchClass::PartlyUpstreamed, "{replayed:?}");
     assert_eq!(replayed.files[0].way, Way::PartlyThere { lines: 2, of: 4 });
 }
 
@@ -219,11 +214,13 @@ fn later_patches_follow_the_file_too() {
     let after = base.replace("*= 3", "*= 4");
     let hunk = "@@ -5,4 +5,4 @@ static int one(int x) {\n     y *= 4;\n     y -= 4;\n     y -= 5;\n-    return y;\n+    return -y;\n";
     let second = read(&modify("a.c", &after, &after.replace("return y", "return -y"), hunk));
-    let (pin, tip) = (tree(&[("a.c", &base)]), tree(&[("b.c", &base)]));
-    let arrivals = || Ok(arrivals(&pin, &tip));
-    let mut replay = Replay::new(&pin, &tip, NAMES, &arrivals);
-    replay.step(&change_factor(&base, "one")).unwrap();
-    let step = replay.step(&second).unwrap();
+    let (pin, mut tip) = (tree(&[("a.c", &base)]), tree(&[("b.c", &base)]));
+    tip.came_after(&pin);
+    let patches = [change_factor(&base, "one"), second];
+    let origin = Origin::new(&patches, &pin).unwrap();
+    let mut replay = Replay::new(&origin, &tip, NAMES);
+    replay.step(0).unwrap();
+    let step = replay.step(1).unwrap();
     assert_eq!(step.replayed.files[0].way, Way::AsItWas);
     assert_eq!(step.changes[0].path.to_string(), "b.c");
 }
@@ -234,14 +231,14 @@ fn files_that_come_go_and_move_name_their_conflicts() {
     let with = |content: &str| tree(&[("old.c", "old\n"), ("new.c", content)]);
     let new = read(&create("new.c"));
     assert_eq!(replayed(&pin, &pin, &new).files[0].way, Way::AsItWas);
-    assert!(replayed(&pin, &with("new\n"), &new).is_upstreamed());
+    assert_eq!(replayed(&pin, &with("new\n"), &new).class(), PatchClass::Upstreamed);
     let exists = replayed(&pin, &with("other\n"), &new);
     assert_eq!(*reason(&exists), ConflictReason::FileExists);
     assert_eq!(marked(&exists), "<<<<<<< v2\nother\n=======\nnew\n>>>>>>> 0001-a-change.patch\n");
 
     let gone = read(&delete("old.c", "old"));
     assert_eq!(replayed(&pin, &pin, &gone).files[0].way, Way::AsItWas);
-    assert!(replayed(&pin, &tree(&[]), &gone).is_upstreamed());
+    assert_eq!(replayed(&pin, &tree(&[]), &gone).class(), PatchClass::Upstreamed);
     let changed = replayed(&pin, &tree(&[("old.c", "changed\n")]), &gone);
     assert_eq!(*reason(&changed), ConflictReason::DeletedButChanged);
 
@@ -250,7 +247,7 @@ fn files_that_come_go_and_move_name_their_conflicts() {
     assert_eq!(step.changes.len(), 2);
     assert_eq!(step.changes[1].new.as_ref().unwrap().id, id("changed\n"));
     assert_eq!(*reason(&replayed(&pin, &with("other\n"), &moved)), ConflictReason::FileExists);
-    assert!(replayed(&pin, &tree(&[("new.c", "old\n")]), &moved).is_upstreamed());
+    assert_eq!(replayed(&pin, &tree(&[("new.c", "old\n")]), &moved).class(), PatchClass::Upstreamed);
 }
 
 #[test]
@@ -282,6 +279,7 @@ fn an_executable_stays_executable() {
 fn a_patch_that_is_not_exact_on_its_own_tree_is_refused() {
     let base = function("one", 3);
     let patch = change_factor(&base, "one");
-    let (pin, none) = (tree(&[("a.c", "other\n")]), || Ok(Vec::new()));
-    assert!(Replay::new(&pin, &pin, NAMES, &none).step(&patch).is_err());
+    let pin = tree(&[("a.c", "other\n")]);
+    let origin = Origin::new(std::slice::from_ref(&patch), &pin).unwrap();
+    assert!(Replay::new(&origin, &pin, NAMES).step(0).is_err());
 }

@@ -1,7 +1,7 @@
 //! Whole series on trees that they were not made for.
 
 use xtask::series::{
-    Applied, Difference, Known, MemoryTree, Mode, Patch, PatchClass, Survey, run_series, survey_series,
+    Difference, Known, MemoryTree, Mode, Origin, Outcome, Patch, PatchClass, run_series, survey_series,
 };
 
 use crate::support::{create, modify, read_named, rename, tree};
@@ -27,22 +27,24 @@ fn series() -> Vec<Patch> {
     ]
 }
 
-fn survey(files: &[(&str, &str)]) -> Survey {
-    survey_series(&series(), &tree(files), Vec::new()).unwrap()
+/// What the series comes to on a tree of these files.
+fn survey(files: &[(&str, &str)]) -> Vec<Outcome> {
+    let (patches, pin, tip) = (series(), tree(&[("a.c", &file())]), tree(files));
+    let origin = Origin::new(&patches, &pin).unwrap();
+    survey_series(&origin, &tip, Vec::new()).unwrap().outcomes(&origin, &tip).unwrap()
 }
 
 /// Class and whether it is provisional, in one word each.
-fn seen(survey: &Survey) -> Vec<(PatchClass, bool)> {
-    let outcomes = survey.outcomes(&series());
+fn seen(outcomes: &[Outcome]) -> Vec<(PatchClass, bool)> {
     outcomes.iter().map(|outcome| (outcome.class, outcome.provisional)).collect()
 }
 
 #[test]
 fn what_is_exact_is_judged_as_for_a_build() {
-    let tree = tree(&[("a.c", &file())]);
-    let survey = survey_series(&series(), &tree, Vec::new()).unwrap();
-    assert_eq!(survey.outcomes(&series()), run_series(&series(), &tree).unwrap());
-    assert_eq!(survey.exact_changes().count(), 3);
+    let built = run_series(&series(), &tree(&[("a.c", &file())])).unwrap();
+    let survey = survey(&[("a.c", &file())]);
+    assert!(built.iter().all(|outcome| outcome.class == PatchClass::Exact));
+    assert!(survey.iter().all(|outcome| outcome.class == PatchClass::Exact && outcome.drift.is_none()));
 }
 
 #[test]
@@ -52,19 +54,28 @@ fn a_dependant_of_a_shifted_patch_is_provisional_and_not_blocked() {
     let on_top_of_it = survey(&files);
     use PatchClass::{Blocked, Exact, Shifted};
     assert_eq!(seen(&on_top_of_it), [(Shifted, false), (Shifted, true), (Exact, false)]);
-    assert!(on_top_of_it.outcomes(&series()).iter().all(|outcome| outcome.blocked_by.is_empty()));
+    assert!(on_top_of_it.iter().all(|outcome| outcome.blocked_by.is_empty()));
     // For a build nothing is placed.
     let classes: Vec<_> = run_series(&series(), &tree(&files)).unwrap().iter().map(|o| o.class).collect();
     assert_eq!(classes, [Shifted, Blocked, Exact]);
 }
 
 #[test]
-fn hunks_in_functions_that_changed_places_still_have_one_place_each() {
+fn where_a_rebase_would_stop_a_report_says_so() {
+    // Each hunk has one place in its own function, and yet no merge follows functions that changed places.
     let swapped = format!("{TAIL}\n{HEAD}");
-    assert_eq!(
-        seen(&survey(&[("a.c", &swapped)]))[..2],
-        [(PatchClass::Shifted, false), (PatchClass::Shifted, true)]
-    );
+    let found = survey(&[("a.c", &swapped)]);
+    assert_eq!(seen(&found)[..2], [(PatchClass::Conflict, false), (PatchClass::Blocked, true)]);
+}
+
+#[test]
+fn what_a_rebase_merges_is_no_conflict() {
+    // Upstream changed a line of the hunk's context: alone it would fit nowhere.
+    let nearby = file().replace("    d();", "    d(0);");
+    let found = survey(&[("a.c", &nearby)]);
+    use PatchClass::{Conflict, Merged};
+    assert_eq!(seen(&found)[..2], [(Merged, false), (Conflict, true)]);
+    assert_eq!(found[0].drift.as_ref().unwrap().class, Conflict);
 }
 
 #[test]
@@ -83,7 +94,7 @@ fn nothing_is_placed_where_one_hunk_is_in_doubt() {
     let found = survey(&[("a.c", &broken)]);
     use PatchClass::{Blocked, Conflict, Exact};
     assert_eq!(seen(&found), [(Conflict, false), (Blocked, true), (Exact, false)]);
-    assert_eq!(found.outcomes(&series())[1].blocked_by, ["0001-both.patch"]);
+    assert_eq!(found[1].blocked_by, ["0001-both.patch"]);
 }
 
 #[test]
@@ -102,8 +113,10 @@ fn a_renamed_file_goes_only_where_there_is_room() {
         read_named("0002-on-top.patch", &modify("b.c", &new, &after, on_top)),
     ];
     let moved = format!("// moved\n{old}");
+    let pin = tree(&[("a.c", &old)]);
+    let origin = Origin::new(&patches, &pin).unwrap();
     let classes = |files: &[(&str, &str)]| -> Vec<PatchClass> {
-        survey_series(&patches, &tree(files), Vec::new()).unwrap().classes().collect()
+        survey_series(&origin, &tree(files), Vec::new()).unwrap().classes().collect()
     };
     assert_eq!(classes(&[("a.c", &moved)]), [PatchClass::Shifted, PatchClass::Shifted]);
     assert_eq!(classes(&[("a.c", &moved), ("b.c", "taken\n")])[1], PatchClass::Blocked);
@@ -112,7 +125,9 @@ fn a_renamed_file_goes_only_where_there_is_room() {
 #[test]
 fn what_is_known_of_another_tree_is_taken_over() {
     let old = tree(&[("a.c", &file()), ("other", "1\n")]);
-    let before = survey_series(&series(), &old, Vec::new()).unwrap();
+    let patches = series();
+    let origin = Origin::new(&patches, &old).unwrap();
+    let before = survey_series(&origin, &old, Vec::new()).unwrap();
     let difference = |path: &str, comes_or_goes: bool| Difference {
         path: path.as_bytes().to_vec(),
         comes_or_goes,
@@ -128,10 +143,10 @@ fn what_is_known_of_another_tree_is_taken_over() {
     new.put("a.c", Mode::File, format!("// moved\n{}", file()).as_bytes());
     new.put("NEW.c", Mode::File, b"1\n");
     let differences = vec![difference("a.c", false), difference("NEW.c", true)];
-    let again = survey_series(&series(), &new, vec![known(differences)]).unwrap();
-    let anew = survey_series(&series(), &new, Vec::new()).unwrap();
-    assert_eq!(again.outcomes(&series()), anew.outcomes(&series()));
+    let again = survey_series(&origin, &new, vec![known(differences)]).unwrap();
+    let anew = survey_series(&origin, &new, Vec::new()).unwrap();
+    assert_eq!(again, anew);
     let classes: Vec<PatchClass> = again.classes().collect();
     assert_eq!(classes, [PatchClass::Shifted, PatchClass::Shifted, PatchClass::Refused]);
-    assert!(matches!(again.outcomes(&series())[2].applied, Applied::Drifted(_)));
+    assert!(again.outcomes(&origin, &new).unwrap()[2].drift.is_some());
 }

@@ -51,7 +51,12 @@ fn next_step(outcome: &PatchOutcome) -> Option<&'static str> {
         PatchClass::TargetRenamed | PatchClass::TargetDeleted => {
             "follow the file: make the patch anew on the pinned tree: docs/patches.md, \"Write a patch\""
         }
-        PatchClass::Shifted | PatchClass::MovedFunction | PatchClass::Ambiguous | PatchClass::Conflict => {
+        PatchClass::Shifted
+        | PatchClass::Merged
+        | PatchClass::Followed
+        | PatchClass::MovedFunction
+        | PatchClass::Ambiguous
+        | PatchClass::Conflict => {
             "make the patch anew from a commit on the pinned tree: docs/patches.md, \"Write a patch\""
         }
     })

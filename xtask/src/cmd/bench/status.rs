@@ -15,6 +15,7 @@ use crate::plan::layout::Layout;
 use crate::sys::disk;
 use crate::sys::history::Commit;
 use crate::sys::range::{self, Range};
+use crate::sys::store_tree::StoreTree;
 
 const SIZE: Size = Size { files: 3000, commits: 5000, after_pin: 1000, patches: 120 };
 
@@ -86,13 +87,16 @@ impl Made {
 
     /// Judges some commits anew; gives the mean time of one.
     fn check_sample(&self, range: &Range) -> Result<Duration> {
-        let PinnedSeries { store, patches, .. } = &self.series;
+        let PinnedSeries { store, patches, pin, .. } = &self.series;
+        let pin_tree = StoreTree::new(store, pin.tree)?;
+        let origin = range::origin(store, patches, &pin_tree)?;
         let history = self.history()?;
         let sample: Vec<_> = history.iter().zip(&range.surveys).step_by(SAMPLE).collect();
         let begin = Instant::now();
         for (commit, found) in &sample {
-            let alone = range::survey_tree(store, patches, commit.tree)?.outcomes(patches);
-            if found.as_ref().map(|found| found.outcomes(patches)) != Some(alone) {
+            let tree = StoreTree::on_way(store, commit.tree, pin.tree, commit.tree)?;
+            let alone = range::survey_tree(&origin, &tree)?;
+            if found.as_deref() != Some(&alone) {
                 return Err(Error::no(format!("{} judged alone came to something else", commit.id)));
             }
         }

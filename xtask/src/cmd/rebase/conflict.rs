@@ -9,6 +9,7 @@ use super::course::Course;
 use super::walk::Stop;
 use crate::error::{Error, Kind, Result};
 use crate::plan::rebase_state::RebaseState;
+use crate::report::replay::describe_conflict;
 use crate::series::{ConflictReason, FileConflict, Replay, Replayed, TreeError, Version};
 use crate::sys::conflict_tree::{self, ConflictedFile};
 use crate::sys::disk;
@@ -57,7 +58,7 @@ pub fn hand_over(
     let home = course.context.layout.rebase(&course.variant.name);
     let was_being_shown = !state.conflicts.is_empty();
     state.ready = false;
-    state.conflicts = stop.replayed.conflicts().map(|conflict| conflict.path.to_text()).collect();
+    state.conflicts = stop.replayed.conflicts().map(|conflict| conflict.path.clone()).collect();
     write_state(&home, state)?;
     let files: Vec<ConflictedFile> =
         stop.replayed.conflicts().map(|conflict| conflicted_file(conflict, &stop)).collect();
@@ -117,7 +118,7 @@ pub fn sentence(course: &Course<'_>, state: &RebaseState, replayed: &Replayed) -
     );
     let error = replayed
         .conflicts()
-        .fold(Error::new(Kind::Conflict, what), |error, conflict| error.detail(describe(conflict)));
+        .fold(Error::new(Kind::Conflict, what), |error, conflict| error.detail(describe_conflict(conflict)));
     let flag = variant_flag(course);
     error
         .hint(format!("cd {work}    # git status, git diff and git mergetool work there"))
@@ -129,45 +130,4 @@ pub fn sentence(course: &Course<'_>, state: &RebaseState, replayed: &Replayed) -
 fn variant_flag(course: &Course<'_>) -> String {
     let is_default = course.variant.name == course.pins.default_variant;
     if is_default { String::new() } else { format!(" --variant {}", course.variant.name) }
-}
-
-/// One conflict in words, without the next step.
-pub fn describe(conflict: &FileConflict) -> String {
-    let path = &conflict.path;
-    match &conflict.reason {
-        ConflictReason::SameLines => format!("{path}: upstream changed the same lines"),
-        ConflictReason::FileExists => format!("{path}: the patch makes this file, and another one is there"),
-        ConflictReason::DeletedButChanged => {
-            format!("{path}: the patch deletes this file, and upstream changed it")
-        }
-        ConflictReason::Binary => format!("{path}: it is no text, and both changed it"),
-        ConflictReason::Refused { refusal } => {
-            format!("{path}: the patch must not write here: {}", crate::series::describe_refusal(refusal))
-        }
-        ConflictReason::FileGone { candidates } => {
-            let mut text = format!("{path}: upstream has no such file any more");
-            for candidate in candidates {
-                let percent = candidate.percent_of_lines;
-                text += &format!("\n  maybe {}: {percent} % of its lines are the same", candidate.path);
-            }
-            text
-        }
-        ConflictReason::LookAlike { doubts } => {
-            let mut text =
-                format!("{path}: look at it: the change fits, but maybe not where it was made for");
-            for doubt in doubts {
-                let function = |name: &Option<String>| {
-                    name.as_ref().map_or_else(|| "no function".to_string(), |name| format!("`{name}`"))
-                };
-                text += &format!(
-                    "\n  line {}: {}: made for {}, it would go into {}",
-                    doubt.line,
-                    doubt.class,
-                    function(&doubt.made_for),
-                    function(&doubt.lands_in)
-                );
-            }
-            text
-        }
-    }
 }

@@ -2,9 +2,9 @@
 
 use git2::Oid;
 
-use super::Prepared;
 use super::course::Course;
 use super::in_memory::{empty_report, reverts};
+use super::{Choices, Prepared};
 use crate::cmd::{Context, apply, lock};
 use crate::error::{Error, Result};
 use crate::plan::lock::{Lock, LockedVariant};
@@ -50,7 +50,7 @@ pub fn prepare(course: &Course<'_>, repo: &RebaseRepo, state: &RebaseState) -> R
     let what = format!("the rebase of {} to {}", course.variant.name, course.tip.name);
     let mut pending = pending::describe(&context.layout, &stage, &what, &paths)?;
     pending.remove_folders = vec![format!("rebase/{}", course.variant.name)];
-    Ok(Prepared { report, pending })
+    Ok(Prepared { report, pending, choices: state.choices })
 }
 
 /// For each old patch what it became; nothing where it was dropped. A patch that is the same change keeps
@@ -149,16 +149,21 @@ fn describe(
     let tree = Oid::from_str(tree).unwrap_or(course.tip.tree);
     let mut report = empty_report(course, tree);
     let rows = course.inputs.patches.iter().zip(&course.patches).zip(&state.done).zip(new);
-    report.patches =
-        rows.map(|(((file, old), done), new)| patch_move(file, old, done, new.as_ref())).collect();
-    let rows = course.patches.iter().zip(new).zip(&report.patches);
-    let changed = rows.filter(|(_, moved)| moved.fate.has_range_diff()).map(|(pair, _)| pair);
-    let pairs = changed.filter_map(|(old, new)| Some((old, &new.as_ref()?.patch)));
+    report.patches = rows
+        .map(|(((file, old), done), new)| patch_move((file, old), done, new.as_ref(), state.choices))
+        .collect();
+    let pairs = course.patches.iter().zip(new).filter_map(|(old, new)| Some((old, &new.as_ref()?.patch)));
     report.reverts = reverts(course, pairs)?;
     Ok(report)
 }
 
-fn patch_move(file: &PatchFile, old: &Patch, done: &DonePatch, new: Option<&NewFile>) -> PatchMove {
+fn patch_move(
+    (file, old): (&PatchFile, &Patch),
+    done: &DonePatch,
+    new: Option<&NewFile>,
+    choices: Choices,
+) -> PatchMove {
+    let shown = new.filter(|_| !choices.no_range_diff);
     PatchMove {
         file: file.file.clone(),
         new_file: new.map(|new| new.path.clone()),
@@ -166,6 +171,6 @@ fn patch_move(file: &PatchFile, old: &Patch, done: &DonePatch, new: Option<&NewF
         fate: new.map_or(Fate::Dropped, |new| report::fate(old, &new.patch)),
         notes: done.notes.clone(),
         conflicts: Vec::new(),
-        range_diff: new.and_then(|new| report::range_diff(old, &new.patch)),
+        range_diff: shown.and_then(|new| report::range_diff(old, &new.patch)),
     }
 }

@@ -2,28 +2,30 @@
 
 use git2::Oid;
 
+use super::Choices;
 use super::course::Course;
-use super::steps::{add, arrivals_of, names, notes_on, step, unreadable};
-use super::{Choices, conflict};
+use super::steps::{add, names, step, unreadable};
 use crate::error::Result;
 use crate::report::rebase::{self as report, Fate, PatchMove, RebaseReport};
-use crate::series::{Patch, Replay, Replayed, replayed_patch};
+use crate::report::replay;
+use crate::series::{Patch, PatchClass, Replay, Replayed, replayed_patch};
 use crate::sys::git_tree::GitTree;
 use crate::sys::inputs::PatchFile;
+use crate::sys::range;
 use crate::sys::store_tree::StoreTree;
 
 /// The whole series in memory. A patch with a conflict is left out, and the rest are tried without it.
 pub fn run(course: &Course<'_>, choices: Choices) -> Result<RebaseReport> {
     let store = course.store;
     let pin_tree = StoreTree::new(store, course.pin.tree)?;
-    let tip_tree = StoreTree::new(store, course.tip.tree)?;
-    let find = || arrivals_of(store, course);
-    let mut replay = Replay::new(&pin_tree, &tip_tree, names(course), &find);
+    let tip_tree = StoreTree::on_way(store, course.tip.tree, course.pin.tree, course.tip.tree)?;
+    let origin = range::origin(store, &course.patches, &pin_tree)?;
+    let mut replay = Replay::new(&origin, &tip_tree, names(course));
     let mut tree = GitTree::new(store, course.tip.tree)?;
     let mut moves = Vec::new();
     let mut new_patches = Vec::new();
-    for (patch, file) in course.patches.iter().zip(&course.inputs.patches) {
-        let step = step(course, &mut replay, patch)?;
+    for (at, (patch, file)) in course.patches.iter().zip(&course.inputs.patches).enumerate() {
+        let step = step(course, &mut replay, at)?;
         if !step.replayed.has_conflict() {
             add(store, &mut tree, &step.changes)?;
         }
@@ -32,8 +34,8 @@ pub fn run(course: &Course<'_>, choices: Choices) -> Result<RebaseReport> {
         new_patches.push(new);
     }
     let pairs = course.patches.iter().zip(&new_patches).zip(&moves);
-    let changed = pairs.filter(|(_, moved)| moved.fate.has_range_diff()).map(|(pair, _)| pair);
-    let reverts = reverts(course, changed)?;
+    let stays = pairs.filter(|(_, moved)| moved.fate.goes_by_itself()).map(|(pair, _)| pair);
+    let reverts = reverts(course, stays)?;
     let report = empty_report(course, tree.write()?);
     Ok(RebaseReport { patches: moves, reverts, ..report })
 }
@@ -52,12 +54,12 @@ fn patch_move(
     replayed: &Replayed,
     choices: Choices,
 ) -> PatchMove {
-    let fate = match () {
-        () if replayed.has_conflict() => Fate::Conflict,
-        () if replayed.is_upstreamed() => Fate::Upstreamed,
-        () if replayed.is_partly_upstreamed() => Fate::PartlyUpstreamed,
-        () if replayed.has_the_same_hunks() => Fate::Unchanged,
-        () => report::fate(old, new),
+    let fate = match replayed.class() {
+        PatchClass::Exact | PatchClass::Shifted => Fate::Unchanged,
+        PatchClass::Upstreamed => Fate::Upstreamed,
+        PatchClass::PartlyUpstreamed => Fate::PartlyUpstreamed,
+        class if class.applies() => report::fate(old, new),
+        _ => Fate::Conflict,
     };
     let shown = !choices.no_range_diff && fate.has_range_diff();
     PatchMove {
@@ -65,8 +67,8 @@ fn patch_move(
         new_file: None,
         subject: old.subject.clone(),
         fate,
-        notes: notes_on(replayed),
-        conflicts: replayed.conflicts().map(conflict::describe).collect(),
+        notes: replay::notes_on(replayed),
+        conflicts: replayed.conflicts().map(replay::describe_conflict).collect(),
         range_diff: if shown { report::range_diff(old, new) } else { None },
     }
 }
@@ -85,12 +87,12 @@ pub fn empty_report(course: &Course<'_>, tree: Oid) -> RebaseReport {
     }
 }
 
-/// Lines that new patches delete and upstream added, read from the two trees.
+/// What new patches undo of upstream's work between the two trees.
 pub fn reverts<'p>(
     course: &Course<'_>,
     pairs: impl Iterator<Item = (&'p Patch, &'p Patch)>,
 ) -> Result<Vec<report::Revert>> {
     let old = StoreTree::new(course.store, course.pin.tree)?;
     let new = StoreTree::new(course.store, course.tip.tree)?;
-    report::silent_reverts(pairs, &old, &new).map_err(unreadable)
+    report::silent_reverts(pairs, &report::Bases { old: &old, new: &new }).map_err(unreadable)
 }

@@ -24,6 +24,7 @@ use crate::sys::store::Store;
 use crate::sys::tip::Tip;
 use crate::sys::{disk, pending, run_lock};
 
+pub use crate::plan::rebase_state::Choices;
 pub use waiting::{abort, resume, skip};
 
 /// Options of `rebase --to`.
@@ -39,19 +40,6 @@ pub struct Options {
     pub dry_run: bool,
     /// How upstream's own changes and doubts are dealt with.
     pub choices: Choices,
-}
-
-/// What a person has decided beforehand.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Choices {
-    /// Drop patches that upstream has whole.
-    pub drop_upstreamed: bool,
-    /// Leave out the part of a patch that upstream has.
-    pub trim_upstreamed: bool,
-    /// A patch that deletes upstream's new lines makes the answer no.
-    pub strict: bool,
-    /// Leave the range-diff of each patch out of the report.
-    pub no_range_diff: bool,
 }
 
 /// What a rebase may do besides `--to`.
@@ -74,6 +62,8 @@ pub struct Prepared {
     pub report: RebaseReport,
     /// The files that change; they lie in `layout.stage()`.
     pub pending: Pending,
+    /// What was decided beforehand, before a conflict too.
+    pub choices: Choices,
 }
 
 /// Runs the action that was asked for.
@@ -81,18 +71,11 @@ pub fn run(context: &Context, action: &Action) -> Result<Outcome> {
     let _lock = run_lock::take(context)?;
     match action {
         Action::Start(options) if options.dry_run => dry_run(context, options),
-        Action::Start(options) => {
-            let prepared = prepare(context, options)?;
-            finished(context, prepared, options.choices)
-        }
+        Action::Start(options) => finished(context, prepare(context, options)?),
         Action::Continue(variant, choices) => {
-            let prepared = resume(context, variant.as_deref(), *choices)?;
-            finished(context, prepared, *choices)
+            finished(context, resume(context, variant.as_deref(), *choices)?)
         }
-        Action::Skip(variant, choices) => {
-            let prepared = skip(context, variant.as_deref(), *choices)?;
-            finished(context, prepared, *choices)
-        }
+        Action::Skip(variant, choices) => finished(context, skip(context, variant.as_deref(), *choices)?),
         Action::Abort(variant) => abort(context, variant.as_deref()),
     }
 }
@@ -148,7 +131,7 @@ fn dry_run(context: &Context, options: &Options) -> Result<Outcome> {
     let code = if waits_for_a_person(&report, options.choices) {
         Kind::Conflict.exit_code()
     } else {
-        u8::from(options.choices.strict && !report.reverts.is_empty())
+        u8::from(options.choices.is_strict() && !report.reverts.is_empty())
     };
     Ok(Outcome { text: report::text(&report), json: json!(report), code })
 }
@@ -162,14 +145,15 @@ fn waits_for_a_person(report: &RebaseReport, choices: Choices) -> bool {
     })
 }
 
-fn finished(context: &Context, prepared: Prepared, choices: Choices) -> Result<Outcome> {
-    if choices.strict && !prepared.report.reverts.is_empty() {
+fn finished(context: &Context, prepared: Prepared) -> Result<Outcome> {
+    if prepared.choices.is_strict() && !prepared.report.reverts.is_empty() {
         disk::remove_folder(&context.layout.stage())?;
-        let error = Error::no("the rebase would delete lines that upstream added; nothing was written");
+        let error =
+            Error::no("the rebase would undo what upstream did since the old pin; nothing was written");
         let reverts = prepared.report.reverts.iter();
         return Err(reverts
             .fold(error, |error, revert| error.detail(revert.to_string()))
-            .hint("look at those patches; if it is meant, run the same command without `--strict`"));
+            .hint("look at those patches; if it is meant, run the same command with `--no-strict`"));
     }
     commit(context, &prepared)?;
     let report = RebaseReport { written: true, ..prepared.report };

@@ -77,8 +77,7 @@ fn with_state(
     let variant = pins.variant(variant)?;
     let home = context.layout.rebase(&variant.name);
     let mut state = conflict::read_state(&home)?.ok_or_else(|| none_waits(context, &variant.name))?;
-    state.drop_upstreamed |= choices.drop_upstreamed;
-    state.trim_upstreamed |= choices.trim_upstreamed;
+    state.choices = state.choices.and(choices);
     let store = Store::open(&context.layout.store())?;
     let course = course_of(context, &pins, &store, &state)?;
     let repo = RebaseRepo::open(&home)?;

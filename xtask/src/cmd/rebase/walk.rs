@@ -3,13 +3,15 @@
 use git2::Oid;
 
 use super::course::Course;
-use super::steps::{add, arrivals_of, names, not_replayed, notes_on, step, unreadable};
+use super::steps::{add, names, step, unreadable};
 use super::{Choices, Prepared, conflict, finish};
 use crate::error::{Error, Kind, Result};
 use crate::plan::rebase_state::{DonePatch, NamedTree, RebaseState};
-use crate::series::{Patch, Replay, Replayed, Step};
+use crate::report::replay::notes_on;
+use crate::series::{Patch, PatchClass, Replay, Replayed, Step};
 use crate::sys::disk;
 use crate::sys::git_tree::GitTree;
+use crate::sys::range;
 use crate::sys::rebase_repo::RebaseRepo;
 use crate::sys::store_tree::StoreTree;
 
@@ -39,10 +41,7 @@ fn new_state(course: &Course<'_>, choices: Choices) -> RebaseState {
     let named = |name: &str, tree: Oid| NamedTree { name: name.to_string(), tree: tree.to_string() };
     let from = named(&course.pin.tag, course.pin.tree);
     let to = named(&course.tip.name, course.tip.tree);
-    let mut state = RebaseState::new(&course.variant.name, from, to, digests(course));
-    state.drop_upstreamed = choices.drop_upstreamed;
-    state.trim_upstreamed = choices.trim_upstreamed;
-    state
+    RebaseState::new(&course.variant.name, from, to, digests(course), choices)
 }
 
 /// The series as it is now: file and sha256.
@@ -78,17 +77,15 @@ pub fn go_on(course: &Course<'_>, repo: &RebaseRepo, state: &mut RebaseState) ->
     let head = state.last_commit().unwrap_or(root);
     let start = store.tree_of(head)?;
     let pin_tree = StoreTree::new(store, course.pin.tree)?;
-    let start_tree = StoreTree::new(store, start)?;
-    let find = || arrivals_of(store, course);
-    let mut replay = Replay::new(&pin_tree, &start_tree, names(course), &find);
+    let start_tree = StoreTree::on_way(store, start, course.pin.tree, course.tip.tree)?;
+    let origin = range::origin(store, &course.patches, &pin_tree)?;
+    let mut replay = Replay::new(&origin, &start_tree, names(course));
     let behind = state.position();
-    for patch in course.patches.iter().take(behind) {
-        replay.pass(patch).map_err(|error| not_replayed(course, error))?;
-    }
     let tree = GitTree::new(store, start)?;
     let mut walk = Walk { course, repo, state, tree, head, refused: Vec::new() };
-    for (patch, file) in course.patches.iter().zip(&course.inputs.patches).skip(behind) {
-        let step = step(course, &mut replay, patch)?;
+    let files = course.patches.iter().zip(&course.inputs.patches).enumerate().skip(behind);
+    for (at, (patch, file)) in files {
+        let step = step(course, &mut replay, at)?;
         add(store, &mut walk.tree, &step.changes)?;
         if !step.replayed.has_conflict() {
             walk.take(patch, &file.file, &step)?;
@@ -127,9 +124,10 @@ impl Walk<'_> {
     /// A patch without conflicts. After the first one that is refused, the rest are only looked at.
     fn take(&mut self, patch: &Patch, file: &str, step: &Step) -> Result<()> {
         let mut notes = notes_on(&step.replayed);
-        let drops = step.replayed.is_upstreamed();
-        let trims = step.replayed.is_partly_upstreamed();
-        if (drops && !self.state.drop_upstreamed) || (trims && !self.state.trim_upstreamed) {
+        let class = step.replayed.class();
+        let (drops, trims) = (class == PatchClass::Upstreamed, class == PatchClass::PartlyUpstreamed);
+        let Choices { drop_upstreamed, trim_upstreamed, .. } = self.state.choices;
+        if (drops && !drop_upstreamed) || (trims && !trim_upstreamed) {
             self.refused.push(Refused { file: file.to_string(), whole: drops, notes });
             return Ok(());
         }

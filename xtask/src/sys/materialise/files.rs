@@ -1,11 +1,12 @@
 //! One file at a time: written, taken away, named.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::Wanted;
 use crate::error::Result;
 use crate::sys::disk;
+use crate::sys::native_path::to_path;
 use crate::sys::store::Store;
 
 /// Takes the file away, and the folders that it leaves empty.
@@ -59,26 +60,4 @@ pub(super) fn write_link(file: &Path, _target: &[u8]) -> Result<()> {
         "`{}` is a link, which this system cannot make",
         file.display()
     )))
-}
-
-#[cfg(unix)]
-pub(super) fn to_path(bytes: &[u8]) -> PathBuf {
-    use std::os::unix::ffi::OsStrExt;
-    PathBuf::from(std::ffi::OsStr::from_bytes(bytes))
-}
-
-#[cfg(not(unix))]
-pub(super) fn to_path(bytes: &[u8]) -> PathBuf {
-    PathBuf::from(String::from_utf8_lossy(bytes).into_owned())
-}
-
-#[cfg(unix)]
-pub(super) fn to_bytes(path: &Path) -> Vec<u8> {
-    use std::os::unix::ffi::OsStrExt;
-    path.as_os_str().as_bytes().to_vec()
-}
-
-#[cfg(not(unix))]
-pub(super) fn to_bytes(path: &Path) -> Vec<u8> {
-    path.to_string_lossy().replace('\\', "/").into_bytes()
 }

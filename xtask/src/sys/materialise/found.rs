@@ -6,11 +6,11 @@ use std::path::Path;
 
 use git2::{IndexEntry, Oid};
 
-use super::files::{to_bytes, to_path};
 use super::index::time_of;
 use crate::error::Result;
 use crate::series::object_id;
 use crate::sys::disk;
+use crate::sys::native_path::{to_bytes, to_path};
 
 /// What is on disk, without what a killed run left half-written.
 pub(super) fn files_there(folder: &Path) -> Result<BTreeSet<Vec<u8>>> {

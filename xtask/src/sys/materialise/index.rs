@@ -8,8 +8,8 @@ use std::time::UNIX_EPOCH;
 use git2::{Index, IndexEntry, IndexTime};
 
 use super::Wanted;
-use super::files::to_path;
 use crate::error::Result;
+use crate::sys::native_path::to_path;
 use crate::sys::{disk, store};
 
 pub(super) fn open_index(path: &Path) -> Result<BTreeMap<Vec<u8>, IndexEntry>> {

@@ -1,0 +1,69 @@
+//! What a rebase does with a patch, in words: the same for every report.
+
+use crate::series::{ConflictReason, FileConflict, Followed, Replayed, Way, describe_refusal};
+
+/// One conflict in words, without the next step.
+pub fn describe_conflict(conflict: &FileConflict) -> String {
+    let path = &conflict.path;
+    match &conflict.reason {
+        ConflictReason::SameLines => format!("{path}: upstream changed the same lines"),
+        ConflictReason::FileExists => format!("{path}: the patch makes this file, and another one is there"),
+        ConflictReason::DeletedButChanged => {
+            format!("{path}: the patch deletes this file, and upstream changed it")
+        }
+        ConflictReason::Binary => format!("{path}: it is no text, and both changed it"),
+        ConflictReason::Refused { refusal } => {
+            format!("{path}: the patch must not write here: {}", describe_refusal(refusal))
+        }
+        ConflictReason::FileGone { candidates } => {
+            let mut text = format!("{path}: upstream has no such file any more");
+            for candidate in candidates {
+                let percent = candidate.percent_of_lines;
+                text += &format!("\n  maybe {}: {percent} % of its lines are the same", candidate.path);
+            }
+            text
+        }
+        ConflictReason::LookAlike { doubts } => {
+            let mut text =
+                format!("{path}: look at it: the change fits, but maybe not where it was made for");
+            for doubt in doubts {
+                let function = |name: &Option<String>| {
+                    name.as_ref().map_or_else(|| "no function".to_string(), |name| format!("`{name}`"))
+                };
+                text += &format!(
+                    "\n  line {}: {}: made for {}, it would go into {}",
+                    doubt.line,
+                    doubt.class.describe(),
+                    function(&doubt.made_for),
+                    function(&doubt.lands_in)
+                );
+            }
+            text
+        }
+    }
+}
+
+/// What a person should know about a patch that went well.
+pub fn notes_on(replayed: &Replayed) -> Vec<String> {
+    let mut notes = Vec::new();
+    for file in &replayed.files {
+        if let Some(Followed { from, to, percent }) = &file.followed {
+            let how = if *percent == 100 {
+                "the same content".into()
+            } else {
+                format!("{percent} % of its lines are the same")
+            };
+            notes.push(format!("{from} is followed to {to} ({how})"));
+        }
+        let path = file.after.as_ref().or(file.before.as_ref()).map(|version| version.path.to_string());
+        let path = path.unwrap_or_default();
+        match &file.way {
+            Way::AlreadyThere => notes.push(format!("{path}: upstream has all of the change")),
+            Way::PartlyThere { lines, of } => {
+                notes.push(format!("{path}: upstream has {lines} of {of} changed lines"));
+            }
+            Way::AsItWas | Way::Placed | Way::Merged | Way::Conflict(_) => {}
+        }
+    }
+    notes
+}

@@ -1,0 +1,168 @@
+//! A rebase that waits, where the surroundings are odd: attributes, names, what was decided before.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use super::support::moving::{Move, greet, upstream_greets_otherwise};
+use super::support::{files, git};
+
+/// A conflict beside files that upstream's own attributes would convert.
+#[test]
+fn upstreams_attributes_convert_nothing() {
+    let moving = Move::new(|upstream| {
+        upstream_greets_otherwise(upstream);
+        files::write(
+            &upstream.join(".gitattributes"),
+            "* text eol=crlf\n*.md working-tree-encoding=UTF-16\n",
+        );
+        // Upstream's blobs are as they are: the attributes came later.
+        files::write(&upstream.join(".git/info/attributes"), "* -text -working-tree-encoding\n");
+    });
+    moving.rebase(&[]).code(4);
+    assert_eq!(git::git(&moving.work(), &["status", "--short"]), "UU src/greet.c");
+    files::write(&moving.work().join("src/greet.c"), greet("hi there"));
+    git::git(&moving.work(), &["add", "--all"]);
+    moving.run(&["--continue"]).code(4);
+    files::write(&moving.work().join("src/greet.c"), greet("hi there, dear"));
+    git::git(&moving.work(), &["add", "--all"]);
+    moving.run(&["--continue"]).success();
+    moving.assert_moved();
+    let first = moving.project.read("patches/paged/0001-greet-more-warmly.patch");
+    assert_eq!(first.matches("diff --git").count(), 1, "{first}");
+}
+
+#[test]
+fn what_was_decided_before_a_conflict_holds_after_it() {
+    let moving = Move::new(upstream_greets_otherwise);
+    moving.rebase(&["--strict", "--no-range-diff"]).code(4);
+    files::write(&moving.work().join("src/greet.c"), greet("hi there"));
+    git::git(&moving.work(), &["add", "src/greet.c"]);
+    moving.run(&["--continue"]).code(4);
+    files::write(&moving.work().join("src/greet.c"), greet("hi there, dear"));
+    git::git(&moving.work(), &["add", "src/greet.c"]);
+    let before = moving.committed();
+    insta::assert_snapshot!(moving.run(&["--continue"]), @r#"
+    exit: 1
+    -- stdout --
+
+    -- stderr --
+    error: the rebase would undo what upstream did since the old pin; nothing was written
+      0001-greet-more-warmly.patch deletes src/greet.c:6, which upstream added: return "hi";
+      next: look at those patches; if it is meant, run the same command with `--no-strict`
+    "#);
+    assert_eq!(moving.committed(), before);
+    // It holds however often one goes on, until something else is said.
+    moving.run(&["--continue"]).code(1);
+    insta::assert_snapshot!(moving.run(&["--continue", "--no-strict"]).success(), @r#"
+    exit: 0
+    -- stdout --
+    paged: 3 of 3 patches, from hello v1.0, now stands on v2.0
+
+      changed    patches/paged/0001-greet-more-warmly.patch
+                 its conflicts were solved by hand
+      unchanged  patches/paged/0002-say-what-is-counted.patch
+      changed    patches/paged/0003-greet-dearly.patch
+                 its conflicts were solved by hand
+
+    warning: patches undo what upstream did since the old pin:
+      0001-greet-more-warmly.patch deletes src/greet.c:6, which upstream added: return "hi";
+    -- stderr --
+    "#);
+    moving.assert_moved();
+}
+
+/// Who takes the patch's side whole brings back what upstream deleted.
+#[test]
+fn lines_that_come_back_are_named() {
+    let moving = Move::with_patch(
+        |fork| files::edit(&fork.join("src/greet.c"), "return \"hello\";", "return \"hello there\";"),
+        |upstream| {
+            files::edit(
+                &upstream.join("src/greet.c"),
+                "    if (kind == 0) {\n        return \"hello\";\n    }\n",
+                "",
+            )
+        },
+    );
+    moving.rebase(&["--strict"]).code(4);
+    let mine = moving.project.fork().join("src/greet.c");
+    std::fs::copy(mine, moving.work().join("src/greet.c")).unwrap();
+    git::git(&moving.work(), &["add", "src/greet.c"]);
+    insta::assert_snapshot!(moving.run(&["--continue"]), @"
+    exit: 1
+    -- stdout --
+
+    -- stderr --
+    error: the rebase would undo what upstream did since the old pin; nothing was written
+      0001-change-something.patch brings back src/greet.c:5, which upstream deleted: if (kind == 0) {
+      next: look at those patches; if it is meant, run the same command with `--no-strict`
+    ");
+}
+
+/// Of a file without text one side is always lost.
+#[test]
+fn a_replaced_binary_is_named() {
+    let logo = |byte: u8| [&[byte, 0, 200][..], &[byte; 40]].concat();
+    let moving = Move::with_patch(
+        |fork| std::fs::write(fork.join("data/logo.bin"), logo(1)).unwrap(),
+        |upstream| std::fs::write(upstream.join("data/logo.bin"), logo(2)).unwrap(),
+    );
+    moving.rebase(&[]).code(4);
+    std::fs::write(moving.work().join("data/logo.bin"), logo(1)).unwrap();
+    git::git(&moving.work(), &["add", "data/logo.bin"]);
+    insta::assert_snapshot!(moving.run(&["--continue"]).success(), @"
+    exit: 0
+    -- stdout --
+    paged: 1 of 1 patches, from hello v1.0, now stands on v2.0
+
+      unchanged  patches/paged/0001-change-something.patch
+                 its conflicts were solved by hand
+
+    warning: patches undo what upstream did since the old pin:
+      0001-change-something.patch replaces data/logo.bin, which is no text, and upstream changed it too
+    -- stderr --
+    ");
+    moving.assert_moved();
+}
+
+fn odd_name(folder: &Path) -> PathBuf {
+    folder.join(OsStr::from_bytes(b"src/na\xefve.c"))
+}
+
+#[test]
+fn a_name_that_is_not_utf8_can_be_solved() {
+    let moving = Move::with_patch(
+        |fork| files::write(&odd_name(fork), "int ours;\n"),
+        |upstream| files::write(&odd_name(upstream), "int theirs;\n"),
+    );
+    insta::assert_snapshot!(moving.rebase(&[]), @r"
+    exit: 4
+    -- stdout --
+
+    -- stderr --
+        Fetching hello v1.0 from path [UPSTREAM]
+        Fetching hello v2.0 from path [BESIDE]/newer
+    error: patches/paged/0001-change-something.patch does not go onto hello v2.0 by itself (0 of 1 patches are done)
+      src/na\xefve.c: the patch makes this file, and another one is there
+      next: cd target/espalier/rebase/paged/work    # git status, git diff and git mergetool work there
+      next: solve it, `git add` what you solved, then: cargo xtask rebase --continue
+      next: or leave this patch out: cargo xtask rebase --skip
+      next: or forget the rebase, nothing has changed: cargo xtask rebase --abort
+    ");
+    let text = std::fs::read_to_string(odd_name(&moving.work())).unwrap();
+    assert!(text.starts_with("<<<<<<< v2.0\nint theirs;\n"), "{text}");
+    insta::assert_snapshot!(moving.run(&["--continue"]), @r"
+    exit: 4
+    -- stdout --
+
+    -- stderr --
+    error: `target/espalier/rebase/paged/work/src/na\xefve.c` has a conflict marker in line 1
+      next: edit it, then: git -C target/espalier/rebase/paged/work add src/na\xefve.c
+      next: cargo xtask rebase --continue
+    ");
+    files::write(&odd_name(&moving.work()), "int both;\n");
+    git::git(&moving.work(), &["add", "--all"]);
+    moving.run(&["--continue"]).success();
+    moving.assert_moved();
+}
