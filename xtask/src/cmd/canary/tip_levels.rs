@@ -127,7 +127,7 @@ impl<'a> TipLevels<'a> {
         }
         self.status = Some(report);
         let verdict =
-            if applies && exact < all { ", the others have moved inside their functions" } else { "" };
+            if applies && exact < all { ", the others go along by themselves" } else { "" };
         let says = format!("{exact} of {all} patches are exact{verdict}");
         Ok(Finding { passed: applies, says, details: lines.join("\n") })
     }
