@@ -31,6 +31,7 @@ mod cli {
     mod newest;
     mod no_file_forgotten;
     mod overlay;
+    mod pin_by_commit;
     mod pins;
     mod rebase;
     mod rebase_conflicts;

@@ -11,7 +11,7 @@ pub struct Manifest {
     pub variant: String,
     /// Flavor name.
     pub flavor: String,
-    /// The pin's tag.
+    /// The pin's tag or commit.
     pub pin: String,
     /// The pinned tree.
     pub base_tree: String,

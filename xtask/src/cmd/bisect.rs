@@ -55,7 +55,7 @@ pub fn report(context: &Context, options: &Options) -> Result<BisectReport> {
         patches: patches.collect(),
         variant: series.variant.clone(),
         upstream: series.pin.upstream.clone(),
-        pin: Place { name: series.pin.tag.clone(), tree: series.pin.tree.to_string() },
+        pin: Place { name: series.pin.revision.to_string(), tree: series.pin.tree.to_string() },
         tip: Place { name: tip.name, tree: tip.tree.to_string() },
         commits: history.len(),
     })

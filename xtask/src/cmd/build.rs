@@ -191,7 +191,7 @@ impl Build<'_> {
             "tool {}\ntree {}\npin {}\nc {}\ncxx {} {}\nprograms {:?}\n",
             env!("CARGO_PKG_VERSION"),
             applied.tree,
-            applied.pin.tag,
+            applied.pin.revision,
             compilers.c.display(),
             compilers.cxx.display(),
             compilers.version,
@@ -263,7 +263,11 @@ impl Build<'_> {
     }
 
     fn write_identity(&self, applied: &Applied) -> Result<()> {
-        let header = cmake::identity_header(&self.variant.name, &applied.pin.tag, &applied.tree.to_string());
+        let header = cmake::identity_header(
+            &self.variant.name,
+            &applied.pin.revision.to_string(),
+            &applied.tree.to_string(),
+        );
         let path = self.identity_folder().join("espalier-identity.h");
         disk::write_if_changed(&path, header.as_bytes()).map(drop)
     }
@@ -378,7 +382,7 @@ impl Build<'_> {
         Ok(Manifest {
             variant: self.variant.name.clone(),
             flavor: self.options.flavor.clone(),
-            pin: applied.pin.tag.clone(),
+            pin: applied.pin.revision.to_string(),
             patches: patches.collect(),
             tree: applied.tree.to_string(),
             base_tree,
@@ -401,7 +405,9 @@ impl Build<'_> {
     /// What the server has to say of itself; a stock build says nothing of ours.
     fn identity(&self, applied: &Applied) -> Option<String> {
         let tree = applied.tree.to_string();
-        self.variant.kernels.then(|| smoke::identity(&self.variant.name, &applied.pin.tag, &tree))
+        self.variant
+            .kernels
+            .then(|| smoke::identity(&self.variant.name, &applied.pin.revision.to_string(), &tree))
     }
 
     fn outcome(&self, applied: &Applied, current: bool) -> Outcome {

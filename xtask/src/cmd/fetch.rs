@@ -36,8 +36,9 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
             Fetched::AlreadyThere => "already there".to_string(),
             Fetched::From(source) => format!("from {source}"),
         };
-        lines.push(format!("{} {} tree {} {how}", pin.upstream, pin.tag, pin.tree));
-        entries.push(json!({ "pin": pin.name, "tag": pin.tag, "tree": pin.tree.to_string(), "how": how }));
+        lines.push(format!("{} {} tree {} {how}", pin.upstream, pin.revision, pin.tree));
+        let (key, revision) = (pin.revision.key(), pin.revision.to_string());
+        entries.push(json!({ "pin": pin.name, key: revision, "tree": pin.tree.to_string(), "how": how }));
     }
     Ok(Outcome::ok(lines.join("\n"), json!({ "pins": entries })))
 }
@@ -52,5 +53,5 @@ fn with_source(pin: &Pin, from: Option<&str>) -> Pin {
 
 fn describe(pin: &Pin) -> String {
     let sources = pin.describe_sources().join("; ");
-    format!("{} {} tree {}, first of: {sources}", pin.upstream, pin.tag, pin.tree)
+    format!("{} {} tree {}, first of: {sources}", pin.upstream, pin.revision, pin.tree)
 }

@@ -59,8 +59,8 @@ impl PinnedSeries {
     }
 
     fn without_history(&self, tip: &Tip) -> Error {
-        let Pin { upstream, tag, sources, .. } = &self.pin;
-        let what = format!("the commits of {upstream} between {tag} and {} are not at hand", tip.name);
+        let Pin { upstream, revision, sources, .. } = &self.pin;
+        let what = format!("the commits of {upstream} between {revision} and {} are not at hand", tip.name);
         let told = sources.iter().fold(Error::surroundings(what), |error, source| {
             let gives = match source {
                 Source::Npm { .. } => "has releases without their history",
@@ -69,7 +69,7 @@ impl PinnedSeries {
             };
             error.detail(format!("{}: {gives}", source.describe(&tip.name)))
         });
-        told.hint(format!("name a clone in which {} comes after {tag}: --from PATH", tip.name))
+        told.hint(format!("name a clone in which {} comes after {revision}: --from PATH", tip.name))
     }
 
     /// The series at every commit of `history`.

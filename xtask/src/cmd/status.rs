@@ -72,7 +72,7 @@ pub fn report_at(series: &PinnedSeries, tip: &Tip) -> Result<StatusReport> {
     Ok(StatusReport {
         variant: variant.clone(),
         upstream: pin.upstream.clone(),
-        pin: Place { name: pin.tag.clone(), tree: pin.tree.to_string() },
+        pin: Place { name: pin.revision.to_string(), tree: pin.tree.to_string() },
         tip: Place { name: tip.name.clone(), tree: tip.tree.to_string() },
         patches,
         history: history.map(|commits| commits.iter().map(upstream_commit).collect()),
@@ -84,7 +84,8 @@ fn find_tip(context: &Context, series: &PinnedSeries, options: &Options) -> Resu
         return series.tip(context, reference, options.from.as_deref());
     }
     let pin = &series.pin;
-    Ok(Tip { name: pin.tag.clone(), commit: series.store.pin_commit(pin.tree)?, tree: pin.tree })
+    let commit = series.store.pin_commit(pin.tree)?;
+    Ok(Tip { name: pin.revision.to_string(), revision: pin.revision.clone(), commit, tree: pin.tree })
 }
 
 /// What the patches came to, and for each the commit that brought its class about.

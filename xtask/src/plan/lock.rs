@@ -25,7 +25,7 @@ pub struct Lock {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LockedVariant {
-    /// The tag of its pin, for people.
+    /// The tag or commit of its pin, for people.
     pub pin: String,
     /// The tree of its pin: the series starts here.
     pub base: String,

@@ -14,7 +14,7 @@ use super::store::Store;
 use super::{disk, process::Watch};
 use crate::error::{Error, Kind, Result};
 use crate::plan::layout::Layout;
-use crate::plan::pins::{Pin, Source};
+use crate::plan::pins::{Pin, Revision, Source, TagName};
 use crate::ui::{Progress, Ui, Unit};
 
 /// A source that shows no sign of life for this long is given up.
@@ -50,20 +50,23 @@ pub fn fetch_pin(store: &Store, layout: &Layout, pin: &Pin, offline: bool, ui: &
     if store.has_pin(pin.tree) {
         return Ok(Fetched::AlreadyThere);
     }
+    let named = match &pin.revision {
+        Revision::Tag(tag) => Asked::Ref(format!("refs/tags/{tag}")),
+        Revision::Commit(commit) => Asked::Commit(*commit),
+    };
     let wanted = Wanted {
         upstream: &pin.upstream,
-        tag: &pin.tag,
-        refs: vec![format!("refs/tags/{}", pin.tag)],
-        or_head: true,
+        name: pin.revision.to_string(),
+        asked: vec![named, Asked::HeadWithTree(pin.tree)],
         depth: Depth::One,
     };
     let fetcher = Fetcher { store, layout, offline, ui };
-    let adopt = |quarantine: &Path, source: &Source| {
-        check_tree(quarantine, pin, source)?;
-        store.adopt(quarantine, pin.tree)
+    let adopt = |arrival: &Arrival, source: &Source| {
+        check_tree(&arrival.quarantine, pin, source)?;
+        store.adopt(&arrival.quarantine, pin.tree)
     };
     match fetcher.first_of(&pin.sources, &wanted, adopt) {
-        Ok(source) => Ok(Fetched::From(source)),
+        Ok((source, ())) => Ok(Fetched::From(source)),
         Err(failures) => Err(nothing_came(pin, &failures, offline)),
     }
 }
@@ -73,13 +76,30 @@ pub(super) struct Wanted<'a> {
     /// The upstream's name, for people.
     pub upstream: &'a str,
     /// What people call it; a mirror knows its releases by this.
-    pub tag: &'a str,
+    pub name: String,
     /// What a repository is asked for, in this order.
-    pub refs: Vec<String>,
-    /// Whether a path without those may serve its HEAD: only where a tree id decides afterwards.
-    pub or_head: bool,
+    pub asked: Vec<Asked>,
     /// How much of its history.
     pub depth: Depth,
+}
+
+/// One way to ask a repository for a commit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Asked {
+    /// By a ref's full name.
+    Ref(String),
+    /// By its id; where a remote gives no commit by its id, through the branches and tags.
+    Commit(Oid),
+    /// HEAD, when it has this tree. Only a path is asked: a copy of one release often has no tag, or another commit.
+    HeadWithTree(Oid),
+}
+
+/// What a source has sent.
+pub(super) struct Arrival {
+    /// The repository that has it under [`INCOMING`].
+    pub quarantine: PathBuf,
+    /// What it was asked for by; nothing when a mirror served one of its releases.
+    pub asked: Option<Asked>,
 }
 
 /// How much of a commit's history is fetched.
@@ -87,8 +107,8 @@ pub(super) struct Wanted<'a> {
 pub enum Depth {
     /// None.
     One,
-    /// All of it but what the tag has too, when the other side knows the tag.
-    Since(String),
+    /// All of it but what this tag has too; the whole when there is no tag to leave out.
+    Since(Option<TagName>),
 }
 
 /// Why a source did not serve what was wanted.
@@ -105,19 +125,19 @@ impl Failure {
 }
 
 impl Fetcher<'_> {
-    /// Tries `sources` in order; gives the one whose objects `adopt` took over.
-    pub(super) fn first_of(
+    /// Tries `sources` in order; gives the one whose objects `adopt` took over, and what it says.
+    pub(super) fn first_of<T>(
         self,
         sources: &[Source],
         wanted: &Wanted<'_>,
-        adopt: impl Fn(&Path, &Source) -> Result<()>,
-    ) -> std::result::Result<String, Vec<Failure>> {
+        adopt: impl Fn(&Arrival, &Source) -> Result<T>,
+    ) -> std::result::Result<(String, T), Vec<Failure>> {
         let mut failures = Vec::new();
         for source in sources {
-            let name = source.describe(wanted.tag);
-            self.ui.status("Fetching", format!("{} {} from {name}", wanted.upstream, wanted.tag));
+            let name = source.describe(&wanted.name);
+            self.ui.status("Fetching", format!("{} {} from {name}", wanted.upstream, wanted.name));
             match self.try_source(source, wanted, &adopt) {
-                Ok(()) => return Ok(name),
+                Ok(adopted) => return Ok((name, adopted)),
                 Err(error) => {
                     let failure = Failure { source: name, error };
                     self.ui.warn(failure.sentence());
@@ -128,66 +148,150 @@ impl Fetcher<'_> {
         Err(failures)
     }
 
-    fn try_source(
+    fn try_source<T>(
         self,
         source: &Source,
         wanted: &Wanted<'_>,
-        adopt: impl Fn(&Path, &Source) -> Result<()>,
-    ) -> Result<()> {
+        adopt: impl Fn(&Arrival, &Source) -> Result<T>,
+    ) -> Result<T> {
         let scratch = disk::scratch_folder(&self.layout.scratch(), "fetch")?;
         let fetched = self.into_quarantine(scratch.path(), source, wanted);
         // Programs word a full disk in many ways, and some do not at all: the disk itself is asked.
         fetched
-            .and_then(|quarantine| adopt(&quarantine, source))
+            .and_then(|arrival| adopt(&arrival, source))
             .map_err(|error| disk::blame_full_disk(scratch.path(), error))
     }
 
-    fn into_quarantine(self, scratch: &Path, source: &Source, wanted: &Wanted<'_>) -> Result<PathBuf> {
+    fn into_quarantine(self, scratch: &Path, source: &Source, wanted: &Wanted<'_>) -> Result<Arrival> {
         let repo = scratch.join("quarantine.git");
         git(&repo).args(["init", "--quiet", "--bare", "--template="]).arg(&repo).success()?;
-        match source {
+        let asked = match source {
             Source::Git { .. } | Source::Npm { .. } if self.offline => {
                 return Err(Error::surroundings("not tried: `--offline` forbids the network"));
             }
-            Source::Git { url } => fetch_git(&repo, url, &wanted.refs, &wanted.depth, self.ui)?,
+            Source::Git { url } => {
+                let remote = Remote { url: url.clone(), depth: wanted.depth.clone() };
+                let head = |asked: &&Asked| matches!(asked, Asked::HeadWithTree(_));
+                Some(self.first_asked(&repo, &remote, wanted.asked.iter().filter(|asked| !head(asked)))?)
+            }
             Source::Npm { package, versions, member, bytes } => {
                 let version = versions
-                    .get(wanted.tag)
-                    .ok_or_else(|| Error::surroundings(format!("this mirror has no `{}`", wanted.tag)))?;
+                    .get(&wanted.name)
+                    .ok_or_else(|| Error::surroundings(format!("this mirror has no `{}`", wanted.name)))?;
                 let bundle = fetch_npm(scratch, package, version, member, *bytes, self.ui)?;
-                self.fetch_bundle(&repo, &bundle, &["HEAD".to_string()])?;
+                let head = format!("HEAD:{INCOMING}");
+                self.fetch(&repo, &Remote::whole(&bundle), "HEAD", &[head])?;
+                None
             }
-            Source::Path { path } => self.fetch_path(&repo, path, wanted)?,
-        }
-        Ok(repo)
+            Source::Path { path } => {
+                let remote = self.remote_at(path, &wanted.depth)?;
+                Some(self.first_asked(&repo, &remote, wanted.asked.iter())?)
+            }
+        };
+        Ok(Arrival { quarantine: repo, asked })
     }
 
-    fn fetch_path(self, repo: &Path, path: &str, wanted: &Wanted<'_>) -> Result<()> {
+    fn remote_at(self, path: &str, depth: &Depth) -> Result<Remote> {
         let path = self.layout.root().join(path);
         if !disk::exists(&path) {
             return Err(Error::surroundings(format!("`{}` is not there", self.layout.show(&path))));
         }
-        let head = wanted.or_head.then(|| "HEAD".to_string());
-        let refs: Vec<String> = wanted.refs.iter().cloned().chain(head).collect();
-        if path.is_dir() {
-            // A repository at hand is cheap to read whole, and may not know the tag.
-            let depth = if wanted.depth == Depth::One { Depth::One } else { Depth::Since(String::new()) };
-            fetch_git(repo, &path.display().to_string(), &refs, &depth, self.ui)
-        } else {
-            self.fetch_bundle(repo, &path, &refs)
+        // A repository at hand is cheap to read whole, and may not know the tag.
+        if path.is_dir() && *depth == Depth::One {
+            return Ok(Remote { url: path.display().to_string(), depth: Depth::One });
+        }
+        Ok(Remote::whole(&path))
+    }
+
+    /// Fetches the first of what is asked for that the other side has; says which.
+    fn first_asked<'w>(
+        self,
+        repo: &Path,
+        remote: &Remote,
+        asked: impl Iterator<Item = &'w Asked>,
+    ) -> Result<Asked> {
+        let mut last: Option<Error> = None;
+        for asked in asked {
+            let done = match asked {
+                Asked::Ref(name) => self.fetch(repo, remote, name, &[format!("{name}:{INCOMING}")]),
+                Asked::Commit(commit) => self.fetch_commit(repo, remote, *commit),
+                Asked::HeadWithTree(tree) => self.fetch_head(repo, remote, *tree),
+            };
+            let Err(error) = done else { return Ok(asked.clone()) };
+            last = Some(match (last, asked) {
+                // That HEAD is something else explains nothing by itself.
+                (Some(first), Asked::HeadWithTree(_)) if first.what == error.what => first,
+                (Some(first), Asked::HeadWithTree(_)) => first.detail(error.what),
+                _ => error,
+            });
+        }
+        Err(last.unwrap_or_else(|| Error::surroundings("nothing to fetch")))
+    }
+
+    /// A server may refuse what is not the tip of a branch or a tag, in words of its own. Whatever it says, one of
+    /// them may lead to the commit.
+    fn fetch_commit(self, repo: &Path, remote: &Remote, commit: Oid) -> Result<()> {
+        let name = commit.to_string();
+        if self.fetch(repo, remote, &name, &[format!("{name}:{INCOMING}")]).is_ok() {
+            return Ok(());
+        }
+        let everything = Remote { url: remote.url.clone(), depth: Depth::Since(None) };
+        let refs = ["heads", "tags"].map(|kind| format!("refs/{kind}/*:refs/espalier/all/{kind}/*"));
+        self.fetch(repo, &everything, "all branches and tags", &refs)?;
+        let kept = Repository::open_bare(repo).and_then(|repo| {
+            repo.find_commit(commit)?;
+            repo.reference(INCOMING, commit, true, "espalier").map(drop)
+        });
+        kept.map_err(|_| Error::surroundings("it has no such commit: no branch or tag there leads to it"))
+    }
+
+    fn fetch_head(self, repo: &Path, remote: &Remote, tree: Oid) -> Result<()> {
+        self.fetch(repo, remote, "HEAD", &[format!("HEAD:{INCOMING}")])?;
+        match served(repo)? {
+            (_, served) if served == tree => Ok(()),
+            (_, served) => Err(Error::surroundings(format!("its HEAD is something else: tree {served}"))),
         }
     }
 
-    /// A bundle cannot be fetched shallow.
-    fn fetch_bundle(self, repo: &Path, bundle: &Path, refs: &[String]) -> Result<()> {
-        fetch_git(repo, &bundle.display().to_string(), refs, &Depth::Since(String::new()), self.ui)
+    /// One `git fetch` of `refspecs`; `name` is for people.
+    fn fetch(self, repo: &Path, remote: &Remote, name: &str, refspecs: &[String]) -> Result<()> {
+        let mut run =
+            git(repo).args(["fetch", "--progress", "--no-tags", "--force", "--no-write-fetch-head"]);
+        match &remote.depth {
+            Depth::One => run = run.args(["--depth", "1"]),
+            Depth::Since(Some(tag)) => run = run.arg(format!("--shallow-exclude={tag}")),
+            Depth::Since(None) => {}
+        }
+        let run = run.arg("--").arg(&remote.url).args(refspecs);
+        let mut progress = self.ui.progress(&format!("{} {name}", remote.url), None, Unit::Bytes);
+        let mut said = Vec::new();
+        watch_growth(run, repo, &mut progress, |line| {
+            // Git's own counts ("Receiving objects: 12% (...)") are progress, everything else is speech.
+            if !line.contains('%') {
+                said.push(line.trim_start_matches("fatal: ").trim_start_matches("error: ").to_string());
+            }
+        })
+        .map_err(|error| with_words("git", error, &said))
+    }
+}
+
+/// What `git fetch` reads from, and how much of the history.
+struct Remote {
+    url: String,
+    depth: Depth,
+}
+
+impl Remote {
+    /// A file or folder of this machine, with all the history it has. A bundle cannot be fetched shallow.
+    fn whole(path: &Path) -> Remote {
+        Remote { url: path.display().to_string(), depth: Depth::Since(None) }
     }
 }
 
 fn nothing_came(pin: &Pin, failures: &[Failure], offline: bool) -> Error {
     let lied = failures.iter().any(|failure| failure.error.kind == Kind::No);
     let kind = if lied { Kind::No } else { Kind::Surroundings };
-    let what = format!("no source served the pin `{}` ({} {})", pin.name, pin.upstream, pin.tag);
+    let what = format!("no source served the pin `{}` ({} {})", pin.name, pin.upstream, pin.revision);
     let mut error = Error::new(kind, what).detail(format!("expected tree {}", pin.tree));
     for failure in failures {
         error = error.detail(failure.sentence());
@@ -197,41 +301,23 @@ fn nothing_came(pin: &Pin, failures: &[Failure], offline: bool) -> Error {
             error = error.hint(hint.clone());
         }
     }
+    if is_no_tag(pin, failures) {
+        error = error.hint(format!(
+            "if `{}` is a branch, pin its commit: `commit = ID` in place of `tag`; in a clone, `git log --all \
+             --format='%H %T' | grep {}` names it",
+            pin.revision, pin.tree
+        ));
+    }
     if offline {
         return error.hint("run once without `--offline`, or give a copy: cargo xtask fetch --from PATH");
     }
     error.hint("if a copy is at hand, a repository or a bundle: cargo xtask fetch --from PATH")
 }
 
-/// Fetches the first of `wanted` that the other side has.
-fn fetch_git(repo: &Path, from: &str, wanted: &[String], depth: &Depth, ui: &Ui) -> Result<()> {
-    let mut last = None;
-    for name in wanted {
-        match fetch_ref(repo, from, name, depth, ui) {
-            Ok(()) => return Ok(()),
-            Err(error) => last = Some(error),
-        }
-    }
-    Err(last.unwrap_or_else(|| Error::surroundings("nothing to fetch")))
-}
-
-fn fetch_ref(repo: &Path, from: &str, name: &str, depth: &Depth, ui: &Ui) -> Result<()> {
-    let mut run = git(repo).args(["fetch", "--progress", "--no-tags", "--force", "--no-write-fetch-head"]);
-    match depth {
-        Depth::One => run = run.args(["--depth", "1"]),
-        Depth::Since(tag) if !tag.is_empty() => run = run.arg(format!("--shallow-exclude={tag}")),
-        Depth::Since(_) => {}
-    }
-    let run = run.arg("--").arg(from).arg(format!("{name}:{INCOMING}"));
-    let mut progress = ui.progress(&format!("{from} {name}"), None, Unit::Bytes);
-    let mut said = Vec::new();
-    watch_growth(run, repo, &mut progress, |line| {
-        // Git's own counts ("Receiving objects: 12% (...)") are progress, everything else is speech.
-        if !line.contains('%') {
-            said.push(line.trim_start_matches("fatal: ").trim_start_matches("error: ").to_string());
-        }
-    })
-    .map_err(|error| with_words("git", error, &said))
+/// Whether a source was asked for the tag and does not have it.
+fn is_no_tag(pin: &Pin, failures: &[Failure]) -> bool {
+    let is_missing = |failure: &Failure| failure.error.what.contains("couldn't find remote ref");
+    matches!(pin.revision, Revision::Tag(_)) && failures.iter().any(is_missing)
 }
 
 /// The program's own words say more than its exit code.
@@ -336,25 +422,32 @@ fn take_member(archive: &Path, member: &str, to: &Path) -> Result<PathBuf> {
 
 /// The one check that counts.
 fn check_tree(quarantine: &Path, pin: &Pin, source: &Source) -> Result<()> {
-    let served = served_tree(quarantine).map_err(|error| {
-        Error::surroundings("what came is not a commit").detail(error.message().to_string())
-    })?;
+    let (commit, served) = served(quarantine)?;
     if served == pin.tree {
         return Ok(());
     }
-    Err(Error::no(format!("served tree {served}, the pin says {}", pin.tree))
-        .hint(format!(
-            "if `{}` should be tree {served}, write it in `pins.toml`: tree = \"{served}\"",
-            pin.tag
-        ))
-        .hint(format!(
-            "if the pin is right, do not trust this source: remove `{}` from `pins.toml`",
-            source.describe(&pin.tag)
-        )))
+    let error = Error::no(format!("served tree {served}, the pin says {}", pin.tree));
+    let look = format!(
+        "git rev-parse {}^{{tree}}    # in a clone that you trust: which of the two is right?",
+        pin.revision
+    );
+    if pin.revision == Revision::Commit(commit) {
+        // The id of a commit vouches for its tree: here nobody can have lied but the pin.
+        return Err(error
+            .detail(format!("`commit` and `tree` of `[pins.{}]` do not belong together", pin.name))
+            .hint(look));
+    }
+    let name = source.describe(&pin.revision.to_string());
+    Err(error
+        .hint(look)
+        .hint(format!("if the pin is right, do not trust this source: remove `{name}` from `pins.toml`")))
 }
 
-fn served_tree(quarantine: &Path) -> std::result::Result<Oid, git2::Error> {
-    let repo = Repository::open_bare(quarantine)?;
-    let commit = repo.find_reference(INCOMING)?.peel_to_commit()?;
-    Ok(commit.tree_id())
+/// The commit that came, and its tree.
+fn served(quarantine: &Path) -> Result<(Oid, Oid)> {
+    let commit = Repository::open_bare(quarantine).and_then(|repo| {
+        repo.find_reference(INCOMING)?.peel_to_commit().map(|commit| (commit.id(), commit.tree_id()))
+    });
+    commit
+        .map_err(|error| Error::surroundings("what came is not a commit").detail(error.message().to_string()))
 }

@@ -138,9 +138,11 @@ impl Store {
         self.set_ref(&pin_ref(tree), base)
     }
 
-    /// Takes over the packs of a fetched commit and remembers it under `name`; gives the commit.
-    pub fn adopt_commit(&self, quarantine: &Path, name: &str) -> Result<Oid> {
-        let fetched = Repository::open_bare(quarantine).and_then(|repo| repo.refname_to_id(INCOMING));
+    /// Takes over the packs of a fetched commit; gives the commit.
+    pub fn adopt_commit(&self, quarantine: &Path) -> Result<Oid> {
+        // An annotated tag is an object of its own.
+        let fetched = Repository::open_bare(quarantine)
+            .and_then(|repo| repo.find_reference(INCOMING)?.peel_to_commit().map(|commit| commit.id()));
         // Git refuses without a word what would bring holes of its own.
         let commit = fetched.map_err(|_| {
             Error::surroundings("it sent nothing; if it is a shallow clone: `git fetch --unshallow` there")
@@ -148,8 +150,12 @@ impl Store {
         self.move_packs(&quarantine.join("objects/pack"))?;
         self.merge_shallow(&quarantine.join("shallow"))?;
         self.odb()?.refresh().map_err(|error| damaged(commit, &error))?;
-        self.set_ref(&upstream_ref(name), commit)?;
         Ok(commit)
+    }
+
+    /// Remembers a commit under `name`.
+    pub fn remember(&self, name: &str, commit: Oid) -> Result<()> {
+        self.set_ref(&upstream_ref(name), commit)
     }
 
     /// The commit that was remembered under `name`.

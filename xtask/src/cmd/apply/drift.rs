@@ -24,7 +24,7 @@ pub fn refuse_drift(inputs: &Inputs, outcomes: &[PatchOutcome], pin: &Pin) -> Re
         drifted.len(),
         outcomes.len(),
         pin.upstream,
-        pin.tag
+        pin.revision
     );
     let mut error = Error::new(Kind::No, what);
     for (file, outcome) in drifted {

@@ -121,7 +121,7 @@ pub fn steps(context: &Context, pins: &Pins, variant: &Variant) -> Result<Vec<St
     };
     let patches = inputs.patches.iter().map(|patch| patch.file.clone()).collect();
     Ok(vec![
-        Step::Fetch { pin: format!("{} {}", pin.upstream, pin.tag), sources },
+        Step::Fetch { pin: format!("{} {}", pin.upstream, pin.revision), sources },
         Step::Apply { patches, overlays: inputs.overlays.len(), unchanged },
     ])
 }
@@ -199,7 +199,7 @@ fn is_same(locked: &LockedVariant, pin: &Pin, inputs: &Inputs) -> bool {
     let patches = locked.patches.iter().map(|patch| (&patch.file, &patch.sha256));
     let now = inputs.patches.iter().map(|patch| (&patch.file, &patch.sha256));
     locked.base == pin.tree.to_string()
-        && locked.pin == pin.tag
+        && locked.pin == pin.revision.to_string()
         && patches.eq(now)
         && locked.overlays == locked_overlays(inputs)
 }
@@ -254,7 +254,7 @@ fn applied(pin: &Pin, inputs: &Inputs, trees: &[Oid], tree: Oid) -> Applied {
         tree: tree.to_string(),
     };
     let locked = LockedVariant {
-        pin: pin.tag.clone(),
+        pin: pin.revision.to_string(),
         base: pin.tree.to_string(),
         patches: inputs.patches.iter().zip(trees).map(lock).collect(),
         overlays: locked_overlays(inputs),

@@ -23,7 +23,7 @@ pub fn check_owners(
     for file in &inputs.overlays {
         let path = file.path.as_bytes();
         let is_upstream = base.entry(path)?.is_some() || patched.has_any_case(path)?;
-        let upstream = is_upstream.then(|| Owner::Upstream { tag: pin.tag.clone() });
+        let upstream = is_upstream.then(|| Owner::Upstream { tag: pin.revision.to_string() });
         if let Some(owner) = patch_that_touches(path, inputs, patches).or(upstream) {
             return Err(refusal(file, &owner));
         }

@@ -39,7 +39,7 @@ pub fn run(context: &Context, keep: &Keep) -> Result<Outcome> {
     }
     let operations = read_all(&results)?;
     let pins = context.pins()?;
-    let pin = &pins.pin_of(pins.variant(None)?).tag;
+    let pin = &pins.pin_of(pins.variant(None)?).revision.to_string();
     let recorded = Recorded {
         history: HISTORY,
         pin,

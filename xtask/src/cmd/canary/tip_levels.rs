@@ -9,7 +9,7 @@ use crate::cmd::pinned_series::PinnedSeries;
 use crate::cmd::{gate, newest, rebase, status};
 use crate::error::{Error, Kind, Result};
 use crate::plan::flavors::Flavors;
-use crate::plan::pins::{Pin, Pins, Variant};
+use crate::plan::pins::{Pin, Pins, Revision, Variant};
 use crate::report::canary::{CanaryReport, Level, LevelReport, TipCommit};
 use crate::report::status::{Place, StatusReport};
 use crate::series::PatchClass;
@@ -68,7 +68,7 @@ impl<'a> TipLevels<'a> {
         let mut report = CanaryReport {
             variant: self.variant.name.clone(),
             upstream: pin.upstream.clone(),
-            pin: Place { name: pin.tag.clone(), tree: pin.tree.to_string() },
+            pin: Place { name: pin.revision.to_string(), tree: pin.tree.to_string() },
             tip: self.tip.as_ref().map(|tip| TipCommit {
                 name: tip.name.clone(),
                 commit: tip.commit.to_string(),
@@ -136,8 +136,7 @@ impl<'a> TipLevels<'a> {
     fn place(&self, variant: &Variant, inputs: &Inputs) -> Result<Applied> {
         let tip = self.tip()?;
         let tree = rebase::tree_on(self.context, self.pins, &self.store, variant, tip, inputs)?;
-        let name = tip.commit.to_string().chars().take(12).collect();
-        let pin = Pin { tag: name, tree: tip.tree, ..self.pin().clone() };
+        let pin = Pin { revision: Revision::Commit(tip.commit), tree: tip.tree, ..self.pin().clone() };
         apply::overlay_onto(&self.store, variant, &pin, tip.commit, tree, inputs)
     }
 

@@ -18,6 +18,8 @@ pub struct Course<'a> {
     pub store: &'a Store,
     pub variant: &'a Variant,
     pub pin: &'a Pin,
+    /// What the series was made for, as people call it.
+    pub old_name: String,
     pub tip: Tip,
     pub inputs: Inputs,
     pub patches: Vec<Patch>,
@@ -33,7 +35,7 @@ pub fn load<'a>(
     load_with_tip(context, pins, store, options.variant.as_deref(), |pin| {
         let ask = Ask { pin, reference: &options.to, from: options.from.as_deref(), history: false };
         let mut tip = tip::resolve(fetcher(context, store), &ask)?;
-        tip.name = pin_name(&tip);
+        tip.name = tip.revision.to_string();
         Ok(tip)
     })
 }
@@ -53,7 +55,8 @@ pub fn load_with_tip<'a>(
     let patches = inputs.patches.iter().map(PatchFile::parse).collect::<Result<Vec<Patch>>>()?;
     fetch_pin(store, &context.layout, pin, context.offline, &context.ui)?;
     let tip = find_tip(pin)?;
-    Ok(Course { context, pins, store, variant, pin, tip, inputs, patches })
+    let old_name = pin.revision.to_string();
+    Ok(Course { context, pins, store, variant, pin, old_name, tip, inputs, patches })
 }
 
 /// The same to a tip that is in the store.
@@ -66,14 +69,9 @@ pub fn onto<'a>(
     inputs: Inputs,
 ) -> Result<Course<'a>> {
     let patches = inputs.patches.iter().map(PatchFile::parse).collect::<Result<Vec<Patch>>>()?;
-    Ok(Course { context, pins, store, variant, pin: pins.pin_of(variant), tip, inputs, patches })
-}
-
-/// What `pins.toml` can call it: a name that means something today only is replaced by the commit.
-fn pin_name(tip: &Tip) -> String {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-/".contains(&byte);
-    let is_name = tip.name.bytes().all(is_plain) && tip.name != "HEAD" && !tip.name.starts_with("refs/");
-    if is_name { tip.name.clone() } else { tip.commit.to_string() }
+    let pin = pins.pin_of(variant);
+    let old_name = pin.revision.to_string();
+    Ok(Course { context, pins, store, variant, pin, old_name, tip, inputs, patches })
 }
 
 /// A pin moves for all variants that stand on it. One whose patches are not replayed here would break.

@@ -101,7 +101,7 @@ fn stage_pins(course: &Course<'_>) -> Result<()> {
     let layout = &course.context.layout;
     let text = disk::read_text(&layout.pins())?;
     let source = SourceText { name: "pins.toml", text: &text };
-    let moved = move_pin(source, &course.pin.name, &course.tip.name, course.tip.tree)?;
+    let moved = move_pin(source, &course.pin.name, &course.tip.revision, course.tip.tree)?;
     disk::write_atomically(&layout.stage().join("pins.toml"), moved.as_bytes())
 }
 

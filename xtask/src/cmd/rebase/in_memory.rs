@@ -78,7 +78,7 @@ pub fn empty_report(course: &Course<'_>, tree: Oid) -> RebaseReport {
     RebaseReport {
         variant: course.variant.name.clone(),
         upstream: course.pin.upstream.clone(),
-        from: report::place(&course.pin.tag, course.pin.tree),
+        from: report::place(&course.old_name, course.pin.tree),
         to: report::place(&course.tip.name, course.tip.tree),
         tree: tree.to_string(),
         patches: Vec::new(),

@@ -9,7 +9,7 @@ use crate::sys::store::Store;
 
 /// How the two trees are called.
 pub fn names<'a>(course: &'a Course<'_>) -> TreeNames<'a> {
-    TreeNames { pin: &course.pin.tag, tip: &course.tip.name }
+    TreeNames { pin: &course.old_name, tip: &course.tip.name }
 }
 
 /// Replays the patch at `at`.

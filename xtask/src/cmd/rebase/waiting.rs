@@ -8,6 +8,7 @@ use super::walk::{Walked, digests, go_on};
 use super::{Choices, Prepared, conflict, finish};
 use crate::cmd::{Context, Outcome};
 use crate::error::{Error, Kind, Result};
+use crate::plan::pins::Revision;
 use crate::plan::rebase_state::{DonePatch, RebaseState};
 use crate::sys::conflict_tree::read_resolved;
 use crate::sys::disk;
@@ -117,7 +118,11 @@ fn course_of<'a>(
     let tree =
         Oid::from_str(&state.to.tree).map_err(|error| Error::surroundings(error.message().to_string()))?;
     // The commit is not asked for any more: all that is replayed on is the tree.
-    let tip = Tip { name: state.to.name.clone(), commit: Oid::ZERO_SHA1, tree };
+    let name = state.to.name.clone();
+    let revision = Revision::parse(&name).ok_or_else(|| {
+        Error::surroundings(format!("the record of the rebase goes to `{name}`, which is no name"))
+    })?;
+    let tip = Tip { name, revision, commit: Oid::ZERO_SHA1, tree };
     let course = load_with_tip(context, pins, store, Some(&state.variant), |_| Ok(tip))?;
     let is_same = course.pin.tree.to_string() == state.from.tree && digests(&course) == state.series;
     if !is_same {

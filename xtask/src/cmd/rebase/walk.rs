@@ -39,7 +39,7 @@ pub fn start(course: &Course<'_>, choices: Choices) -> Result<Prepared> {
 
 fn new_state(course: &Course<'_>, choices: Choices) -> RebaseState {
     let named = |name: &str, tree: Oid| NamedTree { name: name.to_string(), tree: tree.to_string() };
-    let from = named(&course.pin.tag, course.pin.tree);
+    let from = named(&course.old_name, course.pin.tree);
     let to = named(&course.tip.name, course.tip.tree);
     RebaseState::new(&course.variant.name, from, to, digests(course), choices)
 }

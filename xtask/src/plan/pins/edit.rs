@@ -1,28 +1,52 @@
-//! Moving a pin in the text of `pins.toml`: two values change, every other byte stays.
+//! Moving a pin in the text of `pins.toml`: its commit and its tree change, every other byte stays.
+
+use std::ops::Range;
 
 use git2::Oid;
 
+use super::Revision;
 use super::read::RawPins;
 use crate::error::{Error, Result};
 use crate::plan::snippet::SourceText;
 
-/// The text of `pins.toml` with the pin called `name` at another tag and tree.
+/// The text of `pins.toml` with the pin called `name` at another commit and tree.
 ///
 /// # Errors
 ///
 /// When the text cannot be read, or has no such pin.
-pub fn move_pin(source: SourceText<'_>, name: &str, tag: &str, tree: Oid) -> Result<String> {
+pub fn move_pin(source: SourceText<'_>, name: &str, revision: &Revision, tree: Oid) -> Result<String> {
     let raw: RawPins = source.parse_toml()?;
     let no_pin = || Error::usage(format!("`{}` has no pin `{name}`", source.name));
     let pin = raw.pins.get(name).ok_or_else(no_pin)?;
-    let mut edits = [(pin.tag.span(), tag.to_string()), (pin.tree.span(), tree.to_string())];
+    let old = pin.tag.as_ref().or(pin.commit.as_ref()).ok_or_else(no_pin)?.span();
+    let mut edits = [
+        (key_of(source.text, old.start), revision.key().to_string()),
+        (old, quoted(&revision.to_string())),
+        (pin.tree.span(), quoted(&tree.to_string())),
+    ];
     // From the end, so that the first edit does not move the second place.
     edits.sort_by_key(|(span, _)| std::cmp::Reverse(span.start));
     let mut text = source.text.to_string();
     for (span, value) in edits {
-        text.replace_range(span, &serde_json::Value::String(value).to_string());
+        text.replace_range(span, &value);
     }
     Ok(text)
+}
+
+fn quoted(text: &str) -> String {
+    serde_json::Value::String(text.to_string()).to_string()
+}
+
+/// Where the key of the value that begins at `value` stands: in TOML only blanks and one `=` are between the two.
+fn key_of(text: &str, value: usize) -> Range<usize> {
+    let before = text.get(..value).unwrap_or_default().trim_end();
+    let before = before.strip_suffix('=').unwrap_or(before).trim_end();
+    let is_bare = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    let start = match before.strip_suffix(['"', '\'']) {
+        Some(open) => open.rfind(['"', '\'']),
+        None => before.rfind(|c| !is_bare(c)).map(|at| at + 1),
+    };
+    start.unwrap_or(0)..before.len()
 }
 
 #[cfg(test)]
@@ -34,12 +58,51 @@ mod tests {
         let old = "# why\ndefault-variant = \"a\"\n[pins.other]\nupstream = 'o'\ntag='v0'\ntree = '1'\nsources = []\n\
                    [pins.llama] # this one\nupstream = \"l\"\ntree   = '1111111111111111111111111111111111111111' # tree\n\
                    tag = \"v1\" # tag\nsources = []\n[variants.a]\npin = \"llama\"\n";
+        let v2 = Revision::parse("v2").unwrap();
         let tree = Oid::from_str(&"2".repeat(40)).unwrap();
-        let new = move_pin(SourceText { name: "pins.toml", text: old }, "llama", "v2", tree).unwrap();
+        let new = move_pin(SourceText { name: "pins.toml", text: old }, "llama", &v2, tree).unwrap();
         let expected = old
             .replace("'1111111111111111111111111111111111111111'", &format!("\"{}\"", "2".repeat(40)))
             .replace("\"v1\"", "\"v2\"");
         assert_eq!(new, expected);
-        assert!(move_pin(SourceText { name: "pins.toml", text: old }, "none", "v2", tree).is_err());
+        assert!(move_pin(SourceText { name: "pins.toml", text: old }, "none", &v2, tree).is_err());
+    }
+
+    /// However the key is written: bare, quoted, dotted, in one line with others.
+    #[test]
+    fn a_tag_becomes_a_commit_and_a_commit_a_tag() {
+        let (id, tree) = ("0aceb8d1".repeat(5), "1".repeat(40));
+        let rest = format!("tree = \"{tree}\"\nsources = []\n[variants.a]\npin = \"l\"\n");
+        let head = "default-variant = \"a\"\n";
+        let tag_is_the_word = format!("{head}[pins.l] # tag =\nupstream = \"tag\"\n");
+        let forms = [
+            (format!("{tag_is_the_word}tag   =  \"v1\" # a tag\n{rest}"), "tag   =  \"v1\"", "commit   =  "),
+            (format!("{tag_is_the_word}\"tag\"='v1'\n{rest}"), "\"tag\"='v1'", "commit="),
+            (
+                format!(
+                    "{head}pins.l.upstream = \"l\"\npins.l.tag = \"v1\"\npins.l.{}",
+                    rest.replace("sources", "pins.l.sources")
+                ),
+                "tag = \"v1\"",
+                "commit = ",
+            ),
+        ];
+        for (old, tag, commit) in forms {
+            let moved = |text: &str, to: &str| {
+                let to = Revision::parse(to).unwrap();
+                let tree = Oid::from_str(&tree).unwrap();
+                move_pin(SourceText { name: "pins.toml", text }, "l", &to, tree).unwrap()
+            };
+            let by_commit = moved(&old, &id);
+            assert_eq!(by_commit, old.replace(tag, &format!("{commit}\"{id}\"")));
+            let back = moved(&by_commit, "v1");
+            assert_eq!(
+                back,
+                by_commit.replace(
+                    &format!("{commit}\"{id}\""),
+                    &format!("{}\"v1\"", commit.replace("commit", "tag"))
+                )
+            );
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 mod edit;
 mod read;
+mod revision;
 
 use std::collections::BTreeMap;
 
@@ -10,6 +11,7 @@ use crate::error::{Error, Result};
 pub use edit::move_pin;
 use git2::Oid;
 use read::{RawPins, Reader};
+pub use revision::{Revision, TagName, full_id};
 
 /// `pins.toml`, checked.
 #[derive(Clone, Debug)]
@@ -31,8 +33,8 @@ pub struct Pin {
     pub name: String,
     /// The upstream that is followed, such as `llama.cpp`.
     pub upstream: String,
-    /// The tag that people know the tree by.
-    pub tag: String,
+    /// The commit that the tree is of.
+    pub revision: Revision,
     /// The git tree id; it decides, whatever the source.
     pub tree: Oid,
     /// Tried in this order.
@@ -42,7 +44,7 @@ pub struct Pin {
 /// One way to get a pin's objects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// A git remote; only the pinned tag is fetched, one commit deep.
+    /// A git remote; only the pinned commit is fetched, without its history where the remote lets us.
     Git {
         /// What `git fetch` is given.
         url: String,
@@ -66,11 +68,11 @@ pub enum Source {
 }
 
 impl Source {
-    /// How people are told of it, when `tag` is wanted from it.
-    pub fn describe(&self, tag: &str) -> String {
+    /// How people are told of it, when the commit that is called `name` is wanted from it.
+    pub fn describe(&self, name: &str) -> String {
         match self {
             Source::Git { url } => format!("git {url}"),
-            Source::Npm { package, versions, .. } => match versions.get(tag) {
+            Source::Npm { package, versions, .. } => match versions.get(name) {
                 Some(version) => format!("npm {package}@{version}"),
                 None => format!("npm {package}"),
             },
@@ -82,7 +84,8 @@ impl Source {
 impl Pin {
     /// Its sources, as people are told of them.
     pub fn describe_sources(&self) -> Vec<String> {
-        self.sources.iter().map(|source| source.describe(&self.tag)).collect()
+        let name = self.revision.to_string();
+        self.sources.iter().map(|source| source.describe(&name)).collect()
     }
 }
 
@@ -235,7 +238,7 @@ patches = "patches/paged"
            --> pins.toml:7:1
             |
           7 | tre = "0424752fbbc3bb01469ec830a30f2bc035497cd4"
-            | ^^^ unknown field `tre`, expected one of `upstream`, `tag`, `tree`, `sources`
+            | ^^^ unknown field `tre`, expected one of `upstream`, `tag`, `commit`, `tree`, `sources`
         "#);
     }
 
@@ -247,6 +250,48 @@ patches = "patches/paged"
             |
           7 | tree = "0424752f"
             |        ^^^^^^^^^^ a tree id is 40 hexadecimal digits: `git rev-parse TAG^{tree}`
+        "#);
+    }
+
+    #[test]
+    fn a_pin_has_a_tag_or_a_commit() {
+        let id = "0aceb8d1".repeat(5);
+        let pinned = |line: &str| parse(&GOOD.replace("tag = \"v0.4.0\"", line));
+        let pins = pinned(&format!("commit = \"{id}\"")).unwrap();
+        assert_eq!(pins.pins["llama"].revision, Revision::parse(&id).unwrap());
+        insta::assert_snapshot!(pinned("commit = \"0aceb8d1\"").unwrap_err(), @r#"
+        error: `pins.toml` is not right
+           --> pins.toml:6:10
+            |
+          6 | commit = "0aceb8d1"
+            |          ^^^^^^^^^^ a commit id is 40 hexadecimal digits: `git rev-parse REVISION^{commit}`
+        "#);
+        insta::assert_snapshot!(pinned("").unwrap_err(), @r#"
+        error: `pins.toml` is not right
+           --> pins.toml:7:8
+            |
+          7 | tree = "0424752fbbc3bb01469ec830a30f2bc035497cd4"
+            |        ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ a pin names the commit of its tree too: `tag = NAME` or `commit = ID`
+        "#);
+        insta::assert_snapshot!(pinned(&format!("tag = \"v1\"\ncommit = \"{id}\"")).unwrap_err(), @r#"
+        error: `pins.toml` is not right
+           --> pins.toml:7:10
+            |
+          7 | commit = "0aceb8d10aceb8d10aceb8d10aceb8d10aceb8d1"
+            |          ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ a pin has a `tag` or a `commit`, not both
+        "#);
+    }
+
+    /// What this tool once wrote for a commit without a tag.
+    #[test]
+    fn a_commit_that_is_called_a_tag_is_told_what_to_write() {
+        insta::assert_snapshot!(refusal("tag = \"v0.4.0\"", &format!("tag = \"{}\"", "0aceb8d1".repeat(5))), @r#"
+        error: `pins.toml` is not right
+           --> pins.toml:6:7
+            |
+          6 | tag = "0aceb8d10aceb8d10aceb8d10aceb8d10aceb8d1"
+            |       ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ this is the id of a commit and no tag
+          next: write `commit = "0aceb8d10aceb8d10aceb8d10aceb8d10aceb8d1"` in place of it
         "#);
     }
 

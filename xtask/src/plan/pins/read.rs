@@ -6,7 +6,7 @@ use git2::Oid;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::{Pin, Pins, Source, Tool, Variant, Version};
+use super::{Pin, Pins, Revision, Source, Tool, Variant, Version, full_id};
 use crate::error::{Error, Result};
 use crate::plan::snippet::SourceText;
 
@@ -24,7 +24,8 @@ pub(super) struct RawPins {
 #[serde(deny_unknown_fields)]
 pub(super) struct RawPin {
     upstream: String,
-    pub(super) tag: Spanned<String>,
+    pub(super) tag: Option<Spanned<String>>,
+    pub(super) commit: Option<Spanned<String>>,
     pub(super) tree: Spanned<String>,
     sources: Vec<Spanned<RawSource>>,
 }
@@ -93,25 +94,44 @@ impl Reader<'_> {
     }
 
     fn pin(&self, name: &str, raw: &RawPin) -> Result<Pin> {
-        let tag = raw.tag.get_ref();
-        if tag.is_empty() || !tag.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-/".contains(&b)) {
-            return Err(self.at(&raw.tag, "a tag has letters, digits, `.`, `_`, `-` and `/` only"));
-        }
         let sources: Result<Vec<Source>> = raw.sources.iter().map(|source| self.source(source)).collect();
         Ok(Pin {
             name: name.to_string(),
             upstream: raw.upstream.clone(),
-            tag: tag.clone(),
+            revision: self.revision(raw)?,
             tree: self.tree_id(&raw.tree)?,
             sources: sources?,
         })
     }
 
+    fn revision(&self, raw: &RawPin) -> Result<Revision> {
+        match (&raw.tag, &raw.commit) {
+            (Some(tag), None) => self.tag(tag),
+            (None, Some(commit)) => full_id(commit.get_ref()).map(Revision::Commit).ok_or_else(|| {
+                self.at(commit, "a commit id is 40 hexadecimal digits: `git rev-parse REVISION^{commit}`")
+            }),
+            (Some(_), Some(commit)) => Err(self.at(commit, "a pin has a `tag` or a `commit`, not both")),
+            (None, None) => {
+                Err(self
+                    .at(&raw.tree, "a pin names the commit of its tree too: `tag = NAME` or `commit = ID`"))
+            }
+        }
+    }
+
+    fn tag(&self, raw: &Spanned<String>) -> Result<Revision> {
+        match Revision::parse(raw.get_ref()) {
+            Some(Revision::Commit(id)) => {
+                let error = self.at(raw, "this is the id of a commit and no tag");
+                Err(error.hint(format!("write `commit = \"{id}\"` in place of it")))
+            }
+            Some(tag) => Ok(tag),
+            None => Err(self.at(raw, "a tag has letters, digits, `.`, `_`, `-` and `/` only")),
+        }
+    }
+
     fn tree_id(&self, raw: &Spanned<String>) -> Result<Oid> {
-        let text = raw.get_ref();
-        let full = text.len() == 40 && text.bytes().all(|b| b.is_ascii_hexdigit());
-        let id = if full { Oid::from_str(text).ok() } else { None };
-        id.ok_or_else(|| self.at(raw, "a tree id is 40 hexadecimal digits: `git rev-parse TAG^{tree}`"))
+        full_id(raw.get_ref())
+            .ok_or_else(|| self.at(raw, "a tree id is 40 hexadecimal digits: `git rev-parse TAG^{tree}`"))
     }
 
     fn source(&self, raw: &Spanned<RawSource>) -> Result<Source> {

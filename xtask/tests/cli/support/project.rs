@@ -3,11 +3,12 @@
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 
 use tempfile::TempDir;
 
 use super::upstream::{TAG, Upstream};
-use super::{Output, files, program_path, upstream};
+use super::{Output, files, git, program_path, upstream};
 
 /// Where the pin of a project comes from.
 pub enum Source {
@@ -36,7 +37,7 @@ impl Source {
 
 /// A project with the variants `stock` and `paged`.
 pub struct Project {
-    folder: TempDir,
+    folder: Arc<TempDir>,
     root: PathBuf,
 }
 
@@ -56,7 +57,7 @@ impl Project {
         let folder = tempfile::tempdir().unwrap();
         // Without the links that some systems have on the way to their temporary folder.
         let root = folder.path().canonicalize().unwrap().join("project");
-        let project = Project { folder, root };
+        let project = Project { folder: Arc::new(folder), root };
         std::fs::create_dir_all(project.home()).unwrap();
         project.write("pins.toml", pins(tree, sources));
         project.write("ci/flavors.toml", FLAVORS);
@@ -90,6 +91,19 @@ impl Project {
     /// The text of a file of the project.
     pub fn read(&self, path: &str) -> String {
         String::from_utf8_lossy(&std::fs::read(self.path(path)).unwrap()).into_owned()
+    }
+
+    /// The project as a colleague gets it: committed, and cloned into a folder `name` beside it. Nothing that a run
+    /// left under `target/` is there.
+    pub fn fresh_clone(&self, name: &str) -> Project {
+        if !self.path(".git").is_dir() {
+            git::init(self.root());
+        }
+        git::git(self.root(), &["add", "--all", "--", ".", ":!target"]);
+        git::git(self.root(), &["commit", "--quiet", "--allow-empty", "--message", "The project"]);
+        let root = self.root.with_file_name(name);
+        git::git(self.root(), &["clone", "--quiet", self.root().to_str().unwrap(), root.to_str().unwrap()]);
+        Project { folder: Arc::clone(&self.folder), root }
     }
 
     /// A fork of this project's own, to make other patches with.

@@ -35,7 +35,7 @@ pub struct Arena<'a> {
 /// The pin that all contestants are built from, and the tree of each variant.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Builds {
-    /// The pin's tag.
+    /// The pin's tag or commit.
     pub pin: String,
     /// Tree ids by variant.
     pub trees: BTreeMap<String, String>,

@@ -1,0 +1,87 @@
+//! Which upstream commit a pin stands for.
+
+use std::fmt;
+
+use git2::Oid;
+
+/// One upstream commit, by a name that means the same commit for everybody: a branch is none, and a part of an id
+/// is none either.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Revision {
+    /// A release.
+    Tag(TagName),
+    /// The commit itself.
+    Commit(Oid),
+}
+
+/// The name of a tag, as `pins.toml` may have it: never a commit id, and nothing that git could take for more than
+/// a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TagName(String);
+
+impl TagName {
+    /// The name.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for TagName {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.0)
+    }
+}
+
+impl Revision {
+    /// Its key in `pins.toml`.
+    pub fn key(&self) -> &'static str {
+        match self {
+            Revision::Tag(_) => "tag",
+            Revision::Commit(_) => "commit",
+        }
+    }
+
+    /// What `Display` wrote: a full commit id is a commit, any other name is a tag. Nothing for what can be neither.
+    pub fn parse(text: &str) -> Option<Revision> {
+        if let Some(commit) = full_id(text) {
+            return Some(Revision::Commit(commit));
+        }
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-/".contains(&byte);
+        let is_tag = !text.is_empty() && text.bytes().all(is_plain);
+        is_tag.then(|| Revision::Tag(TagName(text.to_string())))
+    }
+}
+
+/// A tag is its name, a commit its full id.
+impl fmt::Display for Revision {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Revision::Tag(tag) => tag.fmt(out),
+            Revision::Commit(commit) => commit.fmt(out),
+        }
+    }
+}
+
+/// The id that `text` writes out whole: 40 hexadecimal digits, nothing shorter.
+pub fn full_id(text: &str) -> Option<Oid> {
+    let is_full = text.len() == 40 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    if is_full { Oid::from_str(text).ok() } else { None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read_as_the_same() {
+        let id = "0aceb8d1".repeat(5);
+        assert!(matches!(Revision::parse(&id), Some(Revision::Commit(_))));
+        assert!(matches!(Revision::parse("release/v1.0-rc_1"), Some(Revision::Tag(_))));
+        for text in [id.as_str(), "v1.0", "0aceb8d1"] {
+            assert_eq!(Revision::parse(text).unwrap().to_string(), text);
+        }
+        for text in ["", "v1 0", "v1^{tree}", "a:b", "v1\n"] {
+            assert_eq!(Revision::parse(text), None, "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! A pin on a commit that has no tag: every machine must be able to fetch it.
+
+use std::path::{Path, PathBuf};
+
+use super::support::{
+    Output, Project, Source, files, git,
+    upstream::{TAG, Upstream},
+};
+
+/// A project whose pin comes from a repository beside it that went on since: `main` has two commits more.
+struct Scene {
+    project: Project,
+    upstream: PathBuf,
+    /// The first of the two: no name leads to it directly.
+    middle: String,
+    tip: String,
+}
+
+impl Scene {
+    fn new() -> Scene {
+        let project = Project::with_sources(&[Source::Path("../newer".into())]);
+        let upstream = project.beside("newer");
+        std::fs::rename(project.fork(), &upstream).unwrap();
+        git::git(&upstream, &["checkout", "--quiet", "--force", "-B", "main", TAG]);
+        let change = |text: &str| {
+            files::edit(&upstream.join("src/add.c"), "left + right", text);
+            git::commit(&upstream, "Change upstream");
+            git::git(&upstream, &["rev-parse", "HEAD"])
+        };
+        let middle = change("(left + right)");
+        files::edit(&upstream.join("src/add.c"), "(left + right)", "left + right");
+        let tip = change("right + left");
+        // A repository at rest, as a server has it: what HEAD is there must not matter.
+        git::git(&upstream, &["checkout", "--quiet", "--detach", TAG]);
+        Scene { project, upstream, middle, tip }
+    }
+
+    /// Served by git, over protocol version 0, which gives no commit by its id.
+    fn over_git() -> Scene {
+        let scene = Scene::new();
+        let url = format!("file://{}", scene.upstream.display());
+        scene.project.edit("pins.toml", "path = \"../newer\"", &format!("git = \"{url}\""));
+        files::write(&scene.project.beside("home/.gitconfig"), "[protocol]\n\tversion = 0\n");
+        scene
+    }
+
+    fn tree(&self, revision: &str) -> String {
+        git::tree_of(&self.upstream, revision)
+    }
+
+    /// The pin names `commit`; a colleague who has nothing but the project builds the same from it.
+    fn assert_pinned(&self, commit: &str) -> Output {
+        let pins = self.project.read("pins.toml");
+        let lines = format!("commit = \"{commit}\"\ntree = \"{}\"\n", self.tree(commit));
+        assert!(pins.contains(&lines) && !pins.contains("tag ="), "{pins}");
+        let clone = self.project.fresh_clone(&format!("clone-{}", &commit[..6]));
+        let applied = clone.run(&["--locked", "apply"]).success();
+        clone.run(&["--locked", "--offline", "status"]).success();
+        clone.run(&["--locked", "lock", "--check"]).success();
+        assert_eq!(clone.scratch(), [""; 0]);
+        applied
+    }
+}
+
+#[test]
+fn a_commit_without_a_tag_is_fetched_by_its_id() {
+    let scene = Scene::new();
+    scene.project.run(&["rebase", "--to", &scene.middle]).success();
+    scene.assert_pinned(&scene.middle);
+    scene.project.run(&["rebase", "--to", &scene.tip]).success();
+    scene.assert_pinned(&scene.tip);
+    // And back to a name.
+    scene.project.run(&["rebase", "--to", TAG]).success();
+    assert!(scene.project.read("pins.toml").contains(&format!("tag = \"{TAG}\"\n")));
+    scene.project.fresh_clone("clone-tag").run(&["--locked", "apply"]).success();
+}
+
+#[test]
+fn a_branch_is_written_as_its_commit() {
+    for reference in ["main", "refs/heads/main"] {
+        let scene = Scene::new();
+        scene.project.run(&["rebase", "--to", reference]).success();
+        scene.assert_pinned(&scene.tip);
+    }
+    let scene = Scene::over_git();
+    scene.project.run(&["rebase", "--to", "main"]).success();
+    scene.assert_pinned(&scene.tip);
+}
+
+#[test]
+fn a_remote_that_gives_no_commit_by_its_id_is_asked_for_what_contains_it() {
+    let scene = Scene::over_git();
+    let refused = ["fetch", "--quiet", &format!("file://{}", scene.upstream.display()), &scene.middle];
+    let version_0 = [&["-c", "protocol.version=0"][..], &refused].concat();
+    assert!(
+        !git::try_git(scene.project.root().parent().unwrap(), &version_0),
+        "it must refuse, or nothing is tested"
+    );
+    scene.project.run(&["rebase", "--to", &scene.middle]).success();
+    scene.assert_pinned(&scene.middle);
+}
+
+#[test]
+fn a_tag_stays_a_tag_however_it_was_found() {
+    for more in [&[][..], &["--from", "newer"]] {
+        let scene = Scene::over_git();
+        git::git(&scene.upstream, &["tag", "--annotate", "--message", "A release", "v2.0", "main"]);
+        let mut command = scene.project.command(&[&["rebase", "--to", "v2.0"], more].concat());
+        scene
+            .project
+            .finish({
+                command.current_dir(scene.upstream.parent().unwrap());
+                command
+            })
+            .success();
+        let pins = scene.project.read("pins.toml");
+        assert!(pins.contains("tag = \"v2.0\"\n") && pins.contains(&scene.tree("main")), "{pins}");
+        scene.project.fresh_clone("clone").run(&["--locked", "apply"]).success();
+    }
+}
+
+fn bundle(scene: &Scene, path: &Path, what: &[&str]) {
+    git::git(&scene.upstream, &[&["bundle", "create", "--quiet", path.to_str().unwrap()], what].concat());
+}
+
+#[test]
+fn a_bundle_has_the_commit_behind_its_tips() {
+    let scene = Scene::new();
+    scene.project.run(&["rebase", "--to", &scene.middle]).success();
+    bundle(&scene, &scene.project.beside("whole.bundle"), &["--all"]);
+    scene.project.edit("pins.toml", "../newer", "../whole.bundle");
+    scene.assert_pinned(&scene.middle);
+}
+
+/// A mirror squashes: its commit is another one, its tree is the pinned one.
+#[test]
+fn a_copy_of_the_tree_under_another_commit_will_do() {
+    let scene = Scene::new();
+    scene.project.run(&["rebase", "--to", &scene.tip]).success();
+    let squashed = scene.project.beside("squashed");
+    git::init(&squashed);
+    git::git(&squashed, &["fetch", "--quiet", scene.upstream.to_str().unwrap(), "main"]);
+    let commit = git::git(&squashed, &["commit-tree", "-m", "All of it", "FETCH_HEAD^{tree}"]);
+    git::git(&squashed, &["update-ref", "refs/heads/main", &commit]);
+    bundle(&Scene { upstream: squashed, ..Scene::new() }, &scene.project.beside("one.bundle"), &["HEAD"]);
+    scene.project.edit("pins.toml", "../newer", "../one.bundle");
+    scene.assert_pinned(&scene.tip);
+}
+
+/// HEAD of a source is not what was asked for, and nobody is told to take it instead.
+#[test]
+fn a_source_without_the_commit_is_no_reason_to_pin_another_tree() {
+    let scene = Scene::new();
+    scene.project.run(&["rebase", "--to", &scene.tip]).success();
+    let old = scene.project.beside("old");
+    git::git(scene.project.root().parent().unwrap(), &["clone", "--quiet", "--branch", TAG, "newer", "old"]);
+    git::git(&old, &["checkout", "--quiet", "-B", "main", TAG]);
+    git::git(&old, &["remote", "remove", "origin"]);
+    git::git(&old, &["reflog", "expire", "--expire=now", "--all"]);
+    git::git(&old, &["gc", "--quiet", "--prune=now"]);
+    scene.project.edit("pins.toml", "../newer", "../old");
+    let clone = scene.project.fresh_clone("clone");
+    insta::assert_snapshot!(clone.run(&["apply"]), @"
+    exit: 3
+    -- stdout --
+
+    -- stderr --
+        Fetching hello 2013f4202bfe3e268cf1a480b164fb62bbff6cda from path ../old
+    warning: path ../old: it has no such commit: no branch or tag there leads to it
+      its HEAD is something else: tree 9c674325bca54c5f99316fd196563d56cb1f5564
+    error: no source served the pin `hello` (hello 2013f4202bfe3e268cf1a480b164fb62bbff6cda)
+      expected tree 6ec268e93d7ca660d239e2af7dbc56dc0a13d0f4
+      path ../old: it has no such commit: no branch or tag there leads to it
+        its HEAD is something else: tree 9c674325bca54c5f99316fd196563d56cb1f5564
+      next: if a copy is at hand, a repository or a bundle: cargo xtask fetch --from PATH
+    ");
+}
+
+/// Written by hand, or by a merge of two branches that both moved the pin.
+#[test]
+fn a_commit_and_a_tree_that_do_not_belong_together() {
+    let scene = Scene::new();
+    scene.project.run(&["rebase", "--to", &scene.tip]).success();
+    scene.project.edit("pins.toml", &scene.tree(&scene.tip), &scene.tree(&scene.middle));
+    let clone = scene.project.fresh_clone("clone");
+    insta::assert_snapshot!(clone.run(&["apply"]), @"
+    exit: 1
+    -- stdout --
+
+    -- stderr --
+        Fetching hello 2013f4202bfe3e268cf1a480b164fb62bbff6cda from path ../newer
+    warning: path ../newer: served tree 6ec268e93d7ca660d239e2af7dbc56dc0a13d0f4, the pin says c07bf433854240dc3df481b2f8a27e8a7a73ea5f
+      `commit` and `tree` of `[pins.hello]` do not belong together
+    error: no source served the pin `hello` (hello 2013f4202bfe3e268cf1a480b164fb62bbff6cda)
+      expected tree c07bf433854240dc3df481b2f8a27e8a7a73ea5f
+      path ../newer: served tree 6ec268e93d7ca660d239e2af7dbc56dc0a13d0f4, the pin says c07bf433854240dc3df481b2f8a27e8a7a73ea5f
+        `commit` and `tree` of `[pins.hello]` do not belong together
+      next: git rev-parse 2013f4202bfe3e268cf1a480b164fb62bbff6cda^{tree}    # in a clone that you trust: which of the two is right?
+      next: if a copy is at hand, a repository or a bundle: cargo xtask fetch --from PATH
+    ");
+}
+
+/// An earlier version of this tool wrote `tag = "main"`, which no fetch of tags can find.
+#[test]
+fn a_branch_that_is_called_a_tag_is_told_what_to_write() {
+    let scene = Scene::over_git();
+    scene.project.edit("pins.toml", &format!("tag = \"{TAG}\""), "tag = \"main\"");
+    scene.project.edit("pins.toml", &Upstream::shared().tree(), &scene.tree("main"));
+    let hints = scene.project.run(&["fetch"]).code(3);
+    insta::assert_snapshot!(hints, @"
+    exit: 3
+    -- stdout --
+
+    -- stderr --
+        Fetching hello main from git file://[BESIDE]/newer
+    warning: git file://[BESIDE]/newer: git says: couldn't find remote ref refs/tags/main
+    error: no source served the pin `hello` (hello main)
+      expected tree 6ec268e93d7ca660d239e2af7dbc56dc0a13d0f4
+      git file://[BESIDE]/newer: git says: couldn't find remote ref refs/tags/main
+      next: if `main` is a branch, pin its commit: `commit = ID` in place of `tag`; in a clone, `git log --all --format='%H %T' | grep 6ec268e93d7ca660d239e2af7dbc56dc0a13d0f4` names it
+      next: if a copy is at hand, a repository or a bundle: cargo xtask fetch --from PATH
+    ");
+    let named = "git log --all --format='%H %T' | grep ";
+    let search = format!("{named}{}", scene.tree("main"));
+    assert!(hints.stderr.contains(&search), "{hints}");
+    let found =
+        std::process::Command::new("sh").args(["-c", &search]).current_dir(&scene.upstream).output().unwrap();
+    assert!(String::from_utf8_lossy(&found.stdout).starts_with(&scene.tip));
+}
