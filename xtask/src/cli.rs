@@ -11,6 +11,7 @@ use crate::cmd::rebase::{Action, Choices};
 use crate::cmd::{self, Context, Outcome};
 use crate::error::Result;
 use crate::plan::layout::Layout;
+use crate::plan::name::Name;
 use crate::sys::pending;
 use crate::ui::{Talk, Ui};
 
@@ -90,7 +91,7 @@ struct Which {
     variant: Option<String>,
     /// Flavor of `ci/flavors.toml`.
     #[arg(long, value_name = "NAME", default_value = "cpu")]
-    flavor: String,
+    flavor: Name,
 }
 
 #[derive(Debug, Args)]
@@ -498,13 +499,14 @@ impl Cli {
             }
             Command::Build(Build { which, jobs, no_smoke, dry_run }) => {
                 let Which { variant, flavor } = which;
+                let flavor = flavor.to_string();
                 cmd::build::run(context, &cmd::build::Options { variant, flavor, dry_run, jobs, no_smoke })
             }
             Command::Smoke(Which { variant, flavor }) => {
-                cmd::smoke::command(context, variant.as_deref(), flavor)
+                cmd::smoke::command(context, variant.as_deref(), flavor.to_string())
             }
             Command::Run(Run { which, arguments }) => {
-                cmd::run::command(context, which.variant.as_deref(), which.flavor, arguments)
+                cmd::run::command(context, which.variant.as_deref(), which.flavor.to_string(), arguments)
             }
             Command::Test(Test { only, list }) => cmd::test::run(context, &cmd::test::Options { only, list }),
             Command::Gate(Gate { variant, only, promises, program }) => {

@@ -28,6 +28,7 @@ mod cli {
     mod killed_sync;
     mod lint;
     mod lock;
+    mod names;
     mod newest;
     mod no_file_forgotten;
     mod overlay;

@@ -380,7 +380,7 @@ impl Build<'_> {
         let entries = self.configuration(tools, Path::new(""), Path::new(""), &base_tree)?.cache_entries();
         let patches = applied.locked.patches.iter().map(|patch| (patch.file.clone(), patch.sha256.clone()));
         Ok(Manifest {
-            variant: self.variant.name.clone(),
+            variant: self.variant.name.to_string(),
             flavor: self.options.flavor.clone(),
             pin: applied.pin.revision.to_string(),
             patches: patches.collect(),
@@ -395,7 +395,7 @@ impl Build<'_> {
 
     fn smoke(&self, applied: &Applied) -> Result<()> {
         let options = smoke::Options {
-            variant: self.variant.name.clone(),
+            variant: self.variant.name.to_string(),
             flavor: self.options.flavor.clone(),
             identity: self.identity(applied),
         };

@@ -29,7 +29,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
         fetch_pin(&store, &context.layout, pin, context.offline, &context.ui)?;
         let inputs = read_stack(&context.layout, &pins.stack(variant))?;
         let applied = apply::apply_inputs(&store, variant, pin, &inputs)?;
-        fresh.variants.insert(variant.name.clone(), applied.locked);
+        fresh.variants.insert(variant.name.to_string(), applied.locked);
     }
     let old = read_or_default(context, options.check)?;
     let differences = old.differences(&fresh);

@@ -38,7 +38,7 @@ impl PinnedSeries {
         let store = Store::open(&context.layout.store())?;
         // The pin too: its blobs tell in which function a hunk was made.
         fetch_pin(&store, &context.layout, &pin, context.offline, &context.ui)?;
-        Ok(PinnedSeries { variant: variant.name.clone(), pin, store, files, patches })
+        Ok(PinnedSeries { variant: variant.name.to_string(), pin, store, files, patches })
     }
 
     /// The commit that upstream, or the repository `from`, calls `reference`, with its history if it has

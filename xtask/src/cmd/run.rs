@@ -24,7 +24,7 @@ pub fn command(
     arguments: Vec<String>,
 ) -> Result<Outcome> {
     let pins = context.pins()?;
-    let variant = pins.variant(variant)?.name.clone();
+    let variant = pins.variant(variant)?.name.to_string();
     run(context, &Options { variant, flavor, arguments })
 }
 

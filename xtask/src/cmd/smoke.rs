@@ -26,10 +26,11 @@ pub struct Options {
 pub fn command(context: &Context, variant: Option<&str>, flavor: String) -> Result<Outcome> {
     let pins = context.pins()?;
     let variant = pins.variant(variant)?;
-    let locked = super::lock::read(context)?.and_then(|lock| lock.variants.get(&variant.name).cloned());
+    let locked =
+        super::lock::read(context)?.and_then(|lock| lock.variants.get(variant.name.as_str()).cloned());
     let identity =
         locked.filter(|_| variant.kernels).map(|locked| identity(&variant.name, &locked.pin, &locked.tree));
-    run(context, &Options { variant: variant.name.clone(), flavor, identity })
+    run(context, &Options { variant: variant.name.to_string(), flavor, identity })
 }
 
 /// What a server says of itself in `--version` and in `/props`.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
+use super::name::Name;
 use super::snippet::SourceText;
 use crate::error::{Error, Result};
 
@@ -16,7 +17,7 @@ pub struct Flavors {
     /// CMake cache entries that every flavor has.
     pub cmake: BTreeMap<String, String>,
     /// Flavors by name.
-    pub flavors: BTreeMap<String, Flavor>,
+    pub flavors: BTreeMap<Name, Flavor>,
 }
 
 /// One accelerator build.
@@ -39,7 +40,7 @@ impl Flavors {
     /// The flavor called `name`.
     pub fn get(&self, name: &str) -> Result<&Flavor> {
         self.flavors.get(name).ok_or_else(|| {
-            let known: Vec<&str> = self.flavors.keys().map(String::as_str).collect();
+            let known: Vec<&str> = self.flavors.keys().map(Name::as_str).collect();
             Error::usage(format!("there is no flavor `{name}` in `ci/flavors.toml`"))
                 .hint(format!("use one of: {}", known.join(", ")))
         })

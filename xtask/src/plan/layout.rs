@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use super::name::Name;
+
 /// The paths of one project.
 #[derive(Clone, Debug)]
 pub struct Layout {
@@ -82,9 +84,14 @@ impl Layout {
         self.generated().join("pending")
     }
 
-    /// A rebase of a variant that waits for a person.
-    pub fn rebase(&self, variant: &str) -> PathBuf {
-        self.generated().join("rebase").join(variant)
+    /// Rebases that wait for a person, each in a folder with its variant's name.
+    pub fn rebases(&self) -> PathBuf {
+        self.generated().join("rebase")
+    }
+
+    /// The rebase of a variant that waits for a person.
+    pub fn rebase(&self, variant: &Name) -> PathBuf {
+        self.rebases().join(variant.as_str())
     }
 
     /// Scratch space; whatever lies here when a run starts is garbage of a run that was killed.
@@ -113,18 +120,18 @@ impl Layout {
     }
 
     /// What was last materialised there: a git index, with the times of the files.
-    pub fn tree_index(&self, variant: &str) -> PathBuf {
+    pub fn tree_index(&self, variant: &Name) -> PathBuf {
         self.generated().join("trees").join(format!("{variant}.index"))
     }
 
     /// The git repository in which a person edits the series of a variant.
-    pub fn edit(&self, variant: &str) -> PathBuf {
-        self.generated().join("edit").join(variant)
+    pub fn edit(&self, variant: &Name) -> PathBuf {
+        self.generated().join("edit").join(variant.as_str())
     }
 
     /// The edit repository of a variant that the one in use took the place of.
-    pub fn edit_before(&self, variant: &str) -> PathBuf {
-        self.generated().join("edit-before").join(variant)
+    pub fn edit_before(&self, variant: &Name) -> PathBuf {
+        self.generated().join("edit-before").join(variant.as_str())
     }
 
     /// Series that are written, whole, and about to replace what is in `patches/`.
@@ -133,12 +140,12 @@ impl Layout {
     }
 
     /// What the last successful apply of a variant gave, on this machine.
-    pub fn applied(&self, variant: &str) -> PathBuf {
+    pub fn applied(&self, variant: &Name) -> PathBuf {
         self.generated().join("applied").join(format!("{variant}.lock"))
     }
 
     /// CMake's build folder of a variant and flavor.
-    pub fn build(&self, variant: &str, flavor: &str) -> PathBuf {
+    pub fn build(&self, variant: &Name, flavor: &str) -> PathBuf {
         self.generated().join("build").join(format!("{variant}-{flavor}"))
     }
 

@@ -10,6 +10,7 @@ pub mod issues;
 pub mod layout;
 pub mod line;
 pub mod lock;
+pub mod name;
 pub mod overlay;
 pub mod pending;
 pub mod pins;

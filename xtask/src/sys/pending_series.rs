@@ -13,12 +13,13 @@ use super::disk;
 use super::edit_repo::{EditRepo, Marks};
 use crate::error::{Error, Kind, Result};
 use crate::plan::layout::Layout;
+use crate::plan::name::Name;
 
 /// A series as it shall be.
 #[derive(Clone, Debug)]
 pub struct NewSeries<'a> {
     /// The variant whose own series it is.
-    pub variant: &'a str,
+    pub variant: &'a Name,
     /// Its folder, relative to the root.
     pub folder: &'a str,
     /// What was read from there: digests of the files by name. Anything else that is found there when
@@ -33,7 +34,7 @@ pub struct NewSeries<'a> {
 /// What `plan.json` holds.
 #[derive(Debug, Serialize, Deserialize)]
 struct Plan {
-    variant: String,
+    variant: Name,
     folder: String,
     before: BTreeMap<String, String>,
     after: BTreeMap<String, String>,
@@ -58,7 +59,7 @@ fn decide(layout: &Layout, series: &NewSeries<'_>) -> Result<()> {
         .map_err(|error| Error::surroundings(format!("the plan could not be written: {error}")))?;
     disk::write_atomically(&aside.path().join(PLAN), &plan)?;
     disk::create_folder(&layout.pending_series())?;
-    disk::rename(aside.path(), &layout.pending_series().join(series.variant))?;
+    disk::rename(aside.path(), &layout.pending_series().join(series.variant.as_str()))?;
     // It is not there any more: nothing is left to be removed.
     drop(aside.keep());
     Ok(())
@@ -68,7 +69,7 @@ fn plan_of(series: &NewSeries<'_>) -> Plan {
     let digests = series.files.iter().map(|(name, bytes)| (name.clone(), disk::sha256(bytes)));
     let marks = series.marks.map(|marks| [marks.pin, marks.border, marks.series, marks.made]);
     Plan {
-        variant: series.variant.to_string(),
+        variant: series.variant.clone(),
         folder: series.folder.to_string(),
         before: series.before.clone(),
         after: digests.collect(),
@@ -170,7 +171,7 @@ mod tests {
             let digest = |text: &str| disk::sha256(text.as_bytes());
             let file = |name: &str, text: &str| (name.to_string(), text.as_bytes().to_vec());
             let series = NewSeries {
-                variant: "v",
+                variant: &Name::new("v").unwrap(),
                 folder: "patches",
                 before: [("1".to_string(), digest("one")), ("2".to_string(), digest("two"))].into(),
                 files: [file("1", "new"), file("3", "one"), file("4", "four")].into(),

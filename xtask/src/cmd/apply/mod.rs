@@ -184,7 +184,7 @@ fn unchanged(
     pin: &Pin,
     inputs: &Inputs,
 ) -> Result<Option<Applied>> {
-    let locked = lock::read(context)?.and_then(|lock| lock.variants.get(&variant.name).cloned());
+    let locked = lock::read(context)?.and_then(|lock| lock.variants.get(variant.name.as_str()).cloned());
     let Some(locked) = locked.filter(|locked| is_same(locked, pin, inputs)) else { return Ok(None) };
     let Ok(tree) = Oid::from_str(&locked.tree) else { return Ok(None) };
     // A lock that came with a checkout is a claim; only what was applied here counts as done.

@@ -66,7 +66,7 @@ fn real(context: &Context, scratch: &Path) -> Result<Contest> {
     let pins = context.pins()?;
     let variant = pins.variant(None)?;
     let folder = variant.patches.clone().unwrap_or_default();
-    let locked = lock::read(context)?.and_then(|lock| lock.variants.get(&variant.name).cloned());
+    let locked = lock::read(context)?.and_then(|lock| lock.variants.get(variant.name.as_str()).cloned());
     let locked = locked.ok_or_else(|| Error::usage("`espalier.lock` is missing").hint("cargo xtask lock"))?;
     let project = scratch.join("real");
     for patch in patch_files(&context.layout.series(&folder))? {

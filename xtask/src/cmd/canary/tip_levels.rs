@@ -9,6 +9,7 @@ use crate::cmd::pinned_series::PinnedSeries;
 use crate::cmd::{gate, newest, rebase, status};
 use crate::error::{Error, Kind, Result};
 use crate::plan::flavors::Flavors;
+use crate::plan::name::Name;
 use crate::plan::pins::{Pin, Pins, Revision, Variant};
 use crate::report::canary::{CanaryReport, Level, LevelReport, TipCommit};
 use crate::report::status::{Place, StatusReport};
@@ -66,7 +67,7 @@ impl<'a> TipLevels<'a> {
     pub fn report(&self, levels: Vec<LevelReport>) -> CanaryReport {
         let pin = self.pin();
         let mut report = CanaryReport {
-            variant: self.variant.name.clone(),
+            variant: self.variant.name.to_string(),
             upstream: pin.upstream.clone(),
             pin: Place { name: pin.revision.to_string(), tree: pin.tree.to_string() },
             tip: self.tip.as_ref().map(|tip| TipCommit {
@@ -205,9 +206,9 @@ impl Levels for TipLevels<'_> {
     }
 }
 
-/// A folder that no variant of `pins.toml` has.
-fn name_beside(variant: &Variant) -> String {
-    format!("canary.{}", variant.name)
+/// What is built of a tip lies beside what is built of the pin.
+fn name_beside(variant: &Variant) -> Name {
+    variant.name.beside("canary")
 }
 
 /// A source that lies, or that does not have the tip, says nothing about the series.

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::cmd::Context;
 use crate::error::Result;
+use crate::plan::name::Name;
 use crate::plan::pins::Pins;
 use crate::series::{self, slug_from_subject};
 use crate::sys::disk;
@@ -74,7 +75,7 @@ fn describe(folder: &str, file: &PatchFile, mended: &Mended) -> Option<String> {
 
 fn write(
     context: &Context,
-    variant: &str,
+    variant: &Name,
     folder: &str,
     files: &[PatchFile],
     mended: Vec<Mended>,

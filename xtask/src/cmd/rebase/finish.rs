@@ -112,15 +112,15 @@ fn stage_lock(course: &Course<'_>) -> Result<LockedVariant> {
     let pins: Pins = staged.pins()?;
     course.store.mark_pin(course.tip.tree)?;
     let mut new = lock::read(context).ok().flatten().unwrap_or_default();
-    new.variants.retain(|name, _| pins.variants.contains_key(name));
+    new.variants.retain(|name, _| pins.variants.contains_key(name.as_str()));
     for variant in pins.variants.values().filter(|variant| variant.pin == course.variant.pin) {
         let inputs = read_stack(&staged.layout, &pins.stack(variant))?;
         let applied = apply::apply_inputs(course.store, variant, pins.pin_of(variant), &inputs)?;
-        new.variants.insert(variant.name.clone(), applied.locked);
+        new.variants.insert(variant.name.to_string(), applied.locked);
     }
     disk::write_atomically(&staged.layout.lock(), Lock::render(&new).as_bytes())?;
     let missing = || Error::surroundings("the new lock has no entry of the variant");
-    new.variants.get(&course.variant.name).cloned().ok_or_else(missing)
+    new.variants.get(course.variant.name.as_str()).cloned().ok_or_else(missing)
 }
 
 /// Ids decide: applied strictly to the new pin, the new patches must give the trees that the replay gave.

@@ -76,7 +76,7 @@ fn patch_move(
 /// The report without its patches.
 pub fn empty_report(course: &Course<'_>, tree: Oid) -> RebaseReport {
     RebaseReport {
-        variant: course.variant.name.clone(),
+        variant: course.variant.name.to_string(),
         upstream: course.pin.upstream.clone(),
         from: report::place(&course.old_name, course.pin.tree),
         to: report::place(&course.tip.name, course.tip.tree),

@@ -8,6 +8,7 @@ use super::walk::{Walked, digests, go_on};
 use super::{Choices, Prepared, conflict, finish};
 use crate::cmd::{Context, Outcome};
 use crate::error::{Error, Kind, Result};
+use crate::plan::name::Name;
 use crate::plan::pins::Revision;
 use crate::plan::rebase_state::{DonePatch, RebaseState};
 use crate::sys::conflict_tree::read_resolved;
@@ -49,7 +50,7 @@ pub fn abort(context: &Context, variant: Option<&str>) -> Result<Outcome> {
 }
 
 /// Two rebases of one variant at a time would overwrite each other.
-pub fn refuse_waiting(context: &Context, variant: &str) -> Result<()> {
+pub fn refuse_waiting(context: &Context, variant: &Name) -> Result<()> {
     let home = context.layout.rebase(variant);
     if !disk::exists(&home) {
         return Ok(());
@@ -63,7 +64,7 @@ pub fn refuse_waiting(context: &Context, variant: &str) -> Result<()> {
 
 fn none_waits(context: &Context, variant: &str) -> Error {
     let error = Error::usage(format!("no rebase of {variant} waits for anything"));
-    let waiting = disk::folders_in(&context.layout.rebase(""));
+    let waiting = disk::folders_in(&context.layout.rebases());
     let names = waiting.iter().filter_map(|folder| folder.file_name()).map(|name| name.to_string_lossy());
     names.fold(error, |error, name| error.hint(format!("one of {name} does: --variant {name}")))
 }

@@ -29,8 +29,8 @@ fn builds(staged: &Context) -> Result<Vec<Check>> {
     for variant in pins.variants.keys() {
         for flavor in flavors.flavors.keys() {
             let options = build::Options {
-                variant: Some(variant.clone()),
-                flavor: flavor.clone(),
+                variant: Some(variant.to_string()),
+                flavor: flavor.to_string(),
                 ..build::Options::default()
             };
             let name = format!("build {variant} {flavor}");

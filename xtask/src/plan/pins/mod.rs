@@ -6,6 +6,7 @@ mod revision;
 
 use std::collections::BTreeMap;
 
+use super::name::Name;
 use super::snippet::SourceText;
 use crate::error::{Error, Result};
 pub use edit::move_pin;
@@ -17,20 +18,20 @@ pub use revision::{Revision, TagName, full_id};
 #[derive(Clone, Debug)]
 pub struct Pins {
     /// The variant that is built when none is named.
-    pub default_variant: String,
+    pub default_variant: Name,
     /// Pins by name.
-    pub pins: BTreeMap<String, Pin>,
+    pub pins: BTreeMap<Name, Pin>,
     /// Variants by name.
-    pub variants: BTreeMap<String, Variant>,
+    pub variants: BTreeMap<Name, Variant>,
     /// Tools that are fetched when the machine's own are missing or too old.
-    pub tools: BTreeMap<String, Tool>,
+    pub tools: BTreeMap<Name, Tool>,
 }
 
 /// One exact upstream tree and where its objects can be had.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pin {
     /// The name in `[pins.NAME]`.
-    pub name: String,
+    pub name: Name,
     /// The upstream that is followed, such as `llama.cpp`.
     pub upstream: String,
     /// The commit that the tree is of.
@@ -93,11 +94,11 @@ impl Pin {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Variant {
     /// The name in `[variants.NAME]`.
-    pub name: String,
+    pub name: Name,
     /// The pin at the bottom of the stack.
-    pub pin: String,
+    pub pin: Name,
     /// The variant whose series comes first.
-    pub extends: Option<String>,
+    pub extends: Option<Name>,
     /// Folder of this variant's own patches, relative to the root.
     pub patches: Option<String>,
     /// Folders whose content is copied into the patched tree, relative to the root.
@@ -110,7 +111,7 @@ pub struct Variant {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tool {
     /// The program's name.
-    pub name: String,
+    pub name: Name,
     /// The package's name; the program's, when none is given.
     pub package: String,
     /// The oldest version of the machine's own that will do.
@@ -161,7 +162,7 @@ impl Pins {
     pub fn variant(&self, name: Option<&str>) -> Result<&Variant> {
         let name = name.unwrap_or(&self.default_variant);
         self.variants.get(name).ok_or_else(|| {
-            let known: Vec<&str> = self.variants.keys().map(String::as_str).collect();
+            let known: Vec<&str> = self.variants.keys().map(Name::as_str).collect();
             Error::usage(format!("there is no variant `{name}` in `pins.toml`"))
                 .hint(format!("use one of: {}", known.join(", ")))
         })
@@ -224,8 +225,8 @@ patches = "patches/paged"
     fn a_good_file_is_read_whole() {
         let pins = parse(GOOD).unwrap();
         let paged = pins.variant(None).unwrap();
-        assert_eq!(paged.name, "paged");
-        assert_eq!(paged.pin, "llama");
+        assert_eq!(paged.name.as_str(), "paged");
+        assert_eq!(paged.pin.as_str(), "llama");
         let stack: Vec<&str> = pins.stack(paged).iter().map(|variant| variant.name.as_str()).collect();
         assert_eq!(stack, ["stock", "paged"]);
         assert_eq!(pins.pin_of(paged).sources.len(), 2);

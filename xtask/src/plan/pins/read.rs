@@ -8,16 +8,17 @@ use toml::Spanned;
 
 use super::{Pin, Pins, Revision, Source, Tool, Variant, Version, full_id};
 use crate::error::{Error, Result};
+use crate::plan::name::Name;
 use crate::plan::snippet::SourceText;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct RawPins {
-    default_variant: Spanned<String>,
-    pub(super) pins: BTreeMap<String, RawPin>,
-    variants: BTreeMap<String, RawVariant>,
+    default_variant: Spanned<Name>,
+    pub(super) pins: BTreeMap<Name, RawPin>,
+    variants: BTreeMap<Name, RawVariant>,
     #[serde(default)]
-    tools: BTreeMap<String, RawTool>,
+    tools: BTreeMap<Name, RawTool>,
 }
 
 #[derive(Deserialize)]
@@ -45,8 +46,8 @@ struct RawSource {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawVariant {
-    pin: Option<Spanned<String>>,
-    extends: Option<Spanned<String>>,
+    pin: Option<Spanned<Name>>,
+    extends: Option<Spanned<Name>>,
     patches: Option<Spanned<String>>,
     #[serde(default)]
     overlays: Vec<Spanned<String>>,
@@ -83,9 +84,9 @@ impl Reader<'_> {
 
     fn each<R, T>(
         &self,
-        raw: &BTreeMap<String, R>,
-        read: impl Fn(&str, &R) -> Result<T>,
-    ) -> Result<BTreeMap<String, T>> {
+        raw: &BTreeMap<Name, R>,
+        read: impl Fn(&Name, &R) -> Result<T>,
+    ) -> Result<BTreeMap<Name, T>> {
         raw.iter().map(|(name, item)| Ok((name.clone(), read(name, item)?))).collect()
     }
 
@@ -93,10 +94,10 @@ impl Reader<'_> {
         self.source.error_at(place.span(), label)
     }
 
-    fn pin(&self, name: &str, raw: &RawPin) -> Result<Pin> {
+    fn pin(&self, name: &Name, raw: &RawPin) -> Result<Pin> {
         let sources: Result<Vec<Source>> = raw.sources.iter().map(|source| self.source(source)).collect();
         Ok(Pin {
-            name: name.to_string(),
+            name: name.clone(),
             upstream: raw.upstream.clone(),
             revision: self.revision(raw)?,
             tree: self.tree_id(&raw.tree)?,
@@ -152,10 +153,10 @@ impl Reader<'_> {
         }
     }
 
-    fn variant(&self, name: &str, raw: &RawVariant) -> Result<Variant> {
+    fn variant(&self, name: &Name, raw: &RawVariant) -> Result<Variant> {
         self.check_folders(raw)?;
         Ok(Variant {
-            name: name.to_string(),
+            name: name.clone(),
             pin: self.pin_name(name, raw)?,
             extends: raw.extends.as_ref().map(|parent| parent.get_ref().clone()),
             patches: raw.patches.as_ref().map(|folder| folder.get_ref().clone()),
@@ -176,14 +177,14 @@ impl Reader<'_> {
     }
 
     /// Walks up to the variant that names a pin; on the way, cycles and unknown parents are refused.
-    fn pin_name(&self, name: &str, raw: &RawVariant) -> Result<String> {
+    fn pin_name(&self, name: &Name, raw: &RawVariant) -> Result<Name> {
         let mut seen = vec![name];
         let mut current = raw;
         loop {
             match (&current.pin, &current.extends) {
                 (Some(pin), None) => return self.known_pin(pin),
                 (None, Some(parent)) => {
-                    let parent_name = parent.get_ref().as_str();
+                    let parent_name = parent.get_ref();
                     if seen.contains(&parent_name) {
                         return Err(self.at(parent, "this variant extends itself, in a circle"));
                     }
@@ -209,7 +210,7 @@ impl Reader<'_> {
         }
     }
 
-    fn known_pin(&self, pin: &Spanned<String>) -> Result<String> {
+    fn known_pin(&self, pin: &Spanned<Name>) -> Result<Name> {
         if self.raw.pins.contains_key(pin.get_ref()) {
             Ok(pin.get_ref().clone())
         } else {
@@ -217,7 +218,7 @@ impl Reader<'_> {
         }
     }
 
-    fn tool(&self, name: &str, raw: &RawTool) -> Result<Tool> {
+    fn tool(&self, name: &Name, raw: &RawTool) -> Result<Tool> {
         let at_least = Version::parse(raw.at_least.get_ref())
             .ok_or_else(|| self.at(&raw.at_least, "a version, such as `3.28`"))?;
         for hash in &raw.sha256 {
@@ -227,7 +228,7 @@ impl Reader<'_> {
             }
         }
         Ok(Tool {
-            name: name.to_string(),
+            name: name.clone(),
             package: raw.package.clone().unwrap_or_else(|| name.to_string()),
             at_least,
             version: raw.version.clone(),

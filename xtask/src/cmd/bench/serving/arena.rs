@@ -49,7 +49,7 @@ impl<'a> Arena<'a> {
         contestants: &[Contestant],
         spec: &ModelSpec,
     ) -> Result<Arena<'a>> {
-        let ours = context.pins()?.variant(None)?.name.clone();
+        let ours = context.pins()?.variant(None)?.name.to_string();
         let builds = check_contestants(context, &ours, contestants)?;
         let load = look_around(context, serving)?;
         let folder = disk::scratch_folder(&context.layout.generated().join("bench"), "serving")?;

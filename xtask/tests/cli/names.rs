@@ -1,0 +1,60 @@
+//! What people call variants, pins, flavors and tools becomes folders: only plain names are taken.
+
+use super::support::{Project, files};
+
+#[test]
+fn a_variant_whose_name_is_a_path() {
+    let project = Project::new();
+    let precious = project.beside("thesis/chapter.txt");
+    files::write(&precious, "years of work\n");
+    let name = project.beside("thesis").display().to_string();
+    project.edit("pins.toml", "default-variant = \"paged\"", &format!("default-variant = {name:?}"));
+    project.edit("pins.toml", "[variants.paged]", &format!("[variants.{name:?}]"));
+    for command in [&["rebase", "--abort"][..], &["apply", "--discard-edits"], &["edit", "--discard"]] {
+        project.run(command).code(2).says(&["pins.toml", "a name has lower-case letters"]);
+        assert_eq!(std::fs::read(&precious).unwrap(), b"years of work\n");
+    }
+}
+
+#[test]
+fn a_refused_name_is_underlined() {
+    let project = Project::new();
+    project.edit("pins.toml", "[variants.paged]", "[variants.\"../paged\"]");
+    insta::assert_snapshot!(project.run(&["status"]), @r#"
+    exit: 2
+    -- stdout --
+
+    -- stderr --
+    error: `pins.toml` is not right
+        --> pins.toml:14:11
+         |
+      14 | [variants."../paged"]
+         |           ^^^^^^^^^^ a name has lower-case letters, digits, `-` and `_` only, and does not begin with `-`
+    "#);
+}
+
+#[test]
+fn names_that_collide_somewhere() {
+    let tables = ["[variants.paged]", "[variants.stock]", "[pins.hello]", "[tools.cmake]"];
+    let names = ["\"\"", "\".\"", "\"v/x\"", "\"v.index\"", "\"a\\u0000b\"", "nul", "Paged", "\"-x\""];
+    for table in tables {
+        for name in names {
+            let project = Project::new();
+            let (kind, _) = table.split_once('.').unwrap();
+            project.edit("pins.toml", table, &format!("{kind}.{name}]"));
+            project.run(&["edit"]).code(2).says(&["`pins.toml` is not right", " name"]);
+            assert!(!project.path("target").exists(), "{table} {name}");
+        }
+    }
+}
+
+#[test]
+fn a_flavor_is_no_path_either() {
+    let project = Project::new();
+    project.run(&["smoke", "--flavor", "../../x"]).code(2).says(&["a name has lower-case letters"]);
+    project.edit("ci/flavors.toml", "[flavors.cpu]", "[flavors.\"../cpu\"]");
+    project
+        .run(&["build"])
+        .code(2)
+        .says(&["`ci/flavors.toml` is not right", "a name has lower-case letters"]);
+}
