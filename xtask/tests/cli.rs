@@ -31,6 +31,7 @@ mod cli {
     mod names;
     mod newest;
     mod no_file_forgotten;
+    mod ours;
     mod overlay;
     mod pin_by_commit;
     mod pins;

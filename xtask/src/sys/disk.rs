@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
+pub use super::ours::{remove_folder, rename, sweep};
 use crate::error::{Error, Result};
 
 /// The error for `io_error` met while doing `what` to `path`; a full disk gets its own words.
@@ -119,14 +120,6 @@ pub fn create_folder(path: &Path) -> Result<()> {
     fs::create_dir_all(path).map_err(|error| explain("create the folder", path, &error))
 }
 
-/// The folder with all that is in it; it is no error when it is not there.
-pub fn remove_folder(path: &Path) -> Result<()> {
-    match fs::remove_dir_all(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(explain("remove", path, &error)),
-        _ => Ok(()),
-    }
-}
-
 /// One file; it is no error when it is not there.
 pub fn remove_file(path: &Path) -> Result<()> {
     match fs::remove_file(path) {
@@ -135,25 +128,10 @@ pub fn remove_file(path: &Path) -> Result<()> {
     }
 }
 
-/// Takes away everything directly in `folder` whose name is `unwanted`; no error when there is no folder.
-pub fn sweep(folder: &Path, unwanted: impl Fn(&str) -> bool) -> Result<()> {
-    let Ok(entries) = fs::read_dir(folder) else { return Ok(()) };
-    for entry in entries.flatten().filter(|entry| entry.file_name().to_str().is_some_and(&unwanted)) {
-        let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
-        if is_folder { remove_folder(&entry.path())? } else { remove_file(&entry.path())? }
-    }
-    Ok(())
-}
-
 /// The folders directly in `folder`; none when it is not there.
 pub fn folders_in(folder: &Path) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
     entries.flatten().map(|entry| entry.path()).filter(|path| path.is_dir()).collect()
-}
-
-/// Moves within one file system: all or nothing.
-pub fn rename(from: &Path, to: &Path) -> Result<()> {
-    fs::rename(from, to).map_err(|error| explain("move into place", to, &error))
 }
 
 /// The folder that has `pins.toml`: the one that was named, else the nearest one from here upwards.

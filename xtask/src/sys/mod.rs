@@ -25,6 +25,7 @@ pub mod memory;
 pub mod models;
 pub mod native_path;
 pub mod net;
+pub mod ours;
 pub mod package;
 pub mod pending;
 pub mod pending_series;

@@ -124,6 +124,7 @@ mod tests {
     /// A project with two files, and a stage that changes one and takes one away; nothing is decided yet.
     fn project(folder: &Path) -> (Layout, Pending) {
         let layout = Layout::new(folder);
+        crate::sys::ours::claim(&layout).unwrap();
         disk::write_atomically(&folder.join("patches/0001-a.patch"), b"old").unwrap();
         disk::write_atomically(&folder.join("patches/0002-b.patch"), b"goes").unwrap();
         disk::write_atomically(&layout.stage().join("patches/0001-a.patch"), b"new").unwrap();

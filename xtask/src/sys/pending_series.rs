@@ -166,6 +166,7 @@ mod tests {
         fn decided() -> Place {
             let folder = tempfile::tempdir().unwrap();
             let place = Place { layout: Layout::new(folder.path()), _folder: folder };
+            crate::sys::ours::claim(&place.layout).unwrap();
             place.write("1", "one");
             place.write("2", "two");
             let digest = |text: &str| disk::sha256(text.as_bytes());

@@ -6,7 +6,7 @@
 use std::fs::{File, TryLockError};
 use std::path::Path;
 
-use super::disk;
+use super::{disk, ours};
 use crate::cmd::Context;
 use crate::error::{Error, Result};
 
@@ -24,9 +24,7 @@ pub fn take(context: &Context) -> Result<RunLock> {
 }
 
 fn take_at(path: &Path, context: &Context) -> Result<RunLock> {
-    if let Some(folder) = path.parent() {
-        disk::create_folder(folder)?;
-    }
+    ours::claim(&context.layout)?;
     let fail = |error: std::io::Error| disk::explain("lock", path, &error);
     let file = File::options().create(true).truncate(false).write(true).open(path).map_err(fail)?;
     match file.try_lock() {

@@ -19,6 +19,7 @@ pub mod timing;
 
 use super::{Context, Outcome};
 use crate::error::Result;
+use crate::sys::ours;
 
 /// What to measure; the number is that of the rounds, in which the contestants run in turn.
 #[derive(Clone, Debug)]
@@ -47,6 +48,7 @@ pub enum What {
 
 /// Measures and prints a table.
 pub fn run(context: &Context, what: &What) -> Result<Outcome> {
+    ours::claim(&context.layout)?;
     match what {
         What::Apply(rounds) => apply::run(context, (*rounds).max(1)),
         What::Status(rounds) => status::run(context, (*rounds).max(1)),

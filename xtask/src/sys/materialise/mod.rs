@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 
 use git2::{IndexEntry, Oid};
 
-use super::disk;
 use super::store::Store;
+use super::{disk, ours};
 use crate::error::{Error, Result};
 use crate::ui::{Ui, Unit};
 use files::{remove, write};
@@ -67,6 +67,7 @@ pub fn materialise(
         }
     };
     disk::create_folder(folder)?;
+    ours::demand(folder)?;
     let there = files_there(folder)?;
     let plan = compare(&want, &Ours { have: &have, pending: &place.pending()? }, folder, &there)?;
     refuse_edits(&plan, folder)?;
@@ -240,6 +241,7 @@ pub fn discard_edits(place: &Place) -> Result<()> {
     if !disk::exists(&place.folder) {
         return Ok(());
     }
+    ours::demand(&place.folder)?;
     for path in files_there(&place.folder)? {
         let written = have.get(&path);
         let found = look(&place.folder, &path, written)?;

@@ -24,7 +24,7 @@ use crate::modelgen::{Architecture, ModelSpec, VisionSpec, WeightType};
 use crate::sys::exchange::{Leave, Question};
 use crate::sys::process::Run;
 use crate::sys::server::Server;
-use crate::sys::{disk, models};
+use crate::sys::{disk, models, ours};
 
 /// Where rounds are played.
 pub struct Arena {
@@ -64,6 +64,7 @@ const NAP: Duration = Duration::from_millis(2200);
 impl Arena {
     /// Writes the models.
     pub fn prepare(context: &Context, program: PathBuf, patience: Duration) -> Result<Arena> {
+        ours::claim(&context.layout)?;
         let parent = context.layout.generated().join("fuzz");
         let folder = disk::scratch_folder(&parent, "round")?;
         let at = |name: &str| folder.path().join(name);

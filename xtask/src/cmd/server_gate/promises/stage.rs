@@ -13,7 +13,7 @@ use crate::error::Result;
 use crate::modelgen::{AdapterSpec, Architecture, ModelSpec, VisionSpec, WeightType};
 use crate::sys::process::Run;
 use crate::sys::server::Server;
-use crate::sys::{disk, models};
+use crate::sys::{disk, models, ours};
 
 /// The program, its models, and what was found so far.
 pub struct Stage<'a> {
@@ -49,6 +49,7 @@ pub struct Ended {
 impl<'a> Stage<'a> {
     /// Writes the models.
     pub fn open(context: &'a Context, program: &'a Path) -> Result<Stage<'a>> {
+        ours::claim(&context.layout)?;
         let folder = context.layout.generated().join("gate/promises");
         disk::create_folder(&folder)?;
         let stage = Stage { context, program, folder, compared: Compared::default() };

@@ -1,0 +1,153 @@
+//! What we made and may take away again: what really lies below a folder with our mark, and nothing else.
+//!
+//! Folders below `target/espalier/` are removed and moved away without a question. A link on the way, or a person who
+//! put a folder of their own in such a place, must not turn that into the loss of something that is not ours.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::disk;
+use crate::error::{Error, Result};
+use crate::plan::layout::Layout;
+
+/// Our mark. It is of use besides: git leaves alone what is in the folder, in a project that has no
+/// `.gitignore` of its own too.
+const MARK: &str = ".gitignore";
+
+const MARK_TEXT: &str =
+    "# Made by cargo xtask: all in here is generated, and is taken away without a question.\n*\n";
+
+/// Makes the folder of everything that is generated, with our mark; a folder that is there already gets it.
+///
+/// # Errors
+///
+/// When a link on the way leads to a folder outside of the project that holds something and has no mark of ours.
+pub fn claim(layout: &Layout) -> Result<()> {
+    let folder = layout.generated();
+    disk::create_folder(&folder)?;
+    if is_marked(&folder) {
+        return Ok(());
+    }
+    if !is_in_place(layout, &folder) && !is_as_good_as_empty(&folder) {
+        return Err(not_ours(&folder));
+    }
+    disk::write_atomically(&folder.join(MARK), MARK_TEXT.as_bytes())
+}
+
+/// Inside of the project this place has been ours since before there was a mark.
+fn is_in_place(layout: &Layout, folder: &Path) -> bool {
+    let real = |path: &Path| path.canonicalize().ok();
+    real(folder).is_some() && real(folder) == real(layout.root()).map(|root| Layout::new(root).generated())
+}
+
+/// Nothing, what a run left that was killed before it wrote the mark, or what a run made before there was one.
+fn is_as_good_as_empty(folder: &Path) -> bool {
+    let Ok(entries) = fs::read_dir(folder) else { return false };
+    let names: Vec<_> =
+        entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    names.iter().any(|name| name == "run.lock")
+        || names.iter().all(|name| name.starts_with(disk::TEMPORARY_PREFIX))
+}
+
+/// An error unless `path` really is, or lies below, a folder with our mark.
+pub fn demand(path: &Path) -> Result<()> {
+    if is_ours(path) { Ok(()) } else { Err(not_ours(path)) }
+}
+
+/// Whether `path` really is, or lies below, a folder with our mark.
+pub fn is_ours(path: &Path) -> bool {
+    path.canonicalize().is_ok_and(|real| real.ancestors().any(is_marked))
+}
+
+fn is_marked(folder: &Path) -> bool {
+    let mark = folder.join(MARK);
+    // Looked at before it is read: above our folder are those of other people.
+    let is_file = fs::symlink_metadata(&mark).is_ok_and(|meta| meta.is_file());
+    is_file && fs::read(&mark).is_ok_and(|text| text == MARK_TEXT.as_bytes())
+}
+
+fn not_ours(path: &Path) -> Error {
+    let real = path.canonicalize().unwrap_or_else(|_| PathBuf::from(path));
+    Error::surroundings(format!("`{}` was not made by this tool, and is left alone", path.display()))
+        .detail(format!(
+            "it really is `{}`, and no folder on the way there has our mark `{MARK}`",
+            real.display()
+        ))
+        .hint("take the link away, or the folder to another place, then run the same command again")
+}
+
+/// The folder with all that is in it; it is no error when it is not there.
+pub fn remove_folder(path: &Path) -> Result<()> {
+    if !disk::exists(path) {
+        return Ok(());
+    }
+    demand(path)?;
+    match fs::remove_dir_all(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(disk::explain("remove", path, &error)),
+        _ => Ok(()),
+    }
+}
+
+/// Moves a file or a folder of ours within one file system: all or nothing.
+pub fn rename(from: &Path, to: &Path) -> Result<()> {
+    demand(from)?;
+    fs::rename(from, to).map_err(|error| disk::explain("move into place", to, &error))
+}
+
+/// Takes away every file directly in `folder` whose name is `unwanted`, and every such folder that is ours;
+/// no error when there is no folder.
+pub fn sweep(folder: &Path, unwanted: impl Fn(&str) -> bool) -> Result<()> {
+    let Ok(entries) = fs::read_dir(folder) else { return Ok(()) };
+    for entry in entries.flatten().filter(|entry| entry.file_name().to_str().is_some_and(&unwanted)) {
+        let path = entry.path();
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() && !is_ours(&path) => {}
+            Ok(kind) if kind.is_dir() => remove_folder(&path)?,
+            _ => disk::remove_file(&path)?,
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_lies_below_our_mark_is_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let layout = Layout::new(folder.path().join("project"));
+        let precious = folder.path().join("precious");
+        disk::write_atomically(&precious.join("file"), b"mine").unwrap();
+        claim(&layout).unwrap();
+        disk::write_atomically(&layout.scratch().join("a/b"), b"x").unwrap();
+        remove_folder(&layout.scratch()).unwrap();
+        assert!(!disk::exists(&layout.scratch()));
+        remove_folder(&layout.scratch()).unwrap();
+        for path in [precious.clone(), layout.root().to_path_buf()] {
+            assert!(remove_folder(&path).is_err() && rename(&path, &layout.scratch()).is_err());
+        }
+        assert!(disk::exists(&precious.join("file")));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_does_not_make_a_folder_ours() {
+        let folder = tempfile::tempdir().unwrap();
+        let layout = Layout::new(folder.path().join("project"));
+        let precious = folder.path().join("precious");
+        disk::write_atomically(&precious.join("espalier/tmp/file"), b"mine").unwrap();
+        claim(&layout).unwrap();
+        std::os::unix::fs::symlink(precious.join("espalier"), layout.scratch()).unwrap();
+        assert!(remove_folder(&layout.scratch()).is_err());
+        assert!(remove_folder(&layout.scratch().join("tmp")).is_err());
+        let other = Layout::new(folder.path().join("other"));
+        disk::create_folder(other.root()).unwrap();
+        std::os::unix::fs::symlink(&precious, other.root().join("target")).unwrap();
+        assert!(claim(&other).unwrap_err().to_string().contains("was not made by this tool"));
+        assert!(disk::exists(&precious.join("espalier/tmp/file")));
+        fs::remove_dir_all(precious.join("espalier")).unwrap();
+        claim(&other).unwrap();
+    }
+}
