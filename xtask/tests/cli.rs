@@ -20,6 +20,7 @@ mod cli {
     mod fetch;
     mod fetch_fails;
     mod fetch_npm;
+    mod git_defaults;
     mod github;
     mod hostile;
     mod killed;

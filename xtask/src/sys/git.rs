@@ -12,7 +12,11 @@ pub fn git(git_dir: &Path) -> Run {
     let mut run = Run::new("git")
         .install_hint("install git (Debian: `apt-get install git`)")
         .env("GIT_TERMINAL_PROMPT", "0")
-        .env("GIT_OPTIONAL_LOCKS", "0");
+        .env("GIT_OPTIONAL_LOCKS", "0")
+        // Stronger than a person's `init.default...`, and known to be nothing by a git that is too old for it.
+        // Upstream's ids are SHA-1, and libgit2 reads refs that are files.
+        .env("GIT_DEFAULT_HASH", "sha1")
+        .env("GIT_DEFAULT_REF_FORMAT", "files");
     for name in INHERITED {
         run = run.without_env(name);
     }
