@@ -37,6 +37,8 @@ mod speed;
 mod support;
 #[path = "series/survey.rs"]
 mod survey;
+#[path = "series/taken.rs"]
+mod taken;
 
 /// A test file that nobody listed above would never run.
 #[test]

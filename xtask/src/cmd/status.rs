@@ -10,11 +10,13 @@ use super::{Context, Outcome};
 use crate::error::{Error, Result};
 use crate::report::replay;
 use crate::report::status::{self, PatchStatus, Place, StatusReport, UpstreamCommit};
-use crate::series::{self, Origin, Patch, PatchClass, Survey};
+use crate::report::taken::story_notes;
+use crate::series::{self, Origin, Patch, PatchClass, Story, Survey};
 use crate::sys::history::{self, Commit};
 use crate::sys::range::{self, Range};
 use crate::sys::store::Store;
 use crate::sys::store_tree::StoreTree;
+use crate::sys::taken::PatchSet;
 use crate::sys::tip::Tip;
 use crate::sys::{disk, run_lock};
 
@@ -68,6 +70,11 @@ pub fn report_at(series: &PinnedSeries, tip: &Tip) -> Result<StatusReport> {
     for ((patch, touched_by), caused_by) in patches.iter_mut().zip(touched).zip(found.caused_by) {
         (patch.touched_by, patch.caused_by) = (touched_by, caused_by);
     }
+    let history: Option<Vec<UpstreamCommit>> =
+        history.map(|commits| commits.iter().map(upstream_commit).collect());
+    for (patch, story) in patches.iter_mut().zip(&found.stories) {
+        patch.upstream = story_notes(story, history.as_deref().unwrap_or_default());
+    }
     let PinnedSeries { variant, pin, .. } = series;
     Ok(StatusReport {
         variant: variant.clone(),
@@ -75,7 +82,7 @@ pub fn report_at(series: &PinnedSeries, tip: &Tip) -> Result<StatusReport> {
         pin: Place { name: pin.revision.to_string(), tree: pin.tree.to_string() },
         tip: Place { name: tip.name.clone(), tree: tip.tree.to_string() },
         patches,
-        history: history.map(|commits| commits.iter().map(upstream_commit).collect()),
+        history,
     })
 }
 
@@ -92,6 +99,7 @@ fn find_tip(context: &Context, series: &PinnedSeries, options: &Options) -> Resu
 struct Found {
     outcomes: Vec<series::Outcome>,
     caused_by: Vec<Option<usize>>,
+    stories: Vec<Story>,
 }
 
 fn hold_against(series: &PinnedSeries, tip: &Tip, history: Option<&[Commit]>) -> Result<Found> {
@@ -100,12 +108,14 @@ fn hold_against(series: &PinnedSeries, tip: &Tip, history: Option<&[Commit]>) ->
     let tip_tree = StoreTree::on_way(store, tip.tree, pin.tree, tip.tree)?;
     let origin = range::origin(store, patches, &pin_tree)?;
     let Some(history) = history else {
-        let outcomes = outcomes(&range::survey_tree(&origin, &tip_tree)?, &origin, &tip_tree)?;
-        return Ok(Found { caused_by: vec![None; outcomes.len()], outcomes });
+        let survey = range::survey_tree(&origin, &tip_tree, &PatchSet::default())?;
+        let outcomes = outcomes(&survey, &origin, &tip_tree)?;
+        return Ok(Found { caused_by: vec![None; outcomes.len()], outcomes, stories: Vec::new() });
     };
     let range = range::survey_history(store, &origin, &pin_tree, history)?;
     let caused_by = (0..patches.len()).map(|patch| cause(&range, patch)).collect();
-    Ok(Found { caused_by, outcomes: outcomes(range.at_tip(), &origin, &tip_tree)? })
+    let outcomes = outcomes(range.at_tip(), &origin, &tip_tree)?;
+    Ok(Found { caused_by, outcomes, stories: range.taken.stories })
 }
 
 fn outcomes(survey: &Survey, origin: &Origin<'_>, tree: &StoreTree<'_>) -> Result<Vec<series::Outcome>> {
@@ -151,6 +161,7 @@ fn patch_status(patch: &Patch, outcome: series::Outcome, file: &str) -> PatchSta
         conflicts: conflicts.collect(),
         notes: replayed.as_ref().map(replay::notes_on).unwrap_or_default(),
         files: outcome.drift.map(|drift| drift.files).unwrap_or_default(),
+        upstream: Vec::new(),
         touched_by: Vec::new(),
         caused_by: None,
         next: status::next_step(outcome.class),

@@ -94,6 +94,11 @@ impl Layout {
         self.rebases().join(variant.as_str())
     }
 
+    /// How conflicts of earlier rebases were solved.
+    pub fn resolutions(&self) -> PathBuf {
+        self.generated().join("resolutions")
+    }
+
     /// Scratch space; whatever lies here when a run starts is garbage of a run that was killed.
     pub fn scratch(&self) -> PathBuf {
         self.generated().join("tmp")

@@ -21,8 +21,12 @@ pub struct RebaseState {
     pub from: NamedTree,
     /// Where it goes.
     pub to: NamedTree,
+    /// The commit it goes to; zeros where only its tree is known.
+    pub commit: String,
     /// The series as it was at the start: file and sha256.
     pub series: Vec<(String, String)>,
+    /// What upstream's commits made of each patch of the series.
+    pub upstream: Vec<TakenPatch>,
     /// What became of the first patches, in order.
     pub done: Vec<DonePatch>,
     /// Whether the work tree shows the next patch with its conflicts. Not so after a run was killed.
@@ -75,6 +79,16 @@ pub struct NamedTree {
     pub tree: String,
 }
 
+/// What upstream's commits made of one patch.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TakenPatch {
+    /// Whether upstream has it.
+    pub taken: bool,
+    /// What a person should know about it.
+    pub notes: Vec<String>,
+}
+
 /// One patch that is behind us.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -103,7 +117,9 @@ impl RebaseState {
             variant: variant.to_string(),
             from,
             to,
+            commit: Oid::ZERO_SHA1.to_string(),
             series,
+            upstream: Vec::new(),
             done: Vec::new(),
             ready: false,
             conflicts: Vec::new(),

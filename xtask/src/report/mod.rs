@@ -13,3 +13,4 @@ pub mod status;
 mod status_html;
 mod status_text;
 pub mod sync;
+pub mod taken;

@@ -8,6 +8,16 @@ pub fn describe_conflict(conflict: &FileConflict) -> String {
     match &conflict.reason {
         ConflictReason::SameLines => format!("{path}: upstream changed the same lines"),
         ConflictReason::FileExists => format!("{path}: the patch makes this file, and another one is there"),
+        ConflictReason::FolderMoved { from, to } if path == to => format!(
+            "{from}: upstream has moved the folder that this new file is for\n  it is put down as {to}: leave it there or \
+             move it"
+        ),
+        ConflictReason::FolderMoved { from, to } => format!(
+            "{from}: upstream has moved the folder that this new file is for\n  it would be {to}, where another file is"
+        ),
+        ConflictReason::RenamedTwice { from, by_patch, by_upstream } => format!(
+            "{from}: upstream has renamed it to {by_upstream}, and the patch renames it to {by_patch}"
+        ),
         ConflictReason::DeletedButChanged => {
             format!("{path}: the patch deletes this file, and upstream changed it")
         }

@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::series::{Change, Content, FileDrift, FilePatch, LineKind, Patch, PatchClass};
 
 pub use super::status_html::html;
-pub use super::status_text::{details, markdown, text};
+pub use super::status_text::{count, details, markdown, short, text};
 
 /// The whole report.
 #[derive(Debug, Clone, Serialize)]
@@ -61,6 +61,8 @@ pub struct PatchStatus {
     pub blocked_by: Vec<String>,
     /// What waits for a person in a rebase.
     pub conflicts: Vec<String>,
+    /// What upstream's commits made of it: taken, taken back, or something like it.
+    pub upstream: Vec<String>,
     /// What else a rebase says of it.
     pub notes: Vec<String>,
     /// Hunk by hunk, how each file differs from the one the patch was made from; empty for an exact patch.

@@ -57,7 +57,8 @@ fn headline(report: &StatusReport) -> String {
     )
 }
 
-pub(super) fn count(commits: usize) -> String {
+/// `1 commit`, `2 commits`.
+pub fn count(commits: usize) -> String {
     if commits == 1 { "1 commit".to_string() } else { format!("{commits} commits") }
 }
 
@@ -95,7 +96,8 @@ pub fn details(report: &StatusReport, patch: &PatchStatus) -> String {
 /// What a rebase says, then the drift of its files. Lines of the patch are named by its number: its path stands
 /// above them.
 pub(super) fn what_is_the_matter(patch: &PatchStatus) -> String {
-    let said = patch.conflicts.iter().chain(&patch.notes).flat_map(|note| note.lines());
+    let said =
+        patch.conflicts.iter().chain(&patch.notes).chain(&patch.upstream).flat_map(|note| note.lines());
     let said: String = said.map(|line| format!("  {line}\n")).collect();
     // How hunks that go by themselves would not fit alone is nothing to look at.
     if patch.class.applies() && patch.class != PatchClass::Shifted {
@@ -119,7 +121,7 @@ fn newest<'a>(report: &'a StatusReport, patch: &'a PatchStatus) -> impl Iterator
 }
 
 /// The start of its id, as people write it.
-pub(super) fn short(commit: &UpstreamCommit) -> &str {
+pub fn short(commit: &UpstreamCommit) -> &str {
     commit.id.get(..12).unwrap_or(&commit.id)
 }
 

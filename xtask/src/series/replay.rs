@@ -4,11 +4,12 @@
 //! patches before. `status`, `bisect`, `newest`, the canary and `rebase` all judge a patch by [`replay_patch`].
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use git2::Oid;
 
 use super::collision::find_collisions;
-use super::drift::PatchDrift;
+use super::drift::{PatchClass, PatchDrift};
 use super::layered_tree::LayeredTree;
 use super::markers::Labels;
 use super::origin::Origin;
@@ -21,6 +22,7 @@ pub struct Replay<'a> {
     origin: &'a Origin<'a>,
     new: LayeredTree<'a>,
     names: TreeNames<'a>,
+    taken: &'a BTreeSet<usize>,
 }
 
 /// How people call the two trees.
@@ -59,10 +61,27 @@ pub struct Step {
     pub changes: Vec<TreeChange>,
 }
 
+impl Step {
+    /// The step when upstream's history took the patch, or did not. Where upstream's text is as the patch was made for, it
+    /// is not there any more, whoever took it once.
+    pub(crate) fn in_view_of(mut self, taken: bool) -> Step {
+        if taken && !matches!(self.replayed.class(), PatchClass::Exact | PatchClass::Shifted) {
+            self.replayed = Replayed { patch: self.replayed.patch, files: Vec::new() };
+            self.changes = Vec::new();
+        }
+        self
+    }
+}
+
 impl<'a> Replay<'a> {
-    /// The series of `origin`, to be replayed on `tip`.
-    pub fn new(origin: &'a Origin<'a>, tip: &'a dyn Tree, names: TreeNames<'a>) -> Replay<'a> {
-        Replay { origin, new: LayeredTree::new(tip), names }
+    /// The series of `origin`, to be replayed on `tip`, whose history took the patches `taken`, by their places.
+    pub fn new(
+        origin: &'a Origin<'a>,
+        tip: &'a dyn Tree,
+        names: TreeNames<'a>,
+        taken: &'a BTreeSet<usize>,
+    ) -> Replay<'a> {
+        Replay { origin, new: LayeredTree::new(tip), names, taken }
     }
 
     /// Replays the patch at `at`, from 0; those before it were, or are left out. The new tree takes its changes
@@ -72,7 +91,7 @@ impl<'a> Replay<'a> {
     ///
     /// When a tree cannot be read, the patch is not exact on its own tree, or there is none.
     pub fn step(&mut self, at: usize) -> Result<Step, ReplayError> {
-        let step = replay_patch(self.origin, at, &self.new, self.names)?;
+        let step = replay_patch(self.origin, at, &self.new, self.names)?.in_view_of(self.taken.contains(&at));
         if !step.replayed.has_conflict() {
             self.new.add(&step.changes);
         }

@@ -12,6 +12,7 @@ use super::mode::{FileMode, Mode};
 use super::model::{Change, Content, FilePatch, Patch};
 use super::origin::Origin;
 use super::path::RepoPath;
+use super::replay_folder::find_moved_folder;
 use super::replay_outcome::{ConflictReason, FileConflict, Followed, ReplayedFile, Version, Way};
 use super::replay_text::{TextMerge, ThreeTexts, is_binary, merge_new_files, merge_text};
 use super::target::{Failure, find_file};
@@ -68,6 +69,9 @@ impl FileReplay<'_, '_> {
             Err(failure) => return self.refused(refusal_of(failure)?),
         };
         let Some(found) = found else {
+            if let Some(conflict) = self.folder_moved(path)? {
+                return Ok(conflict);
+            }
             let change = TreeChange { path: path.clone(), new: Some(theirs.clone()) };
             return Ok(self.taken(None, vec![change], Way::AsItWas, None));
         };
@@ -123,13 +127,25 @@ impl FileReplay<'_, '_> {
             },
         };
         let moves = self.file.change == Change::Rename;
+        if let Some(Followed { to, .. }) = followed.as_ref().filter(|_| moves) {
+            let reason = ConflictReason::RenamedTwice {
+                from: base.path.clone(),
+                by_patch: target,
+                by_upstream: to.clone(),
+            };
+            return Ok(self.conflict(to.clone(), reason, Some(ours), None));
+        }
         let to = if moves { target } else { ours.path.clone() };
         if FileMode::of_entry(ours.mode).is_none() {
             return self.refused(TargetRefusal::NotAFile { found: ours.mode });
         }
         if moves && to != ours.path {
             match find_file(self.new, &to, &leaving_paths(self.patch)) {
-                Ok(None) => {}
+                Ok(None) => {
+                    if let Some(conflict) = self.folder_moved(&to)? {
+                        return Ok(conflict);
+                    }
+                }
                 Ok(Some(found)) => {
                     let there = Version { path: to.clone(), mode: Mode::from(found.mode), id: found.id };
                     return Ok(self.conflict(to, ConflictReason::FileExists, Some(there), None));
@@ -204,6 +220,14 @@ impl FileReplay<'_, '_> {
             TextMerge::Conflict { marked } => Err((ConflictReason::SameLines, Some(marked))),
             TextMerge::Doubt { marked, doubts } => Err((ConflictReason::LookAlike { doubts }, Some(marked))),
         })
+    }
+
+    /// A new file goes where its neighbours are: when upstream has moved its folder, somebody has to decide.
+    fn folder_moved(&self, path: &RepoPath) -> Result<Option<FileResult>, TreeError> {
+        let Some(to) = find_moved_folder(path, self.origin, self.new)? else { return Ok(None) };
+        let at = if self.version_at(&to)?.is_none() { to.clone() } else { path.clone() };
+        let reason = ConflictReason::FolderMoved { from: path.clone(), to };
+        Ok(Some(self.conflict(at, reason, None, None)))
     }
 
     /// Upstream moved the file to the same place, and perhaps changed it since.

@@ -12,7 +12,7 @@ use super::path::RepoPath;
 pub struct Replayed {
     /// The patch's file name.
     pub patch: String,
-    /// Its files, in the patch's order.
+    /// Its files, in the patch's order; none when upstream's history took the patch whole.
     pub files: Vec<ReplayedFile>,
 }
 
@@ -108,6 +108,22 @@ pub enum ConflictReason {
     },
     /// The patch makes a file where another one is.
     FileExists,
+    /// The patch makes a file in a folder that upstream has moved.
+    FolderMoved {
+        /// The path that the patch names.
+        from: RepoPath,
+        /// Where it would be in the folder's new place.
+        to: RepoPath,
+    },
+    /// The patch gives a file a new name, and upstream gave it another one.
+    RenamedTwice {
+        /// The name that it had.
+        from: RepoPath,
+        /// The name that the patch gives it.
+        by_patch: RepoPath,
+        /// The name that upstream gave it.
+        by_upstream: RepoPath,
+    },
     /// The patch deletes a file that upstream changed.
     DeletedButChanged,
     /// Both changed a file that is no text.
@@ -145,6 +161,8 @@ impl ConflictReason {
             ConflictReason::Refused { .. } => PatchClass::Refused,
             ConflictReason::SameLines
             | ConflictReason::FileExists
+            | ConflictReason::FolderMoved { .. }
+            | ConflictReason::RenamedTwice { .. }
             | ConflictReason::DeletedButChanged
             | ConflictReason::Binary => PatchClass::Conflict,
         }

@@ -7,7 +7,7 @@
 //! What was found for one tree is taken over for the next where no answer to any question that was
 //! asked can have changed, so that a thousand commits cost little more than their differences.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::rc::Rc;
 
 use super::apply_patch::{Applied, apply_patch};
@@ -68,6 +68,7 @@ impl Judged {
 pub struct Survey {
     judged: Vec<Rc<Judged>>,
     verdicts: Vec<Verdict>,
+    taken: Rc<BTreeSet<usize>>,
 }
 
 /// What is made of a patch in view of the patches before it.
@@ -95,9 +96,9 @@ impl<'a> Known<'a> {
         Known { survey, differences, above: Vec::new() }
     }
 
-    /// Whether all that was found holds for the tree at hand too.
-    pub fn still_holds(&self) -> bool {
-        self.survey.judged.iter().all(|judged| self.holds(judged))
+    /// Whether all that was found holds for the tree at hand too, whose history took the patches `taken`.
+    pub fn still_holds(&self, taken: &BTreeSet<usize>) -> bool {
+        *self.survey.taken == *taken && self.survey.judged.iter().all(|judged| self.holds(judged))
     }
 
     fn holds(&self, judged: &Judged) -> bool {
@@ -105,8 +106,9 @@ impl<'a> Known<'a> {
         !questions.may_differ(&self.differences) && !questions.may_differ_above(&self.above)
     }
 
-    fn of_patch(&self, at: usize) -> Option<&Rc<Judged>> {
-        self.survey.judged.get(at).filter(|judged| self.holds(judged))
+    fn of_patch(&self, at: usize, is_taken: bool) -> Option<&Rc<Judged>> {
+        let same = self.survey.taken.contains(&at) == is_taken;
+        self.survey.judged.get(at).filter(|judged| same && self.holds(judged))
     }
 
     /// The patches after this one see another tree where it does something else.
@@ -118,8 +120,8 @@ impl<'a> Known<'a> {
     }
 }
 
-/// Replays the series in order on `tree`, each patch on the result of the ones before it. What one of `known` has
-/// found is not looked for again.
+/// Replays the series in order on `tree`, whose history took the patches `taken`, each on the result of the ones before
+/// it. What one of `known` has found is not looked for again.
 ///
 /// # Errors
 ///
@@ -127,27 +129,34 @@ impl<'a> Known<'a> {
 pub fn survey_series(
     origin: &Origin<'_>,
     tree: &dyn Tree,
+    taken: &Rc<BTreeSet<usize>>,
     mut known: Vec<Known<'_>>,
 ) -> Result<Survey, TreeError> {
     let mut current = LayeredTree::new(tree);
     let mut all = Vec::with_capacity(origin.patches().len());
     for (at, patch) in origin.patches().iter().enumerate() {
-        let judged = match known.iter().find_map(|known| known.of_patch(at)) {
+        let is_taken = taken.contains(&at);
+        let judged = match known.iter().find_map(|known| known.of_patch(at, is_taken)) {
             Some(judged) => Rc::clone(judged),
-            None => Rc::new(judge(origin, (at, patch), &current)?),
+            None => Rc::new(judge(origin, (at, patch), &current, is_taken)?),
         };
         known.iter_mut().for_each(|known| known.go_on(at, &judged));
         current.add(judged.changes());
         all.push(judged);
     }
     let verdicts = verdicts(origin.patches(), &all);
-    Ok(Survey { judged: all, verdicts })
+    Ok(Survey { judged: all, verdicts, taken: Rc::clone(taken) })
 }
 
-fn judge(origin: &Origin<'_>, (at, patch): (usize, &Patch), tree: &dyn Tree) -> Result<Judged, TreeError> {
+fn judge(
+    origin: &Origin<'_>,
+    (at, patch): (usize, &Patch),
+    tree: &dyn Tree,
+    is_taken: bool,
+) -> Result<Judged, TreeError> {
     let asked = AskedTree::new(tree);
     let found = match replay_patch(origin, at, &asked, TreeNames::default()) {
-        Ok(step) => Found::Replayed(step),
+        Ok(step) => Found::Replayed(step.in_view_of(is_taken)),
         Err(ReplayError::Tree(error)) => return Err(error),
         Err(ReplayError::NotExact(_) | ReplayError::NoSuchPatch) => {
             Found::Applied(apply_patch(patch, &asked)?)

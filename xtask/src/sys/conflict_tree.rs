@@ -76,7 +76,8 @@ pub fn keep_edits(repo: &RebaseRepo, files: &[ConflictedFile], to: &Path) -> Res
     Ok(kept)
 }
 
-fn in_work(repo: &RebaseRepo, arguments: &[&str]) -> Result<()> {
+/// Runs git in the work tree.
+pub(super) fn in_work(repo: &RebaseRepo, arguments: &[&str]) -> Result<()> {
     let run = git(&repo.git_dir()).arg(format!("--work-tree={}", repo.work().display()));
     run.args(arguments).current_folder(repo.work()).success().map(drop)
 }

@@ -7,6 +7,7 @@ use git2::Oid;
 use super::history::{ChangedPath, Commit, changed_between};
 use super::store::Store;
 use super::store_tree::StoreTree;
+use super::taken::{self, PatchSet, Taken};
 use crate::error::{Error, Result};
 use crate::plan::line::{Before, before_each};
 use crate::series::{Difference, Known, Origin, Patch, Survey, TreeError, survey_series};
@@ -19,11 +20,13 @@ pub struct Range {
     pub surveys: Vec<Option<Rc<Survey>>>,
     /// What comes right before each commit.
     pub before: Vec<Vec<Before>>,
+    /// What upstream's commits took of the series.
+    pub taken: Taken,
 }
 
 impl Range {
-    fn new(at_pin: Rc<Survey>, before: Vec<Vec<Before>>) -> Range {
-        Range { at_pin, surveys: Vec::with_capacity(before.len()), before }
+    fn new(at_pin: Rc<Survey>, before: Vec<Vec<Before>>, taken: Taken) -> Range {
+        Range { at_pin, surveys: Vec::with_capacity(before.len()), before, taken }
     }
 
     /// What the series came to at the last commit, the tip.
@@ -46,9 +49,9 @@ pub fn origin<'a>(store: &Store, patches: &'a [Patch], pin: &'a StoreTree<'_>) -
     Ok(origin)
 }
 
-/// The series on any one tree.
-pub fn survey_tree(origin: &Origin<'_>, tree: &StoreTree<'_>) -> Result<Survey> {
-    survey_series(origin, tree, Vec::new()).map_err(unreadable)
+/// The series on any one tree, whose history took the patches `taken`.
+pub fn survey_tree(origin: &Origin<'_>, tree: &StoreTree<'_>, taken: &PatchSet) -> Result<Survey> {
+    survey_series(origin, tree, taken, Vec::new()).map_err(unreadable)
 }
 
 /// The series at every commit of `history`, which starts after `pin`. A commit that touches nothing that any patch
@@ -61,8 +64,9 @@ pub fn survey_history(
 ) -> Result<Range> {
     let parents: Vec<(bool, &[usize])> =
         history.iter().map(|commit| (commit.follows_pin, commit.parents.as_slice())).collect();
-    let at_pin = Rc::new(survey_tree(origin, pin)?);
-    let range = Range::new(at_pin, before_each(&parents));
+    let at_pin = Rc::new(survey_tree(origin, pin, &PatchSet::default())?);
+    let taken = taken::watch(store, origin, history)?;
+    let range = Range::new(at_pin, before_each(&parents), taken);
     let mut walk = Walk { store, origin, pin: pin.id(), history, range };
     for (at, commit) in history.iter().enumerate() {
         let survey = walk.survey(at, commit)?;
@@ -82,12 +86,13 @@ struct Walk<'a> {
 
 impl Walk<'_> {
     fn survey(&self, at: usize, commit: &Commit) -> Result<Option<Rc<Survey>>> {
+        let taken = self.range.taken.at(at);
         let mut known = Vec::new();
         for before in self.range.before.get(at).into_iter().flatten() {
             let Some((survey, tree)) = self.found(*before) else { continue };
             let changed = changed_between(self.store, tree, commit.tree)?;
             let here = Known::new(survey, changed.into_iter().map(difference).collect());
-            if here.still_holds() {
+            if here.still_holds(&taken) {
                 return Ok(Some(Rc::clone(survey)));
             }
             known.push(here);
@@ -96,7 +101,9 @@ impl Walk<'_> {
             return Ok(None);
         }
         let tree = StoreTree::on_way(self.store, commit.tree, self.pin, commit.tree)?;
-        survey_series(self.origin, &tree, known).map(|survey| Some(Rc::new(survey))).map_err(unreadable)
+        survey_series(self.origin, &tree, &taken, known)
+            .map(|survey| Some(Rc::new(survey)))
+            .map_err(unreadable)
     }
 
     /// What was found right before, and the tree for which it was.

@@ -32,6 +32,9 @@ impl RebaseRepo {
         // What a person checks out here must be upstream's bytes, whatever they have set for themselves.
         let mut config = repo.config().map_err(|error| write_failed(&error))?;
         config.set_str("core.autocrlf", "false").map_err(|error| write_failed(&error))?;
+        // What a person solves is remembered; that they looked at it is for them to say.
+        config.set_str("rerere.enabled", "true").map_err(|error| write_failed(&error))?;
+        config.set_str("rerere.autoUpdate", "false").map_err(|error| write_failed(&error))?;
         disk::write_atomically(&work.join(".git/objects/info/alternates"), BORROWED.as_bytes())?;
         convert_nothing(&work.join(".git"))?;
         RebaseRepo::open(folder)

@@ -104,7 +104,7 @@ fn tip(fetcher: Fetcher<'_>, ask: &Ask<'_>, commit: Oid, revision: Revision) -> 
 /// A tag or commit that was fetched before, as deep as it is wanted now.
 fn already_there(fetcher: Fetcher<'_>, ask: &Ask<'_>) -> Option<Result<Tip>> {
     let is_pin = ask.reference == ask.pin.revision.to_string();
-    if is_pin && !ask.history && fetcher.store.has_pin(ask.pin.tree) {
+    if is_pin && fetcher.store.has_pin(ask.pin.tree) {
         let commit = fetcher.store.pin_commit(ask.pin.tree).ok()?;
         return Some(tip(fetcher, ask, commit, ask.pin.revision.clone()));
     }

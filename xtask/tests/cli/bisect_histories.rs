@@ -77,12 +77,12 @@ impl Judged<'_> {
         let origin = origin(&store, &patches, &pin_tree).unwrap();
         let range = survey_history(&store, &origin, &pin_tree, &commits).unwrap();
         let mut classes = HashMap::from([(PIN, range.at_pin.classes().collect())]);
-        for (commit, found) in commits.iter().zip(&range.surveys) {
+        for (at, (commit, found)) in commits.iter().zip(&range.surveys).enumerate() {
             let place = place(commit);
             assert_eq!(found.is_some(), made.has_pin(place), "{}", commit.subject);
             let Some(found) = found else { continue };
             let tree = StoreTree::on_way(&store, commit.tree, pin, commit.tree).unwrap();
-            let alone = survey_tree(&origin, &tree).unwrap();
+            let alone = survey_tree(&origin, &tree, &range.taken.at(at)).unwrap();
             assert_eq!(**found, alone, "{}", commit.subject);
             classes.insert(place, alone.classes().collect());
         }

@@ -87,6 +87,7 @@ fn a_good_tip_passes_every_level_and_the_pin_can_move() {
         Fetching hello HEAD from path [BESIDE]/moved
           Trying status
           Trying contract
+         Reading 1 commit of hello since v1.0
      Configuring canary.paged-cpu
           Trying build
        Compiling canary.paged-cpu

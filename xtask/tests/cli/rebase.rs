@@ -19,6 +19,7 @@ fn a_clean_move_over_shifted_lines() {
     -- stderr --
         Fetching hello v1.0 from path [UPSTREAM]
         Fetching hello v2.0 from path [BESIDE]/newer
+         Reading 1 commit of hello since v1.0
     ");
     moving.assert_moved();
     assert_eq!(moving.project.read("patches/paged/0002-say-what-is-counted.patch"), untouched);
@@ -74,6 +75,7 @@ fn a_dry_run_says_how_patches_change_and_writes_nothing() {
     -- stderr --
         Fetching hello v1.0 from path [UPSTREAM]
         Fetching hello v2.0 from path [BESIDE]/newer
+         Reading 1 commit of hello since v1.0
     "#);
     assert_eq!(moving.committed(), before);
     let json =
@@ -129,6 +131,7 @@ fn a_file_that_upstream_renamed_is_followed() {
     -- stderr --
         Fetching hello v1.0 from path [UPSTREAM]
         Fetching hello v2.0 from path [BESIDE]/newer
+         Reading 1 commit of hello since v1.0
     "#);
     moving.assert_moved();
     assert!(moving.project.read("patches/paged/0003-greet-dearly.patch").contains("a/src/greeting.c"));
@@ -197,9 +200,10 @@ fn a_patch_that_upstream_has_is_dropped_on_request_only() {
     -- stderr --
         Fetching hello v1.0 from path [UPSTREAM]
         Fetching hello v2.0 from path [BESIDE]/newer
+         Reading 1 commit of hello since v1.0
     error: hello v2.0 has what 1 of 3 patches do; nothing was written
       patches/paged/0002-say-what-is-counted.patch: upstreamed
-        src/count.c: upstream has all of the change
+        taken upstream by d334d0a24c9d Change upstream
       next: if that is right, add: --drop-upstreamed
     ");
     assert_eq!(moving.committed(), before);
@@ -210,11 +214,12 @@ fn a_patch_that_upstream_has_is_dropped_on_request_only() {
 
       unchanged  patches/paged/0001-greet-more-warmly.patch
       dropped    patches/paged/0002-say-what-is-counted.patch
-                 src/count.c: upstream has all of the change
+                 taken upstream by d334d0a24c9d Change upstream
                  upstream has all of it
       unchanged  patches/paged/0003-greet-dearly.patch -> patches/paged/0002-greet-dearly.patch
     -- stderr --
         Fetching hello v2.0 from path [BESIDE]/newer
+         Reading 1 commit of hello since v1.0
         Dropping patches/paged/0002-say-what-is-counted.patch
     ");
     moving.assert_moved();

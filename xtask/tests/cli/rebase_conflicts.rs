@@ -16,8 +16,12 @@ fn a_conflict_is_solved_and_gone_on_with() {
     -- stderr --
         Fetching hello v1.0 from path [UPSTREAM]
         Fetching hello v2.0 from path [BESIDE]/newer
+         Reading 1 commit of hello since v1.0
+         Judging the series at 1 commit
     error: patches/paged/0001-greet-more-warmly.patch does not go onto hello v2.0 by itself (0 of 3 patches are done)
       src/greet.c: upstream changed the same lines
+      it does not go along since 7bbc4e5d1804 Change upstream (Test Person)
+      after it 1 more of the patches will stop, as far as is known
       next: cd target/espalier/rebase/paged/work    # git status, git diff and git mergetool work there
       next: solve it, `git add` what you solved, then: cargo xtask rebase --continue
       next: or leave this patch out: cargo xtask rebase --skip
@@ -82,8 +86,10 @@ fn a_conflict_is_solved_and_gone_on_with() {
     -- stdout --
 
     -- stderr --
+         Judging the series at 1 commit
     error: patches/paged/0003-greet-dearly.patch does not go onto hello v2.0 by itself (2 of 3 patches are done)
       src/greet.c: upstream changed the same lines
+      it does not go along since 7bbc4e5d1804 Change upstream (Test Person)
       next: cd target/espalier/rebase/paged/work    # git status, git diff and git mergetool work there
       next: solve it, `git add` what you solved, then: cargo xtask rebase --continue
       next: or leave this patch out: cargo xtask rebase --skip
@@ -247,11 +253,14 @@ fn conflicts_without_text_wait_in_the_index() {
     -- stderr --
         Fetching hello v1.0 from path [UPSTREAM]
         Fetching hello v2.0 from path [BESIDE]/newer
+         Reading 1 commit of hello since v1.0
+         Judging the series at 1 commit
     error: patches/paged/0001-change-something.patch does not go onto hello v2.0 by itself (0 of 1 patches are done)
       data/logo.bin: it is no text, and both changed it
       src/new.c: the patch makes this file, and another one is there
       src/ring.c: upstream has no such file any more
       src/upper.c: the patch deletes this file, and upstream changed it
+      it does not go along since 46a54ce67145 Change upstream (Test Person)
       next: cd target/espalier/rebase/paged/work    # git status, git diff and git mergetool work there
       next: solve it, `git add` what you solved, then: cargo xtask rebase --continue
       next: or leave this patch out: cargo xtask rebase --skip
@@ -292,8 +301,11 @@ fn a_conflict_is_never_written_through_a_link() {
     -- stderr --
         Fetching hello v1.0 from path [UPSTREAM]
         Fetching hello v2.0 from path [BESIDE]/newer
+         Reading 1 commit of hello since v1.0
+         Judging the series at 1 commit
     error: patches/paged/0001-change-something.patch does not go onto hello v2.0 by itself (0 of 1 patches are done)
       docs/old/story.txt: the patch must not write here: the path goes through `docs/old`, which is a symlink (120000)
+      it does not go along since feee45fc1933 Change upstream (Test Person)
       next: cd target/espalier/rebase/paged/work    # git status, git diff and git mergetool work there
       next: solve it, `git add` what you solved, then: cargo xtask rebase --continue
       next: or leave this patch out: cargo xtask rebase --skip
@@ -330,8 +342,11 @@ fn what_was_solved_in_a_half_shown_conflict_is_kept() {
 
     -- stderr --
     warning: an earlier run was cut short here; what you wrote is kept in target/espalier/rebase/paged/kept/src/greet.c
+         Judging the series at 1 commit
     error: patches/paged/0001-greet-more-warmly.patch does not go onto hello v2.0 by itself (0 of 3 patches are done)
       src/greet.c: upstream changed the same lines
+      it does not go along since 7bbc4e5d1804 Change upstream (Test Person)
+      after it 1 more of the patches will stop, as far as is known
       next: cd target/espalier/rebase/paged/work    # git status, git diff and git mergetool work there
       next: solve it, `git add` what you solved, then: cargo xtask rebase --continue
       next: or leave this patch out: cargo xtask rebase --skip
@@ -339,4 +354,39 @@ fn what_was_solved_in_a_half_shown_conflict_is_kept() {
     ");
     let kept = moving.project.read("target/espalier/rebase/paged/kept/src/greet.c");
     assert_eq!(kept, greet("hi there"));
+}
+
+/// Solved once, solved for good: after `--abort` too, and at the next step of a move in steps.
+#[test]
+fn what_was_solved_is_remembered() {
+    let moving = Move::new(upstream_greets_otherwise);
+    moving.rebase(&[]).code(4);
+    files::write(&moving.work().join("src/greet.c"), greet("hi there"));
+    git::git(&moving.work(), &["add", "src/greet.c"]);
+    moving.run(&["--continue"]).code(4);
+    moving.run(&["--abort"]).success();
+    insta::assert_snapshot!(moving.rebase(&[]), @"
+    exit: 4
+    -- stdout --
+
+    -- stderr --
+        Fetching hello v2.0 from path [BESIDE]/newer
+         Reading 1 commit of hello since v1.0
+         Judging the series at 1 commit
+    error: patches/paged/0001-greet-more-warmly.patch does not go onto hello v2.0 by itself (0 of 3 patches are done)
+      src/greet.c: upstream changed the same lines
+      it does not go along since 7bbc4e5d1804 Change upstream (Test Person)
+      after it 1 more of the patches will stop, as far as is known
+      src/greet.c: solved here as when patches/paged/0001-greet-more-warmly.patch went onto hello v2.0; it is not staged: look at it first
+      next: cd target/espalier/rebase/paged/work    # git status, git diff and git mergetool work there
+      next: solve it, `git add` what you solved, then: cargo xtask rebase --continue
+      next: or leave this patch out: cargo xtask rebase --skip
+      next: or forget the rebase, nothing has changed: cargo xtask rebase --abort
+    ");
+    assert_eq!(std::fs::read_to_string(moving.work().join("src/greet.c")).unwrap(), greet("hi there"));
+    // It is for a person to say that it is right.
+    moving.run(&["--continue"]).code(4);
+    git::git(&moving.work(), &["add", "src/greet.c"]);
+    let next = moving.run(&["--continue"]).code(4);
+    assert!(next.stderr.contains("0003-greet-dearly.patch does not go onto"), "{}", next.stderr);
 }

@@ -29,8 +29,11 @@ fn a_change_never_goes_into_a_lookalike() {
     -- stderr --
         Fetching hello v1.0 from path [UPSTREAM]
         Fetching hello v2.0 from path [BESIDE]/newer
+         Reading 1 commit of hello since v1.0
+         Judging the series at 1 commit
     error: patches/paged/0001-change-something.patch does not go onto hello v2.0 by itself (0 of 1 patches are done)
       src/twins.c: upstream changed the same lines
+      it does not go along since 16fc3e04dea1 Change upstream (Test Person)
       next: cd target/espalier/rebase/paged/work    # git status, git diff and git mergetool work there
       next: solve it, `git add` what you solved, then: cargo xtask rebase --continue
       next: or leave this patch out: cargo xtask rebase --skip
@@ -76,9 +79,12 @@ fn a_change_of_one_twin_never_goes_into_the_other() {
     -- stderr --
         Fetching hello v1.0 from path [UPSTREAM]
         Fetching hello v2.0 from path [BESIDE]/newer
+         Reading 1 commit of hello since v1.0
+         Judging the series at 1 commit
     error: patches/paged/0001-change-something.patch does not go onto hello v2.0 by itself (0 of 1 patches are done)
       src/twins.c: look at it: the change fits, but maybe not where it was made for
         line 8: moved function: made for `int words_twin_left(int value) {`, it would go into `int words_twin_right(int value) {`
+      it does not go along since a7a1931cf88d Change upstream (Test Person)
       next: cd target/espalier/rebase/paged/work    # git status, git diff and git mergetool work there
       next: solve it, `git add` what you solved, then: cargo xtask rebase --continue
       next: or leave this patch out: cargo xtask rebase --skip
@@ -111,6 +117,7 @@ fn a_patch_that_upstream_has_in_part_is_trimmed_on_request_only() {
     -- stderr --
         Fetching hello v1.0 from path [UPSTREAM]
         Fetching hello v2.0 from path [BESIDE]/newer
+         Reading 1 commit of hello since v1.0
     error: hello v2.0 has what 1 of 1 patches do; nothing was written
       patches/paged/0001-change-something.patch: partly upstreamed
         src/count.c: upstream has 2 of 4 changed lines
@@ -143,6 +150,7 @@ fn a_patch_that_upstream_has_in_part_is_trimmed_on_request_only() {
                 }
     -- stderr --
         Fetching hello v2.0 from path [BESIDE]/newer
+         Reading 1 commit of hello since v1.0
     "#);
     moving.assert_moved();
     // It keeps the other half, and says nothing.

@@ -143,8 +143,11 @@ fn a_name_that_is_not_utf8_can_be_solved() {
     -- stderr --
         Fetching hello v1.0 from path [UPSTREAM]
         Fetching hello v2.0 from path [BESIDE]/newer
+         Reading 1 commit of hello since v1.0
+         Judging the series at 1 commit
     error: patches/paged/0001-change-something.patch does not go onto hello v2.0 by itself (0 of 1 patches are done)
       src/na\xefve.c: the patch makes this file, and another one is there
+      it does not go along since 818cb24525e2 Change upstream (Test Person)
       next: cd target/espalier/rebase/paged/work    # git status, git diff and git mergetool work there
       next: solve it, `git add` what you solved, then: cargo xtask rebase --continue
       next: or leave this patch out: cargo xtask rebase --skip
@@ -164,5 +167,64 @@ fn a_name_that_is_not_utf8_can_be_solved() {
     files::write(&odd_name(&moving.work()), "int both;\n");
     git::git(&moving.work(), &["add", "--all"]);
     moving.run(&["--continue"]).success();
+    moving.assert_moved();
+}
+
+/// Upstream moves a folder; a patch has a new file for it, and another patch renames a file that upstream renames too.
+#[test]
+fn where_upstream_moved_things_a_person_says_where_to() {
+    let moving = Move::with_patch(
+        |fork| {
+            files::write(&fork.join("docs/old/new.txt"), "a new story\n");
+            std::fs::rename(fork.join("src/ring.c"), fork.join("src/circle.c")).unwrap();
+        },
+        |upstream| {
+            std::fs::rename(upstream.join("docs/old"), upstream.join("docs/tales")).unwrap();
+            std::fs::rename(upstream.join("src/ring.c"), upstream.join("src/wheel.c")).unwrap();
+        },
+    );
+    insta::assert_snapshot!(moving.rebase(&[]), @"
+    exit: 4
+    -- stdout --
+
+    -- stderr --
+        Fetching hello v1.0 from path [UPSTREAM]
+        Fetching hello v2.0 from path [BESIDE]/newer
+         Reading 1 commit of hello since v1.0
+         Judging the series at 1 commit
+    error: patches/paged/0001-change-something.patch does not go onto hello v2.0 by itself (0 of 1 patches are done)
+      docs/old/new.txt: upstream has moved the folder that this new file is for
+        it is put down as docs/tales/new.txt: leave it there or move it
+      src/ring.c: upstream has renamed it to src/wheel.c, and the patch renames it to src/circle.c
+      it does not go along since 6f6d2d1b1a70 Change upstream (Test Person)
+      next: cd target/espalier/rebase/paged/work    # git status, git diff and git mergetool work there
+      next: solve it, `git add` what you solved, then: cargo xtask rebase --continue
+      next: or leave this patch out: cargo xtask rebase --skip
+      next: or forget the rebase, nothing has changed: cargo xtask rebase --abort
+    ");
+    insta::assert_snapshot!(git::git(&moving.work(), &["status", "--short"]), @"
+    UA docs/tales/new.txt
+    UU src/wheel.c
+    ");
+    assert_eq!(std::fs::read_to_string(moving.work().join("docs/tales/new.txt")).unwrap(), "a new story\n");
+    git::git(&moving.work(), &["add", "--all"]);
+    insta::assert_snapshot!(moving.run(&["--continue"]).success(), @"
+    exit: 0
+    -- stdout --
+    paged: 1 of 1 patches, from hello v1.0, now stands on v2.0
+
+      changed  patches/paged/0001-change-something.patch
+               its conflicts were solved by hand
+
+    patches/paged/0001-change-something.patch: changed
+      @@
+      -## docs/old/new.txt ##
+      +## docs/tales/new.txt ##
+       @@
+       +a new story
+      -## src/circle.c ##
+      -renamed
+    -- stderr --
+    ");
     moving.assert_moved();
 }

@@ -2,6 +2,7 @@
 //!
 //! Where git stops, we stop. Where git is content, we have its text, or stop because nobody can be sure of the place.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -117,7 +118,8 @@ fn text_of(step: &Step, triple: &Triple) -> String {
 fn replayed(patch: &Patch, triple: &Triple) -> Step {
     let (pin, tip) = (tree(&[("a.c", &triple.base)]), tree(&[("a.c", &triple.ours)]));
     let origin = Origin::new(std::slice::from_ref(patch), &pin).unwrap();
-    Replay::new(&origin, &tip, TreeNames { pin: "v1", tip: "v2" }).step(0).unwrap()
+    let names = TreeNames { pin: "v1", tip: "v2" };
+    Replay::new(&origin, &tip, names, &BTreeSet::new()).step(0).unwrap()
 }
 
 fn patch_of(folder: &Path, triple: &Triple) -> Patch {

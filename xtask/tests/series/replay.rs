@@ -1,18 +1,22 @@
 //! A patch, made for one tree, on another: what is merged, and what is never taken silently.
 
+use std::collections::BTreeSet;
+
 use xtask::series::{
-    ConflictReason, MemoryTree, Mode, Origin, Patch, PatchClass, Replay, Replayed, Step, TreeNames, Way,
+    ConflictReason, MemoryTree, Mode, Origin, Patch, PatchClass, Replay, Replayed, RepoPath, Step, TreeNames,
+    Way,
 };
 
 use crate::support::{create, delete, id, modify, read, rename, tree};
 
+static NOTHING_TAKEN: BTreeSet<usize> = BTreeSet::new();
 const NAMES: TreeNames<'_> = TreeNames { pin: "v1", tip: "v2" };
 
 fn step(pin: &MemoryTree, tip: &MemoryTree, patch: &Patch) -> Step {
     let mut tip = tip.clone();
     tip.came_after(pin);
     let origin = Origin::new(std::slice::from_ref(patch), pin).unwrap();
-    Replay::new(&origin, &tip, NAMES).step(0).unwrap()
+    Replay::new(&origin, &tip, NAMES, &NOTHING_TAKEN).step(0).unwrap()
 }
 
 fn replayed(pin: &MemoryTree, tip: &MemoryTree, patch: &Patch) -> Replayed {
@@ -218,7 +222,7 @@ fn later_patches_follow_the_file_too() {
     tip.came_after(&pin);
     let patches = [change_factor(&base, "one"), second];
     let origin = Origin::new(&patches, &pin).unwrap();
-    let mut replay = Replay::new(&origin, &tip, NAMES);
+    let mut replay = Replay::new(&origin, &tip, NAMES, &NOTHING_TAKEN);
     replay.step(0).unwrap();
     let step = replay.step(1).unwrap();
     assert_eq!(step.replayed.files[0].way, Way::AsItWas);
@@ -281,5 +285,33 @@ fn a_patch_that_is_not_exact_on_its_own_tree_is_refused() {
     let patch = change_factor(&base, "one");
     let pin = tree(&[("a.c", "other\n")]);
     let origin = Origin::new(std::slice::from_ref(&patch), &pin).unwrap();
-    assert!(Replay::new(&origin, &pin, NAMES).step(0).is_err());
+    assert!(Replay::new(&origin, &pin, NAMES, &NOTHING_TAKEN).step(0).is_err());
+}
+
+#[test]
+fn a_new_file_in_a_folder_that_moved_is_no_ones_to_place() {
+    let patch = read(&create("src/new.c"));
+    let pin = tree(&[("src/a.c", "a\n"), ("src/b.c", "b\n")]);
+    let path = |path: &str| RepoPath::new(path.as_bytes()).unwrap();
+    let moved = replayed(&pin, &tree(&[("core/a.c", "a\n"), ("core/b.c", "b\n")]), &patch);
+    let expected = ConflictReason::FolderMoved { from: path("src/new.c"), to: path("core/new.c") };
+    assert_eq!(*reason(&moved), expected);
+    assert_eq!(moved.conflicts().next().unwrap().path, path("core/new.c"));
+    // A folder of which something stayed was not moved, nor was one that is gone with all that was in it.
+    for there in [&[("core/a.c", "a\n"), ("src/b.c", "b\n")][..], &[("other.c", "other\n")]] {
+        assert_eq!(replayed(&pin, &tree(there), &patch).class(), PatchClass::Exact);
+    }
+}
+
+#[test]
+fn a_file_that_both_renamed_has_no_name() {
+    let patch = read(&rename("old.c", "mine.c"));
+    let both = replayed(&tree(&[("old.c", "text\n")]), &tree(&[("theirs.c", "text\n")]), &patch);
+    let path = |path: &str| RepoPath::new(path.as_bytes()).unwrap();
+    let expected = ConflictReason::RenamedTwice {
+        from: path("old.c"),
+        by_patch: path("mine.c"),
+        by_upstream: path("theirs.c"),
+    };
+    assert_eq!(*reason(&both), expected);
 }

@@ -93,9 +93,9 @@ impl Made {
         let history = self.history()?;
         let sample: Vec<_> = history.iter().zip(&range.surveys).step_by(SAMPLE).collect();
         let begin = Instant::now();
-        for (commit, found) in &sample {
+        for (at, (commit, found)) in sample.iter().enumerate() {
             let tree = StoreTree::on_way(store, commit.tree, pin.tree, commit.tree)?;
-            let alone = range::survey_tree(&origin, &tree)?;
+            let alone = range::survey_tree(&origin, &tree, &range.taken.at(at * SAMPLE))?;
             if found.as_deref() != Some(&alone) {
                 return Err(Error::no(format!("{} judged alone came to something else", commit.id)));
             }

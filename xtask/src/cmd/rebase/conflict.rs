@@ -5,6 +5,7 @@ use std::path::Path;
 use git2::Oid;
 
 use super::Prepared;
+use super::blame::blame;
 use super::course::Course;
 use super::walk::Stop;
 use crate::error::{Error, Kind, Result};
@@ -14,6 +15,7 @@ use crate::series::{ConflictReason, FileConflict, Replay, Replayed, TreeError, V
 use crate::sys::conflict_tree::{self, ConflictedFile};
 use crate::sys::disk;
 use crate::sys::rebase_repo::RebaseRepo;
+use crate::sys::resolutions::{self, Remembered};
 
 /// The state of the rebase in `folder`, if there is one.
 pub fn read_state(folder: &Path) -> Result<Option<RebaseState>> {
@@ -68,9 +70,19 @@ pub fn hand_over(
         }
         conflict_tree::prepare(repo, stop.head, stop.tree, &files)?;
     }
+    let solved = resolutions::offer(repo, &course.context.layout.resolutions(), &scene(course, state))?;
     state.ready = true;
     write_state(&home, state)?;
-    Err(sentence(course, state, &stop.replayed))
+    Err(sentence(course, state, &stop.replayed, &solved))
+}
+
+/// What is remembered of a conflict: the patch, and where it was to go.
+fn scene(course: &Course<'_>, state: &RebaseState) -> String {
+    format!("{} went onto {} {}", file_at(course, state), course.pin.upstream, course.tip.name)
+}
+
+fn file_at<'c>(course: &'c Course<'_>, state: &RebaseState) -> &'c str {
+    course.inputs.patches.get(state.position()).map(|patch| patch.file.as_str()).unwrap_or_default()
 }
 
 /// A run was killed while it showed this conflict, and a person may have begun to solve it since.
@@ -93,8 +105,9 @@ fn conflicted_file(conflict: &FileConflict, stop: &Stop) -> ConflictedFile {
     let stage = |version: Option<&Version>| {
         version.map(|version| (version.mode.as_git_mode(), version.id, content(version)))
     };
-    let is_gone = matches!(conflict.reason, ConflictReason::FileGone { .. });
-    // As git does it: a file that upstream deleted is there as the patch would leave it.
+    let is_gone =
+        matches!(conflict.reason, ConflictReason::FileGone { .. } | ConflictReason::FolderMoved { .. });
+    // As git does it: a file that upstream deleted, or whose folder it moved, is there as the patch would leave it.
     let theirs = conflict.theirs.as_ref().filter(|_| is_gone).map(content);
     ConflictedFile {
         path: conflict.path.clone(),
@@ -104,11 +117,11 @@ fn conflicted_file(conflict: &FileConflict, stop: &Stop) -> ConflictedFile {
 }
 
 /// The error that says what waits, why, and how to go on.
-pub fn sentence(course: &Course<'_>, state: &RebaseState, replayed: &Replayed) -> Error {
+fn sentence(course: &Course<'_>, state: &RebaseState, replayed: &Replayed, solved: &[Remembered]) -> Error {
     let layout = &course.context.layout;
     let work = layout.show(&layout.rebase(&course.variant.name).join("work"));
     let position = state.position();
-    let file = course.inputs.patches.get(position).map(|patch| patch.file.as_str()).unwrap_or_default();
+    let file = file_at(course, state);
     let what = format!(
         "{file} does not go onto {} {} by itself ({} of {} patches are done)",
         course.pin.upstream,
@@ -116,9 +129,12 @@ pub fn sentence(course: &Course<'_>, state: &RebaseState, replayed: &Replayed) -
         position,
         course.patches.len()
     );
-    let error = replayed
-        .conflicts()
-        .fold(Error::new(Kind::Conflict, what), |error, conflict| error.detail(describe_conflict(conflict)));
+    let remembered = solved.iter().map(|Remembered { path, origin }| {
+        format!("{path}: solved here as when {origin}; it is not staged: look at it first")
+    });
+    let told = replayed.conflicts().map(describe_conflict).chain(course.told_of(position).iter().cloned());
+    let told = told.chain(blame(course, position)).chain(remembered);
+    let error = told.fold(Error::new(Kind::Conflict, what), Error::detail);
     let flag = variant_flag(course);
     error
         .hint(format!("cd {work}    # git status, git diff and git mergetool work there"))

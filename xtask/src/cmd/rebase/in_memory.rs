@@ -20,7 +20,8 @@ pub fn run(course: &Course<'_>, choices: Choices) -> Result<RebaseReport> {
     let pin_tree = StoreTree::new(store, course.pin.tree)?;
     let tip_tree = StoreTree::on_way(store, course.tip.tree, course.pin.tree, course.tip.tree)?;
     let origin = range::origin(store, &course.patches, &pin_tree)?;
-    let mut replay = Replay::new(&origin, &tip_tree, names(course));
+    let taken = course.taken();
+    let mut replay = Replay::new(&origin, &tip_tree, names(course), &taken);
     let mut tree = GitTree::new(store, course.tip.tree)?;
     let mut moves = Vec::new();
     let mut new_patches = Vec::new();
@@ -30,7 +31,9 @@ pub fn run(course: &Course<'_>, choices: Choices) -> Result<RebaseReport> {
             add(store, &mut tree, &step.changes)?;
         }
         let new = new_patch(patch, &step.replayed, &replay)?;
-        moves.push(patch_move(file, (patch, &new), &step.replayed, choices));
+        let mut moved = patch_move(file, (patch, &new), &step.replayed, choices);
+        moved.notes.extend(course.told_of(at).iter().cloned());
+        moves.push(moved);
         new_patches.push(new);
     }
     let pairs = course.patches.iter().zip(&new_patches).zip(&moves);

@@ -3,6 +3,7 @@
 //! [`prepare`] replays and stages everything, and says what came of it; [`commit`] makes it happen. Between
 //! the two the stage can be built and tried as if it were the project.
 
+mod blame;
 mod conflict;
 mod course;
 mod finish;

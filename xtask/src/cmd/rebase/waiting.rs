@@ -1,5 +1,7 @@
 //! A rebase that waits for a person: `--continue`, `--skip`, `--abort`.
 
+use std::path::Path;
+
 use git2::Oid;
 use serde_json::json;
 
@@ -14,6 +16,7 @@ use crate::plan::rebase_state::{DonePatch, RebaseState};
 use crate::sys::conflict_tree::read_resolved;
 use crate::sys::disk;
 use crate::sys::rebase_repo::RebaseRepo;
+use crate::sys::resolutions;
 use crate::sys::store::Store;
 use crate::sys::tip::Tip;
 
@@ -41,12 +44,21 @@ pub fn abort(context: &Context, variant: Option<&str>) -> Result<Outcome> {
     if !disk::exists(&home) {
         return Err(none_waits(context, name));
     }
+    remember_solutions(context, &home);
     // Away in one step: a half-removed folder would look like a rebase that waits.
     let away = disk::scratch_folder(&context.layout.scratch(), "aborted")?;
     disk::rename(&home, &away.path().join("rebase"))?;
     let text =
         format!("the rebase of {name} is forgotten; patches, pins.toml and espalier.lock are as they were");
     Ok(Outcome::ok(text, json!({ "variant": name, "aborted": true })))
+}
+
+/// What was solved before is of use the next time. That it cannot be kept is no reason to keep the rebase.
+fn remember_solutions(context: &Context, home: &Path) {
+    let Ok(repo) = RebaseRepo::open(home) else { return };
+    if let Err(error) = resolutions::learn(&repo, &context.layout.resolutions()) {
+        context.ui.warn(format!("how its conflicts were solved is not remembered: {error}"));
+    }
 }
 
 /// Two rebases of one variant at a time would overwrite each other.
@@ -118,13 +130,13 @@ fn course_of<'a>(
 ) -> Result<Course<'a>> {
     let tree =
         Oid::from_str(&state.to.tree).map_err(|error| Error::surroundings(error.message().to_string()))?;
-    // The commit is not asked for any more: all that is replayed on is the tree.
     let name = state.to.name.clone();
     let revision = Revision::parse(&name).ok_or_else(|| {
         Error::surroundings(format!("the record of the rebase goes to `{name}`, which is no name"))
     })?;
-    let tip = Tip { name, revision, commit: Oid::ZERO_SHA1, tree };
-    let course = load_with_tip(context, pins, store, Some(&state.variant), |_| Ok(tip))?;
+    let tip = Tip { name, revision, commit: Oid::from_str(&state.commit).unwrap_or(Oid::ZERO_SHA1), tree };
+    let mut course = load_with_tip(context, pins, store, Some(&state.variant), |_| Ok(tip))?;
+    course.upstream.clone_from(&state.upstream);
     let is_same = course.pin.tree.to_string() == state.from.tree && digests(&course) == state.series;
     if !is_same {
         return Err(Error::new(Kind::Conflict, "the series or its pin was changed since the rebase began")
@@ -163,6 +175,7 @@ fn solved(course: &Course<'_>, repo: &RebaseRepo, state: &RebaseState) -> Result
     for path in &resolved.untracked {
         course.context.ui.warn(format!("`{path}` is not known to git and is no part of the patch"));
     }
+    resolutions::learn(repo, &layout.resolutions())?;
     let commit = repo.commit_patch(patch, resolved.tree, head)?;
     let notes = vec!["its conflicts were solved by hand".to_string()];
     Ok(DonePatch { file, commit: Some(commit.to_string()), by_hand: true, notes })

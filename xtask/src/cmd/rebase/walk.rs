@@ -41,7 +41,10 @@ fn new_state(course: &Course<'_>, choices: Choices) -> RebaseState {
     let named = |name: &str, tree: Oid| NamedTree { name: name.to_string(), tree: tree.to_string() };
     let from = named(&course.old_name, course.pin.tree);
     let to = named(&course.tip.name, course.tip.tree);
-    RebaseState::new(&course.variant.name, from, to, digests(course), choices)
+    let mut state = RebaseState::new(&course.variant.name, from, to, digests(course), choices);
+    state.commit = course.tip.commit.to_string();
+    state.upstream.clone_from(&course.upstream);
+    state
 }
 
 /// The series as it is now: file and sha256.
@@ -79,7 +82,8 @@ pub fn go_on(course: &Course<'_>, repo: &RebaseRepo, state: &mut RebaseState) ->
     let pin_tree = StoreTree::new(store, course.pin.tree)?;
     let start_tree = StoreTree::on_way(store, start, course.pin.tree, course.tip.tree)?;
     let origin = range::origin(store, &course.patches, &pin_tree)?;
-    let mut replay = Replay::new(&origin, &start_tree, names(course));
+    let taken = course.taken();
+    let mut replay = Replay::new(&origin, &start_tree, names(course), &taken);
     let behind = state.position();
     let tree = GitTree::new(store, start)?;
     let mut walk = Walk { course, repo, state, tree, head, refused: Vec::new() };
@@ -88,7 +92,7 @@ pub fn go_on(course: &Course<'_>, repo: &RebaseRepo, state: &mut RebaseState) ->
         let step = step(course, &mut replay, at)?;
         add(store, &mut walk.tree, &step.changes)?;
         if !step.replayed.has_conflict() {
-            walk.take(patch, &file.file, &step)?;
+            walk.take((at, patch), &file.file, &step)?;
         } else if walk.refused.is_empty() {
             let blobs = conflict::blobs(&step.replayed, &replay).map_err(unreadable)?;
             let (head, tree) = (walk.head, walk.tree.write()?);
@@ -122,8 +126,9 @@ struct Refused {
 
 impl Walk<'_> {
     /// A patch without conflicts. After the first one that is refused, the rest are only looked at.
-    fn take(&mut self, patch: &Patch, file: &str, step: &Step) -> Result<()> {
+    fn take(&mut self, (at, patch): (usize, &Patch), file: &str, step: &Step) -> Result<()> {
         let mut notes = notes_on(&step.replayed);
+        notes.extend(self.course.told_of(at).iter().cloned());
         let class = step.replayed.class();
         let (drops, trims) = (class == PatchClass::Upstreamed, class == PatchClass::PartlyUpstreamed);
         let Choices { drop_upstreamed, trim_upstreamed, .. } = self.state.choices;

@@ -1,0 +1,49 @@
+//! Why a rebase stops: the upstream commit since which a patch does not go along, and what else is known to come.
+
+use super::course::Course;
+use crate::cmd::pinned_series::Classes;
+use crate::cmd::status::upstream_commit;
+use crate::error::Result;
+use crate::report::status::{count, short};
+use crate::series::PatchClass;
+use crate::sys::history;
+use crate::sys::range::{self, Range};
+use crate::sys::store_tree::StoreTree;
+
+/// What upstream's commits say about the stop at the patch `at`, line by line; nothing where they are not at hand.
+pub fn blame(course: &Course<'_>, at: usize) -> Vec<String> {
+    // The conflict itself is to be told, whatever becomes of this.
+    find(course, at).unwrap_or_else(|error| vec![format!("upstream's commits cannot be read: {error}")])
+}
+
+fn find(course: &Course<'_>, at: usize) -> Result<Vec<String>> {
+    if course.tip.commit.is_zero() {
+        return Ok(Vec::new());
+    }
+    let Some(commits) = history::since(course.store, course.tip.commit, course.pin.tree)? else {
+        return Ok(Vec::new());
+    };
+    course.context.ui.status("Judging", format!("the series at {}", count(commits.len())));
+    let pin = StoreTree::new(course.store, course.pin.tree)?;
+    let origin = range::origin(course.store, &course.patches, &pin)?;
+    let range = range::survey_history(course.store, &origin, &pin, &commits)?;
+    let cause = cause(&range, at).and_then(|at| commits.get(at)).map(upstream_commit);
+    let since = cause.map(|commit| {
+        format!("it does not go along since {} {} ({})", short(&commit), commit.subject, commit.author)
+    });
+    let more = range.at_tip().classes().skip(at + 1).filter(|class| stops(*class)).count();
+    let more =
+        (more > 0).then(|| format!("after it {more} more of the patches will stop, as far as is known"));
+    Ok(since.into_iter().chain(more).collect())
+}
+
+/// The last commit since which the patch stops a rebase.
+fn cause(range: &Range, patch: usize) -> Option<usize> {
+    let (_, lasting) = Classes::of(range, patch)?.beginnings(range, stops);
+    lasting.last().copied()
+}
+
+/// What upstream took stops nobody who said so beforehand.
+fn stops(class: PatchClass) -> bool {
+    !class.applies() && !matches!(class, PatchClass::Upstreamed | PatchClass::PartlyUpstreamed)
+}

@@ -1,0 +1,27 @@
+//! What upstream's commits made of a patch, in words.
+
+use super::status::UpstreamCommit;
+use super::status_text::short;
+use crate::series::{Event, Story};
+
+/// One line for each time that upstream took a patch or took it back, or for the commit that is most like it.
+pub fn story_notes(story: &Story, history: &[UpstreamCommit]) -> Vec<String> {
+    let name = |at: usize| history.get(at).map(name_of).unwrap_or_default();
+    let events = story.events.iter().map(|event| match event {
+        Event::Taken { by, earlier } if earlier.is_empty() => format!("taken upstream by {}", name(*by)),
+        Event::Taken { by, earlier } => {
+            let parts: Vec<String> = earlier.iter().chain([by]).map(|at| name(*at)).collect();
+            format!("taken upstream in {} parts:\n  {}", parts.len(), parts.join("\n  "))
+        }
+        Event::Reverted { by } => format!("taken back upstream by {}", name(*by)),
+    });
+    let alike = story.alike.iter().filter(|_| story.events.is_empty());
+    let alike = alike.map(|(at, percent)| {
+        format!("{} makes {percent} % of its lines: maybe it was taken there", name(*at))
+    });
+    events.chain(alike).collect()
+}
+
+fn name_of(commit: &UpstreamCommit) -> String {
+    format!("{} {}", short(commit), commit.subject)
+}

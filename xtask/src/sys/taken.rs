@@ -1,0 +1,82 @@
+//! What upstream's commits since the pin took of a series.
+
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
+use git2::Oid;
+
+use super::history::{ChangedPath, Commit, changed_between};
+use super::store::Store;
+use crate::error::{Error, Result};
+use crate::series::{ChangedFile, Event, Lookout, Origin, Story};
+
+/// A set of patches, by their places in the series.
+pub type PatchSet = Rc<BTreeSet<usize>>;
+
+/// What was taken of a series, and where.
+#[derive(Debug, Default)]
+pub struct Taken {
+    /// What became of each patch; its commits are places in the history.
+    pub stories: Vec<Story>,
+    /// The patches that are taken at each commit.
+    at: Vec<PatchSet>,
+}
+
+impl Taken {
+    /// The patches that are taken at the commit `at`.
+    pub fn at(&self, at: usize) -> PatchSet {
+        self.at.get(at).cloned().unwrap_or_default()
+    }
+
+    /// The patches that are taken at the last commit.
+    pub fn at_tip(&self) -> PatchSet {
+        self.at.last().cloned().unwrap_or_default()
+    }
+}
+
+/// Reads every commit of `history` that touches a file of the series. Merges are left out: what they bring, the commits
+/// behind them bring.
+pub fn watch(store: &Store, origin: &Origin<'_>, history: &[Commit]) -> Result<Taken> {
+    let lookout = Lookout::new(origin);
+    let mut lookout = lookout.map_err(|error| Error::surroundings(error.message))?;
+    let mut taken = Taken::default();
+    for (at, commit) in history.iter().enumerate() {
+        let mut set = before(&taken, commit);
+        for patch in look_at(store, &mut lookout, at, commit)? {
+            match lookout.story(patch).and_then(|story| story.events.last()) {
+                Some(Event::Taken { .. }) => set.insert(patch),
+                _ => set.remove(&patch),
+            };
+        }
+        taken.at.push(Rc::new(set));
+    }
+    taken.stories = (0..origin.patches().len()).filter_map(|at| lookout.story(at).cloned()).collect();
+    Ok(taken)
+}
+
+fn before(taken: &Taken, commit: &Commit) -> BTreeSet<usize> {
+    commit.parents.iter().flat_map(|parent| taken.at(*parent).iter().copied().collect::<Vec<_>>()).collect()
+}
+
+fn look_at(store: &Store, lookout: &mut Lookout, at: usize, commit: &Commit) -> Result<Vec<usize>> {
+    let has_known_parent = commit.follows_pin != (commit.parents.len() == 1);
+    let [parent] = commit.parent_trees[..] else { return Ok(Vec::new()) };
+    if !has_known_parent {
+        return Ok(Vec::new());
+    }
+    let changed = changed_between(store, parent, commit.tree)?;
+    let files = changed.into_iter().filter(|change| lookout.cares_about(&change.path));
+    let files = files.map(|change| read(store, change)).collect::<Result<Vec<_>>>()?;
+    Ok(if files.is_empty() { Vec::new() } else { lookout.see(at, &commit.subject, &files) })
+}
+
+fn read(store: &Store, change: ChangedPath) -> Result<ChangedFile> {
+    let [old, new] = change.blobs;
+    // A submodule has an id and no content here.
+    let content = |id: Oid| match id.is_zero() {
+        true => Vec::new(),
+        false => store.read(id).map(|bytes| bytes.to_vec()).unwrap_or_default(),
+    };
+    let new_id = if new.is_zero() { String::new() } else { new.to_string() };
+    Ok(ChangedFile { path: change.path, new_id, old: content(old), new: content(new) })
+}
