@@ -142,7 +142,7 @@ struct Status {
     /// Variant of `pins.toml`.
     #[arg(long, value_name = "NAME")]
     variant: Option<String>,
-    /// Tag, branch or full commit id; the pin when none is given.
+    /// Tag, branch or commit id, `v1.0~3` too; the pin when none is given.
     #[arg(long, value_name = "REF")]
     tip: Option<String>,
     /// A repository, bundle or URL that has it, instead of the pin's sources.
@@ -162,7 +162,7 @@ struct RangeEnd {
     /// Variant of `pins.toml`.
     #[arg(long, value_name = "NAME")]
     variant: Option<String>,
-    /// Tag, branch or full commit id; upstream's default branch when none is given.
+    /// Tag, branch or commit id, `v1.0~3` too; upstream's default branch when none is given.
     #[arg(long, value_name = "REF")]
     tip: Option<String>,
     /// A repository, bundle or URL that has it, instead of the pin's sources.
@@ -223,7 +223,7 @@ struct New {
 
 #[derive(Debug, Args)]
 struct Rebase {
-    /// Tag, branch or full commit id to move to.
+    /// Where to: tag, branch or commit id, `v1.0~3` too.
     #[arg(long, value_name = "REF", required_unless_present = "step")]
     to: Option<String>,
     /// A repository, bundle or URL that has it, instead of the pin's sources.
@@ -272,7 +272,7 @@ struct RebaseStep {
 
 #[derive(Debug, Args)]
 struct Sync {
-    /// Tag, branch or full commit id to move to.
+    /// Where to: tag, branch or commit id, `v1.0~3` too.
     #[arg(long, value_name = "REF")]
     to: String,
     /// A repository, bundle or URL that has it, instead of the pin's sources.
@@ -300,7 +300,7 @@ struct Canary {
     /// Variant of `pins.toml`.
     #[arg(long, value_name = "NAME")]
     variant: Option<String>,
-    /// Tag, branch or full commit id; upstream's default branch when none is given.
+    /// Tag, branch or commit id, `v1.0~3` too; upstream's default branch when none is given.
     #[arg(long, value_name = "REF", default_value = "HEAD")]
     tip: String,
     /// A repository, bundle or URL that has it, instead of the pin's sources.

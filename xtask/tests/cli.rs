@@ -40,6 +40,7 @@ mod cli {
     mod rebase_conflicts;
     mod rebase_lookalikes;
     mod rebase_odd;
+    mod references;
     mod run;
     mod status;
     mod support;

@@ -16,6 +16,7 @@ pub mod pending;
 pub mod pins;
 pub mod random;
 pub mod rebase_state;
+pub mod reference;
 pub mod snippet;
 pub mod steps;
 pub mod suites;

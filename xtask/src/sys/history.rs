@@ -150,7 +150,7 @@ fn named_parents(store: &Store, id: Oid) -> Result<Vec<Oid>> {
 }
 
 /// Whatever a commit says, it must not steer a terminal.
-fn text(bytes: Option<&[u8]>) -> String {
+pub(super) fn text(bytes: Option<&[u8]>) -> String {
     let text = String::from_utf8_lossy(bytes.unwrap_or_default());
     text.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect()
 }

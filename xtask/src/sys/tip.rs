@@ -4,15 +4,14 @@
 //! `refs/espalier/upstream/`. A tag and a commit id mean the same for ever and are fetched once; a branch
 //! moves and is fetched each time, unless the network is forbidden.
 
-use std::path::Path;
-
 use git2::Oid;
 
-use super::disk;
-use super::fetch::{Arrival, Asked, Depth, Fetcher, Wanted};
-use super::git::git;
-use crate::error::{Error, Result};
-use crate::plan::pins::{Pin, Revision, Source, TagName, full_id};
+use super::fetch::{Arrival, Failure, Fetcher, Wanted};
+use super::fetch_git::{Asked, Depth, Served};
+use super::short_id;
+use crate::error::{Error, Kind, Result};
+use crate::plan::pins::{Pin, Revision, Source, TagName};
+use crate::plan::reference::Reference;
 
 /// One upstream commit that is in the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,7 +31,7 @@ pub struct Tip {
 pub struct Ask<'a> {
     /// The pin whose upstream it is.
     pub pin: &'a Pin,
-    /// Tag, branch or full commit id; with a repository on this machine anything that git understands.
+    /// Tag, branch or commit id, perhaps with steps back.
     pub reference: &'a str,
     /// A repository, bundle or URL to ask instead of the pin's sources.
     pub from: Option<&'a str>,
@@ -45,9 +44,11 @@ pub struct Ask<'a> {
 /// # Errors
 ///
 /// When no source has it, each with its reason. That is the surroundings failing: it says nothing about
-/// any patch.
+/// any patch. An id that several commits begin with is a mistake in what was typed.
 pub fn resolve(fetcher: Fetcher<'_>, ask: &Ask<'_>) -> Result<Tip> {
-    if let Some(tip) = already_there(fetcher, ask) {
+    let reference = Reference::parse(ask.reference)?;
+    let search = Search { fetcher, ask, reference: &reference };
+    if let Some(tip) = search.already_there() {
         return tip;
     }
     let sources = match ask.from {
@@ -56,38 +57,27 @@ pub fn resolve(fetcher: Fetcher<'_>, ask: &Ask<'_>) -> Result<Tip> {
     };
     let wanted = Wanted {
         upstream: &ask.pin.upstream,
-        name: ask.reference.to_string(),
-        asked: ways_to_ask(fetcher, ask)?,
-        depth: if ask.history { Depth::Since(tag_of(ask.pin)) } else { Depth::One },
+        name: reference.to_string(),
+        asked: vec![Asked::Reference(reference.clone())],
+        depth: if ask.history { Depth::Since(tag_of(ask.pin)) } else { Depth::Commits(reference.depth()) },
     };
-    match fetcher.first_of(&sources, &wanted, |arrival, _| adopt(fetcher, ask, arrival)) {
+    match fetcher.first_of(&sources, &wanted, |arrival, _| search.adopt(arrival)) {
         Ok((_, tip)) => Ok(tip),
-        Err(failures) => fetched_before(fetcher, ask).unwrap_or_else(|| {
-            let what = format!("no source has `{}` of {}", ask.reference, ask.pin.upstream);
-            let told = failures
-                .iter()
-                .fold(Error::surroundings(what), |error, failure| error.detail(failure.sentence()));
-            Err(told.hint("name a repository or a bundle that has it: --from PATH"))
-        }),
+        Err(failures) => search.fetched_before().unwrap_or_else(|| Err(nobody_has(ask, failures))),
     }
 }
 
-/// What came, taken into the store and remembered.
-fn adopt(fetcher: Fetcher<'_>, ask: &Ask<'_>, arrival: &Arrival) -> Result<Tip> {
-    let commit = fetcher.store.adopt_commit(&arrival.quarantine)?;
-    let tag = match &arrival.asked {
-        // A mirror calls its releases as upstream does.
-        None => Revision::parse(ask.reference),
-        Some(Asked::Ref(name)) => name.strip_prefix("refs/tags/").and_then(Revision::parse).filter(is_tag),
-        Some(_) => None,
-    };
-    let revision = tag.unwrap_or(Revision::Commit(commit));
-    fetcher.store.remember(&store_name(ask, is_tag(&revision)), commit)?;
-    tip(fetcher, ask, commit, revision)
-}
-
-fn is_tag(revision: &Revision) -> bool {
-    matches!(revision, Revision::Tag(_))
+fn nobody_has(ask: &Ask<'_>, failures: Vec<Failure>) -> Error {
+    if let Some(mistake) = failures.iter().find(|failure| failure.error.kind == Kind::Usage) {
+        return mistake.error.clone();
+    }
+    let what = format!("no source has `{}` of {}", ask.reference, ask.pin.upstream);
+    let mut told = Error::surroundings(what);
+    for failure in failures {
+        told = told.detail(failure.sentence());
+        told.hints.extend(failure.error.hints);
+    }
+    told.hint("name a repository or a bundle that has it: --from PATH")
 }
 
 fn tag_of(pin: &Pin) -> Option<TagName> {
@@ -97,62 +87,107 @@ fn tag_of(pin: &Pin) -> Option<TagName> {
     }
 }
 
-fn tip(fetcher: Fetcher<'_>, ask: &Ask<'_>, commit: Oid, revision: Revision) -> Result<Tip> {
-    Ok(Tip { name: ask.reference.to_string(), revision, commit, tree: fetcher.store.tree_of(commit)? })
+/// From so many digits on, an id that the history in the store has is no tag by accident.
+const SURE_DIGITS: usize = 7;
+
+/// What is looked for, and where.
+#[derive(Clone, Copy)]
+struct Search<'a> {
+    fetcher: Fetcher<'a>,
+    ask: &'a Ask<'a>,
+    reference: &'a Reference,
 }
 
-/// A tag or commit that was fetched before, as deep as it is wanted now.
-fn already_there(fetcher: Fetcher<'_>, ask: &Ask<'_>) -> Option<Result<Tip>> {
-    let is_pin = ask.reference == ask.pin.revision.to_string();
-    if is_pin && fetcher.store.has_pin(ask.pin.tree) {
-        let commit = fetcher.store.pin_commit(ask.pin.tree).ok()?;
-        return Some(tip(fetcher, ask, commit, ask.pin.revision.clone()));
+impl Search<'_> {
+    /// What came, taken into the store and remembered.
+    fn adopt(self, arrival: &Arrival) -> Result<Tip> {
+        let store = self.fetcher.store;
+        let commit = store.adopt_commit(&arrival.quarantine)?;
+        let named = match &arrival.served {
+            // A mirror calls its releases as upstream does.
+            Served::Release => Revision::parse(self.ask.reference),
+            Served::Ref(name) => self.reference.as_tag(name),
+            Served::Commit => None,
+        };
+        let revision = named.unwrap_or(Revision::Commit(commit));
+        store.remember(&self.store_name(self.ask.history, matches!(revision, Revision::Tag(_))), commit)?;
+        self.tip(commit, revision)
     }
-    let moves = ask.from.is_some() || !is_fixed(ask);
-    if moves {
-        return None;
+
+    fn tip(self, commit: Oid, revision: Revision) -> Result<Tip> {
+        let tree = self.fetcher.store.tree_of(commit)?;
+        Ok(Tip { name: self.ask.reference.to_string(), revision, commit, tree })
     }
-    // One that came with its history will do where none is wanted.
-    let deeper = Ask { history: true, ..ask.clone() };
-    remembered(fetcher, ask).or_else(|| remembered(fetcher, &deeper).filter(|_| !ask.history))
-}
 
-/// What came last time, and whether it was a tag.
-fn remembered(fetcher: Fetcher<'_>, ask: &Ask<'_>) -> Option<Result<Tip>> {
-    let found = |is_tag: bool| fetcher.store.remembered(&store_name(ask, is_tag));
-    let as_tag = found(true).and_then(|commit| {
-        let name = ask.reference.strip_prefix("refs/tags/").unwrap_or(ask.reference);
-        Some((commit, Revision::parse(name)?))
-    });
-    let (commit, revision) =
-        as_tag.or_else(|| found(false).map(|commit| (commit, Revision::Commit(commit))))?;
-    Some(tip(fetcher, ask, commit, revision))
-}
-
-/// A name that means the same commit for ever: a full id, or a release that a mirror knows.
-fn is_fixed(ask: &Ask<'_>) -> bool {
-    let is_release = |source: &Source| match source {
-        Source::Npm { versions, .. } => versions.contains_key(ask.reference),
-        _ => false,
-    };
-    let is_pin = ask.reference == ask.pin.revision.to_string();
-    full_id(ask.reference).is_some() || is_pin || ask.pin.sources.iter().any(is_release)
-}
-
-/// Without a network, what came last time is better than nothing, and said to be old.
-fn fetched_before(fetcher: Fetcher<'_>, ask: &Ask<'_>) -> Option<Result<Tip>> {
-    let found = remembered(fetcher, ask).filter(|_| fetcher.offline)?;
-    if let Ok(tip) = &found {
-        fetcher.ui.warn(format!("`{}` is {}, as it was fetched last", ask.reference, tip.commit));
+    /// A tag or commit that was fetched before, as deep as it is wanted now.
+    fn already_there(self) -> Option<Result<Tip>> {
+        let Search { fetcher: Fetcher { store, .. }, ask, .. } = self;
+        if self.is_pin() && store.has_pin(ask.pin.tree) {
+            let commit = store.pin_commit(ask.pin.tree).ok()?;
+            return Some(self.tip(commit, ask.pin.revision.clone()));
+        }
+        if ask.from.is_some() {
+            return None;
+        }
+        let remembered = || {
+            // One that came with its history will do where none is wanted.
+            self.remembered(ask.history).or_else(|| self.remembered(true))
+        };
+        let fixed = if self.is_fixed() { remembered() } else { None };
+        fixed.or_else(|| self.known_commit())
     }
-    Some(found)
-}
 
-/// Where it is remembered. One that came with its history is another one than the same without.
-fn store_name(ask: &Ask<'_>, is_tag: bool) -> String {
-    let depth = if ask.history { "history" } else { "commit" };
-    let kind = if is_tag { "/tag" } else { "" };
-    format!("{}/{depth}{kind}/{}", spell(&ask.pin.upstream), spell(ask.reference))
+    fn is_pin(self) -> bool {
+        self.ask.reference == self.ask.pin.revision.to_string()
+    }
+
+    /// A name that means the same commit for ever: a full id, or a release that a mirror knows.
+    fn is_fixed(self) -> bool {
+        let is_release = |source: &Source| match source {
+            Source::Npm { versions, .. } => versions.contains_key(self.ask.reference),
+            _ => false,
+        };
+        self.reference.full_id().is_some() || self.is_pin() || self.ask.pin.sources.iter().any(is_release)
+    }
+
+    /// What came last time, and whether it was a tag.
+    fn remembered(self, history: bool) -> Option<Result<Tip>> {
+        let store = self.fetcher.store;
+        if let Some(commit) = store.remembered(&self.store_name(history, true)) {
+            let tag = self.ask.reference.strip_prefix("refs/tags/").unwrap_or(self.ask.reference);
+            return Some(self.tip(commit, Revision::parse(tag)?));
+        }
+        let commit = store.remembered(&self.store_name(history, false))?;
+        Some(self.tip(commit, Revision::Commit(commit)))
+    }
+
+    /// An id, whole or in part, in the history that came with another tip.
+    fn known_commit(self) -> Option<Result<Tip>> {
+        let id = self.reference.full_id().map(|id| id.to_string());
+        let digits =
+            id.as_deref().or(self.reference.short_id().filter(|short| short.len() >= SURE_DIGITS))?;
+        let histories = format!("refs/espalier/upstream/{}/history/*", spell(&self.ask.pin.upstream));
+        let found = short_id::find(self.fetcher.store.repository(), &histories, digits).ok()?;
+        let commit = found.ok()?.filter(|_| self.reference.steps.is_empty())?;
+        Some(self.tip(commit, Revision::Commit(commit)))
+    }
+
+    /// Without a network, what came last time is better than nothing, and said to be old.
+    fn fetched_before(self) -> Option<Result<Tip>> {
+        let found = self.remembered(self.ask.history).filter(|_| self.fetcher.offline)?;
+        if let Ok(tip) = &found {
+            let words = format!("`{}` is {}, as it was fetched last", self.ask.reference, tip.commit);
+            self.fetcher.ui.warn(words);
+        }
+        Some(found)
+    }
+
+    /// Where it is remembered. One that came with its history is another one than the same without.
+    fn store_name(self, history: bool, is_tag: bool) -> String {
+        let depth = if history { "history" } else { "commit" };
+        let kind = if is_tag { "/tag" } else { "" };
+        format!("{}/{depth}{kind}/{}", spell(&self.ask.pin.upstream), spell(self.ask.reference))
+    }
 }
 
 /// A name that any ref may have: what git might not like is written as its number.
@@ -168,44 +203,4 @@ fn named_source(from: &str) -> Source {
     } else {
         Source::Path { path: from.to_string() }
     }
-}
-
-/// Full names, so that no other ref is taken by accident.
-fn ways_to_ask(fetcher: Fetcher<'_>, ask: &Ask<'_>) -> Result<Vec<Asked>> {
-    let reference = ask.reference;
-    if let Some(commit) = full_id(reference) {
-        return Ok(vec![Asked::Commit(commit)]);
-    }
-    if reference == "HEAD" || reference.starts_with("refs/") {
-        return Ok(vec![Asked::Ref(reference.to_string())]);
-    }
-    let names = [format!("refs/tags/{reference}"), format!("refs/heads/{reference}")].map(Asked::Ref);
-    match ask.from.map(|from| fetcher.layout.root().join(from)) {
-        Some(repository) if repository.is_dir() => Ok(vec![way_into(&repository, reference)?]),
-        _ if reference.starts_with('-') || Revision::parse(reference).is_none() => {
-            Err(Error::usage(format!("`{reference}` is not a tag, a branch or a full commit id")))
-        }
-        _ => Ok(names.to_vec()),
-    }
-}
-
-/// How a repository on this machine is asked for what it calls `reference`.
-fn way_into(repository: &Path, reference: &str) -> Result<Asked> {
-    let tag = format!("refs/tags/{reference}");
-    if Revision::parse(reference).is_some() && commit_in(repository, &tag)?.is_some() {
-        return Ok(Asked::Ref(tag));
-    }
-    commit_in(repository, reference)?.map(Asked::Commit).ok_or_else(|| {
-        Error::usage(format!("`{}` has no `{reference}`", repository.display()))
-            .hint(format!("git -C {} log --oneline --all", repository.display()))
-    })
-}
-
-/// The commit that a repository on this machine calls `name`.
-fn commit_in(repository: &Path, name: &str) -> Result<Option<Oid>> {
-    let inside = repository.join(".git");
-    let git_dir = if disk::exists(&inside) { inside } else { repository.to_path_buf() };
-    let run = git(&git_dir).args(["rev-parse", "--verify", "--quiet", "--end-of-options"]);
-    let found = run.arg(format!("{name}^{{commit}}")).finish()?;
-    Ok(full_id(String::from_utf8_lossy(&found.stdout).trim()).filter(|_| found.status.success()))
 }

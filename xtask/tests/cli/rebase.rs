@@ -159,13 +159,17 @@ fn a_second_run_has_nothing_to_do() {
 fn an_unknown_name_is_refused() {
     let moving = Move::new(above_everything("src/greet.c"));
     insta::assert_snapshot!(moving.run(&["--to", "v9", "--from", moving.upstream.to_str().unwrap()]), @"
-    exit: 2
+    exit: 3
     -- stdout --
 
     -- stderr --
         Fetching hello v1.0 from path [UPSTREAM]
-    error: `[BESIDE]/newer` has no `v9`
+        Fetching hello v9 from path [BESIDE]/newer
+    warning: path [BESIDE]/newer: it has no tag, branch or commit `v9`
+    error: no source has `v9` of hello
+      path [BESIDE]/newer: it has no tag, branch or commit `v9`
       next: git -C [BESIDE]/newer log --oneline --all
+      next: name a repository or a bundle that has it: --from PATH
     ");
     insta::assert_snapshot!(moving.run(&["--to", "v9"]), @"
     exit: 3
@@ -173,9 +177,10 @@ fn an_unknown_name_is_refused() {
 
     -- stderr --
         Fetching hello v9 from path [UPSTREAM]
-    warning: path [UPSTREAM]: git says: couldn't find remote ref refs/heads/v9
+    warning: path [UPSTREAM]: it has no tag, branch or commit `v9`
     error: no source has `v9` of hello
-      path [UPSTREAM]: git says: couldn't find remote ref refs/heads/v9
+      path [UPSTREAM]: it has no tag, branch or commit `v9`
+      next: git -C [UPSTREAM] log --oneline --all
       next: name a repository or a bundle that has it: --from PATH
     ");
     insta::assert_snapshot!(moving.run(&["--continue"]), @"

@@ -185,13 +185,17 @@ fn a_tip_that_nobody_has() {
     let project = Project::new();
     let upstream = Upstream::shared().repository().display().to_string();
     insta::assert_snapshot!(project.run(&["status", "--tip", "v9", "--from", &upstream]), @"
-    exit: 2
+    exit: 3
     -- stdout --
 
     -- stderr --
         Fetching hello v1.0 from path [UPSTREAM]
-    error: `[UPSTREAM]` has no `v9`
+        Fetching hello v9 from path [UPSTREAM]
+    warning: path [UPSTREAM]: it has no tag, branch or commit `v9`
+    error: no source has `v9` of hello
+      path [UPSTREAM]: it has no tag, branch or commit `v9`
       next: git -C [UPSTREAM] log --oneline --all
+      next: name a repository or a bundle that has it: --from PATH
     ");
     insta::assert_snapshot!(project.run(&["status", "--tip", "v9"]), @"
     exit: 3
@@ -199,9 +203,10 @@ fn a_tip_that_nobody_has() {
 
     -- stderr --
         Fetching hello v9 from path [UPSTREAM]
-    warning: path [UPSTREAM]: git says: couldn't find remote ref refs/heads/v9
+    warning: path [UPSTREAM]: it has no tag, branch or commit `v9`
     error: no source has `v9` of hello
-      path [UPSTREAM]: git says: couldn't find remote ref refs/heads/v9
+      path [UPSTREAM]: it has no tag, branch or commit `v9`
+      next: git -C [UPSTREAM] log --oneline --all
       next: name a repository or a bundle that has it: --from PATH
     ");
     let hostile = "--tip=--upload-pack=touch x";
@@ -210,15 +215,16 @@ fn a_tip_that_nobody_has() {
     -- stdout --
 
     -- stderr --
-    error: `[UPSTREAM]` has no `--upload-pack=touch x`
-      next: git -C [UPSTREAM] log --oneline --all
+    error: `--upload-pack=touch x` is not a tag, a branch or a commit id
+      next: name one, perhaps with steps back: v1.0, main~3, 0aceb8d1f2a3, main^2
     ");
     insta::assert_snapshot!(project.run(&["status", hostile]), @"
     exit: 2
     -- stdout --
 
     -- stderr --
-    error: `--upload-pack=touch x` is not a tag, a branch or a full commit id
+    error: `--upload-pack=touch x` is not a tag, a branch or a commit id
+      next: name one, perhaps with steps back: v1.0, main~3, 0aceb8d1f2a3, main^2
     ");
     assert!(!project.path("x").exists());
 }

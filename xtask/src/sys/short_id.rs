@@ -1,0 +1,44 @@
+//! A commit by the beginning of its id: among the commits that the refs of a repository lead to, and only those.
+
+use git2::{Oid, Repository};
+
+/// An id so short that several commits have it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Ambiguous {
+    /// The beginning that they share.
+    pub short: String,
+    /// Each of them: the start of its id, its day and its subject.
+    pub candidates: Vec<String>,
+}
+
+/// The one commit whose id begins with `short`; nothing when there is none.
+pub(super) fn find(
+    repo: &Repository,
+    refs: &str,
+    short: &str,
+) -> Result<Result<Option<Oid>, Ambiguous>, git2::Error> {
+    let short = short.to_ascii_lowercase();
+    let mut walk = repo.revwalk()?;
+    walk.push_glob(refs)?;
+    let mut found = Vec::new();
+    for id in walk {
+        let id = id?;
+        if id.to_string().starts_with(&short) {
+            found.push(id);
+        }
+    }
+    match found[..] {
+        [] => Ok(Ok(None)),
+        [one] => Ok(Ok(Some(one))),
+        _ => {
+            let candidates = found.iter().map(|id| describe(repo, *id)).collect::<Result<_, _>>()?;
+            Ok(Err(Ambiguous { short, candidates }))
+        }
+    }
+}
+
+fn describe(repo: &Repository, id: Oid) -> Result<String, git2::Error> {
+    let commit = repo.find_commit(id)?;
+    let subject = super::history::text(commit.summary_bytes());
+    Ok(format!("{} {subject}", id.to_string().get(..12).unwrap_or_default()))
+}

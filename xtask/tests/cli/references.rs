@@ -1,0 +1,203 @@
+//! What `--to` and `--tip` take: short ids, steps back, and nothing that git could take for something else.
+
+use std::path::PathBuf;
+
+use super::support::{
+    Output, Project, Source, files, git,
+    upstream::{TAG, Upstream},
+};
+
+/// How the project reaches its upstream.
+const WAYS: [Way; 3] = [Way::Folder, Way::Server, Way::Bundle];
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Way {
+    Folder,
+    Server,
+    Bundle,
+}
+
+/// An upstream with a merge, and a tag above it: TAG - one - two - (merge of side) - v2.0 on main.
+struct Scene {
+    project: Project,
+    upstream: PathBuf,
+}
+
+impl Scene {
+    fn new(way: Way) -> Scene {
+        let project = Project::with_sources(&[Source::Path("../newer".into())]);
+        let upstream = project.beside("newer");
+        std::fs::rename(project.fork(), &upstream).unwrap();
+        git::git(&upstream, &["checkout", "--quiet", "--force", "-B", "main", TAG]);
+        let commit = |name: &str| {
+            files::write(&upstream.join(name), name);
+            git::commit(&upstream, &format!("Add {name}"));
+        };
+        commit("one");
+        git::git(&upstream, &["checkout", "--quiet", "-b", "side"]);
+        commit("beside");
+        git::git(&upstream, &["checkout", "--quiet", "main"]);
+        commit("two");
+        git::git(&upstream, &["merge", "--quiet", "--no-ff", "--message", "Merge", "side"]);
+        commit("three");
+        git::git(&upstream, &["tag", "v2.0"]);
+        let from = "path = \"../newer\"";
+        match way {
+            Way::Folder => {}
+            Way::Server => {
+                let url = format!("git = \"file://{}\"", upstream.display());
+                project.edit("pins.toml", from, &url);
+            }
+            Way::Bundle => {
+                let bundle = project.beside("newer.bundle");
+                git::git(&upstream, &["bundle", "create", "--quiet", bundle.to_str().unwrap(), "--all"]);
+                project.edit("pins.toml", from, "path = \"../newer.bundle\"");
+            }
+        }
+        Scene { project, upstream }
+    }
+
+    fn id(&self, revision: &str) -> String {
+        git::git(&self.upstream, &["rev-parse", &format!("{revision}^{{commit}}")])
+    }
+
+    /// Where `rebase --to REFERENCE` would go, in a clone that has fetched nothing yet.
+    fn goes_to(&self, reference: &str) -> String {
+        let name: String = reference.chars().filter(char::is_ascii_alphanumeric).collect();
+        let clone = self.project.fresh_clone(&format!("clone-{name}-{}", reference.len()));
+        let json = clone.run(&["--json", "rebase", "--dry-run", "--to", reference]).success().json();
+        assert_eq!(clone.scratch(), [""; 0]);
+        json["to"]["name"].as_str().unwrap().to_string()
+    }
+}
+
+#[test]
+fn short_ids_and_steps_back_are_found_in_every_kind_of_source() {
+    for way in WAYS {
+        let scene = Scene::new(way);
+        let main = scene.id("main");
+        for (reference, meant) in [
+            (&main[..12], "main"),
+            (&scene.id("main~2")[..12], "main~2"),
+            (&scene.id("side")[..9], "side"),
+            ("v2.0~3", "main~3"),
+            ("main^", "main~1"),
+            ("main~1^2", "side"),
+            ("v2.0^0", "main"),
+            (&format!("{main}~4"), TAG),
+        ] {
+            assert_eq!(scene.goes_to(reference), scene.id(meant), "{way:?} {reference}");
+        }
+        assert_eq!(scene.goes_to("v2.0"), "v2.0", "{way:?}");
+        assert_eq!(scene.goes_to("refs/tags/v2.0"), "v2.0", "{way:?}");
+    }
+}
+
+#[test]
+fn status_takes_them_too_and_has_their_history() {
+    for way in WAYS {
+        let scene = Scene::new(way);
+        let short = &scene.id("main~1")[..10];
+        for (reference, commits) in [(short, 4), ("main~1", 4), ("v2.0~1^2", 2)] {
+            let json = scene.project.run(&["--json", "status", "--tip", reference]).success().json();
+            assert_eq!(json["history"].as_array().unwrap().len(), commits, "{way:?} {reference}");
+        }
+    }
+}
+
+/// What a report has just printed needs no second look at the network.
+#[test]
+fn a_commit_that_came_with_another_tip_is_known_offline() {
+    let scene = Scene::new(Way::Server);
+    scene.project.run(&["status", "--tip", "main"]).success();
+    let two = scene.id("main~1");
+    for id in [&two[..], &two[..12]] {
+        let arguments = ["--offline", "--json", "rebase", "--dry-run", "--to", id];
+        assert_eq!(scene.project.run(&arguments).success().json()["to"]["name"], two);
+    }
+}
+
+/// A tag whose name could be the beginning of an id is a tag.
+#[test]
+fn a_tag_of_hexadecimal_digits_is_a_tag() {
+    for way in [Way::Folder, Way::Server] {
+        let scene = Scene::new(way);
+        let tag = &scene.id("main~2")[..5];
+        git::git(&scene.upstream, &["tag", tag, "side"]);
+        assert_eq!(scene.goes_to(tag), tag, "{way:?}");
+    }
+}
+
+/// Commits until two of them begin alike.
+fn twins(scene: &Scene) -> String {
+    let tree = git::tree_of(&scene.upstream, "main");
+    let mut seen = std::collections::HashMap::new();
+    for number in 0.. {
+        let message = format!("Twin {number}");
+        let id = git::git(&scene.upstream, &["commit-tree", "-p", "main", "-m", &message, &tree]);
+        if let Some(other) = seen.insert(id[..4].to_string(), id.clone()) {
+            let other: &String = &other;
+            git::git(&scene.upstream, &["branch", "left", other]);
+            git::git(&scene.upstream, &["branch", "right", &id]);
+            return id[..4].to_string();
+        }
+    }
+    unreachable!()
+}
+
+#[test]
+fn an_ambiguous_id_is_told_with_its_candidates() {
+    let scene = Scene::new(Way::Folder);
+    let short = twins(&scene);
+    let url = format!("file://{}", scene.upstream.display());
+    for from in [scene.upstream.to_str().unwrap(), &url] {
+        let output = scene.project.run(&["rebase", "--to", &short, "--from", from]).code(2);
+        for branch in ["left", "right"] {
+            assert!(output.stderr.contains(&scene.id(branch)[..12]), "{output}");
+        }
+        output.says(&["is the beginning of 2 commits", "Twin ", "next: write more digits"]);
+    }
+}
+
+#[test]
+fn what_nobody_has() {
+    for way in WAYS {
+        let scene = Scene::new(way);
+        for reference in ["0123456789ab", "v2.0~77", "main^2", "nothing~1"] {
+            let output = scene.project.run(&["rebase", "--to", reference]).code(3);
+            output.says(&[&format!("no source has `{reference}` of hello"), "next:"]);
+        }
+        assert_eq!(scene.project.scratch(), [""; 0]);
+    }
+}
+
+fn refused(arguments: &[&str]) -> Output {
+    let project = Project::with_sources(&[Source::Path(Upstream::shared().repository())]);
+    let output = project.run(arguments).code(2);
+    assert!(!project.beside("x").exists() && !project.path("x").exists(), "{output}");
+    output
+}
+
+#[test]
+fn what_git_could_take_for_something_else_goes_nowhere() {
+    insta::assert_snapshot!(refused(&["rebase", "--to=--upload-pack=touch x"]), @"
+    exit: 2
+    -- stdout --
+
+    -- stderr --
+        Fetching hello v1.0 from path [UPSTREAM]
+    error: `--upload-pack=touch x` is not a tag, a branch or a commit id
+      next: name one, perhaps with steps back: v1.0, main~3, 0aceb8d1f2a3, main^2
+    ");
+    for reference in
+        ["--upload-pack=touch x", "HEAD:README.md", ":/hello", "main@{1}", "a b", "a..b", "main^{tree}", ""]
+    {
+        for command in
+            ["status --tip", "newest --tip", "bisect --tip", "rebase --to", "sync --to", "canary --tip"]
+        {
+            let (command, flag) = command.split_once(' ').unwrap();
+            refused(&[command, &format!("{flag}={reference}")])
+                .says(&["is not a tag, a branch or a commit id"]);
+        }
+    }
+}
