@@ -135,6 +135,9 @@ struct Lint {
     /// Print what would be mended.
     #[arg(long, requires = "fix")]
     dry_run: bool,
+    /// Print every finding, however many there are.
+    #[arg(long)]
+    long: bool,
 }
 
 #[derive(Debug, Args)]
@@ -148,8 +151,11 @@ struct Status {
     /// A repository, bundle or URL that has it, instead of the pin's sources.
     #[arg(long, value_name = "PATH|URL", requires = "tip")]
     from: Option<String>,
+    /// Print all there is to know about every patch that is not exact; with --json, the text of the patches too.
+    #[arg(long)]
+    long: bool,
     /// Print Markdown.
-    #[arg(long, conflicts_with = "json")]
+    #[arg(long, conflicts_with_all = ["json", "long"])]
     markdown: bool,
     /// Write one self-contained page as well.
     #[arg(long, value_name = "FILE")]
@@ -456,9 +462,9 @@ impl Cli {
             Command::Fetch(Fetch { from, dry_run }) => {
                 cmd::fetch::run(context, &cmd::fetch::Options { from: from.map(absolute), dry_run })
             }
-            Command::Status(Status { variant, tip, from, markdown, html }) => {
+            Command::Status(Status { variant, tip, from, long, markdown, html }) => {
                 let from = from.map(absolute);
-                cmd::status::run(context, &cmd::status::Options { variant, tip, from, markdown, html })
+                cmd::status::run(context, &cmd::status::Options { variant, tip, from, long, markdown, html })
             }
             Command::Bisect(Bisect { end, patch, markdown }) => {
                 let RangeEnd { variant, tip, from } = end;
@@ -485,8 +491,8 @@ impl Cli {
                 cmd::apply::run(context, &cmd::apply::Options { variant, check, discard_edits, dry_run })
             }
             Command::Lock(Lock { check }) => cmd::lock::run(context, &cmd::lock::Options { check }),
-            Command::Lint(Lint { fix, dry_run }) => {
-                cmd::lint::run(context, &cmd::lint::Options { fix, dry_run })
+            Command::Lint(Lint { fix, dry_run, long }) => {
+                cmd::lint::run(context, &cmd::lint::Options { fix, dry_run, long })
             }
             Command::Edit(Edit { variant, discard, dry_run }) => {
                 cmd::edit::run(context, &cmd::edit::Options { variant, discard, dry_run })

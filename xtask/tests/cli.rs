@@ -41,6 +41,7 @@ mod cli {
     mod rebase_lookalikes;
     mod rebase_odd;
     mod references;
+    mod report_sizes;
     mod run;
     mod status;
     mod support;

@@ -29,6 +29,8 @@ pub struct Options {
     pub tip: Option<String>,
     /// A repository, bundle or URL that has it.
     pub from: Option<String>,
+    /// Print all there is to know about every patch that is not exact; in JSON, the text of the patches too.
+    pub long: bool,
     /// Print Markdown instead of a table for a terminal.
     pub markdown: bool,
     /// Write one HTML page here as well.
@@ -43,8 +45,13 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
         disk::write_atomically(path, status::html(&report).as_bytes())?;
         context.ui.status("Wrote", path.display());
     }
-    let text = if options.markdown { status::markdown(&report) } else { status::text(&report) };
+    let text = match () {
+        () if options.markdown => status::markdown(&report),
+        () if options.long => status::long_text(&report),
+        () => status::text(&report),
+    };
     let code = u8::from(report.exact() < report.patches.len());
+    let report = if options.long { report } else { report.without_hunks() };
     Ok(Outcome { text, json: json!(report), code })
 }
 
@@ -82,6 +89,7 @@ pub fn report_at(series: &PinnedSeries, tip: &Tip) -> Result<StatusReport> {
         pin: Place { name: pin.revision.to_string(), tree: pin.tree.to_string() },
         tip: Place { name: tip.name.clone(), tree: tip.tree.to_string() },
         patches,
+        commit_page: pin.commit_page(),
         history,
     })
 }

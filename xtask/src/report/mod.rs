@@ -3,6 +3,7 @@
 pub mod bars;
 pub mod bisect;
 pub mod canary;
+mod cut;
 pub mod newest;
 mod range_diff;
 pub mod rebase;

@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::series::{Change, Content, FileDrift, FilePatch, LineKind, Patch, PatchClass};
 
 pub use super::status_html::html;
-pub use super::status_text::{count, details, markdown, short, text};
+pub use super::status_text::{count, details, long_text, markdown, short, text};
 
 /// The whole report.
 #[derive(Debug, Clone, Serialize)]
@@ -20,6 +20,8 @@ pub struct StatusReport {
     pub tip: Place,
     /// Every patch in order.
     pub patches: Vec<PatchStatus>,
+    /// Where a browser shows one of upstream's commits: its id is appended. Nothing when that is not known.
+    pub commit_page: Option<String>,
     /// Upstream's commits since the pin, oldest first; nothing when the tip came without its history.
     pub history: Option<Vec<UpstreamCommit>>,
 }
@@ -74,7 +76,8 @@ pub struct PatchStatus {
     pub caused_by: Option<usize>,
     /// What to do about it.
     pub next: Option<&'static str>,
-    /// Its hunks as they stand in the patch.
+    /// Its hunks as they stand in the patch; left out of JSON when nobody asked for them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub hunks: Vec<HunkText>,
 }
 
@@ -107,6 +110,14 @@ impl StatusReport {
     pub fn commits_of<'a>(&'a self, patch: &'a PatchStatus) -> impl Iterator<Item = &'a UpstreamCommit> {
         let history = self.history.as_deref().unwrap_or_default();
         patch.touched_by.iter().filter_map(move |at| history.get(*at))
+    }
+
+    /// The same without the text of the patches, which everybody has on disk.
+    pub fn without_hunks(mut self) -> StatusReport {
+        for patch in &mut self.patches {
+            patch.hunks.clear();
+        }
+        self
     }
 
     /// The commit since which `patch` is of its class.

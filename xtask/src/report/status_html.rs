@@ -1,11 +1,21 @@
 //! The status report as one self-contained page: the series as rows, upstream's commits as a timeline,
-//! each drift where it happened, the hunks on a click. No script, nothing loaded from anywhere.
+//! each drift where it happened, the patch on a click. No script, nothing loaded from anywhere.
 
+use super::cut::{first_hunks, first_lines, share};
 use super::status::{HunkText, PatchStatus, StatusReport, UpstreamCommit};
-use super::status_text::{escape, number, short, what_is_the_matter};
+use super::status_text::{count, escape, number, short, what_is_the_matter};
 use crate::series::PatchClass;
 
 const STYLE: &str = include_str!("status.css");
+
+/// What all diffs together may take, in bytes: a page of 120 patches stays below 1 MB.
+const ROOM_FOR_DIFFS: usize = 300_000;
+/// The same for what is the matter with the patches.
+const ROOM_FOR_DRIFT: usize = 150_000;
+/// Of the commits that touched a patch's files, so many are listed.
+const COMMITS_LISTED: usize = 12;
+/// A lane has room for so many dots; commits that are closer together share one.
+const DOTS: usize = 40;
 
 /// The whole page.
 pub fn html(report: &StatusReport) -> String {
@@ -14,8 +24,9 @@ pub fn html(report: &StatusReport) -> String {
     let rows: String = report.patches.iter().map(|patch| row(report, patch)).collect();
     format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{title}</title>\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<style>\n{STYLE}</style></head>\n\
-         <body>\n<h1>{} <small>on {} {} \u{2192} {}</small></h1>\n{}{}\n{}{rows}</body></html>\n",
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<style>\n{STYLE}{}</style></head>\n\
+         <body>\n<main>\n<h1>{} <small>on {} {} \u{2192} {}</small></h1>\n{}{}{}{rows}</main>\n</body></html>\n",
+        filter_rules(report),
         escape(variant),
         escape(upstream),
         escape(&pin.name),
@@ -29,7 +40,7 @@ pub fn html(report: &StatusReport) -> String {
 fn subtitle(report: &StatusReport) -> String {
     let exact = format!("{} of {} patches are exact", report.exact(), report.patches.len());
     let commits = match &report.history {
-        Some(commits) => format!("{} upstream commits since the pin", commits.len()),
+        Some(commits) => format!("upstream went on by {} since the pin", count(commits.len())),
         None => "the tip came without its history, so no commit can be named".to_string(),
     };
     format!(
@@ -38,11 +49,33 @@ fn subtitle(report: &StatusReport) -> String {
     )
 }
 
+/// One of them is chosen, and the rows of its class are shown. The choice is made by the style alone.
 fn chips(report: &StatusReport) -> String {
-    let chip = |(class, count): (PatchClass, usize)| {
-        format!("<li class=\"chip {}\">{count} {}</li>", kind(class), class.describe())
+    let chip = |kind: &str, word: &str, words: String, checked: &str| {
+        format!(
+            "<input type=\"radio\" name=\"show\" id=\"show-{word}\"{checked}>\
+             <label class=\"chip {kind}\" for=\"show-{word}\">{words}</label>"
+        )
     };
-    format!("<ul class=\"chips\">{}</ul>", report.counts().into_iter().map(chip).collect::<String>())
+    let all = chip("", "all", format!("all {}", report.patches.len()), " checked");
+    let of_class = |(class, count): (PatchClass, usize)| {
+        chip(kind(class), &class_word(class), format!("{count} {}", class.describe()), "")
+    };
+    let classes: String = report.counts().into_iter().map(of_class).collect();
+    format!("<fieldset class=\"chips\"><legend>Show</legend>{all}{classes}</fieldset>\n")
+}
+
+fn filter_rules(report: &StatusReport) -> String {
+    let rule = |(class, _): (PatchClass, usize)| {
+        let word = class_word(class);
+        format!("body:has(#show-{word}:checked) .patch:not(.is-{word}) {{ display: none; }}\n")
+    };
+    report.counts().into_iter().map(rule).collect()
+}
+
+/// The class as one word, for ids and style rules.
+fn class_word(class: PatchClass) -> String {
+    class.describe().replace(' ', "-")
 }
 
 fn axis(report: &StatusReport) -> String {
@@ -51,54 +84,68 @@ fn axis(report: &StatusReport) -> String {
         _ => report.tip.name.clone(),
     };
     format!(
-        "<div class=\"axis\"><span></span><span></span><span><span>{}</span><span>{}</span></span></div>\n",
+        "<div class=\"axis\" aria-hidden=\"true\"><span></span><span></span><span><span>{}</span><span>{}</span></span></div>\n",
         escape(&report.pin.name),
         escape(&last)
     )
 }
 
 fn row(report: &StatusReport, patch: &PatchStatus) -> String {
-    let kind = kind(patch.class);
     format!(
-        "<details class=\"patch {kind}\"><summary class=\"row\">\
-         <span class=\"name\" title=\"{}\"><b>{}</b>{}</span><span class=\"badge\">{}</span>{}</summary>\n\
-         <div class=\"body\">{}</div></details>\n",
-        escape(&patch.file),
+        "<details class=\"patch {} is-{}\"><summary class=\"row\">\
+         <h2 class=\"name\"><b>{}</b>{}</h2><span class=\"badge\">{}</span>{}</summary>\n\
+         <div class=\"body\" id=\"{id}\">{}</div></details>\n",
+        kind(patch.class),
+        class_word(patch.class),
         escape(number(patch)),
         escape(&patch.subject),
         patch.class.describe(),
         lane(report, patch),
         body(report, patch),
+        id = anchor(patch),
     )
+}
+
+/// What a link to the patch ends with: `paged-0001-slug`. It is in the part that opens, so that a link opens it.
+fn anchor(patch: &PatchStatus) -> String {
+    let file = patch.file.trim_start_matches("patches/").trim_end_matches(".patch");
+    file.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect()
 }
 
 /// The patch's line through time: calm until a commit touches one of its files, then as it is now.
 fn lane(report: &StatusReport, patch: &PatchStatus) -> String {
-    let total = report.history.as_ref().map_or(0, Vec::len);
-    let place = |at: usize| 100.0 * (at + 1) as f64 / total.max(1) as f64;
+    let history = report.history.as_deref().unwrap_or_default();
+    let place = |at: usize| 100.0 * (at + 1) as f64 / history.len().max(1) as f64;
     let first = patch.touched_by.first().map(|at| place(*at));
     let calm_until = first.unwrap_or(if patch.class == PatchClass::Exact { 100.0 } else { 0.0 });
+    let slot = |at: &usize| at * DOTS / history.len().max(1);
     let dots: String = patch
         .touched_by
-        .iter()
-        .filter_map(|at| Some((place(*at), report.history.as_ref()?.get(*at)?)))
-        .map(|(x, commit)| dot(x, commit))
+        .chunk_by(|left, right| slot(left) == slot(right))
+        .filter_map(|near| Some((place(*near.last()?), history.get(*near.last()?)?, near.len())))
+        .map(|(x, commit, near)| dot(x, commit, near))
         .collect();
     format!(
-        "<svg class=\"lane\" role=\"img\" aria-label=\"{} commits\">\
+        "<svg class=\"lane\" role=\"img\" aria-label=\"{}\">\
          <line x1=\"{calm_until:.2}%\" x2=\"100%\" y1=\"13\" y2=\"13\"/>\
          <line class=\"calm\" x1=\"0\" x2=\"{calm_until:.2}%\" y1=\"13\" y2=\"13\"/>{dots}</svg>",
-        patch.touched_by.len()
+        count(patch.touched_by.len())
     )
 }
 
-fn dot(x: f64, commit: &UpstreamCommit) -> String {
-    let words = format!("{} {} ({})", short(commit), commit.subject, day(commit.seconds));
+/// One commit, or the last of some that are near to each other.
+fn dot(x: f64, commit: &UpstreamCommit, near: usize) -> String {
+    let others = if near > 1 { format!("{}, the last: ", count(near)) } else { String::new() };
+    let words = format!("{others}{} {} ({})", short(commit), commit.subject, day(commit.seconds));
     format!("<circle cx=\"{x:.2}%\" cy=\"13\" r=\"6\"><title>{}</title></circle>", escape(&words))
 }
 
 fn body(report: &StatusReport, patch: &PatchStatus) -> String {
-    let mut body = format!("<p class=\"mono\">{}</p>", escape(&patch.file));
+    let mut body = format!(
+        "<p class=\"mono\">{} <a href=\"#{}\">link to this patch</a></p>",
+        escape(&patch.file),
+        anchor(patch)
+    );
     if let Some(next) = patch.next {
         body += &format!("<p class=\"next\">{}</p>", escape(next));
     }
@@ -108,30 +155,66 @@ fn body(report: &StatusReport, patch: &PatchStatus) -> String {
     if patch.provisional {
         body += "<p>Provisional: an earlier patch failed, and this one was tried without it.</p>";
     }
-    if patch.class != PatchClass::Exact {
-        body += &format!("<h3>What is the matter</h3><pre>{}</pre>", escape(&what_is_the_matter(patch)));
-    }
-    if let Some(commit) = report.cause_of(patch) {
-        let line = commit_line(commit);
-        body += &format!("<h3>{} since</h3><ul class=\"commits\">{line}</ul>", patch.class.describe());
-    }
-    let commits: String = report.commits_of(patch).map(commit_line).collect();
-    if !commits.is_empty() {
-        body +=
-            &format!("<h3>Upstream commits that changed its files</h3><ul class=\"commits\">{commits}</ul>");
-    }
-    body += "<h3>The patch</h3>";
-    body + &patch.hunks.iter().map(hunk).collect::<String>()
+    body + &drift(report, patch) + &commits(report, patch) + &diff(report, patch)
 }
 
-fn commit_line(commit: &UpstreamCommit) -> String {
+fn drift(report: &StatusReport, patch: &PatchStatus) -> String {
+    if patch.class == PatchClass::Exact {
+        return String::new();
+    }
+    let all = what_is_the_matter(patch);
+    let (shown, left) = first_lines(&all, share(ROOM_FOR_DRIFT, report.patches.len()));
+    let more = match left {
+        0 => String::new(),
+        left => format!("<p class=\"sub\">{left} more lines: <code>cargo xtask status --long</code></p>"),
+    };
+    format!("<h3>What is the matter</h3><pre>{}</pre>{more}", escape(shown))
+}
+
+fn commits(report: &StatusReport, patch: &PatchStatus) -> String {
+    let mut text = String::new();
+    if let Some(commit) = report.cause_of(patch) {
+        let line = commit_line(report, commit);
+        text += &format!("<h3>{} since</h3><ul class=\"commits\">{line}</ul>", patch.class.describe());
+    }
+    let earlier = patch.touched_by.len().saturating_sub(COMMITS_LISTED);
+    let lines: String =
+        report.commits_of(patch).skip(earlier).map(|commit| commit_line(report, commit)).collect();
+    if lines.is_empty() {
+        return text;
+    }
+    text += "<h3>Upstream commits that changed its files</h3>";
+    if earlier > 0 {
+        text += &format!("<p class=\"sub\">{} before these are left out.</p>", count(earlier));
+    }
+    text + &format!("<ul class=\"commits\">{lines}</ul>")
+}
+
+fn commit_line(report: &StatusReport, commit: &UpstreamCommit) -> String {
+    let id = format!("<code>{}</code>", escape(short(commit)));
+    let id = match &report.commit_page {
+        Some(page) => format!("<a href=\"{}{}\">{id}</a>", escape(page), escape(&commit.id)),
+        None => id,
+    };
     format!(
-        "<li><code>{}</code> {} <span class=\"sub\">{}, {}</span></li>",
-        escape(short(commit)),
+        "<li>{id} {} <span class=\"sub\">{}, {}</span></li>",
         escape(&commit.subject),
         escape(&commit.author),
         day(commit.seconds)
     )
+}
+
+fn diff(report: &StatusReport, patch: &PatchStatus) -> String {
+    let (shown, left) = first_hunks(&patch.hunks, share(ROOM_FOR_DIFFS, report.patches.len()));
+    let hunks: String = shown.iter().map(hunk).collect();
+    let more = match left {
+        0 => String::new(),
+        left => format!(
+            "<p class=\"sub\">{left} more lines of the patch are left out here. All of it is in <code>{}</code>.</p>",
+            escape(&patch.file)
+        ),
+    };
+    format!("<h3>The patch</h3>{hunks}{more}")
 }
 
 fn hunk(hunk: &HunkText) -> String {
@@ -146,8 +229,8 @@ fn hunk(hunk: &HunkText) -> String {
 fn coloured(line: &str) -> String {
     let text = escape(line);
     match line.chars().next() {
-        Some('+') => format!("<span class=\"plus\">{text}</span>\n"),
-        Some('-') => format!("<span class=\"minus\">{text}</span>\n"),
+        Some('+') => format!("<ins>{text}</ins>\n"),
+        Some('-') => format!("<del>{text}</del>\n"),
         _ => format!("{text}\n"),
     }
 }
@@ -184,7 +267,46 @@ pub(super) fn day(seconds: i64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::day;
+    use super::{STYLE, day};
+
+    /// The part of a colour's brightness that reaches the eye, from 0 to 1 (WCAG 2.1).
+    fn luminance(colour: &str) -> f64 {
+        let digits: Vec<u32> = colour.chars().map(|digit| digit.to_digit(16).unwrap()).collect();
+        let pairs: Vec<u32> = match digits.len() {
+            3 => digits.iter().map(|digit| digit * 17).collect(),
+            _ => digits.chunks(2).map(|pair| pair[0] * 16 + pair[1]).collect(),
+        };
+        let linear = |byte: &u32| {
+            let part = f64::from(*byte) / 255.0;
+            if part <= 0.04045 { part / 12.92 } else { ((part + 0.055) / 1.055).powf(2.4) }
+        };
+        let weights = [0.2126, 0.7152, 0.0722];
+        pairs.iter().map(linear).zip(weights).map(|(part, weight)| part * weight).sum()
+    }
+
+    fn contrast(one: &str, other: &str) -> f64 {
+        let (one, other) = (luminance(one), luminance(other));
+        (one.max(other) + 0.05) / (one.min(other) + 0.05)
+    }
+
+    /// Every colour of text, on everything that it stands on, by day and by night.
+    #[test]
+    fn every_colour_can_be_read() {
+        let colour_in = |part: &str, name: &str| -> String {
+            let from = part.split(&format!("--{name}: #")).nth(1).unwrap();
+            from.chars().take_while(char::is_ascii_hexdigit).collect()
+        };
+        let parts: Vec<&str> = STYLE.split("prefers-color-scheme").collect();
+        assert_eq!(parts.len(), 2);
+        for part in parts {
+            for text in ["ink", "dim", "good", "move", "bad", "done", "wait"] {
+                for ground in ["paper", "card"] {
+                    let seen = contrast(&colour_in(part, text), &colour_in(part, ground));
+                    assert!(seen >= 4.5, "{text} on {ground}: {seen:.2}");
+                }
+            }
+        }
+    }
 
     #[test]
     fn days_are_those_of_the_calendar() {

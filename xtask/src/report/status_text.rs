@@ -6,13 +6,39 @@ use crate::series::{PatchClass, PatchDrift};
 /// Of the commits that touched a patch's files, the newest are the likeliest to be looked for.
 const COMMITS_SHOWN: usize = 5;
 
-/// A table, then every patch that is not exact with all there is to know about it.
+/// A line a patch; for those that are not exact since which commit, and what to do about each class.
 pub fn text(report: &StatusReport) -> String {
-    let mut text = format!("{}\n\n", headline(report));
-    let width = report.patches.iter().map(|patch| patch.class.describe().len()).max().unwrap_or(0);
-    for patch in &report.patches {
-        text += &format!("  {:width$}  {}{}\n", patch.class.describe(), patch.file, remark(patch));
+    let mut text = format!("{}\n\n{}", headline(report), table(report));
+    let mut steps: Vec<(PatchClass, &str)> =
+        report.patches.iter().filter_map(|patch| Some((patch.class, patch.next?))).collect();
+    if steps.is_empty() {
+        return text.trim_end().to_string();
     }
+    steps.sort_unstable();
+    steps.dedup();
+    text += "\n";
+    for (class, step) in steps {
+        text += &format!("next ({}): {step}\n", class.describe());
+    }
+    text + "all about each of them: the same command with --long"
+}
+
+fn table(report: &StatusReport) -> String {
+    let width = report.patches.iter().map(|patch| patch.class.describe().len()).max().unwrap_or(0);
+    let mut table = String::new();
+    for patch in &report.patches {
+        table += &format!("  {:width$}  {}{}", patch.class.describe(), patch.file, remark(patch));
+        if let Some(commit) = report.cause_of(patch) {
+            table += &format!(", since {}", short(commit));
+        }
+        table += "\n";
+    }
+    table
+}
+
+/// The table, then every patch that is not exact with all there is to know about it.
+pub fn long_text(report: &StatusReport) -> String {
+    let mut text = format!("{}\n\n{}", headline(report), table(report));
     for patch in report.patches.iter().filter(|patch| patch.class != PatchClass::Exact) {
         text += &format!("\n{}", details(report, patch));
     }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::support::upstream::{Upstream, moved as moved_upstream};
-use super::support::{Output, Project, files, git};
+use super::support::{Output, Project, Source, files, git};
 
 const COUNT_MOVES: (&str, &str, &str, &str) =
     ("Include more", "src/count.c", "#include \"words.h\"", "#include <stddef.h>\n#include \"words.h\"");
@@ -37,17 +37,38 @@ fn at_the_pin_all_is_exact() {
 }
 
 #[test]
-fn each_patch_has_its_class_and_the_commits_that_touched_it() {
+fn a_line_a_patch_and_what_to_do_about_each_class() {
     let project = Project::new();
     let upstream = moved_upstream(&project, &[COUNT_MOVES, GREETING_GOES]);
-    insta::assert_snapshot!(status(&project, &upstream, &["--quiet"]), @r#"
+    insta::assert_snapshot!(status(&project, &upstream, &["--quiet"]), @"
     exit: 1
     -- stdout --
     paged: 0 of 3 patches are exact at hello main, 2 commits after v1.0
 
-      conflict  patches/paged/0001-greet-more-warmly.patch
-      shifted   patches/paged/0002-say-what-is-counted.patch
-      blocked   patches/paged/0003-greet-dearly.patch (by 0001-greet-more-warmly.patch) (provisional)
+      conflict  patches/paged/0001-greet-more-warmly.patch, since 53ef46d9f62a
+      shifted   patches/paged/0002-say-what-is-counted.patch, since a398aafe3209
+      blocked   patches/paged/0003-greet-dearly.patch (by 0001-greet-more-warmly.patch) (provisional), since 53ef46d9f62a
+
+    next (shifted): nothing to decide: cargo xtask rebase places it anew
+    next (conflict): cargo xtask rebase hands the conflict over, to be solved by hand
+    next (blocked): solve the patch that blocks it first
+    all about each of them: the same command with --long
+    -- stderr --
+    ");
+}
+
+#[test]
+fn each_patch_has_its_class_and_the_commits_that_touched_it() {
+    let project = Project::new();
+    let upstream = moved_upstream(&project, &[COUNT_MOVES, GREETING_GOES]);
+    insta::assert_snapshot!(status(&project, &upstream, &["--quiet", "--long"]), @r#"
+    exit: 1
+    -- stdout --
+    paged: 0 of 3 patches are exact at hello main, 2 commits after v1.0
+
+      conflict  patches/paged/0001-greet-more-warmly.patch, since 53ef46d9f62a
+      shifted   patches/paged/0002-say-what-is-counted.patch, since a398aafe3209
+      blocked   patches/paged/0003-greet-dearly.patch (by 0001-greet-more-warmly.patch) (provisional), since 53ef46d9f62a
 
     patches/paged/0001-greet-more-warmly.patch: conflict
       src/greet.c: upstream changed the same lines
@@ -113,6 +134,18 @@ fn the_page_stands_alone_and_shows_text_as_text() {
     }
     assert_eq!(html.matches("<details class=\"patch").count(), 3);
     assert_eq!(html.matches("<details").count(), html.matches("</details>").count());
+}
+
+#[test]
+fn the_page_links_commits_when_their_host_is_known() {
+    let there = Source::Path(Upstream::shared().repository());
+    let project = Project::with_sources(&[there, Source::Git("https://github.com/owner/name.git".into())]);
+    let upstream = moved_upstream(&project, &[GREETING_GOES]);
+    let page = project.beside("page.html");
+    status(&project, &upstream, &["--html", page.to_str().unwrap()]).code(1);
+    let html = std::fs::read_to_string(page).unwrap();
+    let commit = git::git(&upstream, &["rev-parse", "main"]);
+    assert!(html.contains(&format!("<a href=\"https://github.com/owner/name/commit/{commit}\">")), "{html}");
 }
 
 #[test]

@@ -15,7 +15,7 @@ use serde_json::json;
 use super::{Context, Outcome};
 use crate::error::Result;
 use crate::report::canary::{self, CanaryReport, Level};
-use crate::report::status;
+use crate::report::status::{self, StatusReport};
 use crate::sys::github::Client;
 use crate::sys::{disk, run_lock, step_summary, tools};
 use tip_levels::TipLevels;
@@ -65,8 +65,10 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
         Some(client) => issues::keep(context, client, &report, &levels.folders())?,
         None => Vec::new(),
     };
-    let json = json!({ "report": report, "issues": kept });
-    Ok(Outcome { text: canary::text(&report), json, code: u8::from(!report.is_good()) })
+    let (text, code) = (canary::text(&report), u8::from(!report.is_good()));
+    let status = report.status.map(StatusReport::without_hunks);
+    let json = json!({ "report": CanaryReport { status, ..report }, "issues": kept });
+    Ok(Outcome { text, json, code })
 }
 
 fn plan(options: &Options) -> Outcome {

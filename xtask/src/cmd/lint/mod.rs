@@ -2,10 +2,12 @@
 
 mod fix;
 mod look;
+mod tell;
 
 use serde_json::json;
 
-use look::{Reported, look};
+use look::look;
+use tell::text;
 
 use super::{Context, Outcome};
 use crate::error::{Error, Result};
@@ -18,6 +20,8 @@ pub struct Options {
     pub fix: bool,
     /// Say what would be mended, and mend nothing.
     pub dry_run: bool,
+    /// Print every finding, however many there are.
+    pub long: bool,
 }
 
 /// Reads every patch of every variant; any finding makes the answer no.
@@ -30,7 +34,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     }
     let (patches, findings) = look(context, &pins)?;
     Ok(Outcome {
-        text: text(&patches, &findings, &fixed, options.dry_run),
+        text: text(&patches, &findings, &fixed, options),
         code: u8::from(!findings.is_empty()),
         json: json!({ "patches": patches, "findings": findings, "fixed": fixed }),
     })
@@ -40,18 +44,4 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
 pub fn check(context: &Context) -> Result<()> {
     let outcome = run(context, &Options::default())?;
     if outcome.code == 0 { Ok(()) } else { Err(Error::no("the patches break rules").detail(outcome.text)) }
-}
-
-fn text(patches: &[String], findings: &[Reported], fixed: &[String], dry_run: bool) -> String {
-    let verb = if dry_run { "would mend" } else { "mended" };
-    let mut lines: Vec<String> = fixed.iter().map(|change| format!("{verb}: {change}")).collect();
-    if !fixed.is_empty() && !dry_run {
-        lines.push("  next: cargo xtask lock    # takes the new names over".to_string());
-    }
-    lines.extend(findings.iter().map(Reported::to_string));
-    lines.push(match findings.len() {
-        0 => format!("{} patches, nothing to complain about", patches.len()),
-        count => format!("{count} findings in {} patches", patches.len()),
-    });
-    lines.join("\n")
 }

@@ -3,6 +3,7 @@
 mod edit;
 mod read;
 mod revision;
+mod web;
 
 use std::collections::BTreeMap;
 

@@ -1,0 +1,52 @@
+//! Where a browser shows upstream's commits: known of a few hosts only, so that no link leads nowhere.
+
+use super::{Pin, Source};
+
+/// Hosts, and what stands between a repository and the id of one of its commits.
+const HOSTS: [(&str, &str); 3] = [
+    ("https://github.com/", "/commit/"),
+    ("https://gitlab.com/", "/-/commit/"),
+    ("https://codeberg.org/", "/commit/"),
+];
+
+impl Pin {
+    /// What a commit id is appended to; nothing when no source is a repository on a known host.
+    pub fn commit_page(&self) -> Option<String> {
+        self.sources.iter().find_map(|source| match source {
+            Source::Git { url } => commit_page(url),
+            Source::Npm { .. } | Source::Path { .. } => None,
+        })
+    }
+}
+
+fn commit_page(url: &str) -> Option<String> {
+    let (host, between) = HOSTS.iter().find(|(host, _)| url.starts_with(host))?;
+    let repository = url.strip_prefix(host)?.trim_end_matches('/').trim_end_matches(".git");
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-/".contains(&byte);
+    let is_repository = repository.contains('/') && repository.bytes().all(is_plain);
+    is_repository.then(|| format!("{host}{repository}{between}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::commit_page;
+
+    #[test]
+    fn known_hosts_only_and_nothing_that_could_break_out_of_a_link() {
+        let page = |url: &str| commit_page(url).unwrap_or_default();
+        assert_eq!(page("https://github.com/owner/name"), "https://github.com/owner/name/commit/");
+        assert_eq!(page("https://github.com/owner/name.git"), "https://github.com/owner/name/commit/");
+        assert_eq!(page("https://gitlab.com/a/b/c/"), "https://gitlab.com/a/b/c/-/commit/");
+        for url in [
+            "https://example.invalid/a/b",
+            "http://github.com/a/b",
+            "git@github.com:a/b",
+            "https://github.com/a",
+            "https://github.com/a/b\"onclick=x",
+            "https://github.com/a/b?x",
+            "https://github.com.evil.invalid/a/b",
+        ] {
+            assert_eq!(commit_page(url), None, "{url}");
+        }
+    }
+}
