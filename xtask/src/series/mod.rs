@@ -127,7 +127,9 @@ pub use replay_outcome::{
 pub use replayed_patch::replayed_patch;
 pub use run_series::{PatchOutcome, run_series};
 pub use same_change::is_same_change;
-pub use series_order::{SeriesEntry, series_entry, series_order, slug_fits, slug_from_subject};
+pub use series_order::{
+    SeriesEntry, looks_like_a_patch, series_entry, series_order, slug_fits, slug_from_subject,
+};
 pub use survey::{Known, Outcome, Survey, survey_series};
 pub use taken::{ChangedFile, Event, Lookout, Story};
 pub use tree::{Arrival, NewFile, Tree, TreeChange, TreeEntry, TreeError};

@@ -64,6 +64,14 @@ fn number_finding(entry: &SeriesEntry, rule: LintRule, message: &str) -> Finding
     )
 }
 
+/// Whether a file in the folder of a series, by its path in there, is meant as a patch. What is hidden, and what an
+/// editor or a person leaves beside a patch (`x.patch~`, `x.patch.orig`, `series`, `README.md`), is not.
+pub fn looks_like_a_patch(path: &str) -> bool {
+    let is_hidden = path.split('/').any(|part| part.starts_with('.'));
+    let path = path.to_ascii_lowercase();
+    !is_hidden && [".patch", ".diff", ".mbox", ".eml"].iter().any(|end| path.ends_with(end))
+}
+
 /// Number and slug of one file name; nothing when it is malformed.
 pub fn series_entry(name: &str) -> Option<SeriesEntry> {
     read_name(name)

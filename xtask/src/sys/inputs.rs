@@ -64,7 +64,7 @@ pub fn read_overlays(layout: &Layout, stack: &[&Variant]) -> Result<Vec<OverlayF
 }
 
 fn read_series(layout: &Layout, folder: &str) -> Result<Vec<PatchFile>> {
-    let names = names_in(&layout.series(folder), folder)?;
+    let names = look_into(layout, folder)?.patches;
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     series::series_order(&names).map_err(|findings| {
         let lines: Vec<String> =
@@ -75,10 +75,40 @@ fn read_series(layout: &Layout, folder: &str) -> Result<Vec<PatchFile>> {
     read_folder(layout, folder)
 }
 
-/// Every file in the folder of a series, by name, whether or not the names are those of a series.
+/// What lies in the folder of a series: paths relative to it.
+#[derive(Clone, Debug, Default)]
+pub struct SeriesFolder {
+    /// What wants to be a patch, whether or not the names are those of a series.
+    pub patches: Vec<String>,
+    /// What an editor, git or a person left there: nobody reads it.
+    pub others: Vec<String>,
+    /// Whether there is no such folder.
+    pub missing: bool,
+}
+
+/// Lists the folder of a series. One that is not there is empty: git cannot store an empty folder.
+pub fn look_into(layout: &Layout, folder: &str) -> Result<SeriesFolder> {
+    let path = layout.series(folder);
+    if !disk::exists(&path) {
+        return Ok(SeriesFolder { missing: true, ..SeriesFolder::default() });
+    }
+    let (patches, others): (Vec<_>, Vec<_>) =
+        disk::files_below(&path)?.into_iter().partition(|file| is_patch(file));
+    let others = others.iter().map(|file| file.display().to_string()).collect();
+    let patches = patches.iter().map(|file| slashed(file)).collect::<Result<_>>()?;
+    Ok(SeriesFolder { patches, others, missing: false })
+}
+
+/// Whether a file in the folder of a series is meant as a patch.
+pub fn is_patch(file: &Path) -> bool {
+    series::looks_like_a_patch(&file.to_string_lossy())
+}
+
+/// Every patch in the folder of a series, by name, whether or not the names are those of a series.
 pub fn read_folder(layout: &Layout, folder: &str) -> Result<Vec<PatchFile>> {
     let path = layout.series(folder);
-    names_in(&path, folder)?
+    let names = look_into(layout, folder)?.patches;
+    names
         .iter()
         .map(|name| {
             let bytes = disk::read(&path.join(name))?;
@@ -88,19 +118,16 @@ pub fn read_folder(layout: &Layout, folder: &str) -> Result<Vec<PatchFile>> {
         .collect()
 }
 
-fn names_in(path: &Path, folder: &str) -> Result<Vec<String>> {
-    if !disk::exists(path) {
+fn read_overlay(layout: &Layout, folder: &str) -> Result<Vec<OverlayFile>> {
+    let root = layout.overlay(folder);
+    if !disk::exists(&root) {
         return Err(Error::usage(format!("`pins.toml` names the folder `{folder}`, which is not there"))
             .hint(format!("mkdir -p {folder}")));
     }
-    disk::files_below(path)?.iter().map(|file| slashed(file)).collect()
-}
-
-fn read_overlay(layout: &Layout, folder: &str) -> Result<Vec<OverlayFile>> {
-    let root = layout.overlay(folder);
-    names_in(&root, folder)?
-        .into_iter()
-        .map(|path| {
+    disk::files_below(&root)?
+        .iter()
+        .map(|file| {
+            let path = slashed(file)?;
             let on_disk = root.join(&path);
             let bytes = disk::read(&on_disk)?;
             let executable = disk::is_executable(&on_disk);

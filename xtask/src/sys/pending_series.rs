@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::disk;
 use super::edit_repo::{EditRepo, Marks};
+use super::inputs::is_patch;
 use crate::error::{Error, Kind, Result};
 use crate::plan::layout::Layout;
 use crate::plan::name::Name;
@@ -119,9 +120,9 @@ fn read_plan(pending: &Path) -> Result<Plan> {
 /// Every file there must be as it was read, or as it shall be.
 fn refuse_strangers(layout: &Layout, pending: &Path, plan: &Plan, folder: &Path) -> Result<()> {
     let mut strangers = BTreeSet::new();
-    for file in disk::files_below(folder)? {
+    for file in disk::files_below(folder)?.iter().filter(|file| is_patch(file)) {
         let name = file.to_string_lossy().into_owned();
-        let digest = disk::sha256_of_file(&folder.join(&file))?;
+        let digest = disk::sha256_of_file(&folder.join(file))?;
         let known = [plan.before.get(&name), plan.after.get(&name)];
         if !known.contains(&Some(&digest)) {
             strangers.insert(format!("{}/{name}", plan.folder));
@@ -220,7 +221,7 @@ mod tests {
 
     #[test]
     fn what_a_person_changed_meanwhile_is_not_overwritten() {
-        for (name, text) in [("1", "mine"), ("4", "mine"), ("5", "mine")] {
+        for (name, text) in [("1", "mine"), ("4", "mine"), ("5.patch", "mine")] {
             let place = Place::decided();
             place.write(name, text);
             let error = finish(&place.layout).unwrap_err();

@@ -259,14 +259,14 @@ fn a_gap_and_a_wrong_name_in_the_series() {
     let project = Project::new();
     let folder = project.path("patches/paged");
     std::fs::rename(folder.join("0003-greet-dearly.patch"), folder.join("0005-greet-dearly.patch")).unwrap();
-    project.write("patches/paged/README.md", "about\n");
+    project.write("patches/paged/about.diff", "about\n");
     insta::assert_snapshot!(refused(&project), @r"
     exit: 2
     -- stdout --
 
     -- stderr --
     error: `patches/paged` is not a series
-      README.md: the file name is not that of a patch
+      about.diff: the file name is not that of a patch
       0005-greet-dearly.patch: number 0005 comes after 0002
       next: name it `NNNN-slug.patch`: four digits from 0001, then the words of the subject joined by `-`
     ");

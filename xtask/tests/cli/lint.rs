@@ -153,9 +153,9 @@ fn what_a_machine_can_mend() {
 #[test]
 fn what_only_a_person_can_mend_stays() {
     let project = broken();
-    project.write("patches/paged/notes.txt", "mine\n");
+    project.write("patches/paged/notes.diff", "mine\n");
     let before = series(&project);
-    assert!(project.run(&["lint", "--fix"]).code(1).stdout.contains("notes.txt:1: the file name"));
+    assert!(project.run(&["lint", "--fix"]).code(1).stdout.contains("notes.diff:1: the file name"));
     assert_eq!(series(&project), before);
 }
 
@@ -191,4 +191,46 @@ fn the_problem_matcher_fits_the_output() {
     let seen = std::process::Command::new("sed").args(["-nE", &script]).arg(&output).output().unwrap();
     let seen = String::from_utf8(seen.stdout).unwrap();
     assert_eq!(seen.lines().collect::<Vec<_>>(), wanted);
+}
+
+/// What editors, systems and git leave beside patches stops nobody; `lint` says it.
+#[test]
+fn files_that_are_no_patches() {
+    let project = clean();
+    let strays = [
+        ".0001-x.patch.swp",
+        "0001-x.patch~",
+        "0001-x.patch.orig",
+        "x.rej",
+        ".DS_Store",
+        ".gitkeep",
+        "series",
+    ];
+    for name in strays.iter().chain(&["README.md", "0002-x.patch.mine", "._0001-x.patch"]) {
+        project.write(&format!("patches/paged/{name}"), "no patch\n");
+    }
+    for command in ["apply", "lock", "status", "edit", "export"] {
+        project.run(&[command]).success();
+    }
+    insta::assert_snapshot!(project.run(&["lint"]), @"
+    exit: 0
+    -- stdout --
+    3 patches, nothing to complain about
+    -- stderr --
+        Ignoring patches/paged/.0001-x.patch.swp, patches/paged/.DS_Store, patches/paged/._0001-x.patch, patches/paged/.gitkeep, patches/paged/0001-x.patch.orig, patches/paged/0001-x.patch~, patches/paged/0002-x.patch.mine, patches/paged/README.md, patches/paged/series, patches/paged/x.rej: not named as a patch
+    ");
+    assert_eq!(
+        project.run(&["--json", "lint"]).json()["ignored"].as_array().unwrap().len(),
+        strays.len() + 3
+    );
+    assert!(project.path("patches/paged/0002-x.patch.mine").exists());
+}
+
+#[test]
+fn a_file_that_wants_to_be_a_patch_has_to_be_named_as_one() {
+    for name in ["fix.patch", "1-fix.patch", "0004-Fix.Patch", "0004-fix.diff", "old/0001-fix.patch"] {
+        let project = clean();
+        project.write(&format!("patches/paged/{name}"), "no patch\n");
+        project.run(&["apply"]).code(2).says(&["`patches/paged` is not a series", name]);
+    }
 }

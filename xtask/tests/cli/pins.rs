@@ -131,19 +131,16 @@ fn a_folder_outside_of_the_repository() {
     "#);
 }
 
+/// git stores no empty folder: a series without patches is not there in a fresh clone.
 #[test]
-fn a_folder_that_is_not_there() {
+fn a_series_that_is_not_there_is_empty() {
     let project = Project::new();
-    project.edit("pins.toml", "\"patches/paged\"", "\"patches/page\"");
-    insta::assert_snapshot!(project.run(&["apply"]), @r"
-    exit: 2
-    -- stdout --
-
-    -- stderr --
-    error: `pins.toml` names the folder `patches/page`, which is not there
-      next: mkdir -p patches/page
-    ");
-    assert!(!project.tree("paged").exists());
+    std::fs::remove_dir_all(project.path("patches")).unwrap();
+    project.run(&["lint"]).success().says(&["`patches/paged` is not there: an empty series"]);
+    for command in ["apply", "lock", "status", "edit", "export"] {
+        project.run(&[command]).success();
+    }
+    assert!(project.tree("paged").join("espalier/note.txt").exists());
 }
 
 #[test]

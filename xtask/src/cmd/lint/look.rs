@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::plan::overlay::OverlayFile;
 use crate::plan::pins::{Pins, Variant};
 use crate::series::{self, Finding, LintRule, Patch, RepoPath};
-use crate::sys::inputs::{PatchFile, read_folder, read_overlays};
+use crate::sys::inputs::{PatchFile, look_into, read_folder, read_overlays};
 
 /// A finding with the path to open. Its order is the order of the output.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -48,21 +48,37 @@ impl Series {
     }
 }
 
-/// The names of all patches, and every finding once, whichever stacks a patch is in.
-pub fn look(context: &Context, pins: &Pins) -> Result<(Vec<String>, Vec<Reported>)> {
+/// What lies in the folders of all series, and what is wrong with it.
+pub struct Seen {
+    /// The patches.
+    pub patches: Vec<String>,
+    /// What is no patch and is left alone.
+    pub others: Vec<String>,
+    /// Every finding once, whichever stacks a patch is in.
+    pub findings: Vec<Reported>,
+}
+
+/// Looks at the series of every variant.
+pub fn look(context: &Context, pins: &Pins) -> Result<Seen> {
     let mut found = BTreeSet::new();
     let mut folders = BTreeMap::new();
+    let mut others = Vec::new();
     for folder in pins.variants.values().filter_map(|variant| variant.patches.as_deref()) {
         if !folders.contains_key(folder) {
             let series = read(context, folder, &mut found)?;
             folders.insert(folder, series);
+            let found = look_into(&context.layout, folder)?;
+            if found.missing {
+                context.ui.status("Noting", format!("`{folder}` is not there: an empty series"));
+            }
+            others.extend(found.others.into_iter().map(|name| plain(&format!("{folder}/{name}"))));
         }
     }
     for variant in pins.variants.values() {
         look_at_stack(context, &pins.stack(variant), &folders, &mut found)?;
     }
     let files = folders.values().flat_map(|series| &series.files).map(|file| file.file.clone());
-    Ok((files.collect(), found.into_iter().collect()))
+    Ok(Seen { patches: files.collect(), others, findings: found.into_iter().collect() })
 }
 
 fn read(context: &Context, folder: &str, found: &mut BTreeSet<Reported>) -> Result<Series> {

@@ -6,7 +6,7 @@ mod tell;
 
 use serde_json::json;
 
-use look::look;
+use look::{Seen, look};
 use tell::text;
 
 use super::{Context, Outcome};
@@ -32,11 +32,14 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
         let _lock = run_lock::take(context)?;
         fixed = fix::fix_all(context, &pins, options.dry_run)?;
     }
-    let (patches, findings) = look(context, &pins)?;
+    let Seen { patches, others, findings } = look(context, &pins)?;
+    if !others.is_empty() {
+        context.ui.status("Ignoring", format!("{}: not named as a patch", others.join(", ")));
+    }
     Ok(Outcome {
         text: text(&patches, &findings, &fixed, options),
         code: u8::from(!findings.is_empty()),
-        json: json!({ "patches": patches, "findings": findings, "fixed": fixed }),
+        json: json!({ "patches": patches, "ignored": others, "findings": findings, "fixed": fixed }),
     })
 }
 
