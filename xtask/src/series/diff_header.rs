@@ -91,7 +91,9 @@ fn read_mode_line(header: &mut DiffHeader<'_>, line: &RawLine<'_>) -> Result<boo
     ];
     for (prefix, slot) in slots {
         if let Some(value) = line.bytes.strip_prefix(prefix) {
-            set_once(slot, file_mode(value, line)?, line)?;
+            let is_gone_link = (prefix, value) == (b"deleted file mode ", b"120000");
+            let mode = if is_gone_link { FileMode::GoneLink } else { file_mode(value, line)? };
+            set_once(slot, mode, line)?;
             return Ok(true);
         }
     }

@@ -42,7 +42,7 @@ impl Mode {
     }
 }
 
-/// The modes a patch may write: regular files only.
+/// The modes a patch may name. It writes regular files only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FileMode {
@@ -50,6 +50,8 @@ pub enum FileMode {
     Regular,
     /// `100755`.
     Executable,
+    /// `120000`: a link of upstream's that a patch takes away. The parser gives it to nothing else.
+    GoneLink,
 }
 
 impl FileMode {
@@ -67,6 +69,7 @@ impl FileMode {
         match self {
             FileMode::Regular => 0o100_644,
             FileMode::Executable => 0o100_755,
+            FileMode::GoneLink => 0o120_000,
         }
     }
 }
@@ -76,6 +79,7 @@ impl From<FileMode> for Mode {
         match mode {
             FileMode::Regular => Mode::File,
             FileMode::Executable => Mode::Executable,
+            FileMode::GoneLink => Mode::Symlink,
         }
     }
 }

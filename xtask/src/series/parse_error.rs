@@ -95,7 +95,7 @@ impl Refusal {
             Refusal::BadQuotedPath => "a quoted path is malformed",
             Refusal::BadPath(_) => "the patch names a path that is not allowed",
             Refusal::SymlinkMode => "the patch writes a symlink (mode 120000)",
-            Refusal::SubmoduleMode => "the patch writes a submodule (mode 160000)",
+            Refusal::SubmoduleMode => "the patch is about a submodule (mode 160000)",
             Refusal::UnsupportedMode => "the patch uses a mode other than 100644 and 100755",
             Refusal::MissingIndexLine => "the `index` line is missing",
             Refusal::BadIndexLine => "the `index` line is malformed",

@@ -55,7 +55,10 @@ pub(crate) fn require_pre_image(
     side: &FileSide,
     leaving: &HashSet<&[u8]>,
 ) -> Result<FoundFile, Failure> {
-    let found = find_file(tree, &side.path, leaving)?.ok_or(Failure::Missing)?;
+    let found = match gone_link(tree, side)? {
+        Some(link) => link,
+        None => find_file(tree, &side.path, leaving)?.ok_or(Failure::Missing)?,
+    };
     if let Some(expected) = side.id.filter(|expected| *expected != found.id) {
         return Err(Failure::IdDiffers { expected, found });
     }
@@ -63,6 +66,15 @@ pub(crate) fn require_pre_image(
         return Err(Failure::ModeDiffers { expected, found });
     }
     Ok(found)
+}
+
+/// The link at `side`, when that is what the patch takes away.
+fn gone_link(tree: &dyn Tree, side: &FileSide) -> Result<Option<FoundFile>, Failure> {
+    if side.mode != Some(FileMode::GoneLink) {
+        return Ok(None);
+    }
+    let entry = tree.entry(side.path.as_bytes())?.filter(|entry| entry.mode == Mode::Symlink);
+    Ok(entry.map(|entry| FoundFile { mode: FileMode::GoneLink, id: entry.id }))
 }
 
 /// Refuses when anything is at `path`, except a file that the same patch takes away.

@@ -177,3 +177,47 @@ fn a_source_that_would_run_a_command() {
     ");
     assert!(!project.path("ran").exists());
 }
+
+#[test]
+fn a_submodule_of_upstream_is_an_empty_folder() {
+    let helper = Project::new();
+    let upstream = helper.fork();
+    git::git(&upstream, &["reset", "--quiet", "--hard", "v1.0"]);
+    let commit = git::git(&upstream, &["rev-parse", "HEAD"]);
+    git::git(&upstream, &["update-index", "--add", "--cacheinfo", &format!("160000,{commit},extern/sub")]);
+    git::git(&upstream, &["commit", "--quiet", "--message", "Use another repository"]);
+    git::git(&upstream, &["tag", "--force", "v1.0"]);
+    let project = Project::pinned(&git::tree_of(&upstream, "v1.0"), &[Source::Path(upstream)]);
+    let told = "empty what is a submodule upstream: extern/sub";
+    project.run(&["apply"]).success().says(&[told]);
+    assert_eq!(std::fs::read_dir(project.tree("paged").join("extern/sub")).unwrap().count(), 0);
+    assert_eq!(project.run(&["apply"]).success().stderr, "");
+}
+
+#[test]
+fn a_patch_may_take_a_link_away_and_nothing_else() {
+    let project = Project::new();
+    project.take_patch(|fork| std::fs::remove_file(fork.join("docs/link")).unwrap());
+    project.run(&["apply"]).success();
+    assert!(!project.tree("paged").join("docs/link").is_symlink());
+    assert!(project.tree("paged").join("README.md").exists());
+    project.run(&["edit"]).success();
+    project.run(&["export"]).success();
+    project.take_patch(|fork| {
+        std::fs::remove_file(fork.join("docs/link")).unwrap();
+        std::os::unix::fs::symlink("elsewhere", fork.join("docs/link")).unwrap();
+    });
+    project.run(&["apply"]).code(2).says(&["the patch writes a symlink (mode 120000)"]);
+}
+
+#[test]
+fn a_link_that_is_a_file_now_is_not_taken_away() {
+    let project = Project::new();
+    project.take_patch(|fork| std::fs::remove_file(fork.join("docs/link")).unwrap());
+    let patch = "patches/paged/0001-change-something.patch";
+    let id = git::git(&Upstream::shared().repository(), &["rev-parse", "v1.0:src/add.c"]);
+    let old = git::git(&Upstream::shared().repository(), &["rev-parse", "v1.0:docs/link"]);
+    let text = project.read(patch).replace("docs/link", "src/add.c").replace(&old, &id);
+    project.write(patch, text);
+    project.run(&["apply"]).code(1).says(&["src/add.c", "nothing was written"]);
+}

@@ -16,8 +16,9 @@ use git2::{IndexEntry, Oid};
 use super::store::Store;
 use super::{disk, ours};
 use crate::error::{Error, Result};
+use crate::series::printable;
 use crate::ui::{Ui, Unit};
-use files::{remove, write};
+use files::{remove, to_path, write};
 use found::{files_there, look};
 use index::{index_entry, open_index, write_index};
 
@@ -63,7 +64,9 @@ pub fn materialise(
         Some(want) => want,
         None => {
             load()?;
-            wanted(store, tree)?
+            let (want, submodules) = wanted(store, tree)?;
+            make_empty(folder, &submodules, ui)?;
+            want
         }
     };
     disk::create_folder(folder)?;
@@ -131,15 +134,34 @@ fn remembered(place: &Place, tree: Oid, have: &BTreeMap<Vec<u8>, IndexEntry>) ->
     Ok(Some(want.collect()))
 }
 
-fn wanted(store: &Store, tree: Oid) -> Result<Want> {
-    let files = store.files(tree)?;
-    for (path, mode, _) in &files {
-        if !matches!(mode, 0o100_644 | 0o100_755 | 0o120_000) {
-            let name = String::from_utf8_lossy(path);
-            return Err(Error::no(format!("`{name}` has mode {mode:o}: only files and links can be built")));
+/// The files and links of `tree`, and the paths of its submodules.
+fn wanted(store: &Store, tree: Oid) -> Result<(Want, Vec<Vec<u8>>)> {
+    let (mut want, mut submodules) = (Want::new(), Vec::new());
+    for (path, mode, id) in store.files(tree)? {
+        match mode {
+            0o100_644 | 0o100_755 | 0o120_000 => drop(want.insert(path, Wanted { mode, id })),
+            SUBMODULE => submodules.push(path),
+            _ => {
+                let name = printable(&path);
+                let what = format!("`{name}` has mode {mode:o}: only files and links can be built");
+                return Err(Error::no(what).hint("look at what the pin is: git ls-tree -r of its tree"));
+            }
         }
     }
-    Ok(files.into_iter().map(|(path, mode, id)| (path, Wanted { mode, id })).collect())
+    Ok((want, submodules))
+}
+
+/// A commit of another repository: its objects are not part of the pin.
+const SUBMODULE: u32 = 0o160_000;
+
+/// An empty folder stands for a submodule, as where git checks out without `--recurse-submodules`.
+fn make_empty(folder: &Path, submodules: &[Vec<u8>], ui: &Ui) -> Result<()> {
+    if submodules.is_empty() {
+        return Ok(());
+    }
+    let names: Vec<String> = submodules.iter().map(|path| printable(path)).collect();
+    ui.status("Leaving", format!("empty what is a submodule upstream: {}", names.join(", ")));
+    submodules.iter().try_for_each(|path| disk::create_folder(&folder.join(to_path(path))))
 }
 
 #[derive(Default)]
