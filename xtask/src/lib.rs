@@ -2,6 +2,8 @@
 //!
 //! The rooms, and what a room must not do, are in ARCHITECTURE.md.
 
+#![deny(clippy::print_stdout, clippy::print_stderr, reason = "a closed pipe makes them panic: use ui")]
+
 pub mod build;
 pub mod cli;
 pub mod cmd;

@@ -4,25 +4,21 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use xtask::cli::Cli;
+use xtask::ui::{self, Answer};
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let json = cli.wants_json();
-    match cli.run() {
+    let code = match cli.run() {
         Ok(outcome) => {
-            if json {
-                println!("{}", outcome.json);
-            } else if !outcome.text.is_empty() {
-                println!("{}", outcome.text);
-            }
-            ExitCode::from(outcome.code)
+            let answer = if json { Answer::Json(outcome.json) } else { Answer::Text(outcome.text) };
+            ui::answer(&answer, outcome.code)
         }
         Err(error) => {
-            if json {
-                println!("{}", error.to_json());
-            }
-            eprintln!("{error}");
-            ExitCode::from(error.kind.exit_code())
+            ui::say(&error.to_string());
+            let answer = if json { Answer::Json(error.to_json()) } else { Answer::Text(String::new()) };
+            ui::answer(&answer, error.kind.exit_code())
         }
-    }
+    };
+    ExitCode::from(code)
 }

@@ -3,9 +3,14 @@
 //! Talk goes to stderr, data to stdout. Without a terminal a progress bar becomes a line now and
 //! then, so that a CI log shows that something is alive and stays short.
 
+use std::io::{self, Write};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::series::{visible, visible_json};
+use crate::sys::disk;
 
 /// How much a command says on stderr.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,21 +36,62 @@ impl Ui {
     /// One status line: a right-aligned verb and what it is done to, as cargo does.
     pub fn status(&self, verb: &str, what: impl std::fmt::Display) {
         if self.talk == Talk::Normal {
-            eprintln!("{verb:>12} {what}");
+            say(&format!("{verb:>12} {what}"));
         }
     }
 
     /// Something that a person should know and that stops nothing.
     pub fn warn(&self, what: impl std::fmt::Display) {
-        eprintln!("warning: {what}");
+        say(&format!("warning: {what}"));
     }
 
     /// A bar over `total` units (bytes when `bytes`), or a spinner when the total is unknown.
     pub fn progress(&self, label: &str, total: Option<u64>, unit: Unit) -> Progress {
         let bar = if self.talk == Talk::Quiet { ProgressBar::hidden() } else { new_bar(total, unit) };
-        bar.set_message(label.to_string());
+        bar.set_message(visible(label));
         let plain = self.talk == Talk::Normal && bar.is_hidden();
         Progress { bar, label: label.to_string(), total, unit, plain, last_line: Instant::now() }
+    }
+}
+
+/// One piece of talk. When nobody can hear it the work goes on: there is nobody to tell.
+///
+/// All text passes here or through [`answer`]: names, subjects and paths are other people's, and a terminal would
+/// obey what is in them.
+pub fn say(text: &str) {
+    let _ = io::stderr().write_all(format!("{}\n", visible(text)).as_bytes());
+}
+
+/// What a command answers, on stdout.
+#[derive(Clone, Debug)]
+pub enum Answer {
+    /// For people; nothing is written when it is empty.
+    Text(String),
+    /// For machines.
+    Json(serde_json::Value),
+}
+
+/// The reader of a pipe that had enough: what a shell shows of a program that `SIGPIPE` ended.
+const PIPE_CLOSED: u8 = 141;
+
+/// Writes the answer; gives `code`, or the exit code for what went wrong with writing.
+pub fn answer(answer: &Answer, code: u8) -> u8 {
+    let text = match answer {
+        Answer::Text(text) if text.is_empty() => return code,
+        Answer::Text(text) => visible(text),
+        Answer::Json(json) => visible_json(&json.to_string()),
+    };
+    let mut out = io::stdout().lock();
+    let written =
+        out.write_all(text.as_bytes()).and_then(|()| out.write_all(b"\n")).and_then(|()| out.flush());
+    match written {
+        Ok(()) => code,
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => PIPE_CLOSED,
+        Err(error) => {
+            let error = disk::explain("write to", Path::new("standard output"), &error);
+            say(&error.to_string());
+            error.kind.exit_code()
+        }
     }
 }
 
@@ -77,7 +123,7 @@ impl Progress {
         self.bar.set_position(done);
         if self.plain && self.last_line.elapsed() >= PLAIN_INTERVAL {
             self.last_line = Instant::now();
-            eprintln!("{:>12} {}", "...", self.line(done));
+            say(&format!("{:>12} {}", "...", self.line(done)));
         }
     }
 
@@ -89,7 +135,7 @@ impl Progress {
 
     /// Shows what is being worked on behind the bar.
     pub fn note(&mut self, note: &str) {
-        self.bar.set_message(format!("{} {note}", self.label));
+        self.bar.set_message(visible(&format!("{} {note}", self.label)));
     }
 
     fn line(&self, done: u64) -> String {

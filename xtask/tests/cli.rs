@@ -46,6 +46,7 @@ mod cli {
     mod status;
     mod support;
     mod sync;
+    mod terminal;
     mod together;
     mod workflows;
 }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::series::{Change, Content, FileDrift, FilePatch, LineKind, Patch, PatchClass};
+use crate::series::{Change, Content, FileDrift, FilePatch, LineKind, Patch, PatchClass, visible};
 
 pub use super::status_html::html;
 pub use super::status_text::{count, details, long_text, markdown, short, text};
@@ -187,7 +187,5 @@ fn signed_line(kind: LineKind, bytes: &[u8]) -> String {
     };
     let text = String::from_utf8_lossy(bytes);
     let shown = text.trim_end_matches(['\n', '\r']);
-    let safe: String =
-        shown.chars().map(|c| if c.is_control() && c != '\t' { '\u{fffd}' } else { c }).collect();
-    format!("{sign}{safe}")
+    format!("{sign}{}", visible(shown))
 }

@@ -118,7 +118,7 @@ pub use origin::Origin;
 pub use parse::{PATCH_SIZE_LIMIT, parse};
 pub use parse_error::{ParseError, Refusal};
 pub use path::{PathRefusal, RepoPath};
-pub use printable::printable;
+pub use printable::{printable, visible, visible_json};
 pub use questions::Difference;
 pub use replay::{Replay, ReplayError, Step, TreeNames};
 pub use replay_outcome::{

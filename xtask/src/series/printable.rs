@@ -28,28 +28,77 @@ pub fn printable(bytes: &[u8]) -> String {
     shown
 }
 
+/// Text of several lines, whole, with everything shown that a terminal would obey or hide.
+pub fn visible(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for character in text.chars() {
+        if character == '\n' { shown.push('\n') } else { push_safe(&mut shown, character) }
+    }
+    shown
+}
+
+/// The same for JSON: what is escaped there stands inside of a string, and means the same.
+pub fn visible_json(json: &str) -> String {
+    let mut shown = String::with_capacity(json.len());
+    for character in json.chars() {
+        if obeyed_or_hidden(character) {
+            let units = character
+                .encode_utf16(&mut [0; 2])
+                .iter()
+                .map(|unit| format!("\\u{unit:04x}"))
+                .collect::<String>();
+            shown.push_str(&units);
+        } else {
+            shown.push(character);
+        }
+    }
+    shown
+}
+
 fn push_safe(shown: &mut String, character: char) {
     match character {
         '\t' => shown.push('\t'),
         '\r' => shown.push_str("\\r"),
-        // The bidirectional controls can make a line read as something else than it is.
-        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200b}'..='\u{200f}' => {
-            shown.extend(character.escape_unicode());
-        }
-        _ if character.is_control() => shown.extend(character.escape_unicode()),
+        _ if obeyed_or_hidden(character) => shown.extend(character.escape_unicode()),
         _ => shown.push(character),
     }
 }
 
+/// What a terminal obeys, and what it does not show: marks that make a line read as something else than it is
+/// (bidirectional text), separators of lines, and letters without a width.
+pub(crate) fn obeyed_or_hidden(character: char) -> bool {
+    character.is_control()
+        || matches!(character,
+            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+}
+
 #[cfg(test)]
 mod tests {
-    use super::printable;
+    use super::{printable, visible, visible_json};
 
     #[test]
     fn escapes_what_a_terminal_would_obey() {
         assert_eq!(printable(b"a\x1b[2Jb\r\n"), "a\\u{1b}[2Jb\\r");
         assert_eq!(printable(b"\xff\xc3\xb6"), "\\xffö");
         assert_eq!(printable("a\u{202e}b".as_bytes()), "a\\u{202e}b");
+    }
+
+    #[test]
+    fn shows_what_has_no_width() {
+        for hidden in ['\u{206f}', '\u{feff}', '\u{200b}', '\u{2028}', '\u{e0041}', '\u{61c}', '\u{9b}'] {
+            let shown = visible(&format!("a{hidden}b\n\tc"));
+            assert_eq!(shown, format!("a\\u{{{:x}}}b\n\tc", u32::from(hidden)));
+        }
+        assert_eq!(visible("öx日本 ✓"), "öx日本 ✓");
+    }
+
+    #[test]
+    fn json_means_the_same() {
+        let json = serde_json::to_string("a\u{9b}b\u{202e}c\u{e0041}\n").unwrap();
+        let shown = visible_json(&json);
+        assert!(shown.is_ascii(), "{shown}");
+        assert_eq!(serde_json::from_str::<String>(&shown).unwrap(), "a\u{9b}b\u{202e}c\u{e0041}\n");
     }
 
     #[test]

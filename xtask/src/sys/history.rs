@@ -6,6 +6,7 @@ use git2::{Delta, Oid, Sort};
 
 use super::store::Store;
 use crate::error::{Error, Result};
+use crate::series::visible;
 
 /// One upstream commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -151,8 +152,7 @@ fn named_parents(store: &Store, id: Oid) -> Result<Vec<Oid>> {
 
 /// Whatever a commit says, it must not steer a terminal.
 pub(super) fn text(bytes: Option<&[u8]>) -> String {
-    let text = String::from_utf8_lossy(bytes.unwrap_or_default());
-    text.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect()
+    visible(&String::from_utf8_lossy(bytes.unwrap_or_default()))
 }
 
 /// The paths that `commit` changed: for a merge, those that are as in none of its parents. Sorted.

@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Kind};
 use crate::report::canary::{Level, LevelReport, Verdict};
+use crate::series::visible;
 use crate::ui::Ui;
 
 /// What a level found.
@@ -60,27 +61,22 @@ fn not_reached(level: Level, earlier: Level, stopped: bool) -> LevelReport {
     LevelReport { level, verdict: Verdict::NotReached, says, details: String::new() }
 }
 
+/// A compiler repeats what stands in upstream's files: no report must carry what steers a terminal.
 fn judge(level: Level, found: crate::error::Result<Finding>) -> (LevelReport, Option<Error>) {
     match found {
         Ok(Finding { passed, says, details }) => {
             let verdict = if passed { Verdict::Passed } else { Verdict::Failed };
-            (LevelReport { level, verdict, says, details: printable(&details) }, None)
+            (LevelReport { level, verdict, says, details: visible(&details) }, None)
         }
         Err(error) if error.kind == Kind::No => {
-            let details = printable(&error.details.join("\n"));
-            (LevelReport { level, verdict: Verdict::Failed, says: printable(&error.what), details }, None)
+            let details = visible(&error.details.join("\n"));
+            (LevelReport { level, verdict: Verdict::Failed, says: visible(&error.what), details }, None)
         }
         Err(error) => {
-            let says = printable(&error.what);
+            let says = visible(&error.what);
             (LevelReport { level, verdict: Verdict::Unknown, says, details: String::new() }, Some(error))
         }
     }
-}
-
-/// A compiler repeats what stands in upstream's files: it must not steer a terminal.
-fn printable(text: &str) -> String {
-    let is_unsafe = |c: char| c.is_control() && c != '\n' && c != '\t';
-    text.chars().map(|c| if is_unsafe(c) { '\u{fffd}' } else { c }).collect()
 }
 
 #[cfg(test)]
