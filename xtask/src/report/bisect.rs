@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::status::{Place, UpstreamCommit};
 use super::status_html::day;
-use super::status_text::{cell, count, escape, short};
+use super::status_text::{code, count, short};
 use crate::series::PatchClass;
 
 /// The whole report.
@@ -178,5 +178,5 @@ fn markdown_break(found: &Break) -> String {
 }
 
 fn markdown_commit(commit: &UpstreamCommit) -> String {
-    format!("`{}` {}", short(commit), cell(&escape(&commit.subject)))
+    format!("`{}` {}", short(commit), code(&commit.subject))
 }

@@ -160,6 +160,15 @@ pub(super) fn cell(text: &str) -> String {
     text.replace('|', "\\|")
 }
 
+/// One line of somebody else's, shown as it stands: no link, no mention, nothing that closes an issue. In a table too.
+pub(super) fn code(text: &str) -> String {
+    let text = cell(&text.replace(['\n', '\r'], " "));
+    let longest = text.split(|letter| letter != '`').map(str::len).max().unwrap_or(0);
+    let fence = "`".repeat(longest + 1);
+    let room = if longest == 0 { "" } else { " " };
+    format!("{fence}{room}{text}{room}{fence}")
+}
+
 /// For text between HTML tags.
 pub(super) fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::status::Place;
-use super::status_text::{escape, indented};
+use super::status_text::{code, escape, indented};
 
 /// The whole report.
 #[derive(Debug, Clone, Serialize)]
@@ -117,7 +117,7 @@ impl SyncReport {
                 self.old.name
             );
         }
-        let lines: String = self.reverts.iter().map(|line| format!("* {}\n", escape(line))).collect();
+        let lines: String = self.reverts.iter().map(|line| format!("* {}\n", code(line))).collect();
         format!("{heading}{lines}")
     }
 

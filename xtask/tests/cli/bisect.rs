@@ -59,9 +59,9 @@ fn each_patch_has_the_commits_that_broke_it() {
 
     | patch | at the pin | at the tip | stops being exact | stops applying | upstreamed |
     |---|---|---|---|---|---|
-    | `patches/paged/0001-greet-more-warmly.patch` | exact | conflict | `d855eaf3abc1` Say &lt;b&gt;hi&lt;/b&gt; \| bye, now `e867fd74c59d` Say hi after all | `d855eaf3abc1` Say &lt;b&gt;hi&lt;/b&gt; \| bye, now `e867fd74c59d` Say hi after all |  |
-    | `patches/paged/0002-say-what-is-counted.patch` | exact | shifted | `a398aafe3209` Include more |  |  |
-    | `patches/paged/0003-greet-dearly.patch` | exact | blocked | `d855eaf3abc1` Say &lt;b&gt;hi&lt;/b&gt; \| bye, now `e867fd74c59d` Say hi after all | `d855eaf3abc1` Say &lt;b&gt;hi&lt;/b&gt; \| bye, now `e867fd74c59d` Say hi after all |  |
+    | `patches/paged/0001-greet-more-warmly.patch` | exact | conflict | `d855eaf3abc1` `Say <b>hi</b> \| bye`, now `e867fd74c59d` `Say hi after all` | `d855eaf3abc1` `Say <b>hi</b> \| bye`, now `e867fd74c59d` `Say hi after all` |  |
+    | `patches/paged/0002-say-what-is-counted.patch` | exact | shifted | `a398aafe3209` `Include more` |  |  |
+    | `patches/paged/0003-greet-dearly.patch` | exact | blocked | `d855eaf3abc1` `Say <b>hi</b> \| bye`, now `e867fd74c59d` `Say hi after all` | `d855eaf3abc1` `Say <b>hi</b> \| bye`, now `e867fd74c59d` `Say hi after all` |  |
     ");
 }
 

@@ -77,3 +77,17 @@ fn names_of_others_do_not_steer_a_terminal() {
     let output = project.run(&["apply"]).code(2);
     assert_tame(&output.stderr);
 }
+
+#[test]
+fn subjects_of_others_are_shown_and_not_obeyed() {
+    let project = Project::new();
+    let subject = format!("closes #1 `@octocat` [a](javascript:x) | {TRAP}");
+    let upstream = moved(&project, &[(&subject, "src/greet.c", "return \"hello\";", "return \"hi\";")]);
+    let from = upstream.to_str().unwrap();
+    for format in [&["--markdown"][..], &["--json"], &[]] {
+        let output = project.run(&[&["bisect", "--tip", "main", "--from", from], format].concat());
+        assert_tame(&output.stdout);
+    }
+    let page = project.run(&["bisect", "--tip", "main", "--from", from, "--markdown"]).stdout;
+    assert!(page.contains("`` closes #1 `@octocat` [a](javascript:x) \\| \\u{1b}[2J\\u{202e}x"), "{page}");
+}
