@@ -117,13 +117,16 @@ fn read_plan(pending: &Path) -> Result<Plan> {
     }
 }
 
-/// Every file there must be as it was read, or as it shall be.
+/// Every file there that is, or wants to be, a patch must be as it was read, or as it shall be.
 fn refuse_strangers(layout: &Layout, pending: &Path, plan: &Plan, folder: &Path) -> Result<()> {
     let mut strangers = BTreeSet::new();
-    for file in disk::files_below(folder)?.iter().filter(|file| is_patch(file)) {
+    for file in disk::files_below(folder)? {
         let name = file.to_string_lossy().into_owned();
-        let digest = disk::sha256_of_file(&folder.join(file))?;
         let known = [plan.before.get(&name), plan.after.get(&name)];
+        if known == [None, None] && !is_patch(&file) {
+            continue;
+        }
+        let digest = disk::sha256_of_file(&folder.join(&file))?;
         if !known.contains(&Some(&digest)) {
             strangers.insert(format!("{}/{name}", plan.folder));
         }
