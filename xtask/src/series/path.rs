@@ -7,7 +7,7 @@ use std::fmt;
 
 use serde::{Serialize, Serializer};
 
-use super::printable::printable;
+use super::printable::{obeyed_or_hidden, printable};
 
 const PATH_LIMIT: usize = 4096;
 const COMPONENT_LIMIT: usize = 255;
@@ -32,6 +32,16 @@ pub enum PathRefusal {
     Colon,
     /// It holds a NUL or another control character.
     ControlCharacter,
+    /// It holds one of `*?<>|"`, which no file of Windows can have in its name.
+    WindowsCharacter,
+    /// It holds a letter that is not shown, or one that changes the direction of others.
+    HiddenCharacter,
+    /// It holds a letter in parts, such as `e` and an accent, which macOS takes for the one letter `é`.
+    LetterInParts,
+    /// A component ends with a dot or a space, which Windows leaves out.
+    TrailingDotOrSpace,
+    /// A component is a device on Windows, such as `nul` or `aux.txt`.
+    WindowsDevice,
     /// It is longer than 4096 bytes.
     TooLong,
     /// A component is longer than 255 bytes.
@@ -49,6 +59,13 @@ impl fmt::Display for PathRefusal {
             PathRefusal::Backslash => "a path with a backslash",
             PathRefusal::Colon => "a path with a colon (a drive letter or an alternate stream)",
             PathRefusal::ControlCharacter => "a path with a control character",
+            PathRefusal::WindowsCharacter => "a path with one of `*?<>|\"` (no file of Windows can have it)",
+            PathRefusal::HiddenCharacter => "a path with a letter that is not shown or turns others around",
+            PathRefusal::LetterInParts => {
+                "a path with a letter in parts (macOS takes it for the composed letter)"
+            }
+            PathRefusal::TrailingDotOrSpace => "a path component that ends with a dot or a space",
+            PathRefusal::WindowsDevice => "a path component that is a device on Windows",
             PathRefusal::TooLong => "a path of more than 4096 bytes",
             PathRefusal::ComponentTooLong => "a path component of more than 255 bytes",
         })
@@ -75,6 +92,7 @@ impl RepoPath {
         for component in bytes.split(|byte| *byte == b'/') {
             check_component(component)?;
         }
+        check_letters(&String::from_utf8_lossy(bytes))?;
         Ok(RepoPath(bytes.to_vec()))
     }
 
@@ -119,10 +137,22 @@ fn check_bytes(bytes: &[u8]) -> Result<(), PathRefusal> {
             b'\\' => return Err(PathRefusal::Backslash),
             b':' => return Err(PathRefusal::Colon),
             0..=31 | 127 => return Err(PathRefusal::ControlCharacter),
+            b'*' | b'?' | b'<' | b'>' | b'|' | b'"' => return Err(PathRefusal::WindowsCharacter),
             _ => {}
         }
     }
     Ok(())
+}
+
+fn check_letters(text: &str) -> Result<(), PathRefusal> {
+    // The second halves of what Unicode can also say in one letter: accents, Korean vowels and finals, Kana marks.
+    let is_part =
+        |c: char| matches!(c, '\u{300}'..='\u{36f}' | '\u{1161}'..='\u{11ff}' | '\u{3099}' | '\u{309a}');
+    match text.chars().find(|c| obeyed_or_hidden(*c) || is_part(*c)) {
+        None => Ok(()),
+        Some(c) if is_part(c) => Err(PathRefusal::LetterInParts),
+        Some(_) => Err(PathRefusal::HiddenCharacter),
+    }
 }
 
 fn check_component(component: &[u8]) -> Result<(), PathRefusal> {
@@ -134,9 +164,28 @@ fn check_component(component: &[u8]) -> Result<(), PathRefusal> {
         Err(PathRefusal::ComponentTooLong)
     } else if is_git_folder(component) {
         Err(PathRefusal::GitFolder)
+    } else if component.ends_with(b".") || component.ends_with(b" ") {
+        Err(PathRefusal::TrailingDotOrSpace)
+    } else if is_windows_device(component) {
+        Err(PathRefusal::WindowsDevice)
     } else {
         Ok(())
     }
+}
+
+/// Windows opens a device whatever comes after the first dot, and whatever spaces stand before it.
+fn is_windows_device(component: &[u8]) -> bool {
+    let stem = component.split(|byte| *byte == b'.').next().unwrap_or_default();
+    let stem = String::from_utf8_lossy(stem).trim_end().to_ascii_lowercase();
+    let numbered = |name: &str| {
+        let rest = stem.strip_prefix(name);
+        rest.is_some_and(|rest| {
+            matches!(rest, "1" | "2" | "3" | "4" | "5" | "6" | "7" | "8" | "9" | "¹" | "²" | "³")
+        })
+    };
+    matches!(stem.as_str(), "con" | "prn" | "aux" | "nul" | "conin$" | "conout$")
+        || numbered("com")
+        || numbered("lpt")
 }
 
 /// Whether some file system opens `.git` when it is asked for `component`.
@@ -165,7 +214,20 @@ mod tests {
 
     #[test]
     fn takes_ordinary_paths() {
-        for path in ["a", "src/llama.cpp", ".github/x.yml", "a b/ö.txt", ".gitignore", "x.git", "..a"] {
+        for path in [
+            "a",
+            "src/llama.cpp",
+            ".github/x.yml",
+            "a b/ö.txt",
+            ".gitignore",
+            "x.git",
+            "..a",
+            "console",
+            "com10",
+            "aux2.c",
+            "café.c",
+            "हिन्दी.txt",
+        ] {
             assert!(RepoPath::new(path.as_bytes()).is_ok(), "{path}");
         }
     }
@@ -195,6 +257,19 @@ mod tests {
             ("a\\b", PathRefusal::Backslash),
             ("a\0b", PathRefusal::ControlCharacter),
             ("a\nb", PathRefusal::ControlCharacter),
+            ("a*b?.txt", PathRefusal::WindowsCharacter),
+            ("a|b", PathRefusal::WindowsCharacter),
+            ("say \"hi\"", PathRefusal::WindowsCharacter),
+            ("foo.", PathRefusal::TrailingDotOrSpace),
+            ("foo /x", PathRefusal::TrailingDotOrSpace),
+            ("CON", PathRefusal::WindowsDevice),
+            ("src/aux.txt", PathRefusal::WindowsDevice),
+            ("nul .c", PathRefusal::WindowsDevice),
+            ("Lpt9.tar.gz/x", PathRefusal::WindowsDevice),
+            ("cafe\u{301}.c", PathRefusal::LetterInParts),
+            ("a\u{202e}c.exe", PathRefusal::HiddenCharacter),
+            ("a\u{200b}b", PathRefusal::HiddenCharacter),
+            ("a\u{206f}b", PathRefusal::HiddenCharacter),
             (&long_path, PathRefusal::TooLong),
             (&long_component, PathRefusal::ComponentTooLong),
         ];

@@ -67,7 +67,7 @@ pub fn apply_steps(lines: &[TaggedLine], steps: &[Step]) -> Option<Vec<u8>> {
 }
 
 /// With a blank, and with what git must quote.
-const NAMES: [&str; 4] = ["a.c", "dir/long name.cpp", "dö.h", "x\"y.c"];
+const NAMES: [&str; 4] = ["a.c", "dir/long name.cpp", "dö.h", "x'y.c"];
 
 /// A case whose files are all below `folder`.
 pub fn make_case(random: &mut Random, folder: &str) -> Case {
