@@ -61,15 +61,28 @@ pub fn reason(io_error: &io::Error) -> String {
 
 /// The whole file.
 pub fn read(path: &Path) -> Result<Vec<u8>> {
+    refuse_endless(path)?;
     fs::read(path).map_err(|error| explain("read", path, &error))
 }
 
 /// The whole file, or nothing when it is not there.
 pub fn read_if_there(path: &Path) -> Result<Option<Vec<u8>>> {
+    refuse_endless(path)?;
     match fs::read(path) {
         Ok(bytes) => Ok(Some(bytes)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(explain("read", path, &error)),
+    }
+}
+
+/// A pipe waits for ever for somebody to write, a device may never end: neither is opened.
+fn refuse_endless(path: &Path) -> Result<()> {
+    match fs::metadata(path) {
+        Ok(meta) if !meta.is_file() && !meta.is_dir() => {
+            Err(Error::usage(format!("`{}` is a pipe, a device or a socket, and no file", path.display()))
+                .hint(format!("put a file there, or take it away: ls -lL {}", path.display())))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -208,6 +221,7 @@ pub fn sha256(bytes: &[u8]) -> String {
 
 /// sha256 of a file that may be large, in lower-case hexadecimal.
 pub fn sha256_of_file(path: &Path) -> Result<String> {
+    refuse_endless(path)?;
     let fail = |error: io::Error| explain("read", path, &error);
     let mut file = fs::File::open(path).map_err(fail)?;
     let mut hasher = Sha256::new();

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::disk;
+use super::{disk, ours};
 use crate::error::{Error, Result};
 use crate::plan::layout::Layout;
 use crate::plan::overlay::OverlayFile;
@@ -111,7 +111,7 @@ pub fn read_folder(layout: &Layout, folder: &str) -> Result<Vec<PatchFile>> {
     names
         .iter()
         .map(|name| {
-            let bytes = disk::read(&path.join(name))?;
+            let bytes = read_own(layout, &path.join(name), &format!("{folder}/{name}"))?;
             let sha256 = disk::sha256(&bytes);
             Ok(PatchFile { file: format!("{folder}/{name}"), bytes, sha256 })
         })
@@ -129,11 +129,21 @@ fn read_overlay(layout: &Layout, folder: &str) -> Result<Vec<OverlayFile>> {
         .map(|file| {
             let path = slashed(file)?;
             let on_disk = root.join(&path);
-            let bytes = disk::read(&on_disk)?;
+            let bytes = read_own(layout, &on_disk, &format!("{folder}/{path}"))?;
             let executable = disk::is_executable(&on_disk);
             Ok(OverlayFile { from: format!("{folder}/{path}"), path, bytes, executable })
         })
         .collect()
+}
+
+/// Through a link that leads out of the project, a file of this machine would become a part of what is built and shipped.
+fn read_own(layout: &Layout, path: &Path, name: &str) -> Result<Vec<u8>> {
+    let is_inside = path.canonicalize().is_ok_and(|real| real.starts_with(layout.root()));
+    if is_inside || ours::is_ours(path) {
+        return disk::read(path);
+    }
+    Err(Error::usage(format!("`{name}` is, or is reached through, a link that leads out of the project"))
+        .hint("put the file itself there, instead of the link"))
 }
 
 fn slashed(path: &Path) -> Result<String> {

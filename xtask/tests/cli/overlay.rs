@@ -1,5 +1,8 @@
 //! Overlays bring only paths that nobody else has.
 
+use std::os::unix::fs::symlink;
+use std::process::Command;
+
 use super::support::{Output, Project};
 
 fn refused(project: &Project) -> Output {
@@ -127,4 +130,53 @@ fn a_folder_that_is_not_there() {
     error: `pins.toml` names the folder `overlay/extra`, which is not there
       next: mkdir -p overlay/extra
     ");
+}
+
+/// A run that would wait for ever is ended.
+fn run_for_a_while(project: &Project, arguments: &[&str]) -> Output {
+    let tool = project.command(arguments);
+    let mut command = Command::new("timeout");
+    command.arg("20").arg(tool.get_program()).args(tool.get_args()).current_dir(project.root());
+    project.finish(command)
+}
+
+#[test]
+fn a_link_that_leads_out_of_the_project() {
+    for target in ["/etc/hostname", "/dev/zero", "../../../../nowhere"] {
+        let project = Project::new();
+        symlink(target, project.path("overlay/extra/leak")).unwrap();
+        let output = run_for_a_while(&project, &["apply"]).code(2);
+        output
+            .says(&["`overlay/extra/leak` is, or is reached through, a link that leads out of the project"]);
+        assert!(!project.tree("paged").exists());
+    }
+}
+
+#[test]
+fn a_link_to_a_file_of_the_project() {
+    let project = Project::new();
+    project.write("shared/note.txt", "shared\n");
+    symlink("../../shared/note.txt", project.path("overlay/extra/note.txt")).unwrap();
+    project.run(&["apply"]).success();
+    assert_eq!(std::fs::read(project.tree("paged").join("note.txt")).unwrap(), b"shared\n");
+}
+
+#[test]
+fn a_patch_that_is_a_link_out_of_the_project() {
+    let project = Project::new();
+    symlink("/etc/hostname", project.path("patches/paged/0004-x.patch")).unwrap();
+    project.run(&["lint"]).code(2).says(&["`patches/paged/0004-x.patch` is, or is reached through, a link"]);
+}
+
+#[test]
+fn a_pipe_in_place_of_a_file() {
+    let places = ["overlay/extra/pipe", "patches/paged/0004-x.patch", "espalier.lock", "pins.toml"];
+    for place in places {
+        let project = Project::new();
+        let path = project.path(place);
+        let _ = std::fs::remove_file(&path);
+        assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
+        let output = run_for_a_while(&project, &["apply"]).code(2);
+        output.says(&[place, "is a pipe, a device or a socket, and no file"]);
+    }
 }
