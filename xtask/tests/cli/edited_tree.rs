@@ -33,12 +33,13 @@ fn an_edited_file() {
     assert_refused_and_untouched(&project, &["build"]);
     let edited = std::fs::read_to_string(project.tree("paged").join("src/add.c")).unwrap();
     assert!(edited.contains("return 1 +"));
-    insta::assert_snapshot!(project.run(&["apply", "--discard-edits"]), @r"
+    insta::assert_snapshot!(project.run(&["apply", "--discard-edits"]), @"
     exit: 0
     -- stdout --
     paged tree 0338b17d4e238aed27a3cda5fdd1c1c80e7ea8d2
     target/espalier/trees/paged: 1 written, 0 removed, 21 kept
     -- stderr --
+       Restoring src/add.c, taken away by hand
     ");
     assert_eq!(files::tree_id(&project.tree("paged")), tree);
 }
@@ -108,4 +109,52 @@ fn without_our_index_an_edit_is_found_by_content() {
     std::fs::remove_file(project.path("target/espalier/trees/paged.index")).unwrap();
     files::edit(&project.tree("paged").join("src/add.c"), "return", "return 1 +");
     assert_refused_and_untouched(&project, &["apply"]);
+}
+
+/// `cp -p` and `touch -r` give a file the size and the time of another one.
+#[test]
+fn an_edit_that_is_as_large_and_as_old() {
+    let project = applied();
+    let path = project.tree("paged").join("src/add.c");
+    let time = std::fs::metadata(&path).unwrap().modified().unwrap();
+    files::edit(&path, "left + right", "left - right");
+    std::fs::File::options().write(true).open(&path).unwrap().set_modified(time).unwrap();
+    project.run(&["apply"]).code(4).says(&["src/add.c"]);
+    project.run(&["apply", "--discard-edits"]).success();
+    assert!(std::fs::read_to_string(&path).unwrap().contains("left + right"));
+}
+
+#[test]
+fn what_comes_back_is_said() {
+    use std::os::unix::fs::PermissionsExt;
+    let project = applied();
+    let tree = project.tree("paged");
+    std::fs::remove_file(tree.join("src/add.c")).unwrap();
+    std::fs::set_permissions(tree.join("scripts/greet.sh"), std::fs::Permissions::from_mode(0o644)).unwrap();
+    insta::assert_snapshot!(project.run(&["apply"]), @"
+    exit: 0
+    -- stdout --
+    paged tree 0338b17d4e238aed27a3cda5fdd1c1c80e7ea8d2
+    target/espalier/trees/paged: 2 written, 0 removed, 20 kept
+    -- stderr --
+       Restoring src/add.c, taken away by hand
+       Restoring scripts/greet.sh, given another mode by hand
+    ");
+    assert_eq!(project.run(&["apply"]).success().stderr, "");
+}
+
+#[test]
+fn a_folder_in_place_of_a_file() {
+    let project = applied();
+    let path = project.tree("paged").join("src/add.c");
+    std::fs::remove_file(&path).unwrap();
+    files::write(&path.join("deep/mine.txt"), "mine\n");
+    assert_refused_and_untouched(&project, &["apply"]);
+    std::fs::create_dir_all(path.join("empty/too")).unwrap();
+    project.run(&["apply", "--discard-edits"]).success();
+    assert!(path.is_file());
+    std::fs::remove_file(&path).unwrap();
+    std::fs::create_dir_all(path.join("empty")).unwrap();
+    project.run(&["apply"]).success();
+    assert!(path.is_file());
 }

@@ -23,8 +23,21 @@ pub(super) fn remove(folder: &Path, path: &[u8]) -> Result<()> {
     Ok(())
 }
 
+/// The folder and those in it, from the innermost; what is not empty stays, and so does what holds it.
+fn remove_empty_folders(folder: &Path) {
+    disk::folders_in(folder)
+        .iter()
+        .filter(|folder| !folder.is_symlink())
+        .for_each(|folder| remove_empty_folders(folder));
+    let _ = fs::remove_dir(folder);
+}
+
 pub(super) fn write(store: &Store, folder: &Path, path: &[u8], wanted: &Wanted) -> Result<()> {
     let file = folder.join(to_path(path));
+    if file.is_dir() && !file.is_symlink() {
+        // Somebody's files in there would have been found: there is none.
+        remove_empty_folders(&file);
+    }
     let bytes = store.read(wanted.id)?;
     if wanted.mode == 0o120_000 {
         return write_link(&file, &bytes);

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use git2::{IndexEntry, Oid};
 
-use super::index::time_of;
+use super::index::is_same_file;
 use crate::error::Result;
 use crate::series::object_id;
 use crate::sys::disk;
@@ -30,18 +30,17 @@ pub(super) fn files_there(folder: &Path) -> Result<BTreeSet<Vec<u8>>> {
 pub(super) struct Found {
     pub id: Oid,
     pub mode: u32,
-    /// Size and time are the ones in the index: the content was not read.
+    /// It is the file in the index, by all that the system says of it: the content was not read.
     pub as_written: bool,
 }
 
-/// When size and time are what we wrote, it is what we wrote; else the content is hashed.
+/// The file that we wrote is as we wrote it; any other one is hashed.
 pub(super) fn look(folder: &Path, path: &[u8], written: Option<&IndexEntry>) -> Result<Found> {
     let file = folder.join(to_path(path));
     let meta = fs::symlink_metadata(&file).map_err(|error| disk::explain("look at", &file, &error))?;
     let mode = mode_of(&meta, written);
     if let Some(entry) = written
-        && entry.mtime == time_of(&meta)
-        && u64::from(entry.file_size) == meta.len()
+        && is_same_file(entry, &meta)
     {
         return Ok(Found { id: entry.id, mode, as_written: true });
     }

@@ -32,10 +32,10 @@ pub(super) fn index_entry(folder: &Path, path: &[u8], wanted: &Wanted) -> Result
     let file = folder.join(to_path(path));
     let meta = fs::symlink_metadata(&file).map_err(|error| disk::explain("look at", &file, &error))?;
     Ok(IndexEntry {
-        ctime: IndexTime::new(0, 0),
+        ctime: changed(&meta),
         mtime: time_of(&meta),
         dev: 0,
-        ino: 0,
+        ino: inode(&meta),
         mode: wanted.mode,
         uid: 0,
         gid: 0,
@@ -45,6 +45,40 @@ pub(super) fn index_entry(folder: &Path, path: &[u8], wanted: &Wanted) -> Result
         flags_extended: 0,
         path: path.to_vec(),
     })
+}
+
+/// Whether the file is, as far as the system says without reading it, the one that was written: not only as large and
+/// as old, which `cp -p` can make of any.
+pub(super) fn is_same_file(entry: &IndexEntry, meta: &fs::Metadata) -> bool {
+    entry.mtime == time_of(meta)
+        && entry.ctime == changed(meta)
+        && entry.ino == inode(meta)
+        && u64::from(entry.file_size) == meta.len()
+}
+
+/// When anything about it changed last: nobody can set this time. The index has 32 bits for it.
+#[cfg(unix)]
+fn changed(meta: &fs::Metadata) -> IndexTime {
+    use std::os::unix::fs::MetadataExt;
+    let nanoseconds = u32::try_from(meta.ctime_nsec()).unwrap_or_default();
+    IndexTime::new(i32::try_from(meta.ctime()).unwrap_or(i32::MAX), nanoseconds)
+}
+
+/// The lower half of its number in the file system.
+#[cfg(unix)]
+fn inode(meta: &fs::Metadata) -> u32 {
+    use std::os::unix::fs::MetadataExt;
+    u32::try_from(meta.ino() & u64::from(u32::MAX)).unwrap_or_default()
+}
+
+#[cfg(not(unix))]
+fn changed(_meta: &fs::Metadata) -> IndexTime {
+    IndexTime::new(0, 0)
+}
+
+#[cfg(not(unix))]
+fn inode(_meta: &fs::Metadata) -> u32 {
+    0
 }
 
 pub(super) fn time_of(meta: &fs::Metadata) -> IndexTime {

@@ -74,6 +74,7 @@ pub fn materialise(
     let there = files_there(folder)?;
     let plan = compare(&want, &Ours { have: &have, pending: &place.pending()? }, folder, &there)?;
     refuse_edits(&plan, folder)?;
+    tell_restored(&plan, &have, &there, ui);
     if !plan.write.is_empty() {
         load()?;
     }
@@ -170,6 +171,8 @@ struct Plan {
     remove: Vec<Vec<u8>>,
     edited: Vec<Vec<u8>>,
     kept: usize,
+    /// Those of `write` that have the content that we wrote, and another mode.
+    remoded: Vec<Vec<u8>>,
     /// Files that are right but whose time is not the one in the index.
     retimed: usize,
 }
@@ -192,6 +195,9 @@ fn compare(want: &Want, ours: &Ours<'_>, folder: &Path, there: &BTreeSet<Vec<u8>
             plan.kept += 1;
             plan.retimed += usize::from(!found.as_written);
         } else if found.id == wanted.id || ours.has(path, found.id) {
+            if ours.have.get(path).is_some_and(|entry| entry.id == found.id && entry.mode != found.mode) {
+                plan.remoded.push(path.clone());
+            }
             plan.write.push(path.clone());
         } else {
             plan.edited.push(path.clone());
@@ -220,6 +226,18 @@ fn refuse_edits(plan: &Plan, folder: &Path) -> Result<()> {
     .detail(format!("{}{more}", shown.join("\n")))
     .hint("keep them: copy the files away, or turn them into a patch (docs/patches.md)")
     .hint(format!("throw them away: cargo xtask apply --variant {variant} --discard-edits")))
+}
+
+/// What a person took away or whose mode they changed holds nothing of theirs: it comes back, and that is said.
+fn tell_restored(plan: &Plan, have: &BTreeMap<Vec<u8>, IndexEntry>, there: &BTreeSet<Vec<u8>>, ui: &Ui) {
+    let is_gone = |path: &&Vec<u8>| have.contains_key(*path) && !there.contains(*path);
+    let gone: Vec<&Vec<u8>> = plan.write.iter().filter(is_gone).collect();
+    for (paths, what) in [(gone, "taken away"), (plan.remoded.iter().collect(), "given another mode")] {
+        if let Some(first) = paths.first() {
+            let more = if paths.len() > 1 { format!(" and {} more", paths.len() - 1) } else { String::new() };
+            ui.status("Restoring", format!("{}{more}, {what} by hand", printable(first)));
+        }
+    }
 }
 
 fn carry_out(store: &Store, want: &Want, plan: &Plan, folder: &Path, ui: &Ui) -> Result<()> {
