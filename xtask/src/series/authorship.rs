@@ -36,7 +36,7 @@ pub fn authorship(patch: &Patch) -> Result<Authorship, String> {
     Ok(Authorship { name, address, seconds, zone })
 }
 
-fn read_author(author: &str) -> Option<(String, String)> {
+pub(crate) fn read_author(author: &str) -> Option<(String, String)> {
     let (name, address) = author.strip_suffix('>')?.rsplit_once('<')?;
     let name = unquoted(name.trim());
     let is_plain = |text: &str| !text.contains(['<', '>']) && !text.chars().any(char::is_control);
@@ -61,7 +61,7 @@ const MONTHS: [&str; 12] =
 
 /// Reads `Thu, 1 Jan 2026 00:00:00 +0100`, with or without the day of the week. Dates before 1970 are
 /// refused: a commit cannot have them.
-fn read_date(date: &str) -> Option<(i64, String)> {
+pub(crate) fn read_date(date: &str) -> Option<(i64, String)> {
     let mut words: Vec<&str> = date.split_whitespace().collect();
     if words.first()?.ends_with(',') {
         words.remove(0);

@@ -1,7 +1,7 @@
 //! Which files a patch may touch: what is compiled and what compiles it, and nothing that an overlay owns.
 
 use super::lint::{Finding, LintRule};
-use super::model::{FilePatch, Patch};
+use super::model::{Content, FilePatch, Patch};
 use super::path::RepoPath;
 
 /// Folders whose files are for upstream's people and machines, not for the build.
@@ -15,7 +15,19 @@ const ENDINGS: [&str; 10] = [".md", ".png", ".jpg", ".jpeg", ".gif", ".bmp", ".w
 pub(crate) fn check_source_only(patch: &Patch) -> Vec<Finding> {
     let not_source = |path: &RepoPath| !is_source(path.as_bytes());
     let hint = "take the file out of the patch: cargo xtask edit, then export";
-    each_path(patch, not_source, LintRule::NotSource, |path| format!("`{path}` is no source"), hint)
+    let mut found =
+        each_path(patch, not_source, LintRule::NotSource, |path| format!("`{path}` is no source"), hint);
+    found.extend(patch.files.iter().filter_map(|file| binary(patch, file, hint)));
+    found
+}
+
+/// Nobody can read such a change, and nothing can merge it.
+fn binary(patch: &Patch, file: &FilePatch, hint: &str) -> Option<Finding> {
+    let path = file
+        .path()
+        .filter(|path| is_source(path.as_bytes()) && matches!(file.content, Content::Binary(_)))?;
+    let message = format!("`{path}` is changed as a binary file");
+    Some(Finding::new(&patch.name, Some(file.line), LintRule::NotSource, [&message, hint]))
 }
 
 /// `owner_of` gives the overlay file that owns a path, in words.
@@ -37,9 +49,14 @@ fn each_path(
     bad.map(|(line, path)| Finding::new(&patch.name, Some(line), rule, [&says(&path), hint])).collect()
 }
 
+/// Files that say how git is to treat others.
+const FOR_GIT: [&str; 2] = [".gitattributes", ".gitmodules"];
+
 fn is_source(path: &[u8]) -> bool {
     let path = path.to_ascii_lowercase();
-    !FOLDERS.iter().any(|folder| path.starts_with(folder.as_bytes()))
+    let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+    !FOR_GIT.iter().any(|other| name == other.as_bytes())
+        && !FOLDERS.iter().any(|folder| path.starts_with(folder.as_bytes()))
         && !ENDINGS.iter().any(|ending| path.ends_with(ending.as_bytes()))
 }
 
@@ -49,7 +66,15 @@ mod tests {
 
     #[test]
     fn knows_what_is_no_source() {
-        for path in ["README.md", "docs/build.txt", ".github/workflows/a.yml", "a/Logo.PNG", "x/README.MD"] {
+        for path in [
+            "README.md",
+            "docs/build.txt",
+            ".github/workflows/a.yml",
+            "a/Logo.PNG",
+            "x/README.MD",
+            ".gitmodules",
+            "a/.gitattributes",
+        ] {
             assert!(!is_source(path.as_bytes()), "{path}");
         }
         for path in ["src/a.cpp", "CMakeLists.txt", "tools/docs/a.h", "a.md.in", "docs.c"] {

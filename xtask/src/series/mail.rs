@@ -9,7 +9,9 @@ use super::parse_error::{ParseError, Refusal};
 #[derive(Debug, Default)]
 pub(crate) struct Mail {
     pub author: String,
+    pub author_line: usize,
     pub date: String,
+    pub date_line: usize,
     pub subject: String,
     pub subject_line: usize,
     pub body: String,
@@ -77,8 +79,14 @@ fn read_header<'a>(cursor: &mut Cursor<'a>) -> Result<Option<Header<'a>>, ParseE
 
 fn keep_header(mail: &mut Mail, header: Header<'_>) -> Result<(), ParseError> {
     match header.key.as_str() {
-        "from" => set_once(&mut mail.author, decoded(&header)?, &header.line),
-        "date" => set_once(&mut mail.date, decoded(&header)?, &header.line),
+        "from" => {
+            mail.author_line = header.line.number;
+            set_once(&mut mail.author, decoded(&header)?, &header.line)
+        }
+        "date" => {
+            mail.date_line = header.line.number;
+            set_once(&mut mail.date, decoded(&header)?, &header.line)
+        }
         "subject" => {
             mail.subject_line = header.line.number;
             let subject = without_patch_prefix(&decoded(&header)?).to_owned();
@@ -99,9 +107,12 @@ fn set_once(slot: &mut String, value: String, line: &RawLine<'_>) -> Result<(), 
 
 fn decoded(header: &Header<'_>) -> Result<String, ParseError> {
     let expected = "encoded words in UTF-8, such as `=?UTF-8?q?J=C3=B6rg?=`";
-    decode_header(&header.value)
-        .filter(|value| !value.chars().any(char::is_control))
-        .ok_or_else(|| header.line.refused(Refusal::BadEncodedWord, expected))
+    let value =
+        decode_header(&header.value).ok_or_else(|| header.line.refused(Refusal::BadEncodedWord, expected))?;
+    if value.chars().any(char::is_control) {
+        return Err(header.line.refused(Refusal::ControlCharacterInHeader, "spaces instead"));
+    }
+    Ok(value)
 }
 
 fn check_transfer_encoding(header: &Header<'_>) -> Result<(), ParseError> {
@@ -257,6 +268,7 @@ mod tests {
             (head.to_owned(), Refusal::TruncatedPatch),
             (format!("{head}Content-Transfer-Encoding: base64\n\n"), Refusal::UnsupportedTransferEncoding),
             ("Subject: =?koi8-r?q?a?=\n\n".to_owned(), Refusal::BadEncodedWord),
+            ("Subject: a\tb\n\n".to_owned(), Refusal::ControlCharacterInHeader),
             (format!("{head}\n--- a/x\n+++ b/x\n"), Refusal::DiffOutsideOfGitDiff),
             (format!("{head}\n---\n@@ -1 +1 @@\n"), Refusal::DiffOutsideOfGitDiff),
         ];

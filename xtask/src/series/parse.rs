@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 
+use super::authorship::{read_author, read_date};
 use super::cursor::{Cursor, RawLine};
 use super::file_patch::{Budget, read_file_patch};
-use super::mail::read_mail;
+use super::mail::{Mail, read_mail};
 use super::model::{Change, FilePatch, Patch};
 use super::parse_error::{ParseError, Refusal};
 use super::path::RepoPath;
@@ -41,6 +42,7 @@ fn parse_text(text: &[u8]) -> Result<Patch, ParseError> {
     }
     let mut cursor = Cursor::new(text);
     let mail = read_mail(&mut cursor)?;
+    check_authorship(&mail)?;
     let files = read_files(&mut cursor)?;
     check_paths_once(&files)?;
     Ok(Patch {
@@ -53,6 +55,21 @@ fn parse_text(text: &[u8]) -> Result<Patch, ParseError> {
         trailers: mail.trailers,
         files,
     })
+}
+
+/// Every command takes the same authors and dates: those that a commit can have.
+fn check_authorship(mail: &Mail) -> Result<(), ParseError> {
+    let refused = |line, refusal, found: &str, expected| {
+        Err(ParseError::new(line, refusal, found.as_bytes(), expected))
+    };
+    if read_author(&mail.author).is_none() {
+        return refused(mail.author_line, Refusal::BadAuthor, &mail.author, "`Name <address>`");
+    }
+    if read_date(&mail.date).is_none() {
+        let expected = "a date since 1970, such as `Thu, 1 Jan 2026 00:00:00 +0000`";
+        return refused(mail.date_line, Refusal::BadDate, &mail.date, expected);
+    }
+    Ok(())
 }
 
 fn read_files(cursor: &mut Cursor<'_>) -> Result<Vec<FilePatch>, ParseError> {

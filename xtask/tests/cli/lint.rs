@@ -234,3 +234,43 @@ fn a_file_that_wants_to_be_a_patch_has_to_be_named_as_one() {
         project.run(&["apply"]).code(2).says(&["`patches/paged` is not a series", name]);
     }
 }
+
+/// What `edit` and a rebase cannot make a commit of, no command takes.
+#[test]
+fn authors_and_dates_that_no_commit_can_have() {
+    let cases = [
+        ("Date: Thu, 2 Jan 2020 03:04:05 +0000", "Date: yesterday", "the date is none"),
+        ("Date: Thu, 2 Jan 2020", "Date: Thu, 2 Jan 1902", "the date is none"),
+        ("From: Test Person <test@espalier.invalid>", "From: nobody", "the author is nobody"),
+        ("Subject: [PATCH 1/3] Add a note", "Subject: [PATCH 1/3] Add\ta note", "has a tab"),
+    ];
+    for (from, to, why) in cases {
+        let project = clean();
+        let patch = "patches/paged/0001-add-a-note.patch";
+        let text = project.read(patch).replace("[PATCH] ", "[PATCH 1/3] ");
+        project.write(patch, text);
+        project.edit(patch, from, to);
+        assert!(project.run(&["lint"]).code(1).stdout.contains(why), "{to}");
+        for command in ["apply", "edit", "status"] {
+            project.run(&[command]).code(2).says(&[why, "0001-add-a-note.patch:"]);
+        }
+    }
+}
+
+#[test]
+fn what_nobody_can_read_or_is_for_git_is_no_source() {
+    let project = Project::new();
+    project.take_patch(|fork| {
+        std::fs::write(fork.join("data/logo.bin"), [0u8, 1, 2]).unwrap();
+        files::write(&fork.join(".gitattributes"), "* text\n");
+        files::write(&fork.join("sub/.gitmodules"), "\n");
+    });
+    let said = project.run(&["lint"]).code(1).stdout;
+    for path in [
+        "`.gitattributes` is no source",
+        "`sub/.gitmodules` is no source",
+        "`data/logo.bin` is changed as a binary",
+    ] {
+        assert!(said.contains(path), "{said}");
+    }
+}

@@ -10,7 +10,7 @@ const TRAILERS: &str = "Upstream-Status: Pending\nDrop-when: upstream has it\n\
 fn text(subject: &str, trailers: &str) -> String {
     format!(
         "From 0000000000000000000000000000000000000000 Mon Sep 17 00:00:00 2001\n\
-         From: A <a@b>\nDate: x\nSubject: [PATCH] {subject}\n\nWhy.\n\n{trailers}---\n\n{}",
+         From: A <a@b>\nDate: Thu, 1 Jan 2026 00:00:00 +0000\nSubject: [PATCH] {subject}\n\nWhy.\n\n{trailers}---\n\n{}",
         create("a")
     )
 }
