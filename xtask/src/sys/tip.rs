@@ -52,7 +52,7 @@ pub fn resolve(fetcher: Fetcher<'_>, ask: &Ask<'_>) -> Result<Tip> {
         return tip;
     }
     let sources = match ask.from {
-        Some(from) => vec![named_source(from)],
+        Some(from) => vec![named_source(from)?],
         None => ask.pin.sources.clone(),
     };
     let wanted = Wanted {
@@ -197,10 +197,10 @@ fn spell(name: &str) -> String {
     format!("_{}", name.bytes().map(spell).collect::<String>())
 }
 
-fn named_source(from: &str) -> Source {
+fn named_source(from: &str) -> Result<Source> {
     if from.contains("://") || from.starts_with("git@") {
-        Source::Git { url: from.to_string() }
+        Source::git(from).map_err(|why| Error::usage(format!("`--from {from}` is not {why}")))
     } else {
-        Source::Path { path: from.to_string() }
+        Ok(Source::Path { path: from.to_string() })
     }
 }

@@ -176,19 +176,26 @@ fn a_tag_that_looks_like_an_option() {
 #[test]
 fn a_source_that_would_run_a_command() {
     let project = Project::with_sources(&[Source::Git("ext::sh -c touch% ran".into())]);
-    insta::assert_snapshot!(project.run(&["fetch"]), @"
-    exit: 3
+    insta::assert_snapshot!(project.run(&["fetch"]), @r#"
+    exit: 2
     -- stdout --
 
     -- stderr --
-        Fetching hello v1.0 from git ext::sh -c touch% ran
-    warning: git ext::sh -c touch% ran: git says: transport 'ext' not allowed
-    error: no source served the pin `hello` (hello v1.0)
-      expected tree 9c674325bca54c5f99316fd196563d56cb1f5564
-      git ext::sh -c touch% ran: git says: transport 'ext' not allowed
-      next: if a copy is at hand, a repository or a bundle: cargo xtask fetch --from PATH
-    ");
+    error: `pins.toml` is not right
+       --> pins.toml:8:5
+        |
+      8 |     { git = "ext::sh -c touch% ran" },
+        |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ a URL, and no `NAME::` of a program that git would run
+    "#);
     assert!(!project.path("ran").exists());
+    for url in ["fd::17", "hg::https://example.invalid/x", "--upload-pack=touch ran"] {
+        Project::with_sources(&[Source::Git(url.into())])
+            .run(&["fetch"])
+            .code(2)
+            .says(&["is not right", "a URL"]);
+        let named = format!("{url}://");
+        Project::new().run(&["status", "--tip", "main", &format!("--from={named}")]).code(2).says(&["a URL"]);
+    }
 }
 
 #[test]

@@ -70,6 +70,23 @@ pub enum Source {
 }
 
 impl Source {
+    /// A git remote at `url`.
+    ///
+    /// # Errors
+    ///
+    /// A sentence, when git would take it for an option, or for the name of a program of its own to run
+    /// (`ext::`, `fd::`) that speaks to nobody we know.
+    pub fn git(url: &str) -> std::result::Result<Source, &'static str> {
+        let is_helper = url.split_once("::").is_some_and(|(name, _)| {
+            name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-._".contains(&byte))
+        });
+        match (url.starts_with('-'), is_helper) {
+            (true, _) => Err("a URL, which does not begin with `-`"),
+            (_, true) => Err("a URL, and no `NAME::` of a program that git would run"),
+            _ => Ok(Source::Git { url: url.to_string() }),
+        }
+    }
+
     /// How people are told of it, when the commit that is called `name` is wanted from it.
     pub fn describe(&self, name: &str) -> String {
         match self {

@@ -138,7 +138,7 @@ impl Reader<'_> {
     fn source(&self, raw: &Spanned<RawSource>) -> Result<Source> {
         let RawSource { git, npm, versions, member, bytes, path } = raw.get_ref();
         match (git, npm, member, path) {
-            (Some(url), None, None, None) if !url.starts_with('-') => Ok(Source::Git { url: url.clone() }),
+            (Some(url), None, None, None) => Source::git(url).map_err(|label| self.at(raw, label)),
             (None, Some(package), Some(member), None) if !versions.is_empty() => Ok(Source::Npm {
                 package: package.clone(),
                 versions: versions.clone(),
