@@ -226,3 +226,22 @@ fn from_a_folder_inside_the_project_its_root_is_found() {
     command.current_dir(project.path("patches/paged")).args(["fetch", "--dry-run"]);
     assert!(project.finish(command).success().stdout.starts_with("hello v1.0 tree"));
 }
+
+/// Each variant was followed to its pin, and every step compared with all before it.
+#[test]
+fn a_long_chain_of_variants_is_read_in_time() {
+    let project = Project::new();
+    let chain: String =
+        (1..3000).map(|at| format!("[variants.v{at}]\nextends = \"{}\"\n", parent_of(at))).collect();
+    let text = project.read("pins.toml") + &chain;
+    project.write("pins.toml", text);
+    let begin = std::time::Instant::now();
+    project.run(&["fetch", "--dry-run"]).success();
+    assert!(begin.elapsed().as_secs() < 5, "{:?}", begin.elapsed());
+    project.edit("pins.toml", "[variants.v1]\nextends = \"stock\"", "[variants.v1]\nextends = \"v2999\"");
+    project.run(&["fetch", "--dry-run"]).code(2).says(&["in a circle"]);
+}
+
+fn parent_of(at: usize) -> String {
+    if at == 1 { "stock".to_string() } else { format!("v{}", at - 1) }
+}

@@ -1,6 +1,6 @@
 //! From the text of `pins.toml` to checked values; every mistake points at its line.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use git2::Oid;
 use serde::Deserialize;
@@ -73,7 +73,11 @@ pub(super) struct Reader<'a> {
 impl Reader<'_> {
     pub(super) fn read(&self) -> Result<Pins> {
         let pins = self.each(&self.raw.pins, |name, pin| self.pin(name, pin))?;
-        let variants = self.each(&self.raw.variants, |name, variant| self.variant(name, variant))?;
+        let pin_names = self.pin_names()?;
+        let variants = self.each(&self.raw.variants, |name, variant| {
+            // Every variant has one: what has none was refused.
+            self.variant(name, pin_names[name].clone(), variant)
+        })?;
         let tools = self.each(&self.raw.tools, |name, tool| self.tool(name, tool))?;
         let default = &self.raw.default_variant;
         if !variants.contains_key(default.get_ref()) {
@@ -153,11 +157,11 @@ impl Reader<'_> {
         }
     }
 
-    fn variant(&self, name: &Name, raw: &RawVariant) -> Result<Variant> {
+    fn variant(&self, name: &Name, pin: Name, raw: &RawVariant) -> Result<Variant> {
         self.check_folders(raw)?;
         Ok(Variant {
             name: name.clone(),
-            pin: self.pin_name(name, raw)?,
+            pin,
             extends: raw.extends.as_ref().map(|parent| parent.get_ref().clone()),
             patches: raw.patches.as_ref().map(|folder| folder.get_ref().clone()),
             overlays: raw.overlays.iter().map(|folder| folder.get_ref().clone()).collect(),
@@ -176,38 +180,56 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Walks up to the variant that names a pin; on the way, cycles and unknown parents are refused.
-    fn pin_name(&self, name: &Name, raw: &RawVariant) -> Result<Name> {
-        let mut seen = vec![name];
-        let mut current = raw;
-        loop {
-            match (&current.pin, &current.extends) {
+    /// The pin of every variant. Each is looked at once, however long the chains are.
+    fn pin_names(&self) -> Result<BTreeMap<&Name, Name>> {
+        let mut known = BTreeMap::new();
+        for name in self.raw.variants.keys() {
+            let mut chain = Vec::new();
+            let pin = self.pin_name(name, &known, &mut chain)?;
+            known.extend(chain.into_iter().map(|name| (name, pin.clone())));
+        }
+        Ok(known)
+    }
+
+    /// Walks up to a variant whose pin is known or named, and adds to `chain` those on the way; cycles and unknown
+    /// parents are refused.
+    fn pin_name<'a>(
+        &'a self,
+        name: &'a Name,
+        known: &BTreeMap<&Name, Name>,
+        chain: &mut Vec<&'a Name>,
+    ) -> Result<Name> {
+        let mut seen = BTreeSet::new();
+        let (mut name, mut current) = (name, self.raw.variants.get(name));
+        while let Some(variant) = current {
+            if let Some(pin) = known.get(name) {
+                return Ok(pin.clone());
+            }
+            seen.insert(name);
+            chain.push(name);
+            match (&variant.pin, &variant.extends) {
                 (Some(pin), None) => return self.known_pin(pin),
                 (None, Some(parent)) => {
-                    let parent_name = parent.get_ref();
-                    if seen.contains(&parent_name) {
+                    if seen.contains(parent.get_ref()) {
                         return Err(self.at(parent, "this variant extends itself, in a circle"));
                     }
-                    seen.push(parent_name);
-                    current = self
-                        .raw
-                        .variants
-                        .get(parent_name)
-                        .ok_or_else(|| self.at(parent, "no variant has this name"))?;
+                    name = parent.get_ref();
+                    current = self.raw.variants.get(name);
+                    if current.is_none() {
+                        return Err(self.at(parent, "no variant has this name"));
+                    }
                 }
                 (Some(pin), Some(_)) => {
                     return Err(self.at(pin, "a variant has a `pin` or `extends`, not both"));
                 }
-                (None, None) => {
-                    return Err(Error::usage(format!(
-                        "`{}`: `[variants.{}]` has neither `pin` nor `extends`",
-                        self.source.name,
-                        seen.last().unwrap_or(&name)
-                    ))
-                    .hint("add `pin = \"NAME\"` or `extends = \"VARIANT\"`"));
-                }
+                (None, None) => break,
             }
         }
+        Err(Error::usage(format!(
+            "`{}`: `[variants.{name}]` has neither `pin` nor `extends`",
+            self.source.name
+        ))
+        .hint("add `pin = \"NAME\"` or `extends = \"VARIANT\"`"))
     }
 
     fn known_pin(&self, pin: &Spanned<Name>) -> Result<Name> {
