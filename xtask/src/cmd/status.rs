@@ -39,6 +39,7 @@ pub struct Options {
 
 /// Reports every patch, never stopping early; anything less than exact makes the answer no.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
+    options.html.iter().try_for_each(|path| disk::refuse_as_output(path))?;
     let _lock = run_lock::take(context)?;
     let report = report(context, options)?;
     if let Some(path) = &options.html {

@@ -116,6 +116,20 @@ fn temporary_file() -> tempfile::Builder<'static, 'static> {
     builder
 }
 
+/// An error unless a file can be written to `path`, which a person named: no folder is made for it.
+pub fn refuse_as_output(path: &Path) -> Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if path.is_dir() || path.file_name().is_none() {
+        return Err(Error::usage(format!("`{}` is a folder; a file is to be written", path.display()))
+            .hint(format!("name a file in it: {}", path.join("page.html").display())));
+    }
+    if !folder.is_dir() {
+        return Err(Error::usage(format!("there is no folder `{}`", folder.display()))
+            .hint(format!("mkdir -p {}", folder.display())));
+    }
+    Ok(())
+}
+
 /// Every temporary file of ours starts with this, so that a later run can sweep what a killed one left.
 pub const TEMPORARY_PREFIX: &str = ".espalier-tmp-";
 

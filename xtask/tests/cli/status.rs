@@ -290,3 +290,15 @@ fn killed_while_a_tip_comes_in_nothing_half_is_left() {
     assert_eq!(project.scratch(), Vec::<String>::new());
     status(&project, &upstream, &[]).code(1);
 }
+
+#[test]
+fn a_page_goes_where_a_file_can_be() {
+    let project = Project::new();
+    let missing = project.beside("not/there/x.html").display().to_string();
+    project.run(&["status", "--html", &missing]).code(2).says(&["there is no folder", "  next: mkdir -p"]);
+    project.run(&["status", "--html", "."]).code(2).says(&["`.` is a folder; a file is to be written"]);
+    project.run(&["canary", "--report", &missing]).code(2).says(&["there is no folder"]);
+    assert!(!project.beside("not").exists() && !project.path("target").exists());
+    project.run(&["status", "--html", "x.html"]).success();
+    assert!(project.path("x.html").exists());
+}

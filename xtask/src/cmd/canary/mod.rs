@@ -48,7 +48,8 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     if options.dry_run {
         return Ok(plan(options));
     }
-    // Asked for first: a missing token should not cost an hour.
+    // Asked for first: a missing token or folder should not cost an hour.
+    options.report.iter().chain(&options.html).try_for_each(|path| disk::refuse_as_output(path))?;
     let github = options.github.then(|| context.github()).transpose()?;
     tools::start_compiler_cache();
     let _lock = run_lock::take(context)?;
