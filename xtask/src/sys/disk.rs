@@ -172,6 +172,11 @@ pub fn project_root(named: Option<&Path>) -> Result<PathBuf> {
             .hint("name the folder that has `pins.toml`: --root DIR"));
     }
     let here = here.canonicalize().map_err(|error| explain("look at", &here, &error))?;
+    if here.to_str().is_none() {
+        return Err(Error::usage(format!("the path `{}` is not UTF-8", here.display()))
+            .detail("git's library, CMake and pip are given paths as text")
+            .hint("move the project, or give the folder another name"));
+    }
     let found = here.ancestors().find(|folder| exists(&folder.join("pins.toml")));
     match (named, found) {
         (None, Some(root)) => Ok(root.to_path_buf()),

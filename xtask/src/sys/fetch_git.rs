@@ -8,7 +8,7 @@ use super::disk;
 use super::fetch::INCOMING;
 use super::git::git;
 use super::short_id::{self, Ambiguous};
-use super::watched::{watch_growth, with_words};
+use super::watched::{watch_growth, way_to_trust, with_words};
 use crate::error::{Error, Result};
 use crate::plan::pins::{TagName, full_id};
 use crate::plan::reference::{Reference, Step};
@@ -243,6 +243,10 @@ fn find_in_folder(folder: &Path, reference: &Reference) -> Result<Found> {
 fn commit_in(git_dir: &Path, name: &str) -> Result<Option<Oid>> {
     let run = git(git_dir).args(["rev-parse", "--verify", "--quiet", "--end-of-options"]);
     let found = run.arg(format!("{name}^{{commit}}")).finish()?;
+    if let Some(way_out) = way_to_trust(found.stderr.lines()) {
+        let what = format!("`{}` belongs to somebody else, and git does not read it", git_dir.display());
+        return Err(Error::surroundings(what).hint(way_out));
+    }
     Ok(full_id(String::from_utf8_lossy(&found.stdout).trim()).filter(|_| found.status.success()))
 }
 

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use git2::{ObjectType, Odb, Oid, Repository};
+use git2::{ErrorClass, ObjectType, Odb, Oid, Repository};
 
 use super::fetch::INCOMING;
 use super::{disk, git_tree};
@@ -38,9 +38,13 @@ impl Store {
     /// A half-made store of a killed run has no refs worth keeping: `init` completes it.
     fn create(path: &Path) -> Result<Store> {
         disk::create_folder(path)?;
-        let repo = Repository::init_bare(path).map_err(|error| match is_disk_full(&error) {
-            true => write_failed(&error),
-            false => Error::surroundings(format!("could not make the object store `{}`", path.display()))
+        let repo = Repository::init_bare(path).map_err(|error| match error.class() {
+            _ if is_disk_full(&error) => write_failed(&error),
+            // The store is new: it is a file of the person's.
+            ErrorClass::Config => Error::surroundings("git's configuration cannot be read")
+                .detail(error.message().to_string())
+                .hint("mend the file that is named by: git config --list --show-origin"),
+            _ => Error::surroundings(format!("could not make the object store `{}`", path.display()))
                 .detail(error.message().to_string())
                 .hint(format!("rm -rf {}", path.display())),
         })?;

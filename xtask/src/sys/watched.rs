@@ -47,5 +47,11 @@ pub(super) fn with_words(program: &str, error: Error, said: &[String]) -> Error 
     let Some(first) = full.or(said.iter().find(|line| !line.trim().is_empty())) else { return error };
     let mut told = Error::surroundings(format!("{program} says: {}", first.trim()));
     told.hints = error.hints;
+    told.hints.extend(way_to_trust(said.iter().map(String::as_str)));
     told
+}
+
+/// git's own way out of a repository of somebody else's, when it says that it does not read one.
+pub(super) fn way_to_trust<'a>(mut said: impl Iterator<Item = &'a str>) -> Option<String> {
+    said.find(|line| line.contains("safe.directory")).map(|line| line.trim().to_string())
 }

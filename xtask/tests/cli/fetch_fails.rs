@@ -1,5 +1,7 @@
 //! `fetch`, when it cannot: no network, a source that lies, is cut short, is damaged, is missing.
 
+use std::process::Command;
+
 use super::support::{
     Output, Project, Source, files, git, program_path,
     upstream::{TAG, Upstream},
@@ -257,4 +259,43 @@ fn a_store_that_is_damaged() {
       object not found - no match for id (9c674325bca54c5f99316fd196563d56cb1f5564)
       next: rm -rf target/espalier/store.git    # it is fetched again
     ");
+}
+
+#[test]
+fn a_configuration_that_git_cannot_read() {
+    let project = Project::new();
+    files::write(&project.beside("home/.gitconfig"), "[core\n");
+    project
+        .run(&["fetch"])
+        .code(3)
+        .says(&["git's configuration cannot be read", "git config --list --show-origin"]);
+}
+
+#[test]
+fn a_repository_of_somebody_else() {
+    let project = Project::new();
+    let upstream = project.fork();
+    let changed = Command::new("chown").args(["-R", "65534"]).arg(&upstream).output().unwrap();
+    if !changed.status.success() {
+        eprintln!("SKIPPED: this user may not give files away");
+        return;
+    }
+    let path = upstream.display().to_string();
+    let way_out = ["  next: git config --global --add safe.directory"];
+    let other = Project::pinned(&"1".repeat(40), &[Source::Path(upstream)]);
+    other.run(&["fetch"]).code(3).says(&way_out);
+    other.run(&["status", "--tip", "main", "--from", &path]).code(3).says(&way_out);
+}
+
+#[test]
+fn a_project_whose_path_is_no_text() {
+    use std::os::unix::ffi::OsStrExt;
+    let project = Project::new();
+    let odd = project.root().join(std::ffi::OsStr::from_bytes(b"caf\xe9"));
+    std::fs::create_dir_all(&odd).unwrap();
+    std::fs::copy(project.path("pins.toml"), odd.join("pins.toml")).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_xtask"));
+    command.env_clear().env("PATH", program_path::of_this_machine()).env("HOME", project.beside("home"));
+    command.arg("fetch").current_dir(odd);
+    project.finish(command).code(2).says(&["is not UTF-8", "  next: move the project"]);
 }
