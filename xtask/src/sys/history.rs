@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use git2::{Delta, Oid, Sort};
+use git2::{Delta, Oid, Repository, Sort};
 
 use super::store::Store;
 use crate::error::{Error, Result};
@@ -46,22 +46,25 @@ pub struct ChangedPath {
 /// children. Nothing when the tip came without its history, as from a bundle of one release, or does not
 /// have the pin behind it.
 pub fn since(store: &Store, tip: Oid, base: Oid) -> Result<Option<Vec<Commit>>> {
-    let repo = store.repository();
+    let repo = store.opened_for_walking()?;
     let mut walk = repo.revwalk().map_err(unreadable)?;
     walk.set_sorting(Sort::TOPOLOGICAL | Sort::TIME).map_err(unreadable)?;
     walk.push(tip).map_err(unreadable)?;
     let mut ids = Vec::new();
+    let fetched = store.fetched_pin(base);
     let mut pin = None;
     for id in walk.by_ref() {
         let id = id.map_err(unreadable)?;
-        // A revert can bring the pinned tree back: the pin is the oldest commit that has it.
-        if repo.find_commit(id).map_err(unreadable)?.tree_id() == base {
+        // Reverts bring the pinned tree back, before the pin and after it. Where the pin's own commit is not known,
+        // as when it came from a mirror that squashes, it is taken for the oldest one that has the tree.
+        let has_tree = repo.find_commit(id).map_err(unreadable)?.tree_id() == base;
+        if has_tree && (pin != fetched || pin.is_none()) {
             pin = Some(id);
         }
         ids.push(id);
     }
     if let Some(pin) = pin {
-        ids = not_in(store, tip, pin)?;
+        ids = not_in(&repo, tip, pin)?;
     } else if ids.len() < 2 || starts_from_nothing(store, &ids)? {
         return Ok(None);
     }
@@ -76,8 +79,8 @@ fn starts_from_nothing(store: &Store, ids: &[Oid]) -> Result<bool> {
 }
 
 /// Newest first.
-fn not_in(store: &Store, tip: Oid, hidden: Oid) -> Result<Vec<Oid>> {
-    let mut walk = store.repository().revwalk().map_err(unreadable)?;
+fn not_in(repo: &Repository, tip: Oid, hidden: Oid) -> Result<Vec<Oid>> {
+    let mut walk = repo.revwalk().map_err(unreadable)?;
     walk.set_sorting(Sort::TOPOLOGICAL | Sort::TIME).map_err(unreadable)?;
     walk.push(tip).map_err(unreadable)?;
     walk.hide(hidden).map_err(unreadable)?;

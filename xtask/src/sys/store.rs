@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use git2::{ErrorClass, ObjectType, Odb, Oid, Repository};
+use git2::{ErrorClass, ObjectType, Odb, Oid, Repository, RepositoryOpenFlags};
 
 use super::fetch::INCOMING;
 use super::{disk, git_tree};
@@ -63,6 +63,14 @@ impl Store {
     /// The repository, for reading what only libgit2 can read well: history.
     pub(super) fn repository(&self) -> &Repository {
         &self.repo
+    }
+
+    /// The repository once more, for walking: libgit2 reads the list of commits whose parents were left out only when
+    /// it opens one, and in `open_bare` never. Without it a walk goes on behind a pin that came alone, into nothing.
+    pub(super) fn opened_for_walking(&self) -> Result<Repository> {
+        let flags = RepositoryOpenFlags::BARE | RepositoryOpenFlags::NO_SEARCH;
+        let opened = Repository::open_ext(&self.path, flags, std::iter::empty::<&Path>());
+        opened.map_err(|error| Error::surroundings(error.message().to_string()))
     }
 
     /// The objects.
@@ -129,10 +137,17 @@ impl Store {
 
     /// Takes over the packs of a checked fetch and marks `tree` as here.
     pub fn adopt(&self, quarantine: &Path, tree: Oid) -> Result<()> {
+        let fetched = fetched_commit(quarantine).map_err(|error| damaged(tree, &error))?;
         self.move_packs(&quarantine.join("objects/pack"))?;
         self.merge_shallow(&quarantine.join("shallow"))?;
         self.odb()?.refresh().map_err(|error| damaged(tree, &error))?;
+        self.set_ref(&pin_commit_ref(tree), fetched)?;
         self.mark_pin(tree)
+    }
+
+    /// The commit that a source has for the pinned tree: upstream's own, or one that a mirror made of it.
+    pub fn fetched_pin(&self, tree: Oid) -> Option<Oid> {
+        self.repo.refname_to_id(&pin_commit_ref(tree)).ok()
     }
 
     /// Marks a tree that came whole as one that can be pinned.
@@ -144,11 +159,8 @@ impl Store {
 
     /// Takes over the packs of a fetched commit; gives the commit.
     pub fn adopt_commit(&self, quarantine: &Path) -> Result<Oid> {
-        // An annotated tag is an object of its own.
-        let fetched = Repository::open_bare(quarantine)
-            .and_then(|repo| repo.find_reference(INCOMING)?.peel_to_commit().map(|commit| commit.id()));
         // Git refuses without a word what would bring holes of its own.
-        let commit = fetched.map_err(|_| {
+        let commit = fetched_commit(quarantine).map_err(|_| {
             Error::surroundings("it sent nothing; if it is a shallow clone: `git fetch --unshallow` there")
         })?;
         self.move_packs(&quarantine.join("objects/pack"))?;
@@ -281,6 +293,15 @@ pub fn commit_text_by(who: &str, tree: &str, parent: Option<Oid>, message: &str)
 
 fn upstream_ref(name: &str) -> String {
     format!("refs/espalier/upstream/{name}")
+}
+
+fn fetched_commit(quarantine: &Path) -> std::result::Result<Oid, git2::Error> {
+    let repo = Repository::open_bare(quarantine)?;
+    Ok(repo.find_reference(INCOMING)?.peel_to_commit()?.id())
+}
+
+fn pin_commit_ref(tree: Oid) -> String {
+    format!("refs/espalier/pin-commits/{tree}")
 }
 
 fn pin_ref(tree: Oid) -> String {

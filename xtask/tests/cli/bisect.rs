@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::support::upstream::{Upstream, moved as moved_upstream};
-use super::support::{Output, Project, files, git};
+use super::support::{Output, Project, Source, files, git};
 
 const COUNT_MOVES: (&str, &str, &str, &str) =
     ("Include more", "src/count.c", "#include \"words.h\"", "#include <stddef.h>\n#include \"words.h\"");
@@ -193,4 +193,22 @@ fn a_project_with_nothing_but_pins_and_patches() {
         GREETING_GOES.0
     );
     assert!(!root.join("ci").exists() && !root.join("espalier.lock").exists());
+}
+
+/// Upstream took something back right before the pin: two commits have the pinned tree, and only one is the pin.
+#[test]
+fn what_came_before_the_pin_is_not_judged() {
+    let project = Project::new();
+    let upstream = moved_upstream(&project, &[GREETING_GOES, GREETING_IS_BACK]);
+    git::git(&upstream, &["tag", "--force", "v1.0"]);
+    files::edit(&upstream.join("src/count.c"), COUNT_MOVES.2, COUNT_MOVES.3);
+    git::commit(&upstream, COUNT_MOVES.0);
+    let url = format!("file://{}", upstream.display());
+    for source in [Source::Path(upstream.clone()), Source::Git(url)] {
+        let project = Project::with_sources(&[source]);
+        let report = project.run(&["--json", "bisect", "--tip", "main"]).code(1).json();
+        assert_eq!(report["commits"], 1, "{report:#}");
+        assert_eq!(report["patches"][0]["at_tip"], "exact");
+        assert_eq!(report["patches"][0]["turns"].as_array().unwrap().len(), 0);
+    }
 }

@@ -25,6 +25,8 @@ fn the_planted_culprit_is_found_in_every_history() {
         let made = History::new(seed, STEPS);
         let project = made.project();
         let report = project.run(&["--json", "bisect"]).code(1).json();
+        let counted = git::git(&project.beside("upstream"), &["rev-list", "--count", "v1.0..main"]);
+        assert_eq!(report["commits"].to_string(), counted, "history {seed}");
         for victim in VICTIMS {
             let found = &report["patches"][victim];
             check_planted(seed, &made, found);
