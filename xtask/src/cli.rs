@@ -12,7 +12,7 @@ use crate::cmd::{self, Context, Outcome};
 use crate::error::Result;
 use crate::plan::layout::Layout;
 use crate::plan::name::Name;
-use crate::sys::pending;
+use crate::sys::{disk, pending};
 use crate::ui::{Talk, Ui};
 
 /// Espalier: fetch the pinned upstream, apply the series strictly, build, prove.
@@ -450,11 +450,10 @@ impl Cli {
     /// Runs the command that was asked for.
     pub fn run(self) -> Result<Outcome> {
         let context = self.context()?;
-        let root = context.layout.root().display().to_string();
         // What a killed run had decided is finished before anybody reads pins or patches.
         pending::settle(&context)
             .and_then(|()| self.dispatch(&context))
-            .map_err(|error| error.relative_to(&root))
+            .map_err(|error| context.layout.show_in(error))
     }
 
     fn dispatch(self, context: &Context) -> Result<Outcome> {
@@ -526,10 +525,10 @@ impl Cli {
     }
 
     fn context(&self) -> Result<Context> {
-        let root = crate::sys::disk::project_root(self.root.as_deref())?;
+        let root = disk::project_root(self.root.as_deref())?;
         let talk = if self.quiet { Talk::Quiet } else { Talk::Normal };
         Ok(Context {
-            layout: Layout::new(root),
+            layout: Layout::new(root).seen_from(&disk::here()?),
             ui: Ui::new(talk),
             offline: self.offline,
             locked: self.locked,

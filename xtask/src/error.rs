@@ -93,11 +93,11 @@ impl Error {
         self
     }
 
-    /// The same error with paths below `root` (which ends without a slash) shown relative to it.
+    /// The same error with paths below `root` (which ends without a slash) shown relative to it, behind `way`.
     #[must_use]
-    pub fn relative_to(self, root: &str) -> Self {
+    pub fn relative_to(self, root: &str, way: &str) -> Self {
         let prefix = format!("{root}/");
-        let shorten = |text: String| text.replace(&prefix, "");
+        let shorten = |text: String| text.replace(&prefix, way);
         Error {
             kind: self.kind,
             what: shorten(self.what),
@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn paths_are_shown_from_the_root() {
-        let error = Error::no("`/a/b/c.toml` is bad").hint("rm /a/b/c.toml").relative_to("/a/b");
+        let error = Error::no("`/a/b/c.toml` is bad").hint("rm /a/b/c.toml").relative_to("/a/b", "");
         assert_eq!(error.to_string(), "error: `c.toml` is bad\n  next: rm c.toml");
     }
 

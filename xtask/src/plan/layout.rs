@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::name::Name;
+use crate::error::Error;
 
 /// The paths of one project.
 #[derive(Clone, Debug)]
@@ -10,19 +11,33 @@ pub struct Layout {
     root: PathBuf,
     /// Where pins, lock and series are, when they are not where they belong yet.
     stage: Option<PathBuf>,
+    /// What leads from where a person stands to the root; ends with a slash when it is not empty.
+    way: String,
 }
 
 impl Layout {
     /// The project at `root` (the folder that has `pins.toml`).
     pub fn new(root: impl Into<PathBuf>) -> Self {
-        Layout { root: root.into(), stage: None }
+        Layout { root: root.into(), stage: None, way: String::new() }
+    }
+
+    /// The same project, for a person who stands in the folder `here`: what is shown can be typed there.
+    #[must_use]
+    pub fn seen_from(&self, here: &Path) -> Self {
+        let way = match (self.root.strip_prefix(here), here.strip_prefix(&self.root)) {
+            (Ok(down), _) => down.to_path_buf(),
+            (_, Ok(up)) => up.components().map(|_| "..").collect(),
+            _ => self.root.clone(),
+        };
+        let way = way.display().to_string();
+        Layout { way: if way.is_empty() { way } else { way + "/" }, ..self.clone() }
     }
 
     /// The same project with `pins.toml`, `espalier.lock` and every series read from `stage`, and the lock
     /// written there: a change is built and tried before it is made.
     #[must_use]
     pub fn staged(&self, stage: PathBuf) -> Self {
-        Layout { root: self.root.clone(), stage: Some(stage) }
+        Layout { stage: Some(stage), ..self.clone() }
     }
 
     fn staged_or_root(&self) -> &Path {
@@ -195,8 +210,31 @@ impl Layout {
         self.generated().join("suites").join(name)
     }
 
-    /// `path` as people should see it: relative to the root when it is inside.
+    /// `path` as people should see and type it: from where they stand when it is inside of the project.
     pub fn show(&self, path: &Path) -> String {
-        path.strip_prefix(&self.root).unwrap_or(path).display().to_string()
+        match path.strip_prefix(&self.root) {
+            Ok(inside) => format!("{}{}", self.way, inside.display()),
+            Err(_) => path.display().to_string(),
+        }
+    }
+
+    /// `error` with every path inside of the project shown so.
+    #[must_use]
+    pub fn show_in(&self, error: Error) -> Error {
+        error.relative_to(&self.root.display().to_string(), &self.way)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_shown_from_where_one_stands() {
+        let layout = Layout::new("/a/b");
+        let shown = |here: &str| layout.seen_from(Path::new(here)).show(Path::new("/a/b/c.toml"));
+        let ways = ["/a/b", "/a", "/a/b/c/d", "/x"].map(shown);
+        assert_eq!(ways, ["c.toml", "b/c.toml", "../../c.toml", "/a/b/c.toml"]);
+        assert_eq!(layout.seen_from(Path::new("/a/b/c")).show(Path::new("/z")), "/z");
     }
 }

@@ -161,12 +161,14 @@ pub fn folders_in(folder: &Path) -> Vec<PathBuf> {
     entries.flatten().map(|entry| entry.path()).filter(|path| path.is_dir()).collect()
 }
 
+/// The folder in which the person stands.
+pub fn here() -> Result<PathBuf> {
+    std::env::current_dir().map_err(|error| explain("look at", Path::new("."), &error))
+}
+
 /// The folder that has `pins.toml`: the one that was named, else the nearest one from here upwards.
 pub fn project_root(named: Option<&Path>) -> Result<PathBuf> {
-    let here = match named {
-        Some(path) => path.to_path_buf(),
-        None => std::env::current_dir().map_err(|error| explain("look at", Path::new("."), &error))?,
-    };
+    let here = named.map_or_else(here, |path| Ok(path.to_path_buf()))?;
     if !here.is_dir() {
         return Err(Error::usage(format!("there is no folder `{}`", here.display()))
             .hint("name the folder that has `pins.toml`: --root DIR"));

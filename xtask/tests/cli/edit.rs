@@ -314,3 +314,22 @@ fn new_refuses_a_subject() {
     project.run(&["new", &"x".repeat(72), "--dry-run"]).success();
     assert!(!project.path("target").exists());
 }
+
+/// What is shown can be typed where one stands.
+#[test]
+fn the_way_to_the_repository_from_elsewhere() {
+    let project = Project::new();
+    let said = |folder: &std::path::Path| {
+        let mut command = project.command(&["edit"]);
+        command.current_dir(folder);
+        project.finish(command).success().stdout
+    };
+    project.run(&["edit"]).success();
+    assert!(said(&project.path("patches/paged")).contains("next: cd ../../target/espalier/edit/paged\n"));
+    assert!(said(project.root().parent().unwrap()).contains("next: cd project/target/espalier/edit/paged\n"));
+    assert!(said(&project.beside("home")).contains("next: cd [ROOT]/target/espalier/edit/paged\n"));
+    std::fs::remove_file(project.path("ci/flavors.toml")).unwrap();
+    let mut command = project.command(&["build"]);
+    command.current_dir(project.path("ci"));
+    project.finish(command).code(2).says(&["next: git checkout ../ci/flavors.toml"]);
+}
