@@ -449,11 +449,31 @@ impl Cli {
 
     /// Runs the command that was asked for.
     pub fn run(self) -> Result<Outcome> {
-        let context = self.context()?;
+        let mut context = self.context()?;
+        // Lives as long as the command.
+        let elsewhere =
+            self.writes_nothing().then(|| disk::generated_elsewhere(&context.layout)).transpose()?.flatten();
+        if let Some(folder) = &elsewhere {
+            context.ui.status("Working", "in a folder that vanishes: nothing can be written in the project");
+            context.layout = context.layout.generating_in(folder.path().join("espalier"));
+        }
         // What a killed run had decided is finished before anybody reads pins or patches.
         pending::settle(&context)
             .and_then(|()| self.dispatch(&context))
             .map_err(|error| context.layout.show_in(error))
+    }
+
+    /// Whether the answer is all that is wanted: nothing of the project is written, and what is generated on the way
+    /// may vanish.
+    fn writes_nothing(&self) -> bool {
+        matches!(
+            self.command,
+            Command::Status(_)
+                | Command::Bisect(_)
+                | Command::Newest(_)
+                | Command::Lock(Lock { check: true })
+                | Command::Apply(Apply { check: true, .. })
+        )
     }
 
     fn dispatch(self, context: &Context) -> Result<Outcome> {

@@ -11,6 +11,8 @@ pub struct Layout {
     root: PathBuf,
     /// Where pins, lock and series are, when they are not where they belong yet.
     stage: Option<PathBuf>,
+    /// Everything that is generated, when it cannot be under the root.
+    generated: Option<PathBuf>,
     /// What leads from where a person stands to the root; ends with a slash when it is not empty.
     way: String,
 }
@@ -18,7 +20,7 @@ pub struct Layout {
 impl Layout {
     /// The project at `root` (the folder that has `pins.toml`).
     pub fn new(root: impl Into<PathBuf>) -> Self {
-        Layout { root: root.into(), stage: None, way: String::new() }
+        Layout { root: root.into(), stage: None, generated: None, way: String::new() }
     }
 
     /// The same project, for a person who stands in the folder `here`: what is shown can be typed there.
@@ -31,6 +33,12 @@ impl Layout {
         };
         let way = way.display().to_string();
         Layout { way: if way.is_empty() { way } else { way + "/" }, ..self.clone() }
+    }
+
+    /// The same project with everything that is generated in the folder `generated`.
+    #[must_use]
+    pub fn generating_in(&self, generated: PathBuf) -> Self {
+        Layout { generated: Some(generated), ..self.clone() }
     }
 
     /// The same project with `pins.toml`, `espalier.lock` and every series read from `stage`, and the lock
@@ -81,7 +89,7 @@ impl Layout {
 
     /// Everything that we generate.
     pub fn generated(&self) -> PathBuf {
-        self.root.join("target/espalier")
+        self.generated.clone().unwrap_or_else(|| self.root.join("target/espalier"))
     }
 
     /// The one bare object store.

@@ -140,3 +140,34 @@ fn a_folder_that_may_not_be_written() {
     project.run(&["apply"]).success();
     assert!(!files::list(&target).is_empty());
 }
+
+/// Mounts the project read-only over itself, and runs a command there.
+const READ_ONLY: &str = "mount --bind . . && mount -o remount,bind,ro . && cd . && exec \"$@\"";
+
+#[test]
+fn a_look_into_a_project_that_cannot_be_written() {
+    if !can_mount() {
+        return;
+    }
+    for fetched in [false, true] {
+        let project = Project::new();
+        let made = Project::new();
+        made.run(&["lock"]).success();
+        project.write("espalier.lock", made.read("espalier.lock"));
+        if fetched {
+            project.run(&["fetch"]).success();
+        }
+        for arguments in [&["status"][..], &["lock", "--check"], &["apply", "--check"]] {
+            let tool = project.command(arguments);
+            let mut command = in_own_namespace(READ_ONLY);
+            command.arg(tool.get_program()).args(tool.get_args()).current_dir(project.root());
+            command
+                .env_clear()
+                .env("PATH", program_path::of_this_machine())
+                .env("HOME", project.beside("home"));
+            let output = project.finish(command).success();
+            assert_eq!(output.stderr.contains("Fetching"), !fetched, "{output}");
+        }
+        assert_eq!(project.path("target").exists(), fetched);
+    }
+}
