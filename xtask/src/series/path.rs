@@ -11,6 +11,8 @@ use super::printable::{obeyed_or_hidden, printable};
 
 const PATH_LIMIT: usize = 4096;
 const COMPONENT_LIMIT: usize = 255;
+/// Trees are read and written folder by folder, and each knows its whole path: deeper ones cost the square.
+const DEPTH_LIMIT: usize = 100;
 
 /// Why a path was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -46,6 +48,8 @@ pub enum PathRefusal {
     TooLong,
     /// A component is longer than 255 bytes.
     ComponentTooLong,
+    /// It has more than 100 components.
+    TooDeep,
 }
 
 impl fmt::Display for PathRefusal {
@@ -68,6 +72,7 @@ impl fmt::Display for PathRefusal {
             PathRefusal::WindowsDevice => "a path component that is a device on Windows",
             PathRefusal::TooLong => "a path of more than 4096 bytes",
             PathRefusal::ComponentTooLong => "a path component of more than 255 bytes",
+            PathRefusal::TooDeep => "a path of more than 100 folders",
         })
     }
 }
@@ -87,6 +92,9 @@ impl RepoPath {
         }
         if bytes.starts_with(b"/") {
             return Err(PathRefusal::Absolute);
+        }
+        if bytes.iter().filter(|byte| **byte == b'/').count() >= DEPTH_LIMIT {
+            return Err(PathRefusal::TooDeep);
         }
         check_bytes(bytes)?;
         for component in bytes.split(|byte| *byte == b'/') {
@@ -235,6 +243,7 @@ mod tests {
     #[test]
     fn refuses_each_by_its_own_name() {
         let long_component = "x".repeat(256);
+        let deep_path = "a/".repeat(100) + "a";
         let long_path = "abc/".repeat(1024) + "abcd";
         let cases: &[(&str, PathRefusal)] = &[
             ("", PathRefusal::Empty),
@@ -270,6 +279,7 @@ mod tests {
             ("a\u{202e}c.exe", PathRefusal::HiddenCharacter),
             ("a\u{200b}b", PathRefusal::HiddenCharacter),
             ("a\u{206f}b", PathRefusal::HiddenCharacter),
+            (&deep_path, PathRefusal::TooDeep),
             (&long_path, PathRefusal::TooLong),
             (&long_component, PathRefusal::ComponentTooLong),
         ];
