@@ -12,7 +12,7 @@ use crate::cmd::{self, Context, Outcome};
 use crate::error::Result;
 use crate::plan::layout::Layout;
 use crate::plan::name::Name;
-use crate::sys::{disk, pending};
+use crate::sys::{pending, project};
 use crate::ui::{Talk, Ui};
 
 /// Espalier: fetch the pinned upstream, apply the series strictly, build, prove.
@@ -451,8 +451,11 @@ impl Cli {
     pub fn run(self) -> Result<Outcome> {
         let mut context = self.context()?;
         // Lives as long as the command.
-        let elsewhere =
-            self.writes_nothing().then(|| disk::generated_elsewhere(&context.layout)).transpose()?.flatten();
+        let elsewhere = self
+            .writes_nothing()
+            .then(|| project::generated_elsewhere(&context.layout))
+            .transpose()?
+            .flatten();
         if let Some(folder) = &elsewhere {
             context.ui.status("Working", "in a folder that vanishes: nothing can be written in the project");
             context.layout = context.layout.generating_in(folder.path().join("espalier"));
@@ -545,10 +548,10 @@ impl Cli {
     }
 
     fn context(&self) -> Result<Context> {
-        let root = disk::project_root(self.root.as_deref())?;
+        let root = project::project_root(self.root.as_deref())?;
         let talk = if self.quiet { Talk::Quiet } else { Talk::Normal };
         Ok(Context {
-            layout: Layout::new(root).seen_from(&disk::here()?),
+            layout: Layout::new(root).seen_from(&project::here()?),
             ui: Ui::new(talk),
             offline: self.offline,
             locked: self.locked,

@@ -69,6 +69,7 @@ mod origin;
 mod parse;
 mod parse_error;
 mod path;
+mod path_elsewhere;
 mod printable;
 mod questions;
 mod quoted_path;

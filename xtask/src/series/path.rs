@@ -7,7 +7,8 @@ use std::fmt;
 
 use serde::{Serialize, Serializer};
 
-use super::printable::{obeyed_or_hidden, printable};
+use super::path_elsewhere::{check_letters, is_git_folder, is_windows_device};
+use super::printable::printable;
 
 const PATH_LIMIT: usize = 4096;
 const COMPONENT_LIMIT: usize = 255;
@@ -152,17 +153,6 @@ fn check_bytes(bytes: &[u8]) -> Result<(), PathRefusal> {
     Ok(())
 }
 
-fn check_letters(text: &str) -> Result<(), PathRefusal> {
-    // The second halves of what Unicode can also say in one letter: accents, Korean vowels and finals, Kana marks.
-    let is_part =
-        |c: char| matches!(c, '\u{300}'..='\u{36f}' | '\u{1161}'..='\u{11ff}' | '\u{3099}' | '\u{309a}');
-    match text.chars().find(|c| obeyed_or_hidden(*c) || is_part(*c)) {
-        None => Ok(()),
-        Some(c) if is_part(c) => Err(PathRefusal::LetterInParts),
-        Some(_) => Err(PathRefusal::HiddenCharacter),
-    }
-}
-
 fn check_component(component: &[u8]) -> Result<(), PathRefusal> {
     if component.is_empty() {
         Err(PathRefusal::EmptyComponent)
@@ -181,44 +171,9 @@ fn check_component(component: &[u8]) -> Result<(), PathRefusal> {
     }
 }
 
-/// Windows opens a device whatever comes after the first dot, and whatever spaces stand before it.
-fn is_windows_device(component: &[u8]) -> bool {
-    let stem = component.split(|byte| *byte == b'.').next().unwrap_or_default();
-    let stem = String::from_utf8_lossy(stem).trim_end().to_ascii_lowercase();
-    let numbered = |name: &str| {
-        let rest = stem.strip_prefix(name);
-        rest.is_some_and(|rest| {
-            matches!(rest, "1" | "2" | "3" | "4" | "5" | "6" | "7" | "8" | "9" | "¹" | "²" | "³")
-        })
-    };
-    matches!(stem.as_str(), "con" | "prn" | "aux" | "nul" | "conin$" | "conout$")
-        || numbered("com")
-        || numbered("lpt")
-}
-
-/// Whether some file system opens `.git` when it is asked for `component`.
-///
-/// NTFS drops trailing dots and spaces and knows `.git` by its short name `git~1` too; HFS+
-/// ignores invisible characters and case. (Streams, `.git::$INDEX_ALLOCATION`, fall with every
-/// other colon, but a colon is cut off here too so that this function is right on its own.)
-fn is_git_folder(component: &[u8]) -> bool {
-    let text = String::from_utf8_lossy(component);
-    let visible: String = text.chars().filter(|c| !is_ignored_by_hfs(*c)).collect();
-    let name = visible.split(':').next().unwrap_or_default();
-    let name = name.trim_end_matches([' ', '.']).to_lowercase();
-    name == ".git" || name == "git~1"
-}
-
-fn is_ignored_by_hfs(character: char) -> bool {
-    matches!(
-        character,
-        '\u{200c}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{206a}'..='\u{206f}' | '\u{feff}'
-    )
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{PathRefusal, RepoPath, is_git_folder};
+    use super::{PathRefusal, RepoPath};
 
     #[test]
     fn takes_ordinary_paths() {
@@ -286,12 +241,6 @@ mod tests {
         for (path, refusal) in cases {
             assert_eq!(RepoPath::new(path.as_bytes()).err(), Some(*refusal), "{path:?}");
         }
-    }
-
-    #[test]
-    fn knows_the_stream_form_of_the_git_folder() {
-        assert!(is_git_folder(b".git::$INDEX_ALLOCATION"));
-        assert!(!is_git_folder(b".gitx"));
     }
 
     #[test]

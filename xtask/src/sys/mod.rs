@@ -32,6 +32,7 @@ pub mod package;
 pub mod pending;
 pub mod pending_series;
 pub mod process;
+pub mod project;
 pub mod range;
 pub mod rebase_repo;
 pub mod resolutions;
