@@ -55,6 +55,8 @@ enum Command {
     Edit(Edit),
     /// Write the commits of that repository back as patches; untouched ones stay as they are.
     Export(Export),
+    /// Fill a trailer in, in many patches at once.
+    Trailers(Trailers),
     /// Start a patch: `git commit` in the edit repository offers its message.
     New(New),
     /// Find the upstream commits at which patches stop being exact, or stop applying.
@@ -211,6 +213,24 @@ struct Export {
     /// Variant of `pins.toml`.
     variant: Option<String>,
     /// Print what would be written.
+    #[arg(long)]
+    dry_run: bool,
+}
+
+#[derive(Debug, Args)]
+struct Trailers {
+    /// Variant of `pins.toml`.
+    variant: Option<String>,
+    /// What they shall say, `'Key: value'`; may be given more than once.
+    #[arg(long, value_name = "TRAILER", required = true)]
+    set: Vec<String>,
+    /// Only this patch, by number, file name or path; may be given more than once.
+    #[arg(long = "patch", value_name = "NNNN")]
+    patches: Vec<String>,
+    /// Also where somebody has filled it in already.
+    #[arg(long)]
+    overwrite: bool,
+    /// Print what would change.
     #[arg(long)]
     dry_run: bool,
 }
@@ -522,6 +542,10 @@ impl Cli {
             Command::Export(Export { variant, dry_run }) => {
                 cmd::export::run(context, &cmd::export::Options { variant, dry_run })
             }
+            Command::Trailers(Trailers { variant, set, patches, overwrite, dry_run }) => cmd::trailers::run(
+                context,
+                &cmd::trailers::Options { variant, set, patches, overwrite, dry_run },
+            ),
             Command::New(New { subject, variant, dry_run }) => {
                 cmd::new::run(context, &cmd::new::Options { subject, variant, dry_run })
             }

@@ -48,5 +48,6 @@ mod cli {
     mod sync;
     mod terminal;
     mod together;
+    mod trailers;
     mod workflows;
 }

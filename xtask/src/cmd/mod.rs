@@ -5,8 +5,10 @@ use serde_json::Value;
 use crate::error::{Error, Result};
 use crate::plan::flavors::Flavors;
 use crate::plan::layout::Layout;
+use crate::plan::lint_file::read_lint_rules;
 use crate::plan::pins::Pins;
 use crate::plan::snippet::SourceText;
+use crate::series::LintRules;
 use crate::sys::disk;
 use crate::sys::github::Client;
 use crate::ui::Ui;
@@ -35,6 +37,7 @@ pub mod status;
 mod suite_gate;
 pub mod sync;
 pub mod test;
+pub mod trailers;
 pub mod workflows;
 
 /// What every command gets.
@@ -69,6 +72,18 @@ impl Context {
         }
         let text = disk::read_text(&path)?;
         Pins::parse(SourceText { name: "pins.toml", text: &text })
+    }
+
+    /// Which of lint's rules the project relaxes: none without a `ci/lint.toml`.
+    pub fn lint_rules(&self) -> Result<LintRules> {
+        match disk::read_if_there(&self.layout.lint_rules())? {
+            None => Ok(LintRules::default()),
+            Some(bytes) => {
+                let text =
+                    String::from_utf8(bytes).map_err(|_| Error::usage("`ci/lint.toml` is not UTF-8 text"))?;
+                read_lint_rules(SourceText { name: "ci/lint.toml", text: &text })
+            }
+        }
     }
 
     /// Reads `ci/flavors.toml`.

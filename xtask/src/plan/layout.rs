@@ -82,6 +82,11 @@ impl Layout {
         self.root.join("ci/flavors.toml")
     }
 
+    /// `ci/lint.toml`.
+    pub fn lint_rules(&self) -> PathBuf {
+        self.root.join("ci/lint.toml")
+    }
+
     /// The kernels crate.
     pub fn kernels(&self) -> PathBuf {
         self.root.join("kernels")

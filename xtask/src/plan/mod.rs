@@ -9,6 +9,7 @@ pub mod github_reply;
 pub mod issues;
 pub mod layout;
 pub mod line;
+pub mod lint_file;
 pub mod lock;
 pub mod name;
 pub mod overlay;

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::lint_paths::check_source_only;
+use super::lint_rules::LintRules;
 use super::lint_trailers::check_trailers;
 use super::model::Patch;
 use super::series_order::{check_name, check_slug};
@@ -24,6 +25,7 @@ pub enum LintRule {
     TrailerMissing,
     TrailerTwice,
     TrailerValue,
+    TrailerPlaceholder,
     NotAPatch,
     NotSource,
     OverlayPath,
@@ -54,7 +56,7 @@ impl Finding {
 
 /// Every rule that `patch`, read from `text`, breaks on its own. Rules about a whole series are
 /// checked by [`series_order`](super::series_order).
-pub fn lint_patch(patch: &Patch, text: &[u8]) -> Vec<Finding> {
+pub fn lint_patch(patch: &Patch, text: &[u8], rules: &LintRules) -> Vec<Finding> {
     let mut findings = Vec::new();
     match check_name(&patch.name) {
         Ok(entry) => findings.extend(check_slug(&entry, &patch.subject)),
@@ -62,8 +64,8 @@ pub fn lint_patch(patch: &Patch, text: &[u8]) -> Vec<Finding> {
     }
     findings.extend(check_subject(patch));
     findings.extend(check_final_newline(patch, text));
-    findings.extend(check_trailers(patch));
-    findings.extend(check_source_only(patch));
+    findings.extend(check_trailers(patch, rules));
+    findings.extend(check_source_only(patch, rules));
     findings
 }
 

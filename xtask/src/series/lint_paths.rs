@@ -1,6 +1,7 @@
 //! Which files a patch may touch: what is compiled and what compiles it, and nothing that an overlay owns.
 
 use super::lint::{Finding, LintRule};
+use super::lint_rules::LintRules;
 use super::model::{Content, FilePatch, Patch};
 use super::path::RepoPath;
 
@@ -12,20 +13,19 @@ const ENDINGS: [&str; 10] = [".md", ".png", ".jpg", ".jpeg", ".gif", ".bmp", ".w
 
 /// A patch is source-only: a text for people drifts with every release and changes no program, and a
 /// checkout without it must not break.
-pub(crate) fn check_source_only(patch: &Patch) -> Vec<Finding> {
-    let not_source = |path: &RepoPath| !is_source(path.as_bytes());
-    let hint = "take the file out of the patch: cargo xtask edit, then export";
+pub(crate) fn check_source_only(patch: &Patch, rules: &LintRules) -> Vec<Finding> {
+    let not_source = |path: &RepoPath| !is_source(path.as_bytes()) && !rules.allows(path.as_bytes());
+    let hint = "take the file out of the patch: cargo xtask edit, then export; or allow it in `ci/lint.toml`";
     let mut found =
         each_path(patch, not_source, LintRule::NotSource, |path| format!("`{path}` is no source"), hint);
-    found.extend(patch.files.iter().filter_map(|file| binary(patch, file, hint)));
+    found.extend(patch.files.iter().filter_map(|file| binary(patch, file, rules, hint)));
     found
 }
 
 /// Nobody can read such a change, and nothing can merge it.
-fn binary(patch: &Patch, file: &FilePatch, hint: &str) -> Option<Finding> {
-    let path = file
-        .path()
-        .filter(|path| is_source(path.as_bytes()) && matches!(file.content, Content::Binary(_)))?;
+fn binary(patch: &Patch, file: &FilePatch, rules: &LintRules, hint: &str) -> Option<Finding> {
+    let is_meant = |path: &&RepoPath| is_source(path.as_bytes()) && !rules.allows(path.as_bytes());
+    let path = file.path().filter(is_meant).filter(|_| matches!(file.content, Content::Binary(_)))?;
     let message = format!("`{path}` is changed as a binary file");
     Some(Finding::new(&patch.name, Some(file.line), LintRule::NotSource, [&message, hint]))
 }

@@ -1,6 +1,7 @@
 //! The four trailers that every patch carries.
 
 use super::lint::{Finding, LintRule};
+use super::lint_rules::LintRules;
 use super::model::{Patch, Trailer};
 
 /// One required trailer.
@@ -46,20 +47,30 @@ pub const TRAILER_KEYS: [(&str, &str); 4] = [
     (REQUIREMENTS[3].key, REQUIREMENTS[3].allowed),
 ];
 
-/// Every required trailer that is missing, repeated, or has a value it must not have.
-pub(crate) fn check_trailers(patch: &Patch) -> Vec<Finding> {
-    REQUIREMENTS.iter().flat_map(|requirement| check_requirement(patch, requirement)).collect()
+/// What a trailer says that nobody has filled in yet. It keeps no rule, so that lint finds it.
+pub const PLACEHOLDER: &str = "TODO";
+
+/// Whether the trailer `key`, which lint knows, may say `value`. An unknown one never may.
+pub fn is_valid_trailer(key: &str, value: &str) -> bool {
+    let known = REQUIREMENTS.iter().find(|requirement| requirement.key == key);
+    known.is_some_and(|requirement| value != PLACEHOLDER && (requirement.is_valid)(value))
 }
 
-fn check_requirement(patch: &Patch, requirement: &Requirement) -> Vec<Finding> {
+/// Every required trailer that is missing, and every one that is repeated or has a value it must not have.
+pub(crate) fn check_trailers(patch: &Patch, rules: &LintRules) -> Vec<Finding> {
+    REQUIREMENTS.iter().flat_map(|requirement| check_requirement(patch, requirement, rules)).collect()
+}
+
+fn check_requirement(patch: &Patch, requirement: &Requirement, rules: &LintRules) -> Vec<Finding> {
     let is_it = |trailer: &&Trailer| trailer.key.eq_ignore_ascii_case(requirement.key);
     let found: Vec<&Trailer> = patch.trailers.iter().filter(is_it).collect();
     if found.is_empty() {
-        return vec![missing(patch, requirement)];
+        let is_required = rules.required().contains(&requirement.key);
+        return is_required.then(|| missing(patch, requirement)).into_iter().collect();
     }
     let mut findings: Vec<Finding> = found
         .iter()
-        .filter(|trailer| !(requirement.is_valid)(&trailer.value))
+        .filter(|trailer| !is_valid_trailer(requirement.key, &trailer.value))
         .map(|trailer| bad_value(patch, requirement, trailer))
         .collect();
     if let (Some(second), false) = (found.get(1), requirement.may_repeat) {
@@ -79,9 +90,20 @@ fn missing(patch: &Patch, requirement: &Requirement) -> Finding {
 }
 
 fn bad_value(patch: &Patch, requirement: &Requirement, trailer: &Trailer) -> Finding {
+    if trailer.value == PLACEHOLDER {
+        return placeholder(patch, requirement, trailer);
+    }
     let message = format!("`{}: {}` is not allowed", requirement.key, trailer.value);
     let hint = format!("write {}", requirement.allowed);
     let rule = LintRule::TrailerValue;
+    Finding::new(&patch.name, Some(trailer.line), rule, [&message, &hint])
+}
+
+fn placeholder(patch: &Patch, requirement: &Requirement, trailer: &Trailer) -> Finding {
+    let Requirement { key, allowed, .. } = requirement;
+    let message = format!("`{key}:` still says `{PLACEHOLDER}`");
+    let hint = format!("write {allowed}");
+    let rule = LintRule::TrailerPlaceholder;
     Finding::new(&patch.name, Some(trailer.line), rule, [&message, &hint])
 }
 

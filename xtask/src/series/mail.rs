@@ -153,7 +153,7 @@ fn check_headers(mail: &Mail, line: usize) -> Result<(), ParseError> {
 fn read_body<'a>(cursor: &mut Cursor<'a>) -> Result<Vec<(usize, &'a str)>, ParseError> {
     let mut body = Vec::new();
     while let Some(line) = cursor.peek() {
-        if line.bytes == b"---" || line.bytes.starts_with(b"diff --git ") {
+        if ends_message(line.bytes) {
             break;
         }
         refuse_stray_diff(&line)?;
@@ -161,6 +161,11 @@ fn read_body<'a>(cursor: &mut Cursor<'a>) -> Result<Vec<(usize, &'a str)>, Parse
         cursor.take();
     }
     Ok(body)
+}
+
+/// Whether a line of a patch, without its line end, ends the message.
+pub(crate) fn ends_message(line: &[u8]) -> bool {
+    line == b"---" || line.starts_with(b"diff --git ")
 }
 
 fn utf8<'a>(line: &RawLine<'a>) -> Result<&'a str, ParseError> {
@@ -173,7 +178,7 @@ fn join_body(body: &[(usize, &str)]) -> String {
 }
 
 /// The trailers: the last paragraph, when every line of it is a trailer or continues one.
-fn find_trailers(body: &[(usize, &str)]) -> Vec<Trailer> {
+pub(crate) fn find_trailers(body: &[(usize, &str)]) -> Vec<Trailer> {
     let mut lines = body.iter().rev().skip_while(|(_, text)| text.trim().is_empty());
     let mut paragraph: Vec<_> = lines.by_ref().take_while(|(_, text)| !text.trim().is_empty()).collect();
     paragraph.reverse();
@@ -213,10 +218,15 @@ fn skip_diffstat(cursor: &mut Cursor<'_>) -> Result<(), ParseError> {
     Ok(())
 }
 
+/// Whether other tools would take a line for one of a diff, wherever it stands.
+pub(crate) fn looks_like_diff(line: &[u8]) -> bool {
+    let starts: [&[u8]; 4] = [b"--- ", b"+++ ", b"@@ -", b"GIT binary patch"];
+    starts.iter().any(|start| line.starts_with(start))
+}
+
 /// Refuses what other tools would take for a diff and apply, while we would skip it as prose.
 fn refuse_stray_diff(line: &RawLine<'_>) -> Result<(), ParseError> {
-    let starts: [&[u8]; 4] = [b"--- ", b"+++ ", b"@@ -", b"GIT binary patch"];
-    if starts.iter().any(|start| line.bytes.starts_with(start)) {
+    if looks_like_diff(line.bytes) {
         let expected = "nothing that looks like a diff before the first `diff --git`";
         return Err(line.refused(Refusal::DiffOutsideOfGitDiff, expected));
     }

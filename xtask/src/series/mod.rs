@@ -57,6 +57,7 @@ mod line_diff;
 mod line_index;
 mod lint;
 mod lint_paths;
+mod lint_rules;
 mod lint_trailers;
 mod mail;
 mod markers;
@@ -92,6 +93,7 @@ mod survey;
 mod taken;
 mod target;
 mod three_way;
+mod trailers_edit;
 mod tree;
 
 pub use added_lines::added_lines;
@@ -107,7 +109,8 @@ pub use drift::{
 pub use layered_tree::LayeredTree;
 pub use lint::{Finding, LintRule, SUBJECT_LIMIT, lint_patch, same_subject};
 pub use lint_paths::lint_owners;
-pub use lint_trailers::TRAILER_KEYS;
+pub use lint_rules::{LintRules, PathPattern};
+pub use lint_trailers::{PLACEHOLDER, TRAILER_KEYS, is_valid_trailer};
 pub use markers::first_marker;
 pub use memory_tree::MemoryTree;
 pub use mode::{FileMode, Mode};
@@ -133,4 +136,5 @@ pub use series_order::{
 };
 pub use survey::{Known, Outcome, Survey, survey_series};
 pub use taken::{ChangedFile, Event, Lookout, Story};
+pub use trailers_edit::{SetWhich, add_trailers, set_trailer};
 pub use tree::{Arrival, NewFile, Tree, TreeChange, TreeEntry, TreeError};

@@ -72,7 +72,7 @@ fn every_finding_has_a_place_and_a_hint() {
     patches/paged/0005-add-a-note.patch:6: `Upstream-Status: Soon` is not allowed [trailer-value]
       next: write `Pending`, `Submitted <URL>`, `Inappropriate <why>` or `Backport <commit>`
     patches/paged/0005-add-a-note.patch:13: `docs/add.md` is no source [not-source]
-      next: take the file out of the patch: cargo xtask edit, then export
+      next: take the file out of the patch: cargo xtask edit, then export; or allow it in `ci/lint.toml`
     patches/paged/0005-xxx.patch:1: number 0005 is taken by 0005-add-a-note.patch [number-twice]
       next: number the series from 0001 without gaps: cargo xtask lint --fix
     patches/paged/0005-xxx.patch:1: the trailer `Drop-when:` is missing [trailer-missing]
@@ -98,7 +98,7 @@ fn findings_are_data() {
     insta::assert_snapshot!(serde_json::to_string_pretty(&of("not-source")).unwrap(), @r#"
     {
       "file": "patches/paged/0005-add-a-note.patch",
-      "hint": "take the file out of the patch: cargo xtask edit, then export",
+      "hint": "take the file out of the patch: cargo xtask edit, then export; or allow it in `ci/lint.toml`",
       "line": 13,
       "message": "`docs/add.md` is no source",
       "rule": "not-source"

@@ -1,6 +1,6 @@
 //! Rules for the patches of a series.
 
-use xtask::series::{LintRule, lint_patch, parse};
+use xtask::series::{LintRule, LintRules, lint_patch, parse};
 
 use crate::support::create;
 
@@ -17,7 +17,7 @@ fn text(subject: &str, trailers: &str) -> String {
 
 fn findings(name: &str, text: &str) -> Vec<(LintRule, Option<usize>)> {
     let patch = parse(name, text.as_bytes()).unwrap();
-    let findings = lint_patch(&patch, text.as_bytes());
+    let findings = lint_patch(&patch, text.as_bytes(), &LintRules::default());
     findings.iter().map(|finding| (finding.rule, finding.line)).collect()
 }
 

@@ -9,7 +9,7 @@ use crate::cmd::Context;
 use crate::error::Result;
 use crate::plan::overlay::OverlayFile;
 use crate::plan::pins::{Pins, Variant};
-use crate::series::{self, Finding, LintRule, Patch, RepoPath};
+use crate::series::{self, Finding, LintRule, LintRules, Patch, RepoPath};
 use crate::sys::inputs::{PatchFile, look_into, read_folder, read_overlays};
 
 /// A finding with the path to open. Its order is the order of the output.
@@ -60,12 +60,14 @@ pub struct Seen {
 
 /// Looks at the series of every variant.
 pub fn look(context: &Context, pins: &Pins) -> Result<Seen> {
+    let rules = context.lint_rules()?;
     let mut found = BTreeSet::new();
     let mut folders = BTreeMap::new();
     let mut others = Vec::new();
-    for folder in pins.variants.values().filter_map(|variant| variant.patches.as_deref()) {
+    for variant in pins.variants.values() {
+        let Some(folder) = variant.patches.as_deref() else { continue };
         if !folders.contains_key(folder) {
-            let series = read(context, folder, &mut found)?;
+            let series = read(context, (&variant.name, folder), &rules, &mut found)?;
             folders.insert(folder, series);
             let found = look_into(&context.layout, folder)?;
             if found.missing {
@@ -81,14 +83,20 @@ pub fn look(context: &Context, pins: &Pins) -> Result<Seen> {
     Ok(Seen { patches: files.collect(), others, findings: found.into_iter().collect() })
 }
 
-fn read(context: &Context, folder: &str, found: &mut BTreeSet<Reported>) -> Result<Series> {
+fn read(
+    context: &Context,
+    (variant, folder): (&str, &str),
+    rules: &LintRules,
+    found: &mut BTreeSet<Reported>,
+) -> Result<Series> {
     let files = read_folder(&context.layout, folder)?;
     let mut patches = Vec::new();
     for file in &files {
         match series::parse(file.name(), &file.bytes) {
             Ok(patch) => {
-                let findings = series::lint_patch(&patch, &file.bytes);
-                found.extend(findings.into_iter().map(|finding| reported(&file.file, finding)));
+                let findings = series::lint_patch(&patch, &file.bytes, rules);
+                let findings = findings.into_iter().map(|finding| with_bulk_hint(finding, variant));
+                found.extend(findings.map(|finding| reported(&file.file, finding)));
                 patches.push(Some(patch));
             }
             Err(error) => {
@@ -102,6 +110,15 @@ fn read(context: &Context, folder: &str, found: &mut BTreeSet<Reported>) -> Resu
     let path = |finding: &Finding| format!("{folder}/{}", finding.patch);
     found.extend(findings.into_iter().map(|finding| reported(&path(&finding), finding)));
     Ok(Series { files, patches })
+}
+
+/// After an import every patch has these findings: nobody wants to mend them one by one.
+fn with_bulk_hint(finding: Finding, variant: &str) -> Finding {
+    if finding.rule != LintRule::TrailerPlaceholder {
+        return finding;
+    }
+    let hint = format!("{}; in many patches at once: cargo xtask trailers {variant} --help", finding.hint);
+    Finding { hint, ..finding }
 }
 
 fn unreadable(file: &str, error: &series::ParseError) -> Reported {

@@ -1,0 +1,141 @@
+//! `cargo xtask trailers`: fills a trailer in, in many patches at once.
+
+use std::collections::BTreeMap;
+
+use serde_json::json;
+
+use super::edit::series_folder;
+use super::{Context, Outcome, apply, lock};
+use crate::error::{Error, Result};
+use crate::plan::pins::{Pins, Variant};
+use crate::series::{self, Patch, SetWhich, TRAILER_KEYS, is_valid_trailer, set_trailer};
+use crate::sys::inputs::{PatchFile, read_folder, read_stack};
+use crate::sys::pending_series::{self, NewSeries};
+use crate::sys::run_lock;
+use crate::sys::store::Store;
+
+/// Options of `trailers`.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Variant name; the default one when none is given.
+    pub variant: Option<String>,
+    /// `Key: value`, one a trailer.
+    pub set: Vec<String>,
+    /// Only these patches, by number or file name; all when none is given.
+    pub patches: Vec<String>,
+    /// Also where somebody has filled it in already.
+    pub overwrite: bool,
+    /// Say what would change and write nothing.
+    pub dry_run: bool,
+}
+
+/// Sets the trailers and writes the patches and their digests in the lock; what the patches make stays.
+pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
+    let wanted: Vec<(&str, &str)> = options.set.iter().map(|set| read_setting(set)).collect::<Result<_>>()?;
+    let which = if options.overwrite { SetWhich::All } else { SetWhich::Unfilled };
+    let pins = context.pins()?;
+    let variant = pins.variant(options.variant.as_deref())?;
+    let folder = series_folder(variant)?;
+    let _lock = run_lock::take(context)?;
+    let before = read_folder(&context.layout, folder)?;
+    refuse_unknown(&before, &options.patches)?;
+    let is_chosen = |file: &PatchFile| {
+        options.patches.is_empty() || options.patches.iter().any(|name| is_called(file, name))
+    };
+    let mut after = BTreeMap::new();
+    let mut changed = Vec::new();
+    for file in &before {
+        let bytes = if is_chosen(file) { set_all(file, &wanted, which)? } else { file.bytes.clone() };
+        if bytes != file.bytes {
+            changed.push(file.file.clone());
+        }
+        after.insert(file.name().to_string(), bytes);
+    }
+    if !changed.is_empty() && !options.dry_run {
+        let digest = |file: &PatchFile| (file.name().to_string(), file.sha256.clone());
+        let before = before.iter().map(digest).collect();
+        let series = NewSeries { variant: &variant.name, folder, before, files: after, marks: None };
+        pending_series::replace(&context.layout, &series)?;
+        follow_in_lock(context, &pins, variant)?;
+    }
+    Ok(outcome(&changed, before.len(), options.dry_run))
+}
+
+fn read_setting(text: &str) -> Result<(&str, &str)> {
+    let (key, value) = text.split_once(':').unwrap_or((text, ""));
+    let (key, value) = (key.trim(), value.trim());
+    let Some((known, allowed)) = TRAILER_KEYS.iter().find(|(known, _)| known.eq_ignore_ascii_case(key))
+    else {
+        let known = TRAILER_KEYS.map(|(key, _)| key).join(", ");
+        return Err(Error::usage(format!("`{key}` is not a trailer that lint knows"))
+            .hint(format!("use one of: {known}"))
+            .hint("cargo xtask trailers --set 'Upstream-Status: Pending'"));
+    };
+    let is_plain = !value.chars().any(char::is_control);
+    if is_plain && is_valid_trailer(known, value) {
+        return Ok((known, value));
+    }
+    Err(Error::usage(format!("`{known}: {value}` is not allowed")).hint(format!("write {allowed}")))
+}
+
+fn is_called(file: &PatchFile, name: &str) -> bool {
+    let number = file.name().split('-').next().unwrap_or_default();
+    file.name() == name || file.file == name || number.trim_start_matches('0') == name.trim_start_matches('0')
+}
+
+fn refuse_unknown(files: &[PatchFile], names: &[String]) -> Result<()> {
+    match names.iter().find(|name| !files.iter().any(|file| is_called(file, name))) {
+        None => Ok(()),
+        Some(name) => Err(Error::usage(format!("the series has no patch `{name}`"))
+            .hint("name it by its number or its file name: --patch 0007")),
+    }
+}
+
+/// The same change with another message, or an error: ids decide here too.
+fn set_all(file: &PatchFile, wanted: &[(&str, &str)], which: SetWhich) -> Result<Vec<u8>> {
+    let old = file.parse()?;
+    let mut now = file.clone();
+    for (key, value) in wanted {
+        let patch = now.parse()?;
+        if let Some(bytes) = set_trailer(&now.bytes, &patch, key, value, which) {
+            now.bytes = bytes;
+        }
+    }
+    let new = Patch { body: old.body.clone(), ..now.parse()? };
+    if !series::is_same_change(&old, &new) {
+        return Err(Error::surroundings(format!("the trailers of `{}` cannot be set", file.file))
+            .hint("set them by hand: cargo xtask edit, then git rebase -i, and export"));
+    }
+    Ok(now.bytes)
+}
+
+/// The digests of the patches changed and nothing else: every variant whose stack has them is locked anew.
+/// A variant that was not locked stays so.
+fn follow_in_lock(context: &Context, pins: &Pins, variant: &Variant) -> Result<()> {
+    let locked = lock::read(context)?.unwrap_or_default();
+    let store = Store::open(&context.layout.store())?;
+    let has_it = |other: &&Variant| pins.stack(other).iter().any(|below| below.name == variant.name);
+    for other in pins.variants.values().filter(has_it) {
+        let pin = pins.pin_of(other);
+        if !locked.variants.contains_key(other.name.as_str()) {
+            continue;
+        }
+        if !store.has_pin(pin.tree) {
+            context.ui.warn(
+                "the pin is not in the store, so `espalier.lock` is stale now\n  next: cargo xtask lock",
+            );
+            return Ok(());
+        }
+        let inputs = read_stack(&context.layout, &pins.stack(other))?;
+        let applied = apply::apply_inputs(&store, other, pin, &inputs)?;
+        lock::update(context, &other.name, &applied.locked)?;
+    }
+    Ok(())
+}
+
+fn outcome(changed: &[String], patches: usize, dry_run: bool) -> Outcome {
+    let verb = if dry_run { "would change" } else { "changed" };
+    let mut lines: Vec<String> = changed.iter().map(|file| format!("{verb}: {file}")).collect();
+    lines.push(format!("{} of {patches} patches {verb}", changed.len()));
+    Outcome::ok(lines.join("\n"), json!({ "changed": changed, "patches": patches, "dry_run": dry_run }))
+}
