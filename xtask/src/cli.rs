@@ -55,6 +55,10 @@ enum Command {
     Edit(Edit),
     /// Write the commits of that repository back as patches; untouched ones stay as they are.
     Export(Export),
+    /// Start a project: a `pins.toml` with a pin and a variant.
+    Init(Init),
+    /// Take a fork, or patches made elsewhere, over as the series of a variant.
+    Import(Import),
     /// Fill a trailer in, in many patches at once.
     Trailers(Trailers),
     /// Start a patch: `git commit` in the edit repository offers its message.
@@ -213,6 +217,56 @@ struct Export {
     /// Variant of `pins.toml`.
     variant: Option<String>,
     /// Print what would be written.
+    #[arg(long)]
+    dry_run: bool,
+}
+
+#[derive(Debug, Args)]
+struct Init {
+    /// Upstream: a repository, bundle or URL.
+    #[arg(long, value_name = "PATH|URL")]
+    from: String,
+    /// Tag, branch or full commit id to pin.
+    #[arg(long, value_name = "REF")]
+    at: String,
+    /// The name of the first variant.
+    #[arg(long, value_name = "NAME")]
+    variant: String,
+    /// What upstream is called, such as `llama.cpp`.
+    #[arg(long, value_name = "NAME")]
+    upstream: Option<String>,
+    /// Print the file that would be written.
+    #[arg(long)]
+    dry_run: bool,
+}
+
+#[derive(Debug, Args)]
+struct Import {
+    /// A folder of patches, an mbox, a quilt series or a diff; with `--from` commits: `BASE..TIP`.
+    #[arg(value_name = "PATCHES|BASE..TIP")]
+    what: String,
+    /// A fork: a repository, bundle or URL.
+    #[arg(long, value_name = "PATH|URL")]
+    from: Option<String>,
+    /// Variant of `pins.toml`, or the name of a new one.
+    #[arg(long, value_name = "NAME")]
+    variant: Option<String>,
+    /// What a new variant's upstream is called, such as `llama.cpp`.
+    #[arg(long, value_name = "NAME")]
+    upstream: Option<String>,
+    /// A file or folder that stays as it is at the pin; may be given more than once.
+    #[arg(long, value_name = "PATH")]
+    leave_out: Vec<String>,
+    /// Who made patches that name nobody, `Name <address>`; you, as git knows you, when nothing is said.
+    #[arg(long, value_name = "AUTHOR", conflicts_with = "from")]
+    author: Option<String>,
+    /// How many parts are taken off the paths of a diff that no `series` file mentions.
+    #[arg(long, short = 'p', value_name = "N", default_value_t = 1, conflicts_with = "from")]
+    strip: u32,
+    /// Add them after the patches that the variant has.
+    #[arg(long, conflicts_with = "from")]
+    append: bool,
+    /// Do everything but write.
     #[arg(long)]
     dry_run: bool,
 }
@@ -542,6 +596,11 @@ impl Cli {
             Command::Export(Export { variant, dry_run }) => {
                 cmd::export::run(context, &cmd::export::Options { variant, dry_run })
             }
+            Command::Init(Init { from, at, variant, upstream, dry_run }) => {
+                let from = absolute(from);
+                cmd::init::run(context, &cmd::init::Options { from, at, upstream, variant, dry_run })
+            }
+            Command::Import(import) => cmd::import::run(context, &import.options()),
             Command::Trailers(Trailers { variant, set, patches, overwrite, dry_run }) => cmd::trailers::run(
                 context,
                 &cmd::trailers::Options { variant, set, patches, overwrite, dry_run },
@@ -583,6 +642,17 @@ impl Cli {
     }
 }
 
+impl Import {
+    fn options(self) -> cmd::import::Options {
+        let Import { what, from, variant, upstream, leave_out, author, strip, append, dry_run } = self;
+        let what = match from {
+            Some(from) => cmd::import::What::Fork { from: absolute(from), range: what },
+            None => cmd::import::What::Patches { path: absolute(what).into(), author, strip, append },
+        };
+        cmd::import::Options { what, variant, upstream, leave_out, dry_run }
+    }
+}
+
 impl Rebase {
     fn action(self) -> Action {
         let choices = Choices {
@@ -606,7 +676,7 @@ impl Rebase {
 
 /// A path that a person typed is relative to where the person is, not to the root; a URL stays as it is.
 fn absolute(path: String) -> String {
-    if path.contains("://") {
+    if path.contains("://") || path.starts_with("git@") {
         return path;
     }
     std::path::absolute(&path).map_or(path, |path| path.display().to_string())

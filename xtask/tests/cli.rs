@@ -23,8 +23,11 @@ mod cli {
     mod git_defaults;
     mod github;
     mod hostile;
+    mod import_fork;
+    mod import_patches;
     mod killed;
     mod killed_edit;
+    mod killed_import;
     mod killed_rebase;
     mod killed_sync;
     mod lint;

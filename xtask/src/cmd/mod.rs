@@ -23,6 +23,8 @@ pub mod export;
 pub mod fetch;
 pub mod fuzz;
 pub mod gate;
+pub mod import;
+pub mod init;
 pub mod lint;
 pub mod lock;
 pub mod new;

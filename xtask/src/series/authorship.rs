@@ -28,11 +28,19 @@ impl Authorship {
 ///
 /// What is wrong with them, in words.
 pub fn authorship(patch: &Patch) -> Result<Authorship, String> {
-    let (name, address) = read_author(&patch.author)
-        .ok_or_else(|| format!("its author is `{}`, which is not `Name <address>`", patch.author))?;
-    let (seconds, zone) = read_date(&patch.date).ok_or_else(|| {
-        format!("its date is `{}`, which is not like `Thu, 1 Jan 2026 00:00:00 +0000`", patch.date)
-    })?;
+    read_authorship(&patch.author, &patch.date)
+}
+
+/// Reads the values of a `From:` and a `Date:`, decoded.
+///
+/// # Errors
+///
+/// What is wrong with them, in words.
+pub fn read_authorship(author: &str, date: &str) -> Result<Authorship, String> {
+    let (name, address) = read_author(author)
+        .ok_or_else(|| format!("its author is `{author}`, which is not `Name <address>`"))?;
+    let (seconds, zone) = read_date(date)
+        .ok_or_else(|| format!("its date is `{date}`, which is not like `Thu, 1 Jan 2026 00:00:00 +0000`"))?;
     Ok(Authorship { name, address, seconds, zone })
 }
 

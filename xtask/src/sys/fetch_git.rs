@@ -190,7 +190,7 @@ impl Remote {
     }
 
     /// One `git fetch` of `refspecs`; `name` is for people.
-    fn fetch(&self, repo: &Path, name: &str, refspecs: &[String], ui: &Ui) -> Result<()> {
+    pub fn fetch(&self, repo: &Path, name: &str, refspecs: &[String], ui: &Ui) -> Result<()> {
         let mut run =
             git(repo).args(["fetch", "--progress", "--no-tags", "--force", "--no-write-fetch-head"]);
         match &self.depth {
@@ -220,8 +220,7 @@ enum Found {
 }
 
 fn find_in_folder(folder: &Path, reference: &Reference) -> Result<Found> {
-    let inside = folder.join(".git");
-    let git_dir = if disk::exists(&inside) { inside } else { folder.to_path_buf() };
+    let git_dir = git_dir_of(folder);
     let text = reference.to_string();
     let tag = format!("refs/tags/{}", text.strip_prefix("refs/tags/").unwrap_or(&text));
     if reference.as_tag(&tag).is_some() && commit_in(&git_dir, &tag)?.is_some() {
@@ -239,8 +238,14 @@ fn find_in_folder(folder: &Path, reference: &Reference) -> Result<Found> {
         .hint(format!("git -C {} log --oneline --all", folder.display())))
 }
 
+/// Of a repository with a work tree, or of one without.
+pub(super) fn git_dir_of(folder: &Path) -> PathBuf {
+    let inside = folder.join(".git");
+    if disk::exists(&inside) { inside } else { folder.to_path_buf() }
+}
+
 /// The commit that git calls `name` there.
-fn commit_in(git_dir: &Path, name: &str) -> Result<Option<Oid>> {
+pub(super) fn commit_in(git_dir: &Path, name: &str) -> Result<Option<Oid>> {
     let run = git(git_dir).args(["rev-parse", "--verify", "--quiet", "--end-of-options"]);
     let found = run.arg(format!("{name}^{{commit}}")).finish()?;
     if let Some(way_out) = way_to_trust(found.stderr.lines()) {

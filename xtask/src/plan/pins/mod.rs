@@ -4,6 +4,7 @@ mod edit;
 mod read;
 mod revision;
 mod web;
+mod write;
 
 use std::collections::BTreeMap;
 
@@ -14,6 +15,7 @@ pub use edit::move_pin;
 use git2::Oid;
 use read::{RawPins, Reader};
 pub use revision::{Revision, TagName, full_id};
+pub use write::{NewPin, NewSource};
 
 /// `pins.toml`, checked.
 #[derive(Clone, Debug)]

@@ -6,6 +6,7 @@ pub mod git;
 pub mod github;
 pub mod history;
 pub mod history_files;
+pub mod importing;
 pub mod kill;
 pub mod moving;
 pub mod output;

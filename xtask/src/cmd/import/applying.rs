@@ -1,0 +1,165 @@
+//! Patches made elsewhere as commits on the pin: git applies them, and everything that it had to decide is told.
+
+use git2::Oid;
+
+use super::left_out::LeftOut;
+use super::line::{Line, LineCommit};
+use super::loose::{Loose, LoosePatch};
+use crate::error::{Error, Kind, Result};
+use crate::series::{read_authorship, stated_blobs};
+use crate::sys::history::changed_between;
+use crate::sys::import_repo::ImportRepo;
+use crate::sys::patch_apply::{Applied, apply, now, user_of_git};
+use crate::ui::{Ui, Unit};
+
+/// Applies all of them, one on the other, to `tree`. `author` is who made those that name nobody.
+///
+/// # Errors
+///
+/// All that do not fit, and all that have no author.
+pub fn line_of(
+    repo: &ImportRepo,
+    loose: Loose,
+    tree: Oid,
+    left_out: &mut LeftOut<'_>,
+    author: Option<&str>,
+    ui: &Ui,
+) -> Result<Line> {
+    let mut line = Line::default();
+    loose.others.into_iter().for_each(|(origin, why)| line.drop(origin, why));
+    refuse_nameless(&loose.patches, author)?;
+    let mut misfits: Vec<String> = Vec::new();
+    let mut tree = tree;
+    let mut progress = ui.progress("patches", Some(loose.patches.len() as u64), Unit::Steps);
+    for (done, patch) in (1..).zip(&loose.patches) {
+        match apply(repo, tree, &patch.diff, patch.how)? {
+            Applied::Not(why) => misfits.push(format!("{}: {}", patch.origin, why.join("; "))),
+            Applied::There => line.drop(patch.origin.clone(), THERE),
+            Applied::Tree(new, _) if new == tree => line.drop(patch.origin.clone(), THERE),
+            Applied::Tree(new, placed) => {
+                let new = left_out.without(new)?;
+                if new == tree {
+                    line.drop(patch.origin.clone(), "it changes only what is left out");
+                } else {
+                    let notes = notes(repo, patch, [tree, new], placed)?;
+                    line.commits.push(commit(patch, new, author, notes));
+                    tree = new;
+                }
+            }
+        }
+        progress.set(done);
+    }
+    refuse_misfits(&misfits, loose.patches.len())?;
+    Ok(line)
+}
+
+const THERE: &str = "the pin, or a patch before it, has it already";
+
+fn refuse_nameless(patches: &[LoosePatch], author: Option<&str>) -> Result<()> {
+    if let Some(author) = author {
+        let readable = read_authorship(author, EPOCH);
+        return readable.map(drop).map_err(|why| Error::usage(format!("`--author`: {why}")));
+    }
+    let nameless: Vec<&str> =
+        patches.iter().filter(|patch| patch.author.is_none()).map(|patch| patch.origin.as_str()).collect();
+    if nameless.is_empty() || user_of_git().is_some() {
+        return Ok(());
+    }
+    Err(Error::usage("some of the patches do not say who made them")
+        .detail(nameless.join("\n"))
+        .hint("say it for all of those: --author 'Name <you@example.org>'"))
+}
+
+fn refuse_misfits(misfits: &[String], patches: usize) -> Result<()> {
+    let Some(first) = misfits.first() else { return Ok(()) };
+    let what = format!("{} of {patches} patches do not fit; nothing was written", misfits.len());
+    let error = Error::new(Kind::Conflict, what).detail(misfits.join("\n"));
+    let error = if misfits.len() > 1 {
+        let name = first.split(": ").next().unwrap_or_default();
+        error.detail(format!("the later ones may only need {name}"))
+    } else {
+        error
+    };
+    Err(error
+        .hint("import onto the upstream commit that they were made for, then move: cargo xtask init --help")
+        .hint("or take these files away, import the rest, and make them by hand: cargo xtask edit"))
+}
+
+const EPOCH: &str = "Thu, 1 Jan 1970 00:00:00 +0000";
+
+fn commit(patch: &LoosePatch, tree: Oid, author: Option<&str>, mut notes: Vec<String>) -> LineCommit {
+    let given = author.map(str::to_string).or_else(user_of_git).unwrap_or_default();
+    let name = patch.author.as_deref().unwrap_or(&given);
+    if patch.author.is_none() {
+        notes.push(format!("it names nobody: its author is {name} now"));
+    }
+    let date = patch.date.as_deref().map(full_date).unwrap_or_default();
+    let author = read_authorship(name, &date).map(|author| author.ident()).unwrap_or_else(|why| {
+        if patch.date.is_some() {
+            notes.push(format!("{why}: it has today's now"));
+        }
+        let plain = read_authorship(name, EPOCH).or_else(|_| read_authorship(&given, EPOCH));
+        let who =
+            plain.map_or_else(|_| "nobody <>".to_string(), |who| format!("{} <{}>", who.name, who.address));
+        format!("{who} {} +0000", now())
+    });
+    LineCommit {
+        origin: patch.origin.clone(),
+        author,
+        message: patch.message.clone(),
+        tree,
+        status: patch.status.clone(),
+        notes,
+    }
+}
+
+/// `2024-05-01` is what DEP-3 says; a mail says more.
+fn full_date(date: &str) -> String {
+    const MONTHS: [&str; 12] =
+        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let parts: Vec<&str> = date.trim().split('-').collect();
+    let month = |text: &str| MONTHS.get(text.parse::<usize>().ok()?.checked_sub(1)?).copied();
+    match parts[..] {
+        [year, number, day] if year.len() == 4 => match month(number) {
+            Some(month) => format!("{} {month} {year} 00:00:00 +0000", day.trim_start_matches('0')),
+            None => date.to_string(),
+        },
+        _ => date.to_string(),
+    }
+}
+
+/// What a person should look at: hunks that went elsewhere, and files that the patch was not made from.
+fn notes(
+    repo: &ImportRepo,
+    patch: &LoosePatch,
+    [old, new]: [Oid; 2],
+    placed: Vec<String>,
+) -> Result<Vec<String>> {
+    let mut notes = placed;
+    let stated = stated_blobs(&patch.diff);
+    if stated.is_empty() || patch.how.reverse {
+        return Ok(notes);
+    }
+    for change in changed_between(&repo.store, old, new)? {
+        let [before, after] = change.blobs.map(|id| id.to_string());
+        let is_it = |(old, new): &&(String, String)| before.starts_with(old) && after.starts_with(new);
+        if !stated.iter().any(|pair| is_it(&pair)) {
+            let path = crate::series::printable(&change.path);
+            notes.push(format!("{path}: made from another text than the one that is here; git merged it"));
+        }
+    }
+    Ok(notes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::full_date;
+
+    #[test]
+    fn a_day_is_a_date() {
+        assert_eq!(full_date("2024-05-01"), "1 May 2024 00:00:00 +0000");
+        for other in ["2024-13-01", "Thu, 1 Jan 2026 00:00:00 +0000", "soon"] {
+            assert_eq!(full_date(other), other);
+        }
+    }
+}

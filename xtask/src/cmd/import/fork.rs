@@ -1,0 +1,160 @@
+//! A fork's commits as a straight line on the pin, whose last tree is the fork's.
+
+use std::collections::{HashMap, HashSet};
+
+use git2::Oid;
+
+use super::left_out::LeftOut;
+use super::line::{Line, LineCommit};
+use crate::error::Result;
+use crate::sys::edit_repo::short;
+use crate::sys::fork_history::{Fork, ForkCommit, Replayed};
+use crate::ui::{Ui, Unit};
+
+/// Makes the line. A commit keeps its own tree where it stands on what it stood on; after a merge it is
+/// replayed as git would, and what the merge itself changed becomes a patch of its own.
+pub fn straighten(fork: &Fork<'_>, left_out: &mut LeftOut<'_>, ui: &Ui) -> Result<Line> {
+    let commits = fork.commits()?;
+    let mut way = Way {
+        fork,
+        left_out,
+        tree: fork.tree_of(fork.border)?,
+        line: Line::default(),
+        there_already: Vec::new(),
+        unsettled: Vec::new(),
+    };
+    let mut progress = ui.progress("commits of the fork", Some(commits.len() as u64), Unit::Steps);
+    for (done, commit) in (1..).zip(&commits) {
+        if commit.is_merge() {
+            way.merge(commit)?
+        } else {
+            way.commit(commit)?
+        }
+        progress.set(done);
+    }
+    let Way { mut line, there_already, .. } = way;
+    name_those_upstream_has(fork, &there_already, &mut line)?;
+    name_backports(fork, &commits, &mut line)?;
+    Ok(line)
+}
+
+struct Way<'a, 'b> {
+    fork: &'a Fork<'a>,
+    left_out: &'a mut LeftOut<'b>,
+    /// The tree so far.
+    tree: Oid,
+    line: Line,
+    /// Commits that change nothing any more.
+    there_already: Vec<ForkCommit>,
+    /// Commits since the last merge whose change is not in the line, or not as it was.
+    unsettled: Vec<String>,
+}
+
+impl Way<'_, '_> {
+    fn commit(&mut self, commit: &ForkCommit) -> Result<()> {
+        let parent = commit.parent_tree.map_or_else(|| self.fork.empty_tree(), Ok)?;
+        let (old, new) = (self.left_out.without(parent)?, self.left_out.without(commit.tree)?);
+        if old == new {
+            let is_empty = commit.parent_tree == Some(commit.tree);
+            let why = if is_empty { "it is empty" } else { "it changes only what is left out" };
+            self.line.drop(commit.describe(), why);
+            return Ok(());
+        }
+        let replayed =
+            if old == self.tree { Replayed::Clean(new) } else { self.fork.replay(old, new, self.tree)? };
+        match replayed {
+            Replayed::Clean(tree) if tree == self.tree => self.there_already.push(commit.clone()),
+            Replayed::Clean(tree) => self.push(commit, tree, Vec::new()),
+            Replayed::Forced(tree) => {
+                self.unsettled.push(commit.describe());
+                let note = "it conflicts with what stands before it in the line; its own lines were taken, \
+                            and the next merge settles the rest";
+                self.push(commit, tree, vec![note.to_string()]);
+            }
+            Replayed::Conflict => {
+                self.unsettled.push(commit.describe());
+                let why = "it conflicts with what stands before it in the line; what the fork kept of it is in \
+                           the patch of the next merge";
+                self.line.drop(commit.describe(), why);
+            }
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, commit: &ForkCommit, tree: Oid, notes: Vec<String>) {
+        self.tree = tree;
+        self.line.commits.push(LineCommit {
+            origin: commit.describe(),
+            author: commit.author.clone(),
+            message: commit.message.clone(),
+            tree,
+            status: None,
+            notes,
+        });
+    }
+
+    /// The line must have the tree of a merge that has all of the line behind it. What is missing is what
+    /// a person decided in the merge.
+    fn merge(&mut self, commit: &ForkCommit) -> Result<()> {
+        let new = self.left_out.without(commit.tree)?;
+        if !commit.is_whole || new == self.tree {
+            self.line.merges.push(commit.describe());
+            return Ok(());
+        }
+        let message = resolving(commit, &std::mem::take(&mut self.unsettled));
+        let note = format!("it is what the merge {} has besides its two sides", commit.describe());
+        let commit = ForkCommit { message, ..commit.clone() };
+        self.push(&commit, new, vec![note]);
+        Ok(())
+    }
+}
+
+fn resolving(merge: &ForkCommit, unsettled: &[String]) -> String {
+    let mut message = format!(
+        "Resolve merge {} as the fork did\n\nThe fork's commits were put into one line. This is what is left then of \
+         its merge\n\n    {}\n",
+        short(merge.id),
+        merge.describe()
+    );
+    if !unsettled.is_empty() {
+        message += "\nwhich also settled conflicts with these commits:\n\n";
+        message.extend(unsettled.iter().map(|commit| format!("    {commit}\n")));
+    }
+    message
+}
+
+/// A commit that changes nothing on the pin: upstream has it, by this commit or by others.
+fn name_those_upstream_has(fork: &Fork<'_>, there: &[ForkCommit], line: &mut Line) -> Result<()> {
+    if there.is_empty() {
+        return Ok(());
+    }
+    let there: Vec<&ForkCommit> = there.iter().collect();
+    let same = fork.same_changes(&there, fork.left_upstream(&there), fork.border)?;
+    for commit in there {
+        let why = match same.get(&commit.id) {
+            Some(upstream) => format!("upstream has it, as {}", short(*upstream)),
+            None => "all that it changes stands there already".to_string(),
+        };
+        line.drop(commit.describe(), why);
+    }
+    Ok(())
+}
+
+/// Commits that upstream took after the pin stay: the pin does not have them.
+fn name_backports(fork: &Fork<'_>, commits: &[ForkCommit], line: &mut Line) -> Result<()> {
+    if fork.base == fork.border {
+        return Ok(());
+    }
+    let kept: HashSet<String> = line.commits.iter().map(|commit| commit.origin.clone()).collect();
+    let kept: Vec<&ForkCommit> = commits.iter().filter(|commit| kept.contains(&commit.describe())).collect();
+    let same = fork.same_changes(&kept, Some(fork.border), fork.base)?;
+    let by_name: HashMap<String, Oid> =
+        kept.iter().filter_map(|commit| Some((commit.describe(), *same.get(&commit.id)?))).collect();
+    for commit in &mut line.commits {
+        if let Some(upstream) = by_name.get(&commit.origin) {
+            commit.status = Some(format!("Backport {upstream}"));
+            commit.notes.push(format!("upstream took it after the pin, as {}", short(*upstream)));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,199 @@
+//! What an import stands on: a variant that is there, or a new one with a pin of its own.
+
+use git2::Oid;
+
+use super::Import;
+use super::patches::Ground;
+use crate::cmd::Context;
+use crate::cmd::edit::{make_commits, series_folder};
+use crate::error::{Error, Result};
+use crate::plan::name::Name;
+use crate::plan::overlay::OverlayFile;
+use crate::plan::pins::{NewPin, NewSource, Pin, Pins, Revision, Source, Variant};
+use crate::plan::snippet::SourceText;
+use crate::series::LintRules;
+use crate::sys::disk;
+use crate::sys::edit_repo::short;
+use crate::sys::fetch::fetch_pin;
+use crate::sys::fork::ForkPlace;
+use crate::sys::fork_history::Fork;
+use crate::ui::{Talk, Ui};
+
+/// Where the patches go.
+pub struct Onto {
+    /// The variant.
+    pub variant: Name,
+    /// The folder of its patches, relative to the root.
+    pub folder: String,
+    /// `pins.toml` as it shall be.
+    pub pins_text: String,
+    /// The pin, as people know it.
+    pub pin: String,
+    /// Whether the variant and its pin are new.
+    pub is_new: bool,
+    /// The commit that the first patch stands on.
+    pub base: Oid,
+    before: usize,
+    overlays: Vec<OverlayFile>,
+    /// What a person should know about the pin.
+    pub notes: Vec<String>,
+}
+
+impl Onto {
+    /// What the patches are made for.
+    pub fn ground<'a>(&'a self, rules: &'a LintRules) -> Ground<'a> {
+        Ground { base: self.base, before: self.before, rules, overlays: &self.overlays }
+    }
+}
+
+/// A variant that is there has to have its pin where the fork left upstream. Otherwise both are made.
+pub(super) fn for_fork(import: Import<'_>, place: &ForkPlace, fork: &Fork<'_>) -> Result<Onto> {
+    let Import { context, options, repo, .. } = import;
+    let Some(pins) = pins_if_there(context)? else {
+        return new_variant(import, place, fork, None);
+    };
+    let name = options.variant.as_deref().unwrap_or(&pins.default_variant);
+    let Some(variant) = pins.variants.get(name) else {
+        let text = disk::read_text(&context.layout.pins())?;
+        return new_variant(import, place, fork, Some(text));
+    };
+    let onto = on_variant(import, &pins, variant)?;
+    if onto.before > 0 {
+        return Err(has_patches(&onto, "cargo xtask import --variant NEW --from REPO BASE..TIP"));
+    }
+    let (border, found) = (fork.tree_of(fork.border)?, repo.store.tree_of(onto.base)?);
+    if border == found {
+        return Ok(onto);
+    }
+    let what = format!("the fork stands on {}, and {name} on {}", short(fork.border), onto.pin);
+    Err(Error::usage(what)
+        .detail(format!("tree there {border}\ntree here  {found}"))
+        .hint("import it as a variant with a pin of its own: the same command with --variant NEW")
+        .hint(format!("then move that one: cargo xtask rebase --variant NEW --to {}", onto.pin)))
+}
+
+/// Patches say no upstream commit that they were made for: the variant has to be there.
+pub(super) fn for_patches(import: Import<'_>, append: bool) -> Result<Onto> {
+    let Some(pins) = pins_if_there(import.context)? else {
+        return Err(Error::usage("there is no `pins.toml`, so nobody knows what the patches are for")
+            .hint("cargo xtask init --from UPSTREAM --at TAG --variant my-fork")
+            .hint("then run the same command again"));
+    };
+    let variant = pins.variant(import.options.variant.as_deref())?;
+    let onto = on_variant(import, &pins, variant)?;
+    if onto.before > 0 && !append {
+        return Err(has_patches(&onto, "add one to pins.toml").hint("or after those: --append"));
+    }
+    Ok(onto)
+}
+
+fn pins_if_there(context: &Context) -> Result<Option<Pins>> {
+    if disk::exists(&context.layout.pins()) { context.pins().map(Some) } else { Ok(None) }
+}
+
+fn has_patches(onto: &Onto, instead: &str) -> Error {
+    Error::usage(format!("{} has {} patches already; nothing was written", onto.variant, onto.before))
+        .hint(format!("import into a variant of its own: {instead}"))
+}
+
+/// The end of the variant's own series.
+fn on_variant(import: Import<'_>, pins: &Pins, variant: &Variant) -> Result<Onto> {
+    let Import { context, store, repo, .. } = import;
+    let folder = series_folder(variant)?.to_string();
+    let series = make_commits(context, store, pins, variant)?;
+    repo.take_over(store, series.tip)?;
+    Ok(Onto {
+        variant: variant.name.clone(),
+        folder,
+        pins_text: disk::read_text(&context.layout.pins())?,
+        pin: pins.pin_of(variant).revision.to_string(),
+        is_new: false,
+        base: series.tip,
+        before: series.inputs.patches.len() - series.parents,
+        overlays: series.inputs.overlays,
+        notes: Vec::new(),
+    })
+}
+
+fn new_variant(
+    import: Import<'_>,
+    place: &ForkPlace,
+    fork: &Fork<'_>,
+    old_text: Option<String>,
+) -> Result<Onto> {
+    let Import { context, options, store, .. } = import;
+    let variant = checked_name(options.variant.as_deref())?;
+    let upstream = options.upstream.clone().unwrap_or_else(|| place.last_part());
+    let new = NewPin {
+        variant: variant.clone(),
+        upstream,
+        revision: revision_of(place, fork.border),
+        tree: fork.tree_of(fork.border)?,
+        source: place.source(),
+    };
+    let pins_text = old_text.map_or_else(|| new.file(), |text| new.added_to(&text));
+    let pins = Pins::parse(SourceText { name: "pins.toml", text: &pins_text })?;
+    let pin = pins.pin_of(pins.variant(Some(&variant))?);
+    take_pin(import, pin, fork.border)?;
+    let folder = new.folder();
+    refuse_folder(context, &folder)?;
+    Ok(Onto {
+        variant,
+        folder,
+        pins_text,
+        pin: new.revision.to_string(),
+        is_new: true,
+        base: store.pin_commit(new.tree)?,
+        before: 0,
+        overlays: Vec::new(),
+        notes: notes_on(&new),
+    })
+}
+
+/// A new variant needs a name.
+pub fn checked_name(name: Option<&str>) -> Result<Name> {
+    let name = name.ok_or_else(|| {
+        Error::usage("there is no variant yet, and the new one has no name")
+            .hint("name it: --variant my-fork")
+    })?;
+    Name::new(name).map_err(|why| {
+        Error::usage(format!("`{}` cannot be a variant's name: {why}", name.escape_debug()))
+            .hint("name it otherwise: --variant my-fork")
+    })
+}
+
+/// A tag where there is one: people know it.
+pub fn revision_of(place: &ForkPlace, commit: Oid) -> Revision {
+    place.tags_at(commit).into_iter().find_map(Revision::parse).unwrap_or(Revision::Commit(commit))
+}
+
+/// The pinned commit came with the fork: nothing has to be fetched twice.
+fn take_pin(import: Import<'_>, pin: &Pin, commit: Oid) -> Result<()> {
+    let Import { context, store, repo, .. } = import;
+    if let Revision::Tag(tag) = &pin.revision {
+        repo.store.set_tag(tag.as_str(), commit)?;
+    }
+    let here = Source::Path { path: repo.git_dir().display().to_string() };
+    let pin = Pin { sources: vec![here], ..pin.clone() };
+    fetch_pin(store, &context.layout, &pin, context.offline, &Ui::new(Talk::Quiet)).map(drop)
+}
+
+fn refuse_folder(context: &Context, folder: &str) -> Result<()> {
+    let path = context.layout.series(folder);
+    if disk::exists(&path) && !disk::files_below(&path)?.is_empty() {
+        return Err(Error::usage(format!("`{folder}` is not empty, and belongs to no variant"))
+            .hint(format!("move it away, or take another name: mv {folder} {folder}.before")));
+    }
+    Ok(())
+}
+
+/// What is true on this machine only.
+pub fn notes_on(new: &NewPin) -> Vec<String> {
+    match &new.source {
+        NewSource::Git(_) => Vec::new(),
+        NewSource::Path(path) => vec![format!(
+            "the pin's only source is {path}, which other machines do not have: add {{ git = \"URL\" }} to \
+             `sources` in pins.toml"
+        )],
+    }
+}

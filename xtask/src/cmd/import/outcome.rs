@@ -1,0 +1,97 @@
+//! What an import says.
+
+use git2::Oid;
+use serde_json::json;
+
+use super::ground::Onto;
+use super::line::Line;
+use super::patches::{NewPatch, STATUS};
+use crate::cmd::Outcome;
+use crate::series::{LintRules, PLACEHOLDER};
+
+/// An import that happened, or would.
+pub struct Imported<'a> {
+    /// Where it went.
+    pub onto: &'a Onto,
+    /// What became of each commit.
+    pub line: &'a Line,
+    /// The patches.
+    pub patches: &'a [NewPatch],
+    /// The tree that the last patch was to make, when what was imported says one.
+    pub goal: Option<Oid>,
+    /// Paths that stay as they are at the pin.
+    pub left_out: &'a [String],
+    /// Nothing was written.
+    pub dry_run: bool,
+}
+
+impl Imported<'_> {
+    /// The words and the data. `rules` say which trailers are still to be filled in.
+    pub fn outcome(&self, rules: &LintRules) -> Outcome {
+        let Onto { variant, folder, pin, is_new, notes, .. } = self.onto;
+        let verb = if self.dry_run { "would be" } else { "are" };
+        let count = self.patches.len();
+        let mut lines = vec![format!("{folder}: {count} patches {verb} new, on {pin}")];
+        for (patch, commit) in self.patches.iter().zip(&self.line.commits) {
+            lines.push(format!("  new      {}", patch.name));
+            lines.extend(commit.notes.iter().map(|note| format!("           {note}")));
+        }
+        let dropped = &self.line.dropped;
+        lines.extend(dropped.iter().map(|dropped| format!("  dropped  {}: {}", dropped.origin, dropped.why)));
+        if !self.line.merges.is_empty() {
+            lines
+                .push(format!("  merges   {}: what they brought stands in the line", self.line.merges.len()));
+        }
+        lines.extend(notes.iter().map(|note| format!("  note     {note}")));
+        let tree = self.line.commits.last().map(|commit| commit.tree.to_string()).unwrap_or_default();
+        lines.push(format!("  tree     {tree}{}", self.whose_tree()));
+        if !self.dry_run {
+            lines.extend(next_steps(variant, rules));
+        }
+        let json = json!({
+            "variant": variant.as_str(),
+            "folder": folder,
+            "pin": pin,
+            "new_variant": is_new,
+            "patches": self.patches_json(),
+            "dropped": dropped.iter().map(|it| json!({ "what": it.origin, "why": it.why })).collect::<Vec<_>>(),
+            "merges": self.line.merges,
+            "notes": notes,
+            "left_out": self.left_out,
+            "tree": tree,
+            "dry_run": self.dry_run,
+        });
+        Outcome::ok(lines.join("\n"), json)
+    }
+
+    fn whose_tree(&self) -> String {
+        match (self.goal, self.left_out) {
+            (None, _) => String::new(),
+            (Some(_), []) => ", the fork's".to_string(),
+            (Some(_), paths) => format!(", the fork's but for {}", paths.join(", ")),
+        }
+    }
+
+    fn patches_json(&self) -> Vec<serde_json::Value> {
+        let both = self.patches.iter().zip(&self.line.commits);
+        both.map(|(patch, commit)| {
+            json!({
+                "file": format!("{}/{}", self.onto.folder, patch.name),
+                "from": commit.origin,
+                "tree": commit.tree.to_string(),
+                "notes": commit.notes,
+            })
+        })
+        .collect()
+    }
+}
+
+fn next_steps(variant: &str, rules: &LintRules) -> Vec<String> {
+    let mut steps = vec!["  next: cargo xtask lint    # what each patch still has to say".to_string()];
+    if rules.required().contains(&STATUS) {
+        let fill = format!("cargo xtask trailers {variant} --set '{STATUS}: Pending'");
+        steps.push(format!("  next: {fill}    # for instance, where it still says {PLACEHOLDER}"));
+    }
+    steps.push(format!("  next: cargo xtask status --variant {variant}"));
+    steps
+}

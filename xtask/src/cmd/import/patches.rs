@@ -1,0 +1,165 @@
+//! From a line of commits to patch files, and everything for which one of them cannot be a patch.
+
+use git2::Oid;
+
+use super::line::{Line, LineCommit};
+use crate::error::{Error, Kind, Result};
+use crate::plan::overlay::OverlayFile;
+use crate::series::{
+    self, LintRules, PLACEHOLDER, Patch, add_trailers, lint_owners, patch_message, printable,
+    slug_from_subject,
+};
+use crate::sys::format_patch::format_series;
+use crate::sys::import_repo::ImportRepo;
+
+/// A patch file of the series as it shall be.
+pub struct NewPatch {
+    /// Its file name.
+    pub name: String,
+    /// Its text.
+    pub bytes: Vec<u8>,
+}
+
+/// What the patches are made for.
+pub struct Ground<'a> {
+    /// The commit that the first one stands on.
+    pub base: Oid,
+    /// How many patches the series has already.
+    pub before: usize,
+    /// Which trailers are asked for.
+    pub rules: &'a LintRules,
+    /// Whose paths no patch may touch.
+    pub overlays: &'a [OverlayFile],
+}
+
+/// Lets git write every commit of `line`, and reads it again.
+///
+/// # Errors
+///
+/// All that cannot be said in a patch, in all of the commits.
+pub fn write_patches(repo: &ImportRepo, line: &mut Line, ground: &Ground<'_>) -> Result<Vec<NewPatch>> {
+    let mut tip = ground.base;
+    for commit in &mut line.commits {
+        let message = message_of(commit, ground.rules);
+        tip = repo.commit(&commit.author, commit.tree, tip, &message)?;
+    }
+    let scratch = repo.scratch("format")?;
+    let texts = format_series(repo.git_dir(), ground.base, tip, 1, scratch.path())?;
+    if texts.len() != line.commits.len() {
+        let what = format!("git wrote {} patches for {} commits", texts.len(), line.commits.len());
+        return Err(Error::surroundings(what));
+    }
+    let mut refused = Refused::default();
+    let mut patches = Vec::new();
+    for ((number, commit), text) in (ground.before + 1..).zip(&line.commits).zip(texts) {
+        let slug = slug_from_subject(commit.message.lines().next().unwrap_or_default());
+        let name = format!("{number:04}-{slug}.patch");
+        match series::parse(&name, &text.bytes) {
+            Ok(patch) => refused.look_at(commit, &patch, ground.overlays),
+            Err(error) => refused.unreadable(commit, &error, &series::refusals(&name, &text.bytes)),
+        }
+        patches.push(NewPatch { name, bytes: text.bytes });
+    }
+    refused.into_result().map(|()| patches)
+}
+
+/// In the form that survives in a patch, with the trailers that lint asks for.
+fn message_of(commit: &mut LineCommit, rules: &LintRules) -> String {
+    let (message, moved) = patch_message(&commit.message);
+    if moved > 0 {
+        let note = format!("{moved} lines of its message would end it in a patch, and are indented now");
+        commit.notes.push(note);
+    }
+    let status = || commit.status.clone().unwrap_or_else(|| PLACEHOLDER.to_string());
+    let mut wanted: Vec<(String, String)> = Vec::new();
+    for key in rules.required() {
+        let value = if *key == STATUS { status() } else { PLACEHOLDER.to_string() };
+        wanted.push(((*key).to_string(), value));
+    }
+    if commit.status.is_some() && !rules.required().contains(&STATUS) {
+        wanted.push((STATUS.to_string(), status()));
+    }
+    commit.message = add_trailers(&message, &wanted);
+    commit.message.clone()
+}
+
+/// What says whether upstream knows a patch.
+pub const STATUS: &str = "Upstream-Status";
+
+/// What cannot be said in a patch.
+#[derive(Default)]
+struct Refused {
+    lines: Vec<String>,
+    /// Paths without which it could.
+    paths: Vec<Vec<u8>>,
+}
+
+impl Refused {
+    fn look_at(&mut self, commit: &LineCommit, patch: &Patch, overlays: &[OverlayFile]) {
+        if let Err(why) = series::authorship(patch) {
+            self.lines.push(format!("{}: {why}", commit.origin));
+        }
+        let owner = |path: &series::RepoPath| {
+            let is_it = |file: &&OverlayFile| file.path.as_bytes().eq_ignore_ascii_case(path.as_bytes());
+            overlays.iter().find(is_it).map(|file| format!("brought by the overlay file {}", file.from))
+        };
+        let findings = lint_owners(patch, owner);
+        self.lines.extend(findings.iter().map(|finding| format!("{}: {}", commit.origin, finding.message)));
+    }
+
+    fn unreadable(&mut self, commit: &LineCommit, error: &series::ParseError, files: &[series::FileRefusal]) {
+        let says = |error: &series::ParseError| format!("{} (`{}`)", error.refusal.describe(), error.found);
+        if files.is_empty() {
+            self.lines.push(format!("{}: {}", commit.origin, says(error)));
+        }
+        for file in files {
+            let path = file.path.as_deref().map(printable).unwrap_or_default();
+            self.lines.push(format!("{}: {path}: {}", commit.origin, says(&file.error)));
+            if let Some(path) = file.path.as_ref().filter(|path| !self.paths.contains(path)) {
+                self.paths.push(path.clone());
+            }
+        }
+    }
+
+    fn into_result(self) -> Result<()> {
+        if self.lines.is_empty() {
+            return Ok(());
+        }
+        let count = self.lines.len();
+        let things = if count == 1 { "thing" } else { "things" };
+        let what = format!("{count} {things} cannot be said in a patch; nothing was written");
+        let error = Error::new(Kind::Conflict, what).detail(self.lines.join("\n"));
+        let error = error.hint("change these commits where they come from, and import again");
+        if self.paths.is_empty() {
+            return Err(error);
+        }
+        let flags: Vec<String> =
+            self.paths.iter().map(|path| format!("--leave-out {}", shell_word(path))).collect();
+        Err(error.hint(format!("or import all but these files: the same command with {}", flags.join(" "))))
+    }
+}
+
+/// `path` as a word that a shell takes for it.
+fn shell_word(path: &[u8]) -> String {
+    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"._-/+@%,".contains(byte);
+    if path.iter().all(is_plain) {
+        return String::from_utf8_lossy(path).into_owned();
+    }
+    let spell = |byte: &u8| match byte {
+        b'\'' | b'\\' => format!("\\{}", char::from(*byte)),
+        b' '..=b'~' => char::from(*byte).to_string(),
+        other => format!("\\x{other:02x}"),
+    };
+    format!("$'{}'", path.iter().map(spell).collect::<String>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shell_word;
+
+    #[test]
+    fn a_path_is_one_word() {
+        assert_eq!(shell_word(b"docs/a-b.txt"), "docs/a-b.txt");
+        assert_eq!(shell_word(b"a b'\t\xc3"), "$'a b\\'\\x09\\xc3'");
+    }
+}

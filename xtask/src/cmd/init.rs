@@ -1,0 +1,87 @@
+//! `cargo xtask init`: the first `pins.toml` of a project, with a pin that was fetched and looked at.
+
+use serde_json::json;
+
+use super::import::{checked_name, notes_on, revision_of};
+use super::{Context, Outcome};
+use crate::error::{Error, Result};
+use crate::plan::pins::{NewPin, Pins};
+use crate::plan::snippet::SourceText;
+use crate::sys::fork::{ForkPlace, History};
+use crate::sys::import_repo::ImportRepo;
+use crate::sys::store::Store;
+use crate::sys::{disk, run_lock};
+
+/// Options of `init`.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Upstream's repository, a bundle, or a URL.
+    pub from: String,
+    /// Tag, branch or full commit id there.
+    pub at: String,
+    /// What the upstream is called; the last part of `from` when nothing is said.
+    pub upstream: Option<String>,
+    /// The name of the first variant.
+    pub variant: String,
+    /// Say what would be written and write nothing.
+    pub dry_run: bool,
+}
+
+/// Fetches the pin and writes `pins.toml` and the folder of the variant's patches. Nothing is overwritten.
+pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
+    refuse_second(context)?;
+    let variant = checked_name(Some(&options.variant))?;
+    let _lock = run_lock::take(context)?;
+    let store = Store::open(&context.layout.store())?;
+    let repo = ImportRepo::create(&context.layout.scratch(), &store)?;
+    let place = ForkPlace::look(context.layout.root(), &options.from, context.offline, &context.ui)?;
+    let commit = place.fetch(&repo, &[&place.find(&options.at)?], History::None, &context.ui)?[0];
+    let tree = repo.store.tree_of(commit)?;
+    let new = NewPin {
+        variant,
+        upstream: options.upstream.clone().unwrap_or_else(|| place.last_part()),
+        revision: revision_of(&place, commit),
+        tree,
+        source: place.source(),
+    };
+    let text = new.file();
+    Pins::parse(SourceText { name: "pins.toml", text: &text })?;
+    if !options.dry_run {
+        store.adopt(repo.git_dir(), tree)?;
+        disk::create_folder(&context.layout.series(&new.folder()))?;
+        // Last: with it the folder is a project.
+        disk::write_atomically(&context.layout.pins(), text.as_bytes())?;
+    }
+    Ok(outcome(&new, text, options.dry_run))
+}
+
+fn refuse_second(context: &Context) -> Result<()> {
+    let path = context.layout.pins();
+    if !disk::exists(&path) {
+        return Ok(());
+    }
+    Err(Error::usage(format!("there is a `{}` already; nothing was touched", path.display()))
+        .hint("bring patches into it: cargo xtask import --help")
+        .hint("or make another project elsewhere: cargo xtask init --root DIR …"))
+}
+
+fn outcome(new: &NewPin, text: String, dry_run: bool) -> Outcome {
+    let NewPin { variant, upstream, revision, tree, .. } = new;
+    let json = json!({
+        "pins": text,
+        "variant": variant,
+        "upstream": upstream,
+        "pin": revision.to_string(),
+        "tree": tree.to_string(),
+        "folder": new.folder(),
+        "dry_run": dry_run,
+    });
+    if dry_run {
+        return Outcome::ok(text, json);
+    }
+    let mut lines = vec![format!("pins.toml: {upstream} {revision}, tree {tree}, variant {variant}")];
+    lines.extend(notes_on(new).iter().map(|note| format!("  note: {note}")));
+    lines.push(format!("  next: cargo xtask import PATCHES --variant {variant}    # what you have already"));
+    lines.push(format!("  next: cargo xtask new \"subject\" --variant {variant}    # or a first patch"));
+    Outcome::ok(lines.join("\n"), json)
+}

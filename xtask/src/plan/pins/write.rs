@@ -1,0 +1,112 @@
+//! A pin and a variant in the text of `pins.toml`: a whole file, or sections at the end of one.
+
+use git2::Oid;
+
+use super::Revision;
+use crate::plan::name::Name;
+
+/// A pin that is not in `pins.toml` yet, and the variant that stands on it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewPin {
+    /// `[variants.NAME]`; the pin has the same name.
+    pub variant: Name,
+    /// The upstream that is followed, such as `llama.cpp`.
+    pub upstream: String,
+    /// What the pin is known by.
+    pub revision: Revision,
+    /// The git tree id.
+    pub tree: Oid,
+    /// Where its objects can be had.
+    pub source: NewSource,
+}
+
+/// Where a pin's objects can be had.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NewSource {
+    /// What `git fetch` is given.
+    Git(String),
+    /// A repository or bundle on this machine.
+    Path(String),
+}
+
+impl NewSource {
+    fn toml(&self) -> String {
+        match self {
+            NewSource::Git(url) => format!("{{ git = {} }}", quoted(url)),
+            NewSource::Path(path) => format!("{{ path = {} }}", quoted(path)),
+        }
+    }
+}
+
+impl NewPin {
+    /// The folder of the variant's patches, relative to the root.
+    pub fn folder(&self) -> String {
+        format!("patches/{}", self.variant)
+    }
+
+    /// A whole `pins.toml`.
+    pub fn file(&self) -> String {
+        format!(
+            "# What we build from. The tree id decides, whatever the source: `git rev-parse TAG^{{tree}}`.\n\n\
+             default-variant = {}\n\n{}",
+            quoted(&self.variant),
+            self.sections()
+        )
+    }
+
+    /// `text`, a `pins.toml`, with the two sections at its end.
+    pub fn added_to(&self, text: &str) -> String {
+        format!("{}\n\n{}", text.trim_end(), self.sections())
+    }
+
+    fn sections(&self) -> String {
+        let name = &self.variant;
+        format!(
+            "[pins.{name}]\nupstream = {}\n{} = {}\ntree = \"{}\"\n# Tried in this order.\nsources = [\n    {},\n]\n\n\
+             [variants.{name}]\npin = {}\npatches = {}\n",
+            quoted(&self.upstream),
+            self.revision.key(),
+            quoted(&self.revision.to_string()),
+            self.tree,
+            self.source.toml(),
+            quoted(name),
+            quoted(&self.folder()),
+        )
+    }
+}
+
+/// TOML's basic strings escape like JSON's.
+fn quoted(value: &str) -> String {
+    serde_json::Value::String(value.to_string()).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Pins, Source};
+    use super::*;
+    use crate::plan::snippet::SourceText;
+
+    fn sample(variant: &str) -> NewPin {
+        NewPin {
+            variant: Name::new(variant).unwrap(),
+            upstream: "llama.\"cpp\"".to_string(),
+            revision: Revision::parse("b1").unwrap(),
+            tree: Oid::from_str(&"1".repeat(40)).unwrap(),
+            source: NewSource::Path("../a\\b".to_string()),
+        }
+    }
+
+    #[test]
+    fn what_is_written_reads_back() {
+        let text = sample("one").file();
+        let both = sample("two").added_to(&text);
+        assert!(both.starts_with(text.trim_end()));
+        let pins = Pins::parse(SourceText { name: "pins.toml", text: &both }).unwrap();
+        assert_eq!(pins.default_variant.as_str(), "one");
+        let two = pins.variant(Some("two")).unwrap();
+        assert_eq!(two.patches.as_deref(), Some("patches/two"));
+        let pin = pins.pin_of(two);
+        assert_eq!((pin.upstream.as_str(), pin.tree), ("llama.\"cpp\"", sample("two").tree));
+        assert_eq!(pin.sources, [Source::Path { path: "../a\\b".to_string() }]);
+    }
+}

@@ -1,0 +1,59 @@
+//! The text of a diff as other tools write it: what stands before it, and which blobs it was made from.
+
+use super::mail::looks_like_diff;
+
+/// What stands before the diff. All of the text when there is none.
+pub fn before_diff(text: &[u8]) -> &[u8] {
+    let mut length = 0;
+    for line in text.split_inclusive(|byte| *byte == b'\n') {
+        let starts: [&[u8]; 4] = [b"diff ", b"Index: ", b"index ", b"====="];
+        let bare = line.strip_suffix(b"\n").unwrap_or(line);
+        if starts.iter().any(|start| line.starts_with(start)) || looks_like_diff(line) || bare == b"---" {
+            break;
+        }
+        length += line.len();
+    }
+    text.get(..length).unwrap_or(text)
+}
+
+/// Whether there is any diff in `text`.
+pub fn has_diff(text: &[u8]) -> bool {
+    let rest = &text[before_diff(text).len()..];
+    rest.split(|byte| *byte == b'\n').any(|line| line.starts_with(b"diff --git ") || looks_like_diff(line))
+}
+
+/// The blobs on both sides of every `index` line, as short as they are written there.
+pub fn stated_blobs(text: &[u8]) -> Vec<(String, String)> {
+    let lines = text.split(|byte| *byte == b'\n').filter_map(|line| line.strip_prefix(b"index "));
+    let ids = lines.filter_map(|line| std::str::from_utf8(line).ok()?.split_whitespace().next());
+    let pairs = ids.filter_map(|ids| ids.split_once(".."));
+    let is_id = |id: &str| (4..=40).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_hexdigit());
+    pairs
+        .filter(|(old, new)| is_id(old) && is_id(new))
+        .map(|(old, new)| (old.to_owned(), new.to_owned()))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{before_diff, has_diff, stated_blobs};
+
+    #[test]
+    fn finds_where_a_diff_begins() {
+        for start in
+            ["diff --git a/x b/x\n", "--- a/x\n+++ b/x\n", "Index: x\n", "---\n x | 1 +\n", "@@ -1 +1 @@\n"]
+        {
+            assert_eq!(before_diff(format!("words\n\n{start}").as_bytes()), b"words\n\n", "{start}");
+        }
+        assert_eq!(before_diff(b"words"), b"words");
+        assert!(has_diff(b"words\n---\n x\n\ndiff --git a/x b/x\n") && has_diff(b"--- x\n+++ y\n"));
+        assert!(!has_diff(b"words\n---\n x | 1 +\n-- \n2.47\n"));
+    }
+
+    #[test]
+    fn reads_short_ids() {
+        let text = b"diff --git a/x b/x\nindex 1234567..89abcdef 100644\n index 1..2\n+index aaaa..bbbb\nindex 0000..12345\n";
+        let pair = |old: &str, new: &str| (old.to_owned(), new.to_owned());
+        assert_eq!(stated_blobs(text), [pair("1234567", "89abcdef"), pair("0000", "12345")]);
+    }
+}

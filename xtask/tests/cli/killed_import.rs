@@ -1,0 +1,62 @@
+//! SIGKILL at random points of `import`.
+
+use std::time::Duration;
+
+use super::support::importing::{NOT_SAID, empty_project, fork};
+use super::support::random::XorShift;
+use super::support::{Project, files, kill};
+
+/// Killed anywhere, the next command finds all of it or nothing.
+#[test]
+fn killed_at_sixteen_points_all_of_it_is_there_or_nothing() {
+    let project = empty_project();
+    let fork = fork(&project);
+    let mut arguments =
+        vec!["import", "--from", fork.to_str().unwrap(), "upstream/main..main", "--variant", "my"];
+    arguments.extend(NOT_SAID.iter().flat_map(|path| ["--leave-out", path]));
+    let whole = kill::run_and_kill(project.command(&arguments), Duration::from_secs(120));
+    let wanted = committed(&project);
+    assert_eq!(wanted.len(), 39, "pins, lock and 37 patches: {wanted:#?}");
+    let mut random = XorShift::new(0x1a_5eed);
+    let mut seen = [0, 0];
+    for round in 0..16 {
+        forget(&project);
+        // The end is where something is written: half of the kills fall there.
+        let part = if round % 2 == 0 { random.fraction() } else { 0.85 + random.fraction() * 0.2 };
+        kill::run_and_kill(project.command(&arguments), whole.mul_f64(part));
+        // Any command finishes what was decided.
+        project.run(&["lint"]);
+        let found = committed(&project);
+        assert!(found.is_empty() || found == wanted, "round {round}: {:#?}", names(&found));
+        seen[usize::from(found == wanted)] += 1;
+        if found.is_empty() {
+            project.run(&arguments).success();
+            assert!(committed(&project) == wanted, "round {round}: run again");
+        }
+        // Whoever is alone in the folder sweeps what is left of a run that was killed.
+        project.run(&["lock", "--check"]).success();
+        assert_eq!(project.scratch(), [""; 0], "round {round}");
+    }
+    assert!(seen.iter().all(|count| *count > 0), "killed before and after the decision: {seen:?}");
+}
+
+type Files = Vec<(String, Vec<u8>)>;
+
+/// What a person would commit.
+fn committed(project: &Project) -> Files {
+    let paths = files::list(project.root()).into_iter().filter(|path| !path.starts_with("target/"));
+    paths.map(|path| (path.clone(), std::fs::read(project.path(&path)).unwrap())).collect()
+}
+
+fn names(files: &Files) -> Vec<&str> {
+    files.iter().map(|(name, _)| name.as_str()).collect()
+}
+
+fn forget(project: &Project) {
+    for path in ["patches", "target"] {
+        std::fs::remove_dir_all(project.path(path)).unwrap_or_default();
+    }
+    for path in ["pins.toml", "espalier.lock"] {
+        std::fs::remove_file(project.path(path)).unwrap_or_default();
+    }
+}

@@ -1,0 +1,101 @@
+//! A project without anything, and a fork with a history that people really have.
+
+use std::path::{Path, PathBuf};
+
+use super::upstream::{TAG, Upstream};
+use super::{Project, files, git};
+
+/// A folder that is no project yet.
+pub fn empty_project() -> Project {
+    let project = Project::new();
+    for name in ["pins.toml", "ci", "overlay", "patches"] {
+        let path = project.path(name);
+        let is_folder = path.is_dir();
+        if is_folder { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) }.unwrap();
+    }
+    project
+}
+
+/// What `--leave-out` has to name for [`fork`].
+pub const NOT_SAID: [&str; 2] = ["docs/shortcut", "a\tb.txt"];
+
+/// Upstream, with two commits after its tag, and a fork of it beside `project`: 42 commits, among them a
+/// merge with a conflict, a merge of upstream, an empty commit, a revert, a link, a tab in a name, one that
+/// upstream took before the fork merged it, and one that upstream took since. Gives the fork's folder; its
+/// `upstream/main` is upstream's branch.
+pub fn fork(project: &Project) -> PathBuf {
+    let (upstream, fork) = (project.beside("upstream"), project.beside("the fork"));
+    files::copy_folder(&Upstream::shared().repository(), &upstream);
+    git::git(&project.beside(""), &["clone", "--quiet", "--origin=upstream", "upstream", "the fork"]);
+    git::git(&fork, &["reset", "--quiet", "--hard", TAG]);
+    for number in 1..=30 {
+        files::write(&fork.join("src/fork.c"), counted(number));
+        git::commit(&fork, &format!("Count to {number}"));
+    }
+    small_commits(&fork);
+    merge_with_conflict(&fork);
+    upstream_moves(&upstream);
+    git::git(&fork, &["fetch", "--quiet", "upstream"]);
+    git::git(&fork, &["merge", "--quiet", "-m", "Merge upstream", "upstream/main~1"]);
+    files::edit(&fork.join("src/name.c"), "\"world\"", "\"people\"");
+    git::commit(&fork, "Name people");
+    fork
+}
+
+fn counted(number: usize) -> String {
+    (1..=number).map(|line| format!("int count_{line};\n")).collect()
+}
+
+fn small_commits(fork: &Path) {
+    git::git(fork, &["commit", "--quiet", "--allow-empty", "--message", "Change nothing"]);
+    files::edit(&fork.join("src/add.c"), "left + right", "right + left");
+    git::commit(fork, "Add the other way round\n\nWhy:\n\n---\nnot the end of it");
+    git::git(fork, &["revert", "--no-edit", "HEAD"]);
+    files::edit(&fork.join("src/length.c"), "int length = 0;", "int length = 0; // so far");
+    git::commit(fork, "Say what the length is");
+    files::edit(&fork.join("src/join.c"), "{}", "{ }");
+    git::commit(fork, "Give the loop room");
+    std::os::unix::fs::symlink("old/story.txt", fork.join("docs/shortcut")).unwrap();
+    git::commit(fork, "Link to the story");
+    files::write(&fork.join("a\tb.txt"), "tab\n");
+    git::commit(fork, "Name a file oddly");
+}
+
+fn merge_with_conflict(fork: &Path) {
+    git::git(fork, &["switch", "--quiet", "--create", "side"]);
+    files::edit(&fork.join("src/greet.c"), "\"hello\"", "\"hello from the side\"");
+    git::commit(fork, "Greet from the side");
+    git::git(fork, &["switch", "--quiet", "main"]);
+    files::edit(&fork.join("src/greet.c"), "\"hello\"", "\"hello from main\"");
+    git::commit(fork, "Greet from main");
+    assert!(!git::try_git(fork, &["merge", "--quiet", "side"]));
+    git::git(fork, &["checkout", "--quiet", "--ours", "src/greet.c"]);
+    files::edit(&fork.join("src/greet.c"), "hello from main", "hello from main and the side");
+    git::commit(fork, "Merge the side");
+}
+
+/// The first of the three is in the fork before it merges upstream, the last one is not merged.
+fn upstream_moves(upstream: &Path) {
+    files::edit(&upstream.join("src/length.c"), "int length = 0;", "int length = 0; // so far");
+    git::commit(upstream, "length: say what it is");
+    files::edit(&upstream.join("src/ring.c"), "at % size", "(at + size) % size");
+    git::commit(upstream, "ring: take negative places");
+    files::edit(&upstream.join("src/join.c"), "{}", "{ }");
+    git::commit(upstream, "join: give the loop room");
+}
+
+/// `patches/VARIANT` applied by git to what the variant is pinned to: a tree id.
+pub fn applied_by_git(project: &Project, repository: &Path, base: &str, variant: &str) -> String {
+    let work = project.beside("applied by git");
+    let name = repository.to_str().unwrap();
+    git::git(&project.beside(""), &["clone", "--quiet", name, "applied by git"]);
+    git::git(&work, &["checkout", "--quiet", "--detach", base]);
+    let folder = project.path("patches").join(variant);
+    for patch in files::list(&folder) {
+        let path = folder.join(patch);
+        git::git(&work, &["am", "--quiet", "--keep-cr", path.to_str().unwrap()]);
+    }
+    let tree = git::tree_of(&work, "HEAD");
+    std::fs::remove_dir_all(work).unwrap();
+    tree
+}
