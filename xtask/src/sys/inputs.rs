@@ -31,7 +31,7 @@ impl PatchFile {
         series::parse(self.name(), &self.bytes).map_err(|error| {
             Error::usage(format!("`{}` is not a patch that can be taken", self.file))
                 .detail(error.to_string())
-                .hint("write it anew with git: docs/patches.md says how")
+                .hint("cargo xtask lint    # names all such patches, and the way to bring them in")
         })
     }
 }

@@ -235,7 +235,7 @@ fn a_patch_that_is_cut_short() {
     -- stderr --
     error: `patches/paged/0002-say-what-is-counted.patch` is not a patch that can be taken
       0002-say-what-is-counted.patch:21: the patch ends too early: expected a line feed at the end of the line, found `     for (cons`
-      next: write it anew with git: docs/patches.md says how
+      next: cargo xtask lint    # names all such patches, and the way to bring them in
     ");
 }
 
@@ -250,7 +250,7 @@ fn a_file_that_is_no_patch() {
     -- stderr --
     error: `patches/paged/0004-notes.patch` is not a patch that can be taken
       0004-notes.patch:1: this is not the output of `git format-patch`: expected `From <commit> Mon Sep 17 00:00:00 2001`, found `remember the milk`
-      next: write it anew with git: docs/patches.md says how
+      next: cargo xtask lint    # names all such patches, and the way to bring them in
     ");
 }
 

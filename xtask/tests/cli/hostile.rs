@@ -56,7 +56,7 @@ fn a_path_that_climbs_out() {
     -- stderr --
     error: `patches/paged/0001-x.patch` is not a patch that can be taken
       0001-x.patch:10: the patch names a path with a `.` or `..` component: expected a relative path inside the tree, found `diff --git a/../../x b/../../x`
-      next: write it anew with git: docs/patches.md says how
+      next: cargo xtask lint    # names all such patches, and the way to bring them in
     ");
 }
 
@@ -69,7 +69,7 @@ fn a_path_into_the_git_folder() {
     -- stderr --
     error: `patches/paged/0001-x.patch` is not a patch that can be taken
       0001-x.patch:10: the patch names a path into `.git`, or into what some systems take for it: expected a relative path inside the tree, found `diff --git a/.git/hooks/x b/.git/hooks/x`
-      next: write it anew with git: docs/patches.md says how
+      next: cargo xtask lint    # names all such patches, and the way to bring them in
     ");
 }
 
@@ -103,7 +103,7 @@ fn a_link() {
     -- stderr --
     error: `patches/paged/0001-x.patch` is not a patch that can be taken
       0001-x.patch:11: the patch writes a symlink (mode 120000): expected mode 100644 or 100755, found `new file mode 120000`
-      next: write it anew with git: docs/patches.md says how
+      next: cargo xtask lint    # names all such patches, and the way to bring them in
     ");
 }
 

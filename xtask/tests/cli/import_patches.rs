@@ -256,3 +256,26 @@ fn without_a_pin_nobody_knows_what_patches_are_for() {
     let project = started();
     import(&project, &project.beside("nowhere"), &[]).code(2).says(&["there is no `[BESIDE]/nowhere`"]);
 }
+
+/// What people try first: they drop the files into the folder. The hint, followed to the letter, brings them in.
+#[test]
+fn patches_dropped_into_the_folder_have_a_way_in() {
+    let project = started();
+    let folder = formatted(&project, &[]);
+    for name in files::list(&folder) {
+        std::fs::copy(folder.join(&name), project.path("patches/my").join(&name)).unwrap();
+    }
+    project.run(&["edit"]).code(2).says(&["next: cargo xtask lint"]);
+    let lint = project.run(&["--json", "lint"]).code(1).json();
+    let hint = lint["findings"][0]["hint"].as_str().unwrap().to_string();
+    let (_, commands) = hint.split_once(": ").unwrap();
+    let xtask = format!("{} --root {}", env!("CARGO_BIN_EXE_xtask"), project.root().display());
+    let script = commands.replace("cargo xtask", &xtask);
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-euc", &script]).current_dir(project.root()).env("HOME", project.beside("home"));
+    project.finish(shell).success();
+    assert_eq!(applied_by_git(&project, &Upstream::shared().repository(), TAG, "my"), fork_tree());
+    let lint = project.run(&["--json", "lint"]).code(1).json();
+    let findings = lint["findings"].as_array().unwrap();
+    assert!(findings.iter().all(|finding| finding["rule"] == "trailer-placeholder"), "{findings:#?}");
+}

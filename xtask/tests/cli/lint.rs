@@ -82,7 +82,7 @@ fn every_finding_has_a_place_and_a_hint() {
     patches/paged/0005-xxx.patch:13: `espalier/note.txt` is brought by the overlay file overlay/extra/espalier/note.txt [overlay-path]
       next: make the change in the overlay, and take the file out of the patch
     patches/paged/0006-what.patch:1: this is not the output of `git format-patch`: found no patch, expected `From <commit> Mon Sep 17 00:00:00 2001` [not-a-patch]
-      next: write it anew with git: cargo xtask edit, then export
+      next: let git read the folder anew: mv patches/paged patches/paged.before && mkdir patches/paged && cargo xtask import patches/paged.before --variant paged
     14 findings in 6 patches
     -- stderr --
     ");

@@ -100,7 +100,7 @@ fn read(
                 patches.push(Some(patch));
             }
             Err(error) => {
-                found.insert(unreadable(&file.file, &error));
+                found.insert(unreadable(&file.file, &error, (variant, folder)));
                 patches.push(None);
             }
         }
@@ -121,14 +121,17 @@ fn with_bulk_hint(finding: Finding, variant: &str) -> Finding {
     Finding { hint, ..finding }
 }
 
-fn unreadable(file: &str, error: &series::ParseError) -> Reported {
+fn unreadable(file: &str, error: &series::ParseError, (variant, folder): (&str, &str)) -> Reported {
     let message = format!("{}: found {}, expected {}", error.refusal.describe(), error.found, error.expected);
     Reported {
         file: plain(file),
         line: error.line,
         message: plain(&message),
         rule: rule_name(LintRule::NotAPatch),
-        hint: "write it anew with git: cargo xtask edit, then export".to_string(),
+        hint: format!(
+            "let git read the folder anew: mv {folder} {folder}.before && mkdir {folder} && cargo xtask import \
+             {folder}.before --variant {variant}"
+        ),
     }
 }
 
