@@ -5,7 +5,7 @@ use serde_json::json;
 use super::edit::{When, ready, series_folder};
 use super::{Context, Outcome};
 use crate::error::{Error, Result};
-use crate::series::{SUBJECT_LIMIT, TRAILER_KEYS};
+use crate::series::{LintRules, SUBJECT_LIMIT, TRAILER_KEYS};
 use crate::sys::run_lock;
 use crate::sys::store::Store;
 
@@ -26,7 +26,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let pins = context.pins()?;
     let variant = pins.variant(options.variant.as_deref())?;
     series_folder(variant)?;
-    let message = offered_message(subject);
+    let message = offered_message(subject, &context.lint_rules()?);
     let folder = context.layout.show(&context.layout.edit(&variant.name));
     if !options.dry_run {
         let _lock = run_lock::take(context)?;
@@ -58,13 +58,16 @@ fn check_subject(subject: &str) -> Result<&str> {
     )))
 }
 
-fn offered_message(subject: &str) -> String {
-    let trailers: String = TRAILER_KEYS.iter().map(|(key, _)| format!("{key}: \n")).collect();
-    let words: String = TRAILER_KEYS.iter().map(|(key, says)| format!("# {key}: {says}\n")).collect();
-    format!(
-        "{subject}\n\n# Why, in a few paragraphs.\n\n{trailers}\n# Every patch has these four trailers \
-         (docs/patches.md):\n#\n{words}"
-    )
+/// With the trailers that lint asks for in this project.
+fn offered_message(subject: &str, rules: &LintRules) -> String {
+    let wanted = || TRAILER_KEYS.iter().filter(|(key, _)| rules.required().contains(key));
+    let trailers: String = wanted().map(|(key, _)| format!("{key}: \n")).collect();
+    let words: String = wanted().map(|(key, says)| format!("# {key}: {says}\n")).collect();
+    let message = format!("{subject}\n\n# Why, in a few paragraphs.\n");
+    if trailers.is_empty() {
+        return message;
+    }
+    format!("{message}\n{trailers}\n# Every patch has these trailers (docs/patches.md):\n#\n{words}")
 }
 
 fn next_steps(folder: &str, variant: &str) -> String {

@@ -275,7 +275,7 @@ fn new_offers_a_message() {
     Verified-by: 
     Numerics: 
 
-    # Every patch has these four trailers (docs/patches.md):
+    # Every patch has these trailers (docs/patches.md):
     #
     # Upstream-Status: `Pending`, `Submitted <URL>`, `Inappropriate <why>` or `Backport <commit>`
     # Drop-when: what must be true upstream for this patch to go

@@ -100,6 +100,8 @@ fn a_project_says_which_rules_it_relaxes() {
     assert_eq!(found, strict);
     project.write("ci/lint.toml", "allow-paths = [\"*.md\"]\nrequire-trailers = [\"Upstream-Status\"]\n");
     assert_eq!(rules(&project), ["trailer-missing"]);
+    let offered = project.run(&["new", "x: do it", "--dry-run"]).success().stdout;
+    assert!(offered.contains("\nUpstream-Status: \n") && !offered.contains("Numerics"), "{offered}");
     project.write("ci/lint.toml", "allow-paths = [\"docs/\"]\nrequire-trailers = []\n");
     assert_eq!(rules(&project), ["not-source"]);
     project.write("ci/lint.toml", "allow-paths = [\"README.md\"]\nrequire-trailers = []\n");
