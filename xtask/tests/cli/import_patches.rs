@@ -279,3 +279,51 @@ fn patches_dropped_into_the_folder_have_a_way_in() {
     let findings = lint["findings"].as_array().unwrap();
     assert!(findings.iter().all(|finding| finding["rule"] == "trailer-placeholder"), "{findings:#?}");
 }
+
+/// Line ends, a binary, a rename, a mode, a deletion, a missing last line end, names and an author that are not ASCII.
+fn odd_fork(project: &Project) -> PathBuf {
+    let fork = project.fork();
+    git::git(&fork, &["reset", "--quiet", "--hard", TAG]);
+    files::edit(&fork.join("docs/windows.txt"), "two", "TWO");
+    git::commit(&fork, "Edit line ends of Windows");
+    files::write(&fork.join("data/logo.bin"), [0u8, 1, 255, 254, 10, 13]);
+    git::commit(&fork, "Draw another logo");
+    git::git(&fork, &["mv", "docs/old/story.txt", "docs/story.txt"]);
+    files::edit(&fork.join("docs/story.txt"), "line 7 ", "the seventh line ");
+    git::git(&fork, &["mv", "src/add.c", "src/sum.c"]);
+    git::commit(&fork, "Move a story and a sum");
+    git::git(&fork, &["update-index", "--chmod=+x", "src/ring.c"]);
+    git::git(&fork, &["commit", "--quiet", "--message", "Make a program of it"]);
+    git::git(&fork, &["rm", "--quiet", "src/upper.c"]);
+    git::commit(&fork, "Take a file away");
+    files::write(&fork.join("docs/no-final-newline.txt"), "one\ntwo\nthree and four");
+    files::write(&fork.join("a folder/ü.txt"), "ü\n");
+    files::write(&fork.join("empty.c"), "");
+    git::git(&fork, &["add", "--all"]);
+    git::git(
+        &fork,
+        &["commit", "--quiet", "--author=Jörg Ö. <j@example.org>", "--message", "Sag ü, und nichts"],
+    );
+    fork
+}
+
+#[test]
+fn odd_content_comes_the_same_way_from_a_fork_and_from_patches() {
+    let (project, other) = (started(), started());
+    let fork = odd_fork(&project);
+    let from = fork.to_str().unwrap();
+    let forked = project.run(&["import", "--from", from, "v1.0..HEAD", "--json"]).success().json();
+    assert_eq!(forked["tree"], git::tree_of(&fork, "HEAD").as_str());
+    let folder = project.beside("odd patches");
+    git::git(&fork, &["format-patch", "--quiet", "--output-directory", folder.to_str().unwrap(), TAG]);
+    let imported = import(&other, &folder, &["--json"]).success().json();
+    assert_eq!(imported["tree"], forked["tree"]);
+    let without_note = |patch: &serde_json::Value| patch["notes"] == serde_json::json!([]);
+    assert!(imported["patches"].as_array().unwrap().iter().all(without_note), "{imported}");
+    let texts = |project: &Project| {
+        let folder = project.path("patches/my");
+        let text = |name: String| (name.clone(), std::fs::read(folder.join(name)).unwrap());
+        files::list(&folder).into_iter().map(text).collect::<Vec<_>>()
+    };
+    assert!(texts(&project) == texts(&other));
+}

@@ -7,7 +7,7 @@ use super::line::{Line, LineCommit};
 use super::loose::{Loose, LoosePatch};
 use crate::error::{Error, Kind, Result};
 use crate::series::{read_authorship, stated_blobs};
-use crate::sys::history::changed_between;
+use crate::sys::history::{ChangedPath, changed_between};
 use crate::sys::import_repo::ImportRepo;
 use crate::sys::patch_apply::{Applied, apply, now, user_of_git};
 use crate::ui::{Ui, Unit};
@@ -140,20 +140,31 @@ fn notes(
     if stated.is_empty() || patch.how.reverse {
         return Ok(notes);
     }
-    for change in changed_between(&repo.store, old, new)? {
-        let [before, after] = change.blobs.map(|id| id.to_string());
-        let is_it = |(old, new): &&(String, String)| before.starts_with(old) && after.starts_with(new);
-        if !stated.iter().any(|pair| is_it(&pair)) {
-            let path = crate::series::printable(&change.path);
-            notes.push(format!("{path}: made from another text than the one that is here; git merged it"));
-        }
-    }
+    let changed = changed_between(&repo.store, old, new)?;
+    notes.extend(made_elsewhere(&changed, &stated).iter().map(|path| {
+        let path = crate::series::printable(path);
+        format!("{path}: made from another text than the one that is here; git merged it")
+    }));
     Ok(notes)
+}
+
+/// The paths of `changed` whose blobs no `index` line states. One that only moved is stated nowhere.
+fn made_elsewhere<'a>(changed: &'a [ChangedPath], stated: &[(String, String)]) -> Vec<&'a [u8]> {
+    let is_there = |id: Oid, side: usize| changed.iter().any(|change| change.blobs[side] == id);
+    let starts = |id: Oid, short: &str| id.to_string().starts_with(short);
+    let is_known = |change: &&ChangedPath| {
+        let [before, after] = change.blobs;
+        let old = before.is_zero() || stated.iter().any(|(old, _)| starts(before, old));
+        let new = after.is_zero() || stated.iter().any(|(_, new)| starts(after, new));
+        let moved = (after.is_zero() && is_there(before, 1)) || (before.is_zero() && is_there(after, 0));
+        (old && new) || moved || before == after
+    };
+    changed.iter().filter(|change| !is_known(change)).map(|change| change.path.as_slice()).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::full_date;
+    use super::{ChangedPath, Oid, full_date, made_elsewhere};
 
     #[test]
     fn a_day_is_a_date() {
@@ -161,5 +172,26 @@ mod tests {
         for other in ["2024-13-01", "Thu, 1 Jan 2026 00:00:00 +0000", "soon"] {
             assert_eq!(full_date(other), other);
         }
+    }
+
+    #[test]
+    fn a_file_that_moved_is_made_from_what_is_here() {
+        let id = |digit: &str| Oid::from_str(&digit.repeat(40)).unwrap();
+        let change = |path: &str, before: &str, after: &str| ChangedPath {
+            path: path.as_bytes().to_vec(),
+            comes_or_goes: before == "0" || after == "0",
+            blobs: [id(before), id(after)],
+        };
+        let stated = [("1111".to_string(), "2222".to_string())];
+        let changed = [
+            change("edited", "1", "2"),
+            change("moved and edited from", "1", "0"),
+            change("moved and edited to", "0", "2"),
+            change("moved from", "5", "0"),
+            change("moved to", "0", "5"),
+            change("mode", "6", "6"),
+            change("elsewhere", "3", "2"),
+        ];
+        assert_eq!(made_elsewhere(&changed, &stated), [b"elsewhere"]);
     }
 }
