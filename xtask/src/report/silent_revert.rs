@@ -55,7 +55,7 @@ fn undone_lines(
     for file in &new.files {
         let Some(path) = path_of(file, undone) else { continue };
         let mut suspects = lines_of(file, undone);
-        suspects.retain(|(_, line)| !take(&mut own, *line));
+        suspects.retain(|(_, line)| !take(&mut own, line));
         if suspects.is_empty() {
             continue;
         }
@@ -63,7 +63,7 @@ fn undone_lines(
             Undone::Deleted => added_lines(bases.new, bases.old, path.as_bytes())?,
             _ => added_lines(bases.old, bases.new, path.as_bytes())?,
         };
-        suspects.retain(|(_, line)| take(&mut by_upstream, *line));
+        suspects.retain(|(_, line)| take(&mut by_upstream, line));
         reverts.extend(suspects.into_iter().map(|(at, line)| Revert {
             patch: new.name.clone(),
             path: path.to_string(),

@@ -87,6 +87,6 @@ mod tests {
         let wrong = read_quilt_series(text).unwrap_err();
         assert_eq!(wrong.len(), 8, "{wrong:#?}");
         assert_eq!(wrong[0], "series:1: `../a` is no path inside the folder");
-        assert_eq!(wrong[5], "series:6: `y` is neither `-pN` nor `-R`");
+        assert_eq!(wrong[5], "series:6: `-q` is neither `-pN` nor `-R`");
     }
 }
