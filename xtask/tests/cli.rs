@@ -22,6 +22,7 @@ mod cli {
     mod fetch_npm;
     mod git_defaults;
     mod github;
+    mod hints;
     mod hostile;
     mod import_fork;
     mod import_patches;

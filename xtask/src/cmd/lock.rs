@@ -89,5 +89,5 @@ fn refuse_stale(differences: &[String]) -> Result<()> {
     }
     Err(Error::no("`espalier.lock` is stale: it is not what the pins, patches and overlays give now")
         .detail(differences.join("\n"))
-        .hint("if the change is meant: cargo xtask lock, and commit `espalier.lock` with it"))
+        .hint("if the change is meant: cargo xtask lock    # and commit `espalier.lock` with it"))
 }

@@ -7,6 +7,7 @@ use super::pinned_series::PinnedSeries;
 use super::status::upstream_commit;
 use super::{Context, Outcome};
 use crate::error::Result;
+use crate::plan::next_command::next_command;
 use crate::report::newest::{self, NewestReport, Reach};
 use crate::report::status::Place;
 use crate::series::{PatchClass, Survey};
@@ -44,7 +45,7 @@ pub fn report(context: &Context, options: &Options) -> Result<NewestReport> {
     let range = series.survey(&history)?;
     let applies = furthest(&range, &history, PatchClass::applies);
     Ok(NewestReport {
-        next: next_command(applies.as_ref(), options),
+        next: next_step(applies.as_ref(), options),
         exact: furthest(&range, &history, |class| class == PatchClass::Exact),
         applies,
         variant: series.variant.clone(),
@@ -90,17 +91,14 @@ fn commits_behind(history: &[Commit], at: usize) -> usize {
     is_behind.into_iter().filter(|seen| *seen).count()
 }
 
-fn next_command(applies: Option<&Reach>, options: &Options) -> Option<String> {
-    let more = |name: &str, value: &Option<String>| match value {
-        Some(value) => format!(" {name} {value}"),
-        None => String::new(),
-    };
-    let from = more("--from", &options.from);
+fn next_step(applies: Option<&Reach>, options: &Options) -> Option<String> {
+    let Options { variant, tip, from } = options;
+    let place = [("--variant", variant.as_deref()), ("--from", from.as_deref())];
     match applies {
         Some(Reach { commit: Some(commit), .. }) => {
-            Some(format!("cargo xtask rebase --to {}{from}", commit.id))
+            Some(next_command("rebase", &[&[("--to", Some(commit.id.as_str()))], &place[..]].concat()))
         }
         Some(Reach { before_tip: 0, .. }) => None,
-        _ => Some(format!("cargo xtask bisect{}{from}", more("--tip", &options.tip))),
+        _ => Some(next_command("bisect", &[&[("--tip", tip.as_deref())], &place[..]].concat())),
     }
 }

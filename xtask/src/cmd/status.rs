@@ -8,6 +8,7 @@ use serde_json::json;
 use super::pinned_series::{Classes, PinnedSeries};
 use super::{Context, Outcome};
 use crate::error::{Error, Result};
+use crate::plan::next_command::next_command;
 use crate::report::replay;
 use crate::report::status::{self, PatchStatus, Place, StatusReport, UpstreamCommit};
 use crate::report::taken::story_notes;
@@ -60,7 +61,23 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
 pub fn report(context: &Context, options: &Options) -> Result<StatusReport> {
     let series = PinnedSeries::load(context, options.variant.as_deref())?;
     let tip = find_tip(context, &series, options)?;
-    report_at(&series, &tip)
+    let report = report_at(&series, &tip)?;
+    let next = if report.exact() < report.patches.len() { next_steps(options) } else { Vec::new() };
+    Ok(StatusReport { next, ..report })
+}
+
+/// At another tip the series can be moved there; at its own pin it has to be mended.
+fn next_steps(options: &Options) -> Vec<String> {
+    let Options { variant, tip, from, .. } = options;
+    let (variant, tip, from) = (variant.as_deref(), tip.as_deref(), from.as_deref());
+    let all = [("--variant", variant), ("--tip", tip), ("--from", from)];
+    let act = match tip {
+        Some(_) => {
+            next_command("rebase --dry-run", &[("--to", tip), ("--variant", variant), ("--from", from)])
+        }
+        None => next_command("apply --check", &[("--variant", variant)]),
+    };
+    vec![next_command("status --long", &all), act]
 }
 
 /// The report on a series at a tip that is in its store.
@@ -91,6 +108,7 @@ pub fn report_at(series: &PinnedSeries, tip: &Tip) -> Result<StatusReport> {
         tip: Place { name: tip.name.clone(), tree: tip.tree.to_string() },
         patches,
         commit_page: pin.commit_page(),
+        next: Vec::new(),
         history,
     })
 }

@@ -12,6 +12,7 @@ pub mod line;
 pub mod lint_file;
 pub mod lock;
 pub mod name;
+pub mod next_command;
 pub mod overlay;
 pub mod pending;
 pub mod pins;

@@ -102,6 +102,8 @@ pub struct CanaryReport {
     pub status: Option<StatusReport>,
     /// The commit that the pin could be moved to.
     pub newest: Option<String>,
+    /// What to type to move it there.
+    pub next: Option<String>,
 }
 
 impl CanaryReport {
@@ -127,8 +129,8 @@ pub fn text(report: &CanaryReport) -> String {
     for LevelReport { level, details, .. } in report.levels.iter().filter(|level| !level.details.is_empty()) {
         text += &format!("\n{}:\n{}", level.name(), indented(details, "  "));
     }
-    if let Some(commit) = &report.newest {
-        text += &format!("\nthe pin can move: {}\n", sync_command(commit));
+    if let Some(next) = &report.next {
+        text += &format!("\nthe pin can move: {next}\n");
     }
     text.trim_end().to_string()
 }
@@ -139,8 +141,8 @@ pub fn markdown(report: &CanaryReport, pin_sync: Option<&str>) -> String {
     for LevelReport { level, verdict, says, .. } in &report.levels {
         text += &format!("| {} | {} | {} |\n", level.name(), verdict.words(), cell(says));
     }
-    if let Some(commit) = &report.newest {
-        text += &format!("\n**The pin can move:** `{}`", sync_command(commit));
+    if let (Some(commit), Some(next)) = (&report.newest, &report.next) {
+        text += &format!("\n**The pin can move:** `{next}`");
         if let Some(place) = pin_sync {
             text += &format!(", or start [pin-sync]({place}) with `to` = `{commit}`");
         }
@@ -155,10 +157,6 @@ pub fn markdown(report: &CanaryReport, pin_sync: Option<&str>) -> String {
         text += &format!("\n### series\n\n{}", status::markdown(found));
     }
     text
-}
-
-fn sync_command(commit: &str) -> String {
-    format!("cargo xtask sync --to {commit}")
 }
 
 fn headline(report: &CanaryReport) -> String {

@@ -22,6 +22,8 @@ pub struct StatusReport {
     pub patches: Vec<PatchStatus>,
     /// Where a browser shows one of upstream's commits: its id is appended. Nothing when that is not known.
     pub commit_page: Option<String>,
+    /// What to type next; nothing when every patch is exact.
+    pub next: Vec<String>,
     /// Upstream's commits since the pin, oldest first; nothing when the tip came without its history.
     pub history: Option<Vec<UpstreamCommit>>,
 }

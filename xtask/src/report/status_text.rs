@@ -18,9 +18,13 @@ pub fn text(report: &StatusReport) -> String {
     steps.dedup();
     text += "\n";
     for (class, step) in steps {
-        text += &format!("next ({}): {step}\n", class.describe());
+        text += &format!("  {}: {step}\n", class.describe());
     }
-    text + "all about each of them: the same command with --long"
+    text += "\n";
+    for command in &report.next {
+        text += &format!("next: {command}\n");
+    }
+    text.trim_end().to_string()
 }
 
 fn table(report: &StatusReport) -> String {

@@ -10,6 +10,7 @@ use super::git::git;
 use super::short_id::{self, Ambiguous};
 use super::watched::{watch_growth, way_to_trust, with_words};
 use crate::error::{Error, Result};
+use crate::plan::next_command::quoted;
 use crate::plan::pins::{TagName, full_id};
 use crate::plan::reference::{Reference, Step};
 use crate::ui::{Ui, Unit};
@@ -235,7 +236,7 @@ fn find_in_folder(folder: &Path, reference: &Reference) -> Result<Found> {
         return Err(is_ambiguous(&ambiguous));
     }
     Err(Error::surroundings(format!("it has no tag, branch or commit `{reference}`"))
-        .hint(format!("git -C {} log --oneline --all", folder.display())))
+        .hint(format!("git -C {} log --oneline --all", quoted(&folder.display().to_string()))))
 }
 
 /// Of a repository with a work tree, or of one without.

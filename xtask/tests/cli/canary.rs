@@ -80,7 +80,7 @@ fn a_good_tip_passes_every_level_and_the_pin_can_move() {
       contract  passed       2 files compile, syntax only
       build     passed       canary.paged-cpu is built and answers
 
-    the pin can move: cargo xtask sync --to 890e7f7f20a47560a930892ec82a5d1e01580ead
+    the pin can move: cargo xtask sync --to 890e7f7f20a47560a930892ec82a5d1e01580ead --from [BESIDE]/moved
     -- stderr --
           Trying fetch
         Fetching hello v1.0 from path [UPSTREAM]
@@ -410,7 +410,8 @@ fn the_report_the_page_and_the_summary_are_written() {
     command.env("GITHUB_STEP_SUMMARY", &summary);
     watched.project.finish(command).success();
     let text = std::fs::read_to_string(&report).unwrap();
-    insta::assert_snapshot!(text.replace(&watched.tip(), "[TIP]").replace(&watched.tip()[..12], "[SHORT]"), @"
+    let shown = text.replace(watched.upstream.to_str().unwrap(), "[MOVED]");
+    insta::assert_snapshot!(shown.replace(&watched.tip(), "[TIP]").replace(&watched.tip()[..12], "[SHORT]"), @"
     ## paged on hello HEAD ([SHORT]), pin v1.0: is good
 
     | level | verdict | |
@@ -418,7 +419,7 @@ fn the_report_the_page_and_the_summary_are_written() {
     | fetch | passed | commit [TIP] |
     | status | passed | 3 of 3 patches are exact |
 
-    **The pin can move:** `cargo xtask sync --to [TIP]`, or start [pin-sync](https://github.com/espalier/espalier/actions/workflows/pin-sync.yml) with `to` = `[TIP]`
+    **The pin can move:** `cargo xtask sync --to [TIP] --from [MOVED]`, or start [pin-sync](https://github.com/espalier/espalier/actions/workflows/pin-sync.yml) with `to` = `[TIP]`
 
     ### series
 

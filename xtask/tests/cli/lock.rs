@@ -83,7 +83,7 @@ fn check_says_no_when_a_patch_changed() {
     -- stderr --
     error: `espalier.lock` is stale: it is not what the pins, patches and overlays give now
       paged: patches/paged/0002-say-what-is-counted.patch sha256: locked 1c6e58faf07201fe942376e86ce555fcb762bef7136ec96bc41855a9a773431f, now 83517d4a3a938e863bfee0caee9685155be5408ebc434a63b5728f6a071cd660
-      next: if the change is meant: cargo xtask lock, and commit `espalier.lock` with it
+      next: if the change is meant: cargo xtask lock    # and commit `espalier.lock` with it
     ");
     assert_eq!(project.read("espalier.lock"), before);
 }
@@ -100,7 +100,7 @@ fn check_says_no_when_there_is_none() {
     error: `espalier.lock` is stale: it is not what the pins, patches and overlays give now
       variant paged is not in the lock
       variant stock is not in the lock
-      next: if the change is meant: cargo xtask lock, and commit `espalier.lock` with it
+      next: if the change is meant: cargo xtask lock    # and commit `espalier.lock` with it
     ");
     assert!(!project.path("espalier.lock").exists());
 }
@@ -118,7 +118,7 @@ fn a_stale_one_stops_a_locked_run() {
     -- stderr --
     error: `espalier.lock` is stale: it is not what the pins, patches and overlays give now
       paged: patches/paged/0002-say-what-is-counted.patch sha256: locked 1c6e58faf07201fe942376e86ce555fcb762bef7136ec96bc41855a9a773431f, now 83517d4a3a938e863bfee0caee9685155be5408ebc434a63b5728f6a071cd660
-      next: if the change is meant: cargo xtask lock, and commit `espalier.lock` with it
+      next: if the change is meant: cargo xtask lock    # and commit `espalier.lock` with it
     ");
     assert_eq!(files::times(&project.tree("paged")), before);
     project.run(&["--locked", "build"]).code(1);

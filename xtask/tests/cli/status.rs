@@ -49,10 +49,12 @@ fn a_line_a_patch_and_what_to_do_about_each_class() {
       shifted   patches/paged/0002-say-what-is-counted.patch, since a398aafe3209
       blocked   patches/paged/0003-greet-dearly.patch (by 0001-greet-more-warmly.patch) (provisional), since 53ef46d9f62a
 
-    next (shifted): nothing to decide: cargo xtask rebase places it anew
-    next (conflict): cargo xtask rebase hands the conflict over, to be solved by hand
-    next (blocked): solve the patch that blocks it first
-    all about each of them: the same command with --long
+      shifted: nothing to decide: cargo xtask rebase places it anew
+      conflict: cargo xtask rebase hands the conflict over, to be solved by hand
+      blocked: solve the patch that blocks it first
+
+    next: cargo xtask status --long --tip main --from [BESIDE]/moved
+    next: cargo xtask rebase --dry-run --to main --from [BESIDE]/moved
     -- stderr --
     ");
 }

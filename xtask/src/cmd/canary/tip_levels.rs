@@ -10,6 +10,7 @@ use crate::cmd::{gate, newest, rebase, status};
 use crate::error::{Error, Kind, Result};
 use crate::plan::flavors::Flavors;
 use crate::plan::name::Name;
+use crate::plan::next_command::next_command;
 use crate::plan::pins::{Pin, Pins, Revision, Variant};
 use crate::report::canary::{CanaryReport, Level, LevelReport, TipCommit};
 use crate::report::status::{Place, StatusReport};
@@ -78,8 +79,10 @@ impl<'a> TipLevels<'a> {
             levels,
             status: self.status.clone(),
             newest: None,
+            next: None,
         };
         report.newest = self.newest(pin, report.is_good());
+        report.next = report.newest.as_deref().map(|commit| self.sync_command(commit));
         report
     }
 
@@ -87,6 +90,12 @@ impl<'a> TipLevels<'a> {
     fn newest(&self, pin: &Pin, is_good: bool) -> Option<String> {
         let tip = self.tip.as_ref().filter(|tip| tip.tree != pin.tree && is_good);
         tip.map(|tip| tip.commit.to_string()).or_else(|| self.reach.clone())
+    }
+
+    fn sync_command(&self, commit: &str) -> String {
+        let Options { variant, from, .. } = self.options;
+        let flags = [("--to", Some(commit)), ("--variant", variant.as_deref()), ("--from", from.as_deref())];
+        next_command("sync", &flags)
     }
 
     /// The folders of the series: a patch in one of them is this variant's.

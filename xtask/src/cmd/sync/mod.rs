@@ -14,6 +14,7 @@ use super::rebase::{self, Choices, Prepared};
 use super::{Context, Outcome, lock, status};
 use crate::error::{Error, Kind, Result};
 use crate::plan::lock::Lock;
+use crate::plan::next_command::next_command;
 use crate::plan::pending::PendingFile;
 use crate::report::rebase::PatchMove;
 use crate::report::status::{Place, StatusReport};
@@ -52,7 +53,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     report.trees = moved_trees(context, &staged)?;
     report.checks = checks;
     if !report.passed() {
-        return Err(refuse(context, &report)?);
+        return Err(refuse(context, options, &report)?);
     }
     let page = finish(context, &mut prepared, &report)?;
     let mut text = format!("{}: the pin moved, and all of it holds\nreport: {page}", report.title());
@@ -156,7 +157,7 @@ fn refuse_changes_meanwhile(context: &Context, prepared: &Prepared) -> Result<()
 }
 
 /// The pin stays. The report is kept where the next run may overwrite it.
-fn refuse(context: &Context, report: &SyncReport) -> Result<Error> {
+fn refuse(context: &Context, options: &Options, report: &SyncReport) -> Result<Error> {
     let page = context.layout.failed_sync();
     disk::write_atomically(&page, report.markdown().as_bytes())?;
     let _lock = run_lock::take(context)?;
@@ -168,13 +169,14 @@ fn refuse(context: &Context, report: &SyncReport) -> Result<Error> {
         .chain(report.reverts.iter().cloned())
         .collect();
     let what = format!("{}: the pin did not move, nothing was changed", report.title());
+    let Options { variant, from, .. } = options;
+    let to = Some(report.new.name.as_str());
+    let flags = [("--to", to), ("--variant", variant.as_deref()), ("--from", from.as_deref())];
     Ok(Error::no(what)
         .detail(failed.join("\n"))
         .hint(format!("read the report: {}", context.layout.show(&page)))
-        .hint(format!(
-            "then mend the series (cargo xtask edit), or take it along by hand: cargo xtask rebase --to {}",
-            report.new.name
-        )))
+        .hint(next_command("edit    # then mend the series", &[]))
+        .hint(format!("or take it along by hand: {}", next_command("rebase", &flags))))
 }
 
 /// `docs/syncs/v1-to-v2.md`; a `/` in a name would make folders.
