@@ -7,6 +7,8 @@
 
 #[path = "series/drift_classes.rs"]
 mod drift_classes;
+#[path = "series/history_oracle.rs"]
+mod history_oracle;
 #[path = "series/hostile_text.rs"]
 mod hostile_text;
 #[path = "series/hostile_tree.rs"]

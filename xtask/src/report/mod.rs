@@ -12,6 +12,7 @@ pub mod replay;
 mod silent_revert;
 pub mod status;
 mod status_html;
+mod status_html_body;
 mod status_text;
 pub mod sync;
 pub mod taken;

@@ -1,19 +1,13 @@
 //! The status report as one self-contained page: the series as rows, upstream's commits as a timeline,
 //! each drift where it happened, the patch on a click. No script, nothing loaded from anywhere.
 
-use super::cut::{first_hunks, first_lines, share};
-use super::status::{HunkText, PatchStatus, StatusReport, UpstreamCommit};
-use super::status_text::{count, escape, number, short, what_is_the_matter};
+use super::status::{PatchStatus, StatusReport, UpstreamCommit};
+use super::status_html_body::body;
+use super::status_text::{count, escape, number, short};
 use crate::series::PatchClass;
 
 const STYLE: &str = include_str!("status.css");
 
-/// What all diffs together may take, in bytes: a page of 120 patches stays below 1 MB.
-const ROOM_FOR_DIFFS: usize = 300_000;
-/// The same for what is the matter with the patches.
-const ROOM_FOR_DRIFT: usize = 150_000;
-/// Of the commits that touched a patch's files, so many are listed.
-const COMMITS_LISTED: usize = 12;
 /// A lane has room for so many dots; commits that are closer together share one.
 const DOTS: usize = 40;
 
@@ -107,7 +101,7 @@ fn row(report: &StatusReport, patch: &PatchStatus) -> String {
 }
 
 /// What a link to the patch ends with: `paged-0001-slug`. It is in the part that opens, so that a link opens it.
-fn anchor(patch: &PatchStatus) -> String {
+pub(super) fn anchor(patch: &PatchStatus) -> String {
     let file = patch.file.trim_start_matches("patches/").trim_end_matches(".patch");
     file.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect()
 }
@@ -138,101 +132,6 @@ fn dot(x: f64, commit: &UpstreamCommit, near: usize) -> String {
     let others = if near > 1 { format!("{}, the last: ", count(near)) } else { String::new() };
     let words = format!("{others}{} {} ({})", short(commit), commit.subject, day(commit.seconds));
     format!("<circle cx=\"{x:.2}%\" cy=\"13\" r=\"6\"><title>{}</title></circle>", escape(&words))
-}
-
-fn body(report: &StatusReport, patch: &PatchStatus) -> String {
-    let mut body = format!(
-        "<p class=\"mono\">{} <a href=\"#{}\">link to this patch</a></p>",
-        escape(&patch.file),
-        anchor(patch)
-    );
-    if let Some(next) = patch.next {
-        body += &format!("<p class=\"next\">{}</p>", escape(next));
-    }
-    if !patch.blocked_by.is_empty() {
-        body += &format!("<p>It needs {}.</p>", escape(&patch.blocked_by.join(", ")));
-    }
-    if patch.provisional {
-        body += "<p>Provisional: an earlier patch failed, and this one was tried without it.</p>";
-    }
-    body + &drift(report, patch) + &commits(report, patch) + &diff(report, patch)
-}
-
-fn drift(report: &StatusReport, patch: &PatchStatus) -> String {
-    if patch.class == PatchClass::Exact {
-        return String::new();
-    }
-    let all = what_is_the_matter(patch);
-    let (shown, left) = first_lines(&all, share(ROOM_FOR_DRIFT, report.patches.len()));
-    let more = match left {
-        0 => String::new(),
-        left => format!("<p class=\"sub\">{left} more lines: <code>cargo xtask status --long</code></p>"),
-    };
-    format!("<h3>What is the matter</h3><pre>{}</pre>{more}", escape(shown))
-}
-
-fn commits(report: &StatusReport, patch: &PatchStatus) -> String {
-    let mut text = String::new();
-    if let Some(commit) = report.cause_of(patch) {
-        let line = commit_line(report, commit);
-        text += &format!("<h3>{} since</h3><ul class=\"commits\">{line}</ul>", patch.class.describe());
-    }
-    let earlier = patch.touched_by.len().saturating_sub(COMMITS_LISTED);
-    let lines: String =
-        report.commits_of(patch).skip(earlier).map(|commit| commit_line(report, commit)).collect();
-    if lines.is_empty() {
-        return text;
-    }
-    text += "<h3>Upstream commits that changed its files</h3>";
-    if earlier > 0 {
-        text += &format!("<p class=\"sub\">{} before these are left out.</p>", count(earlier));
-    }
-    text + &format!("<ul class=\"commits\">{lines}</ul>")
-}
-
-fn commit_line(report: &StatusReport, commit: &UpstreamCommit) -> String {
-    let id = format!("<code>{}</code>", escape(short(commit)));
-    let id = match &report.commit_page {
-        Some(page) => format!("<a href=\"{}{}\">{id}</a>", escape(page), escape(&commit.id)),
-        None => id,
-    };
-    format!(
-        "<li>{id} {} <span class=\"sub\">{}, {}</span></li>",
-        escape(&commit.subject),
-        escape(&commit.author),
-        day(commit.seconds)
-    )
-}
-
-fn diff(report: &StatusReport, patch: &PatchStatus) -> String {
-    let (shown, left) = first_hunks(&patch.hunks, share(ROOM_FOR_DIFFS, report.patches.len()));
-    let hunks: String = shown.iter().map(hunk).collect();
-    let more = match left {
-        0 => String::new(),
-        left => format!(
-            "<p class=\"sub\">{left} more lines of the patch are left out here. All of it is in <code>{}</code>.</p>",
-            escape(&patch.file)
-        ),
-    };
-    format!("<h3>The patch</h3>{hunks}{more}")
-}
-
-fn hunk(hunk: &HunkText) -> String {
-    let lines: String = hunk.lines.iter().map(|line| coloured(line)).collect();
-    format!(
-        "<details class=\"hunk\"><summary class=\"mono\">{} {}</summary><pre>{lines}</pre></details>",
-        escape(&hunk.path),
-        escape(&hunk.header)
-    )
-}
-
-fn coloured(line: &str) -> String {
-    let text = escape(line);
-    match line.chars().next() {
-        Some('+') => format!("<ins>{text}</ins>\n"),
-        Some('-') => format!("<del>{text}</del>\n"),
-        _ => format!("{text}\n"),
-    }
 }
 
 /// The colour that a class has.

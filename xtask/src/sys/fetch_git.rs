@@ -7,11 +7,11 @@ use git2::{Oid, Repository};
 use super::disk;
 use super::fetch::INCOMING;
 use super::git::git;
-use super::short_id::{self, Ambiguous};
-use super::watched::{watch_growth, way_to_trust, with_words};
+use super::named_commit::{Found, find_in_folder, is_ambiguous};
+use super::short_id;
+use super::watched::{watch_growth, with_words};
 use crate::error::{Error, Result};
-use crate::plan::next_command::quoted;
-use crate::plan::pins::{TagName, full_id};
+use crate::plan::pins::TagName;
 use crate::plan::reference::{Reference, Step};
 use crate::ui::{Ui, Unit};
 
@@ -213,56 +213,6 @@ impl Remote {
     }
 }
 
-/// What a folder has by some name.
-enum Found {
-    /// A tag, by its ref.
-    Tag(String),
-    Commit(Oid),
-}
-
-fn find_in_folder(folder: &Path, reference: &Reference) -> Result<Found> {
-    let git_dir = git_dir_of(folder);
-    let text = reference.to_string();
-    let tag = format!("refs/tags/{}", text.strip_prefix("refs/tags/").unwrap_or(&text));
-    if reference.as_tag(&tag).is_some() && commit_in(&git_dir, &tag)?.is_some() {
-        return Ok(Found::Tag(tag));
-    }
-    if let Some(commit) = commit_in(&git_dir, &text)? {
-        return Ok(Found::Commit(commit));
-    }
-    if let (Some(short), Ok(repo)) = (reference.short_id(), Repository::open(&git_dir))
-        && let Err(ambiguous) = short_id::find(&repo, "refs/*", short).map_err(unreadable)?
-    {
-        return Err(is_ambiguous(&ambiguous));
-    }
-    Err(Error::surroundings(format!("it has no tag, branch or commit `{reference}`"))
-        .hint(format!("git -C {} log --oneline --all", quoted(&folder.display().to_string()))))
-}
-
-/// Of a repository with a work tree, or of one without.
-pub(super) fn git_dir_of(folder: &Path) -> PathBuf {
-    let inside = folder.join(".git");
-    if disk::exists(&inside) { inside } else { folder.to_path_buf() }
-}
-
-/// The commit that git calls `name` there.
-pub(super) fn commit_in(git_dir: &Path, name: &str) -> Result<Option<Oid>> {
-    let run = git(git_dir).args(["rev-parse", "--verify", "--quiet", "--end-of-options"]);
-    let found = run.arg(format!("{name}^{{commit}}")).finish()?;
-    if let Some(way_out) = way_to_trust(found.stderr.lines()) {
-        let what = format!("`{}` belongs to somebody else, and git does not read it", git_dir.display());
-        return Err(Error::surroundings(what).hint(way_out));
-    }
-    Ok(full_id(String::from_utf8_lossy(&found.stdout).trim()).filter(|_| found.status.success()))
-}
-
-fn is_ambiguous(ambiguous: &Ambiguous) -> Error {
-    let what = format!("`{}` is the beginning of {} commits", ambiguous.short, ambiguous.candidates.len());
-    Error::usage(what)
-        .detail(ambiguous.candidates.join("\n"))
-        .hint("write more digits of the one that you mean")
-}
-
 /// Goes the steps back from what came.
 fn step_back(repo: &Path, steps: &[Step]) -> std::result::Result<(), git2::Error> {
     let opened = Repository::open_bare(repo)?;
@@ -296,6 +246,6 @@ pub(super) fn served_commit(quarantine: &Path) -> Result<(Oid, Oid)> {
         .map_err(|error| Error::surroundings("what came is not a commit").detail(error.message().to_string()))
 }
 
-fn unreadable(error: git2::Error) -> Error {
+pub(super) fn unreadable(error: git2::Error) -> Error {
     Error::surroundings("what came cannot be read").detail(error.message().to_string())
 }

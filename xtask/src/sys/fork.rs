@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 use git2::Oid;
 
 use super::disk;
-use super::fetch_git::{Depth, Remote, commit_in, git_dir_of};
+use super::fetch_git::{Depth, Remote};
 use super::git::git;
 use super::import_repo::ImportRepo;
+use super::named_commit::{commit_in, git_dir_of};
 use crate::error::{Error, Result};
 use crate::plan::pins::{NewSource, full_id};
 use crate::plan::reference::Reference;

@@ -29,6 +29,7 @@ mod made_objects;
 pub mod materialise;
 pub mod memory;
 pub mod models;
+mod named_commit;
 pub mod native_path;
 pub mod net;
 pub mod ours;

@@ -107,7 +107,7 @@ fn index_entry(path: Vec<u8>, mode: u32, id: Oid) -> IndexEntry {
     }
 }
 
-fn run_git(folder: &Path, arguments: &[&str], input: &[u8], index: Option<&Path>) -> Output {
+pub fn run_git(folder: &Path, arguments: &[&str], input: &[u8], index: Option<&Path>) -> Output {
     let mut command = Command::new("git");
     command.args(arguments).current_dir(folder);
     for variable in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY"] {

@@ -1,0 +1,110 @@
+//! What a row of the page opens to: what to do, what is the matter, which commits, the patch. Each has its share of room.
+
+use super::cut::{first_hunks, first_lines, share};
+use super::status::{HunkText, PatchStatus, StatusReport, UpstreamCommit};
+use super::status_html::{anchor, day};
+use super::status_text::{count, escape, short, what_is_the_matter};
+use crate::series::PatchClass;
+
+/// What all diffs together may take, in bytes: a page of 120 patches stays below 1 MB.
+const ROOM_FOR_DIFFS: usize = 300_000;
+/// The same for what is the matter with the patches.
+const ROOM_FOR_DRIFT: usize = 150_000;
+/// Of the commits that touched a patch's files, so many are listed.
+const COMMITS_LISTED: usize = 12;
+
+/// All of it.
+pub(super) fn body(report: &StatusReport, patch: &PatchStatus) -> String {
+    let mut body = format!(
+        "<p class=\"mono\">{} <a href=\"#{}\">link to this patch</a></p>",
+        escape(&patch.file),
+        anchor(patch)
+    );
+    if let Some(next) = patch.next {
+        body += &format!("<p class=\"next\">{}</p>", escape(next));
+    }
+    if !patch.blocked_by.is_empty() {
+        body += &format!("<p>It needs {}.</p>", escape(&patch.blocked_by.join(", ")));
+    }
+    if patch.provisional {
+        body += "<p>Provisional: an earlier patch failed, and this one was tried without it.</p>";
+    }
+    body + &drift(report, patch) + &commits(report, patch) + &diff(report, patch)
+}
+
+fn drift(report: &StatusReport, patch: &PatchStatus) -> String {
+    if patch.class == PatchClass::Exact {
+        return String::new();
+    }
+    let all = what_is_the_matter(patch);
+    let (shown, left) = first_lines(&all, share(ROOM_FOR_DRIFT, report.patches.len()));
+    let more = match left {
+        0 => String::new(),
+        left => format!("<p class=\"sub\">{left} more lines: <code>cargo xtask status --long</code></p>"),
+    };
+    format!("<h3>What is the matter</h3><pre>{}</pre>{more}", escape(shown))
+}
+
+fn commits(report: &StatusReport, patch: &PatchStatus) -> String {
+    let mut text = String::new();
+    if let Some(commit) = report.cause_of(patch) {
+        let line = commit_line(report, commit);
+        text += &format!("<h3>{} since</h3><ul class=\"commits\">{line}</ul>", patch.class.describe());
+    }
+    let earlier = patch.touched_by.len().saturating_sub(COMMITS_LISTED);
+    let lines: String =
+        report.commits_of(patch).skip(earlier).map(|commit| commit_line(report, commit)).collect();
+    if lines.is_empty() {
+        return text;
+    }
+    text += "<h3>Upstream commits that changed its files</h3>";
+    if earlier > 0 {
+        text += &format!("<p class=\"sub\">{} before these are left out.</p>", count(earlier));
+    }
+    text + &format!("<ul class=\"commits\">{lines}</ul>")
+}
+
+fn commit_line(report: &StatusReport, commit: &UpstreamCommit) -> String {
+    let id = format!("<code>{}</code>", escape(short(commit)));
+    let id = match &report.commit_page {
+        Some(page) => format!("<a href=\"{}{}\">{id}</a>", escape(page), escape(&commit.id)),
+        None => id,
+    };
+    format!(
+        "<li>{id} {} <span class=\"sub\">{}, {}</span></li>",
+        escape(&commit.subject),
+        escape(&commit.author),
+        day(commit.seconds)
+    )
+}
+
+fn diff(report: &StatusReport, patch: &PatchStatus) -> String {
+    let (shown, left) = first_hunks(&patch.hunks, share(ROOM_FOR_DIFFS, report.patches.len()));
+    let hunks: String = shown.iter().map(hunk).collect();
+    let more = match left {
+        0 => String::new(),
+        left => format!(
+            "<p class=\"sub\">{left} more lines of the patch are left out here. All of it is in <code>{}</code>.</p>",
+            escape(&patch.file)
+        ),
+    };
+    format!("<h3>The patch</h3>{hunks}{more}")
+}
+
+fn hunk(hunk: &HunkText) -> String {
+    let lines: String = hunk.lines.iter().map(|line| coloured(line)).collect();
+    format!(
+        "<details class=\"hunk\"><summary class=\"mono\">{} {}</summary><pre>{lines}</pre></details>",
+        escape(&hunk.path),
+        escape(&hunk.header)
+    )
+}
+
+fn coloured(line: &str) -> String {
+    let text = escape(line);
+    match line.chars().next() {
+        Some('+') => format!("<ins>{text}</ins>\n"),
+        Some('-') => format!("<del>{text}</del>\n"),
+        _ => format!("{text}\n"),
+    }
+}
