@@ -47,7 +47,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let text = new.file();
     Pins::parse(SourceText { name: "pins.toml", text: &text })?;
     if !options.dry_run {
-        store.adopt(repo.git_dir(), tree)?;
+        store.adopt(repo.git_dir(), commit, tree)?;
         disk::create_folder(&context.layout.series(&new.folder()))?;
         // Last: with it the folder is a project.
         disk::write_atomically(&context.layout.pins(), text.as_bytes())?;

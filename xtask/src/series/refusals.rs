@@ -60,7 +60,7 @@ mod tests {
             )
         };
         let text = format!(
-            "From {} Mon Sep 17 00:00:00 2001\nFrom: A <a@b>\nDate: x\nSubject: s\n\n---\n\n{}{}{}",
+            "From {} Mon Sep 17 00:00:00 2001\nFrom: A <a@b>\nDate: Thu, 1 Jan 2026 00:00:00 +0000\nSubject: s\n\n---\n\n{}{}{}",
             "0".repeat(40),
             file("a/link b/link", "120000"),
             file("a/good b/good", "100644"),

@@ -5,6 +5,8 @@
 
 use std::path::{Path, PathBuf};
 
+use git2::Oid;
+
 use super::disk;
 use super::fetch_git::{Asked, Depth, Remote, Served, served_commit};
 use super::fetch_npm::fetch_npm;
@@ -57,8 +59,8 @@ pub fn fetch_pin(store: &Store, layout: &Layout, pin: &Pin, offline: bool, ui: &
     };
     let fetcher = Fetcher { store, layout, offline, ui };
     let adopt = |arrival: &Arrival, source: &Source| {
-        check_tree(&arrival.quarantine, pin, source)?;
-        store.adopt(&arrival.quarantine, pin.tree)
+        let commit = check_tree(&arrival.quarantine, pin, source)?;
+        store.adopt(&arrival.quarantine, commit, pin.tree)
     };
     match fetcher.first_of(&pin.sources, &wanted, adopt) {
         Ok((source, ())) => Ok(Fetched::From(source)),
@@ -203,10 +205,10 @@ fn is_no_tag(pin: &Pin, failures: &[Failure]) -> bool {
 }
 
 /// The one check that counts.
-fn check_tree(quarantine: &Path, pin: &Pin, source: &Source) -> Result<()> {
+fn check_tree(quarantine: &Path, pin: &Pin, source: &Source) -> Result<Oid> {
     let (commit, served) = served_commit(quarantine)?;
     if served == pin.tree {
-        return Ok(());
+        return Ok(commit);
     }
     let error = Error::no(format!("served tree {served}, the pin says {}", pin.tree));
     let look = format!(

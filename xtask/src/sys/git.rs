@@ -76,7 +76,7 @@ const INHERITED: [&str; 13] = [
     "GIT_IMPLICIT_WORK_TREE",
 ];
 
-const SETTINGS: [&str; 10] = [
+const SETTINGS: [&str; 11] = [
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
     "gc.auto=0",
@@ -87,6 +87,8 @@ const SETTINGS: [&str; 10] = [
     "fetch.writeCommitGraph=false",
     "protocol.ext.allow=never",
     "submodule.recurse=false",
+    // What a borrowed store names may have come without its history: nothing is to be fetched on top of it.
+    "core.alternateRefsPrefixes=refs/none/",
     // A host that answers and then says nothing must not hold a build for ever.
     "http.lowSpeedLimit=1",
 ];

@@ -135,13 +135,12 @@ impl Store {
         self.repo.find_reference(&pin_ref(tree)).ok()?.target()
     }
 
-    /// Takes over the packs of a checked fetch and marks `tree` as here.
-    pub fn adopt(&self, quarantine: &Path, tree: Oid) -> Result<()> {
-        let fetched = fetched_commit(quarantine).map_err(|error| damaged(tree, &error))?;
+    /// Takes over the packs of a checked fetch and marks `tree` as here; `commit` is the one that came for it.
+    pub fn adopt(&self, quarantine: &Path, commit: Oid, tree: Oid) -> Result<()> {
         self.move_packs(&quarantine.join("objects/pack"))?;
         self.merge_shallow(&quarantine.join("shallow"))?;
         self.odb()?.refresh().map_err(|error| damaged(tree, &error))?;
-        self.set_ref(&pin_commit_ref(tree), fetched)?;
+        self.set_ref(&pin_commit_ref(tree), commit)?;
         self.mark_pin(tree)
     }
 

@@ -232,7 +232,7 @@ fn a_date_that_no_commit_can_have() {
     -- stderr --
     error: `patches/paged/0001-greet-more-warmly.patch` is not a patch that can be taken
       0001-greet-more-warmly.patch:3: the date is none that a commit can have: expected a date since 1970, such as `Thu, 1 Jan 2026 00:00:00 +0000`, found `Thu, 2 Jab 2020 03:04:05 +0000`
-      next: write it anew with git: docs/patches.md says how
+      next: cargo xtask lint    # names all such patches, and the way to bring them in
     ");
 }
 

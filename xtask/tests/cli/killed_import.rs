@@ -21,9 +21,10 @@ fn killed_at_sixteen_points_all_of_it_is_there_or_nothing() {
     let mut seen = [0, 0];
     for round in 0..16 {
         forget(&project);
-        // The end is where something is written: half of the kills fall there.
-        let part = if round % 2 == 0 { random.fraction() } else { 0.85 + random.fraction() * 0.2 };
-        kill::run_and_kill(project.command(&arguments), whole.mul_f64(part));
+        // The end is where something is written: half of the kills fall right after the decision.
+        let limit = if round % 2 == 0 { whole.mul_f64(random.fraction()) } else { Duration::from_secs(120) };
+        let decided = || round % 2 == 1 && project.path("target/espalier/pending").exists();
+        kill::run_and_kill_when(project.command(&arguments), limit, decided);
         // Any command finishes what was decided.
         project.run(&["lint"]);
         let found = committed(&project);

@@ -188,11 +188,16 @@ fn add_commit(stream: &mut Vec<u8>, number: usize, files: &BTreeMap<String, Vec<
 }
 
 fn text(random: &mut Random) -> String {
-    (0..20 + random.below(40)).map(|_| line(random)).collect()
+    let function = |random: &mut Random| {
+        let lines: String = (0..5 + random.below(8)).map(|_| line(random)).collect();
+        format!("int function{}(void) {{\n{lines}}}\n\n", random.below(1000))
+    };
+    (0..3 + random.below(4)).map(|_| function(random)).collect()
 }
 
+/// A line of a function; few different ones, so that much can be read in more than one way.
 fn line(random: &mut Random) -> String {
-    format!("{}word{}();\n", " ".repeat(4 * random.below(3)), random.below(60))
+    format!("{}word{}();\n", " ".repeat(4 * (1 + random.below(2))), random.below(60))
 }
 
 fn change(files: &mut BTreeMap<String, Vec<u8>>, random: &mut Random, number: usize) {
@@ -217,7 +222,8 @@ fn change(files: &mut BTreeMap<String, Vec<u8>>, random: &mut Random, number: us
             let old = String::from_utf8_lossy(&files[&path]).into_owned();
             let mut lines: Vec<String> = old.split_inclusive('\n').map(str::to_string).collect();
             let at = random.below(lines.len() + 1);
-            let end = (at + random.below(4)).min(lines.len());
+            let is_inside = |line: &&String| line.starts_with(' ');
+            let end = at + lines.iter().skip(at).take(random.below(4)).take_while(is_inside).count();
             let new: Vec<String> = (0..random.below(4)).map(|_| line(random)).collect();
             lines.splice(at..end, new);
             files.insert(path, lines.concat().into_bytes());
