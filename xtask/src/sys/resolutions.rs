@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use super::conflict_tree::in_work;
 use super::disk;
 use super::native_path::to_path;
+use super::ours;
 use super::rebase_repo::RebaseRepo;
 use crate::error::Result;
 use crate::series::{first_marker, printable};
@@ -73,6 +74,10 @@ pub fn learn(repo: &RebaseRepo, home: &Path) -> Result<()> {
 }
 
 fn copy(from: &Path, to: &Path, is_wanted: impl Fn(&Path) -> bool) -> Result<()> {
+    // Left by a run that was killed in here; it did not get any further, so this one comes by again.
+    for folder in disk::folders_in(to) {
+        ours::sweep(&folder, |name| name.starts_with(disk::TEMPORARY_PREFIX))?;
+    }
     if !disk::exists(from) {
         return Ok(());
     }
