@@ -43,6 +43,7 @@ mod checks;
 mod classify;
 mod classify_hunk;
 mod collision;
+mod counted_change;
 mod cursor;
 mod delta;
 mod dep3;
@@ -107,6 +108,7 @@ pub use apply_patch::{Applied, apply_patch};
 pub use apply_text::HunkMismatch;
 pub use authorship::{Authorship, authorship, read_authorship};
 pub use classify::describe_refusal;
+pub use counted_change::ChangedFile;
 pub use dep3::{DiffHeader, read_diff_header, status_in_body};
 pub use drift::{
     Candidate, Disagreement, FileDrift, FileDriftKind, HunkClass, HunkDrift, PatchClass, PatchDrift,
@@ -145,6 +147,6 @@ pub use series_order::{
     SeriesEntry, looks_like_a_patch, series_entry, series_order, slug_fits, slug_from_subject,
 };
 pub use survey::{Known, Outcome, Survey, survey_series};
-pub use taken::{ChangedFile, Event, Lookout, Story};
+pub use taken::{Event, Lookout, Story};
 pub use trailers_edit::{SetWhich, add_trailers, set_trailer};
 pub use tree::{Arrival, NewFile, Tree, TreeChange, TreeEntry, TreeError};

@@ -5,10 +5,12 @@
 //! patch are known again, as they are by git's patch-id and by the measure of `git range-diff`. Several commits can take
 //! a patch between them. What later commits make of those lines changes nothing, unless one of them undoes all.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
-use super::line_diff::{ChangedRun, histogram_runs, lines_of};
-use super::model::{Content, FilePatch, Patch};
+use super::counted_change::{
+    ChangedFile, CountedChange, Counts, Line, changed_files, common, has_no_text, is_blob, says_something,
+};
+use super::model::{FilePatch, Patch};
 use super::origin::{Made, Origin};
 use super::tree::TreeError;
 
@@ -18,8 +20,6 @@ const FEW_LINES: usize = 5;
 const PART_PERCENT: usize = 20;
 /// A commit that makes this share of a patch is worth a look.
 const ALIKE_PERCENT: usize = 60;
-/// Lines around a change that count as around it.
-const CONTEXT: usize = 3;
 
 /// What an upstream commit has to do with a patch. Commits are places in a history, oldest first.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,29 +53,6 @@ impl Story {
         matches!(self.events.last(), Some(Event::Taken { .. }))
     }
 }
-
-/// What one upstream commit did to one file.
-#[derive(Debug, Clone)]
-pub struct ChangedFile {
-    /// Where it is.
-    pub path: Vec<u8>,
-    /// Its blob afterwards, in hexadecimal; empty where it is gone.
-    pub new_id: String,
-    /// Its content before; empty where it was not there.
-    pub old: Vec<u8>,
-    /// Its content afterwards; empty where it is gone.
-    pub new: Vec<u8>,
-}
-
-/// One line that is added or deleted in a file, without its blanks if it says anything; or a blob that a file becomes.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Line {
-    path: Vec<u8>,
-    added: bool,
-    text: Vec<u8>,
-}
-
-type Counts = HashMap<Line, usize>;
 
 /// One patch that is looked out for.
 struct Wanted {
@@ -129,14 +106,14 @@ impl Lookout {
     /// The commit `at` comes by. Of its files those are enough that the series [cares about](Lookout::cares_about).
     /// Gives the patches, from 0, of which something happened.
     pub fn see(&mut self, at: usize, subject: &str, files: &[ChangedFile]) -> Vec<usize> {
-        let seen = Seen::new(subject, files);
+        let change = CountedChange::new(files);
         let mut moved = Vec::new();
         for (patch, wanted) in self.wanted.iter_mut().enumerate() {
             if !files.iter().any(|file| wanted.paths.contains(&file.path)) {
                 continue;
             }
             let events = wanted.story.events.len();
-            wanted.see(at, &seen);
+            wanted.see(at, subject, &change);
             if wanted.story.events.len() > events {
                 moved.push(patch);
             }
@@ -155,7 +132,7 @@ impl Wanted {
     /// texts apart.
     fn new(patch: &Patch, made: Option<&Made>, origin: &Origin<'_>) -> Result<Wanted, TreeError> {
         let files = made.map_or(Ok(Vec::new()), |made| changed_files(patch, made, origin))?;
-        let Seen { made: mut lines, around, .. } = Seen::new(&patch.subject, &files);
+        let CountedChange { made: mut lines, around, .. } = CountedChange::new(&files);
         lines.retain(|line, _| !is_blob(line) || has_no_text(patch, line));
         if lines.keys().any(says_something) {
             lines.retain(|line, _| says_something(line));
@@ -174,19 +151,19 @@ impl Wanted {
         })
     }
 
-    fn see(&mut self, at: usize, seen: &Seen<'_>) {
+    fn see(&mut self, at: usize, subject: &str, change: &CountedChange) {
         if self.total == 0 {
             return;
         }
-        let (made, undone) = (common(&self.lines, &seen.made), common(&self.lines, &seen.undone));
-        let likeness = self.likeness_of(seen);
+        let (made, undone) = (common(&self.lines, &change.made), common(&self.lines, &change.undone));
+        let likeness = self.likeness_of(subject, change);
         if undone == self.total && made < self.total && self.story.is_taken() {
             self.story.events.push(Event::Reverted { by: at });
             (self.missing, self.parts) = (self.lines.clone(), Vec::new());
-        } else if made == self.total && self.is_certain(seen) {
+        } else if made == self.total && self.is_certain(subject, change) {
             self.take_whole(at, likeness);
         } else if !self.story.is_taken() {
-            self.take_part(at, made, seen);
+            self.take_part(at, made, change);
         }
     }
 
@@ -208,18 +185,18 @@ impl Wanted {
         self.missing.clear();
     }
 
-    fn likeness_of(&self, seen: &Seen<'_>) -> Likeness {
+    fn likeness_of(&self, subject: &str, change: &CountedChange) -> Likeness {
         let is_here = |line: &Line| says_something(line) && !is_blob(line) && self.paths.contains(&line.path);
         let size =
-            || seen.made.iter().filter(|(line, _)| is_here(line)).map(|(_, count)| count).sum::<usize>();
+            || change.made.iter().filter(|(line, _)| is_here(line)).map(|(_, count)| count).sum::<usize>();
         match () {
-            () if self.subject == plain_subject(seen.subject) => Likeness::IsCalledTheSame,
+            () if self.subject == plain_subject(subject) => Likeness::IsCalledTheSame,
             () if size() == self.total => Likeness::Equals,
             () => Likeness::Holds,
         }
     }
 
-    fn take_part(&mut self, at: usize, made: usize, seen: &Seen<'_>) {
+    fn take_part(&mut self, at: usize, made: usize, change: &CountedChange) {
         let percent = made * 100 / self.total;
         if self.story.events.is_empty()
             && percent >= ALIKE_PERCENT
@@ -227,11 +204,11 @@ impl Wanted {
         {
             self.story.alike = Some((at, percent));
         }
-        let new = common(&self.missing, &seen.made);
+        let new = common(&self.missing, &change.made);
         if new * 100 < self.total * PART_PERCENT || self.total < FEW_LINES {
             return;
         }
-        for (line, count) in &seen.made {
+        for (line, count) in &change.made {
             if let Some(missing) = self.missing.get_mut(line) {
                 *missing = missing.saturating_sub(*count);
             }
@@ -245,106 +222,12 @@ impl Wanted {
         }
     }
 
-    fn is_certain(&self, seen: &Seen<'_>) -> bool {
-        let alike = self.around.iter().filter(|line| seen.around.contains(*line)).count();
+    fn is_certain(&self, subject: &str, change: &CountedChange) -> bool {
+        let alike = self.around.iter().filter(|line| change.around.contains(*line)).count();
         self.total >= FEW_LINES
-            || self.subject == plain_subject(seen.subject)
+            || self.subject == plain_subject(subject)
             || (alike > 0 && alike * 2 >= self.around.len())
     }
-}
-
-/// What a commit does, and what it would be a revert of.
-struct Seen<'a> {
-    subject: &'a str,
-    made: Counts,
-    undone: Counts,
-    around: HashSet<(Vec<u8>, Vec<u8>)>,
-}
-
-impl<'a> Seen<'a> {
-    fn new(subject: &'a str, files: &[ChangedFile]) -> Seen<'a> {
-        let mut seen = Seen { subject, made: Counts::new(), undone: Counts::new(), around: HashSet::new() };
-        for file in files {
-            let (old, new) = (lines_of(&file.old), lines_of(&file.new));
-            for run in histogram_runs(&old, &new) {
-                let (went, came) =
-                    (slice(&old, run.old.start, run.old.end), slice(&new, run.new.start, run.new.end));
-                went.iter().for_each(|line| seen.count(&file.path, false, line));
-                came.iter().for_each(|line| seen.count(&file.path, true, line));
-                seen.add_around(&file.path, &old, &run);
-            }
-            let blob =
-                Line { path: file.path.clone(), added: true, text: [BLOB, file.new_id.as_bytes()].concat() };
-            *seen.made.entry(blob).or_default() += 1;
-        }
-        seen
-    }
-
-    fn count(&mut self, path: &[u8], added: bool, line: &[u8]) {
-        let text = plain(line).unwrap_or_else(|| line.to_vec());
-        let line = |added: bool, text: Vec<u8>| Line { path: path.to_vec(), added, text };
-        *self.undone.entry(line(!added, text.clone())).or_default() += 1;
-        *self.made.entry(line(added, text)).or_default() += 1;
-    }
-
-    fn add_around(&mut self, path: &[u8], old: &[&[u8]], run: &ChangedRun) {
-        let above = slice(old, run.old.start.saturating_sub(CONTEXT), run.old.start);
-        let below = slice(old, run.old.end, (run.old.end + CONTEXT).min(old.len()));
-        let around = above.iter().chain(below).filter_map(|line| plain(line));
-        self.around.extend(around.map(|text| (path.to_vec(), text)));
-    }
-}
-
-fn slice<'l, 'a>(lines: &'l [&'a [u8]], from: usize, to: usize) -> &'l [&'a [u8]] {
-    lines.get(from..to).unwrap_or_default()
-}
-
-/// How many lines the two have in common.
-fn common(left: &Counts, right: &Counts) -> usize {
-    let in_both = left.iter().filter_map(|(line, count)| Some((*count).min(*right.get(line)?)));
-    in_both.sum()
-}
-
-/// What a patch does where it was made, file by file.
-fn changed_files(patch: &Patch, made: &Made, origin: &Origin<'_>) -> Result<Vec<ChangedFile>, TreeError> {
-    let mut files = Vec::new();
-    for (file, base) in patch.files.iter().zip(&made.bases) {
-        let Some(path) = file.path() else { continue };
-        let after =
-            made.changes.iter().find(|change| change.path == *path).and_then(|change| change.new.as_ref());
-        let content = |id| Ok::<_, TreeError>(origin.blob(id)?.into_owned());
-        files.push(ChangedFile {
-            path: path.as_bytes().to_vec(),
-            new_id: after.map(|new| new.id.to_string()).unwrap_or_default(),
-            old: base.as_ref().map_or(Ok(Vec::new()), |base| content(base.id))?,
-            new: after.map_or(Ok(Vec::new()), |new| content(new.id))?,
-        });
-    }
-    Ok(files)
-}
-
-/// Whether `line` stands for a file of `patch` that has no lines to compare.
-fn has_no_text(patch: &Patch, line: &Line) -> bool {
-    let is_text = |file: &FilePatch| matches!(file.content, Content::Text(_));
-    let is_it = |file: &&FilePatch| file.path().is_some_and(|path| path.as_bytes() == line.path);
-    patch.files.iter().find(is_it).is_some_and(|file| !is_text(file))
-}
-
-/// How a file's blob afterwards is written as a line. No line of a text is like this: blanks are taken out of those.
-const BLOB: &[u8] = b"blob ";
-
-fn is_blob(line: &Line) -> bool {
-    line.text.starts_with(BLOB)
-}
-
-fn says_something(line: &Line) -> bool {
-    line.text.iter().any(|byte| byte.is_ascii_alphanumeric() || *byte >= 0x80)
-}
-
-/// A line without its blanks; nothing for one without a letter or digit, which is in every file.
-fn plain(line: &[u8]) -> Option<Vec<u8>> {
-    let says_something = line.iter().any(|byte| byte.is_ascii_alphanumeric() || *byte >= 0x80);
-    says_something.then(|| line.iter().copied().filter(|byte| !byte.is_ascii_whitespace()).collect())
 }
 
 /// A subject without what a host puts behind it: `(#1234)`.

@@ -190,11 +190,32 @@ impl Remote {
         Remote { url: self.url.clone(), depth: Depth::Since(None), kind: self.kind.clone() }
     }
 
-    /// One `git fetch` of `refspecs`; `name` is for people.
+    /// One `git fetch` of `refspecs`; `name` is for people. Where the other side cannot leave out what the tag has, or
+    /// nothing is left then because the commit is older than the tag, the commit comes alone.
     pub fn fetch(&self, repo: &Path, name: &str, refspecs: &[String], ui: &Ui) -> Result<()> {
+        let mut said = Vec::new();
+        let fetched = self.fetch_to(&self.depth, repo, name, refspecs, ui, &mut said);
+        let is_about_depth = said.iter().any(|line| line.contains("shallow"));
+        if fetched.is_ok() || !(is_about_depth && matches!(self.depth, Depth::Since(Some(_)))) {
+            return fetched.map_err(|error| with_words("git", error, &said));
+        }
+        said.clear();
+        let alone = self.fetch_to(&Depth::Commits(1), repo, name, refspecs, ui, &mut said);
+        alone.map_err(|error| with_words("git", error, &said))
+    }
+
+    fn fetch_to(
+        &self,
+        depth: &Depth,
+        repo: &Path,
+        name: &str,
+        refspecs: &[String],
+        ui: &Ui,
+        said: &mut Vec<String>,
+    ) -> Result<()> {
         let mut run =
             git(repo).args(["fetch", "--progress", "--no-tags", "--force", "--no-write-fetch-head"]);
-        match &self.depth {
+        match depth {
             Depth::Commits(count) => run = run.arg(format!("--depth={count}")),
             Depth::Since(Some(tag)) => run = run.arg(format!("--shallow-exclude={tag}")),
             Depth::Since(None) if disk::exists(&repo.join("shallow")) => run = run.arg("--unshallow"),
@@ -202,14 +223,12 @@ impl Remote {
         }
         let run = run.arg("--").arg(&self.url).args(refspecs);
         let mut progress = ui.progress(&format!("{} {name}", self.url), None, Unit::Bytes);
-        let mut said = Vec::new();
         watch_growth(run, repo, &mut progress, |line| {
             // Git's own counts ("Receiving objects: 12% (...)") are progress, everything else is speech.
             if !line.contains('%') {
                 said.push(line.trim_start_matches("fatal: ").trim_start_matches("error: ").to_string());
             }
         })
-        .map_err(|error| with_words("git", error, &said))
     }
 }
 

@@ -265,3 +265,15 @@ fn deleting_upstreams_new_lines_is_warned_of() {
     assert_eq!(json["reverts"][0]["text"], "check_the_text(text);");
     moving.assert_moved();
 }
+
+/// A server is asked for the commits since the pin. Of an older release there are none, and it comes all the same.
+#[test]
+fn the_pin_can_go_back_to_an_older_release_of_a_server() {
+    let moving = Move::new(above_everything("src/count.c"));
+    let server = format!("file://{}", moving.upstream.display());
+    moving.run(&["--to", TIP, "--from", &server]).success();
+    moving.assert_moved();
+    moving.run(&["--to", "v1.0", "--from", &server]).success();
+    assert!(moving.project.read("pins.toml").contains("tag = \"v1.0\""));
+    moving.project.run(&["--locked", "--offline", "lock", "--check"]).success();
+}
