@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::disk;
+use super::ours;
 use super::process::{self, Patience, Run, Seen};
 use crate::error::{Error, Result};
 use crate::plan::layout::Layout;
@@ -61,6 +62,8 @@ fn install(tool: &Tool, layout: &Layout, folder: &Path, ui: &Ui) -> Result<()> {
 }
 
 fn put_in_place(layout: &Layout, installed: &Path, folder: &Path) -> Result<()> {
+    // Nobody may have needed the run lock yet, which does this too.
+    ours::claim(layout)?;
     disk::create_folder(&layout.tools())?;
     disk::remove_folder(folder)?;
     disk::rename(installed, folder)
@@ -181,4 +184,24 @@ pub fn start_compiler_cache() {
 /// ccache or sccache, when there is one.
 pub fn compiler_cache() -> Option<PathBuf> {
     ["ccache", "sccache"].iter().find_map(|name| disk::find_program(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::put_in_place;
+    use crate::plan::layout::Layout;
+    use crate::sys::disk;
+
+    /// As in a fresh clone of which a workflow checks the workflows.
+    #[test]
+    fn a_tool_can_be_the_first_thing_that_is_made() {
+        let project = tempfile::tempdir().unwrap();
+        let layout = Layout::new(project.path());
+        let scratch = disk::scratch_folder(&layout.scratch(), "tool").unwrap();
+        let installed = scratch.path().join("installed");
+        disk::write_atomically(&installed.join("bin/tool"), b"x").unwrap();
+        let folder = layout.tools().join("tool-1");
+        put_in_place(&layout, &installed, &folder).unwrap();
+        assert!(disk::exists(&folder.join("bin/tool")));
+    }
 }
