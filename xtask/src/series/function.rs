@@ -5,6 +5,30 @@ const SECTION_LIMIT: usize = 80;
 /// How far up the scopes around a line are looked for. Past it they count as unknown.
 const SCOPE_SEARCH_LIMIT: usize = 20_000;
 
+/// Texts in which any line that is not indented would be taken for the head of a function, and none is.
+const WITHOUT_FUNCTIONS: [&str; 14] = [
+    "cmakelists.txt",
+    "makefile",
+    ".cmake",
+    ".mk",
+    ".md",
+    ".rst",
+    ".txt",
+    ".yml",
+    ".yaml",
+    ".json",
+    ".toml",
+    ".ini",
+    ".gitignore",
+    ".gitattributes",
+];
+
+/// Whether the file at `path` is in a language that has functions, or in one that is not known.
+pub(crate) fn has_functions(path: &[u8]) -> bool {
+    let path = path.to_ascii_lowercase();
+    !WITHOUT_FUNCTIONS.iter().any(|ending| path.ends_with(ending.as_bytes()))
+}
+
 /// For each line of a file, the function line above it.
 pub(crate) struct FunctionMap<'a> {
     lines: &'a [&'a [u8]],

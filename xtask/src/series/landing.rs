@@ -16,14 +16,21 @@ use super::printable::printable;
 use super::replay_outcome::Doubt;
 use super::three_way::{Region, ThreeWay};
 
-/// The places in ours that nobody can be sure of, each with what is known about it; empty when all is well.
-pub(crate) fn check_landing(merge: &ThreeWay<'_>, hunks: &[Hunk]) -> Vec<Doubt> {
+/// The places in ours that nobody can be sure of, each with what is known about it; empty when all is well. In a text that
+/// has no functions none can be the wrong one.
+pub(crate) fn check_landing(merge: &ThreeWay<'_>, hunks: &[Hunk], has_functions: bool) -> Vec<Doubt> {
     if merge.landed().next().is_none() {
         return Vec::new();
     }
     let (base, ours) = (FunctionMap::new(&merge.base), FunctionMap::new(&merge.ours));
     let made_twice = already_made(&LineIndex::of_lines(&merge.ours), &ours, &base, hunks);
-    let places = Places { base, ours, from_below: runs_from_below(&merge.base, &merge.ours), made_twice };
+    let places = Places {
+        base,
+        ours,
+        from_below: runs_from_below(&merge.base, &merge.ours),
+        made_twice,
+        has_functions,
+    };
     merge.landed().filter_map(|region| places.doubt(region)).collect()
 }
 
@@ -56,6 +63,7 @@ struct Places<'a> {
     ours: FunctionMap<'a>,
     from_below: Vec<ChangedRun>,
     made_twice: Vec<Range<usize>>,
+    has_functions: bool,
 }
 
 impl Places<'_> {
@@ -63,7 +71,7 @@ impl Places<'_> {
         let is_made_twice = self.made_twice.iter().any(|lines| lines.contains(&region.base.start));
         let class = if !self.is_the_same_from_below(region) {
             PatchClass::Ambiguous
-        } else if !self.is_in_the_same_function(region) {
+        } else if self.has_functions && !self.is_in_the_same_function(region) {
             PatchClass::MovedFunction
         } else if is_made_twice {
             PatchClass::Upstreamed

@@ -203,12 +203,13 @@ impl FileReplay<'_, '_> {
         let Content::Text(hunks) = &self.file.content else {
             return Ok(Err((ConflictReason::Binary, None)));
         };
+        let path = &ours.path;
         let (base, ours) = (self.origin.blob(base.id)?, self.new.blob(ours.id)?);
         if is_binary(&ours) {
             return Ok(Err((ConflictReason::Binary, None)));
         }
         let theirs = self.content_of(theirs)?;
-        let texts = ThreeTexts { base: &base, ours: &ours, theirs: &theirs, labels: self.labels };
+        let texts = ThreeTexts { path, base: &base, ours: &ours, theirs: &theirs, labels: self.labels };
         Ok(match merge_text(&texts, hunks) {
             TextMerge::Placed { text } => {
                 Ok(Merged { id: blob_id(&text), content: Some(Arc::new(text)), way: Way::Placed })

@@ -16,6 +16,8 @@ use super::tree::{Arrival, Tree, TreeError};
 
 /// Less than this share of equal lines, and a file is another one.
 const SIMILAR_PERCENT: u8 = 50;
+/// With less than that it may still be one of those that a file was split into: worth a person's look.
+const LIKE_PERCENT: u8 = 25;
 /// Files that are read in search of a moved one.
 const READ_LIMIT: usize = 2_000;
 const CANDIDATES_SHOWN: usize = 5;
@@ -39,9 +41,11 @@ pub(crate) fn find_moved(id: Oid, origin: &Origin<'_>, tree: &dyn Tree) -> Resul
         same = similar_ones(id, &arrivals, origin, tree)?;
     }
     same.sort_by(|left, right| right.1.cmp(&left.1).then(left.0.cmp(right.0)));
-    if let [(path, percent)] = same[..]
+    let similar = same.iter().filter(|(_, percent)| *percent >= SIMILAR_PERCENT).count();
+    if let (1, Some((path, percent))) = (similar, same.first())
         && let Ok(path) = RepoPath::new(path)
     {
+        let percent = *percent;
         return Ok(Found::At { path, percent });
     }
     let certain = |path: &[u8]| arrivals.iter().any(|known| known.id == id && known.path == path);
@@ -71,7 +75,7 @@ fn similar_ones<'a>(
             None => percent_of_lines(&content, &tree.blob(arrival.id)?),
         };
         origin.likeness.borrow_mut().insert((id, arrival.id), percent);
-        if percent >= SIMILAR_PERCENT {
+        if percent >= LIKE_PERCENT {
             similar.push((arrival.path.as_slice(), percent));
         }
     }

@@ -2,15 +2,19 @@
 //!
 //! It is merged as git would, and what that gives is believed only when every changed line landed where it was made for.
 
+use super::function::has_functions;
 use super::landing::check_landing;
 use super::line_diff::{changed_runs, lines_of};
 use super::markers::{Labels, Sides, add_marked};
 use super::model::Hunk;
+use super::path::RepoPath;
 use super::replay_outcome::Doubt;
 use super::three_way::ThreeWay;
 
 /// The three versions of a text, and how they are called beside conflict markers.
 pub(crate) struct ThreeTexts<'a> {
+    /// The file: what is a function in it depends on its language.
+    pub path: &'a RepoPath,
     pub base: &'a [u8],
     pub ours: &'a [u8],
     pub theirs: &'a [u8],
@@ -35,7 +39,7 @@ pub(crate) fn merge_text(texts: &ThreeTexts<'_>, hunks: &[Hunk]) -> TextMerge {
     if merge.has_conflict() {
         return TextMerge::Conflict { marked: merge.write(texts.labels, &[]) };
     }
-    let doubts = check_landing(&merge, hunks);
+    let doubts = check_landing(&merge, hunks, has_functions(texts.path.as_bytes()));
     let doubtful: Vec<usize> = doubts.iter().map(|doubt| doubt.line - 1).collect();
     let text = merge.write(texts.labels, &doubtful);
     let (there, of) = merge.lines_there();

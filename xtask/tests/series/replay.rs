@@ -213,6 +213,19 @@ fn a_renamed_file_is_followed_when_it_is_clear_where_to() {
 }
 
 #[test]
+fn the_parts_of_a_file_that_was_split_are_named() {
+    let base = format!("{}{}", function("one", 3), function("two", 5).replace("y -=", "z -="));
+    let patch = change_factor(&base, "one");
+    let (one, two) = base.split_at(function("one", 3).len());
+    let more = |text: &str| format!("{text}{}", "int more;\nint even_more;\n".repeat(6));
+    let (one, two) = (more(one), more(two));
+    let split = replayed(&tree(&[("a.c", &base)]), &tree(&[("x.c", &one), ("y.c", &two)]), &patch);
+    let ConflictReason::FileGone { candidates } = reason(&split) else { panic!("{split:?}") };
+    assert_eq!(candidates.iter().map(|file| file.path.as_str()).collect::<Vec<_>>(), ["x.c", "y.c"]);
+    assert_eq!(split.class(), PatchClass::TargetRenamed);
+}
+
+#[test]
 fn later_patches_follow_the_file_too() {
     let base = function("one", 3);
     let after = base.replace("*= 3", "*= 4");
@@ -314,4 +327,18 @@ fn a_file_that_both_renamed_has_no_name() {
         by_upstream: path("theirs.c"),
     };
     assert_eq!(*reason(&both), expected);
+}
+
+#[test]
+fn a_text_without_functions_has_no_wrong_one() {
+    let base = "option(A)\noption(B)\n\n# build\nadd_library(x)\n";
+    let new = base.replace("# build", "if(X)\nendif()\n# build");
+    let hunk = "@@ -1,5 +1,7 @@\n option(A)\n option(B)\n \n+if(X)\n+endif()\n # build\n add_library(x)\n";
+    let there = base.replace("option(B)", "feature(C)");
+    let class = |path: &str| {
+        let patch = read(&modify(path, base, &new, hunk));
+        replayed(&tree(&[(path, base)]), &tree(&[(path, &there)]), &patch).class()
+    };
+    assert_eq!(class("CMakeLists.txt"), PatchClass::Merged);
+    assert_eq!(class("build.script"), PatchClass::MovedFunction);
 }
