@@ -9,6 +9,7 @@ use super::git::git;
 use super::native_path::to_path;
 use super::rebase_repo::RebaseRepo;
 use crate::error::{Error, Kind, Result};
+use crate::plan::next_command::quoted;
 use crate::series::{RepoPath, first_marker, printable};
 
 /// One path that waits for a decision.
@@ -144,7 +145,7 @@ pub fn read_resolved(repo: &RebaseRepo, conflicts: &[RepoPath], shown_as: &str) 
             untracked.push(path);
         } else if entry.status().intersects(NOT_STAGED) {
             return Err(waits(format!("`{shown_as}/{path}` was changed and not staged"))
-                .hint(format!("git -C {shown_as} add {path}"))
+                .hint(add_command(shown_as, entry.path_bytes()))
                 .hint("cargo xtask rebase --continue"));
         }
     }
@@ -162,13 +163,19 @@ fn refuse_markers(repo: &RebaseRepo, path: &RepoPath, shown_as: &str) -> Result<
     match first_marker(&disk::read(&on_disk)?) {
         None => Ok(()),
         Some(line) => Err(waits(format!("`{shown_as}/{path}` has a conflict marker in line {line}"))
-            .hint(format!("edit it, then: git -C {shown_as} add {path}"))
+            .hint(format!("edit it, then: {}", add_command(shown_as, path.as_bytes())))
             .hint("cargo xtask rebase --continue")),
     }
 }
 
 fn native(path: &RepoPath) -> PathBuf {
     to_path(path.as_bytes())
+}
+
+/// What stages the file; of a name that no shell takes as text, all that git knows.
+fn add_command(shown_as: &str, path: &[u8]) -> String {
+    let name = std::str::from_utf8(path).map_or_else(|_| "--update".to_string(), quoted);
+    format!("git -C {} add {name}", quoted(shown_as))
 }
 
 fn unmerged_paths(index: &Index) -> Result<Vec<Vec<u8>>> {
@@ -181,12 +188,12 @@ fn unmerged_paths(index: &Index) -> Result<Vec<Vec<u8>>> {
 }
 
 fn refuse_unmerged(index: &Index, shown_as: &str) -> Result<()> {
-    let paths: Vec<String> = unmerged_paths(index)?.iter().map(|path| printable(path)).collect();
+    let paths = unmerged_paths(index)?;
     let Some(first) = paths.first() else { return Ok(()) };
     let error = waits("the conflicts of these files are not marked as solved".to_string())
-        .hint(format!("git -C {shown_as} add {first}    # or `git rm`, when it shall go"))
+        .hint(format!("{}    # or `git rm`, when it shall go", add_command(shown_as, first)))
         .hint("cargo xtask rebase --continue");
-    Err(paths.iter().fold(error, |error, path| error.detail(format!("{shown_as}/{path}"))))
+    Err(paths.iter().fold(error, |error, path| error.detail(format!("{shown_as}/{}", printable(path)))))
 }
 
 fn waits(what: String) -> Error {

@@ -225,7 +225,7 @@ fn the_series_may_not_change_under_a_waiting_rebase() {
     error: the series or its pin was changed since the rebase began
       patches/paged/0002-say-what-is-counted.patch
       next: put it back, then: cargo xtask rebase --continue
-      next: or start anew: cargo xtask rebase --abort, then cargo xtask rebase --to
+      next: or forget the rebase, nothing of your project has changed: cargo xtask rebase --abort
     ");
 }
 

@@ -161,7 +161,7 @@ fn a_name_that_is_not_utf8_can_be_solved() {
 
     -- stderr --
     error: `target/espalier/rebase/paged/work/src/na\xefve.c` has a conflict marker in line 1
-      next: edit it, then: git -C target/espalier/rebase/paged/work add src/na\xefve.c
+      next: edit it, then: git -C target/espalier/rebase/paged/work add --update
       next: cargo xtask rebase --continue
     ");
     files::write(&odd_name(&moving.work()), "int both;\n");
@@ -227,4 +227,19 @@ fn where_upstream_moved_things_a_person_says_where_to() {
     -- stderr --
     ");
     moving.assert_moved();
+}
+
+/// What to type next names the variant where it is not the default one.
+#[test]
+fn the_next_commands_are_for_the_variant_that_was_asked_for() {
+    let moving = Move::new(upstream_greets_otherwise);
+    moving.project.edit("pins.toml", "default-variant = \"paged\"", "default-variant = \"stock\"");
+    let stopped = moving.rebase(&["--variant", "paged"]).code(4);
+    for step in ["--continue", "--skip", "--abort"] {
+        let next = format!("cargo xtask rebase --variant paged {step}");
+        assert!(stopped.stderr.contains(&next), "{}", stopped.stderr);
+    }
+    let again = moving.rebase(&["--variant", "paged"]).code(4);
+    assert!(again.stderr.contains("cargo xtask rebase --variant paged --continue"), "{}", again.stderr);
+    moving.run(&["--variant", "paged", "--abort"]).success();
 }

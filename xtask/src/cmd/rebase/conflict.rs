@@ -9,6 +9,7 @@ use super::blame::blame;
 use super::course::Course;
 use super::walk::Stop;
 use crate::error::{Error, Kind, Result};
+use crate::plan::next_command::quoted;
 use crate::plan::rebase_state::RebaseState;
 use crate::report::replay::describe_conflict;
 use crate::series::{ConflictReason, FileConflict, Replay, Replayed, TreeError, Version};
@@ -135,15 +136,9 @@ fn sentence(course: &Course<'_>, state: &RebaseState, replayed: &Replayed, solve
     let told = replayed.conflicts().map(describe_conflict).chain(course.told_of(position).iter().cloned());
     let told = told.chain(blame(course, position)).chain(remembered);
     let error = told.fold(Error::new(Kind::Conflict, what), Error::detail);
-    let flag = variant_flag(course);
     error
-        .hint(format!("cd {work}    # git status, git diff and git mergetool work there"))
-        .hint(format!("solve it, `git add` what you solved, then: cargo xtask rebase{flag} --continue"))
-        .hint(format!("or leave this patch out: cargo xtask rebase{flag} --skip"))
-        .hint(format!("or forget the rebase, nothing has changed: cargo xtask rebase{flag} --abort"))
-}
-
-fn variant_flag(course: &Course<'_>) -> String {
-    let is_default = course.variant.name == course.pins.default_variant;
-    if is_default { String::new() } else { format!(" --variant {}", course.variant.name) }
+        .hint(format!("cd {}    # git status, git diff and git mergetool work there", quoted(&work)))
+        .hint("solve it, `git add` what you solved, then: cargo xtask rebase --continue")
+        .hint("or leave this patch out: cargo xtask rebase --skip")
+        .hint("or forget the rebase, nothing has changed: cargo xtask rebase --abort")
 }

@@ -17,6 +17,7 @@ use serde_json::json;
 
 use super::{Context, Outcome};
 use crate::error::{Error, Kind, Result};
+use crate::plan::next_command::quoted;
 use crate::plan::pending::Pending;
 use crate::plan::pins::{Pins, Variant};
 use crate::report::rebase::{self as report, Fate, RebaseReport};
@@ -67,18 +68,44 @@ pub struct Prepared {
     pub choices: Choices,
 }
 
+impl Action {
+    /// The variant that was named.
+    fn variant(&self) -> Option<&str> {
+        match self {
+            Action::Start(options) => options.variant.as_deref(),
+            Action::Continue(variant, _) | Action::Skip(variant, _) | Action::Abort(variant) => {
+                variant.as_deref()
+            }
+        }
+    }
+}
+
 /// Runs the action that was asked for.
 pub fn run(context: &Context, action: &Action) -> Result<Outcome> {
     let _lock = run_lock::take(context)?;
-    match action {
+    let done = match action {
         Action::Start(options) if options.dry_run => dry_run(context, options),
-        Action::Start(options) => finished(context, prepare(context, options)?),
+        Action::Start(options) => prepare(context, options).and_then(|prepared| finished(context, prepared)),
         Action::Continue(variant, choices) => {
-            finished(context, resume(context, variant.as_deref(), *choices)?)
+            resume(context, variant.as_deref(), *choices).and_then(|prepared| finished(context, prepared))
         }
-        Action::Skip(variant, choices) => finished(context, skip(context, variant.as_deref(), *choices)?),
+        Action::Skip(variant, choices) => {
+            skip(context, variant.as_deref(), *choices).and_then(|prepared| finished(context, prepared))
+        }
         Action::Abort(variant) => abort(context, variant.as_deref()),
+    };
+    done.map_err(|error| for_variant(context, action.variant(), error))
+}
+
+/// The commands that `error` ends with are for the variant that was asked for: the one place that names it.
+fn for_variant(context: &Context, variant: Option<&str>, mut error: Error) -> Error {
+    let is_default = |name: &&str| context.pins().is_ok_and(|pins| *pins.default_variant == **name);
+    let Some(name) = variant.filter(|name| !is_default(name)) else { return error };
+    let named = format!("cargo xtask rebase --variant {} --", quoted(name));
+    for hint in error.hints.iter_mut().filter(|hint| !hint.contains("--variant")) {
+        *hint = hint.replace("cargo xtask rebase --", &named);
     }
+    error
 }
 
 /// Replays the series and stages the result. The caller holds the run lock.
@@ -92,7 +119,8 @@ pub fn prepare(context: &Context, options: &Options) -> Result<Prepared> {
     waiting::refuse_waiting(context, &pins.variant(options.variant.as_deref())?.name)?;
     let store = Store::open(&context.layout.store())?;
     let course = course::load(context, &pins, &store, options)?;
-    walk::start(&course, options.choices)
+    let started = walk::start(&course, options.choices);
+    started.map_err(|error| for_variant(context, options.variant.as_deref(), error))
 }
 
 /// The tree that the series gives on `tip`, without overlays, in memory.

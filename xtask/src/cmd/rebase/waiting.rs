@@ -6,7 +6,7 @@ use git2::Oid;
 use serde_json::json;
 
 use super::course::{Course, load_with_tip};
-use super::walk::{Walked, digests, go_on};
+use super::walk::{Refusal, Walked, digests, go_on};
 use super::{Choices, Prepared, conflict, finish};
 use crate::cmd::{Context, Outcome};
 use crate::error::{Error, Kind, Result};
@@ -111,10 +111,10 @@ fn with_state(
             conflict::write_state(&home, &state)?;
             finish::prepare(&course, &repo, &state)
         }
-        Walked::Refused(error) => {
+        Walked::Refused(Refusal { error, flags }) => {
             conflict::write_state(&home, &state)?;
             Err(error
-                .hint("then: cargo xtask rebase --continue with it")
+                .hint(format!("if that is right: cargo xtask rebase --continue {flags}"))
                 .hint("or forget the rebase, nothing has changed: cargo xtask rebase --abort"))
         }
         Walked::Conflict(stop) => conflict::hand_over(&course, &repo, &mut state, *stop),
@@ -142,7 +142,7 @@ fn course_of<'a>(
         return Err(Error::new(Kind::Conflict, "the series or its pin was changed since the rebase began")
             .detail(changed_files(&course, state))
             .hint("put it back, then: cargo xtask rebase --continue")
-            .hint("or start anew: cargo xtask rebase --abort, then cargo xtask rebase --to"));
+            .hint("or forget the rebase, nothing of your project has changed: cargo xtask rebase --abort"));
     }
     Ok(course)
 }

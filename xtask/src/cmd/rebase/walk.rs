@@ -23,7 +23,9 @@ pub fn start(course: &Course<'_>, choices: Choices) -> Result<Prepared> {
     let mut state = new_state(course, choices);
     match go_on(course, &repo, &mut state)? {
         Walked::ToTheEnd => finish::prepare(course, &repo, &state),
-        Walked::Refused(error) => Err(error),
+        Walked::Refused(Refusal { error, flags }) => {
+            Err(error.hint(format!("if that is right, add: {flags}")))
+        }
         Walked::Conflict(stop) => {
             conflict::write_state(scratch.path(), &state)?;
             let home = layout.rebase(&course.variant.name);
@@ -57,9 +59,15 @@ pub enum Walked {
     /// After the last patch.
     ToTheEnd,
     /// At patches that upstream has, about which nothing was said.
-    Refused(Error),
+    Refused(Refusal),
     /// At a conflict.
     Conflict(Box<Stop>),
+}
+
+/// What has to be said about patches that upstream has, and the flags that say that it is right.
+pub struct Refusal {
+    pub error: Error,
+    pub flags: String,
 }
 
 /// A patch with conflicts, and all that is needed to show them.
@@ -151,7 +159,7 @@ impl Walk<'_> {
     }
 }
 
-fn upstream_has(course: &Course<'_>, refused: &[Refused]) -> Error {
+fn upstream_has(course: &Course<'_>, refused: &[Refused]) -> Refusal {
     let what = format!(
         "{} {} has what {} of {} patches do; nothing was written",
         course.pin.upstream,
@@ -169,5 +177,5 @@ fn upstream_has(course: &Course<'_>, refused: &[Refused]) -> Error {
     let flags = [(true, "--drop-upstreamed"), (false, "--trim-upstreamed")];
     let flags: Vec<&str> =
         flags.iter().filter(|(whole, _)| is_needed(*whole)).map(|(_, flag)| *flag).collect();
-    error.hint(format!("if that is right, add: {}", flags.join(" ")))
+    Refusal { error, flags: flags.join(" ") }
 }
