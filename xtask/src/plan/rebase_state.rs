@@ -1,5 +1,7 @@
 //! A rebase that waits: where it goes, how far it is, what was decided.
 
+use std::collections::BTreeSet;
+
 use git2::Oid;
 use serde::{Deserialize, Serialize};
 
@@ -77,6 +79,16 @@ pub struct NamedTree {
     pub name: String,
     /// Tree id.
     pub tree: String,
+}
+
+/// The patches that upstream's history took, by their places in the series.
+pub fn places_of_taken(upstream: &[TakenPatch]) -> BTreeSet<usize> {
+    upstream.iter().enumerate().filter(|(_, patch)| patch.taken).map(|(at, _)| at).collect()
+}
+
+/// What upstream's commits made of the patch at `at`, in words.
+pub fn told_of(upstream: &[TakenPatch], at: usize) -> &[String] {
+    upstream.get(at).map(|patch| patch.notes.as_slice()).unwrap_or_default()
 }
 
 /// What upstream's commits made of one patch.

@@ -10,7 +10,7 @@ use super::course::Course;
 use super::walk::Stop;
 use crate::error::{Error, Kind, Result};
 use crate::plan::next_command::quoted;
-use crate::plan::rebase_state::RebaseState;
+use crate::plan::rebase_state::{RebaseState, told_of};
 use crate::report::replay::describe_conflict;
 use crate::series::{ConflictReason, FileConflict, Replay, Replayed, TreeError, Version};
 use crate::sys::conflict_tree::{self, ConflictedFile};
@@ -133,7 +133,8 @@ fn sentence(course: &Course<'_>, state: &RebaseState, replayed: &Replayed, solve
     let remembered = solved.iter().map(|Remembered { path, origin }| {
         format!("{path}: solved here as when {origin}; it is not staged: look at it first")
     });
-    let told = replayed.conflicts().map(describe_conflict).chain(course.told_of(position).iter().cloned());
+    let told =
+        replayed.conflicts().map(describe_conflict).chain(told_of(&state.upstream, position).iter().cloned());
     let told = told.chain(blame(course, position)).chain(remembered);
     let error = told.fold(Error::new(Kind::Conflict, what), Error::detail);
     error

@@ -1,7 +1,5 @@
 //! Where a rebase starts, where it goes, and what it takes along.
 
-use std::collections::BTreeSet;
-
 use super::Options;
 use crate::cmd::Context;
 use crate::cmd::pinned_series::fetcher;
@@ -11,13 +9,11 @@ use crate::plan::pins::{Pin, Pins, Variant};
 use crate::plan::rebase_state::TakenPatch;
 use crate::report::status::count;
 use crate::report::taken::story_notes;
-use crate::series::Patch;
+use crate::series::{Origin, Patch};
 use crate::sys::fetch::fetch_pin;
 use crate::sys::history;
 use crate::sys::inputs::{Inputs, PatchFile, read_stack};
-use crate::sys::range;
 use crate::sys::store::Store;
-use crate::sys::store_tree::StoreTree;
 use crate::sys::taken;
 use crate::sys::tip::{self, Ask, Tip};
 
@@ -31,8 +27,6 @@ pub struct Course<'a> {
     /// What the series was made for, as people call it.
     pub old_name: String,
     pub tip: Tip,
-    /// What upstream's commits made of each patch; nothing where they are not at hand.
-    pub upstream: Vec<TakenPatch>,
     pub inputs: Inputs,
     pub patches: Vec<Patch>,
 }
@@ -44,18 +38,19 @@ pub fn load<'a>(
     store: &'a Store,
     options: &Options,
 ) -> Result<Course<'a>> {
-    let mut course = load_with_tip(context, pins, store, options.variant.as_deref(), |pin| {
+    load_with_tip(context, pins, store, options.variant.as_deref(), |pin| {
         let ask = Ask { pin, reference: &options.to, from: options.from.as_deref(), history: true };
         let mut tip = tip::resolve(fetcher(context, store), &ask)?;
         tip.name = tip.revision.to_string();
         Ok(tip)
-    })?;
-    course.upstream = read_upstream(&course)?;
-    Ok(course)
+    })
 }
 
-/// What upstream's commits since the pin made of each patch.
-fn read_upstream(course: &Course<'_>) -> Result<Vec<TakenPatch>> {
+/// What upstream's commits since the pin made of each patch; nothing where they are not at hand.
+pub fn read_upstream(course: &Course<'_>, origin: &Origin<'_>) -> Result<Vec<TakenPatch>> {
+    if course.tip.commit.is_zero() {
+        return Ok(Vec::new());
+    }
     let history = history::since(course.store, course.tip.commit, course.pin.tree)?.unwrap_or_default();
     if history.is_empty() {
         return Ok(Vec::new());
@@ -65,9 +60,7 @@ fn read_upstream(course: &Course<'_>) -> Result<Vec<TakenPatch>> {
         .context
         .ui
         .status("Reading", format!("{commits} of {} since {}", course.pin.upstream, course.old_name));
-    let pin = StoreTree::new(course.store, course.pin.tree)?;
-    let origin = range::origin(course.store, &course.patches, &pin)?;
-    let taken = taken::watch(course.store, &origin, &history)?;
+    let taken = taken::watch(course.store, origin, &history)?;
     let commits: Vec<_> = history.iter().map(upstream_commit).collect();
     let set = taken.at_tip();
     let patch = |(at, story)| TakenPatch { taken: set.contains(&at), notes: story_notes(story, &commits) };
@@ -90,7 +83,7 @@ pub fn load_with_tip<'a>(
     fetch_pin(store, &context.layout, pin, context.offline, &context.ui)?;
     let tip = find_tip(pin)?;
     let old_name = pin.revision.to_string();
-    Ok(Course { context, pins, store, variant, pin, old_name, tip, upstream: Vec::new(), inputs, patches })
+    Ok(Course { context, pins, store, variant, pin, old_name, tip, inputs, patches })
 }
 
 /// The same to a tip that is in the store.
@@ -105,23 +98,7 @@ pub fn onto<'a>(
     let patches = inputs.patches.iter().map(PatchFile::parse).collect::<Result<Vec<Patch>>>()?;
     let pin = pins.pin_of(variant);
     let old_name = pin.revision.to_string();
-    let upstream = Vec::new();
-    let mut course = Course { context, pins, store, variant, pin, old_name, tip, upstream, inputs, patches };
-    course.upstream = read_upstream(&course)?;
-    Ok(course)
-}
-
-impl Course<'_> {
-    /// The patches that upstream's history took, by their places.
-    pub fn taken(&self) -> BTreeSet<usize> {
-        let taken = self.upstream.iter().enumerate().filter(|(_, patch)| patch.taken);
-        taken.map(|(at, _)| at).collect()
-    }
-
-    /// What upstream's commits made of the patch at `at`, in words.
-    pub fn told_of(&self, at: usize) -> &[String] {
-        self.upstream.get(at).map(|patch| patch.notes.as_slice()).unwrap_or_default()
-    }
+    Ok(Course { context, pins, store, variant, pin, old_name, tip, inputs, patches })
 }
 
 /// A pin moves for all variants that stand on it. One whose patches are not replayed here would break.

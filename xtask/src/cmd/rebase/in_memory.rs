@@ -3,9 +3,10 @@
 use git2::Oid;
 
 use super::Choices;
-use super::course::Course;
+use super::course::{Course, read_upstream};
 use super::steps::{add, names, step, unreadable};
 use crate::error::Result;
+use crate::plan::rebase_state::{places_of_taken, told_of};
 use crate::report::rebase::{self as report, Fate, PatchMove, RebaseReport};
 use crate::report::replay;
 use crate::series::{Patch, PatchClass, Replay, Replayed, replayed_patch};
@@ -20,7 +21,8 @@ pub fn run(course: &Course<'_>, choices: Choices) -> Result<RebaseReport> {
     let pin_tree = StoreTree::new(store, course.pin.tree)?;
     let tip_tree = StoreTree::on_way(store, course.tip.tree, course.pin.tree, course.tip.tree)?;
     let origin = range::origin(store, &course.patches, &pin_tree)?;
-    let taken = course.taken();
+    let upstream = read_upstream(course, &origin)?;
+    let taken = places_of_taken(&upstream);
     let mut replay = Replay::new(&origin, &tip_tree, names(course), &taken);
     let mut tree = GitTree::new(store, course.tip.tree)?;
     let mut moves = Vec::new();
@@ -32,7 +34,7 @@ pub fn run(course: &Course<'_>, choices: Choices) -> Result<RebaseReport> {
         }
         let new = new_patch(patch, &step.replayed, &replay)?;
         let mut moved = patch_move(file, (patch, &new), &step.replayed, choices);
-        moved.notes.extend(course.told_of(at).iter().cloned());
+        moved.notes.extend(told_of(&upstream, at).iter().cloned());
         moves.push(moved);
         new_patches.push(new);
     }

@@ -135,8 +135,7 @@ fn course_of<'a>(
         Error::surroundings(format!("the record of the rebase goes to `{name}`, which is no name"))
     })?;
     let tip = Tip { name, revision, commit: Oid::from_str(&state.commit).unwrap_or(Oid::ZERO_SHA1), tree };
-    let mut course = load_with_tip(context, pins, store, Some(&state.variant), |_| Ok(tip))?;
-    course.upstream.clone_from(&state.upstream);
+    let course = load_with_tip(context, pins, store, Some(&state.variant), |_| Ok(tip))?;
     let is_same = course.pin.tree.to_string() == state.from.tree && digests(&course) == state.series;
     if !is_same {
         return Err(Error::new(Kind::Conflict, "the series or its pin was changed since the rebase began")

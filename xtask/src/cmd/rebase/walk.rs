@@ -2,11 +2,11 @@
 
 use git2::Oid;
 
-use super::course::Course;
+use super::course::{Course, read_upstream};
 use super::steps::{add, names, step, unreadable};
 use super::{Choices, Prepared, conflict, finish};
 use crate::error::{Error, Kind, Result};
-use crate::plan::rebase_state::{DonePatch, NamedTree, RebaseState};
+use crate::plan::rebase_state::{DonePatch, NamedTree, RebaseState, places_of_taken, told_of};
 use crate::report::replay::notes_on;
 use crate::series::{Patch, PatchClass, Replay, Replayed, Step};
 use crate::sys::disk;
@@ -45,7 +45,6 @@ fn new_state(course: &Course<'_>, choices: Choices) -> RebaseState {
     let to = named(&course.tip.name, course.tip.tree);
     let mut state = RebaseState::new(&course.variant.name, from, to, digests(course), choices);
     state.commit = course.tip.commit.to_string();
-    state.upstream.clone_from(&course.upstream);
     state
 }
 
@@ -90,7 +89,10 @@ pub fn go_on(course: &Course<'_>, repo: &RebaseRepo, state: &mut RebaseState) ->
     let pin_tree = StoreTree::new(store, course.pin.tree)?;
     let start_tree = StoreTree::on_way(store, start, course.pin.tree, course.tip.tree)?;
     let origin = range::origin(store, &course.patches, &pin_tree)?;
-    let taken = course.taken();
+    if state.done.is_empty() && state.upstream.is_empty() {
+        state.upstream = read_upstream(course, &origin)?;
+    }
+    let taken = places_of_taken(&state.upstream);
     let mut replay = Replay::new(&origin, &start_tree, names(course), &taken);
     let behind = state.position();
     let tree = GitTree::new(store, start)?;
@@ -136,7 +138,7 @@ impl Walk<'_> {
     /// A patch without conflicts. After the first one that is refused, the rest are only looked at.
     fn take(&mut self, (at, patch): (usize, &Patch), file: &str, step: &Step) -> Result<()> {
         let mut notes = notes_on(&step.replayed);
-        notes.extend(self.course.told_of(at).iter().cloned());
+        notes.extend(told_of(&self.state.upstream, at).iter().cloned());
         let class = step.replayed.class();
         let (drops, trims) = (class == PatchClass::Upstreamed, class == PatchClass::PartlyUpstreamed);
         let Choices { drop_upstreamed, trim_upstreamed, .. } = self.state.choices;
