@@ -1,10 +1,16 @@
 //! The thin end of the tool: arguments in, exit code out.
 
+use std::io::ErrorKind;
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser;
 use xtask::cli::Cli;
+use xtask::sys::disk;
 use xtask::ui::{self, Answer};
+
+/// The reader of a pipe that had enough: what a shell shows of a program that `SIGPIPE` ended.
+const PIPE_CLOSED: u8 = 141;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
@@ -12,13 +18,26 @@ fn main() -> ExitCode {
     let code = match cli.run() {
         Ok(outcome) => {
             let answer = if json { Answer::Json(outcome.json) } else { Answer::Text(outcome.text) };
-            ui::answer(&answer, outcome.code)
+            write(&answer, outcome.code)
         }
         Err(error) => {
             ui::say(&error.to_string());
             let answer = if json { Answer::Json(error.to_json()) } else { Answer::Text(String::new()) };
-            ui::answer(&answer, error.kind.exit_code())
+            write(&answer, error.kind.exit_code())
         }
     };
     ExitCode::from(code)
+}
+
+/// Gives `code`, or the exit code for what went wrong with writing.
+fn write(answer: &Answer, code: u8) -> u8 {
+    match ui::answer(answer) {
+        Ok(()) => code,
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => PIPE_CLOSED,
+        Err(error) => {
+            let error = disk::explain("write to", Path::new("standard output"), &error);
+            ui::say(&error.to_string());
+            error.kind.exit_code()
+        }
+    }
 }

@@ -4,13 +4,11 @@
 //! then, so that a CI log shows that something is alive and stays short.
 
 use std::io::{self, Write};
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::series::{visible, visible_json};
-use crate::sys::disk;
 
 /// How much a command says on stderr.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,28 +69,21 @@ pub enum Answer {
     Json(serde_json::Value),
 }
 
-/// The reader of a pipe that had enough: what a shell shows of a program that `SIGPIPE` ended.
-const PIPE_CLOSED: u8 = 141;
-
-/// Writes the answer; gives `code`, or the exit code for what went wrong with writing.
-pub fn answer(answer: &Answer, code: u8) -> u8 {
+/// Writes the answer.
+///
+/// # Errors
+///
+/// When standard output cannot be written to: it is closed, or the disk is full.
+pub fn answer(answer: &Answer) -> io::Result<()> {
     let text = match answer {
-        Answer::Text(text) if text.is_empty() => return code,
+        Answer::Text(text) if text.is_empty() => return Ok(()),
         Answer::Text(text) => visible(text),
         Answer::Json(json) => visible_json(&json.to_string()),
     };
     let mut out = io::stdout().lock();
-    let written =
-        out.write_all(text.as_bytes()).and_then(|()| out.write_all(b"\n")).and_then(|()| out.flush());
-    match written {
-        Ok(()) => code,
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => PIPE_CLOSED,
-        Err(error) => {
-            let error = disk::explain("write to", Path::new("standard output"), &error);
-            say(&error.to_string());
-            error.kind.exit_code()
-        }
-    }
+    out.write_all(text.as_bytes())?;
+    out.write_all(b"\n")?;
+    out.flush()
 }
 
 /// What a progress bar counts.

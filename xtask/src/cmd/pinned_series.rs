@@ -10,7 +10,6 @@ use crate::sys::history::{self, Commit};
 use crate::sys::inputs::{PatchFile, read_stack};
 use crate::sys::range::{self, Range};
 use crate::sys::store::Store;
-use crate::sys::store_tree::StoreTree;
 use crate::sys::tip::{self, Ask, Tip};
 
 /// A variant's patches, its parents' included, and the store that has the pin.
@@ -74,9 +73,7 @@ impl PinnedSeries {
 
     /// The series at every commit of `history`.
     pub fn survey(&self, history: &[Commit]) -> Result<Range> {
-        let pin = StoreTree::new(&self.store, self.pin.tree)?;
-        let origin = range::origin(&self.store, &self.patches, &pin)?;
-        range::survey_history(&self.store, &origin, &pin, history)
+        range::survey(&self.store, &self.patches, self.pin.tree, history)
     }
 }
 
@@ -112,5 +109,10 @@ impl Classes {
         let at: Vec<bool> = self.at.iter().map(|class| class.is_some_and(&is_so)).collect();
         let line = Line { before: &range.before, at_pin: is_so(self.at_pin), at: &at };
         (line.beginnings(), line.lasting_beginnings())
+    }
+
+    /// The last commit since which its class is, up to the tip, one of those that `is_so` names.
+    pub fn last_lasting(&self, range: &Range, is_so: impl Fn(PatchClass) -> bool) -> Option<usize> {
+        self.beginnings(range, is_so).1.last().copied()
     }
 }

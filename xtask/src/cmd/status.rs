@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::pinned_series::{Classes, PinnedSeries};
 use super::{Context, Outcome};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::plan::next_command::next_command;
 use crate::report::replay;
 use crate::report::status::{self, PatchStatus, Place, StatusReport, UpstreamCommit};
@@ -146,15 +146,15 @@ fn hold_against(series: &PinnedSeries, tip: &Tip, history: Option<&[Commit]>) ->
 }
 
 fn outcomes(survey: &Survey, origin: &Origin<'_>, tree: &StoreTree<'_>) -> Result<Vec<series::Outcome>> {
-    survey.outcomes(origin, tree).map_err(|error| Error::surroundings(error.message))
+    Ok(survey.outcomes(origin, tree)?)
 }
 
 /// The last commit at which the patch came to be of the class that it has at the tip.
 fn cause(range: &Range, patch: usize) -> Option<usize> {
     let classes = Classes::of(range, patch)?;
     let present = classes.at_tip();
-    let (_, lasting) = classes.beginnings(range, |class| class == present);
-    lasting.last().copied().filter(|_| present != PatchClass::Exact)
+    let since = classes.last_lasting(range, |class| class == present);
+    since.filter(|_| present != PatchClass::Exact)
 }
 
 /// For each patch the commits that changed one of its files: places in `history`.

@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
+use super::day::day;
 use super::status::{Place, UpstreamCommit};
-use super::status_html::day;
 use super::status_text::{code, count, short};
 use crate::series::PatchClass;
 

@@ -4,6 +4,7 @@ pub mod bars;
 pub mod bisect;
 pub mod canary;
 mod cut;
+mod day;
 pub mod newest;
 mod range_diff;
 pub mod rebase;

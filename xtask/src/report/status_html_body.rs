@@ -1,8 +1,8 @@
 //! What a row of the page opens to: what to do, what is the matter, which commits, the patch. Each has its share of room.
 
 use super::cut::{first_hunks, first_lines, share};
+use super::day::day;
 use super::status::{HunkText, PatchStatus, StatusReport, UpstreamCommit};
-use super::status_html::{anchor, day};
 use super::status_text::{count, escape, short, what_is_the_matter};
 use crate::series::PatchClass;
 
@@ -107,4 +107,10 @@ fn coloured(line: &str) -> String {
         Some('-') => format!("<del>{text}</del>\n"),
         _ => format!("{text}\n"),
     }
+}
+
+/// What a link to the patch ends with: `paged-0001-slug`. It is in the part that opens, so that a link opens it.
+pub(super) fn anchor(patch: &PatchStatus) -> String {
+    let file = patch.file.trim_start_matches("patches/").trim_end_matches(".patch");
+    file.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect()
 }

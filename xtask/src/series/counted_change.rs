@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::line_diff::{ChangedRun, histogram_runs, lines_of};
+use super::line_diff::{ChangedRun, histogram_runs, lines_of, slice};
 use super::model::{Content, FilePatch, Patch};
 use super::origin::{Made, Origin};
 use super::tree::TreeError;
@@ -51,8 +51,7 @@ impl CountedChange {
         for file in files {
             let (old, new) = (lines_of(&file.old), lines_of(&file.new));
             for run in histogram_runs(&old, &new) {
-                let (went, came) =
-                    (slice(&old, run.old.start, run.old.end), slice(&new, run.new.start, run.new.end));
+                let (went, came) = (slice(&old, run.old.clone()), slice(&new, run.new.clone()));
                 went.iter().for_each(|line| seen.count(&file.path, false, line));
                 came.iter().for_each(|line| seen.count(&file.path, true, line));
                 seen.add_around(&file.path, &old, &run);
@@ -72,15 +71,11 @@ impl CountedChange {
     }
 
     fn add_around(&mut self, path: &[u8], old: &[&[u8]], run: &ChangedRun) {
-        let above = slice(old, run.old.start.saturating_sub(CONTEXT), run.old.start);
-        let below = slice(old, run.old.end, (run.old.end + CONTEXT).min(old.len()));
+        let above = slice(old, run.old.start.saturating_sub(CONTEXT)..run.old.start);
+        let below = slice(old, run.old.end..(run.old.end + CONTEXT).min(old.len()));
         let around = above.iter().chain(below).filter_map(|line| plain(line));
         self.around.extend(around.map(|text| (path.to_vec(), text)));
     }
-}
-
-fn slice<'l, 'a>(lines: &'l [&'a [u8]], from: usize, to: usize) -> &'l [&'a [u8]] {
-    lines.get(from..to).unwrap_or_default()
 }
 
 /// How many lines the two have in common.

@@ -37,6 +37,11 @@ pub(crate) fn lines_of(text: &[u8]) -> Vec<&[u8]> {
     text.split_inclusive(|byte| *byte == b'\n').collect()
 }
 
+/// Some lines of a text; none where it has not so many.
+pub(crate) fn slice<'l, 'a>(lines: &'l [&'a [u8]], range: Range<usize>) -> &'l [&'a [u8]] {
+    lines.get(range).unwrap_or_default()
+}
+
 /// Where two texts differ, from top to bottom; two runs never touch.
 pub(crate) fn changed_runs(old: &[&[u8]], new: &[&[u8]]) -> Vec<ChangedRun> {
     let mut runs: Vec<ChangedRun> = Vec::new();

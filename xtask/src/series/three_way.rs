@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use super::line_diff::{ChangedRun, histogram_runs, lines_of};
+use super::line_diff::{ChangedRun, histogram_runs, lines_of, slice};
 use super::markers::{Labels, Sides, add_marked};
 
 /// A base and two texts that were made of it.
@@ -97,10 +97,6 @@ impl<'a> ThreeWay<'a> {
         text.extend(slice(&self.ours, at..self.ours.len()).concat());
         text
     }
-}
-
-fn slice<'l, 'a>(lines: &'l [&'a [u8]], range: Range<usize>) -> &'l [&'a [u8]] {
-    lines.get(range).unwrap_or_default()
 }
 
 fn regions(

@@ -8,9 +8,9 @@ use super::history::{ChangedPath, Commit, changed_between};
 use super::store::Store;
 use super::store_tree::StoreTree;
 use super::taken::{self, PatchSet, Taken};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::plan::line::{Before, before_each};
-use crate::series::{Difference, Known, Origin, Patch, Survey, TreeError, survey_series};
+use crate::series::{Difference, Known, Origin, Patch, Survey, survey_series};
 
 /// What the series came to at the pin and at each commit.
 pub struct Range {
@@ -40,7 +40,7 @@ impl Range {
 /// What its patches make of each file is kept in the store's memory: with the blob that a patch was made from,
 /// the function of each of its hunks is known for certain.
 pub fn origin<'a>(store: &Store, patches: &'a [Patch], pin: &'a StoreTree<'_>) -> Result<Origin<'a>> {
-    let origin = Origin::new(patches, pin).map_err(unreadable)?;
+    let origin = Origin::new(patches, pin)?;
     for file in origin.changes().filter_map(|change| change.new.as_ref()) {
         if let Some(content) = &file.content {
             store.keep(file.id, std::sync::Arc::clone(content));
@@ -51,7 +51,13 @@ pub fn origin<'a>(store: &Store, patches: &'a [Patch], pin: &'a StoreTree<'_>) -
 
 /// The series on any one tree, whose history took the patches `taken`.
 pub fn survey_tree(origin: &Origin<'_>, tree: &StoreTree<'_>, taken: &PatchSet) -> Result<Survey> {
-    survey_series(origin, tree, taken, Vec::new()).map_err(unreadable)
+    Ok(survey_series(origin, tree, taken, Vec::new())?)
+}
+
+/// The series at every commit since the tree `pin`, which it was made for.
+pub fn survey(store: &Store, patches: &[Patch], pin: Oid, history: &[Commit]) -> Result<Range> {
+    let pin = StoreTree::new(store, pin)?;
+    survey_history(store, &origin(store, patches, &pin)?, &pin, history)
 }
 
 /// The series at every commit of `history`, which starts after `pin`. A commit that touches nothing that any patch
@@ -101,9 +107,7 @@ impl Walk<'_> {
             return Ok(None);
         }
         let tree = StoreTree::on_way(self.store, commit.tree, self.pin, commit.tree)?;
-        survey_series(self.origin, &tree, &taken, known)
-            .map(|survey| Some(Rc::new(survey)))
-            .map_err(unreadable)
+        Ok(Some(Rc::new(survey_series(self.origin, &tree, &taken, known)?)))
     }
 
     /// What was found right before, and the tree for which it was.
@@ -118,8 +122,4 @@ impl Walk<'_> {
 fn difference(changed: ChangedPath) -> Difference {
     let ChangedPath { path, comes_or_goes, blobs } = changed;
     Difference { path, comes_or_goes, blobs }
-}
-
-fn unreadable(error: TreeError) -> Error {
-    Error::surroundings(error.message)
 }

@@ -10,7 +10,7 @@ use git2::Oid;
 use super::arrivals;
 use super::git_tree::GitTree;
 use super::store::{Bytes, Store};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::series::{Arrival, Mode, Tree, TreeEntry, TreeError};
 
 /// One tree of the store, read folder by folder as it is asked for.
@@ -49,7 +49,14 @@ impl<'store> StoreTree<'store> {
     }
 }
 
-fn tree_error(error: crate::error::Error) -> TreeError {
+/// A tree that cannot be read is the surroundings failing.
+impl From<TreeError> for Error {
+    fn from(error: TreeError) -> Error {
+        Error::surroundings(error.message)
+    }
+}
+
+fn tree_error(error: Error) -> TreeError {
     TreeError { message: error.to_string() }
 }
 

@@ -7,7 +7,7 @@ use git2::Oid;
 
 use super::history::{ChangedPath, Commit, changed_between};
 use super::store::Store;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::series::{ChangedFile, Event, Lookout, Origin, Story};
 
 /// A set of patches, by their places in the series.
@@ -37,8 +37,7 @@ impl Taken {
 /// Reads every commit of `history` that touches a file of the series. Merges are left out: what they bring, the commits
 /// behind them bring.
 pub fn watch(store: &Store, origin: &Origin<'_>, history: &[Commit]) -> Result<Taken> {
-    let lookout = Lookout::new(origin);
-    let mut lookout = lookout.map_err(|error| Error::surroundings(error.message))?;
+    let mut lookout = Lookout::new(origin)?;
     let mut taken = Taken::default();
     for (at, commit) in history.iter().enumerate() {
         let mut set = before(&taken, commit);

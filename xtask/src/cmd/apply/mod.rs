@@ -12,7 +12,7 @@ use drift::refuse_drift;
 use owners::check_owners;
 
 use super::{Context, Outcome, lock};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::plan::lock::{LockedFile, LockedPatch, LockedVariant};
 use crate::plan::pins::{Pin, Pins, Variant};
 use crate::plan::steps::Step;
@@ -217,7 +217,7 @@ fn locked_overlays(inputs: &Inputs) -> Vec<LockedFile> {
 pub fn apply_inputs(store: &Store, variant: &Variant, pin: &Pin, inputs: &Inputs) -> Result<Applied> {
     let patches = parse_all(inputs)?;
     let base = StoreTree::new(store, pin.tree)?;
-    let outcomes = series::run_series(&patches, &base).map_err(|error| Error::surroundings(error.message))?;
+    let outcomes = series::run_series(&patches, &base)?;
     refuse_drift(inputs, &outcomes, pin)?;
     let commit = store.pin_commit(pin.tree)?;
     let mut applying = Applying { store, tree: GitTree::new(store, pin.tree)?, commit };

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::written::Written;
 use crate::cmd::apply::change_tree;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::series::{self, Applied, Patch, apply_patch, slug_from_subject};
 use crate::sys::edit_repo::EditCommit;
 use crate::sys::git_tree::GitTree;
@@ -113,9 +113,9 @@ fn makes(store: &Store, patch: &Patch, commit: &EditCommit) -> Result<bool> {
 }
 
 fn tree_after(store: &Store, patch: &Patch, before: Oid) -> Result<Option<Oid>> {
-    let applied = apply_patch(patch, &StoreTree::new(store, before)?)
-        .map_err(|error| Error::surroundings(error.message))?;
-    let Applied::Exact(changes) = applied else { return Ok(None) };
+    let Applied::Exact(changes) = apply_patch(patch, &StoreTree::new(store, before)?)? else {
+        return Ok(None);
+    };
     let mut tree = GitTree::new(store, before)?;
     change_tree(store, &mut tree, &changes)?;
     tree.write().map(Some)

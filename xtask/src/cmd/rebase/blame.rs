@@ -7,8 +7,7 @@ use crate::error::Result;
 use crate::report::status::{count, short};
 use crate::series::PatchClass;
 use crate::sys::history;
-use crate::sys::range::{self, Range};
-use crate::sys::store_tree::StoreTree;
+use crate::sys::range;
 
 /// What upstream's commits say about the stop at the patch `at`, line by line; nothing where they are not at hand.
 pub fn blame(course: &Course<'_>, at: usize) -> Vec<String> {
@@ -24,10 +23,9 @@ fn find(course: &Course<'_>, at: usize) -> Result<Vec<String>> {
         return Ok(Vec::new());
     };
     course.context.ui.status("Judging", format!("the series at {}", count(commits.len())));
-    let pin = StoreTree::new(course.store, course.pin.tree)?;
-    let origin = range::origin(course.store, &course.patches, &pin)?;
-    let range = range::survey_history(course.store, &origin, &pin, &commits)?;
-    let cause = cause(&range, at).and_then(|at| commits.get(at)).map(upstream_commit);
+    let range = range::survey(course.store, &course.patches, course.pin.tree, &commits)?;
+    let cause = Classes::of(&range, at).and_then(|classes| classes.last_lasting(&range, stops));
+    let cause = cause.and_then(|at| commits.get(at)).map(upstream_commit);
     let since = cause.map(|commit| {
         format!("it does not go along since {} {} ({})", short(&commit), commit.subject, commit.author)
     });
@@ -35,12 +33,6 @@ fn find(course: &Course<'_>, at: usize) -> Result<Vec<String>> {
     let more =
         (more > 0).then(|| format!("after it {more} more of the patches will stop, as far as is known"));
     Ok(since.into_iter().chain(more).collect())
-}
-
-/// The last commit since which the patch stops a rebase.
-fn cause(range: &Range, patch: usize) -> Option<usize> {
-    let (_, lasting) = Classes::of(range, patch)?.beginnings(range, stops);
-    lasting.last().copied()
 }
 
 /// What upstream took stops nobody who said so beforehand.

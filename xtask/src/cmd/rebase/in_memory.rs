@@ -4,7 +4,7 @@ use git2::Oid;
 
 use super::Choices;
 use super::course::{Course, read_upstream};
-use super::steps::{add, names, step, unreadable};
+use super::steps::{add, names, step};
 use crate::error::Result;
 use crate::plan::rebase_state::{places_of_taken, told_of};
 use crate::report::rebase::{self as report, Fate, PatchMove, RebaseReport};
@@ -49,7 +49,7 @@ pub fn run(course: &Course<'_>, choices: Choices) -> Result<RebaseReport> {
 fn new_patch(patch: &Patch, replayed: &Replayed, replay: &Replay<'_>) -> Result<Patch> {
     match replayed.has_conflict() {
         true => Ok(patch.clone()),
-        false => replayed_patch(patch, replayed, replay).map_err(unreadable),
+        false => Ok(replayed_patch(patch, replayed, replay)?),
     }
 }
 
@@ -99,5 +99,5 @@ pub fn reverts<'p>(
 ) -> Result<Vec<report::Revert>> {
     let old = StoreTree::new(course.store, course.pin.tree)?;
     let new = StoreTree::new(course.store, course.tip.tree)?;
-    report::silent_reverts(pairs, &report::Bases { old: &old, new: &new }).map_err(unreadable)
+    Ok(report::silent_reverts(pairs, &report::Bases { old: &old, new: &new })?)
 }

@@ -3,7 +3,7 @@
 use super::course::Course;
 use crate::cmd::apply;
 use crate::error::{Error, Result};
-use crate::series::{Replay, ReplayError, Step, TreeChange, TreeError, TreeNames};
+use crate::series::{Replay, ReplayError, Step, TreeChange, TreeNames};
 use crate::sys::git_tree::{Entry, GitTree};
 use crate::sys::store::Store;
 
@@ -20,7 +20,7 @@ pub fn step(course: &Course<'_>, replay: &mut Replay<'_>, at: usize) -> Result<S
 /// A series that is not exact at its own pin cannot be moved; `apply` says all about it.
 fn not_replayed(course: &Course<'_>, error: ReplayError) -> Error {
     match error {
-        ReplayError::Tree(error) => unreadable(error),
+        ReplayError::Tree(error) => error.into(),
         ReplayError::NotExact(drift) => {
             match apply::apply_inputs(course.store, course.variant, course.pin, &course.inputs) {
                 Err(error) => error.hint("a series is moved only from a pin on which it is exact"),
@@ -29,11 +29,6 @@ fn not_replayed(course: &Course<'_>, error: ReplayError) -> Error {
         }
         ReplayError::NoSuchPatch => Error::surroundings("the record of the rebase goes beyond the series"),
     }
-}
-
-/// A tree that cannot be read is the surroundings failing.
-pub fn unreadable(error: TreeError) -> Error {
-    Error::surroundings(error.message)
 }
 
 /// Puts the changes of a patch into `tree`, and their new blobs into the store's memory.

@@ -3,7 +3,7 @@
 use git2::Oid;
 
 use super::course::{Course, read_upstream};
-use super::steps::{add, names, step, unreadable};
+use super::steps::{add, names, step};
 use super::{Choices, Prepared, conflict, finish};
 use crate::error::{Error, Kind, Result};
 use crate::plan::rebase_state::{DonePatch, NamedTree, RebaseState, places_of_taken, told_of};
@@ -104,7 +104,7 @@ pub fn go_on(course: &Course<'_>, repo: &RebaseRepo, state: &mut RebaseState) ->
         if !step.replayed.has_conflict() {
             walk.take((at, patch), &file.file, &step)?;
         } else if walk.refused.is_empty() {
-            let blobs = conflict::blobs(&step.replayed, &replay).map_err(unreadable)?;
+            let blobs = conflict::blobs(&step.replayed, &replay)?;
             let (head, tree) = (walk.head, walk.tree.write()?);
             // On disk: git shows it in the work tree.
             store.write_tree(tree)?;
