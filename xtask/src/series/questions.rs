@@ -24,7 +24,7 @@ pub(crate) struct Questions {
 }
 
 /// One path at which two trees are not the same.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Difference {
     /// Where.
     pub path: Vec<u8>,

@@ -1,12 +1,14 @@
 //! Upstream's commits since the pin, oldest first, and what each of them changed.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
+use std::rc::Rc;
 
 use git2::{Delta, Oid, Repository, Sort};
 
 use super::store::Store;
 use crate::error::{Error, Result};
-use crate::series::visible;
+use crate::series::{Difference, visible};
 
 /// One upstream commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,17 +31,6 @@ pub struct Commit {
     pub author: String,
     /// When it was committed, in seconds since 1970.
     pub seconds: i64,
-}
-
-/// One path that a commit changed.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ChangedPath {
-    /// The path.
-    pub path: Vec<u8>,
-    /// Whether it was made or taken away, and not only filled with something else.
-    pub comes_or_goes: bool,
-    /// The blobs on both sides; all zeros where there is none.
-    pub blobs: [Oid; 2],
 }
 
 /// The commits that are in `tip` and not in the commit whose tree is `base`: every parent comes before its
@@ -159,7 +150,7 @@ pub(super) fn text(bytes: Option<&[u8]>) -> String {
 }
 
 /// The paths that `commit` changed: for a merge, those that are as in none of its parents. Sorted.
-pub fn changed_paths(store: &Store, commit: &Commit) -> Result<Vec<ChangedPath>> {
+pub fn changed_paths(store: &Store, commit: &Commit) -> Result<Vec<Difference>> {
     let mut parents = commit.parent_trees.iter();
     let Some(first) = parents.next() else { return Ok(Vec::new()) };
     let mut changed = changed_between(store, *first, commit.tree)?;
@@ -170,18 +161,44 @@ pub fn changed_paths(store: &Store, commit: &Commit) -> Result<Vec<ChangedPath>>
     Ok(changed)
 }
 
+/// Trees of one store that are compared once, however often they are asked about.
+pub struct Comparisons<'a> {
+    store: &'a Store,
+    known: RefCell<HashMap<TwoTrees, Rc<[Difference]>>>,
+}
+
+/// The old one and the new one.
+type TwoTrees = (Oid, Oid);
+
+impl<'a> Comparisons<'a> {
+    /// Nothing is compared yet.
+    pub fn new(store: &'a Store) -> Comparisons<'a> {
+        Comparisons { store, known: RefCell::default() }
+    }
+
+    /// The same as [`changed_between`].
+    pub fn between(&self, old: Oid, new: Oid) -> Result<Rc<[Difference]>> {
+        if let Some(known) = self.known.borrow().get(&(old, new)) {
+            return Ok(Rc::clone(known));
+        }
+        let found: Rc<[Difference]> = changed_between(self.store, old, new)?.into();
+        self.known.borrow_mut().insert((old, new), Rc::clone(&found));
+        Ok(found)
+    }
+}
+
 /// The paths that differ between two trees, sorted. Folders that are equal are not entered.
-pub fn changed_between(store: &Store, old: Oid, new: Oid) -> Result<Vec<ChangedPath>> {
+pub fn changed_between(store: &Store, old: Oid, new: Oid) -> Result<Vec<Difference>> {
     let repo = store.repository();
     let (old, new) = (repo.find_tree(old).map_err(unreadable)?, repo.find_tree(new).map_err(unreadable)?);
     let diff = repo.diff_tree_to_tree(Some(&old), Some(&new), None).map_err(unreadable)?;
-    let mut changed: Vec<ChangedPath> = diff
+    let mut changed: Vec<Difference> = diff
         .deltas()
         .filter_map(|delta| {
             let path = delta.new_file().path_bytes().or(delta.old_file().path_bytes())?.to_vec();
             let comes_or_goes = !matches!(delta.status(), Delta::Modified);
             let blobs = [delta.old_file().id(), delta.new_file().id()];
-            Some(ChangedPath { path, comes_or_goes, blobs })
+            Some(Difference { path, comes_or_goes, blobs })
         })
         .collect();
     changed.sort();

@@ -4,13 +4,13 @@ use std::rc::Rc;
 
 use git2::Oid;
 
-use super::history::{ChangedPath, Commit, changed_between};
+use super::history::{Commit, Comparisons};
 use super::store::Store;
 use super::store_tree::StoreTree;
 use super::taken::{self, PatchSet, Taken};
 use crate::error::Result;
 use crate::plan::line::{Before, before_each};
-use crate::series::{Difference, Known, Origin, Patch, Survey, survey_series};
+use crate::series::{Known, Origin, Patch, Survey, survey_series};
 
 /// What the series came to at the pin and at each commit.
 pub struct Range {
@@ -71,9 +71,10 @@ pub fn survey_history(
     let parents: Vec<(bool, &[usize])> =
         history.iter().map(|commit| (commit.follows_pin, commit.parents.as_slice())).collect();
     let at_pin = Rc::new(survey_tree(origin, pin, &PatchSet::default())?);
-    let taken = taken::watch(store, origin, history)?;
+    let compared = Comparisons::new(store);
+    let taken = taken::watch(store, origin, history, &compared)?;
     let range = Range::new(at_pin, before_each(&parents), taken);
-    let mut walk = Walk { store, origin, pin: pin.id(), history, range };
+    let mut walk = Walk { store, compared: &compared, origin, pin: pin.id(), history, range };
     for (at, commit) in history.iter().enumerate() {
         let survey = walk.survey(at, commit)?;
         walk.range.surveys.push(survey);
@@ -84,6 +85,7 @@ pub fn survey_history(
 /// On the way from the pin to the tip.
 struct Walk<'a> {
     store: &'a Store,
+    compared: &'a Comparisons<'a>,
     origin: &'a Origin<'a>,
     pin: Oid,
     history: &'a [Commit],
@@ -96,8 +98,8 @@ impl Walk<'_> {
         let mut known = Vec::new();
         for before in self.range.before.get(at).into_iter().flatten() {
             let Some((survey, tree)) = self.found(*before) else { continue };
-            let changed = changed_between(self.store, tree, commit.tree)?;
-            let here = Known::new(survey, changed.into_iter().map(difference).collect());
+            let changed = self.compared.between(tree, commit.tree)?;
+            let here = Known::new(survey, changed.to_vec());
             if here.still_holds(&taken) {
                 return Ok(Some(Rc::clone(survey)));
             }
@@ -117,9 +119,4 @@ impl Walk<'_> {
             Before::Commit(at) => Some((self.range.surveys.get(at)?.as_ref()?, self.history.get(at)?.tree)),
         }
     }
-}
-
-fn difference(changed: ChangedPath) -> Difference {
-    let ChangedPath { path, comes_or_goes, blobs } = changed;
-    Difference { path, comes_or_goes, blobs }
 }

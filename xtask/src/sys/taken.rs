@@ -5,10 +5,10 @@ use std::rc::Rc;
 
 use git2::Oid;
 
-use super::history::{ChangedPath, Commit, changed_between};
+use super::history::{Commit, Comparisons};
 use super::store::Store;
 use crate::error::Result;
-use crate::series::{ChangedFile, Event, Lookout, Origin, Story};
+use crate::series::{ChangedFile, Difference, Event, Lookout, Origin, Story};
 
 /// A set of patches, by their places in the series.
 pub type PatchSet = Rc<BTreeSet<usize>>;
@@ -36,12 +36,17 @@ impl Taken {
 
 /// Reads every commit of `history` that touches a file of the series. Merges are left out: what they bring, the commits
 /// behind them bring.
-pub fn watch(store: &Store, origin: &Origin<'_>, history: &[Commit]) -> Result<Taken> {
+pub fn watch(
+    store: &Store,
+    origin: &Origin<'_>,
+    history: &[Commit],
+    compared: &Comparisons<'_>,
+) -> Result<Taken> {
     let mut lookout = Lookout::new(origin)?;
     let mut taken = Taken::default();
     for (at, commit) in history.iter().enumerate() {
         let mut set = before(&taken, commit);
-        for patch in look_at(store, &mut lookout, at, commit)? {
+        for patch in look_at(store, compared, &mut lookout, (at, commit))? {
             match lookout.story(patch).and_then(|story| story.events.last()) {
                 Some(Event::Taken { .. }) => set.insert(patch),
                 _ => set.remove(&patch),
@@ -57,19 +62,24 @@ fn before(taken: &Taken, commit: &Commit) -> BTreeSet<usize> {
     commit.parents.iter().flat_map(|parent| taken.at(*parent).iter().copied().collect::<Vec<_>>()).collect()
 }
 
-fn look_at(store: &Store, lookout: &mut Lookout, at: usize, commit: &Commit) -> Result<Vec<usize>> {
+fn look_at(
+    store: &Store,
+    compared: &Comparisons<'_>,
+    lookout: &mut Lookout,
+    (at, commit): (usize, &Commit),
+) -> Result<Vec<usize>> {
     let has_known_parent = commit.follows_pin != (commit.parents.len() == 1);
     let [parent] = commit.parent_trees[..] else { return Ok(Vec::new()) };
     if !has_known_parent {
         return Ok(Vec::new());
     }
-    let changed = changed_between(store, parent, commit.tree)?;
-    let files = changed.into_iter().filter(|change| lookout.cares_about(&change.path));
+    let changed = compared.between(parent, commit.tree)?;
+    let files = changed.iter().filter(|change| lookout.cares_about(&change.path));
     let files = files.map(|change| read(store, change)).collect::<Result<Vec<_>>>()?;
     Ok(if files.is_empty() { Vec::new() } else { lookout.see(at, &commit.subject, &files) })
 }
 
-fn read(store: &Store, change: ChangedPath) -> Result<ChangedFile> {
+fn read(store: &Store, change: &Difference) -> Result<ChangedFile> {
     let [old, new] = change.blobs;
     // A submodule has an id and no content here.
     let content = |id: Oid| match id.is_zero() {
@@ -77,5 +87,5 @@ fn read(store: &Store, change: ChangedPath) -> Result<ChangedFile> {
         false => store.read(id).map(|bytes| bytes.to_vec()).unwrap_or_default(),
     };
     let new_id = if new.is_zero() { String::new() } else { new.to_string() };
-    Ok(ChangedFile { path: change.path, new_id, old: content(old), new: content(new) })
+    Ok(ChangedFile { path: change.path.clone(), new_id, old: content(old), new: content(new) })
 }

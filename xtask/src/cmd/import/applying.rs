@@ -6,8 +6,8 @@ use super::left_out::LeftOut;
 use super::line::{Line, LineCommit};
 use super::loose::{Loose, LoosePatch};
 use crate::error::{Error, Kind, Result};
-use crate::series::{read_authorship, stated_blobs};
-use crate::sys::history::{ChangedPath, changed_between};
+use crate::series::{Difference, read_authorship, stated_blobs};
+use crate::sys::history::changed_between;
 use crate::sys::import_repo::ImportRepo;
 use crate::sys::patch_apply::{Applied, apply, now, user_of_git};
 use crate::ui::{Ui, Unit};
@@ -149,10 +149,10 @@ fn notes(
 }
 
 /// The paths of `changed` whose blobs no `index` line states. One that only moved is stated nowhere.
-fn made_elsewhere<'a>(changed: &'a [ChangedPath], stated: &[(String, String)]) -> Vec<&'a [u8]> {
+fn made_elsewhere<'a>(changed: &'a [Difference], stated: &[(String, String)]) -> Vec<&'a [u8]> {
     let is_there = |id: Oid, side: usize| changed.iter().any(|change| change.blobs[side] == id);
     let starts = |id: Oid, short: &str| id.to_string().starts_with(short);
-    let is_known = |change: &&ChangedPath| {
+    let is_known = |change: &&Difference| {
         let [before, after] = change.blobs;
         let old = before.is_zero() || stated.iter().any(|(old, _)| starts(before, old));
         let new = after.is_zero() || stated.iter().any(|(_, new)| starts(after, new));
@@ -164,7 +164,7 @@ fn made_elsewhere<'a>(changed: &'a [ChangedPath], stated: &[(String, String)]) -
 
 #[cfg(test)]
 mod tests {
-    use super::{ChangedPath, Oid, full_date, made_elsewhere};
+    use super::{Difference, Oid, full_date, made_elsewhere};
 
     #[test]
     fn a_day_is_a_date() {
@@ -177,7 +177,7 @@ mod tests {
     #[test]
     fn a_file_that_moved_is_made_from_what_is_here() {
         let id = |digit: &str| Oid::from_str(&digit.repeat(40)).unwrap();
-        let change = |path: &str, before: &str, after: &str| ChangedPath {
+        let change = |path: &str, before: &str, after: &str| Difference {
             path: path.as_bytes().to_vec(),
             comes_or_goes: before == "0" || after == "0",
             blobs: [id(before), id(after)],

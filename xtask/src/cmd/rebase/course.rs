@@ -11,7 +11,7 @@ use crate::report::status::count;
 use crate::report::taken::story_notes;
 use crate::series::{Origin, Patch};
 use crate::sys::fetch::fetch_pin;
-use crate::sys::history;
+use crate::sys::history::{self, Comparisons};
 use crate::sys::inputs::{Inputs, PatchFile, read_stack};
 use crate::sys::store::Store;
 use crate::sys::taken;
@@ -60,7 +60,7 @@ pub fn read_upstream(course: &Course<'_>, origin: &Origin<'_>) -> Result<Vec<Tak
         .context
         .ui
         .status("Reading", format!("{commits} of {} since {}", course.pin.upstream, course.old_name));
-    let taken = taken::watch(course.store, origin, &history)?;
+    let taken = taken::watch(course.store, origin, &history, &Comparisons::new(course.store))?;
     let commits: Vec<_> = history.iter().map(upstream_commit).collect();
     let set = taken.at_tip();
     let patch = |(at, story)| TakenPatch { taken: set.contains(&at), notes: story_notes(story, &commits) };
