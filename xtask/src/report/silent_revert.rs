@@ -129,7 +129,7 @@ fn lines_of(file: &FilePatch, undone: Undone) -> Vec<(usize, &[u8])> {
             at += 1;
             let says_something = line.bytes.iter().any(u8::is_ascii_alphanumeric);
             if line.kind == wanted && says_something {
-                found.push((at, line.bytes.as_slice()));
+                found.push((at, line.bytes));
             }
         }
     }

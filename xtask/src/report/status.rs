@@ -164,7 +164,7 @@ fn hunks_of_file(file: &FilePatch) -> Vec<HunkText> {
         .map(|hunk| {
             let section = String::from_utf8_lossy(&hunk.section);
             let header = format!("{} {section}", hunk.header()).trim_end().to_string();
-            let lines = hunk.lines.iter().map(|line| signed_line(line.kind, &line.bytes)).collect();
+            let lines = hunk.lines.iter().map(|line| signed_line(line.kind, line.bytes)).collect();
             HunkText { path: path.clone(), header, lines }
         })
         .collect()

@@ -1,7 +1,7 @@
 //! Hunks on a blob: each on its own line and byte for byte, or not at all.
 
-use super::cursor::split_inclusive;
-use super::model::{Hunk, LineKind};
+use super::hunk_lines::{Line, LineKind};
+use super::model::Hunk;
 
 /// The first line of a hunk that is not what the hunk expects.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,7 +15,8 @@ pub struct HunkMismatch {
 /// Applies `hunks` to `pre_image`. The hunks are in order and do not overlap (the parser sees to
 /// it), so one pass over the text is enough.
 pub(crate) fn apply_hunks(pre_image: &[u8], hunks: &[Hunk]) -> Result<Vec<u8>, HunkMismatch> {
-    let mut result = Vec::with_capacity(pre_image.len());
+    let added = hunks.iter().map(|hunk| hunk.lines.added_bytes()).sum::<usize>();
+    let mut result = Vec::with_capacity(pre_image.len() + added);
     let mut rest = pre_image;
     let mut lines_read = 0usize;
     for (index, hunk) in hunks.iter().enumerate() {
@@ -40,14 +41,19 @@ pub(crate) fn apply_hunks(pre_image: &[u8], hunks: &[Hunk]) -> Result<Vec<u8>, H
 
 /// The first `count` lines of `text`, and how many there really are.
 fn first_lines(text: &[u8], count: usize) -> (&[u8], usize) {
-    let mut rest = text;
-    let mut found = 0usize;
-    while found < count && !rest.is_empty() {
-        (_, rest) = split_inclusive(rest);
-        found += 1;
+    let Some(last) = count.checked_sub(1) else { return (&[], 0) };
+    let mut ends = memchr::memchr_iter(b'\n', text);
+    if let Some(end) = ends.nth(last) {
+        return (text.get(..=end).unwrap_or(text), count);
     }
-    let length = text.len() - rest.len();
-    (text.get(..length).unwrap_or(text), found)
+    let ended = memchr::memchr_iter(b'\n', text).count();
+    (text, ended + usize::from(lacks_final_newline(text)))
+}
+
+/// What follows `line` in `text`, which must start with just that line.
+fn after_line<'a>(text: &'a [u8], line: Line<'_>) -> Option<&'a [u8]> {
+    let rest = text.strip_prefix(line.bytes)?;
+    (rest.is_empty() || !line.lacks_final_newline()).then_some(rest)
 }
 
 /// Applies one hunk at the start of `rest`; gives what is left and the number of lines read, or
@@ -58,20 +64,16 @@ fn apply_hunk<'a>(
     hunk: &Hunk,
     result: &mut Vec<u8>,
 ) -> Result<(&'a [u8], usize), usize> {
-    for line in &hunk.lines {
+    for line in hunk.lines.iter() {
         if line.kind != LineKind::Add {
-            let (found, after) = split_inclusive(rest);
-            if found != line.bytes {
-                return Err(lines_read + 1);
-            }
-            rest = after;
+            rest = after_line(rest, line).ok_or(lines_read + 1)?;
             lines_read += 1;
         }
         if line.kind != LineKind::Delete {
             if lacks_final_newline(result) {
                 return Err(lines_read + 1);
             }
-            result.extend_from_slice(&line.bytes);
+            result.extend_from_slice(line.bytes);
         }
     }
     Ok((rest, lines_read))

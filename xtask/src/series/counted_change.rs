@@ -1,6 +1,6 @@
 //! What a change adds and deletes, counted, so that two changes can be compared wherever they are made.
 
-use std::collections::{HashMap, HashSet};
+use hashbrown::{HashMap, HashSet};
 
 use super::line_diff::{ChangedRun, histogram_runs, lines_of, slice};
 use super::model::{Content, FilePatch, Patch};

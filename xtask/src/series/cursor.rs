@@ -1,7 +1,5 @@
 //! The lines of a patch file, one after the other, with their numbers.
 
-use std::io::BufRead;
-
 use super::parse_error::{ParseError, Refusal};
 
 /// The largest line number or line count that is believed.
@@ -92,12 +90,8 @@ fn split_line(text: &[u8]) -> (&[u8], bool, &[u8]) {
 }
 
 /// The first line with its line feed if it has one, and what follows.
-///
-/// `BufRead` is used because its search for a line feed is many times faster than a loop over
-/// bytes, and files of a megabyte are searched for each patch that touches them.
 pub(crate) fn split_inclusive(text: &[u8]) -> (&[u8], &[u8]) {
-    let mut rest = text;
-    let length = rest.skip_until(b'\n').unwrap_or(text.len());
+    let length = memchr::memchr(b'\n', text).map_or(text.len(), |at| at + 1);
     text.split_at_checked(length).unwrap_or((text, &[]))
 }
 

@@ -1,7 +1,8 @@
 //! Text hunks: headers, lines, and whether they fit together.
 
 use super::cursor::{Cursor, RawLine, number};
-use super::model::{Hunk, Line, LineKind};
+use super::hunk_lines::{HunkLines, LineKind};
+use super::model::Hunk;
 use super::parse_error::{ParseError, Refusal};
 
 const NO_NEWLINE_MARKER: &[u8] = b"\\ No newline at end of file";
@@ -31,7 +32,7 @@ fn read_hunk(cursor: &mut Cursor<'_>, budget: &mut usize) -> Result<Hunk, ParseE
         *budget = budget
             .checked_sub(1)
             .ok_or_else(|| header_line.refused(Refusal::TooManyLines, "at most 2000000 lines"))?;
-        hunk.lines.push(read_hunk_line(cursor, &mut sides)?);
+        read_hunk_line(cursor, &mut sides, &mut hunk.lines)?;
     }
     refuse_more_lines(cursor, &header_line)?;
     if hunk.lines.iter().all(|line| line.kind == LineKind::Context) {
@@ -60,7 +61,7 @@ fn read_hunk_header(line: &RawLine<'_>) -> Result<Hunk, ParseError> {
         new_start,
         new_count,
         section: section.to_vec(),
-        lines: Vec::new(),
+        lines: HunkLines::default(),
         line: line.number,
     })
 }
@@ -114,7 +115,11 @@ impl SidesLeft {
     }
 }
 
-fn read_hunk_line(cursor: &mut Cursor<'_>, sides: &mut SidesLeft) -> Result<Line, ParseError> {
+fn read_hunk_line(
+    cursor: &mut Cursor<'_>,
+    sides: &mut SidesLeft,
+    lines: &mut HunkLines,
+) -> Result<(), ParseError> {
     let raw = cursor.require("as many lines as the hunk header counts")?;
     let (kind, content) = kind_and_content(&raw)?;
     sides.count(kind, &raw)?;
@@ -124,13 +129,13 @@ fn read_hunk_line(cursor: &mut Cursor<'_>, sides: &mut SidesLeft) -> Result<Line
     if !raw.has_line_feed {
         return Err(raw.refused(Refusal::TruncatedPatch, "a line feed at the end of the line"));
     }
-    let mut bytes = content.to_vec();
     if take_no_newline_marker(cursor)? {
         sides.end(kind);
+        lines.push(kind, &[content]);
     } else {
-        bytes.push(b'\n');
+        lines.push(kind, &[content, b"\n"]);
     }
-    Ok(Line { kind, bytes })
+    Ok(())
 }
 
 fn kind_and_content<'a>(line: &RawLine<'a>) -> Result<(LineKind, &'a [u8]), ParseError> {
@@ -192,7 +197,7 @@ fn check_order(above: Option<&Hunk>, hunk: &Hunk, line: &RawLine<'_>) -> Result<
     if start < above.old_lines_before() + above.old_count {
         return Err(line.refused(Refusal::HunksOverlap, expected));
     }
-    if above.lines.iter().any(Line::lacks_final_newline) {
+    if above.lines.iter().any(|line| line.lacks_final_newline()) {
         let expected = "no hunk after `\\ No newline at end of file`";
         return Err(line.refused(Refusal::HunkAfterEndOfFile, expected));
     }
@@ -220,11 +225,16 @@ fn check_shifts(hunks: &[Hunk]) -> Result<(), ParseError> {
 mod tests {
     use super::read_hunks;
     use crate::series::cursor::Cursor;
+    use crate::series::hunk_lines::Line;
     use crate::series::model::Hunk;
     use crate::series::parse_error::{ParseError, Refusal};
 
     fn read(text: &str) -> Result<Vec<Hunk>, ParseError> {
         read_hunks(&mut Cursor::new(text.as_bytes()), &mut 100)
+    }
+
+    fn lines(hunk: &Hunk) -> Vec<Line<'_>> {
+        hunk.lines.iter().collect()
     }
 
     #[test]
@@ -233,15 +243,15 @@ mod tests {
         assert_eq!(hunks.len(), 2);
         assert_eq!((hunks[0].old_count, hunks[0].new_count, hunks[1].new_count), (1, 2, 1));
         assert_eq!(hunks[0].section, b"int f()");
-        assert_eq!(hunks[0].lines[1].bytes, b"b\r\n");
+        assert_eq!(lines(&hunks[0])[1].bytes, b"b\r\n");
     }
 
     #[test]
     fn reads_a_missing_final_newline() {
         let marker = "\\ No newline at end of file\n";
         let hunks = read(&format!("@@ -1 +1 @@\n-a\n{marker}+a\n")).unwrap();
-        assert!(hunks[0].lines[0].lacks_final_newline());
-        assert_eq!(hunks[0].lines[1].bytes, b"a\n");
+        assert!(lines(&hunks[0])[0].lacks_final_newline());
+        assert_eq!(lines(&hunks[0])[1].bytes, b"a\n");
         let both = format!("@@ -1 +1 @@\n-a\n{marker}{marker}+a\n");
         assert_eq!(read(&both).unwrap_err().refusal, Refusal::BadNoNewlineMarker);
     }

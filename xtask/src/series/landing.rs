@@ -9,7 +9,7 @@ use std::ops::Range;
 use super::classify_hunk::{CurrentFile, classify_hunk};
 use super::drift::{HunkClass, PatchClass};
 use super::function::{FunctionMap, indentation};
-use super::line_diff::{ChangedRun, histogram_runs};
+use super::line_diff::ChangedRun;
 use super::line_index::LineIndex;
 use super::model::Hunk;
 use super::printable::printable;
@@ -24,26 +24,8 @@ pub(crate) fn check_landing(merge: &ThreeWay<'_>, hunks: &[Hunk], has_functions:
     }
     let (base, ours) = (FunctionMap::new(&merge.base), FunctionMap::new(&merge.ours));
     let made_twice = already_made(&LineIndex::of_lines(&merge.ours), &ours, &base, hunks);
-    let places = Places {
-        base,
-        ours,
-        from_below: runs_from_below(&merge.base, &merge.ours),
-        made_twice,
-        has_functions,
-    };
+    let places = Places { base, ours, from_below: merge.by_ours_from_below(), made_twice, has_functions };
     merge.landed().filter_map(|region| places.doubt(region)).collect()
-}
-
-/// The changes from `old` to `new`, found from below.
-fn runs_from_below(old: &[&[u8]], new: &[&[u8]]) -> Vec<ChangedRun> {
-    let from_end = |range: &Range<usize>, of: usize| of - range.end..of - range.start;
-    let runs = histogram_runs(&reversed(old), &reversed(new)).into_iter().rev();
-    runs.map(|run| ChangedRun { old: from_end(&run.old, old.len()), new: from_end(&run.new, new.len()) })
-        .collect()
-}
-
-fn reversed<'a>(lines: &[&'a [u8]]) -> Vec<&'a [u8]> {
-    lines.iter().rev().copied().collect()
 }
 
 /// Lines of the base, from 0, of the hunks whose result stands in ours already, in their own function.

@@ -2,11 +2,13 @@
 
 use std::ops::Range;
 
-use imara_diff::{Algorithm, Diff, InternedInput};
+use imara_diff::{Algorithm, Diff, Interner, NoSliderHeuristic, Token};
 use similar::capture_diff_slices;
 
+use super::cursor::split_inclusive;
 use super::function::FunctionMap;
-use super::model::{Hunk, Line, LineKind};
+use super::hunk_lines::{HunkLines, LineKind};
+use super::model::Hunk;
 
 /// Lines of context around a change, as git writes them.
 const CONTEXT: usize = 3;
@@ -34,7 +36,13 @@ impl ChangedRun {
 
 /// The lines of a text, each with its line feed if it has one.
 pub(crate) fn lines_of(text: &[u8]) -> Vec<&[u8]> {
-    text.split_inclusive(|byte| *byte == b'\n').collect()
+    let mut rest = text;
+    let next = || {
+        let (line, after) = split_inclusive(rest);
+        rest = after;
+        (!line.is_empty()).then_some(line)
+    };
+    std::iter::from_fn(next).collect()
 }
 
 /// Some lines of a text; none where it has not so many.
@@ -61,15 +69,35 @@ pub(crate) fn changed_runs(old: &[&[u8]], new: &[&[u8]]) -> Vec<ChangedRun> {
     runs
 }
 
-/// The same as git's merges find it: by histogram, each change moved down as far as it goes.
+/// Numbers the lines of texts that are compared: equal lines have equal numbers.
+pub(crate) struct LineNumbers<'a>(Interner<&'a [u8]>);
+
+impl<'a> LineNumbers<'a> {
+    /// For texts of about so many lines in all.
+    pub fn new(lines: usize) -> LineNumbers<'a> {
+        LineNumbers(Interner::new(lines))
+    }
+
+    /// The number of each line.
+    pub fn of(&mut self, lines: &[&'a [u8]]) -> Vec<Token> {
+        lines.iter().map(|line| self.0.intern(*line)).collect()
+    }
+
+    /// Where two numbered texts differ, as git's merges find it: by histogram, each change moved down as far as it goes.
+    pub fn runs(&self, old: &[Token], new: &[Token]) -> Vec<ChangedRun> {
+        let mut diff = Diff::default();
+        diff.compute_with(Algorithm::Histogram, old, new, self.0.num_tokens());
+        diff.postprocess_with(old, new, NoSliderHeuristic);
+        let lines = |range: Range<u32>| range.start as usize..range.end as usize;
+        diff.hunks().map(|hunk| ChangedRun { old: lines(hunk.before), new: lines(hunk.after) }).collect()
+    }
+}
+
+/// The [`LineNumbers::runs`] of two texts.
 pub(crate) fn histogram_runs(old: &[&[u8]], new: &[&[u8]]) -> Vec<ChangedRun> {
-    let mut input: InternedInput<&[u8]> = InternedInput::default();
-    input.update_before(old.iter().copied());
-    input.update_after(new.iter().copied());
-    let mut diff = Diff::compute(Algorithm::Histogram, &input);
-    diff.postprocess_no_heuristic(&input);
-    let lines = |range: Range<u32>| range.start as usize..range.end as usize;
-    diff.hunks().map(|hunk| ChangedRun { old: lines(hunk.before), new: lines(hunk.after) }).collect()
+    let mut numbers = LineNumbers::new(old.len() + new.len());
+    let (old, new) = (numbers.of(old), numbers.of(new));
+    numbers.runs(&old, &new)
 }
 
 /// The hunks that turn `before` into `after`, with the context and the sections that git writes. They
@@ -88,9 +116,9 @@ fn hunk_of(runs: &[ChangedRun], old: &[&[u8]], new: &[&[u8]], functions: &Functi
     let start = first.saturating_sub(CONTEXT);
     let end = (last + CONTEXT).min(old.len());
     let new_start = runs.first().map_or(0, |run| run.new.start) - (first - start);
-    let mut lines = Vec::new();
+    let mut lines = HunkLines::default();
     let mut add = |kind: LineKind, text: &[&[u8]]| {
-        lines.extend(text.iter().map(|line| Line { kind, bytes: line.to_vec() }));
+        text.iter().for_each(|line| lines.push(kind, &[line]));
     };
     let mut at = start;
     for run in runs {

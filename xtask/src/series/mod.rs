@@ -53,6 +53,7 @@ mod encoded_word;
 mod file_patch;
 mod function;
 mod hunk;
+mod hunk_lines;
 mod landing;
 mod layered_tree;
 mod line_diff;
@@ -114,6 +115,7 @@ pub use drift::{
     Candidate, Disagreement, FileDrift, FileDriftKind, HunkClass, HunkDrift, PatchClass, PatchDrift,
     Placement, RenameCandidate, TargetRefusal,
 };
+pub use hunk_lines::{HunkLines, Line, LineKind};
 pub use layered_tree::LayeredTree;
 pub use lint::{Finding, LintRule, SUBJECT_LIMIT, lint_patch, same_subject};
 pub use lint_paths::lint_owners;
@@ -123,9 +125,7 @@ pub use loose_diff::{before_diff, has_diff, stated_blobs};
 pub use markers::first_marker;
 pub use memory_tree::MemoryTree;
 pub use mode::{FileMode, Mode};
-pub use model::{
-    BinaryHalf, BinaryPatch, Change, Content, FilePatch, FileSide, Hunk, Line, LineKind, Patch, Trailer,
-};
+pub use model::{BinaryHalf, BinaryPatch, Change, Content, FilePatch, FileSide, Hunk, Patch, Trailer};
 pub use object_id::object_id;
 pub use origin::Origin;
 pub use parse::{PATCH_SIZE_LIMIT, parse};

@@ -2,6 +2,7 @@
 
 use git2::Oid;
 
+use super::hunk_lines::{HunkLines, LineKind};
 use super::mode::FileMode;
 use super::path::RepoPath;
 
@@ -126,7 +127,7 @@ pub struct Hunk {
     /// What follows the second `@@`: the function above the hunk, cut by git at 80 bytes.
     pub section: Vec<u8>,
     /// The lines, in order.
-    pub lines: Vec<Line>,
+    pub lines: HunkLines,
     /// Line of the `@@` in the patch file, from 1.
     pub line: usize,
 }
@@ -151,13 +152,13 @@ impl Hunk {
     /// The lines it expects to find, each with its line feed if it has one.
     pub fn pre_image(&self) -> impl Iterator<Item = &[u8]> {
         let lines = self.lines.iter().filter(|line| line.kind != LineKind::Add);
-        lines.map(|line| line.bytes.as_slice())
+        lines.map(|line| line.bytes)
     }
 
     /// The lines it leaves behind, each with its line feed if it has one.
     pub fn post_image(&self) -> impl Iterator<Item = &[u8]> {
         let lines = self.lines.iter().filter(|line| line.kind != LineKind::Delete);
-        lines.map(|line| line.bytes.as_slice())
+        lines.map(|line| line.bytes)
     }
 
     /// The header as a report shows it, without the section: `@@ -1,7 +1,8 @@`.
@@ -169,33 +170,6 @@ impl Hunk {
 /// A range that is empty starts *after* the line it names; any other starts *at* it.
 fn lines_before(start: usize, count: usize) -> usize {
     if count == 0 { start } else { start.saturating_sub(1) }
-}
-
-/// What a hunk line does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LineKind {
-    /// On both sides.
-    Context,
-    /// On the new side.
-    Add,
-    /// On the old side.
-    Delete,
-}
-
-/// One line of a hunk.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Line {
-    /// What it does.
-    pub kind: LineKind,
-    /// The line as it is in the file: with its line feed, unless it is a last line without one.
-    pub bytes: Vec<u8>,
-}
-
-impl Line {
-    /// Whether this is the last line of a file that does not end with a line feed.
-    pub fn lacks_final_newline(&self) -> bool {
-        !self.bytes.ends_with(b"\n")
-    }
 }
 
 /// The two halves of a `GIT binary patch`.

@@ -4,8 +4,9 @@ use std::collections::HashMap;
 
 use super::drift::{Candidate, Disagreement};
 use super::function::FunctionMap;
+use super::hunk_lines::LineKind;
 use super::line_index::LineIndex;
-use super::model::{Hunk, LineKind};
+use super::model::Hunk;
 use super::printable::printable;
 
 /// A line that occurs more often says little about where a hunk belongs.
@@ -51,10 +52,10 @@ struct ExpectedLine<'a> {
 fn expected_lines(hunk: &Hunk) -> Vec<ExpectedLine<'_>> {
     let mut patch_line = hunk.line;
     let mut expected = Vec::new();
-    for line in &hunk.lines {
+    for line in hunk.lines.iter() {
         patch_line += 1;
         if line.kind != LineKind::Add {
-            expected.push(ExpectedLine { bytes: &line.bytes, patch_line });
+            expected.push(ExpectedLine { bytes: line.bytes, patch_line });
         }
         patch_line += usize::from(line.lacks_final_newline());
     }

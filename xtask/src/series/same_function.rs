@@ -1,7 +1,8 @@
 //! Does a place in the current file belong to the function that a hunk was made for?
 
 use super::function::{FunctionMap, comparable_section, indentation, is_function_line, names_a_function};
-use super::model::{Hunk, LineKind};
+use super::hunk_lines::LineKind;
+use super::model::Hunk;
 use super::printable::printable;
 
 /// The function of one hunk, and what proves it.
@@ -19,7 +20,7 @@ impl<'a> HunkFunction<'a> {
     pub fn new(hunk: &'a Hunk, pre_image: Option<&'a FunctionMap<'a>>) -> HunkFunction<'a> {
         let context = || hunk.lines.iter().take_while(|line| line.kind == LineKind::Context);
         let leading = context().count();
-        let solid = context().enumerate().filter(|(_, line)| indentation(&line.bytes).is_some());
+        let solid = context().enumerate().filter(|(_, line)| indentation(line.bytes).is_some());
         let anchor = solid.map(|(at, _)| at).last().unwrap_or(leading);
         HunkFunction { hunk, pre_image, leading, anchor }
     }
@@ -65,7 +66,7 @@ impl<'a> HunkFunction<'a> {
 
     fn function_in_context(&self) -> Option<&'a [u8]> {
         let context = self.hunk.lines.iter().take(self.leading);
-        let functions = context.filter(|line| is_function_line(&line.bytes));
-        functions.map(|line| line.bytes.as_slice()).rfind(|line| names_a_function(line))
+        let functions = context.filter(|line| is_function_line(line.bytes));
+        functions.map(|line| line.bytes).filter(|line| names_a_function(line)).last()
     }
 }

@@ -5,7 +5,7 @@
 //! patch are known again, as they are by git's patch-id and by the measure of `git range-diff`. Several commits can take
 //! a patch between them. What later commits make of those lines changes nothing, unless one of them undoes all.
 
-use std::collections::HashSet;
+use hashbrown::HashSet;
 
 use super::counted_change::{
     ChangedFile, CountedChange, Counts, Line, changed_files, common, has_no_text, is_blob, says_something,
@@ -156,12 +156,11 @@ impl Wanted {
             return;
         }
         let (made, undone) = (common(&self.lines, &change.made), common(&self.lines, &change.undone));
-        let likeness = self.likeness_of(subject, change);
         if undone == self.total && made < self.total && self.story.is_taken() {
             self.story.events.push(Event::Reverted { by: at });
             (self.missing, self.parts) = (self.lines.clone(), Vec::new());
         } else if made == self.total && self.is_certain(subject, change) {
-            self.take_whole(at, likeness);
+            self.take_whole(at, self.likeness_of(subject, change));
         } else if !self.story.is_taken() {
             self.take_part(at, made, change);
         }

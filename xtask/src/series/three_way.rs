@@ -6,7 +6,9 @@
 
 use std::ops::Range;
 
-use super::line_diff::{ChangedRun, histogram_runs, lines_of, slice};
+use imara_diff::Token;
+
+use super::line_diff::{ChangedRun, LineNumbers, lines_of, slice};
 use super::markers::{Labels, Sides, add_marked};
 
 /// A base and two texts that were made of it.
@@ -16,6 +18,9 @@ pub(crate) struct ThreeWay<'a> {
     theirs: Vec<&'a [u8]>,
     /// From base to ours.
     by_ours: Vec<ChangedRun>,
+    numbers: LineNumbers<'a>,
+    numbered_base: Vec<Token>,
+    numbered_ours: Vec<Token>,
     /// Lines that somebody changed, from top to bottom. Between two of them nobody changed anything.
     regions: Vec<Region>,
 }
@@ -44,9 +49,24 @@ enum By {
 impl<'a> ThreeWay<'a> {
     pub fn new(base: &'a [u8], ours: &'a [u8], theirs: &'a [u8]) -> ThreeWay<'a> {
         let (base, ours, theirs) = (lines_of(base), lines_of(ours), lines_of(theirs));
-        let by_ours = histogram_runs(&base, &ours);
-        let regions = regions(&by_ours, &histogram_runs(&base, &theirs), &ours, &theirs);
-        ThreeWay { base, ours, theirs, by_ours, regions }
+        let mut numbers = LineNumbers::new(base.len() + ours.len());
+        let [numbered_base, numbered_ours, numbered_theirs] =
+            [&base, &ours, &theirs].map(|text| numbers.of(text));
+        let by_ours = numbers.runs(&numbered_base, &numbered_ours);
+        let by_theirs = numbers.runs(&numbered_base, &numbered_theirs);
+        let regions = regions(&by_ours, &by_theirs, &ours, &theirs);
+        ThreeWay { base, ours, theirs, by_ours, numbers, numbered_base, numbered_ours, regions }
+    }
+
+    /// From base to ours, both read from below.
+    pub fn by_ours_from_below(&self) -> Vec<ChangedRun> {
+        let (base, ours) = (reversed(&self.numbered_base), reversed(&self.numbered_ours));
+        let from_end = |range: &Range<usize>, of: usize| of - range.end..of - range.start;
+        let turn = |run: ChangedRun| ChangedRun {
+            old: from_end(&run.old, base.len()),
+            new: from_end(&run.new, ours.len()),
+        };
+        self.numbers.runs(&base, &ours).into_iter().rev().map(turn).collect()
     }
 
     /// Whether somebody has to decide.
@@ -97,6 +117,10 @@ impl<'a> ThreeWay<'a> {
         text.extend(slice(&self.ours, at..self.ours.len()).concat());
         text
     }
+}
+
+fn reversed(lines: &[Token]) -> Vec<Token> {
+    lines.iter().rev().copied().collect()
 }
 
 fn regions(

@@ -374,7 +374,7 @@ fn count_wrong_places(drift: &PatchDrift, attempt: &Attempt) -> usize {
 /// well be another one of the same text, and one blank line before a function is as good as another.
 fn is_rightly_placed(hunk: &Hunk, drift: &HunkDrift, lines: &[TaggedLine]) -> bool {
     let leading = hunk.lines.iter().take_while(|line| line.kind == LineKind::Context).count();
-    let deletes = hunk.lines.get(leading).is_some_and(|line| line.kind == LineKind::Delete);
+    let deletes = hunk.lines.iter().nth(leading).is_some_and(|line| line.kind == LineKind::Delete);
     let changed = if deletes { leading } else { leading.saturating_sub(1) };
     let start = drift.fits_at[0].line - 1;
     let is_own = |at: usize| {
