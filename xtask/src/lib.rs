@@ -11,6 +11,6 @@ pub mod error;
 pub mod modelgen;
 pub mod plan;
 pub mod report;
-pub mod series;
+pub use espalier_series as series;
 pub mod sys;
 pub mod ui;

@@ -23,6 +23,7 @@ mod cli {
     mod git_defaults;
     mod github;
     mod hints;
+    mod history_oracle;
     mod hostile;
     mod import_fork;
     mod import_patches;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use git2::Oid;
+use crate::series::ObjectId;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
@@ -129,7 +129,7 @@ impl RebaseState {
             variant: variant.to_string(),
             from,
             to,
-            commit: Oid::ZERO_SHA1.to_string(),
+            commit: ObjectId::ZERO.to_string(),
             series,
             upstream: Vec::new(),
             done: Vec::new(),
@@ -165,8 +165,8 @@ impl RebaseState {
     }
 
     /// The commit of the last patch that was not dropped.
-    pub fn last_commit(&self) -> Option<Oid> {
-        self.done.iter().rev().find_map(|done| Oid::from_str(done.commit.as_deref()?).ok())
+    pub fn last_commit(&self) -> Option<ObjectId> {
+        self.done.iter().rev().find_map(|done| done.commit.as_deref()?.parse().ok())
     }
 }
 

@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use git2::Oid;
+use crate::series::ObjectId;
 
 use super::pins::{Revision, full_id};
 use crate::error::{Error, Result};
@@ -56,7 +56,7 @@ impl Reference {
     }
 
     /// The commit, when it is written out whole.
-    pub fn full_id(&self) -> Option<Oid> {
+    pub fn full_id(&self) -> Option<ObjectId> {
         full_id(self.name())
     }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use git2::Oid;
+use crate::series::ObjectId;
 use serde::Serialize;
 
 pub use super::range_diff::{fate, range_diff};
@@ -139,6 +139,6 @@ impl fmt::Display for Revert {
 }
 
 /// A tree and what people call it.
-pub fn place(name: &str, tree: Oid) -> Place {
+pub fn place(name: &str, tree: ObjectId) -> Place {
     Place { name: name.to_string(), tree: tree.to_string() }
 }

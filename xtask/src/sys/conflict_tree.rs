@@ -2,10 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use git2::{Index, IndexEntry, IndexTime, ObjectType, Oid, Repository, Status, StatusOptions};
+use crate::series::{ObjectId, ObjectKind};
+use git2::{Index, IndexEntry, IndexTime, Repository, Status, StatusOptions};
 
 use super::disk;
 use super::git::git;
+use super::git_id::{object_id, oid};
 use super::native_path::to_path;
 use super::rebase_repo::RebaseRepo;
 use crate::error::{Error, Kind, Result};
@@ -17,14 +19,14 @@ pub struct ConflictedFile {
     /// The path.
     pub path: RepoPath,
     /// Base, ours and theirs: mode, blob id and content.
-    pub stages: [Option<(u32, Oid, Vec<u8>)>; 3],
+    pub stages: [Option<(u32, ObjectId, Vec<u8>)>; 3],
     /// What the file in the work tree says; it stays as it is when there is nothing.
     pub text: Option<Vec<u8>>,
 }
 
 /// Shows the commit `head` with `tree`, the cleanly replayed part of a patch, staged on top (it is on disk), and `files` in
 /// conflict. Whatever was in the work tree before is overwritten.
-pub fn prepare(repo: &RebaseRepo, head: Oid, tree: Oid, files: &[ConflictedFile]) -> Result<()> {
+pub fn prepare(repo: &RebaseRepo, head: ObjectId, tree: ObjectId, files: &[ConflictedFile]) -> Result<()> {
     // Left by a run that was killed in here; the run lock is ours.
     disk::sweep(&repo.git_dir(), |name| name.ends_with(".lock"))?;
     in_work(repo, &["checkout", "--quiet", "--force", "--detach", &head.to_string()])?;
@@ -50,9 +52,9 @@ fn stays_inside(work: &Path, path: &RepoPath) -> bool {
 }
 
 /// Whether the work tree shows `files` in conflict on top of `head` already.
-pub fn is_shown(repo: &RebaseRepo, head: Oid, files: &[ConflictedFile]) -> bool {
+pub fn is_shown(repo: &RebaseRepo, head: ObjectId, files: &[ConflictedFile]) -> bool {
     let Ok(opened) = Repository::open(repo.work()) else { return false };
-    let at_head = opened.head().is_ok_and(|found| found.target() == Some(head));
+    let at_head = opened.head().is_ok_and(|found| found.target() == Some(oid(head)));
     let Ok(index) = opened.index() else { return false };
     let unmerged = unmerged_paths(&index).unwrap_or_default();
     at_head && files.iter().all(|file| unmerged.iter().any(|path| path == file.path.as_bytes()))
@@ -90,7 +92,7 @@ fn add_conflict(repo: &RebaseRepo, index: &mut Index, file: &ConflictedFile) -> 
     for (stage, side) in (1u16..).zip(&file.stages) {
         let Some((mode, id, content)) = side else { continue };
         if mode & 0o170_000 != SUBMODULE {
-            repo.store.write(ObjectType::Blob, content)?;
+            repo.store.write(ObjectKind::Blob, content)?;
         }
         let zero = IndexTime::new(0, 0);
         let entry = IndexEntry {
@@ -102,7 +104,7 @@ fn add_conflict(repo: &RebaseRepo, index: &mut Index, file: &ConflictedFile) -> 
             uid: 0,
             gid: 0,
             file_size: 0,
-            id: *id,
+            id: oid(*id),
             flags: stage << 12,
             flags_extended: 0,
             path: file.path.as_bytes().to_vec(),
@@ -118,7 +120,7 @@ const SUBMODULE: u32 = 0o160_000;
 /// What a person made of it.
 pub struct Resolved {
     /// The tree that the index holds.
-    pub tree: Oid,
+    pub tree: ObjectId,
     /// Files that git does not know: they are no part of the patch.
     pub untracked: Vec<String>,
 }
@@ -150,7 +152,7 @@ pub fn read_resolved(repo: &RebaseRepo, conflicts: &[RepoPath], shown_as: &str) 
         }
     }
     let tree = index.write_tree().map_err(broken)?;
-    Ok(Resolved { tree, untracked })
+    Ok(Resolved { tree: object_id(tree), untracked })
 }
 
 const NOT_STAGED: Status = Status::WT_MODIFIED.union(Status::WT_DELETED).union(Status::WT_TYPECHANGE);

@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use git2::{Oid, Repository, RepositoryInitOptions};
+use crate::series::ObjectId;
+use git2::{Repository, RepositoryInitOptions};
 
 use super::disk;
 use super::edit_repo::{EditRepo, MARKS, Marks, branch_of};
@@ -62,7 +63,7 @@ fn init(folder: &Path, variant: &str) -> std::result::Result<Repository, git2::E
 }
 
 /// git itself writes the files: its index is the one that the person's git will read.
-fn check_out(folder: &Path, tip: Oid) -> Result<()> {
+fn check_out(folder: &Path, tip: ObjectId) -> Result<()> {
     git(&folder.join(".git"))
         .env("GIT_CONFIG_NOSYSTEM", "1")
         .env("GIT_CONFIG_GLOBAL", "/dev/null")

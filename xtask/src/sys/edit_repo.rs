@@ -5,10 +5,12 @@
 
 use std::path::{Path, PathBuf};
 
-use git2::{Oid, Repository, RepositoryState};
+use crate::series::ObjectId;
+use git2::{Repository, RepositoryState};
 
 use super::disk;
 use super::git::git;
+use super::git_id::{object_id, oid};
 use super::made_objects::write_made;
 use super::store::Store;
 use crate::error::{Error, Result};
@@ -17,13 +19,13 @@ use crate::error::{Error, Result};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Marks {
     /// The commit of the pinned tree.
-    pub pin: Oid,
+    pub pin: ObjectId,
     /// The last commit of the parents' series; the pin's when there is none.
-    pub border: Oid,
+    pub border: ObjectId,
     /// The commit that the variant's series on disk gives, the same on every machine.
-    pub series: Oid,
+    pub series: ObjectId,
     /// The tip of the branch when it last was the same as the series on disk.
-    pub made: Oid,
+    pub made: ObjectId,
 }
 
 /// Where our refs are.
@@ -40,13 +42,13 @@ pub struct EditRepo {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EditCommit {
     /// Its id.
-    pub id: Oid,
+    pub id: ObjectId,
     /// Its tree.
-    pub tree: Oid,
+    pub tree: ObjectId,
     /// Its parents.
-    pub parents: Vec<Oid>,
+    pub parents: Vec<ObjectId>,
     /// The tree of its first parent.
-    pub parent_tree: Option<Oid>,
+    pub parent_tree: Option<ObjectId>,
     /// The first line of its message.
     pub subject: String,
     /// Its message; nothing when it is not UTF-8.
@@ -61,7 +63,7 @@ impl EditCommit {
 }
 
 /// The first digits of an id, as git shows them.
-pub fn short(id: Oid) -> String {
+pub fn short(id: ObjectId) -> String {
     id.to_string().chars().take(12).collect()
 }
 
@@ -119,18 +121,18 @@ impl EditRepo {
     }
 
     /// The last commit of the branch; nothing when the branch is gone.
-    pub fn tip(&self) -> Option<Oid> {
-        self.repo.refname_to_id(&format!("refs/heads/{}", self.branch)).ok()
+    pub fn tip(&self) -> Option<ObjectId> {
+        self.repo.refname_to_id(&format!("refs/heads/{}", self.branch)).ok().map(object_id)
     }
 
     /// Our refs; nothing when one of them is gone.
     pub fn marks(&self) -> Option<Marks> {
         let read = |name: &str| self.repo.refname_to_id(&format!("{MARKS}{name}")).ok();
         Some(Marks {
-            pin: read("pin")?,
-            border: read("border")?,
-            series: read("series")?,
-            made: read("made")?,
+            pin: object_id(read("pin")?),
+            border: object_id(read("border")?),
+            series: object_id(read("series")?),
+            made: object_id(read("made")?),
         })
     }
 
@@ -139,14 +141,14 @@ impl EditRepo {
         let named =
             [("pin", marks.pin), ("border", marks.border), ("series", marks.series), ("made", marks.made)];
         for (name, id) in named {
-            let set = self.repo.reference(&format!("{MARKS}{name}"), id, true, "espalier");
+            let set = self.repo.reference(&format!("{MARKS}{name}"), oid(id), true, "espalier");
             set.map_err(|error| super::store::write_failed(&error))?;
         }
         Ok(())
     }
 
     /// Writes a commit that was made in memory, with all it needs and the store does not have on disk.
-    pub fn write_commit(&self, store: &Store, commit: Oid) -> Result<()> {
+    pub fn write_commit(&self, store: &Store, commit: ObjectId) -> Result<()> {
         let odb = self.repo.odb().map_err(|error| super::store::write_failed(&error))?;
         write_made(store, commit, &odb)
     }
@@ -154,7 +156,7 @@ impl EditRepo {
     /// Lets the branch end at `marks.made`, and sets the marks.
     pub(super) fn start_at(&self, marks: &Marks) -> Result<()> {
         let branch = format!("refs/heads/{}", self.branch);
-        let set = self.repo.reference(&branch, marks.made, true, "espalier: edit");
+        let set = self.repo.reference(&branch, oid(marks.made), true, "espalier: edit");
         set.map_err(|error| super::store::write_failed(&error))?;
         self.set_marks(marks)
     }
@@ -186,7 +188,7 @@ impl EditRepo {
 
     /// The commits from the one after `base` to `tip`, oldest first, following first parents. It ends
     /// early, at a commit that has not exactly one parent, when `base` is not on the way.
-    pub fn commits_between(&self, base: Oid, tip: Oid) -> Result<Vec<EditCommit>> {
+    pub fn commits_between(&self, base: ObjectId, tip: ObjectId) -> Result<Vec<EditCommit>> {
         let mut commits = Vec::new();
         let mut at = tip;
         while at != base {
@@ -202,19 +204,19 @@ impl EditRepo {
         Ok(commits)
     }
 
-    fn read_commit(&self, id: Oid) -> Result<EditCommit> {
+    fn read_commit(&self, id: ObjectId) -> Result<EditCommit> {
         let fail = |error: git2::Error| {
             Error::surroundings(format!("the commit {id} of the edit repository cannot be read"))
                 .detail(error.message().to_string())
         };
-        let commit = self.repo.find_commit(id).map_err(fail)?;
+        let commit = self.repo.find_commit(oid(id)).map_err(fail)?;
         let message = String::from_utf8(commit.message_raw_bytes().to_vec()).ok();
         let lossy = String::from_utf8_lossy(commit.message_raw_bytes());
         Ok(EditCommit {
             id,
-            tree: commit.tree_id(),
-            parents: commit.parent_ids().collect(),
-            parent_tree: commit.parent(0).ok().map(|parent| parent.tree_id()),
+            tree: object_id(commit.tree_id()),
+            parents: commit.parent_ids().map(object_id).collect(),
+            parent_tree: commit.parent(0).ok().map(|parent| object_id(parent.tree_id())),
             subject: lossy.trim_start().lines().next().unwrap_or_default().trim().to_string(),
             message,
         })

@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use git2::Oid;
+use crate::series::ObjectId;
 
 use super::disk;
 use super::fetch_git::{Asked, Depth, Remote, Served, served_commit};
@@ -205,7 +205,7 @@ fn is_no_tag(pin: &Pin, failures: &[Failure]) -> bool {
 }
 
 /// The one check that counts.
-fn check_tree(quarantine: &Path, pin: &Pin, source: &Source) -> Result<Oid> {
+fn check_tree(quarantine: &Path, pin: &Pin, source: &Source) -> Result<ObjectId> {
     let (commit, served) = served_commit(quarantine)?;
     if served == pin.tree {
         return Ok(commit);

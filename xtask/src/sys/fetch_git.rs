@@ -2,11 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use git2::{Oid, Repository};
+use crate::series::ObjectId;
+use git2::Repository;
 
 use super::disk;
 use super::fetch::INCOMING;
 use super::git::git;
+use super::git_id::{object_id, oid};
 use super::named_commit::{Found, find_in_folder, is_ambiguous};
 use super::short_id;
 use super::watched::{watch_growth, with_words};
@@ -21,12 +23,12 @@ pub(super) enum Asked {
     /// By a ref's full name.
     Ref(String),
     /// By its id; where a remote gives no commit by its id, through the branches and tags.
-    Commit(Oid),
+    Commit(ObjectId),
     /// By what a person calls it.
     Reference(Reference),
     /// HEAD, when it has this tree. Only this machine is asked: a copy of one release often has no tag, or another
     /// commit.
-    HeadWithTree(Oid),
+    HeadWithTree(ObjectId),
 }
 
 /// What a commit was found by.
@@ -112,7 +114,7 @@ impl Remote {
 
     /// A server may refuse what is not the tip of a branch or a tag, in words of its own. Whatever it says, one of
     /// them may lead to the commit.
-    fn serve_commit(&self, repo: &Path, commit: Oid, ui: &Ui) -> Result<Served> {
+    fn serve_commit(&self, repo: &Path, commit: ObjectId, ui: &Ui) -> Result<Served> {
         let name = commit.to_string();
         if self.fetch(repo, &name, &[format!("{name}:{INCOMING}")], ui).is_err() {
             self.fetch_all(repo, ui)?;
@@ -123,7 +125,7 @@ impl Remote {
         Ok(Served::Commit)
     }
 
-    fn serve_head(&self, repo: &Path, tree: Oid, ui: &Ui) -> Result<Served> {
+    fn serve_head(&self, repo: &Path, tree: ObjectId, ui: &Ui) -> Result<Served> {
         self.fetch(repo, "HEAD", &[format!("HEAD:{INCOMING}")], ui)?;
         match served_commit(repo)? {
             (_, served) if served == tree => Ok(Served::Commit),
@@ -246,20 +248,20 @@ fn step_back(repo: &Path, steps: &[Step]) -> std::result::Result<(), git2::Error
             Step::Parent(number) => commit = commit.parent(number - 1)?,
         }
     }
-    set_incoming(repo, commit.id())
+    set_incoming(repo, object_id(commit.id()))
 }
 
-fn set_incoming(repo: &Path, commit: Oid) -> std::result::Result<(), git2::Error> {
+fn set_incoming(repo: &Path, commit: ObjectId) -> std::result::Result<(), git2::Error> {
     let repo = Repository::open_bare(repo)?;
-    repo.find_commit(commit)?;
-    repo.reference(INCOMING, commit, true, "espalier").map(drop)
+    repo.find_commit(oid(commit))?;
+    repo.reference(INCOMING, oid(commit), true, "espalier").map(drop)
 }
 
 /// The commit that came, and its tree.
-pub(super) fn served_commit(quarantine: &Path) -> Result<(Oid, Oid)> {
+pub(super) fn served_commit(quarantine: &Path) -> Result<(ObjectId, ObjectId)> {
     let commit = Repository::open_bare(quarantine).and_then(|repo| {
         let commit = repo.find_reference(INCOMING)?.peel_to_commit()?;
-        Ok((commit.id(), commit.tree_id()))
+        Ok((object_id(commit.id()), object_id(commit.tree_id())))
     });
     commit
         .map_err(|error| Error::surroundings("what came is not a commit").detail(error.message().to_string()))

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use git2::Oid;
+use crate::series::ObjectId;
 
 use super::disk;
 use super::fetch_git::{Depth, Remote};
 use super::git::git;
+use super::git_id::object_id;
 use super::import_repo::ImportRepo;
 use super::named_commit::{commit_in, git_dir_of};
 use crate::error::{Error, Result};
@@ -21,7 +22,7 @@ pub struct ForkPlace {
     from: String,
     /// The same as a path, when it is one.
     path: Option<PathBuf>,
-    refs: BTreeMap<String, Oid>,
+    refs: BTreeMap<String, ObjectId>,
 }
 
 /// A commit there, and what to ask for to get it.
@@ -98,7 +99,7 @@ impl ForkPlace {
     }
 
     /// The tags that name `commit`, by name.
-    pub fn tags_at(&self, commit: Oid) -> Vec<&str> {
+    pub fn tags_at(&self, commit: ObjectId) -> Vec<&str> {
         let tags = self.refs.iter().filter(|(_, id)| **id == commit);
         tags.filter_map(|(name, _)| name.strip_prefix("refs/tags/")).collect()
     }
@@ -110,7 +111,7 @@ impl ForkPlace {
         commits: &[&Named],
         history: History,
         ui: &Ui,
-    ) -> Result<Vec<Oid>> {
+    ) -> Result<Vec<ObjectId>> {
         let to = |at: usize| format!("refs/espalier/import/{at}");
         let wanted: Vec<String> =
             commits.iter().enumerate().map(|(at, named)| format!("+{}:{}", named.wanted, to(at))).collect();
@@ -125,7 +126,7 @@ impl ForkPlace {
         remote.fetch(repo.git_dir(), &names.join(" "), &wanted, ui)?;
         let read = |(at, named): (usize, &&Named)| {
             let found = repo.repository().find_reference(&to(at)).and_then(|found| found.peel_to_commit());
-            found.map(|commit| commit.id()).map_err(|_| {
+            found.map(|commit| object_id(commit.id())).map_err(|_| {
                 Error::surroundings(format!("`{}` sent no commit for `{}`", self.from, named.name))
                     .hint("if it is a shallow clone: git fetch --unshallow, there")
             })
@@ -145,14 +146,14 @@ pub enum History {
 
 /// Every ref of the repository or bundle `from` with the commit that it names; of a tag with a message the
 /// commit behind it.
-fn refs_of(from: &str) -> Result<BTreeMap<String, Oid>> {
+fn refs_of(from: &str) -> Result<BTreeMap<String, ObjectId>> {
     let nowhere = Path::new("/dev/null");
     let said = git(nowhere).args(["ls-remote", "--quiet", "--"]).arg(from).success()?;
     Ok(String::from_utf8_lossy(&said).lines().filter_map(read_ref).collect())
 }
 
 /// git lists what is behind a tag after the tag, so that it is the one that stays in a map.
-fn read_ref(line: &str) -> Option<(String, Oid)> {
+fn read_ref(line: &str) -> Option<(String, ObjectId)> {
     let (id, name) = line.split_once('\t')?;
     Some((name.trim_end_matches("^{}").to_string(), full_id(id)?))
 }

@@ -3,9 +3,11 @@
 
 use std::collections::HashSet;
 
-use git2::{ObjectType, Oid, Repository, Sort};
+use crate::series::{ObjectId, ObjectKind};
+use git2::{Repository, Sort};
 
 use super::edit_repo::short;
+use super::git_id::{object_id, oid};
 use super::import_repo::ImportRepo;
 use super::process::Finished;
 use crate::error::{Error, Result};
@@ -14,13 +16,13 @@ use crate::error::{Error, Result};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ForkCommit {
     /// Its id.
-    pub id: Oid,
+    pub id: ObjectId,
     /// Its tree.
-    pub tree: Oid,
+    pub tree: ObjectId,
     /// Its parents.
-    pub parents: Vec<Oid>,
+    pub parents: Vec<ObjectId>,
     /// The tree of its first parent; nothing for a root.
-    pub parent_tree: Option<Oid>,
+    pub parent_tree: Option<ObjectId>,
     /// Its author as a commit says it: `Name <address> seconds zone`.
     pub author: String,
     /// Its message; what is not UTF-8 is read as Latin-1.
@@ -47,9 +49,9 @@ impl ForkCommit {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Replayed {
     /// It went in.
-    Clean(Oid),
+    Clean(ObjectId),
     /// Where both changed the same lines, those of the change were taken.
-    Forced(Oid),
+    Forced(ObjectId),
     /// Not even so.
     Conflict,
 }
@@ -61,22 +63,22 @@ const NOBODY: &str = "Espalier <espalier@espalier.invalid> 946684800 +0000";
 pub struct Fork<'a> {
     repo: &'a ImportRepo,
     /// The last upstream commit that the fork has: what the pin is.
-    pub border: Oid,
+    pub border: ObjectId,
     /// Where the range begins, without it: upstream, as the fork knows it.
-    pub base: Oid,
+    pub base: ObjectId,
     /// The last commit.
-    pub tip: Oid,
+    pub tip: ObjectId,
 }
 
 impl<'a> Fork<'a> {
     /// The commits of `tip` that are not in `base`.
-    pub fn between(repo: &'a ImportRepo, base: Oid, tip: Oid) -> Result<Fork<'a>> {
-        let border = repo.repository().merge_base(base, tip).map_err(|_| {
+    pub fn between(repo: &'a ImportRepo, base: ObjectId, tip: ObjectId) -> Result<Fork<'a>> {
+        let border = repo.repository().merge_base(oid(base), oid(tip)).map_err(|_| {
             Error::usage("the two ends of the range have no commit in common")
                 .detail(format!("{base}\n{tip}"))
                 .hint("name upstream's branch or tag that the fork began from: BASE..TIP")
         })?;
-        Ok(Fork { repo, border, base, tip })
+        Ok(Fork { repo, border: object_id(border), base, tip })
     }
 
     pub(super) fn git(&self) -> &Repository {
@@ -84,7 +86,7 @@ impl<'a> Fork<'a> {
     }
 
     /// The tree of a commit.
-    pub fn tree_of(&self, commit: Oid) -> Result<Oid> {
+    pub fn tree_of(&self, commit: ObjectId) -> Result<ObjectId> {
         self.repo.store.tree_of(commit)
     }
 
@@ -99,60 +101,60 @@ impl<'a> Fork<'a> {
             if !within.contains(&id) || (next == 0 && !seen.insert(id)) {
                 continue;
             }
-            let commit = self.git().find_commit(id).map_err(|error| unreadable(id, &error))?;
+            let commit = self.git().find_commit(oid(id)).map_err(|error| unreadable(id, &error))?;
             match commit.parent_id(next) {
-                Ok(parent) => stack.extend([(id, next + 1), (parent, 0)]),
+                Ok(parent) => stack.extend([(id, next + 1), (object_id(parent), 0)]),
                 Err(_) => order.push(self.read(&commit, &trunk)?),
             }
         }
         Ok(order)
     }
 
-    fn within(&self) -> Result<HashSet<Oid>> {
+    fn within(&self) -> Result<HashSet<ObjectId>> {
         let fail = |error: git2::Error| unreadable(self.tip, &error);
         let mut walk = self.git().revwalk().map_err(fail)?;
         walk.set_sorting(Sort::NONE).map_err(fail)?;
-        walk.push(self.tip).map_err(fail)?;
-        walk.hide(self.base).map_err(fail)?;
-        walk.collect::<std::result::Result<_, _>>().map_err(fail)
+        walk.push(oid(self.tip)).map_err(fail)?;
+        walk.hide(oid(self.base)).map_err(fail)?;
+        walk.map(|id| id.map(object_id)).collect::<std::result::Result<_, _>>().map_err(fail)
     }
 
     /// The chain of first parents from the tip, as far as the border is behind it. All that comes before one
     /// of these in the order is behind it.
-    fn trunk(&self, within: &HashSet<Oid>) -> Result<HashSet<Oid>> {
+    fn trunk(&self, within: &HashSet<ObjectId>) -> Result<HashSet<ObjectId>> {
         let mut trunk = HashSet::new();
         let mut at = self.tip;
         while within.contains(&at) {
-            let has_border = self.git().graph_descendant_of(at, self.border);
+            let has_border = self.git().graph_descendant_of(oid(at), oid(self.border));
             if !has_border.map_err(|error| unreadable(at, &error))? {
                 break;
             }
             trunk.insert(at);
-            let commit = self.git().find_commit(at).map_err(|error| unreadable(at, &error))?;
+            let commit = self.git().find_commit(oid(at)).map_err(|error| unreadable(at, &error))?;
             let Ok(parent) = commit.parent_id(0) else { break };
-            at = parent;
+            at = object_id(parent);
         }
         Ok(trunk)
     }
 
-    fn read(&self, commit: &git2::Commit<'_>, trunk: &HashSet<Oid>) -> Result<ForkCommit> {
+    fn read(&self, commit: &git2::Commit<'_>, trunk: &HashSet<ObjectId>) -> Result<ForkCommit> {
         let message = commit.message_raw_bytes();
         let latin = || message.iter().map(|byte| char::from(*byte)).collect();
         let parent = commit.parent(0).ok();
         Ok(ForkCommit {
-            id: commit.id(),
-            tree: commit.tree_id(),
-            parents: commit.parent_ids().collect(),
-            parent_tree: parent.map(|parent| parent.tree_id()),
+            id: object_id(commit.id()),
+            tree: object_id(commit.tree_id()),
+            parents: commit.parent_ids().map(object_id).collect(),
+            parent_tree: parent.map(|parent| object_id(parent.tree_id())),
             author: author_line(&commit.author()),
             message: String::from_utf8(message.to_vec()).unwrap_or_else(|_| latin()),
-            is_whole: trunk.contains(&commit.id()),
+            is_whole: trunk.contains(&object_id(commit.id())),
         })
     }
 
     /// What git makes of the change from `old` to `new` on the tree `onto`.
-    pub fn replay(&self, old: Oid, new: Oid, onto: Oid) -> Result<Replayed> {
-        let commit = |tree: Oid, parent: Oid| self.repo.commit(NOBODY, tree, parent, "Import\n");
+    pub fn replay(&self, old: ObjectId, new: ObjectId, onto: ObjectId) -> Result<Replayed> {
+        let commit = |tree: ObjectId, parent: ObjectId| self.repo.commit(NOBODY, tree, parent, "Import\n");
         let base = commit(old, self.border)?;
         let sides = [commit(onto, base)?, commit(new, base)?];
         let clean = self.merge(base, sides, &[])?;
@@ -169,19 +171,19 @@ impl<'a> Fork<'a> {
         }
     }
 
-    fn merge(&self, base: Oid, [ours, theirs]: [Oid; 2], more: &[&str]) -> Result<Finished> {
+    fn merge(&self, base: ObjectId, [ours, theirs]: [ObjectId; 2], more: &[&str]) -> Result<Finished> {
         let run = self.repo.git().args(["merge-tree", "--write-tree", "--no-messages"]).args(more);
         run.arg(format!("--merge-base={base}")).args([ours.to_string(), theirs.to_string()]).finish()
     }
 
     /// The tree of nothing, which a commit without parents starts from.
-    pub fn empty_tree(&self) -> Result<Oid> {
-        self.repo.store.write(ObjectType::Tree, b"")
+    pub fn empty_tree(&self) -> Result<ObjectId> {
+        self.repo.store.write(ObjectKind::Tree, b"")
     }
 }
 
-fn read_id(said: &[u8]) -> Option<Oid> {
-    Oid::from_str(String::from_utf8_lossy(said).lines().next()?.trim()).ok()
+fn read_id(said: &[u8]) -> Option<ObjectId> {
+    String::from_utf8_lossy(said).lines().next()?.trim().parse().ok()
 }
 
 /// As a commit holds it. What would end a field of it is left out; a name that is nothing then is the address.
@@ -200,6 +202,6 @@ fn author_line(author: &git2::Signature<'_>) -> String {
     format!("{name} <{address}> {} {sign}{hours:02}{minutes:02}", author.when().seconds().max(0))
 }
 
-pub(super) fn unreadable(id: Oid, error: &git2::Error) -> Error {
+pub(super) fn unreadable(id: ObjectId, error: &git2::Error) -> Error {
     Error::surroundings(format!("the history of {id} cannot be read")).detail(error.message().to_string())
 }

@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use git2::Oid;
+use crate::series::ObjectId;
 
 use super::fork_history::{Fork, ForkCommit, unreadable};
+use super::git_id::{object_id, oid};
 use crate::error::Result;
 
 impl Fork<'_> {
@@ -13,20 +14,20 @@ impl Fork<'_> {
     pub fn same_changes(
         &self,
         commits: &[&ForkCommit],
-        since: Option<Oid>,
-        until: Oid,
-    ) -> Result<HashMap<Oid, Oid>> {
+        since: Option<ObjectId>,
+        until: ObjectId,
+    ) -> Result<HashMap<ObjectId, ObjectId>> {
         let fail = |error: git2::Error| unreadable(until, &error);
-        let mut wanted: HashMap<BTreeSet<Vec<u8>>, Vec<Oid>> = HashMap::new();
+        let mut wanted: HashMap<BTreeSet<Vec<u8>>, Vec<ObjectId>> = HashMap::new();
         for commit in commits.iter().filter(|commit| !commit.is_merge()) {
             wanted.entry(self.paths(commit.id)?).or_default().push(commit.id);
         }
         let mut walk = self.git().revwalk().map_err(fail)?;
-        walk.push(until).map_err(fail)?;
-        since.map_or(Ok(()), |since| walk.hide(since)).map_err(fail)?;
+        walk.push(oid(until)).map_err(fail)?;
+        since.map_or(Ok(()), |since| walk.hide(oid(since))).map_err(fail)?;
         let mut found = HashMap::new();
         for upstream in walk {
-            let upstream = upstream.map_err(fail)?;
+            let upstream = object_id(upstream.map_err(fail)?);
             // Paths are cheap to compare; few commits are left for what is dear.
             let Some(ours) = wanted.get(&self.paths(upstream)?) else { continue };
             let change = self.patch_id(upstream)?;
@@ -40,21 +41,23 @@ impl Fork<'_> {
     }
 
     /// A commit of upstream's that is behind the border and all of `commits`: the last one.
-    pub fn left_upstream(&self, commits: &[&ForkCommit]) -> Option<Oid> {
+    pub fn left_upstream(&self, commits: &[&ForkCommit]) -> Option<ObjectId> {
         let mut commits = commits.iter();
-        commits.try_fold(self.border, |at, commit| self.git().merge_base(at, commit.id).ok())
+        let both =
+            |at, commit: &&ForkCommit| self.git().merge_base(oid(at), oid(commit.id)).ok().map(object_id);
+        commits.try_fold(self.border, both)
     }
 
-    fn diff(&self, commit: Oid) -> Result<git2::Diff<'_>> {
+    fn diff(&self, commit: ObjectId) -> Result<git2::Diff<'_>> {
         let fail = |error: git2::Error| unreadable(commit, &error);
-        let commit = self.git().find_commit(commit).map_err(fail)?;
+        let commit = self.git().find_commit(oid(commit)).map_err(fail)?;
         let old = commit.parent(0).and_then(|parent| parent.tree()).ok();
         let new = commit.tree().map_err(fail)?;
         self.git().diff_tree_to_tree(old.as_ref(), Some(&new), None).map_err(fail)
     }
 
     /// The paths that a commit changes.
-    pub fn paths(&self, commit: Oid) -> Result<BTreeSet<Vec<u8>>> {
+    pub fn paths(&self, commit: ObjectId) -> Result<BTreeSet<Vec<u8>>> {
         let diff = self.diff(commit)?;
         let path = |delta: git2::DiffDelta<'_>| {
             delta.new_file().path_bytes().or(delta.old_file().path_bytes()).map(<[u8]>::to_vec)
@@ -63,11 +66,11 @@ impl Fork<'_> {
     }
 
     /// Nothing for a change of nothing.
-    fn patch_id(&self, commit: Oid) -> Result<Option<Oid>> {
+    fn patch_id(&self, commit: ObjectId) -> Result<Option<ObjectId>> {
         let diff = self.diff(commit)?;
         if diff.deltas().len() == 0 {
             return Ok(None);
         }
-        Ok(diff.patchid(None).ok())
+        Ok(diff.patchid(None).ok().map(object_id))
     }
 }

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use git2::{Oid, Repository};
+use crate::series::ObjectId;
+use git2::Repository;
 
 use super::disk;
 use super::git::git;
@@ -47,8 +48,8 @@ const FORM: [&str; 19] = [
 /// attributes, nor the replaced commits of a repository that a person works in can change the text.
 pub fn format_series(
     git_dir: &Path,
-    base: Oid,
-    tip: Oid,
+    base: ObjectId,
+    tip: ObjectId,
     start: usize,
     scratch: &Path,
 ) -> Result<Vec<FormattedPatch>> {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use git2::{ObjectType, Oid};
+use crate::series::{ObjectId, ObjectKind};
 
 use super::store::{FETCH_ANEW, Store};
 use crate::error::{Error, Result};
@@ -13,7 +13,7 @@ pub struct Entry {
     /// Git's mode, such as `0o100644`, `0o40000` for a folder.
     pub mode: u32,
     /// Blob, tree or commit id.
-    pub id: Oid,
+    pub id: ObjectId,
 }
 
 /// The mode of a folder.
@@ -31,7 +31,7 @@ pub struct GitTree<'store> {
 
 impl<'store> GitTree<'store> {
     /// The tree `root`, unchanged.
-    pub fn new(store: &'store Store, root: Oid) -> Result<Self> {
+    pub fn new(store: &'store Store, root: ObjectId) -> Result<Self> {
         let mut tree = GitTree { store, folders: HashMap::new() };
         let folder = tree.read_folder(root)?;
         tree.folders.insert(Vec::new(), folder);
@@ -76,7 +76,7 @@ impl<'store> GitTree<'store> {
                 return Ok(());
             }
             self.folders.insert(parent.to_vec(), Folder::new());
-            self.set(parent, Some(Entry { mode: FOLDER, id: Oid::ZERO_SHA1 }))?;
+            self.set(parent, Some(Entry { mode: FOLDER, id: ObjectId::ZERO }))?;
         }
         self.change(parent, name, entry);
         self.mark(parent);
@@ -84,8 +84,8 @@ impl<'store> GitTree<'store> {
     }
 
     /// Makes every changed folder in the store's memory, and gives the id of the root.
-    pub fn write(&mut self) -> Result<Oid> {
-        self.write_folder(&[]).map(|id| id.unwrap_or(Oid::ZERO_SHA1))
+    pub fn write(&mut self) -> Result<ObjectId> {
+        self.write_folder(&[]).map(|id| id.unwrap_or(ObjectId::ZERO))
     }
 
     fn change(&mut self, parent: &[u8], name: &[u8], entry: Option<Entry>) {
@@ -101,7 +101,7 @@ impl<'store> GitTree<'store> {
         let mut current = path;
         while !current.is_empty() {
             let (parent, name) = split(current);
-            self.change(parent, name, Some(Entry { mode: FOLDER, id: Oid::ZERO_SHA1 }));
+            self.change(parent, name, Some(Entry { mode: FOLDER, id: ObjectId::ZERO }));
             current = parent;
         }
     }
@@ -120,16 +120,16 @@ impl<'store> GitTree<'store> {
         }
     }
 
-    fn read_folder(&self, id: Oid) -> Result<Folder> {
+    fn read_folder(&self, id: ObjectId) -> Result<Folder> {
         parse(id, &self.store.read(id)?)
     }
 
     /// Gives nothing for a folder that became empty.
-    fn write_folder(&mut self, path: &[u8]) -> Result<Option<Oid>> {
+    fn write_folder(&mut self, path: &[u8]) -> Result<Option<ObjectId>> {
         let Some(folder) = self.folders.get(path) else { return Ok(None) };
         let changed: Vec<Vec<u8>> = folder
             .iter()
-            .filter(|(_, entry)| entry.mode == FOLDER && entry.id == Oid::ZERO_SHA1)
+            .filter(|(_, entry)| entry.mode == FOLDER && entry.id == ObjectId::ZERO)
             .map(|(name, _)| name.clone())
             .collect();
         for name in changed {
@@ -143,12 +143,12 @@ impl<'store> GitTree<'store> {
         if folder.is_empty() && !path.is_empty() {
             return Ok(None);
         }
-        Ok(Some(self.store.make(ObjectType::Tree, render_tree(folder))))
+        Ok(Some(self.store.make(ObjectKind::Tree, render_tree(folder))))
     }
 }
 
 /// Reads the text of the tree `id`.
-pub fn parse(id: Oid, text: &[u8]) -> Result<Folder> {
+pub fn parse(id: ObjectId, text: &[u8]) -> Result<Folder> {
     parse_tree(text).ok_or_else(|| Error::surroundings(format!("the tree {id} is damaged")).hint(FETCH_ANEW))
 }
 
@@ -172,7 +172,7 @@ fn parse_tree(mut text: &[u8]) -> Option<Folder> {
         let mode = u32::from_str_radix(std::str::from_utf8(&text[..space]).ok()?, 8).ok()?;
         let rest = &text[space + 1..];
         let nul = rest.iter().position(|byte| *byte == 0)?;
-        let id = Oid::from_bytes(rest.get(nul + 1..nul + 21)?).ok()?;
+        let id = ObjectId::from_bytes(*rest.get(nul + 1..)?.first_chunk()?);
         folder.insert(rest[..nul].to_vec(), Entry { mode, id });
         text = &rest[nul + 21..];
     }
@@ -208,11 +208,11 @@ mod tests {
     use super::*;
 
     fn file(store: &Store, text: &str) -> Entry {
-        Entry { mode: 0o100_644, id: store.write(ObjectType::Blob, text.as_bytes()).unwrap() }
+        Entry { mode: 0o100_644, id: store.write(ObjectKind::Blob, text.as_bytes()).unwrap() }
     }
 
     /// The id that libgit2's own index gives for the same files.
-    fn tree_by_index(repo: &git2::Repository, files: &[(&str, Entry)]) -> Oid {
+    fn tree_by_index(repo: &git2::Repository, files: &[(&str, Entry)]) -> ObjectId {
         let mut index = git2::Index::new().unwrap();
         for (path, entry) in files {
             let zero = git2::IndexTime::new(0, 0);
@@ -225,14 +225,14 @@ mod tests {
                 uid: 0,
                 gid: 0,
                 file_size: 0,
-                id: entry.id,
+                id: crate::sys::git_id::oid(entry.id),
                 flags: 0,
                 flags_extended: 0,
                 path: path.as_bytes().to_vec(),
             };
             index.add(&entry).unwrap();
         }
-        index.write_tree_to(repo).unwrap()
+        crate::sys::git_id::object_id(index.write_tree_to(repo).unwrap())
     }
 
     #[test]

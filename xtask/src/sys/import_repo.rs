@@ -3,7 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
-use git2::{ObjectType, Oid, Repository};
+use crate::series::{ObjectId, ObjectKind};
+use git2::Repository;
 use tempfile::TempDir;
 
 use super::disk;
@@ -55,15 +56,15 @@ impl ImportRepo {
     }
 
     /// Writes a commit that was made in the memory of `store`, with all it needs.
-    pub fn take_over(&self, store: &Store, commit: Oid) -> Result<()> {
+    pub fn take_over(&self, store: &Store, commit: ObjectId) -> Result<()> {
         let odb = self.repository().odb().map_err(|error| write_failed(&error))?;
         write_made(store, commit, &odb)
     }
 
     /// Writes a commit on `parent`; `author` is the line of a commit without its key.
-    pub fn commit(&self, author: &str, tree: Oid, parent: Oid, message: &str) -> Result<Oid> {
+    pub fn commit(&self, author: &str, tree: ObjectId, parent: ObjectId, message: &str) -> Result<ObjectId> {
         self.store.write_tree(tree)?;
         let text = commit_text_by(author, &tree.to_string(), Some(parent), message);
-        self.store.write(ObjectType::Commit, text.as_bytes())
+        self.store.write(ObjectKind::Commit, text.as_bytes())
     }
 }

@@ -2,15 +2,17 @@
 
 use std::collections::HashSet;
 
-use git2::{ObjectType, Odb, Oid};
+use crate::series::{ObjectId, ObjectKind};
+use git2::Odb;
 
+use super::git_id::object_type;
 use super::git_tree::{self, FOLDER};
 use super::store::{Store, write_failed};
 use crate::error::{Error, Result};
 
 /// Writes `commit`, its ancestors, and their trees and blobs, as far as they were made by this run. What
 /// the store has on disk is borrowed.
-pub fn write_made(store: &Store, commit: Oid, to: &Odb<'_>) -> Result<()> {
+pub fn write_made(store: &Store, commit: ObjectId, to: &Odb<'_>) -> Result<()> {
     let mut writer = Writer { store, to, written: HashSet::new() };
     let mut next = Some(commit);
     while let Some(commit) = next {
@@ -22,40 +24,40 @@ pub fn write_made(store: &Store, commit: Oid, to: &Odb<'_>) -> Result<()> {
 struct Writer<'a> {
     store: &'a Store,
     to: &'a Odb<'a>,
-    written: HashSet<Oid>,
+    written: HashSet<ObjectId>,
 }
 
 impl Writer<'_> {
     /// Gives the parent; nothing when the commit is in the store.
-    fn write_commit(&mut self, id: Oid) -> Result<Option<Oid>> {
+    fn write_commit(&mut self, id: ObjectId) -> Result<Option<ObjectId>> {
         let Some(text) = self.store.made_object(id) else { return Ok(None) };
         let header = |key: &str| {
             let mut lines = text.split(|byte| *byte == b'\n').take(2);
             let value = lines.find_map(|line| line.strip_prefix(key.as_bytes()))?;
-            Oid::from_str(std::str::from_utf8(value).ok()?).ok()
+            std::str::from_utf8(value).ok()?.parse().ok()
         };
         let tree = header("tree ").ok_or_else(|| Error::surroundings(format!("{id} is no commit")))?;
         self.write_tree(tree)?;
-        self.write(ObjectType::Commit, id, &text)?;
+        self.write(ObjectKind::Commit, id, &text)?;
         Ok(header("parent "))
     }
 
-    fn write_tree(&mut self, id: Oid) -> Result<()> {
+    fn write_tree(&mut self, id: ObjectId) -> Result<()> {
         let made = self.store.made_object(id).filter(|_| !self.written.contains(&id));
         let Some(text) = made else { return Ok(()) };
         for (_, entry) in git_tree::parse(id, &text)? {
             if entry.mode == FOLDER {
                 self.write_tree(entry.id)?;
             } else if let Some(blob) = self.store.made_object(entry.id) {
-                self.write(ObjectType::Blob, entry.id, &blob)?;
+                self.write(ObjectKind::Blob, entry.id, &blob)?;
             }
         }
-        self.write(ObjectType::Tree, id, &text)
+        self.write(ObjectKind::Tree, id, &text)
     }
 
-    fn write(&mut self, kind: ObjectType, id: Oid, bytes: &[u8]) -> Result<()> {
+    fn write(&mut self, kind: ObjectKind, id: ObjectId, bytes: &[u8]) -> Result<()> {
         if self.written.insert(id) {
-            self.to.write(kind, bytes).map_err(|error| write_failed(&error))?;
+            self.to.write(object_type(kind), bytes).map_err(|error| write_failed(&error))?;
         }
         Ok(())
     }

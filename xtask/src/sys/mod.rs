@@ -19,6 +19,7 @@ pub mod fork_history;
 mod fork_upstream;
 pub mod format_patch;
 pub mod git;
+mod git_id;
 pub mod git_tree;
 pub mod github;
 pub mod history;

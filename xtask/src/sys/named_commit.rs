@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use git2::{Oid, Repository};
+use crate::series::ObjectId;
+use git2::Repository;
 
 use super::disk;
 use super::fetch_git::unreadable;
@@ -19,7 +20,7 @@ pub(super) enum Found {
     /// A tag, by its ref.
     Tag(String),
     /// Anything else, by its id.
-    Commit(Oid),
+    Commit(ObjectId),
 }
 
 /// Asks the repository in `folder`.
@@ -49,7 +50,7 @@ pub(super) fn git_dir_of(folder: &Path) -> PathBuf {
 }
 
 /// The commit that git calls `name` there.
-pub(super) fn commit_in(git_dir: &Path, name: &str) -> Result<Option<Oid>> {
+pub(super) fn commit_in(git_dir: &Path, name: &str) -> Result<Option<ObjectId>> {
     let run = git(git_dir).args(["rev-parse", "--verify", "--quiet", "--end-of-options"]);
     let found = run.arg(format!("{name}^{{commit}}")).finish()?;
     if let Some(way_out) = way_to_trust(found.stderr.lines()) {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use git2::Oid;
+use crate::series::ObjectId;
 use tempfile::TempDir;
 
 use super::disk;
@@ -80,7 +80,7 @@ pub struct HowToApply {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Applied {
     /// The tree with it, and each hunk that went elsewhere than the diff says, or with less context.
-    Tree(Oid, Vec<String>),
+    Tree(ObjectId, Vec<String>),
     /// It is in the tree already, whole.
     There,
     /// It does not fit; why, in git's words.
@@ -88,7 +88,7 @@ pub enum Applied {
 }
 
 /// Applies `diff` to `tree`.
-pub fn apply(repo: &ImportRepo, tree: Oid, diff: &[u8], how: HowToApply) -> Result<Applied> {
+pub fn apply(repo: &ImportRepo, tree: ObjectId, diff: &[u8], how: HowToApply) -> Result<Applied> {
     let scratch = repo.scratch("apply")?;
     let index = scratch.path().join("index");
     // What the diff names by its blob is merged, if the blob is here: git then need not guess the place.
@@ -100,8 +100,7 @@ pub fn apply(repo: &ImportRepo, tree: Oid, diff: &[u8], how: HowToApply) -> Resu
         if tried.status.success() {
             let written = indexed(repo, &index).arg("write-tree").success()?;
             let id = String::from_utf8_lossy(&written).trim().to_string();
-            let tree =
-                Oid::from_str(&id).map_err(|error| Error::surroundings(error.message().to_string()))?;
+            let tree = id.parse::<ObjectId>().map_err(|error| Error::surroundings(error.to_string()))?;
             return Ok(Applied::Tree(tree, placements(&tried.stderr)));
         }
         if first.is_empty() {

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use git2::Oid;
+use crate::series::ObjectId;
 use serde::{Deserialize, Serialize};
 
 use super::disk;
@@ -152,7 +152,7 @@ fn set_marks(layout: &Layout, plan: &Plan) -> Result<()> {
 }
 
 fn read_marks(marks: &[String; 4]) -> Option<Marks> {
-    let [pin, border, series, made] = marks.each_ref().map(|id| Oid::from_str(id).ok());
+    let [pin, border, series, made] = marks.each_ref().map(|id| id.parse::<ObjectId>().ok());
     Some(Marks { pin: pin?, border: border?, series: series?, made: made? })
 }
 

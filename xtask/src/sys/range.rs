@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use git2::Oid;
+use crate::series::ObjectId;
 
 use super::history::{Commit, Comparisons};
 use super::store::Store;
@@ -55,7 +55,7 @@ pub fn survey_tree(origin: &Origin<'_>, tree: &StoreTree<'_>, taken: &PatchSet) 
 }
 
 /// The series at every commit since the tree `pin`, which it was made for.
-pub fn survey(store: &Store, patches: &[Patch], pin: Oid, history: &[Commit]) -> Result<Range> {
+pub fn survey(store: &Store, patches: &[Patch], pin: ObjectId, history: &[Commit]) -> Result<Range> {
     let pin = StoreTree::new(store, pin)?;
     survey_history(store, &origin(store, patches, &pin)?, &pin, history)
 }
@@ -87,7 +87,7 @@ struct Walk<'a> {
     store: &'a Store,
     compared: &'a Comparisons<'a>,
     origin: &'a Origin<'a>,
-    pin: Oid,
+    pin: ObjectId,
     history: &'a [Commit],
     range: Range,
 }
@@ -113,7 +113,7 @@ impl Walk<'_> {
     }
 
     /// What was found right before, and the tree for which it was.
-    fn found(&self, before: Before) -> Option<(&Rc<Survey>, Oid)> {
+    fn found(&self, before: Before) -> Option<(&Rc<Survey>, ObjectId)> {
         match before {
             Before::Pin => Some((&self.range.at_pin, self.pin)),
             Before::Commit(at) => Some((self.range.surveys.get(at)?.as_ref()?, self.history.get(at)?.tree)),

@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use git2::{ObjectType, Oid, Repository, RepositoryInitOptions};
+use crate::series::{ObjectId, ObjectKind};
+use git2::{Repository, RepositoryInitOptions};
 
 use super::disk;
 use super::git::convert_nothing;
@@ -61,19 +62,19 @@ impl RebaseRepo {
     }
 
     /// A commit without parents for upstream's tree: what the series stands on.
-    pub fn commit_upstream(&self, name: &str, tree: Oid) -> Result<Oid> {
+    pub fn commit_upstream(&self, name: &str, tree: ObjectId) -> Result<ObjectId> {
         let text = commit_text(tree, None, &format!("Upstream {name}\n\nTree: {tree}\n"));
-        self.store.write(ObjectType::Commit, text.as_bytes())
+        self.store.write(ObjectKind::Commit, text.as_bytes())
     }
 
     /// A patch as a commit: its author, date and message, and `tree`.
-    pub fn commit_patch(&self, patch: &Patch, tree: Oid, parent: Oid) -> Result<Oid> {
+    pub fn commit_patch(&self, patch: &Patch, tree: ObjectId, parent: ObjectId) -> Result<ObjectId> {
         let author = authorship(patch).map(|author| author.ident()).map_err(|why| {
             Error::usage(format!("`{}` cannot become a commit: {why}", patch.name))
                 .hint("write it anew with git: docs/patches.md says how")
         })?;
         self.store.write_tree(tree)?;
         let text = commit_text_by(&author, &tree.to_string(), Some(parent), &patch.message());
-        self.store.write(ObjectType::Commit, text.as_bytes())
+        self.store.write(ObjectKind::Commit, text.as_bytes())
     }
 }

@@ -1,6 +1,8 @@
 //! A commit by the beginning of its id: among the commits that the refs of a repository lead to, and only those.
 
-use git2::{Oid, Repository};
+use super::git_id::{object_id, oid};
+use crate::series::ObjectId;
+use git2::Repository;
 
 /// An id so short that several commits have it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,7 +18,7 @@ pub(super) fn find(
     repo: &Repository,
     refs: &str,
     short: &str,
-) -> Result<Result<Option<Oid>, Ambiguous>, git2::Error> {
+) -> Result<Result<Option<ObjectId>, Ambiguous>, git2::Error> {
     let short = short.to_ascii_lowercase();
     let mut walk = repo.revwalk()?;
     walk.push_glob(refs)?;
@@ -29,16 +31,17 @@ pub(super) fn find(
     }
     match found[..] {
         [] => Ok(Ok(None)),
-        [one] => Ok(Ok(Some(one))),
+        [one] => Ok(Ok(Some(object_id(one)))),
         _ => {
-            let candidates = found.iter().map(|id| describe(repo, *id)).collect::<Result<_, _>>()?;
+            let candidates =
+                found.iter().map(|id| describe(repo, object_id(*id))).collect::<Result<_, _>>()?;
             Ok(Err(Ambiguous { short, candidates }))
         }
     }
 }
 
-fn describe(repo: &Repository, id: Oid) -> Result<String, git2::Error> {
-    let commit = repo.find_commit(id)?;
+fn describe(repo: &Repository, id: ObjectId) -> Result<String, git2::Error> {
+    let commit = repo.find_commit(oid(id))?;
     let subject = super::history::text(commit.summary_bytes());
     Ok(format!("{} {subject}", id.to_string().get(..12).unwrap_or_default()))
 }

@@ -5,9 +5,11 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use git2::{ErrorClass, ObjectType, Odb, Oid, Repository, RepositoryOpenFlags};
+use crate::series::{ObjectId, ObjectKind};
+use git2::{ErrorClass, Odb, Repository, RepositoryOpenFlags};
 
 use super::fetch::INCOMING;
+use super::git_id::{object_id, object_type, oid};
 use super::{disk, git_tree};
 use crate::error::{Error, Result};
 
@@ -16,7 +18,7 @@ pub struct Store {
     repo: Repository,
     path: PathBuf,
     /// Objects that were made by this run and are nowhere else.
-    made: RefCell<HashMap<Oid, Arc<Vec<u8>>>>,
+    made: RefCell<HashMap<ObjectId, Arc<Vec<u8>>>>,
 }
 
 /// The bytes of an object, shared.
@@ -79,34 +81,34 @@ impl Store {
     }
 
     /// Whether the object `id` is here, in memory or on disk.
-    pub fn has(&self, id: Oid) -> bool {
-        self.made.borrow().contains_key(&id) || self.odb().is_ok_and(|odb| odb.exists(id))
+    pub fn has(&self, id: ObjectId) -> bool {
+        self.made.borrow().contains_key(&id) || self.odb().is_ok_and(|odb| odb.exists(oid(id)))
     }
 
     /// The bytes of the object `id`.
-    pub fn read(&self, id: Oid) -> Result<Bytes> {
+    pub fn read(&self, id: ObjectId) -> Result<Bytes> {
         if let Some(bytes) = self.made.borrow().get(&id) {
             return Ok(Arc::clone(bytes));
         }
         let odb = self.odb()?;
-        let object = odb.read(id).map_err(|error| damaged(id, &error))?;
+        let object = odb.read(oid(id)).map_err(|error| damaged(id, &error))?;
         Ok(Arc::new(object.data().to_vec()))
     }
 
     /// Keeps an object in memory for this run; gives its id.
-    pub fn make(&self, kind: ObjectType, bytes: Vec<u8>) -> Oid {
-        let id = crate::series::object_id(kind.str(), &bytes);
+    pub fn make(&self, kind: ObjectKind, bytes: Vec<u8>) -> ObjectId {
+        let id = ObjectId::of(kind, &bytes);
         self.keep(id, Arc::new(bytes));
         id
     }
 
     /// Keeps an object whose id is known already.
-    pub fn keep(&self, id: Oid, bytes: Bytes) {
+    pub fn keep(&self, id: ObjectId, bytes: Bytes) {
         self.made.borrow_mut().insert(id, bytes);
     }
 
     /// The bytes of an object that this run made and that is nowhere else.
-    pub(super) fn made_object(&self, id: Oid) -> Option<Bytes> {
+    pub(super) fn made_object(&self, id: ObjectId) -> Option<Bytes> {
         self.made.borrow().get(&id).map(Arc::clone)
     }
 
@@ -120,23 +122,23 @@ impl Store {
     }
 
     /// Writes an object to disk.
-    pub fn write(&self, kind: ObjectType, bytes: &[u8]) -> Result<Oid> {
-        self.odb()?.write(kind, bytes).map_err(|error| write_failed(&error))
+    pub fn write(&self, kind: ObjectKind, bytes: &[u8]) -> Result<ObjectId> {
+        self.odb()?.write(object_type(kind), bytes).map_err(|error| write_failed(&error)).map(object_id)
     }
 
     /// Whether the pinned tree is here, whole: it is marked only after a checked fetch.
-    pub fn has_pin(&self, tree: Oid) -> bool {
-        let commit = self.marked(tree).and_then(|commit| self.repo.find_commit(commit).ok());
-        commit.is_some_and(|commit| commit.tree_id() == tree)
+    pub fn has_pin(&self, tree: ObjectId) -> bool {
+        let commit = self.marked(tree).and_then(|commit| self.repo.find_commit(oid(commit)).ok());
+        commit.is_some_and(|commit| commit.tree_id() == oid(tree))
     }
 
     /// The commit that the mark of `tree` names.
-    fn marked(&self, tree: Oid) -> Option<Oid> {
-        self.repo.find_reference(&pin_ref(tree)).ok()?.target()
+    fn marked(&self, tree: ObjectId) -> Option<ObjectId> {
+        self.repo.find_reference(&pin_ref(tree)).ok()?.target().map(object_id)
     }
 
     /// Takes over the packs of a checked fetch and marks `tree` as here; `commit` is the one that came for it.
-    pub fn adopt(&self, quarantine: &Path, commit: Oid, tree: Oid) -> Result<()> {
+    pub fn adopt(&self, quarantine: &Path, commit: ObjectId, tree: ObjectId) -> Result<()> {
         self.move_packs(&quarantine.join("objects/pack"))?;
         self.merge_shallow(&quarantine.join("shallow"))?;
         self.odb()?.refresh().map_err(|error| damaged(tree, &error))?;
@@ -145,19 +147,19 @@ impl Store {
     }
 
     /// The commit that a source has for the pinned tree: upstream's own, or one that a mirror made of it.
-    pub fn fetched_pin(&self, tree: Oid) -> Option<Oid> {
-        self.repo.refname_to_id(&pin_commit_ref(tree)).ok()
+    pub fn fetched_pin(&self, tree: ObjectId) -> Option<ObjectId> {
+        self.repo.refname_to_id(&pin_commit_ref(tree)).ok().map(object_id)
     }
 
     /// Marks a tree that came whole as one that can be pinned.
-    pub fn mark_pin(&self, tree: Oid) -> Result<()> {
+    pub fn mark_pin(&self, tree: ObjectId) -> Result<()> {
         let text = commit_text(tree, None, &format!("The pinned tree\n\nTree: {tree}\n"));
-        let base = self.write(ObjectType::Commit, text.as_bytes())?;
+        let base = self.write(ObjectKind::Commit, text.as_bytes())?;
         self.set_ref(&pin_ref(tree), base)
     }
 
     /// Takes over the packs of a fetched commit; gives the commit.
-    pub fn adopt_commit(&self, quarantine: &Path) -> Result<Oid> {
+    pub fn adopt_commit(&self, quarantine: &Path) -> Result<ObjectId> {
         // Git refuses without a word what would bring holes of its own.
         let commit = fetched_commit(quarantine).map_err(|_| {
             Error::surroundings("it sent nothing; if it is a shallow clone: `git fetch --unshallow` there")
@@ -169,18 +171,22 @@ impl Store {
     }
 
     /// Remembers a commit under `name`.
-    pub fn remember(&self, name: &str, commit: Oid) -> Result<()> {
+    pub fn remember(&self, name: &str, commit: ObjectId) -> Result<()> {
         self.set_ref(&upstream_ref(name), commit)
     }
 
     /// The commit that was remembered under `name`.
-    pub fn remembered(&self, name: &str) -> Option<Oid> {
-        self.repo.refname_to_id(&upstream_ref(name)).ok()
+    pub fn remembered(&self, name: &str) -> Option<ObjectId> {
+        self.repo.refname_to_id(&upstream_ref(name)).ok().map(object_id)
     }
 
     /// The tree of a commit.
-    pub fn tree_of(&self, commit: Oid) -> Result<Oid> {
-        self.repo.find_commit(commit).map(|commit| commit.tree_id()).map_err(|error| damaged(commit, &error))
+    pub fn tree_of(&self, commit: ObjectId) -> Result<ObjectId> {
+        self.repo
+            .find_commit(oid(commit))
+            .map(|commit| commit.tree_id())
+            .map_err(|error| damaged(commit, &error))
+            .map(object_id)
     }
 
     /// In git's own order: a pack counts only once its index is there.
@@ -213,18 +219,18 @@ impl Store {
 
     /// Whether a parent that the commit itself names is not here. Read raw: libgit2 hides them.
     fn lacks_a_parent(&self, commit: &[u8]) -> bool {
-        let id = std::str::from_utf8(commit).ok().and_then(|text| Oid::from_str(text).ok());
+        let id = std::str::from_utf8(commit).ok().and_then(|text| text.parse::<ObjectId>().ok());
         let Some(text) = id.and_then(|id| self.read(id).ok()) else { return true };
         let parents = text.split(|byte| *byte == b'\n').map_while(|line| match line {
             [] => None,
             line => Some(line.strip_prefix(b"parent ")),
         });
         let mut parents = parents.flatten().filter_map(|id| std::str::from_utf8(id).ok());
-        parents.any(|id| !Oid::from_str(id).is_ok_and(|id| self.has(id)))
+        parents.any(|id| !id.parse::<ObjectId>().is_ok_and(|id| self.has(id)))
     }
 
     /// The commit of the pinned tree.
-    pub fn pin_commit(&self, tree: Oid) -> Result<Oid> {
+    pub fn pin_commit(&self, tree: ObjectId) -> Result<ObjectId> {
         self.marked(tree).ok_or_else(|| {
             Error::surroundings(format!("the pinned tree {tree} is not in the store"))
                 .hint("cargo xtask fetch")
@@ -232,27 +238,32 @@ impl Store {
     }
 
     /// Writes a tree that was made in memory, and the made trees and blobs below it, to disk.
-    pub fn write_tree(&self, tree: Oid) -> Result<()> {
+    pub fn write_tree(&self, tree: ObjectId) -> Result<()> {
         let made = self.made.borrow().get(&tree).map(Arc::clone);
         let Some(text) = made else { return Ok(()) };
         for (_, entry) in git_tree::parse(tree, &text)? {
             if entry.mode == git_tree::FOLDER {
                 self.write_tree(entry.id)?;
             } else if let Some(content) = self.made.borrow().get(&entry.id) {
-                self.write(ObjectType::Blob, content)?;
+                self.write(ObjectKind::Blob, content)?;
             }
         }
-        self.write(ObjectType::Tree, &text).map(drop)
+        self.write(ObjectKind::Tree, &text).map(drop)
     }
 
     /// Every file of `tree` as (path, mode, blob), folders in git's order.
-    pub fn files(&self, tree: Oid) -> Result<Vec<(Vec<u8>, u32, Oid)>> {
+    pub fn files(&self, tree: ObjectId) -> Result<Vec<(Vec<u8>, u32, ObjectId)>> {
         let mut files = Vec::new();
         self.collect_files(tree, &[], &mut files)?;
         Ok(files)
     }
 
-    fn collect_files(&self, tree: Oid, folder: &[u8], files: &mut Vec<(Vec<u8>, u32, Oid)>) -> Result<()> {
+    fn collect_files(
+        &self,
+        tree: ObjectId,
+        folder: &[u8],
+        files: &mut Vec<(Vec<u8>, u32, ObjectId)>,
+    ) -> Result<()> {
         for (name, entry) in git_tree::parse(tree, &self.read(tree)?)? {
             let path = git_tree::join(folder, &name);
             if entry.mode == git_tree::FOLDER {
@@ -265,12 +276,15 @@ impl Store {
     }
 
     /// Tags `commit`; for made-up upstreams.
-    pub fn set_tag(&self, tag: &str, commit: Oid) -> Result<()> {
+    pub fn set_tag(&self, tag: &str, commit: ObjectId) -> Result<()> {
         self.set_ref(&format!("refs/tags/{tag}"), commit)
     }
 
-    fn set_ref(&self, name: &str, commit: Oid) -> Result<()> {
-        self.repo.reference(name, commit, true, "espalier").map(drop).map_err(|error| write_failed(&error))
+    fn set_ref(&self, name: &str, commit: ObjectId) -> Result<()> {
+        self.repo
+            .reference(name, oid(commit), true, "espalier")
+            .map(drop)
+            .map_err(|error| write_failed(&error))
     }
 }
 
@@ -278,14 +292,14 @@ impl Store {
 const FIXED_TIME: i64 = 946_684_800;
 
 /// The text of a commit with a fixed author and date, so that its id repeats.
-pub fn commit_text(tree: Oid, parent: Option<Oid>, message: &str) -> String {
+pub fn commit_text(tree: ObjectId, parent: Option<ObjectId>, message: &str) -> String {
     let who = format!("Espalier <espalier@espalier.invalid> {FIXED_TIME} +0000");
     commit_text_by(&who, &tree.to_string(), parent, message)
 }
 
 /// The same by `who`, as git writes an author. Whoever commits is the author too: the machine and the moment
 /// must not show in the id.
-pub fn commit_text_by(who: &str, tree: &str, parent: Option<Oid>, message: &str) -> String {
+pub fn commit_text_by(who: &str, tree: &str, parent: Option<ObjectId>, message: &str) -> String {
     let parent = parent.map(|id| format!("parent {id}\n")).unwrap_or_default();
     format!("tree {tree}\n{parent}author {who}\ncommitter {who}\n\n{message}")
 }
@@ -294,20 +308,20 @@ fn upstream_ref(name: &str) -> String {
     format!("refs/espalier/upstream/{name}")
 }
 
-fn fetched_commit(quarantine: &Path) -> std::result::Result<Oid, git2::Error> {
+fn fetched_commit(quarantine: &Path) -> std::result::Result<ObjectId, git2::Error> {
     let repo = Repository::open_bare(quarantine)?;
-    Ok(repo.find_reference(INCOMING)?.peel_to_commit()?.id())
+    Ok(object_id(repo.find_reference(INCOMING)?.peel_to_commit()?.id()))
 }
 
-fn pin_commit_ref(tree: Oid) -> String {
+fn pin_commit_ref(tree: ObjectId) -> String {
     format!("refs/espalier/pin-commits/{tree}")
 }
 
-fn pin_ref(tree: Oid) -> String {
+fn pin_ref(tree: ObjectId) -> String {
     format!("refs/espalier/pins/{tree}")
 }
 
-fn damaged(id: Oid, error: &git2::Error) -> Error {
+fn damaged(id: ObjectId, error: &git2::Error) -> Error {
     Error::surroundings(format!("the object {id} cannot be read from the store"))
         .detail(error.message().to_string())
         .hint(FETCH_ANEW)

@@ -5,7 +5,7 @@ use std::cell::{OnceCell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use git2::Oid;
+use crate::series::ObjectId;
 
 use super::arrivals;
 use super::git_tree::GitTree;
@@ -16,33 +16,33 @@ use crate::series::{Arrival, Mode, Tree, TreeEntry, TreeError};
 /// One tree of the store, read folder by folder as it is asked for.
 pub struct StoreTree<'store> {
     store: &'store Store,
-    root: Oid,
+    root: ObjectId,
     folders: RefCell<GitTree<'store>>,
     /// Upstream's tree that the series was made for, and the one it goes to.
-    way: Option<(Oid, Oid)>,
+    way: Option<(ObjectId, ObjectId)>,
     arrivals: OnceCell<Rc<[Arrival]>>,
 }
 
 impl<'store> StoreTree<'store> {
     /// The tree `root`.
-    pub fn new(store: &'store Store, root: Oid) -> Result<Self> {
+    pub fn new(store: &'store Store, root: ObjectId) -> Result<Self> {
         let folders = RefCell::new(GitTree::new(store, root)?);
         Ok(StoreTree { store, root, folders, way: None, arrivals: OnceCell::new() })
     }
 
     /// The tree `root` on the way from upstream's tree `pin` to `tip`: what came between the two has arrived.
-    pub fn on_way(store: &'store Store, root: Oid, pin: Oid, tip: Oid) -> Result<Self> {
+    pub fn on_way(store: &'store Store, root: ObjectId, pin: ObjectId, tip: ObjectId) -> Result<Self> {
         Ok(StoreTree { way: Some((pin, tip)), ..StoreTree::new(store, root)? })
     }
 
     /// Its id.
-    pub fn id(&self) -> Oid {
+    pub fn id(&self) -> ObjectId {
         self.root
     }
 
     fn paths_where(
         &self,
-        wanted: impl Fn(&[u8], Oid) -> bool,
+        wanted: impl Fn(&[u8], ObjectId) -> bool,
     ) -> std::result::Result<Vec<Vec<u8>>, TreeError> {
         let files = self.store.files(self.root).map_err(tree_error)?;
         Ok(files.into_iter().filter(|(path, _, id)| wanted(path, *id)).map(|(path, _, _)| path).collect())
@@ -82,7 +82,7 @@ impl Tree for StoreTree<'_> {
         Ok(entry.map(|entry| TreeEntry { mode: mode_of(entry.mode), id: entry.id }))
     }
 
-    fn blob(&self, id: Oid) -> std::result::Result<Cow<'_, [u8]>, TreeError> {
+    fn blob(&self, id: ObjectId) -> std::result::Result<Cow<'_, [u8]>, TreeError> {
         self.store.read(id).map(owned).map_err(tree_error)
     }
 
@@ -90,7 +90,7 @@ impl Tree for StoreTree<'_> {
         self.folders.borrow_mut().names(folder).map_err(tree_error)
     }
 
-    fn find_blob(&self, id: Oid) -> std::result::Result<Vec<Vec<u8>>, TreeError> {
+    fn find_blob(&self, id: ObjectId) -> std::result::Result<Vec<Vec<u8>>, TreeError> {
         self.paths_where(|_, found| found == id)
     }
 
@@ -98,7 +98,7 @@ impl Tree for StoreTree<'_> {
         self.paths_where(|path, _| path.rsplit(|byte| *byte == b'/').next() == Some(file_name))
     }
 
-    fn remembered_blob(&self, id: Oid) -> std::result::Result<Option<Cow<'_, [u8]>>, TreeError> {
+    fn remembered_blob(&self, id: ObjectId) -> std::result::Result<Option<Cow<'_, [u8]>>, TreeError> {
         // The store may never have had it: that is an answer, not a failure.
         Ok(self.store.read(id).ok().map(owned))
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use git2::Oid;
+use crate::series::ObjectId;
 
 use super::history::{Commit, Comparisons};
 use super::store::Store;
@@ -82,7 +82,7 @@ fn look_at(
 fn read(store: &Store, change: &Difference) -> Result<ChangedFile> {
     let [old, new] = change.blobs;
     // A submodule has an id and no content here.
-    let content = |id: Oid| match id.is_zero() {
+    let content = |id: ObjectId| match id.is_zero() {
         true => Vec::new(),
         false => store.read(id).map(|bytes| bytes.to_vec()).unwrap_or_default(),
     };

@@ -4,7 +4,7 @@
 //! `refs/espalier/upstream/`. A tag and a commit id mean the same for ever and are fetched once; a branch
 //! moves and is fetched each time, unless the network is forbidden.
 
-use git2::Oid;
+use crate::series::ObjectId;
 
 use super::fetch::{Arrival, Failure, Fetcher, Wanted};
 use super::fetch_git::{Asked, Depth, Served};
@@ -21,9 +21,9 @@ pub struct Tip {
     /// What a pin would call it: its tag when it was asked for by one, or else the commit.
     pub revision: Revision,
     /// The commit.
-    pub commit: Oid,
+    pub commit: ObjectId,
     /// Its tree.
-    pub tree: Oid,
+    pub tree: ObjectId,
 }
 
 /// Which commit is wanted.
@@ -114,7 +114,7 @@ impl Search<'_> {
         self.tip(commit, revision)
     }
 
-    fn tip(self, commit: Oid, revision: Revision) -> Result<Tip> {
+    fn tip(self, commit: ObjectId, revision: Revision) -> Result<Tip> {
         let tree = self.fetcher.store.tree_of(commit)?;
         Ok(Tip { name: self.ask.reference.to_string(), revision, commit, tree })
     }

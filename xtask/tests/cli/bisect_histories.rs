@@ -71,7 +71,7 @@ impl Judged<'_> {
             .map(|file| file.parse().unwrap())
             .collect();
         let upstream = project.beside("upstream");
-        let id = |text: String| git2::Oid::from_str(&text).unwrap();
+        let id = |text: String| text.parse().unwrap();
         let pin = id(git::tree_of(&upstream, "v1.0"));
         let tip = id(git::git(&upstream, &["rev-parse", "main"]));
         let commits = history::since(&store, tip, pin).unwrap().unwrap();

@@ -5,7 +5,7 @@ mod owners;
 
 use std::sync::Arc;
 
-use git2::{ObjectType, Oid};
+use crate::series::{ObjectId, ObjectKind};
 use serde_json::json;
 
 use drift::refuse_drift;
@@ -53,7 +53,7 @@ pub struct Applied {
     /// Its pin.
     pub pin: Pin,
     /// The final tree.
-    pub tree: Oid,
+    pub tree: ObjectId,
     /// What the lock says of it.
     pub locked: LockedVariant,
     /// Nothing had changed since the last time.
@@ -186,7 +186,7 @@ fn unchanged(
 ) -> Result<Option<Applied>> {
     let locked = lock::read(context)?.and_then(|lock| lock.variants.get(variant.name.as_str()).cloned());
     let Some(locked) = locked.filter(|locked| is_same(locked, pin, inputs)) else { return Ok(None) };
-    let Ok(tree) = Oid::from_str(&locked.tree) else { return Ok(None) };
+    let Ok(tree) = locked.tree.parse::<ObjectId>() else { return Ok(None) };
     // A lock that came with a checkout is a claim; only what was applied here counts as done.
     let done = disk::read_if_there(&context.layout.applied(&variant.name))?;
     if done.as_deref() != Some(locked.to_text(&variant.name).as_bytes()) || !store.has_pin(pin.tree) {
@@ -236,8 +236,8 @@ pub fn overlay_onto(
     store: &Store,
     variant: &Variant,
     pin: &Pin,
-    commit: Oid,
-    patched: Oid,
+    commit: ObjectId,
+    patched: ObjectId,
     inputs: &Inputs,
 ) -> Result<Applied> {
     let mut applying = Applying { store, tree: GitTree::new(store, patched)?, commit };
@@ -247,8 +247,8 @@ pub fn overlay_onto(
     Ok(applied(pin, inputs, &vec![patched; inputs.patches.len()], tree))
 }
 
-fn applied(pin: &Pin, inputs: &Inputs, trees: &[Oid], tree: Oid) -> Applied {
-    let lock = |(file, tree): (&PatchFile, &Oid)| LockedPatch {
+fn applied(pin: &Pin, inputs: &Inputs, trees: &[ObjectId], tree: ObjectId) -> Applied {
+    let lock = |(file, tree): (&PatchFile, &ObjectId)| LockedPatch {
         file: file.file.clone(),
         sha256: file.sha256.clone(),
         tree: tree.to_string(),
@@ -284,31 +284,31 @@ pub fn change_tree(store: &Store, tree: &mut GitTree<'_>, changes: &[TreeChange]
 struct Applying<'a> {
     store: &'a Store,
     tree: GitTree<'a>,
-    commit: Oid,
+    commit: ObjectId,
 }
 
 impl Applying<'_> {
-    fn add_patch(&mut self, patch: &Patch, changes: &[TreeChange]) -> Result<Oid> {
+    fn add_patch(&mut self, patch: &Patch, changes: &[TreeChange]) -> Result<ObjectId> {
         change_tree(self.store, &mut self.tree, changes)?;
         self.commit(&patch.message())
     }
 
-    fn add_overlays(&mut self, variant: &Variant, inputs: &Inputs) -> Result<Oid> {
+    fn add_overlays(&mut self, variant: &Variant, inputs: &Inputs) -> Result<ObjectId> {
         if inputs.overlays.is_empty() {
             return self.tree.write();
         }
         for file in &inputs.overlays {
             let mode = if file.executable { 0o100_755 } else { 0o100_644 };
-            let id = self.store.make(ObjectType::Blob, file.bytes.clone());
+            let id = self.store.make(ObjectKind::Blob, file.bytes.clone());
             self.tree.set(file.path.as_bytes(), Some(Entry { mode, id }))?;
         }
         self.commit(&format!("Copy the overlays of {}\n", variant.name))
     }
 
-    fn commit(&mut self, message: &str) -> Result<Oid> {
+    fn commit(&mut self, message: &str) -> Result<ObjectId> {
         let tree = self.tree.write()?;
         let text = commit_text(tree, Some(self.commit), message);
-        self.commit = self.store.make(ObjectType::Commit, text.into_bytes());
+        self.commit = self.store.make(ObjectKind::Commit, text.into_bytes());
         Ok(tree)
     }
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use git2::Oid;
+use crate::series::ObjectId;
 use serde_json::json;
 
 use super::synthetic::{self, Size};
@@ -38,7 +38,7 @@ struct Contest {
     /// A project of ours with a store that has the pin and nothing applied.
     project: PathBuf,
     variant: String,
-    base_commit: Oid,
+    base_commit: ObjectId,
     patches: Vec<PathBuf>,
     /// The tree after the last patch.
     expected: String,
@@ -78,8 +78,10 @@ fn real(context: &Context, scratch: &Path) -> Result<Contest> {
     let pin_commit = git(&context.layout.store())
         .args(["rev-parse", &format!("refs/espalier/pins/{}", locked.base)])
         .success()?;
-    let base_commit = Oid::from_str(String::from_utf8_lossy(&pin_commit).trim())
-        .map_err(|error| Error::surroundings(error.message().to_string()))?;
+    let base_commit = String::from_utf8_lossy(&pin_commit)
+        .trim()
+        .parse::<ObjectId>()
+        .map_err(|error| Error::surroundings(error.to_string()))?;
     let bare = project.join("upstream.git");
     git(&bare).args(["init", "--quiet", "--bare", "--template="]).arg(&bare).success()?;
     let to = format!("refs/espalier/pins/{}:refs/tags/{}", locked.base, locked.pin);

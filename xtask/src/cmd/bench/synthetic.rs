@@ -3,7 +3,7 @@
 use crate::plan::random::Random;
 use std::path::Path;
 
-use git2::{ObjectType, Oid};
+use crate::series::{ObjectId, ObjectKind};
 
 use crate::error::Result;
 use crate::sys::disk;
@@ -24,15 +24,15 @@ pub struct Size {
 #[derive(Clone, Debug)]
 pub struct Synthetic {
     /// The tree before the series.
-    pub base: Oid,
+    pub base: ObjectId,
     /// The commit with that tree.
-    pub base_commit: Oid,
+    pub base_commit: ObjectId,
     /// The tree after the series, as git objects were written while making it.
-    pub tip: Oid,
+    pub tip: ObjectId,
     /// The commits of the series, in order.
-    pub commits: Vec<Oid>,
+    pub commits: Vec<ObjectId>,
     /// A commit on the base that changes every patched file, and others, where no patch does.
-    pub newer: Oid,
+    pub newer: ObjectId,
 }
 
 /// Makes `folder/upstream.git`, `folder/patches/synthetic` and `folder/pins.toml`.
@@ -63,7 +63,7 @@ fn pins(made: &Synthetic) -> String {
 
 /// Writes the base and one commit a patch, and tags the base as `v1`.
 fn write_history(store: &Store, size: Size) -> Result<Synthetic> {
-    let empty = store.make(ObjectType::Tree, Vec::new());
+    let empty = store.make(ObjectKind::Tree, Vec::new());
     let mut tree = GitTree::new(store, empty)?;
     let mut files: Vec<(String, Vec<String>)> = (0..size.files).map(|n| (path_of(n), lines_of(n))).collect();
     for (path, lines) in &files {
@@ -95,11 +95,11 @@ fn write_history(store: &Store, size: Size) -> Result<Synthetic> {
 /// comes near, so that nothing is a conflict.
 fn write_newer(
     store: &Store,
-    base: Oid,
-    base_commit: Oid,
+    base: ObjectId,
+    base_commit: ObjectId,
     before: &[(String, Vec<String>)],
     after: &[(String, Vec<String>)],
-) -> Result<Oid> {
+) -> Result<ObjectId> {
     let mut tree = GitTree::new(store, base)?;
     for (number, ((path, lines), (_, patched))) in before.iter().zip(after).enumerate() {
         if lines == patched && number % 3 > 0 {
@@ -129,9 +129,14 @@ fn change_functions(lines: &[String], patched: &str, number: usize) -> Vec<Strin
 }
 
 /// Trees are made in memory; git, which reads this repository next, needs them on disk.
-fn commit_with_trees(store: &Store, tree: Oid, parent: Option<Oid>, message: &str) -> Result<Oid> {
+fn commit_with_trees(
+    store: &Store,
+    tree: ObjectId,
+    parent: Option<ObjectId>,
+    message: &str,
+) -> Result<ObjectId> {
     store.write_tree(tree)?;
-    store.write(ObjectType::Commit, commit_text(tree, parent, message).as_bytes())
+    store.write(ObjectKind::Commit, commit_text(tree, parent, message).as_bytes())
 }
 
 fn message(number: usize) -> String {
@@ -139,7 +144,7 @@ fn message(number: usize) -> String {
 }
 
 fn put(store: &Store, tree: &mut GitTree<'_>, path: &str, lines: &[String]) -> Result<()> {
-    let id = store.write(ObjectType::Blob, lines.concat().as_bytes())?;
+    let id = store.write(ObjectKind::Blob, lines.concat().as_bytes())?;
     tree.set(path.as_bytes(), Some(Entry { mode: 0o100_644, id }))
 }
 

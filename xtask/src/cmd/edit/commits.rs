@@ -1,7 +1,7 @@
 //! A variant's stack as commits: one a patch, by the patch's own author and at its own date, so that the
 //! same series gives the same ids on every machine.
 
-use git2::{ObjectType, Oid};
+use crate::series::{ObjectId, ObjectKind};
 
 use crate::cmd::{Context, apply};
 use crate::error::{Error, Result};
@@ -16,11 +16,11 @@ use crate::sys::store::{Store, commit_text_by};
 #[derive(Clone, Debug)]
 pub struct SeriesCommits {
     /// The commit of the pinned tree.
-    pub pin: Oid,
+    pub pin: ObjectId,
     /// The last commit of the parents' patches; the pin's when they have none.
-    pub border: Oid,
+    pub border: ObjectId,
     /// The last commit.
-    pub tip: Oid,
+    pub tip: ObjectId,
     /// How many patches are the parents'; they come first.
     pub parents: usize,
     /// Everything that the stack is made of.
@@ -61,7 +61,7 @@ pub fn commits_of(
     let mut tip = pin;
     for ((patch, author), locked) in authored.iter().zip(&locked.patches) {
         let text = commit_text_by(&author.ident(), &locked.tree, Some(tip), &patch.message());
-        tip = store.make(ObjectType::Commit, text.into_bytes());
+        tip = store.make(ObjectKind::Commit, text.into_bytes());
         commits.push(tip);
     }
     let border = commits.get(parents).copied().unwrap_or(pin);

@@ -1,6 +1,6 @@
 //! Which bytes and which name each commit gets: what a patch file says already stays as it is.
 
-use git2::Oid;
+use crate::series::ObjectId;
 use serde_json::json;
 
 use super::written::Written;
@@ -112,7 +112,7 @@ fn makes(store: &Store, patch: &Patch, commit: &EditCommit) -> Result<bool> {
     Ok(tree_after(store, patch, before)? == Some(commit.tree))
 }
 
-fn tree_after(store: &Store, patch: &Patch, before: Oid) -> Result<Option<Oid>> {
+fn tree_after(store: &Store, patch: &Patch, before: ObjectId) -> Result<Option<ObjectId>> {
     let Applied::Exact(changes) = apply_patch(patch, &StoreTree::new(store, before)?)? else {
         return Ok(None);
     };

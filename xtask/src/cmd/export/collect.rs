@@ -1,7 +1,7 @@
 //! The commits that are to become the series, and everything for which they are refused before git is
 //! asked to write them.
 
-use git2::Oid;
+use crate::series::ObjectId;
 
 use crate::cmd::edit::SeriesCommits;
 use crate::error::{Error, Kind, Result};
@@ -13,7 +13,7 @@ pub struct Collected {
     /// The variant's own commits, oldest first.
     pub commits: Vec<EditCommit>,
     /// The last of them, or the border.
-    pub tip: Oid,
+    pub tip: ObjectId,
     /// Where the borders are.
     pub marks: Marks,
 }

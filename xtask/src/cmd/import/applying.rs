@@ -1,6 +1,6 @@
 //! Patches made elsewhere as commits on the pin: git applies them, and everything that it had to decide is told.
 
-use git2::Oid;
+use crate::series::ObjectId;
 
 use super::left_out::LeftOut;
 use super::line::{Line, LineCommit};
@@ -20,7 +20,7 @@ use crate::ui::{Ui, Unit};
 pub fn line_of(
     repo: &ImportRepo,
     loose: Loose,
-    tree: Oid,
+    tree: ObjectId,
     left_out: &mut LeftOut<'_>,
     author: Option<&str>,
     ui: &Ui,
@@ -87,7 +87,7 @@ fn refuse_misfits(misfits: &[String], patches: usize) -> Result<()> {
 
 const EPOCH: &str = "Thu, 1 Jan 1970 00:00:00 +0000";
 
-fn commit(patch: &LoosePatch, tree: Oid, author: Option<&str>, mut notes: Vec<String>) -> LineCommit {
+fn commit(patch: &LoosePatch, tree: ObjectId, author: Option<&str>, mut notes: Vec<String>) -> LineCommit {
     let given = author.map(str::to_string).or_else(user_of_git).unwrap_or_default();
     let name = patch.author.as_deref().unwrap_or(&given);
     if patch.author.is_none() {
@@ -132,7 +132,7 @@ fn full_date(date: &str) -> String {
 fn notes(
     repo: &ImportRepo,
     patch: &LoosePatch,
-    [old, new]: [Oid; 2],
+    [old, new]: [ObjectId; 2],
     placed: Vec<String>,
 ) -> Result<Vec<String>> {
     let mut notes = placed;
@@ -150,8 +150,8 @@ fn notes(
 
 /// The paths of `changed` whose blobs no `index` line states. One that only moved is stated nowhere.
 fn made_elsewhere<'a>(changed: &'a [Difference], stated: &[(String, String)]) -> Vec<&'a [u8]> {
-    let is_there = |id: Oid, side: usize| changed.iter().any(|change| change.blobs[side] == id);
-    let starts = |id: Oid, short: &str| id.to_string().starts_with(short);
+    let is_there = |id: ObjectId, side: usize| changed.iter().any(|change| change.blobs[side] == id);
+    let starts = |id: ObjectId, short: &str| id.to_string().starts_with(short);
     let is_known = |change: &&Difference| {
         let [before, after] = change.blobs;
         let old = before.is_zero() || stated.iter().any(|(old, _)| starts(before, old));
@@ -164,7 +164,7 @@ fn made_elsewhere<'a>(changed: &'a [Difference], stated: &[(String, String)]) ->
 
 #[cfg(test)]
 mod tests {
-    use super::{Difference, Oid, full_date, made_elsewhere};
+    use super::{Difference, ObjectId, full_date, made_elsewhere};
 
     #[test]
     fn a_day_is_a_date() {
@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn a_file_that_moved_is_made_from_what_is_here() {
-        let id = |digit: &str| Oid::from_str(&digit.repeat(40)).unwrap();
+        let id = |digit: &str| digit.repeat(40).parse::<ObjectId>().unwrap();
         let change = |path: &str, before: &str, after: &str| Difference {
             path: path.as_bytes().to_vec(),
             comes_or_goes: before == "0" || after == "0",

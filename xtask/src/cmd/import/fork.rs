@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use git2::Oid;
+use crate::series::ObjectId;
 
 use super::left_out::LeftOut;
 use super::line::{Line, LineCommit};
@@ -42,7 +42,7 @@ struct Way<'a, 'b> {
     fork: &'a Fork<'a>,
     left_out: &'a mut LeftOut<'b>,
     /// The tree so far.
-    tree: Oid,
+    tree: ObjectId,
     line: Line,
     /// Commits that change nothing any more.
     there_already: Vec<ForkCommit>,
@@ -81,7 +81,7 @@ impl Way<'_, '_> {
         Ok(())
     }
 
-    fn push(&mut self, commit: &ForkCommit, tree: Oid, notes: Vec<String>) {
+    fn push(&mut self, commit: &ForkCommit, tree: ObjectId, notes: Vec<String>) {
         self.tree = tree;
         self.line.commits.push(LineCommit {
             origin: commit.describe(),
@@ -148,7 +148,7 @@ fn name_backports(fork: &Fork<'_>, commits: &[ForkCommit], line: &mut Line) -> R
     let kept: HashSet<String> = line.commits.iter().map(|commit| commit.origin.clone()).collect();
     let kept: Vec<&ForkCommit> = commits.iter().filter(|commit| kept.contains(&commit.describe())).collect();
     let same = fork.same_changes(&kept, Some(fork.border), fork.base)?;
-    let by_name: HashMap<String, Oid> =
+    let by_name: HashMap<String, ObjectId> =
         kept.iter().filter_map(|commit| Some((commit.describe(), *same.get(&commit.id)?))).collect();
     for commit in &mut line.commits {
         if let Some(upstream) = by_name.get(&commit.origin) {

@@ -1,6 +1,6 @@
 //! What an import stands on: a variant that is there, or a new one with a pin of its own.
 
-use git2::Oid;
+use crate::series::ObjectId;
 
 use super::Import;
 use super::patches::Ground;
@@ -32,7 +32,7 @@ pub struct Onto {
     /// Whether the variant and its pin are new.
     pub is_new: bool,
     /// The commit that the first patch stands on.
-    pub base: Oid,
+    pub base: ObjectId,
     before: usize,
     overlays: Vec<OverlayFile>,
     /// What a person should know about the pin.
@@ -163,12 +163,12 @@ pub fn checked_name(name: Option<&str>) -> Result<Name> {
 }
 
 /// A tag where there is one: people know it.
-pub fn revision_of(place: &ForkPlace, commit: Oid) -> Revision {
+pub fn revision_of(place: &ForkPlace, commit: ObjectId) -> Revision {
     place.tags_at(commit).into_iter().find_map(Revision::parse).unwrap_or(Revision::Commit(commit))
 }
 
 /// The pinned commit came with the fork: nothing has to be fetched twice.
-fn take_pin(import: Import<'_>, pin: &Pin, commit: Oid) -> Result<()> {
+fn take_pin(import: Import<'_>, pin: &Pin, commit: ObjectId) -> Result<()> {
     let Import { context, store, repo, .. } = import;
     if let Revision::Tag(tag) = &pin.revision {
         repo.store.set_tag(tag.as_str(), commit)?;

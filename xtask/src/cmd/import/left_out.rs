@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use git2::Oid;
+use crate::series::ObjectId;
 
 use crate::error::{Error, Result};
 use crate::series::printable;
@@ -13,7 +13,7 @@ use crate::sys::store::Store;
 pub struct LeftOut<'a> {
     store: &'a Store,
     entries: Vec<LeftOutPath>,
-    done: HashMap<Oid, Oid>,
+    done: HashMap<ObjectId, ObjectId>,
 }
 
 struct LeftOutPath {
@@ -25,7 +25,7 @@ struct LeftOutPath {
 
 impl<'a> LeftOut<'a> {
     /// `paths` are files or folders; `pinned` is the pin's tree.
-    pub fn new(store: &'a Store, pinned: Oid, paths: &[String]) -> Result<LeftOut<'a>> {
+    pub fn new(store: &'a Store, pinned: ObjectId, paths: &[String]) -> Result<LeftOut<'a>> {
         let mut tree = GitTree::new(store, pinned)?;
         let mut entries = Vec::new();
         for path in paths {
@@ -41,7 +41,7 @@ impl<'a> LeftOut<'a> {
     }
 
     /// `tree` with these paths as the pin has them.
-    pub fn without(&mut self, tree: Oid) -> Result<Oid> {
+    pub fn without(&mut self, tree: ObjectId) -> Result<ObjectId> {
         if self.entries.is_empty() {
             return Ok(tree);
         }

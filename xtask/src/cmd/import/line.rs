@@ -1,6 +1,6 @@
 //! What is imported, wherever it comes from: commits one after the other, and what was done to make them so.
 
-use git2::Oid;
+use crate::series::ObjectId;
 
 /// One commit that becomes a patch.
 #[derive(Clone, Debug)]
@@ -12,7 +12,7 @@ pub struct LineCommit {
     /// Its message.
     pub message: String,
     /// The tree after it.
-    pub tree: Oid,
+    pub tree: ObjectId,
     /// `Upstream-Status:`, when it is known.
     pub status: Option<String>,
     /// What a person should look at.

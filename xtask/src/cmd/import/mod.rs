@@ -15,7 +15,7 @@ mod write;
 
 use std::path::PathBuf;
 
-use git2::Oid;
+use crate::series::ObjectId;
 
 use self::ground::Onto;
 pub use self::ground::{checked_name, notes_on, revision_of};
@@ -126,7 +126,7 @@ impl Import<'_> {
     }
 
     /// From the line to the project. `goal` is the tree that it must end with.
-    fn finish(self, onto: &Onto, mut line: Line, goal: Option<Oid>) -> Result<Outcome> {
+    fn finish(self, onto: &Onto, mut line: Line, goal: Option<ObjectId>) -> Result<Outcome> {
         let Import { context, options, store, repo } = self;
         refuse_nothing(&line)?;
         let rules = context.lint_rules()?;
@@ -157,7 +157,7 @@ fn refuse_nothing(line: &Line) -> Result<()> {
     Err(Error::no("there is nothing to import").detail(dropped.collect::<Vec<_>>().join("\n")))
 }
 
-fn refuse_another_tree(line: &Line, goal: Option<Oid>) -> Result<()> {
+fn refuse_another_tree(line: &Line, goal: Option<ObjectId>) -> Result<()> {
     let tree = line.commits.last().map(|commit| commit.tree);
     match goal.zip(tree).filter(|(goal, tree)| goal != tree) {
         None => Ok(()),

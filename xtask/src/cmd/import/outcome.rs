@@ -1,6 +1,6 @@
 //! What an import says.
 
-use git2::Oid;
+use crate::series::ObjectId;
 use serde_json::json;
 
 use super::ground::Onto;
@@ -18,7 +18,7 @@ pub struct Imported<'a> {
     /// The patches.
     pub patches: &'a [NewPatch],
     /// The tree that the last patch was to make, when what was imported says one.
-    pub goal: Option<Oid>,
+    pub goal: Option<ObjectId>,
     /// Paths that stay as they are at the pin.
     pub left_out: &'a [String],
     /// Nothing was written.

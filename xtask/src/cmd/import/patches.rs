@@ -1,6 +1,6 @@
 //! From a line of commits to patch files, and everything for which one of them cannot be a patch.
 
-use git2::Oid;
+use crate::series::ObjectId;
 
 use super::line::{Line, LineCommit};
 use crate::error::{Error, Kind, Result};
@@ -23,7 +23,7 @@ pub struct NewPatch {
 /// What the patches are made for.
 pub struct Ground<'a> {
     /// The commit that the first one stands on.
-    pub base: Oid,
+    pub base: ObjectId,
     /// How many patches the series has already.
     pub before: usize,
     /// Which trailers are asked for.

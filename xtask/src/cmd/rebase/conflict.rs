@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use git2::Oid;
+use crate::series::ObjectId;
 
 use super::Prepared;
 use super::blame::blame;
@@ -33,7 +33,7 @@ pub fn write_state(folder: &Path, state: &RebaseState) -> Result<()> {
 pub fn blobs(
     replayed: &Replayed,
     replay: &Replay<'_>,
-) -> std::result::Result<Vec<(Oid, Vec<u8>)>, TreeError> {
+) -> std::result::Result<Vec<(ObjectId, Vec<u8>)>, TreeError> {
     let mut blobs = Vec::new();
     for conflict in replayed.conflicts() {
         for version in versions(conflict).into_iter().flatten() {

@@ -1,6 +1,6 @@
 //! From new commits to a stage: patch files, `pins.toml`, `espalier.lock`, each checked.
 
-use git2::Oid;
+use crate::series::ObjectId;
 
 use super::course::Course;
 use super::in_memory::{empty_report, reverts};
@@ -59,7 +59,7 @@ fn new_series(
     course: &Course<'_>,
     repo: &RebaseRepo,
     state: &RebaseState,
-    root: Oid,
+    root: ObjectId,
 ) -> Result<Vec<Option<NewFile>>> {
     let kept = state.done.iter().filter(|done| done.commit.is_some()).count();
     let scratch = disk::scratch_folder(&course.context.layout.scratch(), "format")?;
@@ -127,7 +127,7 @@ fn stage_lock(course: &Course<'_>) -> Result<LockedVariant> {
 fn check_trees(repo: &RebaseRepo, state: &RebaseState, locked: &LockedVariant) -> Result<()> {
     let commits = state.done.iter().filter_map(|done| done.commit.as_deref());
     for (commit, patch) in commits.zip(&locked.patches) {
-        let id = Oid::from_str(commit).map_err(|error| Error::surroundings(error.message().to_string()))?;
+        let id = commit.parse::<ObjectId>().map_err(|error| Error::surroundings(error.to_string()))?;
         let replayed = repo.store.tree_of(id)?.to_string();
         if replayed != patch.tree {
             let what = format!("{} gives another tree than its replay; nothing was written", patch.file);
@@ -146,7 +146,7 @@ fn describe(
     locked: &LockedVariant,
 ) -> Result<report::RebaseReport> {
     let tree = locked.patches.last().map_or(locked.base.as_str(), |patch| patch.tree.as_str());
-    let tree = Oid::from_str(tree).unwrap_or(course.tip.tree);
+    let tree = tree.parse::<ObjectId>().unwrap_or(course.tip.tree);
     let mut report = empty_report(course, tree);
     let rows = course.inputs.patches.iter().zip(&course.patches).zip(&state.done).zip(new);
     report.patches = rows

@@ -1,6 +1,6 @@
 //! A rebase without a trace: `--dry-run`.
 
-use git2::Oid;
+use crate::series::ObjectId;
 
 use super::Choices;
 use super::course::{Course, read_upstream};
@@ -79,7 +79,7 @@ fn patch_move(
 }
 
 /// The report without its patches.
-pub fn empty_report(course: &Course<'_>, tree: Oid) -> RebaseReport {
+pub fn empty_report(course: &Course<'_>, tree: ObjectId) -> RebaseReport {
     RebaseReport {
         variant: course.variant.name.to_string(),
         upstream: course.pin.upstream.clone(),

@@ -12,7 +12,7 @@ mod steps;
 mod waiting;
 mod walk;
 
-use git2::Oid;
+use crate::series::ObjectId;
 use serde_json::json;
 
 use super::{Context, Outcome};
@@ -135,13 +135,13 @@ pub fn tree_on(
     variant: &Variant,
     tip: &Tip,
     inputs: &Inputs,
-) -> Result<Oid> {
+) -> Result<ObjectId> {
     let course = course::onto(context, pins, store, variant, tip.clone(), inputs.clone())?;
     let choices = Choices { no_range_diff: true, ..Choices::default() };
     let report = in_memory::run(&course, choices)?;
     let stays = report.patches.iter().filter(|patch| !patch.fate.goes_by_itself());
     let told: Vec<String> = stays.map(|patch| format!("{}: {}", patch.file, patch.fate.describe())).collect();
-    let tree = Oid::from_str(&report.tree).ok().filter(|_| told.is_empty());
+    let tree = report.tree.parse::<ObjectId>().ok().filter(|_| told.is_empty());
     tree.ok_or_else(|| {
         Error::no(format!("the series does not go onto {} by itself", tip.name)).detail(told.join("\n"))
     })

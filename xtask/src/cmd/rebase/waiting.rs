@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use git2::Oid;
+use crate::series::ObjectId;
 use serde_json::json;
 
 use super::course::{Course, load_with_tip};
@@ -128,13 +128,13 @@ fn course_of<'a>(
     store: &'a Store,
     state: &RebaseState,
 ) -> Result<Course<'a>> {
-    let tree =
-        Oid::from_str(&state.to.tree).map_err(|error| Error::surroundings(error.message().to_string()))?;
+    let tree = state.to.tree.parse::<ObjectId>().map_err(|error| Error::surroundings(error.to_string()))?;
     let name = state.to.name.clone();
     let revision = Revision::parse(&name).ok_or_else(|| {
         Error::surroundings(format!("the record of the rebase goes to `{name}`, which is no name"))
     })?;
-    let tip = Tip { name, revision, commit: Oid::from_str(&state.commit).unwrap_or(Oid::ZERO_SHA1), tree };
+    let tip =
+        Tip { name, revision, commit: state.commit.parse::<ObjectId>().unwrap_or(ObjectId::ZERO), tree };
     let course = load_with_tip(context, pins, store, Some(&state.variant), |_| Ok(tip))?;
     let is_same = course.pin.tree.to_string() == state.from.tree && digests(&course) == state.series;
     if !is_same {

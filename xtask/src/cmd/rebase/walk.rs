@@ -1,6 +1,6 @@
 //! Replaying patch by patch into the repository of a rebase, until the end or a conflict.
 
-use git2::Oid;
+use crate::series::ObjectId;
 
 use super::course::{Course, read_upstream};
 use super::steps::{add, names, step};
@@ -40,7 +40,7 @@ pub fn start(course: &Course<'_>, choices: Choices) -> Result<Prepared> {
 }
 
 fn new_state(course: &Course<'_>, choices: Choices) -> RebaseState {
-    let named = |name: &str, tree: Oid| NamedTree { name: name.to_string(), tree: tree.to_string() };
+    let named = |name: &str, tree: ObjectId| NamedTree { name: name.to_string(), tree: tree.to_string() };
     let from = named(&course.old_name, course.pin.tree);
     let to = named(&course.tip.name, course.tip.tree);
     let mut state = RebaseState::new(&course.variant.name, from, to, digests(course), choices);
@@ -73,11 +73,11 @@ pub struct Refusal {
 pub struct Stop {
     pub replayed: Replayed,
     /// The commit that it was to go on.
-    pub head: Oid,
+    pub head: ObjectId,
     /// The tree with those of its files that had no conflict.
-    pub tree: Oid,
+    pub tree: ObjectId,
     /// The blobs that the conflicts name, by id.
-    pub blobs: Vec<(Oid, Vec<u8>)>,
+    pub blobs: Vec<(ObjectId, Vec<u8>)>,
 }
 
 /// Replays what is left of `state`; every patch that went well is a commit in `repo` and in `state.done`.
@@ -123,7 +123,7 @@ struct Walk<'w> {
     repo: &'w RebaseRepo,
     state: &'w mut RebaseState,
     tree: GitTree<'w>,
-    head: Oid,
+    head: ObjectId,
     refused: Vec<Refused>,
 }
 

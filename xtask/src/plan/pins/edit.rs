@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use git2::Oid;
+use crate::series::ObjectId;
 
 use super::Revision;
 use super::read::RawPins;
@@ -14,7 +14,7 @@ use crate::plan::snippet::SourceText;
 /// # Errors
 ///
 /// When the text cannot be read, or has no such pin.
-pub fn move_pin(source: SourceText<'_>, name: &str, revision: &Revision, tree: Oid) -> Result<String> {
+pub fn move_pin(source: SourceText<'_>, name: &str, revision: &Revision, tree: ObjectId) -> Result<String> {
     let raw: RawPins = source.parse_toml()?;
     let no_pin = || Error::usage(format!("`{}` has no pin `{name}`", source.name));
     let pin = raw.pins.get(name).ok_or_else(no_pin)?;
@@ -59,7 +59,7 @@ mod tests {
                    [pins.llama] # this one\nupstream = \"l\"\ntree   = '1111111111111111111111111111111111111111' # tree\n\
                    tag = \"v1\" # tag\nsources = []\n[variants.a]\npin = \"llama\"\n";
         let v2 = Revision::parse("v2").unwrap();
-        let tree = Oid::from_str(&"2".repeat(40)).unwrap();
+        let tree = "2".repeat(40).parse::<ObjectId>().unwrap();
         let new = move_pin(SourceText { name: "pins.toml", text: old }, "llama", &v2, tree).unwrap();
         let expected = old
             .replace("'1111111111111111111111111111111111111111'", &format!("\"{}\"", "2".repeat(40)))
@@ -90,7 +90,7 @@ mod tests {
         for (old, tag, commit) in forms {
             let moved = |text: &str, to: &str| {
                 let to = Revision::parse(to).unwrap();
-                let tree = Oid::from_str(&tree).unwrap();
+                let tree = tree.parse::<ObjectId>().unwrap();
                 move_pin(SourceText { name: "pins.toml", text }, "l", &to, tree).unwrap()
             };
             let by_commit = moved(&old, &id);

@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 use super::name::Name;
 use super::snippet::SourceText;
 use crate::error::{Error, Result};
+use crate::series::ObjectId;
 pub use edit::move_pin;
-use git2::Oid;
 use read::{RawPins, Reader};
 pub use revision::{Revision, TagName, full_id};
 pub use write::{NewPin, NewSource};
@@ -40,7 +40,7 @@ pub struct Pin {
     /// The commit that the tree is of.
     pub revision: Revision,
     /// The git tree id; it decides, whatever the source.
-    pub tree: Oid,
+    pub tree: ObjectId,
     /// Tried in this order.
     pub sources: Vec<Source>,
 }

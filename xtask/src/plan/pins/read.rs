@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use git2::Oid;
+use crate::series::ObjectId;
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -134,7 +134,7 @@ impl Reader<'_> {
         }
     }
 
-    fn tree_id(&self, raw: &Spanned<String>) -> Result<Oid> {
+    fn tree_id(&self, raw: &Spanned<String>) -> Result<ObjectId> {
         full_id(raw.get_ref())
             .ok_or_else(|| self.at(raw, "a tree id is 40 hexadecimal digits: `git rev-parse TAG^{tree}`"))
     }

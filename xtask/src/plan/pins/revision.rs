@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use git2::Oid;
+use crate::series::ObjectId;
 
 /// One upstream commit, by a name that means the same commit for everybody: a branch is none, and a part of an id
 /// is none either.
@@ -11,7 +11,7 @@ pub enum Revision {
     /// A release.
     Tag(TagName),
     /// The commit itself.
-    Commit(Oid),
+    Commit(ObjectId),
 }
 
 /// The name of a tag, as `pins.toml` may have it: never a commit id, and nothing that git could take for more than
@@ -63,9 +63,9 @@ impl fmt::Display for Revision {
 }
 
 /// The id that `text` writes out whole: 40 hexadecimal digits, nothing shorter.
-pub fn full_id(text: &str) -> Option<Oid> {
+pub fn full_id(text: &str) -> Option<ObjectId> {
     let is_full = text.len() == 40 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-    if is_full { Oid::from_str(text).ok() } else { None }
+    if is_full { text.parse::<ObjectId>().ok() } else { None }
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! A pin and a variant in the text of `pins.toml`: a whole file, or sections at the end of one.
 
-use git2::Oid;
+use crate::series::ObjectId;
 
 use super::Revision;
 use crate::plan::name::Name;
@@ -15,7 +15,7 @@ pub struct NewPin {
     /// What the pin is known by.
     pub revision: Revision,
     /// The git tree id.
-    pub tree: Oid,
+    pub tree: ObjectId,
     /// Where its objects can be had.
     pub source: NewSource,
 }
@@ -91,7 +91,7 @@ mod tests {
             variant: Name::new(variant).unwrap(),
             upstream: "llama.\"cpp\"".to_string(),
             revision: Revision::parse("b1").unwrap(),
-            tree: Oid::from_str(&"1".repeat(40)).unwrap(),
+            tree: "1".repeat(40).parse::<ObjectId>().unwrap(),
             source: NewSource::Path("../a\\b".to_string()),
         }
     }

@@ -4,12 +4,13 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use git2::{IndexEntry, Oid};
+use git2::IndexEntry;
 
 use super::index::is_same_file;
 use crate::error::Result;
-use crate::series::object_id;
+use crate::series::{ObjectId, ObjectKind};
 use crate::sys::disk;
+use crate::sys::git_id::object_id;
 use crate::sys::native_path::{to_bytes, to_path};
 
 /// What is on disk, without what a killed run left half-written.
@@ -28,7 +29,7 @@ pub(super) fn files_there(folder: &Path) -> Result<BTreeSet<Vec<u8>>> {
 
 /// What is on disk at one path.
 pub(super) struct Found {
-    pub id: Oid,
+    pub id: ObjectId,
     pub mode: u32,
     /// It is the file in the index, by all that the system says of it: the content was not read.
     pub as_written: bool,
@@ -42,7 +43,7 @@ pub(super) fn look(folder: &Path, path: &[u8], written: Option<&IndexEntry>) -> 
     if let Some(entry) = written
         && is_same_file(entry, &meta)
     {
-        return Ok(Found { id: entry.id, mode, as_written: true });
+        return Ok(Found { id: object_id(entry.id), mode, as_written: true });
     }
     let bytes = if meta.is_symlink() {
         let target = fs::read_link(&file).map_err(|error| disk::explain("read the link", &file, &error))?;
@@ -50,7 +51,7 @@ pub(super) fn look(folder: &Path, path: &[u8], written: Option<&IndexEntry>) -> 
     } else {
         disk::read(&file)?
     };
-    let id = object_id("blob", &bytes);
+    let id = ObjectId::of(ObjectKind::Blob, &bytes);
     Ok(Found { id, mode, as_written: false })
 }
 

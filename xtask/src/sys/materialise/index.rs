@@ -9,6 +9,7 @@ use git2::{Index, IndexEntry, IndexTime};
 
 use super::Wanted;
 use crate::error::Result;
+use crate::sys::git_id::oid;
 use crate::sys::native_path::to_path;
 use crate::sys::{disk, store};
 
@@ -40,7 +41,7 @@ pub(super) fn index_entry(folder: &Path, path: &[u8], wanted: &Wanted) -> Result
         uid: 0,
         gid: 0,
         file_size: u32::try_from(meta.len()).unwrap_or(u32::MAX),
-        id: wanted.id,
+        id: oid(wanted.id),
         flags: 0,
         flags_extended: 0,
         path: path.to_vec(),

@@ -12,12 +12,14 @@ mod told;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use git2::{IndexEntry, Oid};
+use crate::series::ObjectId;
+use git2::IndexEntry;
 
 use super::store::Store;
 use super::{disk, ours};
 use crate::error::{Error, Result};
 use crate::series::printable;
+use crate::sys::git_id::{object_id, oid};
 use crate::sys::native_path::to_path;
 use crate::ui::{Ui, Unit};
 use files::{remove, write};
@@ -38,7 +40,7 @@ pub struct Materialised {
 
 struct Wanted {
     mode: u32,
-    id: Oid,
+    id: ObjectId,
 }
 
 type Want = BTreeMap<Vec<u8>, Wanted>;
@@ -56,7 +58,7 @@ pub struct Place {
 /// called only when something has to be written.
 pub fn materialise(
     store: &Store,
-    tree: Oid,
+    tree: ObjectId,
     place: &Place,
     load: impl Fn() -> Result<()>,
     ui: &Ui,
@@ -99,9 +101,9 @@ impl Place {
         self.index.with_extension("pending")
     }
 
-    fn pending(&self) -> Result<BTreeSet<Oid>> {
+    fn pending(&self) -> Result<BTreeSet<ObjectId>> {
         let text = disk::read_if_there(&self.pending_file())?.unwrap_or_default();
-        Ok(String::from_utf8_lossy(&text).lines().filter_map(|line| Oid::from_str(line).ok()).collect())
+        Ok(String::from_utf8_lossy(&text).lines().filter_map(|line| line.parse::<ObjectId>().ok()).collect())
     }
 
     /// Said before the first file changes: after a kill, what we wrote is no edit of a person.
@@ -119,27 +121,28 @@ impl Place {
 /// What we wrote: as the index says, or as a killed run had announced.
 struct Ours<'a> {
     have: &'a BTreeMap<Vec<u8>, IndexEntry>,
-    pending: &'a BTreeSet<Oid>,
+    pending: &'a BTreeSet<ObjectId>,
 }
 
 impl Ours<'_> {
-    fn has(&self, path: &[u8], id: Oid) -> bool {
-        self.have.get(path).is_some_and(|entry| entry.id == id) || self.pending.contains(&id)
+    fn has(&self, path: &[u8], id: ObjectId) -> bool {
+        self.have.get(path).is_some_and(|entry| entry.id == oid(id)) || self.pending.contains(&id)
     }
 }
 
 /// When `tree` is what was written last, the index knows its files without any object.
-fn remembered(place: &Place, tree: Oid, have: &BTreeMap<Vec<u8>, IndexEntry>) -> Result<Option<Want>> {
+fn remembered(place: &Place, tree: ObjectId, have: &BTreeMap<Vec<u8>, IndexEntry>) -> Result<Option<Want>> {
     let text = disk::read_if_there(&place.tree_file())?;
     if have.is_empty() || text.as_deref() != Some(tree.to_string().as_bytes()) {
         return Ok(None);
     }
-    let want = have.iter().map(|(path, entry)| (path.clone(), Wanted { mode: entry.mode, id: entry.id }));
+    let want =
+        have.iter().map(|(path, entry)| (path.clone(), Wanted { mode: entry.mode, id: object_id(entry.id) }));
     Ok(Some(want.collect()))
 }
 
 /// The files and links of `tree`, and the paths of its submodules.
-fn wanted(store: &Store, tree: Oid) -> Result<(Want, Vec<Vec<u8>>)> {
+fn wanted(store: &Store, tree: ObjectId) -> Result<(Want, Vec<Vec<u8>>)> {
     let (mut want, mut submodules) = (Want::new(), Vec::new());
     for (path, mode, id) in store.files(tree)? {
         match mode {
@@ -198,7 +201,8 @@ fn compare(want: &Want, ours: &Ours<'_>, folder: &Path, there: &BTreeSet<Vec<u8>
             plan.kept += 1;
             plan.retimed += usize::from(!found.as_written);
         } else if found.id == wanted.id || ours.has(path, found.id) {
-            if ours.have.get(path).is_some_and(|entry| entry.id == found.id && entry.mode != found.mode) {
+            if ours.have.get(path).is_some_and(|entry| entry.id == oid(found.id) && entry.mode != found.mode)
+            {
                 plan.remoded.push(path.clone());
             }
             plan.write.push(path.clone());
@@ -232,7 +236,7 @@ fn carry_out(store: &Store, want: &Want, plan: &Plan, folder: &Path, ui: &Ui) ->
 /// never claims what is not there.
 fn remember(
     place: &Place,
-    tree: Oid,
+    tree: ObjectId,
     want: &Want,
     have: &BTreeMap<Vec<u8>, IndexEntry>,
     plan: &Plan,
@@ -258,7 +262,7 @@ pub fn discard_edits(place: &Place) -> Result<()> {
     for path in files_there(&place.folder)? {
         let written = have.get(&path);
         let found = look(&place.folder, &path, written)?;
-        if written.is_none_or(|entry| entry.id != found.id) {
+        if written.is_none_or(|entry| entry.id != oid(found.id)) {
             remove(&place.folder, &path)?;
         }
     }

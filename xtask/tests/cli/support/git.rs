@@ -16,7 +16,8 @@ pub fn try_git(folder: &Path, arguments: &[&str]) -> bool {
     command(folder).args(arguments).output().expect("git starts").status.success()
 }
 
-fn command(folder: &Path) -> Command {
+/// Git in `folder`, with nobody's settings.
+pub fn command(folder: &Path) -> Command {
     let mut command = Command::new("git");
     command.current_dir(folder).env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
     command.env("HOME", folder).env("GIT_CONFIG_NOSYSTEM", "1").env("GIT_CONFIG_GLOBAL", "/dev/null");

@@ -1,0 +1,8 @@
+//! A patch on a tree: exactly, or why not.
+
+pub(crate) mod collision;
+pub(crate) mod file;
+pub(crate) mod patch;
+pub(crate) mod refusal;
+pub(crate) mod target;
+pub(crate) mod text;

@@ -1,0 +1,192 @@
+//! From what failed to what a person should read: the drift of a whole patch.
+
+use super::classify_hunk::{CurrentFile, classify_hunk};
+use super::drift::{FileDrift, FileDriftKind, HunkClass, PatchClass, PatchDrift};
+use super::renamed::find_renamed;
+use crate::apply::patch::FileResults;
+use crate::apply::refusal::TargetRefusal;
+use crate::apply::target::{Failure, FoundFile};
+use crate::model::mode::Mode;
+use crate::model::object_id::ObjectId;
+use crate::model::patch::{Change, Content, FilePatch, Hunk, Patch};
+use crate::model::printable::printable;
+use crate::model::tree::{Tree, TreeError};
+use crate::text::function::FunctionMap;
+use crate::text::line_index::LineIndex;
+
+/// Describes a patch of which at least one file failed.
+pub(crate) fn describe_drift(
+    patch: &Patch,
+    results: &FileResults,
+    tree: &dyn Tree,
+) -> Result<PatchDrift, TreeError> {
+    let mut files = Vec::new();
+    for (file, result) in patch.files.iter().zip(results) {
+        let kind = match result {
+            Ok(_) => FileDriftKind::Exact,
+            Err(failure) => describe_failure(file, failure, tree)?,
+        };
+        files.push(FileDrift {
+            path: file.path().map(ToString::to_string).unwrap_or_default(),
+            patch_line: file.line,
+            kind,
+        });
+    }
+    Ok(PatchDrift { patch: patch.name.clone(), class: overall_class(&files), files })
+}
+
+fn describe_failure(
+    file: &FilePatch,
+    failure: &Failure,
+    tree: &dyn Tree,
+) -> Result<FileDriftKind, TreeError> {
+    Ok(match failure {
+        Failure::Tree(error) => return Err(error.clone()),
+        Failure::Refused(refusal) => FileDriftKind::Refused { refusal: refusal.clone() },
+        Failure::Contradiction(detail) => FileDriftKind::PatchContradictsItself { detail: detail.clone() },
+        Failure::PathExists(found) => existing_path(file, *found),
+        Failure::Missing => missing_file(file, tree)?,
+        Failure::ModeDiffers { expected, found } => match is_result(file, *found) {
+            true => FileDriftKind::Upstreamed,
+            false => {
+                FileDriftKind::ModeDiffers { expected: Mode::from(*expected), found: Mode::from(found.mode) }
+            }
+        },
+        Failure::IdDiffers { expected, found } => other_content(file, *expected, *found, tree)?,
+    })
+}
+
+/// A new file whose path is taken: by itself, or by something else.
+fn existing_path(file: &FilePatch, found: FoundFile) -> FileDriftKind {
+    match file.change == Change::Create && is_result(file, found) {
+        true => FileDriftKind::Upstreamed,
+        false => FileDriftKind::PathExists,
+    }
+}
+
+/// Whether `found` is what the patch would leave.
+fn is_result(file: &FilePatch, found: FoundFile) -> bool {
+    let Some(new) = &file.new else {
+        return false;
+    };
+    // Without an id the patch changes the mode alone, so any content is as it should be.
+    let same_content = new.id.is_none_or(|id| id == found.id);
+    same_content && new.mode.is_none_or(|mode| mode == found.mode)
+}
+
+/// A file that is not there. Deleting it, or moving it to where its result is, has been done.
+fn missing_file(file: &FilePatch, tree: &dyn Tree) -> Result<FileDriftKind, TreeError> {
+    if file.change == Change::Rename && rename_is_done(file, tree)? {
+        return Ok(FileDriftKind::Upstreamed);
+    }
+    let candidates = find_renamed(file, tree)?;
+    let is_elsewhere = candidates.iter().any(|candidate| candidate.certain);
+    if file.change == Change::Delete && !is_elsewhere {
+        return Ok(FileDriftKind::Upstreamed);
+    }
+    Ok(match candidates.is_empty() {
+        true => FileDriftKind::TargetDeleted,
+        false => FileDriftKind::TargetRenamed { candidates },
+    })
+}
+
+fn rename_is_done(file: &FilePatch, tree: &dyn Tree) -> Result<bool, TreeError> {
+    let Some(id) = file.new.as_ref().and_then(|side| side.id) else {
+        return Ok(false);
+    };
+    let Some(path) = file.new.as_ref().map(|side| side.path.as_bytes()) else {
+        return Ok(false);
+    };
+    Ok(tree.entry(path)?.is_some_and(|entry| entry.id == id))
+}
+
+fn other_content(
+    file: &FilePatch,
+    expected: ObjectId,
+    found: FoundFile,
+    tree: &dyn Tree,
+) -> Result<FileDriftKind, TreeError> {
+    if file.change == Change::Modify && is_result(file, found) {
+        return Ok(FileDriftKind::Upstreamed);
+    }
+    let ids = (expected.to_string(), found.id.to_string());
+    Ok(match &file.content {
+        Content::Text(hunks) => classify_hunks(hunks, expected, found, tree)?,
+        Content::Binary(_) => FileDriftKind::BinaryDiffers { expected: ids.0, found: ids.1 },
+        Content::Unchanged => FileDriftKind::ContentDiffers { expected: ids.0, found: ids.1 },
+    })
+}
+
+fn classify_hunks(
+    hunks: &[Hunk],
+    expected: ObjectId,
+    found: FoundFile,
+    tree: &dyn Tree,
+) -> Result<FileDriftKind, TreeError> {
+    let current = tree.blob(found.id)?;
+    let index = LineIndex::new(&current);
+    let functions = FunctionMap::new(&index.lines);
+    let pre_image = tree.remembered_blob(expected)?;
+    let pre_lines: Option<Vec<&[u8]>> =
+        pre_image.as_ref().map(|bytes| bytes.split_inclusive(|byte| *byte == b'\n').collect());
+    let pre_functions = pre_lines.as_ref().map(|lines| FunctionMap::new(lines));
+    let file = CurrentFile { index: &index, functions: &functions, pre_image: pre_functions.as_ref() };
+    let numbered = hunks.iter().zip(1..);
+    let drifts = numbered.map(|(hunk, number)| classify_hunk(&file, hunk, number));
+    Ok(FileDriftKind::Hunks {
+        hunks: drifts.collect(),
+        expected: expected.to_string(),
+        found: found.id.to_string(),
+    })
+}
+
+/// The class of a patch from the classes of its files and hunks.
+fn overall_class(files: &[FileDrift]) -> PatchClass {
+    let classes: Vec<PatchClass> = files.iter().flat_map(|file| classes_of(&file.kind)).collect();
+    let worst = classes.iter().copied().max().unwrap_or(PatchClass::Conflict);
+    let upstreamed = classes.iter().filter(|class| **class == PatchClass::Upstreamed).count();
+    if worst == PatchClass::Refused || upstreamed == 0 {
+        // Every hunk can fit on its own line although the file around them is another one, and
+        // such a patch still is not exact.
+        return worst.max(PatchClass::Shifted);
+    }
+    match upstreamed == classes.len() {
+        true => PatchClass::Upstreamed,
+        false => PatchClass::PartlyUpstreamed,
+    }
+}
+
+fn classes_of(kind: &FileDriftKind) -> Vec<PatchClass> {
+    match kind {
+        FileDriftKind::Hunks { hunks, .. } => {
+            hunks.iter().map(|hunk| HunkClass::as_patch_class(hunk.class)).collect()
+        }
+        FileDriftKind::Exact => vec![PatchClass::Exact],
+        FileDriftKind::Upstreamed => vec![PatchClass::Upstreamed],
+        FileDriftKind::TargetDeleted => vec![PatchClass::TargetDeleted],
+        FileDriftKind::TargetRenamed { .. } => vec![PatchClass::TargetRenamed],
+        FileDriftKind::Refused { .. } | FileDriftKind::PatchContradictsItself { .. } => {
+            vec![PatchClass::Refused]
+        }
+        FileDriftKind::BinaryDiffers { .. }
+        | FileDriftKind::ContentDiffers { .. }
+        | FileDriftKind::ModeDiffers { .. }
+        | FileDriftKind::PathExists => vec![PatchClass::Conflict],
+    }
+}
+
+/// One line about a refusal, without a full stop.
+pub fn describe_refusal(refusal: &TargetRefusal) -> String {
+    match refusal {
+        TargetRefusal::ThroughNonFolder { parent, found } => {
+            format!("the path goes through `{}`, which is {}", printable(parent.as_bytes()), found.describe())
+        }
+        TargetRefusal::NotAFile { found } => format!("the path is {}, not a file", found.describe()),
+        TargetRefusal::CaseCollision { with } => {
+            format!("the path differs from `{with}` in case only")
+        }
+        TargetRefusal::FileAndFolder { with } => {
+            format!("the patch makes `{with}` both a file and a folder")
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! The class of one hunk of a file that is not the one its patch was made from.
+
+use super::drift::{HunkClass, HunkDrift, Placement};
+use super::nearest::nearest_candidate;
+use crate::model::patch::Hunk;
+use crate::model::printable::printable;
+use crate::text::function::FunctionMap;
+use crate::text::line_index::LineIndex;
+use crate::text::same_function::HunkFunction;
+use crate::text::search::find_all;
+
+/// More places than this need not be told apart: the hunk is ambiguous.
+const PLACES_SHOWN: usize = 16;
+
+/// The current file, prepared for looking up hunks.
+pub(crate) struct CurrentFile<'a> {
+    pub index: &'a LineIndex<'a>,
+    pub functions: &'a FunctionMap<'a>,
+    /// The file that the patch was made from, when it is still known.
+    pub pre_image: Option<&'a FunctionMap<'a>>,
+}
+
+/// Classes the hunk `number` (from 1).
+pub(crate) fn classify_hunk(file: &CurrentFile<'_>, hunk: &Hunk, number: usize) -> HunkDrift {
+    let function = HunkFunction::new(hunk, file.pre_image);
+    let fits = find_places(file, &function, hunk.pre_image());
+    let results = find_places(file, &function, hunk.post_image());
+    let class = decide(hunk, &fits, &results);
+    let nearest = match class {
+        HunkClass::Conflict => nearest_candidate(file.index, file.functions, hunk),
+        _ => None,
+    };
+    HunkDrift {
+        number,
+        header: hunk.header(),
+        patch_line: hunk.line,
+        class,
+        function: function.name(),
+        fits_at: fits,
+        result_at: results,
+        nearest,
+    }
+}
+
+fn find_places<'b>(
+    file: &CurrentFile<'_>,
+    function: &HunkFunction<'_>,
+    lines: impl Iterator<Item = &'b [u8]>,
+) -> Vec<Placement> {
+    let Some(needle) = file.index.ids_of(lines) else {
+        return Vec::new();
+    };
+    let starts = find_all(&file.index.ids, &needle, PLACES_SHOWN);
+    let placement = |start: usize| Placement {
+        line: start + 1,
+        function: file.functions.function_before(start).map(printable),
+        same_function: function.is_around(file.functions, start),
+    };
+    starts.into_iter().map(placement).collect()
+}
+
+/// The result in the right function outweighs places where the hunk would fit elsewhere; a place
+/// where the hunk fits counts only when it is the only one.
+fn decide(hunk: &Hunk, fits: &[Placement], results: &[Placement]) -> HunkClass {
+    let result_here = only(results.iter().filter(|place| place.same_function));
+    let mut fits_here = fits.iter().filter(|place| place.same_function);
+    match (result_here, fits_here.next()) {
+        (Some(_), None) => return HunkClass::Upstreamed,
+        (Some(result), Some(fit)) => match result_or_fit(hunk, result, fit) {
+            Seen::Result => return HunkClass::Upstreamed,
+            Seen::Both => return HunkClass::Ambiguous,
+            Seen::Fit => {}
+        },
+        (None, _) => {}
+    }
+    match fits {
+        [] if results.iter().filter(|place| place.same_function).count() > 1 => HunkClass::Ambiguous,
+        [] => HunkClass::Conflict,
+        [place] => placed(hunk, place),
+        _ => HunkClass::Ambiguous,
+    }
+}
+
+fn only<T>(mut places: impl Iterator<Item = T>) -> Option<T> {
+    let first = places.next()?;
+    places.next().is_none().then_some(first)
+}
+
+enum Seen {
+    Fit,
+    Result,
+    Both,
+}
+
+/// In one function, both what the hunk expects and its result can be found. When they overlap,
+/// one is a part of the other, and only the longer one is really there; a hunk that adds a line
+/// equal to its neighbour is the usual case.
+fn result_or_fit(hunk: &Hunk, result: &Placement, fit: &Placement) -> Seen {
+    let overlap = result.line < fit.line + hunk.old_count && fit.line < result.line + hunk.new_count;
+    match hunk.old_count.cmp(&hunk.new_count) {
+        std::cmp::Ordering::Less if overlap => Seen::Result,
+        std::cmp::Ordering::Greater if overlap => Seen::Fit,
+        _ => Seen::Both,
+    }
+}
+
+fn placed(hunk: &Hunk, place: &Placement) -> HunkClass {
+    let offset = signed(place.line) - signed(hunk.old_lines_before() + 1);
+    match (place.same_function, offset) {
+        (false, offset) => HunkClass::MovedFunction { offset },
+        (true, 0) => HunkClass::Exact,
+        (true, offset) => HunkClass::Shifted { offset },
+    }
+}
+
+fn signed(line: usize) -> i64 {
+    i64::try_from(line).unwrap_or(i64::MAX)
+}

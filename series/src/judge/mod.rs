@@ -1,0 +1,11 @@
+//! What a patch that is not exact comes to.
+
+pub(crate) mod apply_patch;
+pub(crate) mod classify;
+pub(crate) mod classify_hunk;
+pub(crate) mod drift;
+mod nearest;
+pub(crate) mod questions;
+mod renamed;
+mod render;
+pub(crate) mod run_series;

@@ -1,0 +1,99 @@
+//! Patches as data: reading them, applying them exactly, and saying what is wrong when they do
+//! not apply.
+//!
+//! This crate is pure. It never opens a file, starts a process or uses the network: text and
+//! blobs come in as bytes, an upstream tree comes in as the trait [`Tree`], and what goes out is
+//! plain data. The rooms `sys` and `cmd` of xtask do the rest.
+//!
+//! # The way of a patch
+//!
+//! 1. [`parse`] turns the text of one `git format-patch --full-index --zero-commit
+//!    --no-signature --binary` file into a [`Patch`]. Patch text is hostile until it has passed:
+//!    every path, mode, number and count is checked, and what is refused is refused by name
+//!    ([`Refusal`]) with its line.
+//! 2. [`apply_patch`] turns a [`Patch`] and a [`Tree`] into [`TreeChange`]s, or into a
+//!    [`PatchDrift`]. It accepts only what is exact: the pre-image blob named by the patch is the
+//!    blob that is there, each hunk fits on its own line, and the result hashes to the post-image
+//!    blob named by the patch.
+//! 3. [`run_series`] does that for a whole series in memory, never stops early, and says which
+//!    patches are blocked by an earlier one.
+//! 4. What is not exact gets a class for each hunk ([`HunkClass`]). A class is something to tell
+//!    a person. It is never a licence to apply: nothing that is built places a hunk anywhere but
+//!    on its own line.
+//! 5. [`Replay`] takes a series from the tree it was made for ([`Origin`]) to another one, patch by patch, three-way, and
+//!    gives every patch its verdict ([`Replayed::class`]). [`survey_series`] does the same for reports: what was found
+//!    for one tree is taken over for the next where nothing that was looked at differs.
+//!
+//! # The rooms
+//!
+//! Each imports only what stands left of it, on any floor below: `model` < `read`, `text` < `apply` < `judge` < `replay` <
+//! `taken`; `lint` stands on `read`.
+//!
+//! # Invariants
+//!
+//! * No input makes this crate panic, and no number read from a patch sizes an allocation.
+//! * A [`RepoPath`] is the only way to name a file, and it cannot leave the tree.
+//! * Work is linear in the size of a patch and of the files it touches; an untouched file is
+//!   never looked at, except by the two searches that run after a failure.
+//! * Nothing here trusts that a hunk fits. When upstream deletes the patched function and a
+//!   look-alike stays, the hunk still fits: that is the class [`HunkClass::MovedFunction`].
+
+mod apply;
+mod judge;
+mod lint;
+mod model;
+mod read;
+mod replay;
+mod taken;
+mod text;
+
+pub use apply::file::{Mismatch, apply_file};
+pub use apply::refusal::TargetRefusal;
+pub use apply::text::HunkMismatch;
+pub use judge::apply_patch::{Applied, apply_patch};
+pub use judge::classify::describe_refusal;
+pub use judge::drift::{
+    Candidate, Disagreement, FileDrift, FileDriftKind, HunkClass, HunkDrift, PatchClass, PatchDrift,
+    Placement, RenameCandidate,
+};
+pub use judge::questions::Difference;
+pub use judge::run_series::{PatchOutcome, run_series};
+pub use lint::finding::{Finding, LintRule};
+pub use lint::order::{
+    SeriesEntry, looks_like_a_patch, series_entry, series_order, slug_fits, slug_from_subject,
+};
+pub use lint::patch::{SUBJECT_LIMIT, lint_patch, same_subject};
+pub use lint::paths::lint_owners;
+pub use lint::rules::{LintRules, PathPattern};
+pub use lint::same_change::is_same_change;
+pub use lint::trailers::{PLACEHOLDER, TRAILER_KEYS, is_valid_trailer};
+pub use lint::trailers_edit::{SetWhich, add_trailers, set_trailer};
+pub use model::hunk_lines::{HunkLines, Line, LineKind};
+pub use model::layered_tree::LayeredTree;
+pub use model::memory_tree::MemoryTree;
+pub use model::mode::{FileMode, Mode};
+pub use model::object_id::{NotAnObjectId, ObjectId, ObjectKind};
+pub use model::patch::{BinaryHalf, BinaryPatch, Change, Content, FilePatch, FileSide, Hunk, Patch, Trailer};
+pub use model::path::RepoPath;
+pub use model::path_refusal::PathRefusal;
+pub use model::printable::{printable, visible, visible_json};
+pub use model::tree::{Arrival, NewFile, Tree, TreeChange, TreeEntry, TreeError};
+pub use read::authorship::{Authorship, authorship, read_authorship};
+pub use read::dep3::{DiffHeader, read_diff_header, status_in_body};
+pub use read::loose_diff::{before_diff, has_diff, stated_blobs};
+pub use read::parse::{PATCH_SIZE_LIMIT, parse};
+pub use read::parse_error::{ParseError, Refusal};
+pub use read::patch_message::patch_message;
+pub use read::quilt::{QuiltEntry, read_quilt_series};
+pub use read::refusals::{FileRefusal, refusals};
+pub use replay::origin::Origin;
+pub use replay::outcome::{
+    ConflictReason, Doubt, FileConflict, Followed, Replayed, ReplayedFile, Version, Way,
+};
+pub use replay::patch::{Replay, ReplayError, Step, TreeNames};
+pub use replay::replayed_patch::replayed_patch;
+pub use replay::survey::{Known, Outcome, Survey, survey_series};
+pub use taken::counted_change::ChangedFile;
+pub use taken::lookout::{Event, Lookout, Story};
+pub use text::added_lines::added_lines;
+pub use text::markers::first_marker;

@@ -1,0 +1,10 @@
+//! Rules of a series besides being well formed.
+
+pub(crate) mod finding;
+pub(crate) mod order;
+pub(crate) mod patch;
+pub(crate) mod paths;
+pub(crate) mod rules;
+pub(crate) mod same_change;
+pub(crate) mod trailers;
+pub(crate) mod trailers_edit;

@@ -1,0 +1,205 @@
+//! The file names of a series: `NNNN-slug.patch`, from 0001, without gaps.
+
+use super::finding::{Finding, LintRule};
+
+const SLUG_LIMIT: usize = 52;
+
+/// One patch of a series by its file name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SeriesEntry {
+    /// From 1.
+    pub number: usize,
+    /// The part between number and `.patch`.
+    pub slug: String,
+    /// The whole file name.
+    pub name: String,
+}
+
+/// The patches in the order in which they are applied, from the names in any order.
+///
+/// # Errors
+///
+/// Every name that is malformed, every number that is there twice, every gap.
+pub fn series_order(names: &[&str]) -> Result<Vec<SeriesEntry>, Vec<Finding>> {
+    let mut entries = Vec::new();
+    let mut findings = Vec::new();
+    for name in names {
+        match check_name(name) {
+            Ok(entry) => entries.push(entry),
+            Err(finding) => findings.push(*finding),
+        }
+    }
+    entries.sort_by(|a, b| (a.number, &a.name).cmp(&(b.number, &b.name)));
+    findings.extend(check_numbers(&entries));
+    if findings.is_empty() { Ok(entries) } else { Err(findings) }
+}
+
+fn check_numbers(entries: &[SeriesEntry]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let mut above: Option<&SeriesEntry> = None;
+    for entry in entries {
+        let last = above.map_or(0, |above| above.number);
+        match above {
+            Some(above) if above.number == entry.number => {
+                let message = format!("number {:04} is taken by {}", entry.number, above.name);
+                findings.push(number_finding(entry, LintRule::NumberTwice, &message));
+            }
+            _ if entry.number != last + 1 => {
+                let message = format!("number {:04} comes after {last:04}", entry.number);
+                findings.push(number_finding(entry, LintRule::NumberGap, &message));
+            }
+            _ => {}
+        }
+        above = Some(entry);
+    }
+    findings
+}
+
+fn number_finding(entry: &SeriesEntry, rule: LintRule, message: &str) -> Finding {
+    Finding::new(
+        &entry.name,
+        None,
+        rule,
+        [message, "number the series from 0001 without gaps: cargo xtask lint --fix"],
+    )
+}
+
+/// Whether a file in the folder of a series, by its path in there, is meant as a patch. What is hidden, and what an
+/// editor or a person leaves beside a patch (`x.patch~`, `x.patch.orig`, `series`, `README.md`), is not.
+pub fn looks_like_a_patch(path: &str) -> bool {
+    let is_hidden = path.split('/').any(|part| part.starts_with('.'));
+    let path = path.to_ascii_lowercase();
+    !is_hidden && [".patch", ".diff", ".mbox", ".eml"].iter().any(|end| path.ends_with(end))
+}
+
+/// Number and slug of one file name; nothing when it is malformed.
+pub fn series_entry(name: &str) -> Option<SeriesEntry> {
+    read_name(name)
+}
+
+/// Whether the slug of a file name goes with the subject.
+pub fn slug_fits(name: &str, subject: &str) -> bool {
+    read_name(name).is_some_and(|entry| check_slug(&entry, subject).is_none())
+}
+
+/// Reads a file name.
+pub(crate) fn check_name(name: &str) -> Result<SeriesEntry, Box<Finding>> {
+    read_name(name).ok_or_else(|| {
+        let hint =
+            "name it `NNNN-slug.patch`: four digits from 0001, then the words of the subject joined by `-`";
+        let text = ["the file name is not that of a patch", hint];
+        Box::new(Finding::new(name, None, LintRule::FileName, text))
+    })
+}
+
+fn read_name(name: &str) -> Option<SeriesEntry> {
+    let (digits, slug) = name.strip_suffix(".patch")?.split_once('-')?;
+    let is_number = digits.len() == 4 && digits.bytes().all(|byte| byte.is_ascii_digit());
+    let is_word = |word: &str| {
+        // What `git format-patch` keeps of a subject, and nothing else.
+        !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._".contains(&byte))
+    };
+    if !is_number || !slug.split('-').all(is_word) {
+        return None;
+    }
+    let number = digits.parse().ok().filter(|number| *number > 0)?;
+    Some(SeriesEntry { number, slug: slug.to_owned(), name: name.to_owned() })
+}
+
+/// A slug may leave words of the subject out, but not make words up. `git format-patch` cuts long
+/// slugs anywhere, so the last word may be the start of one.
+pub(crate) fn check_slug(entry: &SeriesEntry, subject: &str) -> Option<Finding> {
+    let words = words_of(subject);
+    let mut left = words.iter();
+    let slug_words = words_of(&entry.slug);
+    let is_made_from_subject = match slug_words.split_last() {
+        Some((last, first)) => {
+            first.iter().all(|word| left.any(|known| known == word))
+                && left.any(|known| known.starts_with(last.as_str()))
+        }
+        None => false,
+    };
+    let hint =
+        format!("name it `{:04}-{}.patch`: cargo xtask lint --fix", entry.number, slug_from_subject(subject));
+    let message = format!("the name does not go with the subject `{subject}`");
+    let rule = LintRule::SlugUnlikeSubject;
+    (!is_made_from_subject).then(|| Finding::new(&entry.name, None, rule, [&message, &hint]))
+}
+
+/// The slug for a subject: its words in lower case, as many as fit in 52 characters.
+pub fn slug_from_subject(subject: &str) -> String {
+    let mut slug = String::new();
+    for word in words_of(subject) {
+        let length = slug.len() + usize::from(!slug.is_empty()) + word.len();
+        if length > SLUG_LIMIT {
+            break;
+        }
+        if !slug.is_empty() {
+            slug.push('-');
+        }
+        slug.push_str(&word);
+    }
+    if slug.is_empty() { "patch".to_owned() } else { slug }
+}
+
+fn words_of(subject: &str) -> Vec<String> {
+    let words = subject.split(|character: char| !character.is_ascii_alphanumeric());
+    words.filter(|word| !word.is_empty()).map(str::to_ascii_lowercase).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{LintRule, check_name, check_slug, series_order, slug_from_subject};
+
+    fn rules(names: &[&str]) -> Vec<LintRule> {
+        let findings = series_order(names).unwrap_err();
+        findings.iter().map(|finding| finding.rule).collect()
+    }
+
+    #[test]
+    fn orders_by_number() {
+        let entries = series_order(&["0002-b.patch", "0001-a-1.patch"]).unwrap();
+        assert_eq!(entries[0].name, "0001-a-1.patch");
+        assert_eq!((entries[1].number, entries[1].slug.as_str()), (2, "b"));
+        assert!(series_order(&[]).unwrap().is_empty());
+    }
+
+    #[test]
+    fn finds_gaps_and_duplicates() {
+        assert_eq!(rules(&["0002-a.patch"]), [LintRule::NumberGap]);
+        assert_eq!(rules(&["0001-a.patch", "0003-b.patch"]), [LintRule::NumberGap]);
+        assert_eq!(rules(&["0001-a.patch", "0001-b.patch"]), [LintRule::NumberTwice]);
+    }
+
+    #[test]
+    fn refuses_bad_names() {
+        for name in [
+            "a.patch",
+            "1-a.patch",
+            "00001-a.patch",
+            "0001-.patch",
+            "0001-a--b.patch",
+            "0001-a.diff",
+            "0001a.patch",
+            "0000-a.patch",
+            "0001-ö.patch",
+            "+001-a.patch",
+            "0001-../a.patch",
+        ] {
+            assert_eq!(rules(&[name]), [LintRule::FileName], "{name}");
+        }
+    }
+
+    #[test]
+    fn slugs_come_from_subjects() {
+        assert_eq!(slug_from_subject("server: Add paged KV (v2)"), "server-add-paged-kv-v2");
+        assert_eq!(slug_from_subject("ö"), "patch");
+        assert!(slug_from_subject(&"word ".repeat(30)).len() <= 52);
+        let entry = check_name("0003-paged-kv.patch").unwrap();
+        assert_eq!(check_slug(&entry, "server: add paged KV cache"), None);
+        let cut = check_name("0003-server-add-Paged-K.patch").unwrap();
+        assert_eq!(check_slug(&cut, "server: add paged KV cache"), None);
+        let finding = check_slug(&entry, "server: kv paged").unwrap();
+        assert_eq!(finding.hint, "name it `0003-server-kv-paged.patch`: cargo xtask lint --fix");
+    }
+}

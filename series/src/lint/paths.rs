@@ -1,0 +1,84 @@
+//! Which files a patch may touch: what is compiled and what compiles it, and nothing that an overlay owns.
+
+use super::finding::{Finding, LintRule};
+use super::rules::LintRules;
+use crate::model::patch::{Content, FilePatch, Patch};
+use crate::model::path::RepoPath;
+
+/// Folders whose files are for upstream's people and machines, not for the build.
+const FOLDERS: [&str; 2] = ["docs/", ".github/"];
+
+/// Endings of texts for people, and of pictures.
+const ENDINGS: [&str; 10] = [".md", ".png", ".jpg", ".jpeg", ".gif", ".bmp", ".webp", ".ico", ".svg", ".pdf"];
+
+/// A patch is source-only: a text for people drifts with every release and changes no program, and a
+/// checkout without it must not break.
+pub(crate) fn check_source_only(patch: &Patch, rules: &LintRules) -> Vec<Finding> {
+    let not_source = |path: &RepoPath| !is_source(path.as_bytes()) && !rules.allows(path.as_bytes());
+    let hint = "take the file out of the patch: cargo xtask edit, then export; or allow it in `ci/lint.toml`";
+    let mut found =
+        each_path(patch, not_source, LintRule::NotSource, |path| format!("`{path}` is no source"), hint);
+    found.extend(patch.files.iter().filter_map(|file| binary(patch, file, rules, hint)));
+    found
+}
+
+/// Nobody can read such a change, and nothing can merge it.
+fn binary(patch: &Patch, file: &FilePatch, rules: &LintRules, hint: &str) -> Option<Finding> {
+    let is_meant = |path: &&RepoPath| is_source(path.as_bytes()) && !rules.allows(path.as_bytes());
+    let path = file.path().filter(is_meant).filter(|_| matches!(file.content, Content::Binary(_)))?;
+    let message = format!("`{path}` is changed as a binary file");
+    Some(Finding::new(&patch.name, Some(file.line), LintRule::NotSource, [&message, hint]))
+}
+
+/// `owner_of` gives the overlay file that owns a path, in words.
+pub fn lint_owners(patch: &Patch, owner_of: impl Fn(&RepoPath) -> Option<String>) -> Vec<Finding> {
+    let says = |path: &RepoPath| format!("`{path}` is {}", owner_of(path).unwrap_or_default());
+    let hint = "make the change in the overlay, and take the file out of the patch";
+    each_path(patch, |path| owner_of(path).is_some(), LintRule::OverlayPath, says, hint)
+}
+
+fn each_path(
+    patch: &Patch,
+    is_bad: impl Fn(&RepoPath) -> bool,
+    rule: LintRule,
+    says: impl Fn(&RepoPath) -> String,
+    hint: &str,
+) -> Vec<Finding> {
+    let bad_path = |file: &FilePatch| file.paths().find(|path| is_bad(path)).cloned();
+    let bad = patch.files.iter().filter_map(|file| Some((file.line, bad_path(file)?)));
+    bad.map(|(line, path)| Finding::new(&patch.name, Some(line), rule, [&says(&path), hint])).collect()
+}
+
+/// Files that say how git is to treat others.
+const FOR_GIT: [&str; 2] = [".gitattributes", ".gitmodules"];
+
+fn is_source(path: &[u8]) -> bool {
+    let path = path.to_ascii_lowercase();
+    let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+    !FOR_GIT.iter().any(|other| name == other.as_bytes())
+        && !FOLDERS.iter().any(|folder| path.starts_with(folder.as_bytes()))
+        && !ENDINGS.iter().any(|ending| path.ends_with(ending.as_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_source;
+
+    #[test]
+    fn knows_what_is_no_source() {
+        for path in [
+            "README.md",
+            "docs/build.txt",
+            ".github/workflows/a.yml",
+            "a/Logo.PNG",
+            "x/README.MD",
+            ".gitmodules",
+            "a/.gitattributes",
+        ] {
+            assert!(!is_source(path.as_bytes()), "{path}");
+        }
+        for path in ["src/a.cpp", "CMakeLists.txt", "tools/docs/a.h", "a.md.in", "docs.c"] {
+            assert!(is_source(path.as_bytes()), "{path}");
+        }
+    }
+}

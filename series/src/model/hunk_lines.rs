@@ -1,0 +1,60 @@
+//! The lines of a hunk, in one piece of memory: a series has tens of thousands of them.
+
+/// What a hunk line does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LineKind {
+    /// On both sides.
+    Context,
+    /// On the new side.
+    Add,
+    /// On the old side.
+    Delete,
+}
+
+/// One line of a hunk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Line<'a> {
+    /// What it does.
+    pub kind: LineKind,
+    /// The line as it is in the file: with its line feed, unless it is a last line without one.
+    pub bytes: &'a [u8],
+}
+
+impl Line<'_> {
+    /// Whether this is the last line of a file that does not end with a line feed.
+    pub fn lacks_final_newline(&self) -> bool {
+        !self.bytes.ends_with(b"\n")
+    }
+}
+
+/// The lines of a hunk, in order.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct HunkLines {
+    text: Vec<u8>,
+    /// What each line does, and its length.
+    lines: Vec<(LineKind, usize)>,
+}
+
+impl HunkLines {
+    /// Adds a line at the end; `bytes` may come in pieces.
+    pub(crate) fn push(&mut self, kind: LineKind, bytes: &[&[u8]]) {
+        let before = self.text.len();
+        bytes.iter().for_each(|piece| self.text.extend_from_slice(piece));
+        self.lines.push((kind, self.text.len() - before));
+    }
+
+    /// Each line, from the first.
+    pub fn iter(&self) -> impl Iterator<Item = Line<'_>> {
+        let mut rest = self.text.as_slice();
+        self.lines.iter().map(move |(kind, length)| {
+            let (bytes, after) = rest.split_at_checked(*length).unwrap_or((rest, &[]));
+            rest = after;
+            Line { kind: *kind, bytes }
+        })
+    }
+
+    /// The bytes that the new side has and the old one has not.
+    pub fn added_bytes(&self) -> usize {
+        self.lines.iter().filter(|(kind, _)| *kind == LineKind::Add).map(|(_, length)| length).sum()
+    }
+}

@@ -1,0 +1,68 @@
+//! Why a path is none that a patch may name.
+
+use std::fmt;
+
+use serde::Serialize;
+
+/// Why a path was refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PathRefusal {
+    /// Nothing at all.
+    Empty,
+    /// It starts with `/`.
+    Absolute,
+    /// A component is empty: `a//b` or `a/`.
+    EmptyComponent,
+    /// A component is `.` or `..`.
+    DotComponent,
+    /// A component is `.git`, or some file system would take it for `.git`.
+    GitFolder,
+    /// It holds a backslash, which separates folders on Windows.
+    Backslash,
+    /// It holds a colon: a drive letter or an alternate stream on Windows.
+    Colon,
+    /// It holds a NUL or another control character.
+    ControlCharacter,
+    /// It holds one of `*?<>|"`, which no file of Windows can have in its name.
+    WindowsCharacter,
+    /// It holds a letter that is not shown, or one that changes the direction of others.
+    HiddenCharacter,
+    /// It holds a letter in parts, such as `e` and an accent, which macOS takes for the one letter `é`.
+    LetterInParts,
+    /// A component ends with a dot or a space, which Windows leaves out.
+    TrailingDotOrSpace,
+    /// A component is a device on Windows, such as `nul` or `aux.txt`.
+    WindowsDevice,
+    /// It is longer than 4096 bytes.
+    TooLong,
+    /// A component is longer than 255 bytes.
+    ComponentTooLong,
+    /// It has more than 100 components.
+    TooDeep,
+}
+
+impl fmt::Display for PathRefusal {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            PathRefusal::Empty => "an empty path",
+            PathRefusal::Absolute => "an absolute path",
+            PathRefusal::EmptyComponent => "a path with a double or a trailing slash",
+            PathRefusal::DotComponent => "a path with a `.` or `..` component",
+            PathRefusal::GitFolder => "a path into `.git`, or into what some systems take for it",
+            PathRefusal::Backslash => "a path with a backslash",
+            PathRefusal::Colon => "a path with a colon (a drive letter or an alternate stream)",
+            PathRefusal::ControlCharacter => "a path with a control character",
+            PathRefusal::WindowsCharacter => "a path with one of `*?<>|\"` (no file of Windows can have it)",
+            PathRefusal::HiddenCharacter => "a path with a letter that is not shown or turns others around",
+            PathRefusal::LetterInParts => {
+                "a path with a letter in parts (macOS takes it for the composed letter)"
+            }
+            PathRefusal::TrailingDotOrSpace => "a path component that ends with a dot or a space",
+            PathRefusal::WindowsDevice => "a path component that is a device on Windows",
+            PathRefusal::TooLong => "a path of more than 4096 bytes",
+            PathRefusal::ComponentTooLong => "a path component of more than 255 bytes",
+            PathRefusal::TooDeep => "a path of more than 100 folders",
+        })
+    }
+}

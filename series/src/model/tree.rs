@@ -1,0 +1,95 @@
+//! The tree that patches are applied to, and what applying one does to it.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use super::mode::{FileMode, Mode};
+use super::object_id::ObjectId;
+use super::path::RepoPath;
+
+/// An entry of a tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TreeEntry {
+    /// What it is.
+    pub mode: Mode,
+    /// Its object; says nothing for a folder.
+    pub id: ObjectId,
+}
+
+/// A tree could not be read. This is the surroundings failing, never an answer about a patch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TreeError {
+    /// What could not be read, and why.
+    pub message: String,
+}
+
+impl fmt::Display for TreeError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for TreeError {}
+
+/// A tree of files, as seen by this room. Paths are relative to its root, `/` between components.
+///
+/// A lookup never follows a symlink: `a/b` is missing when `a` is one.
+pub trait Tree {
+    /// The entry at `path`, folders included, or `None`. Called for touched paths only.
+    fn entry(&self, path: &[u8]) -> Result<Option<TreeEntry>, TreeError>;
+
+    /// The content of the blob `id`, which an entry of this tree named.
+    fn blob(&self, id: ObjectId) -> Result<Cow<'_, [u8]>, TreeError>;
+
+    /// The names in `folder` (empty for the root), in any order; none when there is no such
+    /// folder. Called for new paths only.
+    fn siblings(&self, folder: &[u8]) -> Result<Vec<Vec<u8>>, TreeError>;
+
+    /// Every path at which the blob `id` is now. Called after a failure only.
+    fn find_blob(&self, id: ObjectId) -> Result<Vec<Vec<u8>>, TreeError>;
+
+    /// Every path whose last component is `file_name`. Called after a failure only.
+    fn find_file_name(&self, file_name: &[u8]) -> Result<Vec<Vec<u8>>, TreeError>;
+
+    /// The blob `id` if the store still has it, although this tree may not. With it the
+    /// enclosing function of a hunk is known for certain. Called after a failure only.
+    fn remembered_blob(&self, _id: ObjectId) -> Result<Option<Cow<'_, [u8]>>, TreeError> {
+        Ok(None)
+    }
+
+    /// The files that came to this tree since the pin; none where no pin is known. Called when a file is missing.
+    fn arrivals(&self) -> Result<Rc<[Arrival]>, TreeError> {
+        Ok(Rc::default())
+    }
+}
+
+/// A file that a tree has and the pin has not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Arrival {
+    /// Where it is.
+    pub path: Vec<u8>,
+    /// Its blob.
+    pub id: ObjectId,
+}
+
+/// One path that a patch changes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TreeChange {
+    /// Where.
+    pub path: RepoPath,
+    /// The file to put there; `None` when the path goes away.
+    pub new: Option<NewFile>,
+}
+
+/// A file after a patch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewFile {
+    /// Its mode.
+    pub mode: FileMode,
+    /// Its blob id, already checked against the content.
+    pub id: ObjectId,
+    /// Its content; `None` when the blob is one that the tree already has.
+    pub content: Option<Arc<Vec<u8>>>,
+}

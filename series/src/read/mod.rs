@@ -1,0 +1,19 @@
+//! The text of patches, mails and other series, read into data.
+
+pub(crate) mod authorship;
+mod binary;
+mod checks;
+pub(crate) mod cursor;
+pub(crate) mod dep3;
+mod diff_header;
+mod encoded_word;
+mod file_patch;
+pub(crate) mod hunk;
+pub(crate) mod loose_diff;
+pub(crate) mod mail;
+pub(crate) mod parse;
+pub(crate) mod parse_error;
+pub(crate) mod patch_message;
+pub(crate) mod quilt;
+mod quoted_path;
+pub(crate) mod refusals;

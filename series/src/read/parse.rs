@@ -1,0 +1,123 @@
+//! The text of a patch file, read into a [`Patch`].
+
+use std::collections::HashMap;
+
+use super::authorship::{read_author, read_date};
+use super::cursor::{Cursor, RawLine};
+use super::file_patch::{Budget, read_file_patch};
+use super::mail::{Mail, read_mail};
+use super::parse_error::{ParseError, Refusal};
+use crate::model::patch::{FilePatch, Patch};
+use crate::model::path::RepoPath;
+
+/// The most bytes that a patch file may have.
+pub const PATCH_SIZE_LIMIT: usize = 64 << 20;
+const LINE_LIMIT: usize = 2_000_000;
+const BINARY_LIMIT: u64 = 256 << 20;
+
+/// Reads `text`, the content of the patch file called `name`.
+///
+/// The text is what `git format-patch --full-index --zero-commit --no-signature --binary`
+/// writes; a mail signature and a missing diffstat are tolerated, nothing else is.
+///
+/// # Errors
+///
+/// The first thing that is wrong, with its line, what is there and what should be.
+pub fn parse(name: &str, text: &[u8]) -> Result<Patch, ParseError> {
+    parse_text(text).map(|patch| named(patch, name)).map_err(|mut error| {
+        error.patch = name.to_owned();
+        error
+    })
+}
+
+fn named(mut patch: Patch, name: &str) -> Patch {
+    patch.name = name.to_owned();
+    patch
+}
+
+fn parse_text(text: &[u8]) -> Result<Patch, ParseError> {
+    if text.len() > PATCH_SIZE_LIMIT {
+        let found = format!("{} bytes", text.len());
+        return Err(ParseError::new(1, Refusal::PatchTooLarge, found.as_bytes(), "at most 64 MiB"));
+    }
+    let mut cursor = Cursor::new(text);
+    let mail = read_mail(&mut cursor)?;
+    check_authorship(&mail)?;
+    let files = read_files(&mut cursor)?;
+    check_paths_once(&files)?;
+    Ok(Patch {
+        name: String::new(),
+        author: mail.author,
+        date: mail.date,
+        subject: mail.subject,
+        subject_line: mail.subject_line,
+        body: mail.body,
+        trailers: mail.trailers,
+        files,
+    })
+}
+
+/// Every command takes the same authors and dates: those that a commit can have.
+fn check_authorship(mail: &Mail) -> Result<(), ParseError> {
+    let refused = |line, refusal, found: &str, expected| {
+        Err(ParseError::new(line, refusal, found.as_bytes(), expected))
+    };
+    if read_author(&mail.author).is_none() {
+        return refused(mail.author_line, Refusal::BadAuthor, &mail.author, "`Name <address>`");
+    }
+    if read_date(&mail.date).is_none() {
+        let expected = "a date since 1970, such as `Thu, 1 Jan 2026 00:00:00 +0000`";
+        return refused(mail.date_line, Refusal::BadDate, &mail.date, expected);
+    }
+    Ok(())
+}
+
+fn read_files(cursor: &mut Cursor<'_>) -> Result<Vec<FilePatch>, ParseError> {
+    let mut budget = Budget { lines: LINE_LIMIT, binary_bytes: BINARY_LIMIT };
+    let mut files = Vec::new();
+    while cursor.peek_prefix(b"diff --git ").is_some() {
+        files.push(read_file_patch(cursor, &mut budget)?);
+    }
+    if files.is_empty() {
+        let line = cursor.line_number();
+        return Err(ParseError::new(line, Refusal::NoDiff, b"end of file", "`diff --git a/… b/…`"));
+    }
+    check_end(cursor)?;
+    Ok(files)
+}
+
+/// After the last diff: blank lines, then perhaps a mail signature, `-- ` and what follows.
+fn check_end(cursor: &mut Cursor<'_>) -> Result<(), ParseError> {
+    let mut in_signature = false;
+    while let Some(line) = cursor.take() {
+        in_signature |= line.bytes == b"-- ";
+        if line.bytes.is_empty() || (in_signature && !looks_like_diff(&line)) {
+            continue;
+        }
+        let expected = "`@@`, `diff --git` or the end of the file";
+        return Err(line.refused(Refusal::TrailingText, expected));
+    }
+    Ok(())
+}
+
+fn looks_like_diff(line: &RawLine<'_>) -> bool {
+    let starts: [&[u8]; 5] = [b"diff ", b"--- ", b"+++ ", b"@@ ", b"GIT binary patch"];
+    starts.iter().any(|start| line.bytes.starts_with(start))
+}
+
+/// Every path is written once, and one that is written is not read by another file patch, except
+/// as the source of a copy, which is always the content before the patch.
+fn check_paths_once(files: &[FilePatch]) -> Result<(), ParseError> {
+    let mut written: HashMap<&RepoPath, usize> = HashMap::new();
+    for file in files {
+        for path in file.written_paths() {
+            if let Some(first) = written.insert(path, file.line) {
+                let found = path.to_string();
+                let expected = format!("one diff for each path (the first is at line {first})");
+                let refusal = Refusal::DuplicatePath;
+                return Err(ParseError::new(file.line, refusal, found.as_bytes(), &expected));
+            }
+        }
+    }
+    Ok(())
+}

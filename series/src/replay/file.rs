@@ -1,0 +1,307 @@
+//! One file of a patch, replayed on another tree.
+
+use std::sync::Arc;
+
+use super::folder::find_moved_folder;
+use super::origin::Origin;
+use super::outcome::{ConflictReason, FileConflict, Followed, ReplayedFile, Version, Way};
+use super::text::{TextMerge, ThreeTexts, is_binary, merge_new_files, merge_text};
+use crate::apply::collision::leaving_paths;
+use crate::apply::refusal::TargetRefusal;
+use crate::apply::target::{Failure, find_file};
+use crate::judge::drift::RenameCandidate;
+use crate::model::mode::{FileMode, Mode};
+use crate::model::object_id::ObjectId;
+use crate::model::patch::{Change, Content, FilePatch, Patch};
+use crate::model::path::RepoPath;
+use crate::model::tree::{NewFile, Tree, TreeChange, TreeError};
+use crate::text::markers::Labels;
+
+/// Everything that is known about one file of a patch.
+pub(crate) struct FileReplay<'r, 'a> {
+    pub origin: &'r Origin<'a>,
+    /// What the other tree has after the patches before.
+    pub new: &'r dyn Tree,
+    pub patch: &'r Patch,
+    pub file: &'r FilePatch,
+    /// The file that the patch was made from.
+    pub base: Option<&'r Version>,
+    /// What the whole patch makes on its own tree.
+    pub made: &'r [TreeChange],
+    pub labels: &'r Labels,
+}
+
+/// What came of it.
+pub(crate) struct FileResult {
+    pub file: ReplayedFile,
+    pub changes: Vec<TreeChange>,
+}
+
+/// Content after a merge: a blob that is there, or a new one.
+struct Merged {
+    id: ObjectId,
+    content: Option<Arc<Vec<u8>>>,
+    way: Way,
+}
+
+impl FileReplay<'_, '_> {
+    pub fn run(&self) -> Result<FileResult, TreeError> {
+        match self.file.change {
+            // A copy was made of the file as it was; its content is known whole.
+            Change::Create | Change::Copy => self.create(),
+            Change::Delete => self.delete(),
+            Change::Modify | Change::Rename => self.change(),
+        }
+    }
+
+    /// The patch must not write here.
+    pub fn refused(&self, refusal: TargetRefusal) -> Result<FileResult, TreeError> {
+        let path = self.file.path().cloned();
+        let Some(path) = path else { return Err(no_path()) };
+        Ok(self.conflict(path, ConflictReason::Refused { refusal }, None, None))
+    }
+
+    fn create(&self) -> Result<FileResult, TreeError> {
+        let (path, theirs) = self.theirs().ok_or_else(no_path)?;
+        let found = match find_file(self.new, path, &leaving_paths(self.patch)) {
+            Ok(found) => found,
+            Err(failure) => return self.refused(refusal_of(failure)?),
+        };
+        let Some(found) = found else {
+            if let Some(conflict) = self.folder_moved(path)? {
+                return Ok(conflict);
+            }
+            let change = TreeChange { path: path.clone(), new: Some(theirs.clone()) };
+            return Ok(self.taken(None, vec![change], Way::AsItWas, None));
+        };
+        let ours = Version { path: path.clone(), mode: Mode::from(found.mode), id: found.id };
+        if (found.id, found.mode) == (theirs.id, theirs.mode) {
+            return Ok(self.already_there(ours, None));
+        }
+        let (left, right) = (self.new.blob(found.id)?, self.content_of(theirs)?);
+        let is_text = !is_binary(&left) && !is_binary(&right);
+        let marked = is_text.then(|| merge_new_files(&left, &right, self.labels));
+        Ok(self.conflict(path.clone(), ConflictReason::FileExists, Some(ours), marked))
+    }
+
+    fn delete(&self) -> Result<FileResult, TreeError> {
+        let base = self.base.ok_or_else(no_path)?;
+        let Some(ours) = self.version_at(&base.path)? else {
+            let gone = ReplayedFile { before: None, after: None, way: Way::AlreadyThere, followed: None };
+            return match self.locate(base)? {
+                // The content lives on elsewhere, and the patch wants it gone.
+                Ok(followed) => {
+                    let candidates = vec![candidate(&followed)];
+                    Ok(self.conflict(base.path.clone(), ConflictReason::FileGone { candidates }, None, None))
+                }
+                Err(_) => Ok(FileResult { file: gone, changes: Vec::new() }),
+            };
+        };
+        if (ours.id, ours.mode) != (base.id, base.mode) {
+            return Ok(self.conflict(base.path.clone(), ConflictReason::DeletedButChanged, Some(ours), None));
+        }
+        let change = TreeChange { path: base.path.clone(), new: None };
+        Ok(self.taken(Some(ours), vec![change], Way::AsItWas, None))
+    }
+
+    /// A file that stays, or moves.
+    fn change(&self) -> Result<FileResult, TreeError> {
+        let base = self.base.ok_or_else(no_path)?;
+        let (target, theirs) =
+            self.theirs().map(|(path, file)| (path.clone(), file.clone())).ok_or_else(no_path)?;
+        if let Some(done) = self.rename_done(base, &target, &theirs)? {
+            return Ok(done);
+        }
+        let (ours, followed) = match self.version_at(&base.path)? {
+            Some(ours) => (ours, None),
+            None => match self.locate(base)? {
+                Ok(followed) => (self.version_at(&followed.to)?.ok_or_else(no_path)?, Some(followed)),
+                Err(candidates) => {
+                    if let Err(failure) = find_file(self.new, &base.path, &leaving_paths(self.patch)) {
+                        return self.refused(refusal_of(failure)?);
+                    }
+                    let reason = ConflictReason::FileGone { candidates };
+                    return Ok(self.conflict(base.path.clone(), reason, None, None));
+                }
+            },
+        };
+        let moves = self.file.change == Change::Rename;
+        if let Some(Followed { to, .. }) = followed.as_ref().filter(|_| moves) {
+            let reason = ConflictReason::RenamedTwice {
+                from: base.path.clone(),
+                by_patch: target,
+                by_upstream: to.clone(),
+            };
+            return Ok(self.conflict(to.clone(), reason, Some(ours), None));
+        }
+        let to = if moves { target } else { ours.path.clone() };
+        if FileMode::of_entry(ours.mode).is_none() {
+            return self.refused(TargetRefusal::NotAFile { found: ours.mode });
+        }
+        if moves && to != ours.path {
+            match find_file(self.new, &to, &leaving_paths(self.patch)) {
+                Ok(None) => {
+                    if let Some(conflict) = self.folder_moved(&to)? {
+                        return Ok(conflict);
+                    }
+                }
+                Ok(Some(found)) => {
+                    let there = Version { path: to.clone(), mode: Mode::from(found.mode), id: found.id };
+                    return Ok(self.conflict(to, ConflictReason::FileExists, Some(there), None));
+                }
+                Err(failure) => return self.refused(refusal_of(failure)?),
+            }
+        }
+        self.merge(base, ours, &to, &theirs, followed)
+    }
+
+    fn merge(
+        &self,
+        base: &Version,
+        ours: Version,
+        to: &RepoPath,
+        theirs: &NewFile,
+        followed: Option<Followed>,
+    ) -> Result<FileResult, TreeError> {
+        let merged = match self.merge_content(base, &ours, theirs)? {
+            Ok(merged) => merged,
+            Err((reason, marked)) => {
+                let mut result = self.conflict(to.clone(), reason, Some(ours), marked);
+                result.file.followed = followed;
+                return Ok(result);
+            }
+        };
+        let mode = if ours.mode == base.mode { Mode::from(theirs.mode) } else { ours.mode };
+        let mode = FileMode::of_entry(mode).unwrap_or(theirs.mode);
+        if *to == ours.path && merged.id == ours.id && Mode::from(mode) == ours.mode {
+            return Ok(self.already_there(ours, followed));
+        }
+        let mut changes = Vec::new();
+        if *to != ours.path {
+            changes.push(TreeChange { path: ours.path.clone(), new: None });
+        }
+        let new = NewFile { mode, id: merged.id, content: merged.content };
+        changes.push(TreeChange { path: to.clone(), new: Some(new) });
+        Ok(self.taken(Some(ours), changes, merged.way, followed))
+    }
+
+    /// The merged content, or why there is none and what to show.
+    #[allow(clippy::type_complexity, reason = "used in one place")]
+    fn merge_content(
+        &self,
+        base: &Version,
+        ours: &Version,
+        theirs: &NewFile,
+    ) -> Result<Result<Merged, (ConflictReason, Option<Vec<u8>>)>, TreeError> {
+        if ours.id == base.id {
+            return Ok(Ok(Merged { id: theirs.id, content: theirs.content.clone(), way: Way::AsItWas }));
+        }
+        if theirs.id == base.id || theirs.id == ours.id {
+            return Ok(Ok(Merged { id: ours.id, content: None, way: Way::Merged }));
+        }
+        let Content::Text(hunks) = &self.file.content else {
+            return Ok(Err((ConflictReason::Binary, None)));
+        };
+        let path = &ours.path;
+        let (base, ours) = (self.origin.blob(base.id)?, self.new.blob(ours.id)?);
+        if is_binary(&ours) {
+            return Ok(Err((ConflictReason::Binary, None)));
+        }
+        let theirs = self.content_of(theirs)?;
+        let texts = ThreeTexts { path, base: &base, ours: &ours, theirs: &theirs, labels: self.labels };
+        Ok(match merge_text(&texts, hunks) {
+            TextMerge::Placed { text } => {
+                Ok(Merged { id: ObjectId::of_blob(&text), content: Some(Arc::new(text)), way: Way::Placed })
+            }
+            TextMerge::Clean { text, there, of } => {
+                let way = if there == 0 { Way::Merged } else { Way::PartlyThere { lines: there, of } };
+                Ok(Merged { id: ObjectId::of_blob(&text), content: Some(Arc::new(text)), way })
+            }
+            TextMerge::Conflict { marked } => Err((ConflictReason::SameLines, Some(marked))),
+            TextMerge::Doubt { marked, doubts } => Err((ConflictReason::LookAlike { doubts }, Some(marked))),
+        })
+    }
+
+    /// A new file goes where its neighbours are: when upstream has moved its folder, somebody has to decide.
+    fn folder_moved(&self, path: &RepoPath) -> Result<Option<FileResult>, TreeError> {
+        let Some(to) = find_moved_folder(path, self.origin, self.new)? else { return Ok(None) };
+        let at = if self.version_at(&to)?.is_none() { to.clone() } else { path.clone() };
+        let reason = ConflictReason::FolderMoved { from: path.clone(), to };
+        Ok(Some(self.conflict(at, reason, None, None)))
+    }
+
+    /// Upstream moved the file to the same place, and perhaps changed it since.
+    fn rename_done(
+        &self,
+        base: &Version,
+        target: &RepoPath,
+        theirs: &NewFile,
+    ) -> Result<Option<FileResult>, TreeError> {
+        if self.file.change != Change::Rename || self.version_at(&base.path)?.is_some() {
+            return Ok(None);
+        }
+        let Some(ours) = self.version_at(target)? else { return Ok(None) };
+        self.merge(base, ours, target, theirs, None).map(Some)
+    }
+
+    fn taken(
+        &self,
+        before: Option<Version>,
+        changes: Vec<TreeChange>,
+        way: Way,
+        followed: Option<Followed>,
+    ) -> FileResult {
+        let after = changes.iter().find_map(|change| {
+            let file = change.new.as_ref()?;
+            Some(Version { path: change.path.clone(), mode: Mode::from(file.mode), id: file.id })
+        });
+        FileResult { file: ReplayedFile { before, after, way, followed }, changes }
+    }
+
+    fn already_there(&self, ours: Version, followed: Option<Followed>) -> FileResult {
+        let after = Some(ours.clone());
+        let file = ReplayedFile { before: Some(ours), after, way: Way::AlreadyThere, followed };
+        FileResult { file, changes: Vec::new() }
+    }
+
+    fn conflict(
+        &self,
+        path: RepoPath,
+        reason: ConflictReason,
+        ours: Option<Version>,
+        marked: Option<Vec<u8>>,
+    ) -> FileResult {
+        let theirs = self.theirs().map(|(path, file)| Version {
+            path: path.clone(),
+            mode: Mode::from(file.mode),
+            id: file.id,
+        });
+        let base = self.base.cloned();
+        let before = ours.clone();
+        let conflict = FileConflict { path, reason, base, ours, theirs, marked };
+        let way = Way::Conflict(Box::new(conflict));
+        FileResult { file: ReplayedFile { before, after: None, way, followed: None }, changes: Vec::new() }
+    }
+}
+
+fn candidate(followed: &Followed) -> RenameCandidate {
+    RenameCandidate {
+        path: followed.to.to_string(),
+        certain: followed.percent == 100,
+        percent_of_lines: followed.percent,
+    }
+}
+
+/// Looking for room fails only by a refusal, or because the tree cannot be read.
+fn refusal_of(failure: Failure) -> Result<TargetRefusal, TreeError> {
+    match failure {
+        Failure::Refused(refusal) => Ok(refusal),
+        Failure::Tree(error) => Err(error),
+        other => Err(TreeError { message: format!("{other:?}") }),
+    }
+}
+
+/// A patch that was applied names its files; this is said instead of a panic.
+fn no_path() -> TreeError {
+    TreeError { message: "a patch changes a file that is not there".to_owned() }
+}

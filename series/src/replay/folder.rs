@@ -1,0 +1,37 @@
+//! Where did upstream move a folder into which a patch puts a new file?
+
+use std::collections::BTreeMap;
+
+use super::follow::{Found, find_moved};
+use super::origin::Origin;
+use crate::model::path::RepoPath;
+use crate::model::tree::{Tree, TreeError};
+
+/// Files of a folder that are looked for elsewhere.
+const LOOKED_FOR: usize = 50;
+
+/// Where `path` would be when its folder was moved: as git sees it, the pin has the folder, the tree has not, and most of
+/// its files that are still there are in one other folder. Nothing when it was not moved.
+pub(crate) fn find_moved_folder(
+    path: &RepoPath,
+    origin: &Origin<'_>,
+    tree: &dyn Tree,
+) -> Result<Option<RepoPath>, TreeError> {
+    let Some(folder) = path.folders().last() else { return Ok(None) };
+    if origin.pin.entry(folder)?.is_none() || tree.entry(folder)?.is_some() {
+        return Ok(None);
+    }
+    let mut votes: BTreeMap<Vec<u8>, usize> = BTreeMap::new();
+    for name in origin.pin.siblings(folder)?.iter().take(LOOKED_FOR) {
+        let Some(entry) = origin.pin.entry(&[folder, b"/", name].concat())? else { continue };
+        if let Found::At { path, .. } = find_moved(entry.id, origin, tree)? {
+            *votes.entry(path.folders().last().unwrap_or_default().to_vec()).or_default() += 1;
+        }
+    }
+    let most = votes.into_iter().max_by_key(|(_, files)| *files);
+    let new_path = most.map(|(folder, _)| match folder.is_empty() {
+        true => path.file_name().to_vec(),
+        false => [&folder, b"/".as_slice(), path.file_name()].concat(),
+    });
+    Ok(new_path.and_then(|path| RepoPath::new(&path).ok()))
+}

@@ -1,0 +1,84 @@
+//! A series on the tree that it was made for: base and theirs of every merge are known there for certain.
+
+use std::borrow::Cow;
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+use super::outcome::Version;
+use crate::judge::apply_patch::{Applied, apply_patch};
+use crate::judge::drift::PatchDrift;
+use crate::model::layered_tree::LayeredTree;
+use crate::model::object_id::ObjectId;
+use crate::model::patch::Patch;
+use crate::model::tree::{Tree, TreeChange, TreeError};
+
+/// A series, applied where it was made. A patch that is not exact there changes nothing, and the next is tried
+/// without it.
+pub struct Origin<'a> {
+    pub(crate) pin: &'a dyn Tree,
+    patches: &'a [Patch],
+    made: Vec<Result<Made, PatchDrift>>,
+    after: LayeredTree<'a>,
+    /// How like two blobs are, in percent of their lines.
+    pub(crate) likeness: RefCell<HashMap<(ObjectId, ObjectId), u8>>,
+}
+
+/// What one patch does where it was made.
+pub(crate) struct Made {
+    /// For each file of the patch the one that it was made from; nothing where it makes a file.
+    pub bases: Vec<Option<Version>>,
+    /// What the patch changes, its results in full.
+    pub changes: Vec<TreeChange>,
+}
+
+impl<'a> Origin<'a> {
+    /// Applies `patches` in order to `pin`, the tree they were made for.
+    ///
+    /// # Errors
+    ///
+    /// Only when the tree cannot be read.
+    pub fn new(patches: &'a [Patch], pin: &'a dyn Tree) -> Result<Origin<'a>, TreeError> {
+        let mut after = LayeredTree::new(pin);
+        let mut made = Vec::with_capacity(patches.len());
+        for patch in patches {
+            made.push(match apply_patch(patch, &after)? {
+                Applied::Exact(changes) => {
+                    let bases = bases_of(patch, &after)?;
+                    after.add(&changes);
+                    Ok(Made { bases, changes })
+                }
+                Applied::Drifted(drift) => Err(drift),
+            });
+        }
+        Ok(Origin { pin, patches, made, after, likeness: RefCell::default() })
+    }
+
+    /// The series, in order.
+    pub fn patches(&self) -> &'a [Patch] {
+        self.patches
+    }
+
+    /// What the exact patches make of each file: the blobs that later patches were made from.
+    pub fn changes(&self) -> impl Iterator<Item = &TreeChange> {
+        self.made.iter().flatten().flat_map(|made| &made.changes)
+    }
+
+    /// The patch at `at`, from 0, and what it does here or why it does not fit; nothing after the last.
+    pub(crate) fn patch(&self, at: usize) -> Option<(&'a Patch, Result<&Made, &PatchDrift>)> {
+        Some((self.patches.get(at)?, self.made.get(at)?.as_ref()))
+    }
+
+    /// The content of a blob of the pin, or of one that a patch makes.
+    pub(crate) fn blob(&self, id: ObjectId) -> Result<Cow<'_, [u8]>, TreeError> {
+        self.after.blob(id)
+    }
+}
+
+fn bases_of(patch: &Patch, tree: &dyn Tree) -> Result<Vec<Option<Version>>, TreeError> {
+    let base = |file: &crate::model::patch::FilePatch| {
+        let Some(side) = &file.old else { return Ok(None) };
+        let entry = tree.entry(side.path.as_bytes())?;
+        Ok(entry.map(|entry| Version { path: side.path.clone(), mode: entry.mode, id: entry.id }))
+    };
+    patch.files.iter().map(base).collect()
+}

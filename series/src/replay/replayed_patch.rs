@@ -1,0 +1,46 @@
+//! A replayed patch as a patch again, without git.
+
+use super::outcome::{Replayed, ReplayedFile, Version, Way};
+use super::patch::Replay;
+use crate::model::mode::FileMode;
+use crate::model::patch::{Change, Content, FilePatch, FileSide, Patch};
+use crate::model::tree::TreeError;
+use crate::text::line_diff::hunks_between;
+
+/// What `patch` has become: its message, and its files as they are on the new tree. Files whose change is
+/// there already are left out; those with conflicts too.
+pub fn replayed_patch(patch: &Patch, replayed: &Replayed, replay: &Replay<'_>) -> Result<Patch, TreeError> {
+    let mut files = Vec::new();
+    for (file, now) in patch.files.iter().zip(&replayed.files) {
+        match now.way {
+            Way::AlreadyThere | Way::Conflict(_) => {}
+            Way::AsItWas if now.followed.is_none() => files.push(file.clone()),
+            _ => files.push(new_file_patch(file, now, replay)?),
+        }
+    }
+    Ok(Patch { files, ..patch.clone() })
+}
+
+fn new_file_patch(file: &FilePatch, now: &ReplayedFile, replay: &Replay<'_>) -> Result<FilePatch, TreeError> {
+    let moves =
+        now.before.as_ref().map(|version| &version.path) != now.after.as_ref().map(|version| &version.path);
+    let change = match file.change {
+        Change::Modify | Change::Rename if moves => Change::Rename,
+        Change::Modify | Change::Rename => Change::Modify,
+        other => other,
+    };
+    let is_as_it_was = matches!(now.way, Way::AsItWas | Way::Placed);
+    let content = match (&file.content, &now.before, &now.after) {
+        (Content::Text(_), Some(before), Some(after)) if before.id == after.id => Content::Unchanged,
+        (Content::Text(_), Some(before), Some(after)) if !is_as_it_was => {
+            Content::Text(hunks_between(&replay.blob(before.id)?, &replay.blob(after.id)?))
+        }
+        (content, _, _) => content.clone(),
+    };
+    let (old, new) = (now.before.as_ref().map(side), now.after.as_ref().map(side));
+    Ok(FilePatch { change, old, new, content, line: file.line })
+}
+
+fn side(version: &Version) -> FileSide {
+    FileSide { path: version.path.clone(), mode: FileMode::of_entry(version.mode), id: Some(version.id) }
+}

@@ -1,0 +1,42 @@
+//! Base, ours and theirs of one file of a patch.
+
+use super::file::FileReplay;
+use super::follow::{Found, find_moved};
+use super::outcome::{Followed, Version};
+use crate::judge::drift::RenameCandidate;
+use crate::model::path::RepoPath;
+use crate::model::tree::{NewFile, TreeError};
+
+impl FileReplay<'_, '_> {
+    /// The file that the patch makes on its own tree.
+    pub fn theirs(&self) -> Option<(&RepoPath, &NewFile)> {
+        let path = &self.file.new.as_ref()?.path;
+        let change = self.made.iter().find(|change| change.path == *path && change.new.is_some())?;
+        Some((path, change.new.as_ref()?))
+    }
+
+    pub fn content_of(&self, file: &NewFile) -> Result<Vec<u8>, TreeError> {
+        match &file.content {
+            Some(content) => Ok(content.to_vec()),
+            None => Ok(self.new.blob(file.id).or_else(|_| self.origin.blob(file.id))?.into_owned()),
+        }
+    }
+
+    pub fn version_at(&self, path: &RepoPath) -> Result<Option<Version>, TreeError> {
+        let entry = self.new.entry(path.as_bytes())?;
+        Ok(entry.map(|entry| Version { path: path.clone(), mode: entry.mode, id: entry.id }))
+    }
+
+    /// Where a missing file is: what the pin has at its path is looked for among the files that came.
+    pub fn locate(&self, base: &Version) -> Result<Result<Followed, Vec<RenameCandidate>>, TreeError> {
+        let at_pin = self.origin.pin.entry(base.path.as_bytes())?;
+        let id = at_pin.map_or(base.id, |entry| entry.id);
+        Ok(match find_moved(id, self.origin, self.new)? {
+            Found::At { path, percent } if self.version_at(&path)?.is_some() => {
+                Ok(Followed { from: base.path.clone(), to: path, percent })
+            }
+            Found::At { .. } => Err(Vec::new()),
+            Found::Unknown(candidates) => Err(candidates),
+        })
+    }
+}

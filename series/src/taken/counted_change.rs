@@ -1,0 +1,136 @@
+//! What a change adds and deletes, counted, so that two changes can be compared wherever they are made.
+
+use hashbrown::{HashMap, HashSet};
+
+use crate::model::patch::{Content, FilePatch, Patch};
+use crate::model::tree::TreeError;
+use crate::replay::origin::{Made, Origin};
+use crate::text::line_diff::{ChangedRun, histogram_runs, lines_of, slice};
+
+/// Lines around a change that count as around it.
+const CONTEXT: usize = 3;
+
+/// What one upstream commit did to one file.
+#[derive(Debug, Clone)]
+pub struct ChangedFile {
+    /// Where it is.
+    pub path: Vec<u8>,
+    /// Its blob afterwards, in hexadecimal; empty where it is gone.
+    pub new_id: String,
+    /// Its content before; empty where it was not there.
+    pub old: Vec<u8>,
+    /// Its content afterwards; empty where it is gone.
+    pub new: Vec<u8>,
+}
+
+/// One line that is added or deleted in a file, without its blanks if it says anything; or a blob that a file becomes.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Line {
+    pub path: Vec<u8>,
+    added: bool,
+    text: Vec<u8>,
+}
+
+/// How often each line is added or deleted.
+pub(crate) type Counts = HashMap<Line, usize>;
+
+/// What a change does, line by line, and what it would be a revert of.
+#[derive(Debug, Default)]
+pub(crate) struct CountedChange {
+    /// The lines that it adds and deletes.
+    pub made: Counts,
+    /// The lines that a change adds and deletes of which this is the revert.
+    pub undone: Counts,
+    /// The lines around: path and text.
+    pub around: HashSet<(Vec<u8>, Vec<u8>)>,
+}
+
+impl CountedChange {
+    pub fn new(files: &[ChangedFile]) -> CountedChange {
+        let mut seen = CountedChange::default();
+        for file in files {
+            let (old, new) = (lines_of(&file.old), lines_of(&file.new));
+            for run in histogram_runs(&old, &new) {
+                let (went, came) = (slice(&old, run.old.clone()), slice(&new, run.new.clone()));
+                went.iter().for_each(|line| seen.count(&file.path, false, line));
+                came.iter().for_each(|line| seen.count(&file.path, true, line));
+                seen.add_around(&file.path, &old, &run);
+            }
+            let blob =
+                Line { path: file.path.clone(), added: true, text: [BLOB, file.new_id.as_bytes()].concat() };
+            *seen.made.entry(blob).or_default() += 1;
+        }
+        seen
+    }
+
+    fn count(&mut self, path: &[u8], added: bool, line: &[u8]) {
+        let text = plain(line).unwrap_or_else(|| line.to_vec());
+        let line = |added: bool, text: Vec<u8>| Line { path: path.to_vec(), added, text };
+        *self.undone.entry(line(!added, text.clone())).or_default() += 1;
+        *self.made.entry(line(added, text)).or_default() += 1;
+    }
+
+    fn add_around(&mut self, path: &[u8], old: &[&[u8]], run: &ChangedRun) {
+        let above = slice(old, run.old.start.saturating_sub(CONTEXT)..run.old.start);
+        let below = slice(old, run.old.end..(run.old.end + CONTEXT).min(old.len()));
+        let around = above.iter().chain(below).filter_map(|line| plain(line));
+        self.around.extend(around.map(|text| (path.to_vec(), text)));
+    }
+}
+
+/// How many lines the two have in common.
+pub(crate) fn common(left: &Counts, right: &Counts) -> usize {
+    let in_both = left.iter().filter_map(|(line, count)| Some((*count).min(*right.get(line)?)));
+    in_both.sum()
+}
+
+/// What a patch does where it was made, file by file.
+pub(crate) fn changed_files(
+    patch: &Patch,
+    made: &Made,
+    origin: &Origin<'_>,
+) -> Result<Vec<ChangedFile>, TreeError> {
+    let mut files = Vec::new();
+    for (file, base) in patch.files.iter().zip(&made.bases) {
+        let Some(path) = file.path() else { continue };
+        let after =
+            made.changes.iter().find(|change| change.path == *path).and_then(|change| change.new.as_ref());
+        let content = |id| Ok::<_, TreeError>(origin.blob(id)?.into_owned());
+        files.push(ChangedFile {
+            path: path.as_bytes().to_vec(),
+            new_id: after.map(|new| new.id.to_string()).unwrap_or_default(),
+            old: base.as_ref().map_or(Ok(Vec::new()), |base| content(base.id))?,
+            new: after.map_or(Ok(Vec::new()), |new| content(new.id))?,
+        });
+    }
+    Ok(files)
+}
+
+/// Whether `line` stands for a file of `patch` that has no lines to compare.
+pub(crate) fn has_no_text(patch: &Patch, line: &Line) -> bool {
+    let is_text = |file: &FilePatch| matches!(file.content, Content::Text(_));
+    let is_it = |file: &&FilePatch| file.path().is_some_and(|path| path.as_bytes() == line.path);
+    patch.files.iter().find(is_it).is_some_and(|file| !is_text(file))
+}
+
+/// How a file's blob afterwards is written as a line. No line of a text is like this: blanks are taken out of those.
+const BLOB: &[u8] = b"blob ";
+
+/// Whether it stands for what a file becomes.
+pub(crate) fn is_blob(line: &Line) -> bool {
+    line.text.starts_with(BLOB)
+}
+
+/// Whether it has a letter or a digit: others are in every file.
+pub(crate) fn says_something(line: &Line) -> bool {
+    has_a_word(&line.text)
+}
+
+fn has_a_word(text: &[u8]) -> bool {
+    text.iter().any(|byte| byte.is_ascii_alphanumeric() || *byte >= 0x80)
+}
+
+/// A line without its blanks; nothing for one that says nothing.
+fn plain(line: &[u8]) -> Option<Vec<u8>> {
+    has_a_word(line).then(|| line.iter().copied().filter(|byte| !byte.is_ascii_whitespace()).collect())
+}

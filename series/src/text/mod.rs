@@ -1,0 +1,10 @@
+//! Lines, functions and differences of texts.
+
+pub(crate) mod added_lines;
+pub(crate) mod function;
+pub(crate) mod line_diff;
+pub(crate) mod line_index;
+pub(crate) mod markers;
+pub(crate) mod same_function;
+pub(crate) mod search;
+pub(crate) mod three_way;

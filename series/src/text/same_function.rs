@@ -1,0 +1,72 @@
+//! Does a place in the current file belong to the function that a hunk was made for?
+
+use super::function::{FunctionMap, comparable_section, indentation, is_function_line, names_a_function};
+use crate::model::hunk_lines::LineKind;
+use crate::model::patch::Hunk;
+use crate::model::printable::printable;
+
+/// The function of one hunk, and what proves it.
+pub(crate) struct HunkFunction<'a> {
+    hunk: &'a Hunk,
+    /// The file the patch was made from, when it is still known.
+    pre_image: Option<&'a FunctionMap<'a>>,
+    /// Lines of context before the first changed line.
+    leading: usize,
+    /// The last of them that is not blank: where the scopes are looked at.
+    anchor: usize,
+}
+
+impl<'a> HunkFunction<'a> {
+    pub fn new(hunk: &'a Hunk, pre_image: Option<&'a FunctionMap<'a>>) -> HunkFunction<'a> {
+        let context = || hunk.lines.iter().take_while(|line| line.kind == LineKind::Context);
+        let leading = context().count();
+        let solid = context().enumerate().filter(|(_, line)| indentation(line.bytes).is_some());
+        let anchor = solid.map(|(at, _)| at).last().unwrap_or(leading);
+        HunkFunction { hunk, pre_image, leading, anchor }
+    }
+
+    /// The name to show, as far as it is known.
+    pub fn name(&self) -> Option<String> {
+        let in_file = self.pre_image.and_then(|map| map.function_before(self.own_first_change()));
+        let name = in_file.or_else(|| self.function_in_context()).unwrap_or(&self.hunk.section);
+        (!name.trim_ascii().is_empty()).then(|| printable(name.trim_ascii()))
+    }
+
+    /// Whether the hunk, or its result, placed after `start` lines of `current`, would be in the
+    /// function it was made for. What cannot be proved is `false`.
+    pub fn is_around(&self, current: &FunctionMap<'_>, start: usize) -> bool {
+        match self.pre_image {
+            Some(pre_image) => self.agrees_with(pre_image, current, start),
+            None => self.agrees_with_section(current, start),
+        }
+    }
+
+    fn own_first_change(&self) -> usize {
+        self.hunk.old_lines_before() + self.leading
+    }
+
+    fn agrees_with(&self, pre: &FunctionMap<'_>, current: &FunctionMap<'_>, start: usize) -> bool {
+        let own = pre.function_before(self.own_first_change());
+        let there = current.function_before(start + self.leading);
+        let own_scopes = pre.scopes_around(self.hunk.old_lines_before() + self.anchor);
+        let scopes_there = current.scopes_around(start + self.anchor);
+        own == there && own_scopes.is_some() && own_scopes == scopes_there
+    }
+
+    /// A function line in the context is matched with the context, so it needs no other proof.
+    /// Otherwise all that is known is the section of the header.
+    fn agrees_with_section(&self, current: &FunctionMap<'_>, start: usize) -> bool {
+        if self.function_in_context().is_some() {
+            return true;
+        }
+        let section = comparable_section(&self.hunk.section);
+        let proves = section.is_empty() || names_a_function(section);
+        proves && section == current.section_before(start) && !current.is_closed_before(start)
+    }
+
+    fn function_in_context(&self) -> Option<&'a [u8]> {
+        let context = self.hunk.lines.iter().take(self.leading);
+        let functions = context.filter(|line| is_function_line(line.bytes));
+        functions.map(|line| line.bytes).filter(|line| names_a_function(line)).last()
+    }
+}

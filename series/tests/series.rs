@@ -1,0 +1,53 @@
+//! The tests of the room `series` that need more than one of its files.
+#![allow(
+    clippy::disallowed_methods,
+    missing_docs,
+    reason = "tests run the real git and write temporary repositories"
+)]
+
+#[path = "series/drift_classes.rs"]
+mod drift_classes;
+#[path = "series/hostile_text.rs"]
+mod hostile_text;
+#[path = "series/hostile_tree.rs"]
+mod hostile_tree;
+#[path = "series/lint.rs"]
+mod lint;
+#[path = "series/lookalikes.rs"]
+mod lookalikes;
+#[path = "series/merge_oracle.rs"]
+mod merge_oracle;
+#[path = "series/oracle.rs"]
+mod oracle;
+#[path = "series/oracle_mutations.rs"]
+mod oracle_mutations;
+#[path = "series/oracle_sources.rs"]
+mod oracle_sources;
+#[path = "series/random.rs"]
+mod random;
+#[path = "series/real_git.rs"]
+mod real_git;
+#[path = "series/replay.rs"]
+mod replay;
+#[path = "series/run.rs"]
+mod run;
+#[path = "series/speed.rs"]
+mod speed;
+#[path = "series/support.rs"]
+mod support;
+#[path = "series/survey.rs"]
+mod survey;
+#[path = "series/taken.rs"]
+mod taken;
+
+/// A test file that nobody listed above would never run.
+#[test]
+fn every_test_file_is_listed() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/series");
+    let listed = include_str!("series.rs");
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let is_listed = listed.contains(&format!("\"series/{name}\""));
+        assert!(is_listed || !name.ends_with(".rs"), "{name} is not listed");
+    }
+}

@@ -1,0 +1,344 @@
+//! A patch, made for one tree, on another: what is merged, and what is never taken silently.
+
+use std::collections::BTreeSet;
+
+use espalier_series::{
+    ConflictReason, MemoryTree, Mode, Origin, Patch, PatchClass, Replay, Replayed, RepoPath, Step, TreeNames,
+    Way,
+};
+
+use crate::support::{create, delete, id, modify, read, rename, tree};
+
+static NOTHING_TAKEN: BTreeSet<usize> = BTreeSet::new();
+const NAMES: TreeNames<'_> = TreeNames { pin: "v1", tip: "v2" };
+
+fn step(pin: &MemoryTree, tip: &MemoryTree, patch: &Patch) -> Step {
+    let mut tip = tip.clone();
+    tip.came_after(pin);
+    let origin = Origin::new(std::slice::from_ref(patch), pin).unwrap();
+    Replay::new(&origin, &tip, NAMES, &NOTHING_TAKEN).step(0).unwrap()
+}
+
+fn replayed(pin: &MemoryTree, tip: &MemoryTree, patch: &Patch) -> Replayed {
+    step(pin, tip, patch).replayed
+}
+
+fn reason(replayed: &Replayed) -> &ConflictReason {
+    &replayed.conflicts().next().expect("there must be a conflict").reason
+}
+
+fn marked(replayed: &Replayed) -> String {
+    let conflict = replayed.conflicts().next().unwrap();
+    String::from_utf8(conflict.marked.clone().unwrap()).unwrap()
+}
+
+/// What the only file says afterwards.
+fn result(step: &Step) -> String {
+    let file = step.changes.iter().find_map(|change| change.new.as_ref()).expect("a file");
+    String::from_utf8(file.content.as_ref().unwrap().to_vec()).unwrap()
+}
+
+fn function(name: &str, factor: usize) -> String {
+    format!(
+        "static int {name}(int x) {{\n    int y = x;\n    y += 1;\n    y += 2;\n    y *= {factor};\n    \
+         y -= 4;\n    y -= 5;\n    return y;\n}}\n\n"
+    )
+}
+
+/// A patch that changes the factor of the function `name` in `base` from 3 to 4.
+fn change_factor(base: &str, name: &str) -> Patch {
+    let at = base.find(&format!("static int {name}(")).unwrap();
+    let line = base[..at].lines().count() + 3;
+    let (before, after) = base.split_at(at);
+    let new = format!("{before}{}", after.replacen("*= 3", "*= 4", 1));
+    let hunk = format!(
+        "@@ -{line},6 +{line},6 @@ static int {name}(int x) {{\n     y += 1;\n     y += 2;\n-    y *= 3;\n\
+         +    y *= 4;\n     y -= 4;\n     y -= 5;\n     return y;\n"
+    );
+    read(&modify("a.c", base, &new, &hunk))
+}
+
+fn on(base: &str, upstream: &str, patch: &Patch) -> Replayed {
+    replayed(&tree(&[("a.c", base)]), &tree(&[("a.c", upstream)]), patch)
+}
+
+#[test]
+fn what_did_not_change_is_taken_by_its_id() {
+    let base = function("one", 3);
+    let patch = change_factor(&base, "one");
+    assert_eq!(on(&base, &base, &patch).files[0].way, Way::AsItWas);
+}
+
+#[test]
+fn changes_elsewhere_are_merged() {
+    let base = format!("{}{}", function("one", 3), function("two", 5));
+    let upstream = format!("int more;\n{}", base.replace("*= 5", "*= 7"));
+    let patch = change_factor(&base, "one");
+    let step = step(&tree(&[("a.c", &base)]), &tree(&[("a.c", &upstream)]), &patch);
+    assert_eq!(step.replayed.files[0].way, Way::Placed);
+    assert_eq!(result(&step), upstream.replace("*= 3", "*= 4"));
+}
+
+#[test]
+fn changes_inside_the_context_are_merged() {
+    let base = function("one", 3);
+    let upstream = base.replace("y += 1", "y += 11");
+    let patch = change_factor(&base, "one");
+    let step = step(&tree(&[("a.c", &base)]), &tree(&[("a.c", &upstream)]), &patch);
+    assert_eq!(step.replayed.files[0].way, Way::Merged);
+    assert_eq!(result(&step), upstream.replace("*= 3", "*= 4"));
+}
+
+#[test]
+fn the_same_lines_are_a_conflict() {
+    let base = function("one", 3);
+    let replayed = on(&base, &base.replace("*= 3", "*= 9"), &change_factor(&base, "one"));
+    assert_eq!(*reason(&replayed), ConflictReason::SameLines);
+    assert!(marked(&replayed).contains("<<<<<<< v2\n"), "{}", marked(&replayed));
+}
+
+/// Upstream deletes a function; one with the same body stays, exactly or nearly. No way of it may put the
+/// change into the one that stays.
+#[test]
+fn a_deleted_function_never_hands_its_change_to_its_twin() {
+    let (one, two) = (function("one", 3), function("two", 3));
+    let base = format!("{one}{two}");
+    let nearly = two.replace("y += 1;", "y += 1; // first");
+    let renamed = function("three", 3);
+    for stays in
+        [two.clone(), nearly, renamed, format!("int filler;\n\n{two}"), two.replace("return y", "return -y")]
+    {
+        for (order, upstream) in [("first", stays.clone()), ("last", format!("int a;\n{stays}int b;\n"))] {
+            let replayed = on(&base, &upstream, &change_factor(&base, "one"));
+            assert!(replayed.has_conflict(), "{order}:\n{upstream}");
+        }
+    }
+}
+
+/// The merge by lines is content here: only the function tells that it is the wrong one.
+#[test]
+fn a_merge_that_lands_in_a_lookalike_is_looked_at() {
+    let base = function("one", 3);
+    let upstream = base.replace("int one(", "int two(").replace("y += 1", "y += 11");
+    let replayed = on(&base, &upstream, &change_factor(&base, "one"));
+    let ConflictReason::LookAlike { doubts } = reason(&replayed) else { panic!("{replayed:?}") };
+    assert_eq!(doubts[0].made_for.as_deref(), Some("static int one(int x) {"));
+    assert_eq!(doubts[0].lands_in.as_deref(), Some("static int two(int x) {"));
+    let expected = "<<<<<<< v2\n    y *= 3;\n=======\n    y *= 4;\n>>>>>>> 0001-a-change.patch\n";
+    assert!(marked(&replayed).contains(expected), "{}", marked(&replayed));
+}
+
+/// The base tells which of the two is meant.
+#[test]
+fn a_lookalike_elsewhere_is_no_reason_to_stop() {
+    let base = format!("{}int a;\n", function("one", 3));
+    let upstream = format!("{}{base}", function("zero", 3));
+    let step = step(&tree(&[("a.c", &base)]), &tree(&[("a.c", &upstream)]), &change_factor(&base, "one"));
+    let expected = format!("{}{}", function("zero", 3), base.replace("*= 3", "*= 4"));
+    assert_eq!(result(&step), expected);
+}
+
+/// One function with a block twice, and a patch of the first. Upstream changes it, too: it stands in the other one as well.
+#[test]
+fn a_change_never_goes_into_the_twin_block_of_its_function() {
+    let block = "    a();\n    b();\n    c();\n    d();\n    e();\n    f();\n    g();\n";
+    let text =
+        |first: &str, second: &str| format!("static int one(void) {{\n{first}    middle();\n{second}}}\n");
+    let base = text(block, block);
+    let theirs = text(&block.replace("d()", "ours()"), block);
+    let hunk = "@@ -2,7 +2,7 @@ static int one(void) {\n     a();\n     b();\n     c();\n-    d();\n+    ours();\n     e();\n     f();\n     g();\n";
+    let patch = read(&modify("a.c", &base, &theirs, hunk));
+    for first in [block.replace("d()", "theirs()"), block.replace("    d();\n", ""), String::new()] {
+        let replayed = on(&base, &text(&first, block), &patch);
+        assert!(replayed.has_conflict(), "{replayed:?}");
+    }
+    let elsewhere = text(block, &block.replace("d()", "theirs()"));
+    let step = step(&tree(&[("a.c", &base)]), &tree(&[("a.c", &elsewhere)]), &patch);
+    assert_eq!(result(&step), text(&block.replace("d()", "ours()"), &block.replace("d()", "theirs()")));
+}
+
+/// Two equal blocks side by side, of which upstream deletes one: nobody can say which.
+#[test]
+fn a_change_of_one_of_two_that_cannot_be_told_apart_is_looked_at() {
+    let block = "    a();\n    b();\n    c();\n    d();\n";
+    let base = format!("static int one(void) {{\n{block}{block}}}\n");
+    let theirs = base.replacen("b()", "ours()", 1);
+    let hunk = "@@ -1,6 +1,6 @@\n static int one(void) {\n     a();\n-    b();\n+    ours();\n     c();\n     d();\n     a();\n";
+    let patch = read(&modify("a.c", &base, &theirs, hunk));
+    let replayed = on(&base, &base.replacen(block, "", 1), &patch);
+    assert!(matches!(reason(&replayed), ConflictReason::LookAlike { .. }), "{replayed:?}");
+}
+
+#[test]
+fn what_upstream_has_is_named_whole_or_in_part() {
+    let base = format!("{}{}", function("one", 3), function("two", 3));
+    let patch = change_factor(&base, "one");
+    let there = base.replacen("*= 3", "*= 4", 1);
+    assert_eq!(on(&base, &there, &patch).class(), PatchClass::Upstreamed);
+    let and_more = format!("int more;\n{there}");
+    assert_eq!(on(&base, &and_more, &patch).class(), PatchClass::Upstreamed);
+
+    let far = format!("{}{}", function("one", 3), "int filler;\n".repeat(20));
+    let old = format!("{far}int last = 1;\n");
+    let new = old.replace("*= 3", "*= 4").replace("last = 1", "last = 2");
+    let hunks = "@@ -3,5 +3,5 @@ static int one(int x) {\n     y += 1;\n     y += 2;\n-    y *= 3;\n+    y *= 4;\n     y -= 4;\n     y -= 5;\n\
+                 @@ -28,4 +28,4 @@ static int one(int x) {\n int filler;\n int filler;\n int filler;\n-int last = 1;\n+int last = 2;\n";
+    let patch = read(&modify("a.c", &old, &new, hunks));
+    let replayed = on(&old, &old.replace("last = 1", "last = 2"), &patch);
+    assert_eq!(replayed.class(), PatchClass::PartlyUpstreamed, "{replayed:?}");
+    assert_eq!(replayed.files[0].way, Way::PartlyThere { lines: 2, of: 4 });
+}
+
+#[test]
+fn a_renamed_file_is_followed_when_it_is_clear_where_to() {
+    let base = function("one", 3);
+    let pin = tree(&[("a.c", &base), ("z.c", "int z;\n")]);
+    let patch = change_factor(&base, "one");
+    let same = step(&pin, &tree(&[("b.c", &base), ("z.c", "int z;\n")]), &patch);
+    let followed = same.replayed.files[0].followed.as_ref().unwrap();
+    assert_eq!((followed.to.to_string().as_str(), followed.percent), ("b.c", 100));
+    let changed = base.replace("y += 1", "y += 11");
+    let similar = step(&pin, &tree(&[("b.c", &changed)]), &patch);
+    assert_eq!(similar.replayed.files[0].followed.as_ref().unwrap().percent, 87);
+    assert_eq!(result(&similar), changed.replace("*= 3", "*= 4"));
+
+    let two = replayed(&pin, &tree(&[("b.c", &base), ("c.c", &base)]), &patch);
+    let ConflictReason::FileGone { candidates } = reason(&two) else { panic!("{two:?}") };
+    assert_eq!(candidates.len(), 2);
+    let gone = replayed(&pin, &tree(&[("y.c", "int other;\n")]), &patch);
+    assert_eq!(*reason(&gone), ConflictReason::FileGone { candidates: Vec::new() });
+    // A copy that was there all along is no new home of it.
+    let copied = replayed(&tree(&[("a.c", &base), ("b.c", &base)]), &tree(&[("b.c", &base)]), &patch);
+    assert_eq!(*reason(&copied), ConflictReason::FileGone { candidates: Vec::new() });
+}
+
+#[test]
+fn the_parts_of_a_file_that_was_split_are_named() {
+    let base = format!("{}{}", function("one", 3), function("two", 5).replace("y -=", "z -="));
+    let patch = change_factor(&base, "one");
+    let (one, two) = base.split_at(function("one", 3).len());
+    let more = |text: &str| format!("{text}{}", "int more;\nint even_more;\n".repeat(6));
+    let (one, two) = (more(one), more(two));
+    let split = replayed(&tree(&[("a.c", &base)]), &tree(&[("x.c", &one), ("y.c", &two)]), &patch);
+    let ConflictReason::FileGone { candidates } = reason(&split) else { panic!("{split:?}") };
+    assert_eq!(candidates.iter().map(|file| file.path.as_str()).collect::<Vec<_>>(), ["x.c", "y.c"]);
+    assert_eq!(split.class(), PatchClass::TargetRenamed);
+}
+
+#[test]
+fn later_patches_follow_the_file_too() {
+    let base = function("one", 3);
+    let after = base.replace("*= 3", "*= 4");
+    let hunk = "@@ -5,4 +5,4 @@ static int one(int x) {\n     y *= 4;\n     y -= 4;\n     y -= 5;\n-    return y;\n+    return -y;\n";
+    let second = read(&modify("a.c", &after, &after.replace("return y", "return -y"), hunk));
+    let (pin, mut tip) = (tree(&[("a.c", &base)]), tree(&[("b.c", &base)]));
+    tip.came_after(&pin);
+    let patches = [change_factor(&base, "one"), second];
+    let origin = Origin::new(&patches, &pin).unwrap();
+    let mut replay = Replay::new(&origin, &tip, NAMES, &NOTHING_TAKEN);
+    replay.step(0).unwrap();
+    let step = replay.step(1).unwrap();
+    assert_eq!(step.replayed.files[0].way, Way::AsItWas);
+    assert_eq!(step.changes[0].path.to_string(), "b.c");
+}
+
+#[test]
+fn files_that_come_go_and_move_name_their_conflicts() {
+    let pin = tree(&[("old.c", "old\n")]);
+    let with = |content: &str| tree(&[("old.c", "old\n"), ("new.c", content)]);
+    let new = read(&create("new.c"));
+    assert_eq!(replayed(&pin, &pin, &new).files[0].way, Way::AsItWas);
+    assert_eq!(replayed(&pin, &with("new\n"), &new).class(), PatchClass::Upstreamed);
+    let exists = replayed(&pin, &with("other\n"), &new);
+    assert_eq!(*reason(&exists), ConflictReason::FileExists);
+    assert_eq!(marked(&exists), "<<<<<<< v2\nother\n=======\nnew\n>>>>>>> 0001-a-change.patch\n");
+
+    let gone = read(&delete("old.c", "old"));
+    assert_eq!(replayed(&pin, &pin, &gone).files[0].way, Way::AsItWas);
+    assert_eq!(replayed(&pin, &tree(&[]), &gone).class(), PatchClass::Upstreamed);
+    let changed = replayed(&pin, &tree(&[("old.c", "changed\n")]), &gone);
+    assert_eq!(*reason(&changed), ConflictReason::DeletedButChanged);
+
+    let moved = read(&rename("old.c", "new.c"));
+    let step = step(&pin, &tree(&[("old.c", "changed\n")]), &moved);
+    assert_eq!(step.changes.len(), 2);
+    assert_eq!(step.changes[1].new.as_ref().unwrap().id, id("changed\n"));
+    assert_eq!(*reason(&replayed(&pin, &with("other\n"), &moved)), ConflictReason::FileExists);
+    assert_eq!(replayed(&pin, &tree(&[("new.c", "old\n")]), &moved).class(), PatchClass::Upstreamed);
+}
+
+#[test]
+fn what_is_no_file_or_no_text_is_left_to_a_person() {
+    let base = function("one", 3);
+    let patch = change_factor(&base, "one");
+    let mut link = MemoryTree::new();
+    link.put("a.c", Mode::Symlink, b"elsewhere");
+    assert!(matches!(
+        reason(&replayed(&tree(&[("a.c", &base)]), &link, &patch)),
+        ConflictReason::Refused { .. }
+    ));
+    let binary = on(&base, "\0binary\n", &patch);
+    assert_eq!(*reason(&binary), ConflictReason::Binary);
+    let other_case = replayed(&tree(&[]), &tree(&[("NEW.c", "x\n")]), &read(&create("new.c")));
+    assert!(matches!(reason(&other_case), ConflictReason::Refused { .. }));
+}
+
+#[test]
+fn an_executable_stays_executable() {
+    let base = function("one", 3);
+    let mut tip = MemoryTree::new();
+    tip.put("a.c", Mode::Executable, format!("int a;\n{base}").as_bytes());
+    let step = step(&tree(&[("a.c", &base)]), &tip, &change_factor(&base, "one"));
+    assert_eq!(step.changes[0].new.as_ref().unwrap().mode.as_git_mode(), 0o100_755);
+}
+
+#[test]
+fn a_patch_that_is_not_exact_on_its_own_tree_is_refused() {
+    let base = function("one", 3);
+    let patch = change_factor(&base, "one");
+    let pin = tree(&[("a.c", "other\n")]);
+    let origin = Origin::new(std::slice::from_ref(&patch), &pin).unwrap();
+    assert!(Replay::new(&origin, &pin, NAMES, &NOTHING_TAKEN).step(0).is_err());
+}
+
+#[test]
+fn a_new_file_in_a_folder_that_moved_is_no_ones_to_place() {
+    let patch = read(&create("src/new.c"));
+    let pin = tree(&[("src/a.c", "a\n"), ("src/b.c", "b\n")]);
+    let path = |path: &str| RepoPath::new(path.as_bytes()).unwrap();
+    let moved = replayed(&pin, &tree(&[("core/a.c", "a\n"), ("core/b.c", "b\n")]), &patch);
+    let expected = ConflictReason::FolderMoved { from: path("src/new.c"), to: path("core/new.c") };
+    assert_eq!(*reason(&moved), expected);
+    assert_eq!(moved.conflicts().next().unwrap().path, path("core/new.c"));
+    // A folder of which something stayed was not moved, nor was one that is gone with all that was in it.
+    for there in [&[("core/a.c", "a\n"), ("src/b.c", "b\n")][..], &[("other.c", "other\n")]] {
+        assert_eq!(replayed(&pin, &tree(there), &patch).class(), PatchClass::Exact);
+    }
+}
+
+#[test]
+fn a_file_that_both_renamed_has_no_name() {
+    let patch = read(&rename("old.c", "mine.c"));
+    let both = replayed(&tree(&[("old.c", "text\n")]), &tree(&[("theirs.c", "text\n")]), &patch);
+    let path = |path: &str| RepoPath::new(path.as_bytes()).unwrap();
+    let expected = ConflictReason::RenamedTwice {
+        from: path("old.c"),
+        by_patch: path("mine.c"),
+        by_upstream: path("theirs.c"),
+    };
+    assert_eq!(*reason(&both), expected);
+}
+
+#[test]
+fn a_text_without_functions_has_no_wrong_one() {
+    let base = "option(A)\noption(B)\n\n# build\nadd_library(x)\n";
+    let new = base.replace("# build", "if(X)\nendif()\n# build");
+    let hunk = "@@ -1,5 +1,7 @@\n option(A)\n option(B)\n \n+if(X)\n+endif()\n # build\n add_library(x)\n";
+    let there = base.replace("option(B)", "feature(C)");
+    let class = |path: &str| {
+        let patch = read(&modify(path, base, &new, hunk));
+        replayed(&tree(&[(path, base)]), &tree(&[(path, &there)]), &patch).class()
+    };
+    assert_eq!(class("CMakeLists.txt"), PatchClass::Merged);
+    assert_eq!(class("build.script"), PatchClass::MovedFunction);
+}

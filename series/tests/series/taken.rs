@@ -1,0 +1,91 @@
+//! Which of upstream's commits took a patch.
+
+use espalier_series::{ChangedFile, Event, Lookout, Origin, Patch, Story};
+
+use crate::support::{id, modify, read, tree};
+
+const BASE: &str =
+    "int one() {\n    a();\n    b();\n    c();\n}\n\nint two() {\n    d();\n    e();\n    f();\n}\n";
+const HUNKS: &str = "@@ -1,11 +1,15 @@\n int one() {\n-    a();\n+    first();\n+    second();\n+    third();\n     b();\n     \
+                     c();\n }\n \n int two() {\n     d();\n-    e();\n+    fourth();\n+    fifth();\n+    sixth();\n     f();\n }\n";
+
+fn after() -> String {
+    let one = BASE.replace("    a();\n", "    first();\n    second();\n    third();\n");
+    one.replace("    e();\n", "    fourth();\n    fifth();\n    sixth();\n")
+}
+
+/// What became of the patch when upstream's file went through `texts`, a commit each.
+fn story(texts: &[&str]) -> Story {
+    let patch = read(&modify("a.c", BASE, &after(), HUNKS));
+    let mut lookout = lookout(&patch);
+    for (at, pair) in texts.windows(2).enumerate() {
+        lookout.see(at, "Something else", &[changed(pair[0], pair[1])]);
+    }
+    lookout.story(0).unwrap().clone()
+}
+
+fn lookout(patch: &Patch) -> Lookout {
+    let pin = tree(&[("a.c", BASE)]);
+    Lookout::new(&Origin::new(std::slice::from_ref(patch), &pin).unwrap()).unwrap()
+}
+
+fn changed(old: &str, new: &str) -> ChangedFile {
+    ChangedFile { path: b"a.c".to_vec(), new_id: id(new).to_string(), old: old.into(), new: new.into() }
+}
+
+fn taken(by: usize) -> Event {
+    Event::Taken { by, earlier: Vec::new() }
+}
+
+#[test]
+fn a_patch_is_known_again_whatever_is_around_it() {
+    let elsewhere = format!("int zero;\n{BASE}");
+    let there = format!("int zero;\n{}", after().replace("    first();", "\tfirst( );"));
+    assert_eq!(story(&[BASE, &elsewhere, &there]).events, [taken(1)]);
+    // Together with something else, and changed by a later commit.
+    let more = after().replace("int two", "int seven;\n\nint two");
+    let changed = more.replace("second();", "second(2);").replace("third();", "");
+    let squashed = story(&[BASE, &more, &changed]);
+    assert_eq!(squashed.events, [taken(0)]);
+    assert!(squashed.is_taken());
+}
+
+#[test]
+fn a_patch_in_parts_is_taken_with_the_last_of_them() {
+    let half = BASE.replace("    a();\n", "    first();\n    second();\n    third();\n");
+    let story = story(&[BASE, &half, &format!("int zero;\n{half}"), &format!("int zero;\n{}", after())]);
+    assert_eq!(story.events, [Event::Taken { by: 2, earlier: vec![0] }]);
+}
+
+#[test]
+fn what_is_taken_back_can_be_taken_again() {
+    let back = story(&[BASE, &after(), BASE]);
+    assert_eq!(back.events, [taken(0), Event::Reverted { by: 1 }]);
+    assert!(!back.is_taken());
+    let again = story(&[BASE, &after(), BASE, &after()]);
+    assert_eq!(again.events, [taken(0), Event::Reverted { by: 1 }, taken(2)]);
+}
+
+#[test]
+fn what_is_only_alike_is_no_more_than_that() {
+    let alike = story(&[BASE, &after().replace("sixth();", "sixth(6);")]);
+    assert_eq!((alike.events.len(), alike.alike), (0, Some((0, 87))));
+    let other = story(&[BASE, &BASE.replace("b();", "x();")]);
+    assert_eq!(other, Story::default());
+}
+
+#[test]
+fn few_lines_are_not_enough_by_themselves() {
+    let hunk = "@@ -2,3 +2,4 @@ int one() {\n     a();\n     b();\n     c();\n+    return 0;\n";
+    let new = BASE.replacen("    c();\n", "    c();\n    return 0;\n", 1);
+    let patch = read(&modify("a.c", BASE, &new, hunk));
+    let events = |subject: &str, new: &str| {
+        let mut lookout = lookout(&patch);
+        lookout.see(0, subject, &[changed(BASE, new)]);
+        lookout.story(0).unwrap().events.clone()
+    };
+    let elsewhere = BASE.replace("    f();\n", "    f();\n    return 0;\n");
+    assert_eq!(events("Something else", &elsewhere), []);
+    assert_eq!(events("a change (#12)", &elsewhere), [taken(0)]);
+    assert_eq!(events("Something else", &new), [taken(0)]);
+}

@@ -1,0 +1,25 @@
+//! Object ids and kinds as libgit2 has them. Outside of this room they are ours.
+
+use git2::{ObjectType, Oid};
+
+use crate::series::{ObjectId, ObjectKind};
+
+/// An id of ours, for libgit2.
+pub(super) fn oid(id: ObjectId) -> Oid {
+    // It is refused only when it has not 20 bytes.
+    Oid::from_bytes(id.as_bytes()).unwrap_or(Oid::ZERO_SHA1)
+}
+
+/// An id from libgit2.
+pub(super) fn object_id(oid: Oid) -> ObjectId {
+    oid.as_bytes().try_into().map_or(ObjectId::ZERO, ObjectId::from_bytes)
+}
+
+/// A kind of ours, for libgit2.
+pub(super) fn object_type(kind: ObjectKind) -> ObjectType {
+    match kind {
+        ObjectKind::Blob => ObjectType::Blob,
+        ObjectKind::Tree => ObjectType::Tree,
+        ObjectKind::Commit => ObjectType::Commit,
+    }
+}
