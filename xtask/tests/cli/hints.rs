@@ -6,12 +6,14 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::support::upstream::{TAG, Upstream, moved as moved_upstream};
-use super::support::{Output, Project, Source, files, git, program_path};
+use super::support::upstream::{TAG, Upstream};
+use super::support::{Output, Project, files, git, program_path};
+use makers::{ABOUT, GREETING_GOES, project_by_git};
 
-const ABOUT: (&str, &str, &str, &str) = ("About", "README.md", "Hello", "Hello!");
-const GREETING_GOES: (&str, &str, &str, &str) =
-    ("Say hi", "src/greet.c", "return \"hello\";", "return \"hi\";");
+mod all_covered;
+mod makers;
+mod pin_scenes;
+mod series_scenes;
 
 /// Where a hint is followed.
 #[derive(Clone, Copy, PartialEq)]
@@ -32,184 +34,8 @@ struct Scene {
     hints: &'static [(&'static str, i32)],
 }
 
-const SCENES: &[Scene] = &[
-    Scene {
-        name: "newest, as far as some commit",
-        make: || project_by_git(&[ABOUT, GREETING_GOES]),
-        command: "newest",
-        place: Place::Clone,
-        hints: &[("cargo xtask rebase --to", 0)],
-    },
-    Scene {
-        name: "newest in a repository that is no source, in a folder with a blank and a quote in its name",
-        make: || elsewhere(&[ABOUT]),
-        command: "newest --variant paged --tip main --from \"../it's elsewhere\"",
-        place: Place::Clone,
-        hints: &[("cargo xtask rebase --to", 0)],
-    },
-    Scene {
-        name: "newest, no further than the pin",
-        make: || elsewhere(&[GREETING_GOES]),
-        command: "newest --tip main --from \"../it's elsewhere\"",
-        place: Place::Clone,
-        hints: &[("cargo xtask bisect --tip main", 1)],
-    },
-    Scene {
-        name: "the canary sees a good tip",
-        make: || project_by_git(&[ABOUT]),
-        command: "canary --until status",
-        place: Place::Clone,
-        hints: &[("cargo xtask sync --to", 0)],
-    },
-    Scene {
-        name: "the canary sees a good tip that is in no source",
-        make: || elsewhere(&[ABOUT]),
-        command: "canary --until status --tip main --from \"../it's elsewhere\"",
-        place: Place::Clone,
-        hints: &[("cargo xtask sync --to", 0)],
-    },
-    Scene {
-        name: "status at a tip that conflicts",
-        make: || elsewhere(&[GREETING_GOES]),
-        command: "status --tip main --from \"../it's elsewhere\"",
-        place: Place::Clone,
-        hints: &[("cargo xtask status --long --tip main", 1), ("cargo xtask rebase --dry-run --to main", 4)],
-    },
-    Scene {
-        name: "status of a patch that is not exact at its own pin",
-        make: || {
-            let project = Project::new();
-            project.edit("patches/paged/0002-say-what-is-counted.patch", "// words", "// WORDS");
-            project
-        },
-        command: "status",
-        place: Place::Clone,
-        hints: &[("cargo xtask status --long", 1), ("cargo xtask apply --check", 1)],
-    },
-    Scene {
-        name: "no source is there",
-        make: || Project::with_sources(&[Source::Path("../nowhere".into())]),
-        command: "apply",
-        place: Place::Clone,
-        hints: &[("cargo xtask fetch --from PATH", 0)],
-    },
-    Scene {
-        name: "a pin with the tree of something else",
-        make: || Project::pinned(&"12".repeat(20), &[Source::Path(Upstream::shared().repository())]),
-        command: "fetch",
-        place: Place::Clone,
-        hints: &[("git rev-parse v1.0^{tree}", 0), ("cargo xtask fetch --from PATH", 1)],
-    },
-    Scene {
-        name: "a commit that nobody has",
-        make: || elsewhere(&[ABOUT]),
-        command: "rebase --to v9 --from \"../it's elsewhere\"",
-        place: Place::Clone,
-        hints: &[("git -C", 0)],
-    },
-    Scene {
-        name: "a lock that is out of date",
-        make: || {
-            let project = Project::new();
-            project.run(&["lock"]).success();
-            project.write("overlay/extra/espalier/note.txt", "another note\n");
-            project
-        },
-        command: "--locked apply",
-        place: Place::Clone,
-        hints: &[("cargo xtask lock", 0)],
-    },
-    Scene {
-        name: "a tree that a person changed",
-        make: || {
-            let project = Project::new();
-            project.run(&["apply"]).success();
-            files::write(&project.tree("paged").join("README.md"), "mine\n");
-            project
-        },
-        command: "apply",
-        place: Place::Here,
-        hints: &[("cargo xtask apply --variant paged --discard-edits", 0)],
-    },
-    Scene {
-        name: "edit over commits that were not exported",
-        make: || {
-            let project = edited();
-            git::commit(&project.path("target/espalier/edit/paged"), "More");
-            project
-        },
-        command: "edit",
-        place: Place::Here,
-        hints: &[
-            ("cd target/espalier/edit/paged", 0),
-            ("cargo xtask export paged", 0),
-            ("cargo xtask edit paged --discard", 0),
-        ],
-    },
-    Scene {
-        name: "export of work that is not committed",
-        make: edited,
-        command: "export",
-        place: Place::Here,
-        hints: &[
-            ("git -C target/espalier/edit/paged add --all && git", 0),
-            ("git -C target/espalier/edit/paged stash", 0),
-        ],
-    },
-    Scene {
-        name: "export without an edit repository",
-        make: Project::new,
-        command: "export",
-        place: Place::Clone,
-        hints: &[("cargo xtask edit paged", 0)],
-    },
-    Scene {
-        name: "a rebase with a conflict",
-        make: || project_by_git(&[GREETING_GOES]),
-        command: "rebase --to main",
-        place: Place::Here,
-        hints: &[
-            ("cd target/espalier/rebase/paged/work", 0),
-            ("cargo xtask rebase --continue", 4),
-            ("cargo xtask rebase --skip", 4),
-            ("cargo xtask rebase --abort", 0),
-        ],
-    },
-    Scene {
-        name: "a rebase while another one waits",
-        make: || {
-            let project = project_by_git(&[GREETING_GOES]);
-            project.run(&["rebase", "--to", "main"]).code(4);
-            project
-        },
-        command: "rebase --to main",
-        place: Place::Here,
-        hints: &[("cargo xtask rebase --continue", 4), ("cargo xtask rebase --abort", 0)],
-    },
-];
-
-/// Its upstream is served by git, and went on.
-fn project_by_git(moves: &[(&str, &str, &str, &str)]) -> Project {
-    let project = Project::with_sources(&[Source::Path("../moved".into())]);
-    let upstream = moved_upstream(&project, moves);
-    project.edit("pins.toml", "path = \"../moved\"", &format!("git = \"file://{}\"", upstream.display()));
-    project
-}
-
-/// Upstream went on in a repository that `pins.toml` does not name.
-fn elsewhere(moves: &[(&str, &str, &str, &str)]) -> Project {
-    let project = Project::new();
-    let upstream = moved_upstream(&project, moves);
-    std::fs::rename(upstream, project.beside("it's elsewhere")).unwrap();
-    project
-}
-
-fn edited() -> Project {
-    let project = Project::new();
-    project.run(&["lock"]).success();
-    project.run(&["edit"]).success();
-    files::write(&project.path("target/espalier/edit/paged/src/more.c"), "int more;\n");
-    project
+fn scenes() -> impl Iterator<Item = &'static Scene> {
+    pin_scenes::SCENES.iter().chain(series_scenes::SCENES)
 }
 
 /// The commands among what was said: the whole of a hint, or what follows its colon.
@@ -291,7 +117,7 @@ fn dead_ends(scene: &Scene) -> Vec<String> {
 
 #[test]
 fn every_command_that_is_printed_leads_on() {
-    let dead: Vec<String> = SCENES.iter().flat_map(dead_ends).collect();
+    let dead: Vec<String> = scenes().flat_map(dead_ends).collect();
     assert!(dead.is_empty(), "{}", dead.join("\n\n"));
 }
 

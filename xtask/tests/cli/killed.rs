@@ -1,10 +1,12 @@
 //! SIGKILL at random points, and what it may leave: the next run goes on as if nothing had been.
 
 use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
+use super::support::kill::{self, Kills};
 use super::support::random::XorShift;
-use super::support::{Project, files, git, kill, program_path, upstream::Upstream};
+use super::support::{Project, files, git, program_path, upstream::Upstream};
 
 /// A command that is killed, and the state that it starts from.
 struct Phase {
@@ -94,8 +96,8 @@ fn change_many_files(fork: &Path) {
     }
 }
 
-fn run_and_kill(project: &Project, arguments: &[&str], limit: Duration) -> Duration {
-    kill::run_and_kill(project.command_with_path(arguments, &program_path::with_build_tools()), limit)
+fn command(project: &Project, arguments: &[&str]) -> Command {
+    project.command_with_path(arguments, &program_path::with_build_tools())
 }
 
 fn assert_whole(project: &Project, tree: &str, context: &str) {
@@ -110,12 +112,13 @@ fn assert_whole(project: &Project, tree: &str, context: &str) {
 fn kill_phase(phase: &Phase, project: &Project, turns: &Turns, random: &mut XorShift) {
     turns.take(project, 1);
     (phase.start)(project);
-    let whole = run_and_kill(project, phase.arguments, Duration::from_secs(60));
-    for point in 0..phase.points {
+    let whole = kill::run_and_kill(command(project, phase.arguments), Duration::from_secs(60));
+    let mut kills = Kills::of(phase.name);
+    for point in 0..kill::points(phase.points) {
         let tree = turns.take(project, point);
         (phase.start)(project);
         let limit = whole.mul_f64(random.fraction());
-        run_and_kill(project, phase.arguments, limit);
+        kills.run(command(project, phase.arguments), limit);
         let context = format!("{} killed after {limit:?} of {whole:?}", phase.name);
         let output = project.run_build(phase.arguments);
         assert_eq!(output.code, Some(0), "{context}: {output}");

@@ -4,9 +4,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::support::editing::{Series, edit, edit_folder, rebase, series, take_rich_series};
+use super::support::kill::{self, Kills};
 use super::support::random::XorShift;
 use super::support::upstream::Upstream;
-use super::support::{Project, files, git, kill};
+use super::support::{Project, files, git};
 
 const POINTS: usize = 25;
 
@@ -42,11 +43,12 @@ fn edit_killed_and_run_again_makes_the_same_commits() {
     replace(&project.path("patches/paged"), &turns[0]);
     let whole = killed_at(&project, &["edit"], Duration::from_secs(60));
     let mut random = XorShift::new(0x5eed_0123_4567_89ab);
-    for point in 0..POINTS {
+    let mut kills = Kills::of("edit");
+    for point in 0..kill::points(POINTS) {
         let turn = (point + 1) % 2;
         replace(&project.path("patches/paged"), &turns[turn]);
         let limit = whole.mul_f64(random.fraction());
-        killed_at(&project, &["edit"], limit);
+        kills.run(project.command(&["edit"]), limit);
         let context = format!("edit killed after {limit:?} of {whole:?}");
         let output = project.run(&["edit"]);
         assert_eq!(output.code, Some(0), "{context}: {output}");
@@ -94,15 +96,17 @@ fn export_killed_and_run_again_gives_the_same_series() {
     let whole = killed_at(&project, &["export"], Duration::from_secs(60));
     assert_eq!(series(&project), start.wanted);
     let mut random = XorShift::new(0x0dd_5eed_4567_89ab);
-    for point in 0..POINTS {
+    let mut kills = Kills::of("export");
+    for point in 0..kill::points(POINTS) {
         start.restore(&project);
         let limit = whole.mul_f64(random.fraction());
-        killed_at(&project, &["export"], limit);
+        kills.run(project.command(&["export"]), limit);
         let context = format!("export killed after {limit:?} of {whole:?}");
         // Whichever command comes next: it finishes what was decided, or leaves everything as it was.
         let next = [&["export"][..], &["edit"], &["apply", "--check"]][point % 3];
         let output = project.run(next);
         assert!(matches!(output.code, Some(0 | 4)), "{context}, {next:?}: {output}");
+        kills.left(if series(&project) == start.wanted { "written" } else { "as it was" });
         project.run(&["export"]).success();
         assert_eq!(series(&project), start.wanted, "{context}");
         project.run(&["lock", "--check"]).success();

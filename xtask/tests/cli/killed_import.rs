@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use super::support::importing::{NOT_SAID, empty_project, fork};
+use super::support::kill::{self, Kills};
 use super::support::random::XorShift;
-use super::support::{Project, files, kill};
+use super::support::{Project, files};
 
 /// Killed anywhere, the next command finds all of it or nothing.
 #[test]
@@ -19,17 +20,19 @@ fn killed_at_sixteen_points_all_of_it_is_there_or_nothing() {
     assert_eq!(wanted.len(), 39, "pins, lock and 37 patches: {wanted:#?}");
     let mut random = XorShift::new(0x1a_5eed);
     let mut seen = [0, 0];
-    for round in 0..16 {
+    let mut kills = Kills::of("import");
+    for round in 0..kill::points(16) {
         forget(&project);
         // The end is where something is written: half of the kills fall right after the decision.
         let limit = if round % 2 == 0 { whole.mul_f64(random.fraction()) } else { Duration::from_secs(120) };
         let decided = || round % 2 == 1 && project.path("target/espalier/pending").exists();
-        kill::run_and_kill_when(project.command(&arguments), limit, decided);
+        kills.run_until(project.command(&arguments), limit, decided);
         // Any command finishes what was decided.
         project.run(&["lint"]);
         let found = committed(&project);
         assert!(found.is_empty() || found == wanted, "round {round}: {:#?}", names(&found));
         seen[usize::from(found == wanted)] += 1;
+        kills.left(if found.is_empty() { "nothing" } else { "all of it" });
         if found.is_empty() {
             project.run(&arguments).success();
             assert!(committed(&project) == wanted, "round {round}: run again");

@@ -1,10 +1,12 @@
 //! SIGKILL at random points of `rebase`, of its start and of `--continue`.
 
+use std::process::Command;
 use std::time::Duration;
 
+use super::support::kill::{self, Kills};
 use super::support::moving::{Move, TIP, greet, upstream_greets_otherwise};
 use super::support::random::XorShift;
-use super::support::{files, git, kill};
+use super::support::{files, git};
 
 /// A rebase that is killed anywhere is finished or forgotten by the next commands, whole.
 #[test]
@@ -15,14 +17,16 @@ fn killed_at_fifty_points_nothing_is_lost() {
     let first = ["--to", TIP, "--from", moving.upstream.to_str().unwrap()];
     let mut random = XorShift::new(0x0dd_ba11);
     let long = Duration::from_secs(60);
-    let whole_start = moving.run_and_kill(&first, long);
+    let whole_start = kill::run_and_kill(moving.command(&first), long);
     moving.solve_and_stage();
-    moving.solve_the_rest(long);
-    let whole_end = moving.run_and_kill(&["--continue"], long);
+    moving.solve_the_rest();
+    let whole_end = kill::run_and_kill(moving.command(&["--continue"]), long);
     moving.assert_moved();
-    for _ in 0..25 {
+    let mut kills = Kills::of("rebase");
+    for _ in 0..kill::points(50).div_ceil(2) {
         moving.put_back(&start);
-        moving.run_and_kill(&first, whole_start.mul_f64(random.fraction()));
+        kills.run(moving.command(&first), whole_start.mul_f64(random.fraction()));
+        kills.left(if moving.work().exists() { "stopped at the conflict" } else { "not begun" });
         if !moving.work().exists() {
             moving.assert_project_is(&start, "killed before the conflict");
             moving.rebase(&[]).code(4);
@@ -30,16 +34,16 @@ fn killed_at_fifty_points_nothing_is_lost() {
         // What was shown half is shown again.
         moving.run(&["--continue"]).code(4);
         moving.solve_and_stage();
-        moving.solve_the_rest(whole_end.mul_f64(random.fraction()));
-        moving.run_and_kill(&["--continue"], whole_end.mul_f64(random.fraction()));
-        moving.finish(&start);
+        kills.run(moving.command(&["--continue"]), whole_end.mul_f64(random.fraction()));
+        moving.solve_the_rest();
+        kills.run(moving.command(&["--continue"]), whole_end.mul_f64(random.fraction()));
+        kills.left(moving.finish(&start));
     }
 }
 
 impl Move {
-    /// Gives how long it ran.
-    fn run_and_kill(&self, arguments: &[&str], limit: Duration) -> Duration {
-        kill::run_and_kill(self.project.command(&[&["rebase"], arguments].concat()), limit)
+    fn command(&self, arguments: &[&str]) -> Command {
+        self.project.command(&[&["rebase"], arguments].concat())
     }
 
     fn solve_and_stage(&self) {
@@ -47,9 +51,8 @@ impl Move {
         git::git(&self.work(), &["add", "src/greet.c"]);
     }
 
-    /// Goes on to the second conflict, by a run that is killed and one that is not, and solves it.
-    fn solve_the_rest(&self, limit: Duration) {
-        self.run_and_kill(&["--continue"], limit);
+    /// Goes on to the second conflict, and solves it.
+    fn solve_the_rest(&self) {
         self.run(&["--continue"]).code(4);
         files::write(&self.work().join("src/greet.c"), greet("hi there, dear"));
         git::git(&self.work(), &["add", "src/greet.c"]);
@@ -71,15 +74,17 @@ impl Move {
         assert!(self.committed() == expected, "{context}");
     }
 
-    /// The killed run had moved everything, or nothing: then what was solved is still there.
-    fn finish(&self, start: &[(String, String)]) {
+    /// The killed run had moved everything, or nothing: then what was solved is still there. Says which.
+    fn finish(&self, start: &[(String, String)]) -> &'static str {
         self.project.run(&["lint"]);
-        if self.work().exists() {
+        let waits = self.work().exists();
+        if waits {
             self.assert_project_is(start, "a rebase that waits has changed nothing");
             self.run(&["--continue"]).success();
         }
         self.assert_moved();
         let last = self.project.read("patches/paged/0003-greet-dearly.patch");
         assert!(last.contains("+        return \"hi there, dear\";"), "{last}");
+        if waits { "waits" } else { "moved" }
     }
 }

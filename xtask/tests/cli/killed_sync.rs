@@ -1,19 +1,20 @@
 //! SIGKILL at random points of `sync`: everything moved, or nothing did, and the next run ends at the same place.
 
 use std::collections::BTreeMap;
+use std::process::Command;
 use std::time::Duration;
 
+use super::support::kill::{self, Kills};
 use super::support::random::XorShift;
 use super::support::syncing::{self, kept, more_lines};
-use super::support::{Project, kill, program_path};
+use super::support::{Project, program_path};
 
 const POINTS: usize = 25;
 
 type Files = BTreeMap<String, Vec<u8>>;
 
-fn sync_and_kill(project: &Project, limit: Duration) -> Duration {
-    let path = program_path::with_build_tools();
-    kill::run_and_kill(project.command_with_path(&["sync", "--to", "v2.0"], &path), limit)
+fn sync(project: &Project) -> Command {
+    project.command_with_path(&["sync", "--to", "v2.0"], &program_path::with_build_tools())
 }
 
 /// Without the report: it says how long each check took.
@@ -31,22 +32,24 @@ fn put_back(project: &Project, files: &Files) {
 fn sync_killed_moves_everything_or_nothing() {
     let project = syncing::project(more_lines);
     let before = moved(&project);
-    sync_and_kill(&project, Duration::from_secs(120));
+    kill::run_and_kill(sync(&project), Duration::from_secs(120));
     let after = moved(&project);
     assert!(after != before, "the first run was to move the pin");
     put_back(&project, &before);
     // The builds are there by now, so the other steps get their share of the points.
-    let whole = sync_and_kill(&project, Duration::from_secs(120));
+    let whole = kill::run_and_kill(sync(&project), Duration::from_secs(120));
+    let mut kills = Kills::of("sync");
     let mut random = XorShift::new(0x51_4c_5e_ed);
-    for _ in 0..POINTS {
+    for _ in 0..kill::points(POINTS) {
         put_back(&project, &before);
         let limit = whole.mul_f64(random.fraction());
-        sync_and_kill(&project, limit);
+        kills.run(sync(&project), limit);
         let context = format!("sync killed after {limit:?} of {whole:?}");
         // Whichever command comes next finishes what was decided.
         project.run(&["lint"]).success();
         let found = moved(&project);
         assert!(found == before || found == after, "{context}: some files moved and some did not");
+        kills.left(if found == after { "moved" } else { "as it was" });
         assert_eq!(found == after, project.path("docs/syncs/v1.0-to-v2.0.md").exists(), "{context}");
         project.run_build(&["sync", "--to", "v2.0"]).success();
         assert!(moved(&project) == after, "{context}");

@@ -1,15 +1,66 @@
 //! SIGKILL at a chosen moment.
 
+use std::collections::BTreeMap;
+use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Runs to the end, or until `limit`, then SIGKILL. Gives how long it ran.
-pub fn run_and_kill(command: Command, limit: Duration) -> Duration {
-    run_and_kill_when(command, limit, || false)
+/// More kills than a run of the tests has time for.
+const MORE: &str = "ESPALIER_KILLS";
+
+/// How many moments a test kills at: `usual`, or what `ESPALIER_KILLS` says.
+pub fn points(usual: usize) -> usize {
+    std::env::var(MORE).map_or(usual, |count| count.parse().expect(MORE))
 }
 
-/// The same, or as soon as `is_time` says so.
-pub fn run_and_kill_when(mut command: Command, limit: Duration, is_time: impl Fn() -> bool) -> Duration {
+/// What the kills of one test came to. It is told at the end, for whoever looks with `--nocapture`.
+pub struct Kills {
+    name: &'static str,
+    while_running: usize,
+    too_late: usize,
+    found: BTreeMap<&'static str, usize>,
+}
+
+impl Kills {
+    /// None so far.
+    pub fn of(name: &'static str) -> Kills {
+        Kills { name, while_running: 0, too_late: 0, found: BTreeMap::new() }
+    }
+
+    /// Runs to the end, or until `limit`, then SIGKILL. Gives how long it ran.
+    pub fn run(&mut self, command: Command, limit: Duration) -> Duration {
+        self.run_until(command, limit, || false)
+    }
+
+    /// The same, or as soon as `is_time` says so.
+    pub fn run_until(&mut self, command: Command, limit: Duration, is_time: impl Fn() -> bool) -> Duration {
+        let (ran, was_killed) = run_and_kill_when(command, limit, is_time);
+        let count = if was_killed { &mut self.while_running } else { &mut self.too_late };
+        *count += 1;
+        ran
+    }
+
+    /// What a kill left, as one of few words.
+    pub fn left(&mut self, what: &'static str) {
+        *self.found.entry(what).or_default() += 1;
+    }
+}
+
+impl Drop for Kills {
+    fn drop(&mut self) {
+        let Kills { name, while_running, too_late, found } = self;
+        let verdict = if std::thread::panicking() { "the last one FAILED" } else { "all right" };
+        eprintln!("{name}: {while_running} killed, {too_late} had ended before; {found:?}; {verdict}");
+    }
+}
+
+/// Runs to the end, or until `limit`, then SIGKILL. Gives how long it ran.
+pub fn run_and_kill(command: Command, limit: Duration) -> Duration {
+    run_and_kill_when(command, limit, || false).0
+}
+
+/// The same, or as soon as `is_time` says so. Says also whether it was still running.
+fn run_and_kill_when(mut command: Command, limit: Duration, is_time: impl Fn() -> bool) -> (Duration, bool) {
     let begin = Instant::now();
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     while begin.elapsed() < limit && !is_time() && child.try_wait().unwrap().is_none() {
@@ -18,6 +69,6 @@ pub fn run_and_kill_when(mut command: Command, limit: Duration, is_time: impl Fn
     let ran = begin.elapsed();
     // It may have ended by itself just before.
     let _ = child.kill();
-    child.wait().unwrap();
-    ran
+    let status = child.wait().unwrap();
+    (ran, status.signal() == Some(9))
 }

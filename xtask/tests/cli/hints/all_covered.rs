@@ -1,0 +1,104 @@
+//! No command is printed that no scene prints: what the sources say to type is looked for in what the scenes said.
+
+use std::path::{Path, PathBuf};
+
+use super::{run, scenes};
+
+/// What begins a command in a text of the sources.
+const COMMAND: &str = "cargo xtask ";
+
+/// Where hints are that no scene prints, and why.
+const NOT_IN_A_SCENE: &[(&str, &str)] = &[];
+
+/// One text with a command, as it stands in the sources.
+struct Site {
+    file: String,
+    line: String,
+}
+
+fn sources(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(sources(&path));
+        } else {
+            found.push(path);
+        }
+    }
+    found.sort();
+    found
+}
+
+/// The lines with commands in the texts of `source`: no comments, no tests, and one line where several are one text.
+fn lines_with_commands(source: &str) -> Vec<String> {
+    let code = source.split("#[cfg(test)]").next().unwrap_or_default();
+    let code: String =
+        code.lines().filter(|line| !line.trim_start().starts_with("//")).fold(String::new(), |text, line| {
+            match text.strip_suffix("\\\n") {
+                Some(before) => format!("{before}{}\n", line.trim_start()),
+                None => text + line + "\n",
+            }
+        });
+    let made = code.split("next_command(\"").skip(1).map(|rest| format!("{COMMAND}{}", until_quote(rest)));
+    let written = code.split(COMMAND).scan(0, |at, part| {
+        let begin = *at;
+        *at += part.len() + COMMAND.len();
+        Some(begin)
+    });
+    let written = written.skip(1).map(|end| whole_text(&code, end - COMMAND.len()));
+    made.chain(written).flat_map(|text| with_command(&text)).collect()
+}
+
+fn with_command(text: &str) -> Vec<String> {
+    text.split("\\n").filter(|line| line.contains(COMMAND)).map(str::to_string).collect()
+}
+
+fn until_quote(text: &str) -> &str {
+    let is_end = |at: &usize| text.as_bytes()[*at] == b'"' && !text[..*at].ends_with('\\');
+    &text[..(0..text.len()).find(|at| text.is_char_boundary(*at) && is_end(at)).unwrap_or(text.len())]
+}
+
+/// The text between quotes that has `at` in it.
+fn whole_text(code: &str, at: usize) -> String {
+    let is_begin = |begin: &usize| code.as_bytes()[*begin - 1] == b'"' && !code[..*begin - 1].ends_with('\\');
+    let begin = (1..=at).rev().filter(|begin| code.is_char_boundary(*begin)).find(is_begin).unwrap_or(at);
+    until_quote(&code[begin..]).replace("\\\"", "\"")
+}
+
+/// Whether the fixed parts of `pattern` are in `line`, one after the other; between `{` and `}` is anything.
+fn is_printed(pattern: &str, line: &str) -> bool {
+    let fixed = pattern.split('{').enumerate().map(|(at, part)| match at {
+        0 => part,
+        _ => part.split_once('}').map_or("", |(_, rest)| rest),
+    });
+    let mut rest = Some(line);
+    for part in fixed {
+        rest = rest.and_then(|rest| rest.split_once(part)).map(|(_, rest)| rest);
+    }
+    rest.is_some()
+}
+
+fn sites() -> Vec<Site> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut found = Vec::new();
+    for path in sources(&root) {
+        let file = path.strip_prefix(&root).unwrap().display().to_string();
+        let lines = lines_with_commands(&std::fs::read_to_string(&path).unwrap());
+        found.extend(lines.into_iter().map(|line| Site { file: file.clone(), line }));
+    }
+    found
+}
+
+#[test]
+fn every_command_of_the_sources_is_in_a_scene() {
+    let said: Vec<String> = scenes().map(|scene| run(scene, &(scene.make)()).to_string()).collect();
+    let is_said =
+        |site: &Site| said.iter().flat_map(|said| said.lines()).any(|line| is_printed(&site.line, line));
+    let is_listed = |site: &Site| NOT_IN_A_SCENE.iter().any(|(place, _)| site.file.starts_with(place));
+    let sites = sites();
+    assert!(sites.len() > 50, "the sources are not read as they are written: {} commands", sites.len());
+    let missing = sites.iter().filter(|site| !is_said(site) && !is_listed(site));
+    let missing: Vec<String> = missing.map(|site| format!("{}: {}", site.file, site.line)).collect();
+    assert!(missing.is_empty(), "{}", missing.join("\n"));
+}

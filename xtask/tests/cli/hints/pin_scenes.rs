@@ -1,0 +1,117 @@
+//! What is said where a pin is, or could be.
+
+use super::super::support::{Project, Source, upstream::Upstream};
+use super::makers::{ABOUT, GREETING_GOES, elsewhere, project_by_git};
+use super::{Place, Scene};
+
+pub const SCENES: &[Scene] = &[
+    Scene {
+        name: "newest, as far as some commit",
+        make: || project_by_git(&[ABOUT, GREETING_GOES]),
+        command: "newest",
+        place: Place::Clone,
+        hints: &[("cargo xtask rebase --to", 0)],
+    },
+    Scene {
+        name: "newest in a repository that is no source, in a folder with a blank and a quote in its name",
+        make: || elsewhere(&[ABOUT]),
+        command: "newest --variant paged --tip main --from \"../it's elsewhere\"",
+        place: Place::Clone,
+        hints: &[("cargo xtask rebase --to", 0)],
+    },
+    Scene {
+        name: "newest, no further than the pin",
+        make: || elsewhere(&[GREETING_GOES]),
+        command: "newest --tip main --from \"../it's elsewhere\"",
+        place: Place::Clone,
+        hints: &[("cargo xtask bisect --tip main", 1)],
+    },
+    Scene {
+        name: "the canary sees a good tip",
+        make: || project_by_git(&[ABOUT]),
+        command: "canary --until status",
+        place: Place::Clone,
+        hints: &[("cargo xtask sync --to", 0)],
+    },
+    Scene {
+        name: "the canary sees a good tip that is in no source",
+        make: || elsewhere(&[ABOUT]),
+        command: "canary --until status --tip main --from \"../it's elsewhere\"",
+        place: Place::Clone,
+        hints: &[("cargo xtask sync --to", 0)],
+    },
+    Scene {
+        name: "status at a tip that conflicts",
+        make: || elsewhere(&[GREETING_GOES]),
+        command: "status --tip main --from \"../it's elsewhere\"",
+        place: Place::Clone,
+        hints: &[("cargo xtask status --long --tip main", 1), ("cargo xtask rebase --dry-run --to main", 4)],
+    },
+    Scene {
+        name: "status of a patch that is not exact at its own pin",
+        make: || {
+            let project = Project::new();
+            project.edit("patches/paged/0002-say-what-is-counted.patch", "// words", "// WORDS");
+            project
+        },
+        command: "status",
+        place: Place::Clone,
+        hints: &[("cargo xtask status --long", 1), ("cargo xtask apply --check", 1)],
+    },
+    Scene {
+        name: "no source is there",
+        make: || Project::with_sources(&[Source::Path("../nowhere".into())]),
+        command: "apply",
+        place: Place::Clone,
+        hints: &[("cargo xtask fetch --from PATH", 0)],
+    },
+    Scene {
+        name: "a pin with the tree of something else",
+        make: || Project::pinned(&"12".repeat(20), &[Source::Path(Upstream::shared().repository())]),
+        command: "fetch",
+        place: Place::Clone,
+        hints: &[("git rev-parse v1.0^{tree}", 0), ("cargo xtask fetch --from PATH", 1)],
+    },
+    Scene {
+        name: "a commit that nobody has",
+        make: || elsewhere(&[ABOUT]),
+        command: "rebase --to v9 --from \"../it's elsewhere\"",
+        place: Place::Clone,
+        hints: &[("git -C", 0)],
+    },
+    Scene {
+        name: "a lock that is out of date",
+        make: || {
+            let project = Project::new();
+            project.run(&["lock"]).success();
+            project.write("overlay/extra/espalier/note.txt", "another note\n");
+            project
+        },
+        command: "--locked apply",
+        place: Place::Clone,
+        hints: &[("cargo xtask lock", 0)],
+    },
+    Scene {
+        name: "a rebase with a conflict",
+        make: || project_by_git(&[GREETING_GOES]),
+        command: "rebase --to main",
+        place: Place::Here,
+        hints: &[
+            ("cd target/espalier/rebase/paged/work", 0),
+            ("cargo xtask rebase --continue", 4),
+            ("cargo xtask rebase --skip", 4),
+            ("cargo xtask rebase --abort", 0),
+        ],
+    },
+    Scene {
+        name: "a rebase while another one waits",
+        make: || {
+            let project = project_by_git(&[GREETING_GOES]);
+            project.run(&["rebase", "--to", "main"]).code(4);
+            project
+        },
+        command: "rebase --to main",
+        place: Place::Here,
+        hints: &[("cargo xtask rebase --continue", 4), ("cargo xtask rebase --abort", 0)],
+    },
+];
