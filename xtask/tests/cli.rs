@@ -28,6 +28,7 @@ mod cli {
     mod import_fork;
     mod import_patches;
     mod killed;
+    mod killed_by_call;
     mod killed_edit;
     mod killed_import;
     mod killed_rebase;

@@ -29,7 +29,8 @@ pub fn lint_patch(patch: &Patch, text: &[u8], rules: &LintRules) -> Vec<Finding>
 /// tools tell patches apart by their subjects.
 pub fn same_subject(patch: &Patch, first: &str) -> Finding {
     let message = format!("{first} has the same subject `{}`", patch.subject);
-    let hint = "say in each what only it does, or make one patch of the two: cargo xtask edit, then export";
+    let hint =
+        "say in each what only it does, or make one patch of the two with `cargo xtask edit` and `export`";
     Finding::new(&patch.name, Some(patch.subject_line), LintRule::SubjectTwice, [&message, hint])
 }
 

@@ -15,7 +15,8 @@ const ENDINGS: [&str; 10] = [".md", ".png", ".jpg", ".jpeg", ".gif", ".bmp", ".w
 /// checkout without it must not break.
 pub(crate) fn check_source_only(patch: &Patch, rules: &LintRules) -> Vec<Finding> {
     let not_source = |path: &RepoPath| !is_source(path.as_bytes()) && !rules.allows(path.as_bytes());
-    let hint = "take the file out of the patch: cargo xtask edit, then export; or allow it in `ci/lint.toml`";
+    let hint =
+        "take the file out of the patch with `cargo xtask edit` and `export`, or allow it in `ci/lint.toml`";
     let mut found =
         each_path(patch, not_source, LintRule::NotSource, |path| format!("`{path}` is no source"), hint);
     found.extend(patch.files.iter().filter_map(|file| binary(patch, file, rules, hint)));

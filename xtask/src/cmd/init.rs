@@ -62,7 +62,7 @@ fn refuse_second(context: &Context) -> Result<()> {
     }
     Err(Error::usage(format!("there is a `{}` already; nothing was touched", path.display()))
         .hint("bring patches into it: cargo xtask import --help")
-        .hint("or make another project elsewhere: cargo xtask init --root DIR …"))
+        .hint("or make another project elsewhere: mkdir -p DIR && cargo xtask init --root DIR …"))
 }
 
 fn outcome(new: &NewPin, text: String, dry_run: bool) -> Outcome {

@@ -5,6 +5,7 @@ use serde_json::json;
 use super::edit::{When, ready, series_folder};
 use super::{Context, Outcome};
 use crate::error::{Error, Result};
+use crate::plan::next_command::quoted;
 use crate::series::{LintRules, SUBJECT_LIMIT, TRAILER_KEYS};
 use crate::sys::run_lock;
 use crate::sys::store::Store;
@@ -72,7 +73,8 @@ fn offered_message(subject: &str, rules: &LintRules) -> String {
 
 fn next_steps(folder: &str, variant: &str) -> String {
     format!(
-        "{folder}: `git commit` offers the message\n  next: cd {folder}\n  next: change files, then: git add \
-         --all && git commit    # fill the trailers in\n  next: cargo xtask export {variant}    # writes the patch"
+        "{folder}: `git commit` offers the message\n  next: cd {}\n  next: change files, then: git add \
+         --all && git commit    # fill the trailers in\n  next: cargo xtask export {variant}    # writes the patch",
+        quoted(folder)
     )
 }

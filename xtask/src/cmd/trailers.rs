@@ -7,6 +7,7 @@ use serde_json::json;
 use super::edit::series_folder;
 use super::{Context, Outcome, apply, lock};
 use crate::error::{Error, Result};
+use crate::plan::next_command::next_command;
 use crate::plan::pins::{Pins, Variant};
 use crate::series::{self, Patch, SetWhich, TRAILER_KEYS, is_valid_trailer, set_trailer};
 use crate::sys::inputs::{PatchFile, read_folder, read_stack};
@@ -31,7 +32,8 @@ pub struct Options {
 
 /// Sets the trailers and writes the patches and their digests in the lock; what the patches make stays.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
-    let wanted: Vec<(&str, &str)> = options.set.iter().map(|set| read_setting(set)).collect::<Result<_>>()?;
+    let wanted: Vec<(&str, &str)> =
+        options.set.iter().map(|set| read_setting(set, options)).collect::<Result<_>>()?;
     let which = if options.overwrite { SetWhich::All } else { SetWhich::Unfilled };
     let pins = context.pins()?;
     let variant = pins.variant(options.variant.as_deref())?;
@@ -61,15 +63,16 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     Ok(outcome(&changed, before.len(), options.dry_run))
 }
 
-fn read_setting(text: &str) -> Result<(&str, &str)> {
+fn read_setting<'a>(text: &'a str, options: &Options) -> Result<(&'a str, &'a str)> {
     let (key, value) = text.split_once(':').unwrap_or((text, ""));
     let (key, value) = (key.trim(), value.trim());
     let Some((known, allowed)) = TRAILER_KEYS.iter().find(|(known, _)| known.eq_ignore_ascii_case(key))
     else {
         let known = TRAILER_KEYS.map(|(key, _)| key).join(", ");
+        let words = ["trailers"].into_iter().chain(options.variant.as_deref()).collect::<Vec<_>>().join(" ");
         return Err(Error::usage(format!("`{key}` is not a trailer that lint knows"))
             .hint(format!("use one of: {known}"))
-            .hint("cargo xtask trailers --set 'Upstream-Status: Pending'"));
+            .hint(next_command(&words, &[("--set", Some("Upstream-Status: Pending"))])));
     };
     let is_plain = !value.chars().any(char::is_control);
     if is_plain && is_valid_trailer(known, value) {
@@ -104,7 +107,7 @@ fn set_all(file: &PatchFile, wanted: &[(&str, &str)], which: SetWhich) -> Result
     let new = Patch { body: old.body.clone(), ..now.parse()? };
     if !series::is_same_change(&old, &new) {
         return Err(Error::surroundings(format!("the trailers of `{}` cannot be set", file.file))
-            .hint("set them by hand: cargo xtask edit, then git rebase -i, and export"));
+            .hint("set them by hand, with `cargo xtask edit`, `git rebase -i` and `export`"));
     }
     Ok(now.bytes)
 }

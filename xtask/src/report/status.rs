@@ -133,15 +133,15 @@ pub fn next_step(class: PatchClass) -> Option<&'static str> {
     Some(match class {
         PatchClass::Exact => return None,
         PatchClass::Upstreamed => "drop it: upstream has all of it",
-        PatchClass::PartlyUpstreamed => "trim the hunks that upstream has: cargo xtask edit",
-        PatchClass::Shifted => "nothing to decide: cargo xtask rebase places it anew",
-        PatchClass::Merged => "nothing to decide: cargo xtask rebase merges it",
-        PatchClass::Followed => "nothing to decide: cargo xtask rebase follows the file to its new name",
+        PatchClass::PartlyUpstreamed => "trim the hunks that upstream has, with `cargo xtask edit`",
+        PatchClass::Shifted => "nothing to decide: `cargo xtask rebase` places it anew",
+        PatchClass::Merged => "nothing to decide: `cargo xtask rebase` merges it",
+        PatchClass::Followed => "nothing to decide: `cargo xtask rebase` follows the file to its new name",
         PatchClass::MovedFunction => "look whether the function it fits in now is the one it was made for",
         PatchClass::Ambiguous => "look which of the places is meant",
-        PatchClass::Conflict => "cargo xtask rebase hands the conflict over, to be solved by hand",
+        PatchClass::Conflict => "`cargo xtask rebase` hands the conflict over, to be solved by hand",
         PatchClass::TargetRenamed => {
-            "say which file it is: cargo xtask rebase hands it over, with the likeliest"
+            "say which file it is: `cargo xtask rebase` hands it over, with the likeliest"
         }
         PatchClass::TargetDeleted => "find where upstream does this now, or drop the patch",
         PatchClass::Blocked => "solve the patch that blocks it first",

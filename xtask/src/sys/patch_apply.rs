@@ -144,7 +144,9 @@ fn placements(said: &str) -> Vec<String> {
 }
 
 fn complaints(said: &str) -> Vec<String> {
-    let lines = said.lines().filter_map(|line| line.strip_prefix("error: "));
+    let in_conflict = |line: &&str| line.starts_with("Applied patch ") && line.ends_with(" with conflicts.");
+    let conflicts = said.lines().filter(in_conflict).map(|line| line.trim_end_matches('.'));
+    let lines = said.lines().filter_map(|line| line.strip_prefix("error: ")).chain(conflicts);
     let is_why = |line: &&str| !line.starts_with("repository lacks") && !line.starts_with("while searching");
     lines.filter(is_why).map(|line| printable(line.as_bytes())).collect()
 }

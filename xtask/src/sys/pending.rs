@@ -9,6 +9,7 @@ use super::{disk, run_lock};
 use crate::cmd::Context;
 use crate::error::{Error, Kind, Result};
 use crate::plan::layout::Layout;
+use crate::plan::next_command::quoted;
 use crate::plan::pending::{Finish, Pending, PendingFile};
 
 const MARKER: &str = "pending.json";
@@ -59,7 +60,7 @@ fn read(folder: &Path) -> Result<Pending> {
     serde_json::from_slice(&text).map_err(|error| {
         Error::surroundings("the record of an interrupted change is damaged")
             .detail(error.to_string())
-            .hint(format!("rm -rf {}    # then look at `git status`", folder.display()))
+            .hint(format!("rm -rf {}    # then look at `git status`", quoted(&folder.display().to_string())))
     })
 }
 
@@ -108,12 +109,13 @@ fn finish_file(layout: &Layout, folder: &Path, file: &PendingFile) -> Result<()>
 }
 
 fn changed_meanwhile(folder: &Path, path: &str) -> Error {
+    let [yours, aside] = [path.to_string(), format!("{path}.mine")].map(|path| quoted(&path));
     Error::new(Kind::Conflict, format!("`{path}` was changed while a change of it waits to be finished"))
         .detail("an interrupted command has to finish first, and would overwrite it")
-        .hint(format!("keep yours: mv {path} {path}.mine && git checkout {path}, then run any command"))
+        .hint(format!("keep yours: mv {yours} {aside} && git checkout {yours}    # then run any command"))
         .hint(format!(
-            "or forget the unfinished change: rm -rf {}, then look at `git status`",
-            folder.display()
+            "or forget the unfinished change: rm -rf {}    # then look at `git status`",
+            quoted(&folder.display().to_string())
         ))
 }
 

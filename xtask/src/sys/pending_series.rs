@@ -15,6 +15,7 @@ use super::inputs::is_patch;
 use crate::error::{Error, Kind, Result};
 use crate::plan::layout::Layout;
 use crate::plan::name::Name;
+use crate::plan::next_command::quoted;
 
 /// A series as it shall be.
 #[derive(Clone, Debug)]
@@ -105,7 +106,7 @@ fn read_plan(pending: &Path) -> Result<Plan> {
     let damaged = |why: String| {
         Error::surroundings(format!("`{}` is damaged", pending.display()))
             .detail(why)
-            .hint(format!("rm -rf {}", pending.display()))
+            .hint(format!("rm -rf {}", quoted(&pending.display().to_string())))
     };
     let plan: Plan = serde_json::from_slice(&disk::read(&pending.join(PLAN))?)
         .map_err(|error| damaged(error.to_string()))?;
@@ -139,8 +140,11 @@ fn refuse_strangers(layout: &Layout, pending: &Path, plan: &Plan, folder: &Path)
     let names: Vec<String> = strangers.into_iter().collect();
     Err(Error::new(Kind::Conflict, what)
         .detail(names.join("\n"))
-        .hint(format!("put it back, and the next run finishes what was begun: git checkout {}", plan.folder))
-        .hint(format!("keep it as it is now: rm -rf {}", layout.show(pending))))
+        .hint(format!(
+            "put it back, and the next run finishes what was begun: git checkout {}",
+            quoted(&plan.folder)
+        ))
+        .hint(format!("keep it as it is now: rm -rf {}", quoted(&layout.show(pending)))))
 }
 
 fn set_marks(layout: &Layout, plan: &Plan) -> Result<()> {

@@ -224,7 +224,7 @@ fn one_issue_a_break_and_no_other_after_ten_runs() {
                 expected (patch line 18):         return "hello";
                 found    (file line 6):         return "hi";
           conflict since 07ab84a6934f Say hi, fixes #1 @octocat (Test Person)
-          next: cargo xtask rebase hands the conflict over, to be solved by hand
+          next: `cargo xtask rebase` hands the conflict over, to be solved by hand
 
     Waiting for it: `patches/paged/0003-greet-dearly.patch`.
 

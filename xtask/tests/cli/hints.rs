@@ -5,14 +5,17 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{LazyLock, OnceLock};
 
 use super::support::upstream::{TAG, Upstream};
-use super::support::{Output, Project, files, git, program_path};
+use super::support::{Output, Project, files, program_path};
 use makers::{ABOUT, GREETING_GOES, project_by_git};
 
 mod all_covered;
+mod import_scenes;
 mod makers;
 mod pin_scenes;
+mod rebase_scenes;
 mod series_scenes;
 
 /// Where a hint is followed.
@@ -35,21 +38,38 @@ struct Scene {
 }
 
 fn scenes() -> impl Iterator<Item = &'static Scene> {
-    pin_scenes::SCENES.iter().chain(series_scenes::SCENES)
+    [pin_scenes::SCENES, rebase_scenes::SCENES, series_scenes::SCENES, import_scenes::SCENES]
+        .into_iter()
+        .flatten()
 }
 
-/// The commands among what was said: the whole of a hint, or what follows its colon.
-fn commands(said: &Output) -> Vec<String> {
+/// What a person types on reading `said`: the whole of a hint, or what follows its colon. What comes after a `cd` is
+/// typed there; what is to be done `then`, after the one before; a flag, behind the command that said it.
+fn commands(scene: &str, said: &Output) -> Vec<String> {
     let both = format!("{}\n{}", said.stdout, said.stderr);
     let is_hint = |line: &&str| line.starts_with("next: ") || line.starts_with("the pin can move: ");
-    let hints = both.lines().map(str::trim).filter(is_hint);
-    hints.filter_map(command_in).map(str::to_string).collect()
+    let mut found: Vec<String> = Vec::new();
+    for hint in both.lines().map(str::trim).filter(is_hint) {
+        let Some(command) = command_in(scene, hint) else { continue };
+        let before = match found.first() {
+            Some(first) if first.starts_with("cd ") => Some(first),
+            _ => found.last().filter(|_| hint.starts_with("next: then")),
+        };
+        found.push(before.map_or(String::new(), |before| format!("{before}\n")) + &command);
+    }
+    found
 }
 
-fn command_in(hint: &str) -> Option<&str> {
-    let starts = ["cargo xtask ", "git ", "cd "].map(|program| format!(": {program}"));
-    let first = starts.iter().filter_map(|start| hint.find(start)).min()?;
-    hint.get(first + 2..)
+fn command_in(scene: &str, hint: &str) -> Option<String> {
+    let starts =
+        ["cargo xtask ", "git ", "cd ", "mkdir ", "mv ", "rm "].map(|program| format!(": {program}"));
+    if let Some(first) = starts.iter().filter_map(|start| hint.find(start)).min() {
+        return hint.get(first + 2..).map(str::to_string);
+    }
+    let (_, flags) = hint.split_once(": --").or_else(|| hint.split_once("the same command with --"))?;
+    let flag = format!(" --{} ", flags.split(' ').next()?);
+    let begin = scene.split(&flag).next()?;
+    Some(format!("cargo xtask {begin} --{flags}"))
 }
 
 fn shell(folder: &Path, project: &Project, command: &str) -> Output {
@@ -62,11 +82,14 @@ fn shell(folder: &Path, project: &Project, command: &str) -> Output {
         std::fs::set_permissions(shims.join(name), executable).unwrap();
     }
     let editor = shims.join("editor");
-    let path = program_path::of_this_machine();
+    let path = program_path::with_build_tools();
     let folders = std::iter::once(shims).chain(std::env::split_paths(&path));
-    let mut shell = Command::new("sh");
+    let mut shell = Command::new("bash");
     shell.args(["-c", command]).current_dir(folder).env_clear().env("HOME", project.beside("home"));
-    shell.env("PATH", std::env::join_paths(folders).unwrap()).env("GIT_EDITOR", editor);
+    shell
+        .env("PATH", std::env::join_paths(folders).unwrap())
+        .env("GIT_EDITOR", editor)
+        .env("GIT_SEQUENCE_EDITOR", "true");
     for role in ["AUTHOR", "COMMITTER"] {
         shell.env(format!("GIT_{role}_NAME"), "A").env(format!("GIT_{role}_EMAIL"), "a@espalier.invalid");
     }
@@ -81,44 +104,95 @@ fn run(scene: &Scene, project: &Project) -> Output {
 /// What a person fills in: a place that has the pin, and a check that takes hours elsewhere only as a plan.
 fn filled_in(command: &str) -> String {
     let upstream = Upstream::shared().repository();
-    let command = command.replace("PATH", upstream.to_str().unwrap());
+    let fills = [
+        ("PATH", upstream.to_str().unwrap()),
+        ("PATCHES", "../patches"),
+        ("UPSTREAM", upstream.to_str().unwrap()),
+        ("--at TAG", "--at v1.0"),
+        ("--variant NEW", "--variant new"),
+        ("edit VARIANT", "edit paged"),
+        ("SOMEWHERE", "../saved"),
+        ("git add --all &&", "echo 'int more;' > src/more.c && git add --all &&"),
+        ("REPO", "'../the fork'"),
+        ("--root DIR …", "--root DIR --from ../upstream --at v1.0 --variant my"),
+        ("DIR", "../another"),
+        ("BASE..TIP", "upstream/main..main --leave-out docs/shortcut --leave-out 'a\tb.txt'"),
+        ("FIRST", "HEAD"),
+    ];
+    let command = fills.iter().fold(command.to_string(), |text, (from, to)| text.replace(from, to));
     if command.starts_with("cargo xtask sync") { command + " --dry-run" } else { command }
 }
 
-fn follow(scene: &Scene, number: usize) -> (String, Output) {
-    let project = (scene.make)();
-    // What the run leaves behind is a part of the scene.
-    let said = run(scene, &project);
-    let command = commands(&said).swap_remove(number);
-    let is_about_upstream = command.starts_with("git rev-parse");
-    let folder: PathBuf = match scene.place {
-        _ if is_about_upstream => Upstream::shared().repository(),
-        Place::Here => project.root().to_path_buf(),
-        Place::Clone => project.fresh_clone("clone").root().to_path_buf(),
+/// What a scene says. Two tests look at it.
+fn said_in(scene: &Scene) -> &'static Output {
+    static SAID: LazyLock<Vec<OnceLock<Output>>> =
+        LazyLock::new(|| scenes().map(|_| OnceLock::new()).collect());
+    let at = scenes().position(|other| other.name == scene.name).unwrap();
+    SAID[at].get_or_init(|| run(scene, &(scene.make)()))
+}
+
+/// The commands of `scene`, with what came of each.
+fn followed(scene: &Scene) -> Vec<(String, Output)> {
+    let count = commands(scene.command, said_in(scene)).len();
+    let mut shared: Option<Project> = None;
+    let follow = |number: usize| {
+        // What the run leaves behind is a part of the scene, for who stays there.
+        let project = match (scene.place, shared.take()) {
+            (Place::Clone, Some(project)) => project,
+            _ => (scene.make)(),
+        };
+        let said = if scene.place == Place::Here { &run(scene, &project) } else { said_in(scene) };
+        let command = commands(scene.command, said).swap_remove(number);
+        let folder: PathBuf = match scene.place {
+            _ if command.starts_with("git rev-parse") => Upstream::shared().repository(),
+            Place::Here => project.root().to_path_buf(),
+            Place::Clone => project.fresh_clone(&format!("clone {number}")).root().to_path_buf(),
+        };
+        let output = shell(&folder, &project, &filled_in(&command));
+        shared = Some(project);
+        (command, output)
     };
-    let output = shell(&folder, &project, &filled_in(&command));
-    (command, output)
+    (0..count).map(follow).collect()
 }
 
 /// Every hint of a scene that leads elsewhere than it should.
 fn dead_ends(scene: &Scene) -> Vec<String> {
-    let said = run(scene, &(scene.make)());
-    let printed = commands(&said);
-    if printed.len() != scene.hints.len() {
-        return vec![format!("{}: {printed:#?}\n{said}", scene.name)];
+    let followed = followed(scene);
+    if followed.len() != scene.hints.len() {
+        let printed: Vec<&String> = followed.iter().map(|(command, _)| command).collect();
+        return vec![format!("{}: {printed:#?}\n{}", scene.name, said_in(scene))];
     }
-    let leads_on = |(number, (begins, code)): (usize, &(&str, i32))| {
-        let (command, output) = follow(scene, number);
-        let is_right = command.starts_with(begins) && output.code == Some(*code);
+    let leads_on = |((command, output), (begins, code)): (&(String, Output), &(&str, i32))| {
+        let last = command.lines().last().unwrap_or_default();
+        let is_right = last.starts_with(begins) && output.code == Some(*code);
         (!is_right).then(|| format!("{}: {command}, not {begins}, {code}\n{output}", scene.name))
     };
-    scene.hints.iter().enumerate().filter_map(leads_on).collect()
+    followed.iter().zip(scene.hints).filter_map(leads_on).collect()
+}
+
+fn assert_none_is_a_dead_end(scenes: &[Scene]) {
+    let dead: Vec<String> = scenes.iter().flat_map(dead_ends).collect();
+    assert!(dead.is_empty(), "{}", dead.join("\n\n"));
 }
 
 #[test]
-fn every_command_that_is_printed_leads_on() {
-    let dead: Vec<String> = scenes().flat_map(dead_ends).collect();
-    assert!(dead.is_empty(), "{}", dead.join("\n\n"));
+fn every_command_about_a_pin_leads_on() {
+    assert_none_is_a_dead_end(pin_scenes::SCENES);
+}
+
+#[test]
+fn every_command_about_a_rebase_leads_on() {
+    assert_none_is_a_dead_end(rebase_scenes::SCENES);
+}
+
+#[test]
+fn every_command_about_a_series_leads_on() {
+    assert_none_is_a_dead_end(series_scenes::SCENES);
+}
+
+#[test]
+fn every_command_about_an_import_leads_on() {
+    assert_none_is_a_dead_end(import_scenes::SCENES);
 }
 
 /// The pin that a hint leads to is one that a colleague can fetch.
@@ -126,7 +200,7 @@ fn every_command_that_is_printed_leads_on() {
 fn what_newest_offers_is_a_pin_for_everybody() {
     let project = project_by_git(&[ABOUT, GREETING_GOES]);
     let said = shell(project.root(), &project, "cargo xtask newest");
-    shell(project.root(), &project, &commands(&said)[0]).success();
+    shell(project.root(), &project, &commands("newest", &said)[0]).success();
     assert!(project.read("pins.toml").contains("commit = "), "{TAG} is behind");
     let clone = project.fresh_clone("clone");
     clone.run(&["--locked", "apply"]).success();

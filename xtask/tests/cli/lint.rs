@@ -62,17 +62,17 @@ fn every_finding_has_a_place_and_a_hint() {
     patches/paged/0003-name-a-note.patch:1: the name does not go with the subject `Add a note` [slug-unlike-subject]
       next: name it `0003-add-a-note.patch`: cargo xtask lint --fix
     patches/paged/0003-name-a-note.patch:4: patches/paged/0001-add-a-note.patch has the same subject `Add a note` [subject-twice]
-      next: say in each what only it does, or make one patch of the two: cargo xtask edit, then export
+      next: say in each what only it does, or make one patch of the two with `cargo xtask edit` and `export`
     patches/paged/0004-sing-a-note.patch:1: the name does not go with the subject `Ring a note` [slug-unlike-subject]
       next: name it `0004-ring-a-note.patch`: cargo xtask lint --fix
     patches/paged/0005-add-a-note.patch:1: the trailer `Drop-when:` is missing [trailer-missing]
       next: in the last paragraph of the message say `Drop-when:` and what must be true upstream for this patch to go
     patches/paged/0005-add-a-note.patch:4: patches/paged/0003-name-a-note.patch has the same subject `Add a note` [subject-twice]
-      next: say in each what only it does, or make one patch of the two: cargo xtask edit, then export
+      next: say in each what only it does, or make one patch of the two with `cargo xtask edit` and `export`
     patches/paged/0005-add-a-note.patch:6: `Upstream-Status: Soon` is not allowed [trailer-value]
       next: write `Pending`, `Submitted <URL>`, `Inappropriate <why>` or `Backport <commit>`
     patches/paged/0005-add-a-note.patch:13: `docs/add.md` is no source [not-source]
-      next: take the file out of the patch: cargo xtask edit, then export; or allow it in `ci/lint.toml`
+      next: take the file out of the patch with `cargo xtask edit` and `export`, or allow it in `ci/lint.toml`
     patches/paged/0005-xxx.patch:1: number 0005 is taken by 0005-add-a-note.patch [number-twice]
       next: number the series from 0001 without gaps: cargo xtask lint --fix
     patches/paged/0005-xxx.patch:1: the trailer `Drop-when:` is missing [trailer-missing]
@@ -98,7 +98,7 @@ fn findings_are_data() {
     insta::assert_snapshot!(serde_json::to_string_pretty(&of("not-source")).unwrap(), @r#"
     {
       "file": "patches/paged/0005-add-a-note.patch",
-      "hint": "take the file out of the patch: cargo xtask edit, then export; or allow it in `ci/lint.toml`",
+      "hint": "take the file out of the patch with `cargo xtask edit` and `export`, or allow it in `ci/lint.toml`",
       "line": 13,
       "message": "`docs/add.md` is no source",
       "rule": "not-source"

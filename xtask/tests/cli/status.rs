@@ -49,8 +49,8 @@ fn a_line_a_patch_and_what_to_do_about_each_class() {
       shifted   patches/paged/0002-say-what-is-counted.patch, since a398aafe3209
       blocked   patches/paged/0003-greet-dearly.patch (by 0001-greet-more-warmly.patch) (provisional), since 53ef46d9f62a
 
-      shifted: nothing to decide: cargo xtask rebase places it anew
-      conflict: cargo xtask rebase hands the conflict over, to be solved by hand
+      shifted: nothing to decide: `cargo xtask rebase` places it anew
+      conflict: `cargo xtask rebase` hands the conflict over, to be solved by hand
       blocked: solve the patch that blocks it first
 
     next: cargo xtask status --long --tip main --from [BESIDE]/moved
@@ -83,7 +83,7 @@ fn each_patch_has_its_class_and_the_commits_that_touched_it() {
             expected (patch line 18):         return "hello";
             found    (file line 6):         return "hi";
       conflict since 53ef46d9f62a Say <b>hi</b> (Test Person)
-      next: cargo xtask rebase hands the conflict over, to be solved by hand
+      next: `cargo xtask rebase` hands the conflict over, to be solved by hand
 
     patches/paged/0002-say-what-is-counted.patch: shifted
       src/count.c (0002:10): 0 of 1 hunks exact
@@ -93,7 +93,7 @@ fn each_patch_has_its_class_and_the_commits_that_touched_it() {
           made for: int words_count(const char * text) {
           fits at line 2, in function: none
       shifted since a398aafe3209 Include more (Test Person)
-      next: nothing to decide: cargo xtask rebase places it anew
+      next: nothing to decide: `cargo xtask rebase` places it anew
 
     patches/paged/0003-greet-dearly.patch: blocked
       src/greet.c: upstream changed the same lines
@@ -176,7 +176,7 @@ fn markdown_for_an_issue() {
                 expected (patch line 18):         return "hello";
                 found    (file line 6):         return "hi";
           conflict since 00043aa3ef2d Say <b>hi</b> (Test Person)
-          next: cargo xtask rebase hands the conflict over, to be solved by hand
+          next: `cargo xtask rebase` hands the conflict over, to be solved by hand
 
     </details>
 

@@ -2,9 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::Context;
+use super::{Context, Options};
 use crate::error::Result;
 use crate::plan::issues::{self, Action, Known, LABEL, Subject, Wanted};
+use crate::plan::next_command::next_command;
 use crate::report::canary::{CanaryReport, Level, Verdict, indented};
 use crate::report::status::{self, PatchStatus, StatusReport};
 use crate::series::PatchClass;
@@ -15,11 +16,13 @@ pub fn keep(
     context: &Context,
     client: &Client,
     report: &CanaryReport,
+    options: &Options,
     folders: &[String],
 ) -> Result<Vec<Value>> {
     let mut listed = client.issues(LABEL, "open")?;
     listed.extend(client.issues(LABEL, "closed")?);
-    let actions = issues::decide(&wanted(report), &listed, |subject| known(report, folders, subject));
+    let actions =
+        issues::decide(&wanted(report, options), &listed, |subject| known(report, folders, subject));
     actions.iter().map(|action| carry_out(context, client, report, action)).collect()
 }
 
@@ -51,14 +54,14 @@ fn tip_words(report: &CanaryReport) -> String {
 
 /// One issue for each patch that something upstream broke, one for each level that fails after that. A patch
 /// that only waits for another one is told in the other's issue.
-fn wanted(report: &CanaryReport) -> Vec<Wanted> {
+fn wanted(report: &CanaryReport, options: &Options) -> Vec<Wanted> {
     let patches = report.status.iter().flat_map(|found| {
         let broken = found.patches.iter().filter(|patch| is_broken(patch));
-        broken.map(|patch| wanted_for_patch(report, found, patch))
+        broken.map(|patch| wanted_for_patch(report, options, found, patch))
     });
     let levels = [Level::Contract, Level::Build, Level::Gate].into_iter();
     let levels = levels.filter(|level| report.verdict(*level) == Verdict::Failed);
-    patches.chain(levels.map(|level| wanted_for_level(report, level))).collect()
+    patches.chain(levels.map(|level| wanted_for_level(report, options, level))).collect()
 }
 
 fn is_broken(patch: &PatchStatus) -> bool {
@@ -75,7 +78,18 @@ fn culprit(report: &CanaryReport, found: &StatusReport, patch: &PatchStatus) -> 
         .unwrap_or_default()
 }
 
-fn wanted_for_patch(report: &CanaryReport, found: &StatusReport, patch: &PatchStatus) -> Wanted {
+/// Where the tip was looked for, for somebody else to look there too.
+fn same_tip<'a>(report: &'a CanaryReport, options: &'a Options) -> [(&'static str, Option<&'a str>); 3] {
+    let Options { tip, from, .. } = options;
+    [("--variant", Some(&report.variant)), ("--tip", Some(tip)), ("--from", from.as_deref())]
+}
+
+fn wanted_for_patch(
+    report: &CanaryReport,
+    options: &Options,
+    found: &StatusReport,
+    patch: &PatchStatus,
+) -> Wanted {
     let culprit = culprit(report, found, patch);
     let name = file_name(&patch.file);
     let mut text = format!(
@@ -95,20 +109,23 @@ fn wanted_for_patch(report: &CanaryReport, found: &StatusReport, patch: &PatchSt
     if !waiting.is_empty() {
         text += &format!("\nWaiting for it: `{}`.\n", waiting.join("`, `"));
     }
-    text += "\nSee it here with `cargo xtask status --tip HEAD`. This issue is closed when upstream's tip is good again.\n";
+    let look = next_command("status", &same_tip(report, options));
+    text +=
+        &format!("\nSee it here with `{look}`. This issue is closed when upstream's tip is good again.\n");
     let short = culprit.get(..12).unwrap_or(&culprit);
     let title = format!("{name}: {} since upstream {short}", patch.class.describe());
     Wanted { subject: Subject::Patch { file: patch.file.clone(), culprit }, title, text }
 }
 
-fn wanted_for_level(report: &CanaryReport, level: Level) -> Wanted {
+fn wanted_for_level(report: &CanaryReport, options: &Options, level: Level) -> Wanted {
     let CanaryReport { variant, upstream, levels, .. } = report;
     let found = levels.iter().find(|found| found.level == level);
     let (says, details) = found.map_or(("", ""), |found| (found.says.as_str(), found.details.as_str()));
     let name = level.name();
+    let look = next_command(&format!("canary --until {name}"), &same_tip(report, options));
     let text = format!(
         "Every patch of `{variant}` applies to {upstream}'s tip, and the level `{name}` does not pass.\n\n{}\n\
-         See it here with `cargo xtask canary --variant {variant} --until {name}`. This issue is closed when \
+         See it here with `{look}`. This issue is closed when \
          upstream's tip is good again.\n",
         indented(&format!("{says}\n{details}"), "    ")
     );

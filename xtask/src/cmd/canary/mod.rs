@@ -63,7 +63,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
         return Err(error);
     }
     let kept = match &github {
-        Some(client) => issues::keep(context, client, &report, &levels.folders())?,
+        Some(client) => issues::keep(context, client, &report, options, &levels.folders())?,
         None => Vec::new(),
     };
     let (text, code) = (canary::text(&report), u8::from(!report.is_good()));

@@ -10,6 +10,7 @@ pub use ready::{Ready, When, ready, work_of};
 
 use super::{Context, Outcome, apply};
 use crate::error::{Error, Result};
+use crate::plan::next_command::quoted;
 use crate::plan::pins::Variant;
 use crate::plan::steps::Step;
 use crate::sys::run_lock;
@@ -79,6 +80,7 @@ fn outcome(context: &Context, variant: &Variant, ready: &Ready) -> Outcome {
 }
 
 fn next_steps(folder: &str, variant: &str) -> String {
+    let folder = quoted(folder);
     format!(
         "  next: cd {folder}\n  next: git rebase -i    # or commit, amend: any git tool\n  \
          next: cargo xtask export {variant}    # writes the patches anew"

@@ -3,6 +3,7 @@
 use super::commits::{SeriesCommits, make_commits};
 use crate::cmd::Context;
 use crate::error::{Error, Kind, Result};
+use crate::plan::next_command::quoted;
 use crate::plan::pins::{Pins, Variant};
 use crate::sys::disk;
 use crate::sys::edit_make::{self, EditPlace};
@@ -97,7 +98,7 @@ fn refusal(context: &Context, variant: &Variant, work: &[String]) -> Error {
     let folder = context.layout.show(&context.layout.edit(name));
     Error::new(Kind::Conflict, format!("`{folder}` has work that is in no patch; nothing was touched"))
         .detail(work.join("\n"))
-        .hint(format!("go on with it: cd {folder}"))
+        .hint(format!("go on with it: cd {}", quoted(&folder)))
         .hint(format!("keep it: cargo xtask export {name}"))
         .hint(format!("throw it away: cargo xtask edit {name} --discard"))
 }

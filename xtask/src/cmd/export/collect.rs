@@ -5,6 +5,7 @@ use crate::series::ObjectId;
 
 use crate::cmd::edit::SeriesCommits;
 use crate::error::{Error, Kind, Result};
+use crate::plan::next_command::quoted;
 use crate::plan::pins::Variant;
 use crate::sys::edit_repo::{EditCommit, EditRepo, Marks, short};
 
@@ -25,13 +26,23 @@ pub fn collect(repo: &EditRepo, variant: &Variant, before: &SeriesCommits) -> Re
     refuse_outdated(repo, &marks, before)?;
     refuse_uncommitted(repo)?;
     let commits = repo.commits_between(marks.border, tip)?;
-    commits.iter().try_for_each(refuse_merge)?;
+    commits.iter().try_for_each(|commit| refuse_merge(repo, commit))?;
     let first = commits.first().map_or(Some(tip), |first| first.parents.first().copied());
     if first != Some(marks.border) {
         return Err(across_the_border(repo, variant, &marks, before));
     }
-    commits.iter().try_for_each(refuse_empty)?;
+    commits.iter().try_for_each(|commit| refuse_empty(repo, commit))?;
     Ok(Collected { commits, tip, marks })
+}
+
+/// What to type to change one of the commits, wherever one stands.
+pub fn rebase_in(repo: &EditRepo) -> String {
+    format!("git -C {} rebase -i", folder_of(repo))
+}
+
+/// As one word for a shell.
+fn folder_of(repo: &EditRepo) -> String {
+    quoted(&repo.folder().display().to_string())
 }
 
 fn conflict(what: String) -> Error {
@@ -47,12 +58,12 @@ fn refuse_unfinished(repo: &EditRepo) -> Result<()> {
     if let Some(name) = repo.unfinished() {
         let verb = name.split(' ').next_back().unwrap_or(name);
         return Err(conflict(format!("{name} is in progress in `{folder}`"))
-            .hint(format!("end it: git -C {folder} {verb} --continue    # or --abort")));
+            .hint(format!("end it: git -C {} {verb} --continue    # or --abort", folder_of(repo))));
     }
     match repo.elsewhere() {
         None => Ok(()),
         Some(name) => Err(conflict(format!("`{folder}` has {name} checked out, not {}", repo.branch()))
-            .hint(format!("git -C {folder} switch {}", repo.branch()))),
+            .hint(format!("git -C {} switch {}", folder_of(repo), repo.branch()))),
     }
 }
 
@@ -60,7 +71,7 @@ fn without_refs(repo: &EditRepo) -> Error {
     let variant = variant_of(repo);
     conflict(format!("`{}` has lost the refs that say where its borders are", repo.folder().display()))
         .detail("refs/espalier/edit/ and the branch are what an export goes by")
-        .hint("save your commits: git bundle create SOMEWHERE --all")
+        .hint(format!("save your commits: git -C {} bundle create SOMEWHERE --all", folder_of(repo)))
         .hint(format!("make it anew: cargo xtask edit {variant} --discard"))
 }
 
@@ -89,35 +100,35 @@ fn refuse_uncommitted(repo: &EditRepo) -> Result<()> {
     if changed.is_empty() {
         return Ok(());
     }
-    let folder = repo.folder().display();
+    let folder = folder_of(repo);
     let shown: Vec<&str> = changed.iter().take(10).map(String::as_str).collect();
     let more = changed.len() - shown.len();
     let more = if more > 0 { format!("\nand {more} more") } else { String::new() };
-    Err(conflict(format!("`{folder}` has changes that are in no commit"))
+    Err(conflict(format!("`{}` has changes that are in no commit", repo.folder().display()))
         .detail(format!("{}{more}", shown.join("\n")))
         .hint(format!("commit them: git -C {folder} add --all && git -C {folder} commit"))
         .hint(format!("or put them aside: git -C {folder} stash --include-untracked")))
 }
 
-fn refuse_merge(commit: &EditCommit) -> Result<()> {
+fn refuse_merge(repo: &EditRepo, commit: &EditCommit) -> Result<()> {
     if commit.parents.len() < 2 {
         return Ok(());
     }
     Err(conflict(format!("{} is a merge, and a patch cannot say one", commit.describe()))
-        .hint("make the branch straight: git rebase -i    # leaves merges out"))
+        .hint(format!("make the branch straight: {}    # leaves merges out", rebase_in(repo))))
 }
 
-fn refuse_empty(commit: &EditCommit) -> Result<()> {
+fn refuse_empty(repo: &EditRepo, commit: &EditCommit) -> Result<()> {
     if commit.parent_tree != Some(commit.tree) {
         return Ok(());
     }
     Err(conflict(format!("{} is empty, and a patch cannot say that", commit.describe()))
-        .hint("drop it: git rebase -i    # and take its line out"))
+        .hint(format!("drop it: {}    # and take its line out", rebase_in(repo))))
 }
 
 /// The first commit must stand on the border itself.
 fn across_the_border(repo: &EditRepo, variant: &Variant, marks: &Marks, before: &SeriesCommits) -> Error {
-    let (folder, border) = (repo.folder().display(), short(marks.border));
+    let (folder, border) = (folder_of(repo), short(marks.border));
     let below = before.inputs.patches[..before.parents].last();
     let error = match (below, &variant.extends) {
         (Some(file), Some(parent)) => {

@@ -8,7 +8,7 @@ use crate::sys::disk;
 use crate::sys::edit_repo::{EditCommit, EditRepo};
 use crate::sys::format_patch::format_series;
 
-use super::collect::Collected;
+use super::collect::{Collected, rebase_in};
 
 /// A commit as a patch.
 pub struct Written {
@@ -34,19 +34,19 @@ pub fn write_patches(
     }
     let mut written = Vec::with_capacity(commits.len());
     for (commit, text) in commits.iter().zip(texts) {
-        let patch = read(commit, &text.bytes)?;
-        refuse_another_message(commit, &patch)?;
+        let patch = read(repo, commit, &text.bytes)?;
+        refuse_another_message(repo, commit, &patch)?;
         refuse_overlay_paths(commit, &patch, overlays)?;
         written.push(Written { patch, bytes: text.bytes });
     }
     Ok(written)
 }
 
-fn read(commit: &EditCommit, text: &[u8]) -> Result<Patch> {
+fn read(repo: &EditRepo, commit: &EditCommit, text: &[u8]) -> Result<Patch> {
     let refused = |why: String| {
         Error::new(Kind::Conflict, format!("{} cannot be a patch", commit.describe()))
             .detail(why)
-            .hint("change the commit: git rebase -i    # and mark it `edit`")
+            .hint(format!("change the commit: {}    # and mark it `edit`", rebase_in(repo)))
     };
     let name = format!("{}.patch", slug_from_subject(&commit.subject));
     let patch = series::parse(&name, text).map_err(|error| refused(error.to_string()))?;
@@ -55,7 +55,7 @@ fn read(commit: &EditCommit, text: &[u8]) -> Result<Patch> {
 }
 
 /// A line such as `---` in a message ends it for everybody who reads the patch.
-fn refuse_another_message(commit: &EditCommit, patch: &Patch) -> Result<()> {
+fn refuse_another_message(repo: &EditRepo, commit: &EditCommit, patch: &Patch) -> Result<()> {
     let message = commit.message.as_deref().map(as_in_a_patch);
     if message == Some(as_in_a_patch(&patch.message())) {
         return Ok(());
@@ -65,7 +65,7 @@ fn refuse_another_message(commit: &EditCommit, patch: &Patch) -> Result<()> {
         format!("the message of {} does not survive in a patch", commit.describe()),
     )
     .detail("it has a line that means something else there, such as `---`, or is not UTF-8")
-    .hint("reword it: git rebase -i    # and mark it `reword`"))
+    .hint(format!("reword it: {}    # and mark it `reword`", rebase_in(repo))))
 }
 
 /// The message without what a patch does not keep: how the subject was broken into lines, and space at the

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use crate::cmd::Context;
 use crate::error::Result;
+use crate::plan::next_command::quoted;
 use crate::plan::overlay::OverlayFile;
 use crate::plan::pins::{Pins, Variant};
 use crate::series::{self, Finding, LintRule, LintRules, Patch, RepoPath};
@@ -122,6 +123,7 @@ fn with_bulk_hint(finding: Finding, variant: &str) -> Finding {
 }
 
 fn unreadable(file: &str, error: &series::ParseError, (variant, folder): (&str, &str)) -> Reported {
+    let [folder, before] = [folder.to_string(), format!("{folder}.before")].map(|path| quoted(&path));
     let message = format!("{}: found {}, expected {}", error.refusal.describe(), error.found, error.expected);
     Reported {
         file: plain(file),
@@ -129,8 +131,8 @@ fn unreadable(file: &str, error: &series::ParseError, (variant, folder): (&str, 
         message: plain(&message),
         rule: rule_name(LintRule::NotAPatch),
         hint: format!(
-            "let git read the folder anew: mv {folder} {folder}.before && mkdir {folder} && cargo xtask import \
-             {folder}.before --variant {variant}"
+            "let git read the folder anew: mv {folder} {before} && mkdir {folder} && cargo xtask import {before} \
+             --variant {variant}"
         ),
     }
 }

@@ -5,6 +5,7 @@ use crate::cmd::Context;
 use crate::cmd::pinned_series::fetcher;
 use crate::cmd::status::upstream_commit;
 use crate::error::{Error, Result};
+use crate::plan::next_command::next_command;
 use crate::plan::pins::{Pin, Pins, Variant};
 use crate::plan::rebase_state::TakenPatch;
 use crate::report::status::count;
@@ -38,7 +39,8 @@ pub fn load<'a>(
     store: &'a Store,
     options: &Options,
 ) -> Result<Course<'a>> {
-    load_with_tip(context, pins, store, options.variant.as_deref(), |pin| {
+    let end = [("--to", Some(options.to.as_str())), ("--from", options.from.as_deref())];
+    load_with_tip(context, pins, store, (options.variant.as_deref(), &end), |pin| {
         let ask = Ask { pin, reference: &options.to, from: options.from.as_deref(), history: true };
         let mut tip = tip::resolve(fetcher(context, store), &ask)?;
         tip.name = tip.revision.to_string();
@@ -72,12 +74,12 @@ pub fn load_with_tip<'a>(
     context: &'a Context,
     pins: &'a Pins,
     store: &'a Store,
-    variant: Option<&str>,
+    (variant, end): (Option<&str>, &[(&str, Option<&str>)]),
     find_tip: impl FnOnce(&Pin) -> Result<Tip>,
 ) -> Result<Course<'a>> {
     let variant = pins.variant(variant)?;
     let pin = pins.pin_of(variant);
-    refuse_left_behind(pins, variant)?;
+    refuse_left_behind(pins, variant, end)?;
     let inputs = read_stack(&context.layout, &pins.stack(variant))?;
     let patches = inputs.patches.iter().map(PatchFile::parse).collect::<Result<Vec<Patch>>>()?;
     fetch_pin(store, &context.layout, pin, context.offline, &context.ui)?;
@@ -102,7 +104,7 @@ pub fn onto<'a>(
 }
 
 /// A pin moves for all variants that stand on it. One whose patches are not replayed here would break.
-fn refuse_left_behind(pins: &Pins, variant: &Variant) -> Result<()> {
+fn refuse_left_behind(pins: &Pins, variant: &Variant, end: &[(&str, Option<&str>)]) -> Result<()> {
     let taken: Vec<&str> = pins.stack(variant).iter().map(|part| part.name.as_str()).collect();
     let stays = |other: &&Variant| {
         other.pin == variant.pin && other.patches.is_some() && !taken.contains(&other.name.as_str())
@@ -114,7 +116,10 @@ fn refuse_left_behind(pins: &Pins, variant: &Variant) -> Result<()> {
     );
     let extends = pins.stack(other).iter().any(|part| part.name == variant.name);
     Err(Error::usage(what).hint(match extends {
-        true => format!("its series includes this one: cargo xtask rebase --variant {}", other.name),
+        true => {
+            let flags = [&[("--variant", Some(other.name.as_str()))], end].concat();
+            format!("its series includes this one: {}", next_command("rebase", &flags))
+        }
         false => {
             format!("give one of them a pin of its own in `pins.toml`: a second `[pins.{}-2]`", variant.pin)
         }

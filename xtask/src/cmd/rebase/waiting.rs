@@ -133,9 +133,9 @@ fn course_of<'a>(
     let revision = Revision::parse(&name).ok_or_else(|| {
         Error::surroundings(format!("the record of the rebase goes to `{name}`, which is no name"))
     })?;
-    let tip =
-        Tip { name, revision, commit: state.commit.parse::<ObjectId>().unwrap_or(ObjectId::ZERO), tree };
-    let course = load_with_tip(context, pins, store, Some(&state.variant), |_| Ok(tip))?;
+    let tip = Tip { name, revision, commit: state.commit.parse::<ObjectId>().unwrap_or(ObjectId::ZERO), tree };
+    let end = [("--to", Some(state.to.name.as_str()))];
+    let course = load_with_tip(context, pins, store, (Some(&state.variant), &end), |_| Ok(tip))?;
     let is_same = course.pin.tree.to_string() == state.from.tree && digests(&course) == state.series;
     if !is_same {
         return Err(Error::new(Kind::Conflict, "the series or its pin was changed since the rebase began")

@@ -170,12 +170,13 @@ fn refuse(context: &Context, options: &Options, report: &SyncReport) -> Result<E
         .collect();
     let what = format!("{}: the pin did not move, nothing was changed", report.title());
     let Options { variant, from, .. } = options;
+    let edit = ["edit"].into_iter().chain(variant.as_deref()).collect::<Vec<_>>().join(" ");
     let to = Some(report.new.name.as_str());
     let flags = [("--to", to), ("--variant", variant.as_deref()), ("--from", from.as_deref())];
     Ok(Error::no(what)
         .detail(failed.join("\n"))
         .hint(format!("read the report: {}", context.layout.show(&page)))
-        .hint(next_command("edit    # then mend the series", &[]))
+        .hint(format!("{}    # then mend the series", next_command(&edit, &[])))
         .hint(format!("or take it along by hand: {}", next_command("rebase", &flags))))
 }
 

@@ -2,13 +2,20 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{run, scenes};
+use super::{said_in, scenes};
 
 /// What begins a command in a text of the sources.
 const COMMAND: &str = "cargo xtask ";
 
 /// Where hints are that no scene prints, and why.
-const NOT_IN_A_SCENE: &[(&str, &str)] = &[];
+const NOT_IN_A_SCENE: &[(&str, &str)] = &[
+    ("cmd/bench/", "a bench takes minutes, and servers that are built"),
+    ("cmd/fuzz/", "the same"),
+    ("cmd/gate.rs", "the same"),
+    ("cmd/run.rs: use another one", "it needs a port that somebody has"),
+    ("sys/tools.rs", "a machine without a compiler"),
+    ("report/status_html_body.rs", "a page, which prints what `status` prints"),
+];
 
 /// One text with a command, as it stands in the sources.
 struct Site {
@@ -51,7 +58,9 @@ fn lines_with_commands(source: &str) -> Vec<String> {
 }
 
 fn with_command(text: &str) -> Vec<String> {
-    text.split("\\n").filter(|line| line.contains(COMMAND)).map(str::to_string).collect()
+    // Between backticks it is named, not told to be typed.
+    let is_told = |line: &&str| line.replace(&format!("`{COMMAND}"), "").contains(COMMAND);
+    text.split("\\n").filter(is_told).map(str::to_string).collect()
 }
 
 fn until_quote(text: &str) -> &str {
@@ -92,10 +101,12 @@ fn sites() -> Vec<Site> {
 
 #[test]
 fn every_command_of_the_sources_is_in_a_scene() {
-    let said: Vec<String> = scenes().map(|scene| run(scene, &(scene.make)()).to_string()).collect();
+    let said: Vec<String> = scenes().map(|scene| said_in(scene).to_string()).collect();
     let is_said =
         |site: &Site| said.iter().flat_map(|said| said.lines()).any(|line| is_printed(&site.line, line));
-    let is_listed = |site: &Site| NOT_IN_A_SCENE.iter().any(|(place, _)| site.file.starts_with(place));
+    let is_listed = |site: &Site| {
+        NOT_IN_A_SCENE.iter().any(|(place, _)| format!("{}: {}", site.file, site.line).starts_with(place))
+    };
     let sites = sites();
     assert!(sites.len() > 50, "the sources are not read as they are written: {} commands", sites.len());
     let missing = sites.iter().filter(|site| !is_said(site) && !is_listed(site));

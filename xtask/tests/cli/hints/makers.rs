@@ -1,7 +1,12 @@
 //! The projects that the scenes begin with.
 
+use std::path::Path;
+
+use super::super::support::editing::edit_folder;
+use super::super::support::importing::{self, empty_project};
 use super::super::support::upstream::moved as moved_upstream;
-use super::super::support::{Project, Source, files};
+use super::super::support::upstream::{TAG, Upstream};
+use super::super::support::{Project, Source, files, git, syncing};
 
 pub const ABOUT: (&str, &str, &str, &str) = ("About", "README.md", "Hello", "Hello!");
 pub const GREETING_GOES: (&str, &str, &str, &str) =
@@ -28,5 +33,107 @@ pub fn edited() -> Project {
     project.run(&["lock"]).success();
     project.run(&["edit"]).success();
     files::write(&project.path("target/espalier/edit/paged/src/more.c"), "int more;\n");
+    project
+}
+
+/// The edit repository as it is made, after `change` in it.
+pub fn with_work(change: fn(&Path)) -> Project {
+    let project = Project::new();
+    project.run(&["lock"]).success();
+    project.run(&["edit"]).success();
+    change(&edit_folder(&project, "paged"));
+    project
+}
+
+/// A variant `child` on top of `paged`, with a patch of its own.
+pub fn with_child() -> Project {
+    let project = Project::new();
+    let pins = project.read("pins.toml");
+    let child = "\n[variants.child]\nextends = \"paged\"\npatches = \"patches/child\"\n";
+    project.write("pins.toml", pins + child);
+    std::fs::create_dir_all(project.path("patches/child")).unwrap();
+    project.run(&["edit", "child"]).success();
+    let folder = edit_folder(&project, "child");
+    files::edit(&folder.join("src/greet.c"), "dear\"", "my dear\"");
+    git::commit(&folder, "Greet my dear");
+    project.run(&["export", "child"]).success();
+    project
+}
+
+/// A project with `my`, which has no patches; beside it are patches as git writes them.
+pub fn started() -> Project {
+    let project = empty_project();
+    let from = Upstream::shared().repository();
+    project.run(&["init", "--from", from.to_str().unwrap(), "--at", TAG, "--variant", "my"]).success();
+    with_patches_beside(project)
+}
+
+/// The fork's commits as `git format-patch` writes them, in `patches` beside the project.
+pub fn with_patches_beside(project: Project) -> Project {
+    let folder = project.beside("patches");
+    git::git(&Upstream::shared().fork(), &["format-patch", "--quiet", "-o", folder.to_str().unwrap(), TAG]);
+    project
+}
+
+/// No project yet, and a fork beside it.
+pub fn with_fork() -> Project {
+    let project = empty_project();
+    importing::fork(&project);
+    project
+}
+
+/// A fork beside a project with a series.
+pub fn fork_and_series() -> Project {
+    let project = Project::new();
+    importing::fork(&project);
+    project
+}
+
+/// A rebase stands at the conflict of the first patch, and something was done in its work tree.
+pub fn waiting(moves: &[(&str, &str, &str, &str)], work: impl Fn(&Path)) -> Project {
+    let project = project_by_git(moves);
+    project.run(&["rebase", "--to", "main"]).code(4);
+    work(&project.path("target/espalier/rebase/paged/work"));
+    project
+}
+
+/// A `v2.0` on which the series applies and does not compile, and a variant on top.
+pub fn syncs_badly() -> Project {
+    let project = syncing::project(|upstream| {
+        files::edit(&upstream.join("include/words.h"), "int words_ring(int at, int size);\n", "");
+    });
+    project.take_patch(|fork| {
+        let with = "int (*ring)(int, int) = words_ring;\n\nint main";
+        files::edit(&fork.join("programs/hello.c"), "int main", with);
+    });
+    let pins = project.read("pins.toml");
+    let child = "\n[variants.child]\nextends = \"paged\"\npatches = \"patches/child\"\n";
+    project.write("pins.toml", pins + child);
+    syncing::finish_series(&project);
+    project
+}
+
+/// No project yet; beside it are upstream and patches.
+pub fn with_patches_there() -> Project {
+    let project = with_patches_beside(empty_project());
+    files::copy_folder(&Upstream::shared().repository(), &project.beside("upstream"));
+    project
+}
+
+/// `my` stands on the tag, and a fork beside it stands on a later commit.
+pub fn fork_and_started() -> Project {
+    let project = started();
+    importing::fork(&project);
+    project
+}
+
+/// `my`, whose folder has patches as git names them.
+pub fn dropped_into(folder: &str) -> Project {
+    let project = started();
+    project.edit("pins.toml", "patches/my", folder);
+    for name in files::list(&project.beside("patches")) {
+        let target = project.path(folder).join(&name);
+        files::write(&target, std::fs::read(project.beside("patches").join(&name)).unwrap());
+    }
     project
 }

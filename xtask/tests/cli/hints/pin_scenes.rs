@@ -1,6 +1,7 @@
 //! What is said where a pin is, or could be.
 
-use super::super::support::{Project, Source, upstream::Upstream};
+use super::super::support::upstream::Upstream;
+use super::super::support::{Project, Source};
 use super::makers::{ABOUT, GREETING_GOES, elsewhere, project_by_git};
 use super::{Place, Scene};
 
@@ -77,7 +78,7 @@ pub const SCENES: &[Scene] = &[
         make: || elsewhere(&[ABOUT]),
         command: "rebase --to v9 --from \"../it's elsewhere\"",
         place: Place::Clone,
-        hints: &[("git -C", 0)],
+        hints: &[("git -C", 0), ("cargo xtask rebase --to v9 --from PATH", 3)],
     },
     Scene {
         name: "a lock that is out of date",
@@ -92,26 +93,62 @@ pub const SCENES: &[Scene] = &[
         hints: &[("cargo xtask lock", 0)],
     },
     Scene {
-        name: "a rebase with a conflict",
-        make: || project_by_git(&[GREETING_GOES]),
-        command: "rebase --to main",
-        place: Place::Here,
-        hints: &[
-            ("cd target/espalier/rebase/paged/work", 0),
-            ("cargo xtask rebase --continue", 4),
-            ("cargo xtask rebase --skip", 4),
-            ("cargo xtask rebase --abort", 0),
-        ],
+        name: "bisect of a patch that is not there",
+        make: || elsewhere(&[ABOUT]),
+        command: "bisect --tip main --from \"../it's elsewhere\" --patch 7",
+        place: Place::Clone,
+        hints: &[("cargo xtask bisect --tip main --from \"../it's elsewhere\" --patch 0001", 0)],
     },
     Scene {
-        name: "a rebase while another one waits",
+        name: "status --long at a tip",
         make: || {
-            let project = project_by_git(&[GREETING_GOES]);
-            project.run(&["rebase", "--to", "main"]).code(4);
+            let lines = (
+                "Include",
+                "src/count.c",
+                "#include \"words.h\"",
+                "#include <stddef.h>\n#include \"words.h\"",
+            );
+            elsewhere(&[GREETING_GOES, lines])
+        },
+        command: "status --long --tip main --from \"../it's elsewhere\"",
+        place: Place::Clone,
+        hints: &[],
+    },
+    Scene {
+        name: "apply of what the pin has",
+        make: || {
+            let project = Project::new();
+            let text = project.read("patches/paged/0002-say-what-is-counted.patch");
+            project.write("patches/paged/0004-say-what-is-counted.patch", text);
             project
         },
-        command: "rebase --to main",
-        place: Place::Here,
-        hints: &[("cargo xtask rebase --continue", 4), ("cargo xtask rebase --abort", 0)],
+        command: "apply",
+        place: Place::Clone,
+        hints: &[],
+    },
+    Scene {
+        name: "a lock that nobody can read",
+        make: || {
+            let project = Project::new();
+            project.write("espalier.lock", "none\n");
+            project
+        },
+        command: "apply",
+        place: Place::Clone,
+        hints: &[("cargo xtask lock", 0)],
+    },
+    Scene {
+        name: "nothing is fetched, and nothing may be",
+        make: || project_by_git(&[]),
+        command: "--offline apply",
+        place: Place::Clone,
+        hints: &[("cargo xtask fetch --from PATH", 0)],
+    },
+    Scene {
+        name: "a package that is not built",
+        make: Project::new,
+        command: "smoke",
+        place: Place::Clone,
+        hints: &[("cargo xtask build --variant paged --flavor cpu", 0)],
     },
 ];

@@ -1,0 +1,99 @@
+//! What is said to those who come from somewhere else.
+
+use super::super::support::Project;
+use super::super::support::importing::empty_project;
+use super::makers::{
+    fork_and_series, fork_and_started, started, with_fork, with_patches_beside, with_patches_there,
+};
+use super::{Place, Scene};
+
+pub const SCENES: &[Scene] = &[
+    Scene {
+        name: "init",
+        make: with_patches_there,
+        command: "init --from ../upstream --at v1.0 --variant my",
+        place: Place::Here,
+        hints: &[
+            ("cargo xtask import PATCHES --variant my", 0),
+            ("cargo xtask new \"subject\" --variant my", 0),
+        ],
+    },
+    Scene {
+        name: "init where a project is",
+        make: started,
+        command: "init --from ../upstream --at v1.0 --variant other",
+        place: Place::Here,
+        hints: &[("cargo xtask import --help", 0), ("mkdir -p DIR && cargo xtask init --root DIR", 0)],
+    },
+    Scene {
+        name: "import of a fork",
+        make: with_fork,
+        command: "import --from '../the fork' upstream/main..main --variant my --leave-out docs/shortcut --leave-out 'a\tb.txt'",
+        place: Place::Here,
+        hints: &[
+            ("cargo xtask lint", 1),
+            ("cargo xtask trailers my --set", 0),
+            ("cargo xtask status --variant my", 0),
+        ],
+    },
+    Scene {
+        name: "import of a fork with what no patch can say",
+        make: with_fork,
+        command: "import --from '../the fork' upstream/main..main --variant my",
+        place: Place::Here,
+        hints: &[("cargo xtask import --from", 0)],
+    },
+    Scene {
+        name: "import of a fork without a name",
+        make: with_fork,
+        command: "import --from '../the fork' upstream/main..main --leave-out docs/shortcut --leave-out 'a\tb.txt'",
+        place: Place::Here,
+        hints: &[("cargo xtask import --from", 0)],
+    },
+    Scene {
+        name: "import without a project",
+        make: || with_patches_beside(empty_project()),
+        command: "import ../patches",
+        place: Place::Here,
+        hints: &[("cargo xtask init --from UPSTREAM", 0)],
+    },
+    Scene {
+        name: "import into a series",
+        make: fork_and_series,
+        command: "import --from '../the fork' upstream/main..main",
+        place: Place::Here,
+        hints: &[("cargo xtask import --variant NEW", 0)],
+    },
+    Scene {
+        name: "import of patches into a series",
+        make: || with_patches_beside(Project::new()),
+        command: "import ../patches",
+        place: Place::Here,
+        hints: &[("cargo xtask import ../patches --append", 4)],
+    },
+    Scene {
+        name: "import of a fork that stands elsewhere",
+        make: fork_and_started,
+        command: "import --from '../the fork' upstream/main..main --leave-out docs/shortcut --leave-out 'a\tb.txt'",
+        place: Place::Here,
+        hints: &[("cargo xtask import --from", 0), ("cargo xtask rebase --variant NEW --to", 0)],
+    },
+    Scene {
+        name: "import of patches that do not fit",
+        make: || {
+            let project = started();
+            std::fs::remove_file(project.beside("patches/0001-Greet-more-warmly.patch")).unwrap();
+            project
+        },
+        command: "import ../patches",
+        place: Place::Here,
+        hints: &[("cargo xtask init --help", 0), ("cargo xtask edit", 0)],
+    },
+    Scene {
+        name: "import of nothing",
+        make: started,
+        command: "import ../nowhere",
+        place: Place::Here,
+        hints: &[("cargo xtask import --from REPO", 2)],
+    },
+];

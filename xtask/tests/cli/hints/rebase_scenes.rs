@@ -1,0 +1,172 @@
+//! What is said when the pin moves, and on the way.
+
+use super::super::support::upstream::moved as moved_upstream;
+use super::super::support::{files, git};
+use super::makers::{ABOUT, GREETING_GOES, elsewhere, project_by_git, syncs_badly, waiting, with_child};
+use super::{Place, Scene};
+
+pub const SCENES: &[Scene] = &[
+    Scene {
+        name: "a rebase with a conflict",
+        make: || project_by_git(&[GREETING_GOES]),
+        command: "rebase --to main",
+        place: Place::Here,
+        hints: &[
+            ("cd target/espalier/rebase/paged/work", 0),
+            ("cargo xtask rebase --continue", 4),
+            ("cargo xtask rebase --skip", 4),
+            ("cargo xtask rebase --abort", 0),
+        ],
+    },
+    Scene {
+        name: "a rebase while another one waits",
+        make: || {
+            let project = project_by_git(&[GREETING_GOES]);
+            project.run(&["rebase", "--to", "main"]).code(4);
+            project
+        },
+        command: "rebase --to main",
+        place: Place::Here,
+        hints: &[("cargo xtask rebase --continue", 4), ("cargo xtask rebase --abort", 0)],
+    },
+    Scene {
+        name: "a rebase of a variant below another one",
+        make: || {
+            let project = with_child();
+            std::fs::rename(moved_upstream(&project, &[ABOUT]), project.beside("it's elsewhere")).unwrap();
+            project
+        },
+        command: "rebase --variant paged --to main --from \"../it's elsewhere\"",
+        place: Place::Clone,
+        hints: &[("cargo xtask rebase --variant child --to main --from", 0)],
+    },
+    Scene {
+        name: "a rebase of a variant that is not the default one",
+        make: || {
+            let project = with_child();
+            std::fs::rename(moved_upstream(&project, &[GREETING_GOES]), project.beside("it's elsewhere"))
+                .unwrap();
+            project
+        },
+        command: "rebase --variant child --to main --from \"../it's elsewhere\"",
+        place: Place::Here,
+        hints: &[
+            ("cd target/espalier/rebase/child/work", 0),
+            ("cargo xtask rebase --variant child --continue", 4),
+            ("cargo xtask rebase --variant child --skip", 4),
+            ("cargo xtask rebase --variant child --abort", 0),
+        ],
+    },
+    Scene {
+        name: "a rebase with a marker that was left",
+        make: || waiting(&[GREETING_GOES], |_| {}),
+        command: "rebase --continue",
+        place: Place::Here,
+        hints: &[("git -C target/espalier/rebase/paged/work add", 0), ("cargo xtask rebase --continue", 4)],
+    },
+    Scene {
+        name: "a rebase with a conflict that is not staged",
+        make: || waiting(&[GREETING_GOES], |work| files::write(&work.join("src/greet.c"), "int greet;\n")),
+        command: "rebase --continue",
+        place: Place::Here,
+        hints: &[("git -C target/espalier/rebase/paged/work add", 0), ("cargo xtask rebase --continue", 4)],
+    },
+    Scene {
+        name: "a rebase with more that is not staged",
+        make: || {
+            waiting(&[GREETING_GOES], |work| {
+                files::write(&work.join("src/greet.c"), "int greet;\n");
+                git::git(work, &["add", "--all"]);
+                files::write(&work.join("src/add.c"), "int add;\n");
+            })
+        },
+        command: "rebase --continue",
+        place: Place::Here,
+        hints: &[("git -C target/espalier/rebase/paged/work add", 0), ("cargo xtask rebase --continue", 4)],
+    },
+    Scene {
+        name: "a rebase with nothing left",
+        make: || {
+            waiting(&[GREETING_GOES], |work| {
+                git::git(work, &["checkout", "--quiet", "HEAD", "--", "src/greet.c"]);
+            })
+        },
+        command: "rebase --continue",
+        place: Place::Here,
+        hints: &[("cargo xtask rebase --skip", 4), ("cargo xtask rebase --continue", 4)],
+    },
+    Scene {
+        name: "a rebase of a series that was changed meanwhile",
+        make: || {
+            let project = waiting(&[GREETING_GOES], |_| {});
+            project.edit("patches/paged/0002-say-what-is-counted.patch", "what is", "what was");
+            project
+        },
+        command: "rebase --continue",
+        place: Place::Here,
+        hints: &[("cargo xtask rebase --continue", 4), ("cargo xtask rebase --abort", 0)],
+    },
+    Scene {
+        name: "a rebase that meets what upstream has after a conflict",
+        make: || {
+            let count = ("Count", "src/count.c", "int count = 0;", "int count = 0; // words, not letters");
+            waiting(&[GREETING_GOES, count], |work| {
+                files::write(&work.join("src/greet.c"), "int greet;\n");
+                git::git(work, &["add", "--all"]);
+            })
+        },
+        command: "rebase --continue",
+        place: Place::Here,
+        hints: &[("cargo xtask rebase --continue --drop-upstreamed", 4), ("cargo xtask rebase --abort", 0)],
+    },
+    Scene {
+        name: "a rebase that meets what upstream has",
+        make: || {
+            elsewhere(&[("Count", "src/count.c", "int count = 0;", "int count = 0; // words, not letters")])
+        },
+        command: "rebase --to main --from \"../it's elsewhere\"",
+        place: Place::Clone,
+        hints: &[("cargo xtask rebase --to main", 0)],
+    },
+    Scene {
+        name: "a rebase whose record is damaged",
+        make: || {
+            let project = waiting(&[GREETING_GOES], |_| {});
+            project.write("target/espalier/rebase/paged/state.json", "none");
+            project
+        },
+        command: "rebase --continue",
+        place: Place::Here,
+        hints: &[("cargo xtask rebase --abort", 0)],
+    },
+    Scene {
+        name: "a rebase whose work tree is gone",
+        make: || {
+            let project = waiting(&[GREETING_GOES], |_| {});
+            std::fs::remove_dir_all(project.path("target/espalier/rebase/paged/work")).unwrap();
+            project
+        },
+        command: "rebase --continue",
+        place: Place::Here,
+        hints: &[("cargo xtask rebase --abort", 0)],
+    },
+    Scene {
+        name: "a rebase whose work tree is damaged",
+        make: || {
+            let project =
+                waiting(&[GREETING_GOES], |work| files::write(&work.join("src/greet.c"), "int greet;\n"));
+            project.write("target/espalier/rebase/paged/work/.git/index", "none");
+            project
+        },
+        command: "rebase --continue",
+        place: Place::Here,
+        hints: &[("cargo xtask rebase --abort", 0)],
+    },
+    Scene {
+        name: "a sync that does not pass",
+        make: syncs_badly,
+        command: "sync --variant child --to v2.0",
+        place: Place::Clone,
+        hints: &[("cargo xtask edit child", 0), ("cargo xtask rebase --to v2.0 --variant child", 0)],
+    },
+];
