@@ -123,33 +123,38 @@ fn filled_in(command: &str) -> String {
     if command.starts_with("cargo xtask sync") { command + " --dry-run" } else { command }
 }
 
-/// What a scene says. Two tests look at it.
-fn said_in(scene: &Scene) -> &'static Output {
+/// A project after what was run in it, and what that said.
+fn played(scene: &Scene) -> (Project, Output) {
+    let project = (scene.make)();
+    let said = run(scene, &project);
+    (project, said)
+}
+
+/// What a scene says, for both tests that look at it.
+fn said_in(scene: &Scene, play: impl FnOnce() -> Output) -> &'static Output {
     static SAID: LazyLock<Vec<OnceLock<Output>>> =
         LazyLock::new(|| scenes().map(|_| OnceLock::new()).collect());
     let at = scenes().position(|other| other.name == scene.name).unwrap();
-    SAID[at].get_or_init(|| run(scene, &(scene.make)()))
+    SAID[at].get_or_init(play)
 }
 
 /// The commands of `scene`, with what came of each.
 fn followed(scene: &Scene) -> Vec<(String, Output)> {
-    let count = commands(scene.command, said_in(scene)).len();
-    let mut shared: Option<Project> = None;
+    let mut stage = played(scene);
+    let count = commands(scene.command, said_in(scene, || stage.1.clone())).len();
     let follow = |number: usize| {
-        // What the run leaves behind is a part of the scene, for who stays there.
-        let project = match (scene.place, shared.take()) {
-            (Place::Clone, Some(project)) => project,
-            _ => (scene.make)(),
-        };
-        let said = if scene.place == Place::Here { &run(scene, &project) } else { said_in(scene) };
+        // Where it is followed in the same folder, what the one before did is no part of the scene.
+        if number > 0 && scene.place == Place::Here {
+            stage = played(scene);
+        }
+        let (project, said) = &stage;
         let command = commands(scene.command, said).swap_remove(number);
         let folder: PathBuf = match scene.place {
             _ if command.starts_with("git rev-parse") => Upstream::shared().repository(),
             Place::Here => project.root().to_path_buf(),
             Place::Clone => project.fresh_clone(&format!("clone {number}")).root().to_path_buf(),
         };
-        let output = shell(&folder, &project, &filled_in(&command));
-        shared = Some(project);
+        let output = shell(&folder, project, &filled_in(&command));
         (command, output)
     };
     (0..count).map(follow).collect()
@@ -160,7 +165,8 @@ fn dead_ends(scene: &Scene) -> Vec<String> {
     let followed = followed(scene);
     if followed.len() != scene.hints.len() {
         let printed: Vec<&String> = followed.iter().map(|(command, _)| command).collect();
-        return vec![format!("{}: {printed:#?}\n{}", scene.name, said_in(scene))];
+        let said = said_in(scene, || played(scene).1);
+        return vec![format!("{}: {printed:#?}\n{said}", scene.name)];
     }
     let leads_on = |((command, output), (begins, code)): (&(String, Output), &(&str, i32))| {
         let last = command.lines().last().unwrap_or_default();
