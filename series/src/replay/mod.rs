@@ -4,6 +4,7 @@ mod file;
 mod folder;
 mod follow;
 mod landing;
+mod left_behind;
 pub(crate) mod origin;
 pub(crate) mod outcome;
 pub(crate) mod patch;

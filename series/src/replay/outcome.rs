@@ -116,6 +116,11 @@ pub enum ConflictReason {
         /// Where it would be in the folder's new place.
         to: RepoPath,
     },
+    /// Upstream put a file into a folder that the patch moves away.
+    FolderLeft {
+        /// Where it would be in the folder's new place.
+        to: RepoPath,
+    },
     /// The patch gives a file a new name, and upstream gave it another one.
     RenamedTwice {
         /// The name that it had.
@@ -163,6 +168,7 @@ impl ConflictReason {
             ConflictReason::SameLines
             | ConflictReason::FileExists
             | ConflictReason::FolderMoved { .. }
+            | ConflictReason::FolderLeft { .. }
             | ConflictReason::RenamedTwice { .. }
             | ConflictReason::DeletedButChanged
             | ConflictReason::Binary => PatchClass::Conflict,

@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use super::file::FileReplay;
+use super::left_behind::left_behind;
 use super::origin::Origin;
 use super::outcome::Replayed;
 use crate::apply::collision::find_collisions;
@@ -134,6 +135,7 @@ pub(crate) fn replay_patch(
         files.push(result.file);
         changes.extend(result.changes);
     }
+    files.extend(left_behind(patch, origin, new)?);
     changes.sort_by_key(|change| change.new.is_some());
     Ok(Step { replayed: Replayed { patch: patch.name.clone(), files }, changes })
 }

@@ -15,6 +15,9 @@ pub fn describe_conflict(conflict: &FileConflict) -> String {
         ConflictReason::FolderMoved { from, to } => format!(
             "{from}: upstream has moved the folder that this new file is for\n  it would be {to}, where another file is"
         ),
+        ConflictReason::FolderLeft { to } => format!(
+            "{path}: upstream has put it into a folder that the patch moves away\n  leave it there or move it: {to}"
+        ),
         ConflictReason::RenamedTwice { from, by_patch, by_upstream } => format!(
             "{from}: upstream has renamed it to {by_upstream}, and the patch renames it to {by_patch}"
         ),

@@ -205,7 +205,8 @@ fn one_issue_a_break_and_no_other_after_ten_runs() {
     watched.greeting_goes();
     watched.keep_issues().code(1);
     let [issue] = &watched.server.issues()[..] else { panic!() };
-    let body = issue["body"].as_str().unwrap().replace(&watched.tip(), "[TIP]");
+    let upstream = watched.upstream.display().to_string();
+    let body = issue["body"].as_str().unwrap().replace(&watched.tip(), "[TIP]").replace(&upstream, "[MOVED]");
     insta::assert_snapshot!(format!("{}\n\n{body}", issue["title"]), @r#"
     "0001-greet-more-warmly.patch: conflict since upstream 07ab84a6934f"
 
@@ -228,7 +229,7 @@ fn one_issue_a_break_and_no_other_after_ten_runs() {
 
     Waiting for it: `patches/paged/0003-greet-dearly.patch`.
 
-    See it here with `cargo xtask status --tip HEAD`. This issue is closed when upstream's tip is good again.
+    See it here with `cargo xtask status --variant paged --tip HEAD --from [MOVED]`. This issue is closed when upstream's tip is good again.
     "#);
     watched.server.take_changes();
     for _ in 0..10 {
@@ -237,6 +238,19 @@ fn one_issue_a_break_and_no_other_after_ten_runs() {
     assert_eq!(watched.server.issues().len(), 1);
     assert_eq!(watched.server.take_changes(), [""; 0]);
     assert_eq!(watched.server.comments(), []);
+}
+
+/// Whoever reads the issue looks at the same tip, in a fresh clone.
+#[test]
+fn the_command_in_an_issue_shows_what_it_is_about() {
+    let watched = watched();
+    watched.greeting_goes();
+    watched.keep_issues().code(1);
+    let body = watched.server.issues()[0]["body"].as_str().unwrap().to_string();
+    let (_, command) = body.split_once("See it here with `cargo xtask ").unwrap();
+    let words: Vec<&str> = command.split('`').next().unwrap().split(' ').collect();
+    let said = watched.project.fresh_clone("clone").run(&words).code(1);
+    assert!(said.stdout.contains("conflict  patches/paged/0001-greet-more-warmly.patch"), "{said}");
 }
 
 #[test]

@@ -229,6 +229,42 @@ fn where_upstream_moved_things_a_person_says_where_to() {
     moving.assert_moved();
 }
 
+/// A patch moves a folder, and upstream has put a file into it since: git stops there too.
+#[test]
+fn what_upstream_put_into_a_folder_that_a_patch_moves() {
+    let moving = Move::with_patch(
+        |fork| std::fs::rename(fork.join("docs/old"), fork.join("docs/tales")).unwrap(),
+        |upstream| files::write(&upstream.join("docs/old/new.txt"), "a new story\n"),
+    );
+    moving.rebase(&[]).code(4).says(&[
+        "docs/old/new.txt: upstream has put it into a folder that the patch moves away",
+        "leave it there or move it: docs/tales/new.txt",
+    ]);
+    insta::assert_snapshot!(git::git(&moving.work(), &["status", "--short"]), @"
+    AU docs/old/new.txt
+    R  docs/old/story.txt -> docs/tales/story.txt
+    ");
+    assert_eq!(std::fs::read_to_string(moving.work().join("docs/old/new.txt")).unwrap(), "a new story\n");
+    moving.run(&["--continue"]).code(4);
+    git::git(&moving.work(), &["add", "docs/old/new.txt"]);
+    git::git(&moving.work(), &["mv", "docs/old/new.txt", "docs/tales/new.txt"]);
+    moving.run(&["--continue"]).success();
+    moving.assert_moved();
+    let patch = moving.project.read("patches/paged/0001-change-something.patch");
+    assert!(patch.contains("rename to docs/tales/new.txt"), "{patch}");
+}
+
+/// A folder of which something stays is not moved, and nobody has to decide.
+#[test]
+fn a_folder_that_a_patch_moves_in_part_stays() {
+    let moving = Move::with_patch(
+        |fork| std::fs::rename(fork.join("src/ring.c"), fork.join("docs/ring.c")).unwrap(),
+        |upstream| files::write(&upstream.join("src/new.c"), "int new_one;\n"),
+    );
+    moving.rebase(&[]).success();
+    moving.assert_moved();
+}
+
 /// What to type next names the variant where it is not the default one.
 #[test]
 fn the_next_commands_are_for_the_variant_that_was_asked_for() {

@@ -133,7 +133,8 @@ fn course_of<'a>(
     let revision = Revision::parse(&name).ok_or_else(|| {
         Error::surroundings(format!("the record of the rebase goes to `{name}`, which is no name"))
     })?;
-    let tip = Tip { name, revision, commit: state.commit.parse::<ObjectId>().unwrap_or(ObjectId::ZERO), tree };
+    let tip =
+        Tip { name, revision, commit: state.commit.parse::<ObjectId>().unwrap_or(ObjectId::ZERO), tree };
     let end = [("--to", Some(state.to.name.as_str()))];
     let course = load_with_tip(context, pins, store, (Some(&state.variant), &end), |_| Ok(tip))?;
     let is_same = course.pin.tree.to_string() == state.from.tree && digests(&course) == state.series;

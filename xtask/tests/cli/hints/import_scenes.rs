@@ -20,7 +20,7 @@ pub const SCENES: &[Scene] = &[
     },
     Scene {
         name: "init where a project is",
-        make: started,
+        make: fork_and_started,
         command: "init --from ../upstream --at v1.0 --variant other",
         place: Place::Here,
         hints: &[("cargo xtask import --help", 0), ("mkdir -p DIR && cargo xtask init --root DIR", 0)],

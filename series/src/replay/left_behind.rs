@@ -1,0 +1,97 @@
+//! What did upstream put into a folder that a patch moves away?
+
+use std::collections::{BTreeMap, HashSet};
+
+use super::origin::Origin;
+use super::outcome::{ConflictReason, FileConflict, ReplayedFile, Version, Way};
+use crate::apply::collision::leaving_paths;
+use crate::model::mode::Mode;
+use crate::model::patch::{Change, Patch};
+use crate::model::path::RepoPath;
+use crate::model::tree::{Arrival, Tree, TreeError};
+
+/// A conflict for each file that came since the pin to a folder of which `patch` moves all that was there: as git sees it,
+/// it may belong to the folder's new place. Nothing when the folder stays for another reason.
+pub(crate) fn left_behind(
+    patch: &Patch,
+    origin: &Origin<'_>,
+    new: &dyn Tree,
+) -> Result<Vec<ReplayedFile>, TreeError> {
+    let mut found = BTreeMap::new();
+    for (from, to) in moved_folders(patch) {
+        let mut search =
+            Search { leaving: leaving_paths(patch), origin, new, arrivals: None, came: Vec::new() };
+        if origin.pin.entry(from)?.is_none() || !search.only_arrivals_in(from)? {
+            continue;
+        }
+        let there =
+            |path: &[u8]| RepoPath::new(&[to, path.get(from.len()..).unwrap_or_default()].concat()).ok();
+        let came = search.came.into_iter();
+        found.extend(came.filter_map(|ours| Some((ours.path.clone(), (there(ours.path.as_bytes())?, ours)))));
+    }
+    Ok(found.into_values().map(|(to, ours)| conflict(ours, to)).collect())
+}
+
+/// Each folder out of which files are moved, the outer ones first, and the folder that most of them are moved to.
+fn moved_folders(patch: &Patch) -> BTreeMap<&[u8], &[u8]> {
+    let mut votes: BTreeMap<&[u8], BTreeMap<&[u8], usize>> = BTreeMap::new();
+    for file in patch.files.iter().filter(|file| file.change == Change::Rename) {
+        let folder = |path: &'_ RepoPath| path.folders().last().map(<[u8]>::len);
+        let (Some(old), Some(new)) = (&file.old, &file.new) else { continue };
+        let (Some(from), Some(to)) = (folder(&old.path), folder(&new.path)) else { continue };
+        let (from, to) = (&old.path.as_bytes()[..from], &new.path.as_bytes()[..to]);
+        if from != to {
+            *votes.entry(from).or_default().entry(to).or_default() += 1;
+        }
+    }
+    let most =
+        votes.into_iter().map(|(from, places)| (from, places.into_iter().max_by_key(|(_, files)| *files)));
+    most.filter_map(|(from, place)| Some((from, place?.0))).collect()
+}
+
+struct Search<'s, 'o> {
+    leaving: HashSet<&'s [u8]>,
+    origin: &'s Origin<'o>,
+    new: &'s dyn Tree,
+    arrivals: Option<std::rc::Rc<[Arrival]>>,
+    came: Vec<Version>,
+}
+
+impl Search<'_, '_> {
+    /// Whether all that does not leave `folder` came to it upstream; it is then in `came`.
+    fn only_arrivals_in(&mut self, folder: &[u8]) -> Result<bool, TreeError> {
+        for name in self.new.siblings(folder)? {
+            let path = [folder, b"/", &name].concat();
+            let Some(entry) = self.new.entry(&path)?.filter(|_| !self.leaving.contains(path.as_slice()))
+            else {
+                continue;
+            };
+            let goes_on = match entry.mode {
+                Mode::Folder => self.only_arrivals_in(&path)?,
+                _ => self.origin.pin.entry(&path)?.is_none() && self.is_arrival(&path)?,
+            };
+            let Some(path) = RepoPath::new(&path).ok().filter(|_| goes_on) else { return Ok(false) };
+            if entry.mode != Mode::Folder {
+                self.came.push(Version { path, mode: entry.mode, id: entry.id });
+            }
+        }
+        Ok(true)
+    }
+
+    fn is_arrival(&mut self, path: &[u8]) -> Result<bool, TreeError> {
+        let arrivals = match self.arrivals.take() {
+            Some(known) => known,
+            None => self.new.arrivals()?,
+        };
+        let is_one = arrivals.iter().any(|arrival| arrival.path == path);
+        self.arrivals = Some(arrivals);
+        Ok(is_one)
+    }
+}
+
+fn conflict(ours: Version, to: RepoPath) -> ReplayedFile {
+    let reason = ConflictReason::FolderLeft { to };
+    let (path, before) = (ours.path.clone(), Some(ours.clone()));
+    let conflict = FileConflict { path, reason, base: None, ours: Some(ours), theirs: None, marked: None };
+    ReplayedFile { before, after: None, way: Way::Conflict(Box::new(conflict)), followed: None }
+}
