@@ -43,7 +43,9 @@ pub fn commit(layout: &Layout, stage: &Path, pending: &Pending) -> Result<()> {
 
 /// Finishes what a killed run had decided. Costs nothing when there is nothing.
 pub fn settle(context: &Context) -> Result<()> {
-    if !disk::exists(&context.layout.pending()) {
+    let is_decided = disk::exists(&context.layout.pending());
+    // That of a series is finished by whoever takes the lock.
+    if !is_decided && disk::folders_in(&context.layout.pending_series()).is_empty() {
         return Ok(());
     }
     let _lock = run_lock::take(context)?;

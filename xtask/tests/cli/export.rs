@@ -520,7 +520,7 @@ fn decide(project: &Project) {
 
 #[test]
 fn what_a_killed_export_had_decided_is_finished_by_whatever_comes_next() {
-    for next in [&["apply", "--check"][..], &["edit"], &["lock"], &["lint", "--fix"]] {
+    for next in [&["apply", "--check"][..], &["edit"], &["lock"], &["lint", "--fix"], &["lint"]] {
         let project = Project::new();
         decide(&project);
         project.run(next);
