@@ -13,6 +13,7 @@ use makers::{ABOUT, GREETING_GOES, project_by_git};
 
 mod all_covered;
 mod import_scenes;
+mod lint_scenes;
 mod makers;
 mod pin_scenes;
 mod rebase_scenes;
@@ -38,9 +39,15 @@ struct Scene {
 }
 
 fn scenes() -> impl Iterator<Item = &'static Scene> {
-    [pin_scenes::SCENES, rebase_scenes::SCENES, series_scenes::SCENES, import_scenes::SCENES]
-        .into_iter()
-        .flatten()
+    [
+        pin_scenes::SCENES,
+        rebase_scenes::SCENES,
+        series_scenes::SCENES,
+        lint_scenes::SCENES,
+        import_scenes::SCENES,
+    ]
+    .into_iter()
+    .flatten()
 }
 
 /// What a person types on reading `said`: the whole of a hint, or what follows its colon. What comes after a `cd` is
@@ -194,6 +201,11 @@ fn every_command_about_a_rebase_leads_on() {
 #[test]
 fn every_command_about_a_series_leads_on() {
     assert_none_is_a_dead_end(series_scenes::SCENES);
+}
+
+#[test]
+fn every_command_of_lint_leads_on() {
+    assert_none_is_a_dead_end(lint_scenes::SCENES);
 }
 
 #[test]
