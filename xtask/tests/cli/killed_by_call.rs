@@ -57,7 +57,9 @@ const LOCK: &str = "espalier.lock";
 type Kept = BTreeMap<String, Vec<u8>>;
 
 fn kept(project: &Project) -> Kept {
-    let paths = files::list(project.root()).into_iter().filter(|path| !path.starts_with("target/"));
+    // What a kill leaves half written beside a file is swept by whoever takes the lock next: `judge` looks for that.
+    let is_garbage = |path: &str| path.starts_with("target/") || path.contains(".espalier-tmp-");
+    let paths = files::list(project.root()).into_iter().filter(|path| !is_garbage(path));
     paths.map(|path| (path.clone(), std::fs::read(project.path(&path)).unwrap())).collect()
 }
 
