@@ -80,10 +80,8 @@ pub fn format_series(
 }
 
 /// Set by a person, these would change the text too.
-const CHANGING: [&str; 9] = [
+const CHANGING: [&str; 7] = [
     "GIT_ATTR_SOURCE",
-    "GIT_CONFIG_COUNT",
-    "GIT_CONFIG_PARAMETERS",
     "GIT_DIFF_OPTS",
     "GIT_EXTERNAL_DIFF",
     "GIT_NOTES_DISPLAY_REF",

@@ -59,8 +59,8 @@ pub fn convert_nothing(git_dir: &Path) -> Result<()> {
     disk::write_atomically(&git_dir.join("info/attributes"), ATTRIBUTES.as_bytes())
 }
 
-/// What `git rev-parse --local-env-vars` lists: set when we are called from a hook or an alias.
-const INHERITED: [&str; 13] = [
+/// What `git rev-parse --local-env-vars` lists, and the namespace: set when we are called from a hook or an alias.
+const INHERITED: [&str; 16] = [
     "GIT_DIR",
     "GIT_WORK_TREE",
     "GIT_INDEX_FILE",
@@ -72,11 +72,14 @@ const INHERITED: [&str; 13] = [
     "GIT_SHALLOW_FILE",
     "GIT_GRAFT_FILE",
     "GIT_REPLACE_REF_BASE",
+    "GIT_NO_REPLACE_OBJECTS",
     "GIT_CONFIG",
+    "GIT_CONFIG_PARAMETERS",
+    "GIT_CONFIG_COUNT",
     "GIT_IMPLICIT_WORK_TREE",
 ];
 
-const SETTINGS: [&str; 11] = [
+const SETTINGS: [&str; 12] = [
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
     "gc.auto=0",
@@ -89,6 +92,35 @@ const SETTINGS: [&str; 11] = [
     "submodule.recurse=false",
     // What a borrowed store names may have come without its history: nothing is to be fetched on top of it.
     "core.alternateRefsPrefixes=refs/none/",
-    // A host that answers and then says nothing must not hold a build for ever.
+    // A host that answers and then says nothing must not hold a build for ever. In bytes a second, and seconds.
     "http.lowSpeedLimit=1",
+    "http.lowSpeedTime=60",
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(words: &[&str]) -> String {
+        let said = git(Path::new("/dev/null")).args(words).success().unwrap();
+        String::from_utf8(said).unwrap()
+    }
+
+    /// git knows best what ties it to one repository; a newer git may add to it.
+    #[test]
+    fn what_git_calls_local_is_taken_away() {
+        let local = said(&["rev-parse", "--local-env-vars"]);
+        assert!(local.contains("GIT_DIR"), "{local}");
+        let missing: Vec<&str> = local.lines().filter(|name| !INHERITED.contains(name)).collect();
+        assert_eq!(missing, [""; 0]);
+    }
+
+    /// git looks at the limit only when it has a time, and the other way round.
+    #[test]
+    fn a_slow_host_is_given_up() {
+        for name in ["http.lowSpeedLimit", "http.lowSpeedTime"] {
+            let value = said(&["config", "--default", "0", "--type=int", name]);
+            assert!(value.trim().parse::<u64>().unwrap() > 0, "{name} is {value}");
+        }
+    }
+}

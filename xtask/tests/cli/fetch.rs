@@ -160,6 +160,8 @@ fn what_a_caller_set_for_git_does_not_matter() {
     for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_OBJECT_DIRECTORY", "GIT_INDEX_FILE"] {
         command.env(name, &hostile);
     }
+    command.env("GIT_CONFIG_PARAMETERS", "'fetch.fsckObjects=perhaps'").env("GIT_NO_REPLACE_OBJECTS", "1");
+    command.env("GIT_CONFIG_COUNT", "many");
     project.finish(command).success();
     assert_fetched(&project);
     assert!(!hostile.exists());
