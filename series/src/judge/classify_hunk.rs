@@ -3,7 +3,6 @@
 use super::drift::{HunkClass, HunkDrift, Placement};
 use super::nearest::nearest_candidate;
 use crate::model::patch::Hunk;
-use crate::model::printable::printable;
 use crate::text::function::FunctionMap;
 use crate::text::line_index::LineIndex;
 use crate::text::same_function::HunkFunction;
@@ -27,7 +26,9 @@ pub(crate) fn classify_hunk(file: &CurrentFile<'_>, hunk: &Hunk, number: usize) 
     let results = find_places(file, &function, hunk.post_image());
     let class = decide(hunk, &fits, &results);
     let nearest = match class {
-        HunkClass::Conflict => nearest_candidate(file.index, file.functions, hunk),
+        HunkClass::Conflict => {
+            nearest_candidate(file.index, |start| function.found_at(file.functions, start), hunk)
+        }
         _ => None,
     };
     HunkDrift {
@@ -53,7 +54,7 @@ fn find_places<'b>(
     let starts = find_all(&file.index.ids, &needle, PLACES_SHOWN);
     let placement = |start: usize| Placement {
         line: start + 1,
-        function: file.functions.function_before(start).map(printable),
+        function: function.found_at(file.functions, start),
         same_function: function.is_around(file.functions, start),
     };
     starts.into_iter().map(placement).collect()

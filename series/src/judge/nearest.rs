@@ -6,7 +6,6 @@ use super::drift::{Candidate, Disagreement};
 use crate::model::hunk_lines::LineKind;
 use crate::model::patch::Hunk;
 use crate::model::printable::printable;
-use crate::text::function::FunctionMap;
 use crate::text::line_index::LineIndex;
 
 /// A line that occurs more often says little about where a hunk belongs.
@@ -16,10 +15,10 @@ const VOTE_LIMIT: usize = 1_000_000;
 const SHOWN_DISAGREEMENTS: usize = 8;
 
 /// The place at which most lines of the hunk's pre-image agree with the file; the one nearest to
-/// the hunk's own line when several do equally well.
+/// the hunk's own line when several do equally well. `function_at` names the function around a place.
 pub(crate) fn nearest_candidate(
     index: &LineIndex<'_>,
-    functions: &FunctionMap<'_>,
+    function_at: impl Fn(usize) -> Option<String>,
     hunk: &Hunk,
 ) -> Option<Candidate> {
     let expected: Vec<ExpectedLine<'_>> = expected_lines(hunk);
@@ -35,7 +34,7 @@ pub(crate) fn nearest_candidate(
     });
     Some(Candidate {
         line: start + 1,
-        function: functions.function_before(start).map(printable),
+        function: function_at(start),
         agreeing,
         of: expected.len(),
         disagreements: disagreements.collect(),

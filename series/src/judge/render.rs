@@ -103,16 +103,20 @@ fn describe_class(class: HunkClass) -> String {
 
 fn write_places(out: &mut fmt::Formatter<'_>, what: &str, places: &[Placement]) -> fmt::Result {
     for place in places {
-        let function = place.function.as_deref().unwrap_or("none");
-        writeln!(out, "      {what} line {}, in function: {function}", place.line)?;
+        writeln!(out, "      {what} line {}{}", place.line, in_function(place.function.as_deref()))?;
     }
     Ok(())
 }
 
+/// Above the first function of a file, and in a file without functions, there is nothing to say.
+fn in_function(function: Option<&str>) -> String {
+    function.map(|function| format!(", in function: {function}")).unwrap_or_default()
+}
+
 fn write_candidate(out: &mut fmt::Formatter<'_>, candidate: &Candidate) -> fmt::Result {
-    let function = candidate.function.as_deref().unwrap_or("none");
     let Candidate { line, agreeing, of, .. } = candidate;
-    writeln!(out, "      nearest: line {line}, {agreeing} of {of} lines agree, in function: {function}")?;
+    let function = in_function(candidate.function.as_deref());
+    writeln!(out, "      nearest: line {line}, {agreeing} of {of} lines agree{function}")?;
     for disagreement in &candidate.disagreements {
         let patch_line = disagreement.patch_line;
         writeln!(out, "        expected (patch line {patch_line}): {}", disagreement.expected)?;

@@ -41,6 +41,11 @@ impl<'a> HunkFunction<'a> {
         }
     }
 
+    /// The function line above the first change, were the hunk, or its result, placed after `start` lines.
+    pub fn found_at(&self, current: &FunctionMap<'_>, start: usize) -> Option<String> {
+        current.function_before(start + self.leading).map(printable)
+    }
+
     fn own_first_change(&self) -> usize {
         self.hunk.old_lines_before() + self.leading
     }

@@ -136,6 +136,18 @@ fn a_report_shows_what_was_expected_and_what_is_there() {
     ");
 }
 
+/// Where no line is the head of a function, a place is a line and nothing more.
+#[test]
+fn a_place_outside_of_functions_is_only_a_line() {
+    let notes =
+        modify("notes.txt", "    a\n    b\n", "    a\n    c\n", "@@ -1,2 +1,2 @@\n     a\n-    b\n+    c\n");
+    let report = |text: &str| drift(&read(&notes), &tree(&[("notes.txt", text)])).to_string();
+    let shifted = report("    x\n    a\n    b\n");
+    assert!(shifted.ends_with("      fits at line 2\n"), "{shifted}");
+    let conflict = report("    x\n    a\n    d\n");
+    assert!(conflict.contains("      nearest: line 2, 1 of 2 lines agree\n"), "{conflict}");
+}
+
 #[test]
 fn a_report_as_json() {
     let drift = drift(&patch(), &upstream(&first_done(BASE)));

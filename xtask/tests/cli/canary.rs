@@ -221,7 +221,7 @@ fn one_issue_a_break_and_no_other_after_ten_runs() {
             found blob     b04e97ea75f5cac95b0d4754dcaf5e4988febd17
             hunk 1 @@ -3,7 +3,7 @@ (0001:14): conflict
               made for: const char * words_greeting(int kind) {
-              nearest: line 3, 6 of 7 lines agree, in function: none
+              nearest: line 3, 6 of 7 lines agree, in function: const char * words_greeting(int kind) {
                 expected (patch line 18):         return "hello";
                 found    (file line 6):         return "hi";
           conflict since 07ab84a6934f Say hi, fixes #1 @octocat (Test Person)

@@ -44,7 +44,7 @@ fn a_hunk_that_moved_down_in_its_function() {
           found blob     aaa59206231940f48206684bb261a690e5c4fa9b
           hunk 1 @@ -1,7 +1,7 @@ (0002-say-what-is-counted.patch:14): shifted by +2 lines
             made for: int words_count(const char * text) {
-            fits at line 3, in function: none
+            fits at line 3, in function: int words_count(const char * text) {
       next: make the patch anew from a commit on the pinned tree: docs/patches.md, "Write a patch"
     "#);
 }
@@ -65,7 +65,7 @@ fn a_conflict_and_the_patch_that_it_blocks() {
           found blob     b04e97ea75f5cac95b0d4754dcaf5e4988febd17
           hunk 1 @@ -3,7 +3,7 @@ (0001-greet-more-warmly.patch:14): conflict
             made for: const char * words_greeting(int kind) {
-            nearest: line 3, 6 of 7 lines agree, in function: none
+            nearest: line 3, 6 of 7 lines agree, in function: const char * words_greeting(int kind) {
               expected (patch line 18):         return "hello";
               found    (file line 6):         return "hi";
       patches/paged/0003-greet-dearly.patch: blocked by 0001-greet-more-warmly.patch (provisional: an earlier patch failed)
@@ -74,7 +74,7 @@ fn a_conflict_and_the_patch_that_it_blocks() {
           found blob     b04e97ea75f5cac95b0d4754dcaf5e4988febd17
           hunk 1 @@ -3,7 +3,7 @@ (0003-greet-dearly.patch:14): conflict
             made for: const char * words_greeting(int kind) {
-            nearest: line 3, 6 of 7 lines agree, in function: none
+            nearest: line 3, 6 of 7 lines agree, in function: const char * words_greeting(int kind) {
               expected (patch line 18):         return "hello there";
               found    (file line 6):         return "hi";
       next: make the patch anew from a commit on the pinned tree: docs/patches.md, "Write a patch"

@@ -79,7 +79,7 @@ fn each_patch_has_its_class_and_the_commits_that_touched_it() {
         found blob     b04e97ea75f5cac95b0d4754dcaf5e4988febd17
         hunk 1 @@ -3,7 +3,7 @@ (0001:14): conflict
           made for: const char * words_greeting(int kind) {
-          nearest: line 3, 6 of 7 lines agree, in function: none
+          nearest: line 3, 6 of 7 lines agree, in function: const char * words_greeting(int kind) {
             expected (patch line 18):         return "hello";
             found    (file line 6):         return "hi";
       conflict since 53ef46d9f62a Say <b>hi</b> (Test Person)
@@ -91,7 +91,7 @@ fn each_patch_has_its_class_and_the_commits_that_touched_it() {
         found blob     7dd1594e43bd2184242853a5ddfef22d7b203053
         hunk 1 @@ -1,7 +1,7 @@ (0002:14): shifted by +1 lines
           made for: int words_count(const char * text) {
-          fits at line 2, in function: none
+          fits at line 2, in function: int words_count(const char * text) {
       shifted since a398aafe3209 Include more (Test Person)
       next: nothing to decide: `cargo xtask rebase` places it anew
 
@@ -102,7 +102,7 @@ fn each_patch_has_its_class_and_the_commits_that_touched_it() {
         found blob     b04e97ea75f5cac95b0d4754dcaf5e4988febd17
         hunk 1 @@ -3,7 +3,7 @@ (0003:14): conflict
           made for: const char * words_greeting(int kind) {
-          nearest: line 3, 6 of 7 lines agree, in function: none
+          nearest: line 3, 6 of 7 lines agree, in function: const char * words_greeting(int kind) {
             expected (patch line 18):         return "hello there";
             found    (file line 6):         return "hi";
       blocked since 53ef46d9f62a Say <b>hi</b> (Test Person)
@@ -172,7 +172,7 @@ fn markdown_for_an_issue() {
             found blob     b04e97ea75f5cac95b0d4754dcaf5e4988febd17
             hunk 1 @@ -3,7 +3,7 @@ (0001:14): conflict
               made for: const char * words_greeting(int kind) {
-              nearest: line 3, 6 of 7 lines agree, in function: none
+              nearest: line 3, 6 of 7 lines agree, in function: const char * words_greeting(int kind) {
                 expected (patch line 18):         return "hello";
                 found    (file line 6):         return "hi";
           conflict since 00043aa3ef2d Say <b>hi</b> (Test Person)
@@ -189,7 +189,7 @@ fn markdown_for_an_issue() {
             found blob     b04e97ea75f5cac95b0d4754dcaf5e4988febd17
             hunk 1 @@ -3,7 +3,7 @@ (0003:14): conflict
               made for: const char * words_greeting(int kind) {
-              nearest: line 3, 6 of 7 lines agree, in function: none
+              nearest: line 3, 6 of 7 lines agree, in function: const char * words_greeting(int kind) {
                 expected (patch line 18):         return "hello there";
                 found    (file line 6):         return "hi";
           blocked since 00043aa3ef2d Say <b>hi</b> (Test Person)
