@@ -1,5 +1,8 @@
 //! Who wrote a patch and when, in the form in which a git commit holds it.
 
+use jiff::Timestamp;
+use jiff::fmt::rfc2822::DateTimeParser;
+
 use crate::model::patch::Patch;
 
 /// The author and the date of a patch, read as git reads a mail.
@@ -64,9 +67,6 @@ fn unquoted(name: &str) -> String {
     plain
 }
 
-const MONTHS: [&str; 12] =
-    ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-
 /// Reads `Thu, 1 Jan 2026 00:00:00 +0100`, with or without the day of the week. Dates before 1970 are
 /// refused: a commit cannot have them.
 pub(crate) fn read_date(date: &str) -> Option<(i64, String)> {
@@ -74,37 +74,11 @@ pub(crate) fn read_date(date: &str) -> Option<(i64, String)> {
     if words.first()?.ends_with(',') {
         words.remove(0);
     }
-    let [day, month, year, clock, zone] = words[..] else { return None };
-    let day = number(day, 1, 31)?;
-    let month = 1 + i64::try_from(MONTHS.iter().position(|name| *name == month)?).ok()?;
-    let year = number(year, 1970, 9999)?;
-    let [hour, minute, second] = clock.split(':').collect::<Vec<_>>()[..] else { return None };
-    let of_day = number(hour, 0, 23)? * 3600 + number(minute, 0, 59)? * 60 + number(second, 0, 60)?;
-    let seconds = days_since_1970(year, month, day) * 86_400 + of_day - zone_seconds(zone)?;
-    (seconds >= 0).then(|| (seconds, zone.to_owned()))
-}
-
-fn number(text: &str, least: i64, most: i64) -> Option<i64> {
-    let is_short = text.len() <= 4 && text.bytes().all(|byte| byte.is_ascii_digit());
-    text.parse().ok().filter(|number| is_short && (least..=most).contains(number))
-}
-
-fn zone_seconds(zone: &str) -> Option<i64> {
-    let (sign, digits) = match zone.split_at_checked(1)? {
-        ("+", digits) => (1, digits),
-        ("-", digits) => (-1, digits),
-        _ => return None,
-    };
-    let (hours, minutes) = digits.split_at_checked(2).filter(|_| digits.len() == 4)?;
-    Some(sign * (number(hours, 0, 23)? * 3600 + number(minutes, 0, 59)? * 60))
-}
-
-/// Days of the Gregorian calendar. A year is counted from March, so that the leap day is its last.
-fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
-    let year = if month <= 2 { year - 1 } else { year };
-    let month_from_march = (month + 9) % 12;
-    let day_of_year = (153 * month_from_march + 2) / 5 + day - 1;
-    year * 365 + year / 4 - year / 100 + year / 400 + day_of_year - 719_468
+    let [_, _, year, clock, zone] = words[..] else { return None };
+    // A mail may leave the seconds out, name its zone, or count a leap second; git writes none of these.
+    let is_gits = year.len() == 4 && clock.len() == 8 && zone.len() == 5 && !clock.ends_with(":60");
+    let instant = DateTimeParser::new().parse_timestamp(words.join(" ")).ok()?;
+    (is_gits && instant >= Timestamp::UNIX_EPOCH).then(|| (instant.as_second(), zone.to_owned()))
 }
 
 #[cfg(test)]
@@ -124,6 +98,15 @@ mod tests {
             "Thu, 32 Jan 2026 00:00:00 +0000",
             "1 Jan 2026 00:00:00 0000",
             "1 Jan 1969 00:00:00 +0000",
+            "30 Feb 2026 00:00:00 +0000",
+            "Sun, 29 Feb 2026 00:00:00 +0000",
+            "31 Apr 2026 00:00:00 +0000",
+            "29 Feb 2100 00:00:00 +0000",
+            "1 Jan 2026 24:00:00 +0000",
+            "1 Jan 2026 00:00:60 +0000",
+            "1 Jan 26 00:00:00 +0000",
+            "1 Jan 2026 00:00 +0000",
+            "1 Jan 2026 00:00:00 GMT",
         ] {
             assert_eq!(read_date(bad), None, "{bad}");
         }

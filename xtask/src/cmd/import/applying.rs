@@ -1,6 +1,7 @@
 //! Patches made elsewhere as commits on the pin: git applies them, and everything that it had to decide is told.
 
 use crate::series::ObjectId;
+use jiff::civil::Date;
 
 use super::left_out::LeftOut;
 use super::line::{Line, LineCommit};
@@ -115,16 +116,9 @@ fn commit(patch: &LoosePatch, tree: ObjectId, author: Option<&str>, mut notes: V
 
 /// `2024-05-01` is what DEP-3 says; a mail says more.
 fn full_date(date: &str) -> String {
-    const MONTHS: [&str; 12] =
-        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-    let parts: Vec<&str> = date.trim().split('-').collect();
-    let month = |text: &str| MONTHS.get(text.parse::<usize>().ok()?.checked_sub(1)?).copied();
-    match parts[..] {
-        [year, number, day] if year.len() == 4 => match month(number) {
-            Some(month) => format!("{} {month} {year} 00:00:00 +0000", day.trim_start_matches('0')),
-            None => date.to_string(),
-        },
-        _ => date.to_string(),
+    match Date::strptime("%Y-%m-%d", date.trim()) {
+        Ok(day) => day.strftime("%-d %b %Y 00:00:00 +0000").to_string(),
+        Err(_) => date.to_string(),
     }
 }
 
@@ -169,7 +163,7 @@ mod tests {
     #[test]
     fn a_day_is_a_date() {
         assert_eq!(full_date("2024-05-01"), "1 May 2024 00:00:00 +0000");
-        for other in ["2024-13-01", "Thu, 1 Jan 2026 00:00:00 +0000", "soon"] {
+        for other in ["2024-13-01", "2024-02-30", "Thu, 1 Jan 2026 00:00:00 +0000", "soon"] {
             assert_eq!(full_date(other), other);
         }
     }
