@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use super::compiler::Compiler;
+
 /// Everything that CMake is told.
 #[derive(Clone, Debug)]
 pub struct Configure<'a> {
@@ -13,9 +15,7 @@ pub struct Configure<'a> {
     /// The Ninja program.
     pub ninja: &'a Path,
     /// C and C++ compilers.
-    pub compilers: (&'a Path, &'a Path),
-    /// ccache or sccache.
-    pub compiler_cache: Option<&'a Path>,
+    pub compilers: (&'a Compiler, &'a Compiler),
     /// Cache entries of the flavor.
     pub entries: BTreeMap<String, String>,
     /// The kernels library and its header folder, for variants that have them.
@@ -47,8 +47,14 @@ impl Configure<'_> {
         let mut entries = self.entries.clone();
         let mut set = |key: &str, value: String| drop(entries.insert(key.to_string(), value));
         set("CMAKE_MAKE_PROGRAM", show(self.ninja));
-        set("CMAKE_C_COMPILER", show(self.compilers.0));
-        set("CMAKE_CXX_COMPILER", show(self.compilers.1));
+        for (language, compiler) in [("C", self.compilers.0), ("CXX", self.compilers.1)] {
+            let launcher = compiler.launcher.as_deref().map(show).unwrap_or_default();
+            set(&format!("CMAKE_{language}_COMPILER"), show(&compiler.program));
+            set(&format!("CMAKE_{language}_COMPILER_LAUNCHER"), launcher);
+            if !compiler.arguments.is_empty() {
+                set(&format!("CMAKE_{language}_COMPILER_ARG1"), compiler.argument_line());
+            }
+        }
         set("LLAMA_BUILD_NUMBER", "0".to_string());
         set("LLAMA_BUILD_COMMIT", self.base_tree.chars().take(12).collect());
         // ggml asks git for its commit, and would be told ours: each of our commits would give other bytes.
@@ -58,9 +64,6 @@ impl Configure<'_> {
         set("CMAKE_INSTALL_RPATH", format!("{ORIGIN};{ORIGIN}/../lib"));
         // A library whose code changed but not its interface makes nobody link again.
         set("CMAKE_LINK_DEPENDS_NO_SHARED", "ON".to_string());
-        let launcher = self.compiler_cache.map(show).unwrap_or_default();
-        set("CMAKE_C_COMPILER_LAUNCHER", launcher.clone());
-        set("CMAKE_CXX_COMPILER_LAUNCHER", launcher);
         if let Some((library, headers)) = &self.kernels {
             set("ESPALIER_KERNELS", show(library));
             set("ESPALIER_KERNELS_INCLUDE", show(headers));
@@ -111,12 +114,14 @@ mod tests {
 
     fn configure(kernels: bool) -> Vec<String> {
         let path = Path::new("/x");
+        let c = Compiler { launcher: None, program: PathBuf::from("/cc"), arguments: Vec::new() };
+        let arguments = vec!["-m64".to_string(), "-DX=a b".to_string()];
+        let cxx = Compiler { launcher: Some(PathBuf::from("/ccache")), program: "/c++".into(), arguments };
         Configure {
             source: path,
             build: path,
             ninja: path,
-            compilers: (path, path),
-            compiler_cache: None,
+            compilers: (&c, &cxx),
             entries: BTreeMap::from([("GGML_NATIVE".to_string(), "ON".to_string())]),
             kernels: kernels.then(|| (PathBuf::from("/k.a"), PathBuf::from("/inc"))),
             identity: PathBuf::from("/id"),
@@ -133,6 +138,15 @@ mod tests {
         assert!(arguments.contains(&"-DGIT_EXE=OFF".to_string()), "git would name a commit of ours");
         assert!(!arguments.iter().any(|argument| argument.contains("ESPALIER")));
         assert!(configure(true).contains(&"-DESPALIER_KERNELS=/k.a".to_string()));
+    }
+
+    #[test]
+    fn compilers_are_told_with_their_launchers_and_arguments() {
+        let arguments = configure(false);
+        let told: Vec<&str> = arguments.iter().filter_map(|one| one.strip_prefix("-DCMAKE_C")).collect();
+        let expected =
+            ["XX_COMPILER=/c++", "XX_COMPILER_ARG1=-m64 '-DX=a b'", "XX_COMPILER_LAUNCHER=/ccache"];
+        assert_eq!(told, [&expected[..], &["_COMPILER=/cc", "_COMPILER_LAUNCHER="]].concat());
     }
 
     #[test]

@@ -4,5 +4,6 @@
 
 pub mod cmake;
 pub mod compile_commands;
+pub mod compiler;
 pub mod manifest;
 pub mod ninja;

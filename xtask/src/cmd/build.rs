@@ -13,9 +13,10 @@ use crate::error::{Error, Result};
 use crate::plan::flavors::Flavors;
 use crate::plan::pins::{Pins, Variant};
 use crate::plan::steps::Step;
+use crate::sys::compilers::{self, Compilers};
 use crate::sys::process::{self, LogFile, Run, Seen, Watch};
 use crate::sys::store::Store;
-use crate::sys::tools::{self, Compilers};
+use crate::sys::tools;
 use crate::sys::{disk, package, run_lock};
 use crate::ui::Unit;
 
@@ -45,7 +46,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
         let steps: Vec<String> = build.steps()?.iter().map(Step::to_string).collect();
         return Ok(Outcome::ok(steps.join("\n"), json!({ "steps": steps })));
     }
-    tools::start_compiler_cache();
+    compilers::start_launcher();
     let _lock = run_lock::take(context)?;
     build.run()
 }
@@ -80,7 +81,6 @@ struct Tools {
     cmake: PathBuf,
     ninja: PathBuf,
     compilers: Compilers,
-    compiler_cache: Option<PathBuf>,
 }
 
 impl Build<'_> {
@@ -93,7 +93,7 @@ impl Build<'_> {
     /// Builds what was applied. The caller holds the run lock.
     pub fn build(&self, store: &Store, applied: &Applied) -> Result<Outcome> {
         let materialised = apply::materialise(self.context, store, self.pins, self.variant, applied)?;
-        let compilers = tools::compilers()?;
+        let compilers = compilers::compilers()?;
         let inputs = self.inputs_digest(applied, &compilers)?;
         if materialised.written + materialised.removed == 0 && self.is_current(&inputs)? {
             return Ok(self.outcome(applied, true));
@@ -112,7 +112,7 @@ impl Build<'_> {
     /// Goes as far as a compiler needs to look at single files. The caller holds the run lock.
     pub fn prepare(&self, store: &Store, applied: &Applied) -> Result<Configured> {
         apply::materialise(self.context, store, self.pins, self.variant, applied)?;
-        let tools = self.configured(tools::compilers()?, applied)?;
+        let tools = self.configured(compilers::compilers()?, applied)?;
         Ok(Configured { folder: self.build_folder(), ninja: tools.ninja })
     }
 
@@ -126,7 +126,7 @@ impl Build<'_> {
                 format!("cargo xtask build --variant {} --flavor {}", self.variant.name, self.options.flavor);
             return Err(Error::usage(format!("{} is not built", self.name())).hint(build));
         }
-        let tools = self.tools(tools::compilers()?)?;
+        let tools = self.tools(compilers::compilers()?)?;
         let cache = disk::read_text(&folder.join("CMakeCache.txt"))?;
         if cmake::read_cache(&cache).get(TESTS).map(String::as_str) != Some("ON") {
             self.context.ui.status("Configuring", format!("{} with upstream's tests", self.name()));
@@ -192,8 +192,8 @@ impl Build<'_> {
             env!("CARGO_PKG_VERSION"),
             applied.tree,
             applied.pin.revision,
-            compilers.c.display(),
-            compilers.cxx.display(),
+            compilers.c,
+            compilers.cxx,
             compilers.version,
             self.flavors.programs,
         );
@@ -236,7 +236,7 @@ impl Build<'_> {
             tools::provide(tool, &self.context.layout, self.context.offline, &self.context.ui)
         };
         let (cmake, ninja) = (provide("cmake")?, provide("ninja")?);
-        Ok(Tools { cmake, ninja, compilers, compiler_cache: tools::compiler_cache() })
+        Ok(Tools { cmake, ninja, compilers })
     }
 
     fn kernels_run(&self) -> Run {
@@ -285,7 +285,6 @@ impl Build<'_> {
             build,
             ninja: &tools.ninja,
             compilers: (&tools.compilers.c, &tools.compilers.cxx),
-            compiler_cache: tools.compiler_cache.as_deref(),
             entries: self.flavors.cache_entries(self.flavors.get(&self.options.flavor)?),
             kernels: self.variant.kernels.then(|| (self.kernels_library(), headers)),
             identity: self.identity_folder(),

@@ -14,7 +14,7 @@ use super::{Context, Outcome, fuzz, suite_gate};
 use crate::error::{Error, Result};
 use crate::modelgen::{Architecture, ModelSpec, WeightType};
 use crate::sys::process::Run;
-use crate::sys::{disk, models, tools};
+use crate::sys::{compilers, disk, models};
 
 /// Options of `gate`.
 #[derive(Clone, Debug, Default)]
@@ -301,7 +301,7 @@ pub fn build_probe(context: &Context, variant: &str, folder: &Path) -> Result<Pa
     }
     let tree = context.layout.tree(variant);
     let probe = folder.join(format!("probe-{variant}"));
-    Run::new(tools::compilers()?.cxx)
+    compilers::call(&compilers::compilers()?.cxx)
         .args(["-std=c++17", "-O2", "-o"])
         .arg(&probe)
         .arg(context.layout.root().join(PROBE))

@@ -5,6 +5,7 @@
 #![allow(clippy::disallowed_methods)]
 
 pub mod arrivals;
+pub mod compilers;
 pub mod conflict_tree;
 pub mod curl;
 pub mod disk;

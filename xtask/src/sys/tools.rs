@@ -137,55 +137,6 @@ fn watch_install(run: Run, scratch: &Path, name: &str, hint: String, ui: &Ui) ->
     Err(process::failed(&words, status, &said.join("\n")).hint(hint))
 }
 
-/// The compilers that CMake would take, and what they call themselves.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Compilers {
-    /// C compiler.
-    pub c: PathBuf,
-    /// C++ compiler.
-    pub cxx: PathBuf,
-    /// First line of the C++ compiler's `--version`.
-    pub version: String,
-}
-
-/// Finds the C and C++ compilers: `CC` and `CXX` when set, else the usual names.
-pub fn compilers() -> Result<Compilers> {
-    let c = compiler("C", "CC", &["cc", "gcc", "clang"])?;
-    let cxx = compiler("C++", "CXX", &["c++", "g++", "clang++"])?;
-    let said = Run::new(&cxx).arg("--version").success();
-    let said = said.map_err(|error| error.hint("set CXX to a C++ compiler, or unset it"))?;
-    let version = String::from_utf8_lossy(&said).lines().next().unwrap_or("unknown").trim().to_string();
-    Ok(Compilers { c, cxx, version })
-}
-
-fn compiler(language: &str, variable: &str, names: &[&str]) -> Result<PathBuf> {
-    if let Ok(asked) = std::env::var(variable) {
-        return disk::find_program(&asked).ok_or_else(|| {
-            Error::surroundings(format!("{variable} is `{asked}`, which is not a program here"))
-                .hint(format!("unset {variable}, or set it to a {language} compiler"))
-        });
-    }
-    names.iter().find_map(|name| disk::find_program(name)).ok_or_else(|| {
-        Error::surroundings(format!("there is no {language} compiler on this machine"))
-            .detail(format!("looked for {} on PATH", names.join(", ")))
-            .hint("install one (Debian: `apt-get install g++`; macOS: `xcode-select --install`)")
-            .hint(format!("or name one: {variable}=/path/to/compiler cargo xtask build"))
-    })
-}
-
-/// sccache's server would inherit the run lock and keep it: it has to be there before.
-pub fn start_compiler_cache() {
-    if compiler_cache().is_some_and(|cache| cache.ends_with("sccache")) {
-        // It fails when the server runs already, which is what we want.
-        let _ = Run::new("sccache").arg("--start-server").finish();
-    }
-}
-
-/// ccache or sccache, when there is one.
-pub fn compiler_cache() -> Option<PathBuf> {
-    ["ccache", "sccache"].iter().find_map(|name| disk::find_program(name))
-}
-
 #[cfg(test)]
 mod tests {
     use super::put_in_place;

@@ -62,6 +62,22 @@ fn a_compiler_that_does_not_exist() {
 }
 
 #[test]
+fn a_launcher_without_a_compiler() {
+    let project = Project::new();
+    let mut command = project.command(&["build"]);
+    command.env("CC", "env").env("CXX", "ccache");
+    project.finish(command).code(3).says(&["CXX is `ccache`, which names no compiler", "  next: unset CXX"]);
+}
+
+#[test]
+fn a_compiler_whose_quotes_do_not_end() {
+    let project = Project::new();
+    let mut command = project.command(&["build"]);
+    command.env("CC", "gcc '-m64");
+    project.finish(command).code(3).says(&["CC is `gcc '-m64`, which has a quote that does not end"]);
+}
+
+#[test]
 fn a_compiler_that_is_none() {
     let project = Project::new();
     let mut command = project.command_with_path(&["build"], &program_path::with_build_tools());

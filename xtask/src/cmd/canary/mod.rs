@@ -17,7 +17,7 @@ use crate::error::Result;
 use crate::report::canary::{self, CanaryReport, Level};
 use crate::report::status::{self, StatusReport};
 use crate::sys::github::Client;
-use crate::sys::{disk, run_lock, step_summary, tools};
+use crate::sys::{compilers, disk, run_lock, step_summary};
 use tip_levels::TipLevels;
 use walk::walk;
 
@@ -51,7 +51,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     // Asked for first: a missing token or folder should not cost an hour.
     options.report.iter().chain(&options.html).try_for_each(|path| disk::refuse_as_output(path))?;
     let github = options.github.then(|| context.github()).transpose()?;
-    tools::start_compiler_cache();
+    compilers::start_launcher();
     let _lock = run_lock::take(context)?;
     let pins = context.pins()?;
     let variant = pins.variant(options.variant.as_deref())?;

@@ -1,0 +1,106 @@
+//! How a compiler is called: what `CC` and `CXX` may say, and what of it CMake is told.
+
+use std::fmt;
+use std::path::PathBuf;
+
+/// A compiler of this machine, and what it is always called with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Compiler {
+    /// The program that is put before it, such as ccache.
+    pub launcher: Option<PathBuf>,
+    /// Its program.
+    pub program: PathBuf,
+    /// The arguments that every call has.
+    pub arguments: Vec<String>,
+}
+
+impl Compiler {
+    /// The arguments in one line, quoted where a shell would need it.
+    pub fn argument_line(&self) -> String {
+        let words = self.arguments.iter().map(String::as_str);
+        // A word out of the environment has no NUL, which is all that cannot be quoted.
+        shlex::try_join(words).unwrap_or_default()
+    }
+}
+
+/// What decides what comes out; a launcher does not.
+impl fmt::Display for Compiler {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}", self.program.display())?;
+        if self.arguments.is_empty() { Ok(()) } else { write!(out, " {}", self.argument_line()) }
+    }
+}
+
+/// What `CC` or `CXX` names; nothing has been looked for yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedCompiler {
+    /// The program that is put before it.
+    pub launcher: Option<String>,
+    /// Its program.
+    pub program: String,
+    /// The arguments that every call has.
+    pub arguments: Vec<String>,
+}
+
+/// Programs that compile by calling the compiler that follows them.
+const LAUNCHERS: [&str; 6] = ["ccache", "sccache", "distcc", "icecc", "buildcache", "cachepot"];
+
+impl NamedCompiler {
+    /// Reads `ccache gcc -m64` as a shell would.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it, to be read after "which".
+    pub fn read(text: &str) -> Result<NamedCompiler, &'static str> {
+        let words = shlex::split(text).ok_or("has a quote that does not end")?;
+        let mut words = words.into_iter().peekable();
+        let launcher = words.next_if(|word| is_launcher(word));
+        let program = words.next().ok_or("names no compiler")?;
+        Ok(NamedCompiler { launcher, program, arguments: words.collect() })
+    }
+}
+
+fn is_launcher(word: &str) -> bool {
+    let name = word.rsplit(['/', '\\']).next().unwrap_or(word);
+    LAUNCHERS.contains(&name.strip_suffix(".exe").unwrap_or(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<(Option<String>, String, Vec<String>), &'static str> {
+        NamedCompiler::read(text).map(|named| (named.launcher, named.program, named.arguments))
+    }
+
+    #[test]
+    fn a_launcher_and_arguments_are_told_from_the_compiler() {
+        let launcher = |name: &str| Some(name.to_string());
+        assert_eq!(read("gcc"), Ok((None, "gcc".into(), vec![])));
+        assert_eq!(read(" ccache  gcc "), Ok((launcher("ccache"), "gcc".into(), vec![])));
+        let path = "/usr/bin/sccache";
+        assert_eq!(read(&format!("{path} clang")), Ok((launcher(path), "clang".into(), vec![])));
+        let arguments = vec!["-m64".to_string(), "-DX=a b".to_string()];
+        assert_eq!(read("gcc -m64 '-DX=a b'"), Ok((None, "gcc".into(), arguments)));
+        assert_eq!(read("'/opt/my gcc/gcc'"), Ok((None, "/opt/my gcc/gcc".into(), vec![])));
+    }
+
+    #[test]
+    fn what_names_no_compiler_is_told() {
+        for text in ["", "  ", "ccache", "/usr/bin/ccache"] {
+            assert_eq!(read(text), Err("names no compiler"), "{text}");
+        }
+        assert_eq!(read("gcc '-m64"), Err("has a quote that does not end"));
+    }
+
+    #[test]
+    fn arguments_are_quoted_for_cmake() {
+        let compiler = |arguments: &[&str]| Compiler {
+            launcher: None,
+            program: PathBuf::from("/usr/bin/cc"),
+            arguments: arguments.iter().map(ToString::to_string).collect(),
+        };
+        assert_eq!(compiler(&[]).argument_line(), "");
+        assert_eq!(compiler(&["-m64", "-DX=a b"]).argument_line(), "-m64 '-DX=a b'");
+    }
+}
