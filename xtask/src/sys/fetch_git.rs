@@ -11,7 +11,7 @@ use super::git::git;
 use super::git_id::{object_id, oid};
 use super::named_commit::{Found, find_in_folder, is_ambiguous};
 use super::short_id;
-use super::watched::{watch_growth, with_words};
+use super::watched::{Download, PATIENCE, succeeded};
 use crate::error::{Error, Result};
 use crate::plan::pins::TagName;
 use crate::plan::reference::{Reference, Step};
@@ -199,11 +199,9 @@ impl Remote {
         let fetched = self.fetch_to(&self.depth, repo, name, refspecs, ui, &mut said);
         let is_about_depth = said.iter().any(|line| line.contains("shallow"));
         if fetched.is_ok() || !(is_about_depth && matches!(self.depth, Depth::Since(Some(_)))) {
-            return fetched.map_err(|error| with_words("git", error, &said));
+            return fetched;
         }
-        said.clear();
-        let alone = self.fetch_to(&Depth::Commits(1), repo, name, refspecs, ui, &mut said);
-        alone.map_err(|error| with_words("git", error, &said))
+        self.fetch_to(&Depth::Commits(1), repo, name, refspecs, ui, &mut Vec::new())
     }
 
     fn fetch_to(
@@ -224,14 +222,18 @@ impl Remote {
             Depth::Since(None) => {}
         }
         let run = run.arg("--").arg(&self.url).args(refspecs);
-        let mut progress = ui.progress(&format!("{} {name}", self.url), None, Unit::Bytes);
-        watch_growth(run, repo, &mut progress, |line| {
-            // Git's own counts ("Receiving objects: 12% (...)") are progress, everything else is speech.
-            if !line.contains('%') {
-                said.push(line.trim_start_matches("fatal: ").trim_start_matches("error: ").to_string());
-            }
-        })
+        let words = run.words();
+        let progress = &mut ui.progress(&format!("{} {name}", self.url), None, Unit::Bytes);
+        let git = Download { program: "git", folder: repo, patience: PATIENCE, progress, speech: git_words };
+        let status = git.run(run, said)?;
+        succeeded("git", &words, status, said)
     }
+}
+
+/// Git's own counts ("Receiving objects: 12% (...)") are progress, everything else is speech.
+fn git_words(line: &str) -> Option<String> {
+    let words = || line.trim_start_matches("fatal: ").trim_start_matches("error: ").to_string();
+    (!line.contains('%')).then(words)
 }
 
 /// Goes the steps back from what came.

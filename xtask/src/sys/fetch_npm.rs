@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::disk;
 use super::process::Run;
-use super::watched::{watch_growth, with_words};
+use super::watched::{Download, PATIENCE, succeeded};
 use crate::error::{Error, Result};
 use crate::ui::{Ui, Unit};
 
@@ -29,11 +29,11 @@ pub(super) fn fetch_npm(
         .arg("--")
         .arg(format!("{package}@{version}"))
         .current_folder(&folder);
-    let mut said = Vec::new();
-    let mut progress = ui.progress(&format!("{package}@{version}"), bytes, Unit::Bytes);
-    watch_growth(run, &folder.join("cache/_cacache"), &mut progress, |line| said.push(npm_words(line)))
-        .map_err(|error| with_words("npm", error, &said))?;
-    drop(progress);
+    let (words, cache, mut said) = (run.words(), folder.join("cache/_cacache"), Vec::new());
+    let progress = &mut ui.progress(&format!("{package}@{version}"), bytes, Unit::Bytes);
+    let npm = Download { program: "npm", folder: &cache, patience: PATIENCE, progress, speech: npm_words };
+    let status = npm.run(run, &mut said)?;
+    succeeded("npm", &words, status, &said)?;
     let archive = disk::files_below(&folder)?
         .into_iter()
         .find(|file| file.extension().is_some_and(|extension| extension == "tgz"))
@@ -41,8 +41,8 @@ pub(super) fn fetch_npm(
     take_member(&folder.join(archive), member, &scratch.join("source.bundle"))
 }
 
-fn npm_words(line: &str) -> String {
-    line.trim_start_matches("npm error ").trim_start_matches("npm ERR! ").to_string()
+fn npm_words(line: &str) -> Option<String> {
+    Some(line.trim_start_matches("npm error ").trim_start_matches("npm ERR! ").to_string())
 }
 
 /// The most that we unpack: several times the size of any release.

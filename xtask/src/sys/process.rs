@@ -306,9 +306,13 @@ pub fn failed(words: &str, status: ExitStatus, said: &str) -> Error {
 
 /// The same when it is known in words how it ended.
 pub fn failed_so(words: &str, how: &str, said: &str) -> Error {
+    Error::surroundings(format!("`{words}` failed: {how}")).detail(last_words(said))
+}
+
+/// The end of what a program said.
+pub fn last_words(said: &str) -> String {
     let tail: Vec<&str> = said.lines().rev().filter(|line| !line.trim().is_empty()).take(12).collect();
-    let tail: Vec<&str> = tail.into_iter().rev().collect();
-    Error::surroundings(format!("`{words}` failed: {how}")).detail(tail.join("\n"))
+    tail.into_iter().rev().collect::<Vec<_>>().join("\n")
 }
 
 /// How a program ended, in words.
@@ -316,38 +320,6 @@ pub fn ending(status: ExitStatus) -> String {
     match status.code() {
         Some(code) => format!("exit code {code}"),
         None => "it was killed".to_string(),
-    }
-}
-
-/// A watcher that ends a program which shows no sign of life for `patience`.
-pub struct Patience {
-    patience: Duration,
-    last_sign: Instant,
-    last_size: u64,
-}
-
-impl Patience {
-    /// Starts counting now.
-    pub fn new(patience: Duration) -> Self {
-        Patience { patience, last_sign: Instant::now(), last_size: 0 }
-    }
-
-    /// A sign of life.
-    pub fn sign(&mut self) {
-        self.last_sign = Instant::now();
-    }
-
-    /// Growth is a sign of life.
-    pub fn size(&mut self, size: u64) {
-        if size != self.last_size {
-            self.last_size = size;
-            self.sign();
-        }
-    }
-
-    /// Whether it has run out.
-    pub fn verdict(&self) -> Watch {
-        if self.last_sign.elapsed() > self.patience { Watch::Kill } else { Watch::GoOn }
     }
 }
 
@@ -454,14 +426,5 @@ mod tests {
     #[test]
     fn words_can_be_pasted_into_a_shell() {
         assert_eq!(Run::new("a").args(["b c", "d'e", "-f=1"]).words(), r"a 'b c' 'd'\''e' -f=1");
-    }
-
-    #[test]
-    fn a_silent_program_is_ended() {
-        let patience = Patience::new(Duration::from_millis(200));
-        let started = Instant::now();
-        let status = Run::new("sleep").arg("30").watch(|_| patience.verdict()).unwrap();
-        assert!(!status.success());
-        assert!(started.elapsed() < Duration::from_secs(20));
     }
 }

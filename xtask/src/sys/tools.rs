@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use super::disk;
 use super::ours;
-use super::process::{self, Patience, Run, Seen};
+use super::process::{self, Run};
+use super::watched::Download;
 use crate::error::{Error, Result};
 use crate::plan::layout::Layout;
 use crate::plan::pins::{Tool, Version};
@@ -118,18 +119,13 @@ const PATIENCE: Duration = Duration::from_secs(180);
 fn watch_install(run: Run, scratch: &Path, name: &str, hint: String, ui: &Ui) -> Result<()> {
     let words = run.words();
     let mut said = Vec::new();
-    let mut patience = Patience::new(PATIENCE);
-    let mut progress = ui.progress(name, None, Unit::Bytes);
-    let status = run.watch(|seen| {
-        match seen {
-            Seen::Line(line) => said.push(line.to_string()),
-            Seen::Tick => {
-                let size = disk::size_below(scratch);
-                patience.size(size);
-                progress.set(size);
-            }
-        }
-        patience.verdict()
+    let progress = &mut ui.progress(name, None, Unit::Bytes);
+    let speech = |line: &str| Some(line.to_string());
+    let pip = Download { program: "pip", folder: scratch, patience: PATIENCE, progress, speech };
+    let status = pip.run(run, &mut said).map_err(|error| match error.hints.is_empty() {
+        true => error.hint(hint.clone()),
+        // Where there is no Python, how to get one is enough.
+        false => error,
     })?;
     if status.success() {
         return Ok(());

@@ -1,48 +1,93 @@
 //! Programs that download: watched while their folder grows, given up when nothing happens for long.
 
 use std::path::Path;
-use std::time::Duration;
+use std::process::ExitStatus;
+use std::time::{Duration, Instant};
 
 use super::disk;
-use super::process::{self, Patience, Run, Seen, Watch};
+use super::process::{self, Run, Seen, Watch};
 use crate::error::{Error, Result};
 use crate::ui::Progress;
 
-/// A source that shows no sign of life for this long is given up.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// A program that downloads into a folder.
+pub(super) struct Download<'a> {
+    /// What it is, for people: `git`.
+    pub program: &'static str,
+    /// What grows.
+    pub folder: &'a Path,
+    /// Without a word or a byte for this long, it is given up.
+    pub patience: Duration,
+    /// Shows how the folder grows.
+    pub progress: &'a mut Progress,
+    /// Cuts a line down to what is worth telling; nothing where it is not.
+    pub speech: fn(&str) -> Option<String>,
+}
 
-/// Runs until it ends, shows how `folder` grows, and gives up when nothing happens for long.
-pub(super) fn watch_growth(
-    run: Run,
-    folder: &Path,
-    progress: &mut Progress,
-    mut on_line: impl FnMut(&str),
-) -> Result<()> {
-    let words = run.words();
-    let mut patience = Patience::new(PATIENCE);
-    let status = run.watch(|seen| {
-        match seen {
-            Seen::Line(line) => {
-                patience.sign();
-                on_line(line);
+/// A source that shows no sign of life for this long is given up.
+pub(super) const PATIENCE: Duration = Duration::from_secs(60);
+
+impl Download<'_> {
+    /// Runs until it ends, and adds to `said` what it says.
+    ///
+    /// # Errors
+    ///
+    /// It could not be started, or it was given up; the error tells what it said last.
+    pub fn run(self, run: Run, said: &mut Vec<String>) -> Result<ExitStatus> {
+        let mut life = SignsOfLife { last: Instant::now(), size: 0 };
+        let mut given_up = false;
+        let status = run.watch(|seen| {
+            match seen {
+                Seen::Line(line) => {
+                    life.sign();
+                    said.extend((self.speech)(line));
+                }
+                Seen::Tick => {
+                    let size = disk::size_below(self.folder);
+                    life.size(size);
+                    self.progress.set(size);
+                }
             }
-            Seen::Tick => {
-                let size = disk::size_below(folder);
-                patience.size(size);
-                progress.set(size);
-            }
+            given_up = life.last.elapsed() > self.patience;
+            if given_up { Watch::Kill } else { Watch::GoOn }
+        })?;
+        if !given_up {
+            return Ok(status);
         }
-        patience.verdict()
-    })?;
-    if patience.verdict() == Watch::Kill {
-        let what = format!("no sign of life for {} seconds, given up", PATIENCE.as_secs());
-        return Err(Error::surroundings(what));
+        let what = format!("{} showed no sign of life for {} seconds", self.program, self.patience.as_secs());
+        Err(Error::surroundings(what).detail(process::last_words(&said.join("\n"))))
     }
-    if status.success() { Ok(()) } else { Err(process::failed(&words, status, "")) }
+}
+
+/// When a program last said something, or its folder last changed its size.
+struct SignsOfLife {
+    last: Instant,
+    /// In bytes.
+    size: u64,
+}
+
+impl SignsOfLife {
+    fn sign(&mut self) {
+        self.last = Instant::now();
+    }
+
+    fn size(&mut self, size: u64) {
+        if size != self.size {
+            self.size = size;
+            self.sign();
+        }
+    }
+}
+
+/// Nothing when it ended well, else the error in its own words.
+pub(super) fn succeeded(program: &str, words: &str, status: ExitStatus, said: &[String]) -> Result<()> {
+    if status.success() {
+        return Ok(());
+    }
+    Err(with_words(program, process::failed(words, status, ""), said))
 }
 
 /// The program's own words say more than its exit code.
-pub(super) fn with_words(program: &str, error: Error, said: &[String]) -> Error {
+fn with_words(program: &str, error: Error, said: &[String]) -> Error {
     let full = said.iter().find(|line| line.contains("No space left"));
     let Some(first) = full.or(said.iter().find(|line| !line.trim().is_empty())) else { return error };
     let mut told = Error::surroundings(format!("{program} says: {}", first.trim()));
@@ -54,4 +99,38 @@ pub(super) fn with_words(program: &str, error: Error, said: &[String]) -> Error 
 /// git's own way out of a repository of somebody else's, when it says that it does not read one.
 pub(super) fn way_to_trust<'a>(mut said: impl Iterator<Item = &'a str>) -> Option<String> {
     said.find(|line| line.contains("safe.directory")).map(|line| line.trim().to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ui::{Talk, Ui, Unit};
+
+    fn watch(script: &str, patience: Duration) -> (Result<ExitStatus>, Duration) {
+        let folder = tempfile::tempdir().unwrap();
+        let progress = &mut Ui::new(Talk::Quiet).progress("x", None, Unit::Bytes);
+        let speech = |line: &str| Some(line.to_string());
+        let download = Download { program: "sh", folder: folder.path(), patience, progress, speech };
+        let begin = Instant::now();
+        let run = Run::new("sh").args(["-c", script]).current_folder(folder.path());
+        (download.run(run, &mut Vec::new()), begin.elapsed())
+    }
+
+    #[test]
+    fn a_silent_program_is_ended_and_told_of() {
+        let (ended, took) = watch("echo asking the host; exec sleep 30", Duration::from_secs(1));
+        let error = ended.unwrap_err().to_string();
+        assert_eq!(error, "error: sh showed no sign of life for 1 seconds\n  asking the host");
+        assert!(took < Duration::from_secs(20));
+    }
+
+    #[test]
+    fn words_and_bytes_are_signs_of_life() {
+        let words = "for i in 1 2 3 4; do echo $i; sleep 0.5; done";
+        let bytes = "for i in 1 2 3 4; do echo $i >>file; sleep 0.5; done";
+        for script in [words, bytes] {
+            let (ended, _) = watch(script, Duration::from_secs(1));
+            assert!(ended.unwrap().success(), "{script}");
+        }
+    }
 }
