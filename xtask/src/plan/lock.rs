@@ -3,8 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::series::ObjectId;
 use serde::{Deserialize, Serialize};
 
+use super::pins::full_id;
 use super::snippet::SourceText;
 use crate::error::{Error, Result};
 
@@ -109,6 +111,19 @@ impl LockedVariant {
         text
     }
 
+    /// The tree after the last patch, before any overlay.
+    ///
+    /// # Errors
+    ///
+    /// What stands there is no id.
+    pub fn series_tree(&self) -> Result<ObjectId> {
+        let last = self.patches.last();
+        let (after, id) = last.map_or(("no patch", &self.base), |patch| (&*patch.file, &patch.tree));
+        full_id(id).ok_or_else(|| {
+            regenerate(Error::usage(format!("`{id}` is locked as the tree after {after}, and is no id")))
+        })
+    }
+
     fn render(&self, name: &str, text: &mut String) {
         let quote = |value: &str| toml_string(value);
         *text += &format!("\n[variants.{}]\n", toml_key(name));
@@ -191,6 +206,30 @@ mod tests {
             tree: "22".into(),
         };
         Lock { variants: BTreeMap::from([("paged".to_string(), variant)]), ..Lock::default() }
+    }
+
+    #[test]
+    fn a_damaged_id_is_no_tree() {
+        let mut variant = sample().variants.remove("paged").unwrap();
+        let whole = "ab".repeat(20);
+        variant.patches[0].tree = whole.clone();
+        assert_eq!(variant.series_tree().unwrap().to_string(), whole);
+        for damaged in [&whole[1..], "", "not an id"] {
+            variant.patches[0].tree = damaged.to_string();
+            let error = variant.series_tree().unwrap_err().to_string();
+            let said = format!(
+                "error: `{damaged}` is locked as the tree after patches/p/0001-a.patch, and is no id"
+            );
+            assert!(error.starts_with(&said) && error.contains("next: cargo xtask lock"), "{error}");
+        }
+        variant.patches.clear();
+        assert!(
+            variant
+                .series_tree()
+                .unwrap_err()
+                .to_string()
+                .contains("`11` is locked as the tree after no patch")
+        );
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use crate::series::ObjectId;
 use serde::{Deserialize, Serialize};
 
+use super::pins::full_id;
 use crate::error::{Error, Result};
 use crate::series::RepoPath;
 
@@ -141,16 +142,19 @@ impl RebaseState {
 
     /// Reads `state.json`.
     pub fn parse(text: &[u8]) -> Result<RebaseState> {
-        let damaged = |why: String| {
-            Error::surroundings("the record of the rebase is damaged")
-                .detail(why)
-                .hint("cargo xtask rebase --abort    # nothing of your project has changed")
-        };
         let state: RebaseState = serde_json::from_slice(text).map_err(|error| damaged(error.to_string()))?;
         match state.format {
-            FORMAT => Ok(state),
+            FORMAT => state.check_ids().map(|()| state),
             other => Err(damaged(format!("it has format {other}, this tool writes {FORMAT}"))),
         }
+    }
+
+    fn check_ids(&self) -> Result<()> {
+        let done = self.done.iter().filter_map(|done| done.commit.as_ref());
+        [&self.commit, &self.from.tree, &self.to.tree]
+            .into_iter()
+            .chain(done)
+            .try_for_each(|id| read_id(id).map(drop))
     }
 
     /// The text of `state.json`.
@@ -164,9 +168,19 @@ impl RebaseState {
         self.done.len()
     }
 
-    /// The commit of the last patch that was not dropped.
-    pub fn last_commit(&self) -> Option<ObjectId> {
-        self.done.iter().rev().find_map(|done| done.commit.as_deref()?.parse().ok())
+    /// The commit that it goes to; zeros where only its tree is known.
+    pub fn tip_commit(&self) -> Result<ObjectId> {
+        read_id(&self.commit)
+    }
+
+    /// The tree that it goes to.
+    pub fn tip_tree(&self) -> Result<ObjectId> {
+        read_id(&self.to.tree)
+    }
+
+    /// The commits that patches became, in order; those that were dropped became none.
+    pub fn commits(&self) -> Result<Vec<ObjectId>> {
+        self.done.iter().filter_map(|done| done.commit.as_deref()).map(read_id).collect()
     }
 }
 
@@ -209,9 +223,20 @@ mod exact_paths {
     }
 }
 
+/// An id out of the record.
+fn read_id(text: &str) -> Result<ObjectId> {
+    full_id(text).ok_or_else(|| damaged(format!("`{text}` is no id")))
+}
+
+fn damaged(why: String) -> Error {
+    Error::surroundings("the record of the rebase is damaged")
+        .detail(why)
+        .hint("cargo xtask rebase --abort    # nothing of your project has changed")
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{Choices, NamedTree, RebaseState};
+    use super::{Choices, DonePatch, NamedTree, RebaseState};
     use crate::series::RepoPath;
 
     #[test]
@@ -222,5 +247,25 @@ mod tests {
         let names: [&[u8]; 3] = [b"a.c", "\u{e9}.c".as_bytes(), b"n\xef.c"];
         state.conflicts = names.map(|name| RepoPath::new(name).unwrap()).to_vec();
         assert_eq!(RebaseState::parse(&state.render()).unwrap(), state);
+    }
+
+    #[test]
+    fn a_damaged_id_is_told_and_not_passed_over() {
+        let tree = NamedTree { name: "v1".into(), tree: "ab".repeat(20) };
+        let mut state = RebaseState::new("paged", tree.clone(), tree, Vec::new(), Choices::default());
+        let done = |commit: &str| DonePatch {
+            file: "patches/p/0001-a.patch".into(),
+            commit: Some(commit.into()),
+            by_hand: false,
+            notes: Vec::new(),
+        };
+        state.done = vec![done(&"cd".repeat(20)), done(&"cd".repeat(19))];
+        let error = RebaseState::parse(&state.render()).unwrap_err().to_string();
+        assert!(error.contains(&format!("`{}` is no id", "cd".repeat(19))), "{error}");
+        assert!(error.contains("next: cargo xtask rebase --abort"), "{error}");
+        state.done.pop();
+        assert_eq!(RebaseState::parse(&state.render()).unwrap(), state);
+        state.commit = "x".into();
+        assert!(RebaseState::parse(&state.render()).is_err());
     }
 }

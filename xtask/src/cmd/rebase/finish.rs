@@ -61,12 +61,13 @@ fn new_series(
     state: &RebaseState,
     root: ObjectId,
 ) -> Result<Vec<Option<NewFile>>> {
-    let kept = state.done.iter().filter(|done| done.commit.is_some()).count();
+    let commits = state.commits()?;
     let scratch = disk::scratch_folder(&course.context.layout.scratch(), "format")?;
-    let tip = state.last_commit().unwrap_or(root);
+    let tip = commits.last().copied().unwrap_or(root);
     let formatted = format_series(&repo.git_dir(), root, tip, 1, scratch.path())?;
-    if formatted.len() != kept {
-        return Err(Error::surroundings(format!("git wrote {} patches of {kept} commits", formatted.len())));
+    if formatted.len() != commits.len() {
+        let what = format!("git wrote {} patches of {} commits", formatted.len(), commits.len());
+        return Err(Error::surroundings(what));
     }
     let mut formatted = formatted.into_iter();
     let mut numbers = std::collections::HashMap::new();
@@ -111,7 +112,7 @@ fn stage_lock(course: &Course<'_>) -> Result<LockedVariant> {
     let staged = Context { layout: context.layout.staged(context.layout.stage()), ..context.clone() };
     let pins: Pins = staged.pins()?;
     course.store.mark_pin(course.tip.tree)?;
-    let mut new = lock::read(context).ok().flatten().unwrap_or_default();
+    let mut new = lock::read(context)?.unwrap_or_default();
     new.variants.retain(|name, _| pins.variants.contains_key(name.as_str()));
     for variant in pins.variants.values().filter(|variant| variant.pin == course.variant.pin) {
         let inputs = read_stack(&staged.layout, &pins.stack(variant))?;
@@ -125,10 +126,8 @@ fn stage_lock(course: &Course<'_>) -> Result<LockedVariant> {
 
 /// Ids decide: applied strictly to the new pin, the new patches must give the trees that the replay gave.
 fn check_trees(repo: &RebaseRepo, state: &RebaseState, locked: &LockedVariant) -> Result<()> {
-    let commits = state.done.iter().filter_map(|done| done.commit.as_deref());
-    for (commit, patch) in commits.zip(&locked.patches) {
-        let id = commit.parse::<ObjectId>().map_err(|error| Error::surroundings(error.to_string()))?;
-        let replayed = repo.store.tree_of(id)?.to_string();
+    for (commit, patch) in state.commits()?.into_iter().zip(&locked.patches) {
+        let replayed = repo.store.tree_of(commit)?.to_string();
         if replayed != patch.tree {
             let what = format!("{} gives another tree than its replay; nothing was written", patch.file);
             return Err(
@@ -145,9 +144,7 @@ fn describe(
     new: &[Option<NewFile>],
     locked: &LockedVariant,
 ) -> Result<report::RebaseReport> {
-    let tree = locked.patches.last().map_or(locked.base.as_str(), |patch| patch.tree.as_str());
-    let tree = tree.parse::<ObjectId>().unwrap_or(course.tip.tree);
-    let mut report = empty_report(course, tree);
+    let mut report = empty_report(course, locked.series_tree()?);
     let rows = course.inputs.patches.iter().zip(&course.patches).zip(&state.done).zip(new);
     report.patches = rows
         .map(|(((file, old), done), new)| patch_move((file, old), done, new.as_ref(), state.choices))

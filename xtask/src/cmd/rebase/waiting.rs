@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use crate::series::ObjectId;
 use serde_json::json;
 
 use super::course::{Course, load_with_tip};
@@ -128,13 +127,11 @@ fn course_of<'a>(
     store: &'a Store,
     state: &RebaseState,
 ) -> Result<Course<'a>> {
-    let tree = state.to.tree.parse::<ObjectId>().map_err(|error| Error::surroundings(error.to_string()))?;
     let name = state.to.name.clone();
     let revision = Revision::parse(&name).ok_or_else(|| {
         Error::surroundings(format!("the record of the rebase goes to `{name}`, which is no name"))
     })?;
-    let tip =
-        Tip { name, revision, commit: state.commit.parse::<ObjectId>().unwrap_or(ObjectId::ZERO), tree };
+    let tip = Tip { name, revision, commit: state.tip_commit()?, tree: state.tip_tree()? };
     let end = [("--to", Some(state.to.name.as_str()))];
     let course = load_with_tip(context, pins, store, (Some(&state.variant), &end), |_| Ok(tip))?;
     let is_same = course.pin.tree.to_string() == state.from.tree && digests(&course) == state.series;
@@ -163,7 +160,7 @@ fn solved(course: &Course<'_>, repo: &RebaseRepo, state: &RebaseState) -> Result
     let shown_as = layout.show(repo.work());
     let resolved = read_resolved(repo, &state.conflicts, &shown_as)?;
     let root = repo.commit_upstream(&course.tip.name, course.tip.tree)?;
-    let head = state.last_commit().unwrap_or(root);
+    let head = state.commits()?.last().copied().unwrap_or(root);
     let (patch, file) = at_position(course, state)?;
     if repo.store.tree_of(head)? == resolved.tree {
         return Err(Error::new(Kind::Conflict, format!("nothing is left of {file}"))

@@ -84,7 +84,7 @@ pub struct Stop {
 pub fn go_on(course: &Course<'_>, repo: &RebaseRepo, state: &mut RebaseState) -> Result<Walked> {
     let store = &repo.store;
     let root = repo.commit_upstream(&course.tip.name, course.tip.tree)?;
-    let head = state.last_commit().unwrap_or(root);
+    let head = state.commits()?.last().copied().unwrap_or(root);
     let start = store.tree_of(head)?;
     let pin_tree = StoreTree::new(store, course.pin.tree)?;
     let start_tree = StoreTree::on_way(store, start, course.pin.tree, course.tip.tree)?;
