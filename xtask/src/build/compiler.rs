@@ -3,6 +3,8 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use crate::plan::next_command::quoted;
+
 /// A compiler of this machine, and what it is always called with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Compiler {
@@ -17,9 +19,8 @@ pub struct Compiler {
 impl Compiler {
     /// The arguments in one line, quoted where a shell would need it.
     pub fn argument_line(&self) -> String {
-        let words = self.arguments.iter().map(String::as_str);
-        // A word out of the environment has no NUL, which is all that cannot be quoted.
-        shlex::try_join(words).unwrap_or_default()
+        let words: Vec<String> = self.arguments.iter().map(|word| quoted(word)).collect();
+        words.join(" ")
     }
 }
 

@@ -9,7 +9,7 @@ pub fn next_command(words: &str, flags: &[(&str, Option<&str>)]) -> String {
 
 /// As one word for a shell, whatever is in it.
 pub fn quoted(word: &str) -> String {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-/+@:=,~^".contains(&byte);
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-/+@:=,~^%".contains(&byte);
     let is_bare = !word.is_empty() && !word.starts_with('~') && word.bytes().all(is_plain);
     if is_bare { word.to_string() } else { format!("'{}'", word.replace('\'', "'\\''")) }
 }

@@ -8,6 +8,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
+use crate::plan::next_command::quoted;
 
 /// A program with its arguments, ready to run. Standard input is empty unless a file is named.
 #[derive(Debug)]
@@ -131,7 +132,7 @@ impl Run {
     pub fn words(&self) -> String {
         let words: Vec<String> = std::iter::once(self.command.get_program())
             .chain(self.command.get_args())
-            .map(|word| quote(&word.to_string_lossy()))
+            .map(|word| quoted(&word.to_string_lossy()))
             .collect();
         words.join(" ")
     }
@@ -345,15 +346,6 @@ fn forward_lines(stream: Box<dyn Read + Send>, sender: &mpsc::Sender<String>) {
                 return;
             }
         }
-    }
-}
-
-fn quote(word: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./=:,@+%".contains(&byte);
-    if !word.is_empty() && word.bytes().all(plain) {
-        word.to_string()
-    } else {
-        format!("'{}'", word.replace('\'', "'\\''"))
     }
 }
 

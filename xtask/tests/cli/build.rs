@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::process::Command;
 
-use super::support::{Project, files, upstream::Upstream};
+use super::support::{Project, files, program_path, upstream::Upstream};
 
 const PACKAGE: &str = "target/espalier/dist/paged-cpu";
 
@@ -128,6 +128,30 @@ fn a_changed_flavor_is_configured_anew() {
     let cache = project.read("target/espalier/build/paged-cpu/CMakeCache.txt");
     let entry = cache.lines().find(|line| line.starts_with("CMAKE_BUILD_TYPE:")).unwrap();
     assert!(entry.ends_with("=Debug"), "{entry}");
+}
+
+/// As a shell reads them: a launcher, the compiler, what every call of it is given.
+#[test]
+fn compilers_may_come_with_a_launcher_and_arguments() {
+    let project = Project::new();
+    let log = project.beside("launched.log");
+    let launcher = format!("echo \"$@\" >>'{}'\nexec \"$@\"", log.display());
+    files::write_script(&project.beside("bin/ccache"), &launcher);
+    let path = program_path::with_build_tools();
+    let folders = std::iter::once(project.beside("bin")).chain(std::env::split_paths(&path));
+    let path = std::env::join_paths(folders).unwrap();
+    for arguments in ["-DONE=1", "-DONE=2 '-DTWO=a b'"] {
+        let mut command = project.command_with_path(&["build"], &path);
+        command.env("CC", format!("ccache cc {arguments}")).env("CXX", "c++");
+        project.finish(command).success();
+        let manifest: serde_json::Value =
+            serde_json::from_str(&project.read(&format!("{PACKAGE}/manifest.json"))).unwrap();
+        assert_eq!(manifest["flags"]["CMAKE_C_COMPILER_ARG1"], arguments);
+        let launched = std::fs::read_to_string(&log).unwrap();
+        let last = launched.lines().rfind(|line| line.contains("greet.c")).unwrap();
+        let plain = arguments.replace('\'', "");
+        assert!(last.contains(&format!("/cc {plain} ")), "{last}");
+    }
 }
 
 #[test]
