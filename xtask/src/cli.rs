@@ -1,12 +1,14 @@
 //! Every command and flag, those of `bench` in a room of their own. The commands themselves never see clap.
 
 mod bench;
+mod values;
 
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
 use self::bench::Bench;
+use self::values::{Part, Until, each};
 use crate::cmd::rebase::{Action, Choices};
 use crate::cmd::{self, Context, Outcome};
 use crate::error::Result;
@@ -403,30 +405,6 @@ struct Canary {
     dry_run: bool,
 }
 
-/// The last level of the canary.
-#[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum Until {
-    /// Hold every patch against the tip.
-    Status,
-    /// Let the compiler look at each file that the series touches.
-    Contract,
-    /// Build it and ask the server.
-    Build,
-    /// Compare logits with a stock build of the tip.
-    Gate,
-}
-
-impl From<Until> for crate::report::canary::Level {
-    fn from(until: Until) -> Self {
-        match until {
-            Until::Status => Self::Status,
-            Until::Contract => Self::Contract,
-            Until::Build => Self::Build,
-            Until::Gate => Self::Gate,
-        }
-    }
-}
-
 #[derive(Debug, Args)]
 struct Build {
     #[command(flatten)]
@@ -468,7 +446,7 @@ struct Gate {
     variant: Option<String>,
     /// Compare this only; may be given more than once.
     #[arg(long, value_enum, value_name = "PART")]
-    only: Vec<cmd::gate::Part>,
+    only: Vec<Part>,
     /// Hold the server to these promises only, by name or item; with `--only promises`.
     #[arg(long = "promise", value_name = "NAME")]
     promises: Vec<String>,
@@ -621,6 +599,7 @@ impl Cli {
             }
             Command::Test(Test { only, list }) => cmd::test::run(context, &cmd::test::Options { only, list }),
             Command::Gate(Gate { variant, only, promises, program }) => {
+                let only = each(only);
                 cmd::gate::run(context, &cmd::gate::Options { variant, only, promises, program })
             }
             Command::Fuzz(Fuzz { what: FuzzWhat::Servers(servers) }) => {

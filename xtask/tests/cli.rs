@@ -55,5 +55,6 @@ mod cli {
     mod terminal;
     mod together;
     mod trailers;
+    mod who_sees_clap;
     mod workflows;
 }

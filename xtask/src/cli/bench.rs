@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use super::values::{Contestant, Scene, each};
 use crate::cmd;
 
 #[derive(Debug, Args)]
@@ -84,7 +85,7 @@ struct Burst {
     predict: usize,
     /// Measure these contestants only; answers are compared with the first one's.
     #[arg(long, value_enum, value_name = "NAME")]
-    only: Vec<cmd::bench::serving::contestant::Contestant>,
+    only: Vec<Contestant>,
     #[command(flatten)]
     serving: Serving,
     #[command(flatten)]
@@ -121,7 +122,7 @@ struct PagedDecode {
     cells: usize,
     /// Measure this contestant only: `stock-unified` or `paged`.
     #[arg(long, value_enum, value_name = "NAME")]
-    only: Vec<cmd::bench::serving::contestant::Contestant>,
+    only: Vec<Contestant>,
     #[command(flatten)]
     serving: Serving,
     #[command(flatten)]
@@ -171,7 +172,7 @@ struct Fairness {
     program: Option<PathBuf>,
     /// Play these scenes only.
     #[arg(long, value_enum, value_name = "SCENE")]
-    only: Vec<cmd::bench::fairness::Scene>,
+    only: Vec<Scene>,
     #[command(flatten)]
     serving: Serving,
     /// Write the result to `docs/measurements/`.
@@ -181,7 +182,7 @@ struct Fairness {
 
 impl From<Fairness> for cmd::bench::fairness::Options {
     fn from(Fairness { seconds, program, only, serving, record }: Fairness) -> Self {
-        Self { seconds, program, only, serving: serving.into(), record }
+        Self { seconds, program, only: each(only), serving: serving.into(), record }
     }
 }
 
@@ -203,7 +204,8 @@ impl From<PagedDecode> for cmd::bench::paged_decode::Options {
     fn from(bench: PagedDecode) -> Self {
         let PagedDecode { sequences, length, predict, cells, only, .. } = bench;
         let (serving, keep) = (bench.serving.into(), bench.keep.into());
-        Self { rounds: bench.rounds.rounds, sequences, length, predict, cells, only, serving, keep }
+        let (rounds, only) = (bench.rounds.rounds, each(only));
+        Self { rounds, sequences, length, predict, cells, only, serving, keep }
     }
 }
 
@@ -213,7 +215,7 @@ impl From<Burst> for cmd::bench::burst::Options {
         Self {
             rounds: burst.rounds.rounds,
             prompts: cmd::bench::serving::prompts::Prompts { requests, prefix, suffix, predict, family: 0 },
-            only: burst.only,
+            only: each(burst.only),
             serving: burst.serving.into(),
             keep: burst.keep.into(),
         }

@@ -30,7 +30,7 @@ pub struct Options {
 }
 
 /// What is compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     /// Logits, byte by byte.
     Logits,

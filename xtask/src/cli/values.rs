@@ -1,0 +1,130 @@
+//! The values of flags by their names. What a command is given never saw clap.
+
+use clap::ValueEnum;
+
+use crate::cmd::bench::{fairness, serving::contestant};
+use crate::cmd::gate;
+use crate::report::canary::Level;
+
+/// As the commands know them.
+pub(super) fn each<V: Into<T>, T>(values: Vec<V>) -> Vec<T> {
+    values.into_iter().map(Into::into).collect()
+}
+
+/// The last level of the canary.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(super) enum Until {
+    /// Hold every patch against the tip.
+    Status,
+    /// Let the compiler look at each file that the series touches.
+    Contract,
+    /// Build it and ask the server.
+    Build,
+    /// Compare logits with a stock build of the tip.
+    Gate,
+}
+
+impl From<Until> for Level {
+    fn from(until: Until) -> Self {
+        match until {
+            Until::Status => Self::Status,
+            Until::Contract => Self::Contract,
+            Until::Build => Self::Build,
+            Until::Gate => Self::Gate,
+        }
+    }
+}
+
+/// What the gate compares.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(super) enum Part {
+    /// Logits, byte by byte.
+    Logits,
+    /// The servers' answers, token by token, and the promises.
+    Servers,
+    /// What the paged server promises; no stock server is needed.
+    Promises,
+    /// How upstream's own tests end.
+    Suites,
+}
+
+impl From<Part> for gate::Part {
+    fn from(part: Part) -> Self {
+        match part {
+            Part::Logits => Self::Logits,
+            Part::Servers => Self::Servers,
+            Part::Promises => Self::Promises,
+            Part::Suites => Self::Suites,
+        }
+    }
+}
+
+/// A server that is measured.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(super) enum Contestant {
+    /// Stock as it comes: four slots that share one cache.
+    Stock,
+    /// Stock with a slot and a cache of its own for each request.
+    StockSplit,
+    /// Stock with a slot for each request and one cache.
+    StockUnified,
+    /// Ours with a slot for each request and the paged cache.
+    Paged,
+}
+
+impl From<Contestant> for contestant::Contestant {
+    fn from(contestant: Contestant) -> Self {
+        match contestant {
+            Contestant::Stock => Self::Stock,
+            Contestant::StockSplit => Self::StockSplit,
+            Contestant::StockUnified => Self::StockUnified,
+            Contestant::Paged => Self::Paged,
+        }
+    }
+}
+
+/// What happens to a server.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(super) enum Scene {
+    /// Endless requests, of which three fit at once: how long a stream says nothing.
+    Streams,
+    /// The same, and now and then a prompt that needs most of the pool: who overtakes it.
+    Large,
+    /// Prompts that cannot fit beside a long stream: what they cost it.
+    Waiting,
+}
+
+impl From<Scene> for fairness::Scene {
+    fn from(scene: Scene) -> Self {
+        match scene {
+            Scene::Streams => Self::Streams,
+            Scene::Large => Self::Large,
+            Scene::Waiting => Self::Waiting,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What can be typed, with what a command gets for it.
+    fn typed<V: ValueEnum + Into<T>, T>() -> Vec<(String, T)> {
+        let name = |value: &V| value.to_possible_value().unwrap().get_name().to_string();
+        V::value_variants().iter().map(|value| (name(value), value.clone().into())).collect()
+    }
+
+    #[test]
+    fn all_that_reports_name_can_be_typed() {
+        let contestants = contestant::Contestant::ALL.map(|one| (one.name().to_string(), one));
+        assert_eq!(typed::<Contestant, contestant::Contestant>(), contestants);
+        let scenes = fairness::Scene::ALL.map(|one| (one.name().to_string(), one));
+        assert_eq!(typed::<Scene, fairness::Scene>(), scenes);
+    }
+
+    #[test]
+    fn every_part_of_the_gate_can_be_typed() {
+        let parts = typed::<Part, gate::Part>();
+        assert!(gate::Part::ALL.iter().all(|part| parts.iter().any(|(_, typed)| typed == part)), "{parts:?}");
+    }
+}
