@@ -42,6 +42,7 @@ mod cli {
     mod overlay;
     mod pin_by_commit;
     mod pins;
+    mod pipes;
     mod rebase;
     mod rebase_conflicts;
     mod rebase_lookalikes;

@@ -177,8 +177,10 @@ impl Run {
         Ok(Finished { status, stdout, stderr: String::from_utf8_lossy(&said).into_owned() })
     }
 
-    /// Runs with the terminal's own streams: for programs that people watch, such as `cargo test`.
+    /// Runs on the terminal: for programs that people watch, such as `cargo test`. All that it says is talk, so that
+    /// our standard output has nothing but the answer.
     pub fn show(mut self) -> Result<ExitStatus> {
+        self.command.stdout(io::stderr());
         self.command.status().map_err(|error| self.not_started(&error))
     }
 
@@ -236,7 +238,7 @@ impl Run {
         }
         #[cfg(not(unix))]
         {
-            let status = self.show()?;
+            let status = self.command.status().map_err(|error| self.not_started(&error))?;
             Ok(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1))
         }
     }
