@@ -279,3 +279,28 @@ fn the_next_commands_are_for_the_variant_that_was_asked_for() {
     assert!(again.stderr.contains("cargo xtask rebase --variant paged --continue"), "{}", again.stderr);
     moving.run(&["--variant", "paged", "--abort"]).success();
 }
+
+/// It also says what other pins' variants came to, which a rebase does not know.
+#[test]
+fn a_lock_that_cannot_be_read_is_not_written_over() {
+    let moving =
+        Move::new(|upstream| files::edit(&upstream.join("src/count.c"), "#include", "// one\n#include"));
+    moving.project.write("espalier.lock", "<<<<<<< HEAD\n");
+    let before = moving.committed();
+    moving.rebase(&[]).code(2).says(&["espalier.lock", "  next: cargo xtask lock"]);
+    assert_eq!(moving.committed(), before);
+    moving.project.run(&["lock"]).success();
+    moving.rebase(&[]).success();
+}
+
+#[test]
+fn a_damaged_id_in_the_record_of_a_rebase_is_told() {
+    let moving = Move::new(upstream_greets_otherwise);
+    moving.rebase(&[]).code(4);
+    let record = "target/espalier/rebase/paged/state.json";
+    let tree = moving.tip_tree();
+    moving.project.edit(record, &tree, &tree[..39]);
+    let way_out = ["the record of the rebase is damaged", &tree[..39], "  next: cargo xtask rebase --abort"];
+    moving.run(&["--continue"]).code(3).says(&way_out);
+    moving.run(&["--abort"]).success();
+}
