@@ -125,45 +125,21 @@ fn is_end_of(name: &str, path: &str) -> bool {
     path.strip_suffix(name).is_some_and(|before| before.is_empty() || before.ends_with('/'))
 }
 
-/// The words of the command that looks at the file and writes nothing.
-pub fn syntax_only(command: &str) -> Vec<String> {
+/// The words of the command that looks at the file and writes nothing; nothing when a quote in it does not end.
+pub fn syntax_only(command: &str) -> Option<Vec<String>> {
     let mut words = Vec::new();
-    let mut given = shell_words(command).into_iter();
+    let mut given = shlex::split(command)?.into_iter();
     while let Some(word) = given.next() {
         match word.as_str() {
-            "-c" | "-MD" | "-MMD" => {}
+            // In its place: what stands before the compiler's own words may be another program.
+            "-c" => words.push("-fsyntax-only".to_string()),
+            "-MD" | "-MMD" => {}
             // Each of these is followed by a file that would be written.
             "-o" | "-MF" | "-MT" | "-MQ" => drop(given.next()),
             _ => words.push(word),
         }
     }
-    let at = words.len().min(1);
-    words.insert(at, "-fsyntax-only".to_string());
-    words
-}
-
-/// Splits as a POSIX shell does, without expanding anything.
-fn shell_words(text: &str) -> Vec<String> {
-    let mut words = Vec::new();
-    let mut word = None::<String>;
-    let mut quote = None;
-    let mut characters = text.chars();
-    while let Some(c) = characters.next() {
-        match (quote, c) {
-            (Some(open), c) if c == open => quote = None,
-            (Some('\''), c) => word.get_or_insert_default().push(c),
-            (_, '\\') => word.get_or_insert_default().extend(characters.next()),
-            (Some(_), c) => word.get_or_insert_default().push(c),
-            (None, '\'' | '"') => {
-                word.get_or_insert_default();
-                quote = Some(c);
-            }
-            (None, c) if c.is_whitespace() => words.extend(word.take()),
-            (None, c) => word.get_or_insert_default().push(c),
-        }
-    }
-    words.extend(word);
-    words
+    Some(words)
 }
 
 /// The Ninja target that makes the headers which `output` needs and which are generated.
@@ -230,7 +206,11 @@ mod tests {
     fn nothing_that_would_be_written_is_left_in_a_command() {
         let words =
             syntax_only(r#"/usr/bin/c++ -DA=\"b\ c\" '-DD=e f' "-I/x y" -MD -MF a.d -o a.o -c /t/a.cpp"#);
-        assert_eq!(words, ["/usr/bin/c++", "-fsyntax-only", "-DA=\"b c\"", "-DD=e f", "-I/x y", "/t/a.cpp"]);
+        let words = words.unwrap();
+        assert_eq!(words, ["/usr/bin/c++", "-DA=\"b c\"", "-DD=e f", "-I/x y", "-fsyntax-only", "/t/a.cpp"]);
+        let wrapped = syntax_only("/w/wrapper cc -o a.o -c /t/a.c");
+        assert_eq!(wrapped.unwrap(), ["/w/wrapper", "cc", "-fsyntax-only", "/t/a.c"]);
+        assert_eq!(syntax_only("cc -c '/t/a.c"), None);
     }
 
     #[test]

@@ -120,8 +120,10 @@ fn make_generated_headers(configured: &Configured, commands: &[&CompileCommand])
 
 /// What the compiler says first about one file; nothing when it is content.
 fn first_error(command: &CompileCommand, tree: &str) -> Result<Option<String>> {
-    let mut words = compile_commands::syntax_only(&command.command).into_iter();
-    let Some(compiler) = words.next() else { return Ok(None) };
+    let mut words = compile_commands::syntax_only(&command.command).into_iter().flatten();
+    let Some(compiler) = words.next() else {
+        return Err(Error::surroundings(format!("CMake's command for {} cannot be read", command.file)));
+    };
     let folder = Path::new(&command.directory);
     let finished = Run::new(compiler).args(words).current_folder(folder).finish()?;
     if finished.status.success() {
