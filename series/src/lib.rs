@@ -59,6 +59,7 @@ pub use judge::drift::{
 pub use judge::questions::Difference;
 pub use judge::run_series::{PatchOutcome, run_series};
 pub use lint::finding::{Finding, LintRule};
+pub use lint::numerics::Numerics;
 pub use lint::order::{
     SeriesEntry, looks_like_a_patch, series_entry, series_order, slug_fits, slug_from_subject,
 };

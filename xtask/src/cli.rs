@@ -447,6 +447,9 @@ struct Gate {
     /// Compare this only; may be given more than once.
     #[arg(long, value_enum, value_name = "PART")]
     only: Vec<Part>,
+    /// Compare the logits of these architectures only, such as `qwen35`; with `--only logits`.
+    #[arg(long = "model", value_name = "NAME")]
+    models: Vec<String>,
     /// Hold the server to these promises only, by name or item; with `--only promises`.
     #[arg(long = "promise", value_name = "NAME")]
     promises: Vec<String>,
@@ -598,9 +601,9 @@ impl Cli {
                 cmd::run::command(context, which.variant.as_deref(), which.flavor.to_string(), arguments)
             }
             Command::Test(Test { only, list }) => cmd::test::run(context, &cmd::test::Options { only, list }),
-            Command::Gate(Gate { variant, only, promises, program }) => {
+            Command::Gate(Gate { variant, only, models, promises, program }) => {
                 let only = each(only);
-                cmd::gate::run(context, &cmd::gate::Options { variant, only, promises, program })
+                cmd::gate::run(context, &cmd::gate::Options { variant, only, models, promises, program })
             }
             Command::Fuzz(Fuzz { what: FuzzWhat::Servers(servers) }) => {
                 cmd::fuzz::run(context, &servers.into())

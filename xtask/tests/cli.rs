@@ -20,6 +20,7 @@ mod cli {
     mod fetch;
     mod fetch_fails;
     mod fetch_npm;
+    mod gate_logits;
     mod git_defaults;
     mod github;
     mod hints;

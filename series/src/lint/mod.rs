@@ -1,6 +1,7 @@
 //! Rules of a series besides being well formed.
 
 pub(crate) mod finding;
+pub(crate) mod numerics;
 pub(crate) mod order;
 pub(crate) mod patch;
 pub(crate) mod paths;

@@ -1,6 +1,7 @@
 //! The four trailers that every patch carries.
 
 use super::finding::{Finding, LintRule};
+use super::numerics::{NUMERICS_ALLOWED, Numerics};
 use super::rules::LintRules;
 use crate::model::patch::{Patch, Trailer};
 
@@ -34,8 +35,8 @@ const REQUIREMENTS: [Requirement; 4] = [
     Requirement {
         key: "Numerics",
         may_repeat: false,
-        is_valid: |value| matches!(value, "identical" | "bounded"),
-        allowed: "`identical` or `bounded`",
+        is_valid: |value| Numerics::parse(value).is_some(),
+        allowed: NUMERICS_ALLOWED,
     },
 ];
 

@@ -1,20 +1,21 @@
-//! `cargo xtask gate`: a variant against stock. Its parts are logits, byte by byte, on random models (here), the
-//! servers' answers (`server_gate`) and upstream's own tests (`suite_gate`).
-//!
-//! With every feature off all bytes must be stock's. With `gdn-flat-output` on they must be too, and
-//! the variant must say for which weights it kept the stock shape: otherwise a feature that never
-//! switches on would pass.
+//! `cargo xtask gate`: a variant against the one that it has to answer like, stock. Its parts are logits of random
+//! models (`logit_gate`), the servers' answers (`server_gate`) and upstream's own tests (`suite_gate`).
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use super::server_gate::{self, promises};
+use super::logit_gate::{self, Claim};
+pub use super::logit_gate::{ENABLE, FEATURE, build_probe, find_probe};
+use super::server_gate::{self, Off, promises};
 use super::{Context, Outcome, fuzz, suite_gate};
 use crate::error::{Error, Result};
-use crate::modelgen::{Architecture, ModelSpec, WeightType};
+use crate::plan::next_command::next_command;
+use crate::plan::pins::{Pins, Variant};
+use crate::series::Numerics;
+use crate::sys::disk;
+use crate::sys::inputs::{PatchFile, read_stack};
 use crate::sys::process::Run;
-use crate::sys::{compilers, disk, models};
 
 /// Options of `gate`.
 #[derive(Clone, Debug, Default)]
@@ -23,6 +24,8 @@ pub struct Options {
     pub variant: Option<String>,
     /// The parts to run; all when empty.
     pub only: Vec<Part>,
+    /// Architectures that logits are compared of; all when empty. Only for that part.
+    pub models: Vec<String>,
     /// Promises by name or item, all when empty; only for that part.
     pub promises: Vec<String>,
     /// The server that is held to the promises; the packaged one when none is given. Only for that part.
@@ -32,7 +35,7 @@ pub struct Options {
 /// What is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// Logits, byte by byte.
+    /// Logits: every bit, or what the patches say.
     Logits,
     /// The servers' answers, token by token, and the promises.
     Servers,
@@ -49,71 +52,75 @@ impl Part {
     pub const OF_PACKAGES: [Part; 2] = [Part::Logits, Part::Servers];
 }
 
-const REFERENCE: &str = "stock";
 const FLAVOR: &str = "cpu";
-/// The program that prints logits, relative to the root.
-pub const PROBE: &str = "ci/probe/probe.cpp";
-/// The feature that is compared.
-pub const FEATURE: &str = "gdn-flat-output";
-
-/// One comparison: a model, and how it is decoded.
-struct Case {
-    architecture: Architecture,
-    weights: WeightType,
-    sequences: u32,
-}
-
-impl Case {
-    fn name(&self) -> String {
-        format!("{} {} {} sequences", self.architecture.name(), self.weights.name(), self.sequences)
-    }
-
-    /// Where the kernels allow the flat shape; elsewhere stock's is kept, and that is said.
-    fn may_be_flat(&self) -> bool {
-        matches!(self.weights, WeightType::Q8_0 | WeightType::Q4_0)
-    }
-
-    fn has_delta_net(&self) -> bool {
-        self.architecture.has_delta_net()
-    }
-}
-
-fn cases() -> Vec<Case> {
-    let mut cases = Vec::new();
-    for architecture in Architecture::ALL {
-        for weights in [WeightType::F16, WeightType::Q8_0, WeightType::Q4_0] {
-            for sequences in [1, 5, 8] {
-                cases.push(Case { architecture, weights, sequences });
-            }
-        }
-    }
-    cases
-}
 
 /// Runs the parts that were asked for.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let pins = context.pins()?;
-    let variant = pins.variant(options.variant.as_deref())?.name.clone();
+    let variant = pins.variant(options.variant.as_deref())?;
     if options.only == [Part::Promises] {
-        return hold_to_promises(context, &variant, options);
+        return hold_to_promises(context, &variant.name, options);
     }
     if options.program.is_some() || !options.promises.is_empty() {
         return Err(Error::usage("`--program` and `--promise` belong to the promises")
             .hint("cargo xtask gate --only promises"));
     }
+    if !options.models.is_empty() && options.only != [Part::Logits] {
+        return Err(Error::usage("`--model` belongs to the logits").hint("cargo xtask gate --only logits"));
+    }
+    let reference = reference_of(&pins, variant)?;
     let parts = if options.only.is_empty() { &Part::ALL[..] } else { &options.only };
-    compare(context, REFERENCE, &variant, parts)
+    let claims = claims(context, &pins, variant)?;
+    let sides = Sides { reference: &reference.name, variant: &variant.name, claims: &claims };
+    if !options.models.is_empty() {
+        return logit_gate::compare(context, sides.reference, sides.variant, &claims, &options.models);
+    }
+    compare(context, &sides, parts)
 }
 
-/// Compares two builds of one tree by their names; the canary's have names that `pins.toml` does not know, so that
+fn reference_of<'a>(pins: &'a Pins, variant: &Variant) -> Result<&'a Variant> {
+    let reference = variant.gate.as_ref().and_then(|name| pins.variants.get(name));
+    reference.ok_or_else(|| {
+        let name = &variant.name;
+        Error::usage(format!("`pins.toml` does not say which variant `{name}` has to answer like"))
+            .hint(format!("add `gate = \"VARIANT\"` to `[variants.{name}]`"))
+            .hint(next_command("gate", &[("--variant", Some("NAME"))]))
+    })
+}
+
+/// Two builds of one tree, and what the patches between them say that they do to numbers.
+#[derive(Clone, Copy, Debug)]
+pub struct Sides<'a> {
+    /// Folders of this name hold what is compared with.
+    pub reference: &'a str,
+    /// And of this one what is gated.
+    pub variant: &'a str,
+    /// What the patches say that the reference has not.
+    pub claims: &'a [Claim],
+}
+
+/// What the patches of `variant` say of numbers, those left out that its reference has too.
+pub fn claims(context: &Context, pins: &Pins, variant: &Variant) -> Result<Vec<Claim>> {
+    let reference = variant.gate.as_ref().and_then(|name| pins.variants.get(name));
+    let shared = reference.map(|reference| pins.stack(reference)).unwrap_or_default();
+    let own: Vec<&Variant> = pins.stack(variant).into_iter().filter(|one| !shared.contains(one)).collect();
+    read_stack(&context.layout, &own)?.patches.iter().map(claim_of).collect()
+}
+
+fn claim_of(file: &PatchFile) -> Result<Claim> {
+    Ok(Claim { patch: file.name().to_string(), numerics: Numerics::of(&file.parse()?) })
+}
+
+/// Compares two builds by the names of their folders; the canary's have names that `pins.toml` does not know, so that
 /// no suite can be built for them.
-pub fn compare(context: &Context, reference: &str, variant: &str, parts: &[Part]) -> Result<Outcome> {
+pub fn compare(context: &Context, sides: &Sides<'_>, parts: &[Part]) -> Result<Outcome> {
+    let Sides { reference, variant, claims } = *sides;
     let mut text = vec![format!("{variant} against {reference}:")];
     let mut json = json!({ "variant": variant });
     for part in parts {
         let outcome = match part {
-            Part::Logits => compare_logits(context, reference, variant)?,
-            Part::Servers => compare_servers(context, reference, variant)?,
+            Part::Logits => logit_gate::compare(context, reference, variant, claims, &[])?,
+            Part::Servers => compare_servers(context, sides)?,
             Part::Promises => {
                 return Err(Error::usage("the promises come with the servers, or alone")
                     .hint("cargo xtask gate --only promises"));
@@ -130,29 +137,6 @@ fn merge(json: &mut Value, more: Value) {
     if let (Value::Object(all), Value::Object(more)) = (json, more) {
         all.extend(more);
     }
-}
-
-/// Compares every case, off and on; goes on after a difference.
-fn compare_logits(context: &Context, reference: &str, variant: &str) -> Result<Outcome> {
-    let gate = Gate::prepare(context, reference, variant)?;
-    let cases = cases();
-    let mut failures = Vec::new();
-    let mut progress =
-        context.ui.progress("comparing", u64::try_from(cases.len()).ok(), crate::ui::Unit::Steps);
-    for (done, case) in (1u64..).zip(&cases) {
-        failures.extend(gate.compare(case)?);
-        progress.set(done);
-    }
-    drop(progress);
-    if !failures.is_empty() {
-        let what =
-            format!("{variant} differs from {reference} in {} of {} cases", failures.len(), cases.len());
-        return Err(Error::no(what).detail(failures.join("\n")).hint(
-            "a patch that says `Numerics: identical` changed a bit: `cargo xtask apply` without it finds which",
-        ));
-    }
-    let text = format!("logits: {} cases, off and on, all bytes equal", cases.len());
-    Ok(Outcome::ok(text, json!({ "cases": cases.len() })))
 }
 
 fn hold_to_promises(context: &Context, variant: &str, options: &Options) -> Result<Outcome> {
@@ -174,9 +158,11 @@ fn compare_suites(context: &Context, reference: &str, variant: &str) -> Result<O
 /// found something: drafts in a small batch (17), and free slots that nobody was given (5).
 const SEEDS: [u64; 7] = [1, 2, 5, 7, 8, 9, 17];
 
-fn compare_servers(context: &Context, reference: &str, variant: &str) -> Result<Outcome> {
+fn compare_servers(context: &Context, sides: &Sides<'_>) -> Result<Outcome> {
+    let Sides { reference, variant, claims } = *sides;
     let server = |variant: &str| context.layout.server(variant, FLAVOR);
-    let mut compared = server_gate::compare(context, server(reference), server(variant))?;
+    let off = if logit_gate::most(claims, None) > 0.0 { Off::Near } else { Off::Identical };
+    let mut compared = server_gate::compare(context, server(reference), server(variant), off)?;
     compared.failures.extend(server_gate::inputs::unlisted(&context.layout, variant)?);
     compared.failures.extend(fuzz::find_with_seeds(context, server(variant), &SEEDS)?);
     compared.failures.extend(compared.too_many_near_ties());
@@ -196,138 +182,10 @@ fn compare_servers(context: &Context, reference: &str, variant: &str) -> Result<
     Err(Error::no(what).detail(compared.failures.join("\n")))
 }
 
-struct Gate {
-    reference: PathBuf,
-    variant: PathBuf,
-    folder: PathBuf,
-}
-
-impl Gate {
-    fn prepare(context: &Context, reference: &str, variant: &str) -> Result<Gate> {
-        let folder = context.layout.generated().join("gate");
-        disk::create_folder(&folder)?;
-        context.ui.status("Building", "the probe against both builds");
-        Ok(Gate {
-            reference: build_probe(context, reference, &folder)?,
-            variant: build_probe(context, variant, &folder)?,
-            folder,
-        })
-    }
-
-    /// Everything that is wrong with one case.
-    fn compare(&self, case: &Case) -> Result<Vec<String>> {
-        let model = self.model(case)?;
-        let stock = self.logits(&self.reference, &model, case, false)?;
-        let off = self.logits(&self.variant, &model, case, false)?;
-        let on = self.logits(&self.variant, &model, case, true)?;
-        disk::remove_file(&model)?;
-        let mut failures = Vec::new();
-        for (name, run) in [("off", &off), ("on", &on)] {
-            if let Some(at) = first_difference(&stock.bytes, &run.bytes) {
-                failures.push(format!("{}, {name}: byte {at} of {} differs", case.name(), stock.bytes.len()));
-            }
-        }
-        let kept_shape = on.said.contains("espalier:");
-        if case.has_delta_net() && case.sequences > 1 && kept_shape == case.may_be_flat() {
-            let expected = if case.may_be_flat() { "flatten it" } else { "say that it kept the stock shape" };
-            failures.push(format!("{}, on: expected to {expected}; said: {}", case.name(), on.said.trim()));
-        }
-        Ok(failures)
-    }
-
-    fn model(&self, case: &Case) -> Result<PathBuf> {
-        let path = self.folder.join("model.gguf");
-        models::write(&path, &ModelSpec::small(case.architecture, case.weights))?;
-        Ok(path)
-    }
-
-    fn logits(&self, probe: &Path, model: &Path, case: &Case, enabled: bool) -> Result<Logits> {
-        let out = self.folder.join("logits.bin");
-        let run = Run::new(probe)
-            .args(["--prompt", "12", "--steps", "8", "--threads", "2", "--ragged", "--seqs"])
-            .arg(case.sequences.to_string())
-            .arg("--model")
-            .arg(model)
-            .arg("--out")
-            .arg(&out);
-        let run = if enabled { run.env(ENABLE, FEATURE) } else { run.without_env(ENABLE) };
-        let words = run.words();
-        let finished = run.finish()?;
-        if !finished.status.success() {
-            return Err(crate::sys::process::failed(&words, finished.status, &finished.stderr));
-        }
-        let bytes = disk::read(&out)?;
-        disk::remove_file(&out)?;
-        if bytes.is_empty() {
-            return Err(Error::no(format!("`{words}` wrote no logits")));
-        }
-        Ok(Logits { bytes, said: ours(&finished.stderr) })
-    }
-}
-
-/// Names the features to switch on.
-pub const ENABLE: &str = "ESPALIER_ENABLE";
-
 /// Switches a server's paged KV cache on, as `--kv-paged` does.
 pub const PAGED: &str = "LLAMA_KV_PAGED";
 
 /// Somebody's own switches would make one side into another.
 pub fn without_features(run: Run) -> Run {
     run.without_env(ENABLE).without_env(PAGED)
-}
-
-struct Logits {
-    bytes: Vec<u8>,
-    said: String,
-}
-
-fn ours(stderr: &str) -> String {
-    let lines: Vec<&str> = stderr.lines().filter(|line| line.starts_with("espalier:")).collect();
-    lines.join("\n")
-}
-
-/// The first byte that differs; the shorter length when one is the start of the other.
-fn first_difference(left: &[u8], right: &[u8]) -> Option<usize> {
-    let differing = left.iter().zip(right).position(|(left, right)| left != right);
-    differing.or_else(|| (left.len() != right.len()).then(|| left.len().min(right.len())))
-}
-
-/// Compiles the probe against the packaged libraries of one variant.
-pub fn build_probe(context: &Context, variant: &str, folder: &Path) -> Result<PathBuf> {
-    let libraries = context.layout.package(variant, FLAVOR).join("lib");
-    if !disk::exists(&libraries) {
-        return Err(Error::usage(format!("{variant}-{FLAVOR} is not built"))
-            .hint(format!("cargo xtask build --variant {variant} --flavor {FLAVOR}")));
-    }
-    let tree = context.layout.tree(variant);
-    let probe = folder.join(format!("probe-{variant}"));
-    compilers::call(&compilers::compilers()?.cxx)
-        .args(["-std=c++17", "-O2", "-o"])
-        .arg(&probe)
-        .arg(context.layout.root().join(PROBE))
-        .arg(format!("-I{}", tree.join("include").display()))
-        .arg(format!("-I{}", tree.join("ggml/include").display()))
-        .arg(format!("-L{}", libraries.display()))
-        .args(["-lllama", "-lggml", "-lggml-base"])
-        .arg(format!("-Wl,-rpath,{}", libraries.display()))
-        .success()?;
-    Ok(probe)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_difference_is_found_wherever_it_is() {
-        assert_eq!(first_difference(b"abc", b"abc"), None);
-        assert_eq!(first_difference(b"abc", b"abd"), Some(2));
-        assert_eq!(first_difference(b"abc", b"ab"), Some(2));
-        assert_eq!(first_difference(b"", b"a"), Some(0));
-    }
-
-    #[test]
-    fn only_our_own_lines_are_read() {
-        assert_eq!(ours("load: x\nespalier: y\n"), "espalier: y");
-    }
 }

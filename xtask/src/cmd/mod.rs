@@ -27,6 +27,7 @@ pub mod import;
 pub mod init;
 pub mod lint;
 pub mod lock;
+mod logit_gate;
 pub mod new;
 pub mod newest;
 mod overload;

@@ -22,6 +22,8 @@ pub struct SyncReport {
     pub trees: Vec<MovedTree>,
     /// What was checked.
     pub checks: Vec<Check>,
+    /// The variants that had to pass the gate.
+    pub gated: Vec<String>,
 }
 
 /// What became of one patch.
@@ -70,6 +72,13 @@ impl SyncReport {
     /// Whether the pin may move.
     pub fn passed(&self) -> bool {
         self.reverts.is_empty() && self.checks.iter().all(|check| check.error.is_none())
+    }
+
+    /// Says so if no variant had to pass the gate.
+    pub fn ungated(&self) -> Option<&'static str> {
+        let words = "Nothing was gated: no variant in `pins.toml` names the one that it has to answer like \
+                     (`gate = \"VARIANT\"`).";
+        self.gated.is_empty().then_some(words)
     }
 
     /// `llama.cpp: v0.4.0 to v0.5.0`.
@@ -127,6 +136,9 @@ impl SyncReport {
             let result = if error.is_some() { "**failed**" } else { "ok" };
             text += &format!("| {name} | {result} | {seconds:.1} |\n");
         }
+        if let Some(ungated) = self.ungated() {
+            text += &format!("\n{ungated}\n");
+        }
         for Check { name, error, .. } in &self.checks {
             if let Some(error) = error {
                 text += &format!("\n{name}:\n\n{}", indented(error));
@@ -170,6 +182,7 @@ mod tests {
             reverts: Vec::new(),
             trees: vec![MovedTree { variant: "p".into(), old: "33".into(), new: "44".into() }],
             checks: vec![Check { name: "lint".into(), seconds: 0.04, error: error.map(String::from) }],
+            gated: vec!["p".into()],
         }
     }
 
@@ -210,6 +223,13 @@ mod tests {
 
         </details>
         ");
+    }
+
+    #[test]
+    fn a_page_says_that_nothing_was_gated() {
+        let ungated = SyncReport { gated: Vec::new(), ..report(None) };
+        assert!(ungated.markdown().contains("Nothing was gated"), "{}", ungated.markdown());
+        assert!(!report(None).markdown().contains("gated"));
     }
 
     #[test]

@@ -280,7 +280,7 @@ fn new_offers_a_message() {
     # Upstream-Status: `Pending`, `Submitted <URL>`, `Inappropriate <why>` or `Backport <commit>`
     # Drop-when: what must be true upstream for this patch to go
     # Verified-by: the test or the gate that proves this patch
-    # Numerics: `identical` or `bounded`
+    # Numerics: `identical`, `bounded N` or `bounded N with FEATURE`, where N is the most that a logit moves, such as 1e-5
     ");
     files::edit(&folder.join("src/add.c"), "left + right", "right + left");
     // Work that has begun stays.

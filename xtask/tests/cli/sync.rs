@@ -23,6 +23,8 @@ fn pin_lock_series_and_report_move_together() {
         "{report}"
     );
     assert!(report.contains("| build paged cpu | ok |"), "{report}");
+    assert!(report.contains("Nothing was gated: no variant in `pins.toml` names"), "{report}");
+    assert!(said.stdout.contains("Nothing was gated: "), "{said}");
     project.run(&["lock", "--check"]).success();
     project.run(&["status"]).success();
     project.run_build(&["--locked", "build"]).success().says(&["Current paged-cpu"]);
@@ -59,6 +61,40 @@ fn a_conflict_is_handed_over_before_anything_is_built() {
     assert!(said.stderr.contains("cargo xtask rebase --continue"), "{said}");
     assert!(kept(&project) == before, "{said}");
     assert!(!project.path("target/espalier/build").exists());
+}
+
+#[test]
+fn a_gate_without_its_probe_moves_nothing() {
+    let project = project(more_lines);
+    project.edit(
+        "pins.toml",
+        "overlays = [\"overlay/extra\"]",
+        "overlays = [\"overlay/extra\"]\ngate = \"stock\"",
+    );
+    let before = kept(&project);
+    sync(&project).code(2).says(&["no `ci/probe/probe.cpp`", "next: git checkout -- ci/probe"]);
+    assert!(kept(&project) == before);
+    assert!(!project.path("target/espalier/build").exists(), "what cannot be gated is not built");
+}
+
+#[test]
+fn a_gate_that_fails_moves_nothing() {
+    let project = project(more_lines);
+    project.edit(
+        "pins.toml",
+        "overlays = [\"overlay/extra\"]",
+        "overlays = [\"overlay/extra\"]\ngate = \"stock\"",
+    );
+    project.write("ci/probe/probe.cpp", "int main(void) { return 1; }\n");
+    let before = kept(&project);
+    let said = sync(&project).code(1);
+    assert!(said.stderr.contains("gate paged: "), "{said}");
+    assert!(kept(&project) == before, "{said}");
+    let report = project.read("target/espalier/sync-report.md");
+    assert!(
+        report.contains("| gate paged | **failed** |") && !report.contains("Nothing was gated"),
+        "{report}"
+    );
 }
 
 #[test]

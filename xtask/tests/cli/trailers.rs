@@ -53,10 +53,10 @@ fn all_patches_are_filled_in_at_once() {
 #[test]
 fn what_somebody_filled_in_stays_until_it_is_asked_for() {
     let project = locked();
-    project.run(&["trailers", "--set", "Numerics: bounded", "--patch", "2"]).success();
+    project.run(&["trailers", "--set", "Numerics: bounded 1e-5", "--patch", "2"]).success();
     project.run(&["trailers", "--set", "Numerics: identical"]).success();
     let second = || project.read("patches/paged/0002-say-what-is-counted.patch");
-    assert!(second().contains("\nNumerics: bounded\n"), "{}", second());
+    assert!(second().contains("\nNumerics: bounded 1e-5\n"), "{}", second());
     project.run(&["trailers", "--set", "Numerics: identical", "--overwrite"]).success();
     assert!(second().contains("\nNumerics: identical\n") && !second().contains("bounded"), "{}", second());
     project.run(&["lock", "--check"]).success();
@@ -69,7 +69,7 @@ fn a_placeholder_is_found_and_filled_in() {
     project.edit("patches/paged/0001-greet-more-warmly.patch", "Numerics: identical", "Numerics: TODO");
     let lint = project.run(&["lint"]).code(1);
     assert!(lint.stdout.contains("`Numerics:` still says `TODO` [trailer-placeholder]"), "{lint}");
-    project.run(&["trailers", "--set", "Numerics: bounded"]).success();
+    project.run(&["trailers", "--set", "Numerics: bounded 1e-5"]).success();
     project.run(&["lint"]).success();
 }
 
@@ -78,15 +78,18 @@ fn mistakes_are_told_and_nothing_is_written() {
     let project = locked();
     let before = series(&project);
     let set = |text: &str| project.run(&["trailers", "--set", text]).code(2);
-    set("Numerics: maybe").says(&["`Numerics: maybe` is not allowed", "write `identical` or `bounded`"]);
+    set("Numerics: maybe").says(&["`Numerics: maybe` is not allowed", "write `identical`, `bounded N` or"]);
     set("Numerics: TODO").says(&["is not allowed"]);
     set("Drop-when: a\nNumerics: b").says(&["is not allowed"]);
     set("Signed-off-by: me").says(&["is not a trailer that lint knows", "use one of: Upstream-Status"]);
     project
-        .run(&["trailers", "--set", "Numerics: bounded", "--patch", "9"])
+        .run(&["trailers", "--set", "Numerics: bounded 1e-5", "--patch", "9"])
         .code(2)
         .says(&["has no patch `9`"]);
-    project.run(&["trailers", "stock", "--set", "Numerics: bounded"]).code(2).says(&["no series of its own"]);
+    project
+        .run(&["trailers", "stock", "--set", "Numerics: bounded 1e-5"])
+        .code(2)
+        .says(&["no series of its own"]);
     assert_eq!(series(&project), before);
 }
 

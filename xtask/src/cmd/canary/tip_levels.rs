@@ -167,19 +167,18 @@ impl<'a> TipLevels<'a> {
     }
 
     fn gate(&mut self) -> Result<Finding> {
-        let stack = self.pins.stack(self.variant);
-        let Some(stock) = stack.first().filter(|stock| stock.name != self.variant.name) else {
-            let says = "this variant is what others are compared with".to_string();
+        let reference = self.variant.gate.as_ref().and_then(|name| self.pins.variants.get(name));
+        let Some(stock) = reference else {
+            let says = format!("not gated: `[variants.{}]` has no `gate`", self.variant.name);
             return Ok(Finding { passed: true, says, details: String::new() });
         };
-        let placed = self.place(stock, &read_stack(&self.context.layout, &[stock])?)?;
+        let stack = self.pins.stack(stock);
+        let placed = self.place(stock, &read_stack(&self.context.layout, &stack)?)?;
         self.with_build(stock, &self.flavors()?, |build| build.build(&self.store, &placed))?;
-        let compared = gate::compare(
-            self.context,
-            &name_beside(stock),
-            &name_beside(self.variant),
-            &gate::Part::OF_PACKAGES,
-        )?;
+        let claims = gate::claims(self.context, self.pins, self.variant)?;
+        let (reference, variant) = (name_beside(stock), name_beside(self.variant));
+        let sides = gate::Sides { reference: &reference, variant: &variant, claims: &claims };
+        let compared = gate::compare(self.context, &sides, &gate::Part::OF_PACKAGES)?;
         Ok(Finding { passed: true, says: compared.text, details: String::new() })
     }
 

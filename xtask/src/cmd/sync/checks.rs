@@ -4,8 +4,8 @@ use std::time::Instant;
 
 use crate::cmd::{Context, build, gate, lint, lock};
 use crate::error::Result;
+use crate::plan::pins::Pins;
 use crate::report::sync::Check;
-use crate::sys::disk;
 
 /// Runs every check, a failed one too: a report that stops at the first failure hides the rest. Only the
 /// gate needs the builds before it.
@@ -15,11 +15,22 @@ pub fn run_all(staged: &Context) -> Result<Vec<Check>> {
         check(staged, "lock", || lock::run(staged, &lock::Options { check: true }).map(drop)),
     ];
     checks.extend(builds(staged)?);
-    if disk::exists(&staged.layout.root().join(gate::PROBE)) {
-        let built = checks.iter().all(|check| check.error.is_none());
-        checks.push(if built { run_gate(staged) } else { Check::not_reached("gate", "a build failed") });
+    let built = checks.iter().all(|check| check.error.is_none());
+    for variant in gated(&staged.pins()?) {
+        let name = format!("gate {variant}");
+        let gate = || gate::run(staged, &gate::Options { variant: Some(variant), ..Default::default() });
+        checks.push(match built {
+            true => check(staged, &name, || gate().map(drop)),
+            false => Check::not_reached(&name, "a build failed"),
+        });
     }
     Ok(checks)
+}
+
+/// The variants that `pins.toml` wants gated.
+pub fn gated(pins: &Pins) -> Vec<String> {
+    let gated = pins.variants.values().filter(|variant| variant.gate.is_some());
+    gated.map(|variant| variant.name.to_string()).collect()
 }
 
 /// All that ships: every variant in every flavor, each with its smoke test.
@@ -38,10 +49,6 @@ fn builds(staged: &Context) -> Result<Vec<Check>> {
         }
     }
     Ok(checks)
-}
-
-fn run_gate(staged: &Context) -> Check {
-    check(staged, "gate", || gate::run(staged, &gate::Options::default()).map(drop))
 }
 
 fn check(staged: &Context, name: &str, work: impl FnOnce() -> Result<()>) -> Check {

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use serde_json::json;
 
 use super::rebase::{self, Choices, Prepared};
-use super::{Context, Outcome, lock, status};
+use super::{Context, Outcome, gate, lock, status};
 use crate::error::{Error, Kind, Result};
 use crate::plan::lock::Lock;
 use crate::plan::next_command::next_command;
@@ -43,8 +43,12 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     if options.dry_run {
         return rebase::run(context, &rebase::Action::Start(rebase_options(options)));
     }
-    // Asked for first: a missing token should not cost an hour.
+    // Asked for first: a missing token or probe should not cost an hour.
     let github = options.github.then(|| context.github()).transpose()?;
+    let gated = checks::gated(&context.pins()?);
+    if !gated.is_empty() {
+        gate::find_probe(&context.layout)?;
+    }
     let (mut prepared, classes) = prepare(context, options)?;
     let staged =
         Context { layout: context.layout.staged(context.layout.stage()), locked: true, ..context.clone() };
@@ -52,11 +56,15 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let mut report = describe(&prepared, &classes);
     report.trees = moved_trees(context, &staged)?;
     report.checks = checks;
+    report.gated = gated;
     if !report.passed() {
         return Err(refuse(context, options, &report)?);
     }
     let page = finish(context, &mut prepared, &report)?;
     let mut text = format!("{}: the pin moved, and all of it holds\nreport: {page}", report.title());
+    if let Some(ungated) = report.ungated() {
+        text += &format!("\n{ungated}");
+    }
     let pull = github.map(|client| offer::offer(context, &client, &prepared, &report)).transpose()?;
     if let Some(number) = pull {
         text += &format!("\npull request: #{number}");
@@ -102,6 +110,7 @@ fn describe(prepared: &Prepared, classes: &StatusReport) -> SyncReport {
         reverts: moved.reverts.iter().map(ToString::to_string).collect(),
         trees: Vec::new(),
         checks: Vec::new(),
+        gated: Vec::new(),
     }
 }
 

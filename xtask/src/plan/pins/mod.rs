@@ -1,6 +1,7 @@
 //! `pins.toml`: what we build from.
 
 mod edit;
+mod gate;
 mod read;
 mod revision;
 mod web;
@@ -125,6 +126,8 @@ pub struct Variant {
     pub overlays: Vec<String>,
     /// Whether the kernels library is built and linked.
     pub kernels: bool,
+    /// The variant that this one has to answer like; nothing if it is not gated.
+    pub gate: Option<Name>,
 }
 
 /// A pinned build tool, installed from PyPI when the machine's own does not do.

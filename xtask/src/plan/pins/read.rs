@@ -6,6 +6,7 @@ use crate::series::ObjectId;
 use serde::Deserialize;
 use toml::Spanned;
 
+use super::gate::wrong_reference;
 use super::{Pin, Pins, Revision, Source, Tool, Variant, Version, full_id};
 use crate::error::{Error, Result};
 use crate::plan::name::Name;
@@ -53,6 +54,7 @@ struct RawVariant {
     overlays: Vec<Spanned<String>>,
     #[serde(default)]
     kernels: bool,
+    gate: Option<Spanned<Name>>,
 }
 
 #[derive(Deserialize)]
@@ -76,7 +78,7 @@ impl Reader<'_> {
         let pin_names = self.pin_names()?;
         let variants = self.each(&self.raw.variants, |name, variant| {
             // Every variant has one: what has none was refused.
-            self.variant(name, pin_names[name].clone(), variant)
+            self.variant(name, &pin_names, variant)
         })?;
         let tools = self.each(&self.raw.tools, |name, tool| self.tool(name, tool))?;
         let default = &self.raw.default_variant;
@@ -157,15 +159,20 @@ impl Reader<'_> {
         }
     }
 
-    fn variant(&self, name: &Name, pin: Name, raw: &RawVariant) -> Result<Variant> {
+    fn variant(&self, name: &Name, pins: &BTreeMap<&Name, Name>, raw: &RawVariant) -> Result<Variant> {
         self.check_folders(raw)?;
+        let gate = raw.gate.as_ref();
+        if let Some((place, label)) = gate.and_then(|one| Some((one, wrong_reference(name, one, pins)?))) {
+            return Err(self.at(place, label));
+        }
         Ok(Variant {
             name: name.clone(),
-            pin,
+            pin: pins[name].clone(),
             extends: raw.extends.as_ref().map(|parent| parent.get_ref().clone()),
             patches: raw.patches.as_ref().map(|folder| folder.get_ref().clone()),
             overlays: raw.overlays.iter().map(|folder| folder.get_ref().clone()).collect(),
             kernels: raw.kernels,
+            gate: gate.map(|reference| reference.get_ref().clone()),
         })
     }
 

@@ -50,7 +50,7 @@ pub fn take_rich_series(project: &Project) {
     let fork = project.fork();
     git::git(&fork, &["reset", "--quiet", "--hard", TAG]);
     files::edit(&fork.join("src/twins.c"), "result * 2", "result * 3");
-    git::commit(&fork, "Treble\n\nWhy: \"more\".\n\nNumerics: bounded");
+    git::commit(&fork, "Treble\n\nWhy: \"more\".\n\nNumerics: bounded 1e-5");
     std::fs::write(fork.join("data/logo.bin"), [&[9u8, 0, 200][..], &[8; 400]].concat()).unwrap();
     files::write(&fork.join("docs/windows.txt"), "one\r\n2\r\nthree\r\nfour");
     git::commit(&fork, "Change a picture and a text of another system");

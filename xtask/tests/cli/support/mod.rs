@@ -2,6 +2,7 @@
 
 pub mod editing;
 pub mod files;
+pub mod gating;
 pub mod git;
 pub mod github;
 pub mod history;

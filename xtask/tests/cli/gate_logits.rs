@@ -1,0 +1,105 @@
+//! The gate's first part, seen to fail: a fake probe for two fake builds, and one break after the other.
+
+use super::support::gating::{break_header, gated, say_numerics};
+use super::support::{Output, Project};
+
+/// One architecture, with a delta net: each of the 9 cases runs three probes or four.
+fn gate(project: &Project) -> Output {
+    project.run(&["gate", "--only", "logits", "--model", "qwen35"])
+}
+
+/// The gate of a project whose last patch says `numerics`, with one function of ours broken.
+fn broken(numerics: &str, function: &str, body: &str) -> (Output, String) {
+    let project = gated();
+    let patch = say_numerics(&project, numerics);
+    break_header(&project, function, body);
+    (gate(&project), patch)
+}
+
+#[test]
+fn what_is_equal_passes() {
+    let said = gate(&gated()).success();
+    assert!(said.stdout.contains("logits: 9 of 54 cases, off and on, all bytes equal"), "{said}");
+}
+
+#[test]
+fn each_break_of_an_identical_patch_is_red_for_its_own_reason() {
+    let breaks = [
+        ("moved_by", "run.enabled.empty() && i == 3 ? 1e-6f : 0.0f", "everything off: byte "),
+        (
+            "moved_by",
+            "run.is_on(\"gdn-flat-output\") && i == 3 ? 1e-6f : 0.0f",
+            "`gdn-flat-output` on: byte ",
+        ),
+        ("moved_by", "i == 3 ? NAN : 0.0f", "a logit moved by inf; expected all bytes equal"),
+        ("n_logits", "7", "28 bytes of logits instead of 32; expected all bytes equal"),
+        ("keeps_shape", "false", "expected to say that it kept the stock shape; said:"),
+        ("keeps_shape", "run.is_on(\"gdn-flat-output\")", "expected to flatten it; said: espalier: "),
+    ];
+    for (function, body, reason) in breaks {
+        let (said, patch) = broken("identical", function, body);
+        let said = said.code(1);
+        assert!(said.stderr.contains(reason), "{function} {body}: {said}");
+        if function == "moved_by" {
+            assert!(said.stderr.contains(&format!("{patch} (identical)")), "{said}");
+            assert_eq!(said.stderr.contains("everything off"), !body.contains("gdn"), "{said}");
+        }
+    }
+}
+
+#[test]
+fn a_probe_that_says_nothing_or_dies_does_not_pass() {
+    let (said, _) = broken("identical", "n_logits", "0");
+    assert!(said.code(1).stderr.contains("wrote no logits"));
+    let (said, _) = broken("identical", "exit_code", "3");
+    assert!(said.stderr.contains("exit status: 3") || said.stderr.contains("exit code 3"), "{said}");
+    assert_ne!(said.code, Some(0), "{said}");
+}
+
+#[test]
+fn a_patch_that_is_bounded_with_a_feature_can_land() {
+    let moves = "run.is_on(\"fast\") && i == 3 ? 1e-4f : 0.0f";
+    let (said, _) = broken("bounded 1e-3 with fast", "moved_by", moves);
+    let said = said.success();
+    assert!(said.stdout.contains("`fast` on: a logit moved by 1.0e-4 at most, 1e-3 is allowed"), "{said}");
+    let (said, patch) = broken("bounded 1e-5 with fast", "moved_by", moves);
+    let said = said.code(1);
+    let blamed = format!("`fast` on: it is {patch} (bounded 1e-5), unless");
+    assert!(said.stderr.contains(&blamed), "{said}");
+    assert!(!said.stderr.contains("(identical)") && !said.stderr.contains("off: byte"), "{said}");
+}
+
+#[test]
+fn a_bounded_feature_is_held_to_the_bit_while_it_is_off_and_must_switch_on() {
+    let (said, _) = broken("bounded 1e-3 with fast", "moved_by", "i == 3 ? 1e-4f : 0.0f");
+    let said = said.code(1);
+    assert!(
+        said.stderr.contains("everything off: byte ") && said.stderr.contains("expected all bytes"),
+        "{said}"
+    );
+    let (said, patch) = broken("bounded 1e-3 with fast", "moved_by", "0.0f");
+    let never = format!("`fast` was never switched on, or {patch} is `identical`");
+    assert!(said.code(1).stderr.contains(&never));
+}
+
+#[test]
+fn a_patch_that_is_always_bounded_may_move_what_it_says() {
+    let (said, _) = broken("bounded 1e-3", "moved_by", "i == 3 ? 1e-4f : 0.0f");
+    assert!(
+        said.success().stdout.contains("everything off: a logit moved by 1.0e-4 at most, 1e-3 is allowed")
+    );
+    let (said, patch) = broken("bounded 1e-5", "moved_by", "i == 3 ? 1e-4f : 0.0f");
+    let said = said.code(1);
+    assert!(said.stderr.contains(&format!("{patch} (bounded 1e-5)")), "{said}");
+}
+
+#[test]
+fn without_a_probe_or_a_reference_nothing_passes() {
+    let project = gated();
+    std::fs::remove_file(project.path("ci/probe/probe.cpp")).unwrap();
+    gate(&project).code(2).says(&["no `ci/probe/probe.cpp`", "next: git checkout -- ci/probe"]);
+    let project = Project::new();
+    gate(&project)
+        .code(2)
+        .says(&["which variant `paged` has to answer like", "next: add `gate = \"VARIANT\"`"]);
+}

@@ -1,0 +1,105 @@
+//! A project whose variant is gated: two packages with fake libraries, and a fake probe that prints what the header
+//! of each variant's tree says. Nothing of it is built but the probe, by the gate itself.
+
+use super::{Project, files};
+
+/// The gate compiles this against each variant: the header in the variant's tree decides what it prints.
+const PROBE: &str = r#"#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+struct fake_run {
+    std::string enabled; // what ESPALIER_ENABLE says
+    bool        is_f16;  // of the model
+    int         seqs;
+
+    bool is_on(const char * feature) const { return enabled == feature; }
+};
+
+#include "llama.h"
+
+int main(int argc, char ** argv) {
+    fake_run    run = { getenv("ESPALIER_ENABLE") ? getenv("ESPALIER_ENABLE") : "", false, 0 };
+    std::string out;
+    for (int i = 1; i + 1 < argc; i++) {
+        if (!strcmp(argv[i], "--seqs"))  { run.seqs = atoi(argv[i + 1]); }
+        if (!strcmp(argv[i], "--out"))   { out = argv[i + 1]; }
+        if (!strcmp(argv[i], "--model")) {
+            std::ifstream     file(argv[i + 1], std::ios::binary);
+            const std::string model((std::istreambuf_iterator<char>(file)), {});
+            run.is_f16 = model.at(model.find("general.file_type") + strlen("general.file_type") + 4) == 1;
+        }
+    }
+    if (keeps_shape(run)) {
+        fprintf(stderr, "espalier: the stock shape is kept\n");
+    }
+    std::ofstream file(out, std::ios::binary);
+    for (int i = 0; i < n_logits(run); i++) {
+        const float value = logit(run, i);
+        file.write((const char *) &value, sizeof(value));
+    }
+    return exit_code(run);
+}
+"#;
+
+/// What a variant's tree says where nothing is broken.
+const HEADER: &str = r#"#pragma once
+inline bool  keeps_shape(const fake_run & run) { return run.is_on("gdn-flat-output") && run.is_f16; }
+inline int   n_logits(const fake_run &) { return 8; }
+inline float moved_by(const fake_run &, int) { return 0.0f; }
+inline float logit(const fake_run & run, int i) { return 0.5f * i * run.seqs + moved_by(run, i); }
+inline int   exit_code(const fake_run &) { return 0; }
+"#;
+
+/// A project whose `paged` has to answer like `stock`, both packaged.
+pub fn gated() -> Project {
+    let project = Project::new();
+    project.edit(
+        "pins.toml",
+        "overlays = [\"overlay/extra\"]\n",
+        "overlays = [\"overlay/extra\"]\ngate = \"stock\"\n",
+    );
+    project.write("ci/probe/probe.cpp", PROBE);
+    for variant in ["stock", "paged"] {
+        files::write(&project.tree(variant).join("include/llama.h"), HEADER);
+        for library in ["llama", "ggml", "ggml-base"] {
+            // An archive of nothing, which the linker takes.
+            let path = format!("target/espalier/dist/{variant}-cpu/lib/lib{library}.a");
+            project.write(&path, "!<arch>\n");
+        }
+    }
+    project
+}
+
+/// Replaces the body of one function in the header of `paged`: `return BODY;`.
+pub fn break_header(project: &Project, function: &str, body: &str) {
+    let header = project.tree("paged").join("include/llama.h");
+    let text = std::fs::read_to_string(&header).unwrap();
+    let broken: Vec<String> = text
+        .lines()
+        .map(|line| match line.split_once(&format!(" {function}(const")) {
+            Some((result, _)) if result.starts_with("inline") => {
+                format!("{result} {function}(const fake_run & run{}) {{ return {body}; }}", second(function))
+            }
+            _ => line.to_string(),
+        })
+        .collect();
+    let broken = broken.join("\n") + "\n";
+    assert_ne!(broken, text, "there is no function `{function}`");
+    files::write(&header, broken);
+}
+
+fn second(function: &str) -> &'static str {
+    if function == "moved_by" { ", int i" } else { "" }
+}
+
+/// Appends a trailer to the message of the last patch of `paged`, and gives the patch's name.
+pub fn say_numerics(project: &Project, value: &str) -> String {
+    let file = files::list(&project.path("patches/paged")).pop().unwrap();
+    project.edit(&format!("patches/paged/{file}"), "\n\n---\n", &format!("\n\nNumerics: {value}\n---\n"));
+    file
+}
