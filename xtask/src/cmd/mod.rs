@@ -25,6 +25,7 @@ pub mod fuzz;
 pub mod gate;
 pub mod import;
 pub mod init;
+mod kv_pool;
 pub mod lint;
 pub mod lock;
 mod logit_gate;

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::cases::{self, Case, Model};
 use super::verdict::{self, Answer};
-use super::{Compared, ServerGate, Setup, pool_at_rest, pool_is_held};
+use super::{Compared, ServerGate, Setup, nothing_shared, pool_at_rest, pool_is_held};
 use crate::error::{Error, Result};
 use crate::sys::server::Server;
 
@@ -35,9 +35,7 @@ pub fn compare(gate: &ServerGate<'_>, compared: &mut Compared) -> Result<()> {
         }
         let pool = pool_at_rest(&server)?;
         compared.failures.extend(pool_is_held(&pool).map(|wrong| format!("{}: {wrong}", case.name)));
-        if pool["hit_tokens"].as_u64().unwrap_or(0) == 0 {
-            compared.failures.push(format!("{}: nothing was shared: {pool}", case.name));
-        }
+        compared.failures.extend(nothing_shared(&pool)?.map(|wrong| format!("{}: {wrong}", case.name)));
     }
     Ok(())
 }

@@ -16,13 +16,13 @@ mod pool;
 mod prefill;
 pub mod promises;
 pub mod reference;
+mod rounding;
 mod scene;
 mod sharing;
 mod slots;
 pub mod verdict;
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -31,8 +31,10 @@ use serde_json::{Value, json};
 pub use self::adapters::spec as adapter_spec;
 use self::cases::{CASES, Case, KV_TYPES, Model};
 pub use self::media::encoded_image;
+pub use self::rounding::Rounding;
 use self::scene::Scene;
 use self::verdict::{Answer, Verdict};
+use super::kv_pool::Pool;
 use super::{Context, gate};
 use crate::error::{Error, Result};
 use crate::modelgen::{Architecture, ModelSpec, WeightType};
@@ -51,15 +53,6 @@ pub struct Compared {
     pub stock: Rounding,
     /// What is wrong, a line each.
     pub failures: Vec<String>,
-}
-
-/// What rounding does to stock's own answers, with neighbours and in parts. Each processor rounds in its own way.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Rounding {
-    /// Answers that are the same as alone.
-    pub same: usize,
-    /// Answers that are not.
-    pub others: usize,
 }
 
 /// What ours has to answer with everything off.
@@ -266,7 +259,10 @@ impl ServerGate<'_> {
             let server =
                 self.start(&self.stock, setup, &["-np", parallel, "-c", cases::ROOMY, "--kv-unified"])?;
             let answers = server.post_at_once("/completion", &requests())?.answers;
-            others.extend(answers.iter().filter_map(|(_, body)| verdict::read(body)));
+            // All of them: what is left out would pair the others with answers to other prompts.
+            for answer in &answers {
+                others.push(read_answer(answer)?);
+            }
         }
         Ok(others)
     }
@@ -327,27 +323,28 @@ fn run_of(program: &Path, setup: &Setup) -> Run {
 /// It has shared, and holds nothing when all is over.
 fn what_is_wrong_with_the_pool(server: &Server) -> Result<Option<String>> {
     let pool = pool_at_rest(server)?;
-    match pool["hit_tokens"].as_u64() {
-        None | Some(0) => Ok(Some(format!("nothing was shared: {pool}"))),
-        Some(_) => Ok(pool_is_held(&pool)),
-    }
+    Ok(nothing_shared(&pool)?.or_else(|| pool_is_held(&pool)))
 }
 
-fn pool_is_held(pool: &Value) -> Option<String> {
-    let at_rest = pool["blocks_used"].as_u64() == Some(0);
-    (!at_rest).then(|| format!("blocks are in use after all requests ended: {pool}"))
+fn nothing_shared(pool: &Pool) -> Result<Option<String>> {
+    let found = pool.hits()?.hit_tokens;
+    Ok((found == 0).then(|| format!("nothing was shared: {pool}")))
+}
+
+fn pool_is_held(pool: &Pool) -> Option<String> {
+    (pool.blocks_used > 0).then(|| format!("blocks are in use after all requests ended: {pool}"))
 }
 
 /// A slot is released just after its answer was sent, and when a client that went away is noticed.
-pub fn pool_at_rest(server: &Server) -> Result<Value> {
+pub fn pool_at_rest(server: &Server) -> Result<Pool> {
     for _ in 0..100 {
-        let pool = server.get("/props")?.1["kv_pool"].take();
-        if pool["blocks_used"].as_u64().is_none_or(|used| used == 0) {
+        let pool = Pool::of_server(server)?;
+        if pool.blocks_used == 0 {
             return Ok(pool);
         }
         std::thread::sleep(Duration::from_millis(50));
     }
-    Ok(server.get("/props")?.1["kv_pool"].take())
+    Pool::of_server(server)
 }
 
 fn requests() -> Vec<Value> {
@@ -355,8 +352,16 @@ fn requests() -> Vec<Value> {
 }
 
 fn ask(server: &Server, request: &Value) -> Result<Answer> {
-    let (status, body) = server.post("/completion", request)?;
-    verdict::read(&body)
+    read_answer(&server.post("/completion", request)?)
+}
+
+/// An answer to `/completion`.
+///
+/// # Errors
+///
+/// It was answered something else.
+pub fn read_answer((status, body): &(u16, Value)) -> Result<Answer> {
+    verdict::read(body)
         .ok_or_else(|| Error::no(format!("/completion answered {status}")).detail(body.to_string()))
 }
 
@@ -368,51 +373,10 @@ fn drop_clients(server: &Server, count: usize) -> Result<()> {
         .try_for_each(|prompt| server.post_and_hang_up("/completion", &cases::long_request(prompt)))
 }
 
-impl Rounding {
-    fn of(pairs: &[(&Answer, &Answer)]) -> Rounding {
-        let same = pairs.iter().filter(|(alone, otherwise)| alone.tokens == otherwise.tokens).count();
-        Rounding { same, others: pairs.len() - same }
-    }
-
-    fn add(&mut self, more: Rounding) {
-        self.same += more.same;
-        self.others += more.others;
-    }
-
-    fn all(self) -> usize {
-        self.same + self.others
-    }
-
-    fn rate(self) -> f64 {
-        self.others as f64 / self.all().max(1) as f64
-    }
-}
-
-impl fmt::Display for Rounding {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{} of {}", self.others, self.all())
-    }
-}
-
-/// The part of all answers that may be near ties wherever stock has fewer: their name says that they are the exception.
-const MOST_NEAR_TIES: f64 = 1.0 / 9.0;
-
-/// And where stock has more, so many times as often: stock's own answers are too few to know its rate well.
-const AS_OFTEN_AS_STOCK: f64 = 1.5;
-
 impl Compared {
     /// Too many near ties are no rounding: ours may not have many more than stock has with neighbours.
     pub fn too_many_near_ties(&self) -> Option<String> {
-        let rate = Rounding { same: self.same, others: self.near_ties }.rate();
-        let most = MOST_NEAR_TIES.max(self.stock.rate() * AS_OFTEN_AS_STOCK);
-        (rate > most).then(|| {
-            format!(
-                "{:.1} % of the answers left stock's at a near tie; expected at most {:.1} %: stock leaves its own in {}",
-                rate * 100.0,
-                most * 100.0,
-                self.stock
-            )
-        })
+        Rounding { same: self.same, others: self.near_ties }.is_too_much(self.stock)
     }
 
     /// The same bytes.
@@ -470,23 +434,5 @@ impl Compared {
     pub fn to_json(&self) -> Value {
         json!({ "same": self.same, "near_ties": self.near_ties, "failures": self.failures,
                 "stock": { "same": self.stock.same, "others": self.stock.others } })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn compared(near_ties: usize, others: usize) -> Compared {
-        let stock = Rounding { same: 100 - others, others };
-        Compared { same: 100 - near_ties, near_ties, stock, ..Compared::default() }
-    }
-
-    #[test]
-    fn near_ties_are_as_rare_as_stocks_own() {
-        assert_eq!(compared(11, 0).too_many_near_ties(), None);
-        assert!(compared(12, 0).too_many_near_ties().unwrap().contains("12.0 %"));
-        assert_eq!(compared(18, 12).too_many_near_ties(), None);
-        assert!(compared(19, 12).too_many_near_ties().is_some());
     }
 }

@@ -1,6 +1,7 @@
 //! A short overload: too many clients, too small a pool, and clients that go away.
 
-use super::scene::{Scene, count_of_pool};
+use super::scene::Scene;
+use crate::cmd::kv_pool::Pool;
 use crate::cmd::overload::crowd::{Crowd, Enough};
 use crate::cmd::overload::traffic;
 use crate::error::Result;
@@ -23,7 +24,7 @@ pub fn check(scene: &mut Scene<'_>) -> Result<()> {
     };
     let tally = crowd.visit(&server, |_| ());
     scene.count(&tally);
-    let evicted = count_of_pool(&server, "evicted_blocks")?;
+    let evicted = Pool::of_server(&server)?.evicted_blocks;
     scene.must(evicted > 0 && tally.left > 0, || {
         format!("no overload: {evicted} blocks evicted, {} clients gone", tally.left)
     });

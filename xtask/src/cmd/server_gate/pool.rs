@@ -3,8 +3,9 @@
 use serde_json::Value;
 
 use super::cases::{self, BLOCK};
-use super::scene::{Scene, count_of_pool, times_said};
+use super::scene::{Scene, times_said};
 use super::verdict::Answer;
+use crate::cmd::kv_pool::Pool;
 use crate::error::{Error, Result};
 use crate::sys::server::Server;
 use crate::sys::threads::result_of;
@@ -58,12 +59,12 @@ pub fn check_fragments(scene: &mut Scene<'_>) -> Result<()> {
 /// It needs all blocks that are empty and nearly all that were left by the `dropped` ones. Asked again it finds its
 /// own, wherever they are.
 fn check_long_prompt(scene: &mut Scene<'_>, server: &Server, dropped: usize) -> Result<()> {
-    let (empty, before) = (count_of_pool(server, "blocks_empty")?, count_of_pool(server, "evicted_blocks")?);
-    let blocks = usize::try_from(empty).unwrap_or_default() + dropped - 2;
+    let before = Pool::of_server(server)?;
+    let blocks = usize::try_from(before.blocks_empty).unwrap_or_default() + dropped - 2;
     let long = asked(scene, LENGTHS.len(), blocks)?;
     let body = scene.ask("the long prompt", server, &long.request, &long.stock)?;
     scene.must_have_found("the long prompt", &body, 0);
-    let evicted = count_of_pool(server, "evicted_blocks")? - before;
+    let evicted = Pool::of_server(server)?.evicted_blocks - before.evicted_blocks;
     scene.must(evicted == dropped as u64 - 1, || {
         format!("the long prompt evicted {evicted} blocks, of {dropped} that were to lie scattered")
     });
@@ -84,7 +85,7 @@ pub fn check_eviction(scene: &mut Scene<'_>) -> Result<()> {
         let other = asked(scene, number, 5)?;
         scene.ask("another prompt", &server, &other.request, &other.stock)?;
     }
-    let evicted = count_of_pool(&server, "evicted_blocks")?;
+    let evicted = Pool::of_server(&server)?.evicted_blocks;
     scene.must(evicted > 0, || "nothing was evicted".to_string());
     let body = scene.ask("the evicted prompt", &server, &first.request, &first.stock)?;
     scene.must_have_found("the evicted prompt", &body, 0);

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::verdict::{self, Answer};
-use super::{ask, cases};
+use super::{ask, cases, read_answer};
 use crate::error::Result;
 use crate::sys::server::Server;
 
@@ -45,12 +45,16 @@ impl Reference {
     }
 
     /// From here on the tolerance covers how stock has answered the same with neighbours.
-    pub fn widen(&mut self, known: &[(Vec<u32>, Answer)], with_neighbours: &[(u16, Value)]) {
-        for ((_, alone), (_, body)) in known.iter().zip(with_neighbours) {
-            if let Some(other) = verdict::read(body) {
-                self.tolerance = self.tolerance.max(verdict::tolerance(&[(alone, &other)]));
-            }
+    ///
+    /// # Errors
+    ///
+    /// Stock left one of them unanswered.
+    pub fn widen(&mut self, known: &[(Vec<u32>, Answer)], with_neighbours: &[(u16, Value)]) -> Result<()> {
+        for ((_, alone), other) in known.iter().zip(with_neighbours) {
+            let other = read_answer(other)?;
+            self.tolerance = self.tolerance.max(verdict::tolerance(&[(alone, &other)]));
         }
+        Ok(())
     }
 }
 

@@ -129,11 +129,6 @@ impl<'a> Scene<'a> {
     }
 }
 
-/// A count of `/props`'s `kv_pool`.
-pub fn count_of_pool(server: &Server, key: &str) -> Result<u64> {
-    Ok(server.get("/props")?.1["kv_pool"][key].as_u64().unwrap_or_default())
-}
-
 /// How often the server's log has `words`. What it says is written a moment later, so that a first time is waited for.
 pub fn times_said(server: &Server, words: &str) -> Result<usize> {
     for _ in 0..40 {

@@ -3,11 +3,8 @@
 //! Nothing is timed: the machine may be busy. What counts is what the servers say while they answer.
 
 mod live;
-pub mod pool;
 mod report;
 mod search;
-
-pub use pool::Pool;
 
 use serde_json::Value;
 
@@ -18,10 +15,10 @@ use super::serving::answer::{self, Answer};
 use super::serving::arena::Arena;
 use super::serving::contestant::Contestant;
 use super::serving::prompts::Prompts;
+use crate::cmd::kv_pool::Pool;
 use crate::cmd::{Context, Outcome};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::modelgen::{Architecture, ModelSpec, WeightType};
-use crate::sys::server::Server;
 use report::{Capacity, Live, Tenants};
 
 /// Options of `bench capacity`.
@@ -57,7 +54,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let bench = Bench { context, arena, cells: options.cells };
     let capacity = Capacity {
         builds: bench.arena.builds.clone(),
-        pool: pool_of(&bench.arena.server(Contestant::Paged, 1, options.cells)?)?,
+        pool: Pool::of_server(&bench.arena.server(Contestant::Paged, 1, options.cells)?)?,
         live: Live {
             shared: bench.most_live(Contestant::Paged, false)?,
             unshared: bench.most_live(Contestant::Paged, true)?,
@@ -122,23 +119,23 @@ impl Bench<'_> {
 
     fn tenants(&self) -> Result<Tenants> {
         self.context.ui.status("Counting", format!("blocks of {} tenants", TENANTS.requests));
-        let (shared, _) = self.ask_tenants(Contestant::Paged, &TENANTS.bodies())?;
-        let (unshared, _) = self.ask_tenants(Contestant::Paged, &TENANTS.salted_bodies())?;
-        let (_, answers) = self.ask_tenants(Contestant::StockUnified, &TENANTS.bodies())?;
+        let shared = self.ask_tenants(Contestant::Paged, &TENANTS.bodies())?.0;
+        let unshared = self.ask_tenants(Contestant::Paged, &TENANTS.salted_bodies())?.0;
+        let answers = self.ask_tenants(Contestant::StockUnified, &TENANTS.bodies())?.1;
         Ok(Tenants {
             count: TENANTS.requests,
             tokens: TENANTS.length(),
-            shared: shared.ok_or_else(no_pool)?.blocks_used_peak,
-            unshared: unshared.ok_or_else(no_pool)?.blocks_used_peak,
+            shared: Pool::of_props(&shared)?.blocks_used_peak,
+            unshared: Pool::of_props(&unshared)?.blocks_used_peak,
             stock_cells: report::cells_of_stock(&answers),
         })
     }
 
-    fn ask_tenants(&self, contestant: Contestant, bodies: &[Value]) -> Result<(Option<Pool>, Vec<Answer>)> {
+    fn ask_tenants(&self, contestant: Contestant, bodies: &[Value]) -> Result<(Value, Vec<Answer>)> {
         let server = self.arena.server(contestant, bodies.len(), TENANTS_CELLS)?;
         let volley = server.post_at_once("/completion", bodies)?;
         let answers = answer::parse_all(&volley.answers)?;
-        Ok((pool::parse(&server.get("/props")?.1), answers))
+        Ok((server.get("/props")?.1, answers))
     }
 }
 
@@ -150,16 +147,6 @@ fn limit(cells: usize, shares: bool) -> usize {
 
 fn all_whole(answers: &[Answer], predict: usize) -> bool {
     answers.iter().all(|answer| answer.tokens.len() == predict)
-}
-
-fn pool_of(server: &Server) -> Result<Pool> {
-    pool::parse(&server.get("/props")?.1).ok_or_else(no_pool)
-}
-
-fn no_pool() -> Error {
-    Error::no("the paged server does not say what is in its pool")
-        .detail("expected `kv_pool` with its counts in /props")
-        .hint("cargo xtask build --variant paged")
 }
 
 #[cfg(test)]

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::super::serving::answer::Answer;
 use super::super::serving::arena::Builds;
-use super::pool::Pool;
 use super::{LIVE, MOST_LIVE};
+use crate::cmd::kv_pool::Pool;
 use crate::report::bars::{Bar, Bars};
 
 pub(super) struct Capacity {
@@ -144,18 +144,12 @@ pub(super) fn svg(capacity: &Capacity) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cmd::kv_pool;
 
     fn example() -> Capacity {
         Capacity {
             builds: Builds { pin: "v1".to_string(), ..Builds::default() },
-            pool: Pool {
-                block_count: 512,
-                block_size: 64,
-                blocks_used: 0,
-                blocks_retained: 0,
-                blocks_empty: 512,
-                blocks_used_peak: 0,
-            },
+            pool: Pool { block_count: 512, ..Pool::parse(&kv_pool::example()).unwrap() },
             live: Live { shared: MOST_LIVE, unshared: 17, stock: 0 },
             tenants: Tenants { count: 32, tokens: 1024, shared: 47, unshared: 512, stock_cells: 32 * 1023 },
         }

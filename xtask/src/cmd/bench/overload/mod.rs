@@ -15,14 +15,14 @@ use crate::cmd::overload::crowd::{Crowd, Enough};
 use crate::cmd::overload::traffic;
 use crate::cmd::server_gate::reference::Reference;
 use crate::cmd::server_gate::verdict::{self, Answer};
-use crate::cmd::server_gate::{cases, pool_at_rest};
+use crate::cmd::server_gate::{self, Rounding, cases, pool_at_rest};
 use crate::cmd::{Context, Outcome};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::modelgen::{Architecture, ModelSpec, WeightType};
 use crate::sys::load;
-use crate::sys::server::Server;
 use memory::Memory;
-use report::{Overload, Pool};
+use report::Overload;
+use serde_json::Value;
 
 /// Options of `bench overload`.
 #[derive(Clone, Copy, Debug)]
@@ -59,9 +59,9 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let spec = ModelSpec::small(Architecture::Qwen3, WeightType::F16);
     let arena = Arena::prepare(context, options.serving, &contestants, &spec)?;
     context.ui.status("Asking", "stock, one prompt after the other");
-    let (known, tolerance) = stock_answers(&arena)?;
+    let stock = stock_answers(&arena)?;
     context.ui.status("Overloading", format!("{} clients for {} min", options.clients, options.minutes));
-    let overload = measure(&arena, options, &known, tolerance)?;
+    let overload = measure(&arena, options, &stock)?;
     if options.record {
         record(context, HISTORY, &overload.builds.pin, report::json(&overload))?;
     }
@@ -69,25 +69,45 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     Ok(Outcome { code, ..Outcome::ok(report::text(&overload), report::json(&overload)) })
 }
 
-type Known = Vec<(Vec<u32>, Answer)>;
+/// Stock's answers alone, and what rounding does to them with the prompt in parts and with neighbours.
+struct Stock {
+    known: Vec<(Vec<u32>, Answer)>,
+    /// How far they move.
+    tolerance: f64,
+    /// How often to other tokens.
+    rounding: Rounding,
+}
 
-/// Alone, and how far that moves with the prompt in parts and with neighbours.
-fn stock_answers(arena: &Arena<'_>) -> Result<(Known, f64)> {
+fn stock_answers(arena: &Arena<'_>) -> Result<Stock> {
     let stock = arena.server_with(Contestant::StockUnified, 1, CELLS_OF_STOCK, &ARGUMENTS)?;
     let mut reference = Reference { stock, tolerance: verdict::tolerance(&[]) };
     let known = reference.expect_all(traffic::prompts(), traffic::MOST_PREDICTED)?;
     let many = arena.server_with(Contestant::StockUnified, SLOTS, CELLS_OF_STOCK, &ARGUMENTS)?;
     let request = |(prompt, _): &(Vec<u32>, _)| cases::request_for(prompt, traffic::MOST_PREDICTED);
     let requests: Vec<_> = known.iter().map(request).collect();
-    reference.widen(&known, &many.post_at_once("/completion", &requests)?.answers);
-    Ok((reference.clear(known), reference.tolerance))
+    let others = many.post_at_once("/completion", &requests)?.answers;
+    reference.widen(&known, &others)?;
+    // Up to where answers are compared.
+    let (known, tolerance) = (reference.clear(known), reference.tolerance);
+    let rounding = rounding_of(&known, &others)?;
+    Ok(Stock { known, tolerance, rounding })
 }
 
-fn measure(arena: &Arena<'_>, options: &Options, known: &Known, tolerance: f64) -> Result<Overload> {
+fn rounding_of(known: &[(Vec<u32>, Answer)], others: &[(u16, Value)]) -> Result<Rounding> {
+    let first = |((_, alone), other): (&(Vec<u32>, Answer), &(u16, Value))| {
+        server_gate::read_answer(other).map(|other| other.first(alone.tokens.len()))
+    };
+    let others = known.iter().zip(others).map(first).collect::<Result<Vec<_>>>()?;
+    let pairs: Vec<_> = known.iter().map(|(_, alone)| alone).zip(&others).collect();
+    Ok(Rounding::of(&pairs))
+}
+
+fn measure(arena: &Arena<'_>, options: &Options, stock: &Stock) -> Result<Overload> {
     let mut server = arena.server_with(Contestant::Paged, SLOTS, traffic::CELLS, &ARGUMENTS)?;
     let Options { minutes, clients, seed, .. } = *options;
     let enough = Enough::Time(Duration::from_secs(u64::from(minutes) * 60));
-    let crowd = Crowd { known, tolerance, clients, seed, enough };
+    let Stock { known, tolerance, rounding } = stock;
+    let crowd = Crowd { known, tolerance: *tolerance, clients, seed, enough };
     let begin = Instant::now();
     let mut memory = Memory::default();
     let tally = crowd.visit(&server, |server| {
@@ -97,6 +117,7 @@ fn measure(arena: &Arena<'_>, options: &Options, known: &Known, tolerance: f64) 
         }
     });
     server.still_runs().map_err(|error| error.detail(tally.words.join("\n")))?;
+    let pool = pool_at_rest(&server)?;
     Ok(Overload {
         builds: arena.builds.clone(),
         processor: load::processor(),
@@ -104,18 +125,12 @@ fn measure(arena: &Arena<'_>, options: &Options, known: &Known, tolerance: f64) 
         options: *options,
         slots: SLOTS,
         cells: traffic::CELLS,
-        tolerance,
+        tolerance: *tolerance,
+        stock: *rounding,
         preempted: server.said()?.matches("preempted with").count(),
-        pool: pool_of(&server)?,
+        pool,
+        hits: pool.hits()?,
         tally,
         memory,
-    })
-}
-
-fn pool_of(server: &Server) -> Result<Pool> {
-    report::read_pool(&pool_at_rest(server)?).ok_or_else(|| {
-        Error::no("the paged server does not say what is in its pool")
-            .detail("expected `kv_pool` with its counts in /props")
-            .hint("cargo xtask build --variant paged")
     })
 }

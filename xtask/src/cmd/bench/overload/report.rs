@@ -1,12 +1,13 @@
 //! An overload for people and for machines, and what of it must not be.
 
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::super::serving::arena::Builds;
 use super::Options;
 use super::memory::Memory;
+use crate::cmd::kv_pool::{Hits, Pool};
 use crate::cmd::overload::tally::Tally;
+use crate::cmd::server_gate::Rounding;
 
 /// One whole run of the bench.
 #[derive(Clone, Debug)]
@@ -20,24 +21,14 @@ pub(super) struct Overload {
     /// How much less likely a token may be, in natural logarithms.
     pub(super) tolerance: f64,
     pub(super) tally: Tally,
+    /// How often stock leaves its own answers, with neighbours.
+    pub(super) stock: Rounding,
     /// Times that a request gave its blocks away.
     pub(super) preempted: usize,
+    /// When everybody has gone.
     pub(super) pool: Pool,
+    pub(super) hits: Hits,
     pub(super) memory: Memory,
-}
-
-/// What the pool says when everybody has gone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-pub(super) struct Pool {
-    pub(super) blocks_used: u64,
-    pub(super) evicted_blocks: u64,
-    pub(super) queried_tokens: u64,
-    pub(super) hit_tokens: u64,
-}
-
-/// `kv_pool` of `/props`.
-pub(super) fn read_pool(pool: &Value) -> Option<Pool> {
-    Pool::deserialize(pool).ok()
 }
 
 /// The server's memory may grow by so much from the first minute to the last, in bytes. Thousands of requests are
@@ -51,17 +42,27 @@ impl Overload {
     pub(super) fn failures(&self) -> Vec<String> {
         let tally = &self.tally;
         let held = self.pool.blocks_used;
-        let growth = self.memory.growth().unwrap_or_default();
+        let growth = self.memory.growth();
+        let unknown = "the server's memory was not measured: whether it grows is unknown".to_string();
         let conditions = [
             (tally.wrong > 0, format!("{} answers are not stock's", tally.wrong)),
             (tally.errors > 0, format!("{} requests were not answered", tally.errors)),
             (tally.same == 0, "no answer was found the same".to_string()),
             (self.preempted == 0, "no request was preempted: it was no overload".to_string()),
             (held > 0, format!("{held} blocks are in use after everybody has gone")),
-            (growth > MOST_GROWTH, format!("the server has grown by {:.1} MiB", growth / MEBIBYTE)),
+            (growth.is_none(), unknown),
         ];
         let found = conditions.into_iter().filter(|(is_so, _)| *is_so).map(|(_, words)| words);
-        found.chain(tally.words.iter().cloned()).collect()
+        let grown = growth.filter(|growth| *growth > MOST_GROWTH);
+        let grown = grown.map(|growth| format!("the server has grown by {:.1} MiB", growth / MEBIBYTE));
+        found.chain(grown).chain(self.too_many_near_ties()).chain(tally.words.iter().cloned()).collect()
+    }
+
+    /// By the rule of the gate.
+    fn too_many_near_ties(&self) -> Option<String> {
+        let count = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
+        let Tally { same, near_ties, .. } = self.tally;
+        Rounding { same: count(same), others: count(near_ties) }.is_too_much(self.stock)
     }
 }
 
@@ -86,17 +87,18 @@ fn title(overload: &Overload) -> String {
     )
 }
 
-fn rows(overload: &Overload) -> [(&'static str, String); 12] {
-    let Overload { tally, pool, memory, .. } = overload;
+fn rows(overload: &Overload) -> [(&'static str, String); 13] {
+    let Overload { tally, pool, hits, memory, .. } = overload;
     [
         ("answers that are stock's", tally.same.to_string()),
         ("left stock's at a near tie", tally.near_ties.to_string()),
+        ("stock left its own", overload.stock.to_string()),
         ("wrong", tally.wrong.to_string()),
         ("errors", tally.errors.to_string()),
         ("clients that went away", tally.left.to_string()),
         ("preemptions", overload.preempted.to_string()),
         ("blocks evicted", pool.evicted_blocks.to_string()),
-        ("prompt tokens found / asked for", format!("{} / {}", pool.hit_tokens, pool.queried_tokens)),
+        ("prompt tokens found / asked for", format!("{} / {}", hits.hit_tokens, hits.queried_tokens)),
         ("blocks in use at the end", pool.blocks_used.to_string()),
         ("resident memory, first minute", mebibytes(memory.first())),
         ("resident memory, last minute", mebibytes(memory.last())),
@@ -109,7 +111,7 @@ fn mebibytes(bytes: Option<f64>) -> String {
 }
 
 pub(super) fn json(overload: &Overload) -> Value {
-    let Overload { pool, options, .. } = overload;
+    let Overload { pool, hits, options, .. } = overload;
     json!({
         "pin": overload.builds.pin,
         "trees": overload.builds.trees,
@@ -122,10 +124,12 @@ pub(super) fn json(overload: &Overload) -> Value {
         "cells": overload.cells,
         "tolerance": overload.tolerance,
         "answers": answers_json(&overload.tally),
+        "stock_left_its_own": overload.stock.others,
+        "stock_answers": overload.stock.same + overload.stock.others,
         "preempted": overload.preempted,
         "evicted_blocks": pool.evicted_blocks,
-        "queried_tokens": pool.queried_tokens,
-        "hit_tokens": pool.hit_tokens,
+        "queried_tokens": hits.queried_tokens,
+        "hit_tokens": hits.hit_tokens,
         "blocks_used_at_the_end": pool.blocks_used,
         "resident_bytes": memory_json(&overload.memory),
         "failures": overload.failures(),
@@ -158,6 +162,7 @@ fn memory_json(memory: &Memory) -> Value {
 mod tests {
     use super::super::super::serving::Serving;
     use super::*;
+    use crate::cmd::kv_pool;
 
     fn example() -> Overload {
         Overload {
@@ -169,8 +174,10 @@ mod tests {
             cells: 1024,
             tolerance: 0.05,
             tally: Tally { same: 900, near_ties: 5, left: 300, ..Tally::default() },
+            stock: Rounding { same: 36, others: 4 },
             preempted: 40,
-            pool: Pool { blocks_used: 0, evicted_blocks: 70, queried_tokens: 5000, hit_tokens: 2000 },
+            pool: Pool { evicted_blocks: 70, ..Pool::parse(&kv_pool::example()).unwrap() },
+            hits: Hits { queried_tokens: 5000, hit_tokens: 2000 },
             memory: Memory { samples: (0..120).map(|at| (at, (100 + at / 60) << 20)).collect() },
         }
     }
@@ -185,6 +192,7 @@ mod tests {
         |---|--:|
         | answers that are stock's | 900 |
         | left stock's at a near tie | 5 |
+        | stock left its own | 4 of 40 |
         | wrong | 0 |
         | errors | 0 |
         | clients that went away | 300 |
@@ -208,11 +216,16 @@ mod tests {
         assert_eq!(with(|_| ()), "");
         assert_eq!(with(|one| one.tally.wrong = 1), "1 answers are not stock's");
         assert_eq!(with(|one| one.tally.error("x".to_string())), "1 requests were not answered; x");
-        assert_eq!(with(|one| one.tally.same = 0), "no answer was found the same");
+        assert_eq!(with(|one| one.tally = Tally::default()), "no answer was found the same");
         assert!(with(|one| one.preempted = 0).contains("no overload"));
         assert_eq!(with(|one| one.pool.blocks_used = 3), "3 blocks are in use after everybody has gone");
         let grown = with(|one| one.memory.samples.iter_mut().for_each(|(at, bytes)| *bytes += *at << 20));
         assert_eq!(grown, "the server has grown by 61.0 MiB");
+        let unmeasured = with(|one| one.memory.samples.clear());
+        assert_eq!(unmeasured, "the server's memory was not measured: whether it grows is unknown");
+        assert_eq!(with(|one| one.tally.near_ties = 150), "", "stock leaves a tenth of its own");
+        let tied = with(|one| one.tally.near_ties = 200);
+        assert!(tied.starts_with("18.2 % of the answers left stock's at a near tie"), "{tied}");
     }
 
     #[test]
@@ -221,14 +234,5 @@ mod tests {
         assert_eq!(value["resident_bytes"]["by_second"].as_array().unwrap().len(), 60);
         assert_eq!(value["answers"]["same"], 900);
         assert_eq!(value["failures"], json!([]));
-    }
-
-    #[test]
-    fn the_pool_is_read_from_what_the_server_says() {
-        let said = json!({ "block_count": 16, "blocks_used": 1, "evicted_blocks": 2, "queried_tokens": 3,
-                           "hit_tokens": 4 });
-        let expected = Pool { blocks_used: 1, evicted_blocks: 2, queried_tokens: 3, hit_tokens: 4 };
-        assert_eq!(read_pool(&said), Some(expected));
-        assert_eq!(read_pool(&Value::Null), None);
     }
 }

@@ -6,7 +6,6 @@
 
 mod report;
 
-use super::capacity::{Pool, pool};
 use super::history::History;
 use super::record::{Keep, Recorded};
 use super::serving::Serving;
@@ -14,6 +13,7 @@ use super::serving::answer::{self, Answer};
 use super::serving::arena::Arena;
 use super::serving::contestant::{Contestant, chosen};
 use super::serving::prompts::{MOST_SEQUENCES, Prompts};
+use crate::cmd::kv_pool::Pool;
 use crate::cmd::{Context, Outcome};
 use crate::error::{Error, Result};
 use crate::modelgen::ModelSpec;
@@ -155,7 +155,7 @@ fn ask_one_by_one(server: &Server, prompts: Prompts) -> Result<Vec<Answer>> {
 }
 
 fn pool_of(server: &Server) -> Result<Option<Pool>> {
-    Ok(pool::parse(&server.get("/props")?.1))
+    Pool::if_paged(&server.get("/props")?.1)
 }
 
 fn sample(prompts: &[Answer], answers: &[Answer], before: Option<Pool>) -> Sample {

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::{Finding, Rest};
 use crate::cmd::fuzz::plan::server::ServerPlan;
+use crate::cmd::kv_pool::Pool;
 
 /// Blocks, slots and texts have to agree.
 pub fn judge(server: &ServerPlan, act: usize, rest: &Rest) -> Vec<Finding> {
@@ -14,8 +15,9 @@ pub fn judge(server: &ServerPlan, act: usize, rest: &Rest) -> Vec<Finding> {
         came: super::shorten(&came.to_string()),
     };
     let mut findings = Vec::new();
-    let Some(used) = rest.pool["blocks_used"].as_u64() else {
-        return vec![found("`kv_pool` in /props", &rest.pool)];
+    let used = match Pool::parse(&rest.pool) {
+        Ok(pool) => pool.blocks_used,
+        Err(error) => return vec![found(&error.what, &rest.pool)],
     };
     let slots: Vec<&Value> = rest.slots.as_array().into_iter().flatten().collect();
     let blocks = |slot: &Value| slot["kv_blocks"].as_u64().unwrap_or(0);
@@ -45,11 +47,18 @@ mod tests {
 
     use super::*;
     use crate::cmd::fuzz::plan::Round;
+    use crate::cmd::kv_pool;
+
+    fn pool(used: u64) -> Value {
+        let mut pool = kv_pool::example();
+        pool["blocks_used"] = used.into();
+        pool
+    }
 
     fn judged(keeps: bool, used: u64, blocks: u64, tokens: u64) -> usize {
         let server = ServerPlan { keeps, ..Round::draw(0).server };
         let slot = json!({ "is_processing": false, "kv_blocks": blocks, "n_prompt_tokens": tokens });
-        let rest = Rest { pool: json!({ "blocks_used": used }), slots: json!([slot]) };
+        let rest = Rest { pool: pool(used), slots: json!([slot]) };
         judge(&server, 0, &rest).len()
     }
 
@@ -64,7 +73,7 @@ mod tests {
     #[test]
     fn a_slot_at_work_and_a_server_that_does_not_say_are_found() {
         let server = Round::draw(0).server;
-        let busy = Rest { pool: json!({ "blocks_used": 0 }), slots: json!([{ "is_processing": true }]) };
+        let busy = Rest { pool: pool(0), slots: json!([{ "is_processing": true }]) };
         assert_eq!(judge(&server, 0, &busy).len(), 1);
         assert_eq!(judge(&server, 0, &Rest::default()).len(), 1);
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::sys::net::Caller;
 use crate::sys::server::Server;
 
@@ -47,9 +47,14 @@ pub fn with(mut request: Value, key: &str, value: impl Into<Value>) -> Value {
 }
 
 /// A number of `/metrics`, by its name without `llamacpp:`.
-pub fn metric(server: &Server, name: &str) -> Result<Option<f64>> {
-    let (_, text) = server.get_text("/metrics", ANYBODY)?;
-    Ok(metric_text(&text, name).and_then(|number| number.parse().ok()))
+///
+/// # Errors
+///
+/// There is none of that name: it must not be read as 0.
+pub fn metric(server: &Server, name: &str) -> Result<f64> {
+    let (status, text) = server.get_text("/metrics", ANYBODY)?;
+    let number = metric_text(&text, name).and_then(|number| number.parse().ok());
+    number.ok_or_else(|| Error::no(format!("/metrics, answered {status}, has no number `llamacpp:{name}`")))
 }
 
 /// As it is written there.

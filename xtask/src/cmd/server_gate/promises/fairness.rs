@@ -7,11 +7,11 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::super::cases;
-use super::super::scene::count_of_pool;
 use super::asking::{ask, plain, with};
 use super::meanwhile::meanwhile;
 use super::stage::{Model, Stage};
 use super::tenants::MOMENT;
+use crate::cmd::kv_pool::Pool;
 use crate::error::{Error, Result};
 use crate::sys::net::Caller;
 use crate::sys::server::Server;
@@ -175,7 +175,7 @@ fn stream_before_a_crowd(server: &Server) -> Result<Seen> {
 /// Until so many blocks are in use, or not much longer.
 fn until_used(server: &Server, blocks: u64) -> Result<()> {
     for _ in 0..200 {
-        if count_of_pool(server, "blocks_used")? >= blocks {
+        if Pool::of_server(server)?.blocks_used >= blocks {
             break;
         }
     }

@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::super::scene::count_of_pool;
 use super::super::{cases, media};
 use super::asking::{ask, plain, with};
 use super::meanwhile::meanwhile;
 use super::stage::{Model, Stage};
 use super::tenants::MOMENT;
+use crate::cmd::kv_pool::Pool;
 use crate::error::Result;
 use crate::sys::server::Server;
 
@@ -50,7 +50,7 @@ pub fn waits_for_room(stage: &mut Stage<'_>) -> Result<()> {
 /// Whether as many are in use, or not much later.
 fn blocks_are(server: &Server, wanted: u64) -> Result<bool> {
     for _ in 0..40 {
-        if count_of_pool(server, "blocks_used")? == wanted {
+        if Pool::of_server(server)?.blocks_used == wanted {
             return Ok(true);
         }
     }

@@ -211,7 +211,7 @@ pub fn left_while_waiting(stage: &mut Stage<'_>) -> Result<()> {
         let (status, body) = ask(&server, &in_first(again.clone()))?;
         stage.hold(&format!("after {number} half moments"), &expected, reference.tolerance, (status, &body));
     }
-    let waited = metric(&server, "kv_pool_waits_total")?.unwrap_or(0.0);
+    let waited = metric(&server, "kv_pool_waits_total")?;
     stage.must(waited > 0.0, || "did not occur: nobody waited for a prefix".to_string());
     server.still_runs()
 }
