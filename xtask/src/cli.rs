@@ -447,9 +447,12 @@ struct Gate {
     /// Compare this only; may be given more than once.
     #[arg(long, value_enum, value_name = "PART")]
     only: Vec<Part>,
-    /// Compare the logits of these architectures only, such as `qwen35`; with `--only logits`.
+    /// Compare these models only, such as `qwen35`; with `--only logits` or `--only servers`.
     #[arg(long = "model", value_name = "NAME")]
     models: Vec<String>,
+    /// Make these checks of the servers only, such as `answers`; with `--only servers`.
+    #[arg(long = "check", value_name = "NAME")]
+    checks: Vec<String>,
     /// Hold the server to these promises only, by name or item; with `--only promises`.
     #[arg(long = "promise", value_name = "NAME")]
     promises: Vec<String>,
@@ -601,10 +604,10 @@ impl Cli {
                 cmd::run::command(context, which.variant.as_deref(), which.flavor.to_string(), arguments)
             }
             Command::Test(Test { only, list }) => cmd::test::run(context, &cmd::test::Options { only, list }),
-            Command::Gate(Gate { variant, only, models, promises, program }) => {
-                let only = each(only);
-                cmd::gate::run(context, &cmd::gate::Options { variant, only, models, promises, program })
-            }
+            Command::Gate(Gate { variant, only, models, checks, promises, program }) => cmd::gate::run(
+                context,
+                &cmd::gate::Options { variant, only: each(only), models, checks, promises, program },
+            ),
             Command::Fuzz(Fuzz { what: FuzzWhat::Servers(servers) }) => {
                 cmd::fuzz::run(context, &servers.into())
             }

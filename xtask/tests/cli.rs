@@ -21,6 +21,7 @@ mod cli {
     mod fetch_fails;
     mod fetch_npm;
     mod gate_logits;
+    mod gate_servers;
     mod git_defaults;
     mod github;
     mod hints;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::logit_gate::{self, Claim};
 pub use super::logit_gate::{ENABLE, FEATURE, build_probe, find_probe};
-use super::server_gate::{self, Off, promises};
+use super::server_gate::{self, Chosen, Off, promises};
 use super::{Context, Outcome, fuzz, suite_gate};
 use crate::error::{Error, Result};
 use crate::plan::next_command::next_command;
@@ -24,8 +24,10 @@ pub struct Options {
     pub variant: Option<String>,
     /// The parts to run; all when empty.
     pub only: Vec<Part>,
-    /// Architectures that logits are compared of; all when empty. Only for that part.
+    /// Models whose logits or answers are compared; all when empty. Only for one of these parts.
     pub models: Vec<String>,
+    /// Checks of the servers by name; all when empty. Only for that part.
+    pub checks: Vec<String>,
     /// Promises by name or item, all when empty; only for that part.
     pub promises: Vec<String>,
     /// The server that is held to the promises; the packaged one when none is given. Only for that part.
@@ -65,17 +67,25 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
         return Err(Error::usage("`--program` and `--promise` belong to the promises")
             .hint("cargo xtask gate --only promises"));
     }
-    if !options.models.is_empty() && options.only != [Part::Logits] {
-        return Err(Error::usage("`--model` belongs to the logits").hint("cargo xtask gate --only logits"));
-    }
+    refuse_misplaced(options)?;
     let reference = reference_of(&pins, variant)?;
     let parts = if options.only.is_empty() { &Part::ALL[..] } else { &options.only };
     let claims = claims(context, &pins, variant)?;
     let sides = Sides { reference: &reference.name, variant: &variant.name, claims: &claims };
-    if !options.models.is_empty() {
-        return logit_gate::compare(context, sides.reference, sides.variant, &claims, &options.models);
+    compare_chosen(context, &sides, parts, Chosen { checks: &options.checks, models: &options.models })
+}
+
+fn refuse_misplaced(options: &Options) -> Result<()> {
+    let Options { only, models, checks, .. } = options;
+    if !checks.is_empty() && *only != [Part::Servers] {
+        return Err(Error::usage("`--check` belongs to the servers").hint("cargo xtask gate --only servers"));
     }
-    compare(context, &sides, parts)
+    let takes_models = matches!(only[..], [Part::Logits | Part::Servers]);
+    if !models.is_empty() && !takes_models {
+        return Err(Error::usage("`--model` belongs to the logits or the servers")
+            .hint("cargo xtask gate --only logits"));
+    }
+    Ok(())
 }
 
 fn reference_of<'a>(pins: &'a Pins, variant: &Variant) -> Result<&'a Variant> {
@@ -114,13 +124,22 @@ fn claim_of(file: &PatchFile) -> Result<Claim> {
 /// Compares two builds by the names of their folders; the canary's have names that `pins.toml` does not know, so that
 /// no suite can be built for them.
 pub fn compare(context: &Context, sides: &Sides<'_>, parts: &[Part]) -> Result<Outcome> {
+    compare_chosen(context, sides, parts, Chosen::default())
+}
+
+fn compare_chosen(
+    context: &Context,
+    sides: &Sides<'_>,
+    parts: &[Part],
+    chosen: Chosen<'_>,
+) -> Result<Outcome> {
     let Sides { reference, variant, claims } = *sides;
     let mut text = vec![format!("{variant} against {reference}:")];
     let mut json = json!({ "variant": variant });
     for part in parts {
         let outcome = match part {
-            Part::Logits => logit_gate::compare(context, reference, variant, claims, &[])?,
-            Part::Servers => compare_servers(context, sides)?,
+            Part::Logits => logit_gate::compare(context, reference, variant, claims, chosen.models)?,
+            Part::Servers => compare_servers(context, sides, chosen)?,
             Part::Promises => {
                 return Err(Error::usage("the promises come with the servers, or alone")
                     .hint("cargo xtask gate --only promises"));
@@ -158,15 +177,17 @@ fn compare_suites(context: &Context, reference: &str, variant: &str) -> Result<O
 /// found something: drafts in a small batch (17), and free slots that nobody was given (5).
 const SEEDS: [u64; 7] = [1, 2, 5, 7, 8, 9, 17];
 
-fn compare_servers(context: &Context, sides: &Sides<'_>) -> Result<Outcome> {
+fn compare_servers(context: &Context, sides: &Sides<'_>, chosen: Chosen<'_>) -> Result<Outcome> {
     let Sides { reference, variant, claims } = *sides;
     let server = |variant: &str| context.layout.server(variant, FLAVOR);
     let off = if logit_gate::most(claims, None) > 0.0 { Off::Near } else { Off::Identical };
-    let mut compared = server_gate::compare(context, server(reference), server(variant), off)?;
-    compared.failures.extend(server_gate::inputs::unlisted(&context.layout, variant)?);
-    compared.failures.extend(fuzz::find_with_seeds(context, server(variant), &SEEDS)?);
-    compared.failures.extend(compared.too_many_near_ties());
-    if compared.failures.is_empty() && compared.same > 0 {
+    let mut compared = server_gate::compare(context, [server(reference), server(variant)], off, chosen)?;
+    if chosen.checks.is_empty() {
+        compared.failures.extend(server_gate::inputs::unlisted(&context.layout, variant)?);
+        compared.failures.extend(fuzz::find_with_seeds(context, server(variant), &SEEDS)?);
+        compared.failures.extend(compared.too_many_near_ties());
+    }
+    if compared.failures.is_empty() && (compared.same > 0 || !chosen.checks.is_empty()) {
         let text = format!(
             "paged servers: {} answers in stock's tokens, {} left them at a near tie (stock its own: {})",
             compared.same, compared.near_ties, compared.stock

@@ -11,7 +11,7 @@ use super::net::{self, Caller, Held, Volley};
 use super::process::{Finished, Run, Started, ending};
 use super::threads::result_of;
 use super::{disk, memory, process};
-use crate::error::{Error, Result};
+use crate::error::{Error, Kind, Result};
 
 /// A server that answers.
 pub struct Server {
@@ -47,29 +47,34 @@ impl Server {
         Err(Error::no(format!("the server was not ready after {} seconds", READY_LIMIT.as_secs())))
     }
 
+    /// A server on this machine that does not answer has failed: no network is to blame.
+    fn told<T>(&self, answer: Result<T>) -> Result<T> {
+        answer.map_err(|error| Error { kind: Kind::No, ..error }.detail(last_words(&self.log)))
+    }
+
     /// GET `path`: the status code and the JSON body (null when it is none).
     pub fn get(&self, path: &str) -> Result<(u16, Value)> {
-        net::get(&format!("{}{path}", self.base))
+        self.told(net::get(&format!("{}{path}", self.base)))
     }
 
     /// POST `body` to `path`: the status code and the JSON body (null when it is none).
     pub fn post(&self, path: &str, body: &Value) -> Result<(u16, Value)> {
-        net::post(&format!("{}{path}", self.base), body)
+        self.told(net::post(&format!("{}{path}", self.base), body))
     }
 
     /// The same as the holder of an API key.
     pub fn post_as(&self, key: &str, path: &str, body: &Value) -> Result<(u16, Value)> {
-        net::post_as(key, &format!("{}{path}", self.base), body)
+        self.told(net::post_as(key, &format!("{}{path}", self.base), body))
     }
 
     /// POSTs `text`, which is JSON in whatever writing: the status code and the JSON body (null when it is none).
     pub fn post_text(&self, path: &str, text: &str, caller: Caller<'_>) -> Result<(u16, Value)> {
-        net::post_text(&format!("{}{path}", self.base), text, caller)
+        self.told(net::post_text(&format!("{}{path}", self.base), text, caller))
     }
 
     /// GET `path`: the status code and the body as it is.
     pub fn get_text(&self, path: &str, caller: Caller<'_>) -> Result<(u16, String)> {
-        net::get_text(&format!("{}{path}", self.base), caller)
+        self.told(net::get_text(&format!("{}{path}", self.base), caller))
     }
 
     /// POSTs `body` and shows each line of the answer to `look` as it comes, until it has seen enough or the answer is
@@ -81,22 +86,22 @@ impl Server {
         caller: Caller<'_>,
         look: impl FnMut(&str) -> ControlFlow<()>,
     ) -> Result<u16> {
-        net::post_and_read_lines(&format!("{}{path}", self.base), &body.to_string(), caller, look)
+        self.told(net::post_and_read_lines(&format!("{}{path}", self.base), &body.to_string(), caller, look))
     }
 
     /// POSTs `body` to `path` and goes away as soon as the answer begins.
     pub fn post_and_hang_up(&self, path: &str, body: &Value) -> Result<()> {
-        net::post_and_hang_up(&format!("{}{path}", self.base), body)
+        self.told(net::post_and_hang_up(&format!("{}{path}", self.base), body))
     }
 
     /// POSTs `body` to `path` and goes away after `patience`, whatever has come by then.
     pub fn post_and_leave(&self, path: &str, body: &Value, patience: Duration) -> Result<()> {
-        net::post_and_leave(&format!("{}{path}", self.base), body, patience)
+        self.told(net::post_and_leave(&format!("{}{path}", self.base), body, patience))
     }
 
     /// POSTs `body` to `path` and stays, reading nothing, for as long as the result is kept.
     pub fn post_and_hold(&self, path: &str, body: &Value) -> Result<Held> {
-        net::post_and_hold(&format!("{}{path}", self.base), body)
+        self.told(net::post_and_hold(&format!("{}{path}", self.base), body))
     }
 
     /// POSTs `body`, which asks for a stream, and shows each event to `look` until it has seen enough: then the
@@ -107,7 +112,7 @@ impl Server {
         body: &Value,
         look: impl FnMut(&Value) -> ControlFlow<()>,
     ) -> Result<(u16, Value)> {
-        net::post_and_follow(&format!("{}{path}", self.base), body, VOLLEY_LIMIT, look)
+        self.told(net::post_and_follow(&format!("{}{path}", self.base), body, VOLLEY_LIMIT, look))
     }
 
     /// Asks, and gives every byte that came; `most_silence` is the longest time without one.
@@ -132,13 +137,12 @@ impl Server {
 
     /// POSTs all `bodies` to `path` at once.
     pub fn post_at_once(&self, path: &str, bodies: &[Value]) -> Result<Volley> {
-        net::post_at_once(&format!("{}{path}", self.base), bodies, VOLLEY_LIMIT)
-            .map_err(|error| error.detail(last_words(&self.log)))
+        self.told(net::post_at_once(&format!("{}{path}", self.base), bodies, VOLLEY_LIMIT))
     }
 
     /// POSTs all `bodies` to `path` at once and waits at most `limit`.
     pub fn post_at_once_within(&self, path: &str, bodies: &[Value], limit: Duration) -> Result<Volley> {
-        net::post_at_once(&format!("{}{path}", self.base), bodies, limit)
+        self.told(net::post_at_once(&format!("{}{path}", self.base), bodies, limit))
     }
 
     /// As `post_at_once`; `look` is called again and again until the last answer is there.

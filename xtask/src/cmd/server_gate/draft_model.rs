@@ -27,6 +27,15 @@ pub fn compare(gate: &ServerGate<'_>, compared: &mut Compared) -> Result<()> {
     let stock = gate.start(&gate.stock, &setup, &[&super::ALONE[..], &["--kv-unified"], &draft].concat())?;
     let (alone, drafted) = answers_alone(&stock)?;
     drop(stock);
+    // Counts that nobody says are alike on both sides too.
+    for (what, count) in [
+        ("drafted", drafted.iter().map(|one| one.0).sum::<u64>()),
+        ("accepted", drafted.iter().map(|one| one.1).sum()),
+    ] {
+        if count == 0 {
+            compared.failures.push(format!("a draft model: stock says of no token that it was {what}"));
+        }
+    }
     for case in CASES {
         let ours = ["-np", case.parallel, "-c", case.cells, "--kv-paged"];
         let server = gate.start(&gate.ours, &setup, &[&ours[..], &draft].concat())?;

@@ -4,8 +4,10 @@
 //! neighbours, in the same tokens. And it must have shared something: a feature that never switches on would pass.
 
 mod adapters;
+mod answers;
 pub mod cases;
 mod choices;
+mod compared;
 mod draft_model;
 mod drafts;
 pub mod inputs;
@@ -22,18 +24,20 @@ mod sharing;
 mod slots;
 pub mod verdict;
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 pub use self::adapters::spec as adapter_spec;
-use self::cases::{CASES, Case, KV_TYPES, Model};
+use self::cases::Model;
+pub use self::compared::Compared;
 pub use self::media::encoded_image;
 pub use self::rounding::Rounding;
 use self::scene::Scene;
-use self::verdict::{Answer, Verdict};
+use self::verdict::Answer;
 use super::kv_pool::Pool;
 use super::{Context, gate};
 use crate::error::{Error, Result};
@@ -41,19 +45,6 @@ use crate::modelgen::{Architecture, ModelSpec, WeightType};
 use crate::sys::process::Run;
 use crate::sys::server::Server;
 use crate::sys::{disk, models};
-
-/// What came of all comparisons.
-#[derive(Debug, Default)]
-pub struct Compared {
-    /// Answers that are stock's.
-    pub same: usize,
-    /// Answers that left stock's at a token that was as likely.
-    pub near_ties: usize,
-    /// How often stock answers otherwise than stock alone does.
-    pub stock: Rounding,
-    /// What is wrong, a line each.
-    pub failures: Vec<String>,
-}
 
 /// What ours has to answer with everything off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,30 +55,65 @@ pub enum Off {
     Near,
 }
 
-/// Compares the servers `stock` and `ours`; goes on after a difference.
-pub fn compare(context: &Context, stock: PathBuf, ours: PathBuf, off: Off) -> Result<Compared> {
+/// What is compared.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Chosen<'a> {
+    /// Checks by name; all when empty.
+    pub checks: &'a [String],
+    /// Models that answer the check `answers`, by name; all when empty.
+    pub models: &'a [String],
+}
+
+/// A part of the comparison that can be run alone. None relies on what ran before it.
+struct Part {
+    name: &'static str,
+    run: fn(&ServerGate<'_>, &mut Compared) -> Result<()>,
+}
+
+const PARTS: [Part; 8] = [
+    Part { name: "answers", run: answers::compare },
+    Part { name: "sharing", run: |gate, compared| gate.look_at_sharing(compared) },
+    Part { name: "features", run: |gate, compared| gate.look_at_features(compared) },
+    Part { name: "adapters", run: |gate, compared| gate.look_at_adapters(compared) },
+    Part { name: "overload", run: |gate, compared| gate.look_at_overload(compared) },
+    Part { name: "draft-model", run: draft_model::compare },
+    Part { name: "images", run: media::compare },
+    Part { name: "promises", run: |gate, compared| gate.look_at_promises(compared) },
+];
+
+/// Compares the servers `stock` and `ours`; goes on after a difference, and after a server that was gone.
+pub fn compare(
+    context: &Context,
+    [stock, ours]: [PathBuf; 2],
+    off: Off,
+    chosen: Chosen<'_>,
+) -> Result<Compared> {
+    let known = PARTS.map(|part| part.name);
+    refuse_unknown("check", chosen.checks, &known)?;
+    refuse_unknown("model", chosen.models, &Model::ALL.map(Model::name))?;
     let folder = context.layout.generated().join("gate");
     disk::create_folder(&folder)?;
-    let gate = ServerGate { context, stock, ours, folder, off };
+    let models = chosen.models;
+    let gate = ServerGate { context, stock, ours, folder, off, models, tolerances: RefCell::default() };
     let mut compared = Compared::default();
-    let mut tolerances = Tolerances::new();
-    for model in Model::ALL {
-        for kv_type in KV_TYPES {
-            let setup = gate.setup(model, kv_type)?;
-            tolerances.insert(setup.name(), gate.compare(&setup, &mut compared)?);
-        }
+    let is_chosen =
+        |part: &&Part| chosen.checks.is_empty() || chosen.checks.iter().any(|name| name == part.name);
+    for part in PARTS.iter().filter(is_chosen) {
+        let ended = (part.run)(&gate, &mut compared);
+        compared.go_on(part.name, ended)?;
     }
-    gate.look_at_sharing(&mut compared)?;
-    gate.look_at_features(&tolerances, &mut compared)?;
-    draft_model::compare(&gate, &mut compared)?;
-    media::compare(&gate, &mut compared)?;
-    let kept = promises::look(context, &gate.ours, &[])?;
-    compared.failures.extend(promises::broken(&kept));
     Ok(compared)
 }
 
-/// Tolerances by the names of setups.
-type Tolerances = BTreeMap<String, f64>;
+fn refuse_unknown(what: &str, names: &[String], known: &[&str]) -> Result<()> {
+    match names.iter().find(|name| !known.contains(&name.as_str())) {
+        Some(unknown) => {
+            Err(Error::usage(format!("no {what} `{unknown}`"))
+                .hint(format!("use one of: {}", known.join(", "))))
+        }
+        None => Ok(()),
+    }
+}
 
 /// A feature of the paged server, and what shows that it works.
 struct Check {
@@ -117,12 +143,9 @@ struct ServerGate<'a> {
     ours: PathBuf,
     folder: PathBuf,
     off: Off,
-}
-
-/// Stock's answers, and how far stock's own rounding goes.
-struct Expected<'a> {
-    answers: &'a [Answer],
-    tolerance: f64,
+    models: &'a [String],
+    /// By the names of setups.
+    tolerances: RefCell<BTreeMap<String, f64>>,
 }
 
 struct Setup {
@@ -153,54 +176,6 @@ impl ServerGate<'_> {
         }
     }
 
-    /// Gives the tolerance of what is paged.
-    fn compare(&self, setup: &Setup, compared: &mut Compared) -> Result<f64> {
-        self.context.ui.status("Comparing", format!("the servers' answers, {}", setup.name()));
-        let stock = self.answers_alone(&self.stock, setup, &["--kv-unified"])?;
-        let (tolerance, rounding) = match setup.model.can_be_paged() || self.off == Off::Near {
-            true => self.rounding(setup, &stock)?,
-            false => (verdict::tolerance(&[]), Rounding::default()),
-        };
-        let expected = Expected { tolerance, answers: &stock };
-        self.compare_unpaged(setup, "off", &expected, compared)?;
-        if setup.model.can_be_paged() {
-            compared.stock.add(rounding);
-            CASES.iter().try_for_each(|case| self.compare_paged(setup, case, &expected, compared))?;
-        } else {
-            self.compare_unpaged(setup, "unpaged", &expected, compared)?;
-            if !disk::read_text(&self.log())?.contains("runs unpaged, because") {
-                let wrong = format!("{}: the server did not say that it runs unpaged", setup.name());
-                compared.failures.push(wrong);
-            }
-        }
-        Ok(tolerance)
-    }
-
-    /// How far stock's own rounding moves its answers, and how often to other tokens.
-    fn rounding(&self, setup: &Setup, stock: &[Answer]) -> Result<(f64, Rounding)> {
-        let again = self.answers_otherwise(setup)?;
-        let pairs: Vec<(&Answer, &Answer)> = stock.iter().cycle().zip(&again).collect();
-        Ok((verdict::tolerance(&pairs), Rounding::of(&pairs)))
-    }
-
-    /// Without the flag, and with it where a memory cannot be paged, ours runs as stock does.
-    fn compare_unpaged(
-        &self,
-        setup: &Setup,
-        how: &str,
-        expected: &Expected<'_>,
-        compared: &mut Compared,
-    ) -> Result<()> {
-        let flag = if how == "off" { "--kv-unified" } else { "--kv-paged" };
-        let answers = self.answers_alone(&self.ours, setup, &[flag])?;
-        let name = format!("{}, {how}", setup.name());
-        match self.off {
-            Off::Identical => compared.hold_equal(&name, expected.answers, &answers),
-            Off::Near => compared.hold_near(&name, expected, &answers),
-        }
-        Ok(())
-    }
-
     /// Who finds what others computed, and what becomes of a request that cannot fit.
     fn look_at_sharing(&self, compared: &mut Compared) -> Result<()> {
         self.context.ui.status("Looking", "at who shares with whom");
@@ -218,62 +193,38 @@ impl ServerGate<'_> {
     }
 
     /// Features of the paged server that the cases do not use, one by one.
-    fn look_at_features(&self, tolerances: &Tolerances, compared: &mut Compared) -> Result<()> {
+    fn look_at_features(&self, compared: &mut Compared) -> Result<()> {
         let setup = self.setup(Model::Trained, "f16")?;
-        let mut scene = Scene::open(self, &setup, &[], tolerances, compared)?;
+        let mut scene = Scene::open(self, &setup, &[], compared)?;
         for check in CHECKS {
             scene.begin(check.name);
-            (check.run)(&mut scene)?;
+            let ended = (check.run)(&mut scene);
+            scene.go_on(ended)?;
         }
-        self.look_at_adapters(tolerances, compared)?;
-        self.look_at_overload(tolerances, compared)
+        Ok(())
     }
 
-    fn look_at_adapters(&self, tolerances: &Tolerances, compared: &mut Compared) -> Result<()> {
+    fn look_at_promises(&self, compared: &mut Compared) -> Result<()> {
+        let kept = promises::look(self.context, &self.ours, &[])?;
+        compared.failures.extend(promises::broken(&kept));
+        Ok(())
+    }
+
+    fn look_at_adapters(&self, compared: &mut Compared) -> Result<()> {
         let setup = self.setup(Model::Random(Architecture::Llama), "f16")?;
         let adapter = self.folder.join("adapter.gguf");
         models::write_adapter(&adapter, &adapters::spec())?;
         let arguments = ["--lora".to_string(), adapter.display().to_string()];
-        let mut scene = Scene::open(self, &setup, &arguments, tolerances, compared)?;
+        let mut scene = Scene::open(self, &setup, &arguments, compared)?;
         scene.begin("adapters");
         adapters::check(&mut scene)
     }
 
-    fn look_at_overload(&self, tolerances: &Tolerances, compared: &mut Compared) -> Result<()> {
+    fn look_at_overload(&self, compared: &mut Compared) -> Result<()> {
         let setup = self.setup(Model::Random(Architecture::Qwen3), "f16")?;
-        let mut scene = Scene::open(self, &setup, &[], tolerances, compared)?;
+        let mut scene = Scene::open(self, &setup, &[], compared)?;
         scene.begin("overload");
         overload::check(&mut scene)
-    }
-
-    /// One after the other, nothing kept between them.
-    fn answers_alone(&self, program: &Path, setup: &Setup, arguments: &[&str]) -> Result<Vec<Answer>> {
-        let server = self.start(program, setup, &[&ALONE, arguments].concat())?;
-        cases::prompts().iter().map(|prompt| ask(&server, &cases::cold_request(prompt))).collect()
-    }
-
-    /// Stock's answers to each prompt in two parts, and with neighbours; all prompts in order, several times.
-    fn answers_otherwise(&self, setup: &Setup) -> Result<Vec<Answer>> {
-        let mut others = self.answers_in_two_parts(setup)?;
-        for parallel in ["4", "16"] {
-            let server =
-                self.start(&self.stock, setup, &["-np", parallel, "-c", cases::ROOMY, "--kv-unified"])?;
-            let answers = server.post_at_once("/completion", &requests())?.answers;
-            // All of them: what is left out would pair the others with answers to other prompts.
-            for answer in &answers {
-                others.push(read_answer(answer)?);
-            }
-        }
-        Ok(others)
-    }
-
-    fn answers_in_two_parts(&self, setup: &Setup) -> Result<Vec<Answer>> {
-        let server = self.start(&self.stock, setup, &ALONE)?;
-        let ask_in_two_parts = |prompt: &Vec<u32>| {
-            ask(&server, &cases::cold_request(&prompt[..prompt.len().div_ceil(2)]))?;
-            ask(&server, &cases::request(prompt))
-        };
-        cases::prompts().iter().map(ask_in_two_parts).collect()
     }
 
     fn start(&self, program: &Path, setup: &Setup, arguments: &[&str]) -> Result<Server> {
@@ -284,32 +235,8 @@ impl ServerGate<'_> {
         self.context.layout.log("gate-server")
     }
 
-    fn compare_paged(
-        &self,
-        setup: &Setup,
-        case: &Case,
-        expected: &Expected<'_>,
-        compared: &mut Compared,
-    ) -> Result<()> {
-        let arguments = ["-np", case.parallel, "-c", case.cells, "--kv-paged"];
-        let mut server = self.start(&self.ours, setup, &arguments)?;
-        let name = format!("{}, {}", setup.name(), case.name);
-        for volley in 0..2 {
-            drop_clients(&server, case.dropped)?;
-            let answers = server.post_at_once("/completion", &requests())?.answers;
-            if volley == 0 && case.cells == cases::ROOMY {
-                let wrong = sharing::computed_twice(&answers);
-                compared.failures.extend(wrong.map(|wrong| format!("{name}: {wrong}")));
-            }
-            for (at, (status, body)) in answers.iter().enumerate() {
-                let stock = &expected.answers[at];
-                compared.hold(&format!("{name}: request {at}"), stock, expected.tolerance, (*status, body));
-            }
-        }
-        server.still_runs()?;
-        let wrong = what_is_wrong_with_the_pool(&server)?;
-        compared.failures.extend(wrong.map(|wrong| format!("{name}: {wrong}")));
-        Ok(())
+    fn wants(&self, model: Model) -> bool {
+        self.models.is_empty() || self.models.iter().any(|name| name == model.name())
     }
 }
 
@@ -318,12 +245,6 @@ fn run_of(program: &Path, setup: &Setup) -> Run {
         .args(["-t", "1", "-ctk", setup.kv_type, "-ctv", setup.kv_type])
         .arg("--model")
         .arg(&setup.file)
-}
-
-/// It has shared, and holds nothing when all is over.
-fn what_is_wrong_with_the_pool(server: &Server) -> Result<Option<String>> {
-    let pool = pool_at_rest(server)?;
-    Ok(nothing_shared(&pool)?.or_else(|| pool_is_held(&pool)))
 }
 
 fn nothing_shared(pool: &Pool) -> Result<Option<String>> {
@@ -347,14 +268,6 @@ pub fn pool_at_rest(server: &Server) -> Result<Pool> {
     Pool::of_server(server)
 }
 
-fn requests() -> Vec<Value> {
-    cases::prompts().iter().map(|prompt| cases::request(prompt)).collect()
-}
-
-fn ask(server: &Server, request: &Value) -> Result<Answer> {
-    read_answer(&server.post("/completion", request)?)
-}
-
 /// An answer to `/completion`.
 ///
 /// # Errors
@@ -365,74 +278,6 @@ pub fn read_answer((status, body): &(u16, Value)) -> Result<Answer> {
         .ok_or_else(|| Error::no(format!("/completion answered {status}")).detail(body.to_string()))
 }
 
-fn drop_clients(server: &Server, count: usize) -> Result<()> {
-    let prompts = cases::prompts();
-    prompts
-        .iter()
-        .take(count)
-        .try_for_each(|prompt| server.post_and_hang_up("/completion", &cases::long_request(prompt)))
-}
-
-impl Compared {
-    /// Too many near ties are no rounding: ours may not have many more than stock has with neighbours.
-    pub fn too_many_near_ties(&self) -> Option<String> {
-        Rounding { same: self.same, others: self.near_ties }.is_too_much(self.stock)
-    }
-
-    /// The same bytes.
-    fn hold_equal(&mut self, name: &str, stock: &[Answer], ours: &[Answer]) {
-        for (at, (stock, ours)) in stock.iter().zip(ours).enumerate() {
-            match stock == ours {
-                true => self.same += 1,
-                false => self.failures.push(format!("{name}: request {at} is not answered as by stock")),
-            }
-        }
-    }
-
-    /// The same tokens, as far as stock's own rounding lets them be.
-    fn hold_near(&mut self, name: &str, expected: &Expected<'_>, ours: &[Answer]) {
-        for (at, (stock, ours)) in expected.answers.iter().zip(ours).enumerate() {
-            self.hold_answer(&format!("{name}: request {at}"), stock, expected.tolerance, ours);
-        }
-    }
-
-    /// An answer to `/completion`.
-    fn hold(&mut self, name: &str, stock: &Answer, tolerance: f64, (status, body): (u16, &Value)) {
-        match verdict::read(body) {
-            Some(answer) => self.hold_answer(name, stock, tolerance, &answer),
-            None => self.failures.push(format!("{name} was answered {status}: {body}")),
-        }
-    }
-
-    fn hold_answer(&mut self, name: &str, stock: &Answer, tolerance: f64, answer: &Answer) {
-        self.hold_tokens(name, stock, tolerance, &answer.tokens);
-        self.hold_probabilities(name, stock, tolerance, answer);
-    }
-
-    fn hold_tokens(&mut self, name: &str, stock: &Answer, tolerance: f64, tokens: &[i64]) {
-        match verdict::judge(stock, tokens, tolerance) {
-            Verdict::Same => self.same += 1,
-            Verdict::NearTie(_) => self.near_ties += 1,
-            Verdict::Wrong(place) => self.failures.push(format!(
-                "{name}: token {place} is not stock's, and less likely by {:.3}; stock's own rounding explains {tolerance:.3}",
-                verdict::gap(stock, place, tokens)
-            )),
-        }
-    }
-
-    /// Of the same text: what is wrong need not be wrong enough for another token.
-    fn hold_probabilities(&mut self, name: &str, stock: &Answer, tolerance: f64, answer: &Answer) {
-        let moved = verdict::moved(stock, answer);
-        if moved > tolerance * verdict::MOST_MOVED {
-            self.failures.push(format!(
-                "{name}: the likeliest tokens are {moved:.3} from stock's; stock's own rounding explains {tolerance:.3}"
-            ));
-        }
-    }
-
-    /// For a report.
-    pub fn to_json(&self) -> Value {
-        json!({ "same": self.same, "near_ties": self.near_ties, "failures": self.failures,
-                "stock": { "same": self.stock.same, "others": self.stock.others } })
-    }
+fn ask(server: &Server, request: &Value) -> Result<Answer> {
+    read_answer(&server.post("/completion", request)?)
 }

@@ -7,8 +7,8 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::reference::Reference;
-use super::verdict::{self, Answer};
-use super::{ALONE, Compared, ServerGate, Setup, Tolerances, pool_at_rest, pool_is_held, run_of};
+use super::verdict::Answer;
+use super::{ALONE, Compared, ServerGate, Setup, pool_at_rest, pool_is_held, run_of};
 use crate::cmd::overload::tally::Tally;
 use crate::error::Result;
 use crate::sys::disk;
@@ -32,13 +32,11 @@ impl<'a> Scene<'a> {
         gate: &'a ServerGate<'a>,
         setup: &'a Setup,
         arguments: &'a [String],
-        tolerances: &Tolerances,
         compared: &'a mut Compared,
     ) -> Result<Scene<'a>> {
+        let least_tolerance = gate.tolerance(setup)?;
         let run = run_of(&gate.stock, setup).args(ALONE).args(arguments);
         let stock = Server::start(run, &gate.context.layout.log("gate-stock"))?;
-        let known = tolerances.get(&setup.name()).copied();
-        let least_tolerance = known.unwrap_or_else(|| verdict::tolerance(&[]));
         Ok(Scene {
             gate,
             setup,
@@ -55,6 +53,11 @@ impl<'a> Scene<'a> {
         self.gate.context.ui.status("Checking", name);
         self.name = name;
         self.reference.tolerance = self.least_tolerance;
+    }
+
+    /// A check that ended in an error failed, and the next one is begun.
+    pub fn go_on(&mut self, ended: Result<()>) -> Result<()> {
+        self.compared.go_on(self.name, ended)
     }
 
     /// A server of ours, with these arguments besides.

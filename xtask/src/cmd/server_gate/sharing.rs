@@ -70,7 +70,10 @@ pub fn leaks_of_a_kept_slot(server: &Server) -> Result<Option<String>> {
 
 /// The prompt tokens that were computed for all `answers`, when they are more than what nobody else had.
 pub fn computed_twice(answers: &[(u16, Value)]) -> Option<String> {
-    let computed: u64 = answers.iter().filter_map(|(_, body)| body["timings"]["prompt_n"].as_u64()).sum();
+    let count = |(_, body): &(u16, Value)| body["timings"]["prompt_n"].as_u64();
+    let Some(computed) = answers.iter().map(count).sum::<Option<u64>>() else {
+        return Some("an answer does not say in `timings.prompt_n` what was computed for it".to_string());
+    };
     let most = cases::tokens_that_nobody_else_has();
     (computed > most).then(|| format!("{computed} prompt tokens were computed, {most} were enough"))
 }

@@ -9,6 +9,7 @@ pub mod history;
 pub mod history_files;
 pub mod importing;
 pub mod kill;
+pub mod llama_server;
 pub mod moving;
 pub mod output;
 pub mod program_path;

@@ -1,0 +1,159 @@
+//! The gate's second part, seen to fail: fake servers on the loopback, and one break after the other. Each turns the
+//! gate red for its own reason.
+
+use super::support::gating::{gated, say_numerics};
+use super::support::{Output, Project, llama_server};
+
+/// The gate with fake servers of which stock's, and ours, break these.
+fn gate(check: &str, stock: &str, ours: &str) -> Output {
+    run(&fakes(stock, ours), check)
+}
+
+fn fakes(stock: &str, ours: &str) -> Project {
+    let project = gated();
+    llama_server::package(&project, "stock", stock);
+    llama_server::package(&project, "paged", ours);
+    project
+}
+
+fn run(project: &Project, check: &str) -> Output {
+    let only = ["gate", "--only", "servers", "--check", check];
+    // One model: the fake answers all alike.
+    let model: &[&str] = if check == "answers" { &["--model", "trained"] } else { &[] };
+    project.run(&[&only, model].concat())
+}
+
+/// The gate is red, and says `reason`.
+#[track_caller]
+fn red(check: &str, stock: &str, ours: &str, reason: &str) {
+    let said = gate(check, stock, ours);
+    assert_eq!(said.code, Some(1), "{stock}{ours}: {said}");
+    assert!(said.stderr.contains(reason), "{stock}{ours}: {said}");
+}
+
+#[test]
+fn servers_that_answer_alike_pass_each_check() {
+    let said = gate("answers", "", "").success();
+    assert!(said.stdout.contains("answers in stock's tokens, 0 left them at a near tie"), "{said}");
+    gate("sharing", "", "").success();
+    gate("draft-model", "", "").success();
+}
+
+#[test]
+fn an_answer_that_is_not_stocks_is_seen() {
+    red("answers", "", "another token", "trained f16, off: request 0 is not answered as by stock");
+    red("answers", "", "a wrong token", "trained f16, 1 sequence: request 0: token 3 is not stock's");
+}
+
+#[test]
+fn a_token_that_is_stocks_by_luck_is_seen() {
+    red(
+        "answers",
+        "",
+        "moves",
+        "the likeliest tokens are 0.200 from stock's; stock's own rounding explains 0.020",
+    );
+}
+
+#[test]
+fn too_many_near_ties_are_no_rounding() {
+    let said = gate("answers", "", "ties").code(1);
+    assert!(
+        said.stderr.contains("of the answers left stock's at a near tie; expected at most 11.1 %"),
+        "{said}"
+    );
+    assert!(!said.stderr.contains("is not stock's"), "{said}");
+}
+
+#[test]
+fn a_server_that_refuses_or_dies_is_seen() {
+    red(
+        "answers",
+        "",
+        "refuses",
+        "request 0 was answered 500: {\"error\":{\"message\":\"failed to process spec",
+    );
+    red("answers", "", "dies", "GGML_ASSERT(t_start == 0) failed");
+}
+
+#[test]
+fn one_check_that_fails_does_not_hide_the_next() {
+    let project = fakes("", "forgets the key of a slot, dies");
+    let checks = ["--check", "answers", "--check", "sharing", "--model", "trained"];
+    let said = project.run(&[&["gate", "--only", "servers"], &checks[..]].concat()).code(1);
+    for reason in ["answers: error: ", "GGML_ASSERT(t_start == 0) failed", "a kept slot: found Some(0)"] {
+        assert!(said.stderr.contains(reason), "{reason}: {said}");
+    }
+}
+
+#[test]
+fn what_a_patch_says_of_numbers_is_what_its_servers_are_held_to() {
+    let reason = "trained f16, off: request 0 is not answered as by stock";
+    red("answers", "", "rounds otherwise", reason);
+    let project = fakes("", "rounds otherwise");
+    say_numerics(&project, "bounded 1e-2");
+    run(&project, "answers").success();
+    let project = fakes("", "another token");
+    say_numerics(&project, "bounded 1e-2");
+    let said = run(&project, "answers").code(1);
+    assert!(said.stderr.contains("trained f16, off: request 0: token 3 is not stock's"), "{said}");
+}
+
+#[test]
+fn a_server_that_runs_unpaged_says_so() {
+    let only = ["gate", "--only", "servers", "--check", "answers", "--model", "gemma3"];
+    fakes("", "").run(&only).success();
+    let said = fakes("", "keeps silent").run(&only).code(1);
+    assert!(said.stderr.contains("gemma3 f16: the server did not say that it runs unpaged"), "{said}");
+}
+
+#[test]
+fn an_answer_that_stock_leaves_out_is_no_measure() {
+    red("answers", "stock refuses", "", "answers: error: /completion answered 500");
+}
+
+#[test]
+fn a_prompt_that_is_computed_twice_is_seen() {
+    red("answers", "", "computes all", " prompt tokens were computed, ");
+    red("answers", "", "says no prompt_n", "does not say in `timings.prompt_n` what was computed");
+}
+
+#[test]
+fn a_pool_that_does_not_share_or_let_go_is_seen() {
+    red("answers", "", "shares nothing", "trained f16, 1 sequence: nothing was shared: ");
+    red(
+        "answers",
+        "",
+        "holds a block",
+        "1 sequence: blocks are in use after all requests ended: 1 of 128 blocks",
+    );
+}
+
+#[test]
+fn a_count_that_was_renamed_is_named() {
+    red("answers", "", "renames a count", "missing field `hit_tokens`");
+}
+
+#[test]
+fn what_another_key_finds_is_seen() {
+    red("sharing", "", "forgets the key", "another key: expected 0 cached tokens, status 200 said Some(320)");
+    red(
+        "sharing",
+        "",
+        "forgets the key of a slot",
+        "a kept slot: found Some(0), Some(320) with the same key, Some(320)",
+    );
+    red("sharing", "", "takes all", "a request too large for the pool was answered 200");
+}
+
+#[test]
+fn drafts_that_are_accepted_otherwise_are_seen() {
+    red("draft-model", "", "accepts less", "request 0: (drafted, accepted) is (8, 1), stock has (8, 3)");
+    red("draft-model", "drafts nothing", "drafts nothing", "stock says of no token that it was drafted");
+}
+
+#[test]
+fn a_check_that_does_not_exist_is_told() {
+    let said = run(&gated(), "answer").code(2);
+    said.says(&["no check `answer`", "next: use one of: answers, sharing, features"]);
+}
