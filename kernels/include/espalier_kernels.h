@@ -18,7 +18,7 @@ extern "C" {
 #endif
 
 /* Raised whenever a signature, a number or a layout below changes. */
-#define ESPALIER_KERNELS_ABI_VERSION 3u
+#define ESPALIER_KERNELS_ABI_VERSION 4u
 
 /* The ABI version the library was built with; differs from the constant if header and library
  * are of different builds. */
@@ -232,8 +232,6 @@ struct espalier_pool_statistics {
     uint64_t blocks_retained;  /* free, content known */
     uint64_t blocks_empty;     /* free, content unknown */
     uint64_t blocks_used_peak;
-    uint64_t queried_tokens;   /* prompt tokens of requests begun */
-    uint64_t hit_tokens;       /* of them, attached */
     uint64_t waited_attaches;  /* calls that were answered WAIT */
     uint64_t published_blocks;
     uint64_t evicted_blocks;   /* retained, then taken for something else */

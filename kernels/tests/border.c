@@ -41,8 +41,6 @@ static void print_pool_layout(void) {
     LAYOUT(pool_statistics, blocks_retained);
     LAYOUT(pool_statistics, blocks_empty);
     LAYOUT(pool_statistics, blocks_used_peak);
-    LAYOUT(pool_statistics, queried_tokens);
-    LAYOUT(pool_statistics, hit_tokens);
     LAYOUT(pool_statistics, waited_attaches);
     LAYOUT(pool_statistics, published_blocks);
     LAYOUT(pool_statistics, evicted_blocks);
@@ -228,7 +226,7 @@ static void print_statistics(const char * name, struct espalier_pool * pool) {
     printf("%s %d", name, (int) espalier_pool_statistics(pool, &s));
     printf(" %u %u", (unsigned) s.block_count, (unsigned) s.block_size);
     printf(" %u %u %u", (unsigned) s.blocks_used, (unsigned) s.blocks_retained, (unsigned) s.blocks_empty);
-    printf(" %u %u %u", (unsigned) s.blocks_used_peak, (unsigned) s.queried_tokens, (unsigned) s.hit_tokens);
+    printf(" %u", (unsigned) s.blocks_used_peak);
     printf(" %u %u %u", (unsigned) s.waited_attaches, (unsigned) s.published_blocks, (unsigned) s.evicted_blocks);
     printf(" %u %u\n", (unsigned) s.refused_reserves, (unsigned) s.refused_matches);
 }

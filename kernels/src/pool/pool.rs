@@ -315,7 +315,6 @@ impl Pool {
             request.promise_the_rest(sequence, &mut self.blocks.contents);
         }
         self.requests[sequence.0 as usize] = Some(request);
-        self.blocks.counters.queried_tokens += prompt.len() as u64;
         Ok(())
     }
 
@@ -349,10 +348,6 @@ impl Pool {
         self.blocks.hold(block);
         self.tables[sequence.0 as usize].add_read_only(request.attached as u32, block);
         request.attached += 1;
-        if request.attached > request.attached_most {
-            request.attached_most = request.attached;
-            self.blocks.counters.hit_tokens += u64::from(self.blocks.block_size());
-        }
     }
 
     fn decide_who_computes(&mut self, sequence: SequenceId) -> Result<Next, Refusal> {

@@ -18,8 +18,6 @@ pub struct Request {
     contents: Vec<ContentId>,
     /// How many blocks at the beginning of the sequence's table are attached ones.
     pub attached: usize,
-    /// The most blocks that were ever attached, for a hit counts once.
-    pub attached_most: usize,
     /// Blocks below this index are published, attached, or can't be published any more.
     pub settled: usize,
     /// The sequence holds, or held since it was last empty, something that it did not attach.
@@ -51,7 +49,6 @@ impl Request {
             prompt_length: prompt.len(),
             contents: Vec::new(),
             attached: settled,
-            attached_most: settled,
             settled,
             has_begun_to_compute: held > 0,
             is_promising: false,

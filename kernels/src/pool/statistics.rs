@@ -16,10 +16,6 @@ pub struct Statistics {
     pub blocks_empty: u64,
     /// The most blocks that were ever used at a time.
     pub blocks_used_peak: u64,
-    /// Prompt tokens of the requests that were begun.
-    pub queried_tokens: u64,
-    /// Of them, those in blocks that were attached.
-    pub hit_tokens: u64,
     /// Attaches that were told to wait.
     pub waited_attaches: u64,
     /// Blocks that were published.

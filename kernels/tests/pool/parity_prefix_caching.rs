@@ -129,7 +129,6 @@ fn test_basic_prefix_caching_disabled() {
     finish(&mut pool, 0);
     assert_eq!(reserve(&mut pool, 1, 0..64), Ok(vec![3, 2, 1, 4]));
     assert_eq!(reserve(&mut pool, 2, 0..1), Err(Refusal::Short));
-    assert_eq!(pool.statistics().hit_tokens, 0);
 }
 
 #[test]
