@@ -3,14 +3,17 @@
 mod bench;
 mod values;
 
+use crate::fuzz;
+use crate::gate;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
 use self::bench::Bench;
 use self::values::{Part, Until, each};
+use crate::cmd;
 use crate::cmd::rebase::{Action, Choices};
-use crate::cmd::{self, Context, Outcome};
+use crate::context::{Context, Outcome};
 use crate::error::Result;
 use crate::plan::layout::Layout;
 use crate::plan::name::Name;
@@ -493,7 +496,7 @@ struct FuzzServers {
     patience: u32,
 }
 
-impl From<FuzzServers> for cmd::fuzz::Options {
+impl From<FuzzServers> for fuzz::Options {
     fn from(FuzzServers { minutes, seed, rounds, program, patience }: FuzzServers) -> Self {
         Self { minutes, seed, rounds, program, patience }
     }
@@ -604,14 +607,12 @@ impl Cli {
                 cmd::run::command(context, which.variant.as_deref(), which.flavor.to_string(), arguments)
             }
             Command::Test(Test { only, list }) => cmd::test::run(context, &cmd::test::Options { only, list }),
-            Command::Gate(Gate { variant, only, models, checks, promises, program }) => cmd::gate::run(
+            Command::Gate(Gate { variant, only, models, checks, promises, program }) => gate::run(
                 context,
-                &cmd::gate::Options { variant, only: each(only), models, checks, promises, program },
+                &gate::Options { variant, only: each(only), models, checks, promises, program },
             ),
-            Command::Fuzz(Fuzz { what: FuzzWhat::Servers(servers) }) => {
-                cmd::fuzz::run(context, &servers.into())
-            }
-            Command::Bench(bench) => cmd::bench::run(context, &bench.into()),
+            Command::Fuzz(Fuzz { what: FuzzWhat::Servers(servers) }) => fuzz::run(context, &servers.into()),
+            Command::Bench(bench) => crate::bench::run(context, &bench.into()),
         }
     }
 

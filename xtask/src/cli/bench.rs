@@ -1,11 +1,12 @@
 //! The flags of `cargo xtask bench`.
 
+use crate::bench;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
 use super::values::{Contestant, Scene, each};
-use crate::cmd;
+use crate::serving;
 
 #[derive(Debug, Args)]
 pub(super) struct Bench {
@@ -129,7 +130,7 @@ struct PagedDecode {
     keep: Keep,
 }
 
-impl From<Keep> for cmd::bench::record::Keep {
+impl From<Keep> for bench::record::Keep {
     fn from(Keep { record, plot }: Keep) -> Self {
         Self { record, plot }
     }
@@ -154,9 +155,9 @@ struct Overload {
     record: bool,
 }
 
-impl From<Overload> for cmd::bench::overload::Options {
+impl From<Overload> for bench::overload::Options {
     fn from(Overload { minutes, clients, seed, threads, record }: Overload) -> Self {
-        use cmd::bench::serving::{Serving, WhenBusy};
+        use serving::{Serving, WhenBusy};
         let serving = Serving { threads, when_busy: WhenBusy::Ignore };
         Self { minutes, clients, seed, serving, record }
     }
@@ -180,27 +181,27 @@ struct Fairness {
     record: bool,
 }
 
-impl From<Fairness> for cmd::bench::fairness::Options {
+impl From<Fairness> for bench::fairness::Options {
     fn from(Fairness { seconds, program, only, serving, record }: Fairness) -> Self {
         Self { seconds, program, only: each(only), serving: serving.into(), record }
     }
 }
 
-impl From<Serving> for cmd::bench::serving::Serving {
+impl From<Serving> for serving::Serving {
     fn from(Serving { threads, busy_anyway }: Serving) -> Self {
-        use cmd::bench::serving::WhenBusy;
+        use serving::WhenBusy;
         Self { threads, when_busy: if busy_anyway { WhenBusy::Say } else { WhenBusy::Refuse } }
     }
 }
 
-impl From<Capacity> for cmd::bench::capacity::Options {
+impl From<Capacity> for bench::capacity::Options {
     fn from(Capacity { cells, threads, keep }: Capacity) -> Self {
-        use cmd::bench::serving::{Serving, WhenBusy};
+        use serving::{Serving, WhenBusy};
         Self { cells, serving: Serving { threads, when_busy: WhenBusy::Ignore }, keep: keep.into() }
     }
 }
 
-impl From<PagedDecode> for cmd::bench::paged_decode::Options {
+impl From<PagedDecode> for bench::paged_decode::Options {
     fn from(bench: PagedDecode) -> Self {
         let PagedDecode { sequences, length, predict, cells, only, .. } = bench;
         let (serving, keep) = (bench.serving.into(), bench.keep.into());
@@ -209,12 +210,12 @@ impl From<PagedDecode> for cmd::bench::paged_decode::Options {
     }
 }
 
-impl From<Burst> for cmd::bench::burst::Options {
+impl From<Burst> for bench::burst::Options {
     fn from(burst: Burst) -> Self {
         let Burst { requests, prefix, suffix, predict, .. } = burst;
         Self {
             rounds: burst.rounds.rounds,
-            prompts: cmd::bench::serving::prompts::Prompts { requests, prefix, suffix, predict, family: 0 },
+            prompts: serving::prompts::Prompts { requests, prefix, suffix, predict, family: 0 },
             only: each(burst.only),
             serving: burst.serving.into(),
             keep: burst.keep.into(),
@@ -222,7 +223,7 @@ impl From<Burst> for cmd::bench::burst::Options {
     }
 }
 
-impl From<Bench> for cmd::bench::What {
+impl From<Bench> for bench::What {
     fn from(Bench { what }: Bench) -> Self {
         match what {
             BenchWhat::Apply(Rounds { rounds }) => Self::Apply(rounds),

@@ -2,9 +2,10 @@
 
 use clap::ValueEnum;
 
-use crate::cmd::bench::{fairness, serving::contestant};
-use crate::cmd::gate;
+use crate::bench::fairness;
+use crate::gate;
 use crate::report::canary::Level;
+use crate::serving::contestant;
 
 /// As the commands know them.
 pub(super) fn each<V: Into<T>, T>(values: Vec<V>) -> Vec<T> {

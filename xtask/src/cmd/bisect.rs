@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::pinned_series::{Classes, PinnedSeries};
 use super::status::upstream_commit;
-use super::{Context, Outcome};
+use crate::context::{Context, Outcome};
 use crate::error::{Error, Result};
 use crate::plan::line::Before;
 use crate::report::bisect::{self, BisectReport, Break, PatchBisect, Turn};

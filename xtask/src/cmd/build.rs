@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 
 use super::apply::{self, Applied, Locking};
-use super::{Context, Outcome, smoke};
+use super::smoke;
 use crate::build::cmake::{self, Configure};
 use crate::build::manifest::{Manifest, Stamp, portable_flags};
 use crate::build::ninja;
+use crate::context::{Context, Outcome};
 use crate::error::{Error, Result};
 use crate::plan::flavors::Flavors;
 use crate::plan::pins::{Pins, Variant};

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{Context, Outcome};
+use crate::context::{Context, Outcome};
 use crate::error::Result;
 use crate::plan::pins::{Pin, Source};
 use crate::sys::fetch::{Fetched, fetch_pin};

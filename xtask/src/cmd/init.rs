@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::import::{checked_name, notes_on, revision_of};
-use super::{Context, Outcome};
+use crate::context::{Context, Outcome};
 use crate::error::{Error, Result};
 use crate::plan::pins::{NewPin, Pins};
 use crate::plan::snippet::SourceText;

@@ -2,7 +2,8 @@
 
 use serde_json::json;
 
-use super::{Context, Outcome, apply};
+use super::apply;
+use crate::context::{Context, Outcome};
 use crate::error::{Error, Result};
 use crate::plan::lock::{Lock, LockedVariant};
 use crate::plan::snippet::SourceText;

@@ -1,121 +1,24 @@
 //! One file a command: options in, outcome out. No process or file call of its own: `sys/` has those.
 
-use serde_json::Value;
-
-use crate::error::{Error, Result};
-use crate::plan::flavors::Flavors;
-use crate::plan::layout::Layout;
-use crate::plan::lint_file::read_lint_rules;
-use crate::plan::pins::Pins;
-use crate::plan::snippet::SourceText;
-use crate::series::LintRules;
-use crate::sys::disk;
-use crate::sys::github::Client;
-use crate::ui::Ui;
-
 pub mod apply;
-pub mod bench;
 pub mod bisect;
 pub mod build;
 pub mod canary;
 pub mod edit;
 pub mod export;
 pub mod fetch;
-pub mod fuzz;
-pub mod gate;
 pub mod import;
 pub mod init;
-mod kv_pool;
 pub mod lint;
 pub mod lock;
-mod logit_gate;
 pub mod new;
 pub mod newest;
-mod overload;
 pub mod pinned_series;
 pub mod rebase;
 pub mod run;
-mod server_gate;
 pub mod smoke;
 pub mod status;
-mod suite_gate;
 pub mod sync;
 pub mod test;
 pub mod trailers;
 pub mod workflows;
-
-/// What every command gets.
-#[derive(Clone, Debug)]
-pub struct Context {
-    /// Where things are.
-    pub layout: Layout,
-    /// Where talk goes.
-    pub ui: Ui,
-    /// The network is forbidden.
-    pub offline: bool,
-    /// A stale lock is an error instead of being written anew.
-    pub locked: bool,
-}
-
-impl Context {
-    /// GitHub, as the environment names it; not with `--offline`.
-    pub fn github(&self) -> Result<Client> {
-        if self.offline {
-            return Err(Error::usage("`--github` speaks to GitHub, and `--offline` forbids it")
-                .hint("leave one of them out"));
-        }
-        Client::from_environment(&self.layout.scratch())
-    }
-
-    /// Reads `pins.toml`.
-    pub fn pins(&self) -> Result<Pins> {
-        let path = self.layout.pins();
-        if !disk::exists(&path) {
-            return Err(Error::usage(format!("there is no `{}`", path.display()))
-                .hint("run this inside the repository, or name it: --root DIR"));
-        }
-        let text = disk::read_text(&path)?;
-        Pins::parse(SourceText { name: "pins.toml", text: &text })
-    }
-
-    /// Which of lint's rules the project relaxes: none without a `ci/lint.toml`.
-    pub fn lint_rules(&self) -> Result<LintRules> {
-        match disk::read_if_there(&self.layout.lint_rules())? {
-            None => Ok(LintRules::default()),
-            Some(bytes) => {
-                let text =
-                    String::from_utf8(bytes).map_err(|_| Error::usage("`ci/lint.toml` is not UTF-8 text"))?;
-                read_lint_rules(SourceText { name: "ci/lint.toml", text: &text })
-            }
-        }
-    }
-
-    /// Reads `ci/flavors.toml`.
-    pub fn flavors(&self) -> Result<Flavors> {
-        let path = self.layout.flavors();
-        if !disk::exists(&path) {
-            return Err(Error::usage("there is no `ci/flavors.toml`")
-                .hint(format!("git checkout {}", self.layout.show(&path))));
-        }
-        let text = disk::read_text(&path)?;
-        Flavors::parse(SourceText { name: "ci/flavors.toml", text: &text })
-    }
-}
-
-/// What a command has to say on stdout: the same for people and for machines.
-#[derive(Clone, Debug)]
-pub struct Outcome {
-    /// For people; may be empty.
-    pub text: String,
-    /// For `--json`.
-    pub json: Value,
-    /// The exit code, 0 when all is well.
-    pub code: u8,
-}
-
-impl Outcome {
-    /// A command that went well.
-    pub fn ok(text: impl Into<String>, json: Value) -> Outcome {
-        Outcome { text: text.into(), json, code: 0 }
-    }
-}

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::edit::{When, ready, series_folder};
-use super::{Context, Outcome};
+use crate::context::{Context, Outcome};
 use crate::error::{Error, Result};
 use crate::plan::next_command::quoted;
 use crate::series::{LintRules, SUBJECT_LIMIT, TRAILER_KEYS};

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::bisect::DEFAULT_TIP;
 use super::pinned_series::PinnedSeries;
 use super::status::upstream_commit;
-use super::{Context, Outcome};
+use crate::context::{Context, Outcome};
 use crate::error::Result;
 use crate::plan::next_command::next_command;
 use crate::report::newest::{self, NewestReport, Reach};

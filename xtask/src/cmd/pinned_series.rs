@@ -1,6 +1,6 @@
 //! What `status`, `bisect` and `newest` start from: a variant's series, its pin, and upstream since then.
 
-use super::Context;
+use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::plan::line::Line;
 use crate::plan::pins::{Pin, Source};

@@ -1,6 +1,6 @@
 //! `cargo xtask run -- ARGS`: the built server, with the caller's own arguments.
 
-use super::{Context, Outcome};
+use crate::context::{Context, Outcome};
 use crate::error::{Error, Result};
 use crate::sys::process::Run;
 use crate::sys::{disk, net};

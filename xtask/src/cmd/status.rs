@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde_json::json;
 
 use super::pinned_series::{Classes, PinnedSeries};
-use super::{Context, Outcome};
+use crate::context::{Context, Outcome};
 use crate::error::Result;
 use crate::plan::next_command::next_command;
 use crate::report::replay;

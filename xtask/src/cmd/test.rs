@@ -4,8 +4,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use super::{Context, Outcome, build, gate, lint, lock, smoke, workflows};
+use super::{build, lint, lock, smoke, workflows};
+use crate::context::{Context, Outcome};
 use crate::error::{Error, Result};
+use crate::gate;
 use crate::sys::process;
 
 /// Options of `test`.

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use serde_json::json;
 
 use super::edit::series_folder;
-use super::{Context, Outcome, apply, lock};
+use super::{apply, lock};
+use crate::context::{Context, Outcome};
 use crate::error::{Error, Result};
 use crate::plan::next_command::next_command;
 use crate::plan::pins::{Pins, Variant};

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::Context;
+use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::plan::workflow_rules;
 use crate::sys::process::Run;

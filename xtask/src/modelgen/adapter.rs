@@ -68,8 +68,8 @@ fn half(name: &str, suffix: &str, dims: [u64; 2]) -> Tensor {
 
 #[cfg(test)]
 mod tests {
-    use super::super::spec::Architecture;
     use super::*;
+    use crate::modelgen::spec::Architecture;
 
     fn spec() -> AdapterSpec {
         let model = ModelSpec::small(Architecture::Llama, WeightType::F16);

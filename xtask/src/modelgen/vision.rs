@@ -107,8 +107,8 @@ fn tensor(name: &str, dims: &[u64], center: f32, spread: f32) -> Tensor {
 
 #[cfg(test)]
 mod tests {
-    use super::super::header::{encode_header, padding_after};
     use super::*;
+    use crate::modelgen::header::{encode_header, padding_after};
 
     #[test]
     fn an_encoder_has_the_announced_size_and_a_place_for_each_patch() {

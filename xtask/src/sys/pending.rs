@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use super::{disk, run_lock};
-use crate::cmd::Context;
+use crate::context::Context;
 use crate::error::{Error, Kind, Result};
 use crate::plan::layout::Layout;
 use crate::plan::next_command::quoted;

@@ -7,7 +7,7 @@ use std::fs::{File, TryLockError};
 use std::path::Path;
 
 use super::{disk, ours};
-use crate::cmd::Context;
+use crate::context::Context;
 use crate::error::{Error, Result};
 
 /// Held until dropped.

@@ -11,7 +11,8 @@ use serde_json::json;
 use drift::refuse_drift;
 use owners::check_owners;
 
-use super::{Context, Outcome, lock};
+use super::lock;
+use crate::context::{Context, Outcome};
 use crate::error::Result;
 use crate::plan::lock::{LockedFile, LockedPatch, LockedVariant};
 use crate::plan::pins::{Pin, Pins, Variant};

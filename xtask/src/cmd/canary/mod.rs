@@ -12,7 +12,7 @@ use std::path::PathBuf;
 
 use serde_json::json;
 
-use super::{Context, Outcome};
+use crate::context::{Context, Outcome};
 use crate::error::Result;
 use crate::report::canary::{self, CanaryReport, Level};
 use crate::report::status::{self, StatusReport};

@@ -3,7 +3,8 @@
 
 use crate::series::{ObjectId, ObjectKind};
 
-use crate::cmd::{Context, apply};
+use crate::cmd::apply;
+use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::plan::lock::LockedVariant;
 use crate::plan::pins::{Pins, Variant};

@@ -8,7 +8,8 @@ use serde_json::json;
 pub use commits::{SeriesCommits, commits_of, make_commits};
 pub use ready::{Ready, When, ready, work_of};
 
-use super::{Context, Outcome, apply};
+use super::apply;
+use crate::context::{Context, Outcome};
 use crate::error::{Error, Result};
 use crate::plan::next_command::quoted;
 use crate::plan::pins::Variant;

@@ -1,7 +1,7 @@
 //! The edit repository as it has to be before somebody works in it; never at the cost of work that is there.
 
 use super::commits::{SeriesCommits, make_commits};
-use crate::cmd::Context;
+use crate::context::Context;
 use crate::error::{Error, Kind, Result};
 use crate::plan::next_command::quoted;
 use crate::plan::pins::{Pins, Variant};

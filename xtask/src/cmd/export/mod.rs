@@ -11,7 +11,8 @@ use collect::collect;
 use written::write_patches;
 
 use super::edit::{SeriesCommits, commits_of, make_commits, series_folder};
-use super::{Context, Outcome, apply, lock};
+use super::{apply, lock};
+use crate::context::{Context, Outcome};
 use crate::error::{Error, Kind, Result};
 use crate::plan::pins::{Pins, Variant};
 use crate::series::{SeriesEntry, series_order};

@@ -1,6 +1,6 @@
 //! The commits as git writes them, read again: what our own parser would not take is refused here.
 
-use crate::cmd::Context;
+use crate::context::Context;
 use crate::error::{Error, Kind, Result};
 use crate::plan::overlay::OverlayFile;
 use crate::series::{self, Patch, slug_from_subject};

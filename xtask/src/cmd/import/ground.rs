@@ -4,8 +4,8 @@ use crate::series::ObjectId;
 
 use super::Import;
 use super::patches::Ground;
-use crate::cmd::Context;
 use crate::cmd::edit::{make_commits, series_folder};
+use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::plan::name::Name;
 use crate::plan::overlay::OverlayFile;

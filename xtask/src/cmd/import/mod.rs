@@ -23,7 +23,7 @@ use self::left_out::LeftOut;
 use self::line::Line;
 use self::loose::Loose;
 use self::outcome::Imported;
-use super::{Context, Outcome};
+use crate::context::{Context, Outcome};
 use crate::error::{Error, Result};
 use crate::sys::fork::{ForkPlace, History};
 use crate::sys::fork_history::Fork;

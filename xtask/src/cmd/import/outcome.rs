@@ -6,7 +6,7 @@ use serde_json::json;
 use super::ground::Onto;
 use super::line::Line;
 use super::patches::{NewPatch, STATUS};
-use crate::cmd::Outcome;
+use crate::context::Outcome;
 use crate::series::{LintRules, PLACEHOLDER};
 
 /// An import that happened, or would.

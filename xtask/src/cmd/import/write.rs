@@ -1,7 +1,8 @@
 //! The stage of an import: patches, `pins.toml` and `espalier.lock`, proved before any of it happens.
 
 use super::patches::NewPatch;
-use crate::cmd::{Context, apply, lock};
+use crate::cmd::{apply, lock};
+use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::plan::lock::{Lock, LockedVariant};
 use crate::plan::name::Name;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::cmd::Context;
+use crate::context::Context;
 use crate::error::Result;
 use crate::plan::name::Name;
 use crate::plan::pins::Pins;

@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::cmd::Context;
+use crate::context::Context;
 use crate::error::Result;
 use crate::plan::next_command::quoted;
 use crate::plan::overlay::OverlayFile;

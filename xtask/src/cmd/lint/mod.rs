@@ -9,7 +9,7 @@ use serde_json::json;
 use look::{Seen, look};
 use tell::text;
 
-use super::{Context, Outcome};
+use crate::context::{Context, Outcome};
 use crate::error::{Error, Result};
 use crate::sys::run_lock;
 

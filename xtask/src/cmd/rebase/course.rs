@@ -1,9 +1,9 @@
 //! Where a rebase starts, where it goes, and what it takes along.
 
 use super::Options;
-use crate::cmd::Context;
 use crate::cmd::pinned_series::fetcher;
 use crate::cmd::status::upstream_commit;
+use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::plan::next_command::next_command;
 use crate::plan::pins::{Pin, Pins, Variant};

@@ -15,7 +15,7 @@ mod walk;
 use crate::series::ObjectId;
 use serde_json::json;
 
-use super::{Context, Outcome};
+use crate::context::{Context, Outcome};
 use crate::error::{Error, Kind, Result};
 use crate::plan::next_command::quoted;
 use crate::plan::pending::Pending;

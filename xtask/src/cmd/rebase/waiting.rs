@@ -7,7 +7,7 @@ use serde_json::json;
 use super::course::{Course, load_with_tip};
 use super::walk::{Refusal, Walked, digests, go_on};
 use super::{Choices, Prepared, conflict, finish};
-use crate::cmd::{Context, Outcome};
+use crate::context::{Context, Outcome};
 use crate::error::{Error, Kind, Result};
 use crate::plan::name::Name;
 use crate::plan::pins::Revision;

@@ -2,8 +2,10 @@
 
 use std::time::Instant;
 
-use crate::cmd::{Context, build, gate, lint, lock};
+use crate::cmd::{build, lint, lock};
+use crate::context::Context;
 use crate::error::Result;
+use crate::gate;
 use crate::plan::pins::Pins;
 use crate::report::sync::Check;
 

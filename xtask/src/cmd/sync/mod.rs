@@ -6,12 +6,14 @@
 mod checks;
 mod offer;
 
+use crate::serving::probe;
 use std::path::PathBuf;
 
 use serde_json::json;
 
 use super::rebase::{self, Choices, Prepared};
-use super::{Context, Outcome, gate, lock, status};
+use super::{lock, status};
+use crate::context::{Context, Outcome};
 use crate::error::{Error, Kind, Result};
 use crate::plan::lock::Lock;
 use crate::plan::next_command::next_command;
@@ -47,7 +49,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let github = options.github.then(|| context.github()).transpose()?;
     let gated = checks::gated(&context.pins()?);
     if !gated.is_empty() {
-        gate::find_probe(&context.layout)?;
+        probe::find_probe(&context.layout)?;
     }
     let (mut prepared, classes) = prepare(context, options)?;
     let staged =

@@ -1,7 +1,7 @@
 //! The move as a pull request: a commit on a branch that belongs to the pin, made or made anew.
 
-use crate::cmd::Context;
 use crate::cmd::rebase::Prepared;
+use crate::context::Context;
 use crate::error::Result;
 use crate::report::sync::SyncReport;
 use crate::sys::github::{Client, WantedCommit, WantedPullRequest};

@@ -82,8 +82,8 @@ fn quoted(value: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Pins, Source};
     use super::*;
+    use crate::plan::pins::{Pins, Source};
     use crate::plan::snippet::SourceText;
 
     fn sample(variant: &str) -> NewPin {

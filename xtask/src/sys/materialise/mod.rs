@@ -15,12 +15,12 @@ use std::path::{Path, PathBuf};
 use crate::series::ObjectId;
 use git2::IndexEntry;
 
+use super::git_id::{object_id, oid};
+use super::native_path::to_path;
 use super::store::Store;
 use super::{disk, ours};
 use crate::error::{Error, Result};
 use crate::series::printable;
-use crate::sys::git_id::{object_id, oid};
-use crate::sys::native_path::to_path;
 use crate::ui::{Ui, Unit};
 use files::{remove, write};
 use found::{files_there, look};

@@ -1,0 +1,217 @@
+//! The apply bench: ours cold and unchanged, `git am`, one `git apply --cached` of all + write-tree.
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use crate::series::ObjectId;
+use serde_json::json;
+
+use super::synthetic::{self, Size};
+use super::timing::{Times, table, to_json};
+use crate::cmd::lock;
+use crate::context::{Context, Outcome};
+use crate::error::{Error, Result};
+use crate::plan::layout::Layout;
+use crate::sys::disk;
+use crate::sys::git::git;
+use crate::sys::process::Run;
+
+/// Measures on a made-up project and on this one, and checks that all give the same tree.
+pub fn run(context: &Context, rounds: u32) -> Result<Outcome> {
+    let scratch = disk::scratch_folder(&context.layout.generated().join("bench"), "apply")?;
+    let mut text = Vec::new();
+    let mut json = Vec::new();
+    for contest in [made_up(scratch.path())?, real(context, scratch.path())?] {
+        context.ui.status("Measuring", &contest.title);
+        let times = contest.measure(rounds)?;
+        text.push(table(&contest.title, &times));
+        json.push(to_json(&contest.title, &times));
+    }
+    Ok(Outcome::ok(text.join("\n"), json!(json)))
+}
+
+/// What the clock runs over: a program, and perhaps a second one after it.
+type Timed = (Run, Option<Run>);
+
+/// One series and everything that is needed to apply it in each way.
+struct Contest {
+    title: String,
+    /// A project of ours with a store that has the pin and nothing applied.
+    project: PathBuf,
+    variant: String,
+    base_commit: ObjectId,
+    patches: Vec<PathBuf>,
+    /// The tree after the last patch.
+    expected: String,
+    work: PathBuf,
+}
+
+fn made_up(scratch: &Path) -> Result<Contest> {
+    let project = scratch.join("made-up");
+    let size = Size { files: 2000, patches: 120 };
+    let made = synthetic::make(&project, size)?;
+    ours(&project).arg("fetch").success()?;
+    Ok(Contest {
+        title: format!("A made-up project of {} files, {} patches", size.files, size.patches),
+        patches: patch_files(&project.join("patches/synthetic"))?,
+        variant: "synthetic".to_string(),
+        base_commit: made.base_commit,
+        expected: made.tip.to_string(),
+        work: scratch.join("work-made-up"),
+        project,
+    })
+}
+
+/// This repository's own series, without its overlays, which git has no counterpart for.
+fn real(context: &Context, scratch: &Path) -> Result<Contest> {
+    let pins = context.pins()?;
+    let variant = pins.variant(None)?;
+    let folder = variant.patches.clone().unwrap_or_default();
+    let locked = lock::read(context)?.and_then(|lock| lock.variants.get(variant.name.as_str()).cloned());
+    let locked = locked.ok_or_else(|| Error::usage("`espalier.lock` is missing").hint("cargo xtask lock"))?;
+    let project = scratch.join("real");
+    for patch in patch_files(&context.layout.series(&folder))? {
+        let name = patch.file_name().unwrap_or_default();
+        disk::write_atomically(&project.join("patches/series").join(name), &disk::read(&patch)?)?;
+    }
+    disk::write_atomically(&project.join("pins.toml"), real_pins(&locked.pin, &locked.base).as_bytes())?;
+    let store = context.layout.store().display().to_string();
+    let pin_commit = git(&context.layout.store())
+        .args(["rev-parse", &format!("refs/espalier/pins/{}", locked.base)])
+        .success()?;
+    let base_commit = String::from_utf8_lossy(&pin_commit)
+        .trim()
+        .parse::<ObjectId>()
+        .map_err(|error| Error::surroundings(error.to_string()))?;
+    let bare = project.join("upstream.git");
+    git(&bare).args(["init", "--quiet", "--bare", "--template="]).arg(&bare).success()?;
+    let to = format!("refs/espalier/pins/{}:refs/tags/{}", locked.base, locked.pin);
+    git(&bare).args(["fetch", "--quiet", &store, &to]).success()?;
+    ours(&project).arg("fetch").success()?;
+    Ok(Contest {
+        title: format!("llama.cpp {}, {} patches", locked.pin, locked.patches.len()),
+        patches: patch_files(&project.join("patches/series"))?,
+        variant: "synthetic".to_string(),
+        base_commit,
+        expected: locked.patches.last().map_or(locked.base.clone(), |patch| patch.tree.clone()),
+        work: scratch.join("work-real"),
+        project,
+    })
+}
+
+fn real_pins(tag: &str, tree: &str) -> String {
+    format!(
+        "default-variant = \"synthetic\"\n\n[pins.real]\nupstream = \"real\"\ntag = \"{tag}\"\ntree = \"{tree}\"\n\
+         sources = [{{ path = \"upstream.git\" }}]\n\n\
+         [variants.synthetic]\npin = \"real\"\npatches = \"patches/series\"\n"
+    )
+}
+
+fn patch_files(folder: &Path) -> Result<Vec<PathBuf>> {
+    Ok(disk::files_below(folder)?.into_iter().map(|file| folder.join(file)).collect())
+}
+
+/// This very program, on another project.
+pub(super) fn ours(project: &Path) -> Run {
+    let program = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("xtask"));
+    Run::new(program).args(["--quiet", "--offline", "--root"]).arg(project)
+}
+
+impl Contest {
+    fn measure(&self, rounds: u32) -> Result<Vec<Times>> {
+        self.prepare_git()?;
+        let names = ["ours, cold", "ours, nothing changed", "one git apply --cached + write-tree", "git am"];
+        let mut all: Vec<Times> = names.iter().map(|name| Times::new(name)).collect();
+        for _ in 0..rounds {
+            let runs: [&dyn Fn() -> Result<Timed>; 4] =
+                [&|| self.ours_cold(), &|| self.ours_again(), &|| self.git_apply(), &|| self.git_am()];
+            for (times, run) in all.iter_mut().zip(runs) {
+                let (first, second) = run()?;
+                let begin = Instant::now();
+                let mut said = first.success()?;
+                if let Some(second) = second {
+                    said = second.success()?;
+                }
+                times.rounds.push(begin.elapsed());
+                self.check(&times.name, &String::from_utf8_lossy(&said))?;
+            }
+        }
+        Ok(all)
+    }
+
+    /// `git am` prints nothing: its result is read from the repository.
+    fn check(&self, name: &str, said: &str) -> Result<()> {
+        let said = if name == "git am" {
+            String::from_utf8_lossy(&self.git().args(["rev-parse", "HEAD^{tree}"]).success()?).into_owned()
+        } else {
+            said.to_string()
+        };
+        if said.contains(&self.expected) {
+            return Ok(());
+        }
+        Err(Error::no(format!("{name} gave another tree: {}", said.trim()))
+            .detail(format!("expected {}", self.expected)))
+    }
+
+    fn ours_apply(&self) -> Run {
+        ours(&self.project).args(["apply", "--check", "--variant", &self.variant])
+    }
+
+    /// Forgets the lock, the applied commit and every object but the pin's.
+    fn ours_cold(&self) -> Result<Timed> {
+        let layout = Layout::new(&self.project);
+        disk::remove_file(&layout.lock())?;
+        disk::remove_folder(&layout.generated())?;
+        ours(&self.project).arg("fetch").success()?;
+        Ok((self.ours_apply(), None))
+    }
+
+    /// With the lock that the cold run did not write.
+    fn ours_again(&self) -> Result<Timed> {
+        ours(&self.project).arg("lock").success()?;
+        Ok((self.ours_apply(), None))
+    }
+
+    fn git(&self) -> Run {
+        git(&self.work.join(".git"))
+            .arg(format!("--work-tree={}", self.work.display()))
+            .current_folder(&self.work)
+    }
+
+    fn prepare_git(&self) -> Result<()> {
+        disk::create_folder(&self.work)?;
+        self.git().args(["init", "--quiet", "--template="]).success()?;
+        let upstream = self.project.join("upstream.git").display().to_string();
+        self.git().args(["fetch", "--quiet", &upstream, "refs/tags/*:refs/tags/*"]).success()?;
+        self.reset()
+    }
+
+    fn reset(&self) -> Result<()> {
+        let commit = self.base_commit.to_string();
+        self.git().args(["checkout", "--quiet", "--force", "--detach", &commit]).success().map(drop)
+    }
+
+    /// The index is filled before the clock starts, and is one of its own.
+    fn git_apply(&self) -> Result<Timed> {
+        let index = self.work.join(".git/bench-index");
+        disk::remove_file(&index)?;
+        let commit = self.base_commit.to_string();
+        let with_index = |run: Run| run.env("GIT_INDEX_FILE", &index);
+        with_index(self.git()).args(["read-tree", &commit]).success()?;
+        let apply = with_index(self.git()).args(["apply", "--cached"]).args(&self.patches);
+        Ok((apply, Some(with_index(self.git()).arg("write-tree"))))
+    }
+
+    fn git_am(&self) -> Result<Timed> {
+        self.reset()?;
+        let who = [
+            "-c",
+            "user.name=Bench",
+            "-c",
+            "user.email=bench@espalier.invalid",
+            "-c",
+            "commit.gpgSign=false",
+        ];
+        Ok((self.git().args(who).args(["am", "--quiet"]).args(&self.patches), None))
+    }
+}

@@ -1,0 +1,67 @@
+//! The floor of a burst, measured by the probe: prefix once, shared cells, one batch of ends, the steps.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::error::{Error, Result};
+use crate::serving::arena::Arena;
+use crate::serving::prompts::Prompts;
+use crate::sys::process::{self, Run};
+
+pub(super) struct Floor {
+    pub(super) probe: PathBuf,
+    pub(super) prompts: Prompts,
+}
+
+impl Floor {
+    /// The time that the probe measured inside its process, after it had loaded the model.
+    pub(super) fn measure(&self, arena: &Arena<'_>) -> Result<Duration> {
+        let run = Run::new(&self.probe).args(arguments(&self.prompts, arena.threads)).arg(&arena.model);
+        let words = run.words();
+        let finished = run.finish()?;
+        if !finished.status.success() {
+            return Err(process::failed(&words, finished.status, &finished.stderr));
+        }
+        parse(&finished.stdout).ok_or_else(|| Error::surroundings(format!("`{words}` said no floor")))
+    }
+}
+
+fn arguments(prompts: &Prompts, threads: usize) -> Vec<String> {
+    let numbers = [
+        ("--seqs", prompts.requests),
+        ("--shared-prefix", prompts.prefix),
+        ("--prompt", prompts.suffix),
+        // The first answer token comes out of the prompt's batch.
+        ("--steps", prompts.predict - 1),
+        ("--threads", threads),
+    ];
+    let words = numbers.into_iter().flat_map(|(name, number)| [name.to_string(), number.to_string()]);
+    words.chain(["--model".to_string()]).collect()
+}
+
+fn parse(stdout: &[u8]) -> Option<Duration> {
+    let said: Value = serde_json::from_slice(stdout).ok()?;
+    let millis = said.get("floor_ms_median")?.as_f64().filter(|millis| *millis > 0.0)?;
+    Some(Duration::from_secs_f64(millis / 1e3))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_token_costs_no_step() {
+        let prompts = Prompts { requests: 16, prefix: 1600, suffix: 16, predict: 8, family: 0 };
+        let words = arguments(&prompts, 2).join(" ");
+        assert_eq!(words, "--seqs 16 --shared-prefix 1600 --prompt 16 --steps 7 --threads 2 --model");
+    }
+
+    #[test]
+    fn a_floor_is_a_time() {
+        assert_eq!(parse(b"{\"floor_ms_median\":1500.0}"), Some(Duration::from_millis(1500)));
+        assert_eq!(parse(b"{\"floor_ms_median\":0.0}"), None);
+        assert_eq!(parse(b"nothing"), None);
+    }
+}

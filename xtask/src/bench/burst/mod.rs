@@ -1,0 +1,88 @@
+//! The burst bench: cold requests with one shared prefix, all sent at once, each round to a fresh server.
+//!
+//! Every contestant is compared with the others and with the floor: the same work done by our own program
+//! with no server at all, in the same round.
+
+mod floor;
+mod report;
+mod result;
+
+use super::history::History;
+use super::record::{Keep, Recorded};
+use crate::context::{Context, Outcome};
+use crate::error::Result;
+use crate::modelgen::ModelSpec;
+use crate::serving::Serving;
+use crate::serving::answer::{self, Answer};
+use crate::serving::arena::Arena;
+use crate::serving::contestant::{Contestant, chosen};
+use crate::serving::prompts::Prompts;
+use crate::sys::load;
+use floor::Floor;
+use result::{Burst, Entry, Machine};
+
+/// Options of `bench burst`.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// How often each contestant runs; they run in turn.
+    pub rounds: u32,
+    /// What is asked.
+    pub prompts: Prompts,
+    /// Contestants; all when there are none.
+    pub only: Vec<Contestant>,
+    /// Threads, and whether a busy machine will do.
+    pub serving: Serving,
+    /// What to write.
+    pub keep: Keep,
+}
+
+const HISTORY: History = History {
+    bench: "burst",
+    identity: &["trees", "processor", "threads", "requests", "prefix", "suffix", "predict", "cells"],
+};
+
+/// Measures and prints a table.
+pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
+    options.prompts.check()?;
+    let contestants = chosen(&options.only);
+    let mut arena = Arena::prepare(context, options.serving, &contestants, &ModelSpec::plain_70_million())?;
+    let floor = Floor { probe: arena.stock_probe()?, prompts: options.prompts };
+    let mut burst = empty(&arena, options, &contestants);
+    for round in 1..=options.rounds.max(1) {
+        arena.before_round()?;
+        context.ui.status("Measuring", format!("round {round} of {}", options.rounds.max(1)));
+        burst.floor.rounds.push(floor.measure(&arena)?);
+        for entry in &mut burst.entries {
+            measure(&arena, options.prompts, entry)?;
+        }
+    }
+    burst.quiet = arena.quiet;
+    let recorded = Recorded {
+        history: HISTORY,
+        pin: &burst.builds.pin,
+        run: report::json(&burst),
+        shape: format!("burst-{}x{}", burst.prompts.requests, burst.prompts.prefix),
+        plot: report::svg(&burst),
+    };
+    recorded.write(context, &options.keep)?;
+    Ok(Outcome::ok(report::text(&burst), report::json(&burst)))
+}
+
+fn empty(arena: &Arena<'_>, options: &Options, contestants: &[Contestant]) -> Burst {
+    let machine = Machine { processor: load::processor(), threads: arena.threads };
+    let entry = |contestant: &Contestant| Entry::new(*contestant, options.prompts.requests);
+    let entries = contestants.iter().map(entry).collect();
+    Burst::new(options.prompts, machine, arena.builds.clone(), entries)
+}
+
+fn measure(arena: &Arena<'_>, prompts: Prompts, entry: &mut Entry) -> Result<()> {
+    let mut server = arena.server(entry.contestant, prompts.requests, prompts.cells())?;
+    let volley = server.post_at_once("/completion", &prompts.bodies())?;
+    server.still_runs()?;
+    let answers = answer::parse_all(&volley.answers)
+        .map_err(|error| error.detail(format!("contestant `{}`", entry.contestant.name())))?;
+    entry.times.rounds.push(volley.elapsed);
+    entry.computed.push(answer::computed(&answers));
+    entry.answers.push(answers.into_iter().map(|Answer { tokens, .. }| tokens).collect());
+    Ok(())
+}

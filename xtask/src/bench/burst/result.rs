@@ -1,0 +1,109 @@
+//! What a burst bench found.
+
+use crate::bench::timing::Times;
+use crate::serving::arena::Builds;
+use crate::serving::contestant::Contestant;
+use crate::serving::prompts::Prompts;
+
+/// One whole run of the bench.
+#[derive(Clone, Debug)]
+pub(super) struct Burst {
+    pub(super) prompts: Prompts,
+    pub(super) machine: Machine,
+    pub(super) builds: Builds,
+    /// Nobody else used the machine.
+    pub(super) quiet: bool,
+    pub(super) floor: Times,
+    pub(super) entries: Vec<Entry>,
+}
+
+/// What it ran on.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Machine {
+    pub(super) processor: Option<String>,
+    pub(super) threads: usize,
+}
+
+/// One contestant's rounds.
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    pub(super) contestant: Contestant,
+    pub(super) times: Times,
+    /// Prompt tokens computed, one sum a round.
+    pub(super) computed: Vec<u64>,
+    /// The answers' tokens, by round and request.
+    pub(super) answers: Vec<Vec<Vec<u64>>>,
+}
+
+impl Burst {
+    pub(super) fn new(prompts: Prompts, machine: Machine, builds: Builds, entries: Vec<Entry>) -> Burst {
+        Burst { prompts, machine, builds, quiet: false, floor: Times::new("floor"), entries }
+    }
+
+    /// How many answers of `entry` are not those of the first contestant in the same round, and of how many.
+    pub(super) fn differing(&self, entry: &Entry) -> (usize, usize) {
+        let Some(first) = self.entries.first() else { return (0, 0) };
+        let pairs = first.answers.iter().flatten().zip(entry.answers.iter().flatten());
+        (pairs.clone().filter(|(first, other)| first != other).count(), pairs.count())
+    }
+
+    /// How many times as long as the floor a contestant took: the median of the rounds' ratios.
+    pub(super) fn over_floor(&self, entry: &Entry) -> Option<f64> {
+        self.floor.speedup_over(&entry.times)
+    }
+}
+
+impl Entry {
+    pub(super) fn new(contestant: Contestant, slots: usize) -> Entry {
+        let times = Times::new(&contestant.title(slots));
+        Entry { contestant, times, computed: Vec::new(), answers: Vec::new() }
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use std::collections::BTreeMap;
+    use std::time::Duration;
+
+    use super::*;
+
+    /// Two rounds, two contestants; one of the second one's four answers is another.
+    pub(in crate::bench::burst) fn example() -> Burst {
+        let prompts = Prompts { requests: 2, prefix: 1600, suffix: 16, predict: 8, family: 0 };
+        let entry = |contestant, millis: [u64; 2], computed: u64, last: u64| Entry {
+            times: Times {
+                rounds: millis.map(Duration::from_millis).to_vec(),
+                ..Entry::new(contestant, 2).times
+            },
+            computed: vec![computed; 2],
+            answers: vec![vec![vec![1], vec![2]], vec![vec![1], vec![last]]],
+            contestant,
+        };
+        let entries = vec![
+            entry(Contestant::Stock, [4000, 8000], 3232, 2),
+            entry(Contestant::Paged, [1100, 2000], 1632, 3),
+        ];
+        let machine = Machine { processor: Some("Some CPU".to_string()), threads: 2 };
+        let trees = BTreeMap::from([
+            ("paged".to_string(), "b2".to_string()),
+            ("stock".to_string(), "a1".to_string()),
+        ]);
+        let builds = Builds { pin: "v1".to_string(), trees };
+        let floor = Times { rounds: [1000, 2000].map(Duration::from_millis).to_vec(), ..Times::new("floor") };
+        Burst { quiet: true, floor, ..Burst::new(prompts, machine, builds, entries) }
+    }
+
+    #[test]
+    fn answers_are_held_against_the_first_contestants() {
+        let burst = example();
+        assert_eq!(burst.differing(&burst.entries[0]), (0, 4));
+        assert_eq!(burst.differing(&burst.entries[1]), (1, 4));
+    }
+
+    #[test]
+    fn ratios_to_the_floor_are_taken_round_by_round() {
+        let burst = example();
+        assert!((burst.over_floor(&burst.entries[0]).unwrap() - 4.0).abs() < 1e-9);
+        assert!((burst.over_floor(&burst.entries[1]).unwrap() - 1.05).abs() < 1e-9);
+    }
+}

@@ -1,0 +1,170 @@
+//! The capacity bench: how many sequences fit into a pool, with one prefix shared, not shared, and in stock.
+//!
+//! Nothing is timed: the machine may be busy. What counts is what the servers say while they answer.
+
+mod live;
+mod report;
+mod search;
+
+use serde_json::Value;
+
+use super::history::History;
+use super::record::{Keep, Recorded};
+use crate::context::{Context, Outcome};
+use crate::error::Result;
+use crate::modelgen::{Architecture, ModelSpec, WeightType};
+use crate::serving::Serving;
+use crate::serving::answer::{self, Answer};
+use crate::serving::arena::Arena;
+use crate::serving::contestant::Contestant;
+use crate::serving::kv_pool::Pool;
+use crate::serving::prompts::Prompts;
+use report::{Capacity, Live, Tenants};
+
+/// Options of `bench capacity`.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Cells of the pool.
+    pub cells: usize,
+    /// Threads of each server.
+    pub serving: Serving,
+    /// What to write.
+    pub keep: Keep,
+}
+
+/// A pool cannot be asked for more: one sequence less than llama.cpp knows, which the paged server keeps.
+const MOST_LIVE: usize = 255;
+
+/// 16 blocks shared and two of its own for each, from its first token to its last: how many blocks are
+/// taken does not depend on who is how far.
+const LIVE: Prompts = Prompts { requests: 0, prefix: 1024, suffix: 96, predict: 32, family: 0 };
+
+/// 1,024 tokens for each tenant, 960 of them shared.
+const TENANTS: Prompts = Prompts { requests: 32, prefix: 960, suffix: 32, predict: 32, family: 0 };
+
+/// Enough for all tenants at once also where nothing is shared.
+const TENANTS_CELLS: usize = 65_536;
+
+const HISTORY: History = History { bench: "capacity", identity: &["trees", "block_count"] };
+
+/// Counts and prints two tables.
+pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
+    let contestants = [Contestant::StockUnified, Contestant::Paged];
+    let arena = Arena::prepare(context, options.serving, &contestants, &spec())?;
+    let bench = Bench { context, arena, cells: options.cells };
+    let capacity = Capacity {
+        builds: bench.arena.builds.clone(),
+        pool: Pool::of_server(&bench.arena.server(Contestant::Paged, 1, options.cells)?)?,
+        live: Live {
+            shared: bench.most_live(Contestant::Paged, false)?,
+            unshared: bench.most_live(Contestant::Paged, true)?,
+            stock: bench.most_live(Contestant::StockUnified, false)?,
+        },
+        tenants: bench.tenants()?,
+    };
+    let recorded = Recorded {
+        history: HISTORY,
+        pin: &capacity.builds.pin,
+        run: report::json(&capacity),
+        shape: "capacity".to_string(),
+        plot: report::svg(&capacity),
+    };
+    recorded.write(context, &options.keep)?;
+    Ok(Outcome::ok(report::text(&capacity), report::json(&capacity)))
+}
+
+/// Cells are counted, so that they should cost little: one layer.
+fn spec() -> ModelSpec {
+    ModelSpec {
+        n_layer: 1,
+        n_vocab: 32_000,
+        n_context: 65_536,
+        ..ModelSpec::small(Architecture::Qwen3, WeightType::F16)
+    }
+}
+
+struct Bench<'a> {
+    context: &'a Context,
+    arena: Arena<'a>,
+    cells: usize,
+}
+
+impl Bench<'_> {
+    fn most_live(&self, contestant: Contestant, salted: bool) -> Result<usize> {
+        let how = if salted { ", nothing shared" } else { "" };
+        let shares = contestant.is_ours() && !salted;
+        search::largest(limit(self.cells, shares), |requests| {
+            let fits = self.fits(contestant, requests, salted)?;
+            let verdict = if fits { "fit" } else { "do not fit" };
+            self.context.ui.status("Trying", format!("{}{how}: {requests} {verdict}", contestant.name()));
+            Ok(fits)
+        })
+    }
+
+    /// Whether so many requests, sent at once to a fresh server, were all live at one moment and are all
+    /// answered whole.
+    fn fits(&self, contestant: Contestant, requests: usize, salted: bool) -> Result<bool> {
+        let prompts = Prompts { requests, ..LIVE };
+        let server = self.arena.server(contestant, requests, self.cells)?;
+        let bodies = if salted { prompts.salted_bodies() } else { prompts.bodies() };
+        let mut most = 0;
+        let volley = server.post_and_look("/completion", &bodies, |server| {
+            // A look that failed has seen nobody.
+            let slots = server.get("/slots").map(|(_, slots)| slots).unwrap_or_default();
+            most = most.max(live::count(&slots));
+        })?;
+        let answered = answer::parse_all(&volley.answers).is_ok_and(|all| all_whole(&all, prompts.predict));
+        Ok(answered && most == requests)
+    }
+
+    fn tenants(&self) -> Result<Tenants> {
+        self.context.ui.status("Counting", format!("blocks of {} tenants", TENANTS.requests));
+        let shared = self.ask_tenants(Contestant::Paged, &TENANTS.bodies())?.0;
+        let unshared = self.ask_tenants(Contestant::Paged, &TENANTS.salted_bodies())?.0;
+        let answers = self.ask_tenants(Contestant::StockUnified, &TENANTS.bodies())?.1;
+        Ok(Tenants {
+            count: TENANTS.requests,
+            tokens: TENANTS.length(),
+            shared: Pool::of_props(&shared)?.blocks_used_peak,
+            unshared: Pool::of_props(&unshared)?.blocks_used_peak,
+            stock_cells: report::cells_of_stock(&answers),
+        })
+    }
+
+    fn ask_tenants(&self, contestant: Contestant, bodies: &[Value]) -> Result<(Value, Vec<Answer>)> {
+        let server = self.arena.server(contestant, bodies.len(), TENANTS_CELLS)?;
+        let volley = server.post_at_once("/completion", bodies)?;
+        let answers = answer::parse_all(&volley.answers)?;
+        Ok((server.get("/props")?.1, answers))
+    }
+}
+
+/// Where nothing is shared, arithmetic allows half of this. To ask for far more would take minutes: a paged
+/// server then lets requests wait and computes them again.
+fn limit(cells: usize, shares: bool) -> usize {
+    if shares { MOST_LIVE } else { MOST_LIVE.min(2 * cells / LIVE.length()) }
+}
+
+fn all_whole(answers: &[Answer], predict: usize) -> bool {
+    answers.iter().all(|answer| answer.tokens.len() == predict)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_fit_is_not_asked_for() {
+        assert_eq!((limit(32_768, true), limit(32_768, false)), (255, 56));
+        assert_eq!(limit(1 << 20, false), 255);
+    }
+
+    #[test]
+    fn blocks_do_not_depend_on_who_is_how_far() {
+        for prompts in [LIVE, TENANTS] {
+            let blocks = |tokens: usize| tokens.div_ceil(64);
+            assert!(prompts.prefix.is_multiple_of(64));
+            assert_eq!(blocks(prompts.prefix + prompts.suffix + 1), blocks(prompts.length()));
+        }
+    }
+}

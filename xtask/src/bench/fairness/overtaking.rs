@@ -1,0 +1,166 @@
+//! PURE: who was heard before a large prompt that had been sent earlier.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::heard::{Heard, Span};
+use super::report::{Measured, Row};
+use super::traffic::SLOTS;
+use crate::bench::timing::median_of;
+
+/// Two requests reach the server in the order in which they were sent if they were sent so long after each other.
+const SURELY_LATER: Duration = Duration::from_millis(20);
+
+/// A large prompt that was sent.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Visit {
+    /// The slot that it asked for.
+    pub(super) slot: Option<usize>,
+    /// Slots that were taken when it was sent.
+    pub(super) taken: usize,
+    /// When its client had waited long enough, and the others were held back.
+    pub(super) patience_ends: Duration,
+    /// What came.
+    pub(super) heard: Heard,
+}
+
+impl Visit {
+    fn wait(&self) -> Span {
+        self.heard.wait(self.patience_ends)
+    }
+
+    /// How many that were sent later had their first token earlier.
+    fn overtakers(&self, others: &[Heard]) -> usize {
+        let until = self.heard.first().unwrap_or(Duration::MAX).min(self.patience_ends);
+        let overtakes = |other: &&Heard| {
+            other.sent >= self.heard.sent + SURELY_LATER && other.first().is_some_and(|first| first < until)
+        };
+        others.iter().filter(overtakes).count()
+    }
+}
+
+/// A visit with what came of it.
+struct Judged<'a> {
+    visit: &'a Visit,
+    overtakers: usize,
+}
+
+impl Judged<'_> {
+    /// Those who run may end and make room for somebody in another slot; nobody else may go before it.
+    fn is_beyond_the_bound(&self) -> bool {
+        self.overtakers > self.visit.taken
+    }
+}
+
+/// Rows for each slot that was asked for, and for none.
+pub(super) fn judge(visits: &[Visit], others: &[Heard]) -> Measured {
+    let judge = |visit| Judged { visit, overtakers: visit.overtakers(others) };
+    let judged: Vec<Judged<'_>> = visits.iter().map(judge).collect();
+    Measured {
+        rows: kinds().flat_map(|kind| rows(kind, &judged)).collect(),
+        json: judged.iter().map(to_json).collect(),
+        failures: failures(&judged, others),
+    }
+}
+
+/// What a large prompt asks for.
+pub(super) fn kinds() -> impl Iterator<Item = Option<usize>> + Clone {
+    (0..SLOTS).map(Some).chain([None])
+}
+
+fn name(kind: Option<usize>) -> String {
+    kind.map_or("any slot".to_string(), |slot| format!("slot {slot}"))
+}
+
+fn rows(kind: Option<usize>, judged: &[Judged<'_>]) -> Vec<Row> {
+    let of_kind: Vec<&Judged<'_>> = judged.iter().filter(|one| one.visit.slot == kind).collect();
+    let Some(longest) = super::heard::longest(of_kind.iter().map(|one| one.visit.wait())) else {
+        return Vec::new();
+    };
+    let what = |words: &str| format!("{}: {words}", name(kind));
+    let waits = of_kind.iter().map(|one| one.visit.wait().seconds).collect();
+    let beyond = of_kind.iter().filter(|one| one.is_beyond_the_bound()).count();
+    let most = of_kind.iter().max_by_key(|one| one.overtakers);
+    vec![
+        Row::seconds(&what("waited, median"), median_of(waits).unwrap_or_default()),
+        Row { what: what("waited, longest"), value: Some(longest.seconds), shown: longest.text() },
+        Row {
+            what: what("overtaken at most by (slots taken when it came)"),
+            value: most.map(|one| one.overtakers as f64),
+            shown: most.map_or(String::new(), |one| format!("{} ({})", one.overtakers, one.visit.taken)),
+        },
+        Row {
+            what: what("overtaken by more than were running"),
+            value: None,
+            shown: format!("{beyond} of {}", of_kind.len()),
+        },
+    ]
+}
+
+fn to_json(one: &Judged<'_>) -> Value {
+    json!({
+        "slot": one.visit.slot,
+        "slots_taken": one.visit.taken,
+        "wait": one.visit.wait().json(),
+        "overtakers": one.overtakers,
+        "is_beyond_the_bound": one.is_beyond_the_bound(),
+        "answered_in_slot": one.visit.heard.slot,
+    })
+}
+
+fn failures(judged: &[Judged<'_>], others: &[Heard]) -> Vec<String> {
+    let beyond = judged.iter().filter(|one| one.is_beyond_the_bound()).count();
+    let words =
+        format!("{beyond} of {} large prompts were overtaken by more than were running", judged.len());
+    let errors = judged.iter().map(|one| &one.visit.heard).chain(others);
+    let error = errors.filter_map(|heard| heard.error.clone()).next();
+    (beyond > 0).then_some(words).into_iter().chain(error).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::fairness::heard::tests::heard;
+
+    fn visit(slot: Option<usize>, sent: u64, first: u64) -> Visit {
+        let patience_ends = Duration::from_millis(sent + 5000);
+        Visit { slot, taken: 2, patience_ends, heard: heard(3, sent, &[first], Some(first)) }
+    }
+
+    fn others() -> Vec<Heard> {
+        vec![
+            heard(0, 900, &[1100], Some(1300)),  // sent before it
+            heard(0, 1010, &[1100], Some(1300)), // at the same time
+            heard(0, 1100, &[1200], None),
+            heard(1, 1200, &[1300], Some(1400)),
+            heard(2, 1300, &[2000], Some(2100)),
+            heard(2, 1300, &[7000], Some(7100)),
+        ]
+    }
+
+    #[test]
+    fn who_was_sent_later_and_heard_earlier_has_overtaken() {
+        let visits = [visit(Some(3), 1000, 1400), visit(Some(3), 1000, 8000), visit(None, 1000, 1050)];
+        assert_eq!(visits.each_ref().map(|one| one.overtakers(&others())), [2, 3, 0]);
+    }
+
+    #[test]
+    fn rows_for_what_was_asked_for() {
+        let visits = [visit(Some(3), 1000, 1400), visit(Some(3), 1000, 8000), visit(None, 1000, 1050)];
+        let found = judge(&visits, &others());
+        let shown: Vec<&str> = found.rows.iter().map(|row| row.shown.as_str()).collect();
+        assert_eq!(
+            shown,
+            ["2.70 s", "5.00 s, to the end", "3 (2)", "1 of 2", "0.05 s", "0.05 s", "0 (2)", "0 of 1"]
+        );
+        assert_eq!(found.failures, ["1 of 3 large prompts were overtaken by more than were running"]);
+    }
+
+    #[test]
+    fn an_error_is_a_failure() {
+        let mut refused = visit(None, 0, 10);
+        refused.heard.error = Some("503".to_string());
+        assert_eq!(judge(&[refused], &[]).failures, ["503"]);
+    }
+}

@@ -1,0 +1,96 @@
+//! A server binary that takes part: the packaged one, and before it another one when somebody names it.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use crate::error::{Error, Result};
+use crate::serving::arena::Arena;
+use crate::serving::contestant::Contestant;
+use crate::sys::disk;
+use crate::sys::server::{self, Server};
+
+/// A binary, and what it is built from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Side {
+    /// As tables call it.
+    pub(super) name: &'static str,
+    pub(super) program: PathBuf,
+    /// As the binary says itself.
+    pub(super) tree: String,
+}
+
+/// Of every server. It says warnings only: some lines for each request would fill the disk.
+const ARGUMENTS: [&str; 4] = ["--cache-ram", "0", "-lv", "2"];
+
+impl Side {
+    /// The packaged server, and `before` in front of it.
+    pub(super) fn all(arena: &Arena<'_>, before: Option<&Path>) -> Result<Vec<Side>> {
+        let now = Side::find("now", &arena.program(Contestant::Paged))?;
+        let before = before.map(|program| Side::find("before", program)).transpose()?;
+        Ok(before.into_iter().chain([now]).collect())
+    }
+
+    fn find(name: &'static str, program: &Path) -> Result<Side> {
+        let shown = program.display();
+        let wrong = |what: &str| {
+            Error::usage(format!("`{shown}` {what}"))
+                .hint("`--program` wants the llama-server of a package: DIST/paged-cpu/bin/llama-server")
+        };
+        if !disk::is_program(program) {
+            return Err(wrong("is no program"));
+        }
+        let flag = Contestant::Paged.needed_flag().unwrap_or_default();
+        if !server::help_of(program)?.contains(flag) {
+            return Err(wrong(&format!("does not know `{flag}`")));
+        }
+        let tree = tree_of(&server::version_of(program)?);
+        Ok(Side { name, program: program.to_path_buf(), tree })
+    }
+
+    /// A fresh paged server of this binary.
+    pub(super) fn server(
+        &self,
+        arena: &Arena<'_>,
+        model: &Path,
+        slots: usize,
+        cells: usize,
+        more: &[&str],
+    ) -> Result<Server> {
+        let cells = cells.to_string();
+        let mut arguments = Contestant::Paged.arguments(slots);
+        let rest = ["--ctx-size", &cells].into_iter().chain(ARGUMENTS).chain(more.iter().copied());
+        arguments.extend(rest.map(String::from));
+        arena.server_of(&self.program, &format!("fairness-{}", self.name), model, &arguments)
+    }
+
+    pub(super) fn json(&self) -> Value {
+        json!({ "name": self.name, "tree": self.tree })
+    }
+}
+
+/// The tree in what `--version` says; nothing of a binary that does not say it.
+fn tree_of(version: &str) -> String {
+    let mut said = version.lines().filter(|line| line.starts_with("espalier:"));
+    said.find_map(|line| line.split_once("tree "))
+        .map(|(_, tree)| tree.trim().to_string())
+        .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_binary_says_its_tree() {
+        let said = "version: 0.5.0\nespalier: variant paged, pin v1, tree 462273e\nespalier: enabled features: none\n";
+        assert_eq!(tree_of(said), "462273e");
+        assert_eq!(tree_of("version: 0.5.0\n"), "");
+    }
+
+    #[test]
+    fn what_is_no_program_is_named() {
+        let error = Side::find("before", Path::new("no-such-server")).unwrap_err();
+        assert!(error.what.contains("`no-such-server` is no program"), "{error}");
+    }
+}

@@ -1,0 +1,174 @@
+//! PURE: how long the tokens of a stream took, alone and beside requests that wait.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::report::{Measured, Row};
+use crate::bench::timing::median_of;
+
+/// A token of the stream may take so many times as long beside those who wait.
+const AIM: f64 = 1.05;
+
+/// The times between the tokens of one phase, in seconds.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Part(Vec<f64>);
+
+impl Part {
+    /// Those of `times` that lie in `range`.
+    pub(super) fn of(times: &[Duration], range: Range<usize>) -> Part {
+        let times = times.get(range).unwrap_or_default();
+        Part(times.windows(2).map(|pair| pair[1].saturating_sub(pair[0]).as_secs_f64()).collect())
+    }
+
+    fn median(&self) -> f64 {
+        median_of(self.0.clone()).unwrap_or_default()
+    }
+}
+
+/// The same tokens of the same stream, beside requests that waited and alone: the longer a text, the slower its tokens.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Pair {
+    pub(super) waiting: usize,
+    pub(super) beside: Part,
+    pub(super) alone: Part,
+}
+
+impl Pair {
+    fn ratio(&self) -> f64 {
+        self.beside.median() / self.alone.median()
+    }
+}
+
+/// All streams of a model.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct OfModel {
+    pub(super) model: &'static str,
+    pub(super) pairs: Vec<Pair>,
+}
+
+impl OfModel {
+    /// How many waited, each number once and in order.
+    fn counts(&self) -> std::collections::BTreeSet<usize> {
+        self.pairs.iter().map(|one| one.waiting).collect()
+    }
+
+    fn beside(&self, waiting: usize) -> impl Iterator<Item = &Pair> {
+        self.pairs.iter().filter(move |one| one.waiting == waiting)
+    }
+
+    /// Median over the rounds of what waiting costs: 1 is nothing.
+    fn ratio(&self, waiting: usize) -> f64 {
+        median_of(self.beside(waiting).map(Pair::ratio).collect()).unwrap_or_default()
+    }
+
+    fn rows(&self) -> Vec<Row> {
+        let mut rows = self.two_rows("none waiting", self.pairs.iter().map(|one| &one.alone));
+        for waiting in self.counts() {
+            let words = format!("{waiting} waiting");
+            rows.extend(self.two_rows(&words, self.beside(waiting).map(|one| &one.beside)));
+            let ratio = self.ratio(waiting);
+            let what = format!("{}, {words}: of a token's time with none", self.model);
+            rows.push(Row { what, value: None, shown: format!("{ratio:.2}x") });
+        }
+        rows
+    }
+
+    fn two_rows<'a>(&self, words: &str, parts: impl Iterator<Item = &'a Part>) -> Vec<Row> {
+        let gaps: Vec<f64> = parts.flat_map(|part| part.0.iter().copied()).collect();
+        let row = |name: &str, seconds: f64| {
+            let what = format!("{}, {words}: time of a token, {name}", self.model);
+            Row { what, value: Some(seconds), shown: format!("{:.2} ms", seconds * 1e3) }
+        };
+        let (middle, high) = (median_of(gaps.clone()), percentile(gaps, 95));
+        vec![row("median", middle.unwrap_or_default()), row("95th of 100", high.unwrap_or_default())]
+    }
+
+    fn json(&self) -> Value {
+        let pair = |one: &Pair| {
+            json!({
+                "waiting": one.waiting,
+                "seconds_alone": one.alone.median(),
+                "seconds_beside": one.beside.median(),
+                "ratio": one.ratio(),
+            })
+        };
+        json!({ "model": self.model, "rounds": self.pairs.iter().map(pair).collect::<Vec<_>>() })
+    }
+
+    fn failures(&self) -> Vec<String> {
+        let slow = self.counts().into_iter().filter(|waiting| self.ratio(*waiting) > AIM);
+        let words = |waiting| {
+            format!(
+                "{}: beside {waiting} who wait a token takes {:.2} times as long, and {AIM} is the aim",
+                self.model,
+                self.ratio(waiting)
+            )
+        };
+        slow.map(words).collect()
+    }
+}
+
+/// The smallest value that so many of a hundred do not exceed.
+fn percentile(mut values: Vec<f64>, percent: usize) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    let rank = (values.len() * percent).div_ceil(100).max(1);
+    values.get(rank - 1).copied()
+}
+
+/// Rows for every model.
+pub(super) fn measured(models: &[OfModel]) -> Measured {
+    Measured {
+        rows: models.iter().flat_map(OfModel::rows).collect(),
+        json: models.iter().map(OfModel::json).collect(),
+        failures: models.iter().flat_map(OfModel::failures).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Tokens that take `milliseconds` each.
+    fn part(milliseconds: f64) -> Part {
+        Part(vec![milliseconds / 1e3; 10])
+    }
+
+    fn example() -> OfModel {
+        let pair = |waiting, beside| Pair { waiting, beside: part(beside), alone: part(10.0) };
+        OfModel { model: "tiny", pairs: vec![pair(8, 10.0), pair(32, 20.0), pair(32, 30.0)] }
+    }
+
+    #[test]
+    fn a_part_has_the_times_between_its_tokens() {
+        let times: Vec<Duration> = [0, 10, 30, 60, 100].map(Duration::from_millis).to_vec();
+        let found = Part::of(&times, 1..4);
+        assert_eq!((found.0.len(), found.median()), (2, 0.025));
+        assert!(Part::of(&times, 3..9).0.is_empty());
+    }
+
+    #[test]
+    fn the_ratio_is_that_of_the_round_in_the_middle() {
+        let found = example();
+        assert!((found.ratio(8) - 1.0).abs() < 1e-9 && (found.ratio(32) - 2.5).abs() < 1e-9);
+        assert_eq!(
+            measured(&[found]).failures,
+            ["tiny: beside 32 who wait a token takes 2.50 times as long, and 1.05 is the aim"]
+        );
+    }
+
+    #[test]
+    fn rows_for_each_number_that_waits() {
+        let shown: Vec<String> = example().rows().into_iter().map(|row| row.shown).collect();
+        let expected =
+            ["10.00 ms", "10.00 ms", "10.00 ms", "10.00 ms", "1.00x", "25.00 ms", "30.00 ms", "2.50x"];
+        assert_eq!(shown, expected);
+    }
+
+    #[test]
+    fn of_a_hundred_the_ninety_fifth() {
+        assert_eq!(percentile((1..=100).map(f64::from).collect(), 95), Some(95.0));
+        assert_eq!((percentile(vec![3.0], 95), percentile(Vec::new(), 95)), (Some(3.0), None));
+    }
+}

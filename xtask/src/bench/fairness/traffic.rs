@@ -1,0 +1,187 @@
+//! The clients: each sends a request, listens to the end of its answer, and sends the next.
+
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::ScopedJoinHandle;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::heard::Heard;
+use crate::error::{Error, Result};
+use crate::serving::cases;
+use crate::sys::server::Server;
+
+/// Slots of the server.
+pub(super) const SLOTS: usize = 4;
+
+/// Sixteen blocks.
+pub(super) const CELLS: usize = 1024;
+
+/// More than slots: somebody always waits for one.
+pub(super) const CLIENTS: usize = 6;
+
+/// Tokens of a prompt and of its answer: four blocks at first and five in the end, so that of the pool three requests
+/// leave too little for a fourth.
+pub(super) const ORDINARY: (usize, usize) = (200, 115);
+
+/// A server that is gone answers nobody: so many errors of one client are enough.
+const MOST_ERRORS: usize = 20;
+
+/// For what takes seconds, on a machine that is busy.
+const LIMIT: Duration = Duration::from_secs(5 * 60);
+
+/// What the clients know of each other.
+pub(super) struct Stage {
+    begin: Instant,
+    is_over: AtomicBool,
+    is_held_back: AtomicBool,
+}
+
+impl Stage {
+    /// Since the scene began.
+    pub(super) fn now(&self) -> Duration {
+        self.begin.elapsed()
+    }
+
+    /// Whether nobody shall send anything for a while; who is being answered goes on listening.
+    pub(super) fn hold_back(&self, is_held_back: bool) {
+        self.is_held_back.store(is_held_back, Ordering::Relaxed);
+    }
+
+    /// Waits until a request may be sent; false when the scene is over.
+    fn may_send(&self) -> bool {
+        while self.is_held_back.load(Ordering::Relaxed) && !self.is_over.load(Ordering::Relaxed) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        !self.is_over.load(Ordering::Relaxed)
+    }
+}
+
+/// Lets the clients come for as long as `meanwhile` takes; gives what they heard, too.
+pub(super) fn beside<T>(
+    server: &Server,
+    meanwhile: impl FnOnce(&Stage) -> Result<T>,
+) -> Result<(Vec<Heard>, T)> {
+    let stage = Stage {
+        begin: Instant::now(),
+        is_over: AtomicBool::new(false),
+        is_held_back: AtomicBool::new(false),
+    };
+    std::thread::scope(|threads| {
+        let stage = &stage;
+        let send = |number| threads.spawn(move || run_client(number, server, stage));
+        let clients: Vec<_> = (0..CLIENTS).map(send).collect();
+        let result = meanwhile(stage);
+        stage.is_over.store(true, Ordering::Relaxed);
+        let heard = clients.into_iter().map(joined).collect::<Result<Vec<Vec<Heard>>>>()?;
+        Ok((heard.concat(), result?))
+    })
+}
+
+/// What a client's thread gives.
+pub(super) fn joined<T>(client: ScopedJoinHandle<'_, T>) -> Result<T> {
+    client.join().map_err(|_| Error::surroundings("a client of the bench broke down"))
+}
+
+fn run_client(number: usize, server: &Server, stage: &Stage) -> Vec<Heard> {
+    let mut all = Vec::new();
+    let mut errors = 0;
+    while errors < MOST_ERRORS && stage.may_send() {
+        // Prompts of their own: nothing is shared.
+        let (length, predict) = ORDINARY;
+        let prompt = cases::numbered_prompt((number * 1_000_000 + all.len()) as u64, length);
+        let heard = ask(server, stage, &stream_of(&prompt, predict), &AtomicBool::new(false));
+        errors += usize::from(heard.error.is_some());
+        all.push(heard);
+    }
+    all
+}
+
+/// A request for a stream of so many tokens.
+pub(super) fn stream_of(prompt: &[u32], predict: usize) -> Value {
+    let mut request = cases::request_for(prompt, predict);
+    request["stream"] = true.into();
+    request["n_probs"] = 0.into();
+    request
+}
+
+/// Listens to the end of the answer; `has_begun` is set when the first token has come.
+pub(super) fn ask(server: &Server, stage: &Stage, request: &Value, has_begun: &AtomicBool) -> Heard {
+    let mut heard = Heard { sent: stage.now(), ..Heard::default() };
+    let look = |event: &Value| {
+        note(&mut heard, event, stage.now());
+        has_begun.store(!heard.tokens.is_empty(), Ordering::Relaxed);
+        match heard.ended.is_some() || heard.error.is_some() {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    };
+    let answered = server.follow("/completion", request, look);
+    let refusal = match answered {
+        Err(error) => Some(error.to_string()),
+        Ok((200, _)) if heard.ended.is_some() => None,
+        Ok((200, _)) => Some(format!("the stream ended after {} tokens", heard.tokens.len())),
+        Ok((status, body)) => Some(format!("was answered {status}: {body}")),
+    };
+    heard.error = heard.error.or(refusal);
+    heard
+}
+
+fn note(heard: &mut Heard, event: &Value, now: Duration) {
+    let tokens = event["tokens"].as_array().map_or(0, Vec::len);
+    heard.tokens.extend(std::iter::repeat_n(now, tokens));
+    heard.error = heard.error.take().or_else(|| event.get("error").map(Value::to_string));
+    if event["stop"] == true {
+        heard.ended = Some(now);
+        heard.slot = event["id_slot"].as_u64().and_then(|slot| usize::try_from(slot).ok());
+    }
+}
+
+/// How many slots are taken.
+pub(super) fn slots_taken(server: &Server) -> Result<usize> {
+    let (_, slots) = server.get("/slots")?;
+    let slots = slots.as_array().ok_or_else(|| Error::no("the server does not say what its slots do"))?;
+    Ok(slots.iter().filter(|slot| slot["is_processing"] == true).count())
+}
+
+/// Waits until so many slots are taken.
+pub(super) fn until_taken(server: &Server, count: usize) -> Result<()> {
+    let begin = Instant::now();
+    while slots_taken(server)? != count {
+        if begin.elapsed() > LIMIT {
+            return Err(Error::no(format!("{} slots are taken and not {count}", slots_taken(server)?)));
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::bench::fairness::heard::Heard;
+
+    #[test]
+    fn three_requests_fit_and_four_do_not() {
+        let (prompt, predicted) = ORDINARY;
+        assert_eq!((prompt + predicted).div_ceil(cases::BLOCK), 5);
+        assert_eq!(((prompt + 1).div_ceil(cases::BLOCK), CELLS / cases::BLOCK), (4, 16));
+        const { assert!(CLIENTS > SLOTS) };
+    }
+
+    #[test]
+    fn the_last_event_says_the_slot() {
+        let mut heard = Heard::default();
+        let at = Duration::from_secs;
+        note(&mut heard, &json!({ "tokens": [7], "stop": false, "id_slot": -1 }), at(1));
+        note(&mut heard, &Value::Null, at(2));
+        assert_eq!((heard.tokens.len(), heard.slot, heard.ended), (1, None, None));
+        note(&mut heard, &json!({ "tokens": [], "stop": true, "id_slot": 3 }), at(3));
+        assert_eq!((heard.tokens.len(), heard.slot, heard.ended), (1, Some(3), Some(at(3))));
+        note(&mut heard, &json!({ "error": { "code": 500 } }), at(4));
+        assert_eq!(heard.error.as_deref(), Some(r#"{"code":500}"#));
+    }
+}

@@ -1,0 +1,63 @@
+//! `cargo xtask bench`: ratios, measured in one run on a quiet machine.
+
+mod apply;
+pub mod burst;
+pub mod capacity;
+mod decode;
+pub mod fairness;
+pub mod history;
+pub mod kernels;
+mod made_history;
+pub mod overload;
+pub mod paged_decode;
+mod rebase;
+pub mod record;
+mod status;
+mod synthetic;
+pub mod timing;
+
+use crate::context::{Context, Outcome};
+use crate::error::Result;
+use crate::sys::ours;
+
+/// What to measure; the number is that of the rounds, in which the contestants run in turn.
+#[derive(Clone, Debug)]
+pub enum What {
+    /// Applying a series: ours cold and unchanged, `git am`, one `git apply --cached`.
+    Apply(u32),
+    /// Judging a series at each of a thousand upstream commits.
+    Status(u32),
+    /// Moving a series: ours in memory, `git merge-tree` and `git commit-tree` in a loop.
+    Rebase(u32),
+    /// Decoding several sequences: features on, stock, features off.
+    Decode(u32),
+    /// Requests with one shared prefix, sent at once to servers.
+    Burst(burst::Options),
+    /// How many sequences fit into a pool.
+    Capacity(capacity::Options),
+    /// Tokens a second where nothing is shared.
+    PagedDecode(paged_decode::Options),
+    /// Operations of the block pool.
+    Kernels(record::Keep),
+    /// More clients than a paged server has room for, for minutes.
+    Overload(overload::Options),
+    /// How a paged server shares a full pool in time.
+    Fairness(fairness::Options),
+}
+
+/// Measures and prints a table.
+pub fn run(context: &Context, what: &What) -> Result<Outcome> {
+    ours::claim(&context.layout)?;
+    match what {
+        What::Apply(rounds) => apply::run(context, (*rounds).max(1)),
+        What::Status(rounds) => status::run(context, (*rounds).max(1)),
+        What::Rebase(rounds) => rebase::run(context, (*rounds).max(1)),
+        What::Decode(rounds) => decode::run(context, (*rounds).max(1)),
+        What::Burst(options) => burst::run(context, options),
+        What::Capacity(options) => capacity::run(context, options),
+        What::PagedDecode(options) => paged_decode::run(context, options),
+        What::Kernels(keep) => kernels::run(context, keep),
+        What::Overload(options) => overload::run(context, options),
+        What::Fairness(options) => fairness::run(context, options),
+    }
+}

@@ -1,0 +1,139 @@
+//! The overload bench: for minutes, more clients than a paged server has room for. Nothing is timed, and the machine
+//! may be busy: what counts is whether every answer is stock's, and whether anything is held or grows.
+
+mod memory;
+mod report;
+
+use crate::serving::asking;
+use crate::serving::asking::pool_at_rest;
+use std::time::{Duration, Instant};
+
+use super::history::History;
+use super::record::record;
+use crate::context::{Context, Outcome};
+use crate::error::Result;
+use crate::modelgen::{Architecture, ModelSpec, WeightType};
+use crate::serving::Serving;
+use crate::serving::arena::Arena;
+use crate::serving::cases;
+use crate::serving::contestant::Contestant;
+use crate::serving::overload::crowd::{Crowd, Enough};
+use crate::serving::overload::traffic;
+use crate::serving::reference::Reference;
+use crate::serving::rounding::Rounding;
+use crate::serving::verdict::{self, Answer};
+use crate::sys::load;
+use memory::Memory;
+use report::Overload;
+use serde_json::Value;
+
+/// Options of `bench overload`.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// How long clients come, in minutes.
+    pub minutes: u32,
+    /// How many at once.
+    pub clients: usize,
+    /// Gives each client its visits.
+    pub seed: u64,
+    /// Threads of the server.
+    pub serving: Serving,
+    /// Write the result to `docs/measurements/`.
+    pub record: bool,
+}
+
+/// Slots of the server: more than its pool can feed.
+const SLOTS: usize = 8;
+
+/// Room for as many of the longest requests as there are slots.
+const CELLS_OF_STOCK: usize = SLOTS * traffic::CELLS;
+
+/// Of every server. It says warnings only: some lines for each request would fill the disk.
+const ARGUMENTS: [&str; 4] = ["--cache-ram", "0", "-lv", "2"];
+
+const HISTORY: History = History {
+    bench: "overload",
+    identity: &["trees", "processor", "threads", "minutes", "clients", "seed", "slots", "cells"],
+};
+
+/// Computes stock's answers, lets the crowd come, and prints a table; the exit code is 1 when anything is wrong.
+pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
+    let contestants = [Contestant::StockUnified, Contestant::Paged];
+    let spec = ModelSpec::small(Architecture::Qwen3, WeightType::F16);
+    let arena = Arena::prepare(context, options.serving, &contestants, &spec)?;
+    context.ui.status("Asking", "stock, one prompt after the other");
+    let stock = stock_answers(&arena)?;
+    context.ui.status("Overloading", format!("{} clients for {} min", options.clients, options.minutes));
+    let overload = measure(&arena, options, &stock)?;
+    if options.record {
+        record(context, HISTORY, &overload.builds.pin, report::json(&overload))?;
+    }
+    let code = u8::from(!overload.failures().is_empty());
+    Ok(Outcome { code, ..Outcome::ok(report::text(&overload), report::json(&overload)) })
+}
+
+/// Stock's answers alone, and what rounding does to them with the prompt in parts and with neighbours.
+struct Stock {
+    known: Vec<(Vec<u32>, Answer)>,
+    /// How far they move.
+    tolerance: f64,
+    /// How often to other tokens.
+    rounding: Rounding,
+}
+
+fn stock_answers(arena: &Arena<'_>) -> Result<Stock> {
+    let stock = arena.server_with(Contestant::StockUnified, 1, CELLS_OF_STOCK, &ARGUMENTS)?;
+    let mut reference = Reference { stock, tolerance: verdict::tolerance(&[]) };
+    let known = reference.expect_all(traffic::prompts(), traffic::MOST_PREDICTED)?;
+    let many = arena.server_with(Contestant::StockUnified, SLOTS, CELLS_OF_STOCK, &ARGUMENTS)?;
+    let request = |(prompt, _): &(Vec<u32>, _)| cases::request_for(prompt, traffic::MOST_PREDICTED);
+    let requests: Vec<_> = known.iter().map(request).collect();
+    let others = many.post_at_once("/completion", &requests)?.answers;
+    reference.widen(&known, &others)?;
+    // Up to where answers are compared.
+    let (known, tolerance) = (reference.clear(known), reference.tolerance);
+    let rounding = rounding_of(&known, &others)?;
+    Ok(Stock { known, tolerance, rounding })
+}
+
+fn rounding_of(known: &[(Vec<u32>, Answer)], others: &[(u16, Value)]) -> Result<Rounding> {
+    let first = |((_, alone), other): (&(Vec<u32>, Answer), &(u16, Value))| {
+        asking::read_answer(other).map(|other| other.first(alone.tokens.len()))
+    };
+    let others = known.iter().zip(others).map(first).collect::<Result<Vec<_>>>()?;
+    let pairs: Vec<_> = known.iter().map(|(_, alone)| alone).zip(&others).collect();
+    Ok(Rounding::of(&pairs))
+}
+
+fn measure(arena: &Arena<'_>, options: &Options, stock: &Stock) -> Result<Overload> {
+    let mut server = arena.server_with(Contestant::Paged, SLOTS, traffic::CELLS, &ARGUMENTS)?;
+    let Options { minutes, clients, seed, .. } = *options;
+    let enough = Enough::Time(Duration::from_secs(u64::from(minutes) * 60));
+    let Stock { known, tolerance, rounding } = stock;
+    let crowd = Crowd { known, tolerance: *tolerance, clients, seed, enough };
+    let begin = Instant::now();
+    let mut memory = Memory::default();
+    let tally = crowd.visit(&server, |server| {
+        let seconds = begin.elapsed().as_secs();
+        if memory.is_due(seconds) {
+            memory.samples.extend(server.resident_bytes().map(|bytes| (seconds, bytes)));
+        }
+    });
+    server.still_runs().map_err(|error| error.detail(tally.words.join("\n")))?;
+    let pool = pool_at_rest(&server)?;
+    Ok(Overload {
+        builds: arena.builds.clone(),
+        processor: load::processor(),
+        threads: arena.threads,
+        options: *options,
+        slots: SLOTS,
+        cells: traffic::CELLS,
+        tolerance: *tolerance,
+        stock: *rounding,
+        preempted: server.said()?.matches("preempted with").count(),
+        pool,
+        hits: pool.hits()?,
+        tally,
+        memory,
+    })
+}

@@ -1,0 +1,120 @@
+//! The status bench: a series judged at each of a thousand upstream commits.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use super::apply::ours;
+use super::made_history::{self, Size};
+use super::timing::Times;
+use crate::cmd::pinned_series::PinnedSeries;
+use crate::context::{Context, Outcome};
+use crate::error::{Error, Result};
+use crate::plan::layout::Layout;
+use crate::sys::disk;
+use crate::sys::history::Commit;
+use crate::sys::range::{self, Range};
+use crate::sys::store_tree::StoreTree;
+
+const SIZE: Size = Size { files: 3000, commits: 5000, after_pin: 1000, patches: 120 };
+
+/// Every so many commits one is judged alone as well, and must come to the same.
+const SAMPLE: usize = 25;
+
+/// Measures on a made-up project: in this process, the whole command, and commits judged alone.
+pub fn run(context: &Context, rounds: u32) -> Result<Outcome> {
+    let scratch = disk::scratch_folder(&context.layout.generated().join("bench"), "status")?;
+    let project = scratch.path().join("made-up");
+    context.ui.status("Making", format!("{} files, {} commits", SIZE.files, SIZE.commits));
+    made_history::make(&project, SIZE)?;
+    ours(&project).arg("fetch").success()?;
+    context.ui.status("Measuring", format!("{} patches at {} commits", SIZE.patches, SIZE.after_pin));
+    let made = Made::load(context, &project)?;
+    let mut all = ["every commit", "the whole command `bisect`", "one commit, alone"].map(Times::new);
+    for _ in 0..rounds {
+        let [every, command, alone] = &mut all;
+        let begin = Instant::now();
+        let range = made.series.survey(&made.history()?)?;
+        every.rounds.push(begin.elapsed());
+        alone.rounds.push(made.check_sample(&range)?);
+        command.rounds.push(made.command(&project)?);
+    }
+    Ok(outcome(&all))
+}
+
+fn outcome(all: &[Times; 3]) -> Outcome {
+    let seconds = all.each_ref().map(|times| times.median().unwrap_or_default());
+    let [every, command, alone] = seconds;
+    let commits = SIZE.after_pin as f64;
+    let text = format!(
+        "{} patches at each of {} commits of a made-up upstream ({} files, {} commits), medians\n\n\
+         | what | total | per commit |\n|---|--:|--:|\n\
+         | every commit, in this process | {:.2} s | {:.3} ms |\n\
+         | the whole command `bisect` | {:.2} s | {:.3} ms |\n\
+         | commits judged alone, each anew | | {:.1} ms |\n",
+        SIZE.patches,
+        SIZE.after_pin,
+        SIZE.files,
+        SIZE.commits,
+        every,
+        every / commits * 1e3,
+        command,
+        command / commits * 1e3,
+        alone * 1e3,
+    );
+    let json = json!({ "every_seconds": every, "command_seconds": command, "alone_seconds": alone });
+    Outcome::ok(text, json)
+}
+
+/// The made-up project, open.
+struct Made {
+    series: PinnedSeries,
+    tip: crate::sys::tip::Tip,
+}
+
+impl Made {
+    fn load(context: &Context, project: &Path) -> Result<Made> {
+        let context = Context { layout: Layout::new(project), ..context.clone() };
+        let series = PinnedSeries::load(&context, None)?;
+        let tip = series.tip(&context, "main", None)?;
+        Ok(Made { series, tip })
+    }
+
+    fn history(&self) -> Result<Vec<Commit>> {
+        self.series.required_history(&self.tip)
+    }
+
+    /// Judges some commits anew; gives the mean time of one.
+    fn check_sample(&self, range: &Range) -> Result<Duration> {
+        let PinnedSeries { store, patches, pin, .. } = &self.series;
+        let pin_tree = StoreTree::new(store, pin.tree)?;
+        let origin = range::origin(store, patches, &pin_tree)?;
+        let history = self.history()?;
+        let sample: Vec<_> = history.iter().zip(&range.surveys).step_by(SAMPLE).collect();
+        let begin = Instant::now();
+        for (at, (commit, found)) in sample.iter().enumerate() {
+            let tree = StoreTree::on_way(store, commit.tree, pin.tree, commit.tree)?;
+            let alone = range::survey_tree(&origin, &tree, &range.taken.at(at * SAMPLE))?;
+            if found.as_deref() != Some(&alone) {
+                return Err(Error::no(format!("{} judged alone came to something else", commit.id)));
+            }
+        }
+        Ok(begin.elapsed() / u32::try_from(sample.len().max(1)).unwrap_or(1))
+    }
+
+    /// With the tip's commit in the store already, as when a branch is looked at twice.
+    fn command(&self, project: &Path) -> Result<Duration> {
+        let tip = self.tip.commit.to_string();
+        let run = || ours(project).args(["--json", "bisect", "--tip", &tip]).finish();
+        run()?;
+        let begin = Instant::now();
+        let finished = run()?;
+        let elapsed = begin.elapsed();
+        let said: serde_json::Value = serde_json::from_slice(&finished.stdout).unwrap_or_default();
+        match said.get("commits").and_then(serde_json::Value::as_u64) {
+            Some(commits) if commits >= SIZE.after_pin as u64 - 1 => Ok(elapsed),
+            _ => Err(Error::surroundings("`bisect` did not end well").detail(finished.stderr)),
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! PURE: whether what came is what had to come.
+
+mod answer;
+mod clock;
+pub mod heard;
+mod http;
+mod log;
+mod metrics;
+mod numbers;
+mod rest;
+#[cfg(test)]
+mod samples;
+mod sharing;
+mod slots;
+mod status;
+mod stream;
+mod waits;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use self::heard::Heard;
+use super::plan::actions::{Action, What};
+use super::plan::server::{ADAPTERS, ServerPlan};
+use super::plan::{Act, Round};
+use crate::serving::verdict::Answer;
+use crate::sys::exchange::Exchange;
+
+pub use self::http::decode;
+pub use self::waits::{cost, longest_silence};
+
+/// Whether nothing is wrong with a server that nobody asks anything.
+pub fn is_at_rest(server: &ServerPlan, rest: &Rest) -> bool {
+    rest::judge(server, 0, rest).is_empty()
+}
+
+/// One thing that is not as it has to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// The oracle that says so.
+    pub oracle: &'static str,
+    /// What was asked, and when.
+    pub asked: String,
+    /// What had to come.
+    pub expected: String,
+    /// What came.
+    pub came: String,
+}
+
+/// An action that was played.
+#[derive(Clone, Debug)]
+pub struct Played {
+    /// Act, client, number.
+    pub place: (usize, usize, usize),
+    /// What was done.
+    pub action: Action,
+    /// The server's own scales at that time.
+    pub own_scales: [f64; ADAPTERS],
+    /// When it was sent, since the round began.
+    pub sent: Duration,
+    /// What came.
+    pub exchange: Exchange,
+    /// Under which name its reference is known.
+    pub reference: Option<String>,
+}
+
+/// What the server that is not paged says, alone.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Reference {
+    /// The prompt, in units: tokens, or less than tokens where there are images. Only for comparing beginnings.
+    pub units: Vec<i64>,
+    /// Tokens of the prompt.
+    pub prompt_tokens: u64,
+    /// The answer, as long as the longest that is asked for.
+    pub answer: Option<Answer>,
+    /// Its tokens as text, in bytes.
+    pub pieces: Vec<Vec<u8>>,
+    /// The vector, where one is asked for.
+    pub vector: Option<Vec<f64>>,
+}
+
+/// The server when nobody asks anything.
+#[derive(Clone, Debug, Default)]
+pub struct Rest {
+    /// `/props`'s `kv_pool`.
+    pub pool: Value,
+    /// `/slots`.
+    pub slots: Value,
+}
+
+/// Everything that was seen in a round.
+#[derive(Debug, Default)]
+pub struct Evidence {
+    /// Every action, in any order.
+    pub played: Vec<Played>,
+    /// References by name.
+    pub references: BTreeMap<String, Reference>,
+    /// After each act.
+    pub rests: Vec<Rest>,
+    /// `/metrics`, again and again.
+    pub scrapes: Vec<String>,
+    /// What the server said.
+    pub log: String,
+    /// How it ended by itself.
+    pub ended: Option<String>,
+    /// How much less likely than the reference's a token may be, in natural logarithms.
+    pub tolerance: f64,
+}
+
+impl Played {
+    /// Scales that count.
+    pub fn scales(&self, server: &ServerPlan) -> [f64; ADAPTERS] {
+        match &self.action.what {
+            _ if !server.adapters => [0.0; ADAPTERS],
+            What::Generate(generate) => generate.scales.unwrap_or(self.own_scales),
+            _ => self.own_scales,
+        }
+    }
+
+    /// In words.
+    pub fn name(&self) -> String {
+        let (act, client, number) = self.place;
+        let sent = self.sent.as_millis();
+        format!("act {act}, client {client}, number {number}, sent at {sent} ms: {}", in_words(&self.action))
+    }
+}
+
+/// An action with what it is about, and no more.
+fn in_words(action: &Action) -> String {
+    let key = action.key.map_or(String::new(), |key| format!(" with key {key}"));
+    match &action.what {
+        What::Generate(one) => {
+            let prompt = &one.prompt;
+            format!(
+                "{}{key}, {} prompt tokens (family {}, {} of it; own {}; images {:?}), {} to predict, stream {}, \
+                 salt {:?}, cache_prompt {}, scales {:?}, id_slot {:?}, n {}; leaves: {:?}",
+                one.api.path(),
+                prompt.length(),
+                prompt.family,
+                prompt.kept,
+                prompt.own,
+                prompt.images,
+                one.predict,
+                one.stream,
+                one.salt,
+                one.cache,
+                one.scales,
+                one.slot,
+                one.choices,
+                action.leave
+            )
+        }
+        What::Embed(prompt) => format!("/v1/embeddings{key}, {} tokens", prompt.tokens().len()),
+        What::Slot(slot) => format!("slot {} {} {}{key}", slot.slot, slot.action, slot.file_name()),
+        What::Mistake(mistake, prompt) => format!("{mistake:?}{key}, {} tokens", prompt.length()),
+    }
+}
+
+/// Every oracle.
+pub fn judge(round: &Round, evidence: &Evidence, patience: Duration) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for played in &evidence.played {
+        findings.extend(judge_one(round, evidence, played));
+    }
+    findings.extend(sharing::judge(round, evidence));
+    findings.extend(slots::judge(round, evidence));
+    findings.extend(waits::judge(round, evidence, patience));
+    findings.extend(clock::judge(round, evidence));
+    findings.extend(
+        evidence.rests.iter().enumerate().flat_map(|(act, rest)| rest::judge(&round.server, act, rest)),
+    );
+    findings.extend(metrics::judge(&evidence.scrapes));
+    findings.extend(log::judge(&evidence.log, evidence.ended.as_deref()));
+    findings
+}
+
+fn judge_one(round: &Round, evidence: &Evidence, played: &Played) -> Vec<Finding> {
+    let mut findings = status::judge(&round.server, played, evidence);
+    let reference = played.reference.as_ref().and_then(|name| evidence.references.get(name));
+    match (&played.action.what, reference) {
+        (What::Generate(generate), reference) => {
+            let heard = Heard::read(generate, &played.exchange);
+            findings.extend(heard.wrong.iter().map(|wrong| {
+                finding("stream", played, "a stream that its API's clients can read", wrong.clone())
+            }));
+            if let Some(reference) = reference.filter(|_| heard.status == Some(200) && heard.is_whole) {
+                findings.extend(answer::judge(played, generate, &heard, reference, evidence.tolerance));
+                findings.extend(numbers::judge(played, generate, &heard, reference));
+            }
+        }
+        (What::Embed(_), Some(reference)) => findings.extend(answer::judge_vector(played, reference)),
+        _ => {}
+    }
+    findings
+}
+
+fn finding(
+    oracle: &'static str,
+    played: &Played,
+    expected: impl Into<String>,
+    came: impl Into<String>,
+) -> Finding {
+    Finding { oracle, asked: played.name(), expected: expected.into(), came: shorten(&came.into()) }
+}
+
+/// A body may be long.
+fn shorten(text: &str) -> String {
+    const MOST: usize = 600;
+    match text.char_indices().nth(MOST) {
+        Some((at, _)) => format!("{} ...", &text[..at]),
+        None => text.to_string(),
+    }
+}
+
+fn act_of<'a>(round: &'a Round, played: &Played) -> &'a Act {
+    &round.acts[played.place.0]
+}

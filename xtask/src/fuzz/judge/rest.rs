@@ -1,0 +1,80 @@
+//! A server that nobody asks anything holds nothing, besides what it keeps on purpose.
+
+use serde_json::Value;
+
+use super::{Finding, Rest};
+use crate::fuzz::plan::server::ServerPlan;
+use crate::serving::kv_pool::Pool;
+
+/// Blocks, slots and texts have to agree.
+pub fn judge(server: &ServerPlan, act: usize, rest: &Rest) -> Vec<Finding> {
+    let found = |expected: &str, came: &Value| Finding {
+        oracle: "rest",
+        asked: format!("after act {act}, when all clients were gone"),
+        expected: expected.to_string(),
+        came: super::shorten(&came.to_string()),
+    };
+    let mut findings = Vec::new();
+    let used = match Pool::parse(&rest.pool) {
+        Ok(pool) => pool.blocks_used,
+        Err(error) => return vec![found(&error.what, &rest.pool)],
+    };
+    let slots: Vec<&Value> = rest.slots.as_array().into_iter().flatten().collect();
+    let blocks = |slot: &Value| slot["kv_blocks"].as_u64().unwrap_or(0);
+    let tokens = |slot: &Value| slot["n_prompt_tokens"].as_u64().unwrap_or(0);
+    let held: u64 = slots.iter().map(|slot| blocks(slot)).sum();
+    if !server.keeps && used + held > 0 {
+        findings.push(found("no block in use", &rest.pool));
+    }
+    // Slots may share.
+    if server.keeps && !slots.is_empty() && (used > held || used == 0 && held > 0) {
+        findings.push(found(&format!("at most the {held} blocks of slots in use"), &rest.pool));
+    }
+    for slot in slots {
+        if slot["is_processing"] == true {
+            findings.push(found("no slot at work", slot));
+        }
+        if server.keeps && (blocks(slot) == 0) != (tokens(slot) == 0) {
+            findings.push(found("a slot with as many tokens as its blocks hold", slot));
+        }
+    }
+    findings
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::fuzz::plan::Round;
+    use crate::serving::kv_pool;
+
+    fn pool(used: u64) -> Value {
+        let mut pool = kv_pool::example();
+        pool["blocks_used"] = used.into();
+        pool
+    }
+
+    fn judged(keeps: bool, used: u64, blocks: u64, tokens: u64) -> usize {
+        let server = ServerPlan { keeps, ..Round::draw(0).server };
+        let slot = json!({ "is_processing": false, "kv_blocks": blocks, "n_prompt_tokens": tokens });
+        let rest = Rest { pool: pool(used), slots: json!([slot]) };
+        judge(&server, 0, &rest).len()
+    }
+
+    #[test]
+    fn nothing_is_held_without_a_reason() {
+        assert_eq!((judged(false, 0, 0, 0), judged(false, 1, 0, 0)), (0, 1));
+        assert_eq!((judged(true, 3, 3, 150), judged(true, 4, 3, 150)), (0, 1));
+        assert_eq!(judged(true, 3, 3, 0), 1, "blocks without a text");
+        assert_eq!(judged(true, 0, 0, 150), 1, "a text without blocks");
+    }
+
+    #[test]
+    fn a_slot_at_work_and_a_server_that_does_not_say_are_found() {
+        let server = Round::draw(0).server;
+        let busy = Rest { pool: pool(0), slots: json!([{ "is_processing": true }]) };
+        assert_eq!(judge(&server, 0, &busy).len(), 1);
+        assert_eq!(judge(&server, 0, &Rest::default()).len(), 1);
+    }
+}

@@ -1,0 +1,130 @@
+//! Statuses: an answer, a 400 for what cannot be, a 503 only where a request alone is more than the pool.
+
+use super::heard::Heard;
+use super::{Evidence, Finding, Played, finding};
+use crate::fuzz::plan::actions::{Generate, Mistake, SlotAction, What};
+use crate::fuzz::plan::server::ServerPlan;
+use crate::serving::cases::BLOCK;
+use crate::sys::exchange::Ending;
+
+/// The status has to be one that the action may have.
+pub fn judge(server: &ServerPlan, played: &Played, evidence: &Evidence) -> Vec<Finding> {
+    let Played { action, exchange, .. } = played;
+    let (status, error) = match &action.what {
+        What::Generate(generate) => {
+            let heard = Heard::read(generate, exchange);
+            (heard.status, heard.error.unwrap_or_default())
+        }
+        _ => {
+            let (status, body) = Heard::status_and_body(exchange);
+            (status, body.to_string())
+        }
+    };
+    let allowed = allowed(server, played, evidence);
+    let expected = || format!("one of {allowed:?}");
+    match (status, &exchange.ending) {
+        (Some(status), _) if allowed.contains(&status) => Vec::new(),
+        (Some(status), _) => vec![finding("status", played, expected(), format!("{status}: {error}"))],
+        (None, Ending::Left | Ending::Silent) => Vec::new(),
+        (None, ending) => vec![finding("status", played, expected(), format!("no answer: {ending:?}"))],
+    }
+}
+
+fn allowed(server: &ServerPlan, played: &Played, evidence: &Evidence) -> Vec<u16> {
+    match &played.action.what {
+        What::Generate(generate) => {
+            let reference = played.reference.as_ref().and_then(|name| evidence.references.get(name));
+            let prompt = reference.map_or(generate.prompt.length() as u64, |one| one.prompt_tokens);
+            match may_outgrow(server, generate, usize::try_from(prompt).unwrap_or(usize::MAX)) {
+                true => vec![200, 503],
+                false => vec![200],
+            }
+        }
+        What::Embed(_) => vec![200],
+        What::Mistake(mistake, _) => vec![of_mistake(*mistake)],
+        What::Slot(slot) => {
+            let has_saved = evidence.played.iter().any(|one| has_saved(one, played.action.key, *slot));
+            of_slot(server, played.action.key, *slot, has_saved)
+        }
+    }
+}
+
+/// Generous: no two choices share the block in which the prompt ends.
+fn may_outgrow(server: &ServerPlan, generate: &Generate, prompt: usize) -> bool {
+    let shared = prompt / BLOCK;
+    let own = (prompt + generate.predict + 1).div_ceil(BLOCK) - shared;
+    generate.choices > 1 && shared + generate.choices * own > server.blocks
+}
+
+fn of_mistake(mistake: Mistake) -> u16 {
+    match mistake {
+        Mistake::Grammar | Mistake::Salt | Mistake::TooLong => 400,
+        Mistake::Infill => 501,
+    }
+}
+
+/// A file belongs to who saved it, whatever its name says.
+fn has_saved(one: &Played, key: Option<usize>, file: SlotAction) -> bool {
+    let is_it =
+        |slot: &SlotAction| slot.action == "save" && (slot.owner, slot.file) == (file.owner, file.file);
+    let What::Slot(slot) = &one.action.what else { return false };
+    is_it(slot) && one.action.key == key && Heard::status_and_body(&one.exchange).0 == Some(200)
+}
+
+/// What is in a slot may be another tenant's; a file that was never written cannot be restored.
+fn of_slot(server: &ServerPlan, key: Option<usize>, slot: SlotAction, has_saved: bool) -> Vec<u16> {
+    if !server.keeps {
+        return vec![501];
+    }
+    match slot.action {
+        "restore" if key.is_some_and(|key| key != slot.owner) && !has_saved => vec![400, 403],
+        _ => vec![200, 400, 403],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fuzz::judge::samples;
+    use crate::fuzz::plan::Round;
+
+    fn judged(server: &ServerPlan, what: What, status: u16) -> usize {
+        let exchange = samples::exchange(status, "{}");
+        let mut played = Played { exchange, ..samples::of_what(what) };
+        played.action.key = Some(0);
+        judge(server, &played, &Evidence::default()).len()
+    }
+
+    #[test]
+    fn an_error_of_the_server_is_never_right() {
+        let server = ServerPlan { blocks: 16, ..Round::draw(0).server };
+        assert_eq!(judged(&server, What::Generate(samples::generate()), 200), 0);
+        assert_eq!(judged(&server, What::Generate(samples::generate()), 500), 1);
+        assert_eq!(judged(&server, What::Generate(samples::generate()), 503), 1);
+        assert_eq!(judged(&server, What::Embed(samples::generate().prompt), 500), 1);
+    }
+
+    #[test]
+    fn choices_that_outgrow_the_pool_may_be_refused() {
+        let server = ServerPlan { blocks: 16, ..Round::draw(0).server };
+        let choices = |kept, choices| {
+            let mut generate = Generate { choices, predict: 20, ..samples::generate() };
+            generate.prompt.kept = kept;
+            What::Generate(generate)
+        };
+        assert_eq!(judged(&server, choices(640, 4), 503), 1, "10 blocks and 4");
+        assert_eq!(judged(&server, choices(900, 4), 503), 0, "14 blocks and 4");
+    }
+
+    #[test]
+    fn a_mistake_is_refused_and_a_foreign_file_too() {
+        let server = ServerPlan { keeps: true, keys: true, ..Round::draw(0).server };
+        let prompt = samples::generate().prompt;
+        assert_eq!(judged(&server, What::Mistake(Mistake::Salt, prompt.clone()), 400), 0);
+        assert_eq!(judged(&server, What::Mistake(Mistake::Salt, prompt), 200), 1);
+        let restore = |owner| What::Slot(SlotAction { slot: 0, action: "restore", owner, file: 0 });
+        assert_eq!(judged(&server, restore(0), 200), 0);
+        assert_eq!(judged(&server, restore(1), 200), 1);
+        assert_eq!(judged(&server, restore(1), 403), 0);
+    }
+}

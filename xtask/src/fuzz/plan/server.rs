@@ -1,0 +1,234 @@
+//! How the server of a round is started.
+
+use std::path::PathBuf;
+
+use super::dice::Dice;
+use crate::serving::cases::{self, BLOCK};
+
+/// What a round is about: it decides which options are likely, and what clients like to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Theme {
+    /// More than there is room for, of everything.
+    Pressure,
+    /// Slots keep their text and are saved, restored and erased, by several tenants.
+    Tenants,
+    /// Slots keep their text; one tenant.
+    Kept,
+    /// LoRA adapters whose scales change.
+    Adapters,
+    /// Images.
+    Images,
+    /// A draft model, or drafts from the text itself.
+    Drafts,
+    /// Embeddings between completions.
+    Embeddings,
+    /// Several answers to one prompt.
+    Choices,
+    /// Prompts that end with a block, up to the whole pool.
+    Boundaries,
+    /// Every API, as a stream, with prompts that are preempted.
+    Streams,
+    /// How fast somebody else's prompt is answered.
+    Clock,
+    /// The server sleeps between acts.
+    Sleep,
+}
+
+impl Theme {
+    /// Each in turn, by seed.
+    pub const ALL: [Theme; 12] = [
+        Theme::Pressure,
+        Theme::Tenants,
+        Theme::Kept,
+        Theme::Adapters,
+        Theme::Images,
+        Theme::Drafts,
+        Theme::Embeddings,
+        Theme::Choices,
+        Theme::Boundaries,
+        Theme::Streams,
+        Theme::Clock,
+        Theme::Sleep,
+    ];
+}
+
+/// Where drafts come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Drafts {
+    /// Nothing is drafted.
+    None,
+    /// From the text itself.
+    Ngram,
+    /// From a draft model.
+    Model,
+}
+
+/// The options of a server; the reference has those of them that change what is computed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerPlan {
+    /// What the round is about.
+    pub theme: Theme,
+    /// Blocks of the pool.
+    pub blocks: usize,
+    /// Slots.
+    pub slots: usize,
+    /// `-b` and `-ub`, in tokens.
+    pub batches: (usize, usize),
+    /// `-ctk` and `-ctv`.
+    pub kv_type: &'static str,
+    /// `-t`.
+    pub threads: usize,
+    /// `--prefill-budget`, in tokens.
+    pub prefill_budget: Option<usize>,
+    /// `--slot-save-path`: slots keep their text.
+    pub keeps: bool,
+    /// `--api-key`, with two of them.
+    pub keys: bool,
+    /// `--metrics`.
+    pub metrics: bool,
+    /// `--sleep-idle-seconds 1`.
+    pub sleeps: bool,
+    /// `--spec-type`.
+    pub drafts: Drafts,
+    /// `--embedding --pooling last`.
+    pub embeddings: bool,
+    /// Random weights with two adapters.
+    pub adapters: bool,
+    /// Random weights with a vision encoder.
+    pub vision: bool,
+}
+
+/// The keys of the tenants, where there are any.
+pub const KEYS: [&str; 2] = ["alice-key", "bob-key"];
+
+/// How many adapters there are.
+pub const ADAPTERS: usize = 2;
+
+/// The files that servers load and write.
+#[derive(Clone, Debug)]
+pub struct Files {
+    /// The trained model.
+    pub trained: PathBuf,
+    /// The model of random weights.
+    pub random: PathBuf,
+    /// Its adapters.
+    pub adapters: [PathBuf; ADAPTERS],
+    /// Its vision encoder.
+    pub vision: PathBuf,
+    /// Where slots are saved.
+    pub slots: PathBuf,
+}
+
+impl ServerPlan {
+    /// Draws one.
+    pub fn draw(dice: &mut Dice, theme: Theme) -> ServerPlan {
+        let adapters = theme == Theme::Adapters || theme == Theme::Images && dice.chance(50);
+        let vision = theme == Theme::Images;
+        let batch = dice.pick(&[16, 48, 64, 128, 512]);
+        // A prompt in many parts is preempted more often.
+        let batch = if theme == Theme::Streams { batch.min(48) } else { batch };
+        let batches = (batch, dice.pick(&[batch, batch, batch / 2, 16]).min(batch));
+        ServerPlan {
+            theme,
+            // A context is a multiple of 256 cells, whatever is asked for.
+            blocks: dice.pick(&[16, 16, 20, 24, 32, 64]),
+            slots: dice.pick(&[2, 3, 4, 6, 8]),
+            batches: if vision { (512, 512) } else { batches },
+            kv_type: dice.pick(&["f16", "q8_0", "q8_0"]),
+            // Threads wait for each other without sleep: on a busy machine two are much slower than one.
+            threads: if dice.chance(20) { 2 } else { 1 },
+            // One token a step would make long prompts wait for all others, as it says.
+            prefill_budget: Some(dice.pick(&[16, 32, 64, 2_147_483_647])).filter(|_| dice.chance(30)),
+            keeps: match theme {
+                Theme::Tenants | Theme::Kept => true,
+                Theme::Embeddings | Theme::Drafts => dice.chance(70),
+                _ => dice.chance(15),
+            },
+            keys: theme == Theme::Tenants || dice.chance(30),
+            metrics: dice.chance(70),
+            sleeps: theme == Theme::Sleep,
+            drafts: match theme {
+                Theme::Drafts => dice.pick(&[Drafts::Model, Drafts::Model, Drafts::Ngram]),
+                _ => Drafts::None,
+            },
+            embeddings: theme == Theme::Embeddings,
+            adapters,
+            vision,
+        }
+    }
+
+    /// Cells of the pool: the context of every request.
+    pub fn cells(&self) -> usize {
+        self.blocks * BLOCK
+    }
+
+    /// Whether the weights are random, and a token is a byte.
+    pub fn is_random(&self) -> bool {
+        self.adapters || self.vision
+    }
+
+    /// What the paged server is started with, besides what `reference_arguments` says.
+    pub fn arguments(&self, files: &Files) -> Vec<String> {
+        let mut words = self.common(files, "-c", self.cells());
+        let mut add = |more: &[&str]| words.extend(more.iter().map(ToString::to_string));
+        add(&["--kv-paged", "-np", &self.slots.to_string(), "-t", &self.threads.to_string()]);
+        add(&["-b", &self.batches.0.to_string(), "-ub", &self.batches.1.to_string()]);
+        if let Some(budget) = self.prefill_budget {
+            add(&["--prefill-budget", &budget.to_string()]);
+        }
+        if self.keeps {
+            add(&["--slot-save-path", &format!("{}/", files.slots.display())]);
+        }
+        if self.keys {
+            add(&["--api-key", &KEYS.join(",")]);
+        }
+        if self.metrics {
+            add(&["--metrics"]);
+        }
+        if self.sleeps {
+            add(&["--sleep-idle-seconds", "1"]);
+        }
+        let draft = files.trained.display().to_string();
+        match self.drafts {
+            Drafts::None => {}
+            Drafts::Ngram => add(&["--spec-type", "ngram-simple"]),
+            Drafts::Model => {
+                add(&["-md", &draft, "--spec-type", "draft-simple", "--spec-draft-n-max", "8"]);
+            }
+        }
+        words
+    }
+
+    /// What the server that answers alone is started with: rounds for which it is the same share one.
+    pub fn reference_arguments(&self, files: &Files) -> Vec<String> {
+        let mut words = self.common(files, "-c", REFERENCE_CELLS);
+        let alone = ["-np", "1", "-t", "1", "--cache-ram", "0", "--no-cache-prompt", "--kv-unified"];
+        words.extend(alone.map(str::to_string));
+        words
+    }
+
+    fn common(&self, files: &Files, context: &str, cells: usize) -> Vec<String> {
+        let model = if self.is_random() { &files.random } else { &files.trained };
+        let mut words = vec!["--model".to_string(), model.display().to_string()];
+        words.extend([context.to_string(), cells.to_string()]);
+        words.extend(["-ctk", self.kv_type, "-ctv", self.kv_type].map(str::to_string));
+        if self.is_random() {
+            words.extend(cases::only_text_arguments());
+        }
+        if self.adapters {
+            for adapter in &files.adapters {
+                words.extend(["--lora".to_string(), adapter.display().to_string()]);
+            }
+        }
+        if self.vision {
+            words.extend(["--mmproj".to_string(), files.vision.display().to_string()]);
+        }
+        if self.embeddings {
+            words.extend(["--embedding", "--pooling", "last"].map(str::to_string));
+        }
+        words
+    }
+}
+
+/// Enough for the longest prompt of the largest pool and its answer.
+const REFERENCE_CELLS: usize = 8192;

@@ -1,0 +1,215 @@
+//! Plays a round: a server, its clients, and everything that is seen.
+
+mod crowd;
+pub mod references;
+mod watch;
+
+use crate::serving::adapter;
+use crate::serving::switches;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use self::crowd::Crowd;
+use self::references::References;
+use super::judge::{Evidence, decode};
+use super::plan::Round;
+use super::plan::body;
+use super::plan::server::{Files, KEYS, ServerPlan};
+use crate::context::Context;
+use crate::error::{Error, Result};
+use crate::modelgen::{Architecture, ModelSpec, VisionSpec, WeightType};
+use crate::serving::cases;
+use crate::sys::exchange::{Leave, Question};
+use crate::sys::process::Run;
+use crate::sys::server::Server;
+use crate::sys::{disk, models, ours};
+
+/// Where rounds are played.
+pub struct Arena {
+    program: PathBuf,
+    folder: tempfile::TempDir,
+    files: Files,
+    references: BTreeMap<String, References>,
+    patience: Duration,
+}
+
+/// What all acts of a round have.
+struct Scene {
+    /// When the round began.
+    begin: Instant,
+    /// The server's word for an image.
+    marker: String,
+    /// How long a token takes when one client is alone, in seconds.
+    pace: f64,
+    /// `/metrics`, again and again.
+    scrapes: Mutex<Vec<String>>,
+}
+
+impl Scene {
+    fn open(server: &Server, plan: &ServerPlan) -> Scene {
+        let (marker, pace) = (marker_of(server, plan), pace_of(server, plan));
+        Scene { begin: Instant::now(), marker, pace, scrapes: Mutex::default() }
+    }
+}
+
+/// How far log probabilities move by rounding alone, three times over. An f16 cache is summed in f16 by flash
+/// attention, in another order in each cell.
+const TOLERANCES: [(&str, f64); 2] = [("f16", 0.6), ("q8_0", 0.15)];
+
+/// A sleep of one second, and how long it takes to be noticed.
+const NAP: Duration = Duration::from_millis(2200);
+
+impl Arena {
+    /// Writes the models.
+    pub fn prepare(context: &Context, program: PathBuf, patience: Duration) -> Result<Arena> {
+        ours::claim(&context.layout)?;
+        let parent = context.layout.generated().join("fuzz");
+        let folder = disk::scratch_folder(&parent, "round")?;
+        let at = |name: &str| folder.path().join(name);
+        let spec = ModelSpec::small(Architecture::Llama, WeightType::F16);
+        let files = Files {
+            trained: context.layout.smoke_model(),
+            random: at("model.gguf"),
+            adapters: [at("adapter-0.gguf"), at("adapter-1.gguf")],
+            vision: at("vision.gguf"),
+            slots: at("slots"),
+        };
+        models::write(&files.random, &spec)?;
+        models::write_vision(&files.vision, &VisionSpec::small(spec.n_embd))?;
+        for (seed, path) in (1..).zip(&files.adapters) {
+            models::write_adapter(path, &crate::modelgen::AdapterSpec { seed, ..adapter::spec() })?;
+        }
+        Ok(Arena { program, folder, files, references: BTreeMap::new(), patience })
+    }
+
+    /// The words that start the server of a round.
+    pub fn words(&self, server: &ServerPlan) -> String {
+        self.run_of(&server.arguments(&self.files)).words()
+    }
+
+    fn run_of(&self, arguments: &[String]) -> Run {
+        switches::without_features(Run::new(&self.program)).args(arguments)
+    }
+
+    /// Plays a round to its end.
+    pub fn play(&mut self, round: &Round) -> Result<Evidence> {
+        disk::remove_folder(&self.files.slots)?;
+        disk::create_folder(&self.files.slots)?;
+        let log = self.folder.path().join("server.log");
+        let mut server = Server::start(self.run_of(&round.server.arguments(&self.files)), &log)?;
+        let mut evidence = Evidence { tolerance: tolerance_of(&round.server), ..Evidence::default() };
+        let scene = Scene::open(&server, &round.server);
+        for number in 0..round.acts.len() {
+            let is_over = self.play_act(&server, round, number, &scene, &mut evidence);
+            evidence.ended = server.ended();
+            if is_over || evidence.ended.is_some() {
+                break;
+            }
+        }
+        evidence.scrapes = scene.scrapes.into_inner().unwrap_or_default();
+        evidence.log = server.said()?;
+        drop(server);
+        self.ask_the_reference(round, &mut evidence)?;
+        Ok(evidence)
+    }
+
+    /// Says whether the round is over before its time: somebody waits for ever.
+    fn play_act(
+        &self,
+        server: &Server,
+        round: &Round,
+        number: usize,
+        scene: &Scene,
+        evidence: &mut Evidence,
+    ) -> bool {
+        let act = &round.acts[number];
+        if round.server.adapters {
+            server.exchange(&swap(&round.server, &act.own_scales), Leave::Never, self.patience);
+        }
+        if act.after_sleep {
+            std::thread::sleep(NAP);
+            evidence.rests.push(watch::asleep(server, &round.server));
+        }
+        let (played, is_over) = Crowd { server, round, number, scene, patience: self.patience }.play();
+        evidence.played.extend(played);
+        if !is_over {
+            evidence.rests.push(watch::at_rest(server, &round.server));
+        }
+        is_over
+    }
+
+    fn ask_the_reference(&mut self, round: &Round, evidence: &mut Evidence) -> Result<()> {
+        let arguments = round.server.reference_arguments(&self.files);
+        let name = arguments.join(" ");
+        if !self.references.contains_key(&name) {
+            let log = self.folder.path().join(format!("reference-{}.log", self.references.len()));
+            let server = Server::start(self.run_of(&arguments), &log)
+                .map_err(|error| error.hint("the same program has to run without `--kv-paged` too"))?;
+            self.references.insert(name.clone(), References::new(server, &round.server));
+        }
+        let Some(references) = self.references.get(&name) else {
+            return Err(Error::surroundings("the reference is gone"));
+        };
+        for played in &mut evidence.played {
+            let scales = played.scales(&round.server);
+            let Some(question) = references::Question::of(&round.server, &played.action, scales) else {
+                continue;
+            };
+            let name = question.name();
+            if !evidence.references.contains_key(&name) {
+                evidence.references.insert(name.clone(), references.answer(&question)?);
+            }
+            played.reference = Some(name);
+        }
+        Ok(())
+    }
+}
+
+fn tolerance_of(server: &ServerPlan) -> f64 {
+    TOLERANCES.iter().find(|(kv_type, _)| *kv_type == server.kv_type).map_or(0.0, |(_, tolerance)| *tolerance)
+}
+
+/// The marker of an image is another in each process.
+fn marker_of(server: &Server, plan: &ServerPlan) -> String {
+    let properties = get_json(server, plan, "/props");
+    properties["media_marker"].as_str().unwrap_or("<__media__>").to_string()
+}
+
+/// Asks for something that nobody else asks for.
+fn pace_of(server: &Server, plan: &ServerPlan) -> f64 {
+    const TOKENS: usize = 200;
+    const ANSWER: usize = 20;
+    let mut body = cases::cold(cases::request_for(&[], ANSWER));
+    body["prompt"] = if plan.vision { "x".repeat(TOKENS).into() } else { json!(vec![7; TOKENS]) };
+    body["cache_salt"] = "pace".into();
+    let key = plan.keys.then(|| KEYS[0].to_string());
+    let question = Question { method: "POST", path: "/completion".to_string(), key, body: body.to_string() };
+    let exchange = server.exchange(&question, Leave::Never, Duration::from_secs(60));
+    exchange.took.as_secs_f64() / (TOKENS + ANSWER) as f64
+}
+
+fn swap(server: &ServerPlan, scales: &[f64]) -> Question {
+    Question {
+        method: "POST",
+        path: "/lora-adapters".to_string(),
+        key: server.keys.then(|| KEYS[0].to_string()),
+        body: body::lora(scales).to_string(),
+    }
+}
+
+/// GET as the holder of a key, where there are keys.
+fn get(server: &Server, plan: &ServerPlan, path: &str) -> Option<String> {
+    let key = plan.keys.then(|| KEYS[0].to_string());
+    let question = Question { method: "GET", path: path.to_string(), key, body: String::new() };
+    let exchange = server.exchange(&question, Leave::Never, Duration::from_secs(10));
+    let reply = decode(&exchange.bytes).filter(|reply| reply.status == 200)?;
+    Some(String::from_utf8_lossy(&reply.body).into_owned())
+}
+
+fn get_json(server: &Server, plan: &ServerPlan, path: &str) -> serde_json::Value {
+    get(server, plan, path).and_then(|text| serde_json::from_str(&text).ok()).unwrap_or(json!(null))
+}

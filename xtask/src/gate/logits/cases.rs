@@ -1,0 +1,99 @@
+//! PURE: which models the probe decodes, and with what switched on.
+
+use super::verdict::Claim;
+use crate::error::{Error, Result};
+use crate::modelgen::{Architecture, WeightType};
+use crate::series::Numerics;
+use crate::serving::switches::FEATURE;
+
+/// One model that is decoded.
+#[derive(Clone, Copy)]
+pub struct Model {
+    /// What it is.
+    pub architecture: Architecture,
+    /// Of what its weights are.
+    pub weights: WeightType,
+}
+
+/// The models of the architectures that are named; all when none is.
+///
+/// # Errors
+///
+/// An architecture that is not compared.
+pub fn models(named: &[String]) -> Result<Vec<Model>> {
+    let known = Architecture::ALL.map(Architecture::name);
+    if let Some(unknown) = named.iter().find(|name| !known.contains(&name.as_str())) {
+        return Err(
+            Error::usage(format!("no model `{unknown}`")).hint(format!("use one of: {}", known.join(", ")))
+        );
+    }
+    let is_named =
+        |model: &Model| named.is_empty() || named.iter().any(|name| name == model.architecture.name());
+    Ok(all().into_iter().filter(is_named).collect())
+}
+
+/// Every model.
+pub fn all() -> Vec<Model> {
+    let with = |architecture: Architecture| {
+        let weights = [WeightType::F16, WeightType::Q8_0, WeightType::Q4_0];
+        weights.map(|weights| Model { architecture, weights })
+    };
+    Architecture::ALL.into_iter().flat_map(with).collect()
+}
+
+/// How many sequences of each model are decoded at once.
+pub const SEQUENCES: [u32; 3] = [1, 5, 8];
+
+/// One comparison.
+#[derive(Clone, Copy)]
+pub struct Case {
+    /// What is decoded.
+    pub model: Model,
+    /// So many at once.
+    pub sequences: u32,
+}
+
+impl Case {
+    /// For messages.
+    pub fn name(&self) -> String {
+        let Model { architecture, weights } = self.model;
+        format!("{} {} {} sequences", architecture.name(), weights.name(), self.sequences)
+    }
+
+    /// Where the kernels allow the flat shape; elsewhere stock's is kept, and that is said.
+    pub fn may_be_flat(&self) -> bool {
+        matches!(self.model.weights, WeightType::Q8_0 | WeightType::Q4_0)
+    }
+
+    /// Whether there is anything to flatten.
+    pub fn asks_for_a_shape(&self) -> bool {
+        self.model.architecture.has_delta_net() && self.sequences > 1
+    }
+}
+
+/// What is switched on, one after the other, each alone: nothing, and every feature that a patch has a claim for.
+pub fn switches(claims: &[Claim]) -> Vec<Option<String>> {
+    let mut switches = vec![None, Some(FEATURE.to_string())];
+    for claim in claims {
+        if let Numerics::Bounded { feature: Some(feature), .. } = &claim.numerics {
+            let switch = Some(feature.clone());
+            if !switches.contains(&switch) {
+                switches.push(switch);
+            }
+        }
+    }
+    switches
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_feature_is_switched_on_once_and_alone() {
+        let claim = |value: &str| Claim { patch: "p".to_string(), numerics: Numerics::parse(value).unwrap() };
+        let claims = ["identical", "bounded 1e-5", "bounded 1e-5 with b", "bounded 1e-6 with b"].map(claim);
+        let expected = [None, Some(FEATURE.to_string()), Some("b".to_string())];
+        assert_eq!(switches(&claims), expected);
+    }
+}

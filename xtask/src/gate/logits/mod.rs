@@ -1,0 +1,146 @@
+//! The gate's first part: logits of random models, of a stock build and of ours.
+//!
+//! What may differ is what the patches say with their trailer `Numerics:`. Everything is off, then each feature that a
+//! patch has a claim for is on, alone. With `gdn-flat-output` on the variant must say for which weights it kept the
+//! stock shape: otherwise a feature that never switches on would pass.
+
+mod cases;
+mod probe;
+mod verdict;
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use self::cases::{Case, Model, SEQUENCES, switches};
+use self::probe::Logits;
+pub use self::probe::logits;
+pub use self::verdict::{Claim, most};
+use self::verdict::{Measured, distance};
+use crate::context::{Context, Outcome};
+use crate::error::{Error, Result};
+use crate::modelgen::ModelSpec;
+use crate::serving::probe::build_probe;
+use crate::serving::switches::FEATURE;
+use crate::sys::{disk, models};
+
+/// Compares every case of the architectures `named`, of all when none is, off and on; goes on after a difference.
+pub fn compare(
+    context: &Context,
+    reference: &str,
+    variant: &str,
+    claims: &[Claim],
+    named: &[String],
+) -> Result<Outcome> {
+    let models = cases::models(named)?;
+    let gate = Gate::prepare(context, reference, variant)?;
+    let mut found = Found::new(claims);
+    let mut progress =
+        context.ui.progress("comparing", u64::try_from(models.len()).ok(), crate::ui::Unit::Steps);
+    for (done, model) in (1u64..).zip(&models) {
+        gate.compare_model(*model, claims, &mut found)?;
+        progress.set(done);
+    }
+    drop(progress);
+    let failures = found.failures(claims);
+    if !failures.is_empty() {
+        let what = format!("the logits of {variant} are not {reference}'s, by more than its patches say");
+        return Err(Error::no(what)
+            .detail(failures.join("\n"))
+            .hint("to find the patch, build and gate without the last ones: cargo xtask edit"));
+    }
+    let count = |models: &[Model]| models.len() * SEQUENCES.len();
+    let (compared, all) = (count(&models), count(&cases::all()));
+    let cases = if compared == all { all.to_string() } else { format!("{compared} of {all}") };
+    let text = found.summary(&cases, claims);
+    Ok(Outcome::ok(text, json!({ "cases": compared, "logits": found.to_json(claims) })))
+}
+
+/// What all cases came to.
+struct Found {
+    measured: Vec<Measured>,
+    /// Where a feature was not used as it should be.
+    shapes: Vec<String>,
+}
+
+impl Found {
+    fn new(claims: &[Claim]) -> Found {
+        Found { measured: switches(claims).into_iter().map(Measured::new).collect(), shapes: Vec::new() }
+    }
+
+    fn failures(&self, claims: &[Claim]) -> Vec<String> {
+        let of_logits = self.measured.iter().flat_map(|one| one.failures(claims));
+        of_logits.chain(self.shapes.iter().cloned()).collect()
+    }
+
+    fn summary(&self, cases: &str, claims: &[Claim]) -> String {
+        let bounded: Vec<String> = self.measured.iter().filter_map(|one| one.summary(claims)).collect();
+        match bounded.len() {
+            0 => format!("logits: {cases} cases, off and on, all bytes equal"),
+            _ => {
+                format!("logits: {cases} cases, as far from stock as the patches say\n{}", bounded.join("\n"))
+            }
+        }
+    }
+
+    fn to_json(&self, claims: &[Claim]) -> Value {
+        let one = |one: &Measured| {
+            let most = most(claims, one.enabled.as_deref());
+            json!({ "enabled": one.enabled, "moved": one.moved, "allowed": most })
+        };
+        self.measured.iter().map(one).collect()
+    }
+}
+
+struct Gate {
+    reference: PathBuf,
+    variant: PathBuf,
+    folder: PathBuf,
+}
+
+impl Gate {
+    fn prepare(context: &Context, reference: &str, variant: &str) -> Result<Gate> {
+        let folder = context.layout.generated().join("gate");
+        disk::create_folder(&folder)?;
+        context.ui.status("Building", "the probe against both builds");
+        Ok(Gate {
+            reference: build_probe(context, reference, &folder)?,
+            variant: build_probe(context, variant, &folder)?,
+            folder,
+        })
+    }
+
+    fn compare_model(&self, model: Model, claims: &[Claim], found: &mut Found) -> Result<()> {
+        let file = self.folder.join("model.gguf");
+        models::write(&file, &ModelSpec::small(model.architecture, model.weights))?;
+        for sequences in SEQUENCES {
+            self.compare(&file, &Case { model, sequences }, claims, found)?;
+        }
+        disk::remove_file(&file)
+    }
+
+    fn compare(&self, model: &Path, case: &Case, claims: &[Claim], found: &mut Found) -> Result<()> {
+        let stock = self.logits(&self.reference, model, case, None)?;
+        for measured in &mut found.measured {
+            let ours = self.logits(&self.variant, model, case, measured.enabled.as_deref())?;
+            measured.take(&case.name(), &distance(&stock.bytes, &ours.bytes), claims);
+            if measured.enabled.as_deref() == Some(FEATURE) {
+                found.shapes.extend(wrong_shape(case, &ours.said));
+            }
+        }
+        Ok(())
+    }
+
+    fn logits(&self, probe: &Path, model: &Path, case: &Case, enabled: Option<&str>) -> Result<Logits> {
+        probe::logits(probe, model, &self.folder.join("logits.bin"), case, enabled)
+    }
+}
+
+/// Where the flat shape is allowed it is taken, and nothing is said; elsewhere it is said that it is not.
+fn wrong_shape(case: &Case, said: &str) -> Option<String> {
+    let kept_shape = said.contains("espalier:");
+    (case.asks_for_a_shape() && kept_shape == case.may_be_flat()).then(|| {
+        let expected = if case.may_be_flat() { "flatten it" } else { "say that it kept the stock shape" };
+        format!("{}, `{FEATURE}` on: expected to {expected}; said: {}", case.name(), said.trim())
+    })
+}

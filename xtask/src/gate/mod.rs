@@ -1,0 +1,208 @@
+//! `cargo xtask gate`: a variant against the one that it has to answer like, stock. Its parts are logits of random
+//! models (`logits`), the servers' answers (`servers`) and upstream's own tests (`suites`).
+
+pub mod logits;
+pub mod servers;
+mod suites;
+
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use self::logits::Claim;
+use self::servers::{Chosen, Off, promises};
+use crate::context::{Context, Outcome};
+use crate::error::{Error, Result};
+use crate::fuzz;
+use crate::plan::next_command::next_command;
+use crate::plan::pins::{Pins, Variant};
+use crate::series::Numerics;
+use crate::serving::inputs;
+use crate::sys::disk;
+use crate::sys::inputs::{PatchFile, read_stack};
+
+/// Options of `gate`.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Variant name; the default one when none is given.
+    pub variant: Option<String>,
+    /// The parts to run; all when empty.
+    pub only: Vec<Part>,
+    /// Models whose logits or answers are compared; all when empty. Only for one of these parts.
+    pub models: Vec<String>,
+    /// Checks of the servers by name; all when empty. Only for that part.
+    pub checks: Vec<String>,
+    /// Promises by name or item, all when empty; only for that part.
+    pub promises: Vec<String>,
+    /// The server that is held to the promises; the packaged one when none is given. Only for that part.
+    pub program: Option<PathBuf>,
+}
+
+/// What is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Logits: every bit, or what the patches say.
+    Logits,
+    /// The servers' answers, token by token, and the promises.
+    Servers,
+    /// What the paged server promises; no stock server is needed.
+    Promises,
+    /// How upstream's own tests end.
+    Suites,
+}
+
+impl Part {
+    /// Every part; the promises are in that of the servers.
+    pub const ALL: [Part; 3] = [Part::Logits, Part::Servers, Part::Suites];
+    /// The parts that need no program but the packaged ones.
+    pub const OF_PACKAGES: [Part; 2] = [Part::Logits, Part::Servers];
+}
+
+const FLAVOR: &str = "cpu";
+
+/// Runs the parts that were asked for.
+pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
+    let pins = context.pins()?;
+    let variant = pins.variant(options.variant.as_deref())?;
+    if options.only == [Part::Promises] {
+        return hold_to_promises(context, &variant.name, options);
+    }
+    if options.program.is_some() || !options.promises.is_empty() {
+        return Err(Error::usage("`--program` and `--promise` belong to the promises")
+            .hint("cargo xtask gate --only promises"));
+    }
+    refuse_misplaced(options)?;
+    let reference = reference_of(&pins, variant)?;
+    let parts = if options.only.is_empty() { &Part::ALL[..] } else { &options.only };
+    let claims = claims(context, &pins, variant)?;
+    let sides = Sides { reference: &reference.name, variant: &variant.name, claims: &claims };
+    compare_chosen(context, &sides, parts, Chosen { checks: &options.checks, models: &options.models })
+}
+
+fn refuse_misplaced(options: &Options) -> Result<()> {
+    let Options { only, models, checks, .. } = options;
+    if !checks.is_empty() && *only != [Part::Servers] {
+        return Err(Error::usage("`--check` belongs to the servers").hint("cargo xtask gate --only servers"));
+    }
+    let takes_models = matches!(only[..], [Part::Logits | Part::Servers]);
+    if !models.is_empty() && !takes_models {
+        return Err(Error::usage("`--model` belongs to the logits or the servers")
+            .hint("cargo xtask gate --only logits"));
+    }
+    Ok(())
+}
+
+fn reference_of<'a>(pins: &'a Pins, variant: &Variant) -> Result<&'a Variant> {
+    let reference = variant.gate.as_ref().and_then(|name| pins.variants.get(name));
+    reference.ok_or_else(|| {
+        let name = &variant.name;
+        Error::usage(format!("`pins.toml` does not say which variant `{name}` has to answer like"))
+            .hint(format!("add `gate = \"VARIANT\"` to `[variants.{name}]`"))
+            .hint(next_command("gate", &[("--variant", Some("NAME"))]))
+    })
+}
+
+/// Two builds of one tree, and what the patches between them say that they do to numbers.
+#[derive(Clone, Copy, Debug)]
+pub struct Sides<'a> {
+    /// Folders of this name hold what is compared with.
+    pub reference: &'a str,
+    /// And of this one what is gated.
+    pub variant: &'a str,
+    /// What the patches say that the reference has not.
+    pub claims: &'a [Claim],
+}
+
+/// What the patches of `variant` say of numbers, those left out that its reference has too.
+pub fn claims(context: &Context, pins: &Pins, variant: &Variant) -> Result<Vec<Claim>> {
+    let reference = variant.gate.as_ref().and_then(|name| pins.variants.get(name));
+    let shared = reference.map(|reference| pins.stack(reference)).unwrap_or_default();
+    let own: Vec<&Variant> = pins.stack(variant).into_iter().filter(|one| !shared.contains(one)).collect();
+    read_stack(&context.layout, &own)?.patches.iter().map(claim_of).collect()
+}
+
+fn claim_of(file: &PatchFile) -> Result<Claim> {
+    Ok(Claim { patch: file.name().to_string(), numerics: Numerics::of(&file.parse()?) })
+}
+
+/// Compares two builds by the names of their folders; the canary's have names that `pins.toml` does not know, so that
+/// no suite can be built for them.
+pub fn compare(context: &Context, sides: &Sides<'_>, parts: &[Part]) -> Result<Outcome> {
+    compare_chosen(context, sides, parts, Chosen::default())
+}
+
+fn compare_chosen(
+    context: &Context,
+    sides: &Sides<'_>,
+    parts: &[Part],
+    chosen: Chosen<'_>,
+) -> Result<Outcome> {
+    let Sides { reference, variant, claims } = *sides;
+    let mut text = vec![format!("{variant} against {reference}:")];
+    let mut json = json!({ "variant": variant });
+    for part in parts {
+        let outcome = match part {
+            Part::Logits => logits::compare(context, reference, variant, claims, chosen.models)?,
+            Part::Servers => compare_servers(context, sides, chosen)?,
+            Part::Promises => {
+                return Err(Error::usage("the promises come with the servers, or alone")
+                    .hint("cargo xtask gate --only promises"));
+            }
+            Part::Suites => compare_suites(context, reference, variant)?,
+        };
+        text.push(outcome.text);
+        merge(&mut json, outcome.json);
+    }
+    Ok(Outcome::ok(text.join("\n"), json))
+}
+
+fn merge(json: &mut Value, more: Value) {
+    if let (Value::Object(all), Value::Object(more)) = (json, more) {
+        all.extend(more);
+    }
+}
+
+fn hold_to_promises(context: &Context, variant: &str, options: &Options) -> Result<Outcome> {
+    let packaged = || context.layout.server(variant, FLAVOR);
+    let program = options.program.clone().unwrap_or_else(packaged);
+    if !disk::exists(&program) {
+        return Err(Error::usage(format!("there is no server `{}`", context.layout.show(&program)))
+            .hint(format!("cargo xtask build --variant {variant} --flavor {FLAVOR}")));
+    }
+    Ok(promises::outcome(&promises::look(context, &program, &options.promises)?))
+}
+
+fn compare_suites(context: &Context, reference: &str, variant: &str) -> Result<Outcome> {
+    let compared = suites::compare(context, reference, variant)?;
+    Ok(Outcome::ok(compared.summary(), json!({ "suites": compared.to_json() })))
+}
+
+/// Rounds of the fuzzer that are over soon: tenants, kept slots, drafts, choices, boundaries, streams, and two that once
+/// found something: drafts in a small batch (17), and free slots that nobody was given (5).
+const SEEDS: [u64; 7] = [1, 2, 5, 7, 8, 9, 17];
+
+fn compare_servers(context: &Context, sides: &Sides<'_>, chosen: Chosen<'_>) -> Result<Outcome> {
+    let Sides { reference, variant, claims } = *sides;
+    let server = |variant: &str| context.layout.server(variant, FLAVOR);
+    let off = if logits::most(claims, None) > 0.0 { Off::Near } else { Off::Identical };
+    let mut compared = servers::compare(context, [server(reference), server(variant)], off, chosen)?;
+    if chosen.checks.is_empty() {
+        compared.failures.extend(inputs::unlisted(&context.layout, variant)?);
+        compared.failures.extend(fuzz::find_with_seeds(context, server(variant), &SEEDS)?);
+        compared.failures.extend(compared.too_many_near_ties());
+    }
+    if compared.failures.is_empty() && (compared.same > 0 || !chosen.checks.is_empty()) {
+        let text = format!(
+            "paged servers: {} answers in stock's tokens, {} left them at a near tie (stock its own: {})",
+            compared.same, compared.near_ties, compared.stock
+        );
+        return Ok(Outcome::ok(text, json!({ "servers": compared.to_json() })));
+    }
+    let what = format!(
+        "the servers of {variant} and {reference} answer differently: {} answers the same, {} near ties, {} wrong",
+        compared.same,
+        compared.near_ties,
+        compared.failures.len()
+    );
+    Err(Error::no(what).detail(compared.failures.join("\n")))
+}

@@ -1,0 +1,172 @@
+//! The same prompts for every server: stock alone, ours without flags, ours paged with any number of neighbours.
+
+use crate::serving::asking::{ask, pool_at_rest, read_answer};
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::compared::Compared;
+use super::{ALONE, Off, ServerGate, Setup, nothing_shared, pool_is_held, sharing};
+use crate::error::Result;
+use crate::serving::cases::{self, CASES, Case, KV_TYPES, Model};
+use crate::serving::rounding::Rounding;
+use crate::serving::verdict::{self, Answer};
+use crate::sys::disk;
+use crate::sys::server::Server;
+
+/// Stock's answers, and how far stock's own rounding goes.
+struct Expected<'a> {
+    answers: &'a [Answer],
+    tolerance: f64,
+}
+
+/// Every model with every type of keys and values.
+pub fn compare(gate: &ServerGate<'_>, compared: &mut Compared) -> Result<()> {
+    for model in Model::ALL {
+        for kv_type in KV_TYPES {
+            if gate.wants(model) {
+                gate.compare(&gate.setup(model, kv_type)?, compared)?;
+            }
+        }
+    }
+    // By themselves: all the answers of other checks would hide many near ties among these.
+    compared.failures.extend(compared.too_many_near_ties());
+    Ok(())
+}
+
+impl ServerGate<'_> {
+    /// How far stock's own rounding goes on `setup`; the same whatever was compared before.
+    pub(super) fn tolerance(&self, setup: &Setup) -> Result<f64> {
+        if let Some(known) = self.tolerances.borrow().get(&setup.name()) {
+            return Ok(*known);
+        }
+        let stock = self.answers_alone(&self.stock, setup, &["--kv-unified"])?;
+        let (tolerance, _) = self.rounding(setup, &stock)?;
+        self.tolerances.borrow_mut().insert(setup.name(), tolerance);
+        Ok(tolerance)
+    }
+
+    fn compare(&self, setup: &Setup, compared: &mut Compared) -> Result<()> {
+        self.context.ui.status("Comparing", format!("the servers' answers, {}", setup.name()));
+        let stock = self.answers_alone(&self.stock, setup, &["--kv-unified"])?;
+        let (tolerance, rounding) = match setup.model.can_be_paged() || self.off == Off::Near {
+            true => self.rounding(setup, &stock)?,
+            false => (verdict::tolerance(&[]), Rounding::default()),
+        };
+        let expected = Expected { tolerance, answers: &stock };
+        self.compare_unpaged(setup, "off", &expected, compared)?;
+        if setup.model.can_be_paged() {
+            compared.stock.add(rounding);
+            CASES.iter().try_for_each(|case| self.compare_paged(setup, case, &expected, compared))?;
+        } else {
+            self.compare_unpaged(setup, "unpaged", &expected, compared)?;
+            if !disk::read_text(&self.log())?.contains("runs unpaged, because") {
+                let wrong = format!("{}: the server did not say that it runs unpaged", setup.name());
+                compared.failures.push(wrong);
+            }
+        }
+        self.tolerances.borrow_mut().insert(setup.name(), tolerance);
+        Ok(())
+    }
+
+    /// How far stock's own rounding moves its answers, and how often to other tokens.
+    fn rounding(&self, setup: &Setup, stock: &[Answer]) -> Result<(f64, Rounding)> {
+        let again = self.answers_otherwise(setup)?;
+        let pairs: Vec<(&Answer, &Answer)> = stock.iter().cycle().zip(&again).collect();
+        Ok((verdict::tolerance(&pairs), Rounding::of(&pairs)))
+    }
+
+    /// Without the flag, and with it where a memory cannot be paged, ours runs as stock does.
+    fn compare_unpaged(
+        &self,
+        setup: &Setup,
+        how: &str,
+        expected: &Expected<'_>,
+        compared: &mut Compared,
+    ) -> Result<()> {
+        let flag = if how == "off" { "--kv-unified" } else { "--kv-paged" };
+        let answers = self.answers_alone(&self.ours, setup, &[flag])?;
+        let name = format!("{}, {how}", setup.name());
+        match self.off {
+            Off::Identical => compared.hold_equal(&name, expected.answers, &answers),
+            Off::Near => compared.hold_near(&name, expected.answers, expected.tolerance, &answers),
+        }
+        Ok(())
+    }
+
+    /// One after the other, nothing kept between them.
+    fn answers_alone(&self, program: &Path, setup: &Setup, arguments: &[&str]) -> Result<Vec<Answer>> {
+        let server = self.start(program, setup, &[&ALONE, arguments].concat())?;
+        cases::prompts().iter().map(|prompt| ask(&server, &cases::cold_request(prompt))).collect()
+    }
+
+    /// Stock's answers to each prompt in two parts, and with neighbours; all prompts in order, several times.
+    fn answers_otherwise(&self, setup: &Setup) -> Result<Vec<Answer>> {
+        let mut others = self.answers_in_two_parts(setup)?;
+        for parallel in ["4", "16"] {
+            let server =
+                self.start(&self.stock, setup, &["-np", parallel, "-c", cases::ROOMY, "--kv-unified"])?;
+            let answers = server.post_at_once("/completion", &requests())?.answers;
+            // All of them: what is left out would pair the others with answers to other prompts.
+            for answer in &answers {
+                others.push(read_answer(answer)?);
+            }
+        }
+        Ok(others)
+    }
+
+    fn answers_in_two_parts(&self, setup: &Setup) -> Result<Vec<Answer>> {
+        let server = self.start(&self.stock, setup, &ALONE)?;
+        let ask_in_two_parts = |prompt: &Vec<u32>| {
+            ask(&server, &cases::cold_request(&prompt[..prompt.len().div_ceil(2)]))?;
+            ask(&server, &cases::request(prompt))
+        };
+        cases::prompts().iter().map(ask_in_two_parts).collect()
+    }
+
+    fn compare_paged(
+        &self,
+        setup: &Setup,
+        case: &Case,
+        expected: &Expected<'_>,
+        compared: &mut Compared,
+    ) -> Result<()> {
+        let arguments = ["-np", case.parallel, "-c", case.cells, "--kv-paged"];
+        let mut server = self.start(&self.ours, setup, &arguments)?;
+        let name = format!("{}, {}", setup.name(), case.name);
+        for volley in 0..2 {
+            drop_clients(&server, case.dropped)?;
+            let answers = server.post_at_once("/completion", &requests())?.answers;
+            if volley == 0 && case.cells == cases::ROOMY {
+                let wrong = sharing::computed_twice(&answers);
+                compared.failures.extend(wrong.map(|wrong| format!("{name}: {wrong}")));
+            }
+            for (at, (status, body)) in answers.iter().enumerate() {
+                let stock = &expected.answers[at];
+                compared.hold(&format!("{name}: request {at}"), stock, expected.tolerance, (*status, body));
+            }
+        }
+        server.still_runs()?;
+        let wrong = what_is_wrong_with_the_pool(&server)?;
+        compared.failures.extend(wrong.map(|wrong| format!("{name}: {wrong}")));
+        Ok(())
+    }
+}
+
+/// It has shared, and holds nothing when all is over.
+fn what_is_wrong_with_the_pool(server: &Server) -> Result<Option<String>> {
+    let pool = pool_at_rest(server)?;
+    Ok(nothing_shared(&pool)?.or_else(|| pool_is_held(&pool)))
+}
+
+fn requests() -> Vec<Value> {
+    cases::prompts().iter().map(|prompt| cases::request(prompt)).collect()
+}
+
+fn drop_clients(server: &Server, count: usize) -> Result<()> {
+    let prompts = cases::prompts();
+    prompts
+        .iter()
+        .take(count)
+        .try_for_each(|prompt| server.post_and_hang_up("/completion", &cases::long_request(prompt)))
+}

@@ -1,0 +1,26 @@
+//! The end of the context: what shifts cells is off with a paged cache, and the server says so.
+
+use super::scene::{Scene, times_said};
+use crate::error::Result;
+use crate::serving::cases;
+
+/// Cells, for one request alone.
+const CELLS: &str = "512";
+
+/// A request that wants more than its context ends there, with stock's tokens, and the next one is answered.
+pub fn check(scene: &mut Scene<'_>) -> Result<()> {
+    let server =
+        scene.ours(&["-np", "1", "-c", CELLS, "--kv-paged", "--context-shift", "--cache-reuse", "32"])?;
+    let prompt = cases::numbered_prompt(1, 200);
+    let fits = scene.expect(&cases::request_for(&prompt, 512 - 200))?;
+    let body = scene.ask("asked for too much", &server, &cases::request_for(&prompt, 1000), &fits)?;
+    scene.must(body["stop_type"] == "limit", || format!("it ended by {}", body["stop_type"]));
+    let next = cases::request(&cases::numbered_prompt(2, 100));
+    let stock = scene.expect(&next)?;
+    scene.ask("the next request", &server, &next, &stock)?;
+    for said in ["--context-shift is not supported by a paged KV cache", "cache reuse is not supported"] {
+        let times = times_said(&server, said)?;
+        scene.must(times > 0, || format!("the server did not say `{said}`"));
+    }
+    scene.must_be_at_rest(server)
+}

@@ -1,0 +1,131 @@
+//! Prompts with images: who finds what was computed of them, and whether the answers are stock's.
+
+use crate::serving::asking::{ask, pool_at_rest};
+use crate::serving::image::encoded_image;
+use serde_json::{Value, json};
+
+use super::{Compared, ServerGate, pool_is_held};
+use crate::error::Result;
+use crate::modelgen::{Architecture, ModelSpec, VisionSpec, WeightType};
+use crate::serving::cases;
+use crate::serving::verdict;
+use crate::serving::verdict::Answer;
+use crate::sys::models;
+use crate::sys::process::Run;
+use crate::sys::server::Server;
+
+/// Tokens of an answer: enough to outgrow the small pool.
+const ANSWER: usize = 100;
+
+/// Answers at once, in a pool with room for about three.
+const CROWD: [&str; 5] = ["-np", "6", "-c", "1280", "--kv-paged"];
+
+const ALONE: [&str; 7] = ["-np", "1", "-c", cases::ROOMY, "--cache-ram", "0", "--kv-unified"];
+
+/// More than a block of text.
+const LONG: &str =
+    "and a text that is much longer, so that it fills more than one block of the cache by itself";
+
+/// A prompt: text with `@` for each image, and the images by their seeds.
+type Prompt = (String, &'static [u64]);
+
+fn prompts() -> Vec<Prompt> {
+    let pair = "one @@ two, ".repeat(2);
+    vec![
+        (format!("look: @ {LONG}"), &[1]),
+        (format!("look: @ {LONG}!"), &[1]),
+        (format!("look: @ {LONG}"), &[2]),
+        ("look: @ what?".to_owned(), &[1]),
+        (format!("{pair}what?"), &[1, 2, 1, 2]),
+        (format!("{pair}{LONG}"), &[1, 2, 1, 2]),
+        (format!("{pair}{LONG}"), &[1, 2, 2, 1]),
+        (format!("no image: {LONG}"), &[]),
+    ]
+}
+
+/// Compares the answers to prompts with images, one after the other and in a crowd that has to give way.
+pub fn compare(gate: &ServerGate<'_>, compared: &mut Compared) -> Result<()> {
+    gate.context.ui.status("Comparing", "the servers' answers to images");
+    let (model, vision) = (gate.folder.join("model.gguf"), gate.folder.join("vision.gguf"));
+    let spec = ModelSpec::small(Architecture::Llama, WeightType::F16);
+    models::write(&model, &spec)?;
+    models::write_vision(&vision, &VisionSpec::small(spec.n_embd))?;
+    let start = |program, arguments: &[&str]| {
+        let run = Run::new(program).args(["-t", "1"]).args(arguments);
+        Server::start(run.arg("--model").arg(&model).arg("--mmproj").arg(&vision), &gate.log())
+    };
+    let stock = start(&gate.stock, &ALONE)?;
+    let alone =
+        requests(&stock)?.iter().map(|request| ask(&stock, &anew(request))).collect::<Result<Vec<_>>>()?;
+    drop(stock);
+    let roomy = start(&gate.ours, &["-np", "1", "-c", cases::ROOMY, "--kv-paged"])?;
+    one_after_the_other(&roomy, &alone, compared)?;
+    drop(roomy);
+    crowd(&start(&gate.ours, &CROWD)?, &alone, compared)
+}
+
+/// What the prompts have in common is found, and not more: as many tokens as whole blocks and whole images give.
+fn one_after_the_other(server: &Server, alone: &[Answer], compared: &mut Compared) -> Result<()> {
+    // The second prompt finds the three full blocks of the first one; the third, with another image, nothing. Of the
+    // fourth one block is known, which ends inside of its image: that is computed anew, and 8 bytes are left. The
+    // sixth finds six blocks, up to the middle of its last image, which begins at 322; the seventh three, up to the
+    // middle of its second image, which begins at 106.
+    let found = [0, 192, 0, 8, 0, 322, 106, 0];
+    for (at, (request, found)) in requests(server)?.iter().zip(found).enumerate() {
+        let (status, body) = server.post("/completion", request)?;
+        compared.hold(&format!("images: request {at}"), &alone[at], verdict::tolerance(&[]), (status, &body));
+        if body["timings"]["cache_n"] != json!(found) {
+            let said = &body["timings"]["cache_n"];
+            compared.failures.push(format!("images: request {at} found {said} tokens instead of {found}"));
+        }
+    }
+    Ok(())
+}
+
+/// All at once, twice: blocks are evicted, requests preempted and their images computed again.
+fn crowd(server: &Server, alone: &[Answer], compared: &mut Compared) -> Result<()> {
+    for _ in 0..2 {
+        let answers = server.post_at_once("/completion", &requests(server)?)?.answers;
+        for (at, (status, body)) in answers.iter().enumerate() {
+            compared.hold(
+                &format!("a crowd with images: request {at}"),
+                &alone[at],
+                verdict::tolerance(&[]),
+                (*status, body),
+            );
+        }
+    }
+    let pool = pool_at_rest(server)?;
+    compared.failures.extend(pool_is_held(&pool).map(|wrong| format!("a crowd with images: {wrong}")));
+    if pool.evicted_blocks == 0 {
+        compared.failures.push(format!("a crowd with images: nothing had to give way: {pool}"));
+    }
+    Ok(())
+}
+
+/// The marker of an image is another in each process, so that no text can contain it by chance.
+fn requests(server: &Server) -> Result<Vec<Value>> {
+    let marker = marker(server)?;
+    Ok(prompts().iter().map(|(text, images)| request(&text.replace('@', &marker), images)).collect())
+}
+
+/// Stands for an image in a prompt of this server.
+pub fn marker(server: &Server) -> Result<String> {
+    let properties = server.get("/props")?.1;
+    Ok(properties["media_marker"].as_str().unwrap_or("<__media__>").to_string())
+}
+
+/// A request with images, by their seeds; `text` has the marker of each.
+pub fn request(text: &str, images: &[u64]) -> Value {
+    let images: Vec<String> = images.iter().map(|seed| encoded_image(*seed)).collect();
+    let mut request = cases::request(&[]);
+    request["prompt"] = json!({ "prompt_string": text, "multimodal_data": images });
+    request["n_predict"] = ANSWER.into();
+    request
+}
+
+fn anew(request: &Value) -> Value {
+    let mut request = request.clone();
+    request["cache_prompt"] = false.into();
+    request
+}

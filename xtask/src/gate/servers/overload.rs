@@ -1,0 +1,32 @@
+//! A short overload: too many clients, too small a pool, and clients that go away.
+
+use super::scene::Scene;
+use crate::error::Result;
+use crate::serving::kv_pool::Pool;
+use crate::serving::overload::crowd::{Crowd, Enough};
+use crate::serving::overload::traffic;
+
+/// Visits of all clients together.
+const VISITS: u64 = 250;
+
+/// Every answer is stock's, nothing stays held, and it was an overload.
+pub fn check(scene: &mut Scene<'_>) -> Result<()> {
+    let known = scene.reference().expect_all(traffic::prompts(), traffic::MOST_PREDICTED)?;
+    let known = scene.reference().clear(known);
+    let cells = traffic::CELLS.to_string();
+    let server = scene.ours(&["-np", "6", "-c", &cells, "--kv-paged"])?;
+    let crowd = Crowd {
+        known: &known,
+        tolerance: scene.reference().tolerance,
+        clients: 12,
+        seed: 1,
+        enough: Enough::Visits(VISITS),
+    };
+    let tally = crowd.visit(&server, |_| ());
+    scene.count(&tally);
+    let evicted = Pool::of_server(&server)?.evicted_blocks;
+    scene.must(evicted > 0 && tally.left > 0, || {
+        format!("no overload: {evicted} blocks evicted, {} clients gone", tally.left)
+    });
+    scene.must_be_at_rest(server)
+}

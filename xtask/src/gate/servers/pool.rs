@@ -1,0 +1,174 @@
+//! A pool in trouble: free blocks that lie scattered, prompts that were evicted, requests that outgrow it together.
+
+use serde_json::Value;
+
+use super::scene::{Scene, times_said};
+use crate::error::{Error, Result};
+use crate::serving::cases::{self, BLOCK};
+use crate::serving::kv_pool::Pool;
+use crate::serving::verdict::Answer;
+use crate::sys::server::Server;
+use crate::sys::threads::result_of;
+
+/// Blocks that the prompts leave in a pool of 64, in the order in which they come.
+const LENGTHS: [usize; 8] = [5, 9, 6, 8, 4, 10, 7, 9];
+
+/// A prompt that leaves so many blocks, and one token.
+fn prompt_of(number: usize, blocks: usize) -> Vec<u32> {
+    cases::numbered_prompt(number as u64 + 1, blocks * BLOCK + 1)
+}
+
+/// A prompt with stock's answer.
+struct Asked {
+    request: Value,
+    stock: Answer,
+    blocks: usize,
+}
+
+fn asked(scene: &mut Scene<'_>, number: usize, blocks: usize) -> Result<Asked> {
+    let request = cases::request(&prompt_of(number, blocks));
+    Ok(Asked { stock: scene.expect(&request)?, request, blocks })
+}
+
+/// Prompts fill the pool one after the other, and every other one is asked again; a long prompt then gets the blocks
+/// between those that were. That they lay between them is seen from who is still there.
+pub fn check_fragments(scene: &mut Scene<'_>) -> Result<()> {
+    let prompts = (0..).zip(LENGTHS).map(|(number, blocks)| asked(scene, number, blocks));
+    let prompts = prompts.collect::<Result<Vec<Asked>>>()?;
+    // Two threads, who divide what is visible of the cells.
+    let server = scene.ours(&["-np", "2", "-c", "4096", "-t", "2", "--kv-paged"])?;
+    for prompt in &prompts {
+        let body = scene.ask("filling", &server, &prompt.request, &prompt.stock)?;
+        scene.must_have_found("filling", &body, 0);
+    }
+    for prompt in prompts.iter().step_by(2) {
+        let body = scene.ask("keeping", &server, &prompt.request, &prompt.stock)?;
+        scene.must_have_found("keeping", &body, prompt.blocks * BLOCK);
+    }
+    let dropped: usize = LENGTHS.iter().skip(1).step_by(2).sum();
+    check_long_prompt(scene, &server, dropped)?;
+    for prompt in prompts.iter().step_by(2) {
+        let body = scene.ask("kept", &server, &prompt.request, &prompt.stock)?;
+        scene.must_have_found("kept", &body, prompt.blocks * BLOCK);
+    }
+    let body = scene.ask("dropped", &server, &prompts[1].request, &prompts[1].stock)?;
+    scene.must_have_found("dropped", &body, 0);
+    scene.must_be_at_rest(server)
+}
+
+/// It needs all blocks that are empty and nearly all that were left by the `dropped` ones. Asked again it finds its
+/// own, wherever they are.
+fn check_long_prompt(scene: &mut Scene<'_>, server: &Server, dropped: usize) -> Result<()> {
+    let before = Pool::of_server(server)?;
+    let blocks = usize::try_from(before.blocks_empty).unwrap_or_default() + dropped - 2;
+    let long = asked(scene, LENGTHS.len(), blocks)?;
+    let body = scene.ask("the long prompt", server, &long.request, &long.stock)?;
+    scene.must_have_found("the long prompt", &body, 0);
+    let evicted = Pool::of_server(server)?.evicted_blocks - before.evicted_blocks;
+    scene.must(evicted == dropped as u64 - 1, || {
+        format!("the long prompt evicted {evicted} blocks, of {dropped} that were to lie scattered")
+    });
+    let body = scene.ask("the long prompt again", server, &long.request, &long.stock)?;
+    scene.must_have_found("the long prompt again", &body, blocks * BLOCK);
+    Ok(())
+}
+
+/// What was evicted is computed again.
+pub fn check_eviction(scene: &mut Scene<'_>) -> Result<()> {
+    let first = asked(scene, 0, 5)?;
+    let server = scene.ours(&["-np", "1", "-c", "1024", "--kv-paged"])?;
+    for found in [0, first.blocks * BLOCK] {
+        let body = scene.ask("the first prompt", &server, &first.request, &first.stock)?;
+        scene.must_have_found("the first prompt", &body, found);
+    }
+    for number in 1..4 {
+        let other = asked(scene, number, 5)?;
+        scene.ask("another prompt", &server, &other.request, &other.stock)?;
+    }
+    let evicted = Pool::of_server(&server)?.evicted_blocks;
+    scene.must(evicted > 0, || "nothing was evicted".to_string());
+    let body = scene.ask("the evicted prompt", &server, &first.request, &first.stock)?;
+    scene.must_have_found("the evicted prompt", &body, 0);
+    scene.must_be_at_rest(server)
+}
+
+/// Tokens of an answer that its request outgrows the pool with.
+const GROWN: usize = 400;
+
+/// Requests that run at once: two of them fill the pool of 16 blocks.
+const RUNNING: usize = 4;
+
+/// Four requests that fit when they begin and not when they end: at least one has to give its blocks away. On a
+/// machine that is very busy they may come one by one; then they come again.
+pub fn check_preemption(scene: &mut Scene<'_>) -> Result<()> {
+    let requests: Vec<Value> = (1..=RUNNING as u64)
+        .map(|number| cases::request_for(&cases::numbered_prompt(number, 100), GROWN))
+        .collect();
+    let stock = requests.iter().map(|request| scene.expect(request)).collect::<Result<Vec<Answer>>>()?;
+    let server = scene.ours(&["-np", &RUNNING.to_string(), "-c", "1024", "--kv-paged"])?;
+    let mut preempted = 0;
+    for _ in 0..5 {
+        let answers = server.post_at_once("/completion", &requests)?.answers;
+        for (stock, (status, body)) in stock.iter().zip(&answers) {
+            scene.hold("a request that outgrows the pool", stock, (*status, body));
+        }
+        preempted = times_said(&server, "preempted with")?;
+        if preempted > 0 {
+            break;
+        }
+    }
+    scene.must(preempted > 0, || "no request was preempted".to_string());
+    scene.must_be_at_rest(server)
+}
+
+/// Tokens of a prompt that takes 37 steps of 16 tokens to compute, and of those that are being answered meanwhile:
+/// each of them is about to need a second block.
+const SLOW: usize = 590;
+const NEARLY_A_BLOCK: [usize; 5] = [50, 53, 56, 59, 62];
+
+/// A prompt that has to give its blocks away while it is computed begins anew. On a machine that is very busy it may
+/// come too late; then all come again. They leave nothing to the next time, which would have less to compute.
+pub fn check_preempted_prompt(scene: &mut Scene<'_>) -> Result<()> {
+    let answered = NEARLY_A_BLOCK.map(|length| cases::request_for(&cases::numbered_prompt(1, length), 120));
+    let slow = cases::request_for(&cases::numbered_prompt(2, SLOW), 24);
+    let requests = [&answered[..], &[slow]].concat();
+    let stock = requests.iter().map(|request| scene.expect(request)).collect::<Result<Vec<Answer>>>()?;
+    let cold: Vec<Value> = requests.into_iter().map(cases::cold).collect();
+    let server = scene.ours(&["-np", "8", "-c", "1024", "-b", "16", "-ub", "16", "--kv-paged"])?;
+    let mut preempted = false;
+    for _ in 0..50 {
+        for (stock, (status, body)) in stock.iter().zip(&answers_with_the_last_one_last(&server, &cold)?) {
+            scene.hold("a crowd around a long prompt", stock, (*status, body));
+        }
+        preempted = server.said()?.contains(" prompt tokens: ");
+        if preempted {
+            break;
+        }
+    }
+    scene.must(preempted, || "no prompt was preempted while it was computed".to_string());
+    scene.must_be_at_rest(server)
+}
+
+/// Who came last gives way first.
+fn answers_with_the_last_one_last(server: &Server, requests: &[Value]) -> Result<Vec<(u16, Value)>> {
+    let (last, others) = requests.split_last().ok_or_else(|| Error::usage("nobody asks"))?;
+    std::thread::scope(|threads| {
+        let others_answers = threads.spawn(|| server.post_at_once("/completion", others));
+        wait_for_running(server, others.len())?;
+        let answer = server.post("/completion", last)?;
+        let joined = result_of(others_answers)?;
+        Ok([joined.answers, vec![answer]].concat())
+    })
+}
+
+/// Until so many requests run, or not much longer.
+fn wait_for_running(server: &Server, count: usize) -> Result<()> {
+    for _ in 0..100 {
+        let slots = server.get("/slots")?.1;
+        let running = slots.as_array().into_iter().flatten().filter(|slot| slot["is_processing"] == true);
+        if running.count() >= count {
+            break;
+        }
+    }
+    Ok(())
+}

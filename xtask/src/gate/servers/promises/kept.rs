@@ -1,0 +1,108 @@
+//! Slots that keep their text (`--slot-save-path`): what they keep, and what it is used for.
+
+use serde_json::{Value, json};
+
+use super::asking::{ask, plain, post, with};
+use super::stage::{Model, Stage};
+use super::tenants::{PROMPT, question};
+use crate::error::Result;
+use crate::serving::cases::{self, BLOCK};
+use crate::serving::reference::Reference;
+use crate::sys::server::Server;
+
+/// A server that keeps, with these arguments besides.
+pub fn keeping(stage: &Stage<'_>, model: Model, arguments: &[&str]) -> Result<Server> {
+    let saves = stage.empty_folder("slots")?;
+    stage.serve(model, &[&["--kv-paged", "--slot-save-path", &saves], arguments].concat())
+}
+
+fn in_slot(request: Value, slot: usize) -> Value {
+    with(request, "id_slot", slot)
+}
+
+/// `cache_prompt: false` leaves nothing, in no slot.
+pub fn leaves_nothing(stage: &mut Stage<'_>) -> Result<()> {
+    let server = keeping(stage, Model::Trained, &["-np", "1", "-c", "4096"])?;
+    ask(&server, &with(question(1), "cache_prompt", false))?;
+    let answer = ask(&server, &question(1))?;
+    stage.must_have_found("after cache_prompt: false", &answer, 0);
+    let answer = ask(&server, &question(1))?;
+    stage.must_have_found("after cache_prompt", &answer, PROMPT - 1);
+    Ok(())
+}
+
+const EXACT: [&str; 2] = ["-fa", "off"];
+
+fn scaled(request: Value, scale: f64) -> Value {
+    with(request, "lora", json!([{ "id": 0, "scale": scale }]))
+}
+
+/// A slot whose text was computed with other adapters is no help, in whatever way the adapters were named.
+pub fn switched_adapters(stage: &mut Stage<'_>) -> Result<()> {
+    let mut reference = stage.reference(Model::Adapted, &EXACT)?;
+    let server = keeping(stage, Model::Adapted, &["-np", "1", "-c", "4096", "-fa", "off"])?;
+    let set_own =
+        |server: &Server, scale: f64| post(server, "/lora-adapters", &json!([{ "id": 0, "scale": scale }]));
+    set_own(&reference.stock, 0.0)?;
+    set_own(&server, 0.0)?;
+    let request = cases::request(&cases::numbered_prompt(1, PROMPT));
+    ask(&server, &scaled(request.clone(), 1.0))?;
+    held_and_found(stage, &mut reference, &server, "without a scale after scale 1", &request, 0)?;
+    held_and_found(stage, &mut reference, &server, "without a scale again", &request, PROMPT - 1)?;
+    set_own(&reference.stock, 1.0)?;
+    set_own(&server, 1.0)?;
+    let other = cases::request(&cases::numbered_prompt(2, PROMPT));
+    ask(&server, &scaled(other.clone(), 0.0))?;
+    held_and_found(stage, &mut reference, &server, "with the server's own scale after scale 0", &other, 0)
+}
+
+/// A file remembers the adapters of its text, and serves nobody else.
+pub fn file_of_other_adapters(stage: &mut Stage<'_>) -> Result<()> {
+    let mut reference = stage.reference(Model::Adapted, &EXACT)?;
+    let server = keeping(stage, Model::Adapted, &["-np", "1", "-c", "4096", "-fa", "off"])?;
+    let own = json!([{ "id": 0, "scale": 0.0 }]);
+    post(&reference.stock, "/lora-adapters", &own)?;
+    post(&server, "/lora-adapters", &own)?;
+    let prompt = cases::numbered_prompt(1, PROMPT + 20);
+    ask(&server, &scaled(plain(&prompt[..PROMPT], 1), 1.0))?;
+    for action in ["save", "erase", "restore"] {
+        act(stage, &server, action)?;
+    }
+    let request = cases::request(&prompt);
+    held_and_found(stage, &mut reference, &server, "from its file", &scaled(request.clone(), 1.0), PROMPT)?;
+    act(stage, &server, "restore")?;
+    held_and_found(stage, &mut reference, &server, "without a scale from a file of scale 1", &request, 0)
+}
+
+fn act(stage: &mut Stage<'_>, server: &Server, action: &str) -> Result<()> {
+    let (status, body) = post(server, &format!("/slots/0?action={action}"), &json!({ "filename": "file" }))?;
+    stage.must(status == 200, || format!("{action} was answered {status}: {body}"));
+    Ok(())
+}
+
+fn held_and_found(
+    stage: &mut Stage<'_>,
+    reference: &mut Reference,
+    server: &Server,
+    what: &str,
+    request: &Value,
+    found: usize,
+) -> Result<()> {
+    let expected = reference.expect(request)?;
+    let answer = ask(server, request)?;
+    stage.must_have_found(what, &answer, found);
+    stage.hold(what, &expected, reference.tolerance, (answer.0, &answer.1));
+    Ok(())
+}
+
+/// The second turn of a conversation in a kept slot is found from another slot, too.
+pub fn second_turn(stage: &mut Stage<'_>) -> Result<()> {
+    let server = keeping(stage, Model::Trained, &["-np", "2", "-c", "4096"])?;
+    let turns = cases::numbered_prompt(1, 6 * BLOCK + 1);
+    ask(&server, &in_slot(plain(&turns[..4 * BLOCK + 10], 1), 0))?;
+    let answer = ask(&server, &in_slot(plain(&turns, 1), 0))?;
+    stage.must_have_found("the second turn in its slot", &answer, 4 * BLOCK + 10);
+    let answer = ask(&server, &in_slot(plain(&turns, 1), 1))?;
+    stage.must_have_found("the second turn from another slot", &answer, 6 * BLOCK);
+    Ok(())
+}

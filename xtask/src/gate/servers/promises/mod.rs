@@ -1,0 +1,132 @@
+//! What the paged server promises, beyond right answers: to whom it gives what it knows, that it answers whatever fits,
+//! how its streams look, in which order it serves, and what its numbers mean.
+//!
+//! Each promise was broken once, found by an audit and seen from outside. No stock server is needed: where tokens are
+//! compared, the same program without a paged cache answers, one request at a time.
+
+mod adapters;
+mod asking;
+mod fairness;
+mod images;
+mod kept;
+mod leaks;
+mod meanwhile;
+mod numbers;
+mod queue;
+mod report;
+mod room;
+mod slots_of_others;
+mod stage;
+mod streams;
+mod tenants;
+
+use std::path::Path;
+
+pub use self::report::{Kept, broken, outcome};
+use self::stage::Stage;
+use crate::context::Context;
+use crate::error::{Error, Result};
+
+/// Something that users can rely on.
+pub struct Promise {
+    /// Where the audit has it.
+    item: &'static str,
+    /// For `--promise`.
+    name: &'static str,
+    /// Says to the stage what is broken. An error is a broken promise as well: a server that is gone or silent.
+    run: fn(&mut Stage<'_>) -> Result<()>,
+}
+
+const fn promise(item: &'static str, name: &'static str, run: fn(&mut Stage<'_>) -> Result<()>) -> Promise {
+    Promise { item, name, run }
+}
+
+/// All of them, in the order of the audit.
+const PROMISES: &[Promise] = &[
+    promise("A1", "negative-scale", adapters::negative_scale),
+    promise("A2", "adapters-of-an-image", adapters::adapters_of_an_image),
+    promise("A3", "tenants-behind-a-router", tenants::behind_a_router),
+    promise("A4", "kept-slot-has-an-owner", tenants::kept_slot_has_an_owner),
+    promise("A5", "slots-of-others", slots_of_others::actions_of_others),
+    promise("A5", "token-by-token", slots_of_others::reading_token_by_token),
+    promise("A6", "choice-of-slot", slots_of_others::choice_of_slot),
+    promise("A7", "escaped-salt", tenants::escaped_salt),
+    promise("A8", "forgotten-kept-text", room::forgotten_kept_text),
+    promise("A9", "room-of-idle-slots", room::room_of_idle_slots),
+    promise("A10", "last-block", room::last_block),
+    promise("A11", "several-choices", room::several_choices),
+    promise("A12", "going-on-from-half", room::going_on_from_half),
+    promise("A13", "image-waits-for-room", images::waits_for_room),
+    promise("A14", "drafts-after-a-restore", room::drafts_after_a_restore),
+    promise("A15", "streams-of-preempted-prompts", streams::of_preempted_prompts),
+    promise("A16", "no-stream-stands-still", fairness::no_stream_stands_still),
+    promise("A16", "long-prompt-in-turn", fairness::long_prompt_in_turn),
+    promise("A18", "largest-prefill-budget", fairness::largest_prefill_budget),
+    promise("A19", "client-that-waits", leaks::client_that_waits_for_a_prefix),
+    promise("A19", "refused-after-a-switch", leaks::refused_after_a_switch),
+    promise("A20", "timings-after-preemption", numbers::timings_after_preemption),
+    promise("A21", "hits-after-preemption", numbers::hits_after_preemption),
+    promise("A22", "waits-are-counted-once", numbers::waits_are_counted_once),
+    promise("A23", "pool-of-a-sleeping-server", numbers::pool_of_a_sleeping_server),
+    promise("A24", "leaves-nothing", kept::leaves_nothing),
+    promise("A24", "switched-adapters", kept::switched_adapters),
+    promise("B", "exact-sums", numbers::exact_sums),
+    promise("new", "most-queued", queue::most_queued),
+    promise("new", "priority", queue::priority),
+    promise("new", "free-slot-is-given", queue::free_slot_is_given),
+    promise("new", "group-in-turn", queue::group_in_turn),
+    promise("B", "file-of-other-adapters", kept::file_of_other_adapters),
+    promise("B", "left-while-waiting", room::left_while_waiting),
+    promise("B", "second-turn", kept::second_turn),
+    promise("B", "image-near-the-context", images::resumes_near_the_context),
+];
+
+/// Holds `program` to the promises that are asked for, by name or item; to all when none is named. Goes on after a
+/// broken one.
+///
+/// # Errors
+///
+/// A name that no promise has; a disk that is full.
+pub fn look(context: &Context, program: &Path, names: &[String]) -> Result<Vec<Kept>> {
+    let chosen = choose(names)?;
+    let mut stage = Stage::open(context, program)?;
+    Ok(chosen.into_iter().map(|promise| hold(&mut stage, promise)).collect())
+}
+
+fn hold(stage: &mut Stage<'_>, promise: &Promise) -> Kept {
+    let ended = stage.begin(promise.name, promise.run);
+    Kept { item: promise.item, name: promise.name, broken: ended.broken, seconds: ended.seconds }
+}
+
+fn choose(names: &[String]) -> Result<Vec<&'static Promise>> {
+    let is_named = |promise: &Promise, name: &str| name == promise.name || name == promise.item;
+    if let Some(unknown) = names.iter().find(|name| !PROMISES.iter().any(|one| is_named(one, name))) {
+        let known: Vec<&str> = PROMISES.iter().map(|promise| promise.name).collect();
+        return Err(Error::usage(format!("there is no promise `{unknown}`")).detail(known.join(", ")));
+    }
+    let is_chosen = |promise: &&Promise| names.is_empty() || names.iter().any(|name| is_named(promise, name));
+    Ok(PROMISES.iter().filter(is_chosen).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn promises_are_found_by_name_and_item() {
+        let named = |names: &[&str]| {
+            let names: Vec<String> = names.iter().map(|name| (*name).to_string()).collect();
+            choose(&names).map(|chosen| chosen.iter().map(|one| one.name).collect::<Vec<_>>())
+        };
+        assert_eq!(named(&[]).unwrap().len(), PROMISES.len());
+        assert_eq!(named(&["A1"]).unwrap(), ["negative-scale"]);
+        assert_eq!(named(&["negative-scale"]).unwrap(), ["negative-scale"]);
+        assert!(named(&["A99"]).unwrap_err().to_string().contains("negative-scale"));
+    }
+
+    #[test]
+    fn no_two_promises_have_one_name() {
+        let names: std::collections::BTreeSet<&str> = PROMISES.iter().map(|promise| promise.name).collect();
+        assert_eq!(names.len(), PROMISES.len());
+    }
+}

@@ -1,0 +1,199 @@
+//! What the numbers mean: a token counts once, a wait counts once, and time is all of the time.
+
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::asking::{ANYBODY, ask, metric, metric_text, plain, with};
+use super::stage::{Model, Stage};
+use super::streams;
+use super::tenants::MOMENT;
+use crate::error::Result;
+use crate::gate::servers::scene::times_said;
+use crate::serving::cases;
+use crate::serving::kv_pool::Pool;
+use crate::sys::server::Server;
+use crate::sys::threads::result_of;
+
+/// Requests that fit into 16 blocks when they begin and not when they end, and their tokens.
+const RUNNING: u64 = 4;
+const PROMPT: usize = 100;
+const GROWN: usize = 400;
+
+/// How often a situation is tried to be met, on a machine that is busy.
+const TRIES: u64 = 5;
+
+/// A stream as its client saw it.
+struct Seen {
+    /// From the first token to the last event.
+    took: Duration,
+    last: Value,
+}
+
+fn follow(server: &Server, number: u64) -> Result<Seen> {
+    let request = with(plain(&cases::numbered_prompt(number, PROMPT), GROWN), "stream", true);
+    let (mut first, mut last) = (None, Value::Null);
+    server.read_lines("/completion", &request, ANYBODY, |line| {
+        if let Ok(event) = serde_json::from_str::<Value>(line.strip_prefix("data:").unwrap_or(line)) {
+            if event["tokens"].as_array().is_some_and(|tokens| !tokens.is_empty()) {
+                first.get_or_insert_with(Instant::now);
+            }
+            last = event;
+        }
+        ControlFlow::Continue(())
+    })?;
+    Ok(Seen { took: first.map_or(Duration::ZERO, |first| first.elapsed()), last })
+}
+
+/// Requests that outgrow the pool together, each of them never asked before; they come again until one was preempted.
+fn outgrow(stage: &mut Stage<'_>, server: &Server) -> Result<Vec<Seen>> {
+    let mut all = Vec::new();
+    for volley in 0..TRIES {
+        let numbers = (1..=RUNNING).map(|number| volley * RUNNING + number);
+        let seen: Vec<Result<Seen>> = std::thread::scope(|threads| {
+            let running: Vec<_> =
+                numbers.map(|number| threads.spawn(move || follow(server, number))).collect();
+            running.into_iter().map(result_of).collect()
+        });
+        all.extend(seen.into_iter().collect::<Result<Vec<_>>>()?);
+        if times_said(server, "preempted with")? > 0 {
+            return Ok(all);
+        }
+    }
+    stage.must(false, || "did not occur: no request was preempted".to_string());
+    Ok(all)
+}
+
+const SMALL: [&str; 6] = ["-np", "4", "-c", "1024", "--kv-paged", "--metrics"];
+
+/// The tokens of a prompt are its tokens, and the time of an answer is all that passed from its first token on, with the
+/// pause.
+pub fn timings_after_preemption(stage: &mut Stage<'_>) -> Result<()> {
+    let server = stage.serve(Model::Trained, &SMALL)?;
+    for Seen { took, last } in outgrow(stage, &server)? {
+        let timings = &last["timings"];
+        let number = |name: &str| timings[name].as_f64().unwrap_or(f64::NAN);
+        let prompt = number("prompt_n") + number("cache_n");
+        stage.must(prompt == PROMPT as f64, || {
+            format!("a prompt of {PROMPT} tokens is said to have {prompt}")
+        });
+        stage.must(number("predicted_n") == GROWN as f64, || {
+            format!("{GROWN} tokens are said to be {timings}")
+        });
+        // Half, because the client may be held up where the server was not.
+        let milliseconds = took.as_secs_f64() * 1000.0;
+        stage.must(number("predicted_ms") >= milliseconds / 2.0, || {
+            format!(
+                "{milliseconds:.0} ms passed from the first token to the last, said are {}",
+                timings["predicted_ms"]
+            )
+        });
+    }
+    Ok(())
+}
+
+/// Who computes again what it had finds nothing: nobody else has asked the same.
+pub fn hits_after_preemption(stage: &mut Stage<'_>) -> Result<()> {
+    let server = stage.serve(Model::Trained, &SMALL)?;
+    let all = outgrow(stage, &server)?;
+    for Seen { last, .. } in &all {
+        let found = &last["timings"]["cache_n"];
+        stage.must(found == 0, || format!("a prompt that nobody had asked found {found} tokens"));
+    }
+    let mut found = streams::preempted_completion(stage)?;
+    found.retain(|found| *found != 0);
+    stage.must(found.is_empty(), || {
+        format!("a prompt that nobody had asked found {found:?} of its own tokens")
+    });
+    for (name, expected) in [("kv_pool_hits_total", 0), ("kv_pool_queries_total", all.len() * PROMPT)] {
+        let counted = metric(&server, name)?;
+        stage.must(counted == expected as f64, || format!("{name} is {counted} instead of {expected}"));
+    }
+    Ok(())
+}
+
+/// One request that waits for what one other computes has waited once, in however many steps.
+pub fn waits_are_counted_once(stage: &mut Stage<'_>) -> Result<()> {
+    let arguments = ["-np", "2", "-c", "4096", "-b", "16", "-ub", "16", "--kv-paged", "--metrics"];
+    let server = stage.serve(Model::Trained, &arguments)?;
+    let mut counted = 0.0;
+    for volley in 1..=TRIES {
+        let prompt = cases::numbered_prompt(volley, 1000);
+        // The later slot begins, the earlier one has its turn first and waits.
+        let in_slot = |slot: usize| with(plain(&prompt, 1), "id_slot", slot);
+        std::thread::scope(|threads| {
+            let first = threads.spawn(|| ask(&server, &in_slot(1)));
+            std::thread::sleep(MOMENT / 5);
+            ask(&server, &in_slot(0))?;
+            result_of(first)
+        })?;
+        counted = metric(&server, "kv_pool_waits_total")?;
+        if counted > 0.0 {
+            break;
+        }
+    }
+    stage.must(counted == 1.0, || format!("one wait is counted as {counted}"));
+    Ok(())
+}
+
+/// A server that sleeps goes on to say how its pool is.
+pub fn pool_of_a_sleeping_server(stage: &mut Stage<'_>) -> Result<()> {
+    let arguments = ["-np", "1", "-c", "1024", "--kv-paged", "--sleep-idle-seconds", "1"];
+    let server = stage.serve(Model::Trained, &arguments)?;
+    ask(&server, &plain(&cases::numbered_prompt(1, 100), 1))?;
+    let mut properties = Value::Null;
+    for _ in 0..200 {
+        properties = server.get("/props")?.1;
+        if properties["is_sleeping"] == true {
+            break;
+        }
+        std::thread::sleep(MOMENT);
+    }
+    stage.must(properties["is_sleeping"] == true, || "did not occur: the server does not sleep".to_string());
+    let blocks = Pool::of_props(&properties)?.block_count;
+    stage.must(blocks == 16, || format!("asleep, its kv_pool has {blocks} blocks instead of 16"));
+    Ok(())
+}
+
+/// Sums of seconds have a microsecond's digits, however large they grow.
+pub fn exact_sums(stage: &mut Stage<'_>) -> Result<()> {
+    let server = stage.serve(Model::Trained, &["-np", "1", "-c", "4096", "--kv-paged", "--metrics"])?;
+    let name = "time_between_tokens_seconds_sum";
+    let mut said: Vec<String> = Vec::new();
+    for _ in 0..8 {
+        ask(&server, &plain(&cases::numbered_prompt(1, 10), 1500))?;
+        let (_, text) = server.get_text("/metrics", ANYBODY)?;
+        let sum = metric_text(&text, name).unwrap_or_default();
+        if sum.parse().is_ok_and(|seconds: f64| seconds >= 1.0) {
+            said.push(sum.to_string());
+        }
+        // A microsecond's last digit is 0 once in ten times.
+        if said.len() == 3 || digits(sum) > 6 {
+            break;
+        }
+    }
+    stage.must(said.last().is_some_and(|sum| digits(sum) > 6), || {
+        format!("sums of a second and more are said as {said:?}")
+    });
+    Ok(())
+}
+
+/// Digits that are said of a number.
+fn digits(text: &str) -> usize {
+    let mantissa = text.split(['e', 'E']).next().unwrap_or_default();
+    mantissa.chars().filter(char::is_ascii_digit).count() - usize::from(mantissa.starts_with("0."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digits_are_counted_without_point_and_exponent() {
+        assert_eq!(digits("1.23457"), 6);
+        assert_eq!(digits("1.2345678"), 8);
+        assert_eq!(digits("1.23457e+06"), 6);
+        assert_eq!(digits("0.5"), 1);
+    }
+}

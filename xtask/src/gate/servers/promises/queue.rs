@@ -1,0 +1,169 @@
+//! Who waits for a slot: how many may, and in which order they are served.
+
+use serde_json::{Value, json};
+
+use super::asking::{ask, plain, post, with};
+use super::meanwhile::{Running, meanwhile};
+use super::stage::{Model, Stage};
+use super::tenants::MOMENT;
+use crate::error::Result;
+use crate::serving::cases;
+use crate::sys::server::Server;
+use crate::sys::threads::result_of;
+
+/// One slot, taken by a stream that outlives all that is asked here.
+fn busy<T>(server: &Server, act: impl FnOnce(&Running) -> Result<T>) -> Result<T> {
+    let holder = plain(&cases::numbered_prompt(1, 10), 3500);
+    Ok(meanwhile(server, &holder, act)?.1)
+}
+
+/// Long enough that who is answered later is also heard later.
+fn request(number: u64) -> Value {
+    plain(&cases::numbered_prompt(10 + number, 20), 30)
+}
+
+/// What is promised of a queue does not need a paged cache.
+const PAGED_OR_NOT: [&str; 2] = ["--kv-paged", "--kv-unified"];
+
+/// With `--max-queued 2` two may wait; the third hears so at once, and that it is the limit.
+pub fn most_queued(stage: &mut Stage<'_>) -> Result<()> {
+    PAGED_OR_NOT.into_iter().try_for_each(|paging| most_queued_with(stage, paging))
+}
+
+fn most_queued_with(stage: &mut Stage<'_>, paging: &str) -> Result<()> {
+    let arguments = ["-np", "1", "-c", "4096", paging, "--max-queued", "2"];
+    let server = stage.serve(Model::Random, &arguments)?;
+    std::thread::scope(|threads| {
+        let (refused, in_time, waiting) = busy(&server, |running| {
+            let waiting = [1, 2].map(|number| {
+                let server = &server;
+                let waiting = threads.spawn(move || ask(server, &request(number)));
+                std::thread::sleep(2 * MOMENT);
+                waiting
+            });
+            let refused = ask(&server, &request(3))?;
+            Ok((refused, !running.is_over(), waiting))
+        })?;
+        let (status, body) = refused;
+        let (kind, words) = (&body["error"]["type"], body["error"]["message"].as_str().unwrap_or_default());
+        stage.must(in_time, || "did not occur: the slot was free before".to_string());
+        stage.must(status == 429 && kind == "rate_limit_error" && words.matches('2').count() >= 2, || {
+            format!("{paging}: the third was answered {status}: {body}")
+        });
+        for one in waiting {
+            let (status, body) = result_of(one)?;
+            stage.must(status == 200, || {
+                format!("{paging}: one of two that may wait was answered {status}: {body}")
+            });
+        }
+        Ok(())
+    })
+}
+
+/// Who comes last and is more urgent is answered first of those who wait.
+pub fn priority(stage: &mut Stage<'_>) -> Result<()> {
+    let server = stage.serve(Model::Trained, &["-np", "1", "-c", "4096", "--kv-paged"])?;
+    for (priority, expected) in [(json!(-1), 400), (json!(0), 200)] {
+        let (status, body) = ask(&server, &with(request(1), "priority", priority.clone()))?;
+        stage.must(status == expected, || {
+            format!("without the flag priority {priority} was answered {status}: {body}")
+        });
+    }
+    drop(server);
+    PAGED_OR_NOT.into_iter().try_for_each(|paging| priority_with(stage, paging))
+}
+
+fn priority_with(stage: &mut Stage<'_>, paging: &str) -> Result<()> {
+    let server = stage.serve(Model::Random, &["-np", "1", "-c", "4096", paging, "--allow-priority"])?;
+    let (answered, in_time) = answered_in_order(&server, &[0, 5, 0, -1])?;
+    stage.must(in_time, || "did not occur: the slot was free before".to_string());
+    stage.must(answered == [3, 0, 2, 1], || {
+        format!("{paging}: priorities 0, 5, 0, -1 were answered in the order {answered:?}")
+    });
+    let (status, body) = ask(&server, &with(request(1), "priority", "high"))?;
+    stage.must(status == 400, || format!("a priority that is no number was answered {status}: {body}"));
+    Ok(())
+}
+
+/// Requests of these priorities come one after the other while the slot is taken: who was answered when, and whether
+/// all of them came in time.
+fn answered_in_order(server: &Server, priorities: &[i32]) -> Result<(Vec<usize>, bool)> {
+    let (done, order) = std::sync::mpsc::channel();
+    std::thread::scope(|threads| {
+        let in_time = busy(server, |running| {
+            for (at, priority) in priorities.iter().enumerate() {
+                let done = done.clone();
+                let request = with(request(at as u64), "priority", *priority);
+                threads.spawn(move || {
+                    let answer = ask(server, &request);
+                    // Who has been answered, whatever it was; a wrong one is seen by its place.
+                    let _ = done.send((at, answer.is_ok_and(|(status, _)| status == 200)));
+                });
+                std::thread::sleep(2 * MOMENT);
+            }
+            Ok(!running.is_over())
+        })?;
+        drop(done);
+        Ok((order.iter().filter(|(_, is_right)| *is_right).map(|(at, _)| at).collect(), in_time))
+    })
+}
+
+/// Nobody waits beside a free slot, whoever was to have it before.
+pub fn free_slot_is_given(stage: &mut Stage<'_>) -> Result<()> {
+    let folder = stage.empty_folder("vain")?;
+    let arguments = ["-np", "1", "-c", "4096", "--kv-paged", "--slot-save-path", &folder];
+    let server = stage.serve(Model::Random, &arguments)?;
+    let refused = || ask(&server, &with(request(1), "grammar", "root ::= missing"));
+    let action = || post(&server, "/slots/0?action=erase", &json!({}));
+    let vain: [(&str, &Asks<'_>); 2] = [("a refused request", &refused), ("an action on the slot", &action)];
+    for (name, first) in vain {
+        let (in_time, answered) = answered_behind(&server, first)?;
+        stage.must(in_time, || format!("{name}: did not occur: the slot was free before"));
+        stage.must(matches!(answered, Ok((200, _))), || {
+            format!("a request that waited behind {name}: {answered:?}")
+        });
+    }
+    Ok(())
+}
+
+/// Asks something, and gives the status and the body.
+type Asks<'a> = dyn Fn() -> Result<(u16, Value)> + Sync + 'a;
+
+/// While the slot is taken `first` comes, and then a request: its answer, and whether both came in time.
+fn answered_behind(server: &Server, first: &Asks<'_>) -> Result<(bool, Result<(u16, Value)>)> {
+    std::thread::scope(|threads| {
+        let (in_time, second) = busy(server, |running| {
+            threads.spawn(first);
+            std::thread::sleep(2 * MOMENT);
+            let second = threads.spawn(|| ask(server, &request(2)));
+            std::thread::sleep(2 * MOMENT);
+            Ok((!running.is_over(), second))
+        })?;
+        Ok((in_time, result_of(second)))
+    })
+}
+
+/// Several answers to one prompt get their slots together, and nobody who came later has one of them meanwhile.
+pub fn group_in_turn(stage: &mut Stage<'_>) -> Result<()> {
+    let server = stage.serve(Model::Random, &["-np", "2", "-c", "8192", "--kv-paged"])?;
+    let group = cases::request_for_choices(&cases::numbered_prompt(2, 20), 2);
+    let asks: [&Asks<'_>; 2] = [&|| post(&server, "/v1/completions", &group), &|| ask(&server, &request(3))];
+    let (done, order) = std::sync::mpsc::channel();
+    let in_time = std::thread::scope(|threads| {
+        busy(&server, |running| {
+            for (at, asks) in asks.into_iter().enumerate() {
+                let done = done.clone();
+                threads.spawn(move || done.send((at, asks().map(|(status, _)| status))));
+                std::thread::sleep(2 * MOMENT);
+            }
+            Ok(!running.is_over())
+        })
+    })?;
+    drop(done);
+    let answered: Vec<(usize, Result<u16>)> = order.iter().collect();
+    stage.must(in_time, || "did not occur: both slots were free before".to_string());
+    stage.must(matches!(answered[..], [(0, Ok(200)), (1, Ok(200))]), || {
+        format!("a group of two (0) and one that came later (1) were answered so: {answered:?}")
+    });
+    Ok(())
+}

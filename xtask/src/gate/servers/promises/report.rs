@@ -1,0 +1,78 @@
+//! PURE: what became of the promises, for people and for machines.
+
+use serde_json::{Value, json};
+
+use crate::context::Outcome;
+
+/// What became of one promise.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Kept {
+    /// Where the audit has it.
+    pub item: &'static str,
+    /// Its name.
+    pub name: &'static str,
+    /// What came instead, a line each; empty when it was kept.
+    pub broken: Vec<String>,
+    /// How long it took, in seconds.
+    pub seconds: f64,
+}
+
+impl Kept {
+    fn line(&self) -> String {
+        let head = format!("{:<4} {:<28} {:>5.1} s", self.item, self.name, self.seconds);
+        match self.broken.is_empty() {
+            true => format!("{head}  kept"),
+            false => format!("{head}  BROKEN: {}", self.broken.join("\n       ")),
+        }
+    }
+
+    fn to_json(&self) -> Value {
+        json!({ "item": self.item, "name": self.name, "kept": self.broken.is_empty(), "broken": self.broken,
+                "seconds": self.seconds })
+    }
+}
+
+/// A line for each promise, and exit code 1 when one is broken.
+pub fn outcome(all: &[Kept]) -> Outcome {
+    let kept = all.iter().filter(|one| one.broken.is_empty()).count();
+    let lines = all.iter().map(Kept::line).chain([format!("promises: {kept} of {} kept", all.len())]);
+    Outcome {
+        text: lines.collect::<Vec<_>>().join("\n"),
+        json: json!({ "promises": all.iter().map(Kept::to_json).collect::<Vec<_>>() }),
+        code: u8::from(kept < all.len()),
+    }
+}
+
+/// What is broken, a line each.
+pub fn broken(all: &[Kept]) -> impl Iterator<Item = String> + '_ {
+    let words = |one: &Kept| format!("the promise {} ({}): {}", one.name, one.item, one.broken.join("; "));
+    all.iter().filter(|one| !one.broken.is_empty()).map(words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kept(broken: &[&str]) -> Kept {
+        let broken = broken.iter().map(|line| (*line).to_string()).collect();
+        Kept { item: "A1", name: "a-name", broken, seconds: 1.25 }
+    }
+
+    #[test]
+    fn one_broken_promise_fails_all_and_says_what_came() {
+        let outcome = outcome(&[kept(&[]), kept(&["was answered 500"])]);
+        assert_eq!(outcome.code, 1);
+        assert!(outcome.text.contains("BROKEN: was answered 500"), "{}", outcome.text);
+        assert!(outcome.text.ends_with("promises: 1 of 2 kept"), "{}", outcome.text);
+        assert_eq!(outcome.json["promises"][1]["kept"], false);
+    }
+
+    #[test]
+    fn kept_promises_are_no_failures() {
+        assert_eq!(outcome(&[kept(&[])]).code, 0);
+        assert_eq!(
+            broken(&[kept(&[]), kept(&["x", "y"])]).collect::<Vec<_>>(),
+            ["the promise a-name (A1): x; y"]
+        );
+    }
+}

@@ -1,0 +1,113 @@
+//! Slots that keep their text are their tenant's: nobody else saves, restores or erases them, or sees by any answer what
+//! they hold.
+
+use serde_json::{Value, json};
+
+use super::asking::{ask_as, plain, post_as, with};
+use super::stage::{Model, Stage};
+use super::tenants::{ALICE, BOB, KEYS, PROMPT, question};
+use crate::error::Result;
+use crate::serving::cases;
+use crate::sys::server::Server;
+
+fn keeping(stage: &Stage<'_>) -> Result<Server> {
+    let saves = stage.empty_folder("slots")?;
+    let arguments = ["-np", "3", "-c", "4096", "--kv-paged", "--api-key", KEYS, "--slot-save-path", &saves];
+    stage.serve(Model::Trained, &arguments)
+}
+
+fn act(server: &Server, key: &str, action: &str, file: &str) -> Result<(u16, Value)> {
+    post_as(server, key, &format!("/slots/0?action={action}"), &json!({ "filename": file }))
+}
+
+fn in_slot_0(request: Value) -> Value {
+    with(request, "id_slot", 0)
+}
+
+/// Alice may do with her slot and file what bob may not.
+pub fn actions_of_others(stage: &mut Stage<'_>) -> Result<()> {
+    let server = keeping(stage)?;
+    let hers = in_slot_0(question(1));
+    ask_as(&server, ALICE, &hers)?;
+    must_answer(stage, "alice saves her slot", &act(&server, ALICE, "save", "hers")?, 200);
+    must_answer(stage, "bob saves alice's slot", &act(&server, BOB, "save", "his")?, 403);
+    must_answer(stage, "bob erases alice's slot", &act(&server, BOB, "erase", "")?, 403);
+    let answer = ask_as(&server, ALICE, &hers)?;
+    stage.must_have_found("alice, after bob wanted to erase her slot", &answer, PROMPT - 1);
+    must_answer(stage, "bob restores into alice's slot", &act(&server, BOB, "restore", "hers")?, 403);
+    must_answer(stage, "alice erases her slot", &act(&server, ALICE, "erase", "")?, 200);
+    must_answer(stage, "bob restores alice's file", &act(&server, BOB, "restore", "hers")?, 403);
+    let answer = ask_as(&server, BOB, &hers)?;
+    stage.must_have_found("bob, after he wanted to restore alice's file", &answer, 0);
+    must_answer(stage, "alice restores into bob's slot", &act(&server, ALICE, "restore", "hers")?, 403);
+    must_answer(stage, "bob erases his slot", &act(&server, BOB, "erase", "")?, 200);
+    must_answer(stage, "alice restores her file", &act(&server, ALICE, "restore", "hers")?, 200);
+    // Something else follows, so that no whole block of the pool has it all.
+    let longer = [&cases::numbered_prompt(1, PROMPT)[..], &[7; 20]].concat();
+    let answer = ask_as(&server, ALICE, &in_slot_0(plain(&longer, 1)))?;
+    stage.must_have_found("alice, from her restored file", &answer, PROMPT);
+    Ok(())
+}
+
+fn must_answer(stage: &mut Stage<'_>, what: &str, (status, body): &(u16, Value), expected: u16) {
+    stage
+        .must(*status == expected, || format!("{what}: was answered {status} instead of {expected}: {body}"));
+}
+
+/// Tokens that bob guesses, one after the other.
+const GUESSED: usize = 6;
+
+/// Bob saves alice's slot once, restores it again and again, and asks for one token more than he knows: a right guess
+/// must look like a wrong one.
+pub fn reading_token_by_token(stage: &mut Stage<'_>) -> Result<()> {
+    let server = keeping(stage)?;
+    let secret = cases::numbered_prompt(1, PROMPT);
+    ask_as(&server, ALICE, &in_slot_0(plain(&secret, 1)))?;
+    // Neither this nor the restoring has to succeed.
+    act(&server, BOB, "save", "his")?;
+    // What bob finds of his own tells him nothing: that much he has from the start.
+    ask_as(&server, BOB, &in_slot_0(plain(&secret[..PROMPT - 1 - GUESSED], 1)))?;
+    let mut told = 0;
+    for known in PROMPT - 1 - GUESSED..PROMPT - 1 {
+        let wrong = [&secret[..known], &[303]].concat();
+        let right = &secret[..=known];
+        let found = |guess: &[u32]| -> Result<Option<u64>> {
+            act(&server, BOB, "restore", "his")?;
+            let asked = [guess, &[304]].concat();
+            Ok(ask_as(&server, BOB, &in_slot_0(plain(&asked, 1)))?.1["timings"]["cache_n"].as_u64())
+        };
+        told += usize::from(found(&wrong)? != found(right)?);
+    }
+    stage.must(told == 0, || format!("bob read {told} of {GUESSED} tokens of alice's prompt"));
+    Ok(())
+}
+
+/// Tokens of alice's prompt that bob knows: with one more, his prompt has a tenth in common with hers, which is where
+/// the choice of a slot begins to follow its text.
+const KNOWN: usize = 12;
+
+/// The slot that bob's request gets says nothing about alice's text.
+pub fn choice_of_slot(stage: &mut Stage<'_>) -> Result<()> {
+    let secret = cases::numbered_prompt(1, PROMPT);
+    let guess = |token: u32| {
+        let rest = cases::numbered_prompt(2, 10 * (KNOWN + 1) - 1 - KNOWN - 1);
+        [&secret[..KNOWN], &[token], &rest].concat()
+    };
+    let mut chosen = Vec::new();
+    for token in [secret[KNOWN], 303] {
+        let server = keeping(stage)?;
+        ask_as(&server, ALICE, &with(plain(&secret, 1), "id_slot", 2))?;
+        let (status, answer) = ask_as(&server, BOB, &plain(&guess(token), 1))?;
+        stage.must(status == 200, || format!("bob was answered {status}: {answer}"));
+        chosen.push(answer["id_slot"].clone());
+    }
+    stage.must(chosen[0] == chosen[1], || {
+        format!("a right guess is answered by slot {}, a wrong one by slot {}", chosen[0], chosen[1])
+    });
+    // It does follow one's own.
+    let server = keeping(stage)?;
+    ask_as(&server, ALICE, &with(plain(&secret, 1), "id_slot", 2))?;
+    let own = ask_as(&server, ALICE, &plain(&guess(secret[KNOWN]), 1))?.1["id_slot"].clone();
+    stage.must(own == 2, || format!("alice's own next turn is answered by slot {own} instead of 2"));
+    Ok(())
+}

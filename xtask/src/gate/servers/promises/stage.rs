@@ -1,0 +1,187 @@
+//! What each promise has: servers of the program that is held to it, and a place for what is broken.
+
+use crate::serving::adapter;
+use crate::serving::switches;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use serde_json::Value;
+
+use crate::context::Context;
+use crate::error::Result;
+use crate::gate::servers::{ALONE, Compared};
+use crate::modelgen::{AdapterSpec, Architecture, ModelSpec, VisionSpec, WeightType};
+use crate::serving::reference::Reference;
+use crate::serving::verdict::{self, Answer};
+use crate::sys::process::Run;
+use crate::sys::server::Server;
+use crate::sys::{disk, models, ours};
+
+/// The program, its models, and what was found so far.
+pub struct Stage<'a> {
+    context: &'a Context,
+    program: &'a Path,
+    folder: PathBuf,
+    compared: Compared,
+}
+
+/// What the servers are started with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Model {
+    /// The trained one.
+    Trained,
+    /// Random weights: slower, its tokens are bytes.
+    Random,
+    /// The same with an adapter.
+    Adapted,
+    /// The same with two adapters.
+    AdaptedTwice,
+    /// Random weights with an encoder for images, and an adapter.
+    Seeing,
+}
+
+/// How a promise ended.
+pub struct Ended {
+    /// What is broken, a line each.
+    pub broken: Vec<String>,
+    /// How long it took.
+    pub seconds: f64,
+}
+
+impl<'a> Stage<'a> {
+    /// Writes the models.
+    pub fn open(context: &'a Context, program: &'a Path) -> Result<Stage<'a>> {
+        ours::claim(&context.layout)?;
+        let folder = context.layout.generated().join("gate/promises");
+        disk::create_folder(&folder)?;
+        let stage = Stage { context, program, folder, compared: Compared::default() };
+        let model = ModelSpec::small(Architecture::Llama, WeightType::F16);
+        models::write(&stage.file("model.gguf"), &model)?;
+        models::write_vision(&stage.file("vision.gguf"), &VisionSpec::small(model.n_embd))?;
+        models::write_adapter(&stage.file("adapter.gguf"), &adapter::spec())?;
+        let other = AdapterSpec { seed: 2, ..adapter::spec() };
+        models::write_adapter(&stage.file("other-adapter.gguf"), &other)?;
+        Ok(stage)
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    /// Looks at one promise, whatever becomes of it.
+    pub fn begin(&mut self, name: &str, run: impl FnOnce(&mut Stage<'a>) -> Result<()>) -> Ended {
+        self.context.ui.status("Holding", format!("the server to {name}"));
+        let begin = Instant::now();
+        let ended = run(self);
+        let mut broken = std::mem::take(&mut self.compared).failures;
+        broken.extend(ended.err().map(|error| error.to_string()));
+        let broken = broken.iter().map(|line| shorten(line)).collect();
+        Ended { broken, seconds: begin.elapsed().as_secs_f64() }
+    }
+
+    /// A server with these arguments.
+    pub fn serve(&self, model: Model, arguments: &[&str]) -> Result<Server> {
+        let run = self.run().args(self.arguments_of(model)).args(arguments);
+        Server::start(run, &self.context.layout.log("gate-promise"))
+    }
+
+    /// The same without a model of its own.
+    pub fn serve_nothing(&self, arguments: &[&str]) -> Result<Server> {
+        Server::start(self.run().args(arguments), &self.context.layout.log("gate-promise"))
+    }
+
+    fn run(&self) -> Run {
+        switches::without_features(Run::new(self.program)).args(["-t", "1"])
+    }
+
+    /// The same program, unpaged, one request at a time.
+    pub fn reference(&self, model: Model, arguments: &[&str]) -> Result<Reference> {
+        let run = self.run().args(self.arguments_of(model)).args(ALONE).arg("--kv-unified").args(arguments);
+        let stock = Server::start(run, &self.context.layout.log("gate-reference"))?;
+        Ok(Reference { stock, tolerance: verdict::tolerance(&[]) })
+    }
+
+    fn arguments_of(&self, model: Model) -> Vec<String> {
+        let file = |name: &str| self.file(name).display().to_string();
+        let random = || vec!["--model".to_string(), file("model.gguf")];
+        match model {
+            Model::Trained => vec!["--model".to_string(), self.trained_model()],
+            Model::Random => random(),
+            Model::Adapted => [random(), vec!["--lora".to_string(), file("adapter.gguf")]].concat(),
+            Model::AdaptedTwice => {
+                let both = format!("{},{}", file("adapter.gguf"), file("other-adapter.gguf"));
+                [random(), vec!["--lora".to_string(), both]].concat()
+            }
+            Model::Seeing => {
+                [self.arguments_of(Model::Adapted), vec!["--mmproj".to_string(), file("vision.gguf")]]
+                    .concat()
+            }
+        }
+    }
+
+    /// The path of the trained model.
+    pub fn trained_model(&self) -> String {
+        self.context.layout.smoke_model().display().to_string()
+    }
+
+    /// An empty folder for files of a server.
+    pub fn empty_folder(&self, name: &str) -> Result<String> {
+        let folder = self.folder.join(name);
+        disk::remove_folder(&folder)?;
+        disk::create_folder(&folder)?;
+        Ok(folder.display().to_string())
+    }
+
+    /// The trained model as a file in an empty folder, for a server that finds its models there.
+    pub fn folder_of_models(&self, file: &str) -> Result<String> {
+        let folder = self.empty_folder("models")?;
+        let bytes = disk::read(&self.context.layout.smoke_model())?;
+        disk::write_atomically(&Path::new(&folder).join(file), &bytes)?;
+        Ok(folder)
+    }
+
+    /// Something that has to be so.
+    pub fn must(&mut self, holds: bool, otherwise: impl FnOnce() -> String) {
+        if !holds {
+            self.compared.failures.push(otherwise());
+        }
+    }
+
+    /// Whether nothing was found broken so far.
+    pub fn is_kept_so_far(&self) -> bool {
+        self.compared.failures.is_empty()
+    }
+
+    /// An answer to `/completion` has to be the reference's.
+    pub fn hold(&mut self, what: &str, expected: &Answer, tolerance: f64, answer: (u16, &Value)) {
+        self.compared.hold(what, expected, tolerance, answer);
+    }
+
+    /// The prompt tokens that an answer found in the cache have to be these.
+    pub fn must_have_found(&mut self, what: &str, (status, body): &(u16, Value), tokens: usize) {
+        let found = body["timings"]["cache_n"].as_u64();
+        self.must(found == u64::try_from(tokens).ok(), || {
+            let found = found.map_or_else(|| body.to_string(), |found| found.to_string());
+            format!("{what}: found {found} tokens instead of {tokens}, status {status}")
+        });
+    }
+}
+
+/// An answer may be very long.
+fn shorten(line: &str) -> String {
+    match line.char_indices().nth(400) {
+        Some((end, _)) => format!("{} ...", &line[..end]),
+        None => line.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_lines_are_cut_between_letters() {
+        assert_eq!(shorten("short"), "short");
+        assert_eq!(shorten(&"ü".repeat(500)), format!("{} ...", "ü".repeat(400)));
+    }
+}

@@ -1,0 +1,115 @@
+//! Who may find what was computed for whom: holders of another key nothing, also not by detours.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::asking::{ANYBODY, LIMIT, ask_as, plain, post_as, with};
+use super::stage::{Model, Stage};
+use crate::error::Result;
+use crate::serving::cases;
+use crate::sys::net::Caller;
+use crate::sys::server::Server;
+
+/// The holders of two keys.
+pub const ALICE: &str = "key-of-alice";
+/// See [`ALICE`].
+pub const BOB: &str = "key-of-bob";
+/// Both, for `--api-key`.
+pub const KEYS: &str = "key-of-alice,key-of-bob";
+
+/// Tokens of a prompt; all but one of them are found by who may.
+pub const PROMPT: usize = 321;
+
+/// One answer token for a prompt of that number.
+pub fn question(number: u64) -> Value {
+    plain(&cases::numbered_prompt(number, PROMPT), 1)
+}
+
+/// A router passes the key on, so that its children know their tenants.
+pub fn behind_a_router(stage: &mut Stage<'_>) -> Result<()> {
+    let folder = stage.folder_of_models("tiny.gguf")?;
+    let server = stage.serve_nothing(&[
+        "--models-dir",
+        &folder,
+        "--api-key",
+        KEYS,
+        "-np",
+        "2",
+        "-c",
+        "4096",
+        "--kv-paged",
+    ])?;
+    // The first one waits until a child has loaded the model.
+    let patient = |key| Caller { key: Some(key), limit: 4 * LIMIT };
+    let request = with(question(1), "model", "tiny").to_string();
+    for (what, key, found) in [("alice", ALICE, 0), ("alice again", ALICE, PROMPT - 1), ("bob", BOB, 0)] {
+        let answer = server.post_text("/completion", &request, patient(key))?;
+        stage.must_have_found(what, &answer, found);
+    }
+    Ok(())
+}
+
+/// What alice does with a slot that keeps its text, none of which makes it bob's.
+pub fn kept_slot_has_an_owner(stage: &mut Stage<'_>) -> Result<()> {
+    let saves = stage.empty_folder("slots")?;
+    let kept = ["-np", "1", "-c", "4096", "--kv-paged", "--api-key", KEYS, "--slot-save-path", &saves];
+    let server = stage.serve(Model::Adapted, &kept)?;
+    let scaled = |request, scale: f64| with(request, "lora", json!([{ "id": 0, "scale": scale }]));
+    let orders: [(&str, [Value; 2], Value); 3] = [
+        ("twice", [question(1), question(1)], question(1)),
+        ("cache_prompt off", [question(2), with(question(2), "cache_prompt", false)], question(2)),
+        ("another scale", [scaled(question(3), 1.0), scaled(question(3), 0.5)], scaled(question(3), 0.5)),
+    ];
+    for (what, alices, bobs) in orders {
+        for request in &alices {
+            ask_as(&server, ALICE, request)?;
+        }
+        let answer = ask_as(&server, BOB, &bobs)?;
+        stage.must_have_found(&format!("bob, after alice's {what}"), &answer, 0);
+    }
+    drop(server);
+    let embedding =
+        stage.serve(Model::Trained, &[&kept[..], &["--embedding", "--pooling", "last"]].concat())?;
+    after_an_embedding(stage, &embedding)
+}
+
+fn after_an_embedding(stage: &mut Stage<'_>, server: &Server) -> Result<()> {
+    let (status, body) =
+        post_as(server, ALICE, "/embedding", &json!({ "content": question(4)["prompt"].clone() }))?;
+    stage.must(status == 200, || format!("alice's embedding was answered {status}: {body}"));
+    let answer = ask_as(server, BOB, &question(4))?;
+    stage.must_have_found("bob, after alice's embedding", &answer, 0);
+    Ok(())
+}
+
+/// Who writes `cache_salt` in an unusual way does not share by that.
+pub fn escaped_salt(stage: &mut Stage<'_>) -> Result<()> {
+    let server = stage.serve(Model::Trained, &["-np", "2", "-c", "4096", "--kv-paged"])?;
+    let says = |text: &str, salt: &str| {
+        format!(r#"{{"model":"m","max_tokens":1,"messages":[{{"role":"user","content":"{text}"}}]{salt}}}"#)
+    };
+    let found = |body: String| -> Result<Option<u64>> {
+        let (_, answer) = server.post_text("/v1/messages", &body, ANYBODY)?;
+        Ok(answer.pointer("/usage/cache_read_input_tokens").and_then(Value::as_u64))
+    };
+    let (first, second) = ("one two three four ".repeat(40), "five six seven eight ".repeat(40));
+    let escaped = ",\"cache_\\u0073alt\":\"a\"";
+    let (salted, bare) = (found(says(&first, escaped))?, found(says(&first, ""))?);
+    stage.must(salted == Some(0) && bare == Some(0), || {
+        format!("with an escaped salt {salted:?} tokens were found, and then without a salt {bare:?}")
+    });
+    let again = found(says(&first, escaped))?;
+    stage.must(again.is_some_and(|tokens| tokens > 0), || {
+        format!("the same salt again found {again:?} tokens")
+    });
+    found(says(&second, ""))?;
+    let shared = found(says(&second, ""))?;
+    stage.must(shared.is_some_and(|tokens| tokens > 0), || {
+        format!("without a salt {shared:?} tokens were found")
+    });
+    Ok(())
+}
+
+/// A moment for what follows an answer.
+pub const MOMENT: Duration = Duration::from_millis(50);

@@ -1,0 +1,52 @@
+//! A slot that is saved to a file, erased and restored.
+
+use serde_json::{Value, json};
+
+use super::scene::Scene;
+use crate::error::Result;
+use crate::serving::cases::{self, BLOCK};
+use crate::sys::disk;
+use crate::sys::server::Server;
+
+/// Tokens of the first prompt; not a multiple of a block, so that what the pool has is less than what the file has.
+const PROMPT: usize = 150;
+
+/// A conversation goes on from the file where the slot was restored, and from the pool's whole blocks where not.
+pub fn check(scene: &mut Scene<'_>) -> Result<()> {
+    let folder = scene.folder("slots")?;
+    let path = folder.display().to_string();
+    let server = scene.ours(&["-np", "2", "-c", cases::ROOMY, "--kv-paged", "--slot-save-path", &path])?;
+    let prompt = cases::numbered_prompt(1, PROMPT);
+    let first = in_slot(cases::request(&prompt));
+    let stock = scene.expect(&first)?;
+    let answer = scene.ask("the first answer", &server, &first, &stock)?;
+    let said: Vec<u32> = serde_json::from_value(answer["tokens"].clone()).unwrap_or_default();
+    let next = in_slot(cases::request(&[prompt, said, cases::numbered_prompt(2, 20)].concat()));
+    let stock = scene.expect(&next)?;
+    // The last token that was said is not in the cache: it was never decoded.
+    let kept = answer["tokens"].as_array().map_or(0, Vec::len) + PROMPT - 1;
+
+    act(scene, &server, "save", "n_saved", kept)?;
+    act(scene, &server, "erase", "n_erased", kept)?;
+    let body = scene.ask("after erasing", &server, &next, &stock)?;
+    scene.must_have_found("after erasing", &body, kept / BLOCK * BLOCK);
+    act(scene, &server, "restore", "n_restored", kept)?;
+    let body = scene.ask("after restoring", &server, &next, &stock)?;
+    scene.must_have_found("after restoring", &body, kept);
+    disk::remove_file(&folder.join(FILE))
+}
+
+const FILE: &str = "gate.bin";
+
+fn in_slot(mut request: Value) -> Value {
+    request["id_slot"] = 0.into();
+    request
+}
+
+fn act(scene: &mut Scene<'_>, server: &Server, action: &str, key: &str, tokens: usize) -> Result<()> {
+    let (status, body) = server.post(&format!("/slots/0?action={action}"), &json!({ "filename": FILE }))?;
+    scene.must(body[key].as_u64() == u64::try_from(tokens).ok(), || {
+        format!("{action}: expected {tokens} tokens, was answered {status}: {body}")
+    });
+    Ok(())
+}

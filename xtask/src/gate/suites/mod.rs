@@ -1,0 +1,186 @@
+//! The gate's third part: upstream's own tests, on stock and on ours, compared outcome by outcome.
+//!
+//! That a test passes is not asked: many want models from the network, and fail on a tiny one. That it ends on ours
+//! as on stock is; what may end differently is listed with a reason.
+
+mod outcome;
+mod programs;
+mod server_tests;
+mod verdict;
+
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use self::outcome::{Outcome, Outcomes};
+use self::programs::Programs;
+use self::server_tests::ServerSuite;
+use self::verdict::{Difference, Held};
+use crate::cmd::build::{Build, Options};
+use crate::context::Context;
+use crate::error::{Error, Result};
+use crate::plan::snippet::SourceText;
+use crate::plan::suites::{Expected, Suites};
+use crate::sys::{disk, run_lock, tools};
+
+/// Tests that can be run again one by one.
+trait Suite {
+    /// What becomes of each test.
+    fn all(&self) -> Result<Outcomes>;
+    /// What becomes of one test, run alone.
+    fn alone(&self, test: &str) -> Result<Outcomes>;
+}
+
+/// What came of all comparisons.
+pub struct Compared(Vec<Held>);
+
+/// Runs every suite on both variants; goes on after a difference, which is an error in the end.
+pub fn compare(context: &Context, reference: &str, variant: &str) -> Result<Compared> {
+    let suites = read_list(context)?;
+    let gate = SuiteGate::prepare(context, &suites)?;
+    let mut held = vec![gate.compare_programs(reference, variant)?];
+    held.extend(gate.compare_servers(reference, variant)?);
+    let compared = Compared(held);
+    let report = context.layout.suite_work("report.json");
+    disk::write_atomically(&report, compared.to_json().to_string().as_bytes())?;
+    let hint = format!("all differences: {}; the logs are beside it", context.layout.show(&report));
+    compared.verdict(reference, variant).map_err(|error| error.hint(hint))?;
+    Ok(compared)
+}
+
+/// A program that crashes leaves thousands of cases untold.
+const SHOWN: usize = 40;
+
+fn read_list(context: &Context) -> Result<Suites> {
+    let text = disk::read_text(&context.layout.suites().join("suites.toml"))?;
+    Suites::parse(SourceText { name: verdict::LIST, text: &text })
+}
+
+const FLAVOR: &str = "cpu";
+
+/// How often a test that ended differently is run again, alone, on each side.
+const AGAIN: usize = 3;
+
+/// So many tests do not differ by luck.
+const TOO_MANY_FOR_LUCK: usize = 20;
+
+struct SuiteGate<'a> {
+    context: &'a Context,
+    suites: &'a Suites,
+    packages: PathBuf,
+}
+
+impl<'a> SuiteGate<'a> {
+    fn prepare(context: &'a Context, suites: &'a Suites) -> Result<SuiteGate<'a>> {
+        let _lock = run_lock::take(context)?;
+        let requirements = context.layout.suites().join("requirements.txt");
+        let packages = tools::python_packages(&requirements, &context.layout, context.offline, &context.ui)?;
+        Ok(SuiteGate { context, suites, packages })
+    }
+
+    fn compare_programs(&self, reference: &str, variant: &str) -> Result<Held> {
+        let (stock, ours) = (self.programs(reference)?, self.programs(variant)?);
+        let expected = self.run("programs on stock", &stock)?;
+        self.hold("programs", (&stock, &expected), &ours, &[])
+    }
+
+    fn programs(&self, variant: &str) -> Result<Programs<'_>> {
+        let layout = &self.context.layout;
+        Ok(Programs {
+            programs: &self.suites.programs,
+            folder: self.build(variant)?,
+            work: layout.suite_work(&format!("{variant}-programs")),
+            model: layout.smoke_model(),
+        })
+    }
+
+    fn build(&self, variant: &str) -> Result<PathBuf> {
+        let (pins, flavors) = (self.context.pins()?, self.context.flavors()?);
+        let options = Options { flavor: FLAVOR.to_string(), ..Options::default() };
+        let variant = pins.variant(Some(variant))?;
+        let build =
+            Build { context: self.context, options: &options, pins: &pins, variant, flavors: &flavors };
+        let _lock = run_lock::take(self.context)?;
+        build.compile_tests(&self.suites.targets())
+    }
+
+    fn compare_servers(&self, reference: &str, variant: &str) -> Result<[Held; 2]> {
+        let stock = self.server_tests(reference, false);
+        let expected = self.run("server tests on stock", &stock)?;
+        let hold = |side: &str, paged: bool, listed: &[Expected]| {
+            self.hold(side, (&stock, &expected), &self.server_tests(variant, paged), listed)
+        };
+        Ok([hold("server tests", false, &[])?, hold("server tests, paged", true, &self.suites.paged)?])
+    }
+
+    fn server_tests(&self, variant: &str, paged: bool) -> ServerSuite<'_> {
+        let layout = &self.context.layout;
+        let name = if paged { format!("{variant}-server-paged") } else { format!("{variant}-server") };
+        ServerSuite {
+            tests: &self.suites.server_tests,
+            tree: layout.tree(variant),
+            server: layout.server(variant, FLAVOR),
+            paged,
+            python_path: [layout.suites(), self.packages.clone()],
+            work: layout.suite_work(&name),
+            model: layout.smoke_model(),
+        }
+    }
+
+    fn run(&self, what: &str, suite: &dyn Suite) -> Result<Outcomes> {
+        self.context.ui.status("Running", format!("upstream's {what}"));
+        suite.all()
+    }
+
+    fn hold(&self, side: &str, stock: Side<'_>, ours: &dyn Suite, listed: &[Expected]) -> Result<Held> {
+        let outcomes = self.run(&format!("{side} on ours"), ours)?;
+        let mut held = verdict::hold(side, stock.1, &outcomes, listed);
+        if held.unexpected.len() <= TOO_MANY_FOR_LUCK {
+            for difference in std::mem::take(&mut held.unexpected) {
+                let luck = self.is_luck(&difference, stock.0, ours)?;
+                if luck { held.flaky.push(difference) } else { held.unexpected.push(difference) }
+            }
+        }
+        Ok(held)
+    }
+
+    /// Runs a test that ended differently alone, on both sides.
+    fn is_luck(&self, difference: &Difference, stock: &dyn Suite, ours: &dyn Suite) -> Result<bool> {
+        let Difference { test, .. } = difference;
+        self.context.ui.status("Running", format!("{test} alone, {AGAIN} times on each side"));
+        let alone = |suite: &dyn Suite| -> Result<Vec<Outcome>> {
+            (0..AGAIN).map(|_| Ok(suite.alone(test)?.remove(test).unwrap_or(Outcome::Absent))).collect()
+        };
+        let stock = [vec![difference.stock.clone()], alone(stock)?].concat();
+        Ok(verdict::is_luck(&stock, &alone(ours)?))
+    }
+}
+
+/// A suite on stock and what came of it.
+type Side<'a> = (&'a dyn Suite, &'a Outcomes);
+
+impl Compared {
+    /// One line for each suite.
+    pub fn summary(&self) -> String {
+        self.0.iter().map(Held::summary).collect::<Vec<_>>().join("\n")
+    }
+
+    /// An error when a test ended differently and nobody expected it.
+    fn verdict(&self, reference: &str, variant: &str) -> Result<()> {
+        if self.0.iter().all(Held::is_good) {
+            return Ok(());
+        }
+        let failures: Vec<String> = self.0.iter().flat_map(Held::failures).collect();
+        let what = format!(
+            "upstream's own tests end differently on {variant} and {reference}: {} differences",
+            failures.len()
+        );
+        let shown = failures.iter().take(SHOWN).cloned().collect::<Vec<_>>().join("\n");
+        Err(Error::no(what).detail(shown))
+    }
+
+    /// For a report.
+    pub fn to_json(&self) -> Value {
+        json!(self.0.iter().map(Held::to_json).collect::<Vec<_>>())
+    }
+}

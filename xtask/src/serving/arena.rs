@@ -1,0 +1,231 @@
+//! Where contestants meet: one model, the built servers, the same threads for all.
+
+use super::probe;
+use super::switches;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::contestant::Contestant;
+use super::{Serving, WhenBusy};
+use crate::build::manifest::Manifest;
+use crate::context::Context;
+use crate::error::{Error, Result};
+use crate::modelgen::ModelSpec;
+use crate::sys::load::{self, Load};
+use crate::sys::process::Run;
+use crate::sys::server::{self, Server};
+use crate::sys::{disk, models};
+
+const FLAVOR: &str = "cpu";
+
+/// Everything that a round needs.
+pub struct Arena<'a> {
+    context: &'a Context,
+    serving: Serving,
+    ours: String,
+    folder: tempfile::TempDir,
+    /// The model that every server loads.
+    pub model: PathBuf,
+    /// Threads of every server.
+    pub threads: usize,
+    /// No round has found the machine busy.
+    pub quiet: bool,
+    /// What was built from what.
+    pub builds: Builds,
+}
+
+/// The pin that all contestants are built from, and the tree of each variant.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Builds {
+    /// The pin's tag or commit.
+    pub pin: String,
+    /// Tree ids by variant.
+    pub trees: BTreeMap<String, String>,
+}
+
+impl<'a> Arena<'a> {
+    /// Looks whether all can take part and whether the machine is quiet; then writes the model of `spec`.
+    pub fn prepare(
+        context: &'a Context,
+        serving: Serving,
+        contestants: &[Contestant],
+        spec: &ModelSpec,
+    ) -> Result<Arena<'a>> {
+        let ours = context.pins()?.variant(None)?.name.to_string();
+        let builds = check_contestants(context, &ours, contestants)?;
+        let load = look_around(context, serving)?;
+        let folder = disk::scratch_folder(&context.layout.generated().join("bench"), "serving")?;
+        let model = folder.path().join("model.gguf");
+        context.ui.status("Writing", "the model");
+        models::write(&model, spec)?;
+        let threads = serving.threads.unwrap_or_else(|| load.free_cores());
+        Ok(Arena { context, serving, ours, folder, model, threads, quiet: load.is_quiet(), builds })
+    }
+
+    /// To be called while nothing of ours runs: somebody may have come since the last round.
+    pub fn before_round(&mut self) -> Result<()> {
+        self.quiet &= look_around(self.context, self.serving)?.is_quiet();
+        Ok(())
+    }
+
+    /// A fresh server that has loaded the model, with `slots` slots where the contestant says how many, and
+    /// a context of `cells` tokens.
+    pub fn server(&self, contestant: Contestant, slots: usize, cells: usize) -> Result<Server> {
+        self.server_with(contestant, slots, cells, &[])
+    }
+
+    /// The same, with more arguments.
+    pub fn server_with(
+        &self,
+        contestant: Contestant,
+        slots: usize,
+        cells: usize,
+        more: &[&str],
+    ) -> Result<Server> {
+        let mut arguments = vec!["--ctx-size".to_string(), cells.to_string()];
+        arguments.extend(contestant.arguments(slots));
+        arguments.extend(more.iter().map(ToString::to_string));
+        self.server_of(&self.program(contestant), contestant.name(), &self.model, &arguments)
+    }
+
+    /// A fresh server of any program and model; `name` is that of its log.
+    pub fn server_of(
+        &self,
+        program: &Path,
+        name: &str,
+        model: &Path,
+        arguments: &[String],
+    ) -> Result<Server> {
+        let log = self.context.layout.log(&format!("bench-{name}"));
+        let run = Run::new(program)
+            .args(["--seed", "1", "--threads", &self.threads.to_string()])
+            .args(arguments)
+            .arg("--model")
+            .arg(model);
+        Server::start(switches::without_features(run), &log).map_err(|error| {
+            error
+                .detail(format!("contestant `{name}`"))
+                .hint(format!("the server's whole log: {}", self.context.layout.show(&log)))
+        })
+    }
+
+    /// The packaged server that a contestant runs.
+    pub fn program(&self, contestant: Contestant) -> PathBuf {
+        program(self.context, &self.ours, contestant)
+    }
+
+    /// The probe, built against stock.
+    pub fn stock_probe(&self) -> Result<PathBuf> {
+        probe::build_probe(self.context, "stock", self.folder.path())
+    }
+}
+
+fn look_around(context: &Context, serving: Serving) -> Result<Load> {
+    if serving.when_busy == WhenBusy::Refuse {
+        return load::refuse_busy();
+    }
+    let load = load::measure();
+    if serving.when_busy == WhenBusy::Say && !load.is_quiet() {
+        context.ui.warn("the machine is busy: what is measured now says nothing");
+    }
+    Ok(load)
+}
+
+fn variant(ours: &str, contestant: Contestant) -> &str {
+    if contestant.is_ours() { ours } else { "stock" }
+}
+
+fn program(context: &Context, ours: &str, contestant: Contestant) -> PathBuf {
+    context.layout.server(variant(ours, contestant), FLAVOR)
+}
+
+fn check_contestants(context: &Context, ours: &str, contestants: &[Contestant]) -> Result<Builds> {
+    let mut manifests = Vec::new();
+    for contestant in contestants {
+        let variant = variant(ours, *contestant);
+        if !disk::is_program(&program(context, ours, *contestant)) {
+            return Err(not_built(variant, *contestant));
+        }
+        check_flag(context, ours, *contestant)?;
+        manifests.push(manifest(context, variant)?);
+    }
+    builds(&manifests)
+}
+
+fn not_built(variant: &str, contestant: Contestant) -> Error {
+    Error::usage(format!("{variant}-{FLAVOR} is not built, and contestant `{}` needs it", contestant.name()))
+        .hint(format!("cargo xtask build --variant {variant} --flavor {FLAVOR}"))
+}
+
+/// An unknown flag would end the server with a page of help.
+fn check_flag(context: &Context, ours: &str, contestant: Contestant) -> Result<()> {
+    let Some(flag) = contestant.needed_flag() else { return Ok(()) };
+    if server::help_of(&program(context, ours, contestant))?.contains(flag) {
+        return Ok(());
+    }
+    let others: Vec<String> = Contestant::ALL
+        .iter()
+        .filter(|one| !one.is_ours())
+        .map(|one| format!("--only {}", one.name()))
+        .collect();
+    Err(Error::usage(format!(
+        "contestant `{}` cannot take part: the server of {ours}-{FLAVOR} does not know `{flag}`",
+        contestant.name()
+    ))
+    .hint(format!("build one that does: cargo xtask build --variant {ours} --flavor {FLAVOR}"))
+    .hint(format!("or leave it out where the bench allows it: {}", others.join(" "))))
+}
+
+fn manifest(context: &Context, variant: &str) -> Result<Manifest> {
+    let path = context.layout.package(variant, FLAVOR).join("manifest.json");
+    serde_json::from_slice(&disk::read(&path)?).map_err(|error| {
+        Error::usage(format!("`{}` is not a manifest", context.layout.show(&path)))
+            .detail(error.to_string())
+            .hint(format!("cargo xtask build --variant {variant} --flavor {FLAVOR}"))
+    })
+}
+
+fn builds(manifests: &[Manifest]) -> Result<Builds> {
+    let trees = manifests.iter().map(|one| (one.variant.clone(), one.tree.clone())).collect();
+    let Some(first) = manifests.first() else { return Ok(Builds::default()) };
+    match manifests.iter().find(|one| one.base_tree != first.base_tree) {
+        None => Ok(Builds { pin: first.pin.clone(), trees }),
+        Some(other) => Err(Error::usage(format!(
+            "{} is built from {} and {} from {}: their times cannot be compared",
+            first.variant, first.pin, other.variant, other.pin
+        ))
+        .hint(format!(
+            "cargo xtask build --variant {} && cargo xtask build --variant {}",
+            first.variant, other.variant
+        ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn made(variant: &str, pin: &str) -> Manifest {
+        Manifest {
+            variant: variant.to_string(),
+            flavor: FLAVOR.to_string(),
+            pin: pin.to_string(),
+            base_tree: format!("tree of {pin}"),
+            tree: format!("tree of {variant}"),
+            patches: BTreeMap::new(),
+            compiler: String::new(),
+            flags: BTreeMap::new(),
+            files: BTreeMap::new(),
+            inputs: String::new(),
+        }
+    }
+
+    #[test]
+    fn builds_of_one_pin_are_compared() {
+        let found = builds(&[made("stock", "v1"), made("paged", "v1"), made("stock", "v1")]).unwrap();
+        assert_eq!(found.pin, "v1");
+        assert_eq!(found.trees.len(), 2);
+        let error = builds(&[made("stock", "v1"), made("paged", "v2")]).unwrap_err();
+        assert!(error.what.contains("stock is built from v1 and paged from v2"), "{error}");
+    }
+}
