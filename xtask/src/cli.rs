@@ -3,15 +3,12 @@
 mod bench;
 mod values;
 
-use crate::fuzz;
-use crate::gate;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
 use self::bench::Bench;
 use self::values::{Part, Until, each};
-use crate::cmd;
 use crate::cmd::rebase::{Action, Choices};
 use crate::context::{Context, Outcome};
 use crate::error::Result;
@@ -19,6 +16,7 @@ use crate::plan::layout::Layout;
 use crate::plan::name::Name;
 use crate::sys::{pending, project};
 use crate::ui::{Talk, Ui};
+use crate::{cmd, fuzz, gate, stack};
 
 /// Espalier: fetch the pinned upstream, apply the series strictly, build, prove.
 #[derive(Debug, Parser)]
@@ -571,9 +569,9 @@ impl Cli {
                 cmd::canary::run(context, &options)
             }
             Command::Apply(Apply { variant, check, discard_edits, dry_run }) => {
-                cmd::apply::run(context, &cmd::apply::Options { variant, check, discard_edits, dry_run })
+                stack::apply::run(context, &stack::apply::Options { variant, check, discard_edits, dry_run })
             }
-            Command::Lock(Lock { check }) => cmd::lock::run(context, &cmd::lock::Options { check }),
+            Command::Lock(Lock { check }) => stack::lock::run(context, &stack::lock::Options { check }),
             Command::Lint(Lint { fix, dry_run, long }) => {
                 cmd::lint::run(context, &cmd::lint::Options { fix, dry_run, long })
             }
@@ -598,10 +596,13 @@ impl Cli {
             Command::Build(Build { which, jobs, no_smoke, dry_run }) => {
                 let Which { variant, flavor } = which;
                 let flavor = flavor.to_string();
-                cmd::build::run(context, &cmd::build::Options { variant, flavor, dry_run, jobs, no_smoke })
+                stack::build::run(
+                    context,
+                    &stack::build::Options { variant, flavor, dry_run, jobs, no_smoke },
+                )
             }
             Command::Smoke(Which { variant, flavor }) => {
-                cmd::smoke::command(context, variant.as_deref(), flavor.to_string())
+                stack::smoke::command(context, variant.as_deref(), flavor.to_string())
             }
             Command::Run(Run { which, arguments }) => {
                 cmd::run::command(context, which.variant.as_deref(), which.flavor.to_string(), arguments)

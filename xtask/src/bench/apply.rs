@@ -8,10 +8,10 @@ use serde_json::json;
 
 use super::synthetic::{self, Size};
 use super::timing::{Times, table, to_json};
-use crate::cmd::lock;
 use crate::context::{Context, Outcome};
 use crate::error::{Error, Result};
 use crate::plan::layout::Layout;
+use crate::stack::lock;
 use crate::sys::disk;
 use crate::sys::git::git;
 use crate::sys::process::Run;

@@ -8,13 +8,13 @@ use serde_json::json;
 use super::apply::ours;
 use super::made_history::{self, Size};
 use super::timing::Times;
-use crate::cmd::pinned_series::PinnedSeries;
 use crate::context::{Context, Outcome};
 use crate::error::{Error, Result};
 use crate::plan::layout::Layout;
+use crate::stack::pinned_series::PinnedSeries;
+use crate::stack::range::{self, Range};
 use crate::sys::disk;
 use crate::sys::history::Commit;
-use crate::sys::range::{self, Range};
 use crate::sys::store_tree::StoreTree;
 
 const SIZE: Size = Size { files: 3000, commits: 5000, after_pin: 1000, patches: 120 };

@@ -2,7 +2,6 @@
 
 use serde_json::json;
 
-use super::pinned_series::{Classes, PinnedSeries};
 use super::status::upstream_commit;
 use crate::context::{Context, Outcome};
 use crate::error::{Error, Result};
@@ -10,8 +9,9 @@ use crate::plan::line::Before;
 use crate::report::bisect::{self, BisectReport, Break, PatchBisect, Turn};
 use crate::report::status::Place;
 use crate::series::PatchClass;
+use crate::stack::pinned_series::{Classes, PinnedSeries};
+use crate::stack::range::Range;
 use crate::sys::history::Commit;
-use crate::sys::range::Range;
 use crate::sys::run_lock;
 
 /// Options of `bisect`.

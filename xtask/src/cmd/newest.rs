@@ -3,7 +3,6 @@
 use serde_json::json;
 
 use super::bisect::DEFAULT_TIP;
-use super::pinned_series::PinnedSeries;
 use super::status::upstream_commit;
 use crate::context::{Context, Outcome};
 use crate::error::Result;
@@ -11,8 +10,9 @@ use crate::plan::next_command::next_command;
 use crate::report::newest::{self, NewestReport, Reach};
 use crate::report::status::Place;
 use crate::series::{PatchClass, Survey};
+use crate::stack::pinned_series::PinnedSeries;
+use crate::stack::range::Range;
 use crate::sys::history::Commit;
-use crate::sys::range::Range;
 use crate::sys::run_lock;
 use crate::sys::tip::Tip;
 

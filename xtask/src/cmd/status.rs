@@ -5,7 +5,6 @@ use std::path::PathBuf;
 
 use serde_json::json;
 
-use super::pinned_series::{Classes, PinnedSeries};
 use crate::context::{Context, Outcome};
 use crate::error::Result;
 use crate::plan::next_command::next_command;
@@ -13,11 +12,12 @@ use crate::report::replay;
 use crate::report::status::{self, PatchStatus, Place, StatusReport, UpstreamCommit};
 use crate::report::taken::story_notes;
 use crate::series::{self, Origin, Patch, PatchClass, Story, Survey};
+use crate::stack::pinned_series::{Classes, PinnedSeries};
+use crate::stack::range::{self, Range};
+use crate::stack::taken::PatchSet;
 use crate::sys::history::{self, Commit};
-use crate::sys::range::{self, Range};
 use crate::sys::store::Store;
 use crate::sys::store_tree::StoreTree;
-use crate::sys::taken::PatchSet;
 use crate::sys::tip::Tip;
 use crate::sys::{disk, run_lock};
 

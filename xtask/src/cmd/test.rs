@@ -4,10 +4,11 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use super::{build, lint, lock, smoke, workflows};
+use super::{lint, workflows};
 use crate::context::{Context, Outcome};
 use crate::error::{Error, Result};
 use crate::gate;
+use crate::stack::{build, lock, smoke};
 use crate::sys::process;
 
 /// Options of `test`.

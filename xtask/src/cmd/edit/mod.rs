@@ -1,19 +1,17 @@
 //! `cargo xtask edit`: a variant's series as real commits, in a repository where any git tool works.
 
-mod commits;
 mod ready;
 
 use serde_json::json;
 
-pub use commits::{SeriesCommits, commits_of, make_commits};
 pub use ready::{Ready, When, ready, work_of};
 
-use super::apply;
 use crate::context::{Context, Outcome};
 use crate::error::{Error, Result};
 use crate::plan::next_command::quoted;
 use crate::plan::pins::Variant;
 use crate::plan::steps::Step;
+use crate::stack::apply;
 use crate::sys::run_lock;
 use crate::sys::store::Store;
 

@@ -1,10 +1,10 @@
 //! The edit repository as it has to be before somebody works in it; never at the cost of work that is there.
 
-use super::commits::{SeriesCommits, make_commits};
 use crate::context::Context;
 use crate::error::{Error, Kind, Result};
 use crate::plan::next_command::quoted;
 use crate::plan::pins::{Pins, Variant};
+use crate::stack::commits::{SeriesCommits, make_commits};
 use crate::sys::disk;
 use crate::sys::edit_make::{self, EditPlace};
 use crate::sys::edit_repo::{EditRepo, Marks};

@@ -4,9 +4,9 @@ use crate::series::ObjectId;
 use serde_json::json;
 
 use super::written::Written;
-use crate::cmd::apply::change_tree;
 use crate::error::Result;
 use crate::series::{self, Applied, Patch, apply_patch, slug_from_subject};
+use crate::stack::apply::change_tree;
 use crate::sys::edit_repo::EditCommit;
 use crate::sys::git_tree::GitTree;
 use crate::sys::store::Store;

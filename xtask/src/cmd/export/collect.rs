@@ -3,10 +3,10 @@
 
 use crate::series::ObjectId;
 
-use crate::cmd::edit::SeriesCommits;
 use crate::error::{Error, Kind, Result};
 use crate::plan::next_command::quoted;
 use crate::plan::pins::Variant;
+use crate::stack::commits::SeriesCommits;
 use crate::sys::edit_repo::{EditCommit, EditRepo, Marks, short};
 
 /// What was found in the edit repository.

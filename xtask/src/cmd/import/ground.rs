@@ -4,7 +4,7 @@ use crate::series::ObjectId;
 
 use super::Import;
 use super::patches::Ground;
-use crate::cmd::edit::{make_commits, series_folder};
+use crate::cmd::edit::series_folder;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::plan::name::Name;
@@ -12,6 +12,7 @@ use crate::plan::overlay::OverlayFile;
 use crate::plan::pins::{NewPin, NewSource, Pin, Pins, Revision, Source, Variant};
 use crate::plan::snippet::SourceText;
 use crate::series::LintRules;
+use crate::stack::commits::make_commits;
 use crate::sys::disk;
 use crate::sys::edit_repo::short;
 use crate::sys::fetch::fetch_pin;

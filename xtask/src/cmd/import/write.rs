@@ -1,13 +1,13 @@
 //! The stage of an import: patches, `pins.toml` and `espalier.lock`, proved before any of it happens.
 
 use super::patches::NewPatch;
-use crate::cmd::{apply, lock};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::plan::lock::{Lock, LockedVariant};
 use crate::plan::name::Name;
 use crate::plan::pending::Pending;
 use crate::plan::pins::{Pins, Variant};
+use crate::stack::{apply, lock};
 use crate::sys::inputs::{read_folder, read_stack};
 use crate::sys::store::Store;
 use crate::sys::{disk, pending};

@@ -1,7 +1,6 @@
 //! Where a rebase starts, where it goes, and what it takes along.
 
 use super::Options;
-use crate::cmd::pinned_series::fetcher;
 use crate::cmd::status::upstream_commit;
 use crate::context::Context;
 use crate::error::{Error, Result};
@@ -11,11 +10,12 @@ use crate::plan::rebase_state::TakenPatch;
 use crate::report::status::count;
 use crate::report::taken::story_notes;
 use crate::series::{Origin, Patch};
+use crate::stack::pinned_series::fetcher;
+use crate::stack::taken;
 use crate::sys::fetch::fetch_pin;
 use crate::sys::history::{self, Comparisons};
 use crate::sys::inputs::{Inputs, PatchFile, read_stack};
 use crate::sys::store::Store;
-use crate::sys::taken;
 use crate::sys::tip::{self, Ask, Tip};
 
 /// Everything that is known before the first patch is replayed.

@@ -10,9 +10,9 @@ use crate::plan::rebase_state::{places_of_taken, told_of};
 use crate::report::rebase::{self as report, Fate, PatchMove, RebaseReport};
 use crate::report::replay;
 use crate::series::{Patch, PatchClass, Replay, Replayed, replayed_patch};
+use crate::stack::range;
 use crate::sys::git_tree::GitTree;
 use crate::sys::inputs::PatchFile;
-use crate::sys::range;
 use crate::sys::store_tree::StoreTree;
 
 /// The whole series in memory. A patch with a conflict is left out, and the rest are tried without it.

@@ -1,9 +1,9 @@
 //! What every way of replaying a series does with one patch.
 
 use super::course::Course;
-use crate::cmd::apply;
 use crate::error::{Error, Result};
 use crate::series::{Replay, ReplayError, Step, TreeChange, TreeNames};
+use crate::stack::apply;
 use crate::sys::git_tree::{Entry, GitTree};
 use crate::sys::store::Store;
 

@@ -9,9 +9,9 @@ use crate::error::{Error, Kind, Result};
 use crate::plan::rebase_state::{DonePatch, NamedTree, RebaseState, places_of_taken, told_of};
 use crate::report::replay::notes_on;
 use crate::series::{Patch, PatchClass, Replay, Replayed, Step};
+use crate::stack::range;
 use crate::sys::disk;
 use crate::sys::git_tree::GitTree;
-use crate::sys::range;
 use crate::sys::rebase_repo::RebaseRepo;
 use crate::sys::store_tree::StoreTree;
 

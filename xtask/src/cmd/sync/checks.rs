@@ -2,12 +2,13 @@
 
 use std::time::Instant;
 
-use crate::cmd::{build, lint, lock};
+use crate::cmd::lint;
 use crate::context::Context;
 use crate::error::Result;
 use crate::gate;
 use crate::plan::pins::Pins;
 use crate::report::sync::Check;
+use crate::stack::{build, lock};
 
 /// Runs every check, a failed one too: a report that stops at the first failure hides the rest. Only the
 /// gate needs the builds before it.

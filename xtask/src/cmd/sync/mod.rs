@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use serde_json::json;
 
 use super::rebase::{self, Choices, Prepared};
-use super::{lock, status};
+use super::status;
 use crate::context::{Context, Outcome};
 use crate::error::{Error, Kind, Result};
 use crate::plan::lock::Lock;
@@ -21,6 +21,7 @@ use crate::plan::pending::PendingFile;
 use crate::report::rebase::PatchMove;
 use crate::report::status::{Place, StatusReport};
 use crate::report::sync::{MovedPatch, MovedTree, SyncReport};
+use crate::stack::lock;
 use crate::sys::{disk, pending, run_lock};
 
 /// Options of `sync`.

@@ -16,11 +16,11 @@ use self::outcome::{Outcome, Outcomes};
 use self::programs::Programs;
 use self::server_tests::ServerSuite;
 use self::verdict::{Difference, Held};
-use crate::cmd::build::{Build, Options};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::plan::snippet::SourceText;
 use crate::plan::suites::{Expected, Suites};
+use crate::stack::build::{Build, Options};
 use crate::sys::{disk, run_lock, tools};
 
 /// Tests that can be run again one by one.

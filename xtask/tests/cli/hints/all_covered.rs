@@ -9,9 +9,9 @@ const COMMAND: &str = "cargo xtask ";
 
 /// Where hints are that no scene prints, and why.
 const NOT_IN_A_SCENE: &[(&str, &str)] = &[
-    ("cmd/bench/", "a bench takes minutes, and servers that are built"),
-    ("cmd/fuzz/", "the same"),
-    ("cmd/gate.rs", "the same"),
+    ("bench/", "a bench takes minutes, and servers that are built"),
+    ("fuzz/", "the same"),
+    ("gate/mod.rs", "the same"),
     ("cmd/run.rs: use another one", "it needs a port that somebody has"),
     ("sys/tools.rs", "a machine without a compiler"),
     ("report/status_html_body.rs", "a page, which prints what `status` prints"),

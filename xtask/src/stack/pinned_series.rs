@@ -1,5 +1,6 @@
 //! What `status`, `bisect` and `newest` start from: a variant's series, its pin, and upstream since then.
 
+use super::range::{self, Range};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::plan::line::Line;
@@ -8,7 +9,6 @@ use crate::series::{Patch, PatchClass};
 use crate::sys::fetch::{Fetcher, fetch_pin};
 use crate::sys::history::{self, Commit};
 use crate::sys::inputs::{PatchFile, read_stack};
-use crate::sys::range::{self, Range};
 use crate::sys::store::Store;
 use crate::sys::tip::{self, Ask, Tip};
 

@@ -5,10 +5,10 @@ use std::rc::Rc;
 
 use crate::series::ObjectId;
 
-use super::history::{Commit, Comparisons};
-use super::store::Store;
 use crate::error::Result;
 use crate::series::{ChangedFile, Difference, Event, Lookout, Origin, Story};
+use crate::sys::history::{Commit, Comparisons};
+use crate::sys::store::Store;
 
 /// A set of patches, by their places in the series.
 pub type PatchSet = Rc<BTreeSet<usize>>;

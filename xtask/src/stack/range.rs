@@ -4,13 +4,13 @@ use std::rc::Rc;
 
 use crate::series::ObjectId;
 
-use super::history::{Commit, Comparisons};
-use super::store::Store;
-use super::store_tree::StoreTree;
 use super::taken::{self, PatchSet, Taken};
 use crate::error::Result;
 use crate::plan::line::{Before, before_each};
 use crate::series::{Known, Origin, Patch, Survey, survey_series};
+use crate::sys::history::{Commit, Comparisons};
+use crate::sys::store::Store;
+use crate::sys::store_tree::StoreTree;
 
 /// What the series came to at the pin and at each commit.
 pub struct Range {

@@ -3,7 +3,7 @@
 
 use crate::series::{ObjectId, ObjectKind};
 
-use crate::cmd::apply;
+use super::apply;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::plan::lock::LockedVariant;

@@ -1,0 +1,10 @@
+//! What is done with one variant: read, placed on its pin, locked, built, smoked, surveyed.
+
+pub mod apply;
+pub mod build;
+pub mod commits;
+pub mod lock;
+pub mod pinned_series;
+pub mod range;
+pub mod smoke;
+pub mod taken;
