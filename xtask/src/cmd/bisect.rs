@@ -2,15 +2,16 @@
 
 use serde_json::json;
 
-use super::status::upstream_commit;
 use crate::context::{Context, Outcome};
 use crate::error::{Error, Result};
 use crate::plan::line::Before;
 use crate::report::bisect::{self, BisectReport, Break, PatchBisect, Turn};
 use crate::report::status::Place;
 use crate::series::PatchClass;
+use crate::stack::pinned_series::DEFAULT_TIP;
 use crate::stack::pinned_series::{Classes, PinnedSeries};
 use crate::stack::range::Range;
+use crate::stack::range::upstream_commit;
 use crate::sys::history::Commit;
 use crate::sys::run_lock;
 
@@ -28,9 +29,6 @@ pub struct Options {
     /// Print Markdown instead of text for a terminal.
     pub markdown: bool,
 }
-
-/// What is looked at when no tip is named: the default branch.
-pub const DEFAULT_TIP: &str = "HEAD";
 
 /// Judges every commit since the pin; a patch that is not exact all the way makes the answer no.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {

@@ -2,11 +2,11 @@
 
 use serde_json::json;
 
-use super::import::{checked_name, notes_on, revision_of};
 use crate::context::{Context, Outcome};
 use crate::error::{Error, Result};
 use crate::plan::pins::{NewPin, Pins};
 use crate::plan::snippet::SourceText;
+use crate::stack::import::new_pin::{checked_name, notes_on, revision_of};
 use crate::sys::fork::{ForkPlace, History};
 use crate::sys::import_repo::ImportRepo;
 use crate::sys::store::Store;

@@ -2,11 +2,12 @@
 
 use serde_json::json;
 
-use super::edit::{When, ready, series_folder};
 use crate::context::{Context, Outcome};
 use crate::error::{Error, Result};
 use crate::plan::next_command::quoted;
 use crate::series::{LintRules, SUBJECT_LIMIT, TRAILER_KEYS};
+use crate::stack::ready::ready;
+use crate::stack::ready::{When, series_folder};
 use crate::sys::run_lock;
 use crate::sys::store::Store;
 

@@ -2,16 +2,16 @@
 
 use serde_json::json;
 
-use super::bisect::DEFAULT_TIP;
-use super::status::upstream_commit;
 use crate::context::{Context, Outcome};
 use crate::error::Result;
 use crate::plan::next_command::next_command;
 use crate::report::newest::{self, NewestReport, Reach};
 use crate::report::status::Place;
 use crate::series::{PatchClass, Survey};
+use crate::stack::pinned_series::DEFAULT_TIP;
 use crate::stack::pinned_series::PinnedSeries;
 use crate::stack::range::Range;
+use crate::stack::range::upstream_commit;
 use crate::sys::history::Commit;
 use crate::sys::run_lock;
 use crate::sys::tip::Tip;

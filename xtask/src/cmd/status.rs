@@ -13,6 +13,7 @@ use crate::report::status::{self, PatchStatus, Place, StatusReport, UpstreamComm
 use crate::report::taken::story_notes;
 use crate::series::{self, Origin, Patch, PatchClass, Story, Survey};
 use crate::stack::pinned_series::{Classes, PinnedSeries};
+use crate::stack::range::upstream_commit;
 use crate::stack::range::{self, Range};
 use crate::stack::taken::PatchSet;
 use crate::sys::history::{self, Commit};
@@ -193,15 +194,5 @@ fn patch_status(patch: &Patch, outcome: series::Outcome, file: &str) -> PatchSta
         caused_by: None,
         next: status::next_step(outcome.class),
         hunks: status::hunk_texts(patch),
-    }
-}
-
-/// A commit as reports show it.
-pub fn upstream_commit(commit: &Commit) -> UpstreamCommit {
-    UpstreamCommit {
-        id: commit.id.to_string(),
-        subject: commit.subject.clone(),
-        author: commit.author.clone(),
-        seconds: commit.seconds,
     }
 }

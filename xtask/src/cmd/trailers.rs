@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use serde_json::json;
 
-use super::edit::series_folder;
 use crate::context::{Context, Outcome};
 use crate::error::{Error, Result};
 use crate::plan::next_command::next_command;
 use crate::plan::pins::{Pins, Variant};
 use crate::series::{self, Patch, SetWhich, TRAILER_KEYS, is_valid_trailer, set_trailer};
+use crate::stack::ready::series_folder;
 use crate::stack::{apply, lock};
 use crate::sys::inputs::{PatchFile, read_folder, read_stack};
 use crate::sys::pending_series::{self, NewSeries};

@@ -3,8 +3,10 @@
 pub mod apply;
 pub mod build;
 pub mod commits;
+pub mod import;
 pub mod lock;
 pub mod pinned_series;
 pub mod range;
+pub mod ready;
 pub mod smoke;
 pub mod taken;

@@ -12,6 +12,9 @@ use crate::sys::inputs::{PatchFile, read_stack};
 use crate::sys::store::Store;
 use crate::sys::tip::{self, Ask, Tip};
 
+/// What is looked at when no tip is named: the default branch.
+pub const DEFAULT_TIP: &str = "HEAD";
+
 /// A variant's patches, its parents' included, and the store that has the pin.
 pub struct PinnedSeries {
     /// The variant's name.

@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use crate::report::status::UpstreamCommit;
 use crate::series::ObjectId;
 
 use super::taken::{self, PatchSet, Taken};
@@ -118,5 +119,15 @@ impl Walk<'_> {
             Before::Pin => Some((&self.range.at_pin, self.pin)),
             Before::Commit(at) => Some((self.range.surveys.get(at)?.as_ref()?, self.history.get(at)?.tree)),
         }
+    }
+}
+
+/// A commit as reports show it.
+pub fn upstream_commit(commit: &Commit) -> UpstreamCommit {
+    UpstreamCommit {
+        id: commit.id.to_string(),
+        subject: commit.subject.clone(),
+        author: commit.author.clone(),
+        seconds: commit.seconds,
     }
 }

@@ -4,9 +4,9 @@ use std::collections::{BTreeSet, HashMap};
 
 use serde_json::Value;
 use xtask::series::PatchClass;
+use xtask::stack::range::{origin, survey_history, survey_tree};
 use xtask::sys::history::{self, Commit};
 use xtask::sys::inputs::PatchFile;
-use xtask::sys::range::{origin, survey_history, survey_tree};
 use xtask::sys::store::Store;
 use xtask::sys::store_tree::StoreTree;
 

@@ -10,12 +10,12 @@ use choose::{Existing, Exported, choose};
 use collect::collect;
 use written::write_patches;
 
-use super::edit::series_folder;
 use crate::context::{Context, Outcome};
 use crate::error::{Error, Kind, Result};
 use crate::plan::pins::{Pins, Variant};
 use crate::series::{SeriesEntry, series_order};
 use crate::stack::commits::{SeriesCommits, commits_of, make_commits};
+use crate::stack::ready::series_folder;
 use crate::stack::{apply, lock};
 use crate::sys::edit_repo::{EditCommit, EditRepo, Marks};
 use crate::sys::inputs::{Inputs, PatchFile, read_stack};

@@ -3,16 +3,17 @@
 use crate::series::ObjectId;
 
 use super::Import;
-use super::patches::Ground;
-use crate::cmd::edit::series_folder;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::plan::name::Name;
 use crate::plan::overlay::OverlayFile;
-use crate::plan::pins::{NewPin, NewSource, Pin, Pins, Revision, Source, Variant};
+use crate::plan::pins::{NewPin, Pin, Pins, Revision, Source, Variant};
 use crate::plan::snippet::SourceText;
 use crate::series::LintRules;
 use crate::stack::commits::make_commits;
+use crate::stack::import::new_pin::{checked_name, notes_on, revision_of};
+use crate::stack::import::patches::Ground;
+use crate::stack::ready::series_folder;
 use crate::sys::disk;
 use crate::sys::edit_repo::short;
 use crate::sys::fetch::fetch_pin;
@@ -151,23 +152,6 @@ fn new_variant(
     })
 }
 
-/// A new variant needs a name.
-pub fn checked_name(name: Option<&str>) -> Result<Name> {
-    let name = name.ok_or_else(|| {
-        Error::usage("there is no variant yet, and the new one has no name")
-            .hint("name it: --variant my-fork")
-    })?;
-    Name::new(name).map_err(|why| {
-        Error::usage(format!("`{}` cannot be a variant's name: {why}", name.escape_debug()))
-            .hint("name it otherwise: --variant my-fork")
-    })
-}
-
-/// A tag where there is one: people know it.
-pub fn revision_of(place: &ForkPlace, commit: ObjectId) -> Revision {
-    place.tags_at(commit).into_iter().find_map(Revision::parse).unwrap_or(Revision::Commit(commit))
-}
-
 /// The pinned commit came with the fork: nothing has to be fetched twice.
 fn take_pin(import: Import<'_>, pin: &Pin, commit: ObjectId) -> Result<()> {
     let Import { context, store, repo, .. } = import;
@@ -186,15 +170,4 @@ fn refuse_folder(context: &Context, folder: &str) -> Result<()> {
             .hint(format!("move it away, or take another name: mv {folder} {folder}.before")));
     }
     Ok(())
-}
-
-/// What is true on this machine only.
-pub fn notes_on(new: &NewPin) -> Vec<String> {
-    match &new.source {
-        NewSource::Git(_) => Vec::new(),
-        NewSource::Path(path) => vec![format!(
-            "the pin's only source is {path}, which other machines do not have: add {{ git = \"URL\" }} to \
-             `sources` in pins.toml"
-        )],
-    }
 }

@@ -3,14 +3,8 @@
 //! Whatever it comes from becomes commits in a repository of its own ([`fork`]), then patches as `export`
 //! writes them ([`patches`]), then a stage that is applied strictly before anything changes ([`write`]).
 
-mod applying;
-mod fork;
 mod ground;
-mod left_out;
-mod line;
-mod loose;
 mod outcome;
-mod patches;
 mod write;
 
 use std::path::PathBuf;
@@ -18,13 +12,13 @@ use std::path::PathBuf;
 use crate::series::ObjectId;
 
 use self::ground::Onto;
-pub use self::ground::{checked_name, notes_on, revision_of};
-use self::left_out::LeftOut;
-use self::line::Line;
-use self::loose::Loose;
 use self::outcome::Imported;
 use crate::context::{Context, Outcome};
 use crate::error::{Error, Result};
+use crate::stack::import::left_out::LeftOut;
+use crate::stack::import::line::Line;
+use crate::stack::import::loose::Loose;
+use crate::stack::import::{applying, fork, loose, patches};
 use crate::sys::fork::{ForkPlace, History};
 use crate::sys::fork_history::Fork;
 use crate::sys::import_repo::ImportRepo;

@@ -4,10 +4,10 @@ use crate::series::ObjectId;
 use serde_json::json;
 
 use super::ground::Onto;
-use super::line::Line;
-use super::patches::{NewPatch, STATUS};
 use crate::context::Outcome;
 use crate::series::{LintRules, PLACEHOLDER};
+use crate::stack::import::line::Line;
+use crate::stack::import::patches::{NewPatch, STATUS};
 
 /// An import that happened, or would.
 pub struct Imported<'a> {

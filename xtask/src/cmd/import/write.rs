@@ -1,18 +1,18 @@
 //! The stage of an import: patches, `pins.toml` and `espalier.lock`, proved before any of it happens.
 
-use super::patches::NewPatch;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::plan::lock::{Lock, LockedVariant};
 use crate::plan::name::Name;
 use crate::plan::pending::Pending;
 use crate::plan::pins::{Pins, Variant};
+use crate::stack::import::patches::NewPatch;
 use crate::stack::{apply, lock};
 use crate::sys::inputs::{read_folder, read_stack};
 use crate::sys::store::Store;
 use crate::sys::{disk, pending};
 
-use super::line::LineCommit;
+use crate::stack::import::line::LineCommit;
 
 /// Collects everything in the stage and applies it there, strictly: the tree after each patch has to be the
 /// commit's. `pins_text` is `pins.toml` as it shall be.

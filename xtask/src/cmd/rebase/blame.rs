@@ -1,12 +1,12 @@
 //! Why a rebase stops: the upstream commit since which a patch does not go along, and what else is known to come.
 
 use super::course::Course;
-use crate::cmd::status::upstream_commit;
 use crate::error::Result;
 use crate::report::status::{count, short};
 use crate::series::PatchClass;
 use crate::stack::pinned_series::Classes;
 use crate::stack::range;
+use crate::stack::range::upstream_commit;
 use crate::sys::history;
 
 /// What upstream's commits say about the stop at the patch `at`, line by line; nothing where they are not at hand.

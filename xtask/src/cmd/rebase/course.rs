@@ -1,7 +1,6 @@
 //! Where a rebase starts, where it goes, and what it takes along.
 
 use super::Options;
-use crate::cmd::status::upstream_commit;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::plan::next_command::next_command;
@@ -11,6 +10,7 @@ use crate::report::status::count;
 use crate::report::taken::story_notes;
 use crate::series::{Origin, Patch};
 use crate::stack::pinned_series::fetcher;
+use crate::stack::range::upstream_commit;
 use crate::stack::taken;
 use crate::sys::fetch::fetch_pin;
 use crate::sys::history::{self, Comparisons};

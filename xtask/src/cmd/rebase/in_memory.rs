@@ -4,12 +4,13 @@ use crate::series::ObjectId;
 
 use super::Choices;
 use super::course::{Course, read_upstream};
-use super::steps::{add, names, step};
+use super::steps::{names, step};
 use crate::error::Result;
 use crate::plan::rebase_state::{places_of_taken, told_of};
 use crate::report::rebase::{self as report, Fate, PatchMove, RebaseReport};
 use crate::report::replay;
 use crate::series::{Patch, PatchClass, Replay, Replayed, replayed_patch};
+use crate::stack::apply::change_tree;
 use crate::stack::range;
 use crate::sys::git_tree::GitTree;
 use crate::sys::inputs::PatchFile;
@@ -30,7 +31,7 @@ pub fn run(course: &Course<'_>, choices: Choices) -> Result<RebaseReport> {
     for (at, (patch, file)) in course.patches.iter().zip(&course.inputs.patches).enumerate() {
         let step = step(course, &mut replay, at)?;
         if !step.replayed.has_conflict() {
-            add(store, &mut tree, &step.changes)?;
+            change_tree(store, &mut tree, &step.changes)?;
         }
         let new = new_patch(patch, &step.replayed, &replay)?;
         let mut moved = patch_move(file, (patch, &new), &step.replayed, choices);

@@ -2,10 +2,8 @@
 
 use super::course::Course;
 use crate::error::{Error, Result};
-use crate::series::{Replay, ReplayError, Step, TreeChange, TreeNames};
+use crate::series::{Replay, ReplayError, Step, TreeNames};
 use crate::stack::apply;
-use crate::sys::git_tree::{Entry, GitTree};
-use crate::sys::store::Store;
 
 /// How the two trees are called.
 pub fn names<'a>(course: &'a Course<'_>) -> TreeNames<'a> {
@@ -29,18 +27,4 @@ fn not_replayed(course: &Course<'_>, error: ReplayError) -> Error {
         }
         ReplayError::NoSuchPatch => Error::surroundings("the record of the rebase goes beyond the series"),
     }
-}
-
-/// Puts the changes of a patch into `tree`, and their new blobs into the store's memory.
-pub fn add(store: &Store, tree: &mut GitTree<'_>, changes: &[TreeChange]) -> Result<()> {
-    for change in changes {
-        let entry = change.new.as_ref().map(|file| {
-            if let Some(content) = &file.content {
-                store.keep(file.id, std::sync::Arc::clone(content));
-            }
-            Entry { mode: file.mode.as_git_mode(), id: file.id }
-        });
-        tree.set(change.path.as_bytes(), entry)?;
-    }
-    Ok(())
 }

@@ -3,12 +3,13 @@
 use crate::series::ObjectId;
 
 use super::course::{Course, read_upstream};
-use super::steps::{add, names, step};
+use super::steps::{names, step};
 use super::{Choices, Prepared, conflict, finish};
 use crate::error::{Error, Kind, Result};
 use crate::plan::rebase_state::{DonePatch, NamedTree, RebaseState, places_of_taken, told_of};
 use crate::report::replay::notes_on;
 use crate::series::{Patch, PatchClass, Replay, Replayed, Step};
+use crate::stack::apply::change_tree;
 use crate::stack::range;
 use crate::sys::disk;
 use crate::sys::git_tree::GitTree;
@@ -100,7 +101,7 @@ pub fn go_on(course: &Course<'_>, repo: &RebaseRepo, state: &mut RebaseState) ->
     let files = course.patches.iter().zip(&course.inputs.patches).enumerate().skip(behind);
     for (at, (patch, file)) in files {
         let step = step(course, &mut replay, at)?;
-        add(store, &mut walk.tree, &step.changes)?;
+        change_tree(store, &mut walk.tree, &step.changes)?;
         if !step.replayed.has_conflict() {
             walk.take((at, patch), &file.file, &step)?;
         } else if walk.refused.is_empty() {

@@ -1,13 +1,11 @@
 //! `cargo xtask edit`: a variant's series as real commits, in a repository where any git tool works.
 
-mod ready;
-
 use serde_json::json;
 
-pub use ready::{Ready, When, ready, work_of};
+use crate::stack::ready::{Ready, When, ready, series_folder};
 
 use crate::context::{Context, Outcome};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::plan::next_command::quoted;
 use crate::plan::pins::Variant;
 use crate::plan::steps::Step;
@@ -42,15 +40,6 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let when = if options.discard { When::Discard } else { When::Refuse };
     let ready = ready(context, &store, &pins, variant, when)?;
     Ok(outcome(context, variant, &ready))
-}
-
-/// The folder of a variant's own patches.
-pub fn series_folder(variant: &Variant) -> Result<&str> {
-    variant.patches.as_deref().ok_or_else(|| {
-        Error::usage(format!("the variant `{}` has no series of its own to edit", variant.name))
-            .hint(format!("give it one in `pins.toml`: patches = \"patches/{}\"", variant.name))
-            .hint("or name a variant that has one: cargo xtask edit VARIANT")
-    })
 }
 
 fn outcome(context: &Context, variant: &Variant, ready: &Ready) -> Outcome {

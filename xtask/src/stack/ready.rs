@@ -1,10 +1,10 @@
 //! The edit repository as it has to be before somebody works in it; never at the cost of work that is there.
 
+use super::commits::{SeriesCommits, make_commits};
 use crate::context::Context;
 use crate::error::{Error, Kind, Result};
 use crate::plan::next_command::quoted;
 use crate::plan::pins::{Pins, Variant};
-use crate::stack::commits::{SeriesCommits, make_commits};
 use crate::sys::disk;
 use crate::sys::edit_make::{self, EditPlace};
 use crate::sys::edit_repo::{EditRepo, Marks};
@@ -101,4 +101,13 @@ fn refusal(context: &Context, variant: &Variant, work: &[String]) -> Error {
         .hint(format!("go on with it: cd {}", quoted(&folder)))
         .hint(format!("keep it: cargo xtask export {name}"))
         .hint(format!("throw it away: cargo xtask edit {name} --discard"))
+}
+
+/// The folder of a variant's own patches.
+pub fn series_folder(variant: &Variant) -> Result<&str> {
+    variant.patches.as_deref().ok_or_else(|| {
+        Error::usage(format!("the variant `{}` has no series of its own to edit", variant.name))
+            .hint(format!("give it one in `pins.toml`: patches = \"patches/{}\"", variant.name))
+            .hint("or name a variant that has one: cargo xtask edit VARIANT")
+    })
 }

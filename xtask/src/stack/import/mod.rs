@@ -1,0 +1,9 @@
+//! Patches made elsewhere, as commits and patch files on a pin.
+
+pub mod applying;
+pub mod fork;
+pub mod left_out;
+pub mod line;
+pub mod loose;
+pub mod new_pin;
+pub mod patches;
