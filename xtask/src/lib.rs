@@ -16,7 +16,7 @@ pub mod modelgen;
 pub mod plan;
 pub mod report;
 pub mod serving;
-mod stack;
+pub mod stack;
 pub mod sys;
 pub mod ui;
 pub use espalier_series as series;

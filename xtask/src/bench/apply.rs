@@ -1,5 +1,6 @@
 //! The apply bench: ours cold and unchanged, `git am`, one `git apply --cached` of all + write-tree.
 
+use crate::sys::ours;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -11,7 +12,7 @@ use super::timing::{Times, table, to_json};
 use crate::context::{Context, Outcome};
 use crate::error::{Error, Result};
 use crate::plan::layout::Layout;
-use crate::stack::lock;
+use crate::stack::lock_file;
 use crate::sys::disk;
 use crate::sys::git::git;
 use crate::sys::process::Run;
@@ -67,7 +68,7 @@ fn real(context: &Context, scratch: &Path) -> Result<Contest> {
     let pins = context.pins()?;
     let variant = pins.variant(None)?;
     let folder = variant.patches.clone().unwrap_or_default();
-    let locked = lock::read(context)?.and_then(|lock| lock.variants.get(variant.name.as_str()).cloned());
+    let locked = lock_file::read(context)?.and_then(|lock| lock.variants.get(variant.name.as_str()).cloned());
     let locked = locked.ok_or_else(|| Error::usage("`espalier.lock` is missing").hint("cargo xtask lock"))?;
     let project = scratch.join("real");
     for patch in patch_files(&context.layout.series(&folder))? {
@@ -161,7 +162,7 @@ impl Contest {
     fn ours_cold(&self) -> Result<Timed> {
         let layout = Layout::new(&self.project);
         disk::remove_file(&layout.lock())?;
-        disk::remove_folder(&layout.generated())?;
+        ours::remove_folder(&layout.generated())?;
         ours(&self.project).arg("fetch").success()?;
         Ok((self.ours_apply(), None))
     }

@@ -1,5 +1,6 @@
 //! The kernels bench: operations of the block pool on one core, as criterion measures them.
 
+use crate::sys::ours;
 use std::path::Path;
 
 use serde_json::{Value, json};
@@ -32,7 +33,7 @@ pub fn run(context: &Context, keep: &Keep) -> Result<Outcome> {
     load::refuse_busy()?;
     context.ui.status("Measuring", "operations of the block pool, about a minute");
     let results = context.layout.generated().join("bench/criterion");
-    disk::remove_folder(&results)?;
+    ours::remove_folder(&results)?;
     let status = bench(context, &results).show()?;
     if !status.success() {
         return Err(Error::no(format!("`cargo bench` ended {}", process::ending(status))));

@@ -1,5 +1,7 @@
 //! `cargo xtask status`: every patch of a series against the pin or any other upstream commit.
 
+use crate::report::status_html;
+use crate::report::status_text;
 use std::collections::HashSet;
 use std::path::PathBuf;
 
@@ -45,13 +47,13 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let _lock = run_lock::take(context)?;
     let report = report(context, options)?;
     if let Some(path) = &options.html {
-        disk::write_atomically(path, status::html(&report).as_bytes())?;
+        disk::write_atomically(path, status_html::html(&report).as_bytes())?;
         context.ui.status("Wrote", path.display());
     }
     let text = match () {
-        () if options.markdown => status::markdown(&report),
-        () if options.long => status::long_text(&report),
-        () => status::text(&report),
+        () if options.markdown => status_text::markdown(&report),
+        () if options.long => status_text::long_text(&report),
+        () => status_text::text(&report),
     };
     let code = u8::from(report.exact() < report.patches.len());
     let report = if options.long { report } else { report.without_hunks() };

@@ -10,7 +10,7 @@ use crate::plan::next_command::next_command;
 use crate::plan::pins::{Pins, Variant};
 use crate::series::{self, Patch, SetWhich, TRAILER_KEYS, is_valid_trailer, set_trailer};
 use crate::stack::ready::series_folder;
-use crate::stack::{apply, lock};
+use crate::stack::{apply, lock_file};
 use crate::sys::inputs::{PatchFile, read_folder, read_stack};
 use crate::sys::pending_series::{self, NewSeries};
 use crate::sys::run_lock;
@@ -116,7 +116,7 @@ fn set_all(file: &PatchFile, wanted: &[(&str, &str)], which: SetWhich) -> Result
 /// The digests of the patches changed and nothing else: every variant whose stack has them is locked anew.
 /// A variant that was not locked stays so.
 fn follow_in_lock(context: &Context, pins: &Pins, variant: &Variant) -> Result<()> {
-    let locked = lock::read(context)?.unwrap_or_default();
+    let locked = lock_file::read(context)?.unwrap_or_default();
     let store = Store::open(&context.layout.store())?;
     let has_it = |other: &&Variant| pins.stack(other).iter().any(|below| below.name == variant.name);
     for other in pins.variants.values().filter(has_it) {
@@ -132,7 +132,7 @@ fn follow_in_lock(context: &Context, pins: &Pins, variant: &Variant) -> Result<(
         }
         let inputs = read_stack(&context.layout, &pins.stack(other))?;
         let applied = apply::apply_inputs(&store, other, pin, &inputs)?;
-        lock::update(context, &other.name, &applied.locked)?;
+        lock_file::update(context, &other.name, &applied.locked)?;
     }
     Ok(())
 }

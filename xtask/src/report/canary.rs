@@ -1,8 +1,9 @@
 //! What the canary found: each level with its verdict, for a terminal and as Markdown.
 
+use super::status_text;
 use serde::Serialize;
 
-use super::status::{self, Place, StatusReport};
+use super::status::{Place, StatusReport};
 
 /// How far a tip is tried; each level only when the one before passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -154,7 +155,7 @@ pub fn markdown(report: &CanaryReport, pin_sync: Option<&str>) -> String {
         text += &format!("\n### {}\n\n{}", level.name(), indented(details, "    "));
     }
     if let Some(found) = &report.status {
-        text += &format!("\n### series\n\n{}", status::markdown(found));
+        text += &format!("\n### series\n\n{}", status_text::markdown(found));
     }
     text
 }

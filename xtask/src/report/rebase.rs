@@ -5,9 +5,6 @@ use std::fmt;
 use crate::series::ObjectId;
 use serde::Serialize;
 
-pub use super::range_diff::{fate, range_diff};
-pub use super::rebase_text::text;
-pub use super::silent_revert::{Bases, silent_reverts};
 pub use super::status::Place;
 
 /// The whole report.

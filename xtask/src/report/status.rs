@@ -4,9 +4,6 @@ use serde::Serialize;
 
 use crate::series::{Change, Content, FileDrift, FilePatch, LineKind, Patch, PatchClass, visible};
 
-pub use super::status_html::html;
-pub use super::status_text::{count, details, long_text, markdown, short, text};
-
 /// The whole report.
 #[derive(Debug, Clone, Serialize)]
 pub struct StatusReport {

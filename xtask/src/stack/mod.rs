@@ -5,6 +5,7 @@ pub mod build;
 pub mod commits;
 pub mod import;
 pub mod lock;
+pub mod lock_file;
 pub mod pinned_series;
 pub mod range;
 pub mod ready;

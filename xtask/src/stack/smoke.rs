@@ -27,7 +27,7 @@ pub fn command(context: &Context, variant: Option<&str>, flavor: String) -> Resu
     let pins = context.pins()?;
     let variant = pins.variant(variant)?;
     let locked =
-        super::lock::read(context)?.and_then(|lock| lock.variants.get(variant.name.as_str()).cloned());
+        super::lock_file::read(context)?.and_then(|lock| lock.variants.get(variant.name.as_str()).cloned());
     let identity =
         locked.filter(|_| variant.kernels).map(|locked| identity(&variant.name, &locked.pin, &locked.tree));
     run(context, &Options { variant: variant.name.to_string(), flavor, identity })

@@ -1,5 +1,6 @@
 //! A patch with conflicts as a work tree in which every git tool works, and back again.
 
+use super::ours;
 use std::path::{Path, PathBuf};
 
 use crate::series::{ObjectId, ObjectKind};
@@ -28,7 +29,7 @@ pub struct ConflictedFile {
 /// conflict. Whatever was in the work tree before is overwritten.
 pub fn prepare(repo: &RebaseRepo, head: ObjectId, tree: ObjectId, files: &[ConflictedFile]) -> Result<()> {
     // Left by a run that was killed in here; the run lock is ours.
-    disk::sweep(&repo.git_dir(), |name| name.ends_with(".lock"))?;
+    ours::sweep(&repo.git_dir(), |name| name.ends_with(".lock"))?;
     in_work(repo, &["checkout", "--quiet", "--force", "--detach", &head.to_string()])?;
     in_work(repo, &["read-tree", "--reset", "-u", &tree.to_string()])?;
     for file in files {

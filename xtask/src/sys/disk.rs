@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-pub use super::ours::{remove_folder, rename, sweep};
 use crate::error::{Error, Result};
 
 /// The error for `io_error` met while doing `what` to `path`; a full disk gets its own words.

@@ -1,5 +1,6 @@
 //! Making an edit repository: aside, and moved into place when it is whole.
 
+use super::ours;
 use std::path::{Path, PathBuf};
 
 use crate::series::ObjectId;
@@ -81,7 +82,7 @@ fn move_into_place(aside: tempfile::TempDir, place: &EditPlace<'_>) -> Result<()
     if disk::exists(&place.folder) {
         let older = disk::scratch_folder(&place.scratch, "edit-older")?;
         if disk::exists(&place.before) {
-            disk::rename(&place.before, &older.path().join("older"))?;
+            ours::rename(&place.before, &older.path().join("older"))?;
         }
         rename(&place.folder, &place.before)?;
     }
@@ -93,5 +94,5 @@ fn move_into_place(aside: tempfile::TempDir, place: &EditPlace<'_>) -> Result<()
 
 fn rename(from: &Path, to: &Path) -> Result<()> {
     to.parent().map_or(Ok(()), disk::create_folder)?;
-    disk::rename(from, to)
+    ours::rename(from, to)
 }

@@ -17,9 +17,6 @@ use crate::plan::layout::Layout;
 use crate::plan::pins::{Pin, Revision, Source};
 use crate::ui::Ui;
 
-/// The name of the fetched commit in the quarantine.
-pub(super) const INCOMING: &str = "refs/espalier/incoming";
-
 /// What every fetch needs besides what is wanted.
 #[derive(Clone, Copy)]
 pub struct Fetcher<'a> {

@@ -6,11 +6,11 @@ use crate::series::ObjectId;
 use git2::Repository;
 
 use super::disk;
-use super::fetch::INCOMING;
 use super::git::git;
 use super::git_id::{object_id, oid};
-use super::named_commit::{Found, find_in_folder, is_ambiguous};
+use super::named_commit::{Found, find_in_folder, is_ambiguous, unreadable};
 use super::short_id;
+use super::store::INCOMING;
 use super::watched::{Download, PATIENCE, succeeded};
 use crate::error::{Error, Result};
 use crate::plan::pins::TagName;
@@ -267,8 +267,4 @@ pub(super) fn served_commit(quarantine: &Path) -> Result<(ObjectId, ObjectId)> {
     });
     commit
         .map_err(|error| Error::surroundings("what came is not a commit").detail(error.message().to_string()))
-}
-
-pub(super) fn unreadable(error: git2::Error) -> Error {
-    Error::surroundings("what came cannot be read").detail(error.message().to_string())
 }

@@ -23,3 +23,8 @@ pub(super) fn object_type(kind: ObjectKind) -> ObjectType {
         ObjectKind::Commit => ObjectType::Commit,
     }
 }
+
+/// Whatever a commit says, it must not steer a terminal.
+pub(super) fn text(bytes: Option<&[u8]>) -> String {
+    crate::series::visible(&String::from_utf8_lossy(bytes.unwrap_or_default()))
+}

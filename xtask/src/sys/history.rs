@@ -7,10 +7,10 @@ use std::rc::Rc;
 use crate::series::ObjectId;
 use git2::{Delta, Repository, Sort};
 
-use super::git_id::{object_id, oid};
+use super::git_id::{object_id, oid, text};
 use super::store::Store;
 use crate::error::{Error, Result};
-use crate::series::{Difference, visible};
+use crate::series::Difference;
 
 /// One upstream commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -144,11 +144,6 @@ fn named_parents(store: &Store, id: ObjectId) -> Result<Vec<ObjectId>> {
     let lines = text.split(|byte| *byte == b'\n').skip(1);
     let ids = lines.map_while(|line| std::str::from_utf8(line.strip_prefix(b"parent ")?).ok());
     Ok(ids.filter_map(|id| id.parse::<ObjectId>().ok()).collect())
-}
-
-/// Whatever a commit says, it must not steer a terminal.
-pub(super) fn text(bytes: Option<&[u8]>) -> String {
-    visible(&String::from_utf8_lossy(bytes.unwrap_or_default()))
 }
 
 /// The paths that `commit` changed: for a merge, those that are as in none of its parents. Sorted.

@@ -6,7 +6,6 @@ use crate::series::ObjectId;
 use git2::Repository;
 
 use super::disk;
-use super::fetch_git::unreadable;
 use super::git::git;
 use super::short_id::{self, Ambiguous};
 use super::watched::way_to_trust;
@@ -66,4 +65,8 @@ pub(super) fn is_ambiguous(ambiguous: &Ambiguous) -> Error {
     Error::usage(what)
         .detail(ambiguous.candidates.join("\n"))
         .hint("write more digits of the one that you mean")
+}
+
+pub(super) fn unreadable(error: git2::Error) -> Error {
+    Error::surroundings("what came cannot be read").detail(error.message().to_string())
 }

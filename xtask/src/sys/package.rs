@@ -1,5 +1,6 @@
 //! Putting a package together: `bin/`, `lib/`, `manifest.json`; all of it or nothing.
 
+use super::ours;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -33,9 +34,9 @@ pub fn assemble(build: &Path, package: &Path, programs: &[String], mut manifest:
 /// Two renames: a kill between them leaves no package, and the next run makes it anew.
 fn swap(new: &Path, package: &Path, old: &Path) -> Result<()> {
     if disk::exists(package) {
-        disk::rename(package, old)?;
+        ours::rename(package, old)?;
     }
-    disk::rename(new, package)
+    ours::rename(new, package)
 }
 
 fn libraries(built: &Path) -> Result<Vec<PathBuf>> {

@@ -3,6 +3,7 @@
 //! The new files are collected in a stage. Renaming the stage is the decision: before it nothing has
 //! changed, after it the change is finished, by this run or by the next command.
 
+use super::ours;
 use std::path::{Path, PathBuf};
 
 use super::{disk, run_lock};
@@ -37,7 +38,7 @@ pub fn commit(layout: &Layout, stage: &Path, pending: &Pending) -> Result<()> {
     // The values are plain strings: they always have a JSON form.
     let marker = serde_json::to_vec_pretty(pending).unwrap_or_default();
     disk::write_atomically(&stage.join(MARKER), &marker)?;
-    disk::rename(stage, &layout.pending())?;
+    ours::rename(stage, &layout.pending())?;
     finish(layout)
 }
 
@@ -78,20 +79,20 @@ fn finish(layout: &Layout) -> Result<()> {
         finish_file(layout, &folder, file)?;
     }
     for path in &pending.remove_folders {
-        disk::remove_folder(&layout.generated().join(path))?;
+        ours::remove_folder(&layout.generated().join(path))?;
     }
     // Away first, so that a half-removed folder is never taken for a decision.
     let away = layout.scratch().join("finished");
     disk::create_folder(&layout.scratch())?;
-    disk::remove_folder(&away)?;
-    disk::rename(&folder, &away)?;
-    disk::remove_folder(&away)
+    ours::remove_folder(&away)?;
+    ours::rename(&folder, &away)?;
+    ours::remove_folder(&away)
 }
 
 /// A run that was killed while it wrote here left its temporary file, which would be no patch of a series.
 fn sweep_beside(path: &Path) -> Result<()> {
     let Some(folder) = path.parent() else { return Ok(()) };
-    disk::sweep(folder, |name| name.starts_with(disk::TEMPORARY_PREFIX))
+    ours::sweep(folder, |name| name.starts_with(disk::TEMPORARY_PREFIX))
 }
 
 fn next_act(layout: &Layout, folder: &Path, file: &PendingFile) -> Result<Finish> {
@@ -142,7 +143,7 @@ mod tests {
         let (layout, pending) = project(folder);
         let marker = serde_json::to_vec(&pending).unwrap();
         disk::write_atomically(&layout.stage().join(MARKER), &marker).unwrap();
-        disk::rename(&layout.stage(), &layout.pending()).unwrap();
+        ours::rename(&layout.stage(), &layout.pending()).unwrap();
         let half = format!("patches/{}half", disk::TEMPORARY_PREFIX);
         disk::write_atomically(&folder.join(half), b"ne").unwrap();
         layout

@@ -3,6 +3,7 @@
 //! The new files and a plan are written aside and appear by one rename: from then on the change is
 //! decided. Carrying it out can be cut short at any point; whoever takes the run lock next finishes it.
 
+use super::ours;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -61,7 +62,7 @@ fn decide(layout: &Layout, series: &NewSeries<'_>) -> Result<()> {
         .map_err(|error| Error::surroundings(format!("the plan could not be written: {error}")))?;
     disk::write_atomically(&aside.path().join(PLAN), &plan)?;
     disk::create_folder(&layout.pending_series())?;
-    disk::rename(aside.path(), &layout.pending_series().join(series.variant.as_str()))?;
+    ours::rename(aside.path(), &layout.pending_series().join(series.variant.as_str()))?;
     // It is not there any more: nothing is left to be removed.
     drop(aside.keep());
     Ok(())
@@ -88,7 +89,7 @@ fn finish_one(layout: &Layout, pending: &Path) -> Result<()> {
     let plan = read_plan(pending)?;
     let folder = layout.root().join(&plan.folder);
     disk::create_folder(&folder)?;
-    disk::sweep(&folder, |name| name.starts_with(disk::TEMPORARY_PREFIX))?;
+    ours::sweep(&folder, |name| name.starts_with(disk::TEMPORARY_PREFIX))?;
     refuse_strangers(layout, pending, &plan, &folder)?;
     for name in plan.after.keys() {
         disk::write_if_changed(&folder.join(name), &disk::read(&pending.join(FILES).join(name))?)?;
@@ -99,7 +100,7 @@ fn finish_one(layout: &Layout, pending: &Path) -> Result<()> {
     set_marks(layout, &plan)?;
     // Away by one rename: half of it would be no plan.
     let done = disk::scratch_folder(&layout.scratch(), "done")?;
-    disk::rename(pending, &done.path().join("done"))
+    ours::rename(pending, &done.path().join("done"))
 }
 
 fn read_plan(pending: &Path) -> Result<Plan> {

@@ -53,11 +53,11 @@ fn inherit(_file: &File) -> std::io::Result<()> {
 /// was killed.
 fn sweep_after(lock: RunLock, context: &Context) -> Result<RunLock> {
     let layout = &context.layout;
-    disk::remove_folder(&layout.scratch())?;
+    ours::remove_folder(&layout.scratch())?;
     let trees = layout.generated().join("trees");
     // libgit2 writes refs and indexes as `NAME.lock`, and refuses to when there is one already.
     for folder in [layout.store(), trees] {
-        disk::sweep(&folder, |name| name.ends_with(".lock"))?;
+        ours::sweep(&folder, |name| name.ends_with(".lock"))?;
     }
     let edits = disk::folders_in(&layout.generated().join("edit"));
     for git_dir in edits.iter().map(|edit| edit.join(".git")).chain([layout.store()]) {
@@ -66,7 +66,7 @@ fn sweep_after(lock: RunLock, context: &Context) -> Result<RunLock> {
     let builds = disk::folders_in(&layout.generated().join("build"));
     let ours = ["applied", "dist", "store.git", "trees"].map(|name| layout.generated().join(name));
     for folder in builds.into_iter().chain(ours).chain([layout.root().to_path_buf()]) {
-        disk::sweep(&folder, is_temporary)?;
+        ours::sweep(&folder, is_temporary)?;
     }
     super::pending_series::finish(layout)?;
     Ok(lock)

@@ -42,6 +42,6 @@ pub(super) fn find(
 
 fn describe(repo: &Repository, id: ObjectId) -> Result<String, git2::Error> {
     let commit = repo.find_commit(oid(id))?;
-    let subject = super::history::text(commit.summary_bytes());
+    let subject = super::git_id::text(commit.summary_bytes());
     Ok(format!("{} {subject}", id.to_string().get(..12).unwrap_or_default()))
 }

@@ -1,5 +1,6 @@
 //! The one bare object store: it holds the pins. What a series makes of them stays in memory.
 
+use super::ours;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -8,10 +9,12 @@ use std::sync::Arc;
 use crate::series::{ObjectId, ObjectKind};
 use git2::{ErrorClass, Odb, Repository, RepositoryOpenFlags};
 
-use super::fetch::INCOMING;
 use super::git_id::{object_id, object_type, oid};
 use super::{disk, git_tree};
 use crate::error::{Error, Result};
+
+/// The name of the fetched commit in the quarantine.
+pub(super) const INCOMING: &str = "refs/espalier/incoming";
 
 /// The store, open.
 pub struct Store {
@@ -195,7 +198,7 @@ impl Store {
         disk::create_folder(&to)?;
         let mut files = disk::files_below(from)?;
         files.sort_by_key(|file| file.extension().is_some_and(|extension| extension == "idx"));
-        files.iter().try_for_each(|file| disk::rename(&from.join(file), &to.join(file)))
+        files.iter().try_for_each(|file| ours::rename(&from.join(file), &to.join(file)))
     }
 
     /// Commits whose parents were left out on purpose; git reports them as damage otherwise. A commit

@@ -66,8 +66,8 @@ fn put_in_place(layout: &Layout, installed: &Path, folder: &Path) -> Result<()> 
     // Nobody may have needed the run lock yet, which does this too.
     ours::claim(layout)?;
     disk::create_folder(&layout.tools())?;
-    disk::remove_folder(folder)?;
-    disk::rename(installed, folder)
+    ours::remove_folder(folder)?;
+    ours::rename(installed, folder)
 }
 
 /// The folder of the Python packages that a file with exact versions and hashes lists, installed first when it has

@@ -1,5 +1,6 @@
 //! The canary's issues on GitHub: what is wanted, from the report; what was done, for the report.
 
+use crate::report::status_text;
 use serde_json::{Value, json};
 
 use super::{Context, Options};
@@ -7,7 +8,7 @@ use crate::error::Result;
 use crate::plan::issues::{self, Action, Known, LABEL, Subject, Wanted};
 use crate::plan::next_command::next_command;
 use crate::report::canary::{CanaryReport, Level, Verdict, indented};
-use crate::report::status::{self, PatchStatus, StatusReport};
+use crate::report::status::{PatchStatus, StatusReport};
 use crate::series::PatchClass;
 use crate::sys::github::Client;
 
@@ -99,7 +100,7 @@ fn wanted_for_patch(
         patch.class.describe()
     );
     // Indented: neither a patch nor a commit's subject can mention a person or close an issue.
-    text += &indented(&status::details(found, patch), "    ");
+    text += &indented(&status_text::details(found, patch), "    ");
     let waiting: Vec<&str> = found
         .patches
         .iter()

@@ -8,6 +8,7 @@ mod issues;
 mod tip_levels;
 mod walk;
 
+use crate::report::status_html;
 use std::path::PathBuf;
 
 use serde_json::json;
@@ -15,7 +16,7 @@ use serde_json::json;
 use crate::context::{Context, Outcome};
 use crate::error::Result;
 use crate::report::canary::{self, CanaryReport, Level};
-use crate::report::status::{self, StatusReport};
+use crate::report::status::StatusReport;
 use crate::sys::github::Client;
 use crate::sys::{compilers, disk, run_lock, step_summary};
 use tip_levels::TipLevels;
@@ -108,7 +109,7 @@ fn write_reports(
         context.ui.status("Wrote", path.display());
     }
     if let (Some(path), Some(found)) = (&options.html, &report.status) {
-        disk::write_atomically(path, status::html(found).as_bytes())?;
+        disk::write_atomically(path, status_html::html(found).as_bytes())?;
         context.ui.status("Wrote", path.display());
     }
     step_summary::append(&markdown)

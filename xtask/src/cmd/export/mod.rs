@@ -16,7 +16,7 @@ use crate::plan::pins::{Pins, Variant};
 use crate::series::{SeriesEntry, series_order};
 use crate::stack::commits::{SeriesCommits, commits_of, make_commits};
 use crate::stack::ready::series_folder;
-use crate::stack::{apply, lock};
+use crate::stack::{apply, lock_file};
 use crate::sys::edit_repo::{EditCommit, EditRepo, Marks};
 use crate::sys::inputs::{Inputs, PatchFile, read_stack};
 use crate::sys::pending_series::{self, NewSeries};
@@ -50,7 +50,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     if !options.dry_run {
         if context.locked {
             // Refused before anything is written, when the lock would have to change.
-            lock::update(context, &variant.name, &after.locked)?;
+            lock_file::update(context, &variant.name, &after.locked)?;
         }
         repo.write_commit(&store, after.tip)?;
         let marks = Marks { series: after.tip, made: collected.tip, ..collected.marks };
@@ -146,7 +146,7 @@ fn update_locks(context: &Context, store: &Store, pins: &Pins, variant: &Variant
     for other in pins.variants.values().filter(extends) {
         let inputs = read_stack(&context.layout, &pins.stack(other))?;
         match apply::apply_inputs(store, other, pins.pin_of(other), &inputs) {
-            Ok(applied) => lock::update(context, &other.name, &applied.locked)?,
+            Ok(applied) => lock_file::update(context, &other.name, &applied.locked)?,
             Err(_) => context.ui.warn(format!(
                 "{} extends {} and does not apply any more\n  next: cargo xtask status --variant {}",
                 other.name, variant.name, other.name

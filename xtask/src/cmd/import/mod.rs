@@ -7,6 +7,7 @@ mod ground;
 mod outcome;
 mod write;
 
+use crate::sys::ours;
 use std::path::PathBuf;
 
 use crate::series::ObjectId;
@@ -23,7 +24,7 @@ use crate::sys::fork::{ForkPlace, History};
 use crate::sys::fork_history::Fork;
 use crate::sys::import_repo::ImportRepo;
 use crate::sys::store::Store;
-use crate::sys::{disk, pending, run_lock};
+use crate::sys::{pending, run_lock};
 
 /// Options of `import`.
 #[derive(Clone, Debug)]
@@ -129,11 +130,11 @@ impl Import<'_> {
         let pending = write::stage(context, store, &onto.pins_text, variant, (&line.commits, &patches))?;
         let stage = context.layout.stage();
         if let Err(error) = refuse_another_tree(&line, goal) {
-            disk::remove_folder(&stage)?;
+            ours::remove_folder(&stage)?;
             return Err(error);
         }
         if options.dry_run {
-            disk::remove_folder(&stage)?;
+            ours::remove_folder(&stage)?;
         } else {
             pending::commit(&context.layout, &stage, &pending)?;
         }

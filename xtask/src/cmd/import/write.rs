@@ -7,8 +7,9 @@ use crate::plan::name::Name;
 use crate::plan::pending::Pending;
 use crate::plan::pins::{Pins, Variant};
 use crate::stack::import::patches::NewPatch;
-use crate::stack::{apply, lock};
+use crate::stack::{apply, lock_file};
 use crate::sys::inputs::{read_folder, read_stack};
+use crate::sys::ours;
 use crate::sys::store::Store;
 use crate::sys::{disk, pending};
 
@@ -24,7 +25,7 @@ pub fn stage(
     (commits, patches): (&[LineCommit], &[NewPatch]),
 ) -> Result<Pending> {
     let stage = context.layout.stage();
-    disk::remove_folder(&stage)?;
+    ours::remove_folder(&stage)?;
     disk::write_atomically(&stage.join("pins.toml"), pins_text.as_bytes())?;
     let staged = Context { layout: context.layout.staged(stage.clone()), ..context.clone() };
     let pins = staged.pins()?;
@@ -86,7 +87,7 @@ fn lock_of(
     variant: &Name,
     locked: &LockedVariant,
 ) -> Result<Lock> {
-    let mut lock = lock::read(context)?.unwrap_or_default();
+    let mut lock = lock_file::read(context)?.unwrap_or_default();
     lock.variants.insert(variant.to_string(), locked.clone());
     for other in pins.variants.values().filter(|other| other.name != *variant) {
         let stack = pins.stack(other);

@@ -2,7 +2,7 @@
 
 use super::course::Course;
 use crate::error::Result;
-use crate::report::status::{count, short};
+use crate::report::status_text::{count, short};
 use crate::series::PatchClass;
 use crate::stack::pinned_series::Classes;
 use crate::stack::range;

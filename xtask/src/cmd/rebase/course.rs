@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::plan::next_command::next_command;
 use crate::plan::pins::{Pin, Pins, Variant};
 use crate::plan::rebase_state::TakenPatch;
-use crate::report::status::count;
+use crate::report::status_text::count;
 use crate::report::taken::story_notes;
 use crate::series::{Origin, Patch};
 use crate::stack::pinned_series::fetcher;

@@ -1,6 +1,7 @@
 //! From new commits to a stage: patch files, `pins.toml`, `espalier.lock`, each checked.
 
 use crate::series::ObjectId;
+use crate::sys::ours;
 
 use super::course::Course;
 use super::in_memory::{empty_report, reverts};
@@ -11,9 +12,10 @@ use crate::plan::lock::{Lock, LockedVariant};
 use crate::plan::pins::{Pins, move_pin};
 use crate::plan::rebase_state::{DonePatch, RebaseState};
 use crate::plan::snippet::SourceText;
+use crate::report::range_diff;
 use crate::report::rebase::{self as report, Fate, PatchMove};
 use crate::series::{self, Patch};
-use crate::stack::{apply, lock};
+use crate::stack::{apply, lock_file};
 use crate::sys::format_patch::{FormattedPatch, format_series};
 use crate::sys::inputs::{PatchFile, read_stack};
 use crate::sys::rebase_repo::RebaseRepo;
@@ -32,7 +34,7 @@ pub fn prepare(course: &Course<'_>, repo: &RebaseRepo, state: &RebaseState) -> R
     let root = repo.commit_upstream(&course.tip.name, course.tip.tree)?;
     let new = new_series(course, repo, state, root)?;
     let stage = context.layout.stage();
-    disk::remove_folder(&stage)?;
+    ours::remove_folder(&stage)?;
     for file in new.iter().flatten() {
         disk::write_atomically(&stage.join(&file.path), &file.bytes)?;
     }
@@ -113,7 +115,7 @@ fn stage_lock(course: &Course<'_>) -> Result<LockedVariant> {
     let staged = Context { layout: context.layout.staged(context.layout.stage()), ..context.clone() };
     let pins: Pins = staged.pins()?;
     course.store.mark_pin(course.tip.tree)?;
-    let mut new = lock::read(context)?.unwrap_or_default();
+    let mut new = lock_file::read(context)?.unwrap_or_default();
     new.variants.retain(|name, _| pins.variants.contains_key(name.as_str()));
     for variant in pins.variants.values().filter(|variant| variant.pin == course.variant.pin) {
         let inputs = read_stack(&staged.layout, &pins.stack(variant))?;
@@ -166,9 +168,9 @@ fn patch_move(
         file: file.file.clone(),
         new_file: new.map(|new| new.path.clone()),
         subject: old.subject.clone(),
-        fate: new.map_or(Fate::Dropped, |new| report::fate(old, &new.patch)),
+        fate: new.map_or(Fate::Dropped, |new| range_diff::fate(old, &new.patch)),
         notes: done.notes.clone(),
         conflicts: Vec::new(),
-        range_diff: shown.and_then(|new| report::range_diff(old, &new.patch)),
+        range_diff: shown.and_then(|new| range_diff::range_diff(old, &new.patch)),
     }
 }

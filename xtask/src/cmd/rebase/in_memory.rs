@@ -7,8 +7,10 @@ use super::course::{Course, read_upstream};
 use super::steps::{names, step};
 use crate::error::Result;
 use crate::plan::rebase_state::{places_of_taken, told_of};
+use crate::report::range_diff;
 use crate::report::rebase::{self as report, Fate, PatchMove, RebaseReport};
 use crate::report::replay;
+use crate::report::silent_revert::{Bases, silent_reverts};
 use crate::series::{Patch, PatchClass, Replay, Replayed, replayed_patch};
 use crate::stack::apply::change_tree;
 use crate::stack::range;
@@ -64,7 +66,7 @@ fn patch_move(
         PatchClass::Exact | PatchClass::Shifted => Fate::Unchanged,
         PatchClass::Upstreamed => Fate::Upstreamed,
         PatchClass::PartlyUpstreamed => Fate::PartlyUpstreamed,
-        class if class.applies() => report::fate(old, new),
+        class if class.applies() => range_diff::fate(old, new),
         _ => Fate::Conflict,
     };
     let shown = !choices.no_range_diff && fate.has_range_diff();
@@ -75,7 +77,7 @@ fn patch_move(
         fate,
         notes: replay::notes_on(replayed),
         conflicts: replayed.conflicts().map(replay::describe_conflict).collect(),
-        range_diff: if shown { report::range_diff(old, new) } else { None },
+        range_diff: if shown { range_diff::range_diff(old, new) } else { None },
     }
 }
 
@@ -100,5 +102,5 @@ pub fn reverts<'p>(
 ) -> Result<Vec<report::Revert>> {
     let old = StoreTree::new(course.store, course.pin.tree)?;
     let new = StoreTree::new(course.store, course.tip.tree)?;
-    Ok(report::silent_reverts(pairs, &report::Bases { old: &old, new: &new })?)
+    Ok(silent_reverts(pairs, &Bases { old: &old, new: &new })?)
 }

@@ -13,6 +13,7 @@ mod waiting;
 mod walk;
 
 use crate::series::ObjectId;
+use crate::sys::ours;
 use serde_json::json;
 
 use crate::context::{Context, Outcome};
@@ -20,11 +21,12 @@ use crate::error::{Error, Kind, Result};
 use crate::plan::next_command::quoted;
 use crate::plan::pending::Pending;
 use crate::plan::pins::{Pins, Variant};
-use crate::report::rebase::{self as report, Fate, RebaseReport};
+use crate::report::rebase::{Fate, RebaseReport};
+use crate::report::rebase_text;
 use crate::sys::inputs::Inputs;
 use crate::sys::store::Store;
 use crate::sys::tip::Tip;
-use crate::sys::{disk, pending, run_lock};
+use crate::sys::{pending, run_lock};
 
 pub use crate::plan::rebase_state::Choices;
 pub use waiting::{abort, resume, skip};
@@ -162,7 +164,7 @@ fn dry_run(context: &Context, options: &Options) -> Result<Outcome> {
     } else {
         u8::from(options.choices.is_strict() && !report.reverts.is_empty())
     };
-    Ok(Outcome { text: report::text(&report), json: json!(report), code })
+    Ok(Outcome { text: rebase_text::text(&report), json: json!(report), code })
 }
 
 fn waits_for_a_person(report: &RebaseReport, choices: Choices) -> bool {
@@ -176,7 +178,7 @@ fn waits_for_a_person(report: &RebaseReport, choices: Choices) -> bool {
 
 fn finished(context: &Context, prepared: Prepared) -> Result<Outcome> {
     if prepared.choices.is_strict() && !prepared.report.reverts.is_empty() {
-        disk::remove_folder(&context.layout.stage())?;
+        ours::remove_folder(&context.layout.stage())?;
         let error =
             Error::no("the rebase would undo what upstream did since the old pin; nothing was written");
         let reverts = prepared.report.reverts.iter();
@@ -186,5 +188,5 @@ fn finished(context: &Context, prepared: Prepared) -> Result<Outcome> {
     }
     commit(context, &prepared)?;
     let report = RebaseReport { written: true, ..prepared.report };
-    Ok(Outcome::ok(report::text(&report), json!(report)))
+    Ok(Outcome::ok(rebase_text::text(&report), json!(report)))
 }

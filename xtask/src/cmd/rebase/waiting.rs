@@ -1,5 +1,6 @@
 //! A rebase that waits for a person: `--continue`, `--skip`, `--abort`.
 
+use crate::sys::ours;
 use std::path::Path;
 
 use serde_json::json;
@@ -46,7 +47,7 @@ pub fn abort(context: &Context, variant: Option<&str>) -> Result<Outcome> {
     remember_solutions(context, &home);
     // Away in one step: a half-removed folder would look like a rebase that waits.
     let away = disk::scratch_folder(&context.layout.scratch(), "aborted")?;
-    disk::rename(&home, &away.path().join("rebase"))?;
+    ours::rename(&home, &away.path().join("rebase"))?;
     let text =
         format!("the rebase of {name} is forgotten; patches, pins.toml and espalier.lock are as they were");
     Ok(Outcome::ok(text, json!({ "variant": name, "aborted": true })))

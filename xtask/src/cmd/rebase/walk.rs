@@ -1,6 +1,7 @@
 //! Replaying patch by patch into the repository of a rebase, until the end or a conflict.
 
 use crate::series::ObjectId;
+use crate::sys::ours;
 
 use super::course::{Course, read_upstream};
 use super::steps::{names, step};
@@ -34,7 +35,7 @@ pub fn start(course: &Course<'_>, choices: Choices) -> Result<Prepared> {
                 disk::create_folder(parent)?;
             }
             drop(repo);
-            disk::rename(&scratch.keep(), &home)?;
+            ours::rename(&scratch.keep(), &home)?;
             conflict::hand_over(course, &RebaseRepo::open(&home)?, &mut state, *stop)
         }
     }

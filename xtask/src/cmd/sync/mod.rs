@@ -7,6 +7,7 @@ mod checks;
 mod offer;
 
 use crate::serving::probe;
+use crate::sys::ours;
 use std::path::PathBuf;
 
 use serde_json::json;
@@ -21,7 +22,7 @@ use crate::plan::pending::PendingFile;
 use crate::report::rebase::PatchMove;
 use crate::report::status::{Place, StatusReport};
 use crate::report::sync::{MovedPatch, MovedTree, SyncReport};
-use crate::stack::lock;
+use crate::stack::lock_file;
 use crate::sys::{disk, pending, run_lock};
 
 /// Options of `sync`.
@@ -128,7 +129,8 @@ fn moved_patch(patch: &PatchMove, class: &str) -> MovedPatch {
 }
 
 fn moved_trees(context: &Context, staged: &Context) -> Result<Vec<MovedTree>> {
-    let (old, new) = (lock::read(context)?.unwrap_or_default(), lock::read(staged)?.unwrap_or_default());
+    let (old, new) =
+        (lock_file::read(context)?.unwrap_or_default(), lock_file::read(staged)?.unwrap_or_default());
     let tree_of = |lock: &Lock, name: &str| {
         lock.variants.get(name).map_or_else(|| "none".to_string(), |variant| variant.tree.clone())
     };
@@ -173,7 +175,7 @@ fn refuse(context: &Context, options: &Options, report: &SyncReport) -> Result<E
     let page = context.layout.failed_sync();
     disk::write_atomically(&page, report.markdown().as_bytes())?;
     let _lock = run_lock::take(context)?;
-    disk::remove_folder(&context.layout.stage())?;
+    ours::remove_folder(&context.layout.stage())?;
     let failed: Vec<String> = report
         .checks
         .iter()

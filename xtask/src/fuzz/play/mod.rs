@@ -97,7 +97,7 @@ impl Arena {
 
     /// Plays a round to its end.
     pub fn play(&mut self, round: &Round) -> Result<Evidence> {
-        disk::remove_folder(&self.files.slots)?;
+        ours::remove_folder(&self.files.slots)?;
         disk::create_folder(&self.files.slots)?;
         let log = self.folder.path().join("server.log");
         let mut server = Server::start(self.run_of(&round.server.arguments(&self.files)), &log)?;

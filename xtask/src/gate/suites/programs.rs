@@ -1,5 +1,6 @@
 //! Upstream's test programs in C++, in the build folder of a variant.
 
+use crate::sys::ours;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -27,7 +28,7 @@ const LIMIT: Duration = Duration::from_secs(15 * 60);
 
 impl Suite for Programs<'_> {
     fn all(&self) -> Result<Outcomes> {
-        disk::remove_folder(&self.work)?;
+        ours::remove_folder(&self.work)?;
         disk::create_folder(&self.models())?;
         let mut outcomes = Outcomes::new();
         for program in self.programs {

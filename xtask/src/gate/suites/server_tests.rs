@@ -1,5 +1,6 @@
 //! Upstream's tests of the server, on the packaged server of a variant and the local model.
 
+use crate::sys::ours;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -57,7 +58,7 @@ impl ServerSuite<'_> {
     fn run(&self, tests: &[String], work: &Path) -> Result<Outcomes> {
         // As deep as upstream's folder of tests: they name files relative to it.
         let folder = work.join("tools/server/tests");
-        disk::remove_folder(work)?;
+        ours::remove_folder(work)?;
         disk::create_folder(&folder.join("tmp"))?;
         let report = work.join("report.jsonl");
         let run = self.environment(self.pytest(tests), &report)?.current_folder(&folder);

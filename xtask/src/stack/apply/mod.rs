@@ -11,7 +11,7 @@ use serde_json::json;
 use drift::refuse_drift;
 use owners::check_owners;
 
-use super::lock;
+use super::lock_file;
 use crate::context::{Context, Outcome};
 use crate::error::Result;
 use crate::plan::lock::{LockedFile, LockedPatch, LockedVariant};
@@ -148,7 +148,7 @@ pub fn apply(
     fetch_pin(store, &context.layout, pin, context.offline, &context.ui)?;
     let applied = apply_inputs(store, variant, pin, &inputs)?;
     if locking == Locking::Update || context.locked {
-        lock::update(context, &variant.name, &applied.locked)?;
+        lock_file::update(context, &variant.name, &applied.locked)?;
     }
     let text = applied.locked.to_text(&variant.name);
     disk::write_if_changed(&context.layout.applied(&variant.name), text.as_bytes())?;
@@ -185,7 +185,7 @@ fn unchanged(
     pin: &Pin,
     inputs: &Inputs,
 ) -> Result<Option<Applied>> {
-    let locked = lock::read(context)?.and_then(|lock| lock.variants.get(variant.name.as_str()).cloned());
+    let locked = lock_file::read(context)?.and_then(|lock| lock.variants.get(variant.name.as_str()).cloned());
     let Some(locked) = locked.filter(|locked| is_same(locked, pin, inputs)) else { return Ok(None) };
     let Ok(tree) = locked.tree.parse::<ObjectId>() else { return Ok(None) };
     // A lock that came with a checkout is a claim; only what was applied here counts as done.

@@ -127,7 +127,7 @@ impl<'a> Stage<'a> {
     /// An empty folder for files of a server.
     pub fn empty_folder(&self, name: &str) -> Result<String> {
         let folder = self.folder.join(name);
-        disk::remove_folder(&folder)?;
+        ours::remove_folder(&folder)?;
         disk::create_folder(&folder)?;
         Ok(folder.display().to_string())
     }
