@@ -14,7 +14,7 @@ use crate::context::{Context, Outcome};
 use crate::error::Result;
 use crate::plan::layout::Layout;
 use crate::plan::name::Name;
-use crate::sys::{pending, project};
+use crate::sys::{door, project};
 use crate::ui::{Talk, Ui};
 use crate::{cmd, fuzz, gate, stack};
 
@@ -519,10 +519,7 @@ impl Cli {
             context.ui.status("Working", "in a folder that vanishes: nothing can be written in the project");
             context.layout = context.layout.generating_in(folder.path().join("espalier"));
         }
-        // What a killed run had decided is finished before anybody reads pins or patches.
-        pending::settle(&context)
-            .and_then(|()| self.dispatch(&context))
-            .map_err(|error| context.layout.show_in(error))
+        self.dispatch(&context).map_err(|error| context.layout.show_in(error))
     }
 
     /// Whether the answer is all that is wanted: nothing of the project is written, and what is generated on the way
@@ -620,12 +617,10 @@ impl Cli {
     fn context(&self) -> Result<Context> {
         let root = project::project_root(self.root.as_deref())?;
         let talk = if self.quiet { Talk::Quiet } else { Talk::Normal };
-        Ok(Context {
-            layout: Layout::new(root).seen_from(&project::here()?),
-            ui: Ui::new(talk),
-            offline: self.offline,
-            locked: self.locked,
-        })
+        let layout = Layout::new(root).seen_from(&project::here()?);
+        let ui = Ui::new(talk);
+        let settled = door::settle(&layout, &ui).map_err(|error| layout.show_in(error))?;
+        Ok(Context { layout, ui, offline: self.offline, locked: self.locked, settled })
     }
 }
 

@@ -8,7 +8,9 @@ use crate::plan::pins::Pins;
 use crate::plan::snippet::SourceText;
 use crate::series::LintRules;
 use crate::sys::disk;
+use crate::sys::door::Settled;
 use crate::sys::github::Client;
+use crate::sys::stage::Stage;
 use crate::ui::Ui;
 use serde_json::Value;
 
@@ -23,6 +25,8 @@ pub struct Context {
     pub offline: bool,
     /// A stale lock is an error instead of being written anew.
     pub locked: bool,
+    /// What a killed run had decided is finished: without this there is nothing to read pins or patches with.
+    pub settled: Settled,
 }
 
 impl Context {
@@ -33,6 +37,12 @@ impl Context {
                 .hint("leave one of them out"));
         }
         Client::from_environment(&self.layout.scratch())
+    }
+
+    /// The project as it shall be when the change of `stage` has happened.
+    #[must_use]
+    pub fn staged(&self, stage: &Stage) -> Context {
+        Context { layout: stage.layout(), ..self.clone() }
     }
 
     /// Reads `pins.toml`.

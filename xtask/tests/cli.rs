@@ -35,6 +35,7 @@ mod cli {
     mod killed_import;
     mod killed_rebase;
     mod killed_sync;
+    mod killed_writers;
     mod lint;
     mod lock;
     mod names;

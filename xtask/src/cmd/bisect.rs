@@ -32,7 +32,7 @@ pub struct Options {
 
 /// Judges every commit since the pin; a patch that is not exact all the way makes the answer no.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
-    let _lock = run_lock::take(context)?;
+    let _lock = run_lock::take(&context.layout, &context.ui)?;
     let report = report(context, options)?;
     let text = if options.markdown { bisect::markdown(&report) } else { bisect::text(&report) };
     let code = u8::from(report.broken() > 0);

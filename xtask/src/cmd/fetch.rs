@@ -26,7 +26,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
         let plan: Vec<String> = pins.iter().map(describe).collect();
         return Ok(Outcome::ok(plan.join("\n"), json!({ "plan": plan })));
     }
-    let _lock = run_lock::take(context)?;
+    let _lock = run_lock::take(&context.layout, &context.ui)?;
     let store = Store::open(&context.layout.store())?;
     let mut lines = Vec::new();
     let mut entries = Vec::new();

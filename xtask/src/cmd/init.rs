@@ -31,7 +31,7 @@ pub struct Options {
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     refuse_second(context)?;
     let variant = checked_name(Some(&options.variant))?;
-    let _lock = run_lock::take(context)?;
+    let _lock = run_lock::take(&context.layout, &context.ui)?;
     let store = Store::open(&context.layout.store())?;
     let repo = ImportRepo::create(&context.layout.scratch(), &store)?;
     let place = ForkPlace::look(context.layout.root(), &options.from, context.offline, &context.ui)?;

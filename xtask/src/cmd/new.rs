@@ -31,7 +31,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let message = offered_message(subject, &context.lint_rules()?);
     let folder = context.layout.show(&context.layout.edit(&variant.name));
     if !options.dry_run {
-        let _lock = run_lock::take(context)?;
+        let _lock = run_lock::take(&context.layout, &context.ui)?;
         let store = Store::open(&context.layout.store())?;
         let ready = ready(context, &store, &pins, variant, When::Keep)?;
         ready.repo.offer_message(Some(&message))?;

@@ -29,7 +29,7 @@ pub struct Options {
 
 /// Looks along the first parents of the tip; the answer is yes when the series applies at the tip itself.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
-    let _lock = run_lock::take(context)?;
+    let _lock = run_lock::take(&context.layout, &context.ui)?;
     let report = report(context, options)?;
     let code = u8::from(!report.reaches_tip());
     Ok(Outcome { text: newest::text(&report), json: json!(report), code })

@@ -44,7 +44,7 @@ pub struct Options {
 /// Reports every patch, never stopping early; anything less than exact makes the answer no.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     options.html.iter().try_for_each(|path| disk::refuse_as_output(path))?;
-    let _lock = run_lock::take(context)?;
+    let _lock = run_lock::take(&context.layout, &context.ui)?;
     let report = report(context, options)?;
     if let Some(path) = &options.html {
         disk::write_atomically(path, status_html::html(&report).as_bytes())?;

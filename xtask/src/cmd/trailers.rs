@@ -1,20 +1,16 @@
 //! `cargo xtask trailers`: fills a trailer in, in many patches at once.
 
-use std::collections::BTreeMap;
-
 use serde_json::json;
 
 use crate::context::{Context, Outcome};
 use crate::error::{Error, Result};
 use crate::plan::next_command::next_command;
-use crate::plan::pins::{Pins, Variant};
 use crate::series::{self, Patch, SetWhich, TRAILER_KEYS, is_valid_trailer, set_trailer};
+use crate::stack::lock_file;
 use crate::stack::ready::series_folder;
-use crate::stack::{apply, lock_file};
-use crate::sys::inputs::{PatchFile, read_folder, read_stack};
-use crate::sys::pending_series::{self, NewSeries};
+use crate::sys::inputs::{PatchFile, read_folder};
 use crate::sys::run_lock;
-use crate::sys::store::Store;
+use crate::sys::stage::Stage;
 
 /// Options of `trailers`.
 #[derive(Clone, Debug, Default)]
@@ -39,27 +35,24 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let pins = context.pins()?;
     let variant = pins.variant(options.variant.as_deref())?;
     let folder = series_folder(variant)?;
-    let _lock = run_lock::take(context)?;
+    let _lock = run_lock::take(&context.layout, &context.ui)?;
     let before = read_folder(&context.layout, folder)?;
     refuse_unknown(&before, &options.patches)?;
     let is_chosen = |file: &PatchFile| {
         options.patches.is_empty() || options.patches.iter().any(|name| is_called(file, name))
     };
-    let mut after = BTreeMap::new();
-    let mut changed = Vec::new();
+    let mut after = Vec::new();
     for file in &before {
         let bytes = if is_chosen(file) { set_all(file, &wanted, which)? } else { file.bytes.clone() };
-        if bytes != file.bytes {
-            changed.push(file.file.clone());
-        }
-        after.insert(file.name().to_string(), bytes);
+        after.push(PatchFile::new(file.file.clone(), bytes));
     }
+    let changed: Vec<String> =
+        before.iter().zip(&after).filter(|(old, new)| old != new).map(|(old, _)| old.file.clone()).collect();
     if !changed.is_empty() && !options.dry_run {
-        let digest = |file: &PatchFile| (file.name().to_string(), file.sha256.clone());
-        let before = before.iter().map(digest).collect();
-        let series = NewSeries { variant: &variant.name, folder, before, files: after, marks: None };
-        pending_series::replace(&context.layout, &series)?;
-        follow_in_lock(context, &pins, variant)?;
+        let mut stage = Stage::begin(&context.layout)?;
+        stage.replace_series(folder, &before, &after)?;
+        lock_file::follow(context, &mut stage, before.iter().zip(&after))?;
+        stage.commit(format!("the new trailers of {}", variant.name))?;
     }
     Ok(outcome(&changed, before.len(), options.dry_run))
 }
@@ -111,30 +104,6 @@ fn set_all(file: &PatchFile, wanted: &[(&str, &str)], which: SetWhich) -> Result
             .hint("set them by hand, with `cargo xtask edit`, `git rebase -i` and `export`"));
     }
     Ok(now.bytes)
-}
-
-/// The digests of the patches changed and nothing else: every variant whose stack has them is locked anew.
-/// A variant that was not locked stays so.
-fn follow_in_lock(context: &Context, pins: &Pins, variant: &Variant) -> Result<()> {
-    let locked = lock_file::read(context)?.unwrap_or_default();
-    let store = Store::open(&context.layout.store())?;
-    let has_it = |other: &&Variant| pins.stack(other).iter().any(|below| below.name == variant.name);
-    for other in pins.variants.values().filter(has_it) {
-        let pin = pins.pin_of(other);
-        if !locked.variants.contains_key(other.name.as_str()) {
-            continue;
-        }
-        if !store.has_pin(pin.tree) {
-            context.ui.warn(
-                "the pin is not in the store, so `espalier.lock` is stale now\n  next: cargo xtask lock",
-            );
-            return Ok(());
-        }
-        let inputs = read_stack(&context.layout, &pins.stack(other))?;
-        let applied = apply::apply_inputs(&store, other, pin, &inputs)?;
-        lock_file::update(context, &other.name, &applied.locked)?;
-    }
-    Ok(())
 }
 
 fn outcome(changed: &[String], patches: usize, dry_run: bool) -> Outcome {

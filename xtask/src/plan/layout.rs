@@ -102,12 +102,12 @@ impl Layout {
         self.generated().join("store.git")
     }
 
-    /// Where the files of a change are collected before it happens.
+    /// Where the files of a change are collected that is tried before it happens.
     pub fn stage(&self) -> PathBuf {
         self.generated().join("stage")
     }
 
-    /// A change that is decided; the next command finishes it.
+    /// A change that is decided; the next command finishes it before it does anything else.
     pub fn pending(&self) -> PathBuf {
         self.generated().join("pending")
     }
@@ -165,11 +165,6 @@ impl Layout {
     /// The edit repository of a variant that the one in use took the place of.
     pub fn edit_before(&self, variant: &Name) -> PathBuf {
         self.generated().join("edit-before").join(variant.as_str())
-    }
-
-    /// Series that are written, whole, and about to replace what is in `patches/`.
-    pub fn pending_series(&self) -> PathBuf {
-        self.generated().join("pending-series")
     }
 
     /// What the last successful apply of a variant gave, on this machine.

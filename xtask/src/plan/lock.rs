@@ -88,6 +88,16 @@ impl Lock {
         text
     }
 
+    /// Takes patches for granted that have another name or other words and make what they made: `moved` gives file and
+    /// digest, old and new. A patch that the lock does not know stays unknown to it.
+    pub fn follow(&mut self, moved: &BTreeMap<(&str, &str), (&str, &str)>) {
+        for patch in self.variants.values_mut().flat_map(|variant| &mut variant.patches) {
+            if let Some((file, sha256)) = moved.get(&(patch.file.as_str(), patch.sha256.as_str())) {
+                (patch.file, patch.sha256) = (file.to_string(), sha256.to_string());
+            }
+        }
+    }
+
     /// Every way in which `self`, the committed lock, disagrees with `fresh`; empty when it is current.
     pub fn differences(&self, fresh: &Lock) -> Vec<String> {
         let names: std::collections::BTreeSet<&String> =

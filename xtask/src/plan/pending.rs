@@ -1,8 +1,12 @@
-//! A change of several files that happens as one: what is to be written, what goes, and what was there.
+//! A change of several files and refs that happens as one: what is to be written, what goes, and what was there.
+
+use std::path::{Component, Path};
 
 use serde::{Deserialize, Serialize};
 
-/// The marker of a change that is decided and not finished yet.
+use super::name::Name;
+
+/// A change that is decided and not finished yet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pending {
@@ -10,11 +14,15 @@ pub struct Pending {
     pub what: String,
     /// Every file of it.
     pub files: Vec<PendingFile>,
-    /// Folders under `target/espalier/` that are of no use afterwards, relative to the root.
+    /// Refs of ours that move with the files.
+    pub refs: Vec<PendingRef>,
+    /// Folders under `target/espalier/` that are of no use afterwards, relative to it.
     pub remove_folders: Vec<String>,
+    /// Folders, relative to the root, in which every patch is one of `files`.
+    pub exact_folders: Vec<String>,
 }
 
-/// One file.
+/// One file. In an exact folder it may be one that stays as it is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PendingFile {
@@ -26,6 +34,18 @@ pub struct PendingFile {
     pub new: Option<String>,
 }
 
+/// One ref of an edit repository, whose commit is there already.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PendingRef {
+    /// The variant that is edited there.
+    pub variant: Name,
+    /// The whole name of the ref.
+    pub name: String,
+    /// The commit that it will name.
+    pub id: String,
+}
+
 /// What to do about one file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Finish {
@@ -35,6 +55,23 @@ pub enum Finish {
     Do,
     /// Somebody else wrote it meanwhile.
     Refuse,
+}
+
+impl Pending {
+    /// The files that will be others than they are.
+    pub fn changes(&self) -> impl Iterator<Item = &PendingFile> {
+        self.files.iter().filter(|file| file.old != file.new)
+    }
+
+    /// A path that would lead out of the project, or to the root itself.
+    pub fn stray_path(&self) -> Option<&str> {
+        let files = self.files.iter().map(|file| &file.path);
+        let mut paths = files.chain(&self.remove_folders).chain(&self.exact_folders);
+        let is_inside = |path: &str| {
+            !path.is_empty() && Path::new(path).components().all(|part| matches!(part, Component::Normal(_)))
+        };
+        paths.find(|path| !is_inside(path)).map(String::as_str)
+    }
 }
 
 impl PendingFile {
@@ -60,5 +97,20 @@ mod tests {
         assert_eq!(file.finish(None), Finish::Do);
         assert_eq!(file.finish(Some("11")), Finish::Done);
         assert_eq!(file.finish(Some("22")), Finish::Refuse);
+    }
+
+    #[test]
+    fn paths_that_lead_elsewhere_are_found() {
+        let removing = |path: &str| Pending {
+            what: String::new(),
+            files: Vec::new(),
+            refs: Vec::new(),
+            remove_folders: vec![path.to_string()],
+            exact_folders: Vec::new(),
+        };
+        assert_eq!(removing("rebase/paged").stray_path(), None);
+        for path in ["../a", "/a", "a/../../b", "", "."] {
+            assert_eq!(removing(path).stray_path(), Some(path));
+        }
     }
 }

@@ -48,7 +48,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
         return Ok(Outcome::ok(steps.join("\n"), json!({ "steps": steps })));
     }
     compilers::start_launcher();
-    let _lock = run_lock::take(context)?;
+    let _lock = run_lock::take(&context.layout, &context.ui)?;
     build.run()
 }
 

@@ -3,12 +3,14 @@
 use serde_json::json;
 
 use super::apply;
-use super::lock_file::{read, refuse_stale};
+use super::lock_file::{read, refuse_stale, write_to};
 use crate::context::{Context, Outcome};
 use crate::error::Result;
-use crate::plan::lock::Lock;
+use crate::plan::lock::{Lock, LockedVariant};
+use crate::plan::pins::{Pins, Variant};
 use crate::sys::fetch::fetch_pin;
 use crate::sys::inputs::read_stack;
+use crate::sys::stage::Stage;
 use crate::sys::store::Store;
 use crate::sys::{disk, run_lock};
 
@@ -22,7 +24,7 @@ pub struct Options {
 /// Applies every variant and compares, or writes, the lock.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let pins = context.pins()?;
-    let _lock = run_lock::take(context)?;
+    let _lock = run_lock::take(&context.layout, &context.ui)?;
     let store = Store::open(&context.layout.store())?;
     let mut fresh = Lock::default();
     for variant in pins.variants.values() {
@@ -56,4 +58,29 @@ fn read_or_default(context: &Context, check: bool) -> Result<Lock> {
         Err(error) if check => Err(error),
         Err(_) => Ok(Lock::default()),
     }
+}
+
+/// The lock of a change that gives `variant` another series, whose entry is `fresh`: it goes to the stage with those of
+/// all that extend it. One of them that no longer applies is told: it has to be mended in a series of its own.
+pub fn stage(
+    context: &Context,
+    stage: &mut Stage,
+    (store, pins): (&Store, &Pins),
+    variant: &Variant,
+    fresh: &LockedVariant,
+) -> Result<()> {
+    let old = read(context)?.unwrap_or_default();
+    let mut new = old.clone();
+    new.variants.insert(variant.name.to_string(), fresh.clone());
+    for other in pins.with_all_that_extend(variant).filter(|other| other.name != variant.name) {
+        let inputs = read_stack(&stage.layout(), &pins.stack(other))?;
+        match apply::apply_inputs(store, other, pins.pin_of(other), &inputs) {
+            Ok(applied) => drop(new.variants.insert(other.name.to_string(), applied.locked)),
+            Err(_) => context.ui.warn(format!(
+                "{} extends {} and does not apply any more\n  next: cargo xtask status --variant {}",
+                other.name, variant.name, other.name
+            )),
+        }
+    }
+    write_to(context, stage, &old, &new)
 }

@@ -5,6 +5,8 @@ use crate::error::{Error, Result};
 use crate::plan::lock::{Lock, LockedVariant};
 use crate::plan::snippet::SourceText;
 use crate::sys::disk;
+use crate::sys::inputs::PatchFile;
+use crate::sys::stage::Stage;
 
 /// The committed lock, when there is one.
 pub fn read(context: &Context) -> Result<Option<Lock>> {
@@ -21,15 +23,42 @@ pub fn update(context: &Context, variant: &str, fresh: &LockedVariant) -> Result
     let old = read(context)?.unwrap_or_default();
     let mut new = old.clone();
     new.variants.insert(variant.to_string(), fresh.clone());
-    let differences = old.differences(&new);
-    if differences.is_empty() {
-        return Ok(());
+    if is_another(context, &old, &new)? {
+        disk::write_if_changed(&context.layout.lock(), new.render().as_bytes())?;
     }
+    Ok(())
+}
+
+/// The lock of a change of names and words of patches, which make what they made. A lock that is stale stays so.
+pub fn follow<'a>(
+    context: &Context,
+    stage: &mut Stage,
+    moved: impl Iterator<Item = (&'a PatchFile, &'a PatchFile)>,
+) -> Result<()> {
+    let Ok(Some(old)) = read(context) else { return Ok(()) };
+    let mut new = old.clone();
+    let key = |file: &'a PatchFile| (file.file.as_str(), file.sha256.as_str());
+    new.follow(&moved.map(|(old, new)| (key(old), key(new))).collect());
+    write_to(context, stage, &old, &new)
+}
+
+/// Puts the lock into the stage when it is another one.
+pub fn write_to(context: &Context, stage: &mut Stage, old: &Lock, new: &Lock) -> Result<()> {
+    match is_another(context, old, new)? {
+        true => stage.write("espalier.lock", new.render().as_bytes()),
+        false => Ok(()),
+    }
+}
+
+/// Says what changes. With `--locked`, nothing may.
+fn is_another(context: &Context, old: &Lock, new: &Lock) -> Result<bool> {
     if context.locked {
-        return refuse_stale(&differences);
+        refuse_stale(&old.differences(new))?;
     }
-    context.ui.status("Locking", format!("{variant} in espalier.lock: tree {}", fresh.tree));
-    disk::write_if_changed(&context.layout.lock(), new.render().as_bytes()).map(drop)
+    for (name, entry) in new.variants.iter().filter(|(name, entry)| old.variants.get(*name) != Some(*entry)) {
+        context.ui.status("Locking", format!("{name} in espalier.lock: tree {}", entry.tree));
+    }
+    Ok(old != new)
 }
 
 /// Names what is not as the lock says.

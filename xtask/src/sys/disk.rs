@@ -214,6 +214,11 @@ pub fn sha256(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
 }
 
+/// sha256 of a file as [`sha256`] has it, or nothing when it is not there.
+pub fn digest_if_there(path: &Path) -> Result<Option<String>> {
+    Ok(read_if_there(path)?.map(|bytes| sha256(&bytes)))
+}
+
 /// sha256 of a file that may be large, in lower-case hexadecimal.
 pub fn sha256_of_file(path: &Path) -> Result<String> {
     refuse_endless(path)?;

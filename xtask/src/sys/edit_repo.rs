@@ -1,6 +1,6 @@
 //! The repository in which a person edits a variant's series: real commits and files, for any git tool.
 //!
-//! What a person did there is never touched by anything in here but [`EditRepo::set_marks`], which moves
+//! What a person did there is never touched by anything in here but [`EditRepo::set_ref`], which moves
 //! refs of our own.
 
 use std::path::{Path, PathBuf};
@@ -26,6 +26,14 @@ pub struct Marks {
     pub series: ObjectId,
     /// The tip of the branch when it last was the same as the series on disk.
     pub made: ObjectId,
+}
+
+impl Marks {
+    /// Each with the whole name of its ref.
+    pub fn refs(&self) -> [(String, ObjectId); 4] {
+        [("pin", self.pin), ("border", self.border), ("series", self.series), ("made", self.made)]
+            .map(|(name, id)| (format!("{MARKS}{name}"), id))
+    }
 }
 
 /// Where our refs are.
@@ -136,15 +144,10 @@ impl EditRepo {
         })
     }
 
-    /// Moves our refs.
-    pub fn set_marks(&self, marks: &Marks) -> Result<()> {
-        let named =
-            [("pin", marks.pin), ("border", marks.border), ("series", marks.series), ("made", marks.made)];
-        for (name, id) in named {
-            let set = self.repo.reference(&format!("{MARKS}{name}"), oid(id), true, "espalier");
-            set.map_err(|error| super::store::write_failed(&error))?;
-        }
-        Ok(())
+    /// Moves one of our refs, by its whole name.
+    pub fn set_ref(&self, name: &str, id: ObjectId) -> Result<()> {
+        let set = self.repo.reference(name, oid(id), true, "espalier");
+        set.map(drop).map_err(|error| super::store::write_failed(&error))
     }
 
     /// Writes a commit that was made in memory, with all it needs and the store does not have on disk.
@@ -156,9 +159,8 @@ impl EditRepo {
     /// Lets the branch end at `marks.made`, and sets the marks.
     pub(super) fn start_at(&self, marks: &Marks) -> Result<()> {
         let branch = format!("refs/heads/{}", self.branch);
-        let set = self.repo.reference(&branch, oid(marks.made), true, "espalier: edit");
-        set.map_err(|error| super::store::write_failed(&error))?;
-        self.set_marks(marks)
+        self.set_ref(&branch, marks.made)?;
+        marks.refs().iter().try_for_each(|(name, id)| self.set_ref(name, *id))
     }
 
     /// Refs that a person made: branches, tags, the stash.

@@ -21,9 +21,19 @@ pub struct PatchFile {
 }
 
 impl PatchFile {
+    /// The file at `file` with this text.
+    pub fn new(file: String, bytes: Vec<u8>) -> PatchFile {
+        PatchFile { file, sha256: disk::sha256(&bytes), bytes }
+    }
+
     /// The file's name without its folder.
     pub fn name(&self) -> &str {
         self.file.rsplit('/').next().unwrap_or(&self.file)
+    }
+
+    /// The folder that the file is in.
+    pub fn folder(&self) -> &str {
+        self.file.rsplit_once('/').map_or("", |(folder, _)| folder)
     }
 
     /// The patch as data; text that cannot be taken is an error that names the file and the line.
@@ -112,8 +122,7 @@ pub fn read_folder(layout: &Layout, folder: &str) -> Result<Vec<PatchFile>> {
         .iter()
         .map(|name| {
             let bytes = read_own(layout, &path.join(name), &format!("{folder}/{name}"))?;
-            let sha256 = disk::sha256(&bytes);
-            Ok(PatchFile { file: format!("{folder}/{name}"), bytes, sha256 })
+            Ok(PatchFile::new(format!("{folder}/{name}"), bytes))
         })
         .collect()
 }

@@ -6,9 +6,10 @@
 use std::fs::{File, TryLockError};
 use std::path::Path;
 
-use super::{disk, ours};
-use crate::context::Context;
+use super::{disk, ours, pending};
 use crate::error::{Error, Result};
+use crate::plan::layout::Layout;
+use crate::ui::Ui;
 
 /// Held until dropped.
 #[derive(Debug)]
@@ -18,19 +19,21 @@ pub struct RunLock {
 
 /// Takes the lock of this project, says so when it has to wait, sweeps what a killed run
 /// left, and finishes what it had decided.
-pub fn take(context: &Context) -> Result<RunLock> {
-    let path = context.layout.run_lock();
-    sweep_after(take_at(&path, context)?, context)
+pub fn take(layout: &Layout, ui: &Ui) -> Result<RunLock> {
+    ours::claim(layout)?;
+    let lock = take_at(&layout.run_lock(), ui)?;
+    sweep(layout)?;
+    pending::finish_interrupted(layout, ui)?;
+    Ok(lock)
 }
 
-fn take_at(path: &Path, context: &Context) -> Result<RunLock> {
-    ours::claim(&context.layout)?;
+fn take_at(path: &Path, ui: &Ui) -> Result<RunLock> {
     let fail = |error: std::io::Error| disk::explain("lock", path, &error);
     let file = File::options().create(true).truncate(false).write(true).open(path).map_err(fail)?;
     match file.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
-            context.ui.status("Waiting", "for another run in this folder to end");
+            ui.status("Waiting", "for another run in this folder to end");
             file.lock().map_err(fail)?;
         }
         Err(TryLockError::Error(error)) => return Err(fail(error)),
@@ -51,8 +54,7 @@ fn inherit(_file: &File) -> std::io::Result<()> {
 
 /// Whoever holds the lock is alone: scratch and lock files that are still here belong to a run that
 /// was killed.
-fn sweep_after(lock: RunLock, context: &Context) -> Result<RunLock> {
-    let layout = &context.layout;
+fn sweep(layout: &Layout) -> Result<()> {
     ours::remove_folder(&layout.scratch())?;
     let trees = layout.generated().join("trees");
     // libgit2 writes refs and indexes as `NAME.lock`, and refuses to when there is one already.
@@ -68,8 +70,7 @@ fn sweep_after(lock: RunLock, context: &Context) -> Result<RunLock> {
     for folder in builds.into_iter().chain(ours).chain([layout.root().to_path_buf()]) {
         ours::sweep(&folder, is_temporary)?;
     }
-    super::pending_series::finish(layout)?;
-    Ok(lock)
+    Ok(())
 }
 
 /// Refs of ours have names with several parts: the locks may lie at any depth.

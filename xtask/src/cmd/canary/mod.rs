@@ -53,7 +53,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     options.report.iter().chain(&options.html).try_for_each(|path| disk::refuse_as_output(path))?;
     let github = options.github.then(|| context.github()).transpose()?;
     compilers::start_launcher();
-    let _lock = run_lock::take(context)?;
+    let _lock = run_lock::take(&context.layout, &context.ui)?;
     let pins = context.pins()?;
     let variant = pins.variant(options.variant.as_deref())?;
     let mut levels = TipLevels::new(context, &pins, variant, options)?;

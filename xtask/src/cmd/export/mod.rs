@@ -4,10 +4,9 @@ mod choose;
 mod collect;
 mod written;
 
-use serde_json::json;
-
 use choose::{Existing, Exported, choose};
 use collect::collect;
+use serde_json::json;
 use written::write_patches;
 
 use crate::context::{Context, Outcome};
@@ -15,13 +14,13 @@ use crate::error::{Error, Kind, Result};
 use crate::plan::pins::{Pins, Variant};
 use crate::series::{SeriesEntry, series_order};
 use crate::stack::commits::{SeriesCommits, commits_of, make_commits};
+use crate::stack::lock;
 use crate::stack::ready::series_folder;
-use crate::stack::{apply, lock_file};
 use crate::sys::edit_repo::{EditCommit, EditRepo, Marks};
-use crate::sys::inputs::{Inputs, PatchFile, read_stack};
-use crate::sys::pending_series::{self, NewSeries};
+use crate::sys::inputs::{Inputs, PatchFile};
+use crate::sys::run_lock;
+use crate::sys::stage::Stage;
 use crate::sys::store::Store;
-use crate::sys::{disk, run_lock};
 
 /// Options of `export`.
 #[derive(Clone, Debug, Default)]
@@ -37,7 +36,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let pins = context.pins()?;
     let variant = pins.variant(options.variant.as_deref())?;
     let folder = series_folder(variant)?;
-    let _lock = run_lock::take(context)?;
+    let _lock = run_lock::take(&context.layout, &context.ui)?;
     let store = Store::open(&context.layout.store())?;
     let repo = open(context, variant)?;
     let before = make_commits(context, &store, &pins, variant)?;
@@ -48,15 +47,14 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let inputs = inputs_after(folder, &before, &exported);
     let after = prove(&store, &pins, variant, (inputs, before.parents), &collected.commits)?;
     if !options.dry_run {
-        if context.locked {
-            // Refused before anything is written, when the lock would have to change.
-            lock_file::update(context, &variant.name, &after.locked)?;
-        }
+        let mut stage = Stage::begin(&context.layout)?;
+        stage.keep_series(pins.series_folders())?;
+        stage.replace_series(folder, own_files(&before), own_files(&after))?;
+        lock::stage(context, &mut stage, (&store, &pins), variant, &after.locked)?;
         repo.write_commit(&store, after.tip)?;
-        let marks = Marks { series: after.tip, made: collected.tip, ..collected.marks };
-        write(context, variant, folder, &before, &exported, marks)?;
+        stage.set_marks(&variant.name, &Marks { series: after.tip, made: collected.tip, ..collected.marks });
+        stage.commit(format!("the export of {}", variant.name))?;
         repo.offer_message(None)?;
-        update_locks(context, &store, &pins, variant)?;
     }
     Ok(outcome(variant, folder, &before, &exported, options.dry_run))
 }
@@ -70,9 +68,9 @@ fn open(context: &Context, variant: &Variant) -> Result<EditRepo> {
     })
 }
 
-/// The variant's own patch files as they are on disk.
-fn own_files(before: &SeriesCommits) -> &[PatchFile] {
-    &before.inputs.patches[before.parents..]
+/// The variant's own patch files.
+fn own_files(series: &SeriesCommits) -> &[PatchFile] {
+    &series.inputs.patches[series.parents..]
 }
 
 fn existing(before: &SeriesCommits) -> Result<Vec<Existing>> {
@@ -109,51 +107,9 @@ fn prove(
 }
 
 fn inputs_after(folder: &str, before: &SeriesCommits, exported: &[Exported]) -> Inputs {
-    let own = exported.iter().map(|patch| PatchFile {
-        file: format!("{folder}/{}", patch.name),
-        sha256: disk::sha256(&patch.bytes),
-        bytes: patch.bytes.clone(),
-    });
+    let own = exported.iter().map(|new| PatchFile::new(format!("{folder}/{}", new.name), new.bytes.clone()));
     let patches = before.inputs.patches[..before.parents].iter().cloned().chain(own).collect();
     Inputs { patches, overlays: before.inputs.overlays.clone() }
-}
-
-/// All files of the series and the marks of the edit repository, as one change.
-fn write(
-    context: &Context,
-    variant: &Variant,
-    folder: &str,
-    before: &SeriesCommits,
-    exported: &[Exported],
-    marks: Marks,
-) -> Result<()> {
-    let digest = |file: &PatchFile| (file.name().to_string(), file.sha256.clone());
-    let file = |patch: &Exported| (patch.name.clone(), patch.bytes.clone());
-    let series = NewSeries {
-        variant: &variant.name,
-        folder,
-        before: own_files(before).iter().map(digest).collect(),
-        files: exported.iter().map(file).collect(),
-        marks: Some(marks),
-    };
-    pending_series::replace(&context.layout, &series)
-}
-
-/// The lock's entries of the variant and of all that extend it. One that no longer applies is told: it has
-/// to be mended in a series of its own.
-fn update_locks(context: &Context, store: &Store, pins: &Pins, variant: &Variant) -> Result<()> {
-    let extends = |other: &&Variant| pins.stack(other).iter().any(|below| below.name == variant.name);
-    for other in pins.variants.values().filter(extends) {
-        let inputs = read_stack(&context.layout, &pins.stack(other))?;
-        match apply::apply_inputs(store, other, pins.pin_of(other), &inputs) {
-            Ok(applied) => lock_file::update(context, &other.name, &applied.locked)?,
-            Err(_) => context.ui.warn(format!(
-                "{} extends {} and does not apply any more\n  next: cargo xtask status --variant {}",
-                other.name, variant.name, other.name
-            )),
-        }
-    }
-    Ok(())
 }
 
 fn outcome(

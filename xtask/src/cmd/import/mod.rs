@@ -7,15 +7,13 @@ mod ground;
 mod outcome;
 mod write;
 
-use crate::sys::ours;
 use std::path::PathBuf;
-
-use crate::series::ObjectId;
 
 use self::ground::Onto;
 use self::outcome::Imported;
 use crate::context::{Context, Outcome};
 use crate::error::{Error, Result};
+use crate::series::ObjectId;
 use crate::stack::import::left_out::LeftOut;
 use crate::stack::import::line::Line;
 use crate::stack::import::loose::Loose;
@@ -23,8 +21,8 @@ use crate::stack::import::{applying, fork, loose, patches};
 use crate::sys::fork::{ForkPlace, History};
 use crate::sys::fork_history::Fork;
 use crate::sys::import_repo::ImportRepo;
+use crate::sys::run_lock;
 use crate::sys::store::Store;
-use crate::sys::{pending, run_lock};
 
 /// Options of `import`.
 #[derive(Clone, Debug)]
@@ -70,7 +68,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
         return Err(Error::usage("an import changes `espalier.lock`, and `--locked` forbids it")
             .hint("leave one of them out"));
     }
-    let _lock = run_lock::take(context)?;
+    let _lock = run_lock::take(&context.layout, &context.ui)?;
     let store = &Store::open(&context.layout.store())?;
     let repo = &ImportRepo::create(&context.layout.scratch(), store)?;
     let import = Import { context, options, store, repo };
@@ -127,16 +125,10 @@ impl Import<'_> {
         let rules = context.lint_rules()?;
         let patches = patches::write_patches(repo, &mut line, &onto.ground(&rules))?;
         let variant = (&onto.variant, onto.folder.as_str());
-        let pending = write::stage(context, store, &onto.pins_text, variant, (&line.commits, &patches))?;
-        let stage = context.layout.stage();
-        if let Err(error) = refuse_another_tree(&line, goal) {
-            ours::remove_folder(&stage)?;
-            return Err(error);
-        }
-        if options.dry_run {
-            ours::remove_folder(&stage)?;
-        } else {
-            pending::commit(&context.layout, &stage, &pending)?;
+        let stage = write::stage(context, store, &onto.pins_text, variant, (&line.commits, &patches))?;
+        refuse_another_tree(&line, goal)?;
+        if !options.dry_run {
+            stage.commit(format!("the import into {}", onto.variant))?;
         }
         let (left_out, dry_run) = (options.leave_out.as_slice(), options.dry_run);
         let imported = Imported { onto, line: &line, patches: &patches, goal, left_out, dry_run };

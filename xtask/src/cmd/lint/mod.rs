@@ -29,7 +29,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let pins = context.pins()?;
     let mut fixed = Vec::new();
     if options.fix {
-        let _lock = run_lock::take(context)?;
+        let _lock = run_lock::take(&context.layout, &context.ui)?;
         fixed = fix::fix_all(context, &pins, options.dry_run)?;
     }
     let Seen { patches, others, findings } = look(context, &pins)?;

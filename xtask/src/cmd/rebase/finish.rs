@@ -1,12 +1,8 @@
 //! From new commits to a stage: patch files, `pins.toml`, `espalier.lock`, each checked.
 
-use crate::series::ObjectId;
-use crate::sys::ours;
-
 use super::course::Course;
 use super::in_memory::{empty_report, reverts};
 use super::{Choices, Prepared};
-use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::plan::lock::{Lock, LockedVariant};
 use crate::plan::pins::{Pins, move_pin};
@@ -14,17 +10,17 @@ use crate::plan::rebase_state::{DonePatch, RebaseState};
 use crate::plan::snippet::SourceText;
 use crate::report::range_diff;
 use crate::report::rebase::{self as report, Fate, PatchMove};
-use crate::series::{self, Patch};
+use crate::series::{self, ObjectId, Patch};
 use crate::stack::{apply, lock_file};
+use crate::sys::disk;
 use crate::sys::format_patch::{FormattedPatch, format_series};
 use crate::sys::inputs::{PatchFile, read_stack};
 use crate::sys::rebase_repo::RebaseRepo;
-use crate::sys::{disk, pending};
+use crate::sys::stage::Stage;
 
 /// One patch of the new series.
 struct NewFile {
-    path: String,
-    bytes: Vec<u8>,
+    file: PatchFile,
     patch: Patch,
 }
 
@@ -33,27 +29,20 @@ pub fn prepare(course: &Course<'_>, repo: &RebaseRepo, state: &RebaseState) -> R
     let context = course.context;
     let root = repo.commit_upstream(&course.tip.name, course.tip.tree)?;
     let new = new_series(course, repo, state, root)?;
-    let stage = context.layout.stage();
-    ours::remove_folder(&stage)?;
-    for file in new.iter().flatten() {
-        disk::write_atomically(&stage.join(&file.path), &file.bytes)?;
-    }
+    let mut stage = Stage::begin_long(&context.layout)?;
+    stage.keep_series(course.pins.series_folders())?;
     for folder in course.pins.stack(course.variant).iter().filter_map(|variant| variant.patches.as_ref()) {
-        disk::create_folder(&stage.join(folder))?;
+        let old = course.inputs.patches.iter().filter(|file| file.folder() == folder);
+        let new = new.iter().flatten().map(|new| &new.file).filter(|file| file.folder() == folder);
+        stage.replace_series(folder, &old.cloned().collect::<Vec<_>>(), &new.cloned().collect::<Vec<_>>())?;
     }
-    stage_pins(course)?;
-    let locked = stage_lock(course)?;
+    stage_pins(course, &mut stage)?;
+    let locked = stage_lock(course, &mut stage)?;
     check_trees(repo, state, &locked)?;
     let report = describe(course, state, &new, &locked)?;
-    let mut paths: Vec<String> = ["pins.toml", "espalier.lock"].map(String::from).to_vec();
-    paths.extend(course.inputs.patches.iter().map(|file| file.file.clone()));
-    paths.extend(new.iter().flatten().map(|file| file.path.clone()));
-    paths.sort_unstable();
-    paths.dedup();
+    stage.remove_folder(format!("rebase/{}", course.variant.name));
     let what = format!("the rebase of {} to {}", course.variant.name, course.tip.name);
-    let mut pending = pending::describe(&context.layout, &stage, &what, &paths)?;
-    pending.remove_folders = vec![format!("rebase/{}", course.variant.name)];
-    Ok(Prepared { report, pending, choices: state.choices })
+    Ok(Prepared { report, stage, what, choices: state.choices })
 }
 
 /// For each old patch what it became; nothing where it was dropped. A patch that is the same change keeps
@@ -80,7 +69,7 @@ fn new_series(
             new.push(None);
             continue;
         };
-        let (folder, name) = old.file.rsplit_once('/').unwrap_or(("", &old.file));
+        let (folder, name) = (old.folder(), old.name());
         let number: &mut usize = numbers.entry(folder.to_string()).or_default();
         *number += 1;
         let slug = name.split_once('-').map_or("patch.patch", |(_, slug)| slug);
@@ -90,29 +79,30 @@ fn new_series(
 }
 
 fn new_file(old: &PatchFile, patch: &Patch, text: &FormattedPatch, path: String) -> Result<NewFile> {
-    let fresh = PatchFile { file: path.clone(), bytes: text.bytes.clone(), sha256: String::new() };
+    let fresh = PatchFile::new(path, text.bytes.clone());
     let parsed = fresh.parse()?;
     let words = |patch: &Patch| (patch.author.clone(), patch.date.clone(), patch.message());
     if words(&parsed) != words(patch) {
         return Err(Error::surroundings(format!("the message of {} did not survive as a commit", old.file)));
     }
-    let is_same = series::is_same_change(patch, &parsed);
-    let bytes = if is_same { old.bytes.clone() } else { text.bytes.clone() };
-    Ok(NewFile { path, bytes, patch: if is_same { patch.clone() } else { parsed } })
+    Ok(match series::is_same_change(patch, &parsed) {
+        true => NewFile { file: PatchFile::new(fresh.file, old.bytes.clone()), patch: patch.clone() },
+        false => NewFile { file: fresh, patch: parsed },
+    })
 }
 
-fn stage_pins(course: &Course<'_>) -> Result<()> {
+fn stage_pins(course: &Course<'_>, stage: &mut Stage) -> Result<()> {
     let layout = &course.context.layout;
     let text = disk::read_text(&layout.pins())?;
     let source = SourceText { name: "pins.toml", text: &text };
     let moved = move_pin(source, &course.pin.name, &course.tip.revision, course.tip.tree)?;
-    disk::write_atomically(&layout.stage().join("pins.toml"), moved.as_bytes())
+    stage.write("pins.toml", moved.as_bytes())
 }
 
 /// The lock of the staged project. Variants on other pins have not changed: their entries stay.
-fn stage_lock(course: &Course<'_>) -> Result<LockedVariant> {
+fn stage_lock(course: &Course<'_>, stage: &mut Stage) -> Result<LockedVariant> {
     let context = course.context;
-    let staged = Context { layout: context.layout.staged(context.layout.stage()), ..context.clone() };
+    let staged = context.staged(stage);
     let pins: Pins = staged.pins()?;
     course.store.mark_pin(course.tip.tree)?;
     let mut new = lock_file::read(context)?.unwrap_or_default();
@@ -122,7 +112,7 @@ fn stage_lock(course: &Course<'_>) -> Result<LockedVariant> {
         let applied = apply::apply_inputs(course.store, variant, pins.pin_of(variant), &inputs)?;
         new.variants.insert(variant.name.to_string(), applied.locked);
     }
-    disk::write_atomically(&staged.layout.lock(), Lock::render(&new).as_bytes())?;
+    stage.write("espalier.lock", Lock::render(&new).as_bytes())?;
     let missing = || Error::surroundings("the new lock has no entry of the variant");
     new.variants.get(course.variant.name.as_str()).cloned().ok_or_else(missing)
 }
@@ -166,7 +156,7 @@ fn patch_move(
     let shown = new.filter(|_| !choices.no_range_diff);
     PatchMove {
         file: file.file.clone(),
-        new_file: new.map(|new| new.path.clone()),
+        new_file: new.map(|new| new.file.file.clone()),
         subject: old.subject.clone(),
         fate: new.map_or(Fate::Dropped, |new| range_diff::fate(old, &new.patch)),
         notes: done.notes.clone(),

@@ -1,6 +1,6 @@
 //! `cargo xtask rebase`: the series of a variant, from its pin to another upstream tree.
 //!
-//! [`prepare`] replays and stages everything, and says what came of it; [`commit`] makes it happen. Between
+//! [`prepare`] replays and stages everything, and says what came of it; [`Stage::commit`] makes it happen. Between
 //! the two the stage can be built and tried as if it were the project.
 
 mod blame;
@@ -12,24 +12,22 @@ mod steps;
 mod waiting;
 mod walk;
 
-use crate::series::ObjectId;
-use crate::sys::ours;
 use serde_json::json;
+pub use waiting::{abort, resume, skip};
 
 use crate::context::{Context, Outcome};
 use crate::error::{Error, Kind, Result};
 use crate::plan::next_command::quoted;
-use crate::plan::pending::Pending;
 use crate::plan::pins::{Pins, Variant};
+pub use crate::plan::rebase_state::Choices;
 use crate::report::rebase::{Fate, RebaseReport};
 use crate::report::rebase_text;
+use crate::series::ObjectId;
 use crate::sys::inputs::Inputs;
+use crate::sys::run_lock;
+use crate::sys::stage::Stage;
 use crate::sys::store::Store;
 use crate::sys::tip::Tip;
-use crate::sys::{pending, run_lock};
-
-pub use crate::plan::rebase_state::Choices;
-pub use waiting::{abort, resume, skip};
 
 /// Options of `rebase --to`.
 #[derive(Clone, Debug, Default)]
@@ -64,8 +62,10 @@ pub enum Action {
 pub struct Prepared {
     /// What came of every patch.
     pub report: RebaseReport,
-    /// The files that change; they lie in `layout.stage()`.
-    pub pending: Pending,
+    /// The project as it shall be.
+    pub stage: Stage,
+    /// What a person is told that it is.
+    pub what: String,
     /// What was decided beforehand, before a conflict too.
     pub choices: Choices,
 }
@@ -84,16 +84,14 @@ impl Action {
 
 /// Runs the action that was asked for.
 pub fn run(context: &Context, action: &Action) -> Result<Outcome> {
-    let _lock = run_lock::take(context)?;
+    let _lock = run_lock::take(&context.layout, &context.ui)?;
     let done = match action {
         Action::Start(options) if options.dry_run => dry_run(context, options),
-        Action::Start(options) => prepare(context, options).and_then(|prepared| finished(context, prepared)),
+        Action::Start(options) => prepare(context, options).and_then(finished),
         Action::Continue(variant, choices) => {
-            resume(context, variant.as_deref(), *choices).and_then(|prepared| finished(context, prepared))
+            resume(context, variant.as_deref(), *choices).and_then(finished)
         }
-        Action::Skip(variant, choices) => {
-            skip(context, variant.as_deref(), *choices).and_then(|prepared| finished(context, prepared))
-        }
+        Action::Skip(variant, choices) => skip(context, variant.as_deref(), *choices).and_then(finished),
         Action::Abort(variant) => abort(context, variant.as_deref()),
     };
     done.map_err(|error| for_variant(context, action.variant(), error))
@@ -149,11 +147,6 @@ pub fn tree_on(
     })
 }
 
-/// Makes a prepared rebase happen: patches, `pins.toml` and `espalier.lock`, all or none.
-pub fn commit(context: &Context, prepared: &Prepared) -> Result<()> {
-    pending::commit(&context.layout, &context.layout.stage(), &prepared.pending)
-}
-
 fn dry_run(context: &Context, options: &Options) -> Result<Outcome> {
     let pins = context.pins()?;
     let store = Store::open(&context.layout.store())?;
@@ -176,9 +169,8 @@ fn waits_for_a_person(report: &RebaseReport, choices: Choices) -> bool {
     })
 }
 
-fn finished(context: &Context, prepared: Prepared) -> Result<Outcome> {
+fn finished(prepared: Prepared) -> Result<Outcome> {
     if prepared.choices.is_strict() && !prepared.report.reverts.is_empty() {
-        ours::remove_folder(&context.layout.stage())?;
         let error =
             Error::no("the rebase would undo what upstream did since the old pin; nothing was written");
         let reverts = prepared.report.reverts.iter();
@@ -186,7 +178,7 @@ fn finished(context: &Context, prepared: Prepared) -> Result<Outcome> {
             .fold(error, |error, revert| error.detail(revert.to_string()))
             .hint("look at those patches; if it is meant, run the same command with `--no-strict`"));
     }
-    commit(context, &prepared)?;
+    prepared.stage.commit(prepared.what)?;
     let report = RebaseReport { written: true, ..prepared.report };
     Ok(Outcome::ok(rebase_text::text(&report), json!(report)))
 }

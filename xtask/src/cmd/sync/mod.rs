@@ -6,8 +6,6 @@
 mod checks;
 mod offer;
 
-use crate::serving::probe;
-use crate::sys::ours;
 use std::path::PathBuf;
 
 use serde_json::json;
@@ -15,15 +13,16 @@ use serde_json::json;
 use super::rebase::{self, Choices, Prepared};
 use super::status;
 use crate::context::{Context, Outcome};
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Result};
 use crate::plan::lock::Lock;
 use crate::plan::next_command::next_command;
-use crate::plan::pending::PendingFile;
+use crate::plan::pending::Pending;
 use crate::report::rebase::PatchMove;
 use crate::report::status::{Place, StatusReport};
 use crate::report::sync::{MovedPatch, MovedTree, SyncReport};
+use crate::serving::probe;
 use crate::stack::lock_file;
-use crate::sys::{disk, pending, run_lock};
+use crate::sys::{disk, run_lock};
 
 /// Options of `sync`.
 #[derive(Clone, Debug, Default)]
@@ -53,23 +52,22 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     if !gated.is_empty() {
         probe::find_probe(&context.layout)?;
     }
-    let (mut prepared, classes) = prepare(context, options)?;
-    let staged =
-        Context { layout: context.layout.staged(context.layout.stage()), locked: true, ..context.clone() };
+    let (prepared, classes) = prepare(context, options)?;
+    let staged = Context { locked: true, ..context.staged(&prepared.stage) };
     let checks = checks::run_all(&staged)?;
     let mut report = describe(&prepared, &classes);
     report.trees = moved_trees(context, &staged)?;
     report.checks = checks;
     report.gated = gated;
     if !report.passed() {
-        return Err(refuse(context, options, &report)?);
+        return Err(refuse(context, options, prepared, &report)?);
     }
-    let page = finish(context, &mut prepared, &report)?;
+    let (page, moved) = finish(context, prepared, &report)?;
     let mut text = format!("{}: the pin moved, and all of it holds\nreport: {page}", report.title());
     if let Some(ungated) = report.ungated() {
         text += &format!("\n{ungated}");
     }
-    let pull = github.map(|client| offer::offer(context, &client, &prepared, &report)).transpose()?;
+    let pull = github.map(|client| offer::offer(context, &client, &moved, &report)).transpose()?;
     if let Some(number) = pull {
         text += &format!("\npull request: #{number}");
     }
@@ -89,7 +87,7 @@ fn rebase_options(options: &Options) -> rebase::Options {
 
 /// The staged move, and the class that each patch has at the new pin as it is now.
 fn prepare(context: &Context, options: &Options) -> Result<(Prepared, StatusReport)> {
-    let _lock = run_lock::take(context)?;
+    let _lock = run_lock::take(&context.layout, &context.ui)?;
     let at_tip = status::Options {
         variant: options.variant.clone(),
         tip: Some(options.to.clone()),
@@ -142,40 +140,22 @@ fn moved_trees(context: &Context, staged: &Context) -> Result<Vec<MovedTree>> {
     Ok(moved.collect())
 }
 
-/// Makes the move happen, its report with it; gives the report's file.
-fn finish(context: &Context, prepared: &mut Prepared, report: &SyncReport) -> Result<String> {
-    let _lock = run_lock::take(context)?;
-    refuse_changes_meanwhile(context, prepared)?;
+/// Makes the move happen, its report with it; gives the report's file. Building takes minutes, and the lock was free
+/// meanwhile: what was checked is what happens, or nothing.
+fn finish(context: &Context, prepared: Prepared, report: &SyncReport) -> Result<(String, Pending)> {
+    let _lock = run_lock::take(&context.layout, &context.ui)?;
+    let Prepared { mut stage, what, .. } = prepared;
     let page = report_file(report);
-    let text = report.markdown();
-    disk::write_atomically(&context.layout.stage().join(&page), text.as_bytes())?;
-    let old = disk::read_if_there(&context.layout.root().join(&page))?.map(|bytes| disk::sha256(&bytes));
-    let new = Some(disk::sha256(text.as_bytes()));
-    prepared.pending.files.retain(|file| file.path != page);
-    prepared.pending.files.push(PendingFile { path: page.clone(), old, new });
-    rebase::commit(context, prepared)?;
-    Ok(page)
-}
-
-/// Building takes minutes, and the lock was free meanwhile: what was checked must be what happens.
-fn refuse_changes_meanwhile(context: &Context, prepared: &Prepared) -> Result<()> {
-    let paths: Vec<String> = prepared.pending.files.iter().map(|file| file.path.clone()).collect();
-    let what = &prepared.pending.what;
-    let now = pending::describe(&context.layout, &context.layout.stage(), what, &paths)?;
-    if now.files == prepared.pending.files {
-        return Ok(());
-    }
-    Err(Error::new(Kind::Conflict, "pins, lock or patches were changed while the move was being checked")
-        .detail("nothing was written")
-        .hint("run the same command again: what is built already is not built again"))
+    stage.write(&page, report.markdown().as_bytes())?;
+    Ok((page, stage.commit(what)?))
 }
 
 /// The pin stays. The report is kept where the next run may overwrite it.
-fn refuse(context: &Context, options: &Options, report: &SyncReport) -> Result<Error> {
+fn refuse(context: &Context, options: &Options, prepared: Prepared, report: &SyncReport) -> Result<Error> {
     let page = context.layout.failed_sync();
     disk::write_atomically(&page, report.markdown().as_bytes())?;
-    let _lock = run_lock::take(context)?;
-    ours::remove_folder(&context.layout.stage())?;
+    let _lock = run_lock::take(&context.layout, &context.ui)?;
+    drop(prepared);
     let failed: Vec<String> = report
         .checks
         .iter()

@@ -72,7 +72,7 @@ struct SuiteGate<'a> {
 
 impl<'a> SuiteGate<'a> {
     fn prepare(context: &'a Context, suites: &'a Suites) -> Result<SuiteGate<'a>> {
-        let _lock = run_lock::take(context)?;
+        let _lock = run_lock::take(&context.layout, &context.ui)?;
         let requirements = context.layout.suites().join("requirements.txt");
         let packages = tools::python_packages(&requirements, &context.layout, context.offline, &context.ui)?;
         Ok(SuiteGate { context, suites, packages })
@@ -100,7 +100,7 @@ impl<'a> SuiteGate<'a> {
         let variant = pins.variant(Some(variant))?;
         let build =
             Build { context: self.context, options: &options, pins: &pins, variant, flavors: &flavors };
-        let _lock = run_lock::take(self.context)?;
+        let _lock = run_lock::take(&self.context.layout, &self.context.ui)?;
         build.compile_tests(&self.suites.targets())
     }
 

@@ -191,6 +191,18 @@ impl Pins {
         })
     }
 
+    /// The folder of every variant's own patches.
+    pub fn series_folders(&self) -> impl Iterator<Item = &str> {
+        self.variants.values().filter_map(|variant| variant.patches.as_deref())
+    }
+
+    /// Every variant whose stack has `variant`: itself and all that extend it.
+    pub fn with_all_that_extend(&self, variant: &Variant) -> impl Iterator<Item = &Variant> {
+        self.variants
+            .values()
+            .filter(|other| self.stack(other).iter().any(|below| below.name == variant.name))
+    }
+
     /// The stack of `variant`, the oldest ancestor first.
     pub fn stack<'a>(&'a self, variant: &'a Variant) -> Vec<&'a Variant> {
         let mut stack = vec![variant];

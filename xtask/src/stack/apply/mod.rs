@@ -74,7 +74,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
         let steps: Vec<String> = steps.iter().map(Step::to_string).collect();
         return Ok(Outcome::ok(steps.join("\n"), json!({ "steps": steps })));
     }
-    let _lock = run_lock::take(context)?;
+    let _lock = run_lock::take(&context.layout, &context.ui)?;
     let store = Store::open(&context.layout.store())?;
     let locking = if options.check { Locking::Keep } else { Locking::Update };
     let applied = apply(context, &store, &pins, variant, locking)?;
