@@ -10,6 +10,7 @@ use crate::series::LintRules;
 use crate::sys::disk;
 use crate::sys::door::Settled;
 use crate::sys::github::Client;
+use crate::sys::run_lock::{self, RunLock};
 use crate::sys::stage::Stage;
 use crate::ui::Ui;
 use serde_json::Value;
@@ -43,6 +44,18 @@ impl Context {
     #[must_use]
     pub fn staged(&self, stage: &Stage) -> Context {
         Context { layout: stage.layout(), ..self.clone() }
+    }
+
+    /// `pins.toml`, and the run lock with it unless this is a `--dry-run`: another run may change the pins while this
+    /// one waits for it.
+    pub fn begin(&self, dry_run: bool) -> Result<(Option<RunLock>, Pins)> {
+        // Where there are none, nobody waits and no folder is made.
+        let pins = self.pins()?;
+        if dry_run {
+            return Ok((None, pins));
+        }
+        let lock = run_lock::take(&self.layout, &self.ui)?;
+        Ok((Some(lock), self.pins()?))
     }
 
     /// Reads `pins.toml`.

@@ -10,7 +10,6 @@ use crate::plan::next_command::quoted;
 use crate::plan::pins::Variant;
 use crate::plan::steps::Step;
 use crate::stack::apply;
-use crate::sys::run_lock;
 use crate::sys::store::Store;
 
 /// Options of `edit`.
@@ -26,7 +25,7 @@ pub struct Options {
 
 /// Makes the edit repository of a variant, unless it is there and current.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
-    let pins = context.pins()?;
+    let (_lock, pins) = context.begin(options.dry_run)?;
     let variant = pins.variant(options.variant.as_deref())?;
     series_folder(variant)?;
     if options.dry_run {
@@ -35,7 +34,6 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
         let steps: Vec<String> = steps.iter().map(Step::to_string).collect();
         return Ok(Outcome::ok(steps.join("\n"), json!({ "steps": steps })));
     }
-    let _lock = run_lock::take(&context.layout, &context.ui)?;
     let store = Store::open(&context.layout.store())?;
     let when = if options.discard { When::Discard } else { When::Refuse };
     let ready = ready(context, &store, &pins, variant, when)?;

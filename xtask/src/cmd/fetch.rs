@@ -6,7 +6,6 @@ use crate::context::{Context, Outcome};
 use crate::error::Result;
 use crate::plan::pins::{Pin, Source};
 use crate::sys::fetch::{Fetched, fetch_pin};
-use crate::sys::run_lock;
 use crate::sys::store::Store;
 
 /// Options of `fetch`.
@@ -20,13 +19,12 @@ pub struct Options {
 
 /// Fetches every pin.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
-    let pins = context.pins()?;
+    let (_lock, pins) = context.begin(options.dry_run)?;
     let pins: Vec<Pin> = pins.pins.values().map(|pin| with_source(pin, options.from.as_deref())).collect();
     if options.dry_run {
         let plan: Vec<String> = pins.iter().map(describe).collect();
         return Ok(Outcome::ok(plan.join("\n"), json!({ "plan": plan })));
     }
-    let _lock = run_lock::take(&context.layout, &context.ui)?;
     let store = Store::open(&context.layout.store())?;
     let mut lines = Vec::new();
     let mut entries = Vec::new();

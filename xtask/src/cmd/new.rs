@@ -8,7 +8,6 @@ use crate::plan::next_command::quoted;
 use crate::series::{LintRules, SUBJECT_LIMIT, TRAILER_KEYS};
 use crate::stack::ready::ready;
 use crate::stack::ready::{When, series_folder};
-use crate::sys::run_lock;
 use crate::sys::store::Store;
 
 /// Options of `new`.
@@ -25,13 +24,12 @@ pub struct Options {
 /// Makes the edit repository ready and lets `git commit` offer the message there. Work that is there stays.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let subject = check_subject(&options.subject)?;
-    let pins = context.pins()?;
+    let (_lock, pins) = context.begin(options.dry_run)?;
     let variant = pins.variant(options.variant.as_deref())?;
     series_folder(variant)?;
     let message = offered_message(subject, &context.lint_rules()?);
     let folder = context.layout.show(&context.layout.edit(&variant.name));
     if !options.dry_run {
-        let _lock = run_lock::take(&context.layout, &context.ui)?;
         let store = Store::open(&context.layout.store())?;
         let ready = ready(context, &store, &pins, variant, When::Keep)?;
         ready.repo.offer_message(Some(&message))?;

@@ -9,7 +9,6 @@ use crate::series::{self, Patch, SetWhich, TRAILER_KEYS, is_valid_trailer, set_t
 use crate::stack::lock_file;
 use crate::stack::ready::series_folder;
 use crate::sys::inputs::{PatchFile, read_folder};
-use crate::sys::run_lock;
 use crate::sys::stage::Stage;
 
 /// Options of `trailers`.
@@ -32,10 +31,9 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let wanted: Vec<(&str, &str)> =
         options.set.iter().map(|set| read_setting(set, options)).collect::<Result<_>>()?;
     let which = if options.overwrite { SetWhich::All } else { SetWhich::Unfilled };
-    let pins = context.pins()?;
+    let (_lock, pins) = context.begin(false)?;
     let variant = pins.variant(options.variant.as_deref())?;
     let folder = series_folder(variant)?;
-    let _lock = run_lock::take(&context.layout, &context.ui)?;
     let before = read_folder(&context.layout, folder)?;
     refuse_unknown(&before, &options.patches)?;
     let is_chosen = |file: &PatchFile| {

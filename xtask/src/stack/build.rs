@@ -18,7 +18,7 @@ use crate::sys::compilers::{self, Compilers};
 use crate::sys::process::{self, LogFile, Run, Seen, Watch};
 use crate::sys::store::Store;
 use crate::sys::tools;
-use crate::sys::{disk, package, run_lock};
+use crate::sys::{disk, package};
 use crate::ui::Unit;
 
 /// Options of `build`.
@@ -38,7 +38,11 @@ pub struct Options {
 
 /// Builds one variant in one flavor.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
-    let pins = context.pins()?;
+    if !options.dry_run {
+        // Before the lock: what it starts outlives this run.
+        compilers::start_launcher();
+    }
+    let (_lock, pins) = context.begin(options.dry_run)?;
     let variant = pins.variant(options.variant.as_deref())?;
     let flavors = context.flavors()?;
     flavors.get(&options.flavor)?;
@@ -47,8 +51,6 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
         let steps: Vec<String> = build.steps()?.iter().map(Step::to_string).collect();
         return Ok(Outcome::ok(steps.join("\n"), json!({ "steps": steps })));
     }
-    compilers::start_launcher();
-    let _lock = run_lock::take(&context.layout, &context.ui)?;
     build.run()
 }
 

@@ -8,11 +8,11 @@ use crate::context::{Context, Outcome};
 use crate::error::Result;
 use crate::plan::lock::{Lock, LockedVariant};
 use crate::plan::pins::{Pins, Variant};
+use crate::sys::disk;
 use crate::sys::fetch::fetch_pin;
 use crate::sys::inputs::read_stack;
 use crate::sys::stage::Stage;
 use crate::sys::store::Store;
-use crate::sys::{disk, run_lock};
 
 /// Options of `lock`.
 #[derive(Clone, Copy, Debug, Default)]
@@ -23,8 +23,7 @@ pub struct Options {
 
 /// Applies every variant and compares, or writes, the lock.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
-    let pins = context.pins()?;
-    let _lock = run_lock::take(&context.layout, &context.ui)?;
+    let (_lock, pins) = context.begin(false)?;
     let store = Store::open(&context.layout.store())?;
     let mut fresh = Lock::default();
     for variant in pins.variants.values() {

@@ -42,7 +42,6 @@ pub(super) fn finish_interrupted(layout: &Layout, ui: &Ui) -> Result<()> {
         return Ok(());
     }
     let pending = read(&folder)?;
-    ui.status("Finishing", format!("{}, which was interrupted", pending.what));
     for path in pending.files.iter().map(|file| layout.root().join(&file.path)) {
         // A run that was killed while it wrote here left its temporary file.
         let folder = path.parent().unwrap_or(layout.root());
@@ -50,7 +49,11 @@ pub(super) fn finish_interrupted(layout: &Layout, ui: &Ui) -> Result<()> {
     }
     // All are looked at before the first is written: what cannot be finished is not begun.
     let changed = changed_meanwhile(layout, &pending)?;
-    if changed.is_empty() { finish(layout, &pending) } else { Err(waits(layout, &pending, &changed)) }
+    if !changed.is_empty() {
+        return Err(waits(layout, &pending, &changed));
+    }
+    ui.status("Finishing", format!("{}, which was interrupted", pending.what));
+    finish(layout, &pending)
 }
 
 fn read(folder: &Path) -> Result<Pending> {
@@ -135,7 +138,8 @@ fn waits(layout: &Layout, pending: &Pending, changed: &[String]) -> Error {
         .detail("it has to be finished first, and would overwrite them");
     let error = changed.iter().fold(error, |error, path| {
         let is_new = !pending.files.iter().any(|file| file.path == *path);
-        let [yours, aside] = [path.clone(), format!("{path}.mine")].map(|path| quoted(&path));
+        let yours = layout.show(&layout.root().join(path));
+        let [aside, yours] = [format!("{yours}.mine"), yours].map(|path| quoted(&path));
         let back = if is_new { String::new() } else { format!(" && git checkout {yours}") };
         error.hint(format!("keep yours: mv {yours} {aside}{back}    # then run any command"))
     });

@@ -540,6 +540,16 @@ fn unless_a_person_changed_a_patch_since() {
     decide(&project);
     project.edit("patches/paged/0001-greet-more-warmly.patch", "Greet more", "Greet much more");
     let before = series(&project);
-    insta::assert_snapshot!(project.run(&["apply"]), @"");
+    insta::assert_snapshot!(project.run(&["apply"]), @"
+    exit: 4
+    -- stdout --
+
+    -- stderr --
+    error: the export of paged was interrupted, and files of it were changed since
+      patches/paged/0001-greet-more-warmly.patch
+      it has to be finished first, and would overwrite them
+      next: keep yours: mv patches/paged/0001-greet-more-warmly.patch patches/paged/0001-greet-more-warmly.patch.mine && git checkout patches/paged/0001-greet-more-warmly.patch    # then run any command
+      next: or forget the unfinished change: rm -rf target/espalier/pending    # then look at `git status`
+    ");
     assert_eq!(series(&project), before);
 }

@@ -1,5 +1,6 @@
 //! Two runs at once in one project: the second waits, and both succeed.
 
+use std::io::Read;
 use std::process::Stdio;
 
 use super::support::{Output, Project, files, program_path};
@@ -21,6 +22,28 @@ fn two_builds() {
     assert!(said.contains("Waiting for another run in this folder to end"), "{said}");
     assert!(said.contains("Finished paged-cpu") && said.contains("Current paged-cpu"), "{said}");
     assert_eq!(project.scratch(), [""; 0]);
+}
+
+/// What is read before the wait is of no use after it: the other run may have moved the pins.
+#[test]
+fn pins_that_change_while_a_run_waits() {
+    let project = Project::new();
+    project.run(&["lock"]).success();
+    let other = std::fs::File::options().write(true).open(project.path("target/espalier/run.lock")).unwrap();
+    other.lock().unwrap();
+    let mut waiting =
+        project.command(&["lock"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut said = [0; 1];
+    waiting.stderr.as_mut().unwrap().read_exact(&mut said).unwrap();
+    project.edit(
+        "pins.toml",
+        "[variants.paged]",
+        "[variants.third]\nextends = \"paged\"\n\n[variants.paged]",
+    );
+    drop(other);
+    let output = project.output(&waiting.wait_with_output().unwrap()).success();
+    assert!(output.stdout.contains("variant third is not in the lock"), "{output}");
+    project.run(&["lock", "--check"]).success();
 }
 
 #[test]

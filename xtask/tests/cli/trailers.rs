@@ -51,6 +51,31 @@ fn all_patches_are_filled_in_at_once() {
 }
 
 #[test]
+fn the_lock_follows_where_the_pin_is_not_at_hand() {
+    let clone = locked().fresh_clone("other");
+    clone.run(&[&["--offline", "trailers"], &ALL[..]].concat()).success();
+    clone.run(&["lock", "--check"]).success();
+}
+
+/// A lock that is stale already stays so: nobody looked at what the patches make.
+#[test]
+fn a_stale_lock_is_not_made_current() {
+    let project = locked();
+    project.edit("patches/paged/0002-say-what-is-counted.patch", "\n\n---\n", "\n\nMore.\n---\n");
+    project.run(&[&["trailers"], &ALL[..]].concat()).success();
+    project.run(&["lock", "--check"]).code(1).says(&["0002-say-what-is-counted.patch"]);
+}
+
+#[test]
+fn with_locked_nothing_is_written() {
+    let project = locked();
+    let before = series(&project);
+    let refused = project.run(&[&["--locked", "trailers"], &ALL[..]].concat()).code(1);
+    refused.says(&["`espalier.lock` is stale"]);
+    assert_eq!(series(&project), before);
+}
+
+#[test]
 fn what_somebody_filled_in_stays_until_it_is_asked_for() {
     let project = locked();
     project.run(&["trailers", "--set", "Numerics: bounded 1e-5", "--patch", "2"]).success();

@@ -18,7 +18,6 @@ use crate::stack::lock;
 use crate::stack::ready::series_folder;
 use crate::sys::edit_repo::{EditCommit, EditRepo, Marks};
 use crate::sys::inputs::{Inputs, PatchFile};
-use crate::sys::run_lock;
 use crate::sys::stage::Stage;
 use crate::sys::store::Store;
 
@@ -33,10 +32,9 @@ pub struct Options {
 
 /// Writes the series of a variant from the commits of its edit repository.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
-    let pins = context.pins()?;
+    let (_lock, pins) = context.begin(false)?;
     let variant = pins.variant(options.variant.as_deref())?;
     let folder = series_folder(variant)?;
-    let _lock = run_lock::take(&context.layout, &context.ui)?;
     let store = Store::open(&context.layout.store())?;
     let repo = open(context, variant)?;
     let before = make_commits(context, &store, &pins, variant)?;

@@ -11,7 +11,6 @@ use tell::text;
 
 use crate::context::{Context, Outcome};
 use crate::error::{Error, Result};
-use crate::sys::run_lock;
 
 /// Options of `lint`.
 #[derive(Clone, Copy, Debug, Default)]
@@ -26,10 +25,9 @@ pub struct Options {
 
 /// Reads every patch of every variant; any finding makes the answer no.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
-    let pins = context.pins()?;
+    let (_lock, pins) = context.begin(!options.fix)?;
     let mut fixed = Vec::new();
     if options.fix {
-        let _lock = run_lock::take(&context.layout, &context.ui)?;
         fixed = fix::fix_all(context, &pins, options.dry_run)?;
     }
     let Seen { patches, others, findings } = look(context, &pins)?;

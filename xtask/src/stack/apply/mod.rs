@@ -18,13 +18,13 @@ use crate::plan::lock::{LockedFile, LockedPatch, LockedVariant};
 use crate::plan::pins::{Pin, Pins, Variant};
 use crate::plan::steps::Step;
 use crate::series::{self, Applied as SeriesApplied, Patch, PatchOutcome, TreeChange};
+use crate::sys::disk;
 use crate::sys::fetch::fetch_pin;
 use crate::sys::git_tree::{Entry, GitTree};
 use crate::sys::inputs::{Inputs, PatchFile, read_stack};
 use crate::sys::materialise::{self, Materialised, Place};
 use crate::sys::store::{Store, commit_text};
 use crate::sys::store_tree::StoreTree;
-use crate::sys::{disk, run_lock};
 
 /// Options of `apply`.
 #[derive(Clone, Debug, Default)]
@@ -63,7 +63,7 @@ pub struct Applied {
 
 /// Applies a variant and materialises it.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
-    let pins = context.pins()?;
+    let (_lock, pins) = context.begin(options.dry_run)?;
     let variant = pins.variant(options.variant.as_deref())?;
     let place = place(context, variant);
     if options.dry_run {
@@ -74,7 +74,6 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
         let steps: Vec<String> = steps.iter().map(Step::to_string).collect();
         return Ok(Outcome::ok(steps.join("\n"), json!({ "steps": steps })));
     }
-    let _lock = run_lock::take(&context.layout, &context.ui)?;
     let store = Store::open(&context.layout.store())?;
     let locking = if options.check { Locking::Keep } else { Locking::Update };
     let applied = apply(context, &store, &pins, variant, locking)?;

@@ -111,15 +111,4 @@ pub const SCENES: &[Scene] = &[
         place: Place::Clone,
         hints: &[("cargo xtask trailers --set \"Numerics: identical\" --patch 0007", 2)],
     },
-    Scene {
-        name: "trailers where the pin is not at hand",
-        make: || {
-            let project = Project::new();
-            project.run(&["lock"]).success();
-            project.fresh_clone("other")
-        },
-        command: "trailers --set \"Numerics: identical\"",
-        place: Place::Here,
-        hints: &[("cargo xtask lock", 0)],
-    },
 ];
