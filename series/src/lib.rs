@@ -69,6 +69,7 @@ pub use lint::rules::{LintRules, PathPattern};
 pub use lint::same_change::is_same_change;
 pub use lint::trailers::{PLACEHOLDER, TRAILER_KEYS, is_valid_trailer};
 pub use lint::trailers_edit::{SetWhich, add_trailers, set_trailer};
+pub use model::arrivals::{Arrival, Arrivals};
 pub use model::hunk_lines::{HunkLines, Line, LineKind};
 pub use model::layered_tree::LayeredTree;
 pub use model::memory_tree::MemoryTree;
@@ -78,7 +79,7 @@ pub use model::patch::{BinaryHalf, BinaryPatch, Change, Content, FilePatch, File
 pub use model::path::RepoPath;
 pub use model::path_refusal::PathRefusal;
 pub use model::printable::{printable, visible, visible_json};
-pub use model::tree::{Arrival, NewFile, Tree, TreeChange, TreeEntry, TreeError};
+pub use model::tree::{NewFile, Tree, TreeChange, TreeEntry, TreeError};
 pub use read::authorship::{Authorship, authorship, read_authorship};
 pub use read::dep3::{DiffHeader, read_diff_header, status_in_body};
 pub use read::loose_diff::{before_diff, has_diff, stated_blobs};

@@ -17,6 +17,8 @@ mod lint;
 mod lookalikes;
 #[path = "series/merge_oracle.rs"]
 mod merge_oracle;
+#[path = "series/moved.rs"]
+mod moved;
 #[path = "series/oracle.rs"]
 mod oracle;
 #[path = "series/oracle_mutations.rs"]

@@ -5,10 +5,11 @@ use std::cell::RefCell;
 use std::collections::HashSet;
 use std::rc::Rc;
 
+use crate::model::arrivals::Arrivals;
 use crate::model::mode::FileMode;
 use crate::model::object_id::ObjectId;
 use crate::model::path::RepoPath;
-use crate::model::tree::{Arrival, Tree, TreeChange, TreeEntry, TreeError};
+use crate::model::tree::{Tree, TreeChange, TreeEntry, TreeError};
 
 /// Everything that was asked of a tree. Whatever was made of the answers is the same for every
 /// tree that gives the same answers.
@@ -113,9 +114,9 @@ impl Tree for AskedTree<'_> {
         self.tree.remembered_blob(id)
     }
 
-    fn arrivals(&self) -> Result<Rc<[Arrival]>, TreeError> {
+    fn arrivals(&self) -> Result<Rc<Arrivals>, TreeError> {
         let arrivals = self.tree.arrivals()?;
-        let paths = arrivals.iter().map(|arrival| arrival.path.clone()).collect();
+        let paths = arrivals.came.iter().map(|arrival| arrival.path.clone()).collect();
         self.questions.borrow_mut().arrivals = Some(paths);
         Ok(arrivals)
     }

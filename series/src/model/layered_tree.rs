@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
 use std::sync::Arc;
 
+use super::arrivals::Arrivals;
 use super::mode::Mode;
 use super::object_id::ObjectId;
-use super::tree::{Arrival, Tree, TreeChange, TreeEntry, TreeError};
+use super::tree::{Tree, TreeChange, TreeEntry, TreeError};
 
 /// A tree that reads through to `base`, except where patches have changed it.
 ///
@@ -115,7 +116,7 @@ impl Tree for LayeredTree<'_> {
         }
     }
 
-    fn arrivals(&self) -> Result<Rc<[Arrival]>, TreeError> {
+    fn arrivals(&self) -> Result<Rc<Arrivals>, TreeError> {
         self.base.arrivals()
     }
 }

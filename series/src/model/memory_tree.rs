@@ -4,16 +4,17 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
+use super::arrivals::Arrivals;
 use super::mode::Mode;
 use super::object_id::ObjectId;
-use super::tree::{Arrival, Tree, TreeEntry, TreeError};
+use super::tree::{Tree, TreeEntry, TreeError};
 
 /// Files by path; folders are there because files are in them.
 #[derive(Debug, Clone, Default)]
 pub struct MemoryTree {
     files: BTreeMap<Vec<u8>, TreeEntry>,
     blobs: HashMap<ObjectId, Vec<u8>>,
-    arrivals: Vec<Arrival>,
+    arrivals: Rc<Arrivals>,
 }
 
 impl MemoryTree {
@@ -42,8 +43,7 @@ impl MemoryTree {
 
     /// Says that all files of this tree that `pin` has not came since the pin.
     pub fn came_after(&mut self, pin: &MemoryTree) {
-        let fresh = self.files.iter().filter(|(path, _)| !pin.files.contains_key(*path));
-        self.arrivals = fresh.map(|(path, entry)| Arrival { path: path.clone(), id: entry.id }).collect();
+        self.arrivals = Rc::new(Arrivals::between(&pin.files, &self.files));
     }
 
     /// The first component after `prefix` of the first path at or after `from`, and whether it
@@ -103,8 +103,8 @@ impl Tree for MemoryTree {
         Ok(self.blobs.get(&id).map(|bytes| Cow::Borrowed(bytes.as_slice())))
     }
 
-    fn arrivals(&self) -> Result<Rc<[Arrival]>, TreeError> {
-        Ok(self.arrivals.as_slice().into())
+    fn arrivals(&self) -> Result<Rc<Arrivals>, TreeError> {
+        Ok(Rc::clone(&self.arrivals))
     }
 }
 

@@ -1,5 +1,6 @@
 //! A patch and a tree as data; imports no other room.
 
+pub(crate) mod arrivals;
 pub(crate) mod delta;
 pub(crate) mod hunk_lines;
 pub(crate) mod layered_tree;

@@ -5,6 +5,7 @@ use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use super::arrivals::Arrivals;
 use super::mode::{FileMode, Mode};
 use super::object_id::ObjectId;
 use super::path::RepoPath;
@@ -59,19 +60,11 @@ pub trait Tree {
         Ok(None)
     }
 
-    /// The files that came to this tree since the pin; none where no pin is known. Called when a file is missing.
-    fn arrivals(&self) -> Result<Rc<[Arrival]>, TreeError> {
+    /// The files that came to this tree since the pin, and that went; none where no pin is known. Called when a file is
+    /// missing.
+    fn arrivals(&self) -> Result<Rc<Arrivals>, TreeError> {
         Ok(Rc::default())
     }
-}
-
-/// A file that a tree has and the pin has not.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Arrival {
-    /// Where it is.
-    pub path: Vec<u8>,
-    /// Its blob.
-    pub id: ObjectId,
 }
 
 /// One path that a patch changes.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::folder::find_moved_folder;
-use super::origin::Origin;
+use super::origin::{Made, Origin};
 use super::outcome::{ConflictReason, FileConflict, Followed, ReplayedFile, Version, Way};
 use super::text::{TextMerge, ThreeTexts, is_binary, merge_new_files, merge_text};
 use crate::apply::collision::leaving_paths;
@@ -26,8 +26,8 @@ pub(crate) struct FileReplay<'r, 'a> {
     pub file: &'r FilePatch,
     /// The file that the patch was made from.
     pub base: Option<&'r Version>,
-    /// What the whole patch makes on its own tree.
-    pub made: &'r [TreeChange],
+    /// What the whole patch does on its own tree.
+    pub made: &'r Made,
     pub labels: &'r Labels,
 }
 
@@ -222,8 +222,12 @@ impl FileReplay<'_, '_> {
         })
     }
 
-    /// A new file goes where its neighbours are: when upstream has moved its folder, somebody has to decide.
+    /// A new file goes where its neighbours are: when upstream has moved its folder, somebody has to decide. Where the
+    /// patch makes the folder too, it has none.
     fn folder_moved(&self, path: &RepoPath) -> Result<Option<FileResult>, TreeError> {
+        if self.made.in_new_folders.contains(path) {
+            return Ok(None);
+        }
         let Some(to) = find_moved_folder(path, self.origin, self.new)? else { return Ok(None) };
         let at = if self.version_at(&to)?.is_none() { to.clone() } else { path.clone() };
         let reason = ConflictReason::FolderMoved { from: path.clone(), to };

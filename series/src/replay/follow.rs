@@ -3,14 +3,16 @@
 //! Only files that came since the pin are looked at: a copy that was there all along is no new home.
 
 use std::collections::HashMap;
+use std::rc::Rc;
 
 use super::origin::Origin;
 use super::text::is_binary;
 use crate::judge::drift::RenameCandidate;
+use crate::model::arrivals::{Arrival, Arrivals};
 use crate::model::object_id::ObjectId;
 use crate::model::path::RepoPath;
 use crate::model::printable::printable;
-use crate::model::tree::{Arrival, Tree, TreeError};
+use crate::model::tree::{Tree, TreeError};
 use crate::text::line_diff::lines_of;
 
 /// Less than this share of equal lines, and a file is another one.
@@ -31,54 +33,82 @@ pub(crate) enum Found {
 
 /// Looks for the file with the blob `id` among those that came to `tree`.
 pub(crate) fn find_moved(id: ObjectId, origin: &Origin<'_>, tree: &dyn Tree) -> Result<Found, TreeError> {
-    let arrivals = tree.arrivals()?;
-    let mut same: Vec<(&[u8], u8)> = Vec::new();
-    for arrival in arrivals.iter().filter(|arrival| arrival.id == id) {
-        same.push((&arrival.path, 100));
-    }
+    let search = Search { id, origin, tree, arrivals: tree.arrivals()? };
+    let mut same: Vec<(&Arrival, u8)> = search
+        .arrivals
+        .came
+        .iter()
+        .filter(|arrival| arrival.id == id)
+        .map(|arrival| (arrival, 100))
+        .collect();
     if same.is_empty() {
-        same = similar_ones(id, &arrivals, origin, tree)?;
+        same = search.similar_ones()?;
     }
-    same.sort_by(|left, right| right.1.cmp(&left.1).then(left.0.cmp(right.0)));
+    same.sort_by(|left, right| right.1.cmp(&left.1).then(left.0.path.cmp(&right.0.path)));
     let similar = same.iter().filter(|(_, percent)| *percent >= SIMILAR_PERCENT).count();
-    if let (1, Some((path, percent))) = (similar, same.first())
-        && let Ok(path) = RepoPath::new(path)
+    if let (1, Some((arrival, percent))) = (similar, same.first())
+        && let Ok(path) = RepoPath::new(&arrival.path)
+        && !search.may_be_another(arrival, *percent)?
     {
-        let percent = *percent;
-        return Ok(Found::At { path, percent });
+        return Ok(Found::At { path, percent: *percent });
     }
-    let certain = |path: &[u8]| arrivals.iter().any(|known| known.id == id && known.path == path);
-    let candidates = same.iter().take(CANDIDATES_SHOWN).map(|(path, percent)| RenameCandidate {
-        path: printable(path),
-        certain: certain(path),
+    let candidates = same.iter().take(CANDIDATES_SHOWN).map(|(arrival, percent)| RenameCandidate {
+        path: printable(&arrival.path),
+        certain: arrival.id == id,
         percent_of_lines: *percent,
     });
     Ok(Found::Unknown(candidates.collect()))
 }
 
-fn similar_ones<'a>(
+/// For the file with the blob `id`, among the files that came to `tree`.
+struct Search<'s, 'o> {
     id: ObjectId,
-    arrivals: &'a [Arrival],
-    origin: &Origin<'_>,
-    tree: &dyn Tree,
-) -> Result<Vec<(&'a [u8], u8)>, TreeError> {
-    let content = origin.blob(id)?;
-    let mut similar = Vec::new();
-    if is_binary(&content) {
-        return Ok(similar);
-    }
-    for arrival in arrivals.iter().take(READ_LIMIT) {
-        let known = origin.likeness.borrow().get(&(id, arrival.id)).copied();
-        let percent = match known {
-            Some(percent) => percent,
-            None => percent_of_lines(&content, &tree.blob(arrival.id)?),
-        };
-        origin.likeness.borrow_mut().insert((id, arrival.id), percent);
-        if percent >= LIKE_PERCENT {
-            similar.push((arrival.path.as_slice(), percent));
+    origin: &'s Origin<'o>,
+    tree: &'s dyn Tree,
+    arrivals: Rc<Arrivals>,
+}
+
+impl Search<'_, '_> {
+    /// What is another file of the pin, moved unchanged, is left out, as by git.
+    fn similar_ones(&self) -> Result<Vec<(&Arrival, u8)>, TreeError> {
+        let mut similar = Vec::new();
+        if is_binary(&self.origin.blob(self.id)?) {
+            return Ok(similar);
         }
+        let others = self.arrivals.came.iter().filter(|arrival| !self.arrivals.is_moved(arrival.id));
+        for arrival in others.take(READ_LIMIT) {
+            let percent = self.likeness(self.id, arrival.id)?;
+            if percent >= LIKE_PERCENT {
+                similar.push((arrival, percent));
+            }
+        }
+        Ok(similar)
     }
-    Ok(similar)
+
+    /// Whether another file that went is at least as much like `arrival` as the one that is looked for, which is so by
+    /// `percent`: then it may be that one under another name.
+    fn may_be_another(&self, arrival: &Arrival, percent: u8) -> Result<bool, TreeError> {
+        if arrival.id == self.id {
+            return Ok(self.arrivals.gone.iter().filter(|gone| gone.id == self.id).count() > 1);
+        }
+        let is_other = |gone: &&Arrival| gone.id != self.id && !self.arrivals.is_moved(gone.id);
+        for gone in self.arrivals.gone.iter().filter(is_other).take(READ_LIMIT) {
+            if self.likeness(gone.id, arrival.id)? >= percent {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// How much the file `old` of the pin is like the file `new` of the tree, in percent of their lines.
+    fn likeness(&self, old: ObjectId, new: ObjectId) -> Result<u8, TreeError> {
+        if let Some(percent) = self.origin.likeness.borrow().get(&(old, new)) {
+            return Ok(*percent);
+        }
+        let percent = percent_of_lines(&self.origin.blob(old)?, &self.tree.blob(new)?);
+        self.origin.likeness.borrow_mut().insert((old, new), percent);
+        Ok(percent)
+    }
 }
 
 /// Of 100 lines of the longer text, how many are in the other one too. Blank ones and lone brackets are

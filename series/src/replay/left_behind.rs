@@ -1,14 +1,16 @@
 //! What did upstream put into a folder that a patch moves away?
 
 use std::collections::{BTreeMap, HashSet};
+use std::rc::Rc;
 
 use super::origin::Origin;
 use super::outcome::{ConflictReason, FileConflict, ReplayedFile, Version, Way};
 use crate::apply::collision::leaving_paths;
+use crate::model::arrivals::Arrivals;
 use crate::model::mode::Mode;
 use crate::model::patch::{Change, Patch};
 use crate::model::path::RepoPath;
-use crate::model::tree::{Arrival, Tree, TreeError};
+use crate::model::tree::{Tree, TreeError};
 
 /// A conflict for each file that came since the pin to a folder of which `patch` moves all that was there: as git sees it,
 /// it may belong to the folder's new place. Nothing when the folder stays for another reason.
@@ -53,7 +55,7 @@ struct Search<'s, 'o> {
     leaving: HashSet<&'s [u8]>,
     origin: &'s Origin<'o>,
     new: &'s dyn Tree,
-    arrivals: Option<std::rc::Rc<[Arrival]>>,
+    arrivals: Option<Rc<Arrivals>>,
     came: Vec<Version>,
 }
 
@@ -83,7 +85,7 @@ impl Search<'_, '_> {
             Some(known) => known,
             None => self.new.arrivals()?,
         };
-        let is_one = arrivals.iter().any(|arrival| arrival.path == path);
+        let is_one = arrivals.came.iter().any(|arrival| arrival.path == path);
         self.arrivals = Some(arrivals);
         Ok(is_one)
     }

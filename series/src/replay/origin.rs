@@ -2,14 +2,16 @@
 
 use std::borrow::Cow;
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::outcome::Version;
 use crate::judge::apply_patch::{Applied, apply_patch};
 use crate::judge::drift::PatchDrift;
 use crate::model::layered_tree::LayeredTree;
+use crate::model::mode::Mode;
 use crate::model::object_id::ObjectId;
 use crate::model::patch::Patch;
+use crate::model::path::RepoPath;
 use crate::model::tree::{Tree, TreeChange, TreeError};
 
 /// A series, applied where it was made. A patch that is not exact there changes nothing, and the next is tried
@@ -29,6 +31,8 @@ pub(crate) struct Made {
     pub bases: Vec<Option<Version>>,
     /// What the patch changes, its results in full.
     pub changes: Vec<TreeChange>,
+    /// The files that it puts into a folder in which nothing was before.
+    pub in_new_folders: HashSet<RepoPath>,
 }
 
 impl<'a> Origin<'a> {
@@ -44,8 +48,9 @@ impl<'a> Origin<'a> {
             made.push(match apply_patch(patch, &after)? {
                 Applied::Exact(changes) => {
                     let bases = bases_of(patch, &after)?;
+                    let in_new_folders = files_in_new_folders(&changes, &after)?;
                     after.add(&changes);
-                    Ok(Made { bases, changes })
+                    Ok(Made { bases, changes, in_new_folders })
                 }
                 Applied::Drifted(drift) => Err(drift),
             });
@@ -81,4 +86,30 @@ fn bases_of(patch: &Patch, tree: &dyn Tree) -> Result<Vec<Option<Version>>, Tree
         Ok(entry.map(|entry| Version { path: side.path.clone(), mode: entry.mode, id: entry.id }))
     };
     patch.files.iter().map(base).collect()
+}
+
+fn files_in_new_folders(changes: &[TreeChange], tree: &dyn Tree) -> Result<HashSet<RepoPath>, TreeError> {
+    let mut files = HashSet::new();
+    for change in changes.iter().filter(|change| change.new.is_some()) {
+        let folder = change.path.folders().last().unwrap_or_default();
+        if tree.entry(change.path.as_bytes())?.is_none() && !holds_a_file(folder, tree)? {
+            files.insert(change.path.clone());
+        }
+    }
+    Ok(files)
+}
+
+/// Whether there is anything in `folder`: one from which patches took all is still an entry.
+fn holds_a_file(folder: &[u8], tree: &dyn Tree) -> Result<bool, TreeError> {
+    for name in tree.siblings(folder)? {
+        let path = if folder.is_empty() { name } else { [folder, b"/", &name].concat() };
+        let goes_on = match tree.entry(&path)? {
+            Some(entry) if entry.mode == Mode::Folder => holds_a_file(&path, tree)?,
+            found => found.is_some(),
+        };
+        if goes_on {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }

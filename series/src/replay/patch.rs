@@ -127,7 +127,7 @@ pub(crate) fn replay_patch(
     let mut changes = Vec::new();
     for (index, (file, base)) in patch.files.iter().zip(&made.bases).enumerate() {
         let base = base.as_ref();
-        let replay = FileReplay { origin, new, patch, file, base, made: &made.changes, labels: &labels };
+        let replay = FileReplay { origin, new, patch, file, base, made, labels: &labels };
         let result = match collisions.remove(&index) {
             Some(refusal) => replay.refused(refusal)?,
             None => replay.run()?,

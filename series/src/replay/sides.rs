@@ -11,7 +11,7 @@ impl FileReplay<'_, '_> {
     /// The file that the patch makes on its own tree.
     pub fn theirs(&self) -> Option<(&RepoPath, &NewFile)> {
         let path = &self.file.new.as_ref()?.path;
-        let change = self.made.iter().find(|change| change.path == *path && change.new.is_some())?;
+        let change = self.made.changes.iter().find(|change| change.path == *path && change.new.is_some())?;
         Some((path, change.new.as_ref()?))
     }
 

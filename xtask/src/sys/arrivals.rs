@@ -1,17 +1,20 @@
 //! Files that one tree has and another has not.
 
-use std::collections::HashSet;
+use std::collections::BTreeMap;
 
 use crate::series::ObjectId;
 
 use super::store::Store;
+use super::store_tree::mode_of;
 use crate::error::Result;
-use crate::series::Arrival;
+use crate::series::{Arrivals, TreeEntry};
 
-/// The files of `new` whose path `old` does not have.
-pub fn between(store: &Store, old: ObjectId, new: ObjectId) -> Result<Vec<Arrival>> {
-    let known: HashSet<Vec<u8>> = store.files(old)?.into_iter().map(|(path, _, _)| path).collect();
-    let files = store.files(new)?.into_iter();
-    let fresh = files.filter(|(path, mode, _)| mode & 0o170_000 == 0o100_000 && !known.contains(path));
-    Ok(fresh.map(|(path, _, id)| Arrival { path, id }).collect())
+/// Which regular files came from the tree `old` to `new`, and which went.
+pub fn between(store: &Store, old: ObjectId, new: ObjectId) -> Result<Arrivals> {
+    Ok(Arrivals::between(&entries(store, old)?, &entries(store, new)?))
+}
+
+fn entries(store: &Store, tree: ObjectId) -> Result<BTreeMap<Vec<u8>, TreeEntry>> {
+    let files = store.files(tree)?.into_iter();
+    Ok(files.map(|(path, mode, id)| (path, TreeEntry { mode: mode_of(mode), id })).collect())
 }

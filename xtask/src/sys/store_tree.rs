@@ -11,7 +11,7 @@ use super::arrivals;
 use super::git_tree::GitTree;
 use super::store::{Bytes, Store};
 use crate::error::{Error, Result};
-use crate::series::{Arrival, Mode, Tree, TreeEntry, TreeError};
+use crate::series::{Arrivals, Mode, Tree, TreeEntry, TreeError};
 
 /// One tree of the store, read folder by folder as it is asked for.
 pub struct StoreTree<'store> {
@@ -20,7 +20,7 @@ pub struct StoreTree<'store> {
     folders: RefCell<GitTree<'store>>,
     /// Upstream's tree that the series was made for, and the one it goes to.
     way: Option<(ObjectId, ObjectId)>,
-    arrivals: OnceCell<Rc<[Arrival]>>,
+    arrivals: OnceCell<Rc<Arrivals>>,
 }
 
 impl<'store> StoreTree<'store> {
@@ -66,7 +66,7 @@ fn owned<'a>(bytes: Bytes) -> Cow<'a, [u8]> {
 }
 
 /// A mode that git does not write is as untouchable as a submodule.
-fn mode_of(git_mode: u32) -> Mode {
+pub(super) fn mode_of(git_mode: u32) -> Mode {
     match git_mode {
         0o040_000 => Mode::Folder,
         0o100_644 | 0o100_664 => Mode::File,
@@ -103,14 +103,14 @@ impl Tree for StoreTree<'_> {
         Ok(self.store.read(id).ok().map(owned))
     }
 
-    fn arrivals(&self) -> std::result::Result<Rc<[Arrival]>, TreeError> {
+    fn arrivals(&self) -> std::result::Result<Rc<Arrivals>, TreeError> {
         if let Some(known) = self.arrivals.get() {
             return Ok(Rc::clone(known));
         }
         let found = match self.way {
             Some((pin, tip)) => arrivals::between(self.store, pin, tip).map_err(tree_error)?,
-            None => Vec::new(),
+            None => Arrivals::default(),
         };
-        Ok(Rc::clone(self.arrivals.get_or_init(|| found.into())))
+        Ok(Rc::clone(self.arrivals.get_or_init(|| Rc::new(found))))
     }
 }
