@@ -2,7 +2,6 @@
 //!
 //! Only files that came since the pin are looked at: a copy that was there all along is no new home.
 
-use std::collections::HashMap;
 use std::rc::Rc;
 
 use super::origin::Origin;
@@ -13,10 +12,8 @@ use crate::model::object_id::ObjectId;
 use crate::model::path::RepoPath;
 use crate::model::printable::printable;
 use crate::model::tree::{Tree, TreeError};
-use crate::text::line_diff::lines_of;
+use crate::text::likeness::{SIMILAR_PERCENT, percent_of_lines};
 
-/// Less than this share of equal lines, and a file is another one.
-const SIMILAR_PERCENT: u8 = 50;
 /// With less than that it may still be one of those that a file was split into: worth a person's look.
 const LIKE_PERCENT: u8 = 25;
 /// Files that are read in search of a moved one.
@@ -108,37 +105,5 @@ impl Search<'_, '_> {
         let percent = percent_of_lines(&self.origin.blob(old)?, &self.tree.blob(new)?);
         self.origin.likeness.borrow_mut().insert((old, new), percent);
         Ok(percent)
-    }
-}
-
-/// Of 100 lines of the longer text, how many are in the other one too. Blank ones and lone brackets are
-/// in every file and do not count.
-fn percent_of_lines(left: &[u8], right: &[u8]) -> u8 {
-    let says_something = |line: &&&[u8]| line.iter().any(u8::is_ascii_alphanumeric);
-    let (left, right) = (lines_of(left), lines_of(right));
-    let mut counts: HashMap<&[u8], usize> = HashMap::new();
-    left.iter().filter(says_something).for_each(|line| *counts.entry(line).or_default() += 1);
-    let all: usize = counts.values().sum();
-    let (mut others, mut common) = (0, 0);
-    for line in right.iter().filter(says_something) {
-        others += 1;
-        if let Some(count) = counts.get_mut(line).filter(|count| **count > 0) {
-            *count -= 1;
-            common += 1;
-        }
-    }
-    u8::try_from(common * 100 / all.max(others).max(1)).unwrap_or(100)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::percent_of_lines;
-
-    #[test]
-    fn similarity_is_a_share_of_the_longer_text() {
-        assert_eq!(percent_of_lines(b"a\nb\n{\n", b"a\nb\n{\n}\n"), 100);
-        assert_eq!(percent_of_lines(b"a\nb\n", b"a\nb\nc\nd\n"), 50);
-        assert_eq!(percent_of_lines(b"a\na\n", b"a\nb\n"), 50);
-        assert_eq!(percent_of_lines(b"", b""), 0);
     }
 }

@@ -9,9 +9,9 @@ use std::collections::BTreeSet;
 use super::file::FileReplay;
 use super::left_behind::left_behind;
 use super::origin::Origin;
-use super::outcome::Replayed;
+use super::outcome::{Replayed, ReplayedFile, Way};
 use crate::apply::collision::find_collisions;
-use crate::judge::drift::{PatchClass, PatchDrift};
+use crate::judge::drift::PatchDrift;
 use crate::model::layered_tree::LayeredTree;
 use crate::model::object_id::ObjectId;
 use crate::model::tree::{Tree, TreeChange, TreeError};
@@ -62,10 +62,11 @@ pub struct Step {
 }
 
 impl Step {
-    /// The step when upstream's history took the patch, or did not. Where upstream's text is as the patch was made for, it
-    /// is not there any more, whoever took it once.
+    /// The step when upstream's history took the patch, or did not. Where upstream's text is as the patch was made for,
+    /// wherever the file is, it is not there any more, whoever took it once.
     pub(crate) fn in_view_of(mut self, taken: bool) -> Step {
-        if taken && !matches!(self.replayed.class(), PatchClass::Exact | PatchClass::Shifted) {
+        let as_made_for = |file: &ReplayedFile| matches!(file.way, Way::AsItWas | Way::Placed);
+        if taken && !self.replayed.files.iter().all(as_made_for) {
             self.replayed = Replayed { patch: self.replayed.patch, files: Vec::new() };
             self.changes = Vec::new();
         }

@@ -15,6 +15,8 @@ const CONTEXT: usize = 3;
 pub struct ChangedFile {
     /// Where it is.
     pub path: Vec<u8>,
+    /// Where it was before, when the commit moved it.
+    pub moved_from: Option<Vec<u8>>,
     /// Its blob afterwards, in hexadecimal; empty where it is gone.
     pub new_id: String,
     /// Its content before; empty where it was not there.
@@ -46,18 +48,19 @@ pub(crate) struct CountedChange {
 }
 
 impl CountedChange {
-    pub fn new(files: &[ChangedFile]) -> CountedChange {
+    /// What the files do, each under the path that is named beside it.
+    pub fn new<'f>(files: impl IntoIterator<Item = (&'f [u8], &'f ChangedFile)>) -> CountedChange {
         let mut seen = CountedChange::default();
-        for file in files {
+        for (path, file) in files {
             let (old, new) = (lines_of(&file.old), lines_of(&file.new));
             for run in histogram_runs(&old, &new) {
                 let (went, came) = (slice(&old, run.old.clone()), slice(&new, run.new.clone()));
-                went.iter().for_each(|line| seen.count(&file.path, false, line));
-                came.iter().for_each(|line| seen.count(&file.path, true, line));
-                seen.add_around(&file.path, &old, &run);
+                went.iter().for_each(|line| seen.count(path, false, line));
+                came.iter().for_each(|line| seen.count(path, true, line));
+                seen.add_around(path, &old, &run);
             }
             let blob =
-                Line { path: file.path.clone(), added: true, text: [BLOB, file.new_id.as_bytes()].concat() };
+                Line { path: path.to_vec(), added: true, text: [BLOB, file.new_id.as_bytes()].concat() };
             *seen.made.entry(blob).or_default() += 1;
         }
         seen
@@ -98,6 +101,7 @@ pub(crate) fn changed_files(
         let content = |id| Ok::<_, TreeError>(origin.blob(id)?.into_owned());
         files.push(ChangedFile {
             path: path.as_bytes().to_vec(),
+            moved_from: None,
             new_id: after.map(|new| new.id.to_string()).unwrap_or_default(),
             old: base.as_ref().map_or(Ok(Vec::new()), |base| content(base.id))?,
             new: after.map_or(Ok(Vec::new()), |new| content(new.id))?,

@@ -5,7 +5,7 @@
 //! patch are known again, as they are by git's patch-id and by the measure of `git range-diff`. Several commits can take
 //! a patch between them. What later commits make of those lines changes nothing, unless one of them undoes all.
 
-use hashbrown::HashSet;
+use hashbrown::{HashMap, HashSet};
 
 use super::counted_change::{
     ChangedFile, CountedChange, Counts, Line, changed_files, common, has_no_text, is_blob, says_something,
@@ -84,6 +84,8 @@ enum Likeness {
 /// Watches a history go by, from the pin to a tip, for the patches of a series.
 pub struct Lookout {
     wanted: Vec<Wanted>,
+    /// The paths to which commits moved files, each with all that the file was called before.
+    moved: HashMap<Vec<u8>, Vec<Vec<u8>>>,
 }
 
 impl Lookout {
@@ -95,21 +97,49 @@ impl Lookout {
     pub fn new(origin: &Origin<'_>) -> Result<Lookout, TreeError> {
         let patches = (0..origin.patches().len()).filter_map(|at| origin.patch(at));
         let wanted = patches.map(|(patch, made)| Wanted::new(patch, made.ok(), origin));
-        Ok(Lookout { wanted: wanted.collect::<Result<_, _>>()? })
+        Ok(Lookout { wanted: wanted.collect::<Result<_, _>>()?, moved: HashMap::new() })
     }
 
     /// Whether a change of the file at `path` can say anything.
     pub fn cares_about(&self, path: &[u8]) -> bool {
-        self.wanted.iter().any(|wanted| wanted.paths.contains(path))
+        let is_wanted = |path: &[u8]| self.wanted.iter().any(|wanted| wanted.paths.contains(path));
+        is_wanted(path) || self.moved.get(path).is_some_and(|names| names.iter().any(|name| is_wanted(name)))
+    }
+
+    /// The path, and what the file there was called before.
+    fn names(&self, path: &[u8]) -> Vec<Vec<u8>> {
+        let before = self.moved.get(path).into_iter().flatten();
+        std::iter::once(path).chain(before.map(Vec::as_slice)).map(<[u8]>::to_vec).collect()
+    }
+
+    /// Each file under each of its names. What a commit moves has the old ones: the change is to the same file.
+    fn named<'f>(&mut self, files: &'f [ChangedFile]) -> Vec<(Vec<u8>, &'f ChangedFile)> {
+        let mut named = Vec::new();
+        for (file, from) in files.iter().filter_map(|file| Some((file, file.moved_from.as_ref()?))) {
+            let names = self.names(from);
+            named.extend(names.iter().map(|name| (name.clone(), file)));
+            self.moved.insert(file.path.clone(), names);
+        }
+        for file in files.iter().filter(|file| file.moved_from.is_none()) {
+            let is_new = |name: &Vec<u8>| !named.iter().any(|(known, _)| known == name);
+            let names: Vec<_> = match file.old.is_empty() {
+                true => vec![file.path.clone()],
+                false => self.names(&file.path),
+            };
+            let new: Vec<_> = names.into_iter().filter(is_new).collect();
+            named.extend(new.into_iter().map(|name| (name, file)));
+        }
+        named
     }
 
     /// The commit `at` comes by. Of its files those are enough that the series [cares about](Lookout::cares_about).
     /// Gives the patches, from 0, of which something happened.
     pub fn see(&mut self, at: usize, subject: &str, files: &[ChangedFile]) -> Vec<usize> {
-        let change = CountedChange::new(files);
+        let files = self.named(files);
+        let change = CountedChange::new(files.iter().map(|(name, file)| (name.as_slice(), *file)));
         let mut moved = Vec::new();
         for (patch, wanted) in self.wanted.iter_mut().enumerate() {
-            if !files.iter().any(|file| wanted.paths.contains(&file.path)) {
+            if !files.iter().any(|(name, _)| wanted.paths.contains(name)) {
                 continue;
             }
             let events = wanted.story.events.len();
@@ -132,7 +162,8 @@ impl Wanted {
     /// texts apart.
     fn new(patch: &Patch, made: Option<&Made>, origin: &Origin<'_>) -> Result<Wanted, TreeError> {
         let files = made.map_or(Ok(Vec::new()), |made| changed_files(patch, made, origin))?;
-        let CountedChange { made: mut lines, around, .. } = CountedChange::new(&files);
+        let CountedChange { made: mut lines, around, .. } =
+            CountedChange::new(files.iter().map(|file| (file.path.as_slice(), file)));
         lines.retain(|line, _| !is_blob(line) || has_no_text(patch, line));
         if lines.keys().any(says_something) {
             lines.retain(|line, _| says_something(line));

@@ -2,6 +2,7 @@
 
 pub(crate) mod added_lines;
 pub(crate) mod function;
+pub(crate) mod likeness;
 pub(crate) mod line_diff;
 pub(crate) mod line_index;
 pub(crate) mod markers;

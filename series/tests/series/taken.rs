@@ -30,7 +30,8 @@ fn lookout(patch: &Patch) -> Lookout {
 }
 
 fn changed(old: &str, new: &str) -> ChangedFile {
-    ChangedFile { path: b"a.c".to_vec(), new_id: id(new).to_string(), old: old.into(), new: new.into() }
+    let path = b"a.c".to_vec();
+    ChangedFile { path, moved_from: None, new_id: id(new).to_string(), old: old.into(), new: new.into() }
 }
 
 fn taken(by: usize) -> Event {
@@ -88,4 +89,28 @@ fn few_lines_are_not_enough_by_themselves() {
     assert_eq!(events("Something else", &elsewhere), []);
     assert_eq!(events("a change (#12)", &elsewhere), [taken(0)]);
     assert_eq!(events("Something else", &new), [taken(0)]);
+}
+
+#[test]
+fn a_file_that_moves_keeps_what_it_took() {
+    let patch = read(&modify("a.c", BASE, &after(), HUNKS));
+    let mut lookout = lookout(&patch);
+    let moved = |from: &str, to: &str, old: &str, new: &str| ChangedFile {
+        path: to.into(),
+        moved_from: Some(from.into()),
+        ..changed(old, new)
+    };
+    let at = |path: &str, old: &str, new: &str| ChangedFile { path: path.into(), ..changed(old, new) };
+    lookout.see(0, "Take it", &[changed(BASE, &after())]);
+    lookout.see(1, "Move it", &[moved("a.c", "b.c", &after(), &after())]);
+    let less = after().replace("int two", "int zero;\nint two");
+    lookout.see(2, "Move it again", &[moved("b.c", "c.c", &after(), &less)]);
+    assert_eq!(lookout.story(0).unwrap().events, [taken(0)]);
+    assert!(lookout.cares_about(b"c.c") && !lookout.cares_about(b"d.c"));
+    lookout.see(3, "Take it back", &[at("c.c", &after(), BASE)]);
+    assert_eq!(lookout.story(0).unwrap().events, [taken(0), Event::Reverted { by: 3 }]);
+    // And back under its old name, which is no new file.
+    lookout.see(4, "Take it there", &[at("c.c", BASE, &after())]);
+    lookout.see(5, "Move it back", &[moved("c.c", "a.c", &after(), &after()), at("a.c", "", &after())]);
+    assert_eq!(lookout.story(0).unwrap().events.last(), Some(&taken(4)));
 }

@@ -6,7 +6,9 @@ use std::rc::Rc;
 use crate::series::ObjectId;
 
 use crate::error::Result;
-use crate::series::{ChangedFile, Difference, Event, Lookout, Origin, Story};
+use crate::series::{
+    ChangedFile, Difference, Event, Lookout, Origin, SIMILAR_PERCENT, Story, percent_of_lines,
+};
 use crate::sys::history::{Commit, Comparisons};
 use crate::sys::store::Store;
 
@@ -75,17 +77,46 @@ fn look_at(
     }
     let changed = compared.between(parent, commit.tree)?;
     let files = changed.iter().filter(|change| lookout.cares_about(&change.path));
-    let files = files.map(|change| read(store, change)).collect::<Result<Vec<_>>>()?;
+    let files = files.map(|change| read(store, change, &changed)).collect::<Result<Vec<_>>>()?;
     Ok(if files.is_empty() { Vec::new() } else { lookout.see(at, &commit.subject, &files) })
 }
 
-fn read(store: &Store, change: &Difference) -> Result<ChangedFile> {
-    let [old, new] = change.blobs;
-    // A submodule has an id and no content here.
-    let content = |id: ObjectId| match id.is_zero() {
+/// A change to one file of a commit that makes the changes `all`.
+fn read(store: &Store, change: &Difference, all: &[Difference]) -> Result<ChangedFile> {
+    let home = new_home(store, change, all)?;
+    let [old, new] = [change.blobs[0], home.unwrap_or(change).blobs[1]];
+    let new_id = if new.is_zero() { String::new() } else { new.to_string() };
+    Ok(ChangedFile {
+        path: home.unwrap_or(change).path.clone(),
+        moved_from: home.map(|_| change.path.clone()),
+        new_id,
+        old: content(store, old),
+        new: content(store, new),
+    })
+}
+
+/// A submodule has an id and no content here.
+fn content(store: &Store, id: ObjectId) -> Vec<u8> {
+    match id.is_zero() {
         true => Vec::new(),
         false => store.read(id).map(|bytes| bytes.to_vec()).unwrap_or_default(),
-    };
-    let new_id = if new.is_zero() { String::new() } else { new.to_string() };
-    Ok(ChangedFile { path: change.path.clone(), new_id, old: content(old), new: content(new) })
+    }
+}
+
+/// What a file that goes has become: one that comes with the same content, or with most of its lines.
+fn new_home<'c>(store: &Store, gone: &Difference, all: &'c [Difference]) -> Result<Option<&'c Difference>> {
+    let [old, new] = gone.blobs;
+    if !new.is_zero() {
+        return Ok(None);
+    }
+    let came = || all.iter().filter(|change| change.blobs[0].is_zero());
+    let name = |change: &Difference| change.path.rsplit(|byte| *byte == b'/').next().map(<[u8]>::to_vec);
+    let same = came().filter(|change| change.blobs[1] == old);
+    if let Some(same) = same.min_by_key(|change| name(change) != name(gone)) {
+        return Ok(Some(same));
+    }
+    let text = content(store, old);
+    let percent = |change: &Difference| percent_of_lines(&text, &content(store, change.blobs[1]));
+    let most = came().map(|change| (percent(change), change)).max_by_key(|(percent, _)| *percent);
+    Ok(most.filter(|(percent, _)| *percent >= SIMILAR_PERCENT).map(|(_, change)| change))
 }

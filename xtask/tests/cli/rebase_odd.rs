@@ -304,3 +304,50 @@ fn a_damaged_id_in_the_record_of_a_rebase_is_told() {
     moving.run(&["--continue"]).code(3).says(&way_out);
     moving.run(&["--abort"]).success();
 }
+
+/// What upstream takes as it is, before it moves the file.
+fn greet_warmly(folder: &Path) {
+    files::edit(
+        &folder.join("src/greet.c"),
+        "return \"hello\";",
+        "say(\"hello\");\n        return \"hello\";",
+    );
+    files::edit(
+        &folder.join("src/greet.c"),
+        "return \"good day to you\";",
+        "say(\"good day\");\n    return \"good day to you\";",
+    );
+}
+
+fn take_and_move(folder: &Path) {
+    greet_warmly(folder);
+    git::commit(folder, "Change a file");
+    git::git(folder, &["mv", "src/greet.c", "src/hello.c"]);
+}
+
+#[test]
+fn a_patch_is_not_taken_back_by_a_new_name_of_its_file() {
+    for more in ["", "// Something else.\n"] {
+        let moving = Move::with_patch(greet_warmly, |folder| {
+            take_and_move(folder);
+            let moved = std::fs::read_to_string(folder.join("src/hello.c")).unwrap();
+            files::write(&folder.join("src/hello.c"), format!("{more}{moved}"));
+        });
+        let said = moving.rebase(&["--drop-upstreamed"]).success().stdout;
+        assert!(said.contains("taken upstream by") && !said.contains("taken back"), "{said}");
+        moving.assert_moved();
+    }
+}
+
+#[test]
+fn a_patch_that_was_taken_back_under_another_name_is_kept() {
+    let moving = Move::with_patch(greet_warmly, |folder| {
+        let before = std::fs::read(folder.join("src/greet.c")).unwrap();
+        take_and_move(folder);
+        git::commit(folder, "Move the file");
+        files::write(&folder.join("src/hello.c"), before);
+    });
+    let said = moving.rebase(&["--drop-upstreamed"]).success().stdout;
+    assert!(said.contains("is followed to src/hello.c") && said.contains("taken back upstream by"), "{said}");
+    moving.assert_moved();
+}
