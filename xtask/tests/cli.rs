@@ -53,6 +53,7 @@ mod cli {
     mod references;
     mod report_sizes;
     mod run;
+    mod series_oracle;
     mod status;
     mod support;
     mod sync;

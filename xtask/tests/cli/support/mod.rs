@@ -10,6 +10,7 @@ pub mod history_files;
 pub mod importing;
 pub mod kill;
 pub mod llama_server;
+pub mod made_up;
 pub mod moving;
 pub mod output;
 pub mod program_path;
