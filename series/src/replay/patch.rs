@@ -65,7 +65,15 @@ impl Step {
     /// The step when upstream's history took the patch, or did not. Where upstream's text is as the patch was made for,
     /// wherever the file is, it is not there any more, whoever took it once.
     pub(crate) fn in_view_of(mut self, taken: bool) -> Step {
-        let as_made_for = |file: &ReplayedFile| matches!(file.way, Way::AsItWas | Way::Placed);
+        let keeps_content = |file: &ReplayedFile| {
+            file.before.as_ref().map(|old| old.id) == file.after.as_ref().map(|new| new.id)
+        };
+        let as_made_for = |file: &ReplayedFile| match file.way {
+            Way::AsItWas | Way::Placed => true,
+            // It changes the mode or the name only, and has yet to.
+            Way::Merged => keeps_content(file),
+            _ => false,
+        };
         if taken && !self.replayed.files.iter().all(as_made_for) {
             self.replayed = Replayed { patch: self.replayed.patch, files: Vec::new() };
             self.changes = Vec::new();

@@ -17,6 +17,8 @@ pub struct ChangedFile {
     pub path: Vec<u8>,
     /// Where it was before, when the commit moved it.
     pub moved_from: Option<Vec<u8>>,
+    /// Its blob before, in hexadecimal; empty where it was not there.
+    pub old_id: String,
     /// Its blob afterwards, in hexadecimal; empty where it is gone.
     pub new_id: String,
     /// Its content before; empty where it was not there.
@@ -62,6 +64,9 @@ impl CountedChange {
             let blob =
                 Line { path: path.to_vec(), added: true, text: [BLOB, file.new_id.as_bytes()].concat() };
             *seen.made.entry(blob).or_default() += 1;
+            let home = file.moved_from.as_ref().map_or(path, |_| &file.path);
+            let undone = blob_undone(path, [&file.old_id, &file.new_id], home);
+            *seen.undone.entry(undone).or_default() += 1;
         }
         seen
     }
@@ -101,7 +106,11 @@ pub(crate) fn changed_files(
         let content = |id| Ok::<_, TreeError>(origin.blob(id)?.into_owned());
         files.push(ChangedFile {
             path: path.as_bytes().to_vec(),
-            moved_from: None,
+            moved_from: base
+                .as_ref()
+                .map(|base| base.path.as_bytes().to_vec())
+                .filter(|old| old != path.as_bytes()),
+            old_id: base.as_ref().map(|base| base.id.to_string()).unwrap_or_default(),
             new_id: after.map(|new| new.id.to_string()).unwrap_or_default(),
             old: base.as_ref().map_or(Ok(Vec::new()), |base| content(base.id))?,
             new: after.map_or(Ok(Vec::new()), |new| content(new.id))?,
@@ -119,6 +128,21 @@ pub(crate) fn has_no_text(patch: &Patch, line: &Line) -> bool {
 
 /// How a file's blob afterwards is written as a line. No line of a text is like this: blanks are taken out of those.
 const BLOB: &[u8] = b"blob ";
+
+/// How it is written as a line that the file at `path` goes from one blob to another, and is then at `home`.
+fn blob_undone(path: &[u8], [from, to]: [&str; 2], home: &[u8]) -> Line {
+    let text = [BLOB, from.as_bytes(), b">", to.as_bytes(), b"@", home].concat();
+    Line { path: path.to_vec(), added: true, text }
+}
+
+/// The line that a revert has for `line`, which one of `files` made.
+pub(crate) fn undone_line(line: &Line, files: &[ChangedFile]) -> Line {
+    let Some(file) = files.iter().find(|file| file.path == line.path).filter(|_| is_blob(line)) else {
+        return line.clone();
+    };
+    let home = file.moved_from.as_ref().unwrap_or(&file.path);
+    blob_undone(&file.path, [&file.new_id, &file.old_id], home)
+}
 
 /// Whether it stands for what a file becomes.
 pub(crate) fn is_blob(line: &Line) -> bool {

@@ -9,6 +9,7 @@ use hashbrown::{HashMap, HashSet};
 
 use super::counted_change::{
     ChangedFile, CountedChange, Counts, Line, changed_files, common, has_no_text, is_blob, says_something,
+    undone_line,
 };
 use crate::model::patch::{FilePatch, Patch};
 use crate::model::tree::TreeError;
@@ -59,6 +60,8 @@ struct Wanted {
     subject: String,
     paths: HashSet<Vec<u8>>,
     lines: Counts,
+    /// The same as a revert has them.
+    undone_lines: Counts,
     total: usize,
     around: HashSet<(Vec<u8>, Vec<u8>)>,
     /// What no commit has made yet.
@@ -172,6 +175,7 @@ impl Wanted {
         Ok(Wanted {
             subject: plain_subject(&patch.subject).to_string(),
             paths: paths.collect(),
+            undone_lines: lines.iter().map(|(line, count)| (undone_line(line, &files), *count)).collect(),
             total: lines.values().sum(),
             missing: lines.clone(),
             lines,
@@ -186,7 +190,7 @@ impl Wanted {
         if self.total == 0 {
             return;
         }
-        let (made, undone) = (common(&self.lines, &change.made), common(&self.lines, &change.undone));
+        let (made, undone) = (common(&self.lines, &change.made), common(&self.undone_lines, &change.undone));
         if undone == self.total && made < self.total && self.story.is_taken() {
             self.story.events.push(Event::Reverted { by: at });
             (self.missing, self.parts) = (self.lines.clone(), Vec::new());

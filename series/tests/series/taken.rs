@@ -31,7 +31,8 @@ fn lookout(patch: &Patch) -> Lookout {
 
 fn changed(old: &str, new: &str) -> ChangedFile {
     let path = b"a.c".to_vec();
-    ChangedFile { path, moved_from: None, new_id: id(new).to_string(), old: old.into(), new: new.into() }
+    let (old_id, new_id) = (id(old).to_string(), id(new).to_string());
+    ChangedFile { path, moved_from: None, old_id, new_id, old: old.into(), new: new.into() }
 }
 
 fn taken(by: usize) -> Event {

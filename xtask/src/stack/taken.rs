@@ -85,11 +85,12 @@ fn look_at(
 fn read(store: &Store, change: &Difference, all: &[Difference]) -> Result<ChangedFile> {
     let home = new_home(store, change, all)?;
     let [old, new] = [change.blobs[0], home.unwrap_or(change).blobs[1]];
-    let new_id = if new.is_zero() { String::new() } else { new.to_string() };
+    let hexadecimal = |id: ObjectId| if id.is_zero() { String::new() } else { id.to_string() };
     Ok(ChangedFile {
         path: home.unwrap_or(change).path.clone(),
         moved_from: home.map(|_| change.path.clone()),
-        new_id,
+        old_id: hexadecimal(old),
+        new_id: hexadecimal(new),
         old: content(store, old),
         new: content(store, new),
     })
