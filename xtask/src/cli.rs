@@ -1,6 +1,7 @@
 //! Every command and flag, those of `bench` in a room of their own. The commands themselves never see clap.
 
 mod bench;
+mod reference;
 mod values;
 
 use std::path::PathBuf;
@@ -18,23 +19,33 @@ use crate::sys::{door, project};
 use crate::ui::{Talk, Ui};
 use crate::{cmd, fuzz, gate, stack};
 
+/// What the exit codes mean, below `--help`.
+const EXIT_CODES: &str = "\
+Exit codes:
+  0  yes
+  1  the answer is no: drift, a failed gate
+  2  usage
+  3  the surroundings failed: network, disk, a missing tool
+  4  something waits for a person";
+
 /// Espalier: fetch the pinned upstream, apply the series strictly, build, prove.
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask", disable_help_subcommand = true)]
+#[command(after_help = EXIT_CODES)]
 pub struct Cli {
-    /// The folder that has `pins.toml`.
+    /// Folder with `pins.toml`.
     #[arg(long, global = true, value_name = "DIR")]
     root: Option<PathBuf>,
     /// Print one JSON value on stdout instead of text.
     #[arg(long, global = true)]
     json: bool,
-    /// Say nothing but errors.
+    /// Print errors only.
     #[arg(long, short, global = true)]
     quiet: bool,
-    /// Forbid the network; say what is missing instead.
+    /// Do not use the network; say what is missing instead.
     #[arg(long, global = true)]
     offline: bool,
-    /// Refuse to go on when `espalier.lock` is stale.
+    /// Stop if `espalier.lock` is stale.
     #[arg(long, global = true)]
     locked: bool,
     #[command(subcommand)]
@@ -44,25 +55,25 @@ pub struct Cli {
 /// The commands.
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Bring the pinned objects into the store; the tree id decides, whatever the source.
+    /// Fetch the pinned objects into the store; the tree id decides, whatever the source.
     Fetch(Fetch),
     /// Apply a variant's series to its pin, exactly or not at all, and write the tree to disk.
     Apply(Apply),
-    /// Write `espalier.lock` anew, or check it.
+    /// Regenerate `espalier.lock`, or check it.
     Lock(Lock),
     /// Check the form of every patch: numbers, name, subject, trailers, which files it touches.
     Lint(Lint),
-    /// Hold every patch against the pin, or against any other upstream commit.
+    /// Compare every patch with the pin, or with any other upstream commit.
     Status(Status),
-    /// Make a variant's series as commits in a git repository, to be changed with any git tool.
+    /// Turn a variant's series into commits, to be edited with any git tool.
     Edit(Edit),
-    /// Write the commits of that repository back as patches; untouched ones stay as they are.
+    /// Write the commits of the edit repository back as patches; untouched ones keep their bytes.
     Export(Export),
-    /// Start a project: a `pins.toml` with a pin and a variant.
+    /// Start a project: write a `pins.toml` with a pin and a variant.
     Init(Init),
-    /// Take a fork, or patches made elsewhere, over as the series of a variant.
+    /// Import a fork, or existing patches, as the series of a variant.
     Import(Import),
-    /// Fill a trailer in, in many patches at once.
+    /// Fill in a trailer in many patches at once.
     Trailers(Trailers),
     /// Start a patch: `git commit` in the edit repository offers its message.
     New(New),
@@ -72,24 +83,30 @@ enum Command {
     Newest(Newest),
     /// Move a variant's series to another upstream commit.
     Rebase(Rebase),
-    /// Move the pin with series, lock and report, once everything builds and passes; or nothing.
+    /// Move pin, series, lock and report together, once everything builds and passes; else nothing.
     Sync(Sync),
     /// Try the series on upstream's tip: fetch, status, contract, build, gate.
     Canary(Canary),
-    /// From the pin to a packaged server that has answered a prompt.
+    /// Build a variant: from the pin to a packaged server that has answered a prompt.
     Build(Build),
-    /// Start the built server on the loopback, ask it, stop it.
+    /// Start the built server on the loopback, send it requests, stop it.
     Smoke(Which),
     /// Run the built server with your own arguments.
     Run(Run),
-    /// Everything that CI checks, as named steps.
+    /// Run everything that CI checks, step by step.
     Test(Test),
     /// Compare stock and a variant: logits, the servers' answers, how upstream's own tests end.
     Gate(Gate),
-    /// Look for what is wrong with the paged server, with random servers and clients.
+    /// Fuzz the paged server with random options and clients.
     Fuzz(Fuzz),
     /// Measure; needs a quiet machine.
     Bench(Bench),
+    /// Regenerate docs/commands.md from the command line itself, or check it.
+    Docs(Docs),
+    /// Write the manual pages.
+    Man(Man),
+    /// Print the completions of a shell for `xtask`, a function that calls `cargo xtask`.
+    Completions(Completions),
 }
 
 /// Which build.
@@ -105,7 +122,7 @@ struct Which {
 
 #[derive(Debug, Args)]
 struct Fetch {
-    /// A repository or bundle on this machine, tried before all other sources.
+    /// Local repository or bundle, tried before all other sources.
     #[arg(long, value_name = "PATH")]
     from: Option<String>,
     /// Print what would be done.
@@ -118,10 +135,10 @@ struct Apply {
     /// Variant of `pins.toml`.
     #[arg(long, value_name = "NAME")]
     variant: Option<String>,
-    /// Only say whether everything applies; write no tree to disk.
+    /// Only check whether everything applies; write no tree to disk.
     #[arg(long)]
     check: bool,
-    /// Throw away what was changed by hand in the tree on disk.
+    /// Discard manual edits in the tree on disk.
     #[arg(long, conflicts_with = "check")]
     discard_edits: bool,
     /// Print what would be done.
@@ -138,10 +155,10 @@ struct Lock {
 
 #[derive(Debug, Args)]
 struct Lint {
-    /// Mend what a machine can mend: numbers, names, the last line end.
+    /// Fix what can be fixed automatically: numbers, names, missing final newlines.
     #[arg(long)]
     fix: bool,
-    /// Print what would be mended.
+    /// Print what would be fixed.
     #[arg(long, requires = "fix")]
     dry_run: bool,
     /// Print every finding, however many there are.
@@ -154,19 +171,19 @@ struct Status {
     /// Variant of `pins.toml`.
     #[arg(long, value_name = "NAME")]
     variant: Option<String>,
-    /// Tag, branch or commit id, `v1.0~3` too; the pin when none is given.
+    /// Tag, branch or commit id, also `v1.0~3`; default: the pin.
     #[arg(long, value_name = "REF")]
     tip: Option<String>,
-    /// A repository, bundle or URL that has it, instead of the pin's sources.
+    /// Repository, bundle or URL to fetch it from, instead of the pin's sources.
     #[arg(long, value_name = "PATH|URL", requires = "tip")]
     from: Option<String>,
-    /// Print all there is to know about every patch that is not exact; with --json, the text of the patches too.
+    /// Print full details of every patch that is not exact; with `--json`, also the text of the patches.
     #[arg(long)]
     long: bool,
     /// Print Markdown.
     #[arg(long, conflicts_with_all = ["json", "long"])]
     markdown: bool,
-    /// Write one self-contained page as well.
+    /// Also write a self-contained HTML page.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
 }
@@ -177,10 +194,10 @@ struct RangeEnd {
     /// Variant of `pins.toml`.
     #[arg(long, value_name = "NAME")]
     variant: Option<String>,
-    /// Tag, branch or commit id, `v1.0~3` too; upstream's default branch when none is given.
+    /// Tag, branch or commit id, also `v1.0~3`; default: upstream's default branch.
     #[arg(long, value_name = "REF")]
     tip: Option<String>,
-    /// A repository, bundle or URL that has it, instead of the pin's sources.
+    /// Repository, bundle or URL to fetch it from, instead of the pin's sources.
     #[arg(long, value_name = "PATH|URL")]
     from: Option<String>,
 }
@@ -189,7 +206,7 @@ struct RangeEnd {
 struct Bisect {
     #[command(flatten)]
     end: RangeEnd,
-    /// One patch, by number, file name or path; all of them when none is given.
+    /// One patch, by number, file name or path; default: all.
     #[arg(long, value_name = "NNNN")]
     patch: Option<String>,
     /// Print Markdown.
@@ -207,7 +224,7 @@ struct Newest {
 struct Edit {
     /// Variant of `pins.toml`.
     variant: Option<String>,
-    /// Throw away what is in the repository and in no patch.
+    /// Discard what is in the repository but in no patch.
     #[arg(long)]
     discard: bool,
     /// Print what would be done.
@@ -226,16 +243,16 @@ struct Export {
 
 #[derive(Debug, Args)]
 struct Init {
-    /// Upstream: a repository, bundle or URL.
+    /// Upstream: repository, bundle or URL.
     #[arg(long, value_name = "PATH|URL")]
     from: String,
     /// Tag, branch or full commit id to pin.
     #[arg(long, value_name = "REF")]
     at: String,
-    /// The name of the first variant.
+    /// Name of the first variant.
     #[arg(long, value_name = "NAME")]
     variant: String,
-    /// What upstream is called, such as `llama.cpp`.
+    /// Name of upstream, such as `llama.cpp`.
     #[arg(long, value_name = "NAME")]
     upstream: Option<String>,
     /// Print the file that would be written.
@@ -245,31 +262,31 @@ struct Init {
 
 #[derive(Debug, Args)]
 struct Import {
-    /// A folder of patches, an mbox, a quilt series or a diff; with `--from` commits: `BASE..TIP`.
+    /// Folder of patches, mbox, quilt series or diff; with `--from`, a range of commits: `BASE..TIP`.
     #[arg(value_name = "PATCHES|BASE..TIP")]
     what: String,
-    /// A fork: a repository, bundle or URL.
+    /// Fork to import: repository, bundle or URL.
     #[arg(long, value_name = "PATH|URL")]
     from: Option<String>,
-    /// Variant of `pins.toml`, or the name of a new one.
+    /// Variant of `pins.toml`, or name of a new one.
     #[arg(long, value_name = "NAME")]
     variant: Option<String>,
-    /// What a new variant's upstream is called, such as `llama.cpp`.
+    /// Name of a new variant's upstream, such as `llama.cpp`.
     #[arg(long, value_name = "NAME")]
     upstream: Option<String>,
-    /// A file or folder that stays as it is at the pin; may be given more than once.
+    /// File or folder to leave as it is at the pin; repeatable.
     #[arg(long, value_name = "PATH")]
     leave_out: Vec<String>,
-    /// Who made patches that name nobody, `Name <address>`; you, as git knows you, when nothing is said.
+    /// Author of patches that name none, `Name <address>`; default: you, from git's configuration.
     #[arg(long, value_name = "AUTHOR", conflicts_with = "from")]
     author: Option<String>,
-    /// How many parts are taken off the paths of a diff that no `series` file mentions.
+    /// Number of leading path components to strip from a diff that no `series` file lists.
     #[arg(long, short = 'p', value_name = "N", default_value_t = 1, conflicts_with = "from")]
     strip: u32,
-    /// Add them after the patches that the variant has.
+    /// Append them to the variant's patches.
     #[arg(long, conflicts_with = "from")]
     append: bool,
-    /// Do everything but write.
+    /// Do everything except write.
     #[arg(long)]
     dry_run: bool,
 }
@@ -278,13 +295,13 @@ struct Import {
 struct Trailers {
     /// Variant of `pins.toml`.
     variant: Option<String>,
-    /// What they shall say, `'Key: value'`; may be given more than once.
+    /// Trailer to set, `'Key: value'`; repeatable.
     #[arg(long, value_name = "TRAILER", required = true)]
     set: Vec<String>,
-    /// Only this patch, by number, file name or path; may be given more than once.
+    /// Only this patch, by number, file name or path; repeatable.
     #[arg(long = "patch", value_name = "NNNN")]
     patches: Vec<String>,
-    /// Also where somebody has filled it in already.
+    /// Replace values that are already filled in.
     #[arg(long)]
     overwrite: bool,
     /// Print what would change.
@@ -294,7 +311,7 @@ struct Trailers {
 
 #[derive(Debug, Args)]
 struct New {
-    /// The first line of its message, at most 72 characters.
+    /// First line of its message, at most 72 characters.
     subject: String,
     /// Variant of `pins.toml`.
     #[arg(long, value_name = "NAME")]
@@ -306,10 +323,10 @@ struct New {
 
 #[derive(Debug, Args)]
 struct Rebase {
-    /// Where to: tag, branch or commit id, `v1.0~3` too.
+    /// Target: tag, branch or commit id, also `v1.0~3`.
     #[arg(long, value_name = "REF", required_unless_present = "step")]
     to: Option<String>,
-    /// A repository, bundle or URL that has it, instead of the pin's sources.
+    /// Repository, bundle or URL to fetch it from, instead of the pin's sources.
     #[arg(long, value_name = "PATH|URL", requires = "to")]
     from: Option<String>,
     #[command(flatten)]
@@ -317,23 +334,23 @@ struct Rebase {
     /// Variant of `pins.toml`.
     #[arg(long, value_name = "NAME")]
     variant: Option<String>,
-    /// Drop patches that upstream has taken whole.
+    /// Drop patches that upstream has taken completely.
     #[arg(long)]
     drop_upstreamed: bool,
-    /// Leave out the parts of patches that upstream has taken.
+    /// Trim the parts of patches that upstream has taken.
     #[arg(long)]
     trim_upstreamed: bool,
-    /// Refuse when a patch would undo what upstream did since the old pin: lines that it added or deleted, a file
-    /// without text that it changed.
+    /// Fail if a patch would undo what upstream did since the old pin: lines that it added or deleted, or a
+    /// binary file that it changed.
     #[arg(long, overrides_with = "no_strict")]
     strict: bool,
-    /// Only warn of such, although `--strict` was given before.
+    /// Only warn, even if `--strict` was given before.
     #[arg(long)]
     no_strict: bool,
-    /// Leave out how each patch changed.
+    /// Do not show how each patch changed.
     #[arg(long)]
     no_range_diff: bool,
-    /// Do everything in memory, say what would happen, write nothing.
+    /// Do everything in memory, print what would happen, write nothing.
     #[arg(long, conflicts_with = "step")]
     dry_run: bool,
 }
@@ -342,38 +359,38 @@ struct Rebase {
 #[derive(Debug, Args)]
 #[group(id = "step", conflicts_with = "to", multiple = false)]
 struct RebaseStep {
-    /// Go on after its conflicts were solved and staged.
+    /// Continue after conflicts were resolved and staged.
     #[arg(long = "continue")]
     go_on: bool,
-    /// Leave out the patch that waits, and go on.
+    /// Drop the conflicting patch and continue.
     #[arg(long)]
     skip: bool,
-    /// Forget the rebase; nothing of the project has changed.
+    /// Abandon the rebase; nothing in the project has changed.
     #[arg(long)]
     abort: bool,
 }
 
 #[derive(Debug, Args)]
 struct Sync {
-    /// Where to: tag, branch or commit id, `v1.0~3` too.
+    /// Target: tag, branch or commit id, also `v1.0~3`.
     #[arg(long, value_name = "REF")]
     to: String,
-    /// A repository, bundle or URL that has it, instead of the pin's sources.
+    /// Repository, bundle or URL to fetch it from, instead of the pin's sources.
     #[arg(long, value_name = "PATH|URL")]
     from: Option<String>,
     /// Variant of `pins.toml` whose pin moves.
     #[arg(long, value_name = "NAME")]
     variant: Option<String>,
-    /// Drop patches that upstream has taken whole.
+    /// Drop patches that upstream has taken completely.
     #[arg(long)]
     drop_upstreamed: bool,
-    /// Leave out the parts of patches that upstream has taken.
+    /// Trim the parts of patches that upstream has taken.
     #[arg(long)]
     trim_upstreamed: bool,
-    /// Open or update the pull request of this pin.
+    /// Open or update this pin's pull request.
     #[arg(long)]
     github: bool,
-    /// Say what would become of each patch; check and write nothing.
+    /// Print what would become of each patch; check and write nothing.
     #[arg(long, conflicts_with = "github")]
     dry_run: bool,
 }
@@ -383,22 +400,22 @@ struct Canary {
     /// Variant of `pins.toml`.
     #[arg(long, value_name = "NAME")]
     variant: Option<String>,
-    /// Tag, branch or commit id, `v1.0~3` too; upstream's default branch when none is given.
+    /// Tag, branch or commit id, also `v1.0~3`; default: upstream's default branch.
     #[arg(long, value_name = "REF", default_value = "HEAD")]
     tip: String,
-    /// A repository, bundle or URL that has it, instead of the pin's sources.
+    /// Repository, bundle or URL to fetch it from, instead of the pin's sources.
     #[arg(long, value_name = "PATH|URL")]
     from: Option<String>,
-    /// The last level.
+    /// Last level to run.
     #[arg(long, value_enum, default_value_t = Until::Gate)]
     until: Until,
     /// Write the report as Markdown.
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
-    /// Write the page of `status` as well.
+    /// Also write the page of `status --html`.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// Keep one issue for each broken patch; they are about upstream's default branch, so not with `--tip`.
+    /// Maintain one issue for each broken patch, about upstream's default branch (so not with `--tip`).
     #[arg(long, conflicts_with = "tip")]
     github: bool,
     /// Print what would be done.
@@ -410,10 +427,10 @@ struct Canary {
 struct Build {
     #[command(flatten)]
     which: Which,
-    /// How many compilers run at once.
+    /// Number of parallel compile jobs.
     #[arg(long, short, value_name = "N")]
     jobs: Option<u32>,
-    /// Leave the smoke test out; the build then counts as unfinished.
+    /// Skip the smoke test; the build then counts as unfinished.
     #[arg(long)]
     no_smoke: bool,
     /// Print what would be done.
@@ -425,17 +442,17 @@ struct Build {
 struct Run {
     #[command(flatten)]
     which: Which,
-    /// What the server is given: `cargo xtask run -- -m model.gguf --port 8080`.
+    /// Arguments of the server: `cargo xtask run -- -m model.gguf --port 8080`.
     #[arg(last = true)]
     arguments: Vec<String>,
 }
 
 #[derive(Debug, Args)]
 struct Test {
-    /// Run these steps only.
+    /// Run only this step; repeatable.
     #[arg(long, value_name = "STEP")]
     only: Vec<String>,
-    /// Print the steps.
+    /// List the steps.
     #[arg(long)]
     list: bool,
 }
@@ -445,21 +462,45 @@ struct Gate {
     /// Variant of `pins.toml`.
     #[arg(long, value_name = "NAME")]
     variant: Option<String>,
-    /// Compare this only; may be given more than once.
+    /// Compare only this part; repeatable.
     #[arg(long, value_enum, value_name = "PART")]
     only: Vec<Part>,
-    /// Compare these models only, such as `qwen35`; with `--only logits` or `--only servers`.
+    /// Compare only this model, such as `qwen35`; with `--only logits` or `--only servers`; repeatable.
     #[arg(long = "model", value_name = "NAME")]
     models: Vec<String>,
-    /// Make these checks of the servers only, such as `answers`; with `--only servers`.
+    /// Run only this check of the servers, such as `answers`; with `--only servers`; repeatable.
     #[arg(long = "check", value_name = "NAME")]
     checks: Vec<String>,
-    /// Hold the server to these promises only, by name or item; with `--only promises`.
+    /// Check only this promise, by name or item; with `--only promises`; repeatable.
     #[arg(long = "promise", value_name = "NAME")]
     promises: Vec<String>,
-    /// Hold this server to the promises instead of the packaged one; with `--only promises`.
+    /// Check this server instead of the packaged one; with `--only promises`.
     #[arg(long, value_name = "PATH")]
     program: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+struct Docs {
+    /// Write nothing; a stale file is an error.
+    #[arg(long, conflicts_with = "dry_run")]
+    check: bool,
+    /// Print what would be written.
+    #[arg(long)]
+    dry_run: bool,
+}
+
+#[derive(Debug, Args)]
+struct Man {
+    /// Output folder; created if missing.
+    #[arg(value_name = "DIR")]
+    folder: PathBuf,
+}
+
+#[derive(Debug, Args)]
+struct Completions {
+    /// Shell to generate for.
+    #[arg(value_enum, value_name = "SHELL")]
+    shell: clap_complete::Shell,
 }
 
 #[derive(Debug, Args)]
@@ -471,25 +512,25 @@ struct Fuzz {
 /// What can be fuzzed.
 #[derive(Debug, Subcommand)]
 enum FuzzWhat {
-    /// The paged server against the same one unpaged: random options, random clients, every answer judged.
+    /// Compare the paged server with the same one unpaged: random options, random clients, every answer judged.
     Servers(FuzzServers),
 }
 
 #[derive(Debug, Args)]
 struct FuzzServers {
-    /// No round begins after so many minutes.
+    /// Start no new round after N minutes.
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     minutes: u32,
-    /// Seed of the first round; the next rounds have the next ones.
+    /// Seed of the first round; each round after it adds 1.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// No more rounds than these.
+    /// Maximum number of rounds.
     #[arg(long, value_name = "N")]
     rounds: Option<u64>,
-    /// A `llama-server`; the packaged one when none is given.
+    /// `llama-server` to test; default: the packaged one.
     #[arg(long, value_name = "PATH")]
     program: Option<PathBuf>,
-    /// Seconds that a client waits without hearing anything when nothing was asked before it.
+    /// Seconds that a client waits in silence if no request is ahead of it.
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
     patience: u32,
 }
@@ -604,13 +645,26 @@ impl Cli {
             Command::Run(Run { which, arguments }) => {
                 cmd::run::command(context, which.variant.as_deref(), which.flavor.to_string(), arguments)
             }
-            Command::Test(Test { only, list }) => cmd::test::run(context, &cmd::test::Options { only, list }),
+            Command::Test(Test { only, list }) => {
+                let commands = reference::markdown();
+                cmd::test::run(context, &cmd::test::Options { only, list, commands })
+            }
             Command::Gate(Gate { variant, only, models, checks, promises, program }) => gate::run(
                 context,
                 &gate::Options { variant, only: each(only), models, checks, promises, program },
             ),
             Command::Fuzz(Fuzz { what: FuzzWhat::Servers(servers) }) => fuzz::run(context, &servers.into()),
             Command::Bench(bench) => crate::bench::run(context, &bench.into()),
+            Command::Docs(Docs { check, dry_run }) => {
+                let commands = reference::markdown();
+                cmd::docs::run(context, &cmd::docs::Options { commands, check, dry_run })
+            }
+            Command::Man(Man { folder }) => {
+                cmd::man::run(&cmd::man::Options { folder, pages: reference::pages() })
+            }
+            Command::Completions(Completions { shell }) => {
+                Ok(cmd::completions::run(&reference::completions(shell)))
+            }
         }
     }
 

@@ -13,6 +13,7 @@ mod cli {
     mod build_fails;
     mod canary;
     mod disk_full;
+    mod docs;
     mod drift;
     mod edit;
     mod edited_tree;

@@ -17,25 +17,25 @@ pub(super) struct Bench {
 /// What can be measured.
 #[derive(Debug, Subcommand)]
 enum BenchWhat {
-    /// Applying a series: ours cold and unchanged, `git am`, one `git apply --cached`.
+    /// Time applying a series: ours cold and unchanged, `git am`, one `git apply --cached`.
     Apply(Rounds),
-    /// Judging a series at each of a thousand upstream commits.
+    /// Time judging a series at each of a thousand upstream commits.
     Status(Rounds),
-    /// Moving a series: ours in memory, `git merge-tree` and `git commit-tree` in a loop.
+    /// Time rebasing a series: ours in memory, `git merge-tree` and `git commit-tree` in a loop.
     Rebase(Rounds),
-    /// Decoding several sequences: features on, stock, features off.
+    /// Time decoding several sequences: features on, stock, features off.
     Decode(Rounds),
-    /// Cold requests with one shared prefix, all sent at once, to stock servers and ours.
+    /// Send cold requests with one shared prefix, all at once, to stock servers and ours.
     Burst(Burst),
-    /// How many sequences fit into a pool: one prefix shared, nothing shared, and stock.
+    /// Count how many sequences fit into a pool: one prefix shared, nothing shared, and stock.
     Capacity(Capacity),
-    /// Tokens a second of the paged server and stock's where nothing is shared.
+    /// Measure tokens per second of the paged server and stock's when nothing is shared.
     PagedDecode(PagedDecode),
-    /// Operations of the block pool, on one core.
+    /// Time the operations of the block pool, on one core.
     Kernels(Keep),
-    /// More clients than the paged server has room for, some of which go away: answers, leaks, memory.
+    /// Overload the paged server with clients, some of which disconnect: answers, leaks, memory.
     Overload(Overload),
-    /// How the paged server shares a full pool in time: who stands still, who is overtaken, what waiting costs others.
+    /// Measure how fairly the paged server shares a full pool: stalls, overtaking, what waiting requests cost others.
     Fairness(Fairness),
 }
 
@@ -45,14 +45,14 @@ struct Keep {
     /// Write the result and its plot to `docs/measurements/`.
     #[arg(long)]
     record: bool,
-    /// Write the plot here (SVG).
+    /// Write the plot to this file (SVG).
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
 struct Rounds {
-    /// Rounds; in each of them the contestants run in turn.
+    /// Number of rounds; in each the contestants run in turn.
     #[arg(long, value_name = "N", default_value_t = 7)]
     rounds: u32,
 }
@@ -60,10 +60,10 @@ struct Rounds {
 /// What the benches of the server have in common.
 #[derive(Debug, Args)]
 struct Serving {
-    /// Threads of each server; the cores that nobody uses when none are given.
+    /// Threads of each server; default: the idle cores.
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
-    /// Measure on a busy machine too: the report says that it is one.
+    /// Measure even on a busy machine; the report says so.
     #[arg(long, conflicts_with = "record")]
     busy_anyway: bool,
 }
@@ -72,19 +72,19 @@ struct Serving {
 struct Burst {
     #[command(flatten)]
     rounds: Rounds,
-    /// How many requests; servers have as many slots.
+    /// Number of requests, and of slots of each server.
     #[arg(long, value_name = "N", default_value_t = 16)]
     requests: usize,
-    /// Tokens that all prompts begin with.
+    /// Tokens of the shared prefix.
     #[arg(long, value_name = "N", default_value_t = 1600)]
     prefix: usize,
-    /// Tokens at the end of each prompt that are its own.
+    /// Tokens of each prompt after the shared prefix.
     #[arg(long, value_name = "N", default_value_t = 16)]
     suffix: usize,
-    /// Tokens that each request is answered with.
+    /// Tokens to predict for each request.
     #[arg(long, value_name = "N", default_value_t = 8)]
     predict: usize,
-    /// Measure these contestants only; answers are compared with the first one's.
+    /// Measure only this contestant; repeatable; answers are compared with the first one's.
     #[arg(long, value_enum, value_name = "NAME")]
     only: Vec<Contestant>,
     #[command(flatten)]
@@ -98,7 +98,7 @@ struct Capacity {
     /// Cells of the pool.
     #[arg(long, value_name = "N", default_value_t = 32_768)]
     cells: usize,
-    /// Threads of each server; the cores that nobody uses when none are given.
+    /// Threads of each server; default: the idle cores.
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
     #[command(flatten)]
@@ -109,13 +109,13 @@ struct Capacity {
 struct PagedDecode {
     #[command(flatten)]
     rounds: Rounds,
-    /// How many sequences at once, besides the one alone.
+    /// Number of concurrent sequences, besides one alone.
     #[arg(long, value_name = "N", default_value_t = 16)]
     sequences: usize,
     /// Tokens of each prompt.
     #[arg(long, value_name = "N", default_value_t = 1600)]
     length: usize,
-    /// Tokens that each sequence is answered with.
+    /// Tokens to predict for each sequence.
     #[arg(long, value_name = "N", default_value_t = 64)]
     predict: usize,
     /// Cells of the pool.
@@ -138,16 +138,16 @@ impl From<Keep> for bench::record::Keep {
 
 #[derive(Debug, Args)]
 struct Overload {
-    /// How long, in minutes.
+    /// Duration in minutes.
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
     minutes: u32,
-    /// How many clients at once; each asks again as soon as it was answered or went away.
+    /// Number of clients; each sends its next request as soon as the last one ended.
     #[arg(long, value_name = "N", default_value_t = 24)]
     clients: usize,
-    /// Gives each client what it asks, and when it goes away.
+    /// Seed of what each client asks, and when it disconnects.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Threads of the server; the cores that nobody uses when none are given.
+    /// Threads of the server; default: the idle cores.
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
     /// Write the result to `docs/measurements/`.
@@ -165,13 +165,13 @@ impl From<Overload> for bench::overload::Options {
 
 #[derive(Debug, Args)]
 struct Fairness {
-    /// How long a scene takes, in seconds; one that has not seen everything by then takes longer.
+    /// Duration of a scene in seconds; a scene that has not seen everything by then runs on.
     #[arg(long, value_name = "N", default_value_t = 45, value_parser = clap::value_parser!(u32).range(1..))]
     seconds: u32,
-    /// Measure this server binary too, as `before`: each scene runs on both in turn.
+    /// Also measure this server binary, as `before`; each scene runs on both in turn.
     #[arg(long, value_name = "PATH")]
     program: Option<PathBuf>,
-    /// Play these scenes only.
+    /// Run only this scene; repeatable.
     #[arg(long, value_enum, value_name = "SCENE")]
     only: Vec<Scene>,
     #[command(flatten)]

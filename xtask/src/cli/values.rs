@@ -15,11 +15,11 @@ pub(super) fn each<V: Into<T>, T>(values: Vec<V>) -> Vec<T> {
 /// The last level of the canary.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(super) enum Until {
-    /// Hold every patch against the tip.
+    /// Compare every patch with the tip.
     Status,
-    /// Let the compiler look at each file that the series touches.
+    /// Compile each file that the series touches, syntax only.
     Contract,
-    /// Build it and ask the server.
+    /// Build it and send the server requests.
     Build,
     /// Compare logits with a stock build of the tip.
     Gate,

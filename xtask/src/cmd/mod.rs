@@ -2,12 +2,15 @@
 
 pub mod bisect;
 pub mod canary;
+pub mod completions;
+pub mod docs;
 pub mod edit;
 pub mod export;
 pub mod fetch;
 pub mod import;
 pub mod init;
 pub mod lint;
+pub mod man;
 pub mod new;
 pub mod newest;
 pub mod rebase;

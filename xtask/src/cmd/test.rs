@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use super::{lint, workflows};
+use super::{docs, lint, workflows};
 use crate::context::{Context, Outcome};
 use crate::error::{Error, Result};
 use crate::gate;
@@ -18,40 +18,63 @@ pub struct Options {
     pub only: Vec<String>,
     /// Print the steps and run none.
     pub list: bool,
+    /// What the command line says of itself, as docs/commands.md should have it.
+    pub commands: String,
 }
 
 /// One thing that is checked.
 struct Step {
     name: &'static str,
     about: &'static str,
-    run: fn(&Context) -> Result<()>,
+    run: fn(&Context, &Options) -> Result<()>,
 }
 
-const STEPS: [Step; 11] = [
-    Step { name: "fmt", about: "all Rust code is formatted", run: fmt },
-    Step { name: "clippy", about: "no warning in any target", run: clippy },
-    Step { name: "lint", about: "the form of every patch", run: lint::check },
+const STEPS: [Step; 12] = [
+    Step { name: "fmt", about: "all Rust code is formatted", run: |context, _| fmt(context) },
+    Step { name: "clippy", about: "no warning in any target", run: |context, _| clippy(context) },
+    Step { name: "lint", about: "the form of every patch", run: |context, _| lint::check(context) },
     Step {
         name: "workflows",
         about: "actionlint and our own rules on .github/workflows",
-        run: workflows::check,
+        run: |context, _| workflows::check(context),
     },
-    Step { name: "paged", about: "builds and smokes the paged variant from the pin", run: build_paged },
-    Step { name: "stock", about: "builds and smokes the stock variant from the pin", run: build_stock },
+    Step {
+        name: "docs",
+        about: "docs/commands.md says what the commands say",
+        run: |context, options| docs::check(context, &options.commands),
+    },
+    Step {
+        name: "paged",
+        about: "builds and smokes the paged variant from the pin",
+        run: |context, _| build_paged(context),
+    },
+    Step {
+        name: "stock",
+        about: "builds and smokes the stock variant from the pin",
+        run: |context, _| build_stock(context),
+    },
     Step {
         name: "lock",
         about: "espalier.lock is what the pins, patches and overlays give",
-        run: check_lock,
+        run: |context, _| check_lock(context),
     },
     Step {
         name: "smoke",
         about: "the packaged servers answer, the paged one says what it is",
-        run: smoke_both,
+        run: |context, _| smoke_both(context),
     },
     // After the builds: they bring CMake and Ninja, which these tests use too.
-    Step { name: "unit", about: "all tests of the tool and the kernels", run: unit },
-    Step { name: "gate", about: "logits and the servers' answers of paged against stock", run: run_gate },
-    Step { name: "suites", about: "upstream's own tests end on paged as on stock", run: run_suites },
+    Step { name: "unit", about: "all tests of the tool and the kernels", run: |context, _| unit(context) },
+    Step {
+        name: "gate",
+        about: "logits and the servers' answers of paged against stock",
+        run: |context, _| run_gate(context),
+    },
+    Step {
+        name: "suites",
+        about: "upstream's own tests end on paged as on stock",
+        run: |context, _| run_suites(context),
+    },
 ];
 
 /// Runs the steps; goes on after a failure, and says at the end how long each took.
@@ -63,7 +86,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
         let names: Vec<&str> = steps.iter().map(|step| step.name).collect();
         return Ok(Outcome::ok(lines.join("\n"), json!({ "steps": names })));
     }
-    let results: Vec<Done> = steps.into_iter().map(|step| do_step(context, step)).collect();
+    let results: Vec<Done> = steps.into_iter().map(|step| do_step(context, options, step)).collect();
     Ok(summary(&results))
 }
 
@@ -84,10 +107,10 @@ struct Done {
     error: Option<Error>,
 }
 
-fn do_step(context: &Context, step: &Step) -> Done {
+fn do_step(context: &Context, options: &Options, step: &Step) -> Done {
     context.ui.status("Testing", format!("{}: {}", step.name, step.about));
     let begin = Instant::now();
-    let error = (step.run)(context).err();
+    let error = (step.run)(context, options).err();
     if let Some(error) = &error {
         context.ui.warn(format!("{} failed\n{error}", step.name));
     }

@@ -13,6 +13,8 @@ bench capacity
 bisect --tip main --from UPSTREAM
 build --dry-run
 canary --dry-run
+completions bash
+docs --check
 edit
 export
 fetch
@@ -22,6 +24,7 @@ import no-such-patches
 init --from UPSTREAM --at v1.0 --variant another --dry-run
 lint
 lock
+man target/man
 new Greet --dry-run
 newest --tip main --from UPSTREAM
 rebase --to main --from UPSTREAM --dry-run

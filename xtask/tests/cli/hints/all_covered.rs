@@ -9,6 +9,7 @@ const COMMAND: &str = "cargo xtask ";
 
 /// Where hints are that no scene prints, and why.
 const NOT_IN_A_SCENE: &[(&str, &str)] = &[
+    ("cli/reference.rs", "functions for shells, and no hints"),
     ("bench/", "a bench takes minutes, and servers that are built"),
     ("fuzz/", "the same"),
     ("gate/mod.rs", "the same"),

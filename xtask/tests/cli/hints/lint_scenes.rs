@@ -6,6 +6,13 @@ use super::{Place, Scene};
 
 pub const SCENES: &[Scene] = &[
     Scene {
+        name: "docs that are stale",
+        make: Project::new,
+        command: "docs --check",
+        place: Place::Here,
+        hints: &[("cargo xtask docs", 0)],
+    },
+    Scene {
         name: "lint of names and what is no source",
         make: || {
             let project = Project::new();

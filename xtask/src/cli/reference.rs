@@ -1,0 +1,174 @@
+//! What clap knows of the commands, for people: docs/commands.md, manual pages, completions.
+
+use clap::{Arg, Command, CommandFactory};
+use clap_complete::Shell;
+
+use super::Cli;
+use crate::cmd::docs::GENERATED;
+use crate::cmd::man::Page;
+
+/// docs/commands.md: every command with its usage and its options.
+pub(super) fn markdown() -> String {
+    let root = built("cargo xtask");
+    let commands = leaves(&root);
+    let mut text = format!("{GENERATED}\n\n# Commands\n\n{}\n\n", about(&root));
+    text += "| command | what it does |\n|---|---|\n";
+    for command in &commands {
+        text += &format!("| [`{}`](#{}) | {} |\n", bin_name(command), anchor(command), cell(&about(command)));
+    }
+    let options: Vec<&Arg> = root.get_arguments().filter(|option| option.is_global_set()).collect();
+    text += &format!("\n## Options of every command\n\n{}", table(&options));
+    if let Some(more) = root.get_after_help() {
+        text += &format!("\n```text\n{more}\n```\n");
+    }
+    for command in commands {
+        text += &section(command);
+    }
+    text
+}
+
+/// A manual page for the tool and one for each command.
+pub(super) fn pages() -> Vec<Page> {
+    let root = built("cargo-xtask");
+    std::iter::once(&root).chain(with_below(&root)).map(page).collect()
+}
+
+/// The completions of a shell for `xtask`, with a function of this name that calls `cargo xtask`: shells complete the
+/// commands of cargo by what cargo says, and it knows nothing of ours.
+pub(super) fn completions(shell: Shell) -> String {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "xtask", &mut script);
+    let script = String::from_utf8_lossy(&script);
+    let function = match shell {
+        Shell::Elvish => "fn xtask {|@a| e:cargo xtask $@a }",
+        Shell::Fish => "function xtask; cargo xtask $argv; end",
+        Shell::PowerShell => "function xtask { cargo xtask @args }",
+        _ => "xtask() { cargo xtask \"$@\"; }",
+    };
+    // A script for zsh may begin with `#compdef`, and PowerShell's with `using`: ours goes to the end.
+    format!("{}\n\n{function}\n", script.trim_end())
+}
+
+/// All that clap adds when it parses, names of binaries among it.
+fn built(name: &'static str) -> Command {
+    let mut root = Cli::command().name(name).disable_help_flag(true);
+    root.build();
+    root
+}
+
+/// The commands below one, with what is below them, in the order of `--help`.
+fn with_below(command: &Command) -> Vec<&Command> {
+    command.get_subcommands().flat_map(|below| std::iter::once(below).chain(with_below(below))).collect()
+}
+
+/// The commands that do something themselves.
+fn leaves(root: &Command) -> Vec<&Command> {
+    with_below(root).into_iter().filter(|command| !command.has_subcommands()).collect()
+}
+
+fn page(command: &Command) -> Page {
+    let name = command.get_display_name().unwrap_or(command.get_name()).to_string();
+    let mut text = Vec::new();
+    let man =
+        clap_mangen::Man::new(command.clone()).title(name.clone()).source("Espalier").manual("Espalier");
+    man.render(&mut text).expect("a vector takes all that is written to it");
+    Page { name: format!("{name}.1"), text }
+}
+
+fn section(command: &Command) -> String {
+    let usage = command.clone().render_usage().to_string();
+    let usage = usage.trim_start_matches("Usage: ");
+    let arguments: Vec<&Arg> = command.get_arguments().filter(|argument| !argument.is_global_set()).collect();
+    let options = if arguments.is_empty() { String::new() } else { format!("\n{}", table(&arguments)) };
+    format!("\n## {}\n\n{}\n\n    {usage}\n{options}", bin_name(command), about(command))
+}
+
+fn table(arguments: &[&Arg]) -> String {
+    let row = |argument: &&Arg| format!("| `{}` | {} |\n", cell(&shape(argument)), cell(&meaning(argument)));
+    format!("| option | meaning |\n|---|---|\n{}", arguments.iter().map(row).collect::<String>())
+}
+
+/// As it is typed: `-j, --jobs N`.
+fn shape(argument: &Arg) -> String {
+    let short = argument.get_short().map(|short| format!("-{short}, ")).unwrap_or_default();
+    let values: Vec<&str> =
+        argument.get_value_names().unwrap_or_default().iter().map(|name| &**name).collect();
+    match argument.get_long() {
+        Some(long) if argument.get_action().takes_values() => format!("{short}--{long} {}", values.join(" ")),
+        Some(long) => format!("{short}--{long}"),
+        None => values.join(" "),
+    }
+}
+
+/// Its help, the values that it takes, and the one that it has when nothing is said.
+fn meaning(argument: &Arg) -> String {
+    let mut sentences = vec![argument.get_help().map(ToString::to_string).unwrap_or_default()];
+    if argument.get_action().takes_values() {
+        let values: Vec<String> = argument.get_possible_values().iter().map(value).collect();
+        sentences.extend((!values.is_empty()).then(|| format!("Values: {}.", values.join("; "))));
+    }
+    let defaults = argument.get_default_values().iter().map(|default| default.to_string_lossy());
+    let defaults: Vec<String> = defaults.map(|default| format!("`{default}`")).collect();
+    let says = argument.get_action().takes_values() && !defaults.is_empty();
+    sentences.extend(says.then(|| format!("Default: {}.", defaults.join(", "))));
+    sentences.iter().map(|sentence| ended(sentence)).collect::<Vec<_>>().join(" ")
+}
+
+fn value(value: &clap::builder::PossibleValue) -> String {
+    let name = value.get_name();
+    value.get_help().map_or(format!("`{name}`"), |help| format!("`{name}` ({help})"))
+}
+
+fn about(command: &Command) -> String {
+    ended(&command.get_about().map(ToString::to_string).unwrap_or_default())
+}
+
+/// clap takes the full stop of a short help away.
+fn ended(sentence: &str) -> String {
+    if sentence.ends_with('.') { sentence.to_string() } else { format!("{sentence}.") }
+}
+
+fn bin_name(command: &Command) -> &str {
+    command.get_bin_name().unwrap_or(command.get_name())
+}
+
+/// The anchor that GitHub gives to the heading.
+fn anchor(command: &Command) -> String {
+    bin_name(command).replace(' ', "-")
+}
+
+/// A bar would end a cell, in code too.
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_command_and_option_says_what_it_does() {
+        let root = built("cargo xtask");
+        for command in with_below(&root) {
+            assert!(command.get_about().is_some(), "{}", bin_name(command));
+            for argument in command.get_arguments() {
+                assert!(argument.get_help().is_some(), "{} {}", bin_name(command), argument.get_id());
+            }
+        }
+    }
+
+    #[test]
+    fn a_section_has_usage_values_and_defaults() {
+        let root = built("cargo xtask");
+        let canary = root.find_subcommand("canary").unwrap();
+        let text = section(canary);
+        assert!(text.starts_with("\n## cargo xtask canary\n"), "{text}");
+        assert!(text.contains("\n    cargo xtask canary [OPTIONS]\n"), "{text}");
+        assert!(text.contains("| `--from PATH\\|URL` |"), "{text}");
+        assert!(
+            text.contains("Default: `gate`.") && text.contains("`status` (Compare every patch"),
+            "{text}"
+        );
+        assert!(!text.contains("--offline"), "{text}");
+    }
+}

@@ -1,0 +1,95 @@
+//! What clap knows of the commands, written down: docs/commands.md, manual pages, completions.
+
+use super::support::{Project, files};
+
+const FILE: &str = "docs/commands.md";
+
+#[test]
+fn the_committed_file_is_what_the_command_line_says() {
+    let committed = std::fs::read_to_string(files::of_this_repository(FILE)).unwrap();
+    let said = Project::new().run(&["docs", "--dry-run"]).success().stdout;
+    assert!(committed.trim_end() == said.trim_end(), "{FILE} is stale: cargo xtask docs");
+}
+
+#[test]
+fn it_is_written_and_then_up_to_date() {
+    let project = Project::new();
+    assert_eq!(project.run(&["docs"]).success().stdout.trim_end(), "wrote docs/commands.md");
+    for again in [&["docs"][..], &["docs", "--check"]] {
+        assert_eq!(project.run(again).success().stdout.trim_end(), "docs/commands.md is up to date");
+    }
+    project.run(&["test", "--only", "docs"]).success();
+}
+
+#[test]
+fn a_stale_file_fails_and_the_command_that_mends_it_is_named() {
+    let project = Project::new();
+    project.run(&["docs"]).success();
+    project.edit(FILE, "| `--dry-run` |", "| `--dryrun` |");
+    insta::assert_snapshot!(project.run(&["docs", "--check"]), @"
+    exit: 1
+    -- stdout --
+
+    -- stderr --
+    error: `docs/commands.md` is stale: the command line has changed
+      first difference: line 73, expected: | `--dry-run` | Print what would be done. |
+      next: cargo xtask docs    # and commit the file
+    ");
+    project.run(&["test", "--only", "docs"]).code(1).says(&["is stale", "next: cargo xtask docs"]);
+    std::fs::remove_file(project.path(FILE)).unwrap();
+    project.run(&["docs", "--check"]).code(1).says(&["`docs/commands.md` is stale"]);
+}
+
+#[test]
+fn every_command_has_a_manual_page() {
+    let project = Project::new();
+    project.run(&["man", "man/man1"]).success();
+    let pages = files::list(&project.path("man/man1"));
+    for name in ["cargo-xtask.1", "cargo-xtask-fetch.1", "cargo-xtask-bench-apply.1"] {
+        assert!(pages.contains(&name.to_string()), "{name} of {pages:?}");
+    }
+    let page = std::fs::read_to_string(project.path("man/man1/cargo-xtask-rebase.1")).unwrap();
+    assert!(page.starts_with(".ie") && page.contains("\\-\\-drop\\-upstreamed"), "{page}");
+}
+
+/// What bash offers for the last of the words, which somebody has begun to type.
+fn offered(script: &std::path::Path, words: &[&str]) -> String {
+    let source = format!(
+        "source {}; COMP_WORDS=({}); COMP_CWORD={}; _xtask xtask {} {}; echo \"${{COMPREPLY[@]}}\"",
+        script.display(),
+        words.join(" "),
+        words.len() - 1,
+        words[words.len() - 1],
+        words[words.len() - 2],
+    );
+    let output = std::process::Command::new("bash").args(["--norc", "-c", &source]).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap().trim().to_string()
+}
+
+#[test]
+fn bash_completes_commands_options_and_values() {
+    let project = Project::new();
+    let script = project.beside("xtask.bash");
+    files::write(&script, &project.run(&["completions", "bash"]).success().stdout);
+    assert_eq!(offered(&script, &["xtask", "reb"]), "rebase");
+    assert_eq!(offered(&script, &["xtask", "rebase", "--drop"]), "--drop-upstreamed");
+    assert_eq!(offered(&script, &["xtask", "bench", "paged"]), "paged-decode");
+    assert_eq!(offered(&script, &["xtask", "canary", "--until", "con"]), "contract");
+}
+
+#[test]
+fn each_shell_gets_the_function_that_its_completions_are_for() {
+    let project = Project::new();
+    for (shell, function) in [
+        ("bash", "xtask() { cargo xtask \"$@\"; }"),
+        ("elvish", "fn xtask {|@a| e:cargo xtask $@a }"),
+        ("fish", "function xtask; cargo xtask $argv; end"),
+        ("powershell", "function xtask { cargo xtask @args }"),
+        ("zsh", "xtask() { cargo xtask \"$@\"; }"),
+    ] {
+        let script = project.run(&["completions", shell]).success().stdout;
+        assert!(script.trim_end().ends_with(function), "{shell}: {script}");
+    }
+    project.run(&["completions", "tcsh"]).code(2);
+}
