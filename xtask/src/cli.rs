@@ -186,6 +186,9 @@ struct Status {
     /// Also write a self-contained HTML page.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+    /// Also write a picture of the series (SVG).
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
 }
 
 /// The end of a range of upstream commits that begins at the pin.
@@ -581,9 +584,12 @@ impl Cli {
             Command::Fetch(Fetch { from, dry_run }) => {
                 cmd::fetch::run(context, &cmd::fetch::Options { from: from.map(absolute), dry_run })
             }
-            Command::Status(Status { variant, tip, from, long, markdown, html }) => {
+            Command::Status(Status { variant, tip, from, long, markdown, html, svg }) => {
                 let from = from.map(absolute);
-                cmd::status::run(context, &cmd::status::Options { variant, tip, from, long, markdown, html })
+                cmd::status::run(
+                    context,
+                    &cmd::status::Options { variant, tip, from, long, markdown, html, svg },
+                )
             }
             Command::Bisect(Bisect { end, patch, markdown }) => {
                 let RangeEnd { variant, tip, from } = end;

@@ -1,6 +1,7 @@
 //! `cargo xtask status`: every patch of a series against the pin or any other upstream commit.
 
 use crate::report::status_html;
+use crate::report::status_svg;
 use crate::report::status_text;
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -39,15 +40,21 @@ pub struct Options {
     pub markdown: bool,
     /// Write one HTML page here as well.
     pub html: Option<PathBuf>,
+    /// Write a picture here as well (SVG).
+    pub svg: Option<PathBuf>,
 }
 
 /// Reports every patch, never stopping early; anything less than exact makes the answer no.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
-    options.html.iter().try_for_each(|path| disk::refuse_as_output(path))?;
+    options.html.iter().chain(&options.svg).try_for_each(|path| disk::refuse_as_output(path))?;
     let _lock = run_lock::take(&context.layout, &context.ui)?;
     let report = report(context, options)?;
     if let Some(path) = &options.html {
         disk::write_atomically(path, status_html::html(&report).as_bytes())?;
+        context.ui.status("Wrote", path.display());
+    }
+    if let Some(path) = &options.svg {
+        disk::write_atomically(path, status_svg::svg(&report).as_bytes())?;
         context.ui.status("Wrote", path.display());
     }
     let text = match () {

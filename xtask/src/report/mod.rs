@@ -1,4 +1,4 @@
-//! PURE: what a command found, as data, and as text, Markdown, one HTML page or a plot made from that data.
+//! PURE: what a command found, as data, and as text, Markdown, one HTML page, a picture or a plot made from that data.
 
 pub mod bars;
 pub mod bisect;
@@ -14,6 +14,7 @@ pub mod silent_revert;
 pub mod status;
 pub mod status_html;
 mod status_html_body;
+pub mod status_svg;
 pub mod status_text;
 pub mod sync;
 pub mod taken;

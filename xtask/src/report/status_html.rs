@@ -7,7 +7,7 @@ use super::status_html_body::{anchor, body};
 use super::status_text::{count, escape, number, short};
 use crate::series::PatchClass;
 
-const STYLE: &str = include_str!("status.css");
+pub(super) const STYLE: &str = include_str!("status.css");
 
 /// A lane has room for so many dots; commits that are closer together share one.
 const DOTS: usize = 40;
@@ -95,14 +95,15 @@ fn row(report: &StatusReport, patch: &PatchStatus) -> String {
         escape(number(patch)),
         escape(&patch.subject),
         patch.class.describe(),
-        lane(report, patch),
+        lane(report, patch, ""),
         body(report, patch),
         id = anchor(patch),
     )
 }
 
-/// The patch's line through time: calm until a commit touches one of its files, then as it is now.
-fn lane(report: &StatusReport, patch: &PatchStatus) -> String {
+/// The patch's line through time: calm until a commit touches one of its files, then as it is now. `place_in_picture` says
+/// where in a larger picture it lies.
+pub(super) fn lane(report: &StatusReport, patch: &PatchStatus, place_in_picture: &str) -> String {
     let history = report.history.as_deref().unwrap_or_default();
     let place = |at: usize| 100.0 * (at + 1) as f64 / history.len().max(1) as f64;
     let first = patch.touched_by.first().map(|at| place(*at));
@@ -115,7 +116,7 @@ fn lane(report: &StatusReport, patch: &PatchStatus) -> String {
         .map(|(x, commit, near)| dot(x, commit, near))
         .collect();
     format!(
-        "<svg class=\"lane\" role=\"img\" aria-label=\"{}\">\
+        "<svg class=\"lane\"{place_in_picture} role=\"img\" aria-label=\"{}\">\
          <line x1=\"{calm_until:.2}%\" x2=\"100%\" y1=\"13\" y2=\"13\"/>\
          <line class=\"calm\" x1=\"0\" x2=\"{calm_until:.2}%\" y1=\"13\" y2=\"13\"/>{dots}</svg>",
         count(patch.touched_by.len())
@@ -130,7 +131,7 @@ fn dot(x: f64, commit: &UpstreamCommit, near: usize) -> String {
 }
 
 /// The colour that a class has.
-fn kind(class: PatchClass) -> &'static str {
+pub(super) fn kind(class: PatchClass) -> &'static str {
     match class {
         PatchClass::Exact => "good",
         PatchClass::Upstreamed | PatchClass::PartlyUpstreamed => "done",

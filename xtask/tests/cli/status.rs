@@ -139,6 +139,23 @@ fn the_page_stands_alone_and_shows_text_as_text() {
 }
 
 #[test]
+fn the_picture_stands_alone_and_shows_every_patch() {
+    let project = Project::new();
+    let upstream = moved_upstream(&project, &[GREETING_GOES]);
+    project.edit("patches/paged/0001-greet-more-warmly.patch", "Greet more warmly", "Greet <b>all</b>");
+    let picture = project.beside("picture.svg");
+    status(&project, &upstream, &["--svg", picture.to_str().unwrap()]).code(1);
+    let svg = std::fs::read_to_string(picture).unwrap();
+    assert!(svg.starts_with("<svg xmlns") && svg.trim_end().ends_with("</svg>"), "{svg}");
+    assert!(svg.contains("Greet &lt;b&gt;all"), "{svg}");
+    for forbidden in ["<b>", "<script", "https://", "href=", "src=", "@import", "url("] {
+        assert!(!svg.contains(forbidden), "the picture has {forbidden}");
+    }
+    assert_eq!(svg.matches("class=\"card\"").count(), 3);
+    assert_eq!(svg.matches("<svg").count(), svg.matches("</svg>").count());
+}
+
+#[test]
 fn the_page_links_commits_when_their_host_is_known() {
     let there = Source::Path(Upstream::shared().repository());
     let project = Project::with_sources(&[there, Source::Git("https://github.com/owner/name.git".into())]);
@@ -298,6 +315,7 @@ fn a_page_goes_where_a_file_can_be() {
     let project = Project::new();
     let missing = project.beside("not/there/x.html").display().to_string();
     project.run(&["status", "--html", &missing]).code(2).says(&["there is no folder", "  next: mkdir -p"]);
+    project.run(&["status", "--svg", &missing]).code(2).says(&["there is no folder", "  next: mkdir -p"]);
     project.run(&["status", "--html", "."]).code(2).says(&["`.` is a folder; a file is to be written"]);
     project.run(&["canary", "--report", &missing]).code(2).says(&["there is no folder"]);
     assert!(!project.beside("not").exists() && !project.path("target").exists());
