@@ -65,11 +65,13 @@ pub use lint::order::{
 };
 pub use lint::patch::{SUBJECT_LIMIT, lint_patch, same_subject};
 pub use lint::paths::lint_owners;
+pub use lint::requirements::TRAILER_KEYS;
 pub use lint::rules::{LintRules, PathPattern};
 pub use lint::same_change::is_same_change;
-pub use lint::trailers::{PLACEHOLDER, TRAILER_KEYS, is_valid_trailer};
+pub use lint::trailers::{PLACEHOLDER, is_valid_trailer};
 pub use lint::trailers_edit::{SetWhich, add_trailers, set_trailer};
 pub use model::arrivals::{Arrival, Arrivals};
+pub use model::entry::TreeEntry;
 pub use model::hunk_lines::{HunkLines, Line, LineKind};
 pub use model::layered_tree::LayeredTree;
 pub use model::memory_tree::MemoryTree;
@@ -79,7 +81,7 @@ pub use model::patch::{BinaryHalf, BinaryPatch, Change, Content, FilePatch, File
 pub use model::path::RepoPath;
 pub use model::path_refusal::PathRefusal;
 pub use model::printable::{printable, visible, visible_json};
-pub use model::tree::{NewFile, Tree, TreeChange, TreeEntry, TreeError};
+pub use model::tree::{NewFile, Tree, TreeChange, TreeError};
 pub use read::authorship::{Authorship, authorship, read_authorship};
 pub use read::dep3::{DiffHeader, read_diff_header, status_in_body};
 pub use read::loose_diff::{before_diff, has_diff, stated_blobs};

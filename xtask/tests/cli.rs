@@ -53,6 +53,7 @@ mod cli {
     mod rebase_odd;
     mod references;
     mod report_sizes;
+    mod rooms;
     mod run;
     mod series_oracle;
     mod status;

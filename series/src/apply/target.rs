@@ -3,12 +3,13 @@
 use std::collections::HashSet;
 
 use super::refusal::TargetRefusal;
+use crate::model::entry::TreeEntry;
 use crate::model::mode::{FileMode, Mode};
 use crate::model::object_id::ObjectId;
 use crate::model::patch::FileSide;
 use crate::model::path::RepoPath;
 use crate::model::printable::printable;
-use crate::model::tree::{Tree, TreeEntry, TreeError};
+use crate::model::tree::{Tree, TreeError};
 
 /// What is at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

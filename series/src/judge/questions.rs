@@ -6,10 +6,11 @@ use std::collections::HashSet;
 use std::rc::Rc;
 
 use crate::model::arrivals::Arrivals;
+use crate::model::entry::TreeEntry;
 use crate::model::mode::FileMode;
 use crate::model::object_id::ObjectId;
 use crate::model::path::RepoPath;
-use crate::model::tree::{Tree, TreeChange, TreeEntry, TreeError};
+use crate::model::tree::{Tree, TreeChange, TreeError};
 
 /// Everything that was asked of a tree. Whatever was made of the answers is the same for every
 /// tree that gives the same answers.

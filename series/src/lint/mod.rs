@@ -5,6 +5,7 @@ pub(crate) mod numerics;
 pub(crate) mod order;
 pub(crate) mod patch;
 pub(crate) mod paths;
+pub(crate) mod requirements;
 pub(crate) mod rules;
 pub(crate) mod same_change;
 pub(crate) mod trailers;

@@ -1,6 +1,6 @@
 //! Which of lint's rules a project relaxes. Nothing is relaxed until a project says so.
 
-use super::trailers::TRAILER_KEYS;
+use super::requirements::TRAILER_KEYS;
 
 /// The rules of one project. The default is the strictest.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,52 +1,9 @@
 //! The four trailers that every patch carries.
 
 use super::finding::{Finding, LintRule};
-use super::numerics::{NUMERICS_ALLOWED, Numerics};
+use super::requirements::{REQUIREMENTS, Requirement};
 use super::rules::LintRules;
 use crate::model::patch::{Patch, Trailer};
-
-/// One required trailer.
-struct Requirement {
-    key: &'static str,
-    may_repeat: bool,
-    is_valid: fn(&str) -> bool,
-    allowed: &'static str,
-}
-
-const REQUIREMENTS: [Requirement; 4] = [
-    Requirement {
-        key: "Upstream-Status",
-        may_repeat: false,
-        is_valid: is_upstream_status,
-        allowed: "`Pending`, `Submitted <URL>`, `Inappropriate <why>` or `Backport <commit>`",
-    },
-    Requirement {
-        key: "Drop-when",
-        may_repeat: false,
-        is_valid: |value| !value.is_empty(),
-        allowed: "what must be true upstream for this patch to go",
-    },
-    Requirement {
-        key: "Verified-by",
-        may_repeat: true,
-        is_valid: |value| !value.is_empty(),
-        allowed: "the test or the gate that proves this patch",
-    },
-    Requirement {
-        key: "Numerics",
-        may_repeat: false,
-        is_valid: |value| Numerics::parse(value).is_some(),
-        allowed: NUMERICS_ALLOWED,
-    },
-];
-
-/// The required trailers with what each may say, for the message of a new patch.
-pub const TRAILER_KEYS: [(&str, &str); 4] = [
-    (REQUIREMENTS[0].key, REQUIREMENTS[0].allowed),
-    (REQUIREMENTS[1].key, REQUIREMENTS[1].allowed),
-    (REQUIREMENTS[2].key, REQUIREMENTS[2].allowed),
-    (REQUIREMENTS[3].key, REQUIREMENTS[3].allowed),
-];
 
 /// What a trailer says that nobody has filled in yet. It keeps no rule, so that lint finds it.
 pub const PLACEHOLDER: &str = "TODO";
@@ -106,52 +63,4 @@ fn placeholder(patch: &Patch, requirement: &Requirement, trailer: &Trailer) -> F
     let hint = format!("write {allowed}");
     let rule = LintRule::TrailerPlaceholder;
     Finding::new(&patch.name, Some(trailer.line), rule, [&message, &hint])
-}
-
-fn is_upstream_status(value: &str) -> bool {
-    let (status, detail) = value.split_once(' ').unwrap_or((value, ""));
-    match status {
-        "Pending" => detail.is_empty(),
-        "Submitted" => detail.starts_with("https://") && !detail.contains(char::is_whitespace),
-        "Inappropriate" => !detail.trim().is_empty(),
-        "Backport" => is_commit(detail),
-        _ => false,
-    }
-}
-
-/// Twelve digits are the shortest that stay unique in a repository of upstream's size.
-fn is_commit(detail: &str) -> bool {
-    (12..=40).contains(&detail.len()) && detail.bytes().all(|byte| byte.is_ascii_hexdigit())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::is_upstream_status;
-
-    #[test]
-    fn knows_the_four_states() {
-        let good = [
-            "Pending",
-            "Submitted https://github.com/ggml-org/llama.cpp/pull/1",
-            "Inappropriate fork only",
-            "Backport 0123456789ab",
-        ];
-        let bad = [
-            "",
-            "pending",
-            "Pending soon",
-            "Submitted",
-            "Submitted by mail",
-            "Inappropriate",
-            "Inappropriate  ",
-            "Backport",
-            "Backport 1234",
-            "Backport the fix of 0123456789ab",
-            "Denied",
-        ];
-        assert!(good.iter().all(|value| is_upstream_status(value)));
-        for value in bad {
-            assert!(!is_upstream_status(value), "{value}");
-        }
-    }
 }

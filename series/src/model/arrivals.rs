@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use super::entry::TreeEntry;
 use super::mode::Mode;
 use super::object_id::ObjectId;
-use super::tree::TreeEntry;
 
 /// A file that one of two trees has and the other has not.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -6,9 +6,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use super::arrivals::Arrivals;
+use super::entry::TreeEntry;
 use super::mode::Mode;
 use super::object_id::ObjectId;
-use super::tree::{Tree, TreeChange, TreeEntry, TreeError};
+use super::tree::{Tree, TreeChange, TreeError};
 
 /// A tree that reads through to `base`, except where patches have changed it.
 ///

@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
 use super::arrivals::Arrivals;
+use super::entry::TreeEntry;
 use super::mode::Mode;
 use super::object_id::ObjectId;
-use super::tree::{Tree, TreeEntry, TreeError};
+use super::tree::{Tree, TreeError};
 
 /// Files by path; folders are there because files are in them.
 #[derive(Debug, Clone, Default)]

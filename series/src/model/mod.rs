@@ -2,6 +2,7 @@
 
 pub(crate) mod arrivals;
 pub(crate) mod delta;
+pub(crate) mod entry;
 pub(crate) mod hunk_lines;
 pub(crate) mod layered_tree;
 pub(crate) mod lines;

@@ -6,18 +6,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use super::arrivals::Arrivals;
-use super::mode::{FileMode, Mode};
+use super::entry::TreeEntry;
+use super::mode::FileMode;
 use super::object_id::ObjectId;
 use super::path::RepoPath;
-
-/// An entry of a tree.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TreeEntry {
-    /// What it is.
-    pub mode: Mode,
-    /// Its object; says nothing for a folder.
-    pub id: ObjectId,
-}
 
 /// A tree could not be read. This is the surroundings failing, never an answer about a patch.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::series::ObjectId;
 
+use super::git_id::mode_of;
 use super::store::Store;
-use super::store_tree::mode_of;
 use crate::error::Result;
 use crate::series::{Arrivals, TreeEntry};
 

@@ -2,7 +2,7 @@
 
 use git2::{ObjectType, Oid};
 
-use crate::series::{ObjectId, ObjectKind};
+use crate::series::{Mode, ObjectId, ObjectKind};
 
 /// An id of ours, for libgit2.
 pub(super) fn oid(id: ObjectId) -> Oid {
@@ -27,4 +27,15 @@ pub(super) fn object_type(kind: ObjectKind) -> ObjectType {
 /// Whatever a commit says, it must not steer a terminal.
 pub(super) fn text(bytes: Option<&[u8]>) -> String {
     crate::series::visible(&String::from_utf8_lossy(bytes.unwrap_or_default()))
+}
+
+/// A mode that git does not write is as untouchable as a submodule.
+pub(super) fn mode_of(git_mode: u32) -> Mode {
+    match git_mode {
+        0o040_000 => Mode::Folder,
+        0o100_644 | 0o100_664 => Mode::File,
+        0o100_755 => Mode::Executable,
+        0o120_000 => Mode::Symlink,
+        _ => Mode::Submodule,
+    }
 }

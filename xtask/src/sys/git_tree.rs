@@ -1,26 +1,13 @@
 //! A git tree that changes in memory: only the folders that a change touches are read and rewritten.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use crate::series::{ObjectId, ObjectKind};
 
-use super::store::{FETCH_ANEW, Store};
-use crate::error::{Error, Result};
-
-/// One name in a folder.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entry {
-    /// Git's mode, such as `0o100644`, `0o40000` for a folder.
-    pub mode: u32,
-    /// Blob, tree or commit id.
-    pub id: ObjectId,
-}
-
-/// The mode of a folder.
-pub const FOLDER: u32 = 0o040_000;
-
-/// The entries of one folder by name.
-pub type Folder = BTreeMap<Vec<u8>, Entry>;
+use super::store::Store;
+pub use super::tree_object::{Entry, Folder};
+use super::tree_object::{FOLDER, join, parse, render_tree};
+use crate::error::Result;
 
 /// A tree that starts as one in the store and changes in memory.
 pub struct GitTree<'store> {
@@ -147,60 +134,11 @@ impl<'store> GitTree<'store> {
     }
 }
 
-/// Reads the text of the tree `id`.
-pub fn parse(id: ObjectId, text: &[u8]) -> Result<Folder> {
-    parse_tree(text).ok_or_else(|| Error::surroundings(format!("the tree {id} is damaged")).hint(FETCH_ANEW))
-}
-
 fn split(path: &[u8]) -> (&[u8], &[u8]) {
     match path.iter().rposition(|byte| *byte == b'/') {
         Some(slash) => (&path[..slash], &path[slash + 1..]),
         None => (&[], path),
     }
-}
-
-/// `folder/name`; the root's path is empty.
-pub fn join(folder: &[u8], name: &[u8]) -> Vec<u8> {
-    if folder.is_empty() { name.to_vec() } else { [folder, b"/", name].concat() }
-}
-
-/// Reads git's tree format: `MODE NAME NUL ID` after each other, the mode in octal.
-fn parse_tree(mut text: &[u8]) -> Option<Folder> {
-    let mut folder = Folder::new();
-    while !text.is_empty() {
-        let space = text.iter().position(|byte| *byte == b' ')?;
-        let mode = u32::from_str_radix(std::str::from_utf8(&text[..space]).ok()?, 8).ok()?;
-        let rest = &text[space + 1..];
-        let nul = rest.iter().position(|byte| *byte == 0)?;
-        let id = ObjectId::from_bytes(*rest.get(nul + 1..)?.first_chunk()?);
-        folder.insert(rest[..nul].to_vec(), Entry { mode, id });
-        text = &rest[nul + 21..];
-    }
-    Some(folder)
-}
-
-/// The text of a tree, in git's order.
-fn render_tree(folder: &Folder) -> Vec<u8> {
-    let mut entries: Vec<(&Vec<u8>, &Entry)> = folder.iter().collect();
-    entries.sort_by(|left, right| sort_key(*left).cmp(sort_key(*right)));
-    let mut text = Vec::with_capacity(entries.len() * 48);
-    for (name, entry) in entries {
-        match entry.mode {
-            FOLDER => text.extend_from_slice(b"40000 "),
-            0o100_644 => text.extend_from_slice(b"100644 "),
-            other => text.extend_from_slice(format!("{other:o} ").as_bytes()),
-        }
-        text.extend_from_slice(name);
-        text.push(0);
-        text.extend_from_slice(entry.id.as_bytes());
-    }
-    text
-}
-
-/// Git sorts a folder as if its name ended with a slash.
-fn sort_key<'a>((name, entry): (&'a Vec<u8>, &Entry)) -> impl Iterator<Item = &'a u8> {
-    let end: &[u8] = if entry.mode == FOLDER { b"/" } else { b"" };
-    name.iter().chain(end)
 }
 
 #[cfg(test)]
@@ -261,7 +199,7 @@ mod tests {
     #[test]
     fn a_damaged_tree_is_no_panic() {
         for text in [&b"100644"[..], b"100644 name", b"100644 name\0short", b"9 n\0aaaaaaaaaaaaaaaaaaaa"] {
-            assert!(parse_tree(text).is_none());
+            assert!(parse(ObjectId::ZERO, text).is_err());
         }
     }
 }

@@ -206,5 +206,5 @@ pub fn changed_between(store: &Store, old: ObjectId, new: ObjectId) -> Result<Ve
 fn unreadable(error: git2::Error) -> Error {
     Error::surroundings("upstream's history cannot be read from the store")
         .detail(error.message().to_string())
-        .hint(super::store::FETCH_ANEW)
+        .hint(super::FETCH_ANEW)
 }

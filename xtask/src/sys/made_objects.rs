@@ -6,8 +6,8 @@ use crate::series::{ObjectId, ObjectKind};
 use git2::Odb;
 
 use super::git_id::object_type;
-use super::git_tree::{self, FOLDER};
 use super::store::{Store, write_failed};
+use super::tree_object::{self, FOLDER};
 use crate::error::{Error, Result};
 
 /// Writes `commit`, its ancestors, and their trees and blobs, as far as they were made by this run. What
@@ -45,7 +45,7 @@ impl Writer<'_> {
     fn write_tree(&mut self, id: ObjectId) -> Result<()> {
         let made = self.store.made_object(id).filter(|_| !self.written.contains(&id));
         let Some(text) = made else { return Ok(()) };
-        for (_, entry) in git_tree::parse(id, &text)? {
+        for (_, entry) in tree_object::parse(id, &text)? {
             if entry.mode == FOLDER {
                 self.write_tree(entry.id)?;
             } else if let Some(blob) = self.store.made_object(entry.id) {

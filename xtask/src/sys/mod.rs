@@ -55,4 +55,8 @@ pub mod store_tree;
 pub mod threads;
 pub mod tip;
 pub mod tools;
+mod tree_object;
 mod watched;
+
+/// The way out of a damaged store.
+pub const FETCH_ANEW: &str = "rm -rf target/espalier/store.git    # it is fetched again";

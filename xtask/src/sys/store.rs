@@ -10,7 +10,7 @@ use crate::series::{ObjectId, ObjectKind};
 use git2::{ErrorClass, Odb, Repository, RepositoryOpenFlags};
 
 use super::git_id::{object_id, object_type, oid};
-use super::{disk, git_tree};
+use super::{FETCH_ANEW, disk, tree_object};
 use crate::error::{Error, Result};
 
 /// The name of the fetched commit in the quarantine.
@@ -244,8 +244,8 @@ impl Store {
     pub fn write_tree(&self, tree: ObjectId) -> Result<()> {
         let made = self.made.borrow().get(&tree).map(Arc::clone);
         let Some(text) = made else { return Ok(()) };
-        for (_, entry) in git_tree::parse(tree, &text)? {
-            if entry.mode == git_tree::FOLDER {
+        for (_, entry) in tree_object::parse(tree, &text)? {
+            if entry.mode == tree_object::FOLDER {
                 self.write_tree(entry.id)?;
             } else if let Some(content) = self.made.borrow().get(&entry.id) {
                 self.write(ObjectKind::Blob, content)?;
@@ -267,9 +267,9 @@ impl Store {
         folder: &[u8],
         files: &mut Vec<(Vec<u8>, u32, ObjectId)>,
     ) -> Result<()> {
-        for (name, entry) in git_tree::parse(tree, &self.read(tree)?)? {
-            let path = git_tree::join(folder, &name);
-            if entry.mode == git_tree::FOLDER {
+        for (name, entry) in tree_object::parse(tree, &self.read(tree)?)? {
+            let path = tree_object::join(folder, &name);
+            if entry.mode == tree_object::FOLDER {
                 self.collect_files(entry.id, &path, files)?;
             } else {
                 files.push((path, entry.mode, entry.id));
@@ -329,9 +329,6 @@ fn damaged(id: ObjectId, error: &git2::Error) -> Error {
         .detail(error.message().to_string())
         .hint(FETCH_ANEW)
 }
-
-/// The way out of a damaged store.
-pub const FETCH_ANEW: &str = "rm -rf target/espalier/store.git    # it is fetched again";
 
 fn is_disk_full(error: &git2::Error) -> bool {
     error.message().contains("No space left")

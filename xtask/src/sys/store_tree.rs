@@ -8,10 +8,11 @@ use std::sync::Arc;
 use crate::series::ObjectId;
 
 use super::arrivals;
+use super::git_id::mode_of;
 use super::git_tree::GitTree;
 use super::store::{Bytes, Store};
 use crate::error::{Error, Result};
-use crate::series::{Arrivals, Mode, Tree, TreeEntry, TreeError};
+use crate::series::{Arrivals, Tree, TreeEntry, TreeError};
 
 /// One tree of the store, read folder by folder as it is asked for.
 pub struct StoreTree<'store> {
@@ -63,17 +64,6 @@ fn tree_error(error: Error) -> TreeError {
 /// Nobody else holds what was just read from disk: it is handed on, not copied.
 fn owned<'a>(bytes: Bytes) -> Cow<'a, [u8]> {
     Cow::Owned(Arc::unwrap_or_clone(bytes))
-}
-
-/// A mode that git does not write is as untouchable as a submodule.
-pub(super) fn mode_of(git_mode: u32) -> Mode {
-    match git_mode {
-        0o040_000 => Mode::Folder,
-        0o100_644 | 0o100_664 => Mode::File,
-        0o100_755 => Mode::Executable,
-        0o120_000 => Mode::Symlink,
-        _ => Mode::Submodule,
-    }
 }
 
 impl Tree for StoreTree<'_> {

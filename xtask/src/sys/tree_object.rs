@@ -1,0 +1,71 @@
+//! Git's text of a tree, read and written.
+
+use std::collections::BTreeMap;
+
+use super::FETCH_ANEW;
+use crate::error::{Error, Result};
+use crate::series::ObjectId;
+
+/// One name in a folder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Git's mode, such as `0o100644`, `0o40000` for a folder.
+    pub mode: u32,
+    /// Blob, tree or commit id.
+    pub id: ObjectId,
+}
+
+/// The mode of a folder.
+pub const FOLDER: u32 = 0o040_000;
+
+/// The entries of one folder by name.
+pub type Folder = BTreeMap<Vec<u8>, Entry>;
+
+/// Reads the text of the tree `id`.
+pub fn parse(id: ObjectId, text: &[u8]) -> Result<Folder> {
+    parse_tree(text).ok_or_else(|| Error::surroundings(format!("the tree {id} is damaged")).hint(FETCH_ANEW))
+}
+
+/// `folder/name`; the root's path is empty.
+pub fn join(folder: &[u8], name: &[u8]) -> Vec<u8> {
+    if folder.is_empty() { name.to_vec() } else { [folder, b"/", name].concat() }
+}
+
+/// Reads git's tree format: `MODE NAME NUL ID` after each other, the mode in octal.
+fn parse_tree(mut text: &[u8]) -> Option<Folder> {
+    let mut folder = Folder::new();
+    while !text.is_empty() {
+        let space = text.iter().position(|byte| *byte == b' ')?;
+        let mode = u32::from_str_radix(std::str::from_utf8(&text[..space]).ok()?, 8).ok()?;
+        let rest = &text[space + 1..];
+        let nul = rest.iter().position(|byte| *byte == 0)?;
+        let id = ObjectId::from_bytes(*rest.get(nul + 1..)?.first_chunk()?);
+        folder.insert(rest[..nul].to_vec(), Entry { mode, id });
+        text = &rest[nul + 21..];
+    }
+    Some(folder)
+}
+
+/// The text of a tree, in git's order.
+pub fn render_tree(folder: &Folder) -> Vec<u8> {
+    let mut entries: Vec<(&Vec<u8>, &Entry)> = folder.iter().collect();
+    entries.sort_by(|left, right| sort_key(*left).cmp(sort_key(*right)));
+    let mut text = Vec::with_capacity(entries.len() * 48);
+    for (name, entry) in entries {
+        match entry.mode {
+            FOLDER => text.extend_from_slice(b"40000 "),
+            0o100_644 => text.extend_from_slice(b"100644 "),
+            other => text.extend_from_slice(format!("{other:o} ").as_bytes()),
+        }
+        text.extend_from_slice(name);
+        text.push(0);
+        text.extend_from_slice(entry.id.as_bytes());
+    }
+    text
+}
+
+/// Git sorts a folder as if its name ended with a slash.
+fn sort_key<'a>((name, entry): (&'a Vec<u8>, &Entry)) -> impl Iterator<Item = &'a u8> {
+    let end: &[u8] = if entry.mode == FOLDER { b"/" } else { b"" };
+    name.iter().chain(end)
+}
