@@ -373,7 +373,7 @@ fn a_patch_without_text_that_was_taken_back_is_kept() {
         |folder| set_mode(folder, 0o755),
         |folder| {
             set_mode(folder, 0o755);
-            git::commit(folder, "Change a file");
+            git::commit(folder, "Change something");
             set_mode(folder, 0o644);
             git::commit(folder, "Change it back");
             files::edit(&folder.join("src/add.c"), "left + right", "right + left");
