@@ -51,6 +51,7 @@ mod cli {
     mod rebase_conflicts;
     mod rebase_lookalikes;
     mod rebase_odd;
+    mod rebase_taken;
     mod references;
     mod report_sizes;
     mod rooms;
