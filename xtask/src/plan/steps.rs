@@ -1,4 +1,4 @@
-//! A build as a list of steps: what `--dry-run` prints is what a run walks through.
+//! The steps of a run, as `--dry-run` prints them.
 
 use std::fmt;
 

@@ -64,3 +64,10 @@ fn without_numbers(header: &str) -> String {
         None => header.to_string(),
     }
 }
+
+/// What a patch that is settled became, and how its hunks changed: nothing of it is left without a new one. The one rule, for
+/// a rebase that is made and for one that is only tried.
+pub fn settled(old: &Patch, new: Option<&Patch>, no_range_diff: bool) -> (Fate, Option<String>) {
+    let shown = new.filter(|_| !no_range_diff);
+    (new.map_or(Fate::Dropped, |new| fate(old, new)), shown.and_then(|new| range_diff(old, new)))
+}

@@ -86,9 +86,9 @@ impl Fate {
         }
     }
 
-    /// Whether there is anything to compare.
-    pub fn has_range_diff(self) -> bool {
-        matches!(self, Fate::ContextOnly | Fate::Changed | Fate::PartlyUpstreamed)
+    /// Whether a person has to say something before it can happen.
+    pub fn waits(self) -> bool {
+        matches!(self, Fate::PartlyUpstreamed | Fate::Upstreamed | Fate::Conflict)
     }
 }
 

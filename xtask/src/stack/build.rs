@@ -12,7 +12,7 @@ use crate::build::ninja;
 use crate::context::{Context, Outcome};
 use crate::error::{Error, Result};
 use crate::plan::flavors::Flavors;
-use crate::plan::pins::{Pins, Variant};
+use crate::plan::pins::{Pins, Tool, Variant};
 use crate::plan::steps::Step;
 use crate::sys::compilers::{self, Compilers};
 use crate::sys::process::{self, LogFile, Run, Seen, Watch};
@@ -76,6 +76,16 @@ pub struct Configured {
     pub ninja: PathBuf,
 }
 
+/// What is done from a tree on disk to a finished package, in this order. A run carries it out, and `--dry-run` says it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Work {
+    Kernels,
+    Configure,
+    Compile,
+    Package,
+    Smoke,
+}
+
 /// The CMake option that gives upstream's tests targets.
 const TESTS: &str = "LLAMA_BUILD_TESTS";
 
@@ -101,21 +111,19 @@ impl Build<'_> {
         if materialised.written + materialised.removed == 0 && self.is_current(&inputs)? {
             return Ok(self.outcome(applied, true));
         }
-        let tools = self.configured(compilers, applied)?;
-        self.compile(&tools, &self.flavors.programs, "build")?;
-        let manifest = self.manifest(&tools, applied, &inputs)?;
-        package::assemble(&self.build_folder(), &self.package_folder(), &self.flavors.programs, manifest)?;
-        if !self.options.no_smoke {
-            self.smoke(applied)?;
-            package::write_stamp(&self.package_folder(), &self.stamp_file(), &inputs)?;
-        }
+        let tools = self.tools(compilers)?;
+        self.work().into_iter().try_for_each(|work| self.carry_out(work, &tools, applied, &inputs))?;
         Ok(self.outcome(applied, false))
     }
 
     /// Goes as far as a compiler needs to look at single files. The caller holds the run lock.
     pub fn prepare(&self, store: &Store, applied: &Applied) -> Result<Configured> {
         apply::materialise(self.context, store, self.pins, self.variant, applied)?;
-        let tools = self.configured(compilers::compilers()?, applied)?;
+        let compilers = compilers::compilers()?;
+        let inputs = self.inputs_digest(applied, &compilers)?;
+        let tools = self.tools(compilers)?;
+        let mut work = self.work().into_iter().take_while(|work| *work != Work::Compile);
+        work.try_for_each(|work| self.carry_out(work, &tools, applied, &inputs))?;
         Ok(Configured { folder: self.build_folder(), ninja: tools.ninja })
     }
 
@@ -140,13 +148,54 @@ impl Build<'_> {
         Ok(folder.join("bin"))
     }
 
-    /// Everything that CMake wants to be there, then CMake.
-    fn configured(&self, compilers: Compilers, applied: &Applied) -> Result<Tools> {
-        let tools = self.tools(compilers)?;
-        self.kernels()?;
-        self.write_identity(applied)?;
-        self.configure(&tools, applied)?;
-        Ok(tools)
+    fn work(&self) -> Vec<Work> {
+        let all = [Work::Kernels, Work::Configure, Work::Compile, Work::Package, Work::Smoke];
+        let is_wanted = |work: &Work| match work {
+            Work::Kernels => self.variant.kernels,
+            Work::Smoke => !self.options.no_smoke,
+            Work::Configure | Work::Compile | Work::Package => true,
+        };
+        all.into_iter().filter(is_wanted).collect()
+    }
+
+    fn carry_out(&self, work: Work, tools: &Tools, applied: &Applied, inputs: &str) -> Result<()> {
+        match work {
+            Work::Kernels => {
+                self.context.ui.status("Building", "the kernels library");
+                self.watched(self.kernels_run(), "kernels", |_| {})
+            }
+            Work::Configure => {
+                self.write_identity(applied)?;
+                self.configure(tools, applied)
+            }
+            Work::Compile => self.compile(tools, &self.flavors.programs, "build"),
+            Work::Package => {
+                let (build, package) = (self.build_folder(), self.package_folder());
+                let manifest = self.manifest(tools, applied, inputs)?;
+                package::assemble(&build, &package, &self.flavors.programs, manifest)
+            }
+            Work::Smoke => {
+                self.smoke(applied)?;
+                package::write_stamp(&self.package_folder(), &self.stamp_file(), inputs)
+            }
+        }
+    }
+
+    fn step(&self, work: Work, tools: &Tools) -> Result<Step> {
+        let layout = &self.context.layout;
+        Ok(match work {
+            Work::Kernels => Step::Kernels { command: self.kernels_run().words() },
+            Work::Configure => {
+                let base_tree = self.pins.pin_of(self.variant).tree.to_string();
+                let arguments = self.configure_arguments(tools, &base_tree)?;
+                Step::Configure { command: Run::new(&tools.cmake).args(&arguments).words() }
+            }
+            Work::Compile => {
+                Step::Compile { command: self.compile_run(tools, &self.flavors.programs).words() }
+            }
+            Work::Package => Step::Package { folder: layout.show(&self.package_folder()) },
+            Work::Smoke => Step::Smoke { model: layout.show(&layout.smoke_model()) },
+        })
     }
 
     /// What a run would do; reads, and changes nothing.
@@ -154,20 +203,12 @@ impl Build<'_> {
         let layout = &self.context.layout;
         let mut steps = apply::steps(self.context, self.pins, self.variant)?;
         steps.push(Step::Materialise { folder: layout.show(&layout.tree(&self.variant.name)) });
-        if self.variant.kernels {
-            steps.push(Step::Kernels { command: self.kernels_run().words() });
+        let place = |name: &str| self.tool(name).map(|tool| tools::place(tool, layout));
+        let (cmake, ninja) = (place("cmake")?, place("ninja")?);
+        let tools = Tools { cmake, ninja, compilers: compilers::compilers_or_names() };
+        for work in self.work() {
+            steps.push(self.step(work, &tools)?);
         }
-        let build = layout.show(&self.build_folder());
-        let entries = self.flavors.cache_entries(self.flavors.get(&self.options.flavor)?);
-        let entries: Vec<String> = entries.iter().map(|(key, value)| format!("-D{key}={value}")).collect();
-        let source = layout.show(&layout.tree(&self.variant.name));
-        steps.push(Step::Configure {
-            command: format!("cmake -G Ninja -S {source} -B {build} {}", entries.join(" ")),
-        });
-        steps
-            .push(Step::Compile { command: format!("ninja -C {build} {}", self.flavors.programs.join(" ")) });
-        steps.push(Step::Package { folder: layout.show(&self.package_folder()) });
-        steps.push(Step::Smoke { model: layout.show(&layout.smoke_model()) });
         Ok(steps)
     }
 
@@ -232,14 +273,15 @@ impl Build<'_> {
     }
 
     fn tools(&self, compilers: Compilers) -> Result<Tools> {
-        let provide = |name: &str| -> Result<PathBuf> {
-            let tool = self.pins.tools.get(name).ok_or_else(|| {
-                Error::usage(format!("`pins.toml` has no `[tools.{name}]`, which a build needs"))
-            })?;
-            tools::provide(tool, &self.context.layout, self.context.offline, &self.context.ui)
-        };
+        let Context { layout, offline, ui, .. } = self.context;
+        let provide = |name: &str| tools::provide(self.tool(name)?, layout, *offline, ui);
         let (cmake, ninja) = (provide("cmake")?, provide("ninja")?);
         Ok(Tools { cmake, ninja, compilers })
+    }
+
+    fn tool(&self, name: &str) -> Result<&Tool> {
+        let missing = || Error::usage(format!("`pins.toml` has no `[tools.{name}]`, which a build needs"));
+        self.pins.tools.get(name).ok_or_else(missing)
     }
 
     fn kernels_run(&self) -> Run {
@@ -251,14 +293,6 @@ impl Build<'_> {
     fn kernels_library(&self) -> PathBuf {
         let name = if cfg!(windows) { "espalier_kernels.lib" } else { "libespalier_kernels.a" };
         self.context.layout.cargo_target("kernels").join("release").join(name)
-    }
-
-    fn kernels(&self) -> Result<()> {
-        if !self.variant.kernels {
-            return Ok(());
-        }
-        self.context.ui.status("Building", "the kernels library");
-        self.watched(self.kernels_run(), "kernels", |_| {})
     }
 
     fn identity_folder(&self) -> PathBuf {
@@ -295,12 +329,15 @@ impl Build<'_> {
         })
     }
 
+    fn configure_arguments(&self, tools: &Tools, base_tree: &str) -> Result<Vec<String>> {
+        let (source, build) = (self.context.layout.tree(&self.variant.name), self.build_folder());
+        Ok(self.configuration(tools, &source, &build, base_tree)?.arguments())
+    }
+
     /// CMake runs only when what it would be told changed; when its own files changed Ninja runs it.
     fn configure(&self, tools: &Tools, applied: &Applied) -> Result<()> {
-        let (source, build) = (self.context.layout.tree(&self.variant.name), self.build_folder());
-        let base_tree = applied.pin.tree.to_string();
-        let configure = self.configuration(tools, &source, &build, &base_tree)?;
-        let arguments = configure.arguments();
+        let build = self.build_folder();
+        let arguments = self.configure_arguments(tools, &applied.pin.tree.to_string())?;
         let remembered = build.join("espalier-configure.txt");
         let wanted = format!("{}\n{}\n", tools.cmake.display(), arguments.join("\n"));
         let configured = disk::exists(&build.join("build.ninja"));
@@ -316,14 +353,16 @@ impl Build<'_> {
         disk::write_atomically(&remembered, wanted.as_bytes())
     }
 
+    fn compile_run(&self, tools: &Tools, targets: &[String]) -> Run {
+        let run =
+            Run::new(&tools.ninja).env("NINJA_STATUS", ninja::STATUS).arg("-C").arg(self.build_folder());
+        let jobs = self.options.jobs.map(|jobs| ["-j".to_string(), jobs.to_string()]);
+        run.args(jobs.iter().flatten()).args(targets)
+    }
+
     fn compile(&self, tools: &Tools, targets: &[String], log_name: &str) -> Result<()> {
         self.context.ui.status("Compiling", self.name());
-        let mut run =
-            Run::new(&tools.ninja).env("NINJA_STATUS", ninja::STATUS).arg("-C").arg(self.build_folder());
-        if let Some(jobs) = self.options.jobs {
-            run = run.arg("-j").arg(jobs.to_string());
-        }
-        let run = run.args(targets);
+        let run = self.compile_run(tools, targets);
         let mut progress = self.context.ui.progress(&self.name(), Some(0), Unit::Steps);
         self.watched(run, &format!("{log_name}-{}", self.name()), |line| {
             if let Some(count) = ninja::count(line) {

@@ -41,6 +41,13 @@ pub fn compilers() -> Result<Compilers> {
     Ok(Compilers { c, cxx, version })
 }
 
+/// The same for a plan: where there is none, what it is usually called.
+pub fn compilers_or_names() -> Compilers {
+    let named = |name: &str| Compiler { launcher: None, program: name.into(), arguments: Vec::new() };
+    let unknown = |_| Compilers { c: named("cc"), cxx: named("c++"), version: String::new() };
+    compilers().unwrap_or_else(unknown)
+}
+
 /// A call of `compiler` itself, without its launcher.
 pub fn call(compiler: &Compiler) -> Run {
     Run::new(&compiler.program).args(&compiler.arguments)

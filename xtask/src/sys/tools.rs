@@ -14,11 +14,7 @@ use crate::ui::{Ui, Unit};
 
 /// The program of `tool`, installed first when it has to be.
 pub fn provide(tool: &Tool, layout: &Layout, offline: bool, ui: &Ui) -> Result<PathBuf> {
-    if let Some(program) = own(tool) {
-        return Ok(program);
-    }
-    let folder = layout.tools().join(format!("{}-{}", tool.name, tool.version));
-    let program = folder.join(format!("{}{}", tool.program, std::env::consts::EXE_SUFFIX));
+    let program = place(tool, layout);
     if disk::is_program(&program) {
         return Ok(program);
     }
@@ -29,7 +25,7 @@ pub fn provide(tool: &Tool, layout: &Layout, offline: bool, ui: &Ui) -> Result<P
         ))
         .hint(format!("install {}, or run once without `--offline`", tool.name)));
     }
-    install(tool, layout, &folder, ui)?;
+    install(tool, layout, &own_folder(tool, layout), ui)?;
     if disk::is_program(&program) {
         return Ok(program);
     }
@@ -37,6 +33,16 @@ pub fn provide(tool: &Tool, layout: &Layout, offline: bool, ui: &Ui) -> Result<P
         "the package {}=={} has no `{}`",
         tool.package, tool.version, tool.program
     )))
+}
+
+/// Where the program of `tool` is, or will be once it is installed.
+pub fn place(tool: &Tool, layout: &Layout) -> PathBuf {
+    let program = format!("{}{}", tool.program, std::env::consts::EXE_SUFFIX);
+    own(tool).unwrap_or_else(|| own_folder(tool, layout).join(program))
+}
+
+fn own_folder(tool: &Tool, layout: &Layout) -> PathBuf {
+    layout.tools().join(format!("{}-{}", tool.name, tool.version))
 }
 
 /// The machine's own, when it is new enough.

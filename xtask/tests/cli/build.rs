@@ -166,8 +166,8 @@ fn dry_run_prints_the_plan_and_writes_nothing() {
                  patches/paged/0002-say-what-is-counted.patch
                  patches/paged/0003-greet-dearly.patch
     materialise  target/espalier/trees/paged
-    configure    cmake -G Ninja -S target/espalier/trees/paged -B target/espalier/build/paged-cpu -DCMAKE_BUILD_TYPE=Release
-    compile      ninja -C target/espalier/build/paged-cpu hello llama-server
+    configure    [ROOT]/target/espalier/tools/cmake-4.4.4/cmake/data/bin/cmake -G Ninja -S [ROOT]/target/espalier/trees/paged -B [ROOT]/target/espalier/build/paged-cpu -DCMAKE_BUILD_TYPE=Release -DCMAKE_BUILD_WITH_INSTALL_RPATH=ON -DCMAKE_CXX_COMPILER=c++ -DCMAKE_CXX_COMPILER_LAUNCHER= -DCMAKE_C_COMPILER=cc -DCMAKE_C_COMPILER_LAUNCHER= '-DCMAKE_INSTALL_RPATH=$ORIGIN;$ORIGIN/../lib' -DCMAKE_LINK_DEPENDS_NO_SHARED=ON -DCMAKE_MAKE_PROGRAM=[ROOT]/target/espalier/tools/ninja-1.13.2/bin/ninja -DGIT_EXE=OFF -DLLAMA_BUILD_COMMIT=9c674325bca5 -DLLAMA_BUILD_NUMBER=0
+    compile      [ROOT]/target/espalier/tools/ninja-1.13.2/bin/ninja -C [ROOT]/target/espalier/build/paged-cpu hello llama-server
     package      target/espalier/dist/paged-cpu
     smoke        answer a prompt with ci/models/espalier-draft.gguf
     -- stderr --
@@ -175,4 +175,51 @@ fn dry_run_prints_the_plan_and_writes_nothing() {
     assert!(!project.path("target").exists());
     let steps = project.run(&["--json", "build", "--dry-run"]).success().json();
     assert_eq!(steps["steps"].as_array().unwrap().len(), 7);
+}
+
+/// The steps whose line begins with `kind`, without that word.
+fn steps(project: &Project, more: &[&str], kind: &str) -> Vec<String> {
+    let json = project.run_build(&[&["--json", "build", "--dry-run"], more].concat()).success().json();
+    let lines = json["steps"].as_array().unwrap().iter().map(|step| step.as_str().unwrap());
+    let root = project.root().display().to_string();
+    lines.filter_map(|line| Some(line.strip_prefix(kind)?.trim_start().replace("[ROOT]", &root))).collect()
+}
+
+/// The command that a run wrote at the head of a log.
+fn run_command(project: &Project, log: &str) -> String {
+    let text = project.read(&format!("target/espalier/logs/{log}.log"));
+    text.lines().next().unwrap().trim_start_matches("$ ").to_string()
+}
+
+#[test]
+fn dry_run_says_the_commands_that_the_run_then_calls() {
+    let project = Project::new();
+    let more = ["--no-smoke", "--jobs", "1"];
+    let said = ["configure", "compile"].map(|kind| steps(&project, &more, kind));
+    assert_eq!(steps(&project, &more, "smoke"), [""; 0]);
+    assert_eq!(steps(&project, &[], "smoke").len(), 1);
+    project.run_build(&[&["build"], &more[..]].concat()).success();
+    assert_eq!(said[0], [run_command(&project, "configure-paged-cpu")]);
+    assert_eq!(said[1], [run_command(&project, "build-paged-cpu")]);
+}
+
+/// Typed into a shell, CMake's line does what the run does: nothing in it is cut in two or taken for a variable.
+#[test]
+fn the_line_of_cmake_can_be_pasted() {
+    let project = Project::new();
+    let line = steps(&project, &[], "configure").remove(0);
+    project.run(&["apply"]).success();
+    let build = |name: &str| project.path("target/espalier/build/paged-cpu").join(name);
+    let cache = || {
+        let text = std::fs::read_to_string(build("CMakeCache.txt")).unwrap();
+        text.lines().filter(|line| line.contains("RPATH:")).map(str::to_string).collect::<Vec<_>>()
+    };
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-c", &line]).env_clear().env("PATH", program_path::with_build_tools());
+    project.finish(shell).success();
+    let pasted = cache();
+    std::fs::remove_dir_all(build("")).unwrap();
+    project.run_build(&["build", "--no-smoke"]).success();
+    assert_eq!(pasted, cache());
+    assert!(pasted.iter().any(|line| line.ends_with("$ORIGIN;$ORIGIN/../lib")), "{pasted:?}");
 }

@@ -105,6 +105,31 @@ fn change_two_places(folder: &Path) {
     files::edit(&folder.join("src/count.c"), "    return count;", "    return count - 1;");
 }
 
+/// What is only tried is judged as what is done: fates, notes, differences and the tree.
+#[test]
+fn a_dry_run_says_what_the_run_then_says() {
+    let has_all = |folder: &Path| change_two_places(folder);
+    let has_a_part = |folder: &Path| {
+        files::edit(&folder.join("src/count.c"), "int count = 0;", "int count = 1;");
+    };
+    let stands_elsewhere = above_everything("src/count.c");
+    let scenes: [&dyn Fn(&Path); 3] = [&has_all, &has_a_part, &stands_elsewhere];
+    for scene in scenes {
+        let moving = Move::with_patch(change_two_places, scene);
+        let said = |more: &[&str]| {
+            let flags = ["--drop-upstreamed", "--trim-upstreamed", "--json"];
+            let mut json = moving.rebase(&[&flags[..], more].concat()).success().json();
+            for patch in json["patches"].as_array_mut().unwrap() {
+                patch["new_file"].take();
+            }
+            json["written"].take();
+            json
+        };
+        let tried = said(&["--dry-run"]);
+        assert_eq!(tried, said(&[]));
+    }
+}
+
 #[test]
 fn a_patch_that_upstream_has_in_part_is_trimmed_on_request_only() {
     let moving = Move::with_patch(change_two_places, |folder| {

@@ -8,8 +8,8 @@ use crate::plan::lock::{Lock, LockedVariant};
 use crate::plan::pins::{Pins, move_pin};
 use crate::plan::rebase_state::{DonePatch, RebaseState};
 use crate::plan::snippet::SourceText;
-use crate::report::range_diff;
-use crate::report::rebase::{self as report, Fate, PatchMove};
+use crate::report::range_diff::settled;
+use crate::report::rebase::{self as report, PatchMove};
 use crate::series::{self, ObjectId, Patch};
 use crate::stack::{apply, lock_file};
 use crate::sys::disk;
@@ -153,14 +153,14 @@ fn patch_move(
     new: Option<&NewFile>,
     choices: Choices,
 ) -> PatchMove {
-    let shown = new.filter(|_| !choices.no_range_diff);
+    let (fate, range_diff) = settled(old, new.map(|new| &new.patch), choices.no_range_diff);
     PatchMove {
         file: file.file.clone(),
         new_file: new.map(|new| new.file.file.clone()),
         subject: old.subject.clone(),
-        fate: new.map_or(Fate::Dropped, |new| range_diff::fate(old, &new.patch)),
+        fate,
         notes: done.notes.clone(),
         conflicts: Vec::new(),
-        range_diff: shown.and_then(|new| range_diff::range_diff(old, &new.patch)),
+        range_diff,
     }
 }

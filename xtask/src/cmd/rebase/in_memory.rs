@@ -4,14 +4,14 @@ use crate::series::ObjectId;
 
 use super::Choices;
 use super::course::{Course, read_upstream};
-use super::steps::{names, step};
+use super::steps::{Verdict, names, notes, step, verdict};
 use crate::error::Result;
-use crate::plan::rebase_state::{places_of_taken, told_of};
-use crate::report::range_diff;
+use crate::plan::rebase_state::places_of_taken;
+use crate::report::range_diff::settled;
 use crate::report::rebase::{self as report, Fate, PatchMove, RebaseReport};
 use crate::report::replay;
 use crate::report::silent_revert::{Bases, silent_reverts};
-use crate::series::{Patch, PatchClass, Replay, Replayed, replayed_patch};
+use crate::series::{Patch, Replay, Replayed, replayed_patch};
 use crate::stack::apply::change_tree;
 use crate::stack::range;
 use crate::sys::git_tree::GitTree;
@@ -36,9 +36,10 @@ pub fn run(course: &Course<'_>, choices: Choices) -> Result<RebaseReport> {
             change_tree(store, &mut tree, &step.changes)?;
         }
         let new = new_patch(patch, &step.replayed, &replay)?;
-        let mut moved = patch_move(file, (patch, &new), &step.replayed, choices);
-        moved.notes.extend(told_of(&upstream, at).iter().cloned());
-        moves.push(moved);
+        let verdict = verdict(&step.replayed, choices);
+        let notes = notes(&step.replayed, &upstream, at, verdict);
+        let conflicts = step.replayed.conflicts().map(replay::describe_conflict).collect();
+        moves.push(PatchMove { notes, conflicts, ..patch_move(file, (patch, &new), verdict, choices) });
         new_patches.push(new);
     }
     let pairs = course.patches.iter().zip(&new_patches).zip(&moves);
@@ -59,25 +60,24 @@ fn new_patch(patch: &Patch, replayed: &Replayed, replay: &Replay<'_>) -> Result<
 fn patch_move(
     file: &PatchFile,
     (old, new): (&Patch, &Patch),
-    replayed: &Replayed,
+    verdict: Verdict,
     choices: Choices,
 ) -> PatchMove {
-    let fate = match replayed.class() {
-        PatchClass::Exact | PatchClass::Shifted => Fate::Unchanged,
-        PatchClass::Upstreamed => Fate::Upstreamed,
-        PatchClass::PartlyUpstreamed => Fate::PartlyUpstreamed,
-        class if class.applies() => range_diff::fate(old, new),
-        _ => Fate::Conflict,
+    let becomes = |new| settled(old, new, choices.no_range_diff);
+    let (fate, range_diff) = match verdict {
+        Verdict::Stays => becomes(Some(new)),
+        Verdict::Dropped => becomes(None),
+        Verdict::Asks(Fate::PartlyUpstreamed) => (Fate::PartlyUpstreamed, becomes(Some(new)).1),
+        Verdict::Asks(fate) => (fate, None),
     };
-    let shown = !choices.no_range_diff && fate.has_range_diff();
     PatchMove {
         file: file.file.clone(),
         new_file: None,
         subject: old.subject.clone(),
         fate,
-        notes: replay::notes_on(replayed),
-        conflicts: replayed.conflicts().map(replay::describe_conflict).collect(),
-        range_diff: if shown { range_diff::range_diff(old, new) } else { None },
+        notes: Vec::new(),
+        conflicts: Vec::new(),
+        range_diff,
     }
 }
 

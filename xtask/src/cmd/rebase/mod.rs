@@ -20,7 +20,7 @@ use crate::error::{Error, Kind, Result};
 use crate::plan::next_command::quoted;
 use crate::plan::pins::{Pins, Variant};
 pub use crate::plan::rebase_state::Choices;
-use crate::report::rebase::{Fate, RebaseReport};
+use crate::report::rebase::RebaseReport;
 use crate::report::rebase_text;
 use crate::series::ObjectId;
 use crate::sys::inputs::Inputs;
@@ -152,21 +152,12 @@ fn dry_run(context: &Context, options: &Options) -> Result<Outcome> {
     let store = Store::open(&context.layout.store())?;
     let course = course::load(context, &pins, &store, options)?;
     let report = in_memory::run(&course, options.choices)?;
-    let code = if waits_for_a_person(&report, options.choices) {
+    let code = if report.patches.iter().any(|patch| patch.fate.waits()) {
         Kind::Conflict.exit_code()
     } else {
         u8::from(options.choices.is_strict() && !report.reverts.is_empty())
     };
     Ok(Outcome { text: rebase_text::text(&report), json: json!(report), code })
-}
-
-fn waits_for_a_person(report: &RebaseReport, choices: Choices) -> bool {
-    report.patches.iter().any(|patch| match patch.fate {
-        Fate::Conflict => true,
-        Fate::Upstreamed => !choices.drop_upstreamed,
-        Fate::PartlyUpstreamed => !choices.trim_upstreamed,
-        Fate::Unchanged | Fate::ContextOnly | Fate::Changed | Fate::Dropped => false,
-    })
 }
 
 fn finished(prepared: Prepared) -> Result<Outcome> {

@@ -2,7 +2,10 @@
 
 use super::course::Course;
 use crate::error::{Error, Result};
-use crate::series::{Replay, ReplayError, Step, TreeNames};
+use crate::plan::rebase_state::{Choices, TakenPatch, told_of};
+use crate::report::rebase::Fate;
+use crate::report::replay::notes_on;
+use crate::series::{PatchClass, Replay, ReplayError, Replayed, Step, TreeNames};
 use crate::stack::apply;
 
 /// How the two trees are called.
@@ -27,4 +30,36 @@ fn not_replayed(course: &Course<'_>, error: ReplayError) -> Error {
         }
         ReplayError::NoSuchPatch => Error::surroundings("the record of the rebase goes beyond the series"),
     }
+}
+
+/// What happens to a replayed patch.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// It is a patch of the new series.
+    Stays,
+    /// Upstream has it, and it goes.
+    Dropped,
+    /// A person has to say something first.
+    Asks(Fate),
+}
+
+/// The one rule, for a rebase that is made and for one that is only tried.
+pub fn verdict(replayed: &Replayed, choices: Choices) -> Verdict {
+    match replayed.class() {
+        _ if replayed.has_conflict() => Verdict::Asks(Fate::Conflict),
+        PatchClass::Upstreamed if choices.drop_upstreamed => Verdict::Dropped,
+        PatchClass::Upstreamed => Verdict::Asks(Fate::Upstreamed),
+        PatchClass::PartlyUpstreamed if !choices.trim_upstreamed => Verdict::Asks(Fate::PartlyUpstreamed),
+        _ => Verdict::Stays,
+    }
+}
+
+/// What a person should know of the patch at `at`.
+pub fn notes(replayed: &Replayed, upstream: &[TakenPatch], at: usize, verdict: Verdict) -> Vec<String> {
+    let mut notes = notes_on(replayed);
+    notes.extend(told_of(upstream, at).iter().cloned());
+    if verdict == Verdict::Dropped {
+        notes.push("upstream has all of it".to_string());
+    }
+    notes
 }

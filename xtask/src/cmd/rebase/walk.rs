@@ -4,12 +4,12 @@ use crate::series::ObjectId;
 use crate::sys::ours;
 
 use super::course::{Course, read_upstream};
-use super::steps::{names, step};
+use super::steps::{Verdict, names, notes, step, verdict};
 use super::{Choices, Prepared, conflict, finish};
 use crate::error::{Error, Kind, Result};
-use crate::plan::rebase_state::{DonePatch, NamedTree, RebaseState, places_of_taken, told_of};
-use crate::report::replay::notes_on;
-use crate::series::{Patch, PatchClass, Replay, Replayed, Step};
+use crate::plan::rebase_state::{DonePatch, NamedTree, RebaseState, places_of_taken};
+use crate::report::rebase::Fate;
+use crate::series::{Patch, Replay, Replayed, Step};
 use crate::stack::apply::change_tree;
 use crate::stack::range;
 use crate::sys::disk;
@@ -132,27 +132,24 @@ struct Walk<'w> {
 /// A patch that upstream has, whole or in part, and about which nothing was said.
 struct Refused {
     file: String,
-    whole: bool,
+    fate: Fate,
     notes: Vec<String>,
 }
 
 impl Walk<'_> {
     /// A patch without conflicts. After the first one that is refused, the rest are only looked at.
     fn take(&mut self, (at, patch): (usize, &Patch), file: &str, step: &Step) -> Result<()> {
-        let mut notes = notes_on(&step.replayed);
-        notes.extend(told_of(&self.state.upstream, at).iter().cloned());
-        let class = step.replayed.class();
-        let (drops, trims) = (class == PatchClass::Upstreamed, class == PatchClass::PartlyUpstreamed);
-        let Choices { drop_upstreamed, trim_upstreamed, .. } = self.state.choices;
-        if (drops && !drop_upstreamed) || (trims && !trim_upstreamed) {
-            self.refused.push(Refused { file: file.to_string(), whole: drops, notes });
+        let verdict = verdict(&step.replayed, self.state.choices);
+        let notes = notes(&step.replayed, &self.state.upstream, at, verdict);
+        if let Verdict::Asks(fate) = verdict {
+            self.refused.push(Refused { file: file.to_string(), fate, notes });
             return Ok(());
         }
         if !self.refused.is_empty() {
             return Ok(());
         }
+        let drops = verdict == Verdict::Dropped;
         if drops {
-            notes.push("upstream has all of it".to_string());
             self.course.context.ui.status("Dropping", file);
         } else {
             self.head = self.repo.commit_patch(patch, self.tree.write()?, self.head)?;
@@ -172,14 +169,13 @@ fn upstream_has(course: &Course<'_>, refused: &[Refused]) -> Refusal {
         course.patches.len()
     );
     let mut error = Error::new(Kind::Conflict, what);
-    for Refused { file, whole, notes } in refused {
-        let class = if *whole { "upstreamed" } else { "partly upstreamed" };
+    for Refused { file, fate, notes } in refused {
+        let class = fate.describe();
         let notes: String = notes.iter().map(|note| format!("\n  {note}")).collect();
         error = error.detail(format!("{file}: {class}{notes}"));
     }
-    let is_needed = |whole: bool| refused.iter().any(|refused| refused.whole == whole);
-    let flags = [(true, "--drop-upstreamed"), (false, "--trim-upstreamed")];
-    let flags: Vec<&str> =
-        flags.iter().filter(|(whole, _)| is_needed(*whole)).map(|(_, flag)| *flag).collect();
+    let is_needed = |fate: Fate| refused.iter().any(|refused| refused.fate == fate);
+    let flags = [(Fate::Upstreamed, "--drop-upstreamed"), (Fate::PartlyUpstreamed, "--trim-upstreamed")];
+    let flags: Vec<&str> = flags.iter().filter(|(fate, _)| is_needed(*fate)).map(|(_, flag)| *flag).collect();
     Refusal { error, flags: flags.join(" ") }
 }
