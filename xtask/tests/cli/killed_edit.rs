@@ -27,6 +27,7 @@ fn assert_clean(project: &Project, context: &str) {
     assert_eq!(git::git(&folder, &["status", "--porcelain"]), "", "{context}");
     assert_eq!(git::git(&folder, &["fsck", "--full", "--no-dangling"]), "", "{context}");
     assert_eq!(project.scratch(), [""; 0], "{context}");
+    assert!(!project.path("target/espalier/pending").exists(), "{context}");
 }
 
 /// Two series take turns, so that the repository has to be made anew each time.
