@@ -34,8 +34,9 @@ impl Context {
     /// GitHub, as the environment names it; not with `--offline`.
     pub fn github(&self) -> Result<Client> {
         if self.offline {
-            return Err(Error::usage("`--github` speaks to GitHub, and `--offline` forbids it")
-                .hint("leave one of them out"));
+            return Err(
+                Error::usage("`--github` cannot be used with `--offline`").hint("leave one of them out")
+            );
         }
         Client::from_environment(&self.layout.scratch())
     }

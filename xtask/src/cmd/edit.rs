@@ -69,6 +69,6 @@ fn next_steps(folder: &str, variant: &str) -> String {
     let folder = quoted(folder);
     format!(
         "  next: cd {folder}\n  next: git rebase -i    # or commit, amend: any git tool\n  \
-         next: cargo xtask export {variant}    # writes the patches anew"
+         next: cargo xtask export {variant}    # writes the patches"
     )
 }

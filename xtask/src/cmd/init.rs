@@ -60,7 +60,7 @@ fn refuse_second(context: &Context) -> Result<()> {
     if !disk::exists(&path) {
         return Ok(());
     }
-    Err(Error::usage(format!("there is a `{}` already; nothing was touched", path.display()))
+    Err(Error::usage(format!("there is a `{}` already; nothing was changed", path.display()))
         .hint("bring patches into it: cargo xtask import --help")
         .hint("or make another project elsewhere: mkdir -p DIR && cargo xtask init --root DIR …"))
 }

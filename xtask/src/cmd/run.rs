@@ -38,9 +38,9 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let (host, port) = listens_on(&options.arguments);
     if !net::port_is_free(&host, port) {
         let next = port.checked_add(1).unwrap_or(8080);
-        return Err(Error::surroundings(format!("port {port} on {host} is taken by another program"))
+        return Err(Error::surroundings(format!("port {port} on {host} is in use"))
             .hint(format!("use another one: cargo xtask run -- --port {next}"))
-            .hint(format!("or see who has it: ss -ltnp 'sport = :{port}'")));
+            .hint(format!("or find out what uses it: ss -ltnp 'sport = :{port}'")));
     }
     let code = Run::new(server).args(&options.arguments).replace()?;
     Ok(Outcome { text: String::new(), json: serde_json::Value::Null, code })

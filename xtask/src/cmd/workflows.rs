@@ -22,7 +22,7 @@ pub fn check(context: &Context) -> Result<()> {
         return Ok(());
     }
     let shown = findings.join("\n");
-    Err(Error::no("the workflows are not right")
+    Err(Error::no("invalid workflows")
         .detail(shown)
         .hint("docs/decisions/0007-workflows.md says why the rules are as they are"))
 }

@@ -187,7 +187,7 @@ fn digests(files: &[LockedFile]) -> BTreeMap<&str, &str> {
 }
 
 fn regenerate(error: Error) -> Error {
-    error.hint("cargo xtask lock    # writes it anew")
+    error.hint("cargo xtask lock    # regenerates it")
 }
 
 fn toml_string(value: &str) -> String {

@@ -27,7 +27,7 @@ impl SourceText<'_> {
 
     /// A usage error that points at `span` (bytes) of this text.
     pub fn error_at(&self, span: Range<usize>, label: &str) -> Error {
-        Error::usage(format!("`{}` is not right", self.name)).detail(self.render(span, label))
+        Error::usage(format!("invalid `{}`", self.name)).detail(self.render(span, label))
     }
 
     fn render(&self, span: Range<usize>, label: &str) -> String {

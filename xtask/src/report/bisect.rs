@@ -133,7 +133,7 @@ fn commit_words(commit: &UpstreamCommit) -> String {
 
 fn lasting_words(found: &Break, tip: &str) -> String {
     match &found.lasting {
-        None => "      mended since\n".to_string(),
+        None => "      fixed since\n".to_string(),
         Some(commit) if commit.id == found.first.id => String::new(),
         Some(commit) => {
             let times = found.times;
@@ -171,7 +171,7 @@ pub fn markdown(report: &BisectReport) -> String {
 fn markdown_break(found: &Break) -> String {
     let first = markdown_commit(&found.first);
     match &found.lasting {
-        None => format!("{first}, mended since"),
+        None => format!("{first}, fixed since"),
         Some(commit) if commit.id == found.first.id => first,
         Some(commit) => format!("{first}, now {}", markdown_commit(commit)),
     }

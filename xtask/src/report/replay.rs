@@ -29,7 +29,7 @@ pub fn describe_conflict(conflict: &FileConflict) -> String {
             format!("{path}: the patch must not write here: {}", describe_refusal(refusal))
         }
         ConflictReason::FileGone { candidates } => {
-            let mut text = format!("{path}: upstream has no such file any more");
+            let mut text = format!("{path}: upstream no longer has this file");
             for candidate in candidates {
                 let percent = candidate.percent_of_lines;
                 text += &format!("\n  maybe {}: {percent} % of its lines are the same", candidate.path);

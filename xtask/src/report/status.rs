@@ -131,12 +131,12 @@ pub fn next_step(class: PatchClass) -> Option<&'static str> {
         PatchClass::Exact => return None,
         PatchClass::Upstreamed => "drop it: upstream has all of it",
         PatchClass::PartlyUpstreamed => "trim the hunks that upstream has, with `cargo xtask edit`",
-        PatchClass::Shifted => "nothing to decide: `cargo xtask rebase` places it anew",
+        PatchClass::Shifted => "nothing to decide: `cargo xtask rebase` moves it there",
         PatchClass::Merged => "nothing to decide: `cargo xtask rebase` merges it",
         PatchClass::Followed => "nothing to decide: `cargo xtask rebase` follows the file to its new name",
         PatchClass::MovedFunction => "look whether the function it fits in now is the one it was made for",
         PatchClass::Ambiguous => "look which of the places is meant",
-        PatchClass::Conflict => "`cargo xtask rebase` hands the conflict over, to be solved by hand",
+        PatchClass::Conflict => "`cargo xtask rebase` stops there for you to resolve it",
         PatchClass::TargetRenamed => {
             "say which file it is: `cargo xtask rebase` hands it over, with the likeliest"
         }

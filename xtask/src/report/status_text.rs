@@ -77,7 +77,7 @@ fn headline(report: &StatusReport) -> String {
     let since = match &report.history {
         Some(commits) if pin.tree != tip.tree => format!(", {} after {}", count(commits.len()), pin.name),
         _ if pin.tree == tip.tree => ", the pin".to_string(),
-        _ => format!(", pin {}, no history at hand", pin.name),
+        _ => format!(", pin {}, no history available", pin.name),
     };
     format!(
         "{variant}: {} of {} patches are exact at {upstream} {}{since}",

@@ -76,7 +76,7 @@ pub fn stage(
         match apply::apply_inputs(store, other, pins.pin_of(other), &inputs) {
             Ok(applied) => drop(new.variants.insert(other.name.to_string(), applied.locked)),
             Err(_) => context.ui.warn(format!(
-                "{} extends {} and does not apply any more\n  next: cargo xtask status --variant {}",
+                "{} extends {} and no longer applies\n  next: cargo xtask status --variant {}",
                 other.name, variant.name, other.name
             )),
         }

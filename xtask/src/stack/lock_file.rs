@@ -66,7 +66,7 @@ pub fn refuse_stale(differences: &[String]) -> Result<()> {
     if differences.is_empty() {
         return Ok(());
     }
-    Err(Error::no("`espalier.lock` is stale: it is not what the pins, patches and overlays give now")
+    Err(Error::no("`espalier.lock` is stale: it does not match the pins, patches and overlays")
         .detail(differences.join("\n"))
-        .hint("if the change is meant: cargo xtask lock    # and commit `espalier.lock` with it"))
+        .hint("if the change is intended: cargo xtask lock    # and commit `espalier.lock` with it"))
 }

@@ -62,7 +62,7 @@ impl PinnedSeries {
 
     fn without_history(&self, tip: &Tip) -> Error {
         let Pin { upstream, revision, sources, .. } = &self.pin;
-        let what = format!("the commits of {upstream} between {revision} and {} are not at hand", tip.name);
+        let what = format!("the commits of {upstream} between {revision} and {} are not available", tip.name);
         let told = sources.iter().fold(Error::surroundings(what), |error, source| {
             let gives = match source {
                 Source::Npm { .. } => "has releases without their history",

@@ -96,11 +96,11 @@ fn shown(label: &str, names: &[String]) -> Vec<String> {
 fn refusal(context: &Context, variant: &Variant, work: &[String]) -> Error {
     let name = &variant.name;
     let folder = context.layout.show(&context.layout.edit(name));
-    Error::new(Kind::Conflict, format!("`{folder}` has work that is in no patch; nothing was touched"))
+    Error::new(Kind::Conflict, format!("`{folder}` has work that is in no patch; nothing was changed"))
         .detail(work.join("\n"))
-        .hint(format!("go on with it: cd {}", quoted(&folder)))
+        .hint(format!("continue it: cd {}", quoted(&folder)))
         .hint(format!("keep it: cargo xtask export {name}"))
-        .hint(format!("throw it away: cargo xtask edit {name} --discard"))
+        .hint(format!("discard it: cargo xtask edit {name} --discard"))
 }
 
 /// The folder of a variant's own patches.

@@ -59,7 +59,7 @@ impl Language {
             return self.named(&asked);
         }
         let program = self.programs.iter().find_map(|name| disk::find_program(name)).ok_or_else(|| {
-            Error::surroundings(format!("there is no {} compiler on this machine", self.name))
+            Error::surroundings(format!("no {} compiler found", self.name))
                 .detail(format!("looked for {} on PATH", self.programs.join(", ")))
                 .hint("install one (Debian: `apt-get install g++`; macOS: `xcode-select --install`)")
                 .hint(format!("or name one: {}=/path/to/compiler cargo xtask build", self.variable))

@@ -147,7 +147,7 @@ pub fn read_resolved(repo: &RebaseRepo, conflicts: &[RepoPath], shown_as: &str) 
         if entry.status().contains(Status::WT_NEW) {
             untracked.push(path);
         } else if entry.status().intersects(NOT_STAGED) {
-            return Err(waits(format!("`{shown_as}/{path}` was changed and not staged"))
+            return Err(waits(format!("`{shown_as}/{path}` is modified but not staged"))
                 .hint(add_command(shown_as, entry.path_bytes()))
                 .hint("cargo xtask rebase --continue"));
         }
@@ -193,7 +193,7 @@ fn unmerged_paths(index: &Index) -> Result<Vec<Vec<u8>>> {
 fn refuse_unmerged(index: &Index, shown_as: &str) -> Result<()> {
     let paths = unmerged_paths(index)?;
     let Some(first) = paths.first() else { return Ok(()) };
-    let error = waits("the conflicts of these files are not marked as solved".to_string())
+    let error = waits("these files have unresolved conflicts".to_string())
         .hint(format!("{}    # or `git rm`, when it shall go", add_command(shown_as, first)))
         .hint("cargo xtask rebase --continue");
     Err(paths.iter().fold(error, |error, path| error.detail(format!("{shown_as}/{}", printable(path)))))
@@ -206,5 +206,5 @@ fn waits(what: String) -> Error {
 fn broken(error: git2::Error) -> Error {
     Error::surroundings("the work tree of the rebase cannot be used")
         .detail(error.message().to_string())
-        .hint("cargo xtask rebase --abort    # nothing of your project has changed")
+        .hint("cargo xtask rebase --abort    # nothing in your project has changed")
 }

@@ -23,7 +23,7 @@ pub fn explain(what: &str, path: &Path, io_error: &io::Error) -> Error {
 
 /// The way out of a full disk.
 pub const FREE_SOME: &str =
-    "free some disk space, then run the same command again: it goes on where it stopped";
+    "free some disk space and run the same command again; it resumes where it stopped";
 
 /// `error`, or that the disk of `folder` is full when that is why.
 pub fn blame_full_disk(folder: &Path, error: Error) -> Error {
@@ -78,8 +78,8 @@ pub fn read_if_there(path: &Path) -> Result<Option<Vec<u8>>> {
 fn refuse_endless(path: &Path) -> Result<()> {
     match fs::metadata(path) {
         Ok(meta) if !meta.is_file() && !meta.is_dir() => {
-            Err(Error::usage(format!("`{}` is a pipe, a device or a socket, and no file", path.display()))
-                .hint(format!("put a file there, or take it away: ls -lL {}", path.display())))
+            Err(Error::usage(format!("`{}` is a pipe, device or socket, not a file", path.display()))
+                .hint(format!("replace it with a file, or remove it: ls -lL {}", path.display())))
         }
         _ => Ok(()),
     }
@@ -119,7 +119,7 @@ fn temporary_file() -> tempfile::Builder<'static, 'static> {
 pub fn refuse_as_output(path: &Path) -> Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if path.is_dir() || path.file_name().is_none() {
-        return Err(Error::usage(format!("`{}` is a folder; a file is to be written", path.display()))
+        return Err(Error::usage(format!("`{}` is a folder, expected a file", path.display()))
             .hint(format!("name a file in it: {}", path.join("page.html").display())));
     }
     if !folder.is_dir() {

@@ -261,5 +261,5 @@ fn unreadable(folder: &Path, variant: &str, error: &git2::Error) -> Error {
     Error::surroundings(format!("`{}` is no git repository that can be read", folder.display()))
         .detail(error.message().to_string())
         .hint("move it away, when something in it is worth keeping")
-        .hint(format!("throw it away: cargo xtask edit {variant} --discard"))
+        .hint(format!("discard it: cargo xtask edit {variant} --discard"))
 }

@@ -141,7 +141,7 @@ impl Fetcher<'_> {
         git(&repo).args(["init", "--quiet", "--bare", "--template="]).arg(&repo).success()?;
         let served = match source {
             Source::Git { .. } | Source::Npm { .. } if self.offline => {
-                return Err(Error::surroundings("not tried: `--offline` forbids the network"));
+                return Err(Error::surroundings("not tried because of `--offline`"));
             }
             Source::Git { url } => Remote::server(url, &wanted.depth).serve(&repo, &wanted.asked, self.ui)?,
             Source::Npm { package, versions, member, bytes } => {
@@ -192,7 +192,7 @@ fn nothing_came(pin: &Pin, failures: &[Failure], offline: bool) -> Error {
     if offline {
         return error.hint("run once without `--offline`, or give a copy: cargo xtask fetch --from PATH");
     }
-    error.hint("if a copy is at hand, a repository or a bundle: cargo xtask fetch --from PATH")
+    error.hint("or use a local repository or bundle: cargo xtask fetch --from PATH")
 }
 
 /// Whether a source was asked for the tag and does not have it.

@@ -39,10 +39,8 @@ impl ForkPlace {
     pub fn look(root: &Path, from: &str, offline: bool, ui: &Ui) -> Result<ForkPlace> {
         let is_url = from.contains("://") || from.starts_with("git@");
         if is_url && offline {
-            return Err(Error::surroundings(format!(
-                "`{from}` is not asked: `--offline` forbids the network"
-            ))
-            .hint("name a clone on this machine: --from PATH"));
+            return Err(Error::surroundings(format!("`{from}` was not contacted because of `--offline`"))
+                .hint("name a clone on this machine: --from PATH"));
         }
         if from.starts_with('-') {
             return Err(Error::usage(format!("`{from}` is no repository")));

@@ -39,7 +39,7 @@ impl PatchFile {
     /// The patch as data; text that cannot be taken is an error that names the file and the line.
     pub fn parse(&self) -> Result<Patch> {
         series::parse(self.name(), &self.bytes).map_err(|error| {
-            Error::usage(format!("`{}` is not a patch that can be taken", self.file))
+            Error::usage(format!("cannot parse `{}`", self.file))
                 .detail(error.to_string())
                 .hint("cargo xtask lint    # names all such patches, and the way to bring them in")
         })

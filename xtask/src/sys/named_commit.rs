@@ -53,7 +53,7 @@ pub(super) fn commit_in(git_dir: &Path, name: &str) -> Result<Option<ObjectId>> 
     let run = git(git_dir).args(["rev-parse", "--verify", "--quiet", "--end-of-options"]);
     let found = run.arg(format!("{name}^{{commit}}")).finish()?;
     if let Some(way_out) = way_to_trust(found.stderr.lines()) {
-        let what = format!("`{}` belongs to somebody else, and git does not read it", git_dir.display());
+        let what = format!("`{}` belongs to another user, and git refuses to read it", git_dir.display());
         return Err(Error::surroundings(what).hint(way_out));
     }
     Ok(full_id(String::from_utf8_lossy(&found.stdout).trim()).filter(|_| found.status.success()))
@@ -62,9 +62,7 @@ pub(super) fn commit_in(git_dir: &Path, name: &str) -> Result<Option<ObjectId>> 
 /// The refusal of an id that is too short.
 pub(super) fn is_ambiguous(ambiguous: &Ambiguous) -> Error {
     let what = format!("`{}` is the beginning of {} commits", ambiguous.short, ambiguous.candidates.len());
-    Error::usage(what)
-        .detail(ambiguous.candidates.join("\n"))
-        .hint("write more digits of the one that you mean")
+    Error::usage(what).detail(ambiguous.candidates.join("\n")).hint("write more digits")
 }
 
 pub(super) fn unreadable(error: git2::Error) -> Error {

@@ -249,7 +249,7 @@ impl Run {
 
     fn not_started(&self, io_error: &io::Error) -> Error {
         let reason = match io_error.kind() {
-            io::ErrorKind::NotFound => "there is no such program on PATH".to_string(),
+            io::ErrorKind::NotFound => "no such program on PATH".to_string(),
             _ => super::disk::reason(io_error),
         };
         let error = Error::surroundings(format!("could not run `{}`", self.program)).detail(reason);

@@ -48,7 +48,7 @@ impl Store {
             // The store is new: it is a file of the person's.
             ErrorClass::Config => Error::surroundings("git's configuration cannot be read")
                 .detail(error.message().to_string())
-                .hint("mend the file that is named by: git config --list --show-origin"),
+                .hint("fix the file named by: git config --list --show-origin"),
             _ => Error::surroundings(format!("could not make the object store `{}`", path.display()))
                 .detail(error.message().to_string())
                 .hint(format!("rm -rf {}", path.display())),

@@ -20,7 +20,7 @@ pub fn provide(tool: &Tool, layout: &Layout, offline: bool, ui: &Ui) -> Result<P
     }
     if offline {
         return Err(Error::surroundings(format!(
-            "{} {} or newer is not on this machine, and `--offline` forbids to fetch it",
+            "{} >= {} not found, and `--offline` prevents downloading it",
             tool.name, tool.at_least
         ))
         .hint(format!("install {}, or run once without `--offline`", tool.name)));
@@ -88,7 +88,7 @@ pub fn python_packages(requirements: &Path, layout: &Layout, offline: bool, ui: 
     let list = layout.show(requirements);
     if offline {
         let what =
-            format!("the Python packages of `{list}` are not here, and `--offline` forbids to fetch them");
+            format!("the Python packages of `{list}` are missing, and `--offline` prevents downloading them");
         return Err(Error::surroundings(what).hint("run once without `--offline`"));
     }
     ui.status("Installing", format!("the Python packages of {list} from PyPI, under target/"));

@@ -76,7 +76,7 @@ fn what_is_mended_is_told_as_mended() {
 
       patches/paged/0001-greet-more-warmly.patch: exact at the pin, exact at the tip
         stops being exact and applying at a1f2237ab970 2020-01-02 Say <b>hi</b> | bye (Test Person)
-          mended since
+          fixed since
         exact -> conflict: a1f2237ab970 Say <b>hi</b> | bye
         conflict -> exact: b7d1a0aaf03d Revert "Say hi"
     -- stderr --
@@ -133,7 +133,7 @@ fn a_tip_without_its_history() {
     -- stdout --
 
     -- stderr --
-    error: the commits of hello between v1.0 and main are not at hand
+    error: the commits of hello between v1.0 and main are not available
       path [UPSTREAM]: has them only if it is a clone of both
       next: name a clone in which main comes after v1.0: --from PATH
     ");

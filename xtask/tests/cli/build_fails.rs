@@ -19,7 +19,7 @@ fn no_compiler() {
     -- stderr --
         Fetching hello v1.0 from path [UPSTREAM]
          Locking paged in espalier.lock: tree 0338b17d4e238aed27a3cda5fdd1c1c80e7ea8d2
-    error: there is no C compiler on this machine
+    error: no C compiler found
       looked for cc, gcc, clang on PATH
       next: install one (Debian: `apt-get install g++`; macOS: `xcode-select --install`)
       next: or name one: CC=/path/to/compiler cargo xtask build
@@ -37,7 +37,7 @@ fn no_cxx_compiler() {
     -- stderr --
         Fetching hello v1.0 from path [UPSTREAM]
          Locking paged in espalier.lock: tree 0338b17d4e238aed27a3cda5fdd1c1c80e7ea8d2
-    error: there is no C++ compiler on this machine
+    error: no C++ compiler found
       looked for c++, g++, clang++ on PATH
       next: install one (Debian: `apt-get install g++`; macOS: `xcode-select --install`)
       next: or name one: CXX=/path/to/compiler cargo xtask build
@@ -96,7 +96,7 @@ fn no_cmake_and_no_network() {
 
     -- stderr --
          Locking paged in espalier.lock: tree 0338b17d4e238aed27a3cda5fdd1c1c80e7ea8d2
-    error: cmake 3.14.0 or newer is not on this machine, and `--offline` forbids to fetch it
+    error: cmake >= 3.14.0 not found, and `--offline` prevents downloading it
       next: install cmake, or run once without `--offline`
     ");
 }
@@ -114,7 +114,7 @@ fn no_cmake_and_no_python() {
          Locking paged in espalier.lock: tree 0338b17d4e238aed27a3cda5fdd1c1c80e7ea8d2
       Installing cmake 4.4.4 from PyPI, under target/
     error: could not run `python3`
-      there is no such program on PATH
+      no such program on PATH
       next: install Python 3 with pip (Debian: `apt-get install python3-pip`), or the tool itself
     ");
     assert_eq!(project.scratch(), [""; 0]);

@@ -225,7 +225,7 @@ fn one_issue_a_break_and_no_other_after_ten_runs() {
                 expected (patch line 18):         return "hello";
                 found    (file line 6):         return "hi";
           conflict since 07ab84a6934f Say hi, fixes #1 @octocat (Test Person)
-          next: `cargo xtask rebase` hands the conflict over, to be solved by hand
+          next: `cargo xtask rebase` stops there for you to resolve it
 
     Waiting for it: `patches/paged/0003-greet-dearly.patch`.
 
@@ -533,7 +533,7 @@ fn what_github_needs_is_asked_for_first() {
     -- stdout --
 
     -- stderr --
-    error: `--github` speaks to GitHub, and `--offline` forbids it
+    error: `--github` cannot be used with `--offline`
       next: leave one of them out
     ");
     assert!(!watched.project.path("target").exists());
@@ -545,9 +545,9 @@ fn dry_run_does_nothing() {
     insta::assert_snapshot!(watched.run(&["--dry-run", "--github", "--until", "contract", "--report", "r.md"]), @"
     exit: 0
     -- stdout --
-    fetch     bring the tip into the store
-    status    hold every patch against it
-    contract  let the compiler look at each file that the series touches
+    fetch     fetch the tip into the store
+    status    compare every patch with it
+    contract  compile each file that the series touches, syntax only
     write     r.md
     issues    one a patch and culprit, one a level: made, updated, closed
     -- stderr --

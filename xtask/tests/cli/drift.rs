@@ -45,7 +45,7 @@ fn a_hunk_that_moved_down_in_its_function() {
           hunk 1 @@ -1,7 +1,7 @@ (0002-say-what-is-counted.patch:14): shifted by +2 lines
             made for: int words_count(const char * text) {
             fits at line 3, in function: int words_count(const char * text) {
-      next: make the patch anew from a commit on the pinned tree: docs/patches.md, "Write a patch"
+      next: regenerate the patch from a commit on the pinned tree: docs/patches.md, "Write a patch"
     "#);
 }
 
@@ -77,8 +77,8 @@ fn a_conflict_and_the_patch_that_it_blocks() {
             nearest: line 3, 6 of 7 lines agree, in function: const char * words_greeting(int kind) {
               expected (patch line 18):         return "hello there";
               found    (file line 6):         return "hi";
-      next: make the patch anew from a commit on the pinned tree: docs/patches.md, "Write a patch"
-      next: mend the patch that blocks first; the blocked one may then apply as it is
+      next: regenerate the patch from a commit on the pinned tree: docs/patches.md, "Write a patch"
+      next: fix the blocking patch first; the blocked one may then apply unchanged
     "#);
 }
 
@@ -106,7 +106,7 @@ fn a_hunk_that_fits_a_look_alike_only() {
           hunk 1 @@ -5,7 +5,7 @@ (0001-change-something.patch:14): moved function, +0 lines: it fits, but not where it was made for
             made for: int words_twin_left(int value) {
             fits at line 5, in function: int words_twin_right(int value) {
-      next: make the patch anew from a commit on the pinned tree: docs/patches.md, "Write a patch"
+      next: regenerate the patch from a commit on the pinned tree: docs/patches.md, "Write a patch"
     "#);
 }
 
@@ -121,7 +121,7 @@ fn a_file_that_upstream_deleted() {
     error: 1 of 3 patches do not apply exactly to hello v1.0; nothing was written
       patches/paged/0002-say-what-is-counted.patch: target deleted
         src/count.c (0002-say-what-is-counted.patch:10): the file is gone, and so is its content
-      next: follow the file: make the patch anew on the pinned tree: docs/patches.md, "Write a patch"
+      next: follow the file: regenerate the patch on the pinned tree: docs/patches.md, "Write a patch"
     "#);
 }
 
@@ -137,7 +137,7 @@ fn a_file_that_upstream_renamed() {
       patches/paged/0002-say-what-is-counted.patch: target renamed
         src/count.c (0002-say-what-is-counted.patch:10): the file is gone from this path
           renamed to src/counting.c (the same content)
-      next: follow the file: make the patch anew on the pinned tree: docs/patches.md, "Write a patch"
+      next: follow the file: regenerate the patch on the pinned tree: docs/patches.md, "Write a patch"
     "#);
 }
 
@@ -173,7 +173,7 @@ fn a_file_whose_mode_changed() {
     error: 1 of 3 patches do not apply exactly to hello v1.0; nothing was written
       patches/paged/0002-say-what-is-counted.patch: conflict
         src/count.c (0002-say-what-is-counted.patch:10): expected a file (100644), found an executable file (100755)
-      next: make the patch anew from a commit on the pinned tree: docs/patches.md, "Write a patch"
+      next: regenerate the patch from a commit on the pinned tree: docs/patches.md, "Write a patch"
     "#);
 }
 
@@ -218,7 +218,7 @@ fn a_patch_made_from_another_file_than_it_says() {
           made from blob abababababababababababababababababababab
           found blob     f3961f699da50495cdc3319a552d8c20daa764cc
           hunk 1 @@ -1,7 +1,7 @@ (0002-say-what-is-counted.patch:14): exact
-      next: make the patch anew from a commit on the pinned tree: docs/patches.md, "Write a patch"
+      next: regenerate the patch from a commit on the pinned tree: docs/patches.md, "Write a patch"
     "#);
 }
 
@@ -233,7 +233,7 @@ fn a_patch_that_is_cut_short() {
     -- stdout --
 
     -- stderr --
-    error: `patches/paged/0002-say-what-is-counted.patch` is not a patch that can be taken
+    error: cannot parse `patches/paged/0002-say-what-is-counted.patch`
       0002-say-what-is-counted.patch:21: the patch ends too early: expected a line feed at the end of the line, found `     for (cons`
       next: cargo xtask lint    # names all such patches, and the way to bring them in
     ");
@@ -248,7 +248,7 @@ fn a_file_that_is_no_patch() {
     -- stdout --
 
     -- stderr --
-    error: `patches/paged/0004-notes.patch` is not a patch that can be taken
+    error: cannot parse `patches/paged/0004-notes.patch`
       0004-notes.patch:1: this is not the output of `git format-patch`: expected `From <commit> Mon Sep 17 00:00:00 2001`, found `remember the milk`
       next: cargo xtask lint    # names all such patches, and the way to bring them in
     ");

@@ -12,7 +12,7 @@ fn made_with_one_commit_a_patch() {
     target/espalier/edit/paged: made, 3 commits of paged
       next: cd target/espalier/edit/paged
       next: git rebase -i    # or commit, amend: any git tool
-      next: cargo xtask export paged    # writes the patches anew
+      next: cargo xtask export paged    # writes the patches
     -- stderr --
         Fetching hello v1.0 from path [UPSTREAM]
           Making target/espalier/edit/paged
@@ -55,7 +55,7 @@ fn again_it_is_there_already() {
     target/espalier/edit/paged: there already, 3 commits of paged
       next: cd target/espalier/edit/paged
       next: git rebase -i    # or commit, amend: any git tool
-      next: cargo xtask export paged    # writes the patches anew
+      next: cargo xtask export paged    # writes the patches
     -- stderr --
     ");
     assert_eq!(files::times(&folder), before);
@@ -157,11 +157,11 @@ fn the_refusal_says_how_to_go_on() {
     -- stdout --
 
     -- stderr --
-    error: `target/espalier/edit/paged` has work that is in no patch; nothing was touched
+    error: `target/espalier/edit/paged` has work that is in no patch; nothing was changed
       changed: src/add.c
-      next: go on with it: cd target/espalier/edit/paged
+      next: continue it: cd target/espalier/edit/paged
       next: keep it: cargo xtask export paged
-      next: throw it away: cargo xtask edit paged --discard
+      next: discard it: cargo xtask edit paged --discard
     ");
     git::git(&folder, &["checkout", "--quiet", "--detach"]);
     project.run(&["edit"]).code(4).says(&["no branch is checked out, not edit/paged"]);
@@ -182,7 +182,7 @@ fn a_repository_that_is_none() {
     error: `target/espalier/edit/paged` is no git repository that can be read
       could not find repository at 'target/espalier/edit/paged'
       next: move it away, when something in it is worth keeping
-      next: throw it away: cargo xtask edit paged --discard
+      next: discard it: cargo xtask edit paged --discard
     ");
     assert_eq!(project.read("target/espalier/edit/paged/mine.txt"), "mine\n");
     project.run(&["edit", "--discard"]).success();
@@ -230,7 +230,7 @@ fn a_date_that_no_commit_can_have() {
     -- stdout --
 
     -- stderr --
-    error: `patches/paged/0001-greet-more-warmly.patch` is not a patch that can be taken
+    error: cannot parse `patches/paged/0001-greet-more-warmly.patch`
       0001-greet-more-warmly.patch:3: the date is none that a commit can have: expected a date since 1970, such as `Thu, 1 Jan 2026 00:00:00 +0000`, found `Thu, 2 Jab 2020 03:04:05 +0000`
       next: cargo xtask lint    # names all such patches, and the way to bring them in
     ");

@@ -24,10 +24,10 @@ fn an_edited_file() {
     -- stdout --
 
     -- stderr --
-    error: `target/espalier/trees/paged` has changes that are in no patch; nothing was touched
+    error: `target/espalier/trees/paged` has changes that are in no patch; nothing was changed
       src/add.c
       next: keep them: copy the files away, or turn them into a patch (docs/patches.md)
-      next: throw them away: cargo xtask apply --variant paged --discard-edits
+      next: discard them: cargo xtask apply --variant paged --discard-edits
     ");
     assert_refused_and_untouched(&project, &["apply"]);
     assert_refused_and_untouched(&project, &["build"]);
@@ -69,7 +69,7 @@ fn the_advice_names_the_variant() {
     project.run(&["apply", "--variant", "stock"]).success();
     files::edit(&project.tree("stock").join("src/add.c"), "return", "return 1 +");
     let output = project.run(&["apply", "--variant", "stock"]).code(4);
-    output.says(&["next: throw them away: cargo xtask apply --variant stock --discard-edits"]);
+    output.says(&["next: discard them: cargo xtask apply --variant stock --discard-edits"]);
 }
 
 #[test]

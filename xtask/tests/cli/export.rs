@@ -244,7 +244,7 @@ fn a_variant_on_top_of_another_exports_its_own_commits() {
     target/espalier/edit/child: there already, 1 commit of child, after 3 of the variants it extends
       next: cd target/espalier/edit/child
       next: git rebase -i    # or commit, amend: any git tool
-      next: cargo xtask export child    # writes the patches anew
+      next: cargo xtask export child    # writes the patches
     -- stderr --
     ");
     assert!(project.read("espalier.lock").contains("[variants.child]"));
@@ -291,7 +291,7 @@ fn a_changed_parent_changes_the_locks_of_its_children() {
       gone     0003-greet-dearly.patch
       gone     0004-add-backwards.patch
     -- stderr --
-    warning: child extends paged and does not apply any more
+    warning: child extends paged and no longer applies
       next: cargo xtask status --variant child
          Locking paged in espalier.lock: tree d5b473a75479b9355133f7f2f1d5235e92ce60b2
     ");

@@ -48,14 +48,14 @@ fn no_network_and_no_npm() {
     warning: git https://espalier.invalid/x: git says: unable to access 'https://espalier.invalid/x/': Could not resolve host: espalier.invalid
         Fetching hello v1.0 from npm node-llama-cpp@3.21.1
     warning: npm node-llama-cpp@3.21.1: could not run `npm`
-      there is no such program on PATH
+      no such program on PATH
     error: no source served the pin `hello` (hello v1.0)
       expected tree 9c674325bca54c5f99316fd196563d56cb1f5564
       git https://espalier.invalid/x: git says: unable to access 'https://espalier.invalid/x/': Could not resolve host: espalier.invalid
       npm node-llama-cpp@3.21.1: could not run `npm`
-        there is no such program on PATH
+        no such program on PATH
       next: install Node.js with npm (Debian: `apt-get install npm`), or use another source
-      next: if a copy is at hand, a repository or a bundle: cargo xtask fetch --from PATH
+      next: or use a local repository or bundle: cargo xtask fetch --from PATH
     ");
     assert_nothing_left(&project);
 }
@@ -70,13 +70,13 @@ fn no_git() {
     -- stderr --
         Fetching hello v1.0 from path [UPSTREAM]
     warning: path [UPSTREAM]: could not run `git`
-      there is no such program on PATH
+      no such program on PATH
     error: no source served the pin `hello` (hello v1.0)
       expected tree 9c674325bca54c5f99316fd196563d56cb1f5564
       path [UPSTREAM]: could not run `git`
-        there is no such program on PATH
+        no such program on PATH
       next: install git (Debian: `apt-get install git`)
-      next: if a copy is at hand, a repository or a bundle: cargo xtask fetch --from PATH
+      next: or use a local repository or bundle: cargo xtask fetch --from PATH
     ");
     assert_nothing_left(&project);
 }
@@ -90,13 +90,13 @@ fn offline_with_an_empty_store() {
 
     -- stderr --
         Fetching hello v1.0 from git https://espalier.invalid/x
-    warning: git https://espalier.invalid/x: not tried: `--offline` forbids the network
+    warning: git https://espalier.invalid/x: not tried because of `--offline`
         Fetching hello v1.0 from npm node-llama-cpp@3.21.1
-    warning: npm node-llama-cpp@3.21.1: not tried: `--offline` forbids the network
+    warning: npm node-llama-cpp@3.21.1: not tried because of `--offline`
     error: no source served the pin `hello` (hello v1.0)
       expected tree 9c674325bca54c5f99316fd196563d56cb1f5564
-      git https://espalier.invalid/x: not tried: `--offline` forbids the network
-      npm node-llama-cpp@3.21.1: not tried: `--offline` forbids the network
+      git https://espalier.invalid/x: not tried because of `--offline`
+      npm node-llama-cpp@3.21.1: not tried because of `--offline`
       next: run once without `--offline`, or give a copy: cargo xtask fetch --from PATH
     ");
     assert_nothing_left(&project);
@@ -117,7 +117,7 @@ fn a_pin_with_another_tree_than_the_source_serves() {
       path [UPSTREAM]: served tree 9c674325bca54c5f99316fd196563d56cb1f5564, the pin says 1212121212121212121212121212121212121212
       next: git rev-parse v1.0^{tree}    # in a clone that you trust: which of the two is right?
       next: if the pin is right, do not trust this source: remove `path [UPSTREAM]` from `pins.toml`
-      next: if a copy is at hand, a repository or a bundle: cargo xtask fetch --from PATH
+      next: or use a local repository or bundle: cargo xtask fetch --from PATH
     ");
     assert_nothing_left(&project);
 }
@@ -135,7 +135,7 @@ fn a_source_that_is_not_there() {
     error: no source served the pin `hello` (hello v1.0)
       expected tree 9c674325bca54c5f99316fd196563d56cb1f5564
       path ../upstream: `../upstream` is not there
-      next: if a copy is at hand, a repository or a bundle: cargo xtask fetch --from PATH
+      next: or use a local repository or bundle: cargo xtask fetch --from PATH
     ");
     assert_nothing_left(&project);
 }
@@ -165,7 +165,7 @@ fn a_folder_that_is_no_repository() {
     error: no source served the pin `hello` (hello v1.0)
       expected tree 9c674325bca54c5f99316fd196563d56cb1f5564
       path ci: git says: 'ci' does not appear to be a git repository
-      next: if a copy is at hand, a repository or a bundle: cargo xtask fetch --from PATH
+      next: or use a local repository or bundle: cargo xtask fetch --from PATH
     ");
     assert_nothing_left(&project);
 }
@@ -184,7 +184,7 @@ fn a_bundle_that_is_cut_short() {
     error: no source served the pin `hello` (hello v1.0)
       expected tree 9c674325bca54c5f99316fd196563d56cb1f5564
       path upstream.bundle: git says: early EOF
-      next: if a copy is at hand, a repository or a bundle: cargo xtask fetch --from PATH
+      next: or use a local repository or bundle: cargo xtask fetch --from PATH
     ");
     assert_nothing_left(&project);
 }
@@ -202,7 +202,7 @@ fn a_bundle_of_nothing() {
     error: no source served the pin `hello` (hello v1.0)
       expected tree 9c674325bca54c5f99316fd196563d56cb1f5564
       path upstream.bundle: git says: invalid gitfile format: upstream.bundle
-      next: if a copy is at hand, a repository or a bundle: cargo xtask fetch --from PATH
+      next: or use a local repository or bundle: cargo xtask fetch --from PATH
     ");
     assert_nothing_left(&project);
 }

@@ -121,7 +121,7 @@ fn a_release_that_the_mirror_does_not_have() {
     error: no source served the pin `hello` (hello v1.0)
       expected tree 9c674325bca54c5f99316fd196563d56cb1f5564
       npm node-llama-cpp: this mirror has no `v1.0`
-      next: if a copy is at hand, a repository or a bundle: cargo xtask fetch --from PATH
+      next: or use a local repository or bundle: cargo xtask fetch --from PATH
     ");
 }
 

@@ -54,7 +54,7 @@ fn a_path_that_climbs_out() {
     -- stdout --
 
     -- stderr --
-    error: `patches/paged/0001-x.patch` is not a patch that can be taken
+    error: cannot parse `patches/paged/0001-x.patch`
       0001-x.patch:10: the patch names a path with a `.` or `..` component: expected a relative path inside the tree, found `diff --git a/../../x b/../../x`
       next: cargo xtask lint    # names all such patches, and the way to bring them in
     ");
@@ -67,7 +67,7 @@ fn a_path_into_the_git_folder() {
     -- stdout --
 
     -- stderr --
-    error: `patches/paged/0001-x.patch` is not a patch that can be taken
+    error: cannot parse `patches/paged/0001-x.patch`
       0001-x.patch:10: the patch names a path into `.git`, or into what some systems take for it: expected a relative path inside the tree, found `diff --git a/.git/hooks/x b/.git/hooks/x`
       next: cargo xtask lint    # names all such patches, and the way to bring them in
     ");
@@ -101,7 +101,7 @@ fn a_link() {
     -- stdout --
 
     -- stderr --
-    error: `patches/paged/0001-x.patch` is not a patch that can be taken
+    error: cannot parse `patches/paged/0001-x.patch`
       0001-x.patch:11: the patch writes a symlink (mode 120000): expected mode 100644 or 100755, found `new file mode 120000`
       next: cargo xtask lint    # names all such patches, and the way to bring them in
     ");
@@ -165,7 +165,7 @@ fn a_tag_that_looks_like_an_option() {
     -- stdout --
 
     -- stderr --
-    error: `pins.toml` is not right
+    error: invalid `pins.toml`
        --> pins.toml:5:7
         |
       5 | tag = "--upload-pack=touch x"
@@ -181,7 +181,7 @@ fn a_source_that_would_run_a_command() {
     -- stdout --
 
     -- stderr --
-    error: `pins.toml` is not right
+    error: invalid `pins.toml`
        --> pins.toml:8:5
         |
       8 |     { git = "ext::sh -c touch% ran" },
@@ -192,7 +192,7 @@ fn a_source_that_would_run_a_command() {
         Project::with_sources(&[Source::Git(url.into())])
             .run(&["fetch"])
             .code(2)
-            .says(&["is not right", "a URL"]);
+            .says(&["invalid `pins.toml`", "a URL"]);
         let named = format!("{url}://");
         Project::new().run(&["status", "--tip", "main", &format!("--from={named}")]).code(2).says(&["a URL"]);
     }

@@ -100,7 +100,7 @@ fn all_that_cannot_be_said_is_said_at_once() {
     let fork = fork(&project);
     let arguments = ["import", "--from", fork.to_str().unwrap(), RANGE, "--variant", "my"];
     let output = project.run(&arguments).code(4).says(&[
-        "2 things cannot be said in a patch; nothing was written",
+        "2 things cannot be expressed as a patch; nothing was written",
         "(Link to the story): docs/shortcut: the patch writes a symlink",
         "(Name a file oddly): ",
         "--leave-out docs/shortcut --leave-out $'a\\x09b.txt'",
@@ -136,7 +136,7 @@ fn into_a_variant_that_init_made() {
         dry.stdout.trim().replace("[UPSTREAM]", upstream.to_str().unwrap())
     );
     project.run(&["lock"]).success();
-    project.run(&init).code(2).says(&["there is a `pins.toml` already; nothing was touched"]);
+    project.run(&init).code(2).says(&["there is a `pins.toml` already; nothing was changed"]);
     let fork = Upstream::shared().fork();
     let arguments = ["import", "--from", fork.to_str().unwrap(), "v1.0..main"];
     project.run(&arguments).success();
@@ -221,9 +221,12 @@ fn mistakes_are_told() {
         .run(&["import", "--from", fork, RANGE, "--variant", "../x"])
         .code(2)
         .says(&["cannot be a variant's name"]);
-    project.run(&[&from(RANGE)[..], &["--locked"]].concat()).code(2).says(&["`--locked` forbids it"]);
+    project
+        .run(&[&from(RANGE)[..], &["--locked"]].concat())
+        .code(2)
+        .says(&["cannot be used with `--locked`"]);
     project.run(&import(fork, &["--leave-out", "docs/shortcat"])).code(2).says(&["docs/shortcat"]);
     let url = ["--offline", "import", "--from", "https://example.invalid/x", RANGE, "--variant", "my"];
-    project.run(&url).code(3).says(&["`--offline` forbids the network"]);
+    project.run(&url).code(3).says(&["was not contacted because of `--offline`"]);
     assert!(files::list(project.root()).iter().all(|path| path.starts_with("target/")));
 }

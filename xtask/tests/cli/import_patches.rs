@@ -90,9 +90,7 @@ fn one_diff_with_and_without_ids() {
         let project = started();
         let path = project.beside("01-greet-all.diff");
         files::write(&path, &text);
-        import(&project, &path, &[])
-            .code(2)
-            .says(&["do not say who made them", "--author 'Name <you@example.org>'"]);
+        import(&project, &path, &[]).code(2).says(&["name no author", "--author 'Name <you@example.org>'"]);
         let author = ["--author", "Jane Doe <jane@example.org>", "--json"];
         let output = import(&project, &path, &author).success();
         assert_is_the_fork(&project, &output);

@@ -45,7 +45,7 @@ fn a_clean_series() {
     insta::assert_snapshot!(clean().run(&["lint"]), @"
     exit: 0
     -- stdout --
-    3 patches, nothing to complain about
+    3 patches, no findings
     -- stderr --
     ");
 }
@@ -82,7 +82,7 @@ fn every_finding_has_a_place_and_a_hint() {
     patches/paged/0005-xxx.patch:13: `espalier/note.txt` is brought by the overlay file overlay/extra/espalier/note.txt [overlay-path]
       next: make the change in the overlay, and take the file out of the patch
     patches/paged/0006-what.patch:1: this is not the output of `git format-patch`: found no patch, expected `From <commit> Mon Sep 17 00:00:00 2001` [not-a-patch]
-      next: let git read the folder anew: mv patches/paged patches/paged.before && mkdir patches/paged && cargo xtask import patches/paged.before --variant paged
+      next: re-import the folder: mv patches/paged patches/paged.before && mkdir patches/paged && cargo xtask import patches/paged.before --variant paged
     14 findings in 6 patches
     -- stderr --
     ");
@@ -122,8 +122,8 @@ fn what_a_machine_can_mend() {
     insta::assert_snapshot!(project.run(&["lint", "--fix", "--dry-run"]), @"
     exit: 1
     -- stdout --
-    would mend: patches/paged/0001-ring-a-note.patch -> 0002-ring-a-note.patch
-    would mend: patches/paged/0007-what-a-note.patch -> 0003-name-a-note.patch, its last line ends now
+    would fix: patches/paged/0001-ring-a-note.patch -> 0002-ring-a-note.patch
+    would fix: patches/paged/0007-what-a-note.patch -> 0003-name-a-note.patch, final newline added
     patches/paged/0001-ring-a-note.patch:1: number 0001 is taken by 0001-add-a-note.patch [number-twice]
       next: number the series from 0001 without gaps: cargo xtask lint --fix
     patches/paged/0007-what-a-note.patch:1: number 0007 comes after 0001 [number-gap]
@@ -139,10 +139,10 @@ fn what_a_machine_can_mend() {
     insta::assert_snapshot!(project.run(&["lint", "--fix"]), @"
     exit: 0
     -- stdout --
-    mended: patches/paged/0001-ring-a-note.patch -> 0002-ring-a-note.patch
-    mended: patches/paged/0007-what-a-note.patch -> 0003-name-a-note.patch, its last line ends now
-      next: cargo xtask lock    # takes the new names over
-    3 patches, nothing to complain about
+    fixed: patches/paged/0001-ring-a-note.patch -> 0002-ring-a-note.patch
+    fixed: patches/paged/0007-what-a-note.patch -> 0003-name-a-note.patch, final newline added
+      next: cargo xtask lock    # records the new names
+    3 patches, no findings
     -- stderr --
     ");
     assert_eq!(names(&project), before.keys().cloned().collect::<Vec<_>>());
@@ -215,7 +215,7 @@ fn files_that_are_no_patches() {
     insta::assert_snapshot!(project.run(&["lint"]), @"
     exit: 0
     -- stdout --
-    3 patches, nothing to complain about
+    3 patches, no findings
     -- stderr --
         Ignoring patches/paged/.0001-x.patch.swp, patches/paged/.DS_Store, patches/paged/._0001-x.patch, patches/paged/.gitkeep, patches/paged/0001-x.patch.orig, patches/paged/0001-x.patch~, patches/paged/0002-x.patch.mine, patches/paged/README.md, patches/paged/series, patches/paged/x.rej: not named as a patch
     ");

@@ -81,9 +81,9 @@ fn check_says_no_when_a_patch_changed() {
     -- stdout --
 
     -- stderr --
-    error: `espalier.lock` is stale: it is not what the pins, patches and overlays give now
+    error: `espalier.lock` is stale: it does not match the pins, patches and overlays
       paged: patches/paged/0002-say-what-is-counted.patch sha256: locked 1c6e58faf07201fe942376e86ce555fcb762bef7136ec96bc41855a9a773431f, now 83517d4a3a938e863bfee0caee9685155be5408ebc434a63b5728f6a071cd660
-      next: if the change is meant: cargo xtask lock    # and commit `espalier.lock` with it
+      next: if the change is intended: cargo xtask lock    # and commit `espalier.lock` with it
     ");
     assert_eq!(project.read("espalier.lock"), before);
 }
@@ -97,10 +97,10 @@ fn check_says_no_when_there_is_none() {
 
     -- stderr --
         Fetching hello v1.0 from path [UPSTREAM]
-    error: `espalier.lock` is stale: it is not what the pins, patches and overlays give now
+    error: `espalier.lock` is stale: it does not match the pins, patches and overlays
       variant paged is not in the lock
       variant stock is not in the lock
-      next: if the change is meant: cargo xtask lock    # and commit `espalier.lock` with it
+      next: if the change is intended: cargo xtask lock    # and commit `espalier.lock` with it
     ");
     assert!(!project.path("espalier.lock").exists());
 }
@@ -116,9 +116,9 @@ fn a_stale_one_stops_a_locked_run() {
     -- stdout --
 
     -- stderr --
-    error: `espalier.lock` is stale: it is not what the pins, patches and overlays give now
+    error: `espalier.lock` is stale: it does not match the pins, patches and overlays
       paged: patches/paged/0002-say-what-is-counted.patch sha256: locked 1c6e58faf07201fe942376e86ce555fcb762bef7136ec96bc41855a9a773431f, now 83517d4a3a938e863bfee0caee9685155be5408ebc434a63b5728f6a071cd660
-      next: if the change is meant: cargo xtask lock    # and commit `espalier.lock` with it
+      next: if the change is intended: cargo xtask lock    # and commit `espalier.lock` with it
     ");
     assert_eq!(files::times(&project.tree("paged")), before);
     project.run(&["--locked", "build"]).code(1);
@@ -137,12 +137,12 @@ fn a_damaged_one_is_refused_and_written_anew_when_asked() {
     -- stdout --
 
     -- stderr --
-    error: `espalier.lock` is not right
+    error: invalid `espalier.lock`
        --> espalier.lock:6:1
         |
       6 | bas = "9c674325bca54c5f99316fd196563d56cb1f5564"
         | ^^^ unknown field `bas`, expected one of `pin`, `base`, `patches`, `overlays`, `tree`
-      next: cargo xtask lock    # writes it anew
+      next: cargo xtask lock    # regenerates it
     "#);
     project.run(&["lock", "--check"]).code(2);
     project.run(&["lock"]).success();

@@ -25,7 +25,7 @@ fn a_refused_name_is_underlined() {
     -- stdout --
 
     -- stderr --
-    error: `pins.toml` is not right
+    error: invalid `pins.toml`
         --> pins.toml:14:11
          |
       14 | [variants."../paged"]
@@ -42,7 +42,7 @@ fn names_that_collide_somewhere() {
             let project = Project::new();
             let (kind, _) = table.split_once('.').unwrap();
             project.edit("pins.toml", table, &format!("{kind}.{name}]"));
-            project.run(&["edit"]).code(2).says(&["`pins.toml` is not right", " name"]);
+            project.run(&["edit"]).code(2).says(&["invalid `pins.toml`", " name"]);
             assert!(!project.path("target").exists(), "{table} {name}");
         }
     }
@@ -53,10 +53,7 @@ fn a_flavor_is_no_path_either() {
     let project = Project::new();
     project.run(&["smoke", "--flavor", "../../x"]).code(2).says(&["a name has lower-case letters"]);
     project.edit("ci/flavors.toml", "[flavors.cpu]", "[flavors.\"../cpu\"]");
-    project
-        .run(&["build"])
-        .code(2)
-        .says(&["`ci/flavors.toml` is not right", "a name has lower-case letters"]);
+    project.run(&["build"]).code(2).says(&["invalid `ci/flavors.toml`", "a name has lower-case letters"]);
 }
 
 /// A version becomes a part of a folder, a package a line that pip reads, a program a path.
@@ -74,6 +71,6 @@ fn what_a_tool_says_is_no_path_either() {
         assert!(text.contains("[tools.cmake]"));
         let version = text.lines().find(|line| line.starts_with("version = ")).unwrap().to_string();
         project.edit("pins.toml", &from.replace("version = \"4.4.4\"", &version), to);
-        project.run(&["fetch", "--dry-run"]).code(2).says(&["`pins.toml` is not right", "^^^"]);
+        project.run(&["fetch", "--dry-run"]).code(2).says(&["invalid `pins.toml`", "^^^"]);
     }
 }

@@ -177,6 +177,6 @@ fn a_pipe_in_place_of_a_file() {
         let _ = std::fs::remove_file(&path);
         assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
         let output = run_for_a_while(&project, &["apply"]).code(2);
-        output.says(&[place, "is a pipe, a device or a socket, and no file"]);
+        output.says(&[place, "is a pipe, device or socket, not a file"]);
     }
 }

@@ -172,7 +172,7 @@ fn a_source_without_the_commit_is_no_reason_to_pin_another_tree() {
       expected tree 6ec268e93d7ca660d239e2af7dbc56dc0a13d0f4
       path ../old: it has no such commit: no branch or tag there leads to it
         its HEAD is something else: tree 9c674325bca54c5f99316fd196563d56cb1f5564
-      next: if a copy is at hand, a repository or a bundle: cargo xtask fetch --from PATH
+      next: or use a local repository or bundle: cargo xtask fetch --from PATH
     ");
 }
 
@@ -196,7 +196,7 @@ fn a_commit_and_a_tree_that_do_not_belong_together() {
       path ../newer: served tree 6ec268e93d7ca660d239e2af7dbc56dc0a13d0f4, the pin says c07bf433854240dc3df481b2f8a27e8a7a73ea5f
         `commit` and `tree` of `[pins.hello]` do not belong together
       next: git rev-parse 2013f4202bfe3e268cf1a480b164fb62bbff6cda^{tree}    # in a clone that you trust: which of the two is right?
-      next: if a copy is at hand, a repository or a bundle: cargo xtask fetch --from PATH
+      next: or use a local repository or bundle: cargo xtask fetch --from PATH
     ");
 }
 
@@ -218,7 +218,7 @@ fn a_branch_that_is_called_a_tag_is_told_what_to_write() {
       expected tree 6ec268e93d7ca660d239e2af7dbc56dc0a13d0f4
       git file://[BESIDE]/newer: git says: couldn't find remote ref refs/tags/main
       next: if `main` is a branch, pin its commit: `commit = ID` in place of `tag`; in a clone, `git log --all --format='%H %T' | grep 6ec268e93d7ca660d239e2af7dbc56dc0a13d0f4` names it
-      next: if a copy is at hand, a repository or a bundle: cargo xtask fetch --from PATH
+      next: or use a local repository or bundle: cargo xtask fetch --from PATH
     ");
     let named = "git log --all --format='%H %T' | grep ";
     let search = format!("{named}{}", scene.tree("main"));

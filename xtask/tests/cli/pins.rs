@@ -17,7 +17,7 @@ fn a_key_that_does_not_exist() {
     -- stdout --
 
     -- stderr --
-    error: `pins.toml` is not right
+    error: invalid `pins.toml`
         --> pins.toml:16:1
          |
       16 | patch = "patches/paged"
@@ -33,7 +33,7 @@ fn a_tree_id_that_is_too_short() {
     -- stdout --
 
     -- stderr --
-    error: `pins.toml` is not right
+    error: invalid `pins.toml`
        --> pins.toml:6:8
         |
       6 | tree = "9c674325"
@@ -48,7 +48,7 @@ fn a_line_that_is_no_toml() {
     -- stdout --
 
     -- stderr --
-    error: `pins.toml` is not right
+    error: invalid `pins.toml`
        --> pins.toml:4:12
         |
       4 | upstream = hello
@@ -63,7 +63,7 @@ fn a_missing_value() {
     -- stdout --
 
     -- stderr --
-    error: `pins.toml` is not right
+    error: invalid `pins.toml`
        --> pins.toml:3:1
         |
       3 | [pins.hello]
@@ -78,7 +78,7 @@ fn a_parent_that_does_not_exist() {
     -- stdout --
 
     -- stderr --
-    error: `pins.toml` is not right
+    error: invalid `pins.toml`
         --> pins.toml:15:11
          |
       15 | extends = "stok"
@@ -93,7 +93,7 @@ fn a_circle() {
     -- stdout --
 
     -- stderr --
-    error: `pins.toml` is not right
+    error: invalid `pins.toml`
         --> pins.toml:15:11
          |
       15 | extends = "paged"
@@ -108,7 +108,7 @@ fn a_source_of_two_kinds() {
     -- stdout --
 
     -- stderr --
-    error: `pins.toml` is not right
+    error: invalid `pins.toml`
        --> pins.toml:8:5
         |
       8 |     { git = "https://espalier.invalid/x", path = "upstream" },
@@ -123,7 +123,7 @@ fn a_folder_outside_of_the_repository() {
     -- stdout --
 
     -- stderr --
-    error: `pins.toml` is not right
+    error: invalid `pins.toml`
         --> pins.toml:16:11
          |
       16 | patches = "../patches"

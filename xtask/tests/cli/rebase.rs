@@ -188,7 +188,7 @@ fn an_unknown_name_is_refused() {
     -- stdout --
 
     -- stderr --
-    error: no rebase of paged waits for anything
+    error: no rebase of paged is in progress
     ");
 }
 
@@ -257,7 +257,7 @@ fn deleting_upstreams_new_lines_is_warned_of() {
     -- stderr --
     error: the rebase would undo what upstream did since the old pin; nothing was written
       0001-change-something.patch deletes src/count.c:6, which upstream added: check_the_text(text);
-      next: look at those patches; if it is meant, run the same command with `--no-strict`
+      next: look at those patches; if it is intended, run the same command with `--no-strict`
     ");
     assert_eq!(moving.committed(), before);
     let json = moving.project.run(&["--json", "rebase", "--continue", "--no-strict"]).success().json();

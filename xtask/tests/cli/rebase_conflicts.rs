@@ -18,14 +18,14 @@ fn a_conflict_is_solved_and_gone_on_with() {
         Fetching hello v2.0 from path [BESIDE]/newer
          Reading 1 commit of hello since v1.0
          Judging the series at 1 commit
-    error: patches/paged/0001-greet-more-warmly.patch does not go onto hello v2.0 by itself (0 of 3 patches are done)
+    error: patches/paged/0001-greet-more-warmly.patch does not apply to hello v2.0 automatically (0 of 3 patches done)
       src/greet.c: upstream changed the same lines
-      it does not go along since 7bbc4e5d1804 Change upstream (Test Person)
+      it stopped applying at 7bbc4e5d1804 Change upstream (Test Person)
       after it 1 more of the patches will stop, as far as is known
       next: cd target/espalier/rebase/paged/work    # git status, git diff and git mergetool work there
-      next: solve it, `git add` what you solved, then: cargo xtask rebase --continue
-      next: or leave this patch out: cargo xtask rebase --skip
-      next: or forget the rebase, nothing has changed: cargo xtask rebase --abort
+      next: resolve it, `git add` the files, then: cargo xtask rebase --continue
+      next: or drop this patch: cargo xtask rebase --skip
+      next: or abort the rebase; nothing has changed: cargo xtask rebase --abort
     ");
     assert_eq!(moving.committed(), before);
     insta::assert_snapshot!(git::git(&moving.work(), &["status", "--short"]), @"UU src/greet.c");
@@ -63,7 +63,7 @@ fn a_conflict_is_solved_and_gone_on_with() {
     -- stdout --
 
     -- stderr --
-    error: the conflicts of these files are not marked as solved
+    error: these files have unresolved conflicts
       target/espalier/rebase/paged/work/src/greet.c
       next: git -C target/espalier/rebase/paged/work add src/greet.c    # or `git rm`, when it shall go
       next: cargo xtask rebase --continue
@@ -75,7 +75,7 @@ fn a_conflict_is_solved_and_gone_on_with() {
     -- stdout --
 
     -- stderr --
-    error: `target/espalier/rebase/paged/work/src/greet.c` was changed and not staged
+    error: `target/espalier/rebase/paged/work/src/greet.c` is modified but not staged
       next: git -C target/espalier/rebase/paged/work add src/greet.c
       next: cargo xtask rebase --continue
     ");
@@ -87,13 +87,13 @@ fn a_conflict_is_solved_and_gone_on_with() {
 
     -- stderr --
          Judging the series at 1 commit
-    error: patches/paged/0003-greet-dearly.patch does not go onto hello v2.0 by itself (2 of 3 patches are done)
+    error: patches/paged/0003-greet-dearly.patch does not apply to hello v2.0 automatically (2 of 3 patches done)
       src/greet.c: upstream changed the same lines
-      it does not go along since 7bbc4e5d1804 Change upstream (Test Person)
+      it stopped applying at 7bbc4e5d1804 Change upstream (Test Person)
       next: cd target/espalier/rebase/paged/work    # git status, git diff and git mergetool work there
-      next: solve it, `git add` what you solved, then: cargo xtask rebase --continue
-      next: or leave this patch out: cargo xtask rebase --skip
-      next: or forget the rebase, nothing has changed: cargo xtask rebase --abort
+      next: resolve it, `git add` the files, then: cargo xtask rebase --continue
+      next: or drop this patch: cargo xtask rebase --skip
+      next: or abort the rebase; nothing has changed: cargo xtask rebase --abort
     ");
     assert_eq!(moving.committed(), before);
     files::write(&moving.work().join("src/greet.c"), greet("hi there, dear"));
@@ -104,10 +104,10 @@ fn a_conflict_is_solved_and_gone_on_with() {
     paged: 3 of 3 patches, from hello v1.0, now stands on v2.0
 
       changed    patches/paged/0001-greet-more-warmly.patch
-                 its conflicts were solved by hand
+                 its conflicts were resolved by hand
       unchanged  patches/paged/0002-say-what-is-counted.patch
       changed    patches/paged/0003-greet-dearly.patch
-                 its conflicts were solved by hand
+                 its conflicts were resolved by hand
 
     patches/paged/0001-greet-more-warmly.patch: changed
       @@
@@ -190,15 +190,15 @@ fn a_conflict_is_aborted() {
     -- stdout --
 
     -- stderr --
-    error: a rebase of paged to v2.0 is not finished yet
-      next: go on with it: cargo xtask rebase --continue
-      next: or forget it, nothing of your project has changed: cargo xtask rebase --abort
+    error: a rebase of paged to v2.0 is still in progress
+      next: continue it: cargo xtask rebase --continue
+      next: or abort it; nothing in your project has changed: cargo xtask rebase --abort
     ");
     moving.rebase(&["--dry-run"]).code(4);
     insta::assert_snapshot!(moving.run(&["--abort"]).success(), @"
     exit: 0
     -- stdout --
-    the rebase of paged is forgotten; patches, pins.toml and espalier.lock are as they were
+    aborted the rebase of paged; patches, pins.toml and espalier.lock are unchanged
     -- stderr --
     ");
     assert_eq!(moving.committed(), before);
@@ -208,7 +208,7 @@ fn a_conflict_is_aborted() {
     -- stdout --
 
     -- stderr --
-    error: no rebase of paged waits for anything
+    error: no rebase of paged is in progress
     ");
 }
 
@@ -225,7 +225,7 @@ fn the_series_may_not_change_under_a_waiting_rebase() {
     error: the series or its pin was changed since the rebase began
       patches/paged/0002-say-what-is-counted.patch
       next: put it back, then: cargo xtask rebase --continue
-      next: or forget the rebase, nothing of your project has changed: cargo xtask rebase --abort
+      next: or abort the rebase; nothing in your project has changed: cargo xtask rebase --abort
     ");
 }
 
@@ -255,16 +255,16 @@ fn conflicts_without_text_wait_in_the_index() {
         Fetching hello v2.0 from path [BESIDE]/newer
          Reading 1 commit of hello since v1.0
          Judging the series at 1 commit
-    error: patches/paged/0001-change-something.patch does not go onto hello v2.0 by itself (0 of 1 patches are done)
+    error: patches/paged/0001-change-something.patch does not apply to hello v2.0 automatically (0 of 1 patches done)
       data/logo.bin: it is no text, and both changed it
       src/new.c: the patch makes this file, and another one is there
-      src/ring.c: upstream has no such file any more
+      src/ring.c: upstream no longer has this file
       src/upper.c: the patch deletes this file, and upstream changed it
-      it does not go along since 46a54ce67145 Change upstream (Test Person)
+      it stopped applying at 46a54ce67145 Change upstream (Test Person)
       next: cd target/espalier/rebase/paged/work    # git status, git diff and git mergetool work there
-      next: solve it, `git add` what you solved, then: cargo xtask rebase --continue
-      next: or leave this patch out: cargo xtask rebase --skip
-      next: or forget the rebase, nothing has changed: cargo xtask rebase --abort
+      next: resolve it, `git add` the files, then: cargo xtask rebase --continue
+      next: or drop this patch: cargo xtask rebase --skip
+      next: or abort the rebase; nothing has changed: cargo xtask rebase --abort
     ");
     insta::assert_snapshot!(git::git(&moving.work(), &["status", "--short"]), @"
     UU data/logo.bin
@@ -303,13 +303,13 @@ fn a_conflict_is_never_written_through_a_link() {
         Fetching hello v2.0 from path [BESIDE]/newer
          Reading 1 commit of hello since v1.0
          Judging the series at 1 commit
-    error: patches/paged/0001-change-something.patch does not go onto hello v2.0 by itself (0 of 1 patches are done)
+    error: patches/paged/0001-change-something.patch does not apply to hello v2.0 automatically (0 of 1 patches done)
       docs/old/story.txt: the patch must not write here: the path goes through `docs/old`, which is a symlink (120000)
-      it does not go along since feee45fc1933 Change upstream (Test Person)
+      it stopped applying at feee45fc1933 Change upstream (Test Person)
       next: cd target/espalier/rebase/paged/work    # git status, git diff and git mergetool work there
-      next: solve it, `git add` what you solved, then: cargo xtask rebase --continue
-      next: or leave this patch out: cargo xtask rebase --skip
-      next: or forget the rebase, nothing has changed: cargo xtask rebase --abort
+      next: resolve it, `git add` the files, then: cargo xtask rebase --continue
+      next: or drop this patch: cargo xtask rebase --skip
+      next: or abort the rebase; nothing has changed: cargo xtask rebase --abort
     ");
     assert_eq!(files::list(&moving.project.beside("outside")), [""; 0]);
     moving.run(&["--continue"]).code(4).says(&["not marked as solved", "docs/old/story.txt"]);
@@ -332,7 +332,7 @@ fn what_was_solved_in_a_half_shown_conflict_is_kept() {
     };
     files::write(&moving.work().join("src/greet.c"), greet("hi there"));
     not_ready(&moving);
-    moving.run(&["--continue"]).code(4).says(&["does not go onto"]);
+    moving.run(&["--continue"]).code(4).says(&["does not apply to"]);
     assert_eq!(std::fs::read_to_string(moving.work().join("src/greet.c")).unwrap(), greet("hi there"));
     git::git(&moving.work(), &["add", "src/greet.c"]);
     not_ready(&moving);
@@ -343,14 +343,14 @@ fn what_was_solved_in_a_half_shown_conflict_is_kept() {
     -- stderr --
     warning: an earlier run was cut short here; what you wrote is kept in target/espalier/rebase/paged/kept/src/greet.c
          Judging the series at 1 commit
-    error: patches/paged/0001-greet-more-warmly.patch does not go onto hello v2.0 by itself (0 of 3 patches are done)
+    error: patches/paged/0001-greet-more-warmly.patch does not apply to hello v2.0 automatically (0 of 3 patches done)
       src/greet.c: upstream changed the same lines
-      it does not go along since 7bbc4e5d1804 Change upstream (Test Person)
+      it stopped applying at 7bbc4e5d1804 Change upstream (Test Person)
       after it 1 more of the patches will stop, as far as is known
       next: cd target/espalier/rebase/paged/work    # git status, git diff and git mergetool work there
-      next: solve it, `git add` what you solved, then: cargo xtask rebase --continue
-      next: or leave this patch out: cargo xtask rebase --skip
-      next: or forget the rebase, nothing has changed: cargo xtask rebase --abort
+      next: resolve it, `git add` the files, then: cargo xtask rebase --continue
+      next: or drop this patch: cargo xtask rebase --skip
+      next: or abort the rebase; nothing has changed: cargo xtask rebase --abort
     ");
     let kept = moving.project.read("target/espalier/rebase/paged/kept/src/greet.c");
     assert_eq!(kept, greet("hi there"));
@@ -373,20 +373,20 @@ fn what_was_solved_is_remembered() {
         Fetching hello v2.0 from path [BESIDE]/newer
          Reading 1 commit of hello since v1.0
          Judging the series at 1 commit
-    error: patches/paged/0001-greet-more-warmly.patch does not go onto hello v2.0 by itself (0 of 3 patches are done)
+    error: patches/paged/0001-greet-more-warmly.patch does not apply to hello v2.0 automatically (0 of 3 patches done)
       src/greet.c: upstream changed the same lines
-      it does not go along since 7bbc4e5d1804 Change upstream (Test Person)
+      it stopped applying at 7bbc4e5d1804 Change upstream (Test Person)
       after it 1 more of the patches will stop, as far as is known
-      src/greet.c: solved here as when patches/paged/0001-greet-more-warmly.patch went onto hello v2.0; it is not staged: look at it first
+      src/greet.c: resolved as when patches/paged/0001-greet-more-warmly.patch went onto hello v2.0; not staged yet: review it first
       next: cd target/espalier/rebase/paged/work    # git status, git diff and git mergetool work there
-      next: solve it, `git add` what you solved, then: cargo xtask rebase --continue
-      next: or leave this patch out: cargo xtask rebase --skip
-      next: or forget the rebase, nothing has changed: cargo xtask rebase --abort
+      next: resolve it, `git add` the files, then: cargo xtask rebase --continue
+      next: or drop this patch: cargo xtask rebase --skip
+      next: or abort the rebase; nothing has changed: cargo xtask rebase --abort
     ");
     assert_eq!(std::fs::read_to_string(moving.work().join("src/greet.c")).unwrap(), greet("hi there"));
     // It is for a person to say that it is right.
     moving.run(&["--continue"]).code(4);
     git::git(&moving.work(), &["add", "src/greet.c"]);
     let next = moving.run(&["--continue"]).code(4);
-    assert!(next.stderr.contains("0003-greet-dearly.patch does not go onto"), "{}", next.stderr);
+    assert!(next.stderr.contains("0003-greet-dearly.patch does not apply to"), "{}", next.stderr);
 }

@@ -31,13 +31,13 @@ fn a_change_never_goes_into_a_lookalike() {
         Fetching hello v2.0 from path [BESIDE]/newer
          Reading 1 commit of hello since v1.0
          Judging the series at 1 commit
-    error: patches/paged/0001-change-something.patch does not go onto hello v2.0 by itself (0 of 1 patches are done)
+    error: patches/paged/0001-change-something.patch does not apply to hello v2.0 automatically (0 of 1 patches done)
       src/twins.c: upstream changed the same lines
-      it does not go along since 16fc3e04dea1 Change upstream (Test Person)
+      it stopped applying at 16fc3e04dea1 Change upstream (Test Person)
       next: cd target/espalier/rebase/paged/work    # git status, git diff and git mergetool work there
-      next: solve it, `git add` what you solved, then: cargo xtask rebase --continue
-      next: or leave this patch out: cargo xtask rebase --skip
-      next: or forget the rebase, nothing has changed: cargo xtask rebase --abort
+      next: resolve it, `git add` the files, then: cargo xtask rebase --continue
+      next: or drop this patch: cargo xtask rebase --skip
+      next: or abort the rebase; nothing has changed: cargo xtask rebase --abort
     ");
     assert_eq!(moving.committed(), before);
     let patch = moving.project.path("patches/paged/0001-change-something.patch");
@@ -81,14 +81,14 @@ fn a_change_of_one_twin_never_goes_into_the_other() {
         Fetching hello v2.0 from path [BESIDE]/newer
          Reading 1 commit of hello since v1.0
          Judging the series at 1 commit
-    error: patches/paged/0001-change-something.patch does not go onto hello v2.0 by itself (0 of 1 patches are done)
+    error: patches/paged/0001-change-something.patch does not apply to hello v2.0 automatically (0 of 1 patches done)
       src/twins.c: look at it: the change fits, but maybe not where it was made for
         line 8: moved function: made for `int words_twin_left(int value) {`, it would go into `int words_twin_right(int value) {`
-      it does not go along since a7a1931cf88d Change upstream (Test Person)
+      it stopped applying at a7a1931cf88d Change upstream (Test Person)
       next: cd target/espalier/rebase/paged/work    # git status, git diff and git mergetool work there
-      next: solve it, `git add` what you solved, then: cargo xtask rebase --continue
-      next: or leave this patch out: cargo xtask rebase --skip
-      next: or forget the rebase, nothing has changed: cargo xtask rebase --abort
+      next: resolve it, `git add` the files, then: cargo xtask rebase --continue
+      next: or drop this patch: cargo xtask rebase --skip
+      next: or abort the rebase; nothing has changed: cargo xtask rebase --abort
     ");
     assert_eq!(moving.committed(), before);
     let patch = moving.project.path("patches/paged/0001-change-something.patch");

@@ -49,7 +49,7 @@ fn what_was_decided_before_a_conflict_holds_after_it() {
     -- stderr --
     error: the rebase would undo what upstream did since the old pin; nothing was written
       0001-greet-more-warmly.patch deletes src/greet.c:6, which upstream added: return "hi";
-      next: look at those patches; if it is meant, run the same command with `--no-strict`
+      next: look at those patches; if it is intended, run the same command with `--no-strict`
     "#);
     assert_eq!(moving.committed(), before);
     // It holds however often one goes on, until something else is said.
@@ -60,10 +60,10 @@ fn what_was_decided_before_a_conflict_holds_after_it() {
     paged: 3 of 3 patches, from hello v1.0, now stands on v2.0
 
       changed    patches/paged/0001-greet-more-warmly.patch
-                 its conflicts were solved by hand
+                 its conflicts were resolved by hand
       unchanged  patches/paged/0002-say-what-is-counted.patch
       changed    patches/paged/0003-greet-dearly.patch
-                 its conflicts were solved by hand
+                 its conflicts were resolved by hand
 
     warning: patches undo what upstream did since the old pin:
       0001-greet-more-warmly.patch deletes src/greet.c:6, which upstream added: return "hi";
@@ -96,7 +96,7 @@ fn lines_that_come_back_are_named() {
     -- stderr --
     error: the rebase would undo what upstream did since the old pin; nothing was written
       0001-change-something.patch brings back src/greet.c:5, which upstream deleted: if (kind == 0) {
-      next: look at those patches; if it is meant, run the same command with `--no-strict`
+      next: look at those patches; if it is intended, run the same command with `--no-strict`
     ");
 }
 
@@ -117,7 +117,7 @@ fn a_replaced_binary_is_named() {
     paged: 1 of 1 patches, from hello v1.0, now stands on v2.0
 
       unchanged  patches/paged/0001-change-something.patch
-                 its conflicts were solved by hand
+                 its conflicts were resolved by hand
 
     warning: patches undo what upstream did since the old pin:
       0001-change-something.patch replaces data/logo.bin, which is no text, and upstream changed it too
@@ -145,13 +145,13 @@ fn a_name_that_is_not_utf8_can_be_solved() {
         Fetching hello v2.0 from path [BESIDE]/newer
          Reading 1 commit of hello since v1.0
          Judging the series at 1 commit
-    error: patches/paged/0001-change-something.patch does not go onto hello v2.0 by itself (0 of 1 patches are done)
+    error: patches/paged/0001-change-something.patch does not apply to hello v2.0 automatically (0 of 1 patches done)
       src/na\xefve.c: the patch makes this file, and another one is there
-      it does not go along since 818cb24525e2 Change upstream (Test Person)
+      it stopped applying at 818cb24525e2 Change upstream (Test Person)
       next: cd target/espalier/rebase/paged/work    # git status, git diff and git mergetool work there
-      next: solve it, `git add` what you solved, then: cargo xtask rebase --continue
-      next: or leave this patch out: cargo xtask rebase --skip
-      next: or forget the rebase, nothing has changed: cargo xtask rebase --abort
+      next: resolve it, `git add` the files, then: cargo xtask rebase --continue
+      next: or drop this patch: cargo xtask rebase --skip
+      next: or abort the rebase; nothing has changed: cargo xtask rebase --abort
     ");
     let text = std::fs::read_to_string(odd_name(&moving.work())).unwrap();
     assert!(text.starts_with("<<<<<<< v2.0\nint theirs;\n"), "{text}");
@@ -192,15 +192,15 @@ fn where_upstream_moved_things_a_person_says_where_to() {
         Fetching hello v2.0 from path [BESIDE]/newer
          Reading 1 commit of hello since v1.0
          Judging the series at 1 commit
-    error: patches/paged/0001-change-something.patch does not go onto hello v2.0 by itself (0 of 1 patches are done)
+    error: patches/paged/0001-change-something.patch does not apply to hello v2.0 automatically (0 of 1 patches done)
       docs/old/new.txt: upstream has moved the folder that this new file is for
         it is put down as docs/tales/new.txt: leave it there or move it
       src/ring.c: upstream has renamed it to src/wheel.c, and the patch renames it to src/circle.c
-      it does not go along since 6f6d2d1b1a70 Change upstream (Test Person)
+      it stopped applying at 6f6d2d1b1a70 Change upstream (Test Person)
       next: cd target/espalier/rebase/paged/work    # git status, git diff and git mergetool work there
-      next: solve it, `git add` what you solved, then: cargo xtask rebase --continue
-      next: or leave this patch out: cargo xtask rebase --skip
-      next: or forget the rebase, nothing has changed: cargo xtask rebase --abort
+      next: resolve it, `git add` the files, then: cargo xtask rebase --continue
+      next: or drop this patch: cargo xtask rebase --skip
+      next: or abort the rebase; nothing has changed: cargo xtask rebase --abort
     ");
     insta::assert_snapshot!(git::git(&moving.work(), &["status", "--short"]), @"
     UA docs/tales/new.txt
@@ -214,7 +214,7 @@ fn where_upstream_moved_things_a_person_says_where_to() {
     paged: 1 of 1 patches, from hello v1.0, now stands on v2.0
 
       changed  patches/paged/0001-change-something.patch
-               its conflicts were solved by hand
+               its conflicts were resolved by hand
 
     patches/paged/0001-change-something.patch: changed
       @@

@@ -58,9 +58,9 @@ fn a_port_that_is_taken() {
     -- stdout --
 
     -- stderr --
-    error: port [PORT] on 127.0.0.1 is taken by another program
+    error: port [PORT] on 127.0.0.1 is in use
       next: use another one: cargo xtask run -- --port [NEXT]
-      next: or see who has it: ss -ltnp 'sport = :[PORT]'
+      next: or find out what uses it: ss -ltnp 'sport = :[PORT]'
     ");
     drop(listener);
     project.run(&["run", "--", "--port", &port]).success();

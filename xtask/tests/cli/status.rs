@@ -49,8 +49,8 @@ fn a_line_a_patch_and_what_to_do_about_each_class() {
       shifted   patches/paged/0002-say-what-is-counted.patch, since a398aafe3209
       blocked   patches/paged/0003-greet-dearly.patch (by 0001-greet-more-warmly.patch) (provisional), since 53ef46d9f62a
 
-      shifted: nothing to decide: `cargo xtask rebase` places it anew
-      conflict: `cargo xtask rebase` hands the conflict over, to be solved by hand
+      shifted: nothing to decide: `cargo xtask rebase` moves it there
+      conflict: `cargo xtask rebase` stops there for you to resolve it
       blocked: solve the patch that blocks it first
 
     next: cargo xtask status --long --tip main --from [BESIDE]/moved
@@ -83,7 +83,7 @@ fn each_patch_has_its_class_and_the_commits_that_touched_it() {
             expected (patch line 18):         return "hello";
             found    (file line 6):         return "hi";
       conflict since 53ef46d9f62a Say <b>hi</b> (Test Person)
-      next: `cargo xtask rebase` hands the conflict over, to be solved by hand
+      next: `cargo xtask rebase` stops there for you to resolve it
 
     patches/paged/0002-say-what-is-counted.patch: shifted
       src/count.c (0002:10): 0 of 1 hunks exact
@@ -93,7 +93,7 @@ fn each_patch_has_its_class_and_the_commits_that_touched_it() {
           made for: int words_count(const char * text) {
           fits at line 2, in function: int words_count(const char * text) {
       shifted since a398aafe3209 Include more (Test Person)
-      next: nothing to decide: `cargo xtask rebase` places it anew
+      next: nothing to decide: `cargo xtask rebase` moves it there
 
     patches/paged/0003-greet-dearly.patch: blocked
       src/greet.c: upstream changed the same lines
@@ -193,7 +193,7 @@ fn markdown_for_an_issue() {
                 expected (patch line 18):         return "hello";
                 found    (file line 6):         return "hi";
           conflict since 00043aa3ef2d Say <b>hi</b> (Test Person)
-          next: `cargo xtask rebase` hands the conflict over, to be solved by hand
+          next: `cargo xtask rebase` stops there for you to resolve it
 
     </details>
 
@@ -291,7 +291,7 @@ fn a_tip_without_its_history() {
     git::git(&upstream, &["bundle", "create", "--quiet", bundle.to_str().unwrap(), "squashed"]);
     let from = bundle.display().to_string();
     let said = project.run(&["--quiet", "status", "--tip", "squashed", "--from", &from]).code(1);
-    assert!(said.stdout.contains("no history at hand"), "{said}");
+    assert!(said.stdout.contains("no history available"), "{said}");
     let json = project.run(&["--json", "status", "--tip", "squashed", "--from", &from]).code(1).json();
     assert!(json["history"].is_null());
 }
@@ -316,7 +316,7 @@ fn a_page_goes_where_a_file_can_be() {
     let missing = project.beside("not/there/x.html").display().to_string();
     project.run(&["status", "--html", &missing]).code(2).says(&["there is no folder", "  next: mkdir -p"]);
     project.run(&["status", "--svg", &missing]).code(2).says(&["there is no folder", "  next: mkdir -p"]);
-    project.run(&["status", "--html", "."]).code(2).says(&["`.` is a folder; a file is to be written"]);
+    project.run(&["status", "--html", "."]).code(2).says(&["`.` is a folder, expected a file"]);
     project.run(&["canary", "--report", &missing]).code(2).says(&["there is no folder"]);
     assert!(!project.beside("not").exists() && !project.path("target").exists());
     project.run(&["status", "--html", "x.html"]).success();

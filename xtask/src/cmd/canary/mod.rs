@@ -89,9 +89,9 @@ fn plan(options: &Options) -> Outcome {
 
 fn about(level: Level) -> &'static str {
     match level {
-        Level::Fetch => "bring the tip into the store",
-        Level::Status => "hold every patch against it",
-        Level::Contract => "let the compiler look at each file that the series touches",
+        Level::Fetch => "fetch the tip into the store",
+        Level::Status => "compare every patch with it",
+        Level::Contract => "compile each file that the series touches, syntax only",
         Level::Build => "build the patched tip under the name canary.VARIANT, and smoke it",
         Level::Gate => "compare logits with a stock build of the tip",
     }

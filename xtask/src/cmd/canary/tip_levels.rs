@@ -137,7 +137,7 @@ impl<'a> TipLevels<'a> {
             self.reach = commit.map(|commit| commit.id);
         }
         self.status = Some(report);
-        let verdict = if applies && exact < all { ", the others go along by themselves" } else { "" };
+        let verdict = if applies && exact < all { ", the rest apply automatically" } else { "" };
         let says = format!("{exact} of {all} patches are exact{verdict}");
         Ok(Finding { passed: applies, says, details: lines.join("\n") })
     }

@@ -72,7 +72,7 @@ fn without_refs(repo: &EditRepo) -> Error {
     conflict(format!("`{}` has lost the refs that say where its borders are", repo.folder().display()))
         .detail("refs/espalier/edit/ and the branch are what an export goes by")
         .hint(format!("save your commits: git -C {} bundle create SOMEWHERE --all", folder_of(repo)))
-        .hint(format!("make it anew: cargo xtask edit {variant} --discard"))
+        .hint(format!("recreate it: cargo xtask edit {variant} --discard"))
 }
 
 /// The patches on disk must be the ones that the repository was made from: an export would undo whatever
@@ -114,7 +114,7 @@ fn refuse_merge(repo: &EditRepo, commit: &EditCommit) -> Result<()> {
     if commit.parents.len() < 2 {
         return Ok(());
     }
-    Err(conflict(format!("{} is a merge, and a patch cannot say one", commit.describe()))
+    Err(conflict(format!("{} is a merge, which a patch cannot express", commit.describe()))
         .hint(format!("make the branch straight: {}    # leaves merges out", rebase_in(repo))))
 }
 
@@ -122,7 +122,7 @@ fn refuse_empty(repo: &EditRepo, commit: &EditCommit) -> Result<()> {
     if commit.parent_tree != Some(commit.tree) {
         return Ok(());
     }
-    Err(conflict(format!("{} is empty, and a patch cannot say that", commit.describe()))
+    Err(conflict(format!("{} is empty, which a patch cannot express", commit.describe()))
         .hint(format!("drop it: {}    # and take its line out", rebase_in(repo))))
 }
 

@@ -95,10 +95,10 @@ fn prove(
     let after = commits_of(store, pins, variant, inputs, parents).map_err(conflict)?;
     for (commit, locked) in commits.iter().zip(&after.locked.patches[parents..]) {
         if commit.tree.to_string() != locked.tree {
-            let what = format!("the patch of {} would make another tree", commit.describe());
+            let what = format!("the patch of {} would produce a different tree", commit.describe());
             return Err(Error::new(Kind::Conflict, what)
                 .detail(format!("commit: {}\npatch:  {}", commit.tree, locked.tree))
-                .hint("nothing was written; this is a fault of this tool"));
+                .hint("nothing was written; this is a bug in xtask; please report it"));
         }
     }
     Ok(after)

@@ -77,7 +77,7 @@ pub(super) fn for_fork(import: Import<'_>, place: &ForkPlace, fork: &Fork<'_>) -
 /// Patches say no upstream commit that they were made for: the variant has to be there.
 pub(super) fn for_patches(import: Import<'_>, append: bool) -> Result<Onto> {
     let Some(pins) = pins_if_there(import.context)? else {
-        return Err(Error::usage("there is no `pins.toml`, so nobody knows what the patches are for")
+        return Err(Error::usage("there is no `pins.toml` to say what the patches are for")
             .hint("cargo xtask init --from UPSTREAM --at TAG --variant my-fork")
             .hint("then run the same command again"));
     };
@@ -167,7 +167,7 @@ fn refuse_folder(context: &Context, folder: &str) -> Result<()> {
     let path = context.layout.series(folder);
     if disk::exists(&path) && !disk::files_below(&path)?.is_empty() {
         return Err(Error::usage(format!("`{folder}` is not empty, and belongs to no variant"))
-            .hint(format!("move it away, or take another name: mv {folder} {folder}.before")));
+            .hint(format!("move it away, or use another name: mv {folder} {folder}.before")));
     }
     Ok(())
 }

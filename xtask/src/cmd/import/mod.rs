@@ -65,7 +65,7 @@ pub enum What {
 /// Imports, or says everything that stands in the way.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     if context.locked {
-        return Err(Error::usage("an import changes `espalier.lock`, and `--locked` forbids it")
+        return Err(Error::usage("`import` cannot be used with `--locked`: it changes `espalier.lock`")
             .hint("leave one of them out"));
     }
     let _lock = run_lock::take(&context.layout, &context.ui)?;
@@ -149,7 +149,7 @@ fn refuse_another_tree(line: &Line, goal: Option<ObjectId>) -> Result<()> {
     match goal.zip(tree).filter(|(goal, tree)| goal != tree) {
         None => Ok(()),
         Some((goal, tree)) => {
-            Err(Error::surroundings("the patches do not make the fork's tree; nothing was written")
+            Err(Error::surroundings("the patches do not produce the fork's tree; nothing was written")
                 .detail(format!("fork    {goal}\npatches {tree}")))
         }
     }

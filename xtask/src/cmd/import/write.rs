@@ -46,7 +46,8 @@ fn prove(
     let before = locked.patches.len().saturating_sub(commits.len());
     for (commit, patch) in commits.iter().zip(&locked.patches[before..]) {
         if commit.tree.to_string() != patch.tree {
-            let what = format!("the patch of {} makes another tree; nothing was written", commit.origin);
+            let what =
+                format!("the patch of {} produces a different tree; nothing was written", commit.origin);
             return Err(Error::surroundings(what)
                 .detail(format!("imported {}\napplied  {}", commit.tree, patch.tree)));
         }

@@ -64,7 +64,7 @@ fn describe(file: &PatchFile, mended: &PatchFile) -> Option<String> {
         words += &format!(" -> {}", mended.name());
     }
     if ended {
-        words += ", its last line ends now";
+        words += ", final newline added";
     }
     (renamed || ended).then_some(words)
 }

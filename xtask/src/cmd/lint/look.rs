@@ -131,7 +131,7 @@ fn unreadable(file: &str, error: &series::ParseError, (variant, folder): (&str, 
         message: plain(&message),
         rule: rule_name(LintRule::NotAPatch),
         hint: format!(
-            "let git read the folder anew: mv {folder} {before} && mkdir {folder} && cargo xtask import {before} \
+            "re-import the folder: mv {folder} {before} && mkdir {folder} && cargo xtask import {before} \
              --variant {variant}"
         ),
     }

@@ -8,19 +8,19 @@ const FEW: usize = 25;
 /// Of more, so many of each rule are shown.
 const SHOWN_OF_A_RULE: usize = 3;
 
-/// What was mended, what was found, and how much that is.
+/// What was fixed, what was found, and how much that is.
 pub fn text(patches: &[String], findings: &[Reported], fixed: &[String], options: &Options) -> String {
-    let verb = if options.dry_run { "would mend" } else { "mended" };
+    let verb = if options.dry_run { "would fix" } else { "fixed" };
     let mut lines: Vec<String> = fixed.iter().map(|change| format!("{verb}: {change}")).collect();
     if !fixed.is_empty() && !options.dry_run {
-        lines.push("  next: cargo xtask lock    # takes the new names over".to_string());
+        lines.push("  next: cargo xtask lock    # records the new names".to_string());
     }
     match options.long || findings.len() <= FEW {
         true => lines.extend(findings.iter().map(Reported::to_string)),
         false => lines.extend(by_rule(findings)),
     }
     lines.push(match findings.len() {
-        0 => format!("{} patches, nothing to complain about", patches.len()),
+        0 => format!("{} patches, no findings", patches.len()),
         count => format!("{count} findings in {} patches", patches.len()),
     });
     lines.join("\n")

@@ -9,7 +9,7 @@ use crate::stack::range;
 use crate::stack::range::upstream_commit;
 use crate::sys::history;
 
-/// What upstream's commits say about the stop at the patch `at`, line by line; nothing where they are not at hand.
+/// What upstream's commits say about the stop at the patch `at`, line by line; nothing where they are not available.
 pub fn blame(course: &Course<'_>, at: usize) -> Vec<String> {
     // The conflict itself is to be told, whatever becomes of this.
     find(course, at).unwrap_or_else(|error| vec![format!("upstream's commits cannot be read: {error}")])
@@ -27,7 +27,7 @@ fn find(course: &Course<'_>, at: usize) -> Result<Vec<String>> {
     let cause = Classes::of(&range, at).and_then(|classes| classes.last_lasting(&range, stops));
     let cause = cause.and_then(|at| commits.get(at)).map(upstream_commit);
     let since = cause.map(|commit| {
-        format!("it does not go along since {} {} ({})", short(&commit), commit.subject, commit.author)
+        format!("it stopped applying at {} {} ({})", short(&commit), commit.subject, commit.author)
     });
     let more = range.at_tip().classes().skip(at + 1).filter(|class| stops(*class)).count();
     let more =

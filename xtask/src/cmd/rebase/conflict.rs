@@ -124,14 +124,14 @@ fn sentence(course: &Course<'_>, state: &RebaseState, replayed: &Replayed, solve
     let position = state.position();
     let file = file_at(course, state);
     let what = format!(
-        "{file} does not go onto {} {} by itself ({} of {} patches are done)",
+        "{file} does not apply to {} {} automatically ({} of {} patches done)",
         course.pin.upstream,
         course.tip.name,
         position,
         course.patches.len()
     );
     let remembered = solved.iter().map(|Remembered { path, origin }| {
-        format!("{path}: solved here as when {origin}; it is not staged: look at it first")
+        format!("{path}: resolved as when {origin}; not staged yet: review it first")
     });
     let told =
         replayed.conflicts().map(describe_conflict).chain(told_of(&state.upstream, position).iter().cloned());
@@ -139,7 +139,7 @@ fn sentence(course: &Course<'_>, state: &RebaseState, replayed: &Replayed, solve
     let error = told.fold(Error::new(Kind::Conflict, what), Error::detail);
     error
         .hint(format!("cd {}    # git status, git diff and git mergetool work there", quoted(&work)))
-        .hint("solve it, `git add` what you solved, then: cargo xtask rebase --continue")
-        .hint("or leave this patch out: cargo xtask rebase --skip")
-        .hint("or forget the rebase, nothing has changed: cargo xtask rebase --abort")
+        .hint("resolve it, `git add` the files, then: cargo xtask rebase --continue")
+        .hint("or drop this patch: cargo xtask rebase --skip")
+        .hint("or abort the rebase; nothing has changed: cargo xtask rebase --abort")
 }

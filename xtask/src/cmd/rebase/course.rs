@@ -48,7 +48,7 @@ pub fn load<'a>(
     })
 }
 
-/// What upstream's commits since the pin made of each patch; nothing where they are not at hand.
+/// What upstream's commits since the pin made of each patch; nothing where they are not available.
 pub fn read_upstream(course: &Course<'_>, origin: &Origin<'_>) -> Result<Vec<TakenPatch>> {
     if course.tip.commit.is_zero() {
         return Ok(Vec::new());

@@ -122,7 +122,7 @@ fn check_trees(repo: &RebaseRepo, state: &RebaseState, locked: &LockedVariant) -
     for (commit, patch) in state.commits()?.into_iter().zip(&locked.patches) {
         let replayed = repo.store.tree_of(commit)?.to_string();
         if replayed != patch.tree {
-            let what = format!("{} gives another tree than its replay; nothing was written", patch.file);
+            let what = format!("{} gives a different tree than its replay; nothing was written", patch.file);
             return Err(
                 Error::surroundings(what).detail(format!("replayed {replayed}\napplied  {}", patch.tree))
             );

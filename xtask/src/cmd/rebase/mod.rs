@@ -143,7 +143,7 @@ pub fn tree_on(
     let told: Vec<String> = stays.map(|patch| format!("{}: {}", patch.file, patch.fate.describe())).collect();
     let tree = report.tree.parse::<ObjectId>().ok().filter(|_| told.is_empty());
     tree.ok_or_else(|| {
-        Error::no(format!("the series does not go onto {} by itself", tip.name)).detail(told.join("\n"))
+        Error::no(format!("the series does not apply to {} automatically", tip.name)).detail(told.join("\n"))
     })
 }
 
@@ -167,7 +167,7 @@ fn finished(prepared: Prepared) -> Result<Outcome> {
         let reverts = prepared.report.reverts.iter();
         return Err(reverts
             .fold(error, |error, revert| error.detail(revert.to_string()))
-            .hint("look at those patches; if it is meant, run the same command with `--no-strict`"));
+            .hint("look at those patches; if it is intended, run the same command with `--no-strict`"));
     }
     prepared.stage.commit(prepared.what)?;
     let report = RebaseReport { written: true, ..prepared.report };

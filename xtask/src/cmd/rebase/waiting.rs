@@ -48,8 +48,7 @@ pub fn abort(context: &Context, variant: Option<&str>) -> Result<Outcome> {
     // Away in one step: a half-removed folder would look like a rebase that waits.
     let away = disk::scratch_folder(&context.layout.scratch(), "aborted")?;
     ours::rename(&home, &away.path().join("rebase"))?;
-    let text =
-        format!("the rebase of {name} is forgotten; patches, pins.toml and espalier.lock are as they were");
+    let text = format!("aborted the rebase of {name}; patches, pins.toml and espalier.lock are unchanged");
     Ok(Outcome::ok(text, json!({ "variant": name, "aborted": true })))
 }
 
@@ -57,7 +56,7 @@ pub fn abort(context: &Context, variant: Option<&str>) -> Result<Outcome> {
 fn remember_solutions(context: &Context, home: &Path) {
     let Ok(repo) = RebaseRepo::open(home) else { return };
     if let Err(error) = resolutions::learn(&repo, &context.layout.resolutions()) {
-        context.ui.warn(format!("how its conflicts were solved is not remembered: {error}"));
+        context.ui.warn(format!("could not record how its conflicts were resolved: {error}"));
     }
 }
 
@@ -68,14 +67,14 @@ pub fn refuse_waiting(context: &Context, variant: &Name) -> Result<()> {
         return Ok(());
     }
     let to = conflict::read_state(&home)?.map(|state| format!(" to {}", state.to.name)).unwrap_or_default();
-    let what = format!("a rebase of {variant}{to} is not finished yet");
+    let what = format!("a rebase of {variant}{to} is still in progress");
     Err(Error::new(Kind::Conflict, what)
-        .hint("go on with it: cargo xtask rebase --continue")
-        .hint("or forget it, nothing of your project has changed: cargo xtask rebase --abort"))
+        .hint("continue it: cargo xtask rebase --continue")
+        .hint("or abort it; nothing in your project has changed: cargo xtask rebase --abort"))
 }
 
 fn none_waits(context: &Context, variant: &str) -> Error {
-    let error = Error::usage(format!("no rebase of {variant} waits for anything"));
+    let error = Error::usage(format!("no rebase of {variant} is in progress"));
     let waiting = disk::folders_in(&context.layout.rebases());
     let names = waiting.iter().filter_map(|folder| folder.file_name()).map(|name| name.to_string_lossy());
     names.fold(error, |error, name| error.hint(format!("one of {name} does: --variant {name}")))
@@ -115,7 +114,7 @@ fn with_state(
             conflict::write_state(&home, &state)?;
             Err(error
                 .hint(format!("if that is right: cargo xtask rebase --continue {flags}"))
-                .hint("or forget the rebase, nothing has changed: cargo xtask rebase --abort"))
+                .hint("or abort the rebase; nothing has changed: cargo xtask rebase --abort"))
         }
         Walked::Conflict(stop) => conflict::hand_over(&course, &repo, &mut state, *stop),
     }
@@ -140,7 +139,7 @@ fn course_of<'a>(
         return Err(Error::new(Kind::Conflict, "the series or its pin was changed since the rebase began")
             .detail(changed_files(&course, state))
             .hint("put it back, then: cargo xtask rebase --continue")
-            .hint("or forget the rebase, nothing of your project has changed: cargo xtask rebase --abort"));
+            .hint("or abort the rebase; nothing in your project has changed: cargo xtask rebase --abort"));
     }
     Ok(course)
 }
@@ -175,7 +174,7 @@ fn solved(course: &Course<'_>, repo: &RebaseRepo, state: &RebaseState) -> Result
     }
     resolutions::learn(repo, &layout.resolutions())?;
     let commit = repo.commit_patch(patch, resolved.tree, head)?;
-    let notes = vec!["its conflicts were solved by hand".to_string()];
+    let notes = vec!["its conflicts were resolved by hand".to_string()];
     Ok(DonePatch { file, commit: Some(commit.to_string()), by_hand: true, notes })
 }
 

@@ -170,7 +170,7 @@ fn refuse(context: &Context, options: &Options, prepared: Prepared, report: &Syn
     Ok(Error::no(what)
         .detail(failed.join("\n"))
         .hint(format!("read the report: {}", context.layout.show(&page)))
-        .hint(format!("{}    # then mend the series", next_command(&edit, &[])))
+        .hint(format!("{}    # then fix the series", next_command(&edit, &[])))
         .hint(format!("or take it along by hand: {}", next_command("rebase", &flags))))
 }
 

@@ -270,7 +270,7 @@ patches = "patches/paged"
     #[test]
     fn a_typo_is_underlined() {
         insta::assert_snapshot!(refusal("tree = \"0424", "tre = \"0424"), @r#"
-        error: `pins.toml` is not right
+        error: invalid `pins.toml`
            --> pins.toml:7:1
             |
           7 | tre = "0424752fbbc3bb01469ec830a30f2bc035497cd4"
@@ -281,7 +281,7 @@ patches = "patches/paged"
     #[test]
     fn a_short_tree_id_is_underlined() {
         insta::assert_snapshot!(refusal("0424752fbbc3bb01469ec830a30f2bc035497cd4", "0424752f"), @r#"
-        error: `pins.toml` is not right
+        error: invalid `pins.toml`
            --> pins.toml:7:8
             |
           7 | tree = "0424752f"
@@ -296,21 +296,21 @@ patches = "patches/paged"
         let pins = pinned(&format!("commit = \"{id}\"")).unwrap();
         assert_eq!(pins.pins["llama"].revision, Revision::parse(&id).unwrap());
         insta::assert_snapshot!(pinned("commit = \"0aceb8d1\"").unwrap_err(), @r#"
-        error: `pins.toml` is not right
+        error: invalid `pins.toml`
            --> pins.toml:6:10
             |
           6 | commit = "0aceb8d1"
             |          ^^^^^^^^^^ a commit id is 40 hexadecimal digits: `git rev-parse REVISION^{commit}`
         "#);
         insta::assert_snapshot!(pinned("").unwrap_err(), @r#"
-        error: `pins.toml` is not right
+        error: invalid `pins.toml`
            --> pins.toml:7:8
             |
           7 | tree = "0424752fbbc3bb01469ec830a30f2bc035497cd4"
             |        ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ a pin names the commit of its tree too: `tag = NAME` or `commit = ID`
         "#);
         insta::assert_snapshot!(pinned(&format!("tag = \"v1\"\ncommit = \"{id}\"")).unwrap_err(), @r#"
-        error: `pins.toml` is not right
+        error: invalid `pins.toml`
            --> pins.toml:7:10
             |
           7 | commit = "0aceb8d10aceb8d10aceb8d10aceb8d10aceb8d1"
@@ -322,7 +322,7 @@ patches = "patches/paged"
     #[test]
     fn a_commit_that_is_called_a_tag_is_told_what_to_write() {
         insta::assert_snapshot!(refusal("tag = \"v0.4.0\"", &format!("tag = \"{}\"", "0aceb8d1".repeat(5))), @r#"
-        error: `pins.toml` is not right
+        error: invalid `pins.toml`
            --> pins.toml:6:7
             |
           6 | tag = "0aceb8d10aceb8d10aceb8d10aceb8d10aceb8d1"

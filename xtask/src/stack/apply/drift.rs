@@ -44,12 +44,12 @@ fn next_step(outcome: &PatchOutcome) -> Option<&'static str> {
         PatchClass::PartlyUpstreamed => {
             "trim the hunks that are upstreamed: docs/patches.md, \"Change a patch\""
         }
-        PatchClass::Blocked => "mend the patch that blocks first; the blocked one may then apply as it is",
+        PatchClass::Blocked => "fix the blocking patch first; the blocked one may then apply unchanged",
         PatchClass::Refused => {
             "if it was edited by hand, give its `index` line the blob id of the result; if not, do not trust it"
         }
         PatchClass::TargetRenamed | PatchClass::TargetDeleted => {
-            "follow the file: make the patch anew on the pinned tree: docs/patches.md, \"Write a patch\""
+            "follow the file: regenerate the patch on the pinned tree: docs/patches.md, \"Write a patch\""
         }
         PatchClass::Shifted
         | PatchClass::Merged
@@ -57,7 +57,7 @@ fn next_step(outcome: &PatchOutcome) -> Option<&'static str> {
         | PatchClass::MovedFunction
         | PatchClass::Ambiguous
         | PatchClass::Conflict => {
-            "make the patch anew from a commit on the pinned tree: docs/patches.md, \"Write a patch\""
+            "regenerate the patch from a commit on the pinned tree: docs/patches.md, \"Write a patch\""
         }
     })
 }

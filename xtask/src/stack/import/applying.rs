@@ -66,9 +66,9 @@ fn refuse_nameless(patches: &[LoosePatch], author: Option<&str>) -> Result<()> {
     if nameless.is_empty() || user_of_git().is_some() {
         return Ok(());
     }
-    Err(Error::usage("some of the patches do not say who made them")
+    Err(Error::usage("some patches name no author")
         .detail(nameless.join("\n"))
-        .hint("say it for all of those: --author 'Name <you@example.org>'"))
+        .hint("set one for all of them: --author 'Name <you@example.org>'"))
 }
 
 fn refuse_misfits(misfits: &[String], patches: usize) -> Result<()> {
@@ -92,7 +92,7 @@ fn commit(patch: &LoosePatch, tree: ObjectId, author: Option<&str>, mut notes: V
     let given = author.map(str::to_string).or_else(user_of_git).unwrap_or_default();
     let name = patch.author.as_deref().unwrap_or(&given);
     if patch.author.is_none() {
-        notes.push(format!("it names nobody: its author is {name} now"));
+        notes.push(format!("it names no author; using {name}"));
     }
     let date = patch.date.as_deref().map(full_date).unwrap_or_default();
     let author = read_authorship(name, &date).map(|author| author.ident()).unwrap_or_else(|why| {

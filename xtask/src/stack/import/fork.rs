@@ -133,7 +133,7 @@ fn name_those_upstream_has(fork: &Fork<'_>, there: &[ForkCommit], line: &mut Lin
     for commit in there {
         let why = match same.get(&commit.id) {
             Some(upstream) => format!("upstream has it, as {}", short(*upstream)),
-            None => "all that it changes stands there already".to_string(),
+            None => "all its changes are there already".to_string(),
         };
         line.drop(commit.describe(), why);
     }

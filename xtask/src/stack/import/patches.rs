@@ -127,7 +127,7 @@ impl Refused {
         }
         let count = self.lines.len();
         let things = if count == 1 { "thing" } else { "things" };
-        let what = format!("{count} {things} cannot be said in a patch; nothing was written");
+        let what = format!("{count} {things} cannot be expressed as a patch; nothing was written");
         let error = Error::new(Kind::Conflict, what).detail(self.lines.join("\n"));
         let error = error.hint("change these commits where they come from, and import again");
         if self.paths.is_empty() {

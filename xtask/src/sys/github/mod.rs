@@ -115,7 +115,7 @@ impl Client {
         }
         let most = PER_PAGE * PAGES as usize;
         Err(Error::surroundings(format!("there are more than {most} open issues labelled `{label}`"))
-            .hint("close those that nobody needs"))
+            .hint("close some of them"))
     }
 
     /// Makes an issue, exactly one: when GitHub may have made it without saying so, it is looked for by the

@@ -22,11 +22,11 @@ pub(super) fn refuse_edits(plan: &Plan, folder: &Path) -> Result<()> {
     let variant = folder.file_name().unwrap_or_default().to_string_lossy();
     Err(Error::new(
         Kind::Conflict,
-        format!("`{}` has changes that are in no patch; nothing was touched", folder.display()),
+        format!("`{}` has changes that are in no patch; nothing was changed", folder.display()),
     )
     .detail(format!("{}{more}", shown.join("\n")))
     .hint("keep them: copy the files away, or turn them into a patch (docs/patches.md)")
-    .hint(format!("throw them away: cargo xtask apply --variant {variant} --discard-edits")))
+    .hint(format!("discard them: cargo xtask apply --variant {variant} --discard-edits")))
 }
 
 /// What a person took away or whose mode they changed holds nothing of theirs: it comes back, and that is said.
