@@ -77,8 +77,8 @@ fn a_conflict_and_the_patch_that_it_blocks() {
             nearest: line 3, 6 of 7 lines agree, in function: const char * words_greeting(int kind) {
               expected (patch line 18):         return "hello there";
               found    (file line 6):         return "hi";
-      next: regenerate the patch from a commit on the pinned tree: docs/patches.md, "Write a patch"
       next: fix the blocking patch first; the blocked one may then apply unchanged
+      next: regenerate the patch from a commit on the pinned tree: docs/patches.md, "Write a patch"
     "#);
 }
 
