@@ -167,7 +167,7 @@ fn a_quilt_series() {
 
     let moved = patches[3]["notes"].to_string();
     assert!(moved.contains("src/name.c: Hunk #1 succeeded at 1 (offset -12 lines)"), "{moved}");
-    assert!(moved.contains("its author is Me <me@example.org> now"), "{moved}");
+    assert!(moved.contains("using Me <me@example.org>"), "{moved}");
     assert!(project.path("patches/my/0004-name.patch").exists());
 
     for command in [&["lock", "--check"][..], &["apply"], &["edit"], &["export"]] {
