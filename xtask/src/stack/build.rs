@@ -42,10 +42,10 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
         // Before the lock: what it starts outlives this run.
         compilers::start_launcher();
     }
-    let (_lock, pins) = context.begin(options.dry_run)?;
-    let variant = pins.variant(options.variant.as_deref())?;
     let flavors = context.flavors()?;
     flavors.get(&options.flavor)?;
+    let (_lock, pins) = context.begin(options.dry_run)?;
+    let variant = pins.variant(options.variant.as_deref())?;
     let build = Build { context, options, pins: &pins, variant, flavors: &flavors };
     if options.dry_run {
         let steps: Vec<String> = build.steps()?.iter().map(Step::to_string).collect();

@@ -312,7 +312,7 @@ fn a_conflict_is_never_written_through_a_link() {
       next: or abort the rebase; nothing has changed: cargo xtask rebase --abort
     ");
     assert_eq!(files::list(&moving.project.beside("outside")), [""; 0]);
-    moving.run(&["--continue"]).code(4).says(&["not marked as solved", "docs/old/story.txt"]);
+    moving.run(&["--continue"]).code(4).says(&["unresolved conflicts", "docs/old/story.txt"]);
     git::git(&moving.work(), &["rm", "--quiet", "--cached", "docs/old/story.txt"]);
     moving
         .run(&["--continue"])

@@ -12,9 +12,10 @@ const NOT_IN_A_SCENE: &[(&str, &str)] = &[
     ("cli/reference.rs", "functions for shells, and no hints"),
     ("bench/", "a bench takes minutes, and servers that are built"),
     ("fuzz/", "the same"),
-    ("gate/mod.rs", "the same"),
+    ("gate/", "the same"),
+    ("serving/", "the same"),
     ("cmd/run.rs: use another one", "it needs a port that somebody has"),
-    ("sys/tools.rs", "a machine without a compiler"),
+    ("sys/compilers.rs", "a machine without a compiler"),
     ("report/status_html_body.rs", "a page, which prints what `status` prints"),
 ];
 
