@@ -2,10 +2,11 @@
 //!
 //! `cargo bench --package espalier-kernels --bench pool`
 
+use std::hint::black_box;
+
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use espalier_kernels::pool::extra_keys::RequestKeys;
 use espalier_kernels::pool::pool::{Pool, PoolOptions};
-use std::hint::black_box;
 
 const BLOCK_SIZE: usize = 16;
 

@@ -21,8 +21,6 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use sha2::Digest;
-
 use espalier_kernels::exports::ABI_VERSION;
 use espalier_kernels::features::Feature;
 use espalier_kernels::gdn_output::OutputFacts;
@@ -32,6 +30,7 @@ use espalier_kernels::pool::statistics::Statistics;
 use espalier_kernels::pool_exports::{PoolExtra, PoolRequest, PoolStatus};
 use espalier_kernels::scheduler::{Stage, Wait};
 use espalier_kernels::scheduler_exports::{ScheduleAction, ScheduleRequest, ScheduleStep};
+use sha2::Digest;
 
 const HEADER: &str = include_str!("../include/espalier_kernels.h");
 const EXPORTS: &str = concat!(

@@ -1,5 +1,7 @@
 //! What every command gets, and what it gives.
 
+use serde_json::Value;
+
 use crate::error::{Error, Result};
 use crate::plan::flavors::Flavors;
 use crate::plan::layout::Layout;
@@ -13,7 +15,6 @@ use crate::sys::github::Client;
 use crate::sys::run_lock::{self, RunLock};
 use crate::sys::stage::Stage;
 use crate::ui::Ui;
-use serde_json::Value;
 
 /// What every command gets.
 #[derive(Clone, Debug)]

@@ -1,8 +1,8 @@
 //! What is wrong with a patch that is not exact, as data.
 
-use crate::apply::refusal::TargetRefusal;
 use serde::Serialize;
 
+use crate::apply::refusal::TargetRefusal;
 use crate::model::mode::Mode;
 
 /// The class of one hunk.

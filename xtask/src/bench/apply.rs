@@ -1,10 +1,8 @@
 //! The apply bench: ours cold and unchanged, `git am`, one `git apply --cached` of all + write-tree.
 
-use crate::sys::ours;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use crate::series::ObjectId;
 use serde_json::json;
 
 use super::synthetic::{self, Size};
@@ -12,9 +10,11 @@ use super::timing::{Times, table, to_json};
 use crate::context::{Context, Outcome};
 use crate::error::{Error, Result};
 use crate::plan::layout::Layout;
+use crate::series::ObjectId;
 use crate::stack::lock_file;
 use crate::sys::disk;
 use crate::sys::git::git;
+use crate::sys::ours;
 use crate::sys::process::Run;
 
 /// Measures on a made-up project and on this one, and checks that all give the same tree.

@@ -1,7 +1,5 @@
 //! The decode bench: a variant's features against a separately built stock, whole model, in turn.
 
-use crate::serving::probe;
-use crate::serving::switches;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -11,6 +9,8 @@ use super::timing::{Times, table, to_json};
 use crate::context::{Context, Outcome};
 use crate::error::{Error, Result};
 use crate::modelgen::{Architecture, DeltaNet, ModelSpec, WeightType};
+use crate::serving::probe;
+use crate::serving::switches;
 use crate::sys::process::{self, Run};
 use crate::sys::{disk, load, models};
 

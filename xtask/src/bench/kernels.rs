@@ -1,6 +1,5 @@
 //! The kernels bench: operations of the block pool on one core, as criterion measures them.
 
-use crate::sys::ours;
 use std::path::Path;
 
 use serde_json::{Value, json};
@@ -10,6 +9,7 @@ use super::record::{Keep, Recorded};
 use crate::context::{Context, Outcome};
 use crate::error::{Error, Result};
 use crate::report::bars::{Bar, Bars};
+use crate::sys::ours;
 use crate::sys::process::{self, Run};
 use crate::sys::{disk, load};
 

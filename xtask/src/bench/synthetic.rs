@@ -1,11 +1,10 @@
 //! A made-up project for the benches: 2,000 files of C-like text, 120 patches, and a newer upstream.
 
-use crate::plan::random::Random;
 use std::path::Path;
 
-use crate::series::{ObjectId, ObjectKind};
-
 use crate::error::Result;
+use crate::plan::random::Random;
+use crate::series::{ObjectId, ObjectKind};
 use crate::sys::disk;
 use crate::sys::git::git;
 use crate::sys::git_tree::{Entry, GitTree};

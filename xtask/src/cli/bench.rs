@@ -1,11 +1,11 @@
 //! The flags of `cargo xtask bench`.
 
-use crate::bench;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
 use super::values::{Contestant, Scene, each};
+use crate::bench;
 use crate::serving;
 
 #[derive(Debug, Args)]

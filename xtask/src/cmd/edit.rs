@@ -2,14 +2,13 @@
 
 use serde_json::json;
 
-use crate::stack::ready::{Ready, When, ready, series_folder};
-
 use crate::context::{Context, Outcome};
 use crate::error::Result;
 use crate::plan::next_command::quoted;
 use crate::plan::pins::Variant;
 use crate::plan::steps::Step;
 use crate::stack::apply;
+use crate::stack::ready::{Ready, When, ready, series_folder};
 use crate::sys::store::Store;
 
 /// Options of `edit`.

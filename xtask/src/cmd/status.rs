@@ -1,8 +1,5 @@
 //! `cargo xtask status`: every patch of a series against the pin or any other upstream commit.
 
-use crate::report::status_html;
-use crate::report::status_svg;
-use crate::report::status_text;
 use std::collections::HashSet;
 use std::path::PathBuf;
 
@@ -13,6 +10,9 @@ use crate::error::Result;
 use crate::plan::next_command::next_command;
 use crate::report::replay;
 use crate::report::status::{self, PatchStatus, Place, StatusReport, UpstreamCommit};
+use crate::report::status_html;
+use crate::report::status_svg;
+use crate::report::status_text;
 use crate::report::taken::story_notes;
 use crate::series::{self, Origin, Patch, PatchClass, Story, Survey};
 use crate::stack::pinned_series::{Classes, PinnedSeries};

@@ -10,12 +10,13 @@ mod report;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use crate::context::{Context, Outcome};
-use crate::error::{Error, Result};
-use crate::sys::disk;
 use plan::Round;
 use play::Arena;
 use report::{Report, RoundReport};
+
+use crate::context::{Context, Outcome};
+use crate::error::{Error, Result};
+use crate::sys::disk;
 
 /// Options of `fuzz servers`.
 #[derive(Clone, Debug)]

@@ -3,12 +3,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::series::ObjectId;
 use serde::{Deserialize, Serialize};
 
 use super::pins::full_id;
 use super::snippet::SourceText;
 use crate::error::{Error, Result};
+use crate::series::ObjectId;
 
 /// The version of the file format.
 const FORMAT: u32 = 1;

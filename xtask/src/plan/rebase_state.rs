@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use crate::series::ObjectId;
 use serde::{Deserialize, Serialize};
 
 use super::pins::full_id;
 use crate::error::{Error, Result};
+use crate::series::ObjectId;
 use crate::series::RepoPath;
 
 /// The version of the file format.

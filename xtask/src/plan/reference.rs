@@ -5,10 +5,9 @@
 
 use std::fmt;
 
-use crate::series::ObjectId;
-
 use super::pins::{Revision, full_id};
 use crate::error::{Error, Result};
+use crate::series::ObjectId;
 
 /// A checked reference.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,9 +1,9 @@
 //! What the canary found: each level with its verdict, for a terminal and as Markdown.
 
-use super::status_text;
 use serde::Serialize;
 
 use super::status::{Place, StatusReport};
+use super::status_text;
 
 /// How far a tip is tried; each level only when the one before passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]

@@ -2,8 +2,9 @@
 
 use std::fmt;
 
-use crate::series::ObjectId;
 use serde::Serialize;
+
+use crate::series::ObjectId;
 
 pub use super::status::Place;
 

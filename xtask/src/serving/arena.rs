@@ -1,11 +1,11 @@
 //! Where contestants meet: one model, the built servers, the same threads for all.
 
-use super::probe;
-use super::switches;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::contestant::Contestant;
+use super::probe;
+use super::switches;
 use super::{Serving, WhenBusy};
 use crate::build::manifest::Manifest;
 use crate::context::Context;

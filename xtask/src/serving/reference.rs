@@ -1,8 +1,8 @@
 //! Stock as the reference: its answers, and how far it moves by itself.
 
-use super::asking::{ask, read_answer};
 use serde_json::Value;
 
+use super::asking::{ask, read_answer};
 use super::cases;
 use super::verdict::{self, Answer};
 use crate::error::Result;

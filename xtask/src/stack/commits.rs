@@ -1,14 +1,13 @@
 //! A variant's stack as commits: one a patch, by the patch's own author and at its own date, so that the
 //! same series gives the same ids on every machine.
 
-use crate::series::{ObjectId, ObjectKind};
-
 use super::apply;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::plan::lock::LockedVariant;
 use crate::plan::pins::{Pins, Variant};
 use crate::series::{self, Authorship, Patch};
+use crate::series::{ObjectId, ObjectKind};
 use crate::sys::fetch::fetch_pin;
 use crate::sys::inputs::{Inputs, PatchFile, read_stack};
 use crate::sys::store::{Store, commit_text_by};

@@ -2,12 +2,11 @@
 
 use std::rc::Rc;
 
-use crate::report::status::UpstreamCommit;
-use crate::series::ObjectId;
-
 use super::taken::{self, PatchSet, Taken};
 use crate::error::Result;
 use crate::plan::line::{Before, before_each};
+use crate::report::status::UpstreamCommit;
+use crate::series::ObjectId;
 use crate::series::{Known, Origin, Patch, Survey, survey_series};
 use crate::sys::history::{Commit, Comparisons};
 use crate::sys::store::Store;

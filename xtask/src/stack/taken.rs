@@ -3,9 +3,8 @@
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use crate::series::ObjectId;
-
 use crate::error::Result;
+use crate::series::ObjectId;
 use crate::series::{
     ChangedFile, Difference, Event, Lookout, Origin, SIMILAR_PERCENT, Story, percent_of_lines,
 };

@@ -2,11 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::series::ObjectId;
-
 use super::git_id::mode_of;
 use super::store::Store;
 use crate::error::Result;
+use crate::series::ObjectId;
 use crate::series::{Arrivals, TreeEntry};
 
 /// Which regular files came from the tree `old` to `new`, and which went.

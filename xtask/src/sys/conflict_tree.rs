@@ -1,18 +1,18 @@
 //! A patch with conflicts as a work tree in which every git tool works, and back again.
 
-use super::ours;
 use std::path::{Path, PathBuf};
 
-use crate::series::{ObjectId, ObjectKind};
 use git2::{Index, IndexEntry, IndexTime, Repository, Status, StatusOptions};
 
 use super::disk;
 use super::git::git;
 use super::git_id::{object_id, oid};
 use super::native_path::to_path;
+use super::ours;
 use super::rebase_repo::RebaseRepo;
 use crate::error::{Error, Kind, Result};
 use crate::plan::next_command::quoted;
+use crate::series::{ObjectId, ObjectKind};
 use crate::series::{RepoPath, first_marker, printable};
 
 /// One path that waits for a decision.

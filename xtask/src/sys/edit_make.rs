@@ -1,16 +1,16 @@
 //! Making an edit repository: aside, and moved into place when it is whole.
 
-use super::ours;
 use std::path::{Path, PathBuf};
 
-use crate::series::ObjectId;
 use git2::{Repository, RepositoryInitOptions};
 
 use super::disk;
 use super::edit_repo::{EditRepo, MARKS, Marks, branch_of};
 use super::git::{convert_nothing, git};
+use super::ours;
 use super::store::{Store, write_failed};
 use crate::error::{Error, Result};
+use crate::series::ObjectId;
 
 /// Where an edit repository goes. It lies as deep below the generated folder as a folder
 /// in `scratch`, so that the way to the store is the same before and after the move.

@@ -5,7 +5,6 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::series::ObjectId;
 use git2::{Repository, RepositoryState};
 
 use super::disk;
@@ -14,6 +13,7 @@ use super::git_id::{object_id, oid};
 use super::made_objects::write_made;
 use super::store::Store;
 use crate::error::{Error, Result};
+use crate::series::ObjectId;
 
 /// Refs that say what we made and where the borders are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

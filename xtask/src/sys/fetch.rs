@@ -5,8 +5,6 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::series::ObjectId;
-
 use super::disk;
 use super::fetch_git::{Asked, Depth, Remote, Served, served_commit};
 use super::fetch_npm::fetch_npm;
@@ -15,6 +13,7 @@ use super::store::Store;
 use crate::error::{Error, Kind, Result};
 use crate::plan::layout::Layout;
 use crate::plan::pins::{Pin, Revision, Source};
+use crate::series::ObjectId;
 use crate::ui::Ui;
 
 /// What every fetch needs besides what is wanted.

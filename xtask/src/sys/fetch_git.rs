@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::series::ObjectId;
 use git2::Repository;
 
 use super::disk;
@@ -15,6 +14,7 @@ use super::watched::{Download, PATIENCE, succeeded};
 use crate::error::{Error, Result};
 use crate::plan::pins::TagName;
 use crate::plan::reference::{Reference, Step};
+use crate::series::ObjectId;
 use crate::ui::{Ui, Unit};
 
 /// One way to ask a repository for a commit.

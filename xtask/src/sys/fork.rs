@@ -3,8 +3,6 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::series::ObjectId;
-
 use super::disk;
 use super::fetch_git::{Depth, Remote};
 use super::git::git;
@@ -14,6 +12,7 @@ use super::named_commit::{commit_in, git_dir_of};
 use crate::error::{Error, Result};
 use crate::plan::pins::{NewSource, full_id};
 use crate::plan::reference::Reference;
+use crate::series::ObjectId;
 use crate::ui::Ui;
 
 /// Where a fork is.

@@ -3,7 +3,6 @@
 
 use std::collections::HashSet;
 
-use crate::series::{ObjectId, ObjectKind};
 use git2::{Repository, Sort};
 
 use super::edit_repo::short;
@@ -11,6 +10,7 @@ use super::git_id::{object_id, oid};
 use super::import_repo::ImportRepo;
 use super::process::Finished;
 use crate::error::{Error, Result};
+use crate::series::{ObjectId, ObjectKind};
 
 /// One commit of a fork.
 #[derive(Clone, Debug, PartialEq, Eq)]

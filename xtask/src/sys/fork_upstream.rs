@@ -2,11 +2,10 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use crate::series::ObjectId;
-
 use super::fork_history::{Fork, ForkCommit, unreadable};
 use super::git_id::{object_id, oid};
 use crate::error::Result;
+use crate::series::ObjectId;
 
 impl Fork<'_> {
     /// Upstream's commits that make the very change of one of `commits`, by the id of the latter. `since`

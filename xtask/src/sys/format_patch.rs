@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use crate::series::ObjectId;
 use git2::Repository;
 
 use super::disk;
 use super::git::git;
 use crate::error::Result;
+use crate::series::ObjectId;
 
 /// One patch file that git wrote.
 #[derive(Clone, Debug, PartialEq, Eq)]

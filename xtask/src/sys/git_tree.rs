@@ -2,12 +2,11 @@
 
 use std::collections::HashMap;
 
-use crate::series::{ObjectId, ObjectKind};
-
 use super::store::Store;
 pub use super::tree_object::{Entry, Folder};
 use super::tree_object::{FOLDER, join, parse, render_tree};
 use crate::error::Result;
+use crate::series::{ObjectId, ObjectKind};
 
 /// A tree that starts as one in the store and changes in memory.
 pub struct GitTree<'store> {

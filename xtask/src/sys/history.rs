@@ -4,13 +4,13 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use crate::series::ObjectId;
 use git2::{Delta, Repository, Sort};
 
 use super::git_id::{object_id, oid, text};
 use super::store::Store;
 use crate::error::{Error, Result};
 use crate::series::Difference;
+use crate::series::ObjectId;
 
 /// One upstream commit.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,7 +3,6 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::series::{ObjectId, ObjectKind};
 use git2::Repository;
 use tempfile::TempDir;
 
@@ -13,6 +12,7 @@ use super::made_objects::write_made;
 use super::process::Run;
 use super::store::{Store, commit_text_by, write_failed};
 use crate::error::Result;
+use crate::series::{ObjectId, ObjectKind};
 
 /// The repository.
 pub struct ImportRepo {

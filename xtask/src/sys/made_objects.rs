@@ -2,13 +2,13 @@
 
 use std::collections::HashSet;
 
-use crate::series::{ObjectId, ObjectKind};
 use git2::Odb;
 
 use super::git_id::object_type;
 use super::store::{Store, write_failed};
 use super::tree_object::{self, FOLDER};
 use crate::error::{Error, Result};
+use crate::series::{ObjectId, ObjectKind};
 
 /// Writes `commit`, its ancestors, and their trees and blobs, as far as they were made by this run. What
 /// the store has on disk is borrowed.

@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::series::ObjectId;
 use git2::Repository;
 
 use super::disk;
@@ -13,6 +12,7 @@ use crate::error::{Error, Result};
 use crate::plan::next_command::quoted;
 use crate::plan::pins::full_id;
 use crate::plan::reference::Reference;
+use crate::series::ObjectId;
 
 /// What a folder has by some name.
 pub(super) enum Found {

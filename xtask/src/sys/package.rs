@@ -1,12 +1,12 @@
 //! Putting a package together: `bin/`, `lib/`, `manifest.json`; all of it or nothing.
 
-use super::ours;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use super::disk;
+use super::ours;
 use crate::build::manifest::{Manifest, Stamp};
 use crate::error::{Error, Result};
 

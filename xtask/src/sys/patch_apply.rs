@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use crate::series::ObjectId;
 use tempfile::TempDir;
 
 use super::disk;
@@ -10,6 +9,7 @@ use super::git::git;
 use super::import_repo::ImportRepo;
 use super::process::{Finished, Run};
 use crate::error::{Error, Result};
+use crate::series::ObjectId;
 use crate::series::printable;
 
 /// A mail, taken apart by git.

@@ -2,13 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::series::{ObjectId, ObjectKind};
 use git2::{Repository, RepositoryInitOptions};
 
 use super::disk;
 use super::git::convert_nothing;
 use super::store::{Store, commit_text, commit_text_by, write_failed};
 use crate::error::{Error, Result};
+use crate::series::{ObjectId, ObjectKind};
 use crate::series::{Patch, authorship};
 
 /// From `objects` of a work tree two folders below `target/espalier/` to the store's: a path that stays

@@ -1,8 +1,9 @@
 //! A commit by the beginning of its id: among the commits that the refs of a repository lead to, and only those.
 
+use git2::Repository;
+
 use super::git_id::{object_id, oid};
 use crate::series::ObjectId;
-use git2::Repository;
 
 /// An id so short that several commits have it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,17 +1,17 @@
 //! The one bare object store: it holds the pins. What a series makes of them stays in memory.
 
-use super::ours;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::series::{ObjectId, ObjectKind};
 use git2::{ErrorClass, Odb, Repository, RepositoryOpenFlags};
 
 use super::git_id::{object_id, object_type, oid};
+use super::ours;
 use super::{FETCH_ANEW, disk, tree_object};
 use crate::error::{Error, Result};
+use crate::series::{ObjectId, ObjectKind};
 
 /// The name of the fetched commit in the quarantine.
 pub(super) const INCOMING: &str = "refs/espalier/incoming";

@@ -5,13 +5,12 @@ use std::cell::{OnceCell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use crate::series::ObjectId;
-
 use super::arrivals;
 use super::git_id::mode_of;
 use super::git_tree::GitTree;
 use super::store::{Bytes, Store};
 use crate::error::{Error, Result};
+use crate::series::ObjectId;
 use crate::series::{Arrivals, Tree, TreeEntry, TreeError};
 
 /// One tree of the store, read folder by folder as it is asked for.

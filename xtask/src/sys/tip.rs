@@ -4,14 +4,13 @@
 //! `refs/espalier/upstream/`. A tag and a commit id mean the same for ever and are fetched once; a branch
 //! moves and is fetched each time, unless the network is forbidden.
 
-use crate::series::ObjectId;
-
 use super::fetch::{Arrival, Failure, Fetcher, Wanted};
 use super::fetch_git::{Asked, Depth, Served};
 use super::short_id;
 use crate::error::{Error, Kind, Result};
 use crate::plan::pins::{Pin, Revision, Source, TagName};
 use crate::plan::reference::Reference;
+use crate::series::ObjectId;
 
 /// One upstream commit that is in the store.
 #[derive(Clone, Debug, PartialEq, Eq)]

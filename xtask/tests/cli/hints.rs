@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{LazyLock, OnceLock};
 
+use makers::{ABOUT, GREETING_GOES, project_by_git};
+
 use super::support::upstream::{TAG, Upstream};
 use super::support::{Output, Project, files, program_path};
-use makers::{ABOUT, GREETING_GOES, project_by_git};
 
 mod all_covered;
 mod import_scenes;

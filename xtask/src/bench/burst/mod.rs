@@ -7,6 +7,9 @@ mod floor;
 mod report;
 mod result;
 
+use floor::Floor;
+use result::{Burst, Entry, Machine};
+
 use super::history::History;
 use super::record::{Keep, Recorded};
 use crate::context::{Context, Outcome};
@@ -18,8 +21,6 @@ use crate::serving::arena::Arena;
 use crate::serving::contestant::{Contestant, chosen};
 use crate::serving::prompts::Prompts;
 use crate::sys::load;
-use floor::Floor;
-use result::{Burst, Entry, Machine};
 
 /// Options of `bench burst`.
 #[derive(Clone, Debug)]

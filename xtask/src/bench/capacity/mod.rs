@@ -6,6 +6,7 @@ mod live;
 mod report;
 mod search;
 
+use report::{Capacity, Live, Tenants};
 use serde_json::Value;
 
 use super::history::History;
@@ -19,7 +20,6 @@ use crate::serving::arena::Arena;
 use crate::serving::contestant::Contestant;
 use crate::serving::kv_pool::Pool;
 use crate::serving::prompts::Prompts;
-use report::{Capacity, Live, Tenants};
 
 /// Options of `bench capacity`.
 #[derive(Clone, Debug)]

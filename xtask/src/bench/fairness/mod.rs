@@ -14,6 +14,9 @@ mod watched;
 
 use std::path::PathBuf;
 
+use report::{Found, Measured, Played};
+use side::Side;
+
 use super::history::History;
 use super::record::record;
 use crate::context::{Context, Outcome};
@@ -22,8 +25,6 @@ use crate::serving::Serving;
 use crate::serving::arena::Arena;
 use crate::serving::contestant::Contestant;
 use crate::sys::{disk, load};
-use report::{Found, Measured, Played};
-use side::Side;
 
 /// Options of `bench fairness`.
 #[derive(Clone, Debug)]

@@ -4,9 +4,11 @@
 mod memory;
 mod report;
 
-use crate::serving::asking;
-use crate::serving::asking::pool_at_rest;
 use std::time::{Duration, Instant};
+
+use memory::Memory;
+use report::Overload;
+use serde_json::Value;
 
 use super::history::History;
 use super::record::record;
@@ -15,6 +17,8 @@ use crate::error::Result;
 use crate::modelgen::{Architecture, ModelSpec, WeightType};
 use crate::serving::Serving;
 use crate::serving::arena::Arena;
+use crate::serving::asking;
+use crate::serving::asking::pool_at_rest;
 use crate::serving::cases;
 use crate::serving::contestant::Contestant;
 use crate::serving::overload::crowd::{Crowd, Enough};
@@ -23,9 +27,6 @@ use crate::serving::reference::Reference;
 use crate::serving::rounding::Rounding;
 use crate::serving::verdict::{self, Answer};
 use crate::sys::load;
-use memory::Memory;
-use report::Overload;
-use serde_json::Value;
 
 /// Options of `bench overload`.
 #[derive(Clone, Copy, Debug)]

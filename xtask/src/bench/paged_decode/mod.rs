@@ -6,6 +6,8 @@
 
 mod report;
 
+use report::{Case, Found, Rates, Sample};
+
 use super::history::History;
 use super::record::{Keep, Recorded};
 use crate::context::{Context, Outcome};
@@ -19,7 +21,6 @@ use crate::serving::kv_pool::Pool;
 use crate::serving::prompts::{MOST_SEQUENCES, Prompts};
 use crate::sys::load;
 use crate::sys::server::Server;
-use report::{Case, Found, Rates, Sample};
 
 /// Options of `bench paged-decode`.
 #[derive(Clone, Debug)]

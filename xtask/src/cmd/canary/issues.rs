@@ -1,6 +1,5 @@
 //! The canary's issues on GitHub: what is wanted, from the report; what was done, for the report.
 
-use crate::report::status_text;
 use serde_json::{Value, json};
 
 use super::{Context, Options};
@@ -9,6 +8,7 @@ use crate::plan::issues::{self, Action, Known, LABEL, Subject, Wanted};
 use crate::plan::next_command::next_command;
 use crate::report::canary::{CanaryReport, Level, Verdict, indented};
 use crate::report::status::{PatchStatus, StatusReport};
+use crate::report::status_text;
 use crate::series::PatchClass;
 use crate::sys::github::Client;
 

@@ -8,19 +8,19 @@ mod issues;
 mod tip_levels;
 mod walk;
 
-use crate::report::status_html;
 use std::path::PathBuf;
 
 use serde_json::json;
+use tip_levels::TipLevels;
+use walk::walk;
 
 use crate::context::{Context, Outcome};
 use crate::error::Result;
 use crate::report::canary::{self, CanaryReport, Level};
 use crate::report::status::StatusReport;
+use crate::report::status_html;
 use crate::sys::github::Client;
 use crate::sys::{compilers, disk, run_lock, step_summary};
-use tip_levels::TipLevels;
-use walk::walk;
 
 /// Options of `canary`.
 #[derive(Clone, Debug)]

@@ -1,10 +1,10 @@
 //! Which bytes and which name each commit gets: what a patch file says already stays as it is.
 
-use crate::series::ObjectId;
 use serde_json::json;
 
 use super::written::Written;
 use crate::error::Result;
+use crate::series::ObjectId;
 use crate::series::{self, Applied, Patch, apply_patch, slug_from_subject};
 use crate::stack::apply::change_tree;
 use crate::sys::edit_repo::EditCommit;

@@ -1,11 +1,10 @@
 //! The commits that are to become the series, and everything for which they are refused before git is
 //! asked to write them.
 
-use crate::series::ObjectId;
-
 use crate::error::{Error, Kind, Result};
 use crate::plan::next_command::quoted;
 use crate::plan::pins::Variant;
+use crate::series::ObjectId;
 use crate::stack::commits::SeriesCommits;
 use crate::sys::edit_repo::{EditCommit, EditRepo, Marks, short};
 

@@ -1,5 +1,6 @@
 //! The commits as git writes them, read again: what our own parser would not take is refused here.
 
+use super::collect::{Collected, rebase_in};
 use crate::context::Context;
 use crate::error::{Error, Kind, Result};
 use crate::plan::overlay::OverlayFile;
@@ -7,8 +8,6 @@ use crate::series::{self, Patch, slug_from_subject};
 use crate::sys::disk;
 use crate::sys::edit_repo::{EditCommit, EditRepo};
 use crate::sys::format_patch::format_series;
-
-use super::collect::{Collected, rebase_in};
 
 /// A commit as a patch.
 pub struct Written {

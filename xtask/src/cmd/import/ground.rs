@@ -1,7 +1,5 @@
 //! What an import stands on: a variant that is there, or a new one with a pin of its own.
 
-use crate::series::ObjectId;
-
 use super::Import;
 use crate::context::Context;
 use crate::error::{Error, Result};
@@ -10,6 +8,7 @@ use crate::plan::overlay::OverlayFile;
 use crate::plan::pins::{NewPin, Pin, Pins, Revision, Source, Variant};
 use crate::plan::snippet::SourceText;
 use crate::series::LintRules;
+use crate::series::ObjectId;
 use crate::stack::commits::make_commits;
 use crate::stack::import::new_pin::{checked_name, notes_on, revision_of};
 use crate::stack::import::patches::Ground;

@@ -1,10 +1,10 @@
 //! What an import says.
 
-use crate::series::ObjectId;
 use serde_json::json;
 
 use super::ground::Onto;
 use crate::context::Outcome;
+use crate::series::ObjectId;
 use crate::series::{LintRules, PLACEHOLDER};
 use crate::stack::import::line::Line;
 use crate::stack::import::patches::{NewPatch, STATUS};

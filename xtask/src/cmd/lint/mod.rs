@@ -4,9 +4,8 @@ mod fix;
 mod look;
 mod tell;
 
-use serde_json::json;
-
 use look::{Seen, look};
+use serde_json::json;
 use tell::text;
 
 use crate::context::{Context, Outcome};

@@ -2,8 +2,6 @@
 
 use std::path::Path;
 
-use crate::series::ObjectId;
-
 use super::Prepared;
 use super::blame::blame;
 use super::course::Course;
@@ -12,6 +10,7 @@ use crate::error::{Error, Kind, Result};
 use crate::plan::next_command::quoted;
 use crate::plan::rebase_state::{RebaseState, told_of};
 use crate::report::replay::describe_conflict;
+use crate::series::ObjectId;
 use crate::series::{ConflictReason, FileConflict, Replay, Replayed, TreeError, Version};
 use crate::sys::conflict_tree::{self, ConflictedFile};
 use crate::sys::disk;

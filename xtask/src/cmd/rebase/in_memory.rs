@@ -1,7 +1,5 @@
 //! A rebase without a trace: `--dry-run`.
 
-use crate::series::ObjectId;
-
 use super::Choices;
 use super::course::{Course, read_upstream};
 use super::steps::{Verdict, names, notes, step, verdict};
@@ -11,6 +9,7 @@ use crate::report::range_diff::settled;
 use crate::report::rebase::{self as report, Fate, PatchMove, RebaseReport};
 use crate::report::replay;
 use crate::report::silent_revert::{Bases, silent_reverts};
+use crate::series::ObjectId;
 use crate::series::{Patch, Replay, Replayed, replayed_patch};
 use crate::stack::apply::change_tree;
 use crate::stack::range;

@@ -1,6 +1,5 @@
 //! A rebase that waits for a person: `--continue`, `--skip`, `--abort`.
 
-use crate::sys::ours;
 use std::path::Path;
 
 use serde_json::json;
@@ -15,6 +14,7 @@ use crate::plan::pins::Revision;
 use crate::plan::rebase_state::{DonePatch, RebaseState};
 use crate::sys::conflict_tree::read_resolved;
 use crate::sys::disk;
+use crate::sys::ours;
 use crate::sys::rebase_repo::RebaseRepo;
 use crate::sys::resolutions;
 use crate::sys::store::Store;

@@ -1,19 +1,18 @@
 //! Replaying patch by patch into the repository of a rebase, until the end or a conflict.
 
-use crate::series::ObjectId;
-use crate::sys::ours;
-
 use super::course::{Course, read_upstream};
 use super::steps::{Verdict, names, notes, step, verdict};
 use super::{Choices, Prepared, conflict, finish};
 use crate::error::{Error, Kind, Result};
 use crate::plan::rebase_state::{DonePatch, NamedTree, RebaseState, places_of_taken};
 use crate::report::rebase::Fate;
+use crate::series::ObjectId;
 use crate::series::{Patch, Replay, Replayed, Step};
 use crate::stack::apply::change_tree;
 use crate::stack::range;
 use crate::sys::disk;
 use crate::sys::git_tree::GitTree;
+use crate::sys::ours;
 use crate::sys::rebase_repo::RebaseRepo;
 use crate::sys::store_tree::StoreTree;
 

@@ -1,12 +1,12 @@
 //! An action in the words of its API.
 
-use crate::serving::image;
 use serde_json::{Value, json};
 
 use super::actions::{Action, Api, Generate, Mistake, SlotAction, What};
 use super::prompts::Prompt;
 use super::server::{KEYS, ServerPlan};
 use crate::serving::cases;
+use crate::serving::image;
 use crate::sys::exchange::Question;
 
 /// The question of an action; `marker` is the server's own word for an image.

@@ -4,8 +4,6 @@ mod crowd;
 pub mod references;
 mod watch;
 
-use crate::serving::adapter;
-use crate::serving::switches;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Mutex;
@@ -22,7 +20,9 @@ use super::plan::server::{Files, KEYS, ServerPlan};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::modelgen::{Architecture, ModelSpec, VisionSpec, WeightType};
+use crate::serving::adapter;
 use crate::serving::cases;
+use crate::serving::switches;
 use crate::sys::exchange::{Leave, Question};
 use crate::sys::process::Run;
 use crate::sys::server::Server;

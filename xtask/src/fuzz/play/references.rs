@@ -1,6 +1,5 @@
 //! The same server unpaged, asked one request at a time: what every answer is held against.
 
-use crate::serving::image;
 use serde_json::{Value, json};
 
 use crate::error::{Error, Result};
@@ -9,6 +8,7 @@ use crate::fuzz::plan::actions::{Action, What};
 use crate::fuzz::plan::body;
 use crate::fuzz::plan::prompts::{MOST_PREDICTED, Prompt};
 use crate::fuzz::plan::server::{ADAPTERS, ServerPlan};
+use crate::serving::image;
 use crate::serving::{cases, verdict};
 use crate::sys::server::Server;
 

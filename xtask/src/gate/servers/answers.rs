@@ -1,6 +1,5 @@
 //! The same prompts for every server: stock alone, ours without flags, ours paged with any number of neighbours.
 
-use crate::serving::asking::{ask, pool_at_rest, read_answer};
 use std::path::Path;
 
 use serde_json::Value;
@@ -8,6 +7,7 @@ use serde_json::Value;
 use super::compared::Compared;
 use super::{ALONE, Off, ServerGate, Setup, nothing_shared, pool_is_held, sharing};
 use crate::error::Result;
+use crate::serving::asking::{ask, pool_at_rest, read_answer};
 use crate::serving::cases::{self, CASES, Case, KV_TYPES, Model};
 use crate::serving::rounding::Rounding;
 use crate::serving::verdict::{self, Answer};

@@ -1,10 +1,10 @@
 //! A draft model's memory is paged with its model's: it must draft as if it had computed every prompt itself.
 
-use crate::serving::asking::pool_at_rest;
 use serde_json::{Value, json};
 
 use super::{Compared, ServerGate, Setup, nothing_shared, pool_is_held};
 use crate::error::{Error, Result};
+use crate::serving::asking::pool_at_rest;
 use crate::serving::cases::{self, Case, Model};
 use crate::serving::verdict::{self, Answer};
 use crate::sys::server::Server;

@@ -1,13 +1,13 @@
 //! Prompts with images: who finds what was computed of them, and whether the answers are stock's.
 
-use crate::serving::asking::{ask, pool_at_rest};
-use crate::serving::image::encoded_image;
 use serde_json::{Value, json};
 
 use super::{Compared, ServerGate, pool_is_held};
 use crate::error::Result;
 use crate::modelgen::{Architecture, ModelSpec, VisionSpec, WeightType};
+use crate::serving::asking::{ask, pool_at_rest};
 use crate::serving::cases;
+use crate::serving::image::encoded_image;
 use crate::serving::verdict;
 use crate::serving::verdict::Answer;
 use crate::sys::models;

@@ -19,10 +19,11 @@ mod scene;
 mod sharing;
 mod slots;
 
-use crate::serving::switches;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+
+use crate::serving::switches;
 
 pub use self::compared::Compared;
 use self::scene::Scene;

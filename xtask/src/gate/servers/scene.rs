@@ -1,7 +1,6 @@
 //! What each check of a feature has: servers of ours with any arguments, stock's answer to any request, and a place
 //! for verdicts.
 
-use crate::serving::asking::pool_at_rest;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -9,6 +8,7 @@ use serde_json::Value;
 
 use super::{ALONE, Compared, ServerGate, Setup, pool_is_held, run_of};
 use crate::error::Result;
+use crate::serving::asking::pool_at_rest;
 use crate::serving::overload::tally::Tally;
 use crate::serving::reference::Reference;
 use crate::serving::verdict::Answer;

@@ -1,6 +1,5 @@
 //! Upstream's test programs in C++, in the build folder of a variant.
 
-use crate::sys::ours;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -9,6 +8,7 @@ use super::outcome::{self, Outcome, Outcomes};
 use crate::error::Result;
 use crate::plan::suites::Program;
 use crate::sys::disk;
+use crate::sys::ours;
 use crate::sys::process::{Ended, Run};
 
 /// The programs of one variant.

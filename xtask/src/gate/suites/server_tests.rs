@@ -1,6 +1,5 @@
 //! Upstream's tests of the server, on the packaged server of a variant and the local model.
 
-use crate::sys::ours;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -10,6 +9,7 @@ use crate::error::{Error, Result};
 use crate::plan::suites::ServerTests;
 use crate::serving::switches::{PAGED, without_features};
 use crate::sys::disk;
+use crate::sys::ours;
 use crate::sys::process::{self, Run};
 
 /// The tests with one server.

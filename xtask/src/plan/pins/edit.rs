@@ -2,12 +2,11 @@
 
 use std::ops::Range;
 
-use crate::series::ObjectId;
-
 use super::Revision;
 use super::read::RawPins;
 use crate::error::{Error, Result};
 use crate::plan::snippet::SourceText;
+use crate::series::ObjectId;
 
 /// The text of `pins.toml` with the pin called `name` at another commit and tree.
 ///

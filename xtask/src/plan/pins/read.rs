@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::series::ObjectId;
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -11,6 +10,7 @@ use super::{Pin, Pins, Revision, Source, Tool, Variant, Version, full_id};
 use crate::error::{Error, Result};
 use crate::plan::name::Name;
 use crate::plan::snippet::SourceText;
+use crate::series::ObjectId;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]

@@ -1,9 +1,8 @@
 //! A pin and a variant in the text of `pins.toml`: a whole file, or sections at the end of one.
 
-use crate::series::ObjectId;
-
 use super::Revision;
 use crate::plan::name::Name;
+use crate::series::ObjectId;
 
 /// A pin that is not in `pins.toml` yet, and the variant that stands on it.
 #[derive(Clone, Debug, PartialEq, Eq)]

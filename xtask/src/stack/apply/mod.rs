@@ -5,11 +5,9 @@ mod owners;
 
 use std::sync::Arc;
 
-use crate::series::{ObjectId, ObjectKind};
-use serde_json::json;
-
 use drift::refuse_drift;
 use owners::check_owners;
+use serde_json::json;
 
 use super::lock_file;
 use crate::context::{Context, Outcome};
@@ -18,6 +16,7 @@ use crate::plan::lock::{LockedFile, LockedPatch, LockedVariant};
 use crate::plan::pins::{Pin, Pins, Variant};
 use crate::plan::steps::Step;
 use crate::series::{self, Applied as SeriesApplied, Patch, PatchOutcome, TreeChange};
+use crate::series::{ObjectId, ObjectKind};
 use crate::sys::disk;
 use crate::sys::fetch::fetch_pin;
 use crate::sys::git_tree::{Entry, GitTree};

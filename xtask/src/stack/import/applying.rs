@@ -1,12 +1,12 @@
 //! Patches made elsewhere as commits on the pin: git applies them, and everything that it had to decide is told.
 
-use crate::series::ObjectId;
 use jiff::civil::Date;
 
 use super::left_out::LeftOut;
 use super::line::{Line, LineCommit};
 use super::loose::{Loose, LoosePatch};
 use crate::error::{Error, Kind, Result};
+use crate::series::ObjectId;
 use crate::series::{Difference, read_authorship, stated_blobs};
 use crate::sys::history::changed_between;
 use crate::sys::import_repo::ImportRepo;

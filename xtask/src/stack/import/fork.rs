@@ -2,11 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::series::ObjectId;
-
 use super::left_out::LeftOut;
 use super::line::{Line, LineCommit};
 use crate::error::Result;
+use crate::series::ObjectId;
 use crate::sys::edit_repo::short;
 use crate::sys::fork_history::{Fork, ForkCommit, Replayed};
 use crate::ui::{Ui, Unit};

@@ -2,9 +2,8 @@
 
 use std::collections::HashMap;
 
-use crate::series::ObjectId;
-
 use crate::error::{Error, Result};
+use crate::series::ObjectId;
 use crate::series::printable;
 use crate::sys::git_tree::{Entry, GitTree};
 use crate::sys::store::Store;

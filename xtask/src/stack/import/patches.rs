@@ -1,10 +1,9 @@
 //! From a line of commits to patch files, and everything for which one of them cannot be a patch.
 
-use crate::series::ObjectId;
-
 use super::line::{Line, LineCommit};
 use crate::error::{Error, Kind, Result};
 use crate::plan::overlay::OverlayFile;
+use crate::series::ObjectId;
 use crate::series::{
     self, LintRules, PLACEHOLDER, Patch, add_trailers, lint_owners, patch_message, printable,
     slug_from_subject,

@@ -12,20 +12,20 @@ mod told;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use crate::series::ObjectId;
+use files::{remove, write};
+use found::{files_there, look};
 use git2::IndexEntry;
+use index::{index_entry, open_index, write_index};
+use told::{refuse_edits, tell_restored};
 
 use super::git_id::{object_id, oid};
 use super::native_path::to_path;
 use super::store::Store;
 use super::{disk, ours};
 use crate::error::{Error, Result};
+use crate::series::ObjectId;
 use crate::series::printable;
 use crate::ui::{Ui, Unit};
-use files::{remove, write};
-use found::{files_there, look};
-use index::{index_entry, open_index, write_index};
-use told::{refuse_edits, tell_restored};
 
 /// What a run of `materialise` did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,7 +1,5 @@
 //! What each promise has: servers of the program that is held to it, and a place for what is broken.
 
-use crate::serving::adapter;
-use crate::serving::switches;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -11,7 +9,9 @@ use crate::context::Context;
 use crate::error::Result;
 use crate::gate::servers::{ALONE, Compared};
 use crate::modelgen::{AdapterSpec, Architecture, ModelSpec, VisionSpec, WeightType};
+use crate::serving::adapter;
 use crate::serving::reference::Reference;
+use crate::serving::switches;
 use crate::serving::verdict::{self, Answer};
 use crate::sys::process::Run;
 use crate::sys::server::Server;
