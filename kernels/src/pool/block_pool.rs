@@ -3,12 +3,21 @@
 //! A block that is given up keeps its content until it is taken for something else, which is when
 //! it is evicted: nothing is thrown away before its room is needed.
 
-use super::block::{Block, BlockId};
+use super::block::BlockId;
 use super::contents::{ContentId, Contents};
 use super::events::{Event, EventKind, Events};
 use super::free_queue::FreeQueue;
 use super::hash::{BlockHash, HashFunction};
 use super::statistics::Statistics;
+
+/// What the pool knows of one block.
+#[derive(Clone, Debug, Default)]
+pub struct Block {
+    /// How many sequences hold it; 0 exactly when it is in the free list.
+    pub holders: u32,
+    /// What it was published as. Set at most once between two evictions.
+    pub content: Option<ContentId>,
+}
 
 /// The blocks of a pool.
 #[derive(Clone, Debug)]

@@ -1,6 +1,7 @@
 //! vLLM's tests of a block and of the list of free blocks.
 
-use espalier_kernels::pool::block::{Block, BlockId};
+use espalier_kernels::pool::block::BlockId;
+use espalier_kernels::pool::block_pool::Block;
 use espalier_kernels::pool::free_queue::FreeQueue;
 
 fn queue(blocks: u32) -> FreeQueue {

@@ -1,7 +1,9 @@
 // Between two steps: who is asked, what the scheduler is told of them, and how its answers are carried out. The part
-// of espalier-server.h that knows what a slot's request is about; included by it alone.
+// of the server that knows what a slot's request is about; included by espalier-server.h alone.
 
 #pragma once
+
+#include "espalier-server-class.h"
 
 //
 // What a slot's request is about
