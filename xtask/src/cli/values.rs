@@ -1,4 +1,4 @@
-//! The values of flags by their names. What a command is given never saw clap.
+//! Values as they are typed: paths, and names. What a command is given never saw clap.
 
 use clap::ValueEnum;
 
@@ -6,6 +6,14 @@ use crate::bench::fairness;
 use crate::gate;
 use crate::report::canary::Level;
 use crate::serving::contestant;
+
+/// A path that a person typed is relative to where the person is, not to the root; a URL stays as it is.
+pub(super) fn absolute(path: String) -> String {
+    if path.contains("://") || path.starts_with("git@") {
+        return path;
+    }
+    std::path::absolute(&path).map_or(path, |path| path.display().to_string())
+}
 
 /// As the commands know them.
 pub(super) fn each<V: Into<T>, T>(values: Vec<V>) -> Vec<T> {

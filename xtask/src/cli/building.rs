@@ -1,0 +1,118 @@
+//! What is typed to get from the pin to a running server.
+
+use clap::Args;
+
+use super::values::absolute;
+use crate::context::{Context, Outcome};
+use crate::error::Result;
+use crate::plan::name::Name;
+use crate::{cmd, stack};
+
+/// Which build.
+#[derive(Debug, Args)]
+pub(super) struct Which {
+    /// Variant of `pins.toml`.
+    #[arg(long, value_name = "NAME")]
+    variant: Option<String>,
+    /// Flavor of `ci/flavors.toml`.
+    #[arg(long, value_name = "NAME", default_value = "cpu")]
+    flavor: Name,
+}
+
+impl Which {
+    pub(super) fn smoke(self, context: &Context) -> Result<Outcome> {
+        stack::smoke::command(context, self.variant.as_deref(), self.flavor.to_string())
+    }
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Fetch {
+    /// Local repository or bundle, tried before all other sources.
+    #[arg(long, value_name = "PATH")]
+    from: Option<String>,
+    /// Print what would be done.
+    #[arg(long)]
+    dry_run: bool,
+}
+
+impl Fetch {
+    pub(super) fn run(self, context: &Context) -> Result<Outcome> {
+        let Fetch { from, dry_run } = self;
+        cmd::fetch::run(context, &cmd::fetch::Options { from: from.map(absolute), dry_run })
+    }
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Apply {
+    /// Variant of `pins.toml`.
+    #[arg(long, value_name = "NAME")]
+    variant: Option<String>,
+    /// Only check whether everything applies; write no tree to disk.
+    #[arg(long)]
+    pub(super) check: bool,
+    /// Discard manual edits in the tree on disk.
+    #[arg(long, conflicts_with = "check")]
+    discard_edits: bool,
+    /// Print what would be done.
+    #[arg(long)]
+    dry_run: bool,
+}
+
+impl Apply {
+    pub(super) fn run(self, context: &Context) -> Result<Outcome> {
+        let Apply { variant, check, discard_edits, dry_run } = self;
+        stack::apply::run(context, &stack::apply::Options { variant, check, discard_edits, dry_run })
+    }
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Lock {
+    /// Write nothing; a stale lock is an error.
+    #[arg(long)]
+    pub(super) check: bool,
+}
+
+impl Lock {
+    pub(super) fn run(self, context: &Context) -> Result<Outcome> {
+        stack::lock::run(context, &stack::lock::Options { check: self.check })
+    }
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Build {
+    #[command(flatten)]
+    which: Which,
+    /// Number of parallel compile jobs.
+    #[arg(long, short, value_name = "N")]
+    jobs: Option<u32>,
+    /// Skip the smoke test; the build then counts as unfinished.
+    #[arg(long)]
+    no_smoke: bool,
+    /// Print what would be done.
+    #[arg(long)]
+    dry_run: bool,
+}
+
+impl Build {
+    pub(super) fn run(self, context: &Context) -> Result<Outcome> {
+        let Build { which: Which { variant, flavor }, jobs, no_smoke, dry_run } = self;
+        let flavor = flavor.to_string();
+        stack::build::run(context, &stack::build::Options { variant, flavor, dry_run, jobs, no_smoke })
+    }
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Run {
+    #[command(flatten)]
+    which: Which,
+    /// Arguments of the server: `cargo xtask run -- -m model.gguf --port 8080`.
+    #[arg(last = true)]
+    arguments: Vec<String>,
+}
+
+impl Run {
+    pub(super) fn run(self, context: &Context) -> Result<Outcome> {
+        let Run { which: Which { variant, flavor }, arguments } = self;
+        cmd::run::command(context, variant.as_deref(), flavor.to_string(), arguments)
+    }
+}

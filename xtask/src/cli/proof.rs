@@ -1,0 +1,98 @@
+//! What is typed to prove that nothing changed which should not.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use super::reference;
+use super::values::{Part, each};
+use crate::context::{Context, Outcome};
+use crate::error::Result;
+use crate::{cmd, fuzz, gate};
+
+#[derive(Debug, Args)]
+pub(super) struct Test {
+    /// Run only this step; repeatable.
+    #[arg(long, value_name = "STEP")]
+    only: Vec<String>,
+    /// List the steps.
+    #[arg(long)]
+    list: bool,
+}
+
+impl Test {
+    pub(super) fn run(self, context: &Context) -> Result<Outcome> {
+        let Test { only, list } = self;
+        let commands = reference::markdown();
+        cmd::test::run(context, &cmd::test::Options { only, list, commands })
+    }
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Gate {
+    /// Variant of `pins.toml`.
+    #[arg(long, value_name = "NAME")]
+    variant: Option<String>,
+    /// Compare only this part; repeatable.
+    #[arg(long, value_enum, value_name = "PART")]
+    only: Vec<Part>,
+    /// Compare only this model, such as `qwen35`; with `--only logits` or `--only servers`; repeatable.
+    #[arg(long = "model", value_name = "NAME")]
+    models: Vec<String>,
+    /// Run only this check of the servers, such as `answers`; with `--only servers`; repeatable.
+    #[arg(long = "check", value_name = "NAME")]
+    checks: Vec<String>,
+    /// Check only this promise, by name or item; with `--only promises`; repeatable.
+    #[arg(long = "promise", value_name = "NAME")]
+    promises: Vec<String>,
+    /// Check this server instead of the packaged one; with `--only promises`.
+    #[arg(long, value_name = "PATH")]
+    program: Option<PathBuf>,
+}
+
+impl Gate {
+    pub(super) fn run(self, context: &Context) -> Result<Outcome> {
+        let Gate { variant, only, models, checks, promises, program } = self;
+        let only = each(only);
+        gate::run(context, &gate::Options { variant, only, models, checks, promises, program })
+    }
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Fuzz {
+    #[command(subcommand)]
+    what: FuzzWhat,
+}
+
+/// What can be fuzzed.
+#[derive(Debug, Subcommand)]
+enum FuzzWhat {
+    /// Compare the paged server with the same one unpaged: random options, random clients, every answer judged.
+    Servers(FuzzServers),
+}
+
+#[derive(Debug, Args)]
+struct FuzzServers {
+    /// Start no new round after N minutes.
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    minutes: u32,
+    /// Seed of the first round; each round after it adds 1.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Maximum number of rounds.
+    #[arg(long, value_name = "N")]
+    rounds: Option<u64>,
+    /// `llama-server` to test; default: the packaged one.
+    #[arg(long, value_name = "PATH")]
+    program: Option<PathBuf>,
+    /// Seconds that a client waits in silence if no request is ahead of it.
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
+    patience: u32,
+}
+
+impl Fuzz {
+    pub(super) fn run(self, context: &Context) -> Result<Outcome> {
+        let FuzzWhat::Servers(FuzzServers { minutes, seed, rounds, program, patience }) = self.what;
+        fuzz::run(context, &fuzz::Options { minutes, seed, rounds, program, patience })
+    }
+}

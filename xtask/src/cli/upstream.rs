@@ -1,0 +1,237 @@
+//! What is typed to hold a series against upstream, and to move it.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::values::{Until, absolute};
+use crate::cmd;
+use crate::cmd::rebase::{Action, Choices};
+use crate::context::{Context, Outcome};
+use crate::error::Result;
+
+/// The end of a range of upstream commits that begins at the pin.
+#[derive(Debug, Args)]
+struct RangeEnd {
+    /// Variant of `pins.toml`.
+    #[arg(long, value_name = "NAME")]
+    variant: Option<String>,
+    /// Tag, branch or commit id, also `v1.0~3`; default: upstream's default branch.
+    #[arg(long, value_name = "REF")]
+    tip: Option<String>,
+    /// Repository, bundle or URL to fetch it from, instead of the pin's sources.
+    #[arg(long, value_name = "PATH|URL")]
+    from: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Status {
+    /// Variant of `pins.toml`.
+    #[arg(long, value_name = "NAME")]
+    variant: Option<String>,
+    /// Tag, branch or commit id, also `v1.0~3`; default: the pin.
+    #[arg(long, value_name = "REF")]
+    tip: Option<String>,
+    /// Repository, bundle or URL to fetch it from, instead of the pin's sources.
+    #[arg(long, value_name = "PATH|URL", requires = "tip")]
+    from: Option<String>,
+    /// Print full details of every patch that is not exact; with `--json`, also the text of the patches.
+    #[arg(long)]
+    long: bool,
+    /// Print Markdown.
+    #[arg(long, conflicts_with_all = ["json", "long"])]
+    markdown: bool,
+    /// Also write a self-contained HTML page.
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Also write a picture of the series (SVG).
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+}
+
+impl Status {
+    pub(super) fn run(self, context: &Context) -> Result<Outcome> {
+        let Status { variant, tip, from, long, markdown, html, svg } = self;
+        let from = from.map(absolute);
+        let options = cmd::status::Options { variant, tip, from, long, markdown, html, svg };
+        cmd::status::run(context, &options)
+    }
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Bisect {
+    #[command(flatten)]
+    end: RangeEnd,
+    /// One patch, by number, file name or path; default: all.
+    #[arg(long, value_name = "NNNN")]
+    patch: Option<String>,
+    /// Print Markdown.
+    #[arg(long, conflicts_with = "json")]
+    markdown: bool,
+}
+
+impl Bisect {
+    pub(super) fn run(self, context: &Context) -> Result<Outcome> {
+        let Bisect { end: RangeEnd { variant, tip, from }, patch, markdown } = self;
+        let from = from.map(absolute);
+        cmd::bisect::run(context, &cmd::bisect::Options { variant, patch, tip, from, markdown })
+    }
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Newest {
+    #[command(flatten)]
+    end: RangeEnd,
+}
+
+impl Newest {
+    pub(super) fn run(self, context: &Context) -> Result<Outcome> {
+        let Newest { end: RangeEnd { variant, tip, from } } = self;
+        cmd::newest::run(context, &cmd::newest::Options { variant, tip, from: from.map(absolute) })
+    }
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Rebase {
+    /// Target: tag, branch or commit id, also `v1.0~3`.
+    #[arg(long, value_name = "REF", required_unless_present = "step")]
+    to: Option<String>,
+    /// Repository, bundle or URL to fetch it from, instead of the pin's sources.
+    #[arg(long, value_name = "PATH|URL", requires = "to")]
+    from: Option<String>,
+    #[command(flatten)]
+    step: RebaseStep,
+    /// Variant of `pins.toml`.
+    #[arg(long, value_name = "NAME")]
+    variant: Option<String>,
+    /// Drop patches that upstream has taken completely.
+    #[arg(long)]
+    drop_upstreamed: bool,
+    /// Trim the parts of patches that upstream has taken.
+    #[arg(long)]
+    trim_upstreamed: bool,
+    /// Fail if a patch would undo what upstream did since the old pin: lines that it added or deleted, or a
+    /// binary file that it changed.
+    #[arg(long, overrides_with = "no_strict")]
+    strict: bool,
+    /// Only warn, even if `--strict` was given before.
+    #[arg(long)]
+    no_strict: bool,
+    /// Do not show how each patch changed.
+    #[arg(long)]
+    no_range_diff: bool,
+    /// Do everything in memory, print what would happen, write nothing.
+    #[arg(long, conflicts_with = "step")]
+    dry_run: bool,
+}
+
+/// A rebase that waits.
+#[derive(Debug, Args)]
+#[group(id = "step", conflicts_with = "to", multiple = false)]
+struct RebaseStep {
+    /// Continue after conflicts were resolved and staged.
+    #[arg(long = "continue")]
+    go_on: bool,
+    /// Drop the conflicting patch and continue.
+    #[arg(long)]
+    skip: bool,
+    /// Abandon the rebase; nothing in the project has changed.
+    #[arg(long)]
+    abort: bool,
+}
+
+impl Rebase {
+    pub(super) fn run(self, context: &Context) -> Result<Outcome> {
+        cmd::rebase::run(context, &self.action())
+    }
+
+    fn action(self) -> Action {
+        let choices = Choices {
+            drop_upstreamed: self.drop_upstreamed,
+            trim_upstreamed: self.trim_upstreamed,
+            strict: (self.strict || self.no_strict).then_some(self.strict),
+            no_range_diff: self.no_range_diff,
+        };
+        let (variant, from) = (self.variant, self.from.map(absolute));
+        match (self.step, self.to) {
+            (RebaseStep { abort: true, .. }, _) => Action::Abort(variant),
+            (RebaseStep { skip: true, .. }, _) => Action::Skip(variant, choices),
+            (RebaseStep { go_on: false, .. }, Some(to)) => {
+                let dry_run = self.dry_run;
+                Action::Start(cmd::rebase::Options { variant, to, from, dry_run, choices })
+            }
+            _ => Action::Continue(variant, choices),
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Sync {
+    /// Target: tag, branch or commit id, also `v1.0~3`.
+    #[arg(long, value_name = "REF")]
+    to: String,
+    /// Repository, bundle or URL to fetch it from, instead of the pin's sources.
+    #[arg(long, value_name = "PATH|URL")]
+    from: Option<String>,
+    /// Variant of `pins.toml` whose pin moves.
+    #[arg(long, value_name = "NAME")]
+    variant: Option<String>,
+    /// Drop patches that upstream has taken completely.
+    #[arg(long)]
+    drop_upstreamed: bool,
+    /// Trim the parts of patches that upstream has taken.
+    #[arg(long)]
+    trim_upstreamed: bool,
+    /// Open or update this pin's pull request.
+    #[arg(long)]
+    github: bool,
+    /// Print what would become of each patch; check and write nothing.
+    #[arg(long, conflicts_with = "github")]
+    dry_run: bool,
+}
+
+impl Sync {
+    pub(super) fn run(self, context: &Context) -> Result<Outcome> {
+        let Sync { to, from, variant, drop_upstreamed, trim_upstreamed, github, dry_run } = self;
+        let choices = Choices { drop_upstreamed, trim_upstreamed, ..Choices::default() };
+        let from = from.map(absolute);
+        cmd::sync::run(context, &cmd::sync::Options { variant, to, from, dry_run, choices, github })
+    }
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Canary {
+    /// Variant of `pins.toml`.
+    #[arg(long, value_name = "NAME")]
+    variant: Option<String>,
+    /// Tag, branch or commit id, also `v1.0~3`; default: upstream's default branch.
+    #[arg(long, value_name = "REF", default_value = "HEAD")]
+    tip: String,
+    /// Repository, bundle or URL to fetch it from, instead of the pin's sources.
+    #[arg(long, value_name = "PATH|URL")]
+    from: Option<String>,
+    /// Last level to run.
+    #[arg(long, value_enum, default_value_t = Until::Gate)]
+    until: Until,
+    /// Write the report as Markdown.
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+    /// Also write the page of `status --html`.
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Maintain one issue for each broken patch, about upstream's default branch (so not with `--tip`).
+    #[arg(long, conflicts_with = "tip")]
+    github: bool,
+    /// Print what would be done.
+    #[arg(long)]
+    dry_run: bool,
+}
+
+impl Canary {
+    pub(super) fn run(self, context: &Context) -> Result<Outcome> {
+        let Canary { variant, tip, from, until, report, html, github, dry_run } = self;
+        let (from, until) = (from.map(absolute), until.into());
+        let options = cmd::canary::Options { variant, tip, from, until, report, html, github, dry_run };
+        cmd::canary::run(context, &options)
+    }
+}
