@@ -112,18 +112,9 @@ impl FileReplay<'_, '_> {
         if let Some(done) = self.rename_done(base, &target, &theirs)? {
             return Ok(done);
         }
-        let (ours, followed) = match self.version_at(&base.path)? {
-            Some(ours) => (ours, None),
-            None => match self.locate(base)? {
-                Ok(followed) => (self.version_at(&followed.to)?.ok_or_else(no_path)?, Some(followed)),
-                Err(candidates) => {
-                    if let Err(failure) = find_file(self.new, &base.path, &leaving_paths(self.patch)) {
-                        return self.refused(refusal_of(failure)?);
-                    }
-                    let reason = ConflictReason::FileGone { candidates };
-                    return Ok(self.conflict(base.path.clone(), reason, None, None));
-                }
-            },
+        let (ours, followed) = match self.find_ours(base)? {
+            Ok(found) => found,
+            Err(refused) => return Ok(*refused),
         };
         let moves = self.file.change == Change::Rename;
         if let Some(Followed { to, .. }) = followed.as_ref().filter(|_| moves) {
@@ -138,21 +129,47 @@ impl FileReplay<'_, '_> {
         if FileMode::of_entry(ours.mode).is_none() {
             return self.refused(TargetRefusal::NotAFile { found: ours.mode });
         }
-        if moves && to != ours.path {
-            match find_file(self.new, &to, &leaving_paths(self.patch)) {
-                Ok(None) => {
-                    if let Some(conflict) = self.folder_moved(&to)? {
-                        return Ok(conflict);
-                    }
-                }
-                Ok(Some(found)) => {
-                    let there = Version { path: to.clone(), mode: Mode::from(found.mode), id: found.id };
-                    return Ok(self.conflict(to, ConflictReason::FileExists, Some(there), None));
-                }
-                Err(failure) => return self.refused(refusal_of(failure)?),
-            }
+        if to != ours.path
+            && let Some(refused) = self.no_room(&to)?
+        {
+            return Ok(refused);
         }
         self.merge(base, ours, &to, &theirs, followed)
+    }
+
+    /// Upstream's version of `base`, and how it was followed; or that there is none.
+    #[allow(clippy::type_complexity, reason = "used in one place")]
+    fn find_ours(
+        &self,
+        base: &Version,
+    ) -> Result<Result<(Version, Option<Followed>), Box<FileResult>>, TreeError> {
+        if let Some(ours) = self.version_at(&base.path)? {
+            return Ok(Ok((ours, None)));
+        }
+        let candidates = match self.locate(base)? {
+            Ok(followed) => {
+                let ours = self.version_at(&followed.to)?.ok_or_else(no_path)?;
+                return Ok(Ok((ours, Some(followed))));
+            }
+            Err(candidates) => candidates,
+        };
+        let gone = match find_file(self.new, &base.path, &leaving_paths(self.patch)) {
+            Ok(_) => self.conflict(base.path.clone(), ConflictReason::FileGone { candidates }, None, None),
+            Err(failure) => self.refused(refusal_of(failure)?)?,
+        };
+        Ok(Err(Box::new(gone)))
+    }
+
+    /// What keeps a file from moving to `to`.
+    fn no_room(&self, to: &RepoPath) -> Result<Option<FileResult>, TreeError> {
+        match find_file(self.new, to, &leaving_paths(self.patch)) {
+            Ok(None) => self.folder_moved(to),
+            Ok(Some(found)) => {
+                let there = Version { path: to.clone(), mode: Mode::from(found.mode), id: found.id };
+                Ok(Some(self.conflict(to.clone(), ConflictReason::FileExists, Some(there), None)))
+            }
+            Err(failure) => self.refused(refusal_of(failure)?).map(Some),
+        }
     }
 
     fn merge(

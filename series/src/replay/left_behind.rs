@@ -1,14 +1,12 @@
 //! What did upstream put into a folder that a patch moves away?
 
 use std::collections::{BTreeMap, HashSet};
-use std::rc::Rc;
 
 use super::origin::Origin;
 use super::outcome::{ConflictReason, FileConflict, ReplayedFile, Version, Way};
 use crate::apply::collision::leaving_paths;
-use crate::model::arrivals::Arrivals;
 use crate::model::mode::Mode;
-use crate::model::patch::{Change, Patch};
+use crate::model::patch::{Change, FileSide, Patch};
 use crate::model::path::RepoPath;
 use crate::model::tree::{Tree, TreeError};
 
@@ -21,8 +19,7 @@ pub(crate) fn left_behind(
 ) -> Result<Vec<ReplayedFile>, TreeError> {
     let mut found = BTreeMap::new();
     for (from, to) in moved_folders(patch) {
-        let mut search =
-            Search { leaving: leaving_paths(patch), origin, new, arrivals: None, came: Vec::new() };
+        let mut search = Search { leaving: leaving_paths(patch), origin, new, came: Vec::new() };
         if origin.pin.entry(from)?.is_none() || !search.only_arrivals_in(from)? {
             continue;
         }
@@ -38,11 +35,9 @@ pub(crate) fn left_behind(
 fn moved_folders(patch: &Patch) -> BTreeMap<&[u8], &[u8]> {
     let mut votes: BTreeMap<&[u8], BTreeMap<&[u8], usize>> = BTreeMap::new();
     for file in patch.files.iter().filter(|file| file.change == Change::Rename) {
-        let folder = |path: &'_ RepoPath| path.folders().last().map(<[u8]>::len);
-        let (Some(old), Some(new)) = (&file.old, &file.new) else { continue };
-        let (Some(from), Some(to)) = (folder(&old.path), folder(&new.path)) else { continue };
-        let (from, to) = (&old.path.as_bytes()[..from], &new.path.as_bytes()[..to]);
-        if from != to {
+        if let (Some(from), Some(to)) = (folder_of(file.old.as_ref()), folder_of(file.new.as_ref()))
+            && from != to
+        {
             *votes.entry(from).or_default().entry(to).or_default() += 1;
         }
     }
@@ -51,11 +46,14 @@ fn moved_folders(patch: &Patch) -> BTreeMap<&[u8], &[u8]> {
     most.filter_map(|(from, place)| Some((from, place?.0))).collect()
 }
 
+fn folder_of(side: Option<&FileSide>) -> Option<&[u8]> {
+    side?.path.folders().last()
+}
+
 struct Search<'s, 'o> {
     leaving: HashSet<&'s [u8]>,
     origin: &'s Origin<'o>,
     new: &'s dyn Tree,
-    arrivals: Option<Rc<Arrivals>>,
     came: Vec<Version>,
 }
 
@@ -80,14 +78,8 @@ impl Search<'_, '_> {
         Ok(true)
     }
 
-    fn is_arrival(&mut self, path: &[u8]) -> Result<bool, TreeError> {
-        let arrivals = match self.arrivals.take() {
-            Some(known) => known,
-            None => self.new.arrivals()?,
-        };
-        let is_one = arrivals.came.iter().any(|arrival| arrival.path == path);
-        self.arrivals = Some(arrivals);
-        Ok(is_one)
+    fn is_arrival(&self, path: &[u8]) -> Result<bool, TreeError> {
+        Ok(self.new.arrivals()?.came.iter().any(|arrival| arrival.path == path))
     }
 }
 

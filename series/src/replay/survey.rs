@@ -85,14 +85,14 @@ pub struct Known<'a> {
     /// What was found.
     survey: &'a Survey,
     /// Every path at which the two trees differ.
-    differences: Vec<Difference>,
+    differences: Rc<[Difference]>,
     /// Every path at which the earlier patches make something else of them.
     above: Vec<Difference>,
 }
 
 impl<'a> Known<'a> {
     /// What `survey` says of a tree that differs at `differences`, and nowhere else, from the tree at hand.
-    pub fn new(survey: &'a Survey, differences: Vec<Difference>) -> Known<'a> {
+    pub fn new(survey: &'a Survey, differences: Rc<[Difference]>) -> Known<'a> {
         Known { survey, differences, above: Vec::new() }
     }
 

@@ -136,7 +136,7 @@ fn what_is_known_of_another_tree_is_taken_over() {
         comes_or_goes,
         blobs: [crate::support::id("1\n"), crate::support::id("2\n")],
     };
-    let known = |differences: Vec<Difference>| Known::new(&before, differences);
+    let known = |differences: Vec<Difference>| Known::new(&before, differences.into());
     assert!(known(vec![difference("other", false)]).still_holds(&BTreeSet::new()));
     assert!(!known(vec![difference("a.c", false)]).still_holds(&BTreeSet::new()));
     // A new path makes its folders and its spelling matter.

@@ -11,6 +11,7 @@ use super::timing::Times;
 use crate::context::{Context, Outcome};
 use crate::error::{Error, Result};
 use crate::plan::layout::Layout;
+use crate::stack::Stack;
 use crate::stack::pinned_series::PinnedSeries;
 use crate::stack::range::{self, Range};
 use crate::sys::disk;
@@ -87,7 +88,7 @@ impl Made {
 
     /// Judges some commits anew; gives the mean time of one.
     fn check_sample(&self, range: &Range) -> Result<Duration> {
-        let PinnedSeries { store, patches, pin, .. } = &self.series;
+        let PinnedSeries { stack: Stack { patches, pin, .. }, store } = &self.series;
         let pin_tree = StoreTree::new(store, pin.tree)?;
         let origin = range::origin(store, patches, &pin_tree)?;
         let history = self.history()?;

@@ -5,6 +5,7 @@ use clap::Args;
 use super::values::absolute;
 use crate::context::{Context, Outcome};
 use crate::error::Result;
+use crate::plan::flavors::DEFAULT_FLAVOR;
 use crate::plan::name::Name;
 use crate::{cmd, stack};
 
@@ -15,7 +16,7 @@ pub(super) struct Which {
     #[arg(long, value_name = "NAME")]
     variant: Option<String>,
     /// Flavor of `ci/flavors.toml`.
-    #[arg(long, value_name = "NAME", default_value = "cpu")]
+    #[arg(long, value_name = "NAME", default_value = DEFAULT_FLAVOR)]
     flavor: Name,
 }
 

@@ -46,14 +46,16 @@ pub fn report(context: &Context, options: &Options) -> Result<BisectReport> {
     let reference = options.tip.as_deref().unwrap_or(DEFAULT_TIP);
     let tip = series.tip(context, reference, options.from.as_deref())?;
     let history = series.required_history(&tip)?;
-    context.ui.status("Judging", format!("{} patches at {} commits", series.patches.len(), history.len()));
+    context
+        .ui
+        .status("Judging", format!("{} patches at {} commits", series.stack.patches.len(), history.len()));
     let range = series.survey(&history)?;
     let patches = wanted.into_iter().filter_map(|at| patch_bisect(&series, &range, &history, at));
     Ok(BisectReport {
         patches: patches.collect(),
-        variant: series.variant.clone(),
-        upstream: series.pin.upstream.clone(),
-        pin: Place { name: series.pin.revision.to_string(), tree: series.pin.tree.to_string() },
+        variant: series.stack.variant.name.to_string(),
+        upstream: series.stack.pin.upstream.clone(),
+        pin: Place { name: series.stack.pin.revision.to_string(), tree: series.stack.pin.tree.to_string() },
         tip: Place { name: tip.name, tree: tip.tree.to_string() },
         commits: history.len(),
     })
@@ -61,8 +63,9 @@ pub fn report(context: &Context, options: &Options) -> Result<BisectReport> {
 
 /// Which patches of the series `name` means, from 0.
 fn wanted_patches(series: &PinnedSeries, name: Option<&str>) -> Result<Vec<usize>> {
-    let Some(name) = name else { return Ok((0..series.files.len()).collect()) };
+    let Some(name) = name else { return Ok((0..series.stack.files.len()).collect()) };
     let found: Vec<usize> = series
+        .stack
         .files
         .iter()
         .enumerate()
@@ -70,14 +73,14 @@ fn wanted_patches(series: &PinnedSeries, name: Option<&str>) -> Result<Vec<usize
         .map(|(at, _)| at)
         .collect();
     let files = |all: &[usize]| -> Vec<&str> {
-        all.iter().filter_map(|at| series.files.get(*at)).map(|file| file.file.as_str()).collect()
+        all.iter().filter_map(|at| series.stack.files.get(*at)).map(|file| file.file.as_str()).collect()
     };
     match found[..] {
         [_] => Ok(found),
-        [] => Err(Error::usage(format!("`{}` has no patch `{name}`", series.variant))
-            .detail(files(&(0..series.files.len()).collect::<Vec<_>>()).join("\n"))
+        [] => Err(Error::usage(format!("`{}` has no patch `{name}`", series.stack.variant.name))
+            .detail(files(&(0..series.stack.files.len()).collect::<Vec<_>>()).join("\n"))
             .hint("name one by its number: --patch 0001")),
-        _ => Err(Error::usage(format!("`{name}` is more than one patch of `{}`", series.variant))
+        _ => Err(Error::usage(format!("`{name}` is more than one patch of `{}`", series.stack.variant.name))
             .detail(files(&found).join("\n"))
             .hint("name one by its path: --patch patches/VARIANT/NNNN-slug.patch")),
     }
@@ -94,8 +97,8 @@ fn patch_bisect(series: &PinnedSeries, range: &Range, history: &[Commit], at: us
     let classes = Classes::of(range, at)?;
     let place = Scene { range, history, classes: &classes };
     Some(PatchBisect {
-        file: series.files.get(at)?.file.clone(),
-        subject: series.patches.get(at)?.subject.clone(),
+        file: series.stack.files.get(at)?.file.clone(),
+        subject: series.stack.patches.get(at)?.subject.clone(),
         at_pin: classes.at_pin,
         at_tip: classes.at_tip(),
         stops_being_exact: place.first(|class| class != PatchClass::Exact),

@@ -41,9 +41,9 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
 
 fn outcome(context: &Context, variant: &Variant, ready: &Ready) -> Outcome {
     let folder = context.layout.show(ready.repo.folder());
-    let own = ready.series.inputs.patches.len() - ready.series.parents;
+    let own = ready.series.stack.own_files().len();
     let done = if ready.made { "made" } else { "there already" };
-    let after = match ready.series.parents {
+    let after = match ready.series.stack.parents {
         0 => String::new(),
         parents => format!(", after {parents} of the variants it extends"),
     };

@@ -41,16 +41,18 @@ pub fn report(context: &Context, options: &Options) -> Result<NewestReport> {
     let reference = options.tip.as_deref().unwrap_or(DEFAULT_TIP);
     let tip = series.tip(context, reference, options.from.as_deref())?;
     let history = series.required_history(&tip)?;
-    context.ui.status("Judging", format!("{} patches at {} commits", series.patches.len(), history.len()));
+    context
+        .ui
+        .status("Judging", format!("{} patches at {} commits", series.stack.patches.len(), history.len()));
     let range = series.survey(&history)?;
     let applies = furthest(&range, &history, PatchClass::applies);
     Ok(NewestReport {
         next: next_step(applies.as_ref(), options),
         exact: furthest(&range, &history, |class| class == PatchClass::Exact),
         applies,
-        variant: series.variant.clone(),
-        upstream: series.pin.upstream.clone(),
-        pin: Place { name: series.pin.revision.to_string(), tree: series.pin.tree.to_string() },
+        variant: series.stack.variant.name.to_string(),
+        upstream: series.stack.pin.upstream.clone(),
+        pin: Place { name: series.stack.pin.revision.to_string(), tree: series.stack.pin.tree.to_string() },
         tip: Place { name: tip.name, tree: tip.tree.to_string() },
     })
 }

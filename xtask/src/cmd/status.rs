@@ -15,6 +15,7 @@ use crate::report::status_svg;
 use crate::report::status_text;
 use crate::report::taken::story_notes;
 use crate::series::{self, Origin, Patch, PatchClass, Story, Survey};
+use crate::stack::Stack;
 use crate::stack::pinned_series::{Classes, PinnedSeries};
 use crate::stack::range::upstream_commit;
 use crate::stack::range::{self, Range};
@@ -94,12 +95,12 @@ fn next_steps(options: &Options) -> Vec<String> {
 pub fn report_at(series: &PinnedSeries, tip: &Tip) -> Result<StatusReport> {
     let history = series.history(tip)?;
     let found = hold_against(series, tip, history.as_deref())?;
-    let touched = touched_by(&series.store, &series.patches, history.as_deref().unwrap_or_default())?;
+    let touched = touched_by(&series.store, &series.stack.patches, history.as_deref().unwrap_or_default())?;
     let mut patches: Vec<PatchStatus> = found
         .outcomes
         .into_iter()
-        .zip(&series.patches)
-        .zip(&series.files)
+        .zip(&series.stack.patches)
+        .zip(&series.stack.files)
         .map(|((outcome, patch), file)| patch_status(patch, outcome, &file.file))
         .collect();
     for ((patch, touched_by), caused_by) in patches.iter_mut().zip(touched).zip(found.caused_by) {
@@ -110,9 +111,9 @@ pub fn report_at(series: &PinnedSeries, tip: &Tip) -> Result<StatusReport> {
     for (patch, story) in patches.iter_mut().zip(&found.stories) {
         patch.upstream = story_notes(story, history.as_deref().unwrap_or_default());
     }
-    let PinnedSeries { variant, pin, .. } = series;
+    let Stack { variant, pin, .. } = &series.stack;
     Ok(StatusReport {
-        variant: variant.clone(),
+        variant: variant.name.to_string(),
         upstream: pin.upstream.clone(),
         pin: Place { name: pin.revision.to_string(), tree: pin.tree.to_string() },
         tip: Place { name: tip.name.clone(), tree: tip.tree.to_string() },
@@ -127,7 +128,7 @@ fn find_tip(context: &Context, series: &PinnedSeries, options: &Options) -> Resu
     if let Some(reference) = &options.tip {
         return series.tip(context, reference, options.from.as_deref());
     }
-    let pin = &series.pin;
+    let pin = &series.stack.pin;
     let commit = series.store.pin_commit(pin.tree)?;
     Ok(Tip { name: pin.revision.to_string(), revision: pin.revision.clone(), commit, tree: pin.tree })
 }
@@ -140,7 +141,7 @@ struct Found {
 }
 
 fn hold_against(series: &PinnedSeries, tip: &Tip, history: Option<&[Commit]>) -> Result<Found> {
-    let PinnedSeries { store, patches, pin, .. } = series;
+    let PinnedSeries { stack: Stack { patches, pin, .. }, store } = series;
     let pin_tree = StoreTree::new(store, pin.tree)?;
     let tip_tree = StoreTree::on_way(store, tip.tree, pin.tree, tip.tree)?;
     let origin = range::origin(store, patches, &pin_tree)?;

@@ -8,6 +8,7 @@ use super::{docs, lint, workflows};
 use crate::context::{Context, Outcome};
 use crate::error::{Error, Result};
 use crate::gate;
+use crate::plan::flavors::DEFAULT_FLAVOR;
 use crate::stack::{build, lock, smoke};
 use crate::sys::process;
 
@@ -174,19 +175,20 @@ fn build_variant(context: &Context, variant: &str) -> Result<()> {
     // Locked: a check must not mend what it checks.
     let context = Context { locked: true, ..context.clone() };
     let variant = Some(variant.to_string());
-    build::run(&context, &build::Options { variant, flavor: FLAVOR.to_string(), ..Default::default() })
-        .map(drop)
+    build::run(
+        &context,
+        &build::Options { variant, flavor: DEFAULT_FLAVOR.to_string(), ..Default::default() },
+    )
+    .map(drop)
 }
-
-const FLAVOR: &str = "cpu";
 
 fn check_lock(context: &Context) -> Result<()> {
     lock::run(context, &lock::Options { check: true }).map(drop)
 }
 
 fn smoke_both(context: &Context) -> Result<()> {
-    smoke::command(context, Some("stock"), FLAVOR.to_string())?;
-    smoke::command(context, Some("paged"), FLAVOR.to_string()).map(drop)
+    smoke::command(context, Some("stock"), DEFAULT_FLAVOR.to_string())?;
+    smoke::command(context, Some("paged"), DEFAULT_FLAVOR.to_string()).map(drop)
 }
 
 fn run_gate(context: &Context) -> Result<()> {

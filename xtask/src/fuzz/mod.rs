@@ -16,6 +16,7 @@ use report::{Report, RoundReport};
 
 use crate::context::{Context, Outcome};
 use crate::error::{Error, Result};
+use crate::plan::flavors::DEFAULT_FLAVOR;
 use crate::sys::disk;
 
 /// Options of `fuzz servers`.
@@ -33,13 +34,11 @@ pub struct Options {
     pub patience: u32,
 }
 
-const FLAVOR: &str = "cpu";
-
 /// Plays rounds until the time is over; the exit code is 1 when anything was found.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let program = match &options.program {
         Some(program) => program.clone(),
-        None => context.layout.server(&context.pins()?.variant(None)?.name, FLAVOR),
+        None => context.layout.server(&context.pins()?.variant(None)?.name, DEFAULT_FLAVOR),
     };
     if !disk::exists(&program) {
         let what = format!("there is no server at `{}`", context.layout.show(&program));

@@ -14,12 +14,14 @@ use self::servers::{Chosen, Off, promises};
 use crate::context::{Context, Outcome};
 use crate::error::{Error, Result};
 use crate::fuzz;
+use crate::plan::flavors::DEFAULT_FLAVOR;
 use crate::plan::next_command::next_command;
 use crate::plan::pins::{Pins, Variant};
-use crate::series::Numerics;
+use crate::series::{Numerics, Patch};
 use crate::serving::inputs;
+use crate::stack::Stack;
 use crate::sys::disk;
-use crate::sys::inputs::{PatchFile, read_stack};
+use crate::sys::inputs::PatchFile;
 
 /// Options of `gate`.
 #[derive(Clone, Debug, Default)]
@@ -57,8 +59,6 @@ impl Part {
     /// The parts that need no program but the packaged ones.
     pub const OF_PACKAGES: [Part; 2] = [Part::Logits, Part::Servers];
 }
-
-const FLAVOR: &str = "cpu";
 
 /// Runs the parts that were asked for.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
@@ -116,13 +116,15 @@ pub struct Sides<'a> {
 /// What the patches of `variant` say of numbers, those left out that its reference has too.
 pub fn claims(context: &Context, pins: &Pins, variant: &Variant) -> Result<Vec<Claim>> {
     let reference = variant.gate.as_ref().and_then(|name| pins.variants.get(name));
-    let shared = reference.map(|reference| pins.stack(reference)).unwrap_or_default();
-    let own: Vec<&Variant> = pins.stack(variant).into_iter().filter(|one| !shared.contains(one)).collect();
-    read_stack(&context.layout, &own)?.patches.iter().map(claim_of).collect()
-}
-
-fn claim_of(file: &PatchFile) -> Result<Claim> {
-    Ok(Claim { patch: file.name().to_string(), numerics: Numerics::of(&file.parse()?) })
+    let read = |variant| Stack::read(&context.layout, pins, variant);
+    let shared = reference.map(read).transpose()?.map(|stack| stack.files).unwrap_or_default();
+    let stack = read(variant)?;
+    let own = stack.files.iter().zip(&stack.patches).filter(|(file, _)| !shared.contains(file));
+    let claim = |(file, patch): (&PatchFile, &Patch)| Claim {
+        patch: file.name().to_string(),
+        numerics: Numerics::of(patch),
+    };
+    Ok(own.map(claim).collect())
 }
 
 /// Compares two builds by the names of their folders; the canary's have names that `pins.toml` does not know, so that
@@ -163,11 +165,11 @@ fn merge(json: &mut Value, more: Value) {
 }
 
 fn hold_to_promises(context: &Context, variant: &str, options: &Options) -> Result<Outcome> {
-    let packaged = || context.layout.server(variant, FLAVOR);
+    let packaged = || context.layout.server(variant, DEFAULT_FLAVOR);
     let program = options.program.clone().unwrap_or_else(packaged);
     if !disk::exists(&program) {
         return Err(Error::usage(format!("there is no server `{}`", context.layout.show(&program)))
-            .hint(format!("cargo xtask build --variant {variant} --flavor {FLAVOR}")));
+            .hint(format!("cargo xtask build --variant {variant} --flavor {DEFAULT_FLAVOR}")));
     }
     Ok(promises::outcome(&promises::look(context, &program, &options.promises)?))
 }
@@ -183,7 +185,7 @@ const SEEDS: [u64; 7] = [1, 2, 5, 7, 8, 9, 17];
 
 fn compare_servers(context: &Context, sides: &Sides<'_>, chosen: Chosen<'_>) -> Result<Outcome> {
     let Sides { reference, variant, claims } = *sides;
-    let server = |variant: &str| context.layout.server(variant, FLAVOR);
+    let server = |variant: &str| context.layout.server(variant, DEFAULT_FLAVOR);
     let off = if logits::most(claims, None) > 0.0 { Off::Near } else { Off::Identical };
     let mut compared = servers::compare(context, [server(reference), server(variant)], off, chosen)?;
     if chosen.checks.is_empty() {

@@ -8,6 +8,9 @@ use super::name::Name;
 use super::snippet::SourceText;
 use crate::error::{Error, Result};
 
+/// The flavor that every machine can run: what is built, gated and measured when none is named.
+pub const DEFAULT_FLAVOR: &str = "cpu";
+
 /// `ci/flavors.toml`, checked.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]

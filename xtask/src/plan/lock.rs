@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::pins::full_id;
 use super::snippet::SourceText;
 use crate::error::{Error, Result};
 use crate::series::ObjectId;
@@ -129,7 +128,7 @@ impl LockedVariant {
     pub fn series_tree(&self) -> Result<ObjectId> {
         let last = self.patches.last();
         let (after, id) = last.map_or(("no patch", &self.base), |patch| (&*patch.file, &patch.tree));
-        full_id(id).ok_or_else(|| {
+        id.parse().map_err(|_| {
             regenerate(Error::usage(format!("`{id}` is locked as the tree after {after}, and is no id")))
         })
     }

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use super::pins::full_id;
 use crate::error::{Error, Result};
 use crate::series::ObjectId;
 use crate::series::RepoPath;
@@ -225,7 +224,7 @@ mod exact_paths {
 
 /// An id out of the record.
 fn read_id(text: &str) -> Result<ObjectId> {
-    full_id(text).ok_or_else(|| damaged(format!("`{text}` is no id")))
+    text.parse().map_err(|_| damaged(format!("`{text}` is no id")))
 }
 
 fn damaged(why: String) -> Error {

@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use super::pins::{Revision, full_id};
+use super::pins::Revision;
 use crate::error::{Error, Result};
 use crate::series::ObjectId;
 
@@ -56,7 +56,7 @@ impl Reference {
 
     /// The commit, when it is written out whole.
     pub fn full_id(&self) -> Option<ObjectId> {
-        full_id(self.name())
+        self.name().parse().ok()
     }
 
     /// The name, when it can be the beginning of an id. It may be a tag all the same: `b8390` is one.

@@ -1,6 +1,7 @@
 //! Times as horizontal bars: one self-contained SVG, no script, no font of its own.
 
 use super::status_text::escape;
+use super::svg::svg_file;
 
 /// A plot.
 pub struct Bars {
@@ -47,14 +48,13 @@ impl Bars {
         let bottom = TOP + ROW * self.bars.len() as f64;
         let (width, height) = (self.left() + LONGEST + self.right(), bottom + 34.0);
         let bars: String = (0..).zip(&self.bars).map(|(row, bar)| self.bar(row, bar)).collect();
-        format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
-             viewBox=\"0 0 {width} {height}\" font-family=\"sans-serif\" font-size=\"13\" fill=\"#222\">\n\
-             <rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n{}{}{bars}{}</svg>\n",
+        let content = format!(
+            "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n{}{}{bars}{}",
             text(MARGIN, 26.0, "font-size=\"16\" font-weight=\"bold\"", &self.title),
             text(MARGIN, 46.0, "font-size=\"11\" fill=\"#666\"", &self.subtitle),
             self.line(bottom),
-        )
+        );
+        svg_file(width, height, "font-family=\"sans-serif\" font-size=\"13\" fill=\"#222\"", &content)
     }
 
     /// Pixels of a value on the axis.

@@ -16,5 +16,6 @@ pub mod status_html;
 mod status_html_body;
 pub mod status_svg;
 pub mod status_text;
+mod svg;
 pub mod sync;
 pub mod taken;

@@ -1,6 +1,8 @@
 //! What a rebase does with a patch, in words: the same for every report.
 
-use crate::series::{ConflictReason, FileConflict, Followed, Replayed, Way, describe_refusal};
+use crate::series::{
+    ConflictReason, Doubt, FileConflict, Followed, RenameCandidate, Replayed, Way, describe_refusal,
+};
 
 /// One conflict in words, without the next step.
 pub fn describe_conflict(conflict: &FileConflict) -> String {
@@ -29,31 +31,29 @@ pub fn describe_conflict(conflict: &FileConflict) -> String {
             format!("{path}: the patch must not write here: {}", describe_refusal(refusal))
         }
         ConflictReason::FileGone { candidates } => {
-            let mut text = format!("{path}: upstream no longer has this file");
-            for candidate in candidates {
-                let percent = candidate.percent_of_lines;
-                text += &format!("\n  maybe {}: {percent} % of its lines are the same", candidate.path);
-            }
-            text
+            let maybe: String = candidates.iter().map(describe_candidate).collect();
+            format!("{path}: upstream no longer has this file{maybe}")
         }
         ConflictReason::LookAlike { doubts } => {
-            let mut text =
-                format!("{path}: look at it: the change fits, but maybe not where it was made for");
-            for doubt in doubts {
-                let function = |name: &Option<String>| {
-                    name.as_ref().map_or_else(|| "no function".to_string(), |name| format!("`{name}`"))
-                };
-                text += &format!(
-                    "\n  line {}: {}: made for {}, it would go into {}",
-                    doubt.line,
-                    doubt.class.describe(),
-                    function(&doubt.made_for),
-                    function(&doubt.lands_in)
-                );
-            }
-            text
+            let doubts: String = doubts.iter().map(describe_doubt).collect();
+            format!("{path}: look at it: the change fits, but maybe not where it was made for{doubts}")
         }
     }
+}
+
+fn describe_candidate(candidate: &RenameCandidate) -> String {
+    format!("\n  maybe {}: {} % of its lines are the same", candidate.path, candidate.percent_of_lines)
+}
+
+fn describe_doubt(doubt: &Doubt) -> String {
+    let function =
+        |name: &Option<String>| name.as_ref().map_or("no function".to_string(), |name| format!("`{name}`"));
+    let (made_for, lands_in) = (function(&doubt.made_for), function(&doubt.lands_in));
+    format!(
+        "\n  line {}: {}: made for {made_for}, it would go into {lands_in}",
+        doubt.line,
+        doubt.class.describe()
+    )
 }
 
 /// What a person should know about a patch that went well.

@@ -3,6 +3,7 @@
 use super::status::{PatchStatus, StatusReport};
 use super::status_html::{STYLE, kind, lane};
 use super::status_text::{count, escape, number};
+use super::svg::svg_file;
 
 const WIDTH: usize = 960;
 const MARGIN: usize = 24;
@@ -34,19 +35,19 @@ pub fn svg(report: &StatusReport) -> String {
     let title = format!("{} on {}", report.variant, report.upstream);
     let range = format!("{} \u{2192} {}", report.pin.name, report.tip.name);
     let rows: String = (0..).zip(&report.patches).map(|(index, patch)| row(report, index, patch)).collect();
-    format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" width=\"{WIDTH}\" \
-         height=\"{height}\" role=\"img\" aria-labelledby=\"title\">\n<title id=\"title\">{name}</title>\n\
+    let content = format!(
+        "<title id=\"title\">{name}</title>\n\
          <style>\n{STYLE}{PICTURE}.lane {{ width: {LANE_WIDTH}px; }}\n</style>\n\
          <rect width=\"{WIDTH}\" height=\"{height}\" rx=\"8\" style=\"fill: var(--paper)\"/>\n\
          <text x=\"{MARGIN}\" y=\"38\"><tspan class=\"title\">{name}</tspan>\
          <tspan class=\"small\" dx=\"12\">{range}</tspan></text>\n\
-         <text x=\"{MARGIN}\" y=\"62\" class=\"small\">{sums}</text>\n{axis}{rows}</svg>\n",
+         <text x=\"{MARGIN}\" y=\"62\" class=\"small\">{sums}</text>\n{axis}{rows}",
         name = escape(&title),
         range = escape(&range),
         sums = escape(&sums(report)),
         axis = axis(report),
-    )
+    );
+    svg_file(WIDTH, height, "role=\"img\" aria-labelledby=\"title\"", &content)
 }
 
 /// How many there are of each class, and how far upstream is.

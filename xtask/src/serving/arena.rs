@@ -11,12 +11,11 @@ use crate::build::manifest::Manifest;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::modelgen::ModelSpec;
+use crate::plan::flavors::DEFAULT_FLAVOR;
 use crate::sys::load::{self, Load};
 use crate::sys::process::Run;
 use crate::sys::server::{self, Server};
 use crate::sys::{disk, models};
-
-const FLAVOR: &str = "cpu";
 
 /// Everything that a round needs.
 pub struct Arena<'a> {
@@ -136,7 +135,7 @@ fn variant(ours: &str, contestant: Contestant) -> &str {
 }
 
 fn program(context: &Context, ours: &str, contestant: Contestant) -> PathBuf {
-    context.layout.server(variant(ours, contestant), FLAVOR)
+    context.layout.server(variant(ours, contestant), DEFAULT_FLAVOR)
 }
 
 fn check_contestants(context: &Context, ours: &str, contestants: &[Contestant]) -> Result<Builds> {
@@ -153,8 +152,11 @@ fn check_contestants(context: &Context, ours: &str, contestants: &[Contestant]) 
 }
 
 fn not_built(variant: &str, contestant: Contestant) -> Error {
-    Error::usage(format!("{variant}-{FLAVOR} is not built, and contestant `{}` needs it", contestant.name()))
-        .hint(format!("cargo xtask build --variant {variant} --flavor {FLAVOR}"))
+    Error::usage(format!(
+        "{variant}-{DEFAULT_FLAVOR} is not built, and contestant `{}` needs it",
+        contestant.name()
+    ))
+    .hint(format!("cargo xtask build --variant {variant} --flavor {DEFAULT_FLAVOR}"))
 }
 
 /// An unknown flag would end the server with a page of help.
@@ -169,19 +171,19 @@ fn check_flag(context: &Context, ours: &str, contestant: Contestant) -> Result<(
         .map(|one| format!("--only {}", one.name()))
         .collect();
     Err(Error::usage(format!(
-        "contestant `{}` cannot take part: the server of {ours}-{FLAVOR} does not know `{flag}`",
+        "contestant `{}` cannot take part: the server of {ours}-{DEFAULT_FLAVOR} does not know `{flag}`",
         contestant.name()
     ))
-    .hint(format!("build one that does: cargo xtask build --variant {ours} --flavor {FLAVOR}"))
+    .hint(format!("build one that does: cargo xtask build --variant {ours} --flavor {DEFAULT_FLAVOR}"))
     .hint(format!("or leave it out where the bench allows it: {}", others.join(" "))))
 }
 
 fn manifest(context: &Context, variant: &str) -> Result<Manifest> {
-    let path = context.layout.package(variant, FLAVOR).join("manifest.json");
+    let path = context.layout.package(variant, DEFAULT_FLAVOR).join("manifest.json");
     serde_json::from_slice(&disk::read(&path)?).map_err(|error| {
         Error::usage(format!("`{}` is not a manifest", context.layout.show(&path)))
             .detail(error.to_string())
-            .hint(format!("cargo xtask build --variant {variant} --flavor {FLAVOR}"))
+            .hint(format!("cargo xtask build --variant {variant} --flavor {DEFAULT_FLAVOR}"))
     })
 }
 
@@ -208,7 +210,7 @@ mod tests {
     fn made(variant: &str, pin: &str) -> Manifest {
         Manifest {
             variant: variant.to_string(),
-            flavor: FLAVOR.to_string(),
+            flavor: DEFAULT_FLAVOR.to_string(),
             pin: pin.to_string(),
             base_tree: format!("tree of {pin}"),
             tree: format!("tree of {variant}"),

@@ -4,10 +4,9 @@ use std::path::{Path, PathBuf};
 
 use crate::context::Context;
 use crate::error::{Error, Result};
+use crate::plan::flavors::DEFAULT_FLAVOR;
 use crate::plan::layout::Layout;
 use crate::sys::{compilers, disk};
-
-const FLAVOR: &str = "cpu";
 
 /// The program that prints logits, relative to the root.
 const PROBE: &str = "ci/probe/probe.cpp";
@@ -30,10 +29,10 @@ pub fn find_probe(layout: &Layout) -> Result<PathBuf> {
 /// Compiles the probe against the packaged libraries of one variant.
 pub fn build_probe(context: &Context, variant: &str, folder: &Path) -> Result<PathBuf> {
     let source = find_probe(&context.layout)?;
-    let libraries = context.layout.package(variant, FLAVOR).join("lib");
+    let libraries = context.layout.package(variant, DEFAULT_FLAVOR).join("lib");
     if !disk::exists(&libraries) {
-        return Err(Error::usage(format!("{variant}-{FLAVOR} is not built"))
-            .hint(format!("cargo xtask build --variant {variant} --flavor {FLAVOR}")));
+        return Err(Error::usage(format!("{variant}-{DEFAULT_FLAVOR} is not built"))
+            .hint(format!("cargo xtask build --variant {variant} --flavor {DEFAULT_FLAVOR}")));
     }
     let tree = context.layout.tree(variant);
     let probe = folder.join(format!("probe-{variant}"));

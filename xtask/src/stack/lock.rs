@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use super::Stack;
 use super::apply;
 use super::lock_file::{read, refuse_stale, write_to};
 use crate::context::{Context, Outcome};
@@ -10,7 +11,6 @@ use crate::plan::lock::{Lock, LockedVariant};
 use crate::plan::pins::{Pins, Variant};
 use crate::sys::disk;
 use crate::sys::fetch::fetch_pin;
-use crate::sys::inputs::read_stack;
 use crate::sys::stage::Stage;
 use crate::sys::store::Store;
 
@@ -27,10 +27,9 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let store = Store::open(&context.layout.store())?;
     let mut fresh = Lock::default();
     for variant in pins.variants.values() {
-        let pin = pins.pin_of(variant);
-        fetch_pin(&store, &context.layout, pin, context.offline, &context.ui)?;
-        let inputs = read_stack(&context.layout, &pins.stack(variant))?;
-        let applied = apply::apply_inputs(&store, variant, pin, &inputs)?;
+        let stack = Stack::read(&context.layout, &pins, variant)?;
+        fetch_pin(&store, &context.layout, &stack.pin, context.offline, &context.ui)?;
+        let applied = apply::apply_stack(&store, &stack)?;
         fresh.variants.insert(variant.name.to_string(), applied.locked);
     }
     let old = read_or_default(context, options.check)?;
@@ -72,8 +71,8 @@ pub fn stage(
     let mut new = old.clone();
     new.variants.insert(variant.name.to_string(), fresh.clone());
     for other in pins.with_all_that_extend(variant).filter(|other| other.name != variant.name) {
-        let inputs = read_stack(&stage.layout(), &pins.stack(other))?;
-        match apply::apply_inputs(store, other, pins.pin_of(other), &inputs) {
+        let other_stack = Stack::read(&stage.layout(), pins, other)?;
+        match apply::apply_stack(store, &other_stack) {
             Ok(applied) => drop(new.variants.insert(other.name.to_string(), applied.locked)),
             Err(_) => context.ui.warn(format!(
                 "{} extends {} and no longer applies\n  next: cargo xtask status --variant {}",

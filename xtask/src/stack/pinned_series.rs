@@ -1,14 +1,14 @@
 //! What `status`, `bisect` and `newest` start from: a variant's series, its pin, and upstream since then.
 
+use super::Stack;
 use super::range::{self, Range};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::plan::line::Line;
 use crate::plan::pins::{Pin, Source};
-use crate::series::{Patch, PatchClass};
+use crate::series::PatchClass;
 use crate::sys::fetch::{Fetcher, fetch_pin};
 use crate::sys::history::{self, Commit};
-use crate::sys::inputs::{PatchFile, read_stack};
 use crate::sys::store::Store;
 use crate::sys::tip::{self, Ask, Tip};
 
@@ -17,42 +17,33 @@ pub const DEFAULT_TIP: &str = "HEAD";
 
 /// A variant's patches, its parents' included, and the store that has the pin.
 pub struct PinnedSeries {
-    /// The variant's name.
-    pub variant: String,
-    /// What the patches were made for.
-    pub pin: Pin,
+    /// The patches, with what they were made for.
+    pub stack: Stack,
     /// Where the objects are.
     pub store: Store,
-    /// The patches as they lie on disk.
-    pub files: Vec<PatchFile>,
-    /// The same as data.
-    pub patches: Vec<Patch>,
 }
 
 impl PinnedSeries {
     /// Reads the series and brings the pin into the store. The caller holds the run lock.
     pub fn load(context: &Context, variant: Option<&str>) -> Result<PinnedSeries> {
         let pins = context.pins()?;
-        let variant = pins.variant(variant)?;
-        let pin = pins.pin_of(variant).clone();
-        let files = read_stack(&context.layout, &pins.stack(variant))?.patches;
-        let patches = files.iter().map(PatchFile::parse).collect::<Result<Vec<Patch>>>()?;
+        let stack = Stack::read(&context.layout, &pins, pins.variant(variant)?)?;
         let store = Store::open(&context.layout.store())?;
         // The pin too: its blobs tell in which function a hunk was made.
-        fetch_pin(&store, &context.layout, &pin, context.offline, &context.ui)?;
-        Ok(PinnedSeries { variant: variant.name.to_string(), pin, store, files, patches })
+        fetch_pin(&store, &context.layout, &stack.pin, context.offline, &context.ui)?;
+        Ok(PinnedSeries { stack, store })
     }
 
     /// The commit that upstream, or the repository `from`, calls `reference`, with its history if it has
     /// one.
     pub fn tip(&self, context: &Context, reference: &str, from: Option<&str>) -> Result<Tip> {
         let fetcher = fetcher(context, &self.store);
-        tip::resolve(fetcher, &Ask { pin: &self.pin, reference, from, history: true })
+        tip::resolve(fetcher, &Ask { pin: &self.stack.pin, reference, from, history: true })
     }
 
     /// The commits since the pin, oldest first; nothing when the tip came without them.
     pub fn history(&self, tip: &Tip) -> Result<Option<Vec<Commit>>> {
-        history::since(&self.store, tip.commit, self.pin.tree)
+        history::since(&self.store, tip.commit, self.stack.pin.tree)
     }
 
     /// The commits since the pin, or an error that says where they can come from.
@@ -61,7 +52,7 @@ impl PinnedSeries {
     }
 
     fn without_history(&self, tip: &Tip) -> Error {
-        let Pin { upstream, revision, sources, .. } = &self.pin;
+        let Pin { upstream, revision, sources, .. } = &self.stack.pin;
         let what = format!("the commits of {upstream} between {revision} and {} are not available", tip.name);
         let told = sources.iter().fold(Error::surroundings(what), |error, source| {
             let gives = match source {
@@ -76,7 +67,7 @@ impl PinnedSeries {
 
     /// The series at every commit of `history`.
     pub fn survey(&self, history: &[Commit]) -> Result<Range> {
-        range::survey(&self.store, &self.patches, self.pin.tree, history)
+        range::survey(&self.store, &self.stack.patches, self.stack.pin.tree, history)
     }
 }
 

@@ -99,7 +99,7 @@ impl Walk<'_> {
         for before in self.range.before.get(at).into_iter().flatten() {
             let Some((survey, tree)) = self.found(*before) else { continue };
             let changed = self.compared.between(tree, commit.tree)?;
-            let here = Known::new(survey, changed.to_vec());
+            let here = Known::new(survey, changed);
             if here.still_holds(&taken) {
                 return Ok(Some(Rc::clone(survey)));
             }

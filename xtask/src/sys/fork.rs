@@ -10,7 +10,7 @@ use super::git_id::object_id;
 use super::import_repo::ImportRepo;
 use super::named_commit::{commit_in, git_dir_of};
 use crate::error::{Error, Result};
-use crate::plan::pins::{NewSource, full_id};
+use crate::plan::pins::NewSource;
 use crate::plan::reference::Reference;
 use crate::series::ObjectId;
 use crate::ui::Ui;
@@ -152,5 +152,5 @@ fn refs_of(from: &str) -> Result<BTreeMap<String, ObjectId>> {
 /// git lists what is behind a tag after the tag, so that it is the one that stays in a map.
 fn read_ref(line: &str) -> Option<(String, ObjectId)> {
     let (id, name) = line.split_once('\t')?;
-    Some((name.trim_end_matches("^{}").to_string(), full_id(id)?))
+    Some((name.trim_end_matches("^{}").to_string(), id.parse().ok()?))
 }

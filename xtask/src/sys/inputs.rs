@@ -1,4 +1,4 @@
-//! Reading what a variant is made of: its stack's patches and overlay files.
+//! Reading what variants are made of: patches and overlay files.
 
 use std::path::Path;
 
@@ -46,24 +46,6 @@ impl PatchFile {
     }
 }
 
-/// Everything of ours that goes into a variant's tree.
-#[derive(Clone, Debug, Default)]
-pub struct Inputs {
-    /// Patches in the order in which they apply, parents first.
-    pub patches: Vec<PatchFile>,
-    /// Overlay files, parents first.
-    pub overlays: Vec<OverlayFile>,
-}
-
-/// Reads the patches and overlays of `stack`, the oldest ancestor first.
-pub fn read_stack(layout: &Layout, stack: &[&Variant]) -> Result<Inputs> {
-    let mut patches = Vec::new();
-    for folder in stack.iter().filter_map(|variant| variant.patches.as_deref()) {
-        patches.extend(read_series(layout, folder)?);
-    }
-    Ok(Inputs { patches, overlays: read_overlays(layout, stack)? })
-}
-
 /// Reads the overlays of `stack` alone, the oldest ancestor first.
 pub fn read_overlays(layout: &Layout, stack: &[&Variant]) -> Result<Vec<OverlayFile>> {
     let mut overlays = Vec::new();
@@ -73,7 +55,8 @@ pub fn read_overlays(layout: &Layout, stack: &[&Variant]) -> Result<Vec<OverlayF
     Ok(overlays)
 }
 
-fn read_series(layout: &Layout, folder: &str) -> Result<Vec<PatchFile>> {
+/// Reads the patches of the series in `folder`; their names have to be those of a series.
+pub fn read_series(layout: &Layout, folder: &str) -> Result<Vec<PatchFile>> {
     let names = look_into(layout, folder)?.patches;
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     series::series_order(&names).map_err(|findings| {

@@ -10,7 +10,6 @@ use super::short_id::{self, Ambiguous};
 use super::watched::way_to_trust;
 use crate::error::{Error, Result};
 use crate::plan::next_command::quoted;
-use crate::plan::pins::full_id;
 use crate::plan::reference::Reference;
 use crate::series::ObjectId;
 
@@ -56,7 +55,7 @@ pub(super) fn commit_in(git_dir: &Path, name: &str) -> Result<Option<ObjectId>> 
         let what = format!("`{}` belongs to another user, and git refuses to read it", git_dir.display());
         return Err(Error::surroundings(what).hint(way_out));
     }
-    Ok(full_id(String::from_utf8_lossy(&found.stdout).trim()).filter(|_| found.status.success()))
+    Ok(String::from_utf8_lossy(&found.stdout).trim().parse().ok().filter(|_| found.status.success()))
 }
 
 /// The refusal of an id that is too short.

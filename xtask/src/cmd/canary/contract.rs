@@ -7,24 +7,23 @@ use super::walk::Finding;
 use crate::build::compile_commands::{self, CompileCommand};
 use crate::build::ninja;
 use crate::error::{Error, Result};
-use crate::series::Patch;
+use crate::stack::Stack;
 use crate::stack::apply::Applied;
 use crate::stack::build::{Build, Configured};
 use crate::sys::disk;
-use crate::sys::inputs::{Inputs, PatchFile};
 use crate::sys::process::Run;
 use crate::sys::store::Store;
 use crate::ui::Unit;
 
 /// Every path that the series or an overlay touches.
-pub fn touched(inputs: &Inputs) -> Result<BTreeSet<String>> {
-    let patches = inputs.patches.iter().map(PatchFile::parse).collect::<Result<Vec<Patch>>>()?;
-    let of_patches = patches
+pub fn touched(stack: &Stack) -> BTreeSet<String> {
+    let of_patches = stack
+        .patches
         .iter()
         .flat_map(|patch| &patch.files)
         .flat_map(|file| file.paths())
         .map(|path| String::from_utf8_lossy(path.as_bytes()).into_owned());
-    Ok(of_patches.chain(inputs.overlays.iter().map(|file| file.path.clone())).collect())
+    of_patches.chain(stack.overlays.iter().map(|file| file.path.clone())).collect()
 }
 
 /// Configures the placed tree and looks at every touched file that it compiles.

@@ -6,6 +6,7 @@ use super::{Context, Options};
 use crate::cmd::{newest, rebase, status};
 use crate::error::{Error, Kind, Result};
 use crate::gate;
+use crate::plan::flavors::DEFAULT_FLAVOR;
 use crate::plan::flavors::Flavors;
 use crate::plan::name::Name;
 use crate::plan::next_command::next_command;
@@ -13,14 +14,12 @@ use crate::plan::pins::{Pin, Pins, Revision, Variant};
 use crate::report::canary::{CanaryReport, Level, LevelReport, TipCommit};
 use crate::report::status::{Place, StatusReport};
 use crate::series::PatchClass;
+use crate::stack::Stack;
 use crate::stack::apply::{self, Applied};
 use crate::stack::build::{self, Build};
 use crate::stack::pinned_series::PinnedSeries;
-use crate::sys::inputs::{Inputs, read_stack};
 use crate::sys::store::Store;
 use crate::sys::tip::Tip;
-
-const FLAVOR: &str = "cpu";
 
 /// One tip on its way through the levels.
 pub struct TipLevels<'a> {
@@ -29,7 +28,7 @@ pub struct TipLevels<'a> {
     pins: &'a Pins,
     variant: &'a Variant,
     store: Store,
-    inputs: Inputs,
+    stack: Stack,
     series: Option<PinnedSeries>,
     tip: Option<Tip>,
     status: Option<StatusReport>,
@@ -46,17 +45,14 @@ impl<'a> TipLevels<'a> {
         options: &'a Options,
     ) -> Result<TipLevels<'a>> {
         let store = Store::open(&context.layout.store())?;
-        let inputs = read_stack(&context.layout, &pins.stack(variant))?;
-        for patch in &inputs.patches {
-            patch.parse()?;
-        }
+        let stack = Stack::read(&context.layout, pins, variant)?;
         Ok(TipLevels {
             context,
             options,
             pins,
             variant,
             store,
-            inputs,
+            stack,
             series: None,
             tip: None,
             status: None,
@@ -143,18 +139,18 @@ impl<'a> TipLevels<'a> {
     }
 
     /// The series on the tip, as a rebase would place it, in memory.
-    fn place(&self, variant: &Variant, inputs: &Inputs) -> Result<Applied> {
+    fn place(&self, stack: &Stack) -> Result<Applied> {
         let tip = self.tip()?;
-        let tree = rebase::tree_on(self.context, self.pins, &self.store, variant, tip, inputs)?;
-        let pin = Pin { revision: Revision::Commit(tip.commit), tree: tip.tree, ..self.pin().clone() };
-        apply::overlay_onto(&self.store, variant, &pin, tip.commit, tree, inputs)
+        let tree = rebase::tree_on(self.context, self.pins, &self.store, stack, tip)?;
+        let pin = Pin { revision: Revision::Commit(tip.commit), tree: tip.tree, ..stack.pin.clone() };
+        apply::overlay_onto(&self.store, &Stack { pin, ..stack.clone() }, tip.commit, tree)
     }
 
     fn contract(&mut self) -> Result<Finding> {
-        let placed = self.place(self.variant, &self.inputs)?;
+        let placed = self.place(&self.stack)?;
         let flavors = self.flavors()?;
         let found = self.with_build(self.variant, &flavors, |build| {
-            contract::check(build, &self.store, &placed, &contract::touched(&self.inputs)?)
+            contract::check(build, &self.store, &placed, &contract::touched(&self.stack))
         })?;
         self.placed = Some(placed);
         Ok(found)
@@ -163,7 +159,7 @@ impl<'a> TipLevels<'a> {
     fn build(&mut self) -> Result<Finding> {
         let Some(placed) = &self.placed else { return Err(Error::surroundings("nothing was placed")) };
         self.with_build(self.variant, &self.flavors()?, |build| build.build(&self.store, placed))?;
-        let says = format!("{}-{FLAVOR} is built and answers", name_beside(self.variant));
+        let says = format!("{}-{DEFAULT_FLAVOR} is built and answers", name_beside(self.variant));
         Ok(Finding { passed: true, says, details: String::new() })
     }
 
@@ -173,8 +169,7 @@ impl<'a> TipLevels<'a> {
             let says = format!("not gated: `[variants.{}]` has no `gate`", self.variant.name);
             return Ok(Finding { passed: true, says, details: String::new() });
         };
-        let stack = self.pins.stack(stock);
-        let placed = self.place(stock, &read_stack(&self.context.layout, &stack)?)?;
+        let placed = self.place(&Stack::read(&self.context.layout, self.pins, stock)?)?;
         self.with_build(stock, &self.flavors()?, |build| build.build(&self.store, &placed))?;
         let claims = gate::claims(self.context, self.pins, self.variant)?;
         let (reference, variant) = (name_beside(stock), name_beside(self.variant));
@@ -197,7 +192,7 @@ impl<'a> TipLevels<'a> {
         work: impl FnOnce(&Build<'_>) -> Result<T>,
     ) -> Result<T> {
         let variant = Variant { name: name_beside(variant), ..variant.clone() };
-        let options = build::Options { flavor: FLAVOR.to_string(), ..Default::default() };
+        let options = build::Options { flavor: DEFAULT_FLAVOR.to_string(), ..Default::default() };
         work(&Build { context: self.context, options: &options, pins: self.pins, variant: &variant, flavors })
     }
 }

@@ -128,7 +128,7 @@ fn refuse_empty(repo: &EditRepo, commit: &EditCommit) -> Result<()> {
 /// The first commit must stand on the border itself.
 fn across_the_border(repo: &EditRepo, variant: &Variant, marks: &Marks, before: &SeriesCommits) -> Error {
     let (folder, border) = (folder_of(repo), short(marks.border));
-    let below = before.inputs.patches[..before.parents].last();
+    let below = before.stack.last_of_parents();
     let error = match (below, &variant.extends) {
         (Some(file), Some(parent)) => {
             conflict(format!("edits across the border: {border} is no longer below {}", repo.branch()))

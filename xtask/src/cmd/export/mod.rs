@@ -11,13 +11,14 @@ use written::write_patches;
 
 use crate::context::{Context, Outcome};
 use crate::error::{Error, Kind, Result};
-use crate::plan::pins::{Pins, Variant};
-use crate::series::{SeriesEntry, series_order};
+use crate::plan::pins::Variant;
+use crate::series::{Patch, SeriesEntry, series_order};
+use crate::stack::Stack;
 use crate::stack::commits::{SeriesCommits, commits_of, make_commits};
 use crate::stack::lock;
 use crate::stack::ready::series_folder;
 use crate::sys::edit_repo::{EditCommit, EditRepo, Marks};
-use crate::sys::inputs::{Inputs, PatchFile};
+use crate::sys::inputs::PatchFile;
 use crate::sys::stage::Stage;
 use crate::sys::store::Store;
 
@@ -40,14 +41,14 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let before = make_commits(context, &store, &pins, variant)?;
     let collected = collect(&repo, variant, &before)?;
     store.read_also(&repo.git_dir().join("objects"))?;
-    let written = write_patches(context, &repo, &collected, &before.inputs.overlays)?;
-    let exported = choose(&store, &existing(&before)?, &collected.commits, written)?;
-    let inputs = inputs_after(folder, &before, &exported);
-    let after = prove(&store, &pins, variant, (inputs, before.parents), &collected.commits)?;
+    let written = write_patches(context, &repo, &collected, &before.stack.overlays)?;
+    let exported = choose(&store, &existing(&before), &collected.commits, written)?;
+    let own = exported.iter().map(|new| PatchFile::new(format!("{folder}/{}", new.name), new.bytes.clone()));
+    let after = prove(&store, &before.stack, own, &collected.commits)?;
     if !options.dry_run {
         let mut stage = Stage::begin(&context.layout)?;
         stage.keep_series(pins.series_folders())?;
-        stage.replace_series(folder, own_files(&before), own_files(&after))?;
+        stage.replace_series(folder, before.stack.own_files(), after.stack.own_files())?;
         lock::stage(context, &mut stage, (&store, &pins), variant, &after.locked)?;
         repo.write_commit(&store, after.tip)?;
         stage.set_marks(&variant.name, &Marks { series: after.tip, made: collected.tip, ..collected.marks });
@@ -66,34 +67,31 @@ fn open(context: &Context, variant: &Variant) -> Result<EditRepo> {
     })
 }
 
-/// The variant's own patch files.
-fn own_files(series: &SeriesCommits) -> &[PatchFile] {
-    &series.inputs.patches[series.parents..]
-}
-
-fn existing(before: &SeriesCommits) -> Result<Vec<Existing>> {
-    let files = own_files(before);
+fn existing(before: &SeriesCommits) -> Vec<Existing> {
+    let files = before.stack.own_files();
     let names: Vec<&str> = files.iter().map(PatchFile::name).collect();
     // It was checked when it was read.
     let entries = series_order(&names).unwrap_or_default();
-    let read = |(file, entry): (&PatchFile, SeriesEntry)| {
-        Ok(Existing { patch: file.parse()?, bytes: file.bytes.clone(), name: entry.name, slug: entry.slug })
+    let own = files.iter().zip(before.stack.own_patches());
+    let read = |((file, patch), entry): ((&PatchFile, &Patch), SeriesEntry)| Existing {
+        patch: patch.clone(),
+        bytes: file.bytes.clone(),
+        name: entry.name,
+        slug: entry.slug,
     };
-    files.iter().zip(entries).map(read).collect()
+    own.zip(entries).map(read).collect()
 }
 
 /// Applies the exported series strictly, in memory: the tree after each patch must be its commit's.
 fn prove(
     store: &Store,
-    pins: &Pins,
-    variant: &Variant,
-    inputs: (Inputs, usize),
+    before: &Stack,
+    own: impl Iterator<Item = PatchFile>,
     commits: &[EditCommit],
 ) -> Result<SeriesCommits> {
-    let (inputs, parents) = inputs;
     let conflict = |error: Error| Error { kind: Kind::Conflict, ..error };
-    let after = commits_of(store, pins, variant, inputs, parents).map_err(conflict)?;
-    for (commit, locked) in commits.iter().zip(&after.locked.patches[parents..]) {
+    let after = before.with_own(own).and_then(|stack| commits_of(store, stack)).map_err(conflict)?;
+    for (commit, locked) in commits.iter().zip(after.locked.patches.iter().skip(before.parents)) {
         if commit.tree.to_string() != locked.tree {
             let what = format!("the patch of {} would produce a different tree", commit.describe());
             return Err(Error::new(Kind::Conflict, what)
@@ -102,12 +100,6 @@ fn prove(
         }
     }
     Ok(after)
-}
-
-fn inputs_after(folder: &str, before: &SeriesCommits, exported: &[Exported]) -> Inputs {
-    let own = exported.iter().map(|new| PatchFile::new(format!("{folder}/{}", new.name), new.bytes.clone()));
-    let patches = before.inputs.patches[..before.parents].iter().cloned().chain(own).collect();
-    Inputs { patches, overlays: before.inputs.overlays.clone() }
 }
 
 fn outcome(
@@ -119,7 +111,7 @@ fn outcome(
 ) -> Outcome {
     let stays = |name: &str| exported.iter().any(|patch| patch.was.as_deref() == Some(name));
     let removed: Vec<&str> =
-        own_files(before).iter().map(PatchFile::name).filter(|name| !stays(name)).collect();
+        before.stack.own_files().iter().map(PatchFile::name).filter(|name| !stays(name)).collect();
     let changes: Vec<String> = exported.iter().filter_map(Exported::describe).collect();
     let mut lines = vec![summary(folder, exported.len(), changes.len() + removed.len(), dry_run)];
     lines.extend(changes.into_iter().map(|change| format!("  {change}")));

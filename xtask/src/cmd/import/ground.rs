@@ -110,8 +110,8 @@ fn on_variant(import: Import<'_>, pins: &Pins, variant: &Variant) -> Result<Onto
         pin: pins.pin_of(variant).revision.to_string(),
         is_new: false,
         base: series.tip,
-        before: series.inputs.patches.len() - series.parents,
-        overlays: series.inputs.overlays,
+        before: series.stack.own_files().len(),
+        overlays: series.stack.overlays,
         notes: Vec::new(),
     })
 }

@@ -5,10 +5,10 @@ use crate::error::{Error, Result};
 use crate::plan::lock::LockedVariant;
 use crate::plan::name::Name;
 use crate::plan::pins::{Pins, Variant};
+use crate::stack::Stack;
 use crate::stack::import::line::LineCommit;
 use crate::stack::import::patches::NewPatch;
 use crate::stack::{apply, lock};
-use crate::sys::inputs::read_stack;
 use crate::sys::stage::Stage;
 use crate::sys::store::Store;
 /// Collects everything in the stage and applies it there, strictly: the tree after each patch has to be the
@@ -41,8 +41,8 @@ fn prove(
     variant: &Variant,
     commits: &[LineCommit],
 ) -> Result<LockedVariant> {
-    let inputs = read_stack(&stage.layout(), &pins.stack(variant))?;
-    let locked = apply::apply_inputs(store, variant, pins.pin_of(variant), &inputs)?.locked;
+    let stack = Stack::read(&stage.layout(), pins, variant)?;
+    let locked = apply::apply_stack(store, &stack)?.locked;
     let before = locked.patches.len().saturating_sub(commits.len());
     for (commit, patch) in commits.iter().zip(&locked.patches[before..]) {
         if commit.tree.to_string() != patch.tree {

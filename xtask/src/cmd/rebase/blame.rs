@@ -19,11 +19,11 @@ fn find(course: &Course<'_>, at: usize) -> Result<Vec<String>> {
     if course.tip.commit.is_zero() {
         return Ok(Vec::new());
     }
-    let Some(commits) = history::since(course.store, course.tip.commit, course.pin.tree)? else {
+    let Some(commits) = history::since(course.store, course.tip.commit, course.stack.pin.tree)? else {
         return Ok(Vec::new());
     };
     course.context.ui.status("Judging", format!("the series at {}", count(commits.len())));
-    let range = range::survey(course.store, &course.patches, course.pin.tree, &commits)?;
+    let range = range::survey(course.store, &course.stack.patches, course.stack.pin.tree, &commits)?;
     let cause = Classes::of(&range, at).and_then(|classes| classes.last_lasting(&range, stops));
     let cause = cause.and_then(|at| commits.get(at)).map(upstream_commit);
     let since = cause.map(|commit| {

@@ -5,13 +5,12 @@ use std::path::Path;
 use super::Prepared;
 use super::blame::blame;
 use super::course::Course;
-use super::walk::Stop;
 use crate::error::{Error, Kind, Result};
 use crate::plan::next_command::quoted;
 use crate::plan::rebase_state::{RebaseState, told_of};
 use crate::report::replay::describe_conflict;
 use crate::series::ObjectId;
-use crate::series::{ConflictReason, FileConflict, Replay, Replayed, TreeError, Version};
+use crate::series::{ConflictReason, FileConflict, Replay, Replayed, Version};
 use crate::sys::conflict_tree::{self, ConflictedFile};
 use crate::sys::disk;
 use crate::sys::rebase_repo::RebaseRepo;
@@ -28,20 +27,28 @@ pub fn write_state(folder: &Path, state: &RebaseState) -> Result<()> {
     disk::write_atomically(&folder.join("state.json"), &state.render())
 }
 
-/// The blobs that the conflicts name.
-pub fn blobs(
-    replayed: &Replayed,
-    replay: &Replay<'_>,
-) -> std::result::Result<Vec<(ObjectId, Vec<u8>)>, TreeError> {
-    let mut blobs = Vec::new();
-    for conflict in replayed.conflicts() {
-        for version in versions(conflict).into_iter().flatten() {
+/// A patch with conflicts, and all that is needed to show them.
+pub struct Stop {
+    pub replayed: Replayed,
+    /// The commit that it was to go on.
+    pub head: ObjectId,
+    /// The tree with those of its files that had no conflict.
+    pub tree: ObjectId,
+    /// The blobs that the conflicts name, by id.
+    pub blobs: Vec<(ObjectId, Vec<u8>)>,
+}
+
+impl Stop {
+    /// A patch that stops at `head`, where `tree` has its other files.
+    pub fn new(replayed: Replayed, replay: &Replay<'_>, (head, tree): (ObjectId, ObjectId)) -> Stop {
+        let mut blobs = Vec::new();
+        for version in replayed.conflicts().flat_map(versions).flatten() {
             if let Ok(content) = replay.blob(version.id) {
                 blobs.push((version.id, content.into_owned()));
             }
         }
+        Stop { replayed, head, tree, blobs }
     }
-    Ok(blobs)
 }
 
 /// Base, ours, theirs.
@@ -57,7 +64,7 @@ pub fn hand_over(
     state: &mut RebaseState,
     stop: Stop,
 ) -> Result<Prepared> {
-    let home = course.context.layout.rebase(&course.variant.name);
+    let home = course.context.layout.rebase(&course.stack.variant.name);
     let was_being_shown = !state.conflicts.is_empty();
     state.ready = false;
     state.conflicts = stop.replayed.conflicts().map(|conflict| conflict.path.clone()).collect();
@@ -78,11 +85,11 @@ pub fn hand_over(
 
 /// What is remembered of a conflict: the patch, and where it was to go.
 fn scene(course: &Course<'_>, state: &RebaseState) -> String {
-    format!("{} went onto {} {}", file_at(course, state), course.pin.upstream, course.tip.name)
+    format!("{} went onto {} {}", file_at(course, state), course.stack.pin.upstream, course.tip.name)
 }
 
 fn file_at<'c>(course: &'c Course<'_>, state: &RebaseState) -> &'c str {
-    course.inputs.patches.get(state.position()).map(|patch| patch.file.as_str()).unwrap_or_default()
+    course.stack.files.get(state.position()).map(|patch| patch.file.as_str()).unwrap_or_default()
 }
 
 /// A run was killed while it showed this conflict, and a person may have begun to solve it since.
@@ -119,15 +126,15 @@ fn conflicted_file(conflict: &FileConflict, stop: &Stop) -> ConflictedFile {
 /// The error that says what waits, why, and how to go on.
 fn sentence(course: &Course<'_>, state: &RebaseState, replayed: &Replayed, solved: &[Remembered]) -> Error {
     let layout = &course.context.layout;
-    let work = layout.show(&layout.rebase(&course.variant.name).join("work"));
+    let work = layout.show(&layout.rebase(&course.stack.variant.name).join("work"));
     let position = state.position();
     let file = file_at(course, state);
     let what = format!(
         "{file} does not apply to {} {} automatically ({} of {} patches done)",
-        course.pin.upstream,
+        course.stack.pin.upstream,
         course.tip.name,
         position,
-        course.patches.len()
+        course.stack.patches.len()
     );
     let remembered = solved.iter().map(|Remembered { path, origin }| {
         format!("{path}: resolved as when {origin}; not staged yet: review it first")

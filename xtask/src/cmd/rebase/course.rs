@@ -8,13 +8,13 @@ use crate::plan::pins::{Pin, Pins, Variant};
 use crate::plan::rebase_state::TakenPatch;
 use crate::report::status_text::count;
 use crate::report::taken::story_notes;
-use crate::series::{Origin, Patch};
+use crate::series::Origin;
+use crate::stack::Stack;
 use crate::stack::pinned_series::fetcher;
 use crate::stack::range::upstream_commit;
 use crate::stack::taken;
 use crate::sys::fetch::fetch_pin;
 use crate::sys::history::{self, Comparisons};
-use crate::sys::inputs::{Inputs, PatchFile, read_stack};
 use crate::sys::store::Store;
 use crate::sys::tip::{self, Ask, Tip};
 
@@ -23,13 +23,10 @@ pub struct Course<'a> {
     pub context: &'a Context,
     pub pins: &'a Pins,
     pub store: &'a Store,
-    pub variant: &'a Variant,
-    pub pin: &'a Pin,
+    pub stack: Stack,
     /// What the series was made for, as people call it.
     pub old_name: String,
     pub tip: Tip,
-    pub inputs: Inputs,
-    pub patches: Vec<Patch>,
 }
 
 /// Reads the series and brings both trees into the store.
@@ -53,7 +50,7 @@ pub fn read_upstream(course: &Course<'_>, origin: &Origin<'_>) -> Result<Vec<Tak
     if course.tip.commit.is_zero() {
         return Ok(Vec::new());
     }
-    let history = history::since(course.store, course.tip.commit, course.pin.tree)?.unwrap_or_default();
+    let history = history::since(course.store, course.tip.commit, course.stack.pin.tree)?.unwrap_or_default();
     if history.is_empty() {
         return Ok(Vec::new());
     }
@@ -61,7 +58,7 @@ pub fn read_upstream(course: &Course<'_>, origin: &Origin<'_>) -> Result<Vec<Tak
     course
         .context
         .ui
-        .status("Reading", format!("{commits} of {} since {}", course.pin.upstream, course.old_name));
+        .status("Reading", format!("{commits} of {} since {}", course.stack.pin.upstream, course.old_name));
     let taken = taken::watch(course.store, origin, &history, &Comparisons::new(course.store))?;
     let commits: Vec<_> = history.iter().map(upstream_commit).collect();
     let set = taken.at_tip();
@@ -78,14 +75,11 @@ pub fn load_with_tip<'a>(
     find_tip: impl FnOnce(&Pin) -> Result<Tip>,
 ) -> Result<Course<'a>> {
     let variant = pins.variant(variant)?;
-    let pin = pins.pin_of(variant);
     refuse_left_behind(pins, variant, end)?;
-    let inputs = read_stack(&context.layout, &pins.stack(variant))?;
-    let patches = inputs.patches.iter().map(PatchFile::parse).collect::<Result<Vec<Patch>>>()?;
-    fetch_pin(store, &context.layout, pin, context.offline, &context.ui)?;
-    let tip = find_tip(pin)?;
-    let old_name = pin.revision.to_string();
-    Ok(Course { context, pins, store, variant, pin, old_name, tip, inputs, patches })
+    let stack = Stack::read(&context.layout, pins, variant)?;
+    fetch_pin(store, &context.layout, &stack.pin, context.offline, &context.ui)?;
+    let tip = find_tip(&stack.pin)?;
+    Ok(onto(context, pins, store, stack, tip))
 }
 
 /// The same to a tip that is in the store.
@@ -93,14 +87,11 @@ pub fn onto<'a>(
     context: &'a Context,
     pins: &'a Pins,
     store: &'a Store,
-    variant: &'a Variant,
+    stack: Stack,
     tip: Tip,
-    inputs: Inputs,
-) -> Result<Course<'a>> {
-    let patches = inputs.patches.iter().map(PatchFile::parse).collect::<Result<Vec<Patch>>>()?;
-    let pin = pins.pin_of(variant);
-    let old_name = pin.revision.to_string();
-    Ok(Course { context, pins, store, variant, pin, old_name, tip, inputs, patches })
+) -> Course<'a> {
+    let old_name = stack.pin.revision.to_string();
+    Course { context, pins, store, stack, old_name, tip }
 }
 
 /// A pin moves for all variants that stand on it. One whose patches are not replayed here would break.

@@ -11,10 +11,11 @@ use crate::plan::snippet::SourceText;
 use crate::report::range_diff::settled;
 use crate::report::rebase::{self as report, PatchMove};
 use crate::series::{self, ObjectId, Patch};
+use crate::stack::Stack;
 use crate::stack::{apply, lock_file};
 use crate::sys::disk;
 use crate::sys::format_patch::{FormattedPatch, format_series};
-use crate::sys::inputs::{PatchFile, read_stack};
+use crate::sys::inputs::PatchFile;
 use crate::sys::rebase_repo::RebaseRepo;
 use crate::sys::stage::Stage;
 
@@ -31,8 +32,10 @@ pub fn prepare(course: &Course<'_>, repo: &RebaseRepo, state: &RebaseState) -> R
     let new = new_series(course, repo, state, root)?;
     let mut stage = Stage::begin_long(&context.layout)?;
     stage.keep_series(course.pins.series_folders())?;
-    for folder in course.pins.stack(course.variant).iter().filter_map(|variant| variant.patches.as_ref()) {
-        let old = course.inputs.patches.iter().filter(|file| file.folder() == folder);
+    for folder in
+        course.pins.stack(&course.stack.variant).iter().filter_map(|variant| variant.patches.as_ref())
+    {
+        let old = course.stack.files.iter().filter(|file| file.folder() == folder);
         let new = new.iter().flatten().map(|new| &new.file).filter(|file| file.folder() == folder);
         stage.replace_series(folder, &old.cloned().collect::<Vec<_>>(), &new.cloned().collect::<Vec<_>>())?;
     }
@@ -40,8 +43,8 @@ pub fn prepare(course: &Course<'_>, repo: &RebaseRepo, state: &RebaseState) -> R
     let locked = stage_lock(course, &mut stage)?;
     check_trees(repo, state, &locked)?;
     let report = describe(course, state, &new, &locked)?;
-    stage.remove_folder(format!("rebase/{}", course.variant.name));
-    let what = format!("the rebase of {} to {}", course.variant.name, course.tip.name);
+    stage.remove_folder(format!("rebase/{}", course.stack.variant.name));
+    let what = format!("the rebase of {} to {}", course.stack.variant.name, course.tip.name);
     Ok(Prepared { report, stage, what, choices: state.choices })
 }
 
@@ -64,7 +67,7 @@ fn new_series(
     let mut formatted = formatted.into_iter();
     let mut numbers = std::collections::HashMap::new();
     let mut new = Vec::new();
-    for ((old, patch), done) in course.inputs.patches.iter().zip(&course.patches).zip(&state.done) {
+    for ((old, patch), done) in course.stack.files.iter().zip(&course.stack.patches).zip(&state.done) {
         let Some(text) = done.commit.as_ref().and_then(|_| formatted.next()) else {
             new.push(None);
             continue;
@@ -95,7 +98,7 @@ fn stage_pins(course: &Course<'_>, stage: &mut Stage) -> Result<()> {
     let layout = &course.context.layout;
     let text = disk::read_text(&layout.pins())?;
     let source = SourceText { name: "pins.toml", text: &text };
-    let moved = move_pin(source, &course.pin.name, &course.tip.revision, course.tip.tree)?;
+    let moved = move_pin(source, &course.stack.pin.name, &course.tip.revision, course.tip.tree)?;
     stage.write("pins.toml", moved.as_bytes())
 }
 
@@ -107,14 +110,14 @@ fn stage_lock(course: &Course<'_>, stage: &mut Stage) -> Result<LockedVariant> {
     course.store.mark_pin(course.tip.tree)?;
     let mut new = lock_file::read(context)?.unwrap_or_default();
     new.variants.retain(|name, _| pins.variants.contains_key(name.as_str()));
-    for variant in pins.variants.values().filter(|variant| variant.pin == course.variant.pin) {
-        let inputs = read_stack(&staged.layout, &pins.stack(variant))?;
-        let applied = apply::apply_inputs(course.store, variant, pins.pin_of(variant), &inputs)?;
+    for variant in pins.variants.values().filter(|variant| variant.pin == course.stack.variant.pin) {
+        let stack = Stack::read(&staged.layout, &pins, variant)?;
+        let applied = apply::apply_stack(course.store, &stack)?;
         new.variants.insert(variant.name.to_string(), applied.locked);
     }
     stage.write("espalier.lock", Lock::render(&new).as_bytes())?;
     let missing = || Error::surroundings("the new lock has no entry of the variant");
-    new.variants.get(course.variant.name.as_str()).cloned().ok_or_else(missing)
+    new.variants.get(course.stack.variant.name.as_str()).cloned().ok_or_else(missing)
 }
 
 /// Ids decide: applied strictly to the new pin, the new patches must give the trees that the replay gave.
@@ -138,11 +141,12 @@ fn describe(
     locked: &LockedVariant,
 ) -> Result<report::RebaseReport> {
     let mut report = empty_report(course, locked.series_tree()?);
-    let rows = course.inputs.patches.iter().zip(&course.patches).zip(&state.done).zip(new);
+    let rows = course.stack.files.iter().zip(&course.stack.patches).zip(&state.done).zip(new);
     report.patches = rows
         .map(|(((file, old), done), new)| patch_move((file, old), done, new.as_ref(), state.choices))
         .collect();
-    let pairs = course.patches.iter().zip(new).filter_map(|(old, new)| Some((old, &new.as_ref()?.patch)));
+    let pairs =
+        course.stack.patches.iter().zip(new).filter_map(|(old, new)| Some((old, &new.as_ref()?.patch)));
     report.reverts = reverts(course, pairs)?;
     Ok(report)
 }

@@ -20,16 +20,16 @@ use crate::sys::store_tree::StoreTree;
 /// The whole series in memory. A patch with a conflict is left out, and the rest are tried without it.
 pub fn run(course: &Course<'_>, choices: Choices) -> Result<RebaseReport> {
     let store = course.store;
-    let pin_tree = StoreTree::new(store, course.pin.tree)?;
-    let tip_tree = StoreTree::on_way(store, course.tip.tree, course.pin.tree, course.tip.tree)?;
-    let origin = range::origin(store, &course.patches, &pin_tree)?;
+    let pin_tree = StoreTree::new(store, course.stack.pin.tree)?;
+    let tip_tree = StoreTree::on_way(store, course.tip.tree, course.stack.pin.tree, course.tip.tree)?;
+    let origin = range::origin(store, &course.stack.patches, &pin_tree)?;
     let upstream = read_upstream(course, &origin)?;
     let taken = places_of_taken(&upstream);
     let mut replay = Replay::new(&origin, &tip_tree, names(course), &taken);
     let mut tree = GitTree::new(store, course.tip.tree)?;
     let mut moves = Vec::new();
     let mut new_patches = Vec::new();
-    for (at, (patch, file)) in course.patches.iter().zip(&course.inputs.patches).enumerate() {
+    for (at, (patch, file)) in course.stack.patches.iter().zip(&course.stack.files).enumerate() {
         let step = step(course, &mut replay, at)?;
         if !step.replayed.has_conflict() {
             change_tree(store, &mut tree, &step.changes)?;
@@ -41,7 +41,7 @@ pub fn run(course: &Course<'_>, choices: Choices) -> Result<RebaseReport> {
         moves.push(PatchMove { notes, conflicts, ..patch_move(file, (patch, &new), verdict, choices) });
         new_patches.push(new);
     }
-    let pairs = course.patches.iter().zip(&new_patches).zip(&moves);
+    let pairs = course.stack.patches.iter().zip(&new_patches).zip(&moves);
     let stays = pairs.filter(|(_, moved)| moved.fate.goes_by_itself()).map(|(pair, _)| pair);
     let reverts = reverts(course, stays)?;
     let report = empty_report(course, tree.write()?);
@@ -83,9 +83,9 @@ fn patch_move(
 /// The report without its patches.
 pub fn empty_report(course: &Course<'_>, tree: ObjectId) -> RebaseReport {
     RebaseReport {
-        variant: course.variant.name.to_string(),
-        upstream: course.pin.upstream.clone(),
-        from: report::place(&course.old_name, course.pin.tree),
+        variant: course.stack.variant.name.to_string(),
+        upstream: course.stack.pin.upstream.clone(),
+        from: report::place(&course.old_name, course.stack.pin.tree),
         to: report::place(&course.tip.name, course.tip.tree),
         tree: tree.to_string(),
         patches: Vec::new(),
@@ -99,7 +99,7 @@ pub fn reverts<'p>(
     course: &Course<'_>,
     pairs: impl Iterator<Item = (&'p Patch, &'p Patch)>,
 ) -> Result<Vec<report::Revert>> {
-    let old = StoreTree::new(course.store, course.pin.tree)?;
+    let old = StoreTree::new(course.store, course.stack.pin.tree)?;
     let new = StoreTree::new(course.store, course.tip.tree)?;
     Ok(silent_reverts(pairs, &Bases { old: &old, new: &new })?)
 }

@@ -18,12 +18,12 @@ pub use waiting::{abort, resume, skip};
 use crate::context::{Context, Outcome};
 use crate::error::{Error, Kind, Result};
 use crate::plan::next_command::quoted;
-use crate::plan::pins::{Pins, Variant};
+use crate::plan::pins::Pins;
 pub use crate::plan::rebase_state::Choices;
 use crate::report::rebase::RebaseReport;
 use crate::report::rebase_text;
 use crate::series::ObjectId;
-use crate::sys::inputs::Inputs;
+use crate::stack::Stack;
 use crate::sys::run_lock;
 use crate::sys::stage::Stage;
 use crate::sys::store::Store;
@@ -128,15 +128,8 @@ pub fn prepare(context: &Context, options: &Options) -> Result<Prepared> {
 /// # Errors
 ///
 /// When a patch does not go there by itself, with what is in its way.
-pub fn tree_on(
-    context: &Context,
-    pins: &Pins,
-    store: &Store,
-    variant: &Variant,
-    tip: &Tip,
-    inputs: &Inputs,
-) -> Result<ObjectId> {
-    let course = course::onto(context, pins, store, variant, tip.clone(), inputs.clone())?;
+pub fn tree_on(context: &Context, pins: &Pins, store: &Store, stack: &Stack, tip: &Tip) -> Result<ObjectId> {
+    let course = course::onto(context, pins, store, stack.clone(), tip.clone());
     let choices = Choices { no_range_diff: true, ..Choices::default() };
     let report = in_memory::run(&course, choices)?;
     let stays = report.patches.iter().filter(|patch| !patch.fate.goes_by_itself());

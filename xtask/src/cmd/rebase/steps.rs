@@ -22,12 +22,10 @@ pub fn step(course: &Course<'_>, replay: &mut Replay<'_>, at: usize) -> Result<S
 fn not_replayed(course: &Course<'_>, error: ReplayError) -> Error {
     match error {
         ReplayError::Tree(error) => error.into(),
-        ReplayError::NotExact(drift) => {
-            match apply::apply_inputs(course.store, course.variant, course.pin, &course.inputs) {
-                Err(error) => error.hint("a series is moved only from a pin on which it is exact"),
-                Ok(_) => Error::no(drift.to_string()),
-            }
-        }
+        ReplayError::NotExact(drift) => match apply::apply_stack(course.store, &course.stack) {
+            Err(error) => error.hint("a series is moved only from a pin on which it is exact"),
+            Ok(_) => Error::no(drift.to_string()),
+        },
         ReplayError::NoSuchPatch => Error::surroundings("the record of the rebase goes beyond the series"),
     }
 }

@@ -134,7 +134,7 @@ fn course_of<'a>(
     let tip = Tip { name, revision, commit: state.tip_commit()?, tree: state.tip_tree()? };
     let end = [("--to", Some(state.to.name.as_str()))];
     let course = load_with_tip(context, pins, store, (Some(&state.variant), &end), |_| Ok(tip))?;
-    let is_same = course.pin.tree.to_string() == state.from.tree && digests(&course) == state.series;
+    let is_same = course.stack.pin.tree.to_string() == state.from.tree && digests(&course) == state.series;
     if !is_same {
         return Err(Error::new(Kind::Conflict, "the series or its pin was changed since the rebase began")
             .detail(changed_files(&course, state))
@@ -188,7 +188,7 @@ fn at_position<'c>(
     state: &RebaseState,
 ) -> Result<(&'c crate::series::Patch, String)> {
     let at = state.position();
-    let found = course.patches.get(at).zip(course.inputs.patches.get(at));
+    let found = course.stack.patches.get(at).zip(course.stack.files.get(at));
     let found = found.map(|(patch, file)| (patch, file.file.clone()));
     found.ok_or_else(|| Error::surroundings("the record of the rebase goes beyond the series"))
 }

@@ -7,7 +7,7 @@ use crate::error::{Error, Kind, Result};
 use crate::plan::rebase_state::{DonePatch, NamedTree, RebaseState, places_of_taken};
 use crate::report::rebase::Fate;
 use crate::series::ObjectId;
-use crate::series::{Patch, Replay, Replayed, Step};
+use crate::series::{Patch, Replay, Step};
 use crate::stack::apply::change_tree;
 use crate::stack::range;
 use crate::sys::disk;
@@ -29,7 +29,7 @@ pub fn start(course: &Course<'_>, choices: Choices) -> Result<Prepared> {
         }
         Walked::Conflict(stop) => {
             conflict::write_state(scratch.path(), &state)?;
-            let home = layout.rebase(&course.variant.name);
+            let home = layout.rebase(&course.stack.variant.name);
             if let Some(parent) = home.parent() {
                 disk::create_folder(parent)?;
             }
@@ -42,16 +42,16 @@ pub fn start(course: &Course<'_>, choices: Choices) -> Result<Prepared> {
 
 fn new_state(course: &Course<'_>, choices: Choices) -> RebaseState {
     let named = |name: &str, tree: ObjectId| NamedTree { name: name.to_string(), tree: tree.to_string() };
-    let from = named(&course.old_name, course.pin.tree);
+    let from = named(&course.old_name, course.stack.pin.tree);
     let to = named(&course.tip.name, course.tip.tree);
-    let mut state = RebaseState::new(&course.variant.name, from, to, digests(course), choices);
+    let mut state = RebaseState::new(&course.stack.variant.name, from, to, digests(course), choices);
     state.commit = course.tip.commit.to_string();
     state
 }
 
 /// The series as it is now: file and sha256.
 pub fn digests(course: &Course<'_>) -> Vec<(String, String)> {
-    course.inputs.patches.iter().map(|patch| (patch.file.clone(), patch.sha256.clone())).collect()
+    course.stack.files.iter().map(|patch| (patch.file.clone(), patch.sha256.clone())).collect()
 }
 
 /// Where walking stopped.
@@ -61,7 +61,7 @@ pub enum Walked {
     /// At patches that upstream has, about which nothing was said.
     Refused(Refusal),
     /// At a conflict.
-    Conflict(Box<Stop>),
+    Conflict(Box<conflict::Stop>),
 }
 
 /// What has to be said about patches that upstream has, and the flags that say that it is right.
@@ -70,26 +70,15 @@ pub struct Refusal {
     pub flags: String,
 }
 
-/// A patch with conflicts, and all that is needed to show them.
-pub struct Stop {
-    pub replayed: Replayed,
-    /// The commit that it was to go on.
-    pub head: ObjectId,
-    /// The tree with those of its files that had no conflict.
-    pub tree: ObjectId,
-    /// The blobs that the conflicts name, by id.
-    pub blobs: Vec<(ObjectId, Vec<u8>)>,
-}
-
 /// Replays what is left of `state`; every patch that went well is a commit in `repo` and in `state.done`.
 pub fn go_on(course: &Course<'_>, repo: &RebaseRepo, state: &mut RebaseState) -> Result<Walked> {
     let store = &repo.store;
     let root = repo.commit_upstream(&course.tip.name, course.tip.tree)?;
     let head = state.commits()?.last().copied().unwrap_or(root);
     let start = store.tree_of(head)?;
-    let pin_tree = StoreTree::new(store, course.pin.tree)?;
-    let start_tree = StoreTree::on_way(store, start, course.pin.tree, course.tip.tree)?;
-    let origin = range::origin(store, &course.patches, &pin_tree)?;
+    let pin_tree = StoreTree::new(store, course.stack.pin.tree)?;
+    let start_tree = StoreTree::on_way(store, start, course.stack.pin.tree, course.tip.tree)?;
+    let origin = range::origin(store, &course.stack.patches, &pin_tree)?;
     if state.done.is_empty() && state.upstream.is_empty() {
         state.upstream = read_upstream(course, &origin)?;
     }
@@ -98,18 +87,18 @@ pub fn go_on(course: &Course<'_>, repo: &RebaseRepo, state: &mut RebaseState) ->
     let behind = state.position();
     let tree = GitTree::new(store, start)?;
     let mut walk = Walk { course, repo, state, tree, head, refused: Vec::new() };
-    let files = course.patches.iter().zip(&course.inputs.patches).enumerate().skip(behind);
+    let files = course.stack.patches.iter().zip(&course.stack.files).enumerate().skip(behind);
     for (at, (patch, file)) in files {
         let step = step(course, &mut replay, at)?;
         change_tree(store, &mut walk.tree, &step.changes)?;
         if !step.replayed.has_conflict() {
             walk.take((at, patch), &file.file, &step)?;
         } else if walk.refused.is_empty() {
-            let blobs = conflict::blobs(&step.replayed, &replay)?;
-            let (head, tree) = (walk.head, walk.tree.write()?);
+            let tree = walk.tree.write()?;
             // On disk: git shows it in the work tree.
             store.write_tree(tree)?;
-            return Ok(Walked::Conflict(Box::new(Stop { replayed: step.replayed, head, tree, blobs })));
+            let stop = conflict::Stop::new(step.replayed, &replay, (walk.head, tree));
+            return Ok(Walked::Conflict(Box::new(stop)));
         }
     }
     Ok(match walk.refused.is_empty() {
@@ -162,10 +151,10 @@ impl Walk<'_> {
 fn upstream_has(course: &Course<'_>, refused: &[Refused]) -> Refusal {
     let what = format!(
         "{} {} has what {} of {} patches do; nothing was written",
-        course.pin.upstream,
+        course.stack.pin.upstream,
         course.tip.name,
         refused.len(),
-        course.patches.len()
+        course.stack.patches.len()
     );
     let mut error = Error::new(Kind::Conflict, what);
     for Refused { file, fate, notes } in refused {

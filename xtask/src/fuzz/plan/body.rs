@@ -47,53 +47,51 @@ pub fn lora(scales: &[f64]) -> Value {
 
 fn of_generate(generate: &Generate, server: &ServerPlan, marker: &str) -> String {
     let mut body = cases::request_for(&[], generate.predict);
-    let prompt = prompt_of(generate, server, marker);
-    let fields = body.as_object_mut();
-    let Some(fields) = fields else { return String::new() };
+    let Some(fields) = body.as_object_mut() else { return String::new() };
     for name in ["prompt", "n_predict", "n_probs"] {
         fields.remove(name);
     }
-    let mut set = |name: &str, value: Value| {
-        fields.insert(name.to_string(), value);
-    };
-    match generate.api {
-        Api::Completion | Api::Completions => set("prompt", prompt),
-        Api::Responses => set("input", prompt),
-        Api::Chat | Api::Messages => set("messages", json!([{ "role": "user", "content": prompt }])),
-    }
-    match generate.api {
-        Api::Completion => set("n_predict", generate.predict.into()),
-        Api::Responses => set("max_output_tokens", generate.predict.into()),
-        _ => set("max_tokens", generate.predict.into()),
-    }
-    match (generate.api, generate.likeliest) {
-        (Api::Completion, true) => set("n_probs", 8.into()),
-        // Without them these do not say their tokens.
-        (Api::Completions, _) => set("logprobs", 2.into()),
-        (Api::Chat, true) => {
-            set("logprobs", true.into());
-            set("top_logprobs", 2.into());
-        }
-        _ => {}
-    }
-    set("stream", generate.stream.into());
-    set("cache_prompt", generate.cache.into());
-    if generate.stream && !matches!(generate.api, Api::Completion) {
-        set("stream_options", json!({ "include_usage": true }));
-    }
-    if let Some(salt) = generate.salt_text() {
-        set("cache_salt", salt.into());
-    }
-    if let Some(scales) = &generate.scales {
-        set("lora", lora(scales));
-    }
-    if let Some(slot) = generate.slot {
-        set("id_slot", slot.into());
-    }
-    if generate.choices > 1 {
-        set("n", generate.choices.into());
-    }
+    let prompt = prompt_of(generate, server, marker);
+    let own = named_by_each(generate, prompt).into_iter().chain(named_alike(generate));
+    fields.extend(own.map(|(name, value)| (name.to_string(), value)));
     escape(generate, body.to_string())
+}
+
+/// What each API has its own names for.
+fn named_by_each(generate: &Generate, prompt: Value) -> Vec<(&'static str, Value)> {
+    let prompt = match generate.api {
+        Api::Completion | Api::Completions => ("prompt", prompt),
+        Api::Responses => ("input", prompt),
+        Api::Chat | Api::Messages => ("messages", json!([{ "role": "user", "content": prompt }])),
+    };
+    let predict = match generate.api {
+        Api::Completion => "n_predict",
+        Api::Responses => "max_output_tokens",
+        Api::Completions | Api::Chat | Api::Messages => "max_tokens",
+    };
+    let likeliest = match (generate.api, generate.likeliest) {
+        (Api::Completion, true) => vec![("n_probs", 8.into())],
+        // Without them these do not say their tokens.
+        (Api::Completions, _) => vec![("logprobs", 2.into())],
+        (Api::Chat, true) => vec![("logprobs", true.into()), ("top_logprobs", 2.into())],
+        _ => Vec::new(),
+    };
+    [prompt, (predict, generate.predict.into())].into_iter().chain(likeliest).collect()
+}
+
+/// What all APIs have one name for, as far as it is wanted.
+fn named_alike(generate: &Generate) -> impl Iterator<Item = (&'static str, Value)> {
+    let says_usage = generate.stream && !matches!(generate.api, Api::Completion);
+    let fields = [
+        ("stream", Some(generate.stream.into())),
+        ("cache_prompt", Some(generate.cache.into())),
+        ("stream_options", says_usage.then(|| json!({ "include_usage": true }))),
+        ("cache_salt", generate.salt_text().map(Value::from)),
+        ("lora", generate.scales.map(|scales| lora(&scales))),
+        ("id_slot", generate.slot.map(Value::from)),
+        ("n", (generate.choices > 1).then(|| generate.choices.into())),
+    ];
+    fields.into_iter().filter_map(|(name, value)| Some((name, value?)))
 }
 
 /// JSON allows any letter of a name to be escaped.

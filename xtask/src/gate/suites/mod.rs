@@ -18,6 +18,7 @@ use self::server_tests::ServerSuite;
 use self::verdict::{Difference, Held};
 use crate::context::Context;
 use crate::error::{Error, Result};
+use crate::plan::flavors::DEFAULT_FLAVOR;
 use crate::plan::snippet::SourceText;
 use crate::plan::suites::{Expected, Suites};
 use crate::stack::build::{Build, Options};
@@ -55,8 +56,6 @@ fn read_list(context: &Context) -> Result<Suites> {
     let text = disk::read_text(&context.layout.suites().join("suites.toml"))?;
     Suites::parse(SourceText { name: verdict::LIST, text: &text })
 }
-
-const FLAVOR: &str = "cpu";
 
 /// How often a test that ended differently is run again, alone, on each side.
 const AGAIN: usize = 3;
@@ -96,7 +95,7 @@ impl<'a> SuiteGate<'a> {
 
     fn build(&self, variant: &str) -> Result<PathBuf> {
         let (pins, flavors) = (self.context.pins()?, self.context.flavors()?);
-        let options = Options { flavor: FLAVOR.to_string(), ..Options::default() };
+        let options = Options { flavor: DEFAULT_FLAVOR.to_string(), ..Options::default() };
         let variant = pins.variant(Some(variant))?;
         let build =
             Build { context: self.context, options: &options, pins: &pins, variant, flavors: &flavors };
@@ -119,7 +118,7 @@ impl<'a> SuiteGate<'a> {
         ServerSuite {
             tests: &self.suites.server_tests,
             tree: layout.tree(variant),
-            server: layout.server(variant, FLAVOR),
+            server: layout.server(variant, DEFAULT_FLAVOR),
             paged,
             python_path: [layout.suites(), self.packages.clone()],
             work: layout.suite_work(&name),

@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::series::ObjectId;
 pub use edit::move_pin;
 use read::{RawPins, Reader};
-pub use revision::{Revision, TagName, full_id};
+pub use revision::{Revision, TagName};
 pub use write::{NewPin, NewSource};
 
 /// `pins.toml`, checked.

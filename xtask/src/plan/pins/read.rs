@@ -6,7 +6,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::gate::wrong_reference;
-use super::{Pin, Pins, Revision, Source, Tool, Variant, Version, full_id};
+use super::{Pin, Pins, Revision, Source, Tool, Variant, Version};
 use crate::error::{Error, Result};
 use crate::plan::name::Name;
 use crate::plan::snippet::SourceText;
@@ -114,7 +114,7 @@ impl Reader<'_> {
     fn revision(&self, raw: &RawPin) -> Result<Revision> {
         match (&raw.tag, &raw.commit) {
             (Some(tag), None) => self.tag(tag),
-            (None, Some(commit)) => full_id(commit.get_ref()).map(Revision::Commit).ok_or_else(|| {
+            (None, Some(commit)) => commit.get_ref().parse().map(Revision::Commit).map_err(|_| {
                 self.at(commit, "a commit id is 40 hexadecimal digits: `git rev-parse REVISION^{commit}`")
             }),
             (Some(_), Some(commit)) => Err(self.at(commit, "a pin has a `tag` or a `commit`, not both")),
@@ -137,8 +137,9 @@ impl Reader<'_> {
     }
 
     fn tree_id(&self, raw: &Spanned<String>) -> Result<ObjectId> {
-        full_id(raw.get_ref())
-            .ok_or_else(|| self.at(raw, "a tree id is 40 hexadecimal digits: `git rev-parse TAG^{tree}`"))
+        raw.get_ref()
+            .parse()
+            .map_err(|_| self.at(raw, "a tree id is 40 hexadecimal digits: `git rev-parse TAG^{tree}`"))
     }
 
     fn source(&self, raw: &Spanned<RawSource>) -> Result<Source> {

@@ -43,7 +43,7 @@ impl Revision {
 
     /// What `Display` wrote: a full commit id is a commit, any other name is a tag. Nothing for what can be neither.
     pub fn parse(text: &str) -> Option<Revision> {
-        if let Some(commit) = full_id(text) {
+        if let Ok(commit) = text.parse() {
             return Some(Revision::Commit(commit));
         }
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-/".contains(&byte);
@@ -60,12 +60,6 @@ impl fmt::Display for Revision {
             Revision::Commit(commit) => commit.fmt(out),
         }
     }
-}
-
-/// The id that `text` writes out whole: 40 hexadecimal digits, nothing shorter.
-pub fn full_id(text: &str) -> Option<ObjectId> {
-    let is_full = text.len() == 40 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-    if is_full { text.parse::<ObjectId>().ok() } else { None }
 }
 
 #[cfg(test)]

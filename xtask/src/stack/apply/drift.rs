@@ -3,14 +3,13 @@
 use std::collections::BTreeSet;
 
 use crate::error::{Error, Kind, Result};
-use crate::plan::pins::Pin;
 use crate::series::{Applied, PatchClass, PatchOutcome};
-use crate::sys::inputs::Inputs;
+use crate::stack::Stack;
 
 /// Anything less than exact stops the run, after every patch has been looked at.
-pub fn refuse_drift(inputs: &Inputs, outcomes: &[PatchOutcome], pin: &Pin) -> Result<()> {
-    let drifted: Vec<(&str, &PatchOutcome)> = inputs
-        .patches
+pub fn refuse_drift(stack: &Stack, outcomes: &[PatchOutcome]) -> Result<()> {
+    let drifted: Vec<(&str, &PatchOutcome)> = stack
+        .files
         .iter()
         .map(|patch| patch.file.as_str())
         .zip(outcomes)
@@ -23,8 +22,8 @@ pub fn refuse_drift(inputs: &Inputs, outcomes: &[PatchOutcome], pin: &Pin) -> Re
         "{} of {} patches do not apply exactly to {} {}; nothing was written",
         drifted.len(),
         outcomes.len(),
-        pin.upstream,
-        pin.revision
+        stack.pin.upstream,
+        stack.pin.revision
     );
     let mut error = Error::new(Kind::No, what);
     for (file, outcome) in drifted {

@@ -9,10 +9,12 @@ use drift::refuse_drift;
 use owners::check_owners;
 use serde_json::json;
 
+use super::Stack;
 use super::lock_file;
 use crate::context::{Context, Outcome};
 use crate::error::Result;
 use crate::plan::lock::{LockedFile, LockedPatch, LockedVariant};
+use crate::plan::overlay::OverlayFile;
 use crate::plan::pins::{Pin, Pins, Variant};
 use crate::plan::steps::Step;
 use crate::series::{self, Applied as SeriesApplied, Patch, PatchOutcome, TreeChange};
@@ -20,7 +22,7 @@ use crate::series::{ObjectId, ObjectKind};
 use crate::sys::disk;
 use crate::sys::fetch::fetch_pin;
 use crate::sys::git_tree::{Entry, GitTree};
-use crate::sys::inputs::{Inputs, PatchFile, read_stack};
+use crate::sys::inputs::PatchFile;
 use crate::sys::materialise::{self, Materialised, Place};
 use crate::sys::store::{Store, commit_text};
 use crate::sys::store_tree::StoreTree;
@@ -106,22 +108,20 @@ fn outcome(context: &Context, variant: &Variant, applied: &Applied, done: Option
 
 /// The steps up to the final tree in memory.
 pub fn steps(context: &Context, pins: &Pins, variant: &Variant) -> Result<Vec<Step>> {
-    let pin = pins.pin_of(variant);
-    let inputs = read_stack(&context.layout, &pins.stack(variant))?;
+    let stack = Stack::read(&context.layout, pins, variant)?;
+    let pin = &stack.pin;
     let store =
         disk::exists(&context.layout.store()).then(|| Store::open(&context.layout.store())).transpose()?;
     let there = store.as_ref().is_some_and(|store| store.has_pin(pin.tree));
     let sources = if there { Vec::new() } else { pin.describe_sources() };
     let unchanged = match &store {
-        Some(store) => {
-            unchanged(context, store, variant, pin, &inputs)?.map(|applied| applied.tree.to_string())
-        }
+        Some(store) => unchanged(context, store, &stack)?.map(|applied| applied.tree.to_string()),
         None => None,
     };
-    let patches = inputs.patches.iter().map(|patch| patch.file.clone()).collect();
+    let patches = stack.files.iter().map(|patch| patch.file.clone()).collect();
     Ok(vec![
         Step::Fetch { pin: format!("{} {}", pin.upstream, pin.revision), sources },
-        Step::Apply { patches, overlays: inputs.overlays.len(), unchanged },
+        Step::Apply { patches, overlays: stack.overlays.len(), unchanged },
     ])
 }
 
@@ -134,17 +134,12 @@ pub fn apply(
     variant: &Variant,
     locking: Locking,
 ) -> Result<Applied> {
-    let pin = pins.pin_of(variant);
-    let inputs = read_stack(&context.layout, &pins.stack(variant))?;
-    if let Some(applied) = unchanged(context, store, variant, pin, &inputs)? {
+    let stack = Stack::read(&context.layout, pins, variant)?;
+    if let Some(applied) = unchanged(context, store, &stack)? {
         return Ok(applied);
     }
-    if !store.has_pin(pin.tree) {
-        // A damaged patch should not cost a download first.
-        parse_all(&inputs)?;
-    }
-    fetch_pin(store, &context.layout, pin, context.offline, &context.ui)?;
-    let applied = apply_inputs(store, variant, pin, &inputs)?;
+    fetch_pin(store, &context.layout, &stack.pin, context.offline, &context.ui)?;
+    let applied = apply_stack(store, &stack)?;
     if locking == Locking::Update || context.locked {
         lock_file::update(context, &variant.name, &applied.locked)?;
     }
@@ -165,8 +160,9 @@ pub fn materialise(
         if store.has(applied.tree) {
             return Ok(());
         }
-        let inputs = read_stack(&context.layout, &pins.stack(variant))?;
-        apply_inputs(store, variant, &applied.pin, &inputs).map(drop)
+        // A canary's is not the one of `pins`.
+        let pin = applied.pin.clone();
+        apply_stack(store, &Stack { pin, ..Stack::read(&context.layout, pins, variant)? }).map(drop)
     };
     materialise::materialise(store, applied.tree, &place(context, variant), load, &context.ui)
 }
@@ -176,15 +172,10 @@ fn place(context: &Context, variant: &Variant) -> Place {
 }
 
 /// The result of the last run, when the lock, the pin and every input are what they were then.
-fn unchanged(
-    context: &Context,
-    store: &Store,
-    variant: &Variant,
-    pin: &Pin,
-    inputs: &Inputs,
-) -> Result<Option<Applied>> {
+fn unchanged(context: &Context, store: &Store, stack: &Stack) -> Result<Option<Applied>> {
+    let Stack { variant, pin, .. } = stack;
     let locked = lock_file::read(context)?.and_then(|lock| lock.variants.get(variant.name.as_str()).cloned());
-    let Some(locked) = locked.filter(|locked| is_same(locked, pin, inputs)) else { return Ok(None) };
+    let Some(locked) = locked.filter(|locked| is_same(locked, stack)) else { return Ok(None) };
     let Ok(tree) = locked.tree.parse::<ObjectId>() else { return Ok(None) };
     // A lock that came with a checkout is a claim; only what was applied here counts as done.
     let done = disk::read_if_there(&context.layout.applied(&variant.name))?;
@@ -194,59 +185,49 @@ fn unchanged(
     Ok(Some(Applied { pin: pin.clone(), tree, locked, unchanged: true }))
 }
 
-fn is_same(locked: &LockedVariant, pin: &Pin, inputs: &Inputs) -> bool {
+fn is_same(locked: &LockedVariant, stack: &Stack) -> bool {
+    let Stack { pin, files, .. } = stack;
     let patches = locked.patches.iter().map(|patch| (&patch.file, &patch.sha256));
-    let now = inputs.patches.iter().map(|patch| (&patch.file, &patch.sha256));
     locked.base == pin.tree.to_string()
         && locked.pin == pin.revision.to_string()
-        && patches.eq(now)
-        && locked.overlays == locked_overlays(inputs)
+        && patches.eq(files.iter().map(|patch| (&patch.file, &patch.sha256)))
+        && locked.overlays == locked_overlays(&stack.overlays)
 }
 
-fn locked_overlays(inputs: &Inputs) -> Vec<LockedFile> {
-    let lock = |file: &crate::plan::overlay::OverlayFile| LockedFile {
-        path: file.path.clone(),
-        sha256: disk::sha256(&file.bytes),
-    };
-    inputs.overlays.iter().map(lock).collect()
+fn locked_overlays(overlays: &[OverlayFile]) -> Vec<LockedFile> {
+    let lock = |file: &OverlayFile| LockedFile { path: file.path.clone(), sha256: disk::sha256(&file.bytes) };
+    overlays.iter().map(lock).collect()
 }
 
 /// Applies the whole series in memory: afterwards the store can be asked for every new tree and blob,
 /// and nothing of it is on disk.
-pub fn apply_inputs(store: &Store, variant: &Variant, pin: &Pin, inputs: &Inputs) -> Result<Applied> {
-    let patches = parse_all(inputs)?;
+pub fn apply_stack(store: &Store, stack: &Stack) -> Result<Applied> {
+    let Stack { pin, patches, .. } = stack;
     let base = StoreTree::new(store, pin.tree)?;
-    let outcomes = series::run_series(&patches, &base)?;
-    refuse_drift(inputs, &outcomes, pin)?;
+    let outcomes = series::run_series(patches, &base)?;
+    refuse_drift(stack, &outcomes)?;
     let commit = store.pin_commit(pin.tree)?;
     let mut applying = Applying { store, tree: GitTree::new(store, pin.tree)?, commit };
     let mut trees = Vec::with_capacity(patches.len());
     for (patch, outcome) in patches.iter().zip(&outcomes) {
         trees.push(applying.add_patch(patch, changes_of(outcome))?);
     }
-    check_owners(&mut GitTree::new(store, pin.tree)?, &mut applying.tree, pin, inputs, &patches)?;
-    let tree = applying.add_overlays(variant, inputs)?;
-    Ok(applied(pin, inputs, &trees, tree))
+    check_owners(&mut GitTree::new(store, pin.tree)?, &mut applying.tree, stack)?;
+    let tree = applying.add_overlays(stack)?;
+    Ok(applied(stack, &trees, tree))
 }
 
-/// `patched`, a tree that has the series already, as a rebase gives it, with the overlays on top. `pin` says
-/// which tree it was placed on; `commit` is that tree's.
-pub fn overlay_onto(
-    store: &Store,
-    variant: &Variant,
-    pin: &Pin,
-    commit: ObjectId,
-    patched: ObjectId,
-    inputs: &Inputs,
-) -> Result<Applied> {
+/// `patched`, a tree that has the series already, as a rebase gives it, with the overlays on top. The pin of `stack`
+/// is the tree that it was placed on; `commit` is that tree's.
+pub fn overlay_onto(store: &Store, stack: &Stack, commit: ObjectId, patched: ObjectId) -> Result<Applied> {
     let mut applying = Applying { store, tree: GitTree::new(store, patched)?, commit };
-    let base = &mut GitTree::new(store, pin.tree)?;
-    check_owners(base, &mut applying.tree, pin, inputs, &parse_all(inputs)?)?;
-    let tree = applying.add_overlays(variant, inputs)?;
-    Ok(applied(pin, inputs, &vec![patched; inputs.patches.len()], tree))
+    check_owners(&mut GitTree::new(store, stack.pin.tree)?, &mut applying.tree, stack)?;
+    let tree = applying.add_overlays(stack)?;
+    Ok(applied(stack, &vec![patched; stack.files.len()], tree))
 }
 
-fn applied(pin: &Pin, inputs: &Inputs, trees: &[ObjectId], tree: ObjectId) -> Applied {
+fn applied(stack: &Stack, trees: &[ObjectId], tree: ObjectId) -> Applied {
+    let Stack { pin, files, .. } = stack;
     let lock = |(file, tree): (&PatchFile, &ObjectId)| LockedPatch {
         file: file.file.clone(),
         sha256: file.sha256.clone(),
@@ -255,8 +236,8 @@ fn applied(pin: &Pin, inputs: &Inputs, trees: &[ObjectId], tree: ObjectId) -> Ap
     let locked = LockedVariant {
         pin: pin.revision.to_string(),
         base: pin.tree.to_string(),
-        patches: inputs.patches.iter().zip(trees).map(lock).collect(),
-        overlays: locked_overlays(inputs),
+        patches: files.iter().zip(trees).map(lock).collect(),
+        overlays: locked_overlays(&stack.overlays),
         tree: tree.to_string(),
     };
     Applied { pin: pin.clone(), tree, locked, unchanged: false }
@@ -292,16 +273,16 @@ impl Applying<'_> {
         self.commit(&patch.message())
     }
 
-    fn add_overlays(&mut self, variant: &Variant, inputs: &Inputs) -> Result<ObjectId> {
-        if inputs.overlays.is_empty() {
+    fn add_overlays(&mut self, stack: &Stack) -> Result<ObjectId> {
+        if stack.overlays.is_empty() {
             return self.tree.write();
         }
-        for file in &inputs.overlays {
+        for file in &stack.overlays {
             let mode = if file.executable { 0o100_755 } else { 0o100_644 };
             let id = self.store.make(ObjectKind::Blob, file.bytes.clone());
             self.tree.set(file.path.as_bytes(), Some(Entry { mode, id }))?;
         }
-        self.commit(&format!("Copy the overlays of {}\n", variant.name))
+        self.commit(&format!("Copy the overlays of {}\n", stack.variant.name))
     }
 
     fn commit(&mut self, message: &str) -> Result<ObjectId> {
@@ -310,10 +291,6 @@ impl Applying<'_> {
         self.commit = self.store.make(ObjectKind::Commit, text.into_bytes());
         Ok(tree)
     }
-}
-
-fn parse_all(inputs: &Inputs) -> Result<Vec<Patch>> {
-    inputs.patches.iter().map(PatchFile::parse).collect()
 }
 
 fn changes_of(outcome: &PatchOutcome) -> &[TreeChange] {

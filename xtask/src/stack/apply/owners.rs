@@ -2,29 +2,22 @@
 
 use crate::error::{Error, Result};
 use crate::plan::overlay::{OverlayFile, Owner, clash_between, refusal};
-use crate::plan::pins::Pin;
 use crate::series::{Patch, RepoPath};
+use crate::stack::Stack;
 use crate::sys::git_tree::GitTree;
-use crate::sys::inputs::Inputs;
 
 /// Refuses the first overlay file whose path belongs to somebody else. `base` is the pinned tree,
 /// `patched` the tree after the series.
-pub fn check_owners(
-    base: &mut GitTree<'_>,
-    patched: &mut GitTree<'_>,
-    pin: &Pin,
-    inputs: &Inputs,
-    patches: &[Patch],
-) -> Result<()> {
-    inputs.overlays.iter().try_for_each(check_path)?;
-    if let Some((file, owner)) = clash_between(&inputs.overlays) {
+pub fn check_owners(base: &mut GitTree<'_>, patched: &mut GitTree<'_>, stack: &Stack) -> Result<()> {
+    stack.overlays.iter().try_for_each(check_path)?;
+    if let Some((file, owner)) = clash_between(&stack.overlays) {
         return Err(refusal(file, &owner));
     }
-    for file in &inputs.overlays {
+    for file in &stack.overlays {
         let path = file.path.as_bytes();
         let is_upstream = base.entry(path)?.is_some() || patched.has_any_case(path)?;
-        let upstream = is_upstream.then(|| Owner::Upstream { tag: pin.revision.to_string() });
-        if let Some(owner) = patch_that_touches(path, inputs, patches).or(upstream) {
+        let upstream = is_upstream.then(|| Owner::Upstream { tag: stack.pin.revision.to_string() });
+        if let Some(owner) = patch_that_touches(path, stack).or(upstream) {
             return Err(refusal(file, &owner));
         }
     }
@@ -38,11 +31,11 @@ fn check_path(file: &OverlayFile) -> Result<()> {
     })
 }
 
-fn patch_that_touches(path: &[u8], inputs: &Inputs, patches: &[Patch]) -> Option<Owner> {
+fn patch_that_touches(path: &[u8], stack: &Stack) -> Option<Owner> {
     let touches = |patch: &Patch| {
         let mut sides = patch.files.iter().flat_map(|file| file.old.iter().chain(&file.new));
         sides.any(|side| side.path.as_bytes() == path)
     };
-    let at = patches.iter().position(touches)?;
-    Some(Owner::Patch { file: inputs.patches.get(at)?.file.clone() })
+    let at = stack.patches.iter().position(touches)?;
+    Some(Owner::Patch { file: stack.files.get(at)?.file.clone() })
 }

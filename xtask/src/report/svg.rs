@@ -1,0 +1,11 @@
+//! What every picture is wrapped in.
+
+use std::fmt::Display;
+
+/// A self-contained file: `width` and `height` in pixels, and what else its root says.
+pub(super) fn svg_file(width: impl Display, height: impl Display, root: &str, content: &str) -> String {
+    format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" \
+         height=\"{height}\" {root}>\n{content}</svg>\n"
+    )
+}
