@@ -22,7 +22,7 @@ use self::upstream::{Bisect, Canary, Newest, Rebase, Status, Sync};
 use crate::context::{Context, Outcome};
 use crate::error::Result;
 use crate::plan::layout::Layout;
-use crate::sys::{door, project};
+use crate::sys::project::{door, root};
 use crate::ui::{Talk, Ui};
 
 /// What the exit codes mean, below `--help`.
@@ -125,11 +125,8 @@ impl Cli {
     pub fn run(self) -> Result<Outcome> {
         let mut context = self.context()?;
         // Lives as long as the command.
-        let elsewhere = self
-            .writes_nothing()
-            .then(|| project::generated_elsewhere(&context.layout))
-            .transpose()?
-            .flatten();
+        let elsewhere =
+            self.writes_nothing().then(|| root::generated_elsewhere(&context.layout)).transpose()?.flatten();
         if let Some(folder) = &elsewhere {
             context.ui.status("Working", "in a folder that vanishes: nothing can be written in the project");
             context.layout = context.layout.generating_in(folder.path().join("espalier"));
@@ -180,9 +177,9 @@ impl Cli {
     }
 
     fn context(&self) -> Result<Context> {
-        let root = project::project_root(self.root.as_deref())?;
+        let root = root::project_root(self.root.as_deref())?;
         let talk = if self.quiet { Talk::Quiet } else { Talk::Normal };
-        let layout = Layout::new(root).seen_from(&project::here()?);
+        let layout = Layout::new(root).seen_from(&root::here()?);
         let ui = Ui::new(talk);
         let settled = door::settle(&layout, &ui).map_err(|error| layout.show_in(error))?;
         Ok(Context { layout, ui, offline: self.offline, locked: self.locked, settled })

@@ -9,11 +9,11 @@ use crate::plan::lint_file::read_lint_rules;
 use crate::plan::pins::Pins;
 use crate::plan::snippet::SourceText;
 use crate::series::LintRules;
-use crate::sys::disk;
-use crate::sys::door::Settled;
 use crate::sys::github::Client;
-use crate::sys::run_lock::{self, RunLock};
-use crate::sys::stage::Stage;
+use crate::sys::machine::disk;
+use crate::sys::project::door::Settled;
+use crate::sys::project::run_lock::{self, RunLock};
+use crate::sys::project::stage::Stage;
 use crate::ui::Ui;
 
 /// What every command gets.

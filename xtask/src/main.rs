@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use xtask::cli::Cli;
-use xtask::sys::disk;
+use xtask::sys::machine::disk;
 use xtask::ui::{self, Answer};
 
 /// The reader of a pipe that had enough: what a shell shows of a program that `SIGPIPE` ended.

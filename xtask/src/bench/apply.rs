@@ -12,10 +12,10 @@ use crate::error::{Error, Result};
 use crate::plan::layout::Layout;
 use crate::series::ObjectId;
 use crate::stack::lock_file;
-use crate::sys::disk;
-use crate::sys::git::git;
-use crate::sys::ours;
-use crate::sys::process::Run;
+use crate::sys::git::command::git;
+use crate::sys::machine::disk;
+use crate::sys::machine::ours;
+use crate::sys::machine::process::Run;
 
 /// Measures on a made-up project and on this one, and checks that all give the same tree.
 pub fn run(context: &Context, rounds: u32) -> Result<Outcome> {

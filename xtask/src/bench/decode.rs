@@ -11,8 +11,8 @@ use crate::error::{Error, Result};
 use crate::modelgen::{Architecture, DeltaNet, ModelSpec, WeightType};
 use crate::serving::probe;
 use crate::serving::switches;
-use crate::sys::process::{self, Run};
-use crate::sys::{disk, load, models};
+use crate::sys::machine::process::{self, Run};
+use crate::sys::machine::{disk, load, models};
 
 /// Tokens decoded by each of the sequences in one run.
 const STEPS: u32 = 12;

@@ -9,9 +9,9 @@ use super::record::{Keep, Recorded};
 use crate::context::{Context, Outcome};
 use crate::error::{Error, Result};
 use crate::report::bars::{Bar, Bars};
-use crate::sys::ours;
-use crate::sys::process::{self, Run};
-use crate::sys::{disk, load};
+use crate::sys::machine::ours;
+use crate::sys::machine::process::{self, Run};
+use crate::sys::machine::{disk, load};
 
 /// The folder of a benchmark's newest result, as criterion names it.
 const NEWEST: &str = "new";

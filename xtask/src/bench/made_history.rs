@@ -6,8 +6,8 @@ use std::path::Path;
 use super::synthetic::{edit, lines_of, path_of};
 use crate::error::Result;
 use crate::plan::random::Random;
-use crate::sys::disk;
-use crate::sys::git::git;
+use crate::sys::git::command::git;
+use crate::sys::machine::disk;
 
 /// How large it is.
 #[derive(Clone, Copy, Debug)]

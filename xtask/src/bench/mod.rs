@@ -18,7 +18,7 @@ pub mod timing;
 
 use crate::context::{Context, Outcome};
 use crate::error::Result;
-use crate::sys::ours;
+use crate::sys::machine::ours;
 
 /// What to measure; the number is that of the rounds, in which the contestants run in turn.
 #[derive(Clone, Debug)]

@@ -9,9 +9,9 @@ use super::synthetic::{self, Size, Synthetic};
 use super::timing::{Times, table, to_json};
 use crate::context::{Context, Outcome};
 use crate::error::{Error, Result};
-use crate::sys::disk;
-use crate::sys::git::git;
-use crate::sys::process::Run;
+use crate::sys::git::command::git;
+use crate::sys::machine::disk;
+use crate::sys::machine::process::Run;
 
 /// Measures on a made-up project, and checks that both give the same tree.
 pub fn run(context: &Context, rounds: u32) -> Result<Outcome> {

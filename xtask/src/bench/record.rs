@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::history::History;
 use crate::context::Context;
 use crate::error::Result;
-use crate::sys::disk;
+use crate::sys::machine::disk;
 
 /// What to write.
 #[derive(Clone, Debug, Default)]

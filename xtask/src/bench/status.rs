@@ -14,9 +14,9 @@ use crate::plan::layout::Layout;
 use crate::stack::Stack;
 use crate::stack::pinned_series::PinnedSeries;
 use crate::stack::range::{self, Range};
-use crate::sys::disk;
-use crate::sys::history::Commit;
-use crate::sys::store_tree::StoreTree;
+use crate::sys::git::history::Commit;
+use crate::sys::git::store_tree::StoreTree;
+use crate::sys::machine::disk;
 
 const SIZE: Size = Size { files: 3000, commits: 5000, after_pin: 1000, patches: 120 };
 
@@ -71,7 +71,7 @@ fn outcome(all: &[Times; 3]) -> Outcome {
 /// The made-up project, open.
 struct Made {
     series: PinnedSeries,
-    tip: crate::sys::tip::Tip,
+    tip: crate::sys::upstream::tip::Tip,
 }
 
 impl Made {

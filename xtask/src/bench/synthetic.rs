@@ -5,10 +5,10 @@ use std::path::Path;
 use crate::error::Result;
 use crate::plan::random::Random;
 use crate::series::{ObjectId, ObjectKind};
-use crate::sys::disk;
-use crate::sys::git::git;
-use crate::sys::git_tree::{Entry, GitTree};
-use crate::sys::store::{Store, commit_text};
+use crate::sys::git::command::git;
+use crate::sys::git::store::{Store, commit_text};
+use crate::sys::git::tree::{Entry, GitTree};
+use crate::sys::machine::disk;
 
 /// How large the made-up project is.
 #[derive(Clone, Copy, Debug)]

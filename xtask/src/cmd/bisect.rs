@@ -12,8 +12,8 @@ use crate::stack::pinned_series::DEFAULT_TIP;
 use crate::stack::pinned_series::{Classes, PinnedSeries};
 use crate::stack::range::Range;
 use crate::stack::range::upstream_commit;
-use crate::sys::history::Commit;
-use crate::sys::run_lock;
+use crate::sys::git::history::Commit;
+use crate::sys::project::run_lock;
 
 /// Options of `bisect`.
 #[derive(Clone, Debug, Default)]

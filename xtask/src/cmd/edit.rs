@@ -9,7 +9,7 @@ use crate::plan::pins::Variant;
 use crate::plan::steps::Step;
 use crate::stack::apply;
 use crate::stack::ready::{Ready, When, ready, series_folder};
-use crate::sys::store::Store;
+use crate::sys::git::store::Store;
 
 /// Options of `edit`.
 #[derive(Clone, Debug, Default)]

@@ -5,8 +5,8 @@ use serde_json::json;
 use crate::context::{Context, Outcome};
 use crate::error::Result;
 use crate::plan::pins::{Pin, Source};
-use crate::sys::fetch::{Fetched, fetch_pin};
-use crate::sys::store::Store;
+use crate::sys::git::store::Store;
+use crate::sys::upstream::fetch::{Fetched, fetch_pin};
 
 /// Options of `fetch`.
 #[derive(Clone, Debug, Default)]

@@ -7,10 +7,11 @@ use crate::error::{Error, Result};
 use crate::plan::pins::{NewPin, Pins};
 use crate::plan::snippet::SourceText;
 use crate::stack::import::new_pin::{checked_name, notes_on, revision_of};
-use crate::sys::fork::{ForkPlace, History};
-use crate::sys::import_repo::ImportRepo;
-use crate::sys::store::Store;
-use crate::sys::{disk, run_lock};
+use crate::sys::git::store::Store;
+use crate::sys::machine::disk;
+use crate::sys::project::run_lock;
+use crate::sys::work_trees::fork::{ForkPlace, History};
+use crate::sys::work_trees::import_repo::ImportRepo;
 
 /// Options of `init`.
 #[derive(Clone, Debug)]

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::context::Outcome;
 use crate::error::Result;
-use crate::sys::disk;
+use crate::sys::machine::disk;
 
 /// One manual page, in roff.
 #[derive(Clone, Debug)]

@@ -8,7 +8,7 @@ use crate::plan::next_command::quoted;
 use crate::series::{LintRules, SUBJECT_LIMIT, TRAILER_KEYS};
 use crate::stack::ready::ready;
 use crate::stack::ready::{When, series_folder};
-use crate::sys::store::Store;
+use crate::sys::git::store::Store;
 
 /// Options of `new`.
 #[derive(Clone, Debug, Default)]

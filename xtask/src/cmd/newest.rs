@@ -12,9 +12,9 @@ use crate::stack::pinned_series::DEFAULT_TIP;
 use crate::stack::pinned_series::PinnedSeries;
 use crate::stack::range::Range;
 use crate::stack::range::upstream_commit;
-use crate::sys::history::Commit;
-use crate::sys::run_lock;
-use crate::sys::tip::Tip;
+use crate::sys::git::history::Commit;
+use crate::sys::project::run_lock;
+use crate::sys::upstream::tip::Tip;
 
 /// Options of `newest`.
 #[derive(Clone, Debug, Default)]

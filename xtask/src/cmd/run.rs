@@ -2,8 +2,9 @@
 
 use crate::context::{Context, Outcome};
 use crate::error::{Error, Result};
-use crate::sys::process::Run;
-use crate::sys::{disk, net};
+use crate::sys::machine::disk;
+use crate::sys::machine::process::Run;
+use crate::sys::net::loopback;
 
 /// Options of `run`.
 #[derive(Clone, Debug)]
@@ -36,7 +37,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
             .hint(format!("cargo xtask build --variant {} --flavor {}", options.variant, options.flavor)));
     }
     let (host, port) = listens_on(&options.arguments);
-    if !net::port_is_free(&host, port) {
+    if !loopback::port_is_free(&host, port) {
         let next = port.checked_add(1).unwrap_or(8080);
         return Err(Error::surroundings(format!("port {port} on {host} is in use"))
             .hint(format!("use another one: cargo xtask run -- --port {next}"))

@@ -20,11 +20,12 @@ use crate::stack::pinned_series::{Classes, PinnedSeries};
 use crate::stack::range::upstream_commit;
 use crate::stack::range::{self, Range};
 use crate::stack::taken::PatchSet;
-use crate::sys::history::{self, Commit};
-use crate::sys::store::Store;
-use crate::sys::store_tree::StoreTree;
-use crate::sys::tip::Tip;
-use crate::sys::{disk, run_lock};
+use crate::sys::git::history::{self, Commit};
+use crate::sys::git::store::Store;
+use crate::sys::git::store_tree::StoreTree;
+use crate::sys::machine::disk;
+use crate::sys::project::run_lock;
+use crate::sys::upstream::tip::Tip;
 
 /// Options of `status`.
 #[derive(Clone, Debug, Default)]

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::gate;
 use crate::plan::flavors::DEFAULT_FLAVOR;
 use crate::stack::{build, lock, smoke};
-use crate::sys::process;
+use crate::sys::machine::process;
 
 /// Options of `test`.
 #[derive(Clone, Debug, Default)]

@@ -8,8 +8,8 @@ use crate::plan::next_command::next_command;
 use crate::series::{self, Patch, SetWhich, TRAILER_KEYS, is_valid_trailer, set_trailer};
 use crate::stack::lock_file;
 use crate::stack::ready::series_folder;
-use crate::sys::inputs::{PatchFile, read_folder};
-use crate::sys::stage::Stage;
+use crate::sys::project::inputs::{PatchFile, read_folder};
+use crate::sys::project::stage::Stage;
 
 /// Options of `trailers`.
 #[derive(Clone, Debug, Default)]

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::plan::workflow_rules;
-use crate::sys::process::Run;
-use crate::sys::{disk, tools};
+use crate::sys::machine::process::Run;
+use crate::sys::machine::{disk, tools};
 
 /// Checks every file under `.github/workflows`; a mistake makes the answer no.
 pub fn check(context: &Context) -> Result<()> {
@@ -46,6 +46,6 @@ fn lint(context: &Context, files: &[PathBuf]) -> Result<Vec<String>> {
         Some(0) => Ok(Vec::new()),
         // 1 is for problems in the files; everything above is about itself.
         Some(1) if !said.is_empty() => Ok(said.lines().map(String::from).collect()),
-        _ => Err(crate::sys::process::failed(&words, finished.status, &finished.stderr)),
+        _ => Err(crate::sys::machine::process::failed(&words, finished.status, &finished.stderr)),
     }
 }

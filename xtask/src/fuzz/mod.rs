@@ -17,7 +17,7 @@ use report::{Report, RoundReport};
 use crate::context::{Context, Outcome};
 use crate::error::{Error, Result};
 use crate::plan::flavors::DEFAULT_FLAVOR;
-use crate::sys::disk;
+use crate::sys::machine::disk;
 
 /// Options of `fuzz servers`.
 #[derive(Clone, Debug)]

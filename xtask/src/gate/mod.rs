@@ -20,8 +20,8 @@ use crate::plan::pins::{Pins, Variant};
 use crate::series::{Numerics, Patch};
 use crate::serving::inputs;
 use crate::stack::Stack;
-use crate::sys::disk;
-use crate::sys::inputs::PatchFile;
+use crate::sys::machine::disk;
+use crate::sys::project::inputs::PatchFile;
 
 /// Options of `gate`.
 #[derive(Clone, Debug, Default)]

@@ -12,10 +12,10 @@ use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::modelgen::ModelSpec;
 use crate::plan::flavors::DEFAULT_FLAVOR;
-use crate::sys::load::{self, Load};
-use crate::sys::process::Run;
-use crate::sys::server::{self, Server};
-use crate::sys::{disk, models};
+use crate::sys::machine::load::{self, Load};
+use crate::sys::machine::process::Run;
+use crate::sys::machine::{disk, models};
+use crate::sys::net::server::{self, Server};
 
 /// Everything that a round needs.
 pub struct Arena<'a> {

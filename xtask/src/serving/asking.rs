@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::kv_pool::Pool;
 use super::verdict::{self, Answer};
 use crate::error::{Error, Result};
-use crate::sys::server::Server;
+use crate::sys::net::server::Server;
 
 /// A slot is released just after its answer was sent, and when a client that went away is noticed.
 pub fn pool_at_rest(server: &Server) -> Result<Pool> {

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use crate::error::Result;
 use crate::plan::layout::Layout;
-use crate::sys::disk;
+use crate::sys::machine::disk;
 
 /// The file that decodes.
 const SERVER: &str = "tools/server/server-context.cpp";

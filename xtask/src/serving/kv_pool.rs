@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::error::{Error, Result};
-use crate::sys::server::Server;
+use crate::sys::net::server::Server;
 
 /// The counts of a pool; what else the server says is not needed here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -6,7 +6,7 @@ use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::plan::flavors::DEFAULT_FLAVOR;
 use crate::plan::layout::Layout;
-use crate::sys::{compilers, disk};
+use crate::sys::machine::{compilers, disk};
 
 /// The program that prints logits, relative to the root.
 const PROBE: &str = "ci/probe/probe.cpp";

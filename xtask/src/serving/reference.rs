@@ -6,7 +6,7 @@ use super::asking::{ask, read_answer};
 use super::cases;
 use super::verdict::{self, Answer};
 use crate::error::Result;
-use crate::sys::server::Server;
+use crate::sys::net::server::Server;
 
 /// A stock server that answers one request at a time.
 pub struct Reference {

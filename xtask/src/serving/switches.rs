@@ -1,6 +1,6 @@
 //! What switches our features on, and off.
 
-use crate::sys::process::Run;
+use crate::sys::machine::process::Run;
 
 /// Names the features to switch on.
 pub const ENABLE: &str = "ESPALIER_ENABLE";

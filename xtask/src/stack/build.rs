@@ -14,11 +14,12 @@ use crate::error::{Error, Result};
 use crate::plan::flavors::Flavors;
 use crate::plan::pins::{Pins, Tool, Variant};
 use crate::plan::steps::Step;
-use crate::sys::compilers::{self, Compilers};
-use crate::sys::process::{self, LogFile, Run, Seen, Watch};
-use crate::sys::store::Store;
-use crate::sys::tools;
-use crate::sys::{disk, package};
+use crate::sys::git::store::Store;
+use crate::sys::machine::compilers::{self, Compilers};
+use crate::sys::machine::disk;
+use crate::sys::machine::process::{self, LogFile, Run, Seen, Watch};
+use crate::sys::machine::tools;
+use crate::sys::project::package;
 use crate::ui::Unit;
 
 /// Options of `build`.

@@ -9,9 +9,9 @@ use crate::plan::lock::LockedVariant;
 use crate::plan::pins::{Pins, Variant};
 use crate::series::{self, Authorship, Patch};
 use crate::series::{ObjectId, ObjectKind};
-use crate::sys::fetch::fetch_pin;
-use crate::sys::inputs::PatchFile;
-use crate::sys::store::{Store, commit_text_by};
+use crate::sys::git::store::{Store, commit_text_by};
+use crate::sys::project::inputs::PatchFile;
+use crate::sys::upstream::fetch::fetch_pin;
 
 /// A variant's stack, in the store's memory.
 #[derive(Clone, Debug)]

@@ -9,10 +9,10 @@ use crate::context::{Context, Outcome};
 use crate::error::Result;
 use crate::plan::lock::{Lock, LockedVariant};
 use crate::plan::pins::{Pins, Variant};
-use crate::sys::disk;
-use crate::sys::fetch::fetch_pin;
-use crate::sys::stage::Stage;
-use crate::sys::store::Store;
+use crate::sys::git::store::Store;
+use crate::sys::machine::disk;
+use crate::sys::project::stage::Stage;
+use crate::sys::upstream::fetch::fetch_pin;
 
 /// Options of `lock`.
 #[derive(Clone, Copy, Debug, Default)]

@@ -4,9 +4,9 @@ use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::plan::lock::{Lock, LockedVariant};
 use crate::plan::snippet::SourceText;
-use crate::sys::disk;
-use crate::sys::inputs::PatchFile;
-use crate::sys::stage::Stage;
+use crate::sys::machine::disk;
+use crate::sys::project::inputs::PatchFile;
+use crate::sys::project::stage::Stage;
 
 /// The committed lock, when there is one.
 pub fn read(context: &Context) -> Result<Option<Lock>> {

@@ -17,7 +17,7 @@ use crate::plan::layout::Layout;
 use crate::plan::overlay::OverlayFile;
 use crate::plan::pins::{Pin, Pins, Variant};
 use crate::series::Patch;
-use crate::sys::inputs::{PatchFile, read_overlays, read_series};
+use crate::sys::project::inputs::{PatchFile, read_overlays, read_series};
 
 /// A variant with everything of ours that goes into its tree.
 #[derive(Clone, Debug)]

@@ -7,10 +7,10 @@ use crate::error::{Error, Result};
 use crate::plan::line::Line;
 use crate::plan::pins::{Pin, Source};
 use crate::series::PatchClass;
-use crate::sys::fetch::{Fetcher, fetch_pin};
-use crate::sys::history::{self, Commit};
-use crate::sys::store::Store;
-use crate::sys::tip::{self, Ask, Tip};
+use crate::sys::git::history::{self, Commit};
+use crate::sys::git::store::Store;
+use crate::sys::upstream::fetch::{Fetcher, fetch_pin};
+use crate::sys::upstream::tip::{self, Ask, Tip};
 
 /// What is looked at when no tip is named: the default branch.
 pub const DEFAULT_TIP: &str = "HEAD";

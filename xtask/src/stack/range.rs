@@ -8,9 +8,9 @@ use crate::plan::line::{Before, before_each};
 use crate::report::status::UpstreamCommit;
 use crate::series::ObjectId;
 use crate::series::{Known, Origin, Patch, Survey, survey_series};
-use crate::sys::history::{Commit, Comparisons};
-use crate::sys::store::Store;
-use crate::sys::store_tree::StoreTree;
+use crate::sys::git::history::{Commit, Comparisons};
+use crate::sys::git::store::Store;
+use crate::sys::git::store_tree::StoreTree;
 
 /// What the series came to at the pin and at each commit.
 pub struct Range {

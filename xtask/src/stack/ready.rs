@@ -5,10 +5,10 @@ use crate::context::Context;
 use crate::error::{Error, Kind, Result};
 use crate::plan::next_command::quoted;
 use crate::plan::pins::{Pins, Variant};
-use crate::sys::disk;
-use crate::sys::edit_make::{self, EditPlace};
-use crate::sys::edit_repo::{EditRepo, Marks};
-use crate::sys::store::Store;
+use crate::sys::git::store::Store;
+use crate::sys::machine::disk;
+use crate::sys::work_trees::edit_make::{self, EditPlace};
+use crate::sys::work_trees::edit_repo::{EditRepo, Marks};
 
 /// What happens to work that is in the repository and in no patch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 
 use crate::context::{Context, Outcome};
 use crate::error::{Error, Result};
-use crate::sys::disk;
-use crate::sys::process::Run;
-use crate::sys::server::{Server, last_words};
+use crate::sys::machine::disk;
+use crate::sys::machine::process::Run;
+use crate::sys::net::server::{Server, last_words};
 
 /// What is to be smoked.
 #[derive(Clone, Debug)]

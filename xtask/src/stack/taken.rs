@@ -8,8 +8,8 @@ use crate::series::ObjectId;
 use crate::series::{
     ChangedFile, Difference, Event, Lookout, Origin, SIMILAR_PERCENT, Story, percent_of_lines,
 };
-use crate::sys::history::{Commit, Comparisons};
-use crate::sys::store::Store;
+use crate::sys::git::history::{Commit, Comparisons};
+use crate::sys::git::store::Store;
 
 /// A set of patches, by their places in the series.
 pub type PatchSet = Rc<BTreeSet<usize>>;

@@ -5,10 +5,10 @@ use std::collections::{BTreeSet, HashMap};
 use serde_json::Value;
 use xtask::series::PatchClass;
 use xtask::stack::range::{origin, survey_history, survey_tree};
-use xtask::sys::history::{self, Commit};
-use xtask::sys::inputs::PatchFile;
-use xtask::sys::store::Store;
-use xtask::sys::store_tree::StoreTree;
+use xtask::sys::git::history::{self, Commit};
+use xtask::sys::git::store::Store;
+use xtask::sys::git::store_tree::StoreTree;
+use xtask::sys::project::inputs::PatchFile;
 
 use super::support::history::{History, PIN};
 use super::support::{Project, files, git};

@@ -45,7 +45,7 @@ fn the_package_runs_and_says_what_it_is() {
     assert_eq!(files.keys().collect::<Vec<_>>(), ["bin/hello", "bin/llama-server"]);
     for (file, digest) in files {
         let path = project.path(PACKAGE).join(file);
-        assert_eq!(*digest, xtask::sys::disk::sha256_of_file(&path).unwrap());
+        assert_eq!(*digest, xtask::sys::machine::disk::sha256_of_file(&path).unwrap());
     }
     assert!(
         !manifest.to_string().contains(project.root().to_str().unwrap()),

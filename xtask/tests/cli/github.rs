@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use xtask::error::Error;
-use xtask::sys::curl::Timeouts;
 use xtask::sys::github::{Client, Patience, WantedCommit, WantedPullRequest};
-use xtask::sys::secret::Secret;
+use xtask::sys::machine::secret::Secret;
+use xtask::sys::net::curl::Timeouts;
 
 use super::support::github::{FakeGitHub, Incident, REPOSITORY};
 

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use xtask::plan::random::Random;
 use xtask::series::{ObjectId, Origin, Patch, PatchClass, Replay, ReplayError, Step, TreeNames};
-use xtask::sys::store::Store;
-use xtask::sys::store_tree::StoreTree;
+use xtask::sys::git::store::Store;
+use xtask::sys::git::store_tree::StoreTree;
 
 use super::support::made_up;
 

@@ -10,9 +10,9 @@ use tempfile::TempDir;
 use xtask::plan::random::Random;
 use xtask::series::{ObjectId, Origin, Patch, PatchClass, Replay, Step, TreeNames};
 use xtask::stack::taken;
-use xtask::sys::history::{self, Comparisons};
-use xtask::sys::store::Store;
-use xtask::sys::store_tree::StoreTree;
+use xtask::sys::git::history::{self, Comparisons};
+use xtask::sys::git::store::Store;
+use xtask::sys::git::store_tree::StoreTree;
 
 use super::support::made_up::{self, Files};
 

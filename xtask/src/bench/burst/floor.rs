@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::error::{Error, Result};
 use crate::serving::arena::Arena;
 use crate::serving::prompts::Prompts;
-use crate::sys::process::{self, Run};
+use crate::sys::machine::process::{self, Run};
 
 pub(super) struct Floor {
     pub(super) probe: PathBuf,

@@ -20,7 +20,7 @@ use crate::serving::answer::{self, Answer};
 use crate::serving::arena::Arena;
 use crate::serving::contestant::{Contestant, chosen};
 use crate::serving::prompts::Prompts;
-use crate::sys::load;
+use crate::sys::machine::load;
 
 /// Options of `bench burst`.
 #[derive(Clone, Debug)]

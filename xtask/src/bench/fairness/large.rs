@@ -10,7 +10,7 @@ use super::report::Measured;
 use super::traffic::{self, Stage};
 use crate::error::Result;
 use crate::serving::cases;
-use crate::sys::server::Server;
+use crate::sys::net::server::Server;
 
 /// Eleven of sixteen blocks, with the answer.
 const PROMPT: usize = 690;

@@ -24,7 +24,7 @@ use crate::error::{Error, Result};
 use crate::serving::Serving;
 use crate::serving::arena::Arena;
 use crate::serving::contestant::Contestant;
-use crate::sys::{disk, load};
+use crate::sys::machine::{disk, load};
 
 /// Options of `bench fairness`.
 #[derive(Clone, Debug)]

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use crate::error::{Error, Result};
 use crate::serving::arena::Arena;
 use crate::serving::contestant::Contestant;
-use crate::sys::disk;
-use crate::sys::server::{self, Server};
+use crate::sys::machine::disk;
+use crate::sys::net::server::{self, Server};
 
 /// A binary, and what it is built from.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use super::report::{Measured, Row};
 use super::traffic::{self, SLOTS};
 use super::watched::{self, Watched};
 use crate::error::Result;
-use crate::sys::server::Server;
+use crate::sys::net::server::Server;
 
 /// Lets the clients come for `seconds`, and then watches one stream in each slot.
 pub(super) fn measure(server: &Server, seconds: u32) -> Result<Measured> {

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::heard::Heard;
 use crate::error::{Error, Result};
 use crate::serving::cases;
-use crate::sys::server::Server;
+use crate::sys::net::server::Server;
 
 /// Slots of the server.
 pub(super) const SLOTS: usize = 4;

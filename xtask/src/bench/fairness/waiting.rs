@@ -14,8 +14,8 @@ use crate::error::{Error, Result};
 use crate::modelgen::ModelSpec;
 use crate::serving::arena::Arena;
 use crate::serving::cases;
-use crate::sys::net::Held;
-use crate::sys::server::Server;
+use crate::sys::net::loopback::Held;
+use crate::sys::net::server::Server;
 
 /// How many wait, in rising order: they come to those who wait already.
 const WAITING: [usize; 2] = [8, 32];

@@ -8,7 +8,7 @@ use super::heard::{Heard, Span};
 use super::traffic::{self, SLOTS, Stage};
 use crate::error::Result;
 use crate::serving::cases;
-use crate::sys::server::Server;
+use crate::sys::net::server::Server;
 
 /// Seven blocks of sixteen, and eight when the two others have taken their fifth ones.
 const PROMPT: usize = 400;

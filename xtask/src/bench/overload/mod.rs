@@ -26,7 +26,7 @@ use crate::serving::overload::traffic;
 use crate::serving::reference::Reference;
 use crate::serving::rounding::Rounding;
 use crate::serving::verdict::{self, Answer};
-use crate::sys::load;
+use crate::sys::machine::load;
 
 /// Options of `bench overload`.
 #[derive(Clone, Copy, Debug)]

@@ -19,8 +19,8 @@ use crate::serving::arena::Arena;
 use crate::serving::contestant::{Contestant, chosen};
 use crate::serving::kv_pool::Pool;
 use crate::serving::prompts::{MOST_SEQUENCES, Prompts};
-use crate::sys::load;
-use crate::sys::server::Server;
+use crate::sys::machine::load;
+use crate::sys::net::server::Server;
 
 /// Options of `bench paged-decode`.
 #[derive(Clone, Debug)]

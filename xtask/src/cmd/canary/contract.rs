@@ -10,9 +10,9 @@ use crate::error::{Error, Result};
 use crate::stack::Stack;
 use crate::stack::apply::Applied;
 use crate::stack::build::{Build, Configured};
-use crate::sys::disk;
-use crate::sys::process::Run;
-use crate::sys::store::Store;
+use crate::sys::git::store::Store;
+use crate::sys::machine::disk;
+use crate::sys::machine::process::Run;
 use crate::ui::Unit;
 
 /// Every path that the series or an overlay touches.

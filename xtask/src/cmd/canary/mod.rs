@@ -20,7 +20,9 @@ use crate::report::canary::{self, CanaryReport, Level};
 use crate::report::status::StatusReport;
 use crate::report::status_html;
 use crate::sys::github::Client;
-use crate::sys::{compilers, disk, run_lock, step_summary};
+use crate::sys::github::step_summary;
+use crate::sys::machine::{compilers, disk};
+use crate::sys::project::run_lock;
 
 /// Options of `canary`.
 #[derive(Clone, Debug)]

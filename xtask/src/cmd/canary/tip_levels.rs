@@ -18,8 +18,8 @@ use crate::stack::Stack;
 use crate::stack::apply::{self, Applied};
 use crate::stack::build::{self, Build};
 use crate::stack::pinned_series::PinnedSeries;
-use crate::sys::store::Store;
-use crate::sys::tip::Tip;
+use crate::sys::git::store::Store;
+use crate::sys::upstream::tip::Tip;
 
 /// One tip on its way through the levels.
 pub struct TipLevels<'a> {

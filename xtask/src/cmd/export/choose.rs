@@ -7,10 +7,10 @@ use crate::error::Result;
 use crate::series::ObjectId;
 use crate::series::{self, Applied, Patch, apply_patch, slug_from_subject};
 use crate::stack::apply::change_tree;
-use crate::sys::edit_repo::EditCommit;
-use crate::sys::git_tree::GitTree;
-use crate::sys::store::Store;
-use crate::sys::store_tree::StoreTree;
+use crate::sys::git::store::Store;
+use crate::sys::git::store_tree::StoreTree;
+use crate::sys::git::tree::GitTree;
+use crate::sys::work_trees::edit_repo::EditCommit;
 
 /// A patch file of the series on disk.
 pub struct Existing {

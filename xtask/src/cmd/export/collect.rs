@@ -6,7 +6,7 @@ use crate::plan::next_command::quoted;
 use crate::plan::pins::Variant;
 use crate::series::ObjectId;
 use crate::stack::commits::SeriesCommits;
-use crate::sys::edit_repo::{EditCommit, EditRepo, Marks, short};
+use crate::sys::work_trees::edit_repo::{EditCommit, EditRepo, Marks, short};
 
 /// What was found in the edit repository.
 pub struct Collected {

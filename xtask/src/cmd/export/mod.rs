@@ -17,10 +17,10 @@ use crate::stack::Stack;
 use crate::stack::commits::{SeriesCommits, commits_of, make_commits};
 use crate::stack::lock;
 use crate::stack::ready::series_folder;
-use crate::sys::edit_repo::{EditCommit, EditRepo, Marks};
-use crate::sys::inputs::PatchFile;
-use crate::sys::stage::Stage;
-use crate::sys::store::Store;
+use crate::sys::git::store::Store;
+use crate::sys::project::inputs::PatchFile;
+use crate::sys::project::stage::Stage;
+use crate::sys::work_trees::edit_repo::{EditCommit, EditRepo, Marks};
 
 /// Options of `export`.
 #[derive(Clone, Debug, Default)]

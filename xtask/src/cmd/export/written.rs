@@ -5,9 +5,9 @@ use crate::context::Context;
 use crate::error::{Error, Kind, Result};
 use crate::plan::overlay::OverlayFile;
 use crate::series::{self, Patch, slug_from_subject};
-use crate::sys::disk;
-use crate::sys::edit_repo::{EditCommit, EditRepo};
-use crate::sys::format_patch::format_series;
+use crate::sys::git::format_patch::format_series;
+use crate::sys::machine::disk;
+use crate::sys::work_trees::edit_repo::{EditCommit, EditRepo};
 
 /// A commit as a patch.
 pub struct Written {

@@ -13,11 +13,11 @@ use crate::stack::commits::make_commits;
 use crate::stack::import::new_pin::{checked_name, notes_on, revision_of};
 use crate::stack::import::patches::Ground;
 use crate::stack::ready::series_folder;
-use crate::sys::disk;
-use crate::sys::edit_repo::short;
-use crate::sys::fetch::fetch_pin;
-use crate::sys::fork::ForkPlace;
-use crate::sys::fork_history::Fork;
+use crate::sys::machine::disk;
+use crate::sys::upstream::fetch::fetch_pin;
+use crate::sys::work_trees::edit_repo::short;
+use crate::sys::work_trees::fork::ForkPlace;
+use crate::sys::work_trees::fork_history::Fork;
 use crate::ui::{Talk, Ui};
 
 /// Where the patches go.

@@ -18,11 +18,11 @@ use crate::stack::import::left_out::LeftOut;
 use crate::stack::import::line::Line;
 use crate::stack::import::loose::Loose;
 use crate::stack::import::{applying, fork, loose, patches};
-use crate::sys::fork::{ForkPlace, History};
-use crate::sys::fork_history::Fork;
-use crate::sys::import_repo::ImportRepo;
-use crate::sys::run_lock;
-use crate::sys::store::Store;
+use crate::sys::git::store::Store;
+use crate::sys::project::run_lock;
+use crate::sys::work_trees::fork::{ForkPlace, History};
+use crate::sys::work_trees::fork_history::Fork;
+use crate::sys::work_trees::import_repo::ImportRepo;
 
 /// Options of `import`.
 #[derive(Clone, Debug)]

@@ -7,8 +7,8 @@ use crate::error::Result;
 use crate::plan::pins::Pins;
 use crate::series::{self, slug_from_subject};
 use crate::stack::lock_file;
-use crate::sys::inputs::{PatchFile, read_folder};
-use crate::sys::stage::Stage;
+use crate::sys::project::inputs::{PatchFile, read_folder};
+use crate::sys::project::stage::Stage;
 
 /// Mends the series of every variant, as one change; gives what was done, in words. The caller holds the run lock.
 pub fn fix_all(context: &Context, pins: &Pins, dry_run: bool) -> Result<Vec<String>> {

@@ -11,7 +11,7 @@ use crate::plan::next_command::quoted;
 use crate::plan::overlay::OverlayFile;
 use crate::plan::pins::{Pins, Variant};
 use crate::series::{self, Finding, LintRule, LintRules, Patch, RepoPath};
-use crate::sys::inputs::{PatchFile, look_into, read_folder, read_overlays};
+use crate::sys::project::inputs::{PatchFile, look_into, read_folder, read_overlays};
 
 /// A finding with the path to open. Its order is the order of the output.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]

@@ -7,7 +7,7 @@ use crate::series::PatchClass;
 use crate::stack::pinned_series::Classes;
 use crate::stack::range;
 use crate::stack::range::upstream_commit;
-use crate::sys::history;
+use crate::sys::git::history;
 
 /// What upstream's commits say about the stop at the patch `at`, line by line; nothing where they are not available.
 pub fn blame(course: &Course<'_>, at: usize) -> Vec<String> {

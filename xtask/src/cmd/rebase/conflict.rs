@@ -11,10 +11,10 @@ use crate::plan::rebase_state::{RebaseState, told_of};
 use crate::report::replay::describe_conflict;
 use crate::series::ObjectId;
 use crate::series::{ConflictReason, FileConflict, Replay, Replayed, Version};
-use crate::sys::conflict_tree::{self, ConflictedFile};
-use crate::sys::disk;
-use crate::sys::rebase_repo::RebaseRepo;
-use crate::sys::resolutions::{self, Remembered};
+use crate::sys::machine::disk;
+use crate::sys::work_trees::conflict_tree::{self, ConflictedFile};
+use crate::sys::work_trees::rebase_repo::RebaseRepo;
+use crate::sys::work_trees::resolutions::{self, Remembered};
 
 /// The state of the rebase in `folder`, if there is one.
 pub fn read_state(folder: &Path) -> Result<Option<RebaseState>> {

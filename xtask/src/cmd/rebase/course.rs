@@ -13,10 +13,10 @@ use crate::stack::Stack;
 use crate::stack::pinned_series::fetcher;
 use crate::stack::range::upstream_commit;
 use crate::stack::taken;
-use crate::sys::fetch::fetch_pin;
-use crate::sys::history::{self, Comparisons};
-use crate::sys::store::Store;
-use crate::sys::tip::{self, Ask, Tip};
+use crate::sys::git::history::{self, Comparisons};
+use crate::sys::git::store::Store;
+use crate::sys::upstream::fetch::fetch_pin;
+use crate::sys::upstream::tip::{self, Ask, Tip};
 
 /// Everything that is known before the first patch is replayed.
 pub struct Course<'a> {

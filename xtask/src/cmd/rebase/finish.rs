@@ -13,11 +13,11 @@ use crate::report::rebase::{self as report, PatchMove};
 use crate::series::{self, ObjectId, Patch};
 use crate::stack::Stack;
 use crate::stack::{apply, lock_file};
-use crate::sys::disk;
-use crate::sys::format_patch::{FormattedPatch, format_series};
-use crate::sys::inputs::PatchFile;
-use crate::sys::rebase_repo::RebaseRepo;
-use crate::sys::stage::Stage;
+use crate::sys::git::format_patch::{FormattedPatch, format_series};
+use crate::sys::machine::disk;
+use crate::sys::project::inputs::PatchFile;
+use crate::sys::project::stage::Stage;
+use crate::sys::work_trees::rebase_repo::RebaseRepo;
 
 /// One patch of the new series.
 struct NewFile {

@@ -13,9 +13,9 @@ use crate::series::ObjectId;
 use crate::series::{Patch, Replay, Replayed, replayed_patch};
 use crate::stack::apply::change_tree;
 use crate::stack::range;
-use crate::sys::git_tree::GitTree;
-use crate::sys::inputs::PatchFile;
-use crate::sys::store_tree::StoreTree;
+use crate::sys::git::store_tree::StoreTree;
+use crate::sys::git::tree::GitTree;
+use crate::sys::project::inputs::PatchFile;
 
 /// The whole series in memory. A patch with a conflict is left out, and the rest are tried without it.
 pub fn run(course: &Course<'_>, choices: Choices) -> Result<RebaseReport> {

@@ -24,10 +24,10 @@ use crate::report::rebase::RebaseReport;
 use crate::report::rebase_text;
 use crate::series::ObjectId;
 use crate::stack::Stack;
-use crate::sys::run_lock;
-use crate::sys::stage::Stage;
-use crate::sys::store::Store;
-use crate::sys::tip::Tip;
+use crate::sys::git::store::Store;
+use crate::sys::project::run_lock;
+use crate::sys::project::stage::Stage;
+use crate::sys::upstream::tip::Tip;
 
 /// Options of `rebase --to`.
 #[derive(Clone, Debug, Default)]

@@ -12,13 +12,13 @@ use crate::error::{Error, Kind, Result};
 use crate::plan::name::Name;
 use crate::plan::pins::Revision;
 use crate::plan::rebase_state::{DonePatch, RebaseState};
-use crate::sys::conflict_tree::read_resolved;
-use crate::sys::disk;
-use crate::sys::ours;
-use crate::sys::rebase_repo::RebaseRepo;
-use crate::sys::resolutions;
-use crate::sys::store::Store;
-use crate::sys::tip::Tip;
+use crate::sys::git::store::Store;
+use crate::sys::machine::disk;
+use crate::sys::machine::ours;
+use crate::sys::upstream::tip::Tip;
+use crate::sys::work_trees::conflict_tree::read_resolved;
+use crate::sys::work_trees::rebase_repo::RebaseRepo;
+use crate::sys::work_trees::resolutions;
 
 /// What a person decided about the patch that waits.
 enum Decision {

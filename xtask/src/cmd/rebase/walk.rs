@@ -10,11 +10,11 @@ use crate::series::ObjectId;
 use crate::series::{Patch, Replay, Step};
 use crate::stack::apply::change_tree;
 use crate::stack::range;
-use crate::sys::disk;
-use crate::sys::git_tree::GitTree;
-use crate::sys::ours;
-use crate::sys::rebase_repo::RebaseRepo;
-use crate::sys::store_tree::StoreTree;
+use crate::sys::git::store_tree::StoreTree;
+use crate::sys::git::tree::GitTree;
+use crate::sys::machine::disk;
+use crate::sys::machine::ours;
+use crate::sys::work_trees::rebase_repo::RebaseRepo;
 
 /// A rebase from its beginning, in a repository under the scratch folder: only a conflict makes it stay.
 pub fn start(course: &Course<'_>, choices: Choices) -> Result<Prepared> {

@@ -22,7 +22,8 @@ use crate::report::status::{Place, StatusReport};
 use crate::report::sync::{MovedPatch, MovedTree, SyncReport};
 use crate::serving::probe;
 use crate::stack::lock_file;
-use crate::sys::{disk, run_lock};
+use crate::sys::machine::disk;
+use crate::sys::project::run_lock;
 
 /// Options of `sync`.
 #[derive(Clone, Debug, Default)]

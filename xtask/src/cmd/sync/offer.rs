@@ -4,13 +4,14 @@ use crate::context::Context;
 use crate::error::Result;
 use crate::plan::pending::Pending;
 use crate::report::sync::SyncReport;
+use crate::sys::git::command;
 use crate::sys::github::{Client, WantedCommit, WantedPullRequest};
-use crate::sys::{disk, git};
+use crate::sys::machine::disk;
 
 /// Opens or updates the one pull request of this pin; gives its number. The files are those that the move has
 /// just written here.
 pub fn offer(context: &Context, client: &Client, moved: &Pending, report: &SyncReport) -> Result<u64> {
-    let checkout = git::checkout_of(context.layout.root())?;
+    let checkout = command::checkout_of(context.layout.root())?;
     let files = moved.changes().map(|file| {
         let text = file.new.as_ref().map(|_| disk::read_text(&context.layout.root().join(&file.path)));
         Ok((file.path.clone(), text.transpose()?))

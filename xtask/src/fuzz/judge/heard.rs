@@ -6,7 +6,7 @@ use super::http;
 use super::stream;
 use crate::fuzz::plan::actions::{Api, Generate};
 use crate::serving::verdict;
-use crate::sys::exchange::{Ending, Exchange};
+use crate::sys::net::exchange::{Ending, Exchange};
 
 /// An answer as far as it came.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -26,7 +26,7 @@ use super::plan::actions::{Action, What};
 use super::plan::server::{ADAPTERS, ServerPlan};
 use super::plan::{Act, Round};
 use crate::serving::verdict::Answer;
-use crate::sys::exchange::Exchange;
+use crate::sys::net::exchange::Exchange;
 
 pub use self::http::decode;
 pub use self::waits::{cost, longest_silence};

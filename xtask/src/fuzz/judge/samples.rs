@@ -6,7 +6,7 @@ use super::Played;
 use crate::fuzz::plan::actions::{Action, Api, Generate, What};
 use crate::fuzz::plan::prompts::Prompt;
 use crate::fuzz::plan::{Act, Round};
-use crate::sys::exchange::{Ending, Exchange, Leave};
+use crate::sys::net::exchange::{Ending, Exchange, Leave};
 
 pub fn generate() -> Generate {
     Generate {

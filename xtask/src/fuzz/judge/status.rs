@@ -5,7 +5,7 @@ use super::{Evidence, Finding, Played, finding};
 use crate::fuzz::plan::actions::{Generate, Mistake, SlotAction, What};
 use crate::fuzz::plan::server::ServerPlan;
 use crate::serving::cases::BLOCK;
-use crate::sys::exchange::Ending;
+use crate::sys::net::exchange::Ending;
 
 /// The status has to be one that the action may have.
 pub fn judge(server: &ServerPlan, played: &Played, evidence: &Evidence) -> Vec<Finding> {

@@ -7,7 +7,7 @@ use super::{Evidence, Finding, Played, finding};
 use crate::fuzz::plan::Round;
 use crate::fuzz::plan::actions::What;
 use crate::fuzz::plan::server::ServerPlan;
-use crate::sys::exchange::{Ending, Leave};
+use crate::sys::net::exchange::{Ending, Leave};
 
 /// Seconds that a token takes at most, on a machine that is not busy.
 const SLOWEST: f64 = 0.01;

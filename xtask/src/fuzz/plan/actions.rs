@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::dice::Dice;
 use super::prompts::{MOST_PREDICTED, Prompt};
 use super::server::{ADAPTERS, KEYS, ServerPlan, Theme};
-use crate::sys::exchange::Leave;
+use crate::sys::net::exchange::Leave;
 
 /// One thing that a client does.
 #[derive(Clone, Debug, PartialEq)]

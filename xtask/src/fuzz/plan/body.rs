@@ -7,7 +7,7 @@ use super::prompts::Prompt;
 use super::server::{KEYS, ServerPlan};
 use crate::serving::cases;
 use crate::serving::image;
-use crate::sys::exchange::Question;
+use crate::sys::net::exchange::Question;
 
 /// The question of an action; `marker` is the server's own word for an image.
 pub fn question(action: &Action, server: &ServerPlan, marker: &str) -> Question {

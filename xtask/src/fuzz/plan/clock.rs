@@ -6,7 +6,7 @@ use super::Act;
 use super::actions::{Action, Api, Generate, What};
 use super::prompts::Prompt;
 use super::server::{ADAPTERS, ServerPlan};
-use crate::sys::exchange::Leave;
+use crate::sys::net::exchange::Leave;
 
 /// How often.
 const TIMES: u64 = 7;

@@ -88,7 +88,7 @@ impl Act {
 /// A client alone that goes away would leave open what it had.
 fn stay(action: &mut Action) {
     if matches!(action.what, What::Generate(_)) {
-        action.leave = crate::sys::exchange::Leave::Never;
+        action.leave = crate::sys::net::exchange::Leave::Never;
     }
 }
 

@@ -1,7 +1,7 @@
 use super::actions::{Api, Generate, Mistake};
 use super::server::{Drafts, Files};
 use super::*;
-use crate::sys::exchange::Leave;
+use crate::sys::net::exchange::Leave;
 
 fn rounds() -> Vec<Round> {
     (0..120).map(Round::draw).collect()

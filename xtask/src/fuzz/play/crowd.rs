@@ -7,8 +7,8 @@ use super::{Scene, get};
 use crate::fuzz::judge::{Played, cost, longest_silence};
 use crate::fuzz::plan::actions::Action;
 use crate::fuzz::plan::{Round, body};
-use crate::sys::exchange::Ending;
-use crate::sys::server::Server;
+use crate::sys::net::exchange::Ending;
+use crate::sys::net::server::Server;
 
 /// What the clients of an act need.
 pub struct Crowd<'a> {

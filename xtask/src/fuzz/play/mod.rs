@@ -23,10 +23,10 @@ use crate::modelgen::{Architecture, ModelSpec, VisionSpec, WeightType};
 use crate::serving::adapter;
 use crate::serving::cases;
 use crate::serving::switches;
-use crate::sys::exchange::{Leave, Question};
-use crate::sys::process::Run;
-use crate::sys::server::Server;
-use crate::sys::{disk, models, ours};
+use crate::sys::machine::process::Run;
+use crate::sys::machine::{disk, models, ours};
+use crate::sys::net::exchange::{Leave, Question};
+use crate::sys::net::server::Server;
 
 /// Where rounds are played.
 pub struct Arena {

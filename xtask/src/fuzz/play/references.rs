@@ -10,7 +10,7 @@ use crate::fuzz::plan::prompts::{MOST_PREDICTED, Prompt};
 use crate::fuzz::plan::server::{ADAPTERS, ServerPlan};
 use crate::serving::image;
 use crate::serving::{cases, verdict};
-use crate::sys::server::Server;
+use crate::sys::net::server::Server;
 
 /// A reference that runs.
 pub struct References {

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::get_json;
 use crate::fuzz::judge::{self, Rest};
 use crate::fuzz::plan::server::ServerPlan;
-use crate::sys::server::Server;
+use crate::sys::net::server::Server;
 
 /// How often, 50 ms apart: it takes a moment until a client that went away is noticed.
 const LOOKS: usize = 100;

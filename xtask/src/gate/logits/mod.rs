@@ -22,7 +22,7 @@ use crate::error::{Error, Result};
 use crate::modelgen::ModelSpec;
 use crate::serving::probe::build_probe;
 use crate::serving::switches::FEATURE;
-use crate::sys::{disk, models};
+use crate::sys::machine::{disk, models};
 
 /// Compares every case of the architectures `named`, of all when none is, off and on; goes on after a difference.
 pub fn compare(

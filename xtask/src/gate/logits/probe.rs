@@ -5,8 +5,8 @@ use std::path::Path;
 use super::cases::Case;
 use crate::error::{Error, Result};
 use crate::serving::switches::ENABLE;
-use crate::sys::disk;
-use crate::sys::process::{self, Run};
+use crate::sys::machine::disk;
+use crate::sys::machine::process::{self, Run};
 
 /// What the probe of one build said of one model.
 pub struct Logits {

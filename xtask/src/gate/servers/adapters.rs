@@ -6,7 +6,7 @@ use super::scene::Scene;
 use crate::error::Result;
 use crate::serving::cases::{self, BLOCK};
 use crate::serving::verdict::Answer;
-use crate::sys::server::Server;
+use crate::sys::net::server::Server;
 
 /// The base model, and two scales of the adapter.
 const SCALES: [f64; 3] = [0.0, 0.5, 1.0];

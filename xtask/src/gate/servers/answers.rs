@@ -11,8 +11,8 @@ use crate::serving::asking::{ask, pool_at_rest, read_answer};
 use crate::serving::cases::{self, CASES, Case, KV_TYPES, Model};
 use crate::serving::rounding::Rounding;
 use crate::serving::verdict::{self, Answer};
-use crate::sys::disk;
-use crate::sys::server::Server;
+use crate::sys::machine::disk;
+use crate::sys::net::server::Server;
 
 /// Stock's answers, and how far stock's own rounding goes.
 struct Expected<'a> {

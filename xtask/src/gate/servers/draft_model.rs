@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::serving::asking::pool_at_rest;
 use crate::serving::cases::{self, Case, Model};
 use crate::serving::verdict::{self, Answer};
-use crate::sys::server::Server;
+use crate::sys::net::server::Server;
 
 /// Cases with hardly enough room, and with enough.
 const CASES: [Case; 2] = [

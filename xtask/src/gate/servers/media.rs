@@ -10,9 +10,9 @@ use crate::serving::cases;
 use crate::serving::image::encoded_image;
 use crate::serving::verdict;
 use crate::serving::verdict::Answer;
-use crate::sys::models;
-use crate::sys::process::Run;
-use crate::sys::server::Server;
+use crate::sys::machine::models;
+use crate::sys::machine::process::Run;
+use crate::sys::net::server::Server;
 
 /// Tokens of an answer: enough to outgrow the small pool.
 const ANSWER: usize = 100;

@@ -34,9 +34,9 @@ use crate::serving::asking::pool_at_rest;
 use crate::serving::cases::Model;
 use crate::serving::kv_pool::Pool;
 use crate::serving::{adapter, cases};
-use crate::sys::process::Run;
-use crate::sys::server::Server;
-use crate::sys::{disk, models};
+use crate::sys::machine::process::Run;
+use crate::sys::machine::{disk, models};
+use crate::sys::net::server::Server;
 
 /// What ours has to answer with everything off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

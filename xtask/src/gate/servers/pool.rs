@@ -7,8 +7,8 @@ use crate::error::{Error, Result};
 use crate::serving::cases::{self, BLOCK};
 use crate::serving::kv_pool::Pool;
 use crate::serving::verdict::Answer;
-use crate::sys::server::Server;
-use crate::sys::threads::result_of;
+use crate::sys::machine::threads::result_of;
+use crate::sys::net::server::Server;
 
 /// Blocks that the prompts leave in a pool of 64, in the order in which they come.
 const LENGTHS: [usize; 8] = [5, 9, 6, 8, 4, 10, 7, 9];

@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 use super::scene::Scene;
 use crate::error::Result;
 use crate::serving::cases;
-use crate::sys::server::Server;
-use crate::sys::threads::result_of;
+use crate::sys::machine::threads::result_of;
+use crate::sys::net::server::Server;
 
 /// Prompt tokens in a step.
 const BUDGET: usize = 16;

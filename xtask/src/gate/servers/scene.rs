@@ -12,8 +12,8 @@ use crate::serving::asking::pool_at_rest;
 use crate::serving::overload::tally::Tally;
 use crate::serving::reference::Reference;
 use crate::serving::verdict::Answer;
-use crate::sys::disk;
-use crate::sys::server::Server;
+use crate::sys::machine::disk;
+use crate::sys::net::server::Server;
 
 /// A stock server that answers alone, and what was found so far.
 pub struct Scene<'a> {

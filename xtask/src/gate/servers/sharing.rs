@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::error::{Error, Result};
 use crate::serving::cases;
-use crate::sys::server::Server;
+use crate::sys::net::server::Server;
 
 /// Tokens of the prompt that the questions here are asked with; five blocks are shared of it, one token is left.
 const PROMPT: usize = 321;

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use super::scene::Scene;
 use crate::error::Result;
 use crate::serving::cases::{self, BLOCK};
-use crate::sys::disk;
-use crate::sys::server::Server;
+use crate::sys::machine::disk;
+use crate::sys::net::server::Server;
 
 /// Tokens of the first prompt; not a multiple of a block, so that what the pool has is less than what the file has.
 const PROMPT: usize = 150;

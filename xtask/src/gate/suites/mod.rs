@@ -22,7 +22,8 @@ use crate::plan::flavors::DEFAULT_FLAVOR;
 use crate::plan::snippet::SourceText;
 use crate::plan::suites::{Expected, Suites};
 use crate::stack::build::{Build, Options};
-use crate::sys::{disk, run_lock, tools};
+use crate::sys::machine::{disk, tools};
+use crate::sys::project::run_lock;
 
 /// Tests that can be run again one by one.
 trait Suite {

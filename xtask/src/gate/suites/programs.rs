@@ -7,9 +7,9 @@ use super::Suite;
 use super::outcome::{self, Outcome, Outcomes};
 use crate::error::Result;
 use crate::plan::suites::Program;
-use crate::sys::disk;
-use crate::sys::ours;
-use crate::sys::process::{Ended, Run};
+use crate::sys::machine::disk;
+use crate::sys::machine::ours;
+use crate::sys::machine::process::{Ended, Run};
 
 /// The programs of one variant.
 pub struct Programs<'a> {

@@ -8,9 +8,9 @@ use super::outcome::{self, Outcomes};
 use crate::error::{Error, Result};
 use crate::plan::suites::ServerTests;
 use crate::serving::switches::{PAGED, without_features};
-use crate::sys::disk;
-use crate::sys::ours;
-use crate::sys::process::{self, Run};
+use crate::sys::machine::disk;
+use crate::sys::machine::ours;
+use crate::sys::machine::process::{self, Run};
 
 /// The tests with one server.
 pub struct ServerSuite<'a> {

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::tally::Tally;
 use super::traffic::{self, Client, Patience, Visit};
 use crate::serving::verdict::Answer;
-use crate::sys::server::Server;
+use crate::sys::net::server::Server;
 
 /// Who comes, what they know, and when it is over.
 pub struct Crowd<'a> {

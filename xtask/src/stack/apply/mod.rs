@@ -19,13 +19,13 @@ use crate::plan::pins::{Pin, Pins, Variant};
 use crate::plan::steps::Step;
 use crate::series::{self, Applied as SeriesApplied, Patch, PatchOutcome, TreeChange};
 use crate::series::{ObjectId, ObjectKind};
-use crate::sys::disk;
-use crate::sys::fetch::fetch_pin;
-use crate::sys::git_tree::{Entry, GitTree};
-use crate::sys::inputs::PatchFile;
-use crate::sys::materialise::{self, Materialised, Place};
-use crate::sys::store::{Store, commit_text};
-use crate::sys::store_tree::StoreTree;
+use crate::sys::git::store::{Store, commit_text};
+use crate::sys::git::store_tree::StoreTree;
+use crate::sys::git::tree::{Entry, GitTree};
+use crate::sys::machine::disk;
+use crate::sys::project::inputs::PatchFile;
+use crate::sys::upstream::fetch::fetch_pin;
+use crate::sys::work_trees::materialise::{self, Materialised, Place};
 
 /// Options of `apply`.
 #[derive(Clone, Debug, Default)]

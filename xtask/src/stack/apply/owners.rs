@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use crate::plan::overlay::{OverlayFile, Owner, clash_between, refusal};
 use crate::series::{Patch, RepoPath};
 use crate::stack::Stack;
-use crate::sys::git_tree::GitTree;
+use crate::sys::git::tree::GitTree;
 
 /// Refuses the first overlay file whose path belongs to somebody else. `base` is the pinned tree,
 /// `patched` the tree after the series.

@@ -8,9 +8,9 @@ use super::loose::{Loose, LoosePatch};
 use crate::error::{Error, Kind, Result};
 use crate::series::ObjectId;
 use crate::series::{Difference, read_authorship, stated_blobs};
-use crate::sys::history::changed_between;
-use crate::sys::import_repo::ImportRepo;
-use crate::sys::patch_apply::{Applied, apply, now, user_of_git};
+use crate::sys::git::history::changed_between;
+use crate::sys::work_trees::import_repo::ImportRepo;
+use crate::sys::work_trees::patch_apply::{Applied, apply, now, user_of_git};
 use crate::ui::{Ui, Unit};
 
 /// Applies all of them, one on the other, to `tree`. `author` is who made those that name nobody.

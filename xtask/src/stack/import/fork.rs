@@ -6,8 +6,8 @@ use super::left_out::LeftOut;
 use super::line::{Line, LineCommit};
 use crate::error::Result;
 use crate::series::ObjectId;
-use crate::sys::edit_repo::short;
-use crate::sys::fork_history::{Fork, ForkCommit, Replayed};
+use crate::sys::work_trees::edit_repo::short;
+use crate::sys::work_trees::fork_history::{Fork, ForkCommit, Replayed};
 use crate::ui::{Ui, Unit};
 
 /// Makes the line. A commit keeps its own tree where it stands on what it stood on; after a merge it is

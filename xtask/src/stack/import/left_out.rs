@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use crate::error::{Error, Result};
 use crate::series::ObjectId;
 use crate::series::printable;
-use crate::sys::git_tree::{Entry, GitTree};
-use crate::sys::store::Store;
+use crate::sys::git::store::Store;
+use crate::sys::git::tree::{Entry, GitTree};
 
 /// The paths, and what the pin has there.
 pub struct LeftOut<'a> {

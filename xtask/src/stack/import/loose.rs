@@ -6,9 +6,9 @@ use crate::error::Result;
 use crate::series::{
     DiffHeader, QuiltEntry, before_diff, has_diff, printable, read_diff_header, status_in_body,
 };
-use crate::sys::import_repo::ImportRepo;
-use crate::sys::patch_apply::{HowToApply, ReadMail, read_mails};
-use crate::sys::patch_files::{self, PatchFiles};
+use crate::sys::project::patch_files::{self, PatchFiles};
+use crate::sys::work_trees::import_repo::ImportRepo;
+use crate::sys::work_trees::patch_apply::{HowToApply, ReadMail, read_mails};
 
 /// One patch that was made elsewhere.
 #[derive(Clone, Debug)]

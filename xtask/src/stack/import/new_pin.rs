@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use crate::plan::name::Name;
 use crate::plan::pins::{NewPin, NewSource, Revision};
 use crate::series::ObjectId;
-use crate::sys::fork::ForkPlace;
+use crate::sys::work_trees::fork::ForkPlace;
 
 /// A new variant needs a name.
 pub fn checked_name(name: Option<&str>) -> Result<Name> {

@@ -8,8 +8,8 @@ use crate::series::{
     self, LintRules, PLACEHOLDER, Patch, add_trailers, lint_owners, patch_message, printable,
     slug_from_subject,
 };
-use crate::sys::format_patch::format_series;
-use crate::sys::import_repo::ImportRepo;
+use crate::sys::git::format_patch::format_series;
+use crate::sys::work_trees::import_repo::ImportRepo;
 
 /// A patch file of the series as it shall be.
 pub struct NewPatch {

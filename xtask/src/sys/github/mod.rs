@@ -5,15 +5,16 @@
 mod commit;
 mod pull_request;
 mod send;
+pub mod step_summary;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::curl::Timeouts;
-use super::process::TOKENS;
-use super::secret::Secret;
+use super::machine::process::TOKENS;
+use super::machine::secret::Secret;
+use super::net::curl::Timeouts;
 use crate::error::{Error, Result};
 use crate::plan::issues::Listed;
 pub use commit::WantedCommit;

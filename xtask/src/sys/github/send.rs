@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::Client;
 use crate::error::{Error, Result};
 use crate::plan::github_reply::Meaning;
-use crate::sys::curl::{self, Answer, Request};
+use crate::sys::net::curl::{self, Answer, Request};
 
 /// Why a request came to nothing.
 pub(super) struct Failed {

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use xtask::plan::random::Random;
 use xtask::series::{ObjectId, Patch, Step, parse};
-use xtask::sys::git_tree::{Entry, GitTree};
-use xtask::sys::store::Store;
+use xtask::sys::git::store::Store;
+use xtask::sys::git::tree::{Entry, GitTree};
 
 use super::git::command;
 

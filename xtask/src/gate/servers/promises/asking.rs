@@ -5,8 +5,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::error::{Error, Result};
-use crate::sys::net::Caller;
-use crate::sys::server::Server;
+use crate::sys::net::loopback::Caller;
+use crate::sys::net::server::Server;
 
 /// Everything here takes well under a second on an idle machine.
 pub const LIMIT: Duration = Duration::from_secs(15);

@@ -13,9 +13,9 @@ use super::tenants::MOMENT;
 use crate::error::{Error, Result};
 use crate::serving::cases;
 use crate::serving::kv_pool::Pool;
-use crate::sys::net::Caller;
-use crate::sys::server::Server;
-use crate::sys::threads::result_of;
+use crate::sys::machine::threads::result_of;
+use crate::sys::net::loopback::Caller;
+use crate::sys::net::server::Server;
 
 /// A pool of 16 blocks.
 const SMALL: [&str; 5] = ["-np", "4", "-c", "1024", "--kv-paged"];

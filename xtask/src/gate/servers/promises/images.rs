@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::gate::servers::media;
 use crate::serving::cases;
 use crate::serving::kv_pool::Pool;
-use crate::sys::server::Server;
+use crate::sys::net::server::Server;
 
 /// How often a situation is tried to be met, on a machine that is busy.
 const TRIES: usize = 10;

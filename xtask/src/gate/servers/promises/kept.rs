@@ -8,7 +8,7 @@ use super::tenants::{PROMPT, question};
 use crate::error::Result;
 use crate::serving::cases::{self, BLOCK};
 use crate::serving::reference::Reference;
-use crate::sys::server::Server;
+use crate::sys::net::server::Server;
 
 /// A server that keeps, with these arguments besides.
 pub fn keeping(stage: &Stage<'_>, model: Model, arguments: &[&str]) -> Result<Server> {

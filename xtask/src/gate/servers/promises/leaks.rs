@@ -8,7 +8,7 @@ use super::stage::{Model, Stage};
 use super::tenants::MOMENT;
 use crate::error::Result;
 use crate::serving::cases;
-use crate::sys::server::Server;
+use crate::sys::net::server::Server;
 
 /// How often a situation is tried to be met.
 const TRIES: u64 = 4;

@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use super::asking::{ANYBODY, with};
 use crate::error::{Error, Result};
-use crate::sys::server::Server;
-use crate::sys::threads::result_of;
+use crate::sys::machine::threads::result_of;
+use crate::sys::net::server::Server;
 
 /// What others see of it.
 #[derive(Debug, Default)]

@@ -13,8 +13,8 @@ use crate::error::Result;
 use crate::gate::servers::scene::times_said;
 use crate::serving::cases;
 use crate::serving::kv_pool::Pool;
-use crate::sys::server::Server;
-use crate::sys::threads::result_of;
+use crate::sys::machine::threads::result_of;
+use crate::sys::net::server::Server;
 
 /// Requests that fit into 16 blocks when they begin and not when they end, and their tokens.
 const RUNNING: u64 = 4;

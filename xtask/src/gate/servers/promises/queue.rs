@@ -8,8 +8,8 @@ use super::stage::{Model, Stage};
 use super::tenants::MOMENT;
 use crate::error::Result;
 use crate::serving::cases;
-use crate::sys::server::Server;
-use crate::sys::threads::result_of;
+use crate::sys::machine::threads::result_of;
+use crate::sys::net::server::Server;
 
 /// One slot, taken by a stream that outlives all that is asked here.
 fn busy<T>(server: &Server, act: impl FnOnce(&Running) -> Result<T>) -> Result<T> {

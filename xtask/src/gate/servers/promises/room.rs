@@ -9,8 +9,8 @@ use super::stage::{Model, Stage};
 use super::tenants::MOMENT;
 use crate::error::Result;
 use crate::serving::cases::{self, BLOCK};
-use crate::sys::server::Server;
-use crate::sys::threads::result_of;
+use crate::sys::machine::threads::result_of;
+use crate::sys::net::server::Server;
 
 /// Cells of a pool of 16 blocks.
 const CELLS: &str = "1024";

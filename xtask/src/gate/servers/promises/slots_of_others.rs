@@ -8,7 +8,7 @@ use super::stage::{Model, Stage};
 use super::tenants::{ALICE, BOB, KEYS, PROMPT, question};
 use crate::error::Result;
 use crate::serving::cases;
-use crate::sys::server::Server;
+use crate::sys::net::server::Server;
 
 fn keeping(stage: &Stage<'_>) -> Result<Server> {
     let saves = stage.empty_folder("slots")?;

@@ -13,9 +13,9 @@ use crate::serving::adapter;
 use crate::serving::reference::Reference;
 use crate::serving::switches;
 use crate::serving::verdict::{self, Answer};
-use crate::sys::process::Run;
-use crate::sys::server::Server;
-use crate::sys::{disk, models, ours};
+use crate::sys::machine::process::Run;
+use crate::sys::machine::{disk, models, ours};
+use crate::sys::net::server::Server;
 
 /// The program, its models, and what was found so far.
 pub struct Stage<'a> {

@@ -8,7 +8,7 @@ use super::asking::{ANYBODY, LIMIT, plain, with};
 use super::stage::{Model, Stage};
 use crate::error::Result;
 use crate::serving::cases;
-use crate::sys::server::Server;
+use crate::sys::net::server::Server;
 
 /// How one API's stream looks.
 struct Api {

@@ -8,8 +8,8 @@ use super::asking::{ANYBODY, LIMIT, ask_as, plain, post_as, with};
 use super::stage::{Model, Stage};
 use crate::error::Result;
 use crate::serving::cases;
-use crate::sys::net::Caller;
-use crate::sys::server::Server;
+use crate::sys::net::loopback::Caller;
+use crate::sys::net::server::Server;
 
 /// The holders of two keys.
 pub const ALICE: &str = "key-of-alice";

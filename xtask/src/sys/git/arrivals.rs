@@ -1,0 +1,19 @@
+//! Files that one tree has and another has not.
+
+use std::collections::BTreeMap;
+
+use super::ids::mode_of;
+use super::store::Store;
+use crate::error::Result;
+use crate::series::ObjectId;
+use crate::series::{Arrivals, TreeEntry};
+
+/// Which regular files came from the tree `old` to `new`, and which went.
+pub fn between(store: &Store, old: ObjectId, new: ObjectId) -> Result<Arrivals> {
+    Ok(Arrivals::between(&entries(store, old)?, &entries(store, new)?))
+}
+
+fn entries(store: &Store, tree: ObjectId) -> Result<BTreeMap<Vec<u8>, TreeEntry>> {
+    let files = store.files(tree)?.into_iter();
+    Ok(files.map(|(path, mode, id)| (path, TreeEntry { mode: mode_of(mode), id })).collect())
+}

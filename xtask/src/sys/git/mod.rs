@@ -1,0 +1,15 @@
+//! libgit2 and the command `git`: one store of objects, its trees and its history.
+
+pub mod arrivals;
+pub mod command;
+pub mod format_patch;
+pub mod history;
+pub(in crate::sys) mod ids;
+pub(in crate::sys) mod made_objects;
+pub mod store;
+pub mod store_tree;
+pub mod tree;
+mod tree_object;
+
+/// The way out of a damaged store.
+pub const FETCH_ANEW: &str = "rm -rf target/espalier/store.git    # it is fetched again";

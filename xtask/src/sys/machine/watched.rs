@@ -1,0 +1,141 @@
+//! Programs that download: watched while their folder grows, given up when nothing happens for long.
+
+use std::path::Path;
+use std::process::ExitStatus;
+use std::time::{Duration, Instant};
+
+use super::disk;
+use super::process::{self, Run, Seen, Watch};
+use crate::error::{Error, Result};
+use crate::ui::Progress;
+
+/// A program that downloads into a folder.
+pub(in crate::sys) struct Download<'a> {
+    /// What it is, for people: `git`.
+    pub program: &'static str,
+    /// What grows.
+    pub folder: &'a Path,
+    /// Without a word or a byte for this long, it is given up.
+    pub patience: Duration,
+    /// Shows how the folder grows.
+    pub progress: &'a mut Progress,
+    /// Cuts a line down to what is worth telling; nothing where it is not.
+    pub speech: fn(&str) -> Option<String>,
+}
+
+/// A source that shows no sign of life for this long is given up.
+pub(in crate::sys) const PATIENCE: Duration = Duration::from_secs(60);
+
+impl Download<'_> {
+    /// Runs until it ends, and adds to `said` what it says.
+    ///
+    /// # Errors
+    ///
+    /// It could not be started, or it was given up; the error tells what it said last.
+    pub fn run(self, run: Run, said: &mut Vec<String>) -> Result<ExitStatus> {
+        let mut life = SignsOfLife { last: Instant::now(), size: 0 };
+        let mut given_up = false;
+        let status = run.watch(|seen| {
+            match seen {
+                Seen::Line(line) => {
+                    life.sign();
+                    said.extend((self.speech)(line));
+                }
+                Seen::Tick => {
+                    let size = disk::size_below(self.folder);
+                    life.size(size);
+                    self.progress.set(size);
+                }
+            }
+            given_up = life.last.elapsed() > self.patience;
+            if given_up { Watch::Kill } else { Watch::GoOn }
+        })?;
+        if !given_up {
+            return Ok(status);
+        }
+        let what = format!("{} showed no sign of life for {} seconds", self.program, self.patience.as_secs());
+        Err(Error::surroundings(what).detail(process::last_words(&said.join("\n"))))
+    }
+}
+
+/// When a program last said something, or its folder last changed its size.
+struct SignsOfLife {
+    last: Instant,
+    /// In bytes.
+    size: u64,
+}
+
+impl SignsOfLife {
+    fn sign(&mut self) {
+        self.last = Instant::now();
+    }
+
+    fn size(&mut self, size: u64) {
+        if size != self.size {
+            self.size = size;
+            self.sign();
+        }
+    }
+}
+
+/// Nothing when it ended well, else the error in its own words.
+pub(in crate::sys) fn succeeded(
+    program: &str,
+    words: &str,
+    status: ExitStatus,
+    said: &[String],
+) -> Result<()> {
+    if status.success() {
+        return Ok(());
+    }
+    Err(with_words(program, process::failed(words, status, ""), said))
+}
+
+/// The program's own words say more than its exit code.
+fn with_words(program: &str, error: Error, said: &[String]) -> Error {
+    let full = said.iter().find(|line| line.contains("No space left"));
+    let Some(first) = full.or(said.iter().find(|line| !line.trim().is_empty())) else { return error };
+    let mut told = Error::surroundings(format!("{program} says: {}", first.trim()));
+    told.hints = error.hints;
+    told.hints.extend(way_to_trust(said.iter().map(String::as_str)));
+    told
+}
+
+/// git's own way out of a repository of somebody else's, when it says that it does not read one.
+pub(in crate::sys) fn way_to_trust<'a>(mut said: impl Iterator<Item = &'a str>) -> Option<String> {
+    said.find(|line| line.contains("safe.directory")).map(|line| line.trim().to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ui::{Talk, Ui, Unit};
+
+    fn watch(script: &str, patience: Duration) -> (Result<ExitStatus>, Duration) {
+        let folder = tempfile::tempdir().unwrap();
+        let progress = &mut Ui::new(Talk::Quiet).progress("x", None, Unit::Bytes);
+        let speech = |line: &str| Some(line.to_string());
+        let download = Download { program: "sh", folder: folder.path(), patience, progress, speech };
+        let begin = Instant::now();
+        let run = Run::new("sh").args(["-c", script]).current_folder(folder.path());
+        (download.run(run, &mut Vec::new()), begin.elapsed())
+    }
+
+    #[test]
+    fn a_silent_program_is_ended_and_told_of() {
+        let (ended, took) = watch("echo asking the host; exec sleep 30", Duration::from_secs(1));
+        let error = ended.unwrap_err().to_string();
+        assert_eq!(error, "error: sh showed no sign of life for 1 seconds\n  asking the host");
+        assert!(took < Duration::from_secs(20));
+    }
+
+    #[test]
+    fn words_and_bytes_are_signs_of_life() {
+        let words = "for i in 1 2 3 4; do echo $i; sleep 0.5; done";
+        let bytes = "for i in 1 2 3 4; do echo $i >>file; sleep 0.5; done";
+        for script in [words, bytes] {
+            let (ended, _) = watch(script, Duration::from_secs(1));
+            assert!(ended.unwrap().success(), "{script}");
+        }
+    }
+}

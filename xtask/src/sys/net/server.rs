@@ -1,0 +1,210 @@
+//! A `llama-server` on the loopback: started, awaited, asked, and killed when dropped.
+
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::exchange::{self, Exchange, Leave, Question};
+use super::loopback::{self, Caller, Held, Volley};
+use crate::error::{Error, Kind, Result};
+use crate::sys::machine::process::{Finished, Run, Started, ending};
+use crate::sys::machine::threads::result_of;
+use crate::sys::machine::{disk, memory, process};
+
+/// A server that answers.
+pub struct Server {
+    started: Started,
+    base: String,
+    log: PathBuf,
+}
+
+impl Server {
+    /// Starts `run` on a free port of the loopback, its output going to `log`, and waits until it is ready.
+    pub fn start(run: Run, log: &Path) -> Result<Server> {
+        let port = loopback::free_port()?;
+        let run = run.args(["--host", "127.0.0.1", "--port"]).arg(port.to_string());
+        let started = run.start_logged(log)?;
+        let base = format!("http://127.0.0.1:{port}");
+        let mut server = Server { started, base, log: log.to_path_buf() };
+        server.wait_until_ready().map_err(|error| error.detail(last_words(log)))?;
+        Ok(server)
+    }
+
+    fn wait_until_ready(&mut self) -> Result<()> {
+        let begin = Instant::now();
+        while begin.elapsed() < READY_LIMIT {
+            if let Some(status) = self.started.ended() {
+                let how = ending(status);
+                return Err(Error::no(format!("the server ended before it was ready: {how}")));
+            }
+            if matches!(self.get("/health"), Ok((200, _))) {
+                return Ok(());
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        Err(Error::no(format!("the server was not ready after {} seconds", READY_LIMIT.as_secs())))
+    }
+
+    /// A server on this machine that does not answer has failed: no network is to blame.
+    fn told<T>(&self, answer: Result<T>) -> Result<T> {
+        answer.map_err(|error| Error { kind: Kind::No, ..error }.detail(last_words(&self.log)))
+    }
+
+    /// GET `path`: the status code and the JSON body (null when it is none).
+    pub fn get(&self, path: &str) -> Result<(u16, Value)> {
+        self.told(loopback::get(&format!("{}{path}", self.base)))
+    }
+
+    /// POST `body` to `path`: the status code and the JSON body (null when it is none).
+    pub fn post(&self, path: &str, body: &Value) -> Result<(u16, Value)> {
+        self.told(loopback::post(&format!("{}{path}", self.base), body))
+    }
+
+    /// The same as the holder of an API key.
+    pub fn post_as(&self, key: &str, path: &str, body: &Value) -> Result<(u16, Value)> {
+        self.told(loopback::post_as(key, &format!("{}{path}", self.base), body))
+    }
+
+    /// POSTs `text`, which is JSON in whatever writing: the status code and the JSON body (null when it is none).
+    pub fn post_text(&self, path: &str, text: &str, caller: Caller<'_>) -> Result<(u16, Value)> {
+        self.told(loopback::post_text(&format!("{}{path}", self.base), text, caller))
+    }
+
+    /// GET `path`: the status code and the body as it is.
+    pub fn get_text(&self, path: &str, caller: Caller<'_>) -> Result<(u16, String)> {
+        self.told(loopback::get_text(&format!("{}{path}", self.base), caller))
+    }
+
+    /// POSTs `body` and shows each line of the answer to `look` as it comes, until it has seen enough or the answer is
+    /// over. Gives the status code.
+    pub fn read_lines(
+        &self,
+        path: &str,
+        body: &Value,
+        caller: Caller<'_>,
+        look: impl FnMut(&str) -> ControlFlow<()>,
+    ) -> Result<u16> {
+        self.told(loopback::post_and_read_lines(
+            &format!("{}{path}", self.base),
+            &body.to_string(),
+            caller,
+            look,
+        ))
+    }
+
+    /// POSTs `body` to `path` and goes away as soon as the answer begins.
+    pub fn post_and_hang_up(&self, path: &str, body: &Value) -> Result<()> {
+        self.told(loopback::post_and_hang_up(&format!("{}{path}", self.base), body))
+    }
+
+    /// POSTs `body` to `path` and goes away after `patience`, whatever has come by then.
+    pub fn post_and_leave(&self, path: &str, body: &Value, patience: Duration) -> Result<()> {
+        self.told(loopback::post_and_leave(&format!("{}{path}", self.base), body, patience))
+    }
+
+    /// POSTs `body` to `path` and stays, reading nothing, for as long as the result is kept.
+    pub fn post_and_hold(&self, path: &str, body: &Value) -> Result<Held> {
+        self.told(loopback::post_and_hold(&format!("{}{path}", self.base), body))
+    }
+
+    /// POSTs `body`, which asks for a stream, and shows each event to `look` until it has seen enough: then the
+    /// connection is closed. Gives the status code and, when there was no stream, the JSON body.
+    pub fn follow(
+        &self,
+        path: &str,
+        body: &Value,
+        look: impl FnMut(&Value) -> ControlFlow<()>,
+    ) -> Result<(u16, Value)> {
+        self.told(loopback::post_and_follow(&format!("{}{path}", self.base), body, VOLLEY_LIMIT, look))
+    }
+
+    /// Asks, and gives every byte that came; `most_silence` is the longest time without one.
+    pub fn exchange(&self, question: &Question, leave: Leave, most_silence: Duration) -> Exchange {
+        exchange::ask(self.base.trim_start_matches("http://"), question, leave, most_silence)
+    }
+
+    /// How it ended, when it has.
+    pub fn ended(&mut self) -> Option<String> {
+        self.started.ended().map(ending)
+    }
+
+    /// What the server has said so far.
+    pub fn said(&self) -> Result<String> {
+        Ok(String::from_utf8_lossy(&disk::read(&self.log)?).into_owned())
+    }
+
+    /// Its resident memory in bytes; nothing where the system does not say.
+    pub fn resident_bytes(&self) -> Option<u64> {
+        memory::resident_bytes(self.started.id())
+    }
+
+    /// POSTs all `bodies` to `path` at once.
+    pub fn post_at_once(&self, path: &str, bodies: &[Value]) -> Result<Volley> {
+        self.told(loopback::post_at_once(&format!("{}{path}", self.base), bodies, VOLLEY_LIMIT))
+    }
+
+    /// POSTs all `bodies` to `path` at once and waits at most `limit`.
+    pub fn post_at_once_within(&self, path: &str, bodies: &[Value], limit: Duration) -> Result<Volley> {
+        self.told(loopback::post_at_once(&format!("{}{path}", self.base), bodies, limit))
+    }
+
+    /// As `post_at_once`; `look` is called again and again until the last answer is there.
+    pub fn post_and_look(
+        &self,
+        path: &str,
+        bodies: &[Value],
+        mut look: impl FnMut(&Server),
+    ) -> Result<Volley> {
+        std::thread::scope(|threads| {
+            let volley = threads.spawn(|| self.post_at_once(path, bodies));
+            while !volley.is_finished() {
+                look(self);
+            }
+            result_of(volley)
+        })
+    }
+
+    /// An error when it is gone.
+    pub fn still_runs(&mut self) -> Result<()> {
+        match self.started.ended() {
+            None => Ok(()),
+            Some(_) => Err(Error::no("the server ended by itself after it had answered")),
+        }
+    }
+}
+
+/// Loading a small model takes well under a second on an idle machine.
+const READY_LIMIT: Duration = Duration::from_secs(60);
+
+/// Seconds on an idle machine; this is for one that is busy or slow.
+const VOLLEY_LIMIT: Duration = Duration::from_secs(10 * 60);
+
+/// The last lines of a server's log.
+pub fn last_words(log: &Path) -> String {
+    let said = disk::read_text(log).unwrap_or_default();
+    let last: Vec<&str> = said.lines().rev().take(5).collect();
+    last.into_iter().rev().collect::<Vec<_>>().join("\n")
+}
+
+/// What `program --help` says.
+pub fn help_of(program: &Path) -> Result<String> {
+    say(program, "--help").map(|finished| String::from_utf8_lossy(&finished.stdout).into_owned())
+}
+
+/// What `program --version` says, on both streams.
+pub fn version_of(program: &Path) -> Result<String> {
+    let finished = say(program, "--version")?;
+    Ok(format!("{}{}", String::from_utf8_lossy(&finished.stdout), finished.stderr))
+}
+
+fn say(program: &Path, flag: &str) -> Result<Finished> {
+    let run = Run::new(program).arg(flag);
+    let words = run.words();
+    let finished = run.finish()?;
+    match finished.status.success() {
+        true => Ok(finished),
+        false => Err(process::failed(&words, finished.status, &finished.stderr)),
+    }
+}

@@ -1,0 +1,146 @@
+//! Reading what variants are made of: patches and overlay files.
+
+use std::path::Path;
+
+use crate::error::{Error, Result};
+use crate::plan::layout::Layout;
+use crate::plan::overlay::OverlayFile;
+use crate::plan::pins::Variant;
+use crate::series::{self, Patch};
+use crate::sys::machine::{disk, ours};
+
+/// One patch file as it lies on disk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PatchFile {
+    /// Path relative to the root, with `/`.
+    pub file: String,
+    /// The text.
+    pub bytes: Vec<u8>,
+    /// sha256 of the text.
+    pub sha256: String,
+}
+
+impl PatchFile {
+    /// The file at `file` with this text.
+    pub fn new(file: String, bytes: Vec<u8>) -> PatchFile {
+        PatchFile { file, sha256: disk::sha256(&bytes), bytes }
+    }
+
+    /// The file's name without its folder.
+    pub fn name(&self) -> &str {
+        self.file.rsplit('/').next().unwrap_or(&self.file)
+    }
+
+    /// The folder that the file is in.
+    pub fn folder(&self) -> &str {
+        self.file.rsplit_once('/').map_or("", |(folder, _)| folder)
+    }
+
+    /// The patch as data; text that cannot be taken is an error that names the file and the line.
+    pub fn parse(&self) -> Result<Patch> {
+        series::parse(self.name(), &self.bytes).map_err(|error| {
+            Error::usage(format!("cannot parse `{}`", self.file))
+                .detail(error.to_string())
+                .hint("cargo xtask lint    # names all such patches, and the way to bring them in")
+        })
+    }
+}
+
+/// Reads the overlays of `stack` alone, the oldest ancestor first.
+pub fn read_overlays(layout: &Layout, stack: &[&Variant]) -> Result<Vec<OverlayFile>> {
+    let mut overlays = Vec::new();
+    for folder in stack.iter().flat_map(|variant| &variant.overlays) {
+        overlays.extend(read_overlay(layout, folder)?);
+    }
+    Ok(overlays)
+}
+
+/// Reads the patches of the series in `folder`; their names have to be those of a series.
+pub fn read_series(layout: &Layout, folder: &str) -> Result<Vec<PatchFile>> {
+    let names = look_into(layout, folder)?.patches;
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    series::series_order(&names).map_err(|findings| {
+        let lines: Vec<String> =
+            findings.iter().map(|finding| format!("{}: {}", finding.patch, finding.message)).collect();
+        let error = Error::usage(format!("`{folder}` is not a series")).detail(lines.join("\n"));
+        findings.first().map(|first| error.clone().hint(first.hint.clone())).unwrap_or(error)
+    })?;
+    read_folder(layout, folder)
+}
+
+/// What lies in the folder of a series: paths relative to it.
+#[derive(Clone, Debug, Default)]
+pub struct SeriesFolder {
+    /// What wants to be a patch, whether or not the names are those of a series.
+    pub patches: Vec<String>,
+    /// What an editor, git or a person left there: nobody reads it.
+    pub others: Vec<String>,
+    /// Whether there is no such folder.
+    pub missing: bool,
+}
+
+/// Lists the folder of a series. One that is not there is empty: git cannot store an empty folder.
+pub fn look_into(layout: &Layout, folder: &str) -> Result<SeriesFolder> {
+    let path = layout.series(folder);
+    if !disk::exists(&path) {
+        return Ok(SeriesFolder { missing: true, ..SeriesFolder::default() });
+    }
+    let (patches, others): (Vec<_>, Vec<_>) =
+        disk::files_below(&path)?.into_iter().partition(|file| is_patch(file));
+    let others = others.iter().map(|file| file.display().to_string()).collect();
+    let patches = patches.iter().map(|file| slashed(file)).collect::<Result<_>>()?;
+    Ok(SeriesFolder { patches, others, missing: false })
+}
+
+/// Whether a file in the folder of a series is meant as a patch.
+pub fn is_patch(file: &Path) -> bool {
+    series::looks_like_a_patch(&file.to_string_lossy())
+}
+
+/// Every patch in the folder of a series, by name, whether or not the names are those of a series.
+pub fn read_folder(layout: &Layout, folder: &str) -> Result<Vec<PatchFile>> {
+    let path = layout.series(folder);
+    let names = look_into(layout, folder)?.patches;
+    names
+        .iter()
+        .map(|name| {
+            let bytes = read_own(layout, &path.join(name), &format!("{folder}/{name}"))?;
+            Ok(PatchFile::new(format!("{folder}/{name}"), bytes))
+        })
+        .collect()
+}
+
+fn read_overlay(layout: &Layout, folder: &str) -> Result<Vec<OverlayFile>> {
+    let root = layout.overlay(folder);
+    if !disk::exists(&root) {
+        return Err(Error::usage(format!("`pins.toml` names the folder `{folder}`, which is not there"))
+            .hint(format!("mkdir -p {folder}")));
+    }
+    disk::files_below(&root)?
+        .iter()
+        .map(|file| {
+            let path = slashed(file)?;
+            let on_disk = root.join(&path);
+            let bytes = read_own(layout, &on_disk, &format!("{folder}/{path}"))?;
+            let executable = disk::is_executable(&on_disk);
+            Ok(OverlayFile { from: format!("{folder}/{path}"), path, bytes, executable })
+        })
+        .collect()
+}
+
+/// Through a link that leads out of the project, a file of this machine would become a part of what is built and shipped.
+fn read_own(layout: &Layout, path: &Path, name: &str) -> Result<Vec<u8>> {
+    let is_inside = path.canonicalize().is_ok_and(|real| real.starts_with(layout.root()));
+    if is_inside || ours::is_ours(path) {
+        return disk::read(path);
+    }
+    Err(Error::usage(format!("`{name}` is, or is reached through, a link that leads out of the project"))
+        .hint("put the file itself there, instead of the link"))
+}
+
+fn slashed(path: &Path) -> Result<String> {
+    let parts: Option<Vec<&str>> = path.iter().map(|part| part.to_str()).collect();
+    parts
+        .map(|parts| parts.join("/"))
+        .ok_or_else(|| Error::usage(format!("the file name `{}` is not UTF-8", path.display())))
+}

@@ -1,0 +1,10 @@
+//! The project's own files: read, locked, and changed as one or not at all.
+
+pub mod door;
+pub mod inputs;
+pub mod package;
+pub mod patch_files;
+pub mod pending;
+pub mod root;
+pub mod run_lock;
+pub mod stage;

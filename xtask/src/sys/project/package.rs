@@ -1,0 +1,90 @@
+//! Putting a package together: `bin/`, `lib/`, `manifest.json`; all of it or nothing.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+
+use crate::build::manifest::{Manifest, Stamp};
+use crate::error::{Error, Result};
+use crate::sys::machine::disk;
+use crate::sys::machine::ours;
+
+/// Copies `programs` and every library that was built into a new folder, and swaps it in.
+pub fn assemble(build: &Path, package: &Path, programs: &[String], mut manifest: Manifest) -> Result<()> {
+    let parent = package.parent().unwrap_or(Path::new("."));
+    let scratch = disk::scratch_folder(parent, &format!("{}package", disk::TEMPORARY_PREFIX))?;
+    let new = scratch.path().join("new");
+    let built = build.join("bin");
+    for program in programs {
+        let name = format!("{program}{}", std::env::consts::EXE_SUFFIX);
+        copy(&built.join(&name), &new.join("bin").join(&name))?;
+    }
+    disk::create_folder(&new.join("lib"))?;
+    for library in libraries(&built)? {
+        copy(&built.join(&library), &new.join("lib").join(&library))?;
+    }
+    manifest.files = digests(&new)?;
+    let text = serde_json::to_string_pretty(&manifest)
+        .map_err(|error| Error::surroundings(format!("the manifest cannot be written: {error}")))?;
+    disk::write_atomically(&new.join("manifest.json"), format!("{text}\n").as_bytes())?;
+    swap(&new, package, &scratch.path().join("old"))
+}
+
+/// Two renames: a kill between them leaves no package, and the next run makes it anew.
+fn swap(new: &Path, package: &Path, old: &Path) -> Result<()> {
+    if disk::exists(package) {
+        ours::rename(package, old)?;
+    }
+    ours::rename(new, package)
+}
+
+fn libraries(built: &Path) -> Result<Vec<PathBuf>> {
+    let is_library = |name: &str| [".so", ".dylib", ".dll"].iter().any(|mark| name.contains(mark));
+    let files = disk::files_below(built)?;
+    Ok(files.into_iter().filter(|file| file.to_str().is_some_and(is_library)).collect())
+}
+
+/// Copies a file, or a link as a link.
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    if let Some(parent) = to.parent() {
+        disk::create_folder(parent)?;
+    }
+    #[cfg(unix)]
+    if let Ok(target) = fs::read_link(from) {
+        return std::os::unix::fs::symlink(target, to).map_err(|error| disk::explain("link", to, &error));
+    }
+    fs::copy(from, to).map(drop).map_err(|error| disk::explain("copy to", to, &error))
+}
+
+fn digests(folder: &Path) -> Result<BTreeMap<String, String>> {
+    let files = disk::files_below(folder)?;
+    files
+        .into_iter()
+        .map(|file| Ok((file.display().to_string(), disk::sha256_of_file(&folder.join(&file))?)))
+        .collect()
+}
+
+/// Remembers that the package is whole and was smoked.
+pub fn write_stamp(package: &Path, stamp: &Path, inputs: &str) -> Result<()> {
+    let files = disk::files_below(package)?;
+    let files = files
+        .into_iter()
+        .filter_map(|file| Some((file.display().to_string(), look(&package.join(&file))?)))
+        .collect();
+    let stamp_value = Stamp { inputs: inputs.to_string(), files };
+    let text = serde_json::to_vec(&stamp_value)
+        .map_err(|error| Error::surroundings(format!("the stamp cannot be written: {error}")))?;
+    disk::write_atomically(stamp, &text)
+}
+
+/// Whether every file of the package is still the one that was stamped.
+pub fn is_as_stamped(package: &Path, stamp: &Stamp) -> bool {
+    !stamp.files.is_empty() && stamp.files.iter().all(|(file, seen)| look(&package.join(file)) == Some(*seen))
+}
+
+fn look(path: &Path) -> Option<(u64, u128)> {
+    let meta = fs::symlink_metadata(path).ok()?;
+    let since = meta.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
+    Some((meta.len(), since.as_nanos()))
+}

@@ -1,0 +1,167 @@
+//! Where a change is put together: `pins.toml`, `espalier.lock` and the series as they are, and then as they shall be.
+//!
+//! Until [`Stage::commit`] nothing of the project has changed, and the stage can be built and tried as if it were the
+//! project (`Layout::staged`). A stage that is dropped is forgotten.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use super::inputs::{PatchFile, read_folder};
+use super::pending;
+use crate::error::Result;
+use crate::plan::layout::Layout;
+use crate::plan::name::Name;
+use crate::plan::pending::{Pending, PendingFile, PendingRef};
+use crate::sys::machine::{disk, ours};
+use crate::sys::work_trees::edit_repo::Marks;
+
+/// Digests by path, relative to the root.
+type Digests = BTreeMap<String, String>;
+
+/// A change on its way.
+#[derive(Debug)]
+pub struct Stage {
+    layout: Layout,
+    folder: PathBuf,
+    /// What was read; a file that is neither this nor what shall be is a person's, and stops the change.
+    before: Digests,
+    after: Digests,
+    exact_folders: BTreeSet<String>,
+    refs: Vec<PendingRef>,
+    remove_folders: Vec<String>,
+}
+
+impl Stage {
+    /// Begins with `pins.toml` and the lock as they are. It is gone with the run, which holds the run lock all the time.
+    pub fn begin(layout: &Layout) -> Result<Stage> {
+        Stage::begin_in(layout, layout.scratch().join("stage"))
+    }
+
+    /// The same for a change that is tried before it happens, with the run lock free meanwhile. Another such change
+    /// takes its place, and then this one can no longer happen.
+    pub fn begin_long(layout: &Layout) -> Result<Stage> {
+        Stage::begin_in(layout, layout.stage())
+    }
+
+    fn begin_in(layout: &Layout, folder: PathBuf) -> Result<Stage> {
+        ours::remove_folder(&folder)?;
+        disk::create_folder(&folder)?;
+        let mut stage = Stage {
+            layout: layout.clone(),
+            folder,
+            before: Digests::new(),
+            after: Digests::new(),
+            exact_folders: BTreeSet::new(),
+            refs: Vec::new(),
+            remove_folders: Vec::new(),
+        };
+        for path in ["pins.toml", "espalier.lock"] {
+            if let Some(bytes) = disk::read_if_there(&layout.root().join(path))? {
+                stage.keep(path, &bytes)?;
+            }
+        }
+        Ok(stage)
+    }
+
+    /// The series in these folders as they are, for a stage that is read as if it were the project.
+    pub fn keep_series<'a>(&mut self, mut folders: impl Iterator<Item = &'a str>) -> Result<()> {
+        folders.try_for_each(|folder| {
+            disk::create_folder(&self.folder.join(folder))?;
+            let files = read_folder(&self.layout, folder)?;
+            files.iter().try_for_each(|file| self.keep(&file.file, &file.bytes))
+        })
+    }
+
+    fn keep(&mut self, path: &str, bytes: &[u8]) -> Result<()> {
+        self.before.insert(path.to_string(), disk::sha256(bytes));
+        self.write(path, bytes)
+    }
+
+    /// The project as it shall be.
+    pub fn layout(&self) -> Layout {
+        self.layout.staged(self.folder.clone())
+    }
+
+    /// One file as it shall be; `path` is relative to the root.
+    pub fn write(&mut self, path: &str, bytes: &[u8]) -> Result<()> {
+        if !self.before.contains_key(path)
+            && !self.after.contains_key(path)
+            && let Some(digest) = disk::digest_if_there(&self.layout.root().join(path))?
+        {
+            self.before.insert(path.to_string(), digest);
+        }
+        disk::write_atomically(&self.folder.join(path), bytes)?;
+        self.after.insert(path.to_string(), disk::sha256(bytes));
+        Ok(())
+    }
+
+    /// All patches in `folder` as they shall be. `read` is what the caller made them from.
+    pub fn replace_series(&mut self, folder: &str, read: &[PatchFile], new: &[PatchFile]) -> Result<()> {
+        let is_elsewhere = |path: &String, _: &mut String| !is_below(path, folder);
+        self.before.retain(is_elsewhere);
+        self.after.retain(is_elsewhere);
+        let digest = |file: &PatchFile| (file.file.clone(), file.sha256.clone());
+        self.before.extend(read.iter().map(digest));
+        self.after.extend(new.iter().map(digest));
+        ours::remove_folder(&self.folder.join(folder))?;
+        disk::create_folder(&self.folder.join(folder))?;
+        self.exact_folders.insert(folder.to_string());
+        new.iter().try_for_each(|file| disk::write_atomically(&self.folder.join(&file.file), &file.bytes))
+    }
+
+    /// Lets the refs of an edit repository move with the files.
+    pub fn set_marks(&mut self, variant: &Name, marks: &Marks) {
+        let named = marks.refs().into_iter();
+        self.refs.extend(named.map(|(name, id)| PendingRef {
+            variant: variant.clone(),
+            name,
+            id: id.to_string(),
+        }));
+    }
+
+    /// Takes a folder away with the change; `path` is relative to the folder of what is generated.
+    pub fn remove_folder(&mut self, path: String) {
+        self.remove_folders.push(path);
+    }
+
+    /// Makes all of it happen, or nothing. The caller holds the run lock; `what` is told to a person when it is cut short.
+    ///
+    /// # Errors
+    ///
+    /// Of kind `Conflict` when somebody changed a file since it was read; nothing has changed then.
+    pub fn commit(self, what: String) -> Result<Pending> {
+        let pending = self.pending(what);
+        pending::commit(&self.layout, &self.folder, &pending)?;
+        Ok(pending)
+    }
+
+    pub(super) fn pending(&self, what: String) -> Pending {
+        let paths: BTreeSet<&String> = self.before.keys().chain(self.after.keys()).collect();
+        let file = |path: &String| PendingFile {
+            path: path.clone(),
+            old: self.before.get(path).cloned(),
+            new: self.after.get(path).cloned(),
+        };
+        let is_exact = |path: &str| self.exact_folders.iter().any(|folder| is_below(path, folder));
+        let files = paths.into_iter().map(file).filter(|file| file.old != file.new || is_exact(&file.path));
+        Pending {
+            what,
+            files: files.collect(),
+            refs: self.refs.clone(),
+            remove_folders: self.remove_folders.clone(),
+            exact_folders: self.exact_folders.iter().cloned().collect(),
+        }
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        // What stays is taken away by the next change.
+        let _ = ours::remove_folder(&self.folder);
+    }
+}
+
+/// Whether `path` is a file in `folder`, at any depth.
+fn is_below(path: &str, folder: &str) -> bool {
+    path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'))
+}

@@ -1,0 +1,270 @@
+//! `git fetch` of one commit into a quarantine, by whatever it was asked for.
+
+use std::path::{Path, PathBuf};
+
+use git2::Repository;
+
+use super::named_commit::{Found, find_in_folder, is_ambiguous, unreadable};
+use super::short_id;
+use crate::error::{Error, Result};
+use crate::plan::pins::TagName;
+use crate::plan::reference::{Reference, Step};
+use crate::series::ObjectId;
+use crate::sys::git::command::git;
+use crate::sys::git::ids::{object_id, oid};
+use crate::sys::git::store::INCOMING;
+use crate::sys::machine::disk;
+use crate::sys::machine::watched::{Download, PATIENCE, succeeded};
+use crate::ui::{Ui, Unit};
+
+/// One way to ask a repository for a commit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::sys) enum Asked {
+    /// By a ref's full name.
+    Ref(String),
+    /// By its id; where a remote gives no commit by its id, through the branches and tags.
+    Commit(ObjectId),
+    /// By what a person calls it.
+    Reference(Reference),
+    /// HEAD, when it has this tree. Only this machine is asked: a copy of one release often has no tag, or another
+    /// commit.
+    HeadWithTree(ObjectId),
+}
+
+/// What a commit was found by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::sys) enum Served {
+    /// A ref by its full name.
+    Ref(String),
+    /// Its id, steps back from somewhere, HEAD.
+    Commit,
+    /// A mirror's name for one of its releases.
+    Release,
+}
+
+/// How much of a commit's history is fetched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::sys) enum Depth {
+    /// So many commits, itself included.
+    Commits(usize),
+    /// All of it but what this tag has too; the whole when there is no tag to leave out.
+    Since(Option<TagName>),
+}
+
+/// What `git fetch` reads from, and how much of the history.
+pub(in crate::sys) struct Remote {
+    url: String,
+    depth: Depth,
+    kind: Kind,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Kind {
+    Server,
+    Bundle,
+    Folder(PathBuf),
+}
+
+impl Remote {
+    /// A URL.
+    pub fn server(url: &str, depth: &Depth) -> Remote {
+        Remote { url: url.to_string(), depth: depth.clone(), kind: Kind::Server }
+    }
+
+    /// A repository on this machine: cheap to read whole, and it may not know the tag.
+    pub fn folder(path: &Path, depth: &Depth) -> Remote {
+        let depth = match depth {
+            Depth::Commits(count) => Depth::Commits(*count),
+            Depth::Since(_) => Depth::Since(None),
+        };
+        Remote { url: path.display().to_string(), depth, kind: Kind::Folder(path.to_path_buf()) }
+    }
+
+    /// A bundle, which cannot be fetched shallow.
+    pub fn bundle(path: &Path) -> Remote {
+        Remote { url: path.display().to_string(), depth: Depth::Since(None), kind: Kind::Bundle }
+    }
+
+    /// Fetches the first of what is asked for that the other side has, to [`INCOMING`] in `repo`; says what that was.
+    pub fn serve(&self, repo: &Path, asked: &[Asked], ui: &Ui) -> Result<Served> {
+        let mut last: Option<Error> = None;
+        for asked in asked {
+            let done = match asked {
+                Asked::Ref(name) => self.serve_ref(repo, name, ui),
+                Asked::Commit(commit) => self.serve_commit(repo, *commit, ui),
+                Asked::Reference(reference) => self.serve_reference(repo, reference, ui),
+                Asked::HeadWithTree(_) if self.kind == Kind::Server => continue,
+                Asked::HeadWithTree(tree) => self.serve_head(repo, *tree, ui),
+            };
+            let Err(error) = done else { return done };
+            last = Some(match (last, asked) {
+                // That HEAD is something else explains nothing by itself.
+                (Some(first), Asked::HeadWithTree(_)) if first.what == error.what => first,
+                (Some(first), Asked::HeadWithTree(_)) => first.detail(error.what),
+                _ => error,
+            });
+        }
+        Err(last.unwrap_or_else(|| Error::surroundings("nothing to fetch")))
+    }
+
+    fn serve_ref(&self, repo: &Path, name: &str, ui: &Ui) -> Result<Served> {
+        self.fetch(repo, name, &[format!("{name}:{INCOMING}")], ui)?;
+        Ok(Served::Ref(name.to_string()))
+    }
+
+    /// A server may refuse what is not the tip of a branch or a tag, in words of its own. Whatever it says, one of
+    /// them may lead to the commit.
+    fn serve_commit(&self, repo: &Path, commit: ObjectId, ui: &Ui) -> Result<Served> {
+        let name = commit.to_string();
+        if self.fetch(repo, &name, &[format!("{name}:{INCOMING}")], ui).is_err() {
+            self.fetch_all(repo, ui)?;
+            set_incoming(repo, commit).map_err(|_| {
+                Error::surroundings("it has no such commit: no branch or tag there leads to it")
+            })?;
+        }
+        Ok(Served::Commit)
+    }
+
+    fn serve_head(&self, repo: &Path, tree: ObjectId, ui: &Ui) -> Result<Served> {
+        self.fetch(repo, "HEAD", &[format!("HEAD:{INCOMING}")], ui)?;
+        match served_commit(repo)? {
+            (_, served) if served == tree => Ok(Served::Commit),
+            (_, served) => Err(Error::surroundings(format!("its HEAD is something else: tree {served}"))),
+        }
+    }
+
+    /// A folder knows best what it calls by this name; anything else is asked for the name, and then walked through.
+    fn serve_reference(&self, repo: &Path, reference: &Reference, ui: &Ui) -> Result<Served> {
+        if let Kind::Folder(folder) = &self.kind {
+            return match find_in_folder(folder, reference)? {
+                Found::Tag(name) => self.serve_ref(repo, &name, ui),
+                Found::Commit(commit) => self.serve_commit(repo, commit, ui),
+            };
+        }
+        let served = self.serve_name(repo, reference, ui)?;
+        if reference.steps.is_empty() {
+            return Ok(served);
+        }
+        if step_back(repo, &reference.steps).is_err() {
+            // What was left out of the history may be just what is asked for.
+            self.whole().serve_name(repo, reference, ui)?;
+            step_back(repo, &reference.steps).map_err(|_| {
+                Error::surroundings(format!("its history does not reach back to `{reference}`"))
+            })?;
+        }
+        Ok(Served::Commit)
+    }
+
+    /// A tag before a branch before the beginning of an id.
+    fn serve_name(&self, repo: &Path, reference: &Reference, ui: &Ui) -> Result<Served> {
+        let name = reference.name();
+        if let Some(commit) = reference.full_id() {
+            return self.serve_commit(repo, commit, ui);
+        }
+        if name == "HEAD" || name.starts_with("refs/") {
+            return self.serve_ref(repo, name, ui);
+        }
+        let as_tag = self.serve_ref(repo, &format!("refs/tags/{name}"), ui);
+        let named = as_tag.or_else(|_| self.serve_ref(repo, &format!("refs/heads/{name}"), ui));
+        match (named, reference.short_id()) {
+            (Err(_), Some(short)) => self.serve_short_id(repo, short, ui),
+            (named, _) => named,
+        }
+    }
+
+    /// No server finds a commit by the beginning of its id: all of them are fetched and looked through.
+    fn serve_short_id(&self, repo: &Path, short: &str, ui: &Ui) -> Result<Served> {
+        self.fetch_all(repo, ui)?;
+        let found = Repository::open_bare(repo).and_then(|opened| short_id::find(&opened, "refs/*", short));
+        match found.map_err(unreadable)? {
+            Ok(Some(commit)) => set_incoming(repo, commit).map(|()| Served::Commit).map_err(unreadable),
+            Ok(None) => Err(Error::surroundings(format!("it has no tag, branch or commit `{short}`"))),
+            Err(ambiguous) => Err(is_ambiguous(&ambiguous)),
+        }
+    }
+
+    fn fetch_all(&self, repo: &Path, ui: &Ui) -> Result<()> {
+        let refs = ["heads", "tags"].map(|kind| format!("refs/{kind}/*:refs/espalier/all/{kind}/*"));
+        self.whole().fetch(repo, "all branches and tags", &refs, ui)
+    }
+
+    fn whole(&self) -> Remote {
+        Remote { url: self.url.clone(), depth: Depth::Since(None), kind: self.kind.clone() }
+    }
+
+    /// One `git fetch` of `refspecs`; `name` is for people. Where the other side cannot leave out what the tag has, or
+    /// nothing is left then because the commit is older than the tag, the commit comes alone.
+    pub fn fetch(&self, repo: &Path, name: &str, refspecs: &[String], ui: &Ui) -> Result<()> {
+        let mut said = Vec::new();
+        let fetched = self.fetch_to(&self.depth, repo, name, refspecs, ui, &mut said);
+        let is_about_depth = said.iter().any(|line| line.contains("shallow"));
+        if fetched.is_ok() || !(is_about_depth && matches!(self.depth, Depth::Since(Some(_)))) {
+            return fetched;
+        }
+        self.fetch_to(&Depth::Commits(1), repo, name, refspecs, ui, &mut Vec::new())
+    }
+
+    fn fetch_to(
+        &self,
+        depth: &Depth,
+        repo: &Path,
+        name: &str,
+        refspecs: &[String],
+        ui: &Ui,
+        said: &mut Vec<String>,
+    ) -> Result<()> {
+        let mut run =
+            git(repo).args(["fetch", "--progress", "--no-tags", "--force", "--no-write-fetch-head"]);
+        match depth {
+            Depth::Commits(count) => run = run.arg(format!("--depth={count}")),
+            Depth::Since(Some(tag)) => run = run.arg(format!("--shallow-exclude={tag}")),
+            Depth::Since(None) if disk::exists(&repo.join("shallow")) => run = run.arg("--unshallow"),
+            Depth::Since(None) => {}
+        }
+        let run = run.arg("--").arg(&self.url).args(refspecs);
+        let words = run.words();
+        let progress = &mut ui.progress(&format!("{} {name}", self.url), None, Unit::Bytes);
+        let git = Download { program: "git", folder: repo, patience: PATIENCE, progress, speech: git_words };
+        let status = git.run(run, said)?;
+        succeeded("git", &words, status, said)
+    }
+}
+
+/// Git's own counts ("Receiving objects: 12% (...)") are progress, everything else is speech.
+fn git_words(line: &str) -> Option<String> {
+    let words = || line.trim_start_matches("fatal: ").trim_start_matches("error: ").to_string();
+    (!line.contains('%')).then(words)
+}
+
+/// Goes the steps back from what came.
+fn step_back(repo: &Path, steps: &[Step]) -> std::result::Result<(), git2::Error> {
+    let opened = Repository::open_bare(repo)?;
+    let mut commit = opened.find_reference(INCOMING)?.peel_to_commit()?;
+    for step in steps {
+        match step {
+            Step::FirstParents(count) => {
+                for _ in 0..*count {
+                    commit = commit.parent(0)?;
+                }
+            }
+            Step::Parent(number) => commit = commit.parent(number - 1)?,
+        }
+    }
+    set_incoming(repo, object_id(commit.id()))
+}
+
+fn set_incoming(repo: &Path, commit: ObjectId) -> std::result::Result<(), git2::Error> {
+    let repo = Repository::open_bare(repo)?;
+    repo.find_commit(oid(commit))?;
+    repo.reference(INCOMING, oid(commit), true, "espalier").map(drop)
+}
+
+/// The commit that came, and its tree.
+pub(in crate::sys) fn served_commit(quarantine: &Path) -> Result<(ObjectId, ObjectId)> {
+    let commit = Repository::open_bare(quarantine).and_then(|repo| {
+        let commit = repo.find_reference(INCOMING)?.peel_to_commit()?;
+        Ok((object_id(commit.id()), object_id(commit.tree_id())))
+    });
+    commit
+        .map_err(|error| Error::surroundings("what came is not a commit").detail(error.message().to_string()))
+}

@@ -1,0 +1,69 @@
+//! What a repository on this machine calls by some name: it knows best.
+
+use std::path::{Path, PathBuf};
+
+use git2::Repository;
+
+use super::short_id::{self, Ambiguous};
+use crate::error::{Error, Result};
+use crate::plan::next_command::quoted;
+use crate::plan::reference::Reference;
+use crate::series::ObjectId;
+use crate::sys::git::command::git;
+use crate::sys::machine::disk;
+use crate::sys::machine::watched::way_to_trust;
+
+/// What a folder has by some name.
+pub(in crate::sys) enum Found {
+    /// A tag, by its ref.
+    Tag(String),
+    /// Anything else, by its id.
+    Commit(ObjectId),
+}
+
+/// Asks the repository in `folder`.
+pub(in crate::sys) fn find_in_folder(folder: &Path, reference: &Reference) -> Result<Found> {
+    let git_dir = git_dir_of(folder);
+    let text = reference.to_string();
+    let tag = format!("refs/tags/{}", text.strip_prefix("refs/tags/").unwrap_or(&text));
+    if reference.as_tag(&tag).is_some() && commit_in(&git_dir, &tag)?.is_some() {
+        return Ok(Found::Tag(tag));
+    }
+    if let Some(commit) = commit_in(&git_dir, &text)? {
+        return Ok(Found::Commit(commit));
+    }
+    if let (Some(short), Ok(repo)) = (reference.short_id(), Repository::open(&git_dir))
+        && let Err(ambiguous) = short_id::find(&repo, "refs/*", short).map_err(unreadable)?
+    {
+        return Err(is_ambiguous(&ambiguous));
+    }
+    Err(Error::surroundings(format!("it has no tag, branch or commit `{reference}`"))
+        .hint(format!("git -C {} log --oneline --all", quoted(&folder.display().to_string()))))
+}
+
+/// Of a repository with a work tree, or of one without.
+pub(in crate::sys) fn git_dir_of(folder: &Path) -> PathBuf {
+    let inside = folder.join(".git");
+    if disk::exists(&inside) { inside } else { folder.to_path_buf() }
+}
+
+/// The commit that git calls `name` there.
+pub(in crate::sys) fn commit_in(git_dir: &Path, name: &str) -> Result<Option<ObjectId>> {
+    let run = git(git_dir).args(["rev-parse", "--verify", "--quiet", "--end-of-options"]);
+    let found = run.arg(format!("{name}^{{commit}}")).finish()?;
+    if let Some(way_out) = way_to_trust(found.stderr.lines()) {
+        let what = format!("`{}` belongs to another user, and git refuses to read it", git_dir.display());
+        return Err(Error::surroundings(what).hint(way_out));
+    }
+    Ok(String::from_utf8_lossy(&found.stdout).trim().parse().ok().filter(|_| found.status.success()))
+}
+
+/// The refusal of an id that is too short.
+pub(super) fn is_ambiguous(ambiguous: &Ambiguous) -> Error {
+    let what = format!("`{}` is the beginning of {} commits", ambiguous.short, ambiguous.candidates.len());
+    Error::usage(what).detail(ambiguous.candidates.join("\n")).hint("write more digits")
+}
+
+pub(in crate::sys) fn unreadable(error: git2::Error) -> Error {
+    Error::surroundings("what came cannot be read").detail(error.message().to_string())
+}

@@ -1,0 +1,265 @@
+//! The repository in which a person edits a variant's series: real commits and files, for any git tool.
+//!
+//! What a person did there is never touched by anything in here but [`EditRepo::set_ref`], which moves
+//! refs of our own.
+
+use std::path::{Path, PathBuf};
+
+use git2::{Repository, RepositoryState};
+
+use crate::error::{Error, Result};
+use crate::series::ObjectId;
+use crate::sys::git::command::git;
+use crate::sys::git::ids::{object_id, oid};
+use crate::sys::git::made_objects::write_made;
+use crate::sys::git::store::Store;
+use crate::sys::machine::disk;
+
+/// Refs that say what we made and where the borders are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Marks {
+    /// The commit of the pinned tree.
+    pub pin: ObjectId,
+    /// The last commit of the parents' series; the pin's when there is none.
+    pub border: ObjectId,
+    /// The commit that the variant's series on disk gives, the same on every machine.
+    pub series: ObjectId,
+    /// The tip of the branch when it last was the same as the series on disk.
+    pub made: ObjectId,
+}
+
+impl Marks {
+    /// Each with the whole name of its ref.
+    pub fn refs(&self) -> [(String, ObjectId); 4] {
+        [("pin", self.pin), ("border", self.border), ("series", self.series), ("made", self.made)]
+            .map(|(name, id)| (format!("{MARKS}{name}"), id))
+    }
+}
+
+/// Where our refs are.
+pub const MARKS: &str = "refs/espalier/edit/";
+
+/// An edit repository.
+pub struct EditRepo {
+    repo: Repository,
+    folder: PathBuf,
+    branch: String,
+}
+
+/// One commit on the branch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EditCommit {
+    /// Its id.
+    pub id: ObjectId,
+    /// Its tree.
+    pub tree: ObjectId,
+    /// Its parents.
+    pub parents: Vec<ObjectId>,
+    /// The tree of its first parent.
+    pub parent_tree: Option<ObjectId>,
+    /// The first line of its message.
+    pub subject: String,
+    /// Its message; nothing when it is not UTF-8.
+    pub message: Option<String>,
+}
+
+impl EditCommit {
+    /// The commit as people are told of it.
+    pub fn describe(&self) -> String {
+        format!("{} ({})", short(self.id), self.subject)
+    }
+}
+
+/// The first digits of an id, as git shows them.
+pub fn short(id: ObjectId) -> String {
+    id.to_string().chars().take(12).collect()
+}
+
+impl EditRepo {
+    /// Opens the repository of `variant` at `folder`; nothing when there is none.
+    pub fn open(folder: &Path, variant: &str) -> Result<Option<EditRepo>> {
+        if !disk::exists(folder) {
+            return Ok(None);
+        }
+        let repo = Repository::open(folder).map_err(|error| unreadable(folder, variant, &error))?;
+        Ok(Some(EditRepo { repo, folder: folder.to_path_buf(), branch: branch_of(variant) }))
+    }
+
+    /// Where its files are.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Where its objects and refs are.
+    pub fn git_dir(&self) -> PathBuf {
+        self.folder.join(".git")
+    }
+
+    /// The branch that is exported.
+    pub fn branch(&self) -> &str {
+        &self.branch
+    }
+
+    /// What a git command left half done, such as `a rebase`.
+    pub fn unfinished(&self) -> Option<&'static str> {
+        match self.repo.state() {
+            RepositoryState::Clean => None,
+            RepositoryState::Merge => Some("a merge"),
+            RepositoryState::Revert | RepositoryState::RevertSequence => Some("a revert"),
+            RepositoryState::CherryPick | RepositoryState::CherryPickSequence => Some("a cherry-pick"),
+            RepositoryState::Bisect => Some("a bisect"),
+            RepositoryState::Rebase
+            | RepositoryState::RebaseInteractive
+            | RepositoryState::RebaseMerge
+            | RepositoryState::ApplyMailboxOrRebase => Some("a rebase"),
+            RepositoryState::ApplyMailbox => Some("an am"),
+        }
+    }
+
+    /// What is checked out when it is not the branch that is exported.
+    pub fn elsewhere(&self) -> Option<String> {
+        let head = self.repo.find_reference("HEAD").ok();
+        let target = head.as_ref().and_then(|head| head.symbolic_target().ok().flatten());
+        let ours = format!("refs/heads/{}", self.branch);
+        if target == Some(ours.as_str()) {
+            return None;
+        }
+        let name = target.map_or("no branch", |name| name.strip_prefix("refs/heads/").unwrap_or(name));
+        Some(name.to_string())
+    }
+
+    /// The last commit of the branch; nothing when the branch is gone.
+    pub fn tip(&self) -> Option<ObjectId> {
+        self.repo.refname_to_id(&format!("refs/heads/{}", self.branch)).ok().map(object_id)
+    }
+
+    /// Our refs; nothing when one of them is gone.
+    pub fn marks(&self) -> Option<Marks> {
+        let read = |name: &str| self.repo.refname_to_id(&format!("{MARKS}{name}")).ok();
+        Some(Marks {
+            pin: object_id(read("pin")?),
+            border: object_id(read("border")?),
+            series: object_id(read("series")?),
+            made: object_id(read("made")?),
+        })
+    }
+
+    /// Moves one of our refs, by its whole name.
+    pub fn set_ref(&self, name: &str, id: ObjectId) -> Result<()> {
+        let set = self.repo.reference(name, oid(id), true, "espalier");
+        set.map(drop).map_err(|error| crate::sys::git::store::write_failed(&error))
+    }
+
+    /// Writes a commit that was made in memory, with all it needs and the store does not have on disk.
+    pub fn write_commit(&self, store: &Store, commit: ObjectId) -> Result<()> {
+        let odb = self.repo.odb().map_err(|error| crate::sys::git::store::write_failed(&error))?;
+        write_made(store, commit, &odb)
+    }
+
+    /// Lets the branch end at `marks.made`, and sets the marks.
+    pub(super) fn start_at(&self, marks: &Marks) -> Result<()> {
+        let branch = format!("refs/heads/{}", self.branch);
+        self.set_ref(&branch, marks.made)?;
+        marks.refs().iter().try_for_each(|(name, id)| self.set_ref(name, *id))
+    }
+
+    /// Refs that a person made: branches, tags, the stash.
+    pub fn own_refs(&self) -> Result<Vec<String>> {
+        let fail = |error: git2::Error| Error::surroundings(error.message().to_string());
+        let mut found = Vec::new();
+        for name in self.repo.references().map_err(fail)?.names() {
+            let name = name.map_err(fail)?;
+            if !name.starts_with(MARKS) && name != format!("refs/heads/{}", self.branch) {
+                found.push(name.strip_prefix("refs/").unwrap_or(name).to_string());
+            }
+        }
+        Ok(found)
+    }
+
+    /// Files that differ from the last commit, in the index or on disk, or are new; what the tree's own
+    /// `.gitignore` names does not count. git itself is asked: it knows every form of its index.
+    pub fn changed_files(&self) -> Result<Vec<String>> {
+        let said = self
+            .git()
+            .args(["status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=normal"])
+            .arg("--ignore-submodules=none")
+            .success()?;
+        let lines = said.split(|byte| *byte == 0).filter(|line| line.len() > 3);
+        Ok(lines.map(|line| String::from_utf8_lossy(&line[3..]).into_owned()).collect())
+    }
+
+    /// The commits from the one after `base` to `tip`, oldest first, following first parents. It ends
+    /// early, at a commit that has not exactly one parent, when `base` is not on the way.
+    pub fn commits_between(&self, base: ObjectId, tip: ObjectId) -> Result<Vec<EditCommit>> {
+        let mut commits = Vec::new();
+        let mut at = tip;
+        while at != base {
+            let commit = self.read_commit(at)?;
+            let next = if commit.parents.len() == 1 { commit.parents.first().copied() } else { None };
+            commits.push(commit);
+            match next {
+                Some(parent) => at = parent,
+                None => break,
+            }
+        }
+        commits.reverse();
+        Ok(commits)
+    }
+
+    fn read_commit(&self, id: ObjectId) -> Result<EditCommit> {
+        let fail = |error: git2::Error| {
+            Error::surroundings(format!("the commit {id} of the edit repository cannot be read"))
+                .detail(error.message().to_string())
+        };
+        let commit = self.repo.find_commit(oid(id)).map_err(fail)?;
+        let message = String::from_utf8(commit.message_raw_bytes().to_vec()).ok();
+        let lossy = String::from_utf8_lossy(commit.message_raw_bytes());
+        Ok(EditCommit {
+            id,
+            tree: object_id(commit.tree_id()),
+            parents: commit.parent_ids().map(object_id).collect(),
+            parent_tree: commit.parent(0).ok().map(|parent| object_id(parent.tree_id())),
+            subject: lossy.trim_start().lines().next().unwrap_or_default().trim().to_string(),
+            message,
+        })
+    }
+
+    /// What `git commit` offers in this repository, and in no other; nothing takes the offer back.
+    pub fn offer_message(&self, message: Option<&str>) -> Result<()> {
+        let path = self.git_dir().join(OFFERED);
+        let fail = |error: git2::Error| crate::sys::git::store::write_failed(&error);
+        let mut config = self.local_config().map_err(fail)?;
+        if let Some(message) = message {
+            disk::write_atomically(&path, message.as_bytes())?;
+            return config.set_str("commit.template", &format!(".git/{OFFERED}")).map_err(fail);
+        }
+        if disk::exists(&path) {
+            // The person may have taken the setting out already.
+            let _ = config.remove("commit.template");
+            disk::remove_file(&path)?;
+        }
+        Ok(())
+    }
+
+    fn local_config(&self) -> std::result::Result<git2::Config, git2::Error> {
+        self.repo.config()?.open_level(git2::ConfigLevel::Local)
+    }
+
+    fn git(&self) -> crate::sys::machine::process::Run {
+        git(&self.git_dir()).arg(format!("--work-tree={}", self.folder.display()))
+    }
+}
+
+const OFFERED: &str = "espalier-commit-template";
+
+/// The branch on which `variant` is edited.
+pub fn branch_of(variant: &str) -> String {
+    format!("edit/{variant}")
+}
+
+fn unreadable(folder: &Path, variant: &str, error: &git2::Error) -> Error {
+    Error::surroundings(format!("`{}` is no git repository that can be read", folder.display()))
+        .detail(error.message().to_string())
+        .hint("move it away, when something in it is worth keeping")
+        .hint(format!("discard it: cargo xtask edit {variant} --discard"))
+}

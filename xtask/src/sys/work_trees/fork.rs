@@ -1,0 +1,156 @@
+//! A fork as a range of commits of a repository on this machine, or of one behind a URL.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::import_repo::ImportRepo;
+use crate::error::{Error, Result};
+use crate::plan::pins::NewSource;
+use crate::plan::reference::Reference;
+use crate::series::ObjectId;
+use crate::sys::git::command::git;
+use crate::sys::git::ids::object_id;
+use crate::sys::machine::disk;
+use crate::sys::upstream::fetch_git::{Depth, Remote};
+use crate::sys::upstream::named_commit::{commit_in, git_dir_of};
+use crate::ui::Ui;
+
+/// Where a fork is.
+pub struct ForkPlace {
+    /// What git is given.
+    from: String,
+    /// The same as a path, when it is one.
+    path: Option<PathBuf>,
+    refs: BTreeMap<String, ObjectId>,
+}
+
+/// A commit there, and what to ask for to get it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Named {
+    /// What a person called it.
+    pub name: String,
+    /// A full ref name or the commit's id.
+    pub wanted: String,
+}
+
+impl ForkPlace {
+    /// Asks the repository or bundle `from` for its refs. A path is relative to `root`.
+    pub fn look(root: &Path, from: &str, offline: bool, ui: &Ui) -> Result<ForkPlace> {
+        let is_url = from.contains("://") || from.starts_with("git@");
+        if is_url && offline {
+            return Err(Error::surroundings(format!("`{from}` was not contacted because of `--offline`"))
+                .hint("name a clone on this machine: --from PATH"));
+        }
+        if from.starts_with('-') {
+            return Err(Error::usage(format!("`{from}` is no repository")));
+        }
+        let path = (!is_url).then(|| root.join(from));
+        if let Some(path) = path.as_deref().filter(|path| !disk::exists(path)) {
+            return Err(Error::usage(format!("there is no repository `{}`", path.display()))
+                .hint("name a repository, a bundle or a URL: --from PATH|URL"));
+        }
+        // Without the `..` on the way: the path is written into `pins.toml`.
+        let path = path.map(|path| path.canonicalize().unwrap_or(path));
+        let from = path.as_ref().map_or(from.to_string(), |path| path.display().to_string());
+        ui.status("Looking", format!("at the refs of {from}"));
+        let refs = refs_of(&from)?;
+        Ok(ForkPlace { from, path, refs })
+    }
+
+    /// How `pins.toml` says it.
+    pub fn source(&self) -> NewSource {
+        match &self.path {
+            Some(path) => NewSource::Path(path.display().to_string()),
+            None => NewSource::Git(self.from.clone()),
+        }
+    }
+
+    /// The name that people would give the upstream: the last part, without `.git`.
+    pub fn last_part(&self) -> String {
+        let trimmed = self.from.trim_end_matches('/');
+        let last = trimmed.rsplit(['/', ':']).next().unwrap_or(trimmed);
+        last.trim_end_matches(".git").to_string()
+    }
+
+    /// The commit that is called `name` there: a tag, a branch, `HEAD`, an id; in a repository on this machine
+    /// also with steps back, or as a part of an id.
+    pub fn find(&self, name: &str) -> Result<Named> {
+        let reference = Reference::parse(name)?;
+        let named = |wanted: String| Named { name: name.to_string(), wanted };
+        let found = match self.path.as_deref().filter(|path| path.is_dir()) {
+            Some(folder) => commit_in(&git_dir_of(folder), name)?.map(|id| id.to_string()),
+            None => {
+                let tries = [name.to_string(), format!("refs/tags/{name}"), format!("refs/heads/{name}")];
+                let known = tries.into_iter().find(|full| self.refs.contains_key(full));
+                known.or_else(|| reference.full_id().map(|id| id.to_string()))
+            }
+        };
+        found.map(named).ok_or_else(|| {
+            let error = Error::usage(format!("`{}` has no `{name}`", self.from));
+            match self.path.as_deref().filter(|path| path.is_dir()) {
+                Some(folder) => error.hint(format!("git -C {} log --oneline --all", folder.display())),
+                None => error
+                    .hint(format!("name a branch, a tag or a full commit id: git ls-remote {}", self.from)),
+            }
+        })
+    }
+
+    /// The tags that name `commit`, by name.
+    pub fn tags_at(&self, commit: ObjectId) -> Vec<&str> {
+        let tags = self.refs.iter().filter(|(_, id)| **id == commit);
+        tags.filter_map(|(name, _)| name.strip_prefix("refs/tags/")).collect()
+    }
+
+    /// Brings `commits` into `repo`, alone or with all of their history, and gives their ids.
+    pub fn fetch(
+        &self,
+        repo: &ImportRepo,
+        commits: &[&Named],
+        history: History,
+        ui: &Ui,
+    ) -> Result<Vec<ObjectId>> {
+        let to = |at: usize| format!("refs/espalier/import/{at}");
+        let wanted: Vec<String> =
+            commits.iter().enumerate().map(|(at, named)| format!("+{}:{}", named.wanted, to(at))).collect();
+        let names: Vec<&str> = commits.iter().map(|named| named.name.as_str()).collect();
+        ui.status("Fetching", format!("{} from {}", names.join(" and "), self.from));
+        let depth = if history == History::None { Depth::Commits(1) } else { Depth::Since(None) };
+        let remote = match &self.path {
+            None => Remote::server(&self.from, &depth),
+            Some(path) if path.is_dir() => Remote::folder(path, &depth),
+            Some(path) => Remote::bundle(path),
+        };
+        remote.fetch(repo.git_dir(), &names.join(" "), &wanted, ui)?;
+        let read = |(at, named): (usize, &&Named)| {
+            let found = repo.repository().find_reference(&to(at)).and_then(|found| found.peel_to_commit());
+            found.map(|commit| object_id(commit.id())).map_err(|_| {
+                Error::surroundings(format!("`{}` sent no commit for `{}`", self.from, named.name))
+                    .hint("if it is a shallow clone: git fetch --unshallow, there")
+            })
+        };
+        commits.iter().enumerate().map(read).collect()
+    }
+}
+
+/// How much of a commit's history is fetched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum History {
+    /// None.
+    None,
+    /// All of it.
+    All,
+}
+
+/// Every ref of the repository or bundle `from` with the commit that it names; of a tag with a message the
+/// commit behind it.
+fn refs_of(from: &str) -> Result<BTreeMap<String, ObjectId>> {
+    let nowhere = Path::new("/dev/null");
+    let said = git(nowhere).args(["ls-remote", "--quiet", "--"]).arg(from).success()?;
+    Ok(String::from_utf8_lossy(&said).lines().filter_map(read_ref).collect())
+}
+
+/// git lists what is behind a tag after the tag, so that it is the one that stays in a map.
+fn read_ref(line: &str) -> Option<(String, ObjectId)> {
+    let (id, name) = line.split_once('\t')?;
+    Some((name.trim_end_matches("^{}").to_string(), id.parse().ok()?))
+}

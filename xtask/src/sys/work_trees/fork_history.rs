@@ -1,0 +1,207 @@
+//! The commits of a fork in the order in which they become patches, and what git makes of one of them on
+//! another tree.
+
+use std::collections::HashSet;
+
+use git2::{Repository, Sort};
+
+use super::edit_repo::short;
+use super::import_repo::ImportRepo;
+use crate::error::{Error, Result};
+use crate::series::{ObjectId, ObjectKind};
+use crate::sys::git::ids::{object_id, oid};
+use crate::sys::machine::process::Finished;
+
+/// One commit of a fork.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ForkCommit {
+    /// Its id.
+    pub id: ObjectId,
+    /// Its tree.
+    pub tree: ObjectId,
+    /// Its parents.
+    pub parents: Vec<ObjectId>,
+    /// The tree of its first parent; nothing for a root.
+    pub parent_tree: Option<ObjectId>,
+    /// Its author as a commit says it: `Name <address> seconds zone`.
+    pub author: String,
+    /// Its message; what is not UTF-8 is read as Latin-1.
+    pub message: String,
+    /// Whether everything before it in the order is behind it, and the border too: there the replayed tree
+    /// and its own have to be the same.
+    pub is_whole: bool,
+}
+
+impl ForkCommit {
+    /// The commit as people are told of it.
+    pub fn describe(&self) -> String {
+        let subject = self.message.trim_start().lines().next().unwrap_or_default().trim();
+        format!("{} ({})", short(self.id), crate::series::printable(subject.as_bytes()))
+    }
+
+    /// Whether it joins histories.
+    pub fn is_merge(&self) -> bool {
+        self.parents.len() > 1
+    }
+}
+
+/// What became of a change on another tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Replayed {
+    /// It went in.
+    Clean(ObjectId),
+    /// Where both changed the same lines, those of the change were taken.
+    Forced(ObjectId),
+    /// Not even so.
+    Conflict,
+}
+
+/// Who makes commits that only a merge looks at.
+const NOBODY: &str = "Espalier <espalier@espalier.invalid> 946684800 +0000";
+
+/// A range of a fork's commits, in a repository that has all of it.
+pub struct Fork<'a> {
+    repo: &'a ImportRepo,
+    /// The last upstream commit that the fork has: what the pin is.
+    pub border: ObjectId,
+    /// Where the range begins, without it: upstream, as the fork knows it.
+    pub base: ObjectId,
+    /// The last commit.
+    pub tip: ObjectId,
+}
+
+impl<'a> Fork<'a> {
+    /// The commits of `tip` that are not in `base`.
+    pub fn between(repo: &'a ImportRepo, base: ObjectId, tip: ObjectId) -> Result<Fork<'a>> {
+        let border = repo.repository().merge_base(oid(base), oid(tip)).map_err(|_| {
+            Error::usage("the two ends of the range have no commit in common")
+                .detail(format!("{base}\n{tip}"))
+                .hint("name upstream's branch or tag that the fork began from: BASE..TIP")
+        })?;
+        Ok(Fork { repo, border: object_id(border), base, tip })
+    }
+
+    pub(super) fn git(&self) -> &Repository {
+        self.repo.repository()
+    }
+
+    /// The tree of a commit.
+    pub fn tree_of(&self, commit: ObjectId) -> Result<ObjectId> {
+        self.repo.store.tree_of(commit)
+    }
+
+    /// The commits, every parent before its children, what a merge brought right before the merge.
+    pub fn commits(&self) -> Result<Vec<ForkCommit>> {
+        let within = self.within()?;
+        let trunk = self.trunk(&within)?;
+        let mut order = Vec::with_capacity(within.len());
+        let mut seen = HashSet::new();
+        let mut stack = vec![(self.tip, 0)];
+        while let Some((id, next)) = stack.pop() {
+            if !within.contains(&id) || (next == 0 && !seen.insert(id)) {
+                continue;
+            }
+            let commit = self.git().find_commit(oid(id)).map_err(|error| unreadable(id, &error))?;
+            match commit.parent_id(next) {
+                Ok(parent) => stack.extend([(id, next + 1), (object_id(parent), 0)]),
+                Err(_) => order.push(self.read(&commit, &trunk)?),
+            }
+        }
+        Ok(order)
+    }
+
+    fn within(&self) -> Result<HashSet<ObjectId>> {
+        let fail = |error: git2::Error| unreadable(self.tip, &error);
+        let mut walk = self.git().revwalk().map_err(fail)?;
+        walk.set_sorting(Sort::NONE).map_err(fail)?;
+        walk.push(oid(self.tip)).map_err(fail)?;
+        walk.hide(oid(self.base)).map_err(fail)?;
+        walk.map(|id| id.map(object_id)).collect::<std::result::Result<_, _>>().map_err(fail)
+    }
+
+    /// The chain of first parents from the tip, as far as the border is behind it. All that comes before one
+    /// of these in the order is behind it.
+    fn trunk(&self, within: &HashSet<ObjectId>) -> Result<HashSet<ObjectId>> {
+        let mut trunk = HashSet::new();
+        let mut at = self.tip;
+        while within.contains(&at) {
+            let has_border = self.git().graph_descendant_of(oid(at), oid(self.border));
+            if !has_border.map_err(|error| unreadable(at, &error))? {
+                break;
+            }
+            trunk.insert(at);
+            let commit = self.git().find_commit(oid(at)).map_err(|error| unreadable(at, &error))?;
+            let Ok(parent) = commit.parent_id(0) else { break };
+            at = object_id(parent);
+        }
+        Ok(trunk)
+    }
+
+    fn read(&self, commit: &git2::Commit<'_>, trunk: &HashSet<ObjectId>) -> Result<ForkCommit> {
+        let message = commit.message_raw_bytes();
+        let latin = || message.iter().map(|byte| char::from(*byte)).collect();
+        let parent = commit.parent(0).ok();
+        Ok(ForkCommit {
+            id: object_id(commit.id()),
+            tree: object_id(commit.tree_id()),
+            parents: commit.parent_ids().map(object_id).collect(),
+            parent_tree: parent.map(|parent| object_id(parent.tree_id())),
+            author: author_line(&commit.author()),
+            message: String::from_utf8(message.to_vec()).unwrap_or_else(|_| latin()),
+            is_whole: trunk.contains(&object_id(commit.id())),
+        })
+    }
+
+    /// What git makes of the change from `old` to `new` on the tree `onto`.
+    pub fn replay(&self, old: ObjectId, new: ObjectId, onto: ObjectId) -> Result<Replayed> {
+        let commit = |tree: ObjectId, parent: ObjectId| self.repo.commit(NOBODY, tree, parent, "Import\n");
+        let base = commit(old, self.border)?;
+        let sides = [commit(onto, base)?, commit(new, base)?];
+        let clean = self.merge(base, sides, &[])?;
+        match (clean.status.code(), read_id(&clean.stdout)) {
+            (Some(0), Some(tree)) => Ok(Replayed::Clean(tree)),
+            (Some(1), _) => {
+                let forced = self.merge(base, sides, &["-X", "theirs"])?;
+                let tree = read_id(&forced.stdout).filter(|_| forced.status.success());
+                Ok(tree.map_or(Replayed::Conflict, Replayed::Forced))
+            }
+            _ => Err(Error::surroundings("git cannot merge without a work tree")
+                .detail(clean.stderr)
+                .hint("a fork with merges needs git 2.40 or later: git --version")),
+        }
+    }
+
+    fn merge(&self, base: ObjectId, [ours, theirs]: [ObjectId; 2], more: &[&str]) -> Result<Finished> {
+        let run = self.repo.git().args(["merge-tree", "--write-tree", "--no-messages"]).args(more);
+        run.arg(format!("--merge-base={base}")).args([ours.to_string(), theirs.to_string()]).finish()
+    }
+
+    /// The tree of nothing, which a commit without parents starts from.
+    pub fn empty_tree(&self) -> Result<ObjectId> {
+        self.repo.store.write(ObjectKind::Tree, b"")
+    }
+}
+
+fn read_id(said: &[u8]) -> Option<ObjectId> {
+    String::from_utf8_lossy(said).lines().next()?.trim().parse().ok()
+}
+
+/// As a commit holds it. What would end a field of it is left out; a name that is nothing then is the address.
+fn author_line(author: &git2::Signature<'_>) -> String {
+    let plain = |bytes: &[u8]| {
+        let text = String::from_utf8_lossy(bytes);
+        let text = text.chars().filter(|letter| !letter.is_control() && !"<>".contains(*letter));
+        text.collect::<String>().trim().to_string()
+    };
+    let (name, address) = (plain(author.name_bytes()), plain(author.email_bytes()));
+    let name = if name.is_empty() { address.clone() } else { name };
+    let name = if name.is_empty() { "nobody".to_string() } else { name };
+    let minutes = author.when().offset_minutes().clamp(-1439, 1439);
+    let sign = if minutes < 0 { '-' } else { '+' };
+    let (hours, minutes) = (minutes.abs() / 60, minutes.abs() % 60);
+    format!("{name} <{address}> {} {sign}{hours:02}{minutes:02}", author.when().seconds().max(0))
+}
+
+pub(super) fn unreadable(id: ObjectId, error: &git2::Error) -> Error {
+    Error::surroundings(format!("the history of {id} cannot be read")).detail(error.message().to_string())
+}

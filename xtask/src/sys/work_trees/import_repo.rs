@@ -1,0 +1,70 @@
+//! The repository of one import: bare, in scratch space, gone with the run. It borrows the store's objects
+//! and keeps what came from somewhere else, and what was made of it, to itself.
+
+use std::path::{Path, PathBuf};
+
+use git2::Repository;
+use tempfile::TempDir;
+
+use crate::error::Result;
+use crate::series::{ObjectId, ObjectKind};
+use crate::sys::git::command::git;
+use crate::sys::git::made_objects::write_made;
+use crate::sys::git::store::{Store, commit_text_by, write_failed};
+use crate::sys::machine::disk;
+use crate::sys::machine::process::Run;
+
+/// The repository.
+pub struct ImportRepo {
+    /// Its objects, and through them those of the project's store.
+    pub store: Store,
+    git_dir: PathBuf,
+    _folder: TempDir,
+}
+
+impl ImportRepo {
+    /// Makes one below `scratch` that borrows from `store`.
+    pub fn create(scratch: &Path, store: &Store) -> Result<ImportRepo> {
+        let folder = disk::scratch_folder(scratch, "import")?;
+        let git_dir = folder.path().join("import.git");
+        Repository::init_bare(&git_dir).map_err(|error| write_failed(&error))?;
+        let borrowed = std::path::absolute(store.path().join("objects"))
+            .map_err(|error| disk::explain("look at", store.path(), &error))?;
+        let borrowed = format!("{}\n", borrowed.display());
+        disk::write_atomically(&git_dir.join("objects/info/alternates"), borrowed.as_bytes())?;
+        Ok(ImportRepo { store: Store::open(&git_dir)?, git_dir, _folder: folder })
+    }
+
+    /// Where its objects and refs are.
+    pub fn git_dir(&self) -> &Path {
+        &self.git_dir
+    }
+
+    /// A new folder beside it, for what one step writes.
+    pub fn scratch(&self, purpose: &str) -> Result<TempDir> {
+        disk::scratch_folder(self.git_dir.parent().unwrap_or(&self.git_dir), purpose)
+    }
+
+    /// git in here, with nobody's configuration: what it makes must not depend on whose machine this is.
+    pub(super) fn git(&self) -> Run {
+        git(&self.git_dir).env("GIT_CONFIG_NOSYSTEM", "1").env("GIT_CONFIG_GLOBAL", "/dev/null")
+    }
+
+    /// The repository, for reading what only libgit2 can read well.
+    pub(super) fn repository(&self) -> &Repository {
+        self.store.repository()
+    }
+
+    /// Writes a commit that was made in the memory of `store`, with all it needs.
+    pub fn take_over(&self, store: &Store, commit: ObjectId) -> Result<()> {
+        let odb = self.repository().odb().map_err(|error| write_failed(&error))?;
+        write_made(store, commit, &odb)
+    }
+
+    /// Writes a commit on `parent`; `author` is the line of a commit without its key.
+    pub fn commit(&self, author: &str, tree: ObjectId, parent: ObjectId, message: &str) -> Result<ObjectId> {
+        self.store.write_tree(tree)?;
+        let text = commit_text_by(author, &tree.to_string(), Some(parent), message);
+        self.store.write(ObjectKind::Commit, text.as_bytes())
+    }
+}

@@ -1,0 +1,270 @@
+//! A variant's final tree on disk, for CMake to build.
+//!
+//! Only files whose blob changed are touched, so that the next build compiles what a patch changed
+//! and nothing else. Every file appears by rename: killed at any moment, each is the old or the new.
+//! A file that a person edited is never overwritten.
+
+mod files;
+mod found;
+mod index;
+mod told;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use files::{remove, write};
+use found::{files_there, look};
+use git2::IndexEntry;
+use index::{index_entry, open_index, write_index};
+use told::{refuse_edits, tell_restored};
+
+use crate::error::{Error, Result};
+use crate::series::ObjectId;
+use crate::series::printable;
+use crate::sys::git::ids::{object_id, oid};
+use crate::sys::git::store::Store;
+use crate::sys::machine::native_path::to_path;
+use crate::sys::machine::{disk, ours};
+use crate::ui::{Ui, Unit};
+
+/// What a run of `materialise` did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Materialised {
+    /// Files that were written, new or changed.
+    pub written: usize,
+    /// Files that were taken away.
+    pub removed: usize,
+    /// Files that were right already.
+    pub kept: usize,
+}
+
+struct Wanted {
+    mode: u32,
+    id: ObjectId,
+}
+
+type Want = BTreeMap<Vec<u8>, Wanted>;
+
+/// Where a tree goes and what remembers it.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// The folder that holds the files.
+    pub folder: PathBuf,
+    /// A git index: which blob was written where, and when.
+    pub index: PathBuf,
+}
+
+/// Makes the folder hold exactly `tree`. `load` brings the objects of `tree` into the store; it is
+/// called only when something has to be written.
+pub fn materialise(
+    store: &Store,
+    tree: ObjectId,
+    place: &Place,
+    load: impl Fn() -> Result<()>,
+    ui: &Ui,
+) -> Result<Materialised> {
+    let Place { folder, index } = place;
+    let have = open_index(index)?;
+    let want = match remembered(place, tree, &have)? {
+        Some(want) => want,
+        None => {
+            load()?;
+            let (want, submodules) = wanted(store, tree)?;
+            make_empty(folder, &submodules, ui)?;
+            want
+        }
+    };
+    disk::create_folder(folder)?;
+    ours::demand(folder)?;
+    let there = files_there(folder)?;
+    let plan = compare(&want, &Ours { have: &have, pending: &place.pending()? }, folder, &there)?;
+    refuse_edits(&plan, folder)?;
+    tell_restored(&plan, &have, &there, ui);
+    if !plan.write.is_empty() {
+        load()?;
+    }
+    place.announce(&plan, &want)?;
+    carry_out(store, &want, &plan, folder, ui)?;
+    remember(place, tree, &want, &have, &plan)?;
+    disk::remove_file(&place.pending_file())?;
+    Ok(Materialised { written: plan.write.len(), removed: plan.remove.len(), kept: plan.kept })
+}
+
+impl Place {
+    /// Names the tree that the index is of; written after the index, removed before anything changes.
+    fn tree_file(&self) -> PathBuf {
+        self.index.with_extension("tree")
+    }
+
+    /// The blobs that runs were about to write and that the index does not know yet.
+    fn pending_file(&self) -> PathBuf {
+        self.index.with_extension("pending")
+    }
+
+    fn pending(&self) -> Result<BTreeSet<ObjectId>> {
+        let text = disk::read_if_there(&self.pending_file())?.unwrap_or_default();
+        Ok(String::from_utf8_lossy(&text).lines().filter_map(|line| line.parse::<ObjectId>().ok()).collect())
+    }
+
+    /// Said before the first file changes: after a kill, what we wrote is no edit of a person.
+    fn announce(&self, plan: &Plan, want: &Want) -> Result<()> {
+        if plan.write.is_empty() {
+            return Ok(());
+        }
+        let mut ids = self.pending()?;
+        ids.extend(plan.write.iter().filter_map(|path| want.get(path)).map(|wanted| wanted.id));
+        let lines: String = ids.iter().map(|id| format!("{id}\n")).collect();
+        disk::write_atomically(&self.pending_file(), lines.as_bytes())
+    }
+}
+
+/// What we wrote: as the index says, or as a killed run had announced.
+struct Ours<'a> {
+    have: &'a BTreeMap<Vec<u8>, IndexEntry>,
+    pending: &'a BTreeSet<ObjectId>,
+}
+
+impl Ours<'_> {
+    fn has(&self, path: &[u8], id: ObjectId) -> bool {
+        self.have.get(path).is_some_and(|entry| entry.id == oid(id)) || self.pending.contains(&id)
+    }
+}
+
+/// When `tree` is what was written last, the index knows its files without any object.
+fn remembered(place: &Place, tree: ObjectId, have: &BTreeMap<Vec<u8>, IndexEntry>) -> Result<Option<Want>> {
+    let text = disk::read_if_there(&place.tree_file())?;
+    if have.is_empty() || text.as_deref() != Some(tree.to_string().as_bytes()) {
+        return Ok(None);
+    }
+    let want =
+        have.iter().map(|(path, entry)| (path.clone(), Wanted { mode: entry.mode, id: object_id(entry.id) }));
+    Ok(Some(want.collect()))
+}
+
+/// The files and links of `tree`, and the paths of its submodules.
+fn wanted(store: &Store, tree: ObjectId) -> Result<(Want, Vec<Vec<u8>>)> {
+    let (mut want, mut submodules) = (Want::new(), Vec::new());
+    for (path, mode, id) in store.files(tree)? {
+        match mode {
+            0o100_644 | 0o100_755 | 0o120_000 => drop(want.insert(path, Wanted { mode, id })),
+            SUBMODULE => submodules.push(path),
+            _ => {
+                let name = printable(&path);
+                let what = format!("`{name}` has mode {mode:o}: only files and links can be built");
+                return Err(Error::no(what).hint("look at what the pin is: git ls-tree -r of its tree"));
+            }
+        }
+    }
+    Ok((want, submodules))
+}
+
+/// A commit of another repository: its objects are not part of the pin.
+const SUBMODULE: u32 = 0o160_000;
+
+/// An empty folder stands for a submodule, as where git checks out without `--recurse-submodules`.
+fn make_empty(folder: &Path, submodules: &[Vec<u8>], ui: &Ui) -> Result<()> {
+    if submodules.is_empty() {
+        return Ok(());
+    }
+    let names: Vec<String> = submodules.iter().map(|path| printable(path)).collect();
+    ui.status("Leaving", format!("empty what is a submodule upstream: {}", names.join(", ")));
+    submodules.iter().try_for_each(|path| disk::create_folder(&folder.join(to_path(path))))
+}
+
+#[derive(Default)]
+struct Plan {
+    write: Vec<Vec<u8>>,
+    remove: Vec<Vec<u8>>,
+    edited: Vec<Vec<u8>>,
+    kept: usize,
+    /// Those of `write` that have the content that we wrote, and another mode.
+    remoded: Vec<Vec<u8>>,
+    /// Files that are right but whose time is not the one in the index.
+    retimed: usize,
+}
+
+impl Plan {
+    fn is_quiet(&self) -> bool {
+        self.write.is_empty() && self.remove.is_empty() && self.retimed == 0
+    }
+}
+
+fn compare(want: &Want, ours: &Ours<'_>, folder: &Path, there: &BTreeSet<Vec<u8>>) -> Result<Plan> {
+    let mut plan = Plan::default();
+    for (path, wanted) in want {
+        if !there.contains(path) {
+            plan.write.push(path.clone());
+            continue;
+        }
+        let found = look(folder, path, ours.have.get(path))?;
+        if found.id == wanted.id && found.mode == wanted.mode {
+            plan.kept += 1;
+            plan.retimed += usize::from(!found.as_written);
+        } else if found.id == wanted.id || ours.has(path, found.id) {
+            if ours.have.get(path).is_some_and(|entry| entry.id == oid(found.id) && entry.mode != found.mode)
+            {
+                plan.remoded.push(path.clone());
+            }
+            plan.write.push(path.clone());
+        } else {
+            plan.edited.push(path.clone());
+        }
+    }
+    for path in there.iter().filter(|path| !want.contains_key(*path)) {
+        let found = look(folder, path, ours.have.get(path))?;
+        if ours.has(path, found.id) { plan.remove.push(path.clone()) } else { plan.edited.push(path.clone()) }
+    }
+    Ok(plan)
+}
+
+fn carry_out(store: &Store, want: &Want, plan: &Plan, folder: &Path, ui: &Ui) -> Result<()> {
+    let total = u64::try_from(plan.write.len()).ok();
+    let mut progress = ui.progress("writing files", total, Unit::Steps);
+    for path in &plan.remove {
+        remove(folder, path)?;
+    }
+    for (done, path) in (0u64..).zip(&plan.write) {
+        if let Some(wanted) = want.get(path) {
+            write(store, folder, path, wanted)?;
+        }
+        progress.set(done + 1);
+    }
+    Ok(())
+}
+
+/// Writes the index anew when a file was touched, or its time does not fit; last of all, so that it
+/// never claims what is not there.
+fn remember(
+    place: &Place,
+    tree: ObjectId,
+    want: &Want,
+    have: &BTreeMap<Vec<u8>, IndexEntry>,
+    plan: &Plan,
+) -> Result<()> {
+    let tree = tree.to_string();
+    let same_tree = disk::read_if_there(&place.tree_file())?.as_deref() == Some(tree.as_bytes());
+    if same_tree && plan.is_quiet() && have.len() == want.len() {
+        return Ok(());
+    }
+    let entries: Result<Vec<IndexEntry>> =
+        want.iter().map(|(name, wanted)| index_entry(&place.folder, name, wanted)).collect();
+    write_index(&place.index, &entries?)?;
+    disk::write_atomically(&place.tree_file(), tree.as_bytes())
+}
+
+/// Takes away what a person changed or added; what we wrote stays as it is. Asked for by name only.
+pub fn discard_edits(place: &Place) -> Result<()> {
+    let have = open_index(&place.index)?;
+    if !disk::exists(&place.folder) {
+        return Ok(());
+    }
+    ours::demand(&place.folder)?;
+    for path in files_there(&place.folder)? {
+        let written = have.get(&path);
+        let found = look(&place.folder, &path, written)?;
+        if written.is_none_or(|entry| entry.id != oid(found.id)) {
+            remove(&place.folder, &path)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,189 @@
+//! Mails read, and diffs applied to a tree, by git itself and without a work tree.
+
+use std::path::Path;
+
+use tempfile::TempDir;
+
+use super::import_repo::ImportRepo;
+use crate::error::{Error, Result};
+use crate::series::ObjectId;
+use crate::series::printable;
+use crate::sys::git::command::git;
+use crate::sys::machine::disk;
+use crate::sys::machine::process::{Finished, Run};
+
+/// A mail, taken apart by git.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ReadMail {
+    /// `Name <address>`.
+    pub author: String,
+    /// As the mail says it.
+    pub date: String,
+    /// Without `[PATCH n/m]`.
+    pub subject: String,
+    /// The message after the subject.
+    pub body: String,
+    /// Everything from the diffstat on; empty in a mail without a patch.
+    pub diff: Vec<u8>,
+}
+
+/// What git says is at most this long.
+const SAID_LIMIT: usize = 64 << 20;
+
+/// The mails of `text`, one or many, each taken apart.
+pub fn read_mails(repo: &ImportRepo, text: &[u8]) -> Result<Vec<ReadMail>> {
+    let scratch = repo.scratch("mail")?;
+    let (mbox, folder) = (scratch.path().join("mbox"), scratch.path().join("split"));
+    disk::write_atomically(&mbox, text)?;
+    disk::create_folder(&folder)?;
+    let mut run = repo.git().args(["mailsplit", "-d6", "-b"]);
+    let first = text.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    if !first.ends_with(b"\r") {
+        // Carriage returns are then those of the patched files, and not the mail's.
+        run = run.arg("--keep-cr");
+    }
+    run.arg(format!("-o{}", folder.display())).arg("--").arg(&mbox).success()?;
+    disk::files_below(&folder)?.iter().map(|mail| read_mail(repo, &folder.join(mail), &scratch)).collect()
+}
+
+fn read_mail(repo: &ImportRepo, mail: &Path, scratch: &TempDir) -> Result<ReadMail> {
+    let (message, diff) = (scratch.path().join("message"), scratch.path().join("diff"));
+    let said = repo
+        .git()
+        .args(["mailinfo", "-b", "--encoding=UTF-8", "--no-scissors", "--no-message-id"])
+        .args([&message, &diff])
+        .input(mail)?
+        .success()?;
+    let said = String::from_utf8_lossy(&said);
+    let header = |key: &str| said.lines().find_map(|line| line.strip_prefix(key)).unwrap_or_default().trim();
+    Ok(ReadMail {
+        author: format!("{} <{}>", header("Author: "), header("Email: ")),
+        date: header("Date: ").to_string(),
+        subject: header("Subject: ").to_string(),
+        body: String::from_utf8_lossy(&disk::read(&message)?).into_owned(),
+        diff: disk::read(&diff)?,
+    })
+}
+
+/// How a diff is applied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HowToApply {
+    /// How many parts are taken off the paths in it.
+    pub strip: u32,
+    /// Backwards.
+    pub reverse: bool,
+    /// With less context where all of it does not fit, as `patch` does.
+    pub may_fuzz: bool,
+}
+
+/// What became of a diff.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Applied {
+    /// The tree with it, and each hunk that went elsewhere than the diff says, or with less context.
+    Tree(ObjectId, Vec<String>),
+    /// It is in the tree already, whole.
+    There,
+    /// It does not fit; why, in git's words.
+    Not(Vec<String>),
+}
+
+/// Applies `diff` to `tree`.
+pub fn apply(repo: &ImportRepo, tree: ObjectId, diff: &[u8], how: HowToApply) -> Result<Applied> {
+    let scratch = repo.scratch("apply")?;
+    let index = scratch.path().join("index");
+    // What the diff names by its blob is merged, if the blob is here: git then need not guess the place.
+    let ways: &[&[&str]] = if how.may_fuzz { &[&["--3way"], &["-C2"], &["-C1"]] } else { &[&["--3way"]] };
+    let mut first = Vec::new();
+    for way in ways {
+        indexed(repo, &index).args(["read-tree", &tree.to_string()]).success()?;
+        let tried = git_apply(repo, &index, diff, how, way)?;
+        if tried.status.success() {
+            let written = indexed(repo, &index).arg("write-tree").success()?;
+            let id = String::from_utf8_lossy(&written).trim().to_string();
+            let tree = id.parse::<ObjectId>().map_err(|error| Error::surroundings(error.to_string()))?;
+            return Ok(Applied::Tree(tree, placements(&tried.stderr)));
+        }
+        if first.is_empty() {
+            first = complaints(&tried.stderr);
+        }
+    }
+    indexed(repo, &index).args(["read-tree", &tree.to_string()]).success()?;
+    let back = HowToApply { reverse: !how.reverse, ..how };
+    let is_there = git_apply(repo, &index, diff, back, &["--check"])?.status.success();
+    Ok(if is_there { Applied::There } else { Applied::Not(first) })
+}
+
+fn indexed(repo: &ImportRepo, index: &Path) -> Run {
+    repo.git().env("GIT_INDEX_FILE", index)
+}
+
+fn git_apply(
+    repo: &ImportRepo,
+    index: &Path,
+    diff: &[u8],
+    how: HowToApply,
+    way: &[&str],
+) -> Result<Finished> {
+    let run = indexed(repo, index).args(["apply", "--cached", "--verbose", "--whitespace=nowarn"]);
+    let run = run.arg(format!("-p{}", how.strip)).args(way).args(how.reverse.then_some("--reverse"));
+    run.arg("-").converse(diff, SAID_LIMIT)
+}
+
+/// The lines about hunks that went elsewhere, each with its file.
+fn placements(said: &str) -> Vec<String> {
+    let mut file = "";
+    let mut found = Vec::new();
+    for line in said.lines() {
+        if let Some(name) = line.strip_prefix("Checking patch ") {
+            file = name.trim_end_matches("...");
+        } else if line.starts_with("Hunk #") || line.starts_with("Context reduced") {
+            found.push(printable(format!("{file}: {}", line.trim_end_matches('.')).as_bytes()));
+        }
+    }
+    found
+}
+
+fn complaints(said: &str) -> Vec<String> {
+    let in_conflict = |line: &&str| line.starts_with("Applied patch ") && line.ends_with(" with conflicts.");
+    let conflicts = said.lines().filter(in_conflict).map(|line| line.trim_end_matches('.'));
+    let lines = said.lines().filter_map(|line| line.strip_prefix("error: ")).chain(conflicts);
+    let is_why = |line: &&str| !line.starts_with("repository lacks") && !line.starts_with("while searching");
+    lines.filter(is_why).map(|line| printable(line.as_bytes())).collect()
+}
+
+/// The name and address that git knows its user by here; nothing when one of them is missing.
+pub fn user_of_git() -> Option<String> {
+    let ask = |key: &str| {
+        let said = git(Path::new("/dev/null")).args(["config", "--get", key]).finish().ok()?;
+        let value = String::from_utf8_lossy(&said.stdout).trim().to_string();
+        (said.status.success() && !value.is_empty()).then_some(value)
+    };
+    Some(format!("{} <{}>", ask("user.name")?, ask("user.email")?))
+}
+
+/// Seconds since 1970.
+pub fn now() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.map_or(0, |since| since.as_secs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{complaints, placements};
+
+    #[test]
+    fn what_git_says_is_kept_with_its_file() {
+        let said = "Checking patch a.c...\nHunk #2 succeeded at 14 (offset 4 lines).\nContext reduced to (1/1) to apply \
+                    fragment at 3\nChecking patch b.c...\nerror: patch failed: b.c:3\nerror: repository lacks the \
+                    necessary blob to perform 3-way merge.\nApplied patch a.c cleanly.\n";
+        let placed = placements(said);
+        assert_eq!(
+            placed,
+            [
+                "a.c: Hunk #2 succeeded at 14 (offset 4 lines)",
+                "a.c: Context reduced to (1/1) to apply fragment at 3"
+            ]
+        );
+        assert_eq!(complaints(said), ["patch failed: b.c:3"]);
+    }
+}
