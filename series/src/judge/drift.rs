@@ -120,12 +120,12 @@ pub struct FileDrift {
     pub path: String,
     /// Line of `diff --git` in the patch file, from 1.
     pub patch_line: usize,
-    /// What is the matter with it.
+    /// What is wrong with it.
     #[serde(flatten)]
     pub kind: FileDriftKind,
 }
 
-/// What is the matter with one file.
+/// What is wrong with one file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum FileDriftKind {

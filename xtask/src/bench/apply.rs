@@ -150,7 +150,7 @@ impl Contest {
         if said.contains(&self.expected) {
             return Ok(());
         }
-        Err(Error::no(format!("{name} gave another tree: {}", said.trim()))
+        Err(Error::no(format!("{name} produced a different tree: {}", said.trim()))
             .detail(format!("expected {}", self.expected)))
     }
 

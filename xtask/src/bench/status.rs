@@ -98,7 +98,7 @@ impl Made {
             let tree = StoreTree::on_way(store, commit.tree, pin.tree, commit.tree)?;
             let alone = range::survey_tree(&origin, &tree, &range.taken.at(at * SAMPLE))?;
             if found.as_deref() != Some(&alone) {
-                return Err(Error::no(format!("{} judged alone came to something else", commit.id)));
+                return Err(Error::no(format!("{} gives another result when judged alone", commit.id)));
             }
         }
         Ok(begin.elapsed() / u32::try_from(sample.len().max(1)).unwrap_or(1))
@@ -115,7 +115,7 @@ impl Made {
         let said: serde_json::Value = serde_json::from_slice(&finished.stdout).unwrap_or_default();
         match said.get("commits").and_then(serde_json::Value::as_u64) {
             Some(commits) if commits >= SIZE.after_pin as u64 - 1 => Ok(elapsed),
-            _ => Err(Error::surroundings("`bisect` did not end well").detail(finished.stderr)),
+            _ => Err(Error::surroundings("`bisect` failed").detail(finished.stderr)),
         }
     }
 }

@@ -83,7 +83,7 @@ impl Reply {
     fn rate_limited(&self, what: &str, now: u64) -> Error {
         let reset = self.number("x-ratelimit-reset").map(|at| at.saturating_sub(now));
         let wait = self.number("retry-after").or(reset).unwrap_or(60);
-        Error::surroundings(format!("could not {what}: GitHub's rate limit is used up"))
+        Error::surroundings(format!("could not {what}: GitHub's rate limit is exhausted"))
             .hint(format!("run the same command again after {}", duration(wait)))
     }
 
@@ -92,12 +92,12 @@ impl Reply {
             .detail(self.message());
         match self.status {
             300..=399 => {
-                error.hint("the repository was renamed, or GITHUB_API_URL is not quite the API's address")
+                error.hint("the repository was renamed, or GITHUB_API_URL is not exactly the API's address")
             }
-            401 => error.hint("the token is not valid, or no longer: set GITHUB_TOKEN to one that is"),
+            401 => error.hint("the token is invalid or has expired: set GITHUB_TOKEN to a valid one"),
             403 => error.hint(self.missing_permission()),
-            404 => error.hint("check GITHUB_REPOSITORY, and that the token may see that repository"),
-            410 => error.hint("issues are switched off in that repository: its settings switch them on"),
+            404 => error.hint("check GITHUB_REPOSITORY, and that the token can access that repository"),
+            410 => error.hint("issues are disabled in that repository: enable them in its settings"),
             _ => error,
         }
     }
@@ -156,7 +156,7 @@ mod tests {
     #[test]
     fn a_rate_limit_says_when_to_come_back() {
         insta::assert_snapshot!(refusal("HTTP/2 403\r\nX-RateLimit-Remaining: 0\r\nX-RateLimit-Reset: 1600\r\n", "{}"), @r"
-        error: could not list the issues: GitHub's rate limit is used up
+        error: could not list the issues: GitHub's rate limit is exhausted
           next: run the same command again after 10 minutes
         ");
         assert!(refusal("HTTP/2 429\r\nRetry-After: 30\r\n", "").contains("after 30 seconds"));

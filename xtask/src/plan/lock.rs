@@ -106,7 +106,7 @@ impl Lock {
             .flat_map(|name| match (self.variants.get(name), fresh.variants.get(name)) {
                 (Some(old), Some(new)) => old.differences(name, new),
                 (None, _) => vec![format!("variant {name} is not in the lock")],
-                (_, None) => vec![format!("variant {name} is in the lock and not in `pins.toml`")],
+                (_, None) => vec![format!("variant {name} is in the lock but not in `pins.toml`")],
             })
             .collect()
     }

@@ -37,7 +37,7 @@ impl Name {
             );
         }
         if text.len() > LENGTH_LIMIT {
-            return Err(format!("a name has at most {LENGTH_LIMIT} letters"));
+            return Err(format!("a name has at most {LENGTH_LIMIT} characters"));
         }
         if DEVICES.contains(&text.trim_end_matches(|digit| ('1'..='9').contains(&digit))) {
             return Err("Windows takes this name for a device".into());

@@ -50,7 +50,7 @@ impl std::fmt::Display for Owner {
 /// The error for an overlay file whose path is somebody else's: it names both.
 pub fn refusal(file: &OverlayFile, owner: &Owner) -> Error {
     Error::no(format!("the overlay file `{}` would replace `{}`", file.from, file.path))
-        .detail(format!("{owner}; an overlay brings only paths that nobody else has"))
+        .detail(format!("{owner}; an overlay may only add paths that nothing else provides"))
         .hint(format!("rename `{}`, or make the change in a patch", file.from))
 }
 

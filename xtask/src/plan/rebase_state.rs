@@ -224,7 +224,7 @@ mod exact_paths {
 
 /// An id out of the record.
 fn read_id(text: &str) -> Result<ObjectId> {
-    text.parse().map_err(|_| damaged(format!("`{text}` is no id")))
+    text.parse().map_err(|_| damaged(format!("`{text}` is not an object id")))
 }
 
 fn damaged(why: String) -> Error {
@@ -260,7 +260,7 @@ mod tests {
         };
         state.done = vec![done(&"cd".repeat(20)), done(&"cd".repeat(19))];
         let error = RebaseState::parse(&state.render()).unwrap_err().to_string();
-        assert!(error.contains(&format!("`{}` is no id", "cd".repeat(19))), "{error}");
+        assert!(error.contains(&format!("`{}` is not an object id", "cd".repeat(19))), "{error}");
         assert!(error.contains("next: cargo xtask rebase --abort"), "{error}");
         state.done.pop();
         assert_eq!(RebaseState::parse(&state.render()).unwrap(), state);

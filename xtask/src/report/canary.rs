@@ -71,7 +71,7 @@ pub struct LevelReport {
     pub verdict: Verdict,
     /// One line about it.
     pub says: String,
-    /// What is the matter, several lines; empty when nothing is.
+    /// What is wrong, several lines; empty when nothing is.
     pub details: String,
 }
 

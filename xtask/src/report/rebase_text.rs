@@ -34,12 +34,12 @@ fn headline(report: &RebaseReport) -> String {
         patches.iter().filter(|patch| !matches!(patch.fate, Fate::Dropped | Fate::Upstreamed)).count();
     let waits = patches.iter().filter(|patch| patch.fate == Fate::Conflict).count();
     if report.written && (&from.name, &from.tree) == (&to.name, &to.tree) {
-        return format!("{variant}: {} patches, stands on {upstream} {} already", patches.len(), to.name);
+        return format!("{variant}: {} patches, already on {upstream} {}", patches.len(), to.name);
     }
     let verb = match (report.written, waits) {
-        (true, _) => "now stands on",
-        (false, 0) => "would go onto",
-        (false, _) => "does not go onto",
+        (true, _) => "now on",
+        (false, 0) => "would move to",
+        (false, _) => "cannot move to",
     };
     let mut line = format!(
         "{variant}: {stays} of {} patches, from {upstream} {}, {verb} {}",

@@ -9,13 +9,15 @@ pub fn describe_conflict(conflict: &FileConflict) -> String {
     let path = &conflict.path;
     match &conflict.reason {
         ConflictReason::SameLines => format!("{path}: upstream changed the same lines"),
-        ConflictReason::FileExists => format!("{path}: the patch makes this file, and another one is there"),
+        ConflictReason::FileExists => {
+            format!("{path}: the patch creates this file, but a different one exists")
+        }
         ConflictReason::FolderMoved { from, to } if path == to => format!(
-            "{from}: upstream has moved the folder that this new file is for\n  it is put down as {to}: leave it there or \
+            "{from}: upstream moved the folder that this new file belongs in\n  it was placed at {to}: leave it there or \
              move it"
         ),
         ConflictReason::FolderMoved { from, to } => format!(
-            "{from}: upstream has moved the folder that this new file is for\n  it would be {to}, where another file is"
+            "{from}: upstream moved the folder that this new file belongs in\n  it would be {to}, where another file exists"
         ),
         ConflictReason::FolderLeft { to } => format!(
             "{path}: upstream has put it into a folder that the patch moves away\n  leave it there or move it: {to}"
@@ -26,7 +28,7 @@ pub fn describe_conflict(conflict: &FileConflict) -> String {
         ConflictReason::DeletedButChanged => {
             format!("{path}: the patch deletes this file, and upstream changed it")
         }
-        ConflictReason::Binary => format!("{path}: it is no text, and both changed it"),
+        ConflictReason::Binary => format!("{path}: it is not text, and both sides changed it"),
         ConflictReason::Refused { refusal } => {
             format!("{path}: the patch must not write here: {}", describe_refusal(refusal))
         }
@@ -36,7 +38,7 @@ pub fn describe_conflict(conflict: &FileConflict) -> String {
         }
         ConflictReason::LookAlike { doubts } => {
             let doubts: String = doubts.iter().map(describe_doubt).collect();
-            format!("{path}: look at it: the change fits, but maybe not where it was made for{doubts}")
+            format!("{path}: review it: the change fits, but maybe not where it was meant to go{doubts}")
         }
     }
 }
@@ -50,7 +52,7 @@ fn describe_doubt(doubt: &Doubt) -> String {
         |name: &Option<String>| name.as_ref().map_or("no function".to_string(), |name| format!("`{name}`"));
     let (made_for, lands_in) = (function(&doubt.made_for), function(&doubt.lands_in));
     format!(
-        "\n  line {}: {}: made for {made_for}, it would go into {lands_in}",
+        "\n  line {}: {}: made for {made_for}, would land in {lands_in}",
         doubt.line,
         doubt.class.describe()
     )

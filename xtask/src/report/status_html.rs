@@ -35,7 +35,7 @@ pub fn html(report: &StatusReport) -> String {
 fn subtitle(report: &StatusReport) -> String {
     let exact = format!("{} of {} patches are exact", report.exact(), report.patches.len());
     let commits = match &report.history {
-        Some(commits) => format!("upstream went on by {} since the pin", count(commits.len())),
+        Some(commits) => format!("upstream is {} ahead of the pin", count(commits.len())),
         None => "the tip came without its history, so no commit can be named".to_string(),
     };
     format!(

@@ -42,7 +42,7 @@ fn drift(report: &StatusReport, patch: &PatchStatus) -> String {
         0 => String::new(),
         left => format!("<p class=\"sub\">{left} more lines: <code>cargo xtask status --long</code></p>"),
     };
-    format!("<h3>What is the matter</h3><pre>{}</pre>{more}", escape(shown))
+    format!("<h3>What is wrong</h3><pre>{}</pre>{more}", escape(shown))
 }
 
 fn commits(report: &StatusReport, patch: &PatchStatus) -> String {

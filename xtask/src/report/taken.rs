@@ -17,7 +17,7 @@ pub fn story_notes(story: &Story, history: &[UpstreamCommit]) -> Vec<String> {
     });
     let alike = story.alike.iter().filter(|_| story.events.is_empty());
     let alike = alike.map(|(at, percent)| {
-        format!("{} makes {percent} % of its lines: maybe it was taken there", name(*at))
+        format!("{} contains {percent} % of its lines: it may have been taken there", name(*at))
     });
     events.chain(alike).collect()
 }

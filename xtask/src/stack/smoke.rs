@@ -120,7 +120,7 @@ fn chat(server: &Server) -> Result<String> {
 fn build_info(server: &Server, identity: Option<&str>) -> Result<String> {
     let said = text_at(server.get("/props")?, "/build_info", "/props")?;
     match identity {
-        Some(identity) if !said.contains(identity) => Err(Error::no("the server does not say what it is")
+        Some(identity) if !said.contains(identity) => Err(Error::no("the server does not identify itself")
             .detail(format!("expected in /props build_info: {identity}\nfound: {said}"))),
         _ => Ok(said),
     }

@@ -405,7 +405,7 @@ fn github_out_of_reach_is_said_after_the_report_was_written() {
     -- stdout --
 
     -- stderr --
-    error: could not list the issues: GitHub's rate limit is used up
+    error: could not list the issues: GitHub's rate limit is exhausted
       next: run the same command again after 10 minutes
     ");
     assert!(std::fs::read_to_string(report).unwrap().contains("0001-greet-more-warmly.patch"));

@@ -93,24 +93,24 @@ fn refusals_say_what_to_do() {
     insta::assert_snapshot!(talk.refused(Incident::Answer(401, "", r#"{"message": "Bad credentials"}"#)), @"
     error: could not list the issues: GitHub answered 401
       Bad credentials
-      next: the token is not valid, or no longer: set GITHUB_TOKEN to one that is
+      next: the token is invalid or has expired: set GITHUB_TOKEN to a valid one
     ");
     insta::assert_snapshot!(talk.refused(Incident::Answer(404, "", r#"{"message": "Not Found"}"#)), @"
     error: could not list the issues: GitHub answered 404
       Not Found
-      next: check GITHUB_REPOSITORY, and that the token may see that repository
+      next: check GITHUB_REPOSITORY, and that the token can access that repository
     ");
     insta::assert_snapshot!(talk.refused(Incident::Answer(429, "Retry-After: 90", "slow down")), @"
-    error: could not list the issues: GitHub's rate limit is used up
+    error: could not list the issues: GitHub's rate limit is exhausted
       next: run the same command again after 90 seconds
     ");
     insta::assert_snapshot!(talk.refused(Incident::Answer(403, "Retry-After: 600", "{}")), @"
-    error: could not list the issues: GitHub's rate limit is used up
+    error: could not list the issues: GitHub's rate limit is exhausted
       next: run the same command again after 10 minutes
     ");
     insta::assert_snapshot!(talk.refused(Incident::Answer(301, "Location: http://127.0.0.1:1/", "{}")), @"
     error: could not list the issues: GitHub answered 301
-      next: the repository was renamed, or GITHUB_API_URL is not quite the API's address
+      next: the repository was renamed, or GITHUB_API_URL is not exactly the API's address
     ");
     insta::assert_snapshot!(talk.refused(Incident::Answer(200, "", "<html>login</html>")), @"
     error: could not list the issues: GitHub's reply is not JSON

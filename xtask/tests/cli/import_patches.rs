@@ -204,7 +204,7 @@ fn what_does_not_fit_is_said_at_once() {
     files::write(&folder.join("0004-more.patch"), "--- a/none.c\n+++ b/none.c\n@@ -1 +1 @@\n-a\n+b\n");
     let output = import(&project, &folder, &["--author", "A <a@b>"]).code(4);
     output.says(&[
-        "3 of 4 patches do not fit; nothing was written",
+        "3 of 4 patches do not apply; nothing was written",
         "0001-Greet-more-warmly.patch: ",
         "0003-Greet-dearly.patch: ",
         "0004-more.patch: none.c: ",

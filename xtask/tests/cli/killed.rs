@@ -152,6 +152,7 @@ fn what_a_killed_run_may_leave_stops_nobody() {
         "target/espalier/dist/.espalier-tmp-package-abc/new/bin/hello",
         "target/espalier/store.git/objects/pack/pack-1234.pack",
         "target/espalier/trees/paged/src/.espalier-tmp-abc",
+        "target/espalier/.espalier-tmp-abc",
         ".espalier-tmp-abc",
     ];
     for (turn, path) in left.iter().enumerate() {

@@ -22,7 +22,7 @@ fn a_tree_that_is_a_link() {
     project
         .run(&["apply", "--discard-edits"])
         .code(3)
-        .says(&["was not made by this tool", "  next: take the link"]);
+        .says(&["was not created by this tool", "  next: remove the link"]);
     assert_eq!(files::list(&folder), ["chapter.txt"]);
     assert!(file.exists());
 }
@@ -34,7 +34,7 @@ fn a_rebase_that_is_a_link() {
     let (folder, file) = somebodys(&project, "state.json");
     files::write(&project.path("target/espalier/rebase/keep"), "");
     symlink(&folder, project.path("target/espalier/rebase/paged")).unwrap();
-    project.run(&["rebase", "--abort"]).code(3).says(&["was not made by this tool"]);
+    project.run(&["rebase", "--abort"]).code(3).says(&["was not created by this tool"]);
     assert!(file.exists());
 }
 
@@ -48,9 +48,9 @@ fn a_target_that_leads_to_a_folder_with_something_in_it() {
     -- stdout --
 
     -- stderr --
-    error: `target/espalier` was not made by this tool, and is left alone
+    error: `target/espalier` was not created by this tool; left alone
       it really is `[BESIDE]/somebodys/espalier`, and no folder on the way there has our mark `.gitignore`
-      next: take the link away, or the folder to another place, then run the same command again
+      next: remove the link, or move the folder elsewhere, then run the same command again
     ");
     assert!(file.exists());
     std::fs::remove_dir_all(folder.join("espalier")).unwrap();

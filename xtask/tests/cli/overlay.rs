@@ -23,7 +23,7 @@ fn a_path_that_upstream_has() {
     -- stderr --
         Fetching hello v1.0 from path [UPSTREAM]
     error: the overlay file `overlay/extra/src/add.c` would replace `src/add.c`
-      upstream v1.0 has it; an overlay brings only paths that nobody else has
+      upstream v1.0 has it; an overlay may only add paths that nothing else provides
       next: rename `overlay/extra/src/add.c`, or make the change in a patch
     ");
 }
@@ -39,7 +39,7 @@ fn a_path_that_upstream_has_in_other_letters() {
     -- stderr --
         Fetching hello v1.0 from path [UPSTREAM]
     error: the overlay file `overlay/extra/SRC/Add.c` would replace `SRC/Add.c`
-      upstream v1.0 has it; an overlay brings only paths that nobody else has
+      upstream v1.0 has it; an overlay may only add paths that nothing else provides
       next: rename `overlay/extra/SRC/Add.c`, or make the change in a patch
     ");
 }
@@ -55,7 +55,7 @@ fn a_path_that_a_patch_touches() {
     -- stderr --
         Fetching hello v1.0 from path [UPSTREAM]
     error: the overlay file `overlay/extra/src/count.c` would replace `src/count.c`
-      patches/paged/0002-say-what-is-counted.patch touches it; an overlay brings only paths that nobody else has
+      patches/paged/0002-say-what-is-counted.patch touches it; an overlay may only add paths that nothing else provides
       next: rename `overlay/extra/src/count.c`, or make the change in a patch
     ");
 }
@@ -72,7 +72,7 @@ fn a_path_that_two_overlays_bring() {
     -- stderr --
         Fetching hello v1.0 from path [UPSTREAM]
     error: the overlay file `overlay/more/espalier/note.txt` would replace `espalier/note.txt`
-      overlay/extra/espalier/note.txt brings it too; an overlay brings only paths that nobody else has
+      overlay/extra/espalier/note.txt brings it too; an overlay may only add paths that nothing else provides
       next: rename `overlay/more/espalier/note.txt`, or make the change in a patch
     ");
 }
@@ -88,7 +88,7 @@ fn a_path_below_a_file_of_upstream() {
     -- stderr --
         Fetching hello v1.0 from path [UPSTREAM]
     error: the overlay file `overlay/extra/src/add.c/deep.txt` would replace `src/add.c/deep.txt`
-      upstream v1.0 has it; an overlay brings only paths that nobody else has
+      upstream v1.0 has it; an overlay may only add paths that nothing else provides
       next: rename `overlay/extra/src/add.c/deep.txt`, or make the change in a patch
     ");
 }
@@ -104,7 +104,7 @@ fn a_file_where_upstream_has_a_folder() {
     -- stderr --
         Fetching hello v1.0 from path [UPSTREAM]
     error: the overlay file `overlay/extra/src` would replace `src`
-      upstream v1.0 has it; an overlay brings only paths that nobody else has
+      upstream v1.0 has it; an overlay may only add paths that nothing else provides
       next: rename `overlay/extra/src`, or make the change in a patch
     ");
 }

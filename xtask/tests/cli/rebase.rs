@@ -11,7 +11,7 @@ fn a_clean_move_over_shifted_lines() {
     insta::assert_snapshot!(output, @"
     exit: 0
     -- stdout --
-    paged: 3 of 3 patches, from hello v1.0, now stands on v2.0
+    paged: 3 of 3 patches, from hello v1.0, now on v2.0
 
       unchanged  patches/paged/0001-greet-more-warmly.patch
       unchanged  patches/paged/0002-say-what-is-counted.patch
@@ -47,7 +47,7 @@ fn a_dry_run_says_how_patches_change_and_writes_nothing() {
     insta::assert_snapshot!(moving.rebase(&["--dry-run"]).success(), @r#"
     exit: 0
     -- stdout --
-    paged: 3 of 3 patches, from hello v1.0, would go onto v2.0
+    paged: 3 of 3 patches, from hello v1.0, would move to v2.0
 
       context only  patches/paged/0001-greet-more-warmly.patch
       unchanged     patches/paged/0002-say-what-is-counted.patch
@@ -96,7 +96,7 @@ fn a_file_that_upstream_renamed_is_followed() {
     insta::assert_snapshot!(moving.rebase(&[]).success(), @r#"
     exit: 0
     -- stdout --
-    paged: 3 of 3 patches, from hello v1.0, now stands on v2.0
+    paged: 3 of 3 patches, from hello v1.0, now on v2.0
 
       changed  patches/paged/0001-greet-more-warmly.patch
                src/greet.c is followed to src/greeting.c (the same content)
@@ -145,7 +145,7 @@ fn a_second_run_has_nothing_to_do() {
     insta::assert_snapshot!(moving.rebase(&[]).success(), @"
     exit: 0
     -- stdout --
-    paged: 3 patches, stands on hello v2.0 already
+    paged: 3 patches, already on hello v2.0
 
       unchanged  patches/paged/0001-greet-more-warmly.patch
       unchanged  patches/paged/0002-say-what-is-counted.patch
@@ -215,7 +215,7 @@ fn a_patch_that_upstream_has_is_dropped_on_request_only() {
     insta::assert_snapshot!(moving.rebase(&["--drop-upstreamed"]).success(), @"
     exit: 0
     -- stdout --
-    paged: 2 of 3 patches, from hello v1.0, now stands on v2.0
+    paged: 2 of 3 patches, from hello v1.0, now on v2.0
 
       unchanged  patches/paged/0001-greet-more-warmly.patch
       dropped    patches/paged/0002-say-what-is-counted.patch

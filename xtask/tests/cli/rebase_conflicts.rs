@@ -101,7 +101,7 @@ fn a_conflict_is_solved_and_gone_on_with() {
     insta::assert_snapshot!(moving.run(&["--continue"]).success(), @r#"
     exit: 0
     -- stdout --
-    paged: 3 of 3 patches, from hello v1.0, now stands on v2.0
+    paged: 3 of 3 patches, from hello v1.0, now on v2.0
 
       changed    patches/paged/0001-greet-more-warmly.patch
                  its conflicts were resolved by hand
@@ -167,7 +167,7 @@ fn a_conflict_is_skipped() {
     insta::assert_snapshot!(moving.run(&["--skip"]).success(), @"
     exit: 0
     -- stdout --
-    paged: 1 of 3 patches, from hello v1.0, now stands on v2.0
+    paged: 1 of 3 patches, from hello v1.0, now on v2.0
 
       dropped    patches/paged/0001-greet-more-warmly.patch
                  skipped by hand
@@ -256,8 +256,8 @@ fn conflicts_without_text_wait_in_the_index() {
          Reading 1 commit of hello since v1.0
          Judging the series at 1 commit
     error: patches/paged/0001-change-something.patch does not apply to hello v2.0 automatically (0 of 1 patches done)
-      data/logo.bin: it is no text, and both changed it
-      src/new.c: the patch makes this file, and another one is there
+      data/logo.bin: it is not text, and both sides changed it
+      src/new.c: the patch creates this file, but a different one exists
       src/ring.c: upstream no longer has this file
       src/upper.c: the patch deletes this file, and upstream changed it
       it stopped applying at 46a54ce67145 Change upstream (Test Person)

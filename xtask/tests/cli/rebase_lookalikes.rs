@@ -82,8 +82,8 @@ fn a_change_of_one_twin_never_goes_into_the_other() {
          Reading 1 commit of hello since v1.0
          Judging the series at 1 commit
     error: patches/paged/0001-change-something.patch does not apply to hello v2.0 automatically (0 of 1 patches done)
-      src/twins.c: look at it: the change fits, but maybe not where it was made for
-        line 8: moved function: made for `int words_twin_left(int value) {`, it would go into `int words_twin_right(int value) {`
+      src/twins.c: review it: the change fits, but maybe not where it was meant to go
+        line 8: moved function: made for `int words_twin_left(int value) {`, would land in `int words_twin_right(int value) {`
       it stopped applying at a7a1931cf88d Change upstream (Test Person)
       next: cd target/espalier/rebase/paged/work    # git status, git diff and git mergetool work there
       next: resolve it, `git add` the files, then: cargo xtask rebase --continue
@@ -153,7 +153,7 @@ fn a_patch_that_upstream_has_in_part_is_trimmed_on_request_only() {
     insta::assert_snapshot!(moving.rebase(&["--trim-upstreamed"]).success(), @r#"
     exit: 0
     -- stdout --
-    paged: 1 of 1 patches, from hello v1.0, now stands on v2.0
+    paged: 1 of 1 patches, from hello v1.0, now on v2.0
 
       changed  patches/paged/0001-change-something.patch
                src/count.c: upstream has 2 of 4 changed lines

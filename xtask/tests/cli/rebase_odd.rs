@@ -57,7 +57,7 @@ fn what_was_decided_before_a_conflict_holds_after_it() {
     insta::assert_snapshot!(moving.run(&["--continue", "--no-strict"]).success(), @r#"
     exit: 0
     -- stdout --
-    paged: 3 of 3 patches, from hello v1.0, now stands on v2.0
+    paged: 3 of 3 patches, from hello v1.0, now on v2.0
 
       changed    patches/paged/0001-greet-more-warmly.patch
                  its conflicts were resolved by hand
@@ -114,7 +114,7 @@ fn a_replaced_binary_is_named() {
     insta::assert_snapshot!(moving.run(&["--continue"]).success(), @"
     exit: 0
     -- stdout --
-    paged: 1 of 1 patches, from hello v1.0, now stands on v2.0
+    paged: 1 of 1 patches, from hello v1.0, now on v2.0
 
       unchanged  patches/paged/0001-change-something.patch
                  its conflicts were resolved by hand
@@ -146,7 +146,7 @@ fn a_name_that_is_not_utf8_can_be_solved() {
          Reading 1 commit of hello since v1.0
          Judging the series at 1 commit
     error: patches/paged/0001-change-something.patch does not apply to hello v2.0 automatically (0 of 1 patches done)
-      src/na\xefve.c: the patch makes this file, and another one is there
+      src/na\xefve.c: the patch creates this file, but a different one exists
       it stopped applying at 818cb24525e2 Change upstream (Test Person)
       next: cd target/espalier/rebase/paged/work    # git status, git diff and git mergetool work there
       next: resolve it, `git add` the files, then: cargo xtask rebase --continue
@@ -193,8 +193,8 @@ fn where_upstream_moved_things_a_person_says_where_to() {
          Reading 1 commit of hello since v1.0
          Judging the series at 1 commit
     error: patches/paged/0001-change-something.patch does not apply to hello v2.0 automatically (0 of 1 patches done)
-      docs/old/new.txt: upstream has moved the folder that this new file is for
-        it is put down as docs/tales/new.txt: leave it there or move it
+      docs/old/new.txt: upstream moved the folder that this new file belongs in
+        it was placed at docs/tales/new.txt: leave it there or move it
       src/ring.c: upstream has renamed it to src/wheel.c, and the patch renames it to src/circle.c
       it stopped applying at 6f6d2d1b1a70 Change upstream (Test Person)
       next: cd target/espalier/rebase/paged/work    # git status, git diff and git mergetool work there
@@ -211,7 +211,7 @@ fn where_upstream_moved_things_a_person_says_where_to() {
     insta::assert_snapshot!(moving.run(&["--continue"]).success(), @"
     exit: 0
     -- stdout --
-    paged: 1 of 1 patches, from hello v1.0, now stands on v2.0
+    paged: 1 of 1 patches, from hello v1.0, now on v2.0
 
       changed  patches/paged/0001-change-something.patch
                its conflicts were resolved by hand

@@ -98,7 +98,7 @@ pub(super) fn svg(burst: &Burst) -> String {
     let warning = if burst.quiet { "" } else { ", MACHINE NOT QUIET" };
     Bars {
         title: title(burst),
-        subtitle: format!("{}; seconds until all are answered{warning}", surroundings(burst)),
+        subtitle: format!("{}; seconds until all requests are answered{warning}", surroundings(burst)),
         bars: burst.entries.iter().filter_map(bar).collect(),
         line: floor.map(|seconds| (seconds, format!("the floor {seconds:.2} s"))),
     }

@@ -81,7 +81,7 @@ pub(super) fn beside<T>(
 
 /// What a client's thread gives.
 pub(super) fn joined<T>(client: ScopedJoinHandle<'_, T>) -> Result<T> {
-    client.join().map_err(|_| Error::surroundings("a client of the bench broke down"))
+    client.join().map_err(|_| Error::surroundings("a client thread of the bench panicked"))
 }
 
 fn run_client(number: usize, server: &Server, stage: &Stage) -> Vec<Heard> {
@@ -141,7 +141,7 @@ fn note(heard: &mut Heard, event: &Value, now: Duration) {
 /// How many slots are taken.
 pub(super) fn slots_taken(server: &Server) -> Result<usize> {
     let (_, slots) = server.get("/slots")?;
-    let slots = slots.as_array().ok_or_else(|| Error::no("the server does not say what its slots do"))?;
+    let slots = slots.as_array().ok_or_else(|| Error::no("the server does not report what its slots do"))?;
     Ok(slots.iter().filter(|slot| slot["is_processing"] == true).count())
 }
 
@@ -150,7 +150,7 @@ pub(super) fn until_taken(server: &Server, count: usize) -> Result<()> {
     let begin = Instant::now();
     while slots_taken(server)? != count {
         if begin.elapsed() > LIMIT {
-            return Err(Error::no(format!("{} slots are taken and not {count}", slots_taken(server)?)));
+            return Err(Error::no(format!("{} slots are in use, expected {count}", slots_taken(server)?)));
         }
         std::thread::sleep(Duration::from_millis(20));
     }

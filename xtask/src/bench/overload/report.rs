@@ -45,11 +45,11 @@ impl Overload {
         let growth = self.memory.growth();
         let unknown = "the server's memory was not measured: whether it grows is unknown".to_string();
         let conditions = [
-            (tally.wrong > 0, format!("{} answers are not stock's", tally.wrong)),
+            (tally.wrong > 0, format!("{} answers differ from stock's", tally.wrong)),
             (tally.errors > 0, format!("{} requests were not answered", tally.errors)),
             (tally.same == 0, "no answer was found the same".to_string()),
             (self.preempted == 0, "no request was preempted: it was no overload".to_string()),
-            (held > 0, format!("{held} blocks are in use after everybody has gone")),
+            (held > 0, format!("{held} blocks are still in use after all clients left")),
             (growth.is_none(), unknown),
         ];
         let found = conditions.into_iter().filter(|(is_so, _)| *is_so).map(|(_, words)| words);
@@ -214,11 +214,11 @@ mod tests {
             overload.failures().join("; ")
         };
         assert_eq!(with(|_| ()), "");
-        assert_eq!(with(|one| one.tally.wrong = 1), "1 answers are not stock's");
+        assert_eq!(with(|one| one.tally.wrong = 1), "1 answers differ from stock's");
         assert_eq!(with(|one| one.tally.error("x".to_string())), "1 requests were not answered; x");
         assert_eq!(with(|one| one.tally = Tally::default()), "no answer was found the same");
         assert!(with(|one| one.preempted = 0).contains("no overload"));
-        assert_eq!(with(|one| one.pool.blocks_used = 3), "3 blocks are in use after everybody has gone");
+        assert_eq!(with(|one| one.pool.blocks_used = 3), "3 blocks are still in use after all clients left");
         let grown = with(|one| one.memory.samples.iter_mut().for_each(|(at, bytes)| *bytes += *at << 20));
         assert_eq!(grown, "the server has grown by 61.0 MiB");
         let unmeasured = with(|one| one.memory.samples.clear());

@@ -92,7 +92,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
 fn check(options: &Options) -> Result<()> {
     let needed = options.sequences.saturating_mul(options.length.saturating_add(options.predict));
     let wrong = if !(1..MOST_SEQUENCES).contains(&options.sequences) {
-        format!("`--sequences` wants a number from 1 to {}", MOST_SEQUENCES - 1)
+        format!("`--sequences` takes a number from 1 to {}", MOST_SEQUENCES - 1)
     } else if options.length == 0 || options.predict < 2 {
         "`--length` wants a number from 1, `--predict` one from 2".to_string()
     } else if needed > options.cells {
@@ -107,7 +107,7 @@ fn contestants(options: &Options) -> Result<Vec<Contestant>> {
     let ours = [Contestant::StockUnified, Contestant::Paged];
     let found: Vec<Contestant> = chosen(&options.only).into_iter().filter(|one| ours.contains(one)).collect();
     if found.is_empty() {
-        return Err(Error::usage("nobody takes part: this bench compares stock-unified and paged")
+        return Err(Error::usage("no contestant is left: this bench compares stock-unified and paged")
             .hint("cargo xtask bench paged-decode --only stock-unified --only paged"));
     }
     Ok(found)

@@ -34,7 +34,7 @@ fn carry_out(context: &Context, client: &Client, report: &CanaryReport, action: 
         Action::Update { number, title, body, reopen } => {
             let fields = json!({ "title": title, "body": body, "state": "open" });
             client.edit_issue(*number, &fields)?;
-            let what = if *reopen { "It is back" } else { "What is the matter changed" };
+            let what = if *reopen { "It is back" } else { "What is wrong changed" };
             client.comment(*number, &format!("{what} at {}.", tip_words(report)))?;
             (if *reopen { "reopened" } else { "updated" }, *number)
         }

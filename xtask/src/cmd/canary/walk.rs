@@ -12,7 +12,7 @@ pub struct Finding {
     pub passed: bool,
     /// One line about it.
     pub says: String,
-    /// What is the matter; empty when nothing is.
+    /// What is wrong; empty when nothing is.
     pub details: String,
 }
 

@@ -326,7 +326,7 @@ patches = "patches/paged"
            --> pins.toml:6:7
             |
           6 | tag = "0aceb8d10aceb8d10aceb8d10aceb8d10aceb8d1"
-            |       ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ this is the id of a commit and no tag
+            |       ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ this is a commit id, not a tag
           next: write `commit = "0aceb8d10aceb8d10aceb8d10aceb8d10aceb8d1"` in place of it
         "#);
     }

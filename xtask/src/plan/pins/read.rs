@@ -128,7 +128,7 @@ impl Reader<'_> {
     fn tag(&self, raw: &Spanned<String>) -> Result<Revision> {
         match Revision::parse(raw.get_ref()) {
             Some(Revision::Commit(id)) => {
-                let error = self.at(raw, "this is the id of a commit and no tag");
+                let error = self.at(raw, "this is a commit id, not a tag");
                 Err(error.hint(format!("write `commit = \"{id}\"` in place of it")))
             }
             Some(tag) => Ok(tag),

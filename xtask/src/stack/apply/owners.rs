@@ -27,7 +27,7 @@ pub fn check_owners(base: &mut GitTree<'_>, patched: &mut GitTree<'_>, stack: &S
 /// The rules for a patch's paths hold here too.
 fn check_path(file: &OverlayFile) -> Result<()> {
     RepoPath::new(file.path.as_bytes()).map(drop).map_err(|refusal| {
-        Error::usage(format!("the overlay file `{}` has a path that is refused: {refusal}", file.from))
+        Error::usage(format!("the overlay file `{}` has an invalid path: {refusal}", file.from))
     })
 }
 

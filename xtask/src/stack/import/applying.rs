@@ -73,7 +73,7 @@ fn refuse_nameless(patches: &[LoosePatch], author: Option<&str>) -> Result<()> {
 
 fn refuse_misfits(misfits: &[String], patches: usize) -> Result<()> {
     let Some(first) = misfits.first() else { return Ok(()) };
-    let what = format!("{} of {patches} patches do not fit; nothing was written", misfits.len());
+    let what = format!("{} of {patches} patches do not apply; nothing was written", misfits.len());
     let error = Error::new(Kind::Conflict, what).detail(misfits.join("\n"));
     let error = if misfits.len() > 1 {
         let name = first.split(": ").next().unwrap_or_default();
@@ -97,7 +97,7 @@ fn commit(patch: &LoosePatch, tree: ObjectId, author: Option<&str>, mut notes: V
     let date = patch.date.as_deref().map(full_date).unwrap_or_default();
     let author = read_authorship(name, &date).map(|author| author.ident()).unwrap_or_else(|why| {
         if patch.date.is_some() {
-            notes.push(format!("{why}: it has today's now"));
+            notes.push(format!("{why}: using today's date"));
         }
         let plain = read_authorship(name, EPOCH).or_else(|_| read_authorship(&given, EPOCH));
         let who =
@@ -137,7 +137,7 @@ fn notes(
     let changed = changed_between(&repo.store, old, new)?;
     notes.extend(made_elsewhere(&changed, &stated).iter().map(|path| {
         let path = crate::series::printable(path);
-        format!("{path}: made from another text than the one that is here; git merged it")
+        format!("{path}: made from different content than is here; git merged it")
     }));
     Ok(notes)
 }

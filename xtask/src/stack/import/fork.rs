@@ -101,7 +101,7 @@ impl Way<'_, '_> {
             return Ok(());
         }
         let message = resolving(commit, &std::mem::take(&mut self.unsettled));
-        let note = format!("it is what the merge {} has besides its two sides", commit.describe());
+        let note = format!("it is what the merge {} changed beyond its two parents", commit.describe());
         let commit = ForkCommit { message, ..commit.clone() };
         self.push(&commit, new, vec![note]);
         Ok(())

@@ -67,7 +67,7 @@ impl<'a> LeftOut<'a> {
         if names.is_empty() {
             return Ok(());
         }
-        Err(Error::usage("nothing that is imported changes what `--leave-out` names")
+        Err(Error::usage("no imported commit changes what `--leave-out` names")
             .detail(names.join("\n"))
             .hint("write the path as the list of refusals has it, or leave the flag out"))
     }

@@ -83,7 +83,7 @@ impl Loose {
         if has_diff(&patch.diff) {
             self.patches.push(patch);
         } else {
-            self.others.push((origin.to_string(), "it has no diff, as a cover letter".to_string()));
+            self.others.push((origin.to_string(), "it has no diff, like a cover letter".to_string()));
         }
     }
 }

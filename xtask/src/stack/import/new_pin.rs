@@ -14,7 +14,7 @@ pub fn checked_name(name: Option<&str>) -> Result<Name> {
     })?;
     Name::new(name).map_err(|why| {
         Error::usage(format!("`{}` cannot be a variant's name: {why}", name.escape_debug()))
-            .hint("name it otherwise: --variant my-fork")
+            .hint("choose another name: --variant my-fork")
     })
 }
 

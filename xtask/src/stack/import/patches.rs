@@ -66,7 +66,7 @@ pub fn write_patches(repo: &ImportRepo, line: &mut Line, ground: &Ground<'_>) ->
 fn message_of(commit: &mut LineCommit, rules: &LintRules) -> String {
     let (message, moved) = patch_message(&commit.message);
     if moved > 0 {
-        let note = format!("{moved} lines of its message would end it in a patch, and are indented now");
+        let note = format!("{moved} lines of its message would end the patch's message, and were indented");
         commit.notes.push(note);
     }
     let status = || commit.status.clone().unwrap_or_else(|| PLACEHOLDER.to_string());

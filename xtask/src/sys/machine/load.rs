@@ -35,7 +35,7 @@ impl Load {
             "the machine is busy: {:.0}% of its cores' time is taken",
             self.share * 100.0
         ))
-        .detail("a time measured now would say nothing")
+        .detail("a measurement now would be meaningless")
         .hint("stop other builds and programs, then run the same command again"))
     }
 }

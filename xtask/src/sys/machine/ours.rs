@@ -32,7 +32,9 @@ pub fn claim(layout: &Layout) -> Result<()> {
     if !is_in_place(layout, &folder) && !is_as_good_as_empty(&folder) {
         return Err(not_ours(&folder));
     }
-    disk::write_atomically(&folder.join(MARK), MARK_TEXT.as_bytes())
+    let written = disk::write_atomically(&folder.join(MARK), MARK_TEXT.as_bytes());
+    // Another run may have been first, and swept away what this one was writing.
+    written.or_else(|error| if is_marked(&folder) { Ok(()) } else { Err(error) })
 }
 
 /// Inside of the project this place has been ours since before there was a mark.
@@ -69,12 +71,12 @@ fn is_marked(folder: &Path) -> bool {
 
 fn not_ours(path: &Path) -> Error {
     let real = path.canonicalize().unwrap_or_else(|_| PathBuf::from(path));
-    Error::surroundings(format!("`{}` was not made by this tool, and is left alone", path.display()))
+    Error::surroundings(format!("`{}` was not created by this tool; left alone", path.display()))
         .detail(format!(
             "it really is `{}`, and no folder on the way there has our mark `{MARK}`",
             real.display()
         ))
-        .hint("take the link away, or the folder to another place, then run the same command again")
+        .hint("remove the link, or move the folder elsewhere, then run the same command again")
 }
 
 /// The folder with all that is in it; it is no error when it is not there.
@@ -145,7 +147,7 @@ mod tests {
         let other = Layout::new(folder.path().join("other"));
         disk::create_folder(other.root()).unwrap();
         std::os::unix::fs::symlink(&precious, other.root().join("target")).unwrap();
-        assert!(claim(&other).unwrap_err().to_string().contains("was not made by this tool"));
+        assert!(claim(&other).unwrap_err().to_string().contains("was not created by this tool"));
         assert!(disk::exists(&precious.join("espalier/tmp/file")));
         fs::remove_dir_all(precious.join("espalier")).unwrap();
         claim(&other).unwrap();

@@ -43,7 +43,7 @@ pub struct Ended {
 impl Ended {
     /// How, in words.
     pub fn how(&self) -> String {
-        let late = || format!("it had not ended after {} minutes", self.limit.as_secs() / 60);
+        let late = || format!("still running after {} minutes", self.limit.as_secs() / 60);
         self.status.map_or_else(late, ending)
     }
 }
@@ -172,7 +172,7 @@ impl Run {
         });
         let status = child.wait().map_err(|error| self.not_started(&error))?;
         if stdout.len() > limit {
-            return Err(Error::surroundings(format!("`{}` gave more than {limit} bytes", self.program)));
+            return Err(Error::surroundings(format!("`{}` printed more than {limit} bytes", self.program)));
         }
         Ok(Finished { status, stdout, stderr: String::from_utf8_lossy(&said).into_owned() })
     }

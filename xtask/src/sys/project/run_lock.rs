@@ -68,7 +68,7 @@ fn sweep(layout: &Layout) -> Result<()> {
     }
     let builds = disk::folders_in(&layout.generated().join("build"));
     let ours = ["applied", "dist", "store.git", "trees"].map(|name| layout.generated().join(name));
-    for folder in builds.into_iter().chain(ours).chain([layout.root().to_path_buf()]) {
+    for folder in builds.into_iter().chain(ours).chain([layout.generated(), layout.root().to_path_buf()]) {
         ours::sweep(&folder, is_temporary)?;
     }
     Ok(())

@@ -15,7 +15,7 @@ const NOT_IN_A_SCENE: &[(&str, &str)] = &[
     ("gate/", "the same"),
     ("serving/", "the same"),
     ("cmd/run.rs: use another one", "it needs a port that somebody has"),
-    ("sys/compilers.rs", "a machine without a compiler"),
+    ("sys/machine/compilers.rs", "a machine without a compiler"),
     ("report/status_html_body.rs", "a page, which prints what `status` prints"),
 ];
 
