@@ -26,6 +26,11 @@ pub enum Step {
         /// Folder relative to the root.
         folder: String,
     },
+    /// Nothing more: the package is what would be built.
+    Current {
+        /// Folder relative to the root.
+        package: String,
+    },
     /// Build the kernels library.
     Kernels {
         /// Command line.
@@ -71,6 +76,7 @@ impl fmt::Display for Step {
                 patches.iter().try_for_each(|patch| write!(out, "\n             {patch}"))
             }
             Step::Materialise { folder } => write!(out, "materialise  {folder}"),
+            Step::Current { package } => write!(out, "current      {package}"),
             Step::Edit { folder } => write!(out, "edit         {folder}"),
             Step::Kernels { command } => write!(out, "kernels      {command}"),
             Step::Configure { command } => write!(out, "configure    {command}"),

@@ -202,7 +202,11 @@ impl Build<'_> {
     /// What a run would do; reads, and changes nothing.
     fn steps(&self) -> Result<Vec<Step>> {
         let layout = &self.context.layout;
-        let mut steps = apply::steps(self.context, self.pins, self.variant)?;
+        let (mut steps, applied) = apply::plan(self.context, self.pins, self.variant)?;
+        if applied.map(|applied| self.would_stay(&applied)).transpose()?.unwrap_or(false) {
+            steps.push(Step::Current { package: layout.show(&self.package_folder()) });
+            return Ok(steps);
+        }
         steps.push(Step::Materialise { folder: layout.show(&layout.tree(&self.variant.name)) });
         let place = |name: &str| self.tool(name).map(|tool| tools::place(tool, layout));
         let (cmake, ninja) = (place("cmake")?, place("ninja")?);
@@ -211,6 +215,13 @@ impl Build<'_> {
             steps.push(self.step(work, &tools)?);
         }
         Ok(steps)
+    }
+
+    /// Whether a run would leave all as it is.
+    fn would_stay(&self, applied: &Applied) -> Result<bool> {
+        let Ok(compilers) = compilers::compilers() else { return Ok(false) };
+        let is_on_disk = apply::is_on_disk(self.context, self.variant, applied)?;
+        Ok(is_on_disk && self.is_current(&self.inputs_digest(applied, &compilers)?)?)
     }
 
     fn name(&self) -> String {

@@ -203,6 +203,19 @@ fn dry_run_says_the_commands_that_the_run_then_calls() {
     assert_eq!(said[1], [run_command(&project, "build-paged-cpu")]);
 }
 
+/// And an edit of the tree ends that, though the run would refuse it.
+#[test]
+fn dry_run_says_when_there_is_nothing_to_do() {
+    let project = Project::new();
+    project.run_build(&["build"]).success();
+    assert_eq!(steps(&project, &[], "current"), ["target/espalier/dist/paged-cpu"]);
+    assert_eq!(steps(&project, &[], "compile"), [""; 0]);
+    let file = project.tree("paged").join("src/greet.c");
+    std::fs::write(&file, [&std::fs::read(&file).unwrap()[..], b"\n"].concat()).unwrap();
+    assert_eq!(steps(&project, &[], "current"), [""; 0]);
+    assert_eq!(steps(&project, &[], "compile").len(), 1);
+}
+
 /// Typed into a shell, CMake's line does what the run does: nothing in it is cut in two or taken for a variable.
 #[test]
 fn the_line_of_cmake_can_be_pasted() {

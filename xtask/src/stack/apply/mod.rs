@@ -108,21 +108,30 @@ fn outcome(context: &Context, variant: &Variant, applied: &Applied, done: Option
 
 /// The steps up to the final tree in memory.
 pub fn steps(context: &Context, pins: &Pins, variant: &Variant) -> Result<Vec<Step>> {
+    Ok(plan(context, pins, variant)?.0)
+}
+
+/// The same, and what was applied when nothing changed since.
+pub fn plan(context: &Context, pins: &Pins, variant: &Variant) -> Result<(Vec<Step>, Option<Applied>)> {
     let stack = Stack::read(&context.layout, pins, variant)?;
     let pin = &stack.pin;
     let store =
         disk::exists(&context.layout.store()).then(|| Store::open(&context.layout.store())).transpose()?;
     let there = store.as_ref().is_some_and(|store| store.has_pin(pin.tree));
     let sources = if there { Vec::new() } else { pin.describe_sources() };
-    let unchanged = match &store {
-        Some(store) => unchanged(context, store, &stack)?.map(|applied| applied.tree.to_string()),
-        None => None,
-    };
+    let applied = store.map(|store| unchanged(context, &store, &stack)).transpose()?.flatten();
+    let unchanged = applied.as_ref().map(|applied| applied.tree.to_string());
     let patches = stack.files.iter().map(|patch| patch.file.clone()).collect();
-    Ok(vec![
+    let steps = vec![
         Step::Fetch { pin: format!("{} {}", pin.upstream, pin.revision), sources },
         Step::Apply { patches, overlays: stack.overlays.len(), unchanged },
-    ])
+    ];
+    Ok((steps, applied))
+}
+
+/// Whether the final tree is on disk as it is; changes nothing.
+pub fn is_on_disk(context: &Context, variant: &Variant, applied: &Applied) -> Result<bool> {
+    materialise::is_current(applied.tree, &place(context, variant))
 }
 
 /// The final tree of `variant`: from the last run when nothing changed, else by applying the series.

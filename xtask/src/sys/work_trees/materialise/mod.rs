@@ -90,6 +90,16 @@ pub fn materialise(
     Ok(Materialised { written: plan.write.len(), removed: plan.remove.len(), kept: plan.kept })
 }
 
+/// Whether the folder holds exactly `tree`, as it was written; changes nothing.
+pub fn is_current(tree: ObjectId, place: &Place) -> Result<bool> {
+    let have = open_index(&place.index)?;
+    let want = remembered(place, tree, &have)?.filter(|_| disk::exists(&place.folder));
+    let Some(want) = want else { return Ok(false) };
+    let ours = Ours { have: &have, pending: &place.pending()? };
+    let plan = compare(&want, &ours, &place.folder, &files_there(&place.folder)?)?;
+    Ok(plan.write.is_empty() && plan.remove.is_empty() && plan.edited.is_empty())
+}
+
 impl Place {
     /// Names the tree that the index is of; written after the index, removed before anything changes.
     fn tree_file(&self) -> PathBuf {
