@@ -6,7 +6,7 @@ use std::process::Command;
 
 use super::support::editing::{self, edit_folder, rebase};
 use super::support::moving::{Move, TIP, greet, upstream_greets_otherwise};
-use super::support::{Output, Project, files, git, program_path};
+use super::support::{Output, Project, files, program_path};
 
 /// Whoever wants to measure says so.
 const WANTED: &str = "ESPALIER_KILL_CALLS";
@@ -204,8 +204,7 @@ fn the_end_of_a_rebase_with_conflicts() {
     moving.project.run(&["lock"]).success();
     moving.rebase(&[]).code(4);
     for words in ["hi there", "hi there, dear"] {
-        files::write(&moving.work().join("src/greet.c"), greet(words));
-        git::git(&moving.work(), &["add", "src/greet.c"]);
+        moving.solve(greet(words));
         if words == "hi there" {
             moving.run(&["--continue"]).code(4);
         }

@@ -6,7 +6,6 @@ use std::time::Duration;
 use super::support::kill::{self, Kills};
 use super::support::moving::{Move, TIP, greet, upstream_greets_otherwise};
 use super::support::random::XorShift;
-use super::support::{files, git};
 
 /// A rebase that is killed anywhere is finished or forgotten by the next commands, whole.
 #[test]
@@ -47,15 +46,13 @@ impl Move {
     }
 
     fn solve_and_stage(&self) {
-        files::write(&self.work().join("src/greet.c"), greet("hi there"));
-        git::git(&self.work(), &["add", "src/greet.c"]);
+        self.solve(greet("hi there"));
     }
 
     /// Goes on to the second conflict, and solves it.
     fn solve_the_rest(&self) {
         self.run(&["--continue"]).code(4);
-        files::write(&self.work().join("src/greet.c"), greet("hi there, dear"));
-        git::git(&self.work(), &["add", "src/greet.c"]);
+        self.solve(greet("hi there, dear"));
     }
 
     /// The project as at the start, and no rebase.

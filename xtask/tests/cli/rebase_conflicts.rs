@@ -361,8 +361,7 @@ fn what_was_solved_in_a_half_shown_conflict_is_kept() {
 fn what_was_solved_is_remembered() {
     let moving = Move::new(upstream_greets_otherwise);
     moving.rebase(&[]).code(4);
-    files::write(&moving.work().join("src/greet.c"), greet("hi there"));
-    git::git(&moving.work(), &["add", "src/greet.c"]);
+    moving.solve(greet("hi there"));
     moving.run(&["--continue"]).code(4);
     moving.run(&["--abort"]).success();
     insta::assert_snapshot!(moving.rebase(&[]), @"

@@ -36,11 +36,9 @@ fn upstreams_attributes_convert_nothing() {
 fn what_was_decided_before_a_conflict_holds_after_it() {
     let moving = Move::new(upstream_greets_otherwise);
     moving.rebase(&["--strict", "--no-range-diff"]).code(4);
-    files::write(&moving.work().join("src/greet.c"), greet("hi there"));
-    git::git(&moving.work(), &["add", "src/greet.c"]);
+    moving.solve(greet("hi there"));
     moving.run(&["--continue"]).code(4);
-    files::write(&moving.work().join("src/greet.c"), greet("hi there, dear"));
-    git::git(&moving.work(), &["add", "src/greet.c"]);
+    moving.solve(greet("hi there, dear"));
     let before = moving.committed();
     insta::assert_snapshot!(moving.run(&["--continue"]), @r#"
     exit: 1
