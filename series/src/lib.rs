@@ -100,5 +100,5 @@ pub use replay::survey::{Known, Outcome, Survey, survey_series};
 pub use taken::counted_change::ChangedFile;
 pub use taken::lookout::{Event, Lookout, Story};
 pub use text::added_lines::added_lines;
-pub use text::likeness::{SIMILAR_PERCENT, percent_of_lines};
+pub use text::likeness::{SIMILAR_PERCENT, percent_alike};
 pub use text::markers::first_marker;

@@ -11,6 +11,8 @@ mod drift_classes;
 mod hostile_text;
 #[path = "series/hostile_tree.rs"]
 mod hostile_tree;
+#[path = "series/likeness_oracle.rs"]
+mod likeness_oracle;
 #[path = "series/lint.rs"]
 mod lint;
 #[path = "series/lookalikes.rs"]

@@ -192,8 +192,8 @@ pub struct RenameCandidate {
     pub path: String,
     /// Whether it is the very blob that the patch was made from.
     pub certain: bool,
-    /// Of 100 lines that the hunks expect, how many it has.
-    pub percent_of_lines: u8,
+    /// Of 100 lines that the hunks expect, or of 100 bytes of the whole file, how many it has.
+    pub percent: u8,
 }
 
 /// One hunk of a file that is not the one the patch was made from.

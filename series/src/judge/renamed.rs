@@ -29,13 +29,13 @@ pub(crate) fn find_renamed(file: &FilePatch, tree: &dyn Tree) -> Result<Vec<Rena
             candidates.push(candidate(path, false, percent));
         }
     }
-    candidates.sort_by_key(|known| std::cmp::Reverse((known.certain, known.percent_of_lines)));
+    candidates.sort_by_key(|known| std::cmp::Reverse((known.certain, known.percent)));
     candidates.truncate(CANDIDATES_SHOWN);
     Ok(candidates)
 }
 
-fn candidate(path: &[u8], certain: bool, percent_of_lines: u8) -> RenameCandidate {
-    RenameCandidate { path: printable(path), certain, percent_of_lines }
+fn candidate(path: &[u8], certain: bool, percent: u8) -> RenameCandidate {
+    RenameCandidate { path: printable(path), certain, percent }
 }
 
 /// Of 100 lines that the hunks of `file` expect, how many the file at `path` has.

@@ -65,7 +65,7 @@ fn write_rename(out: &mut fmt::Formatter<'_>, candidate: &RenameCandidate) -> fm
         false => writeln!(
             out,
             "    maybe renamed to {} (it has {} % of the expected lines)",
-            candidate.path, candidate.percent_of_lines
+            candidate.path, candidate.percent
         ),
     }
 }

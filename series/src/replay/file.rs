@@ -309,7 +309,7 @@ fn candidate(followed: &Followed) -> RenameCandidate {
     RenameCandidate {
         path: followed.to.to_string(),
         certain: followed.percent == 100,
-        percent_of_lines: followed.percent,
+        percent: followed.percent,
     }
 }
 

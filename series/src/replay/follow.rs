@@ -12,7 +12,7 @@ use crate::model::object_id::ObjectId;
 use crate::model::path::RepoPath;
 use crate::model::printable::printable;
 use crate::model::tree::{Tree, TreeError};
-use crate::text::likeness::{SIMILAR_PERCENT, percent_of_lines};
+use crate::text::likeness::{SIMILAR_PERCENT, percent_alike};
 
 /// With less than that it may still be one of those that a file was split into: worth a person's look.
 const LIKE_PERCENT: u8 = 25;
@@ -52,7 +52,7 @@ pub(crate) fn find_moved(id: ObjectId, origin: &Origin<'_>, tree: &dyn Tree) -> 
     let candidates = same.iter().take(CANDIDATES_SHOWN).map(|(arrival, percent)| RenameCandidate {
         path: printable(&arrival.path),
         certain: arrival.id == id,
-        percent_of_lines: *percent,
+        percent: *percent,
     });
     Ok(Found::Unknown(candidates.collect()))
 }
@@ -97,12 +97,12 @@ impl Search<'_, '_> {
         Ok(false)
     }
 
-    /// How much the file `old` of the pin is like the file `new` of the tree, in percent of their lines.
+    /// How much the file `old` of the pin is like the file `new` of the tree, in percent of their bytes.
     fn likeness(&self, old: ObjectId, new: ObjectId) -> Result<u8, TreeError> {
         if let Some(percent) = self.origin.likeness.borrow().get(&(old, new)) {
             return Ok(*percent);
         }
-        let percent = percent_of_lines(&self.origin.blob(old)?, &self.tree.blob(new)?);
+        let percent = percent_alike(&self.origin.blob(old)?, &self.tree.blob(new)?);
         self.origin.likeness.borrow_mut().insert((old, new), percent);
         Ok(percent)
     }

@@ -70,7 +70,7 @@ pub struct Followed {
     pub from: RepoPath,
     /// Where it is now.
     pub to: RepoPath,
-    /// Of 100 lines, how many are the same; 100 when it is the very same blob.
+    /// Of 100 bytes, how many are the same; 100 when it is the very same blob.
     pub percent: u8,
 }
 

@@ -1,40 +1,58 @@
-//! How much one text is like another.
+//! How much one text is like another, as git measures it when it looks for renames.
+//!
+//! A change follows a moved file where git's would, and stops where git's would: so the measure is git's too, in bytes, which
+//! `tests/series/likeness_oracle.rs` holds against git.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::line_diff::lines_of;
 
-/// Less than this share of equal lines, and a file is another one.
+/// With less than that a file is another one.
 pub const SIMILAR_PERCENT: u8 = 50;
 
-/// Of 100 lines of the longer text, how many are in the other one too. Blank ones and lone brackets are
-/// in every file and do not count.
-pub fn percent_of_lines(left: &[u8], right: &[u8]) -> u8 {
-    let says_something = |line: &&&[u8]| line.iter().any(u8::is_ascii_alphanumeric);
-    let (left, right) = (lines_of(left), lines_of(right));
-    let mut counts: HashMap<&[u8], usize> = HashMap::new();
-    left.iter().filter(says_something).for_each(|line| *counts.entry(line).or_default() += 1);
-    let all: usize = counts.values().sum();
-    let (mut others, mut common) = (0, 0);
-    for line in right.iter().filter(says_something) {
-        others += 1;
-        if let Some(count) = counts.get_mut(line).filter(|count| **count > 0) {
+/// Longer lines are compared in parts, so that one line of a whole file is like a line with a word changed.
+const PIECE: usize = 64;
+
+/// Of 100 bytes of the longer text, how many are in lines that the other one has too.
+pub fn percent_alike(left: &[u8], right: &[u8]) -> u8 {
+    let longer = left.len().max(right.len()).max(1);
+    let (left, right) = (with_unix_ends(left), with_unix_ends(right));
+    let mut not_found: HashMap<&[u8], usize> = HashMap::new();
+    pieces(&left).for_each(|piece| *not_found.entry(piece).or_default() += 1);
+    let mut common = 0;
+    for piece in pieces(&right) {
+        if let Some(count) = not_found.get_mut(piece).filter(|count| **count > 0) {
             *count -= 1;
-            common += 1;
+            common += piece.len();
         }
     }
-    u8::try_from(common * 100 / all.max(others).max(1)).unwrap_or(100)
+    u8::try_from(common * 100 / longer).unwrap_or(100)
+}
+
+fn pieces(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    lines_of(text).into_iter().flat_map(|line| line.chunks(PIECE))
+}
+
+fn with_unix_ends(text: &[u8]) -> Cow<'_, [u8]> {
+    if !text.contains(&b'\r') {
+        return Cow::Borrowed(text);
+    }
+    let followed = text.iter().skip(1).map(Some).chain([None]);
+    let kept = text.iter().zip(followed).filter(|(byte, next)| **byte != b'\r' || *next != Some(&b'\n'));
+    Cow::Owned(kept.map(|(byte, _)| *byte).collect())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::percent_of_lines;
+    use super::percent_alike;
 
     #[test]
-    fn similarity_is_a_share_of_the_longer_text() {
-        assert_eq!(percent_of_lines(b"a\nb\n{\n", b"a\nb\n{\n}\n"), 100);
-        assert_eq!(percent_of_lines(b"a\nb\n", b"a\nb\nc\nd\n"), 50);
-        assert_eq!(percent_of_lines(b"a\na\n", b"a\nb\n"), 50);
-        assert_eq!(percent_of_lines(b"", b""), 0);
+    fn likeness_is_a_share_of_the_bytes_of_the_longer_text() {
+        assert_eq!(percent_alike(b"a\nb\n", b"a\nb\nc\nd\n"), 50);
+        assert_eq!(percent_alike(b"a\na\n", b"a\nb\n"), 50);
+        assert_eq!(percent_alike(b"a\nb\nthis is longer\n", b"a\nb\nand this is so too\n"), 17);
+        assert_eq!(percent_alike(b"a\r\nb\r\n", b"a\nb\n"), 66);
+        assert_eq!(percent_alike(b"", b""), 0);
     }
 }

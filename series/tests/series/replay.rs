@@ -199,7 +199,7 @@ fn a_renamed_file_is_followed_when_it_is_clear_where_to() {
     assert_eq!((followed.to.to_string().as_str(), followed.percent), ("b.c", 100));
     let changed = base.replace("y += 1", "y += 11");
     let similar = step(&pin, &tree(&[("b.c", &changed)]), &patch);
-    assert_eq!(similar.replayed.files[0].followed.as_ref().unwrap().percent, 87);
+    assert_eq!(similar.replayed.files[0].followed.as_ref().unwrap().percent, 88);
     assert_eq!(result(&similar), changed.replace("*= 3", "*= 4"));
 
     let two = replayed(&pin, &tree(&[("b.c", &base), ("c.c", &base)]), &patch);

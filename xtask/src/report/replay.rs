@@ -44,7 +44,7 @@ pub fn describe_conflict(conflict: &FileConflict) -> String {
 }
 
 fn describe_candidate(candidate: &RenameCandidate) -> String {
-    format!("\n  maybe {}: {} % of its lines are the same", candidate.path, candidate.percent_of_lines)
+    format!("\n  maybe {}: {} % of it is the same", candidate.path, candidate.percent)
 }
 
 fn describe_doubt(doubt: &Doubt) -> String {
@@ -66,7 +66,7 @@ pub fn notes_on(replayed: &Replayed) -> Vec<String> {
             let how = if *percent == 100 {
                 "the same content".into()
             } else {
-                format!("{percent} % of its lines are the same")
+                format!("{percent} % of it is the same")
             };
             notes.push(format!("{from} is followed to {to} ({how})"));
         }

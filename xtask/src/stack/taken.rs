@@ -6,7 +6,7 @@ use std::rc::Rc;
 use crate::error::Result;
 use crate::series::ObjectId;
 use crate::series::{
-    ChangedFile, Difference, Event, Lookout, Origin, SIMILAR_PERCENT, Story, percent_of_lines,
+    ChangedFile, Difference, Event, Lookout, Origin, SIMILAR_PERCENT, Story, percent_alike,
 };
 use crate::sys::git::history::{Commit, Comparisons};
 use crate::sys::git::store::Store;
@@ -103,7 +103,7 @@ fn content(store: &Store, id: ObjectId) -> Vec<u8> {
     }
 }
 
-/// What a file that goes has become: one that comes with the same content, or with most of its lines.
+/// What a file that goes has become: one that comes with the same content, or with most of it.
 fn new_home<'c>(store: &Store, gone: &Difference, all: &'c [Difference]) -> Result<Option<&'c Difference>> {
     let [old, new] = gone.blobs;
     if !new.is_zero() {
@@ -116,7 +116,7 @@ fn new_home<'c>(store: &Store, gone: &Difference, all: &'c [Difference]) -> Resu
         return Ok(Some(same));
     }
     let text = content(store, old);
-    let percent = |change: &Difference| percent_of_lines(&text, &content(store, change.blobs[1]));
+    let percent = |change: &Difference| percent_alike(&text, &content(store, change.blobs[1]));
     let most = came().map(|change| (percent(change), change)).max_by_key(|(percent, _)| *percent);
     Ok(most.filter(|(percent, _)| *percent >= SIMILAR_PERCENT).map(|(_, change)| change))
 }

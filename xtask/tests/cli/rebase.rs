@@ -101,7 +101,7 @@ fn a_file_that_upstream_renamed_is_followed() {
       changed  patches/paged/0001-greet-more-warmly.patch
                src/greet.c is followed to src/greeting.c (the same content)
       changed  patches/paged/0002-say-what-is-counted.patch
-               src/count.c is followed to src/number.c (90 % of its lines are the same)
+               src/count.c is followed to src/number.c (92 % of it is the same)
       changed  patches/paged/0003-greet-dearly.patch
                src/greet.c is followed to src/greeting.c (the same content)
 
