@@ -83,8 +83,8 @@ impl Places<'_> {
         let own = Surroundings::of(&self.base, region.base.start);
         let there = Surroundings::of(&self.ours, region.ours.start);
         let (Some(own_scopes), Some(scopes_there)) = (own.scopes, there.scopes) else { return false };
-        let is_between_functions = own.is_closed && there.is_closed;
-        (is_between_functions || self.is_same_head(own.function, there.function))
+        let are_outside = own.is_outside && there.is_outside;
+        (are_outside || self.is_same_head(own.function, there.function))
             && own_scopes.len() == scopes_there.len()
             && own_scopes
                 .iter()
@@ -96,13 +96,19 @@ impl Places<'_> {
     fn is_same_head(&self, own: Option<&[u8]>, there: Option<&[u8]>) -> bool {
         let (Some(own), Some(there)) = (own, there) else { return own == there };
         let is_known = || self.base.has_line(there);
-        own == there || (!is_known() && name_of(own) == name_of(there))
+        own == there || (!is_known() && name_of(own).is_some_and(|own| name_of(there) == Some(own)))
     }
 }
 
-/// What stands before the first bracket, without its type; nothing when there is none.
+/// What stands before the first bracket, without its type; without a bracket, what stands before a body, a base or a value.
 fn name_of(head: &[u8]) -> Option<&[u8]> {
-    let (before, _) = head.split_at(head.iter().position(|byte| *byte == b'(')?);
+    let Some(bracket) = head.iter().position(|byte| *byte == b'(') else {
+        let ends =
+            |at: &usize| matches!(head.get(*at..), Some([b'{' | b';' | b'=', ..] | [b' ', b':', b' ', ..]));
+        let end = (0..head.len()).find(ends).unwrap_or(head.len());
+        return head.get(..end).map(<[u8]>::trim_ascii).filter(|name| !name.is_empty());
+    };
+    let (before, _) = head.split_at(bracket);
     let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_' || *byte == b':' || *byte == b'~';
     let before = before.trim_ascii_end();
     let start = before.iter().rposition(|byte| !is_part(byte)).map_or(0, |at| at + 1);
@@ -122,7 +128,8 @@ fn image(runs: &[ChangedRun], at: usize) -> Option<usize> {
 /// The function above a place, and the scopes around it, innermost first.
 struct Surroundings<'a> {
     function: Option<&'a [u8]>,
-    is_closed: bool,
+    /// Whether that function, if there is any, is over.
+    is_outside: bool,
     scopes: Option<Vec<&'a [u8]>>,
 }
 
@@ -132,7 +139,7 @@ impl<'a> Surroundings<'a> {
         let anchor = functions.last_line_before(at, |line| indentation(line).is_some()).unwrap_or(at);
         Surroundings {
             function: functions.function_before(at),
-            is_closed: functions.is_closed_before(at),
+            is_outside: functions.is_outside_before(at),
             scopes: functions.scopes_around(anchor),
         }
     }

@@ -82,8 +82,17 @@ impl<'a> FunctionMap<'a> {
         function.is_some() && closing > function
     }
 
+    /// Whether line `at` is in no function: there is none above it, or that was closed, or it has no body. (In old C, the line
+    /// above a body may be that of a parameter.)
+    pub fn is_outside_before(&self, at: usize) -> bool {
+        let Some(head) = self.strict.get(at).copied().flatten() else { return true };
+        let rest = self.lines.get(head..at).unwrap_or_default();
+        let is_whole = rest.first().is_some_and(|head| head.trim_ascii_end().ends_with(b";"));
+        self.is_closed_before(at) || (is_whole && !rest.iter().any(|line| line.starts_with(b"{")))
+    }
+
     /// The scopes around line `at`, innermost first: lines above it that are indented less, each
-    /// less than the one before, without control flow. Finds methods, which are not at column 0.
+    /// less than the one before, without control flow and statements. Finds methods, which are not at column 0.
     /// `None` when the search gets too long.
     pub fn scopes_around(&self, at: usize) -> Option<Vec<&'a [u8]>> {
         let mut limit = self.lines.get(at..)?.iter().find_map(|line| indentation(line))?;
@@ -101,7 +110,7 @@ impl<'a> FunctionMap<'a> {
             limit = indent;
             let text = line.trim_ascii();
             // A scope that was closed above is not around the line, but hides what is.
-            if !is_control_flow(text) && !text.starts_with(b"}") {
+            if !is_control_flow(text) && !text.starts_with(b"}") && !text.ends_with(b";") {
                 scopes.push(text);
             }
         }

@@ -342,3 +342,50 @@ fn a_text_without_functions_has_no_wrong_one() {
     assert_eq!(class("CMakeLists.txt"), PatchClass::Merged);
     assert_eq!(class("build.script"), PatchClass::MovedFunction);
 }
+
+/// Outside of all functions there is none to be wrong in, whatever stands above.
+#[test]
+fn between_functions_is_between_functions() {
+    let function = "int first(void) {\n    return 1;\n}\n\n";
+    let base = format!("{function}int most = 8;\n\n#include <x>\n#include <y>\n");
+    let new = format!("{base}#include <z>\n");
+    let patch =
+        read(&modify("a.c", &base, &new, "@@ -7,2 +7,3 @@\n #include <x>\n #include <y>\n+#include <z>\n"));
+    let without_declaration = base.replace("int most = 8;\n\n", "");
+    for there in [&without_declaration, &without_declaration.replace(function, "// nothing\n")] {
+        assert_eq!(on(&base, there, &patch).class(), PatchClass::Shifted, "{there}");
+    }
+    // The second one says what its parameters are in lines of their own.
+    for head in ["int open(void) {\n", "int open(a)\nint a;\n{\n"] {
+        let inside = base.replace("int most = 8;\n", head);
+        assert_eq!(on(&base, &inside, &patch).class(), PatchClass::MovedFunction, "{head}");
+    }
+}
+
+/// What ends with a semicolon has nothing in it.
+#[test]
+fn a_statement_is_no_scope() {
+    let base = "int f(int x) {\n    switch (x) {\n        case 0:\n            break;\n        case 1:\n            \
+                return 1;\n        case 2:\n            {\n                int a = x;\n                a += 1;\n\
+                \x20               a += 2;\n                return a;\n            }\n    }\n    return 0;\n}\n";
+    let hunk = "@@ -8,5 +8,6 @@ int f(int x) {\n             {\n                 int a = x;\n                 a += 1;\n\
+                +                a += 3;\n                 a += 2;\n                 return a;\n";
+    let new = base.replace("a += 2", "a += 3;\n                a += 2");
+    let patch = read(&modify("a.c", base, &new, hunk));
+    let there = base.replace("return 1;", "x += 1;\n            break;");
+    assert_eq!(on(base, &there, &patch).class(), PatchClass::Shifted);
+}
+
+/// A head without brackets has a name too.
+#[test]
+fn another_struct_is_another_one() {
+    let fields = "    int one;\n    int two;\n    int three;\n    int four;\n};\n";
+    let base = format!("struct box {{\n{fields}");
+    let new = base.replace("    int three", "    int more;\n    int three");
+    let hunk = "@@ -1,6 +1,7 @@\n struct box {\n     int one;\n     int two;\n+    int more;\n     int three;\n     int \
+                four;\n };\n";
+    let patch = read(&modify("a.c", &base, &new, hunk));
+    let with_head = |head: &str| on(&base, &format!("{head} {{\n{fields}"), &patch).class();
+    assert_eq!(with_head("struct crate"), PatchClass::MovedFunction);
+    assert_eq!(with_head("struct box : other"), PatchClass::Merged);
+}
