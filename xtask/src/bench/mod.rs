@@ -28,7 +28,12 @@ pub enum What {
     /// Judging a series at each of a thousand upstream commits.
     Status(u32),
     /// Moving a series: ours in memory, `git merge-tree` and `git commit-tree` in a loop.
-    Rebase(u32),
+    Rebase {
+        /// How often.
+        rounds: u32,
+        /// How many patches the series has.
+        patches: usize,
+    },
     /// Decoding several sequences: features on, stock, features off.
     Decode(u32),
     /// Requests with one shared prefix, sent at once to servers.
@@ -51,7 +56,7 @@ pub fn run(context: &Context, what: &What) -> Result<Outcome> {
     match what {
         What::Apply(rounds) => apply::run(context, (*rounds).max(1)),
         What::Status(rounds) => status::run(context, (*rounds).max(1)),
-        What::Rebase(rounds) => rebase::run(context, (*rounds).max(1)),
+        What::Rebase { rounds, patches } => rebase::run(context, (*rounds).max(1), *patches),
         What::Decode(rounds) => decode::run(context, (*rounds).max(1)),
         What::Burst(options) => burst::run(context, options),
         What::Capacity(options) => capacity::run(context, options),

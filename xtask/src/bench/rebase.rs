@@ -13,11 +13,11 @@ use crate::sys::git::command::git;
 use crate::sys::machine::disk;
 use crate::sys::machine::process::Run;
 
-/// Measures on a made-up project, and checks that both give the same tree.
-pub fn run(context: &Context, rounds: u32) -> Result<Outcome> {
+/// Measures on a made-up project with so many patches, and checks that both give the same tree.
+pub fn run(context: &Context, rounds: u32, patches: usize) -> Result<Outcome> {
     let scratch = disk::scratch_folder(&context.layout.generated().join("bench"), "rebase")?;
     let project = scratch.path().join("made-up");
-    let size = Size { files: 2000, patches: 120 };
+    let size = Size { files: 2000, patches };
     let contest = Contest { made: synthetic::make(&project, size)?, project };
     contest.prepare()?;
     let title = format!("{} patches rebased in a project of {} files", size.patches, size.files);

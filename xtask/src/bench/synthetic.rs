@@ -1,4 +1,4 @@
-//! A made-up project for the benches: 2,000 files of C-like text, 120 patches, and a newer upstream.
+//! A made-up project for the benches: files of C-like text, a series of patches, and a newer upstream.
 
 use std::path::Path;
 

@@ -22,7 +22,7 @@ enum BenchWhat {
     /// Time judging a series at each of a thousand upstream commits.
     Status(Rounds),
     /// Time rebasing a series: ours in memory, `git merge-tree` and `git commit-tree` in a loop.
-    Rebase(Rounds),
+    Rebase(Rebase),
     /// Time decoding several sequences: features on, stock, features off.
     Decode(Rounds),
     /// Send cold requests with one shared prefix, all at once, to stock servers and ours.
@@ -55,6 +55,15 @@ struct Rounds {
     /// Number of rounds; in each the contestants run in turn.
     #[arg(long, value_name = "N", default_value_t = 7)]
     rounds: u32,
+}
+
+#[derive(Debug, Args)]
+struct Rebase {
+    #[command(flatten)]
+    rounds: Rounds,
+    /// Number of patches in the series.
+    #[arg(long, value_name = "N", default_value_t = 120, value_parser = clap::value_parser!(u16).range(1..=9999))]
+    patches: u16,
 }
 
 /// What the benches of the server have in common.
@@ -228,7 +237,9 @@ impl From<Bench> for bench::What {
         match what {
             BenchWhat::Apply(Rounds { rounds }) => Self::Apply(rounds),
             BenchWhat::Status(Rounds { rounds }) => Self::Status(rounds),
-            BenchWhat::Rebase(Rounds { rounds }) => Self::Rebase(rounds),
+            BenchWhat::Rebase(Rebase { rounds: Rounds { rounds }, patches }) => {
+                Self::Rebase { rounds, patches: patches.into() }
+            }
             BenchWhat::Decode(Rounds { rounds }) => Self::Decode(rounds),
             BenchWhat::Burst(burst) => Self::Burst(burst.into()),
             BenchWhat::Capacity(capacity) => Self::Capacity(capacity.into()),
