@@ -5,6 +5,7 @@
 
 use std::process::Command;
 
+use super::support::upstream::moved;
 use super::support::{Output, Project, files, program_path};
 
 /// Runs shell commands in a mount namespace of their own.
@@ -158,16 +159,42 @@ fn a_look_into_a_project_that_cannot_be_written() {
             project.run(&["fetch"]).success();
         }
         for arguments in [&["status"][..], &["lock", "--check"], &["apply", "--check"]] {
-            let tool = project.command(arguments);
-            let mut command = in_own_namespace(READ_ONLY);
-            command.arg(tool.get_program()).args(tool.get_args()).current_dir(project.root());
-            command
-                .env_clear()
-                .env("PATH", program_path::of_this_machine())
-                .env("HOME", project.beside("home"));
-            let output = project.finish(command).success();
+            let output = read_only(&project, arguments).success();
             assert_eq!(output.stderr.contains("Fetching"), !fetched, "{output}");
         }
         assert_eq!(project.path("target").exists(), fetched);
     }
+}
+
+/// What upstream has by now is in no store yet, and comes without a trace.
+#[test]
+fn a_look_at_a_new_tip_from_a_project_that_cannot_be_written() {
+    if !can_mount() {
+        return;
+    }
+    for fetched in [false, true] {
+        let project = Project::new();
+        let upstream = moved(&project, &[("Go on", "README.md", "Hello", "Hello!")]);
+        if fetched {
+            project.run(&["fetch"]).success();
+        }
+        let before = files::list(project.root());
+        let from = ["--from", upstream.to_str().unwrap()];
+        for command in
+            [&["status", "--tip", "main"][..], &["newest", "--tip", "main"], &["bisect", "--tip", "main"]]
+        {
+            let output = read_only(&project, &[command, &from].concat()).success();
+            assert!(output.stderr.contains("Fetching hello main"), "{output}");
+        }
+        assert_eq!(files::list(project.root()), before);
+    }
+}
+
+/// Runs the tool where nothing of the project can be written.
+fn read_only(project: &Project, arguments: &[&str]) -> Output {
+    let tool = project.command(arguments);
+    let mut command = in_own_namespace(READ_ONLY);
+    command.arg(tool.get_program()).args(tool.get_args()).current_dir(project.root());
+    command.env_clear().env("PATH", program_path::of_this_machine()).env("HOME", project.beside("home"));
+    project.finish(command)
 }

@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
 use crate::plan::layout::Layout;
-use crate::sys::machine::disk::{exists, explain, scratch_folder};
+use crate::sys::machine::disk::{
+    create_folder, exists, explain, files_below, read_if_there, scratch_folder, write_atomically,
+};
 use crate::sys::machine::ours;
 
 /// The folder in which the person stands.
@@ -13,7 +15,7 @@ pub fn here() -> Result<PathBuf> {
 }
 
 /// Where what is generated can be when the project cannot be written, as in a checkout of somebody else's. What the
-/// project has already is read from there.
+/// project's store has is read from there; what comes besides stays in the folder, and vanishes with it.
 pub fn generated_elsewhere(layout: &Layout) -> Result<Option<tempfile::TempDir>> {
     let folder = layout.generated();
     let nearest = folder.ancestors().find(|folder| exists(folder)).unwrap_or(Path::new("/"));
@@ -23,13 +25,25 @@ pub fn generated_elsewhere(layout: &Layout) -> Result<Option<tempfile::TempDir>>
     let elsewhere = scratch_folder(&std::env::temp_dir(), "espalier")?;
     let place = layout.generating_in(elsewhere.path().join("espalier"));
     ours::claim(&place)?;
-    #[cfg(unix)]
     if exists(&layout.store()) {
-        let place = place.store();
-        std::os::unix::fs::symlink(layout.store(), &place)
-            .map_err(|error| explain("link", &place, &error))?;
+        read_store_from(&layout.store(), &place.store())?;
     }
     Ok(Some(elsewhere))
+}
+
+/// A store at `new` with all that the one at `old` has: its refs are copied, its objects are read where they are.
+fn read_store_from(old: &Path, new: &Path) -> Result<()> {
+    let names = ["HEAD", "config", "packed-refs", "shallow"].map(PathBuf::from).into_iter();
+    let refs = if exists(&old.join("refs")) { files_below(&old.join("refs"))? } else { Vec::new() };
+    for name in names.chain(refs.iter().map(|name| Path::new("refs").join(name))) {
+        if let Some(bytes) = read_if_there(&old.join(&name))? {
+            write_atomically(&new.join(&name), &bytes)?;
+        }
+    }
+    // libgit2 looks for packs only where it finds their folder when it opens a store.
+    create_folder(&new.join("objects/pack"))?;
+    let objects = format!("{}\n", old.join("objects").display());
+    write_atomically(&new.join("objects/info/alternates"), objects.as_bytes())
 }
 
 #[cfg(unix)]
