@@ -58,7 +58,7 @@ pub(super) struct Import {
     #[arg(long, short = 'p', value_name = "N", default_value_t = 1, conflicts_with = "from")]
     strip: u32,
     /// Append them to the variant's patches.
-    #[arg(long, conflicts_with = "from")]
+    #[arg(long)]
     append: bool,
     /// Do everything except write.
     #[arg(long)]
@@ -69,7 +69,7 @@ impl Import {
     pub(super) fn run(self, context: &Context) -> Result<Outcome> {
         let Import { what, from, variant, upstream, leave_out, author, strip, append, dry_run } = self;
         let what = match from {
-            Some(from) => cmd::import::What::Fork { from: absolute(from), range: what },
+            Some(from) => cmd::import::What::Fork { from: absolute(from), range: what, append },
             None => cmd::import::What::Patches { path: absolute(what).into(), author, strip, append },
         };
         cmd::import::run(context, &cmd::import::Options { what, variant, upstream, leave_out, dry_run })

@@ -126,6 +126,7 @@ fn filled_in(command: &str) -> String {
         ("DIR", "../another"),
         ("BASE..TIP", "upstream/main..main --leave-out docs/shortcut --leave-out 'a\tb.txt'"),
         ("FIRST", "HEAD"),
+        ("LAST_IMPORTED..TIP", "main~1..main"),
     ];
     let command = fills.iter().fold(command.to_string(), |text, (from, to)| text.replace(from, to));
     if command.starts_with("cargo xtask sync") { command + " --dry-run" } else { command }

@@ -1,9 +1,12 @@
 //! What an import stands on: a variant that is there, or a new one with a pin of its own.
 
+use std::path::Path;
+
 use super::Import;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::plan::name::Name;
+use crate::plan::next_command::quoted;
 use crate::plan::overlay::OverlayFile;
 use crate::plan::pins::{NewPin, Pin, Pins, Revision, Source, Variant};
 use crate::plan::snippet::SourceText;
@@ -48,7 +51,7 @@ impl Onto {
 }
 
 /// A variant that is there has to have its pin where the fork left upstream. Otherwise both are made.
-pub(super) fn for_fork(import: Import<'_>, place: &ForkPlace, fork: &Fork<'_>) -> Result<Onto> {
+pub(super) fn for_fork(import: Import<'_>, place: &ForkPlace, fork: &Fork<'_>, from: &str) -> Result<Onto> {
     let Import { context, options, repo, .. } = import;
     let Some(pins) = pins_if_there(context)? else {
         return new_variant(import, place, fork, None);
@@ -60,7 +63,8 @@ pub(super) fn for_fork(import: Import<'_>, place: &ForkPlace, fork: &Fork<'_>) -
     };
     let onto = on_variant(import, &pins, variant)?;
     if onto.before > 0 {
-        return Err(has_patches(&onto, "cargo xtask import --variant NEW --from REPO BASE..TIP"));
+        let error = has_patches(&onto, "cargo xtask import --variant NEW --from REPO BASE..TIP");
+        return Err(as_patches(error, from, "LAST_IMPORTED..TIP", Some(name)));
     }
     let (border, found) = (fork.tree_of(fork.border)?, repo.store.tree_of(onto.base)?);
     if border == found {
@@ -95,6 +99,21 @@ fn pins_if_there(context: &Context) -> Result<Option<Pins>> {
 fn has_patches(onto: &Onto, instead: &str) -> Error {
     Error::usage(format!("{} has {} patches already; nothing was written", onto.variant, onto.before))
         .hint(format!("import into a variant of its own: {instead}"))
+}
+
+/// How commits of a fork come after patches that are there. A range of the fork would bring with it what the fork merged of
+/// upstream since; a list of patches is looked at first.
+pub(super) fn as_patches(error: Error, from: &str, range: &str, variant: Option<&str>) -> Error {
+    let is_folder = Path::new(from).is_dir();
+    let there = if is_folder { format!(" -C {}", quoted(from)) } else { String::new() };
+    let note = if is_folder { "" } else { "    # in a clone of it" };
+    let variant = variant.map(|name| format!(" --variant {}", quoted(name))).unwrap_or_default();
+    error
+        .hint(format!(
+            "write what is new as patches: git{there} format-patch -o \"$PWD/more-patches\" {}{note}",
+            quoted(range)
+        ))
+        .hint(format!("then append them: cargo xtask import more-patches --append{variant}"))
 }
 
 /// The end of the variant's own series.

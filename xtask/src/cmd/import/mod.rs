@@ -48,6 +48,8 @@ pub enum What {
         from: String,
         /// `BASE..TIP`: the commits that are in the second and not in the first.
         range: String,
+        /// They were to come after the patches that the variant has, which only patches can.
+        append: bool,
     },
     /// Patches made elsewhere.
     Patches {
@@ -68,12 +70,17 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
         return Err(Error::usage("`import` cannot be used with `--locked`: it changes `espalier.lock`")
             .hint("leave one of them out"));
     }
+    if let What::Fork { from, range, append: true } = &options.what {
+        let what = "`--append` takes patches, and `--from` a fork; nothing was written";
+        let variant = options.variant.as_deref();
+        return Err(ground::as_patches(Error::usage(what), from, range, variant));
+    }
     let _lock = run_lock::take(&context.layout, &context.ui)?;
     let store = &Store::open(&context.layout.store())?;
     let repo = &ImportRepo::create(&context.layout.scratch(), store)?;
     let import = Import { context, options, store, repo };
     match &options.what {
-        What::Fork { from, range } => import.fork(from, range),
+        What::Fork { from, range, .. } => import.fork(from, range),
         What::Patches { path, author, strip, append } => {
             let loose = loose::read(repo, path, *strip)?;
             import.patches(loose, author.as_deref(), *append)
@@ -109,7 +116,7 @@ impl Import<'_> {
         let (base, tip) = (place.find(base)?, place.find(tip)?);
         let ids = place.fetch(repo, &[&tip, &base], History::All, &context.ui)?;
         let fork = Fork::between(repo, ids[1], ids[0])?;
-        let onto = ground::for_fork(self, &place, &fork)?;
+        let onto = ground::for_fork(self, &place, &fork, from)?;
         let pinned = fork.tree_of(fork.border)?;
         let mut left_out = LeftOut::new(&repo.store, pinned, &self.options.leave_out)?;
         let line = fork::straighten(&fork, &mut left_out, &context.ui)?;

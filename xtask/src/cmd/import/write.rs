@@ -11,7 +11,7 @@ use crate::stack::import::patches::NewPatch;
 use crate::stack::{apply, lock};
 use crate::sys::git::store::Store;
 use crate::sys::project::stage::Stage;
-/// Collects everything in the stage and applies it there, strictly: the tree after each patch has to be the
+
 /// Collects everything in a stage and applies it there, strictly: the tree after each patch has to be the
 /// commit's. `pins_text` is `pins.toml` as it shall be.
 pub fn stage(

@@ -3,7 +3,8 @@
 use super::super::support::Project;
 use super::super::support::importing::empty_project;
 use super::makers::{
-    fork_and_series, fork_and_started, started, with_fork, with_patches_beside, with_patches_there,
+    fork_and_series, fork_and_started, fork_that_went_on, started, with_fork, with_patches_beside,
+    with_patches_there,
 };
 use super::{Place, Scene};
 
@@ -62,7 +63,18 @@ pub const SCENES: &[Scene] = &[
         make: fork_and_series,
         command: "import --from '../the fork' upstream/main..main",
         place: Place::Here,
-        hints: &[("cargo xtask import --variant NEW", 0)],
+        hints: &[
+            ("cargo xtask import --variant NEW", 0),
+            ("git -C", 0),
+            ("cargo xtask import more-patches", 0),
+        ],
+    },
+    Scene {
+        name: "import of what a fork has more by now",
+        make: fork_that_went_on,
+        command: "import --from '../the fork' imported..main --append --variant my",
+        place: Place::Here,
+        hints: &[("git -C", 0), ("cargo xtask import more-patches --append --variant my", 0)],
     },
     Scene {
         name: "import of patches into a series",

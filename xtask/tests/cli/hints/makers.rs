@@ -82,6 +82,20 @@ pub fn with_fork() -> Project {
     project
 }
 
+/// A fork beside the project into which it was imported; its tag `imported` says how far.
+pub fn fork_that_went_on() -> Project {
+    let project = empty_project();
+    let fork = importing::fork(&project);
+    let mut import =
+        vec!["import", "--from", fork.to_str().unwrap(), "upstream/main..main", "--variant", "my"];
+    import.extend(importing::NOT_SAID.iter().flat_map(|path| ["--leave-out", path]));
+    project.run(&import).success();
+    git::git(&fork, &["tag", "imported"]);
+    files::edit(&fork.join("src/name.c"), "\"people\"", "\"everybody\"");
+    git::commit(&fork, "Name everybody");
+    project
+}
+
 /// A fork beside a project with a series.
 pub fn fork_and_series() -> Project {
     let project = Project::new();
