@@ -5,9 +5,7 @@ use std::rc::Rc;
 
 use crate::error::Result;
 use crate::series::ObjectId;
-use crate::series::{
-    ChangedFile, Difference, Event, Lookout, Origin, SIMILAR_PERCENT, Story, percent_alike,
-};
+use crate::series::{ChangedFile, Difference, Event, Lookout, Origin, SIMILAR_PERCENT, Story, percent_alike};
 use crate::sys::git::history::{Commit, Comparisons};
 use crate::sys::git::store::Store;
 
