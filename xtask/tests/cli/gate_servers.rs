@@ -155,5 +155,5 @@ fn drafts_that_are_accepted_otherwise_are_seen() {
 #[test]
 fn a_check_that_does_not_exist_is_told() {
     let said = run(&gated(), "answer").code(2);
-    said.says(&["no check `answer`", "next: use one of: answers, sharing, features"]);
+    said.says(&["no check `answer`", "next: use one of: answers, sharing, prefill-budget"]);
 }

@@ -56,21 +56,48 @@ pub struct Chosen<'a> {
     pub models: &'a [String],
 }
 
-/// A part of the comparison that can be run alone. None relies on what ran before it.
-struct Part {
+/// A check of the servers. Each can be run alone: none relies on what ran before it.
+struct Check {
     name: &'static str,
-    run: fn(&ServerGate<'_>, &mut Compared) -> Result<()>,
+    work: Work,
 }
 
-const PARTS: [Part; 8] = [
-    Part { name: "answers", run: answers::compare },
-    Part { name: "sharing", run: |gate, compared| gate.look_at_sharing(compared) },
-    Part { name: "features", run: |gate, compared| gate.look_at_features(compared) },
-    Part { name: "adapters", run: |gate, compared| gate.look_at_adapters(compared) },
-    Part { name: "overload", run: |gate, compared| gate.look_at_overload(compared) },
-    Part { name: "draft-model", run: draft_model::compare },
-    Part { name: "images", run: media::compare },
-    Part { name: "promises", run: |gate, compared| gate.look_at_promises(compared) },
+/// What a check does.
+enum Work {
+    /// Starts servers of its own.
+    Whole(fn(&ServerGate<'_>, &mut Compared) -> Result<()>),
+    /// Compares one feature of ours with stock.
+    Feature(Base, fn(&mut Scene<'_>) -> Result<()>),
+}
+
+/// What both servers of a feature are started with.
+#[derive(Clone, Copy)]
+enum Base {
+    /// The trained model.
+    Trained,
+    /// Random weights, which are slower.
+    Random,
+    /// Random weights and an adapter.
+    Adapted,
+}
+
+const CHECKS: [Check; 16] = [
+    Check { name: "answers", work: Work::Whole(answers::compare) },
+    Check { name: "sharing", work: Work::Whole(look_at_sharing) },
+    Check { name: "prefill-budget", work: Work::Feature(Base::Trained, prefill::check) },
+    Check { name: "fragmented-pool", work: Work::Feature(Base::Trained, pool::check_fragments) },
+    Check { name: "eviction", work: Work::Feature(Base::Trained, pool::check_eviction) },
+    Check { name: "preemption", work: Work::Feature(Base::Trained, pool::check_preemption) },
+    Check { name: "preempted-prompt", work: Work::Feature(Base::Trained, pool::check_preempted_prompt) },
+    Check { name: "several-choices", work: Work::Feature(Base::Trained, choices::check) },
+    Check { name: "slots-in-files", work: Work::Feature(Base::Trained, slots::check) },
+    Check { name: "drafts", work: Work::Feature(Base::Trained, drafts::check) },
+    Check { name: "end-of-context", work: Work::Feature(Base::Trained, limits::check) },
+    Check { name: "adapters", work: Work::Feature(Base::Adapted, adapters::check) },
+    Check { name: "overload", work: Work::Feature(Base::Random, overload::check) },
+    Check { name: "draft-model", work: Work::Whole(draft_model::compare) },
+    Check { name: "images", work: Work::Whole(media::compare) },
+    Check { name: "promises", work: Work::Whole(look_at_promises) },
 ];
 
 /// Compares the servers `stock` and `ours`; goes on after a difference, and after a server that was gone.
@@ -80,8 +107,7 @@ pub fn compare(
     off: Off,
     chosen: Chosen<'_>,
 ) -> Result<Compared> {
-    let known = PARTS.map(|part| part.name);
-    refuse_unknown("check", chosen.checks, &known)?;
+    refuse_unknown("check", chosen.checks, &CHECKS.map(|check| check.name))?;
     refuse_unknown("model", chosen.models, &Model::ALL.map(Model::name))?;
     let folder = context.layout.generated().join("gate");
     disk::create_folder(&folder)?;
@@ -89,10 +115,15 @@ pub fn compare(
     let gate = ServerGate { context, stock, ours, folder, off, models, tolerances: RefCell::default() };
     let mut compared = Compared::default();
     let is_chosen =
-        |part: &&Part| chosen.checks.is_empty() || chosen.checks.iter().any(|name| name == part.name);
-    for part in PARTS.iter().filter(is_chosen) {
-        let ended = (part.run)(&gate, &mut compared);
-        compared.go_on(part.name, ended)?;
+        |check: &&Check| chosen.checks.is_empty() || chosen.checks.iter().any(|name| name == check.name);
+    for check in CHECKS.iter().filter(is_chosen) {
+        let ended = match check.work {
+            Work::Whole(compare) => compare(&gate, &mut compared),
+            Work::Feature(base, look) => {
+                gate.open(check.name, base, &mut compared).and_then(|mut scene| look(&mut scene))
+            }
+        };
+        compared.go_on(check.name, ended)?;
     }
     Ok(compared)
 }
@@ -106,25 +137,6 @@ fn refuse_unknown(what: &str, names: &[String], known: &[&str]) -> Result<()> {
         None => Ok(()),
     }
 }
-
-/// A feature of the paged server, and what shows that it works.
-struct Check {
-    name: &'static str,
-    run: fn(&mut Scene<'_>) -> Result<()>,
-}
-
-/// Every check that the trained model is asked for.
-const CHECKS: [Check; 9] = [
-    Check { name: "prefill budget", run: prefill::check },
-    Check { name: "a fragmented pool", run: pool::check_fragments },
-    Check { name: "eviction", run: pool::check_eviction },
-    Check { name: "preemption", run: pool::check_preemption },
-    Check { name: "preemption of a prompt", run: pool::check_preempted_prompt },
-    Check { name: "several choices", run: choices::check },
-    Check { name: "slots in files", run: slots::check },
-    Check { name: "drafts", run: drafts::check },
-    Check { name: "the end of the context", run: limits::check },
-];
 
 /// One request at a time.
 const ALONE: [&str; 6] = ["-np", "1", "-c", cases::ROOMY, "--cache-ram", "0"];
@@ -168,55 +180,22 @@ impl ServerGate<'_> {
         }
     }
 
-    /// Who finds what others computed, and what becomes of a request that cannot fit.
-    fn look_at_sharing(&self, compared: &mut Compared) -> Result<()> {
-        self.context.ui.status("Looking", "at who shares with whom");
-        let setup = self.setup(Model::Trained, "f16")?;
-        let keys = ["-np", "2", "-c", cases::ROOMY, "--kv-paged", "--api-key", sharing::KEYS];
-        compared.failures.extend(sharing::leaks(&self.start(&self.ours, &setup, &keys)?)?);
-        let saves = self.folder.join("slots").display().to_string();
-        disk::create_folder(&self.folder.join("slots"))?;
-        let keeps = [&keys[..], &["--slot-save-path", &saves]].concat();
-        compared.failures.extend(sharing::leaks_of_a_kept_slot(&self.start(&self.ours, &setup, &keeps)?)?);
-        let small = self.start(&self.ours, &setup, &["-np", "4", "-c", "512", "--kv-paged"])?;
-        compared.failures.extend(sharing::refuses_what_cannot_fit(&small)?);
-        compared.failures.extend(pool_is_held(&pool_at_rest(&small)?));
-        Ok(())
-    }
-
-    /// Features of the paged server that the cases do not use, one by one.
-    fn look_at_features(&self, compared: &mut Compared) -> Result<()> {
-        let setup = self.setup(Model::Trained, "f16")?;
-        let mut scene = Scene::open(self, &setup, &[], compared)?;
-        for check in CHECKS {
-            scene.begin(check.name);
-            let ended = (check.run)(&mut scene);
-            scene.go_on(ended)?;
-        }
-        Ok(())
-    }
-
-    fn look_at_promises(&self, compared: &mut Compared) -> Result<()> {
-        let kept = promises::look(self.context, &self.ours, &[])?;
-        compared.failures.extend(promises::broken(&kept));
-        Ok(())
-    }
-
-    fn look_at_adapters(&self, compared: &mut Compared) -> Result<()> {
-        let setup = self.setup(Model::Random(Architecture::Llama), "f16")?;
-        let adapter = self.folder.join("adapter.gguf");
-        models::write_adapter(&adapter, &adapter::spec())?;
-        let arguments = ["--lora".to_string(), adapter.display().to_string()];
-        let mut scene = Scene::open(self, &setup, &arguments, compared)?;
-        scene.begin("adapters");
-        adapters::check(&mut scene)
-    }
-
-    fn look_at_overload(&self, compared: &mut Compared) -> Result<()> {
-        let setup = self.setup(Model::Random(Architecture::Qwen3), "f16")?;
-        let mut scene = Scene::open(self, &setup, &[], compared)?;
-        scene.begin("overload");
-        overload::check(&mut scene)
+    fn open<'a>(&'a self, name: &'static str, base: Base, compared: &'a mut Compared) -> Result<Scene<'a>> {
+        self.context.ui.status("Checking", name);
+        let setup = match base {
+            Base::Trained => self.setup(Model::Trained, "f16")?,
+            Base::Random => self.setup(Model::Random(Architecture::Qwen3), "f16")?,
+            Base::Adapted => self.setup(Model::Random(Architecture::Llama), "f16")?,
+        };
+        let arguments = match base {
+            Base::Trained | Base::Random => Vec::new(),
+            Base::Adapted => {
+                let adapter = self.folder.join("adapter.gguf");
+                models::write_adapter(&adapter, &adapter::spec())?;
+                vec!["--lora".to_string(), adapter.display().to_string()]
+            }
+        };
+        Scene::open(self, name, setup, arguments, compared)
     }
 
     fn start(&self, program: &Path, setup: &Setup, arguments: &[&str]) -> Result<Server> {
@@ -230,6 +209,29 @@ impl ServerGate<'_> {
     fn wants(&self, model: Model) -> bool {
         self.models.is_empty() || self.models.iter().any(|name| name == model.name())
     }
+}
+
+/// Who finds what others computed, and what becomes of a request that cannot fit.
+fn look_at_sharing(gate: &ServerGate<'_>, compared: &mut Compared) -> Result<()> {
+    gate.context.ui.status("Checking", "who shares with whom");
+    let setup = gate.setup(Model::Trained, "f16")?;
+    let start = |arguments: &[&str]| gate.start(&gate.ours, &setup, arguments);
+    let keys = ["-np", "2", "-c", cases::ROOMY, "--kv-paged", "--api-key", sharing::KEYS];
+    compared.failures.extend(sharing::leaks(&start(&keys)?)?);
+    let saves = gate.folder.join("slots").display().to_string();
+    disk::create_folder(&gate.folder.join("slots"))?;
+    let keeps = [&keys[..], &["--slot-save-path", &saves]].concat();
+    compared.failures.extend(sharing::leaks_of_a_kept_slot(&start(&keeps)?)?);
+    let small = start(&["-np", "4", "-c", "512", "--kv-paged"])?;
+    compared.failures.extend(sharing::refuses_what_cannot_fit(&small)?);
+    compared.failures.extend(pool_is_held(&pool_at_rest(&small)?));
+    Ok(())
+}
+
+fn look_at_promises(gate: &ServerGate<'_>, compared: &mut Compared) -> Result<()> {
+    let kept = promises::look(gate.context, &gate.ours, &[])?;
+    compared.failures.extend(promises::broken(&kept));
+    Ok(())
 }
 
 fn run_of(program: &Path, setup: &Setup) -> Run {

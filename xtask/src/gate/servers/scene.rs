@@ -18,52 +18,32 @@ use crate::sys::net::server::Server;
 /// A stock server that answers alone, and what was found so far.
 pub struct Scene<'a> {
     gate: &'a ServerGate<'a>,
-    setup: &'a Setup,
-    arguments: &'a [String],
-    reference: Reference,
-    /// Of the model, with neighbours and without.
-    least_tolerance: f64,
     name: &'static str,
+    setup: Setup,
+    arguments: Vec<String>,
+    reference: Reference,
     compared: &'a mut Compared,
 }
 
 impl<'a> Scene<'a> {
-    /// Starts stock; it and every server of ours get `arguments`.
+    /// Starts stock for the check `name`; it and every server of ours get `arguments`.
     pub fn open(
         gate: &'a ServerGate<'a>,
-        setup: &'a Setup,
-        arguments: &'a [String],
+        name: &'static str,
+        setup: Setup,
+        arguments: Vec<String>,
         compared: &'a mut Compared,
     ) -> Result<Scene<'a>> {
-        let least_tolerance = gate.tolerance(setup)?;
-        let run = run_of(&gate.stock, setup).args(ALONE).args(arguments);
+        // Of the model, with neighbours and without.
+        let tolerance = gate.tolerance(&setup)?;
+        let run = run_of(&gate.stock, &setup).args(ALONE).args(&arguments);
         let stock = Server::start(run, &gate.context.layout.log("gate-stock"))?;
-        Ok(Scene {
-            gate,
-            setup,
-            arguments,
-            reference: Reference { stock, tolerance: least_tolerance },
-            least_tolerance,
-            name: "",
-            compared,
-        })
-    }
-
-    /// What is found from now on belongs to this check.
-    pub fn begin(&mut self, name: &'static str) {
-        self.gate.context.ui.status("Checking", name);
-        self.name = name;
-        self.reference.tolerance = self.least_tolerance;
-    }
-
-    /// A check that ended in an error failed, and the next one is begun.
-    pub fn go_on(&mut self, ended: Result<()>) -> Result<()> {
-        self.compared.go_on(self.name, ended)
+        Ok(Scene { gate, name, setup, arguments, reference: Reference { stock, tolerance }, compared })
     }
 
     /// A server of ours, with these arguments besides.
     pub fn ours(&self, arguments: &[&str]) -> Result<Server> {
-        let run = run_of(&self.gate.ours, self.setup).args(self.arguments).args(arguments);
+        let run = run_of(&self.gate.ours, &self.setup).args(&self.arguments).args(arguments);
         Server::start(run, &self.gate.log())
     }
 
