@@ -22,6 +22,7 @@ mod cli {
     mod fetch;
     mod fetch_fails;
     mod fetch_npm;
+    mod gate_features;
     mod gate_logits;
     mod gate_servers;
     mod git_defaults;

@@ -1,42 +1,15 @@
 //! The gate's second part, seen to fail: fake servers on the loopback, and one break after the other. Each turns the
 //! gate red for its own reason.
 
-use super::support::gating::{gated, say_numerics};
-use super::support::{Output, Project, llama_server};
-
-/// The gate with fake servers of which stock's, and ours, break these.
-fn gate(check: &str, stock: &str, ours: &str) -> Output {
-    run(&fakes(stock, ours), check)
-}
-
-fn fakes(stock: &str, ours: &str) -> Project {
-    let project = gated();
-    llama_server::package(&project, "stock", stock);
-    llama_server::package(&project, "paged", ours);
-    project
-}
-
-fn run(project: &Project, check: &str) -> Output {
-    let only = ["gate", "--only", "servers", "--check", check];
-    // One model: the fake answers all alike.
-    let model: &[&str] = if check == "answers" { &["--model", "trained"] } else { &[] };
-    project.run(&[&only, model].concat())
-}
-
-/// The gate is red, and says `reason`.
-#[track_caller]
-fn red(check: &str, stock: &str, ours: &str, reason: &str) {
-    let said = gate(check, stock, ours);
-    assert_eq!(said.code, Some(1), "{stock}{ours}: {said}");
-    assert!(said.stderr.contains(reason), "{stock}{ours}: {said}");
-}
+use super::support::gating::{fakes, gate_servers, gated, red, say_numerics};
 
 #[test]
 fn servers_that_answer_alike_pass_each_check() {
-    let said = gate("answers", "", "").success();
+    let project = fakes("", "");
+    let said = gate_servers(&project, "answers").success();
     assert!(said.stdout.contains("answers in stock's tokens, 0 left them at a near tie"), "{said}");
-    gate("sharing", "", "").success();
-    gate("draft-model", "", "").success();
+    gate_servers(&project, "sharing").success();
+    gate_servers(&project, "draft-model").success();
 }
 
 #[test]
@@ -57,7 +30,7 @@ fn a_token_that_is_stocks_by_luck_is_seen() {
 
 #[test]
 fn too_many_near_ties_are_no_rounding() {
-    let said = gate("answers", "", "ties").code(1);
+    let said = gate_servers(&fakes("", "ties"), "answers").code(1);
     assert!(
         said.stderr.contains("of the answers left stock's at a near tie; expected at most 11.1 %"),
         "{said}"
@@ -67,12 +40,7 @@ fn too_many_near_ties_are_no_rounding() {
 
 #[test]
 fn a_server_that_refuses_or_dies_is_seen() {
-    red(
-        "answers",
-        "",
-        "refuses",
-        "request 0 was answered 500: {\"error\":{\"message\":\"failed to process spec",
-    );
+    red("answers", "", "refuses", "request 0 was answered 500: {\"error\":{\"message\":\"the KV cache");
     red("answers", "", "dies", "GGML_ASSERT(t_start == 0) failed");
 }
 
@@ -92,10 +60,10 @@ fn what_a_patch_says_of_numbers_is_what_its_servers_are_held_to() {
     red("answers", "", "rounds otherwise", reason);
     let project = fakes("", "rounds otherwise");
     say_numerics(&project, "bounded 1e-2");
-    run(&project, "answers").success();
+    gate_servers(&project, "answers").success();
     let project = fakes("", "another token");
     say_numerics(&project, "bounded 1e-2");
-    let said = run(&project, "answers").code(1);
+    let said = gate_servers(&project, "answers").code(1);
     assert!(said.stderr.contains("trained f16, off: request 0: token 3 is not stock's"), "{said}");
 }
 
@@ -114,7 +82,7 @@ fn an_answer_that_stock_leaves_out_is_no_measure() {
 
 #[test]
 fn a_prompt_that_is_computed_twice_is_seen() {
-    red("answers", "", "computes all", " prompt tokens were computed, ");
+    red("answers", "", "publishes late", " prompt tokens were computed, 940 were enough");
     red("answers", "", "says no prompt_n", "does not say in `timings.prompt_n` what was computed");
 }
 
@@ -136,24 +104,35 @@ fn a_count_that_was_renamed_is_named() {
 
 #[test]
 fn what_another_key_finds_is_seen() {
-    red("sharing", "", "forgets the key", "another key: expected 0 cached tokens, status 200 said Some(320)");
-    red(
-        "sharing",
-        "",
-        "forgets the key of a slot",
-        "a kept slot: found Some(0), Some(320) with the same key, Some(320)",
-    );
-    red("sharing", "", "takes all", "a request too large for the pool was answered 200");
+    let breaks = [
+        ("finds nothing", "the same key: expected 320 cached tokens, status 200 said Some(0)"),
+        ("forgets the key", "another key: expected 0 cached tokens, status 200 said Some(320)"),
+        ("forgets the salt", "a salt: expected 0 cached tokens, status 200 said Some(320)"),
+        ("forgets cache_prompt", "cache_prompt off: expected 0 cached tokens, status 200 said Some(320)"),
+        ("forgets the key of a slot", "a kept slot: found Some(0), Some(320) with the same key, Some(320)"),
+        ("takes all", "a request too large for the pool was answered 200"),
+        ("ends after refusing", "after refusing a request the server answered 500"),
+    ];
+    for (ours, reason) in breaks {
+        red("sharing", "", ours, reason);
+    }
 }
 
 #[test]
 fn drafts_that_are_accepted_otherwise_are_seen() {
     red("draft-model", "", "accepts less", "request 0: (drafted, accepted) is (8, 1), stock has (8, 3)");
     red("draft-model", "drafts nothing", "drafts nothing", "stock says of no token that it was drafted");
+    red("draft-model", "", "keeps drafts", "a small pool: request ");
+    red(
+        "draft-model",
+        "",
+        "keeps drafts",
+        "was answered 500: {\"error\":{\"message\":\"failed to process spec",
+    );
 }
 
 #[test]
 fn a_check_that_does_not_exist_is_told() {
-    let said = run(&gated(), "answer").code(2);
+    let said = gate_servers(&gated(), "answer").code(2);
     said.says(&["no check `answer`", "next: use one of: answers, sharing, prefill-budget"]);
 }

@@ -3,18 +3,26 @@
 use super::scene::Scene;
 use crate::error::Result;
 use crate::serving::cases::{self, BLOCK};
+use crate::serving::kv_pool::Pool;
 use crate::serving::verdict;
 
 /// Prompts that end inside of a block and with one: the choices write their next token into a block that they share,
 /// or into one of their own.
 const LENGTHS: [usize; 2] = [200, 3 * BLOCK];
 
+/// The most choices of one request.
+const MOST: usize = 4;
+
+/// Blocks that they hold when each has the prompt for itself. Half is enough when it is computed once: its blocks, the
+/// last one of each choice, and one more where the prompt was known before.
+const APART: u64 = 4 * MOST as u64;
+
 pub fn check(scene: &mut Scene<'_>) -> Result<()> {
     let server = scene.ours(&["-np", "4", "-c", cases::ROOMY, "--kv-paged"])?;
     for length in LENGTHS {
         let prompt = cases::numbered_prompt(1, length);
         let stock = scene.expect(&cases::request(&prompt))?;
-        for wanted in [2, 4] {
+        for wanted in [2, MOST] {
             let request = cases::request_for_choices(&prompt, wanted);
             let (status, body) = server.post("/v1/completions", &request)?;
             let choices = body["choices"].as_array().map_or(&[][..], Vec::as_slice);
@@ -27,5 +35,9 @@ pub fn check(scene: &mut Scene<'_>) -> Result<()> {
             }
         }
     }
+    let held = Pool::of_server(&server)?.blocks_used_peak;
+    scene.must(held <= APART / 2, || {
+        format!("{MOST} choices of one prompt held {held} blocks; expected at most {}", APART / 2)
+    });
     scene.must_be_at_rest(server)
 }

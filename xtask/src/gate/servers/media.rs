@@ -8,8 +8,8 @@ use crate::modelgen::{Architecture, ModelSpec, VisionSpec, WeightType};
 use crate::serving::asking::{ask, pool_at_rest};
 use crate::serving::cases;
 use crate::serving::image::encoded_image;
-use crate::serving::verdict;
-use crate::serving::verdict::Answer;
+use crate::serving::switches;
+use crate::serving::verdict::{self, Answer};
 use crate::sys::machine::models;
 use crate::sys::machine::process::Run;
 use crate::sys::net::server::Server;
@@ -51,7 +51,7 @@ pub fn compare(gate: &ServerGate<'_>, compared: &mut Compared) -> Result<()> {
     models::write(&model, &spec)?;
     models::write_vision(&vision, &VisionSpec::small(spec.n_embd))?;
     let start = |program, arguments: &[&str]| {
-        let run = Run::new(program).args(["-t", "1"]).args(arguments);
+        let run = switches::without_features(Run::new(program)).args(["-t", "1"]).args(arguments);
         Server::start(run.arg("--model").arg(&model).arg("--mmproj").arg(&vision), &gate.log())
     };
     let stock = start(&gate.stock, &ALONE)?;

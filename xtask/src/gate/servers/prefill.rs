@@ -10,7 +10,7 @@ use std::sync::mpsc;
 use serde_json::{Value, json};
 
 use super::scene::Scene;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::serving::cases;
 use crate::sys::machine::threads::result_of;
 use crate::sys::net::server::Server;
@@ -145,7 +145,7 @@ fn follow_stream(
             false => ControlFlow::Continue(()),
         }
     };
-    server.follow("/completion", request, look)?;
+    must_be_stream("the stream", server.follow("/completion", request, look)?)?;
     Ok(tokens)
 }
 
@@ -156,13 +156,14 @@ fn send_long(server: &Server, long: &Value) -> Result<Option<Meeting>> {
     }
     let before = streamed(server)?;
     let (mut processed, mut answer) = (vec![0], Vec::new());
-    server.follow("/completion", &request, |event| {
+    let answered = server.follow("/completion", &request, |event| {
         match event["prompt_progress"]["processed"].as_u64() {
             Some(tokens) => processed.push(tokens),
             None => answer.extend(tokens_of(event)),
         }
         ControlFlow::Continue(())
     })?;
+    must_be_stream("the long prompt", answered)?;
     let after = streamed(server)?;
     let steps = processed.windows(2).map(|pair| pair[1].saturating_sub(pair[0])).filter(|step| *step > 0);
     Ok(before.zip(after).map(|(before, after)| Meeting {
@@ -171,6 +172,14 @@ fn send_long(server: &Server, long: &Value) -> Result<Option<Meeting>> {
         streamed_meanwhile: after - before,
         ..Meeting::default()
     }))
+}
+
+/// What is refused says nothing about a budget.
+fn must_be_stream(what: &str, (status, body): (u16, Value)) -> Result<()> {
+    match status {
+        200 => Ok(()),
+        _ => Err(Error::no(format!("{what} was answered {status}: {body}"))),
+    }
 }
 
 fn tokens_of(event: &Value) -> impl Iterator<Item = i64> + '_ {

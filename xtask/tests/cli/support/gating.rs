@@ -1,7 +1,8 @@
 //! A project whose variant is gated: two packages with fake libraries, and a fake probe that prints what the header
-//! of each variant's tree says. Nothing of it is built but the probe, by the gate itself.
+//! of each variant's tree says. Nothing of it is built but the probe, by the gate itself. Or both packages have a fake
+//! server.
 
-use super::{Project, files};
+use super::{Output, Project, files, llama_server};
 
 /// The gate compiles this against each variant: the header in the variant's tree decides what it prints.
 const PROBE: &str = r#"#include <cmath>
@@ -102,4 +103,28 @@ pub fn say_numerics(project: &Project, value: &str) -> String {
     let file = files::list(&project.path("patches/paged")).pop().unwrap();
     project.edit(&format!("patches/paged/{file}"), "\n\n---\n", &format!("\n\nNumerics: {value}\n---\n"));
     file
+}
+
+/// The same with fake servers, of which stock's, and ours, break these.
+pub fn fakes(stock: &str, ours: &str) -> Project {
+    let project = gated();
+    llama_server::package(&project, "stock", stock);
+    llama_server::package(&project, "paged", ours);
+    project
+}
+
+/// Runs one check of the servers.
+pub fn gate_servers(project: &Project, check: &str) -> Output {
+    let only = ["gate", "--only", "servers", "--check", check];
+    // One model: the fake answers all alike.
+    let model: &[&str] = if check == "answers" { &["--model", "trained"] } else { &[] };
+    project.run(&[&only, model].concat())
+}
+
+/// The check is red with these breaks, and says `reason`.
+#[track_caller]
+pub fn red(check: &str, stock: &str, ours: &str, reason: &str) {
+    let said = gate_servers(&fakes(stock, ours), check);
+    assert_eq!(said.code, Some(1), "{stock}{ours}: {said}");
+    assert!(said.stderr.contains(reason), "{stock}{ours}: {said}");
 }

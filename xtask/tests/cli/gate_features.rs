@@ -1,0 +1,204 @@
+//! Features of the paged server, seen to fail in the gate: for each a fake server that keeps its word, and one break
+//! after the other. Each turns its own check red, for its own reason.
+
+use super::support::gating::{fakes, gate_servers};
+use super::support::llama_server;
+
+/// What is broken in stock and in ours, and what the check says then.
+type Break = (&'static str, &'static str, &'static str);
+
+/// The check passes with servers that keep their word, and says each reason with its break.
+fn held(check: &str, breaks: &[Break]) {
+    let project = fakes("", "");
+    gate_servers(&project, check).success();
+    for (stock, ours, reason) in breaks {
+        llama_server::package(&project, "stock", stock);
+        llama_server::package(&project, "paged", ours);
+        let said = gate_servers(&project, check);
+        assert_eq!(said.code, Some(1), "{check}, {stock}{ours}: {said}");
+        assert!(said.stderr.contains(reason), "{check}, {stock}{ours}: {said}");
+    }
+}
+
+#[test]
+fn a_prefill_budget() {
+    held(
+        "prefill-budget",
+        &[
+            ("", "forgets the budget", "--kv-paged, budget 16: the prompt took 1 steps, the largest of 2000"),
+            ("", "computes alone", "--kv-paged, budget 16: the stream got "),
+            ("", "always computes in steps", "budget 0: without a budget the prompt took 125 steps"),
+            (
+                "",
+                "a wrong token",
+                "prefill-budget: --kv-paged, budget 16: the stream: token 3 is not stock's",
+            ),
+            ("", "refuses streams", "the stream was answered 500"),
+            ("", "refuses long prompts", "the long prompt was answered 500"),
+        ],
+    );
+}
+
+#[test]
+fn a_fragmented_pool() {
+    held(
+        "fragmented-pool",
+        &[
+            (
+                "",
+                "wants blocks in a row",
+                "the long prompt evicted 58 blocks, of 36 that were to lie scattered",
+            ),
+            (
+                "",
+                "finds what was evicted",
+                "fragmented-pool: dropped: expected 0 cached tokens, found Some(576)",
+            ),
+            ("", "finds nothing", "fragmented-pool: keeping: expected 320 cached tokens, found Some(0)"),
+        ],
+    );
+}
+
+#[test]
+fn eviction() {
+    held(
+        "eviction",
+        &[
+            ("", "evicts nothing", "eviction: nothing was evicted"),
+            ("", "finds what was evicted", "the evicted prompt: expected 0 cached tokens, found Some(320)"),
+            ("", "finds nothing", "eviction: the first prompt: expected 320 cached tokens, found Some(0)"),
+        ],
+    );
+}
+
+#[test]
+fn preemption_of_streams_and_prompts() {
+    held(
+        "preemption",
+        &[
+            ("", "preempts nobody", "preemption: no request was preempted"),
+            ("", "resumes otherwise", "preemption: a request that outgrows the pool: token "),
+            ("", "refuses who outgrows", "preemption: a request that outgrows the pool was answered 500"),
+        ],
+    );
+    held(
+        "preempted-prompt",
+        &[
+            ("", "keeps the clock", "GGML_ASSERT(t_start == 0) failed"),
+            ("", "resumes otherwise", "preempted-prompt: a crowd around a long prompt: token "),
+            ("", "preempts no prompt", "preempted-prompt: no prompt was preempted while it was computed"),
+        ],
+    );
+}
+
+#[test]
+fn several_choices() {
+    held(
+        "several-choices",
+        &[
+            ("", "answers once", "several-choices: n: 2 was answered 200 with 1 choices"),
+            ("", "chooses in one block", "several-choices: n: 2, 200 tokens: token "),
+            ("", "computes each choice", "several-choices: 4 choices of one prompt held 1"),
+        ],
+    );
+}
+
+#[test]
+fn slots_in_files() {
+    held(
+        "slots-in-files",
+        &[
+            (
+                "",
+                "saves nothing",
+                "slots-in-files: save: expected 173 tokens, was answered 200: {\"n_saved\":0}",
+            ),
+            (
+                "",
+                "erases nothing",
+                "slots-in-files: after erasing: expected 128 cached tokens, found Some(173)",
+            ),
+            (
+                "",
+                "restores nothing",
+                "slots-in-files: after restoring: expected 173 cached tokens, found Some(",
+            ),
+            ("", "restores another text", "slots-in-files: after restoring: token 0 is not stock's"),
+        ],
+    );
+}
+
+#[test]
+fn drafts() {
+    held(
+        "drafts",
+        &[
+            ("", "drafts nothing", "drafts: of 0 guessed tokens 0 were right"),
+            ("", "accepts all", "drafts: of 396 guessed tokens 396 were right"),
+            ("", "accepts wrong drafts", "drafts: volley 0: token 3 is not stock's"),
+        ],
+    );
+}
+
+#[test]
+fn the_end_of_the_context() {
+    held(
+        "end-of-context",
+        &[
+            ("", "shifts the context", "end-of-context: asked for too much: token 312 is not stock's"),
+            ("", "ends otherwise", "end-of-context: it ended by \"eos\""),
+            ("", "keeps silent", "end-of-context: the server did not say `--context-shift is not supported"),
+        ],
+    );
+}
+
+#[test]
+fn adapters() {
+    held(
+        "adapters",
+        &[
+            ("ignores adapters", "", "adapters: the adapter changes nothing in stock"),
+            ("", "forgets the adapter", "adapters: scale 0.5: expected 0 cached tokens, found Some(256)"),
+            ("", "forgets the adapter", "adapters: scale 0.5: token 0 is not stock's"),
+            ("", "forgets the own scale", "adapters: own scale 0: token 0 is not stock's"),
+        ],
+    );
+}
+
+#[test]
+fn overload() {
+    held(
+        "overload",
+        &[
+            ("", "a wrong token", " wrong answers, 0 errors:\n"),
+            ("", "refuses who outgrows", "overload: 0 wrong answers, "),
+            ("", "evicts nothing", "overload: no overload: 0 blocks evicted, "),
+            ("", "holds what who left had", "overload: blocks are in use after all requests ended: 1 of 16"),
+        ],
+    );
+}
+
+#[test]
+fn images() {
+    held(
+        "images",
+        &[
+            ("", "forgets the image", "images: request 2 found 192 tokens instead of 0"),
+            ("", "forgets the image", "images: request 2: token 0 is not stock's"),
+            (
+                "",
+                "keeps half an image",
+                "images: request 3 was answered 500: {\"error\":{\"message\":\"failed to",
+            ),
+            ("", "evicts nothing", "a crowd with images: nothing had to give way: "),
+        ],
+    );
+}
+
+#[test]
+fn somebodys_own_switches_are_off_for_images_too() {
+    let project = fakes("", "");
+    let mut command = project.command(&["gate", "--only", "servers", "--check", "images"]);
+    command.env("ESPALIER_ENABLE", "gdn-flat-output");
+    project.finish(command).success();
+}

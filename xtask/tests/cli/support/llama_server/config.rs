@@ -1,0 +1,117 @@
+//! How the fake server was started, and what it does wrong.
+
+/// Everything that the fake can do wrong. `docs/measurements.md` says which check sees what.
+pub const FAULTS: &[&str] = &[
+    // Answers.
+    "a wrong token",
+    "another token",
+    "moves",
+    "rounds otherwise",
+    "ties",
+    "refuses",
+    "stock refuses",
+    "dies",
+    "keeps silent",
+    "publishes late",
+    "says no prompt_n",
+    "shares nothing",
+    "holds a block",
+    "renames a count",
+    // Sharing.
+    "finds nothing",
+    "forgets the key",
+    "forgets the salt",
+    "forgets cache_prompt",
+    "forgets the key of a slot",
+    "takes all",
+    "ends after refusing",
+    // Steps.
+    "forgets the budget",
+    "computes alone",
+    "always computes in steps",
+    "refuses streams",
+    "refuses long prompts",
+    // The pool.
+    "wants blocks in a row",
+    "finds what was evicted",
+    "evicts nothing",
+    "preempts nobody",
+    "preempts no prompt",
+    "refuses who outgrows",
+    "resumes otherwise",
+    "keeps the clock",
+    "holds what who left had",
+    // Choices, slots, drafts, the end of the context.
+    "answers once",
+    "computes each choice",
+    "chooses in one block",
+    "saves nothing",
+    "erases nothing",
+    "restores nothing",
+    "restores another text",
+    "drafts nothing",
+    "accepts all",
+    "accepts less",
+    "accepts wrong drafts",
+    "keeps drafts",
+    "shifts the context",
+    "ends otherwise",
+    // Adapters and images.
+    "forgets the adapter",
+    "forgets the own scale",
+    "ignores adapters",
+    "forgets the image",
+    "keeps half an image",
+];
+
+/// Arguments, environment and faults of one fake server.
+pub struct Config {
+    pub arguments: Vec<String>,
+    pub broken: Vec<String>,
+    /// The model has a memory that upstream keeps otherwise.
+    pub cannot_be_paged: bool,
+    /// Somebody's own switch is on, which moves every answer.
+    pub is_switched: bool,
+}
+
+impl Config {
+    pub fn has(&self, argument: &str) -> bool {
+        self.arguments.iter().any(|one| one == argument)
+    }
+
+    pub fn value(&self, argument: &str) -> Option<&str> {
+        let at = self.arguments.iter().position(|one| one == argument)?;
+        self.arguments.get(at + 1).map(String::as_str)
+    }
+
+    pub fn number(&self, argument: &str) -> Option<usize> {
+        self.value(argument)?.parse().ok()
+    }
+
+    pub fn slots(&self) -> usize {
+        self.number("-np").unwrap_or(1)
+    }
+
+    /// Cells that one request may have.
+    pub fn cells(&self) -> usize {
+        self.number("-c").unwrap_or(4096)
+    }
+
+    pub fn is_paged(&self) -> bool {
+        self.has("--kv-paged") && !self.cannot_be_paged
+    }
+
+    pub fn keeps_texts(&self) -> bool {
+        self.has("--slot-save-path")
+    }
+
+    pub fn is_broken(&self, what: &str) -> bool {
+        assert!(self.broken.is_empty() || FAULTS.contains(&what), "no fault `{what}`");
+        self.broken.iter().any(|broken| broken == what)
+    }
+
+    /// Whether this is what is broken, in a server that is paged or not.
+    pub fn breaks(&self, what: &str, paged: bool) -> bool {
+        self.is_broken(what) && self.is_paged() == paged
+    }
+}

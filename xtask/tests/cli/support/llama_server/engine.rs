@@ -1,0 +1,280 @@
+//! The steps of the fake server: in each of them every request computes a token or a part of its prompt, and the
+//! request that came last gives way where the pool is full.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+
+use super::config::Config;
+use super::pool::{BLOCK, Held, Pool};
+use super::request::{Event, Request, Wanted};
+use super::text::{Text, choose};
+
+/// Slots, who waits for one, and the pool.
+pub struct Engine {
+    config: Arc<Config>,
+    pub pool: Pool,
+    slots: Vec<Slot>,
+    waiting: VecDeque<Request>,
+    arrived: usize,
+    /// Prompt tokens that were looked up, and those that were found.
+    pub queried: usize,
+    pub hits: usize,
+    /// Blocks that are never given back.
+    leaked: Held,
+}
+
+#[derive(Default)]
+pub struct Slot {
+    pub request: Option<Request>,
+    /// The text of the last request, where slots keep it.
+    pub kept: Option<Kept>,
+}
+
+/// A text that was computed.
+pub struct Kept {
+    pub owner: String,
+    pub text: Text,
+}
+
+/// More blocks than anybody needs.
+const UNLIMITED: usize = 1 << 40;
+
+impl Engine {
+    pub fn new(config: Arc<Config>) -> Engine {
+        let is_bounded = config.is_paged()
+            && !config.is_broken("evicts nothing")
+            && !config.is_broken("shifts the context");
+        let pool = Pool::new(if is_bounded { config.cells() / BLOCK } else { UNLIMITED });
+        Engine {
+            slots: (0..config.slots()).map(|_| Slot::default()).collect(),
+            config,
+            pool,
+            waiting: VecDeque::new(),
+            arrived: 0,
+            queried: 0,
+            hits: 0,
+            leaked: Held::default(),
+        }
+    }
+
+    pub fn slots(&mut self) -> &mut [Slot] {
+        &mut self.slots
+    }
+
+    pub fn is_idle(&self) -> bool {
+        self.waiting.is_empty() && self.slots.iter().all(|slot| slot.request.is_none())
+    }
+
+    /// Whether it can ever begin: the whole blocks of the prompt, and one for each answer.
+    pub fn fits(&self, wanted: &Wanted) -> bool {
+        wanted.text.len() / BLOCK + wanted.tell.len() <= self.pool.count
+    }
+
+    pub fn ask(&mut self, wanted: Wanted) {
+        self.arrived += 1;
+        self.waiting.push_back(Request::new(wanted, self.arrived));
+    }
+
+    /// One step.
+    pub fn step(&mut self) {
+        self.admit();
+        let is_answering = |slot: &Slot| slot.request.as_ref().is_some_and(Request::is_answering);
+        let computes = |slot: &Slot| slot.request.as_ref().is_some_and(|request| !request.is_answering());
+        let beside = self.slots.iter().any(is_answering);
+        let stands_still = self.config.is_broken("computes alone") && self.slots.iter().any(computes);
+        for at in 0..self.slots.len() {
+            if stands_still && is_answering(&self.slots[at]) {
+                continue;
+            }
+            if let Some(request) = self.slots[at].request.take() {
+                self.slots[at].request = self.advance(request, at, beside);
+            }
+        }
+    }
+
+    /// In the order of arrival; who finds no slot or no room keeps the others waiting.
+    fn admit(&mut self) {
+        while let Some(first) = self.waiting.front() {
+            let free = |at: &usize| self.slots[*at].request.is_none();
+            let slot = match first.slot {
+                Some(slot) => Some(slot).filter(free),
+                None => (0..self.slots.len()).find(free),
+            };
+            let Some(slot) = slot.filter(|_| self.has_room(first)) else { break };
+            self.slots[slot].request = self.waiting.pop_front();
+        }
+    }
+
+    fn has_room(&self, request: &Request) -> bool {
+        let wanted = (request.text.len() + 1).div_ceil(BLOCK) + request.others.len();
+        let shared = request.known(|key| self.pool.is_used(key)).len();
+        wanted.min(self.pool.count) - shared <= self.pool.count - self.pool.used()
+    }
+
+    /// Computes what is due; gives the request back if there is more to do.
+    fn advance(&mut self, mut request: Request, slot: usize, beside: bool) -> Option<Request> {
+        if request.cells.is_empty() {
+            self.look_up(&mut request, slot);
+        }
+        let due = self.due(&request, beside);
+        for _ in 0..due {
+            if request.lacks_a_block() && !self.make_room(&mut request) {
+                self.preempt(request);
+                return None;
+            }
+            request.compute();
+        }
+        if !self.config.is_broken("publishes late") {
+            self.publish(&mut request);
+        }
+        let is_there = request.said > 0 || request.tell(Event::Progress(request.cells.len()));
+        if is_there && (!request.is_computed() || self.say_next(&mut request, slot)) {
+            return Some(request);
+        }
+        self.end(request, slot);
+        None
+    }
+
+    fn publish(&mut self, request: &mut Request) {
+        if request.shares && self.config.is_paged() {
+            request.publish(&mut self.pool);
+        }
+    }
+
+    /// How many tokens of its text a request computes in this step.
+    fn due(&self, request: &Request, beside: bool) -> usize {
+        let left = request.text.len() - request.cells.len();
+        let budget = self.config.number("--prefill-budget").filter(|budget| *budget > 0 && beside);
+        let batch = self.config.number("-b").unwrap_or(2048);
+        let most = match budget.filter(|_| !self.config.is_broken("forgets the budget")) {
+            Some(budget) => budget.min(batch),
+            None if self.config.is_broken("always computes in steps") => 16,
+            None => batch,
+        };
+        left.min(most)
+    }
+
+    /// What its slot kept, or others have computed, of a text that begins.
+    fn look_up(&mut self, request: &mut Request, slot: usize) {
+        if self.config.is_broken("wants blocks in a row") && request.text.len() > 16 * BLOCK {
+            while self.pool.evict() {}
+        }
+        if let Some(kept) = self.slots[slot].kept.as_ref().filter(|kept| kept.owner == request.owner) {
+            request.go_on_from(&kept.text, &mut self.pool);
+        }
+        if request.cells.is_empty() && self.config.is_paged() && !self.config.is_broken("finds nothing") {
+            self.attach(request);
+        }
+        if request.found.is_none() {
+            let found = match self.config.is_broken("finds what was evicted") {
+                true => request.known(|key| self.pool.was_published(key)).len() * BLOCK,
+                false => request.cells.len(),
+            };
+            self.queried += request.text.len();
+            self.hits += found;
+            request.found = Some(found);
+        }
+    }
+
+    fn attach(&mut self, request: &mut Request) {
+        let known = request.known(|key| self.pool.cells(key).is_some());
+        let found = request.text.without_half_an_image(known.len() * BLOCK);
+        if found < known.len() * BLOCK && self.config.is_broken("keeps half an image") {
+            request.refusal = Some("failed to process mtmd chunk");
+        }
+        request.attach(&mut self.pool, &known, found);
+    }
+
+    /// A block for `request`, at the cost of whoever came last. Returns false if that is itself.
+    fn make_room(&mut self, request: &mut Request) -> bool {
+        while !self.pool.take(&mut request.held) {
+            let nobody = self.config.is_broken("preempts nobody");
+            if nobody || self.config.is_broken("preempts no prompt") && self.computes_somebody(request) {
+                self.pool.count += 1;
+                continue;
+            }
+            let running = |at: &usize| self.slots[*at].request.as_ref().map(|other| other.arrived);
+            let last = (0..self.slots.len()).filter(|at| running(at).is_some()).max_by_key(running);
+            let Some(last) = last.filter(|at| running(at) > Some(request.arrived)) else { return false };
+            let other = self.slots[last].request.take().unwrap();
+            self.preempt(other);
+        }
+        true
+    }
+
+    fn computes_somebody(&self, request: &Request) -> bool {
+        let mut others = self.slots.iter().filter_map(|slot| slot.request.as_ref());
+        !request.is_answering() || others.any(|other| !other.is_answering())
+    }
+
+    /// It gives its blocks away and waits, before everybody else.
+    fn preempt(&mut self, mut request: Request) {
+        let is_prompt = request.said == 0;
+        let (tokens, prompt) = (request.cells.len(), if is_prompt { "prompt " } else { "" });
+        let (used, count) = (self.pool.used(), self.pool.count);
+        eprintln!("preempted with {tokens} {prompt}tokens: {used} of {count} KV blocks are in use");
+        if is_prompt && self.config.is_broken("keeps the clock") {
+            eprintln!("GGML_ASSERT(t_start == 0) failed");
+            std::process::exit(7);
+        }
+        request.seed ^= u64::from(self.config.is_broken("resumes otherwise"));
+        request.leave_blocks(&mut self.pool);
+        if self.config.is_broken("refuses who outgrows") {
+            request.tell(Event::Refused(500, "the KV cache is full"));
+        } else {
+            self.waiting.push_front(request);
+        }
+    }
+
+    /// The next token of an answer, which may be its last. Returns false if it was, or the client is gone.
+    fn say_next(&mut self, request: &mut Request, slot: usize) -> bool {
+        if self.config.has("-md") && self.pool.evicted > 0 && self.config.is_broken("keeps drafts") {
+            request.refusal = Some("failed to process speculative batch");
+        }
+        if let Some(refusal) = request.refusal {
+            request.tell(Event::Refused(500, refusal));
+            return false;
+        }
+        for other in std::mem::take(&mut request.others) {
+            self.answer_again(request, slot, other);
+        }
+        let choice = choose(request.hash, request.said, &self.config);
+        let is_there = request.say(choice);
+        let goes_on = request.text.len() < self.config.cells() || self.config.is_broken("shifts the context");
+        if request.said < request.predict && goes_on {
+            return is_there;
+        }
+        request.tell_the_end(&self.config);
+        false
+    }
+
+    /// Another answer to the prompt that `first` has computed.
+    fn answer_again(&mut self, first: &Request, its_slot: usize, tell: Sender<Event>) {
+        self.arrived += 1;
+        let mut other = Request::again(first, tell, self.arrived);
+        let free = (0..self.slots.len()).find(|at| *at != its_slot && self.slots[*at].request.is_none());
+        if self.config.is_broken("computes each choice") {
+            other.shares = false;
+        } else if free.is_some() {
+            other.share(first, &mut self.pool);
+        }
+        other.hash ^= u64::from(self.config.is_broken("chooses in one block"));
+        match free {
+            Some(slot) => self.slots[slot].request = Some(other),
+            None => self.waiting.push_back(other),
+        }
+    }
+
+    fn end(&mut self, mut request: Request, slot: usize) {
+        self.publish(&mut request);
+        if self.config.keeps_texts() && request.shares {
+            let text = request.computed();
+            self.slots[slot].kept = Some(Kept { owner: request.owner.clone(), text });
+        }
+        request.leave_blocks(&mut self.pool);
+        if !request.is_whole && self.config.is_broken("holds what who left had") && self.leaked.count() == 0 {
+            self.pool.take(&mut self.leaked);
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! A request of the fake server on its way: its text, as much of it as is computed, and the blocks that this takes.
+
+use std::sync::mpsc::Sender;
+
+use super::config::Config;
+use super::pool::{BLOCK, Held, Key, Pool};
+use super::text::{Choice, Text, mixed};
+
+/// What is asked.
+pub struct Wanted {
+    pub text: Text,
+    /// Shares blocks with who has the same.
+    pub owner: String,
+    /// Tokens of an answer.
+    pub predict: usize,
+    /// Finds blocks and leaves some.
+    pub shares: bool,
+    /// The slot that has to answer.
+    pub slot: Option<usize>,
+    /// Who hears of it: one for each answer.
+    pub tell: Vec<Sender<Event>>,
+}
+
+/// What a client hears.
+pub enum Event {
+    /// So many tokens of the prompt are computed.
+    Progress(usize),
+    Token(Choice),
+    End(End),
+    Refused(u16, &'static str),
+}
+
+/// What is said of a whole answer.
+pub struct End {
+    pub found: usize,
+    pub computed: usize,
+    pub stop_type: &'static str,
+    /// Drafted tokens, and those of them that were accepted.
+    pub drafts: Option<(usize, usize)>,
+}
+
+pub struct Request {
+    pub owner: String,
+    pub shares: bool,
+    pub slot: Option<usize>,
+    pub predict: usize,
+    pub arrived: usize,
+    /// The prompt, and what was said.
+    pub text: Text,
+    prompt: usize,
+    /// Tokens of the answer.
+    pub said: usize,
+    /// What is computed of the text.
+    pub cells: Vec<u64>,
+    keys: Vec<Key>,
+    pub held: Held,
+    /// Of what is computed, and what that begins with.
+    pub hash: u64,
+    pub seed: u64,
+    /// Prompt tokens that it had not to compute, when it first began.
+    pub found: Option<usize>,
+    /// What it will hear instead of an answer.
+    pub refusal: Option<&'static str>,
+    pub is_whole: bool,
+    tell: Sender<Event>,
+    /// Who else gets an answer to the same prompt.
+    pub others: Vec<Sender<Event>>,
+}
+
+impl Request {
+    pub fn new(mut wanted: Wanted, arrived: usize) -> Request {
+        let mut others = std::mem::take(&mut wanted.tell);
+        let tell = others.remove(0);
+        Request { others, ..Request::one(wanted, tell, arrived) }
+    }
+
+    fn one(wanted: Wanted, tell: Sender<Event>, arrived: usize) -> Request {
+        let Wanted { text, owner, predict, shares, slot, .. } = wanted;
+        Request {
+            prompt: text.len(),
+            owner,
+            shares,
+            slot,
+            predict,
+            arrived,
+            text,
+            said: 0,
+            cells: Vec::new(),
+            keys: Vec::new(),
+            held: Held::default(),
+            hash: 7,
+            seed: 7,
+            found: None,
+            refusal: None,
+            is_whole: false,
+            tell,
+            others: Vec::new(),
+        }
+    }
+
+    /// Another answer to the prompt of `first`, which has said nothing yet.
+    pub fn again(first: &Request, tell: Sender<Event>, arrived: usize) -> Request {
+        let (text, owner) = (first.text.clone(), first.owner.clone());
+        let wanted = Wanted {
+            text,
+            owner,
+            predict: first.predict,
+            shares: first.shares,
+            slot: None,
+            tell: Vec::new(),
+        };
+        Request::one(wanted, tell, arrived)
+    }
+
+    /// Everything that `first` has computed, in the same blocks but for the last one, when that is not full.
+    pub fn share(&mut self, first: &Request, pool: &mut Pool) {
+        let known = first.keys.clone();
+        self.attach(pool, &known, known.len() * BLOCK);
+        while self.cells.len() < first.cells.len() && (!self.lacks_a_block() || pool.take(&mut self.held)) {
+            self.compute();
+        }
+        self.found = Some(self.cells.len());
+    }
+
+    pub fn is_computed(&self) -> bool {
+        self.cells.len() == self.text.len()
+    }
+
+    pub fn is_answering(&self) -> bool {
+        self.said > 0 && self.cells.len() + 1 >= self.text.len()
+    }
+
+    /// The keys of the blocks it begins with, as far as they are known. One token is always computed.
+    pub fn known(&self, is_known: impl Fn(Key) -> bool) -> Vec<Key> {
+        let mut known = Vec::new();
+        for at in (0..self.text.len().saturating_sub(1) / BLOCK).filter(|_| self.shares) {
+            let key = self.key(&known, at);
+            if !is_known(key) {
+                break;
+            }
+            known.push(key);
+        }
+        known
+    }
+
+    fn key(&self, before: &[Key], at: usize) -> Key {
+        let of_owner = || self.owner.bytes().fold(3, |hash, byte| mixed(hash ^ u64::from(byte)));
+        self.text.key(before.last().copied().unwrap_or_else(of_owner), at)
+    }
+
+    /// Takes the first `found` tokens from these blocks, the last of them perhaps in part.
+    pub fn attach(&mut self, pool: &mut Pool, known: &[Key], found: usize) {
+        for (at, key) in known.iter().take(found.div_ceil(BLOCK)).enumerate() {
+            let cells = pool.cells(*key).unwrap().to_vec();
+            if (at + 1) * BLOCK <= found {
+                pool.attach(&mut self.held, *key);
+                self.keys.push(*key);
+            } else if !pool.take(&mut self.held) {
+                return;
+            }
+            cells.iter().take(found - at * BLOCK).for_each(|cell| self.compute_as(*cell));
+        }
+    }
+
+    /// Goes on from a text that its slot has kept, if that is half of its own.
+    pub fn go_on_from(&mut self, kept: &Text, pool: &mut Pool) {
+        let common = kept.common(&self.text).min(self.text.len() - 1);
+        if !self.shares || 2 * common < self.text.len() {
+            return;
+        }
+        while self.cells.len() < common && (!self.lacks_a_block() || pool.take(&mut self.held)) {
+            self.compute_as(kept.cells[self.cells.len()]);
+        }
+    }
+
+    pub fn lacks_a_block(&self) -> bool {
+        self.held.count() * BLOCK <= self.cells.len()
+    }
+
+    pub fn compute(&mut self) {
+        self.compute_as(self.text.cells[self.cells.len()]);
+    }
+
+    pub fn compute_as(&mut self, cell: u64) {
+        self.hash = mixed(self.hash ^ cell);
+        self.cells.push(cell);
+    }
+
+    /// Others may find what is whole.
+    pub fn publish(&mut self, pool: &mut Pool) {
+        for at in self.keys.len()..self.cells.len() / BLOCK {
+            let key = self.key(&self.keys, at);
+            pool.publish(&mut self.held, key, &self.cells[at * BLOCK..(at + 1) * BLOCK]);
+            self.keys.push(key);
+        }
+    }
+
+    /// All has to be computed again.
+    pub fn leave_blocks(&mut self, pool: &mut Pool) {
+        pool.release(std::mem::take(&mut self.held));
+        self.cells.clear();
+        self.keys.clear();
+        self.hash = self.seed;
+    }
+
+    /// Its text as far as it is computed.
+    pub fn computed(&self) -> Text {
+        Text::computed(self.text.tokens[..self.cells.len()].to_vec(), self.cells.clone())
+    }
+
+    /// Returns false if the client is gone.
+    pub fn tell(&self, event: Event) -> bool {
+        self.tell.send(event).is_ok()
+    }
+
+    /// Returns false if the client is gone.
+    pub fn say(&mut self, choice: Choice) -> bool {
+        self.text.push(choice.token);
+        self.said += 1;
+        self.tell(Event::Token(choice))
+    }
+
+    pub fn tell_the_end(&mut self, config: &Config) {
+        self.is_whole = true;
+        let found = self.found.unwrap_or_default();
+        let stop_type = if config.is_broken("ends otherwise") { "eos" } else { "limit" };
+        let drafts = config.has("--spec-type").then(|| drafts(self.said, config));
+        self.tell(Event::End(End { found, computed: self.prompt - found, stop_type, drafts }));
+    }
+}
+
+/// How many tokens were drafted for an answer, and how many of them were accepted.
+fn drafts(said: usize, config: &Config) -> (usize, usize) {
+    let drafted = said / 3;
+    match () {
+        () if config.is_broken("drafts nothing") => (0, 0),
+        () if config.is_broken("accepts all") => (drafted, drafted),
+        () if config.breaks("accepts less", true) => (drafted, 1),
+        () => (drafted, said / 8),
+    }
+}

@@ -1,0 +1,56 @@
+//! The slots of the fake server, as it lists, saves, erases and restores them.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::config::Config;
+use super::engine::{Engine, Kept, Slot};
+use super::text::Text;
+
+pub fn list(engine: &mut Engine) -> Value {
+    let slot = |slot: &Slot| match &slot.request {
+        Some(request) => json!({ "is_processing": true, "next_token": [{ "n_decoded": request.said }] }),
+        None => json!({ "is_processing": false }),
+    };
+    engine.slots().iter().map(slot).collect()
+}
+
+/// An action on the first slot, whose answer says how many tokens that were.
+pub fn act(engine: &mut Engine, config: &Config, action: &str, body: &Value) -> Value {
+    let file = Path::new(config.value("--slot-save-path").unwrap()).join(body["filename"].as_str().unwrap());
+    let kept = &mut engine.slots()[0].kept;
+    let count = |kept: &Option<Kept>| kept.as_ref().map_or(0, |kept| kept.text.len());
+    match action {
+        "save" if config.is_broken("saves nothing") => json!({ "n_saved": 0 }),
+        "save" => {
+            std::fs::write(file, write(kept.as_ref().unwrap())).unwrap();
+            json!({ "n_saved": count(kept) })
+        }
+        "erase" => {
+            let erased = count(kept);
+            kept.take_if(|_| !config.is_broken("erases nothing"));
+            json!({ "n_erased": erased })
+        }
+        _ => {
+            let mut restored = read(&std::fs::read(file).unwrap());
+            restored.text.cells[0] ^= u64::from(config.is_broken("restores another text"));
+            let count = restored.text.len();
+            if !config.is_broken("restores nothing") {
+                *kept = Some(restored);
+            }
+            json!({ "n_restored": count })
+        }
+    }
+}
+
+fn write(kept: &Kept) -> String {
+    json!({ "owner": kept.owner, "tokens": kept.text.tokens, "cells": kept.text.cells }).to_string()
+}
+
+fn read(file: &[u8]) -> Kept {
+    let said: Value = serde_json::from_slice(file).unwrap();
+    let numbers = |name: &str| said[name].as_array().unwrap().iter().filter_map(Value::as_u64).collect();
+    let text = Text::computed(numbers("tokens"), numbers("cells"));
+    Kept { owner: said["owner"].as_str().unwrap().to_string(), text }
+}

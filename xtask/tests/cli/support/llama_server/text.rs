@@ -1,0 +1,134 @@
+//! What the fake computes: a number for each token of a text, and from all of them the next token.
+
+use std::ops::Range;
+
+use serde_json::Value;
+
+use super::config::Config;
+use super::pool::{BLOCK, Key};
+
+/// A prompt, and later what was answered to it.
+#[derive(Clone, Default)]
+pub struct Text {
+    /// What the keys of its blocks are made of.
+    pub tokens: Vec<u64>,
+    /// What is computed for each token.
+    pub cells: Vec<u64>,
+    /// Where its images are.
+    images: Vec<Range<usize>>,
+    /// Moves every cell.
+    scale: u64,
+}
+
+/// Stands for an image in a prompt of text.
+pub const MARKER: &str = "<an image>";
+
+/// Tokens of an image.
+const IMAGE: usize = 100;
+
+impl Text {
+    /// The prompt of a request, computed with an adapter of that scale.
+    pub fn of(prompt: &Value, scale: f64, config: &Config) -> Text {
+        let mut text = Text { scale: scale.to_bits(), ..Text::default() };
+        match prompt {
+            Value::Array(tokens) => {
+                tokens.iter().filter_map(Value::as_u64).for_each(|token| text.push(token))
+            }
+            Value::String(words) => text.push_words(words),
+            mixed => text.push_parts(mixed, config),
+        }
+        text
+    }
+
+    /// What somebody has computed.
+    pub fn computed(tokens: Vec<u64>, cells: Vec<u64>) -> Text {
+        Text { tokens, cells, ..Text::default() }
+    }
+
+    fn push_parts(&mut self, prompt: &Value, config: &Config) {
+        let images = prompt["multimodal_data"].as_array().unwrap();
+        let words = prompt["prompt_string"].as_str().unwrap().split(MARKER);
+        for (at, words) in words.enumerate() {
+            if let Some(image) = at.checked_sub(1) {
+                self.push_image(images[image].as_str().unwrap(), config);
+            }
+            self.push_words(words);
+        }
+    }
+
+    /// A letter is a token, and a space three: it is written as a character of three bytes.
+    fn push_words(&mut self, words: &str) {
+        words.replace(' ', "\u{2581}").bytes().for_each(|byte| self.push(3 + u64::from(byte)));
+    }
+
+    fn push_image(&mut self, data: &str, config: &Config) {
+        let hash = data.bytes().fold(5, |hash, byte| mixed(hash ^ u64::from(byte)));
+        self.images.push(self.len()..self.len() + IMAGE);
+        for at in 0..IMAGE as u64 {
+            let token = mixed(hash ^ at);
+            self.push(token);
+            if config.is_broken("forgets the image") {
+                *self.tokens.last_mut().unwrap() = 0;
+            }
+        }
+    }
+
+    pub fn push(&mut self, token: u64) {
+        self.tokens.push(token);
+        self.cells.push(if self.scale == 0 { token } else { mixed(token ^ self.scale) });
+    }
+
+    pub fn len(&self) -> usize {
+        self.tokens.len()
+    }
+
+    /// The key of block `at`, which follows a block with the key `before`.
+    pub fn key(&self, before: Key, at: usize) -> Key {
+        self.tokens[at * BLOCK..(at + 1) * BLOCK].iter().fold(before, |hash, token| mixed(hash ^ token))
+    }
+
+    /// What can be used of its first `found` tokens: an image is computed whole.
+    pub fn without_half_an_image(&self, found: usize) -> usize {
+        let cut = self.images.iter().find(|image| image.start < found && found < image.end);
+        cut.map_or(found, |image| image.start)
+    }
+
+    /// How many tokens `other` begins alike.
+    pub fn common(&self, other: &Text) -> usize {
+        self.tokens.iter().zip(&other.tokens).take_while(|(one, other)| one == other).count()
+    }
+}
+
+/// A greedy choice: the token, and the two likeliest with their log probabilities.
+pub struct Choice {
+    pub token: u64,
+    pub likeliest: [(u64, f64); 2],
+}
+
+/// The place at which the second token is as likely as the first, so that rounding may choose it.
+const TIE: usize = 3;
+
+/// What follows everything that `hash` was made of, as the token at `place` of an answer.
+pub fn choose(hash: u64, place: usize, config: &Config) -> Choice {
+    let (first, second) = (3 + hash % 100, 103 + hash % 20);
+    let is_tie = place == TIE;
+    let is_wrong = config.breaks("a wrong token", true) || config.breaks("another token", false);
+    let drafted = config.has("--spec-type") && config.is_broken("accepts wrong drafts");
+    let token = match is_tie {
+        true if config.breaks("ties", true) => second,
+        true if is_wrong || drafted => 299,
+        _ => first,
+    };
+    let moved = match place {
+        1 if config.breaks("moves", true) || config.is_switched && config.is_paged() => 0.2,
+        1 if config.breaks("rounds otherwise", false) => 0.001,
+        _ => 0.0,
+    };
+    let other = if is_tie { -0.51 } else { -3.0 };
+    Choice { token, likeliest: [(first, -0.5 - moved), (second, other)] }
+}
+
+pub fn mixed(number: u64) -> u64 {
+    let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb)
+}
