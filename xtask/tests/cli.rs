@@ -25,6 +25,7 @@ mod cli {
     mod gate_features;
     mod gate_logits;
     mod gate_servers;
+    mod gate_suites;
     mod git_defaults;
     mod github;
     mod hints;

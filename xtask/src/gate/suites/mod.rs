@@ -81,7 +81,8 @@ impl<'a> SuiteGate<'a> {
     fn compare_programs(&self, reference: &str, variant: &str) -> Result<Held> {
         let (stock, ours) = (self.programs(reference)?, self.programs(variant)?);
         let expected = self.run("programs on stock", &stock)?;
-        self.hold("programs", (&stock, &expected), &ours, &[])
+        let held = self.hold("programs", (&stock, &expected), &ours, &[])?;
+        Ok(Held { silent: stock.silent(&expected), ..held })
     }
 
     fn programs(&self, variant: &str) -> Result<Programs<'_>> {

@@ -50,6 +50,13 @@ impl Suite for Programs<'_> {
 const CASE: &str = ": ";
 
 impl Programs<'_> {
+    /// Those that have to tell of cases and did not.
+    pub fn silent(&self, outcomes: &Outcomes) -> Vec<String> {
+        let tells = |name: &str| outcomes.keys().any(|test| test.starts_with(&format!("{name}{CASE}")));
+        let names = self.programs.iter().filter(|program| program.cases).map(Program::name);
+        names.filter(|name| !tells(name)).collect()
+    }
+
     fn models(&self) -> PathBuf {
         self.work.join("models")
     }

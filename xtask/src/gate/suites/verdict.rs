@@ -33,6 +33,8 @@ pub struct Held {
     pub unexpected: Vec<Difference>,
     /// Listed differences that are none.
     pub vanished: Vec<String>,
+    /// Programs that were to tell of cases and told of none on stock: their arguments name none any more.
+    pub silent: Vec<String>,
 }
 
 /// All tests that ended differently; one that is missing on a side is absent there.
@@ -54,8 +56,16 @@ pub fn hold(side: &str, stock: &Outcomes, ours: &Outcomes, listed: &[Expected]) 
     let (expected, unexpected) =
         differences.into_iter().partition(|difference| listed.iter().any(|one| expects(one, difference)));
     let passed = stock.values().filter(|outcome| **outcome == Outcome::Passed).count();
-    let flaky = Vec::new();
-    Held { side: side.to_string(), tests: stock.len(), passed, expected, flaky, unexpected, vanished }
+    Held {
+        side: side.to_string(),
+        tests: stock.len(),
+        passed,
+        expected,
+        flaky: Vec::new(),
+        unexpected,
+        vanished,
+        silent: Vec::new(),
+    }
 }
 
 fn expects(listed: &Expected, difference: &Difference) -> bool {
@@ -89,7 +99,7 @@ impl Difference {
 impl Held {
     /// Nothing is unexpected, everything listed was seen, and something passed: where nothing does, nothing was tried.
     pub fn is_good(&self) -> bool {
-        self.unexpected.is_empty() && self.vanished.is_empty() && self.passed > 0
+        self.failures().is_empty()
     }
 
     /// In one line.
@@ -108,8 +118,11 @@ impl Held {
         let vanished = self.vanished.iter().map(|test| {
             format!("{side}: {test}: ends as on stock; take it from the list of differences in `{LIST}`")
         });
+        let silent = self.silent.iter().map(|program| {
+            format!("{side}: {program}: told of no case on stock; check its arguments in `{LIST}`")
+        });
         let nothing = (self.passed == 0).then(|| format!("{side}: no test passed on stock"));
-        differing.chain(vanished).chain(nothing).collect()
+        differing.chain(vanished).chain(silent).chain(nothing).collect()
     }
 
     /// For a report.
@@ -123,6 +136,7 @@ impl Held {
             "luck": list(&self.flaky),
             "unexpected": list(&self.unexpected),
             "vanished": self.vanished,
+            "silent": self.silent,
         })
     }
 }

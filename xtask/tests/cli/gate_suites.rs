@@ -1,0 +1,131 @@
+//! The gate's third part, seen to fail: fake test programs, a fake server and a small pytest, and one break after the
+//! other. Each turns the gate red for its own reason.
+
+use super::support::suites::{gate_suites, suites, write_program, write_server};
+use super::support::{Output, Project};
+
+/// The gate of a project whose `program` of ours does `commands`.
+fn broken(program: &str, commands: &str) -> Output {
+    let project = suites();
+    write_program(&project, "paged", program, commands);
+    gate_suites(&project)
+}
+
+#[track_caller]
+fn red(said: Output, reason: &str) {
+    assert_eq!(said.code, Some(1), "{said}");
+    assert!(said.stderr.contains(reason), "{reason}: {said}");
+}
+
+#[test]
+fn suites_that_end_alike_pass() {
+    let said = gate_suites(&suites()).success();
+    for line in [
+        "programs: 6 outcomes compared (6 passed), 0 differ as listed, 0 by luck",
+        "server tests: 3 outcomes compared (3 passed), 0 differ as listed, 0 by luck",
+        "server tests, paged: 3 outcomes compared (3 passed), 1 differ as listed, 0 by luck",
+    ] {
+        assert!(said.stdout.contains(line), "{line}: {said}");
+    }
+}
+
+#[test]
+fn a_program_that_fails_crashes_or_says_less_is_seen() {
+    red(broken("test-alloc", "exit 3"), "programs: test-alloc: passed on stock, failed (exit");
+    red(broken("test-alloc", "kill -SEGV $$"), "programs: test-alloc: passed on stock, crashed (");
+    let case = "programs: test-backend-ops attention: ATTENTION(n=2): passed on stock, ";
+    red(broken("test-backend-ops", "say n=2 0 'ERR = 0.5'\nsay n=3 1"), &format!("{case}failed (ERR = 0.5)"));
+    red(broken("test-backend-ops", "say n=3 1"), &format!("{case}absent on ours"));
+}
+
+#[test]
+fn a_run_whose_arguments_name_no_case_any_more_is_seen() {
+    let project = suites();
+    for variant in ["stock", "paged"] {
+        write_program(&project, variant, "test-backend-ops", "exit 0");
+        let path = format!("target/espalier/build/{variant}-cpu/bin/test-backend-ops");
+        project.edit(&path, "say n=1 1\n", "");
+    }
+    red(gate_suites(&project), "programs: test-backend-ops attention: told of no case on stock");
+}
+
+#[test]
+fn what_fails_once_is_luck_and_what_fails_again_is_not() {
+    let said = broken("test-alloc", "once failed && exit 1; exit 0").success();
+    assert!(said.stdout.contains("programs: 6 outcomes compared (6 passed), 0 differ as listed, 1 by luck"));
+    red(
+        broken("test-alloc", "once first && exit 1; once second || exit 1; exit 0"),
+        "programs: test-alloc: passed on stock, failed (exit",
+    );
+    let many = "once failed && passed=0 || passed=1\nfor n in 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 \
+                22; do say n=$n $passed 'ERR'; done";
+    let project = suites();
+    write_program(&project, "stock", "test-backend-ops", &many.replace("once failed", "false"));
+    write_program(&project, "paged", "test-backend-ops", many);
+    red(gate_suites(&project), "21 differences");
+}
+
+/// The gate of a project whose server of ours says something else.
+fn served(project: &Project, from: &str, to: &str) -> Output {
+    project.edit("target/espalier/dist/paged-cpu/bin/llama-server", from, to);
+    gate_suites(project)
+}
+
+#[test]
+fn a_server_that_ends_a_test_otherwise_is_seen() {
+    let said = served(&suites(), "key*) echo 401", "key*) echo 200");
+    let differs = "passed on stock, failed (utils.py:21: assert 200 == 401) on ours";
+    for side in ["server tests", "server tests, paged"] {
+        let reason = format!("{side}: unit/test_basic.py::test_incorrect_api_key: {differs}");
+        assert!(said.stderr.contains(&reason), "{said}");
+    }
+    red(said, "2 differences");
+    let said = served(&suites(), "key*) echo 401", "key1) echo 200;; key*) echo 401");
+    assert!(!said.stderr.contains("server tests: unit"), "{said}");
+    red(said, "server tests, paged: unit/test_basic.py::test_incorrect_api_key: passed on stock, failed (");
+}
+
+#[test]
+fn a_listed_difference_has_to_be_there_and_as_listed() {
+    let said = served(&suites(), "props1) echo 400;;", "");
+    red(
+        said,
+        "server tests, paged: unit/test_basic.py::test_props: ends as on stock; take it from the list of differences in \
+         `ci/suites/suites.toml`",
+    );
+    let project = suites();
+    project.edit("ci/suites/suites.toml", "ours = \"failed\"", "ours = \"skipped\"");
+    red(gate_suites(&project), "unit/test_basic.py::test_props: passed on stock, failed (");
+}
+
+#[test]
+fn where_nothing_passes_or_nothing_runs_nothing_was_tried() {
+    let project = suites();
+    for variant in ["stock", "paged"] {
+        write_server(&project, variant, "echo 500");
+    }
+    red(gate_suites(&project), "server tests: no test passed on stock");
+    let project = suites();
+    project.edit("ci/suites/suites.toml", "run = [\"unit\"]", "run = [\"none\"]");
+    std::fs::create_dir(project.tree("stock").join("tools/server/tests/none")).unwrap();
+    std::fs::create_dir(project.tree("paged").join("tools/server/tests/none")).unwrap();
+    red(gate_suites(&project), "server tests: no test passed on stock");
+}
+
+#[test]
+fn tests_that_cannot_be_run_do_not_pass() {
+    let project = suites();
+    std::fs::remove_file(project.path("target/espalier/build/paged-cpu/build.ninja")).unwrap();
+    gate_suites(&project)
+        .code(2)
+        .says(&["paged-cpu is not built", "next: cargo xtask build --variant paged --flavor cpu"]);
+    let project = suites();
+    std::fs::remove_file(project.path("target/espalier/build/paged-cpu/bin/test-alloc")).unwrap();
+    assert_ne!(gate_suites(&project).code, Some(0));
+    let project = suites();
+    let pytest = xtask::sys::disk::folders_in(&project.path("target/espalier/tools")).pop().unwrap();
+    std::fs::write(pytest.join("pytest.py"), "import sys\nprint('no such option')\nsys.exit(4)\n").unwrap();
+    let said = gate_suites(&project);
+    assert!(said.stderr.contains("no such option"), "{said}");
+    assert_ne!(said.code, Some(0), "{said}");
+}
