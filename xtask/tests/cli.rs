@@ -24,6 +24,7 @@ mod cli {
     mod fetch_npm;
     mod gate_features;
     mod gate_logits;
+    mod gate_promises;
     mod gate_servers;
     mod gate_suites;
     mod git_defaults;

@@ -2,7 +2,7 @@
 //! after the other. Each turns its own check red, for its own reason.
 
 use super::support::gating::{fakes, gate_servers};
-use super::support::llama_server;
+use super::support::{files, llama_server};
 
 /// What is broken in stock and in ours, and what the check says then.
 type Break = (&'static str, &'static str, &'static str);
@@ -17,6 +17,19 @@ fn held(check: &str, breaks: &[Break]) {
         let said = gate_servers(&project, check);
         assert_eq!(said.code, Some(1), "{check}, {stock}{ours}: {said}");
         assert!(said.stderr.contains(reason), "{check}, {stock}{ours}: {said}");
+    }
+}
+
+/// No fault without a check that sees it, and a line in the table of docs/gate.md.
+#[test]
+fn every_fault_is_tried_and_written_down() {
+    let read = |path: &str| std::fs::read_to_string(files::of_this_repository(path)).unwrap();
+    let table = read("docs/gate.md");
+    let tests =
+        ["servers", "features", "promises"].map(|name| read(&format!("xtask/tests/cli/gate_{name}.rs")));
+    for fault in llama_server::FAULTS {
+        assert!(table.contains(&format!("`{fault}`")), "docs/gate.md does not name `{fault}`");
+        assert!(tests.iter().any(|text| text.contains(fault)), "no test has `{fault}`");
     }
 }
 

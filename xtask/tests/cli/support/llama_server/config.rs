@@ -1,6 +1,6 @@
 //! How the fake server was started, and what it does wrong.
 
-/// Everything that the fake can do wrong. `docs/measurements.md` says which check sees what.
+/// Everything that the fake can do wrong. docs/gate.md says which check sees what.
 pub const FAULTS: &[&str] = &[
     // Answers.
     "a wrong token",
@@ -33,6 +33,7 @@ pub const FAULTS: &[&str] = &[
     "refuses long prompts",
     // The pool.
     "wants blocks in a row",
+    "wants a spare block",
     "finds what was evicted",
     "evicts nothing",
     "preempts nobody",

@@ -68,7 +68,8 @@ impl Engine {
 
     /// Whether it can ever begin: the whole blocks of the prompt, and one for each answer.
     pub fn fits(&self, wanted: &Wanted) -> bool {
-        wanted.text.len() / BLOCK + wanted.tell.len() <= self.pool.count
+        let spare = usize::from(self.config.is_broken("wants a spare block"));
+        wanted.text.len() / BLOCK + wanted.tell.len() + spare <= self.pool.count
     }
 
     pub fn ask(&mut self, wanted: Wanted) {

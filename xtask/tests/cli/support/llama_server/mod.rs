@@ -147,6 +147,7 @@ impl Fake {
                 Some(answer) => answer,
                 None => return,
             },
+            "/embedding" => (200, json!([])),
             "/v1/completions" => self.choices(&asked.key, &asked.body),
             _ => (404, json!({})),
         };
@@ -180,7 +181,7 @@ impl Fake {
 
     fn set_own_scale(&self, body: &Value) -> Value {
         if !self.config.is_broken("forgets the own scale") {
-            *self.own_scale.lock().unwrap() = body[0]["scale"].as_f64().unwrap();
+            *self.own_scale.lock().unwrap() = scale_of(body).unwrap();
         }
         json!({ "success": true })
     }
@@ -225,8 +226,7 @@ impl Fake {
 
     fn wanted(&self, key: &str, body: &Value, predict: &str) -> Wanted {
         let config = &self.config;
-        let named = body["lora"][0]["scale"].as_f64();
-        let scale = named.unwrap_or_else(|| *self.own_scale.lock().unwrap());
+        let scale = scale_of(&body["lora"]).unwrap_or_else(|| *self.own_scale.lock().unwrap());
         let scale = if config.is_broken("ignores adapters") { 0.0 } else { scale };
         let forgets_key = config.is_broken("forgets the key")
             || config.is_broken("forgets the key of a slot") && config.keeps_texts();
@@ -318,6 +318,12 @@ impl Fake {
             }
         }
     }
+}
+
+/// One number for the scales of all adapters that a request names.
+fn scale_of(adapters: &Value) -> Option<f64> {
+    let scale = |one: &Value| Some(one["scale"].as_f64()? * 1000.0_f64.powf(one["id"].as_f64()?));
+    adapters.as_array()?.iter().map(scale).sum()
 }
 
 fn likeliest(choice: &Choice) -> Value {
