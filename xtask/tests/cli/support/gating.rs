@@ -128,3 +128,23 @@ pub fn red(check: &str, stock: &str, ours: &str, reason: &str) {
     assert_eq!(said.code, Some(1), "{stock}{ours}: {said}");
     assert!(said.stderr.contains(reason), "{stock}{ours}: {said}");
 }
+
+/// What is broken in stock and in ours, and what a check says then.
+pub type Break = (&'static str, &'static str, &'static str);
+
+/// The check passes with servers that keep their word, and says each reason with its break.
+#[track_caller]
+pub fn held(check: &str, breaks: &[Break]) {
+    let project = fakes("", "");
+    gate_servers(&project, check).success();
+    for same in breaks.chunk_by(|one, next| (one.0, one.1) == (next.0, next.1)) {
+        let (stock, ours, _) = same[0];
+        llama_server::package(&project, "stock", stock);
+        llama_server::package(&project, "paged", ours);
+        let said = gate_servers(&project, check);
+        assert_eq!(said.code, Some(1), "{check}, {stock}{ours}: {said}");
+        for (_, _, reason) in same {
+            assert!(said.stderr.contains(reason), "{check}, {stock}{ours}: {said}");
+        }
+    }
+}
