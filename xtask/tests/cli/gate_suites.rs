@@ -123,7 +123,7 @@ fn tests_that_cannot_be_run_do_not_pass() {
     std::fs::remove_file(project.path("target/espalier/build/paged-cpu/bin/test-alloc")).unwrap();
     assert_ne!(gate_suites(&project).code, Some(0));
     let project = suites();
-    let pytest = xtask::sys::disk::folders_in(&project.path("target/espalier/tools")).pop().unwrap();
+    let pytest = xtask::sys::machine::disk::folders_in(&project.path("target/espalier/tools")).pop().unwrap();
     std::fs::write(pytest.join("pytest.py"), "import sys\nprint('no such option')\nsys.exit(4)\n").unwrap();
     let said = gate_suites(&project);
     assert!(said.stderr.contains("no such option"), "{said}");

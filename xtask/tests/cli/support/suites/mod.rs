@@ -65,7 +65,7 @@ grep -q LLAMA_BUILD_TESTS:BOOL=ON \"$2/CMakeCache.txt\"";
 /// The folder of Python packages for this list and this machine's Python, with the small pytest in it.
 fn write_packages(project: &Project) {
     let version = std::process::Command::new("python3").arg("--version").output().unwrap().stdout;
-    let digest = xtask::sys::disk::sha256(&[&version[..], b"pytest\n"].concat());
+    let digest = xtask::sys::machine::disk::sha256(&[&version[..], b"pytest\n"].concat());
     let folder = format!("target/espalier/tools/python-{}", &digest[..16]);
     project.write(&format!("{folder}/pytest.py"), include_str!("pytest.py"));
 }
