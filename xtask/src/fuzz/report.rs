@@ -55,7 +55,7 @@ impl Report {
             let replay = self.replay(round.seed);
             let line = move |one: &Finding| {
                 let Finding { oracle, asked, expected, came } = one;
-                format!("fuzz: {oracle}: {asked}: expected {expected}; came {came} (again: {replay})")
+                format!("fuzz: {oracle}: {asked}: expected {expected}; got {came} (replay: {replay})")
             };
             round.findings.iter().map(line).collect::<Vec<_>>()
         };
@@ -75,7 +75,7 @@ impl Report {
             vec![format!("seed {seed}, {theme}: {actions} actions in {took:.1} s, {found} findings")];
         if found > 0 {
             lines.push(format!("  server: {}", round.server));
-            lines.push(format!("  again: {}", self.replay(*seed)));
+            lines.push(format!("  replay: {}", self.replay(*seed)));
         }
         lines.extend(shown(&round.findings));
         lines
@@ -113,7 +113,7 @@ fn shown(findings: &[Finding]) -> Vec<String> {
         for one in of_oracle.iter().take(SHOWN) {
             lines.push(format!("  {oracle}: {}", one.asked));
             lines.push(format!("    expected {}", one.expected));
-            lines.push(format!("    came     {}", one.came));
+            lines.push(format!("    got      {}", one.came));
         }
         if of_oracle.len() > SHOWN {
             lines.push(format!("  {oracle}: and {} more", of_oracle.len() - SHOWN));
@@ -147,7 +147,7 @@ mod tests {
         assert!(text.contains("--seed 9 --rounds 1") && text.contains("llama-server -np 2"), "{text}");
         assert!(text.contains("and 2 more") && text.ends_with("1 rounds, 5 findings"), "{text}");
         assert_eq!(report.json()["rounds"][0]["findings"].as_array().unwrap().len(), 5);
-        assert!(report.lines()[0].contains("expected no block in use; came 3"));
+        assert!(report.lines()[0].contains("expected no block in use; got 3"));
         assert!(report.findings_of_last().unwrap().starts_with("seed 9, Kept"));
     }
 }

@@ -68,7 +68,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
         return hold_to_promises(context, &variant.name, options);
     }
     if options.program.is_some() || !options.promises.is_empty() {
-        return Err(Error::usage("`--program` and `--promise` belong to the promises")
+        return Err(Error::usage("`--program` and `--promise` only work with `--only promises`")
             .hint("cargo xtask gate --only promises"));
     }
     refuse_misplaced(options)?;
@@ -82,11 +82,12 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
 fn refuse_misplaced(options: &Options) -> Result<()> {
     let Options { only, models, checks, .. } = options;
     if !checks.is_empty() && *only != [Part::Servers] {
-        return Err(Error::usage("`--check` belongs to the servers").hint("cargo xtask gate --only servers"));
+        return Err(Error::usage("`--check` only works with `--only servers`")
+            .hint("cargo xtask gate --only servers"));
     }
     let takes_models = matches!(only[..], [Part::Logits | Part::Servers]);
     if !models.is_empty() && !takes_models {
-        return Err(Error::usage("`--model` belongs to the logits or the servers")
+        return Err(Error::usage("`--model` only works with `--only logits` or `--only servers`")
             .hint("cargo xtask gate --only logits"));
     }
     Ok(())
@@ -96,7 +97,7 @@ fn reference_of<'a>(pins: &'a Pins, variant: &Variant) -> Result<&'a Variant> {
     let reference = variant.gate.as_ref().and_then(|name| pins.variants.get(name));
     reference.ok_or_else(|| {
         let name = &variant.name;
-        Error::usage(format!("`pins.toml` does not say which variant `{name}` has to answer like"))
+        Error::usage(format!("`pins.toml` names no variant to gate `{name}` against"))
             .hint(format!("add `gate = \"VARIANT\"` to `[variants.{name}]`"))
             .hint(next_command("gate", &[("--variant", Some("NAME"))]))
     })
@@ -147,7 +148,7 @@ fn compare_chosen(
             Part::Logits => logits::compare(context, reference, variant, claims, chosen.models)?,
             Part::Servers => compare_servers(context, sides, chosen)?,
             Part::Promises => {
-                return Err(Error::usage("the promises come with the servers, or alone")
+                return Err(Error::usage("`promises` runs with `servers`, or alone")
                     .hint("cargo xtask gate --only promises"));
             }
             Part::Suites => compare_suites(context, reference, variant)?,

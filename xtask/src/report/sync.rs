@@ -76,7 +76,7 @@ impl SyncReport {
 
     /// Says so if no variant had to pass the gate.
     pub fn ungated(&self) -> Option<&'static str> {
-        let words = "Nothing was gated: no variant in `pins.toml` names the one that it has to answer like \
+        let words = "Nothing was gated: no variant in `pins.toml` names the one that it is gated against \
                      (`gate = \"VARIANT\"`).";
         self.gated.is_empty().then_some(words)
     }

@@ -30,8 +30,8 @@ fn a_prefill_budget() {
                 "a wrong token",
                 "prefill-budget: --kv-paged, budget 16: the stream: token 3 is not stock's",
             ),
-            ("", "refuses streams", "the stream was answered 500"),
-            ("", "refuses long prompts", "the long prompt was answered 500"),
+            ("", "refuses streams", "the stream returned 500"),
+            ("", "refuses long prompts", "the long prompt returned 500"),
         ],
     );
 }
@@ -75,7 +75,7 @@ fn preemption_of_streams_and_prompts() {
         &[
             ("", "preempts nobody", "preemption: no request was preempted"),
             ("", "resumes otherwise", "preemption: a request that outgrows the pool: token "),
-            ("", "refuses who outgrows", "preemption: a request that outgrows the pool was answered 500"),
+            ("", "refuses who outgrows", "preemption: a request that outgrows the pool returned 500"),
         ],
     );
     held(
@@ -93,7 +93,7 @@ fn several_choices() {
     held(
         "several-choices",
         &[
-            ("", "answers once", "several-choices: n: 2 was answered 200 with 1 choices"),
+            ("", "answers once", "several-choices: n: 2 returned 200 with 1 choices"),
             ("", "chooses in one block", "several-choices: n: 2, 200 tokens: token "),
             ("", "computes each choice", "several-choices: 4 choices of one prompt held 1"),
         ],
@@ -105,11 +105,7 @@ fn slots_in_files() {
     held(
         "slots-in-files",
         &[
-            (
-                "",
-                "saves nothing",
-                "slots-in-files: save: expected 173 tokens, was answered 200: {\"n_saved\":0}",
-            ),
+            ("", "saves nothing", "slots-in-files: save: expected 173 tokens, returned 200: {\"n_saved\":0}"),
             (
                 "",
                 "erases nothing",
@@ -130,8 +126,8 @@ fn drafts() {
     held(
         "drafts",
         &[
-            ("", "drafts nothing", "drafts: of 0 guessed tokens 0 were right"),
-            ("", "accepts all", "drafts: of 396 guessed tokens 396 were right"),
+            ("", "drafts nothing", "drafts: 0 of 0 drafted tokens were accepted"),
+            ("", "accepts all", "drafts: 396 of 396 drafted tokens were accepted"),
             ("", "accepts wrong drafts", "drafts: volley 0: token 3 is not stock's"),
         ],
     );
@@ -190,9 +186,9 @@ fn images() {
             (
                 "",
                 "keeps half an image",
-                "images: request 3 was answered 500: {\"error\":{\"message\":\"failed to",
+                "images: request 3 returned 500: {\"error\":{\"message\":\"failed to",
             ),
-            ("", "evicts nothing", "a crowd with images: nothing had to give way: "),
+            ("", "evicts nothing", "a crowd with images: nothing was evicted: "),
         ],
     );
 }

@@ -101,5 +101,5 @@ fn without_a_probe_or_a_reference_nothing_passes() {
     let project = Project::new();
     gate(&project)
         .code(2)
-        .says(&["which variant `paged` has to answer like", "next: add `gate = \"VARIANT\"`"]);
+        .says(&["names no variant to gate `paged` against", "next: add `gate = \"VARIANT\"`"]);
 }

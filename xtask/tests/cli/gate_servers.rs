@@ -11,7 +11,7 @@ fn servers_that_answer_alike_pass() {
 
 #[test]
 fn an_answer_that_is_not_stocks_is_seen() {
-    red("answers", "", "another token", "trained f16, off: request 0 is not answered as by stock");
+    red("answers", "", "another token", "trained f16, off: request 0 differs from stock's answer");
     red("answers", "", "a wrong token", "trained f16, 1 sequence: request 0: token 3 is not stock's");
 }
 
@@ -29,7 +29,7 @@ fn a_token_that_is_stocks_by_luck_is_seen() {
 fn too_many_near_ties_are_no_rounding() {
     let said = gate_servers(&fakes("", "ties"), "answers").code(1);
     assert!(
-        said.stderr.contains("of the answers left stock's at a near tie; expected at most 11.1 %"),
+        said.stderr.contains("of the answers differ from stock's at a near tie; expected at most 11.1 %"),
         "{said}"
     );
     assert!(!said.stderr.contains("is not stock's"), "{said}");
@@ -37,7 +37,7 @@ fn too_many_near_ties_are_no_rounding() {
 
 #[test]
 fn a_server_that_refuses_or_dies_is_seen() {
-    red("answers", "", "refuses", "request 0 was answered 500: {\"error\":{\"message\":\"the KV cache");
+    red("answers", "", "refuses", "request 0 returned 500: {\"error\":{\"message\":\"the KV cache");
     red("answers", "", "dies", "GGML_ASSERT(t_start == 0) failed");
 }
 
@@ -53,7 +53,7 @@ fn one_check_that_fails_does_not_hide_the_next() {
 
 #[test]
 fn what_a_patch_says_of_numbers_is_what_its_servers_are_held_to() {
-    let reason = "trained f16, off: request 0 is not answered as by stock";
+    let reason = "trained f16, off: request 0 differs from stock's answer";
     red("answers", "", "rounds otherwise", reason);
     let project = fakes("", "rounds otherwise");
     say_numerics(&project, "bounded 1e-2");
@@ -69,7 +69,7 @@ fn a_server_that_runs_unpaged_says_so() {
     let only = ["gate", "--only", "servers", "--check", "answers", "--model", "gemma3"];
     fakes("", "").run(&only).success();
     let said = fakes("", "keeps silent").run(&only).code(1);
-    assert!(said.stderr.contains("gemma3 f16: the server did not say that it runs unpaged"), "{said}");
+    assert!(said.stderr.contains("gemma3 f16: the server did not report that it runs unpaged"), "{said}");
 }
 
 #[test]
@@ -79,8 +79,8 @@ fn an_answer_that_stock_leaves_out_is_no_measure() {
 
 #[test]
 fn a_prompt_that_is_computed_twice_is_seen() {
-    red("answers", "", "publishes late", " prompt tokens were computed, 940 were enough");
-    red("answers", "", "says no prompt_n", "does not say in `timings.prompt_n` what was computed");
+    red("answers", "", "publishes late", " prompt tokens were computed, expected at most 940");
+    red("answers", "", "says no prompt_n", "does not report in `timings.prompt_n` what was computed");
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn what_another_key_finds_is_seen() {
                 "forgets the key of a slot",
                 "a kept slot: found Some(0), Some(320) with the same key, Some(320)",
             ),
-            ("", "takes all", "a request too large for the pool was answered 200"),
+            ("", "takes all", "a request too large for the pool returned 200"),
             ("", "ends after refusing", "after refusing a request the server answered 500"),
         ],
     );
@@ -129,8 +129,8 @@ fn drafts_that_are_accepted_otherwise_are_seen() {
         "draft-model",
         &[
             ("", "accepts less", "request 0: (drafted, accepted) is (8, 1), stock has (8, 3)"),
-            ("drafts nothing", "drafts nothing", "stock says of no token that it was drafted"),
-            ("", "keeps drafts", "was answered 500: {\"error\":{\"message\":\"failed to process spec"),
+            ("drafts nothing", "drafts nothing", "stock reports no token as drafted"),
+            ("", "keeps drafts", "returned 500: {\"error\":{\"message\":\"failed to process spec"),
         ],
     );
 }

@@ -122,7 +122,7 @@ pub(super) fn ask(server: &Server, stage: &Stage, request: &Value, has_begun: &A
         Err(error) => Some(error.to_string()),
         Ok((200, _)) if heard.ended.is_some() => None,
         Ok((200, _)) => Some(format!("the stream ended after {} tokens", heard.tokens.len())),
-        Ok((status, body)) => Some(format!("was answered {status}: {body}")),
+        Ok((status, body)) => Some(format!("returned {status}: {body}")),
     };
     heard.error = heard.error.or(refusal);
     heard

@@ -150,7 +150,7 @@ impl Stream {
         self.has_ended.store(true, Ordering::Relaxed);
         match answered? {
             (200, _) => Ok(()),
-            (status, body) => Err(Error::no(format!("the stream was answered {status}: {body}"))),
+            (status, body) => Err(Error::no(format!("the stream returned {status}: {body}"))),
         }
     }
 

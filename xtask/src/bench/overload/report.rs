@@ -225,7 +225,7 @@ mod tests {
         assert_eq!(unmeasured, "the server's memory was not measured: whether it grows is unknown");
         assert_eq!(with(|one| one.tally.near_ties = 150), "", "stock leaves a tenth of its own");
         let tied = with(|one| one.tally.near_ties = 200);
-        assert!(tied.starts_with("18.2 % of the answers left stock's at a near tie"), "{tied}");
+        assert!(tied.starts_with("18.2 % of the answers differ from stock's at a near tie"), "{tied}");
     }
 
     #[test]

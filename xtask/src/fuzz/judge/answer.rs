@@ -87,7 +87,7 @@ impl Expected<'_> {
             return None;
         }
         let (text, whole) = (super::shorten(text), String::from_utf8_lossy(&whole).into_owned());
-        Some(format!("at byte {common} the text goes another way: {text:?} instead of {whole:?}"))
+        Some(format!("the text differs from byte {common} on: {text:?} instead of {whole:?}"))
     }
 
     fn may_go_another_way(&self, place: usize) -> bool {
@@ -151,7 +151,7 @@ mod tests {
         let expected = expected(&pieces);
         assert_eq!(expected.wrong_text("abcdef"), None);
         assert_eq!(expected.wrong_text("abxy"), None, "a near tie at the second token");
-        assert!(expected.wrong_text("abcdxf").unwrap().contains("at byte 4"));
+        assert!(expected.wrong_text("abcdxf").unwrap().contains("from byte 4 on"));
         assert!(expected.wrong_text("xb").is_some() && expected.wrong_text("abcdefg").is_some());
         assert!(expected.wrong_text("abcd").is_some(), "a short answer");
     }

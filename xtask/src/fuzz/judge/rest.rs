@@ -32,7 +32,7 @@ pub fn judge(server: &ServerPlan, act: usize, rest: &Rest) -> Vec<Finding> {
     }
     for slot in slots {
         if slot["is_processing"] == true {
-            findings.push(found("no slot at work", slot));
+            findings.push(found("no busy slot", slot));
         }
         if server.keeps && (blocks(slot) == 0) != (tokens(slot) == 0) {
             findings.push(found("a slot with as many tokens as its blocks hold", slot));

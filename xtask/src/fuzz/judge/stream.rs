@@ -33,7 +33,7 @@ pub fn read(api: Api, choices: usize, body: &[u8], is_whole: bool) -> Stream {
                 data => stream.take(data, name.take()),
             }
         } else if !line.is_empty() && !line.starts_with(':') {
-            stream.wrong.push(format!("a line that is no event: {line}"));
+            stream.wrong.push(format!("a line that is not an event: {line}"));
         }
     }
     if stream.refusal().is_none() {
@@ -50,12 +50,12 @@ impl Stream {
         match serde_json::from_str::<Value>(data) {
             Ok(event) if event.is_object() => {
                 if name.is_some_and(|name| event["type"] != name.as_str() && event.get("error").is_none()) {
-                    self.wrong.push(format!("an event has another type than its name: {data}"));
+                    self.wrong.push(format!("an event's type differs from its name: {data}"));
                 }
                 self.events.push(event);
             }
-            Ok(_) => self.wrong.push(format!("an event that is no object: data: {data}")),
-            Err(error) => self.wrong.push(format!("an event that is no JSON ({error}): data: {data}")),
+            Ok(_) => self.wrong.push(format!("an event that is not an object: data: {data}")),
+            Err(error) => self.wrong.push(format!("an event that is not JSON ({error}): data: {data}")),
         }
     }
 
@@ -111,7 +111,7 @@ impl Stream {
         };
         if !ends {
             let events = self.events.len();
-            self.wrong.push(format!("it has not its proper end after {events} events; the last one: {last}"));
+            self.wrong.push(format!("no proper end after {events} events; the last one: {last}"));
         }
     }
 }
@@ -146,11 +146,11 @@ mod tests {
 
     #[test]
     fn a_null_a_word_and_what_comes_after_the_end_are_wrong() {
-        assert!(wrong(Api::Completion, &["data: null", STOP])[0].contains("no object"));
-        assert!(wrong(Api::Completion, &["data: what", STOP])[0].contains("no JSON"));
+        assert!(wrong(Api::Completion, &["data: null", STOP])[0].contains("not an object"));
+        assert!(wrong(Api::Completion, &["data: what", STOP])[0].contains("not JSON"));
         let late = ["data: {\"choices\":[{\"finish_reason\":\"length\"}]}", "data: [DONE]", "data: {}"];
         assert!(wrong(Api::Completions, &late)[0].contains("after the end"));
-        assert!(wrong(Api::Completion, &["what", STOP])[0].contains("no event"));
+        assert!(wrong(Api::Completion, &["what", STOP])[0].contains("not an event"));
     }
 
     #[test]

@@ -117,7 +117,7 @@ impl References {
         }
         let body = self.post("/completion", &request)?;
         let answer = verdict::read(&body).ok_or_else(|| {
-            Error::no("the reference gave no whole answer").detail(question.name()).detail(body.to_string())
+            Error::no("the reference answered only in part").detail(question.name()).detail(body.to_string())
         })?;
         let places = body["completion_probabilities"].as_array().into_iter().flatten();
         let pieces = places.map(|place| serde_json::from_value(place["bytes"].clone()).unwrap_or_default());

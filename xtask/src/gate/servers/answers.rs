@@ -61,7 +61,7 @@ impl ServerGate<'_> {
         } else {
             self.compare_unpaged(setup, "unpaged", &expected, compared)?;
             if !disk::read_text(&self.log())?.contains("runs unpaged, because") {
-                let wrong = format!("{}: the server did not say that it runs unpaged", setup.name());
+                let wrong = format!("{}: the server did not report that it runs unpaged", setup.name());
                 compared.failures.push(wrong);
             }
         }

@@ -27,7 +27,7 @@ pub fn check(scene: &mut Scene<'_>) -> Result<()> {
             let (status, body) = server.post("/v1/completions", &request)?;
             let choices = body["choices"].as_array().map_or(&[][..], Vec::as_slice);
             scene.must(choices.len() == wanted, || {
-                format!("n: {wanted} was answered {status} with {} choices", choices.len())
+                format!("n: {wanted} returned {status} with {} choices", choices.len())
             });
             for choice in choices {
                 let tokens = verdict::tokens_of_choice(choice).unwrap_or_default();

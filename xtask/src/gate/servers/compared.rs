@@ -44,7 +44,7 @@ impl Compared {
         for (at, (stock, ours)) in stock.iter().zip(ours).enumerate() {
             match stock == ours {
                 true => self.same += 1,
-                false => self.failures.push(format!("{name}: request {at} is not answered as by stock")),
+                false => self.failures.push(format!("{name}: request {at} differs from stock's answer")),
             }
         }
     }
@@ -60,7 +60,7 @@ impl Compared {
     pub(super) fn hold(&mut self, name: &str, stock: &Answer, tolerance: f64, (status, body): (u16, &Value)) {
         match verdict::read(body) {
             Some(answer) => self.hold_answer(name, stock, tolerance, &answer),
-            None => self.failures.push(format!("{name} was answered {status}: {body}")),
+            None => self.failures.push(format!("{name} returned {status}: {body}")),
         }
     }
 

@@ -34,7 +34,7 @@ pub fn compare(gate: &ServerGate<'_>, compared: &mut Compared) -> Result<()> {
         ("accepted", drafted.iter().map(|one| one.1).sum()),
     ] {
         if count == 0 {
-            compared.failures.push(format!("a draft model: stock says of no token that it was {what}"));
+            compared.failures.push(format!("a draft model: stock reports no token as {what}"));
         }
     }
     for case in CASES {

@@ -98,7 +98,7 @@ fn crowd(server: &Server, alone: &[Answer], compared: &mut Compared) -> Result<(
     let pool = pool_at_rest(server)?;
     compared.failures.extend(pool_is_held(&pool).map(|wrong| format!("a crowd with images: {wrong}")));
     if pool.evicted_blocks == 0 {
-        compared.failures.push(format!("a crowd with images: nothing had to give way: {pool}"));
+        compared.failures.push(format!("a crowd with images: nothing was evicted: {pool}"));
     }
     Ok(())
 }

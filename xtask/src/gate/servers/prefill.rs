@@ -84,7 +84,7 @@ fn what_is_wrong(meeting: &Meeting, budget: usize) -> Option<String> {
     let largest = meeting.steps.iter().max().copied().unwrap_or_default();
     if budget == 0 {
         return (steps == 0 || steps > FEW).then(|| {
-            format!("without a budget the prompt took {steps} steps, so that counting them shows nothing")
+            format!("without a budget the prompt took {steps} steps, so counting them proves nothing")
         });
     }
     if largest > budget as u64 || steps < LONG / budget {
@@ -178,7 +178,7 @@ fn send_long(server: &Server, long: &Value) -> Result<Option<Meeting>> {
 fn must_be_stream(what: &str, (status, body): (u16, Value)) -> Result<()> {
     match status {
         200 => Ok(()),
-        _ => Err(Error::no(format!("{what} was answered {status}: {body}"))),
+        _ => Err(Error::no(format!("{what} returned {status}: {body}"))),
     }
 }
 

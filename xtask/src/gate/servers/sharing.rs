@@ -72,10 +72,10 @@ pub fn leaks_of_a_kept_slot(server: &Server) -> Result<Option<String>> {
 pub fn computed_twice(answers: &[(u16, Value)]) -> Option<String> {
     let count = |(_, body): &(u16, Value)| body["timings"]["prompt_n"].as_u64();
     let Some(computed) = answers.iter().map(count).sum::<Option<u64>>() else {
-        return Some("an answer does not say in `timings.prompt_n` what was computed for it".to_string());
+        return Some("an answer does not report in `timings.prompt_n` what was computed for it".to_string());
     };
     let most = cases::tokens_that_nobody_else_has();
-    (computed > most).then(|| format!("{computed} prompt tokens were computed, {most} were enough"))
+    (computed > most).then(|| format!("{computed} prompt tokens were computed, expected at most {most}"))
 }
 
 /// Four answers to one prompt that cannot even begin together: a clear refusal, and a server that goes on.
@@ -85,7 +85,7 @@ pub fn refuses_what_cannot_fit(server: &Server) -> Result<Option<String>> {
     let (status, answer) = server.post("/v1/completions", &body)?;
     let said = answer["error"]["message"].as_str().unwrap_or_default();
     if status != 503 || !said.contains("KV blocks") {
-        return Ok(Some(format!("a request too large for the pool was answered {status}: {answer}")));
+        return Ok(Some(format!("a request too large for the pool returned {status}: {answer}")));
     }
     let (status, _) = server.post("/completion", &cases::request(&cases::any_prompt(100)))?;
     match status {

@@ -46,7 +46,7 @@ fn in_slot(mut request: Value) -> Value {
 fn act(scene: &mut Scene<'_>, server: &Server, action: &str, key: &str, tokens: usize) -> Result<()> {
     let (status, body) = server.post(&format!("/slots/0?action={action}"), &json!({ "filename": FILE }))?;
     scene.must(body[key].as_u64() == u64::try_from(tokens).ok(), || {
-        format!("{action}: expected {tokens} tokens, was answered {status}: {body}")
+        format!("{action}: expected {tokens} tokens, returned {status}: {body}")
     });
     Ok(())
 }

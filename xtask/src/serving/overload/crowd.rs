@@ -139,6 +139,6 @@ fn follow(server: &Server, request: &Value, wait_for: usize) -> Result<Heard, St
         ((200, _), None) if heard.is_whole || heard.tokens.len() >= wait_for => Ok(heard),
         ((200, _), None) => Err(format!("the stream ended after {} tokens", heard.tokens.len())),
         ((_, _), Some(refusal)) => Err(refusal),
-        ((status, body), None) => Err(format!("was answered {status}: {body}")),
+        ((status, body), None) => Err(format!("returned {status}: {body}")),
     }
 }

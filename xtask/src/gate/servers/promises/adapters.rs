@@ -76,7 +76,7 @@ pub fn adapters_of_an_image(stage: &mut Stage<'_>) -> Result<()> {
     for (slot, what) in [(1, "after another scale"), (0, "from what was computed after another scale")] {
         let answer = ask(&server, &with(image(&marker, 0.0), "id_slot", slot))?;
         let found = answer.1["timings"]["cache_n"].as_u64().unwrap_or_default();
-        stage.must(found >= BLOCK as u64, || format!("did not occur: {what} {found} tokens were found"));
+        stage.must(found >= BLOCK as u64, || format!("not reproduced: {what} {found} tokens were found"));
         stage.hold(what, &expected, reference.tolerance, (answer.0, &answer.1));
     }
     Ok(())

@@ -101,9 +101,7 @@ impl Crowd {
             let (status, body) =
                 server.post_text("/completion", &self.request_of_flood().to_string(), PATIENT)?;
             if status != 200 {
-                return Err(
-                    Error::no(format!("one of the crowd was answered {status}")).detail(body.to_string())
-                );
+                return Err(Error::no(format!("one of the crowd returned {status}")).detail(body.to_string()));
             }
             self.answered.fetch_add(1, Ordering::SeqCst);
         }
@@ -139,7 +137,7 @@ pub fn no_stream_stands_still(stage: &mut Stage<'_>) -> Result<()> {
     for _ in 0..TRIES {
         let server = stage.serve(Model::Random, &SMALL)?;
         let seen = stream_before_a_crowd(&server)?;
-        stage.must(seen.is_whole, || "the stream did not come to its end".to_string());
+        stage.must(seen.is_whole, || "the stream did not finish".to_string());
         stage.must(seen.overtaken <= MOST_BETWEEN, || {
             format!("{} later requests were answered between two tokens of a stream", seen.overtaken)
         });
@@ -148,7 +146,7 @@ pub fn no_stream_stands_still(stage: &mut Stage<'_>) -> Result<()> {
             break;
         }
     }
-    stage.must(preempted > 0, || "did not occur: nobody was preempted".to_string());
+    stage.must(preempted > 0, || "not reproduced: nobody was preempted".to_string());
     Ok(())
 }
 
@@ -218,11 +216,10 @@ pub fn largest_prefill_budget(stage: &mut Stage<'_>) -> Result<()> {
         let (heard, (before, in_time)) = meanwhile(&server, &stream, |running| {
             let before = !running.is_over();
             let (status, body): (u16, Value) = ask(&server, &long)?;
-            stage
-                .must(status == 200, || format!("budget {budget}: the prompt was answered {status}: {body}"));
+            stage.must(status == 200, || format!("budget {budget}: the prompt returned {status}: {body}"));
             Ok((before, !running.is_over()))
         })?;
-        stage.must(before, || format!("did not occur: the stream was over after {} tokens", heard.tokens));
+        stage.must(before, || format!("not reproduced: the stream ended after {} tokens", heard.tokens));
         stage.must(in_time, || format!("budget {budget}: the prompt waited until the stream was over"));
     }
     Ok(())

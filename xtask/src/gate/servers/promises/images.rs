@@ -38,13 +38,13 @@ pub fn waits_for_room(stage: &mut Stage<'_>) -> Result<()> {
             let has_six = blocks_are(&server, 6)?;
             Ok((has_six && !running.is_over(), ask(&server, &asked)?))
         })?;
-        stage.must(status == 200, || format!("an image beside another was answered {status}: {body}"));
+        stage.must(status == 200, || format!("an image beside another returned {status}: {body}"));
         met |= in_time;
         if met || !stage.is_kept_so_far() {
             break;
         }
     }
-    stage.must(met || !stage.is_kept_so_far(), || "did not occur: the image did not wait".to_string());
+    stage.must(met || !stage.is_kept_so_far(), || "not reproduced: the image did not wait".to_string());
     Ok(())
 }
 
@@ -72,14 +72,14 @@ pub fn resumes_near_the_context(stage: &mut Stage<'_>) -> Result<()> {
         let (status, body) = beside_two_neighbours(&server, number, &asked)?;
         let tokens = body["tokens"].as_array().map_or(0, Vec::len);
         stage.must(status == 200 && tokens == 90, || {
-            format!("the image was answered {status} with {tokens} tokens: {body}")
+            format!("the image returned {status} with {tokens} tokens: {body}")
         });
         preempted |= was_preempted(&server)?;
         if preempted || !stage.is_kept_so_far() {
             break;
         }
     }
-    stage.must(preempted || !stage.is_kept_so_far(), || "did not occur: it was not preempted".to_string());
+    stage.must(preempted || !stage.is_kept_so_far(), || "not reproduced: it was not preempted".to_string());
     Ok(())
 }
 

@@ -76,7 +76,7 @@ pub fn file_of_other_adapters(stage: &mut Stage<'_>) -> Result<()> {
 
 fn act(stage: &mut Stage<'_>, server: &Server, action: &str) -> Result<()> {
     let (status, body) = post(server, &format!("/slots/0?action={action}"), &json!({ "filename": "file" }))?;
-    stage.must(status == 200, || format!("{action} was answered {status}: {body}"));
+    stage.must(status == 200, || format!("{action} returned {status}: {body}"));
     Ok(())
 }
 

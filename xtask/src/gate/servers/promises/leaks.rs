@@ -42,7 +42,7 @@ pub fn client_that_waits_for_a_prefix(stage: &mut Stage<'_>) -> Result<()> {
             break;
         }
     }
-    stage.must(met || !stage.is_kept_so_far(), || "did not occur: nobody computed any more".to_string());
+    stage.must(met || !stage.is_kept_so_far(), || "not reproduced: nobody computed any more".to_string());
     Ok(())
 }
 
@@ -68,9 +68,9 @@ pub fn refused_after_a_switch(stage: &mut Stage<'_>) -> Result<()> {
         with(plain(&cases::numbered_prompt(1, 300), 1), "lora", named)
     };
     let (status, body) = ask(&server, &request(1.0))?;
-    stage.must(status == 200, || format!("the first request was answered {status}: {body}"));
+    stage.must(status == 200, || format!("the first request returned {status}: {body}"));
     let (status, body) = ask(&server, &with(request(0.5), "grammar", "root ::= ("))?;
-    stage.must(status == 400, || format!("a bad grammar was answered {status}: {body}"));
+    stage.must(status == 400, || format!("a bad grammar returned {status}: {body}"));
     let held = held_for_nothing(&server.get("/slots")?.1);
     stage
         .must(held == json!([]), || format!("idle slots without a text hold blocks, [slot, blocks]: {held}"));

@@ -61,7 +61,7 @@ fn outgrow(stage: &mut Stage<'_>, server: &Server) -> Result<Vec<Seen>> {
             return Ok(all);
         }
     }
-    stage.must(false, || "did not occur: no request was preempted".to_string());
+    stage.must(false, || "not reproduced: no request was preempted".to_string());
     Ok(all)
 }
 
@@ -75,11 +75,10 @@ pub fn timings_after_preemption(stage: &mut Stage<'_>) -> Result<()> {
         let timings = &last["timings"];
         let number = |name: &str| timings[name].as_f64().unwrap_or(f64::NAN);
         let prompt = number("prompt_n") + number("cache_n");
-        stage.must(prompt == PROMPT as f64, || {
-            format!("a prompt of {PROMPT} tokens is said to have {prompt}")
-        });
+        stage
+            .must(prompt == PROMPT as f64, || format!("a prompt of {PROMPT} tokens is reported as {prompt}"));
         stage.must(number("predicted_n") == GROWN as f64, || {
-            format!("{GROWN} tokens are said to be {timings}")
+            format!("{GROWN} tokens are reported as {timings}")
         });
         // Half, because the client may be held up where the server was not.
         let milliseconds = took.as_secs_f64() * 1000.0;
@@ -99,13 +98,11 @@ pub fn hits_after_preemption(stage: &mut Stage<'_>) -> Result<()> {
     let all = outgrow(stage, &server)?;
     for Seen { last, .. } in &all {
         let found = &last["timings"]["cache_n"];
-        stage.must(found == 0, || format!("a prompt that nobody had asked found {found} tokens"));
+        stage.must(found == 0, || format!("a new prompt found {found} tokens"));
     }
     let mut found = streams::preempted_completion(stage)?;
     found.retain(|found| *found != 0);
-    stage.must(found.is_empty(), || {
-        format!("a prompt that nobody had asked found {found:?} of its own tokens")
-    });
+    stage.must(found.is_empty(), || format!("a new prompt found {found:?} of its own tokens"));
     for (name, expected) in [("kv_pool_hits_total", 0), ("kv_pool_queries_total", all.len() * PROMPT)] {
         let counted = metric(&server, name)?;
         stage.must(counted == expected as f64, || format!("{name} is {counted} instead of {expected}"));
@@ -150,7 +147,7 @@ pub fn pool_of_a_sleeping_server(stage: &mut Stage<'_>) -> Result<()> {
         }
         std::thread::sleep(MOMENT);
     }
-    stage.must(properties["is_sleeping"] == true, || "did not occur: the server does not sleep".to_string());
+    stage.must(properties["is_sleeping"] == true, || "not reproduced: the server does not sleep".to_string());
     let blocks = Pool::of_props(&properties)?.block_count;
     stage.must(blocks == 16, || format!("asleep, its kv_pool has {blocks} blocks instead of 16"));
     Ok(())
@@ -174,7 +171,7 @@ pub fn exact_sums(stage: &mut Stage<'_>) -> Result<()> {
         }
     }
     stage.must(said.last().is_some_and(|sum| digits(sum) > 6), || {
-        format!("sums of a second and more are said as {said:?}")
+        format!("sums of a second and more are reported as {said:?}")
     });
     Ok(())
 }

@@ -46,14 +46,14 @@ fn most_queued_with(stage: &mut Stage<'_>, paging: &str) -> Result<()> {
         })?;
         let (status, body) = refused;
         let (kind, words) = (&body["error"]["type"], body["error"]["message"].as_str().unwrap_or_default());
-        stage.must(in_time, || "did not occur: the slot was free before".to_string());
+        stage.must(in_time, || "not reproduced: the slot was free before".to_string());
         stage.must(status == 429 && kind == "rate_limit_error" && words.matches('2').count() >= 2, || {
-            format!("{paging}: the third was answered {status}: {body}")
+            format!("{paging}: the third returned {status}: {body}")
         });
         for one in waiting {
             let (status, body) = result_of(one)?;
             stage.must(status == 200, || {
-                format!("{paging}: one of two that may wait was answered {status}: {body}")
+                format!("{paging}: one of two that may wait returned {status}: {body}")
             });
         }
         Ok(())
@@ -66,7 +66,7 @@ pub fn priority(stage: &mut Stage<'_>) -> Result<()> {
     for (priority, expected) in [(json!(-1), 400), (json!(0), 200)] {
         let (status, body) = ask(&server, &with(request(1), "priority", priority.clone()))?;
         stage.must(status == expected, || {
-            format!("without the flag priority {priority} was answered {status}: {body}")
+            format!("without the flag priority {priority} returned {status}: {body}")
         });
     }
     drop(server);
@@ -76,12 +76,12 @@ pub fn priority(stage: &mut Stage<'_>) -> Result<()> {
 fn priority_with(stage: &mut Stage<'_>, paging: &str) -> Result<()> {
     let server = stage.serve(Model::Random, &["-np", "1", "-c", "4096", paging, "--allow-priority"])?;
     let (answered, in_time) = answered_in_order(&server, &[0, 5, 0, -1])?;
-    stage.must(in_time, || "did not occur: the slot was free before".to_string());
+    stage.must(in_time, || "not reproduced: the slot was free before".to_string());
     stage.must(answered == [3, 0, 2, 1], || {
         format!("{paging}: priorities 0, 5, 0, -1 were answered in the order {answered:?}")
     });
     let (status, body) = ask(&server, &with(request(1), "priority", "high"))?;
-    stage.must(status == 400, || format!("a priority that is no number was answered {status}: {body}"));
+    stage.must(status == 400, || format!("a priority that is not a number returned {status}: {body}"));
     Ok(())
 }
 
@@ -118,7 +118,7 @@ pub fn free_slot_is_given(stage: &mut Stage<'_>) -> Result<()> {
     let vain: [(&str, &Asks<'_>); 2] = [("a refused request", &refused), ("an action on the slot", &action)];
     for (name, first) in vain {
         let (in_time, answered) = answered_behind(&server, first)?;
-        stage.must(in_time, || format!("{name}: did not occur: the slot was free before"));
+        stage.must(in_time, || format!("{name}: not reproduced: the slot was free before"));
         stage.must(matches!(answered, Ok((200, _))), || {
             format!("a request that waited behind {name}: {answered:?}")
         });
@@ -161,7 +161,7 @@ pub fn group_in_turn(stage: &mut Stage<'_>) -> Result<()> {
     })?;
     drop(done);
     let answered: Vec<(usize, Result<u16>)> = order.iter().collect();
-    stage.must(in_time, || "did not occur: both slots were free before".to_string());
+    stage.must(in_time, || "not reproduced: both slots were free before".to_string());
     stage.must(matches!(answered[..], [(0, Ok(200)), (1, Ok(200))]), || {
         format!("a group of two (0) and one that came later (1) were answered so: {answered:?}")
     });

@@ -60,9 +60,9 @@ mod tests {
 
     #[test]
     fn one_broken_promise_fails_all_and_says_what_came() {
-        let outcome = outcome(&[kept(&[]), kept(&["was answered 500"])]);
+        let outcome = outcome(&[kept(&[]), kept(&["returned 500"])]);
         assert_eq!(outcome.code, 1);
-        assert!(outcome.text.contains("BROKEN: was answered 500"), "{}", outcome.text);
+        assert!(outcome.text.contains("BROKEN: returned 500"), "{}", outcome.text);
         assert!(outcome.text.ends_with("promises: 1 of 2 kept"), "{}", outcome.text);
         assert_eq!(outcome.json["promises"][1]["kept"], false);
     }

@@ -26,7 +26,7 @@ fn prompt(number: u64, length: usize) -> Vec<u32> {
 }
 
 fn must_be_answered(stage: &mut Stage<'_>, what: &str, (status, body): &(u16, Value)) {
-    stage.must(*status == 200, || format!("{what}: was answered {status}: {body}"));
+    stage.must(*status == 200, || format!("{what}: returned {status}: {body}"));
 }
 
 /// A kept text whose room was needed is forgotten whole: an embedding that begins like it is computed.
@@ -42,7 +42,7 @@ pub fn forgotten_kept_text(stage: &mut Stage<'_>) -> Result<()> {
         }
         let answer = embed_at_last(&server, &text)?;
         stage.must(answer.0 == 200 && is_near(&expected, &answer.1), || {
-            format!("after {path} the embedding was answered {}: {}", answer.0, answer.1)
+            format!("after {path} the embedding returned {}: {}", answer.0, answer.1)
         });
         server.still_runs()?;
     }
@@ -124,7 +124,7 @@ fn last_block_beside_another(stage: &mut Stage<'_>) -> Result<()> {
             break;
         }
     }
-    stage.must(met || !stage.is_kept_so_far(), || "did not occur: nobody ran beside it".to_string());
+    stage.must(met || !stage.is_kept_so_far(), || "not reproduced: nobody ran beside it".to_string());
     Ok(())
 }
 
@@ -212,6 +212,6 @@ pub fn left_while_waiting(stage: &mut Stage<'_>) -> Result<()> {
         stage.hold(&format!("after {number} half moments"), &expected, reference.tolerance, (status, &body));
     }
     let waited = metric(&server, "kv_pool_waits_total")?;
-    stage.must(waited > 0.0, || "did not occur: nobody waited for a prefix".to_string());
+    stage.must(waited > 0.0, || "not reproduced: nobody waited for a prefix".to_string());
     server.still_runs()
 }

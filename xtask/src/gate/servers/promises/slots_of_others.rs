@@ -50,8 +50,7 @@ pub fn actions_of_others(stage: &mut Stage<'_>) -> Result<()> {
 }
 
 fn must_answer(stage: &mut Stage<'_>, what: &str, (status, body): &(u16, Value), expected: u16) {
-    stage
-        .must(*status == expected, || format!("{what}: was answered {status} instead of {expected}: {body}"));
+    stage.must(*status == expected, || format!("{what}: returned {status} instead of {expected}: {body}"));
 }
 
 /// Tokens that bob guesses, one after the other.
@@ -98,7 +97,7 @@ pub fn choice_of_slot(stage: &mut Stage<'_>) -> Result<()> {
         let server = keeping(stage)?;
         ask_as(&server, ALICE, &with(plain(&secret, 1), "id_slot", 2))?;
         let (status, answer) = ask_as(&server, BOB, &plain(&guess(token), 1))?;
-        stage.must(status == 200, || format!("bob was answered {status}: {answer}"));
+        stage.must(status == 200, || format!("bob returned {status}: {answer}"));
         chosen.push(answer["id_slot"].clone());
     }
     stage.must(chosen[0] == chosen[1], || {

@@ -70,7 +70,7 @@ impl<'a> Stage<'a> {
 
     /// Looks at one promise, whatever becomes of it.
     pub fn begin(&mut self, name: &str, run: impl FnOnce(&mut Stage<'a>) -> Result<()>) -> Ended {
-        self.context.ui.status("Holding", format!("the server to {name}"));
+        self.context.ui.status("Checking", format!("promise {name}"));
         let begin = Instant::now();
         let ended = run(self);
         let mut broken = std::mem::take(&mut self.compared).failures;

@@ -75,7 +75,7 @@ pub fn of_preempted_prompts(stage: &mut Stage<'_>) -> Result<()> {
     let server = stage.serve(Model::Random, &arguments)?;
     for api in &APIS {
         let lines = preempted(&server, api)?;
-        stage.must(lines.is_some(), || format!("{}: did not occur: its prompt was not preempted", api.path));
+        stage.must(lines.is_some(), || format!("{}: not reproduced: its prompt was not preempted", api.path));
         let wrong = lines.and_then(|lines| what_is_wrong(api, &lines));
         stage.must(wrong.is_none(), || format!("{}: {}", api.path, wrong.unwrap_or_default()));
     }
@@ -86,7 +86,7 @@ pub fn of_preempted_prompts(stage: &mut Stage<'_>) -> Result<()> {
 pub fn preempted_completion(stage: &mut Stage<'_>) -> Result<Vec<u64>> {
     let server = stage.serve(Model::Random, &CROWDED)?;
     let lines = preempted(&server, &APIS[0])?;
-    stage.must(lines.is_some(), || "did not occur: no prompt was preempted".to_string());
+    stage.must(lines.is_some(), || "not reproduced: no prompt was preempted".to_string());
     let found = |line: String| {
         let event: Value = serde_json::from_str(line.strip_prefix("data: ")?).ok()?;
         event.pointer("/timings/cache_n").and_then(Value::as_u64)

@@ -77,7 +77,7 @@ pub fn kept_slot_has_an_owner(stage: &mut Stage<'_>) -> Result<()> {
 fn after_an_embedding(stage: &mut Stage<'_>, server: &Server) -> Result<()> {
     let (status, body) =
         post_as(server, ALICE, "/embedding", &json!({ "content": question(4)["prompt"].clone() }))?;
-    stage.must(status == 200, || format!("alice's embedding was answered {status}: {body}"));
+    stage.must(status == 200, || format!("alice's embedding returned {status}: {body}"));
     let answer = ask_as(server, BOB, &question(4))?;
     stage.must_have_found("bob, after alice's embedding", &answer, 0);
     Ok(())
