@@ -32,7 +32,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     if !options.dry_run {
         let store = Store::open(&context.layout.store())?;
         let ready = ready(context, &store, &pins, variant, When::Keep)?;
-        ready.repo.offer_message(Some(&message))?;
+        ready.repo.offer_message(&context.layout.scratch(), Some(&message))?;
     }
     let json = json!({ "variant": variant.name, "folder": folder, "message": message });
     let text = if options.dry_run { message } else { next_steps(&folder, &variant.name) };

@@ -16,6 +16,9 @@ pub struct Pending {
     pub files: Vec<PendingFile>,
     /// Refs of ours that move with the files.
     pub refs: Vec<PendingRef>,
+    /// Variants whose new patch is written: what `git commit` was to offer for it is taken back.
+    #[serde(default)]
+    pub offers_taken: Vec<Name>,
     /// Folders under `target/espalier/` that are of no use afterwards, relative to it.
     pub remove_folders: Vec<String>,
     /// Folders, relative to the root, in which every patch is one of `files`.
@@ -105,6 +108,7 @@ mod tests {
             what: String::new(),
             files: Vec::new(),
             refs: Vec::new(),
+            offers_taken: Vec::new(),
             remove_folders: vec![path.to_string()],
             exact_folders: Vec::new(),
         };

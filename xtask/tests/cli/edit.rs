@@ -293,7 +293,12 @@ fn new_offers_a_message() {
     assert!(patch.contains("Upstream-Status: Pending\nDrop-when: identical\n"), "{patch}");
     assert!(!project.run(&["lint"]).stdout.contains(name));
     // The offer was for this patch.
-    assert!(!folder.join(".git/espalier-commit-template").exists());
+    let offer = folder.join(".git/espalier-commit-template");
+    assert!(!offer.exists() && !git::try_git(&folder, &["config", "commit.template"]));
+    project.run(&["new", "Say more"]).success();
+    git::git(&folder, &["config", "--unset", "commit.template"]);
+    project.run(&["export"]).success();
+    assert!(!offer.exists());
 }
 
 #[test]

@@ -1,198 +1,22 @@
 //! SIGKILL and faults at chosen system calls, which random moments rarely hit. By hand, with `strace`:
 //! `ESPALIER_KILL_CALLS=1 cargo test -p xtask --test cli killed_by_call -- --nocapture`.
 
-use std::collections::BTreeMap;
-use std::process::Command;
-
+use super::support::by_call::{again, try_all, unless_done, wanted};
 use super::support::editing::{self, edit_folder, rebase};
-use super::support::moving::{Move, TIP, greet, upstream_greets_otherwise};
-use super::support::{Output, Project, files, program_path};
-
-/// Whoever wants to measure says so.
-const WANTED: &str = "ESPALIER_KILL_CALLS";
-
-/// The calls by which files appear and go.
-const CALLS: [&str; 11] = [
-    "rename",
-    "renameat",
-    "renameat2",
-    "unlink",
-    "unlinkat",
-    "link",
-    "linkat",
-    "mkdir",
-    "rmdir",
-    "fsync",
-    "fdatasync",
-];
-
-/// What fails without a kill, and how.
-const FAULTS: [(&str, &[&str]); 5] = [
-    ("rename", &["ENOSPC", "EACCES", "EIO"]),
-    ("unlink", &["EACCES", "EIO"]),
-    ("openat", &["EMFILE", "EACCES", "ENOSPC"]),
-    ("write", &["ENOSPC", "EIO"]),
-    ("fsync", &["EIO"]),
-];
-
-/// So many of the last calls fail, one at a time.
-const LAST: usize = 12;
-
-/// A command whose every call is tried.
-struct Subject<'a> {
-    name: &'static str,
-    project: &'a Project,
-    arguments: Vec<String>,
-    /// What a person has, to begin with and when it is done.
-    before: Kept,
-    after: Kept,
-    /// Makes the project what it was.
-    put_back: &'a dyn Fn(),
-    /// Ends what was begun; the project is then as after.
-    finish: &'a dyn Fn(),
-}
-
-type Kept = BTreeMap<String, Vec<u8>>;
-
-fn kept(project: &Project) -> Kept {
-    // What a kill leaves half written beside a file is swept by whoever takes the lock next: `judge` looks for that.
-    let is_garbage = |path: &str| path.starts_with("target/") || path.contains(".espalier-tmp-");
-    let paths = files::list(project.root()).into_iter().filter(|path| !is_garbage(path));
-    paths.map(|path| (path.clone(), std::fs::read(project.path(&path)).unwrap())).collect()
-}
-
-impl Subject<'_> {
-    /// The command under strace with more arguments for that.
-    fn traced(&self, more: &[&str]) -> Command {
-        let arguments: Vec<&str> = self.arguments.iter().map(String::as_str).collect();
-        let tool = self.project.command_with_path(&arguments, &program_path::with_build_tools());
-        let mut traced = Command::new("strace");
-        traced.args(["-qq", "-o", "../calls"]).args(more).arg(tool.get_program()).args(tool.get_args());
-        traced
-            .env_clear()
-            .env("PATH", program_path::with_build_tools())
-            .env("HOME", self.project.beside("home"));
-        traced.current_dir(self.project.root());
-        traced
-    }
-
-    fn run(&self, more: &[&str]) -> Output {
-        self.project.finish(self.traced(more))
-    }
-
-    /// How many of `calls` a run makes. They are counted as they are injected: in the first thread.
-    fn count(&self, calls: &str) -> usize {
-        (self.put_back)();
-        self.run(&["-e", &format!("trace={calls}")]);
-        let text = std::fs::read_to_string(self.project.beside("calls")).unwrap();
-        text.lines().filter(|line| !line.starts_with("---") && !line.starts_with("+++")).count()
-    }
-
-    /// Any command finishes what was decided: then all of it is there or nothing, and it can be ended.
-    fn judge(&self, context: &str) -> &'static str {
-        self.project.run(&["lint"]);
-        let found = kept(self.project);
-        let moved = found == self.after;
-        assert!(moved || found == self.before, "{context}: half: {:?}", self.differs(&found));
-        if !moved {
-            (self.finish)();
-        }
-        let found = kept(self.project);
-        assert!(found == self.after, "{context}: run again: {:?}", self.differs(&found));
-        self.project.run(&["lock", "--check"]).success();
-        assert_eq!(self.project.scratch(), [""; 0], "{context}");
-        if moved { "after" } else { "before" }
-    }
-
-    fn differs(&self, found: &Kept) -> Vec<String> {
-        let paths = found.keys().chain(self.after.keys());
-        paths.filter(|path| found.get(*path) != self.after.get(*path)).cloned().collect()
-    }
-
-    /// Gives how often.
-    fn kill_at_every(&self, call: &str) -> usize {
-        let count = self.count(call);
-        let mut ends: BTreeMap<&str, usize> = BTreeMap::new();
-        for number in 1..=count {
-            (self.put_back)();
-            let inject = format!("inject={call}:signal=KILL:when={number}");
-            let killed = self.run(&["-e", &format!("trace={call}"), "-e", &inject]);
-            let context = format!("{}, killed at {call} {number} of {count}", self.name);
-            assert_eq!(killed.code, None, "{context}: it was not made\n{killed}");
-            *ends.entry(self.judge(&context)).or_default() += 1;
-        }
-        eprintln!("{}: killed at each of {count} {call}; {ends:?}", self.name);
-        count
-    }
-
-    /// The last calls of a kind fail once, and nobody is killed. Gives how often.
-    fn fail_the_last(&self, call: &str, fault: &str) -> usize {
-        let count = self.count(call);
-        let first = count.saturating_sub(LAST - 1).max(1);
-        let mut ends: BTreeMap<(Option<i32>, &str), usize> = BTreeMap::new();
-        for number in first..=count {
-            (self.put_back)();
-            let inject = format!("inject={call}:error={fault}:when={number}");
-            let output = self.run(&["-e", &format!("trace={call}"), "-e", &inject]);
-            let context = format!("{}, {fault} at {call} {number} of {count}\n{output}", self.name);
-            assert!(!output.stderr.contains("panicked"), "{context}");
-            let end = self.judge(&context);
-            // Who was told that it went well has it.
-            assert!(output.code != Some(0) || end == "after", "{context}");
-            *ends.entry((output.code, end)).or_default() += 1;
-        }
-        eprintln!("{}: {fault} at the last of {count} {call}; {ends:?}", self.name);
-        count + 1 - first
-    }
-}
-
-fn wanted() -> bool {
-    let wanted = std::env::var_os(WANTED).is_some();
-    if !wanted {
-        eprintln!("SKIPPED: it takes minutes, and strace: {WANTED}=1");
-    }
-    wanted
-}
-
-fn words(arguments: &[&str]) -> Vec<String> {
-    arguments.iter().map(|word| word.to_string()).collect()
-}
-
-/// A copy of everything, generated or not.
-fn snapshot(project: &Project, name: &str) -> impl Fn() + use<> {
-    let (root, copy) = (project.root().to_path_buf(), project.beside(name));
-    files::copy_folder(&root, &copy);
-    move || {
-        std::fs::remove_dir_all(&root).unwrap();
-        files::copy_folder(&copy, &root);
-    }
-}
-
-/// Tries one command in every way.
-fn try_all(name: &'static str, project: &Project, arguments: &[&str], finish: &dyn Fn()) {
-    let put_back = snapshot(project, &format!("snapshot of {name}"));
-    let before = kept(project);
-    project.run_build(arguments).success();
-    let after = kept(project);
-    let subject =
-        Subject { name, project, arguments: words(arguments), before, after, put_back: &put_back, finish };
-    let killed: usize = CALLS.iter().map(|call| subject.kill_at_every(call)).sum();
-    let faults = FAULTS.iter().flat_map(|(call, faults)| faults.iter().map(move |fault| (call, fault)));
-    let failed: usize = faults.map(|(call, fault)| subject.fail_the_last(call, fault)).sum();
-    eprintln!("{name}: {killed} kills, {failed} faults, all right");
-    put_back();
-}
+use super::support::moving::{Move, TIP, above_everything, greet, upstream_greets_otherwise};
+use super::support::upstream::Upstream;
+use super::support::{Project, files, git, importing};
 
 #[test]
 fn a_rebase_that_goes_through() {
     if !wanted() {
         return;
     }
-    let moving = Move::new(super::support::moving::above_everything("src/greet.c"));
+    let moving = Move::new(above_everything("src/greet.c"));
     moving.project.run(&["lock"]).success();
     let from = moving.upstream.to_str().unwrap().to_string();
     let arguments = ["rebase", "--to", TIP, "--from", &from];
-    try_all("rebase", &moving.project, &arguments, &|| drop(moving.rebase(&[]).success()));
+    try_all("rebase", &moving.project, &arguments, &unless_done(&moving.project, &arguments));
 }
 
 #[test]
@@ -204,13 +28,14 @@ fn the_end_of_a_rebase_with_conflicts() {
     moving.project.run(&["lock"]).success();
     moving.rebase(&[]).code(4);
     for words in ["hi there", "hi there, dear"] {
-        moving.solve(greet(words));
+        files::write(&moving.work().join("src/greet.c"), greet(words));
+        git::git(&moving.work(), &["add", "src/greet.c"]);
         if words == "hi there" {
             moving.run(&["--continue"]).code(4);
         }
     }
-    let end = || drop(moving.run(&["--continue"]).success());
-    try_all("rebase --continue", &moving.project, &["rebase", "--continue"], &end);
+    let arguments = ["rebase", "--continue"];
+    try_all("rebase --continue", &moving.project, &arguments, &unless_done(&moving.project, &arguments));
 }
 
 #[test]
@@ -223,7 +48,7 @@ fn an_export() {
     let folder = editing::edit(&project);
     rebase(&folder, "1h;1d;2G");
     assert_eq!(folder, edit_folder(&project, "paged"));
-    try_all("export", &project, &["export"], &|| drop(project.run(&["export"]).success()));
+    try_all("export", &project, &["export"], &again(&project, &["export"]));
 }
 
 #[test]
@@ -231,11 +56,70 @@ fn an_import() {
     if !wanted() {
         return;
     }
-    let project = super::support::importing::empty_project();
-    let upstream = super::support::upstream::Upstream::shared();
+    let project = importing::empty_project();
+    let upstream = Upstream::shared();
     let (base, patches) = (upstream.repository(), upstream.series());
     let init = ["init", "--from", base.to_str().unwrap(), "--at", "v1.0", "--variant", "my"];
     project.run(&init).success();
     let arguments = ["import", patches.to_str().unwrap()];
-    try_all("import", &project, &arguments, &|| drop(project.run(&arguments).success()));
+    try_all("import", &project, &arguments, &unless_done(&project, &arguments));
+}
+
+#[test]
+fn a_fetch_and_an_apply() {
+    if !wanted() {
+        return;
+    }
+    let project = Project::new();
+    project.run(&["lock"]).success();
+    std::fs::remove_dir_all(project.path("target")).unwrap();
+    let is_whole = |_: bool| {
+        let json = project.run(&["--json", "apply"]).success().json();
+        assert_eq!(files::tree_id(&project.tree("paged")), json["tree"].as_str().unwrap());
+        assert_eq!(git::git(&project.store(), &["fsck", "--full", "--no-dangling"]), "");
+    };
+    try_all("fetch", &project, &["fetch"], &is_whole);
+    project.run(&["fetch"]).success();
+    project.write("overlay/extra/espalier/note.txt", "another one\n");
+    try_all("apply", &project, &["apply"], &is_whole);
+}
+
+#[test]
+fn a_lock_and_a_new_patch() {
+    if !wanted() {
+        return;
+    }
+    let project = Project::new();
+    project.run(&["fetch"]).success();
+    try_all("lock", &project, &["lock"], &again(&project, &["lock"]));
+    project.run(&["lock"]).success();
+    let new = ["new", "words: greet otherwise"];
+    try_all("new, the first", &project, &new, &again(&project, &new));
+    project.run(&["edit"]).success();
+    try_all("new", &project, &new, &again(&project, &new));
+}
+
+#[test]
+fn the_end_of_a_new_patch() {
+    if !wanted() {
+        return;
+    }
+    let project = Project::new();
+    project.run(&["lock"]).success();
+    project.run(&["new", "words: greet otherwise"]).success();
+    let folder = edit_folder(&project, "paged");
+    files::edit(&folder.join("src/add.c"), "left + right", "right + left");
+    git::git(&folder, &["commit", "--quiet", "--all", "--message", "Add otherwise"]);
+    try_all("export of a new patch", &project, &["export"], &again(&project, &["export"]));
+}
+
+#[test]
+fn an_init() {
+    if !wanted() {
+        return;
+    }
+    let project = importing::empty_project();
+    let base = Upstream::shared().repository();
+    let init = ["init", "--from", base.to_str().unwrap(), "--at", "v1.0", "--variant", "my"];
+    try_all("init", &project, &init, &unless_done(&project, &init));
 }

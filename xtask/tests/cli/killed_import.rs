@@ -1,54 +1,77 @@
-//! SIGKILL at random points of `import`.
+//! SIGKILL at random points of `import` and `init`.
 
 use std::time::Duration;
 
 use super::support::importing::{NOT_SAID, empty_project, fork};
 use super::support::kill::{self, Kills};
 use super::support::random::XorShift;
+use super::support::upstream::{TAG, Upstream};
 use super::support::{Project, files};
 
-/// Killed anywhere, the next command finds all of it or nothing.
 #[test]
-fn killed_at_sixteen_points_all_of_it_is_there_or_nothing() {
+fn import_killed_at_sixteen_points_all_of_it_is_there_or_nothing() {
     let project = empty_project();
     let fork = fork(&project);
     let mut arguments =
         vec!["import", "--from", fork.to_str().unwrap(), "upstream/main..main", "--variant", "my"];
     arguments.extend(NOT_SAID.iter().flat_map(|path| ["--leave-out", path]));
-    let whole = kill::run_and_kill(project.command(&arguments), Duration::from_secs(120));
-    let wanted = committed(&project);
+    // The end is where something is written: half of the kills fall right after the decision.
+    let decided = || project.path("target/espalier/pending").exists();
+    let wanted = kill_often("import", &project, &arguments, 16, decided);
     assert_eq!(wanted.len(), 39, "pins, lock and 37 patches: {wanted:#?}");
+}
+
+#[test]
+fn init_killed_at_eight_points_there_is_a_project_or_none() {
+    let project = empty_project();
+    let upstream = Upstream::shared().repository();
+    let arguments = ["init", "--from", upstream.to_str().unwrap(), "--at", TAG, "--variant", "my"];
+    let decided = || project.path("pins.toml").exists();
+    let wanted = kill_often("init", &project, &arguments, 8, decided);
+    assert_eq!(names(&wanted), ["pins.toml"]);
+}
+
+/// Killed anywhere, the next command finds all of it or nothing. Gives what all of it is.
+fn kill_often(
+    name: &'static str,
+    project: &Project,
+    arguments: &[&str],
+    points: usize,
+    is_decided: impl Fn() -> bool,
+) -> Files {
+    let whole = kill::run_and_kill(project.command(arguments), Duration::from_secs(120));
+    let wanted = committed(project);
     let mut random = XorShift::new(0x1a_5eed);
     let mut seen = [0, 0];
-    let mut kills = Kills::of("import");
-    for round in 0..kill::points(16) {
-        forget(&project);
-        // The end is where something is written: half of the kills fall right after the decision.
+    let mut kills = Kills::of(name);
+    for round in 0..kill::points(points) {
+        forget(project);
         let limit = if round % 2 == 0 { whole.mul_f64(random.fraction()) } else { Duration::from_secs(120) };
-        let decided = || round % 2 == 1 && project.path("target/espalier/pending").exists();
-        kills.run_until(project.command(&arguments), limit, decided);
+        kills.run_until(project.command(arguments), limit, || round % 2 == 1 && is_decided());
         // Any command finishes what was decided.
         project.run(&["lint"]);
-        let found = committed(&project);
+        let found = committed(project);
         assert!(found.is_empty() || found == wanted, "round {round}: {:#?}", names(&found));
         seen[usize::from(found == wanted)] += 1;
         kills.left(if found.is_empty() { "nothing" } else { "all of it" });
         if found.is_empty() {
-            project.run(&arguments).success();
-            assert!(committed(&project) == wanted, "round {round}: run again");
+            project.run(arguments).success();
+            assert!(committed(project) == wanted, "round {round}: run again");
         }
         // Whoever is alone in the folder sweeps what is left of a run that was killed.
-        project.run(&["lock", "--check"]).success();
+        project.run(&["lock"]).success();
         assert_eq!(project.scratch(), [""; 0], "round {round}");
     }
     assert!(seen.iter().all(|count| *count > 0), "killed before and after the decision: {seen:?}");
+    wanted
 }
 
 type Files = Vec<(String, Vec<u8>)>;
 
 /// What a person would commit.
 fn committed(project: &Project) -> Files {
-    let paths = files::list(project.root()).into_iter().filter(|path| !path.starts_with("target/"));
+    let is_of_us = |path: &str| path.starts_with("target/") || path.contains(".espalier-tmp-");
+    let paths = files::list(project.root()).into_iter().filter(|path| !is_of_us(path));
     paths.map(|path| (path.clone(), std::fs::read(project.path(&path)).unwrap())).collect()
 }
 

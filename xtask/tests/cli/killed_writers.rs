@@ -1,11 +1,11 @@
-//! SIGKILL of every command that writes a series in place, and what the next command that only reads finds: patches,
-//! lock and refs as they were, or as they shall be, together.
+//! SIGKILL of every command that writes in place, and what the next command that only reads finds: patches, lock, refs
+//! and the message that `git commit` offers as they were, or as they shall be, together. Run again, it ends as it would have.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use super::support::editing::{edit, edit_folder, rebase, take_rich_series};
+use super::support::editing::{edit, edit_folder, offered_message, rebase, take_rich_series};
 use super::support::kill::{self, Kills};
 use super::support::random::XorShift;
 use super::support::{Project, files, git};
@@ -22,11 +22,12 @@ const READERS: [&[&str]; 6] = [
     &["edit", "--dry-run"],
 ];
 
-/// What belongs together: files by path, refs by name.
+/// What belongs together: files by path, refs by name, and what `git commit` offers.
 type State = BTreeMap<String, String>;
 
 fn state(project: &Project) -> State {
-    let of_a_person = |path: &String| !path.starts_with("target/");
+    // What a kill leaves half written beside a file is swept by whoever takes the lock next.
+    let of_a_person = |path: &String| !path.starts_with("target/") && !path.contains(".espalier-tmp-");
     let paths = files::list(project.root()).into_iter().filter(of_a_person);
     let mut state: State = paths.map(|path| (path.clone(), project.read(&path))).collect();
     let refs = git::git(&edit_folder(project, "paged"), &["for-each-ref", "refs/espalier"]);
@@ -34,6 +35,7 @@ fn state(project: &Project) -> State {
         let (id, name) = line.split_once(char::is_whitespace)?;
         Some((name.to_string(), id.to_string()))
     }));
+    state.extend(offered_message(project).map(|message| ("offered".to_string(), message)));
     state
 }
 
@@ -53,61 +55,112 @@ fn project() -> Project {
     project
 }
 
-/// Half of the kills fall at any moment, half as soon as something is decided.
-fn kill_often(name: &'static str, arguments: &[&str], prepare: fn(&Project)) {
-    let project = project();
-    prepare(&project);
-    let start = tempfile::tempdir().unwrap();
-    files::copy_folder(project.root(), start.path());
-    let before = state(&project);
-    let whole = kill::run_and_kill(project.command(arguments), Duration::from_secs(60));
-    let after = state(&project);
-    assert!(before != after, "{name} was to change something");
-    let mut random = XorShift::new(0x7e57_ab1e);
-    let mut kills = Kills::of(name);
-    for round in 0..kill::points(POINTS) {
-        replace(project.root(), start.path());
-        let decided = || round % 2 == 1 && is_decided(&project);
-        let limit = if round % 2 == 0 { whole.mul_f64(random.fraction()) } else { Duration::from_secs(60) };
-        kills.run_until(project.command(arguments), limit, decided);
-        let reader = READERS[round % READERS.len()];
-        project.run(reader);
-        let found = state(&project);
-        let differs = |other: &State| {
-            let paths = found.keys().chain(other.keys());
-            paths.filter(|path| found.get(*path) != other.get(*path)).cloned().collect::<Vec<_>>()
-        };
-        assert!(
-            found == before || found == after,
-            "round {round}, {reader:?}: unlike before: {:#?}\nunlike after: {:#?}",
-            differs(&before),
-            differs(&after)
-        );
-        kills.left(if found == after { "written" } else { "as it was" });
-        project.run(&["lock", "--check"]).success();
-        assert_eq!(project.scratch(), [""; 0], "round {round}");
+/// A command, and what it is run on.
+struct Writer {
+    name: &'static str,
+    arguments: &'static [&'static str],
+    /// Changes the project that all have, before the first run.
+    prepare: fn(&Project),
+    /// Whether a run has come so far that something is changed or decided.
+    is_decided: fn(&Project) -> bool,
+}
+
+impl Writer {
+    /// Half of the kills fall at any moment, half as soon as something is decided.
+    fn kill_often(&self) {
+        let project = project();
+        (self.prepare)(&project);
+        let start = tempfile::tempdir().unwrap();
+        files::copy_folder(project.root(), start.path());
+        let before = state(&project);
+        let whole = kill::run_and_kill(project.command(self.arguments), Duration::from_secs(60));
+        let after = state(&project);
+        assert!(before != after, "{} was to change something", self.name);
+        let mut random = XorShift::new(0x7e57_ab1e);
+        let mut kills = Kills::of(self.name);
+        for round in 0..kill::points(POINTS) {
+            replace(project.root(), start.path());
+            let decided = || round % 2 == 1 && (self.is_decided)(&project);
+            let limit =
+                if round % 2 == 0 { whole.mul_f64(random.fraction()) } else { Duration::from_secs(60) };
+            kills.run_until(project.command(self.arguments), limit, decided);
+            let reader = READERS[round % READERS.len()];
+            project.run(reader);
+            let found = state(&project);
+            assert!(
+                found == before || found == after,
+                "round {round}, {reader:?}: unlike before: {:#?}\nunlike after: {:#?}",
+                differences(&found, &before),
+                differences(&found, &after)
+            );
+            kills.left(if found == after { "written" } else { "as it was" });
+            // `lint --fix` has more to say that it cannot fix.
+            assert!(matches!(project.run(self.arguments).code, Some(0 | 1)), "round {round}, run again");
+            let found = state(&project);
+            assert!(found == after, "round {round}, run again: {:#?}", differences(&found, &after));
+            project.run(&["lock", "--check"]).success();
+            assert_eq!(project.scratch(), [""; 0], "round {round}");
+        }
     }
 }
 
-fn is_decided(project: &Project) -> bool {
-    ["pending", "pending-series/paged"].iter().any(|name| project.path("target/espalier").join(name).exists())
+fn differences(found: &State, other: &State) -> Vec<String> {
+    let paths = found.keys().chain(other.keys());
+    paths.filter(|path| found.get(*path) != other.get(*path)).cloned().collect()
+}
+
+/// The change of a transaction.
+fn is_pending(project: &Project) -> bool {
+    project.path("target/espalier/pending").exists()
+}
+
+fn has_lock(project: &Project) -> bool {
+    project.path("espalier.lock").exists()
+}
+
+fn without_lock(project: &Project) {
+    std::fs::remove_file(project.path("espalier.lock")).unwrap();
 }
 
 #[test]
 fn export_killed() {
-    kill_often("export", &["export"], |_| ());
+    let arguments = &["export"];
+    Writer { name: "export", arguments, prepare: |_| (), is_decided: is_pending }.kill_often();
 }
 
 #[test]
 fn trailers_killed() {
-    kill_often("trailers", &["trailers", "--set", "Drop-when: upstream has it"], |_| ());
+    let arguments = &["trailers", "--set", "Drop-when: upstream has it"];
+    Writer { name: "trailers", arguments, prepare: |_| (), is_decided: is_pending }.kill_often();
 }
 
 #[test]
 fn lint_fix_killed() {
-    kill_often("lint --fix", &["lint", "--fix"], |project| {
+    let prepare = |project: &Project| {
         let name = |name: &str| project.path("patches/paged").join(name);
         std::fs::rename(name("0001-treble.patch"), name("0001-something-else.patch")).unwrap();
         project.run(&["lock"]).success();
-    });
+    };
+    Writer { name: "lint --fix", arguments: &["lint", "--fix"], prepare, is_decided: is_pending }
+        .kill_often();
+}
+
+#[test]
+fn new_killed() {
+    let arguments = &["new", "words: greet otherwise"];
+    let is_decided =
+        |project: &Project| edit_folder(project, "paged").join(".git/espalier-commit-template").exists();
+    Writer { name: "new", arguments, prepare: |_| (), is_decided }.kill_often();
+}
+
+#[test]
+fn lock_killed() {
+    Writer { name: "lock", arguments: &["lock"], prepare: without_lock, is_decided: has_lock }.kill_often();
+}
+
+#[test]
+fn apply_killed() {
+    let prepare = |project: &Project| project.write("overlay/extra/espalier/note.txt", "another one\n");
+    let is_decided = |project: &Project| project.tree("paged").exists();
+    Writer { name: "apply", arguments: &["apply"], prepare, is_decided }.kill_often();
 }

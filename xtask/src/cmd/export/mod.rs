@@ -52,8 +52,8 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
         lock::stage(context, &mut stage, (&store, &pins), variant, &after.locked)?;
         repo.write_commit(&store, after.tip)?;
         stage.set_marks(&variant.name, &Marks { series: after.tip, made: collected.tip, ..collected.marks });
+        stage.take_offer(&variant.name);
         stage.commit(format!("the export of {}", variant.name))?;
-        repo.offer_message(None)?;
     }
     Ok(outcome(variant, folder, &before, &exported, options.dry_run))
 }

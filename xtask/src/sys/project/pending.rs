@@ -82,6 +82,10 @@ fn finish(layout: &Layout, pending: &Pending) -> Result<()> {
         }
     }
     pending.refs.iter().try_for_each(|moved| move_ref(layout, moved))?;
+    for variant in &pending.offers_taken {
+        let repo = EditRepo::open(&layout.edit(variant), variant)?;
+        repo.map_or(Ok(()), |repo| repo.offer_message(&layout.scratch(), None))?;
+    }
     for path in &pending.remove_folders {
         ours::remove_folder(&layout.generated().join(path))?;
     }

@@ -28,6 +28,7 @@ pub struct Stage {
     after: Digests,
     exact_folders: BTreeSet<String>,
     refs: Vec<PendingRef>,
+    offers_taken: Vec<Name>,
     remove_folders: Vec<String>,
 }
 
@@ -53,6 +54,7 @@ impl Stage {
             after: Digests::new(),
             exact_folders: BTreeSet::new(),
             refs: Vec::new(),
+            offers_taken: Vec::new(),
             remove_folders: Vec::new(),
         };
         for path in ["pins.toml", "espalier.lock"] {
@@ -119,6 +121,11 @@ impl Stage {
         }));
     }
 
+    /// Takes back with the change what `git commit` offers in the edit repository.
+    pub fn take_offer(&mut self, variant: &Name) {
+        self.offers_taken.push(variant.clone());
+    }
+
     /// Takes a folder away with the change; `path` is relative to the folder of what is generated.
     pub fn remove_folder(&mut self, path: String) {
         self.remove_folders.push(path);
@@ -148,6 +155,7 @@ impl Stage {
             what,
             files: files.collect(),
             refs: self.refs.clone(),
+            offers_taken: self.offers_taken.clone(),
             remove_folders: self.remove_folders.clone(),
             exact_folders: self.exact_folders.iter().cloned().collect(),
         }

@@ -13,7 +13,7 @@ use crate::sys::git::command::git;
 use crate::sys::git::ids::{object_id, oid};
 use crate::sys::git::made_objects::write_made;
 use crate::sys::git::store::Store;
-use crate::sys::machine::disk;
+use crate::sys::machine::{disk, ours};
 
 /// Refs that say what we made and where the borders are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -224,25 +224,43 @@ impl EditRepo {
         })
     }
 
-    /// What `git commit` offers in this repository, and in no other; nothing takes the offer back.
-    pub fn offer_message(&self, message: Option<&str>) -> Result<()> {
+    /// What `git commit` offers in this repository, and in no other; nothing takes the offer back. It is made in `scratch`,
+    /// on the same file system, and moved into place whole.
+    pub fn offer_message(&self, scratch: &Path, message: Option<&str>) -> Result<()> {
         let path = self.git_dir().join(OFFERED);
-        let fail = |error: git2::Error| crate::sys::git::store::write_failed(&error);
-        let mut config = self.local_config().map_err(fail)?;
         if let Some(message) = message {
-            disk::write_atomically(&path, message.as_bytes())?;
-            return config.set_str("commit.template", &format!(".git/{OFFERED}")).map_err(fail);
+            let aside = disk::scratch_folder(scratch, "offer")?;
+            let whole = aside.path().join(OFFERED);
+            disk::write_atomically(&whole, message.as_bytes())?;
+            ours::rename(&whole, &path)?;
+            let value = format!(".git/{OFFERED}");
+            return self.change_settings(scratch, |config| config.set_str("commit.template", &value));
         }
         if disk::exists(&path) {
-            // The person may have taken the setting out already.
-            let _ = config.remove("commit.template");
+            self.change_settings(scratch, |config| match config.remove("commit.template") {
+                // The person may have taken the setting out already.
+                Err(error) if error.code() != git2::ErrorCode::NotFound => Err(error),
+                _ => Ok(()),
+            })?;
             disk::remove_file(&path)?;
         }
         Ok(())
     }
 
-    fn local_config(&self) -> std::result::Result<git2::Config, git2::Error> {
-        self.repo.config()?.open_level(git2::ConfigLevel::Local)
+    /// Changes a copy of the settings, which then takes their place. Changed in place, a run that is killed would leave
+    /// the lock of git's, and no git could change a setting here from then on.
+    fn change_settings(
+        &self,
+        scratch: &Path,
+        change: impl FnOnce(&mut git2::Config) -> std::result::Result<(), git2::Error>,
+    ) -> Result<()> {
+        let settings = self.git_dir().join("config");
+        let aside = disk::scratch_folder(scratch, "settings")?;
+        let copy = aside.path().join("config");
+        disk::write_atomically(&copy, &disk::read(&settings)?)?;
+        let changed = git2::Config::open(&copy).and_then(|mut config| change(&mut config));
+        changed.map_err(|error| crate::sys::git::store::write_failed(&error))?;
+        ours::rename(&copy, &settings)
     }
 
     fn git(&self) -> crate::sys::machine::process::Run {

@@ -38,6 +38,20 @@ pub fn edit(project: &Project) -> PathBuf {
     edit_folder(project, "paged")
 }
 
+/// What `git commit` offers in the edit repository of `paged`; nothing when there is none, or it offers nothing.
+pub fn offered_message(project: &Project) -> Option<String> {
+    let folder = edit_folder(project, "paged");
+    let config = folder.join(".git/config");
+    if !config.exists() {
+        return None;
+    }
+    let mut asked = git::command(&folder);
+    asked.args(["config", "--file", config.to_str().unwrap(), "--path", "commit.template"]);
+    let said = asked.output().unwrap();
+    let path = said.status.success().then(|| String::from_utf8(said.stdout).unwrap())?;
+    Some(std::fs::read_to_string(folder.join(path.trim_end())).unwrap())
+}
+
 /// `git rebase -i` whose list of commits is changed by a `sed` script.
 pub fn rebase(folder: &Path, script: &str) {
     let editor = format!("sequence.editor=sed -i -e '{script}'");

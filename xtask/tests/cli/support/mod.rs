@@ -1,5 +1,6 @@
 //! Synthetic projects and the way to run the tool on them.
 
+pub mod by_call;
 pub mod editing;
 pub mod files;
 pub mod gating;

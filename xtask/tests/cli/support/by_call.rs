@@ -1,0 +1,199 @@
+//! A command that is killed, or fails, at each of its system calls in turn.
+
+use std::collections::BTreeMap;
+use std::process::Command;
+
+use super::editing::offered_message;
+use super::{Output, Project, files, program_path};
+
+/// Whoever wants to measure says so.
+const WANTED: &str = "ESPALIER_KILL_CALLS";
+
+/// The calls by which files appear and go.
+const CALLS: [&str; 11] = [
+    "rename",
+    "renameat",
+    "renameat2",
+    "unlink",
+    "unlinkat",
+    "link",
+    "linkat",
+    "mkdir",
+    "rmdir",
+    "fsync",
+    "fdatasync",
+];
+
+/// What fails without a kill, and how.
+const FAULTS: [(&str, &[&str]); 5] = [
+    ("rename", &["ENOSPC", "EACCES", "EIO"]),
+    ("unlink", &["EACCES", "EIO"]),
+    ("openat", &["EMFILE", "EACCES", "ENOSPC"]),
+    ("write", &["ENOSPC", "EIO"]),
+    ("fsync", &["EIO"]),
+];
+
+/// So many of the last calls fail, one at a time.
+const LAST: usize = 12;
+
+/// A command whose every call is tried.
+struct Subject<'a> {
+    name: &'static str,
+    project: &'a Project,
+    arguments: Vec<String>,
+    /// What a person has, to begin with and when it is done.
+    before: Kept,
+    after: Kept,
+    /// Makes the project what it was.
+    put_back: &'a dyn Fn(),
+    /// Ends what was begun; the project is then as after. It is told whether the project is so already.
+    finish: &'a dyn Fn(bool),
+}
+
+type Kept = BTreeMap<String, Vec<u8>>;
+
+fn kept(project: &Project) -> Kept {
+    // What a kill leaves half written beside a file is swept by whoever takes the lock next: `judge` looks for that.
+    let is_garbage = |path: &str| path.starts_with("target/") || path.contains(".espalier-tmp-");
+    let paths = files::list(project.root()).into_iter().filter(|path| !is_garbage(path));
+    let mut kept: Kept =
+        paths.map(|path| (path.clone(), std::fs::read(project.path(&path)).unwrap())).collect();
+    kept.extend(offered_message(project).map(|message| ("offered".to_string(), message.into_bytes())));
+    kept
+}
+
+impl Subject<'_> {
+    /// The command under strace with more arguments for that.
+    fn traced(&self, more: &[&str]) -> Command {
+        let arguments: Vec<&str> = self.arguments.iter().map(String::as_str).collect();
+        let tool = self.project.command_with_path(&arguments, &program_path::with_build_tools());
+        let mut traced = Command::new("strace");
+        traced.args(["-qq", "-o", "../calls"]).args(more).arg(tool.get_program()).args(tool.get_args());
+        traced
+            .env_clear()
+            .env("PATH", program_path::with_build_tools())
+            .env("HOME", self.project.beside("home"));
+        traced.current_dir(self.project.root());
+        traced
+    }
+
+    fn run(&self, more: &[&str]) -> Output {
+        self.project.finish(self.traced(more))
+    }
+
+    /// How many of `calls` a run makes. They are counted as they are injected: in the first thread.
+    fn count(&self, calls: &str) -> usize {
+        (self.put_back)();
+        self.run(&["-e", &format!("trace={calls}")]);
+        let text = std::fs::read_to_string(self.project.beside("calls")).unwrap();
+        text.lines().filter(|line| !line.starts_with("---") && !line.starts_with("+++")).count()
+    }
+
+    /// Any command finishes what was decided: then all of it is there or nothing, and it can be ended.
+    fn judge(&self, context: &str) -> &'static str {
+        self.project.run(&["lint"]);
+        let found = kept(self.project);
+        let moved = found == self.after;
+        assert!(moved || found == self.before, "{context}: half: {:?}", self.differs(&found));
+        (self.finish)(moved);
+        let found = kept(self.project);
+        assert!(found == self.after, "{context}: run again: {:?}", self.differs(&found));
+        let has_lock = self.after.contains_key("espalier.lock");
+        self.project.run(if has_lock { &["lock", "--check"] } else { &["lock"] }).success();
+        assert_eq!(self.project.scratch(), [""; 0], "{context}");
+        if moved { "after" } else { "before" }
+    }
+
+    fn differs(&self, found: &Kept) -> Vec<String> {
+        let paths = found.keys().chain(self.after.keys());
+        paths.filter(|path| found.get(*path) != self.after.get(*path)).cloned().collect()
+    }
+
+    /// Gives how often.
+    fn kill_at_every(&self, call: &str) -> usize {
+        let count = self.count(call);
+        let mut ends: BTreeMap<&str, usize> = BTreeMap::new();
+        for number in 1..=count {
+            (self.put_back)();
+            let inject = format!("inject={call}:signal=KILL:when={number}");
+            let killed = self.run(&["-e", &format!("trace={call}"), "-e", &inject]);
+            let context = format!("{}, killed at {call} {number} of {count}", self.name);
+            assert_eq!(killed.code, None, "{context}: it was not made\n{killed}");
+            *ends.entry(self.judge(&context)).or_default() += 1;
+        }
+        eprintln!("{}: killed at each of {count} {call}; {ends:?}", self.name);
+        count
+    }
+
+    /// The last calls of a kind fail once, and nobody is killed. Gives how often.
+    fn fail_the_last(&self, call: &str, fault: &str) -> usize {
+        let count = self.count(call);
+        let first = count.saturating_sub(LAST - 1).max(1);
+        let mut ends: BTreeMap<(Option<i32>, &str), usize> = BTreeMap::new();
+        for number in first..=count {
+            (self.put_back)();
+            let inject = format!("inject={call}:error={fault}:when={number}");
+            let output = self.run(&["-e", &format!("trace={call}"), "-e", &inject]);
+            let context = format!("{}, {fault} at {call} {number} of {count}\n{output}", self.name);
+            assert!(!output.stderr.contains("panicked"), "{context}");
+            let end = self.judge(&context);
+            // Who was told that it went well has it.
+            assert!(output.code != Some(0) || end == "after", "{context}");
+            *ends.entry((output.code, end)).or_default() += 1;
+        }
+        eprintln!("{}: {fault} at the last of {count} {call}; {ends:?}", self.name);
+        count + 1 - first
+    }
+}
+
+/// Whether somebody wants to measure.
+pub fn wanted() -> bool {
+    let wanted = std::env::var_os(WANTED).is_some();
+    if !wanted {
+        eprintln!("SKIPPED: it takes minutes, and strace: {WANTED}=1");
+    }
+    wanted
+}
+
+fn words(arguments: &[&str]) -> Vec<String> {
+    arguments.iter().map(|word| word.to_string()).collect()
+}
+
+/// A copy of everything, generated or not.
+fn snapshot(project: &Project, name: &str) -> impl Fn() + use<> {
+    let (root, copy) = (project.root().to_path_buf(), project.beside(name));
+    files::copy_folder(&root, &copy);
+    move || {
+        std::fs::remove_dir_all(&root).unwrap();
+        files::copy_folder(&copy, &root);
+    }
+}
+
+/// The same command once more, whatever the first one came to.
+pub fn again<'a>(project: &'a Project, arguments: &'a [&'a str]) -> impl Fn(bool) {
+    move |_| drop(project.run_build(arguments).success())
+}
+
+/// The same, for a command that is refused a second time.
+pub fn unless_done<'a>(project: &'a Project, arguments: &'a [&'a str]) -> impl Fn(bool) {
+    move |is_done| {
+        if !is_done {
+            project.run_build(arguments).success();
+        }
+    }
+}
+
+/// Tries one command in every way.
+pub fn try_all(name: &'static str, project: &Project, arguments: &[&str], finish: &dyn Fn(bool)) {
+    let put_back = snapshot(project, &format!("snapshot of {name}"));
+    let before = kept(project);
+    project.run_build(arguments).success();
+    let after = kept(project);
+    let subject =
+        Subject { name, project, arguments: words(arguments), before, after, put_back: &put_back, finish };
+    let killed: usize = CALLS.iter().map(|call| subject.kill_at_every(call)).sum();
+    let faults = FAULTS.iter().flat_map(|(call, faults)| faults.iter().map(move |fault| (call, fault)));
+    let failed: usize = faults.map(|(call, fault)| subject.fail_the_last(call, fault)).sum();
+    eprintln!("{name}: {killed} kills, {failed} faults, all right");
+    put_back();
+}
