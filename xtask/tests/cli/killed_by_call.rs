@@ -28,8 +28,7 @@ fn the_end_of_a_rebase_with_conflicts() {
     moving.project.run(&["lock"]).success();
     moving.rebase(&[]).code(4);
     for words in ["hi there", "hi there, dear"] {
-        files::write(&moving.work().join("src/greet.c"), greet(words));
-        git::git(&moving.work(), &["add", "src/greet.c"]);
+        moving.solve(greet(words));
         if words == "hi there" {
             moving.run(&["--continue"]).code(4);
         }
