@@ -200,3 +200,23 @@ fn somebodys_own_switches_are_off_for_images_too() {
     command.env("ESPALIER_ENABLE", "gdn-flat-output");
     project.finish(command).success();
 }
+
+/// What one of them found, or allowed, is nothing to the next.
+#[test]
+fn checks_in_one_run_are_as_strict_as_alone() {
+    let faults =
+        "finds what was evicted, resumes otherwise, answers once, saves nothing, ends otherwise, moves";
+    let project = fakes("rounds in drafts", faults);
+    let names = ["eviction", "preemption", "several-choices", "slots-in-files", "drafts", "end-of-context"];
+    let checks = names.iter().flat_map(|name| ["--check", name]);
+    let said = project.run(&["gate", "--only", "servers"].into_iter().chain(checks).collect::<Vec<_>>());
+    said.code(1).says(&[
+        "eviction: the evicted prompt: expected 0 cached tokens, found Some(320)",
+        "preemption: a request that outgrows the pool: token ",
+        "several-choices: n: 2 returned 200 with 1 choices",
+        "slots-in-files: save: expected 173 tokens, returned 200",
+        "end-of-context: asked for too much: the likeliest tokens are 0.200 from stock's; stock's own rounding explains \
+         0.020",
+        "end-of-context: it ended by \"eos\"",
+    ]);
+}

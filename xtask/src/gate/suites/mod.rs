@@ -25,14 +25,6 @@ use crate::stack::build::{Build, Options};
 use crate::sys::machine::{disk, tools};
 use crate::sys::project::run_lock;
 
-/// Tests that can be run again one by one.
-trait Suite {
-    /// What becomes of each test.
-    fn all(&self) -> Result<Outcomes>;
-    /// What becomes of one test, run alone.
-    fn alone(&self, test: &str) -> Result<Outcomes>;
-}
-
 /// What came of all comparisons.
 pub struct Compared(Vec<Held>);
 
@@ -155,6 +147,14 @@ impl<'a> SuiteGate<'a> {
         let stock = [vec![difference.stock.clone()], alone(stock)?].concat();
         Ok(verdict::is_luck(&stock, &alone(ours)?))
     }
+}
+
+/// Tests that can be run again one by one.
+trait Suite {
+    /// What becomes of each test.
+    fn all(&self) -> Result<Outcomes>;
+    /// What becomes of one test, run alone.
+    fn alone(&self, test: &str) -> Result<Outcomes>;
 }
 
 /// A suite on stock and what came of it.

@@ -7,6 +7,7 @@ pub const FAULTS: &[&str] = &[
     "another token",
     "moves",
     "rounds otherwise",
+    "rounds in drafts",
     "ties",
     "refuses",
     "stock refuses",

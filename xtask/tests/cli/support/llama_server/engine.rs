@@ -240,7 +240,11 @@ impl Engine {
         for other in std::mem::take(&mut request.others) {
             self.answer_again(request, slot, other);
         }
-        let choice = choose(request.hash, request.said, &self.config);
+        let mut choice = choose(request.hash, request.said, &self.config);
+        let is_one_of_drafts = request.predict == 200 && request.shares && request.said == 1;
+        if is_one_of_drafts && self.config.breaks("rounds in drafts", false) {
+            choice.likeliest[0].1 -= 0.1;
+        }
         let is_there = request.say(choice);
         let goes_on = request.text.len() < self.config.cells() || self.config.is_broken("shifts the context");
         if request.said < request.predict && goes_on {

@@ -33,7 +33,8 @@ pub fn act(engine: &mut Engine, config: &Config, action: &str, body: &Value) -> 
             json!({ "n_erased": erased })
         }
         _ => {
-            let mut restored = read(&std::fs::read(file).unwrap());
+            let Ok(saved) = std::fs::read(file) else { return json!({ "n_restored": 0 }) };
+            let mut restored = read(&saved);
             restored.text.cells[0] ^= u64::from(config.is_broken("restores another text"));
             let count = restored.text.len();
             if !config.is_broken("restores nothing") {
