@@ -63,22 +63,6 @@ inline bool espalier_server::drafts_from_tokens_alone(const common_params & para
     });
 }
 
-// The id of an image is the SHA-256 of its file. Its number among the media tells the slices of one file apart.
-inline std::vector<espalier_server::media_in_prompt> espalier_server::find_media(const server_tokens & tokens) {
-    std::vector<media_in_prompt> media;
-    for (size_t i = 0; i < tokens.size();) {
-        if (tokens[i] != LLAMA_TOKEN_NULL) {
-            i++;
-            continue;
-        }
-        const auto & chunk = tokens.find_chunk(i);
-        const char * id    = mtmd_input_chunk_get_id(chunk.get());
-        media.push_back({ i, mtmd_input_chunk_get_n_tokens(chunk.get()), string_format("%s %zu", id ? id : "", media.size()), id && *id });
-        i += media.back().n_tokens;
-    }
-    return media;
-}
-
 //
 // In a batch
 //

@@ -58,6 +58,22 @@ std::vector<server_slot *> espalier_server::in_order(server_t & server) {
     return slots;
 }
 
+// The id of an image is the SHA-256 of its file. Its number among the media tells the slices of one file apart.
+inline std::vector<espalier_server::media_in_prompt> espalier_server::find_media(const server_tokens & tokens) {
+    std::vector<media_in_prompt> media;
+    for (size_t i = 0; i < tokens.size();) {
+        if (tokens[i] != LLAMA_TOKEN_NULL) {
+            i++;
+            continue;
+        }
+        const auto & chunk = tokens.find_chunk(i);
+        const char * id    = mtmd_input_chunk_get_id(chunk.get());
+        media.push_back({ i, mtmd_input_chunk_get_n_tokens(chunk.get()), string_format("%s %zu", id ? id : "", media.size()), id && *id });
+        i += media.back().n_tokens;
+    }
+    return media;
+}
+
 // Nobody else may use what it computes where not every token of it is computed alike.
 inline bool espalier_server::is_shared(const server_slot & slot, const std::vector<media_in_prompt> & media) {
     const bool are_known = std::all_of(media.begin(), media.end(), [](const media_in_prompt & one) { return one.has_id; });
