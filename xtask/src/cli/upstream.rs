@@ -91,6 +91,24 @@ impl Newest {
     }
 }
 
+/// What happens to patches that upstream has.
+#[derive(Debug, Args)]
+struct Upstreamed {
+    /// Drop patches that upstream has taken completely.
+    #[arg(long)]
+    drop_upstreamed: bool,
+    /// Trim the parts of patches that upstream has taken.
+    #[arg(long)]
+    trim_upstreamed: bool,
+}
+
+impl Upstreamed {
+    fn choices(&self) -> Choices {
+        let Upstreamed { drop_upstreamed, trim_upstreamed } = *self;
+        Choices { drop_upstreamed, trim_upstreamed, ..Choices::default() }
+    }
+}
+
 #[derive(Debug, Args)]
 pub(super) struct Rebase {
     /// Target: tag, branch or commit id, also `v1.0~3`.
@@ -104,12 +122,8 @@ pub(super) struct Rebase {
     /// Variant of `pins.toml`.
     #[arg(long, value_name = "NAME")]
     variant: Option<String>,
-    /// Drop patches that upstream has taken completely.
-    #[arg(long)]
-    drop_upstreamed: bool,
-    /// Trim the parts of patches that upstream has taken.
-    #[arg(long)]
-    trim_upstreamed: bool,
+    #[command(flatten)]
+    upstreamed: Upstreamed,
     /// Fail if a patch would undo what upstream did since the old pin: lines that it added or deleted, or a
     /// binary file that it changed.
     #[arg(long, overrides_with = "no_strict")]
@@ -147,10 +161,9 @@ impl Rebase {
 
     fn action(self) -> Action {
         let choices = Choices {
-            drop_upstreamed: self.drop_upstreamed,
-            trim_upstreamed: self.trim_upstreamed,
             strict: (self.strict || self.no_strict).then_some(self.strict),
             no_range_diff: self.no_range_diff,
+            ..self.upstreamed.choices()
         };
         let (variant, from) = (self.variant, self.from.map(absolute));
         match (self.step, self.to) {
@@ -176,12 +189,8 @@ pub(super) struct Sync {
     /// Variant of `pins.toml` whose pin moves.
     #[arg(long, value_name = "NAME")]
     variant: Option<String>,
-    /// Drop patches that upstream has taken completely.
-    #[arg(long)]
-    drop_upstreamed: bool,
-    /// Trim the parts of patches that upstream has taken.
-    #[arg(long)]
-    trim_upstreamed: bool,
+    #[command(flatten)]
+    upstreamed: Upstreamed,
     /// Open or update this pin's pull request.
     #[arg(long)]
     github: bool,
@@ -192,8 +201,8 @@ pub(super) struct Sync {
 
 impl Sync {
     pub(super) fn run(self, context: &Context) -> Result<Outcome> {
-        let Sync { to, from, variant, drop_upstreamed, trim_upstreamed, github, dry_run } = self;
-        let choices = Choices { drop_upstreamed, trim_upstreamed, ..Choices::default() };
+        let Sync { to, from, variant, upstreamed, github, dry_run } = self;
+        let choices = upstreamed.choices();
         let from = from.map(absolute);
         cmd::sync::run(context, &cmd::sync::Options { variant, to, from, dry_run, choices, github })
     }
