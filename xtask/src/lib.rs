@@ -4,19 +4,12 @@
 
 #![deny(clippy::print_stdout, clippy::print_stderr, reason = "a closed pipe makes them panic: use ui")]
 
-pub mod bench;
-pub mod build;
 pub mod cli;
 pub mod cmd;
-pub mod context;
-pub mod error;
-pub mod fuzz;
-pub mod gate;
-pub mod modelgen;
-pub mod plan;
-pub mod report;
-pub mod serving;
-pub mod stack;
-pub mod sys;
-pub mod ui;
+
+pub use espalier_bench::bench;
+pub use espalier_gate::{fuzz, gate};
+pub use espalier_pure::{build, error, modelgen, plan, report};
 pub use espalier_series as series;
+pub use espalier_stack::{serving, stack};
+pub use espalier_sys::{context, sys, ui};

@@ -3,7 +3,6 @@
 use std::ops::Range;
 
 use imara_diff::{Algorithm, Diff, Interner, NoSliderHeuristic, Token};
-use similar::capture_diff_slices;
 
 use super::function::FunctionMap;
 use crate::model::hunk_lines::{HunkLines, LineKind};
@@ -52,21 +51,7 @@ pub(crate) fn slice<'l, 'a>(lines: &'l [&'a [u8]], range: Range<usize>) -> &'l [
 
 /// Where two texts differ, from top to bottom; two runs never touch.
 pub(crate) fn changed_runs(old: &[&[u8]], new: &[&[u8]]) -> Vec<ChangedRun> {
-    let mut runs: Vec<ChangedRun> = Vec::new();
-    for op in capture_diff_slices(similar::Algorithm::Myers, old, new) {
-        let (tag, old, new) = op.as_tag_tuple();
-        if tag == similar::DiffTag::Equal {
-            continue;
-        }
-        match runs.last_mut() {
-            Some(last) if last.old.end == old.start && last.new.end == new.start => {
-                last.old.end = old.end;
-                last.new.end = new.end;
-            }
-            _ => runs.push(ChangedRun { old, new }),
-        }
-    }
-    runs
+    numbered_runs(old, new, Algorithm::Myers)
 }
 
 /// Numbers the lines of texts that are compared: equal lines have equal numbers.
@@ -85,8 +70,12 @@ impl<'a> LineNumbers<'a> {
 
     /// Where two numbered texts differ, as git's merges find it: by histogram, each change moved down as far as it goes.
     pub fn runs(&self, old: &[Token], new: &[Token]) -> Vec<ChangedRun> {
+        self.runs_by(Algorithm::Histogram, old, new)
+    }
+
+    fn runs_by(&self, algorithm: Algorithm, old: &[Token], new: &[Token]) -> Vec<ChangedRun> {
         let mut diff = Diff::default();
-        diff.compute_with(Algorithm::Histogram, old, new, self.0.num_tokens());
+        diff.compute_with(algorithm, old, new, self.0.num_tokens());
         diff.postprocess_with(old, new, NoSliderHeuristic);
         let lines = |range: Range<u32>| range.start as usize..range.end as usize;
         diff.hunks().map(|hunk| ChangedRun { old: lines(hunk.before), new: lines(hunk.after) }).collect()
@@ -95,9 +84,13 @@ impl<'a> LineNumbers<'a> {
 
 /// The [`LineNumbers::runs`] of two texts.
 pub(crate) fn histogram_runs(old: &[&[u8]], new: &[&[u8]]) -> Vec<ChangedRun> {
+    numbered_runs(old, new, Algorithm::Histogram)
+}
+
+fn numbered_runs(old: &[&[u8]], new: &[&[u8]], algorithm: Algorithm) -> Vec<ChangedRun> {
     let mut numbers = LineNumbers::new(old.len() + new.len());
     let (old, new) = (numbers.of(old), numbers.of(new));
-    numbers.runs(&old, &new)
+    numbers.runs_by(algorithm, &old, &new)
 }
 
 /// The hunks that turn `before` into `after`, with the context and the sections that git writes. They

@@ -3,23 +3,25 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use super::support::files;
+
 /// A module by its names, from the crate's root.
 type Module = Vec<String>;
 
-const SOURCES: [&str; 3] = ["xtask/src", "series/src", "kernels/src"];
+const SOURCES: [&str; 3] = ["xtask", "series", "kernels"];
 
 /// A table, the sources that it is about, and the room of which it tells the inside.
 const TABLES: [(&str, &str, Option<&str>); 3] = [
-    ("## The rooms of xtask", "xtask/src", None),
-    ("### Inside sys", "xtask/src", Some("sys")),
-    ("## The rooms of the series", "series/src", None),
+    ("## The rooms of xtask", "xtask", None),
+    ("### Inside sys", "xtask", Some("sys")),
+    ("## The rooms of the series", "series", None),
 ];
 
 #[test]
 fn rooms_import_only_what_stands_below_them() {
     for (heading, sources, inside) in TABLES {
         let table = table(heading);
-        let imports = imports(&root().join(sources));
+        let imports = imports(sources);
         let imports = inside.map(|room| inside_of(room, &imports)).unwrap_or(imports);
         let rooms: BTreeSet<&str> = imports.keys().map(|module| module[0].as_str()).collect();
         assert_eq!(rooms, table.keys().map(String::as_str).collect(), "{heading} names other rooms");
@@ -39,11 +41,22 @@ fn inside_of(room: &str, imports: &BTreeMap<Module, BTreeSet<Module>>) -> BTreeM
     imports.iter().filter_map(|(module, found)| Some((inner(module)?, targets(found)))).collect()
 }
 
+/// Else a room could be reached past the tables.
+#[test]
+fn only_the_roots_of_crates_name_crates() {
+    for folder in files::sources_of_the_tool() {
+        for file in files::list(&folder).iter().filter(|file| !["lib.rs", "main.rs"].contains(&file.as_str()))
+        {
+            let text = std::fs::read_to_string(folder.join(file)).unwrap();
+            assert!(!text.contains(" espalier_") && !text.contains("xtask::"), "{file} names a crate");
+        }
+    }
+}
+
 #[test]
 fn folders_do_not_import_each_other_in_circles() {
     for sources in SOURCES {
-        let found =
-            circles(&imports(&root().join(sources)), |path, _| path.iter().take(2).cloned().collect());
+        let found = circles(&imports(sources), |path, _| path.iter().take(2).cloned().collect());
         assert!(found.is_empty(), "circles in {sources}: {found:?}");
     }
 }
@@ -52,7 +65,7 @@ fn folders_do_not_import_each_other_in_circles() {
 #[test]
 fn files_do_not_import_each_other_in_circles() {
     for sources in SOURCES {
-        let imports = imports(&root().join(sources));
+        let imports = imports(sources);
         let file = |path: &Module| (1..=path.len()).rev().find_map(|n| imports.get_key_value(&path[..n]));
         let found = circles(&imports, |path, from| match file(path) {
             Some((file, _)) if !from.starts_with(file) => file.clone(),
@@ -118,8 +131,20 @@ fn cells(row: &str) -> Vec<&str> {
     row.trim_matches('|').split('|').map(|cell| cell.trim().trim_matches('`')).collect()
 }
 
-/// What each file imports, tests left out. `lib.rs` and `main.rs` name every room and are none.
-fn imports(sources: &Path) -> BTreeMap<Module, BTreeSet<Module>> {
+/// What each file imports, tests left out. `lib.rs` and `main.rs` name every room and are none. A room of the tool has
+/// one name in all its crates: each says in `lib.rs` where the rooms below it are.
+fn imports(name: &str) -> BTreeMap<Module, BTreeSet<Module>> {
+    let folders =
+        if name == "xtask" { files::sources_of_the_tool() } else { vec![root().join(name).join("src")] };
+    let mut found: BTreeMap<Module, BTreeSet<Module>> = BTreeMap::new();
+    for folder in folders {
+        found.extend(imports_below(&folder));
+    }
+    found.retain(|module, _| !matches!(module[0].as_str(), "lib" | "main"));
+    found
+}
+
+fn imports_below(sources: &Path) -> BTreeMap<Module, BTreeSet<Module>> {
     let mut found = BTreeMap::new();
     let mut folders = vec![sources.to_path_buf()];
     while let Some(folder) = folders.pop() {
@@ -135,7 +160,6 @@ fn imports(sources: &Path) -> BTreeMap<Module, BTreeSet<Module>> {
             }
         }
     }
-    found.retain(|module, _| !matches!(module[0].as_str(), "lib" | "main"));
     found
 }
 

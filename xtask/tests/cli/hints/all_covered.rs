@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::{played, said_in, scenes};
+use crate::cli::support::files;
 
 /// What begins a command in a text of the sources.
 const COMMAND: &str = "cargo xtask ";
@@ -91,14 +92,15 @@ fn is_printed(pattern: &str, line: &str) -> bool {
 }
 
 fn sites() -> Vec<Site> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let mut found = Vec::new();
-    for path in sources(&root) {
-        let file = path.strip_prefix(&root).unwrap().display().to_string();
-        let lines = lines_with_commands(&std::fs::read_to_string(&path).unwrap());
-        found.extend(lines.into_iter().map(|line| Site { file: file.clone(), line }));
-    }
-    found
+    let in_folder = |root: &PathBuf| -> Vec<Site> {
+        let of_file = |path: PathBuf| {
+            let file = path.strip_prefix(root).unwrap().display().to_string();
+            let lines = lines_with_commands(&std::fs::read_to_string(&path).unwrap());
+            lines.into_iter().map(move |line| Site { file: file.clone(), line })
+        };
+        sources(root).into_iter().flat_map(of_file).collect()
+    };
+    files::sources_of_the_tool().iter().flat_map(in_folder).collect()
 }
 
 #[test]

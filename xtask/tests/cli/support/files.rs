@@ -92,3 +92,12 @@ pub fn tree_id(folder: &Path) -> String {
 pub fn of_this_repository(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path)
 }
+
+/// The `src` folders of the crates that the tool is made of, `xtask`'s own first.
+pub fn sources_of_the_tool() -> Vec<PathBuf> {
+    let xtask = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut crates: Vec<PathBuf> =
+        std::fs::read_dir(xtask.join("crates")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    crates.sort();
+    [xtask.to_path_buf()].into_iter().chain(crates).map(|folder| folder.join("src")).collect()
+}

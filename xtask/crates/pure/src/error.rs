@@ -5,6 +5,8 @@
 
 use std::fmt;
 
+use crate::series::TreeError;
+
 /// What an error means to whoever called; each kind has one exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -137,6 +139,13 @@ impl std::error::Error for Error {}
 fn indent(text: &str) -> String {
     let lines: Vec<String> = text.lines().map(|line| format!("  {line}").trim_end().to_string()).collect();
     lines.join("\n")
+}
+
+/// A tree that cannot be read is the surroundings failing.
+impl From<TreeError> for Error {
+    fn from(error: TreeError) -> Error {
+        Error::surroundings(error.message)
+    }
 }
 
 #[cfg(test)]

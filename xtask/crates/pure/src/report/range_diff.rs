@@ -1,13 +1,10 @@
 //! How the hunks of a patch changed while it was moved.
 
-use similar::TextDiff;
+use imara_diff::{Algorithm, BasicLineDiffPrinter, Diff, InternedInput, UnifiedDiffConfig};
 
 use super::rebase::Fate;
 use super::status::hunk_texts;
 use crate::series::Patch;
-
-/// Lines around a difference between two patches.
-const CONTEXT: usize = 3;
 
 /// Whether `new` still does what `old` did.
 pub fn fate(old: &Patch, new: &Patch) -> Fate {
@@ -26,8 +23,11 @@ pub fn range_diff(old: &Patch, new: &Patch) -> Option<String> {
     if old == new {
         return None;
     }
-    let diff = TextDiff::from_lines(&old, &new);
-    let text = diff.unified_diff().context_radius(CONTEXT).to_string();
+    let input = InternedInput::new(old.as_str(), new.as_str());
+    let mut diff = Diff::compute(Algorithm::Myers, &input);
+    diff.postprocess_lines(&input);
+    let printer = BasicLineDiffPrinter(&input.interner);
+    let text = diff.unified_diff(&printer, UnifiedDiffConfig::default(), &input).to_string();
     // The numbers count lines of a text that nobody has.
     let shown = |line: &str| if line.starts_with("@@ ") { "@@".to_string() } else { line.to_string() };
     Some(text.lines().map(shown).collect::<Vec<_>>().join("\n"))

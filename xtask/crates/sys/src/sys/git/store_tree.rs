@@ -49,13 +49,6 @@ impl<'store> StoreTree<'store> {
     }
 }
 
-/// A tree that cannot be read is the surroundings failing.
-impl From<TreeError> for Error {
-    fn from(error: TreeError) -> Error {
-        Error::surroundings(error.message)
-    }
-}
-
 fn tree_error(error: Error) -> TreeError {
     TreeError { message: error.to_string() }
 }

@@ -116,8 +116,7 @@ impl fmt::Display for Pool {
     }
 }
 
-/// For tests: a pool of 16 blocks that is at rest.
-#[cfg(test)]
+/// What a server says of a pool of 16 blocks that is at rest, for the tests of all who read one.
 pub fn example() -> Value {
     json!({ "block_count": 16, "block_size": 64, "blocks_used": 0, "blocks_used_peak": 9, "blocks_retained": 12,
             "blocks_empty": 4, "evicted_blocks": 3, "queried_tokens": 500, "hit_tokens": 200 })

@@ -1,0 +1,12 @@
+//! What is measured.
+//!
+//! The rooms, and what a room must not do, are in ARCHITECTURE.md.
+
+#![deny(clippy::print_stdout, clippy::print_stderr, reason = "a closed pipe makes them panic: use ui")]
+
+pub mod bench;
+
+pub use espalier_pure::{error, modelgen, plan, report};
+pub use espalier_series as series;
+pub use espalier_stack::{serving, stack};
+pub use espalier_sys::{context, sys, ui};

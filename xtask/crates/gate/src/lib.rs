@@ -1,0 +1,13 @@
+//! Whether a variant may land.
+//!
+//! The rooms, and what a room must not do, are in ARCHITECTURE.md.
+
+#![deny(clippy::print_stdout, clippy::print_stderr, reason = "a closed pipe makes them panic: use ui")]
+
+pub mod fuzz;
+pub mod gate;
+
+pub use espalier_pure::{error, modelgen, plan, report};
+pub use espalier_series as series;
+pub use espalier_stack::{serving, stack};
+pub use espalier_sys::{context, sys, ui};
