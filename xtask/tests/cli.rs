@@ -22,6 +22,7 @@ mod cli {
     mod fetch;
     mod fetch_fails;
     mod fetch_npm;
+    mod flavors;
     mod gate_features;
     mod gate_logits;
     mod gate_promises;

@@ -89,6 +89,15 @@ pub(super) struct Build {
     /// Skip the smoke test; the build then counts as unfinished.
     #[arg(long)]
     no_smoke: bool,
+    /// Stop once CMake has found everything that the flavor needs.
+    #[arg(long, conflicts_with = "no_smoke")]
+    configure_only: bool,
+    /// Build from an empty folder without a compiler cache, and write what it showed to ci/proofs/.
+    #[arg(long)]
+    record: bool,
+    /// Processors of the accelerator, separated by commas, instead of the flavor's own list.
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    architectures: Vec<String>,
     /// Print what would be done.
     #[arg(long)]
     dry_run: bool,
@@ -96,9 +105,17 @@ pub(super) struct Build {
 
 impl Build {
     pub(super) fn run(self, context: &Context) -> Result<Outcome> {
-        let Build { which: Which { variant, flavor }, jobs, no_smoke, dry_run } = self;
-        let flavor = flavor.to_string();
-        stack::build::run(context, &stack::build::Options { variant, flavor, dry_run, jobs, no_smoke })
+        let options = stack::build::Options {
+            variant: self.which.variant,
+            flavor: self.which.flavor.to_string(),
+            dry_run: self.dry_run,
+            jobs: self.jobs,
+            no_smoke: self.no_smoke,
+            configure_only: self.configure_only,
+            record: self.record,
+            architectures: self.architectures,
+        };
+        stack::build::run(context, &options)
     }
 }
 

@@ -7,7 +7,7 @@ fn with_servers(names: &[(&str, &str)]) -> Project {
     for (package, help) in names {
         let server = project.path(&format!("target/espalier/dist/{package}/bin/llama-server"));
         files::write_script(&server, &format!("echo '{help}'"));
-        let variant = package.trim_end_matches("-cpu");
+        let variant = package.trim_end_matches("-cpu-native");
         project.write(&format!("target/espalier/dist/{package}/manifest.json"), manifest(variant));
     }
     project
@@ -28,22 +28,22 @@ fn nothing_is_built() {
     -- stdout --
 
     -- stderr --
-    error: stock-cpu is not built, and contestant `stock` needs it
-      next: cargo xtask build --variant stock --flavor cpu
+    error: stock-cpu-native is not built, and contestant `stock` needs it
+      next: cargo xtask build --variant stock --flavor cpu-native
     ");
     insta::assert_snapshot!(project.run(&["bench", "burst", "--only", "paged"]), @"
     exit: 2
     -- stdout --
 
     -- stderr --
-    error: paged-cpu is not built, and contestant `paged` needs it
-      next: cargo xtask build --variant paged --flavor cpu
+    error: paged-cpu-native is not built, and contestant `paged` needs it
+      next: cargo xtask build --variant paged --flavor cpu-native
     ");
 }
 
 #[test]
 fn a_server_without_the_flag() {
-    let project = with_servers(&[("stock-cpu", "--kv-unified"), ("paged-cpu", "--kv-unified")]);
+    let project = with_servers(&[("stock-cpu-native", "--kv-unified"), ("paged-cpu-native", "--kv-unified")]);
     for bench in ["capacity", "paged-decode", "fairness"] {
         let output = project.run(&["bench", bench]).code(2);
         assert!(output.stderr.contains("does not know `--kv-paged`"), "{output}");
@@ -53,8 +53,8 @@ fn a_server_without_the_flag() {
     -- stdout --
 
     -- stderr --
-    error: contestant `paged` cannot take part: the server of paged-cpu does not know `--kv-paged`
-      next: build one that does: cargo xtask build --variant paged --flavor cpu
+    error: contestant `paged` cannot take part: the server of paged-cpu-native does not know `--kv-paged`
+      next: build one that does: cargo xtask build --variant paged --flavor cpu-native
       next: or leave it out where the bench allows it: --only stock --only stock-split --only stock-unified
     ");
 }

@@ -5,17 +5,17 @@ use std::process::Command;
 
 use super::support::{Project, files, program_path, upstream::Upstream};
 
-const PACKAGE: &str = "target/espalier/dist/paged-cpu";
+const PACKAGE: &str = "target/espalier/dist/paged-cpu-native";
 
 /// What the packaged program prints.
 fn hello(project: &Project, variant: &str) -> String {
-    let program = project.path(&format!("target/espalier/dist/{variant}-cpu/bin/hello"));
+    let program = project.path(&format!("target/espalier/dist/{variant}-cpu-native/bin/hello"));
     String::from_utf8(Command::new(program).output().unwrap().stdout).unwrap()
 }
 
 /// What Ninja has made so far, by the last part of each path; the times when it ended are part of it.
 fn made(project: &Project) -> BTreeSet<String> {
-    let log = project.read("target/espalier/build/paged-cpu/.ninja_log");
+    let log = project.read("target/espalier/build/paged-cpu-native/.ninja_log");
     log.lines().filter(|line| !line.starts_with('#')).map(String::from).collect()
 }
 
@@ -64,10 +64,10 @@ fn the_second_time_does_nothing() {
     -- stderr --
         Fetching hello v1.0 from path [UPSTREAM]
          Locking paged in espalier.lock: tree 0338b17d4e238aed27a3cda5fdd1c1c80e7ea8d2
-     Configuring paged-cpu
-       Compiling paged-cpu
-          Smoked paged-cpu: completion "grows", chat "green" in [TIME]
-        Finished paged-cpu in target/espalier/dist/paged-cpu
+     Configuring paged-cpu-native
+       Compiling paged-cpu-native
+          Smoked paged-cpu-native: completion "grows", chat "green" in [TIME]
+        Finished paged-cpu-native in target/espalier/dist/paged-cpu-native
     "#);
     let before = files::times(project.root());
     insta::assert_snapshot!(project.run_build(&["--offline", "--locked", "build"]), @r"
@@ -75,7 +75,7 @@ fn the_second_time_does_nothing() {
     -- stdout --
 
     -- stderr --
-         Current paged-cpu in target/espalier/dist/paged-cpu
+         Current paged-cpu-native in target/espalier/dist/paged-cpu-native
     ");
     assert_eq!(project.run_build(&["--json", "build"]).json()["current"], true);
     assert_eq!(files::differences(&before, &files::times(project.root())), [""; 0]);
@@ -124,8 +124,8 @@ fn a_changed_flavor_is_configured_anew() {
     let project = Project::new();
     project.run_build(&["build"]).success();
     project.edit("ci/flavors.toml", "\"Release\"", "\"Debug\"");
-    project.run_build(&["build"]).success().says(&["Configuring paged-cpu"]);
-    let cache = project.read("target/espalier/build/paged-cpu/CMakeCache.txt");
+    project.run_build(&["build"]).success().says(&["Configuring paged-cpu-native"]);
+    let cache = project.read("target/espalier/build/paged-cpu-native/CMakeCache.txt");
     let entry = cache.lines().find(|line| line.starts_with("CMAKE_BUILD_TYPE:")).unwrap();
     assert!(entry.ends_with("=Debug"), "{entry}");
 }
@@ -166,9 +166,9 @@ fn dry_run_prints_the_plan_and_writes_nothing() {
                  patches/paged/0002-say-what-is-counted.patch
                  patches/paged/0003-greet-dearly.patch
     materialise  target/espalier/trees/paged
-    configure    [ROOT]/target/espalier/tools/cmake-4.4.4/cmake/data/bin/cmake -G Ninja -S [ROOT]/target/espalier/trees/paged -B [ROOT]/target/espalier/build/paged-cpu -DCMAKE_BUILD_TYPE=Release -DCMAKE_BUILD_WITH_INSTALL_RPATH=ON -DCMAKE_CXX_COMPILER=c++ -DCMAKE_CXX_COMPILER_LAUNCHER= -DCMAKE_C_COMPILER=cc -DCMAKE_C_COMPILER_LAUNCHER= '-DCMAKE_INSTALL_RPATH=$ORIGIN;$ORIGIN/../lib' -DCMAKE_LINK_DEPENDS_NO_SHARED=ON -DCMAKE_MAKE_PROGRAM=[ROOT]/target/espalier/tools/ninja-1.13.2/bin/ninja -DGIT_EXE=OFF -DLLAMA_BUILD_COMMIT=9c674325bca5 -DLLAMA_BUILD_NUMBER=0
-    compile      [ROOT]/target/espalier/tools/ninja-1.13.2/bin/ninja -C [ROOT]/target/espalier/build/paged-cpu hello llama-server
-    package      target/espalier/dist/paged-cpu
+    configure    [ROOT]/target/espalier/tools/cmake-4.4.4/cmake/data/bin/cmake -G Ninja -S [ROOT]/target/espalier/trees/paged -B [ROOT]/target/espalier/build/paged-cpu-native -DCMAKE_BUILD_TYPE=Release -DCMAKE_BUILD_WITH_INSTALL_RPATH=ON -DCMAKE_CXX_COMPILER=c++ -DCMAKE_CXX_COMPILER_LAUNCHER= -DCMAKE_C_COMPILER=cc -DCMAKE_C_COMPILER_LAUNCHER= '-DCMAKE_INSTALL_RPATH=$ORIGIN;$ORIGIN/../lib' -DCMAKE_LINK_DEPENDS_NO_SHARED=ON -DCMAKE_MAKE_PROGRAM=[ROOT]/target/espalier/tools/ninja-1.13.2/bin/ninja -DGIT_EXE=OFF -DLLAMA_BUILD_COMMIT=9c674325bca5 -DLLAMA_BUILD_NUMBER=0
+    compile      [ROOT]/target/espalier/tools/ninja-1.13.2/bin/ninja -C [ROOT]/target/espalier/build/paged-cpu-native hello llama-server
+    package      target/espalier/dist/paged-cpu-native
     smoke        answer a prompt with ci/models/espalier-draft.gguf
     -- stderr --
     ");
@@ -199,8 +199,8 @@ fn dry_run_says_the_commands_that_the_run_then_calls() {
     assert_eq!(steps(&project, &more, "smoke"), [""; 0]);
     assert_eq!(steps(&project, &[], "smoke").len(), 1);
     project.run_build(&[&["build"], &more[..]].concat()).success();
-    assert_eq!(said[0], [run_command(&project, "configure-paged-cpu")]);
-    assert_eq!(said[1], [run_command(&project, "build-paged-cpu")]);
+    assert_eq!(said[0], [run_command(&project, "configure-paged-cpu-native")]);
+    assert_eq!(said[1], [run_command(&project, "build-paged-cpu-native")]);
 }
 
 /// And an edit of the tree ends that, though the run would refuse it.
@@ -208,7 +208,7 @@ fn dry_run_says_the_commands_that_the_run_then_calls() {
 fn dry_run_says_when_there_is_nothing_to_do() {
     let project = Project::new();
     project.run_build(&["build"]).success();
-    assert_eq!(steps(&project, &[], "current"), ["target/espalier/dist/paged-cpu"]);
+    assert_eq!(steps(&project, &[], "current"), ["target/espalier/dist/paged-cpu-native"]);
     assert_eq!(steps(&project, &[], "compile"), [""; 0]);
     let file = project.tree("paged").join("src/greet.c");
     std::fs::write(&file, [&std::fs::read(&file).unwrap()[..], b"\n"].concat()).unwrap();
@@ -222,7 +222,7 @@ fn the_line_of_cmake_can_be_pasted() {
     let project = Project::new();
     let line = steps(&project, &[], "configure").remove(0);
     project.run(&["apply"]).success();
-    let build = |name: &str| project.path("target/espalier/build/paged-cpu").join(name);
+    let build = |name: &str| project.path("target/espalier/build/paged-cpu-native").join(name);
     let cache = || {
         let text = std::fs::read_to_string(build("CMakeCache.txt")).unwrap();
         text.lines().filter(|line| line.contains("RPATH:")).map(str::to_string).collect::<Vec<_>>()

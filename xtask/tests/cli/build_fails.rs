@@ -126,14 +126,14 @@ fn a_compile_error_in_a_patched_file() {
     let project = Project::new();
     project.take_patch(break_source);
     let output = project.run_build(&["build"]).code(1).says(&[
-        "error: build-paged-cpu: `CMakeFiles/words.dir/src/count.c.o` could not be built",
+        "error: build-paged-cpu-native: `CMakeFiles/words.dir/src/count.c.o` could not be built",
         "trees/paged/src/count.c:4:",
         "nought",
-        "next: the whole output: target/espalier/logs/build-paged-cpu.log",
+        "next: the whole output: target/espalier/logs/build-paged-cpu-native.log",
     ]);
-    let log = project.read("target/espalier/logs/build-paged-cpu.log");
+    let log = project.read("target/espalier/logs/build-paged-cpu-native.log");
     assert!(log.contains("nought") && log.starts_with("$ "), "{output}\n{log}");
-    assert!(!project.path("target/espalier/dist/paged-cpu").exists());
+    assert!(!project.path("target/espalier/dist/paged-cpu-native").exists());
     project.take_patch(|fork| files::edit(&fork.join("src/count.c"), "int count = 0;", "int count = 00;"));
     project.run_build(&["build"]).success();
 }
@@ -143,7 +143,7 @@ fn a_compile_error_in_a_patched_file() {
 fn a_failed_build_leaves_the_last_package() {
     let project = Project::new();
     project.run_build(&["build"]).success();
-    let package = project.path("target/espalier/dist/paged-cpu");
+    let package = project.path("target/espalier/dist/paged-cpu-native");
     let before = files::times(&package);
     project.take_patch(break_source);
     project.run_build(&["build"]).code(1);
@@ -161,10 +161,10 @@ fn a_configure_error() {
         );
     });
     project.run_build(&["build"]).code(1).says(&[
-        "error: configure-paged-cpu failed",
+        "error: configure-paged-cpu-native failed",
         "CMake Error at CMakeLists.txt:4 (message):",
         "no frobnicator",
-        "next: the whole output: target/espalier/logs/configure-paged-cpu.log",
+        "next: the whole output: target/espalier/logs/configure-paged-cpu-native.log",
     ]);
     project.take_patch(|fork| files::edit(&fork.join("README.md"), "Hello", "Hi"));
     project.run_build(&["build"]).success();
@@ -178,7 +178,7 @@ fn a_link_error() {
     project
         .run_build(&["build"])
         .code(1)
-        .says(&["words_name", "next: the whole output: target/espalier/logs/build-paged-cpu.log"]);
+        .says(&["words_name", "next: the whole output: target/espalier/logs/build-paged-cpu-native.log"]);
 }
 
 #[test]
@@ -186,9 +186,9 @@ fn a_program_that_upstream_does_not_have() {
     let project = Project::new();
     project.edit("ci/flavors.toml", "\"hello\"", "\"helo\"");
     project.run_build(&["build"]).code(1).says(&[
-        "error: build-paged-cpu failed",
+        "error: build-paged-cpu-native failed",
         "ninja: error: unknown target 'helo', did you mean 'hello'?",
-        "next: the whole output: target/espalier/logs/build-paged-cpu.log",
+        "next: the whole output: target/espalier/logs/build-paged-cpu-native.log",
     ]);
 }
 
@@ -209,10 +209,10 @@ fn a_server_that_does_not_start() {
     -- stderr --
         Fetching hello v1.0 from path [UPSTREAM]
          Locking paged in espalier.lock: tree 7c82f784b01cb10e467f7d6474fe34a6e1e4e6df
-     Configuring paged-cpu
-       Compiling paged-cpu
+     Configuring paged-cpu-native
+       Compiling paged-cpu-native
     error: the server ended before it was ready: it was killed
-      next: the server's whole log: target/espalier/logs/smoke-paged-cpu.log
+      next: the server's whole log: target/espalier/logs/smoke-paged-cpu-native.log
     ");
     assert_eq!(project.run_build(&["--json", "build"]).code(1).json()["error"]["kind"], "no");
 }

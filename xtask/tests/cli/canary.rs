@@ -78,7 +78,7 @@ fn a_good_tip_passes_every_level_and_the_pin_can_move() {
       fetch     passed       commit 890e7f7f20a47560a930892ec82a5d1e01580ead
       status    passed       3 of 3 patches are exact
       contract  passed       2 files compile, syntax only
-      build     passed       canary.paged-cpu is built and answers
+      build     passed       canary.paged-cpu-native is built and answers
 
     the pin can move: cargo xtask sync --to 890e7f7f20a47560a930892ec82a5d1e01580ead --from [BESIDE]/moved
     -- stderr --
@@ -88,16 +88,16 @@ fn a_good_tip_passes_every_level_and_the_pin_can_move() {
           Trying status
           Trying contract
          Reading 1 commit of hello since v1.0
-     Configuring canary.paged-cpu
+     Configuring canary.paged-cpu-native
           Trying build
-       Compiling canary.paged-cpu
-          Smoked canary.paged-cpu: completion "grows", chat "green" in [TIME]
-        Finished canary.paged-cpu in target/espalier/dist/canary.paged-cpu
+       Compiling canary.paged-cpu-native
+          Smoked canary.paged-cpu-native: completion "grows", chat "green" in [TIME]
+        Finished canary.paged-cpu-native in target/espalier/dist/canary.paged-cpu-native
     "#);
     let project = &watched.project;
     assert!(!project.path("espalier.lock").exists());
     assert!(!project.tree("paged").exists());
-    assert!(project.path("target/espalier/dist/canary.paged-cpu/bin/hello").exists());
+    assert!(project.path("target/espalier/dist/canary.paged-cpu-native/bin/hello").exists());
     assert_eq!(project.scratch(), [""; 0]);
 }
 
@@ -164,7 +164,7 @@ fn a_build_that_fails_is_drift_too() {
     let output = watched.run(&["--quiet", "--until", "build"]).code(1);
     for words in [
         "contract  passed       2 files compile, syntax only",
-        "build     FAILED       build-canary.paged-cpu: `bin/hello` could not be built",
+        "build     FAILED       build-canary.paged-cpu-native: `bin/hello` could not be built",
         "words_upper",
     ] {
         assert!(output.stdout.contains(words), "{words}\n{output}");
@@ -491,7 +491,7 @@ fn what_upstream_builds_does_not_see_the_token() {
     let mut command = watched.command(&["--until", "contract"]);
     command.env("GH_TOKEN", TOKEN);
     watched.project.finish(command).success();
-    let seen = watched.project.read("target/espalier/build/canary.paged-cpu/environment");
+    let seen = watched.project.read("target/espalier/build/canary.paged-cpu-native/environment");
     assert!(seen.contains("PATH=") && !seen.contains(TOKEN), "{seen}");
 }
 
@@ -560,11 +560,11 @@ fn dry_run_does_nothing() {
 fn a_persons_build_is_left_alone() {
     let watched = watched();
     watched.project.run_build(&["build"]).success();
-    let before = files::times(&watched.project.path("target/espalier/build/paged-cpu"));
+    let before = files::times(&watched.project.path("target/espalier/build/paged-cpu-native"));
     let lock = watched.project.read("espalier.lock");
     watched.upstream_does("Tell more", "README.md", "It says hello.", "It says hi.");
     watched.run(&["--until", "build"]).success();
-    let after = files::times(&watched.project.path("target/espalier/build/paged-cpu"));
+    let after = files::times(&watched.project.path("target/espalier/build/paged-cpu-native"));
     assert_eq!(files::differences(&before, &after), [""; 0]);
     assert_eq!(watched.project.read("espalier.lock"), lock);
     assert_eq!(watched.project.run_build(&["--json", "build"]).success().json()["current"], true);

@@ -47,7 +47,7 @@ fn a_run_whose_arguments_name_no_case_any_more_is_seen() {
     let project = suites();
     for variant in ["stock", "paged"] {
         write_program(&project, variant, "test-backend-ops", "exit 0");
-        let path = format!("target/espalier/build/{variant}-cpu/bin/test-backend-ops");
+        let path = format!("target/espalier/build/{variant}-cpu-native/bin/test-backend-ops");
         project.edit(&path, "say n=1 1\n", "");
     }
     red(gate_suites(&project), &["programs: test-backend-ops attention: told of no case on stock"]);
@@ -69,7 +69,7 @@ fn what_fails_once_is_luck_and_what_fails_again_is_not() {
 
 /// The gate of a project whose server of ours says something else.
 fn served(project: &Project, from: &str, to: &str) -> Output {
-    project.edit("target/espalier/dist/paged-cpu/bin/llama-server", from, to);
+    project.edit("target/espalier/dist/paged-cpu-native/bin/llama-server", from, to);
     gate_suites(project)
 }
 
@@ -121,12 +121,13 @@ fn where_nothing_passes_or_nothing_runs_nothing_was_tried() {
 #[test]
 fn tests_that_cannot_be_run_do_not_pass() {
     let project = suites();
-    std::fs::remove_file(project.path("target/espalier/build/paged-cpu/build.ninja")).unwrap();
-    gate_suites(&project)
-        .code(2)
-        .says(&["paged-cpu is not built", "next: cargo xtask build --variant paged --flavor cpu"]);
+    std::fs::remove_file(project.path("target/espalier/build/paged-cpu-native/build.ninja")).unwrap();
+    gate_suites(&project).code(2).says(&[
+        "paged-cpu-native is not built",
+        "next: cargo xtask build --variant paged --flavor cpu-native",
+    ]);
     let project = suites();
-    std::fs::remove_file(project.path("target/espalier/build/paged-cpu/bin/test-alloc")).unwrap();
+    std::fs::remove_file(project.path("target/espalier/build/paged-cpu-native/bin/test-alloc")).unwrap();
     assert_ne!(gate_suites(&project).code, Some(0));
     let project = suites();
     let pytest = xtask::sys::machine::disk::folders_in(&project.path("target/espalier/tools")).pop().unwrap();

@@ -52,7 +52,7 @@ fn names_that_collide_somewhere() {
 fn a_flavor_is_no_path_either() {
     let project = Project::new();
     project.run(&["smoke", "--flavor", "../../x"]).code(2).says(&["a name has lower-case letters"]);
-    project.edit("ci/flavors.toml", "[flavors.cpu]", "[flavors.\"../cpu\"]");
+    project.edit("ci/flavors.toml", "[flavors.cpu-native]", "[flavors.\"../cpu\"]");
     project.run(&["build"]).code(2).says(&["invalid `ci/flavors.toml`", "a name has lower-case letters"]);
 }
 

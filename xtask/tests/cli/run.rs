@@ -7,7 +7,7 @@ use super::support::{Project, files};
 /// A project with a package whose server is a shell script.
 fn with_server(commands: &str) -> Project {
     let project = Project::new();
-    files::write_script(&project.path("target/espalier/dist/paged-cpu/bin/llama-server"), commands);
+    files::write_script(&project.path("target/espalier/dist/paged-cpu-native/bin/llama-server"), commands);
     project
 }
 
@@ -19,16 +19,16 @@ fn not_built_yet() {
     -- stdout --
 
     -- stderr --
-    error: paged-cpu is not built
-      next: cargo xtask build --variant paged --flavor cpu
+    error: paged-cpu-native is not built
+      next: cargo xtask build --variant paged --flavor cpu-native
     ");
     insta::assert_snapshot!(project.run(&["smoke", "--variant", "stock"]), @r"
     exit: 2
     -- stdout --
 
     -- stderr --
-    error: stock-cpu is not built
-      next: cargo xtask build --variant stock --flavor cpu
+    error: stock-cpu-native is not built
+      next: cargo xtask build --variant stock --flavor cpu-native
     ");
     assert!(!project.path("target").exists());
 }
@@ -90,6 +90,6 @@ fn smoke_of_a_server_that_ends_at_once() {
     -- stderr --
     error: the server ended before it was ready: exit code 9
       no such accelerator
-      next: the server's whole log: target/espalier/logs/smoke-paged-cpu.log
+      next: the server's whole log: target/espalier/logs/smoke-paged-cpu-native.log
     ");
 }

@@ -27,7 +27,7 @@ fn pin_lock_series_and_report_move_together() {
     assert!(said.stdout.contains("Nothing was gated: "), "{said}");
     project.run(&["lock", "--check"]).success();
     project.run(&["status"]).success();
-    project.run_build(&["--locked", "build"]).success().says(&["Current paged-cpu"]);
+    project.run_build(&["--locked", "build"]).success().says(&["Current paged-cpu-native"]);
 }
 
 #[test]

@@ -20,7 +20,10 @@ fn two_builds() {
     let outputs = at_once(&project, [&["build"], &["build"]]);
     let said: String = outputs.iter().map(|output| output.stderr.clone()).collect();
     assert!(said.contains("Waiting for another run in this folder to end"), "{said}");
-    assert!(said.contains("Finished paged-cpu") && said.contains("Current paged-cpu"), "{said}");
+    assert!(
+        said.contains("Finished paged-cpu-native") && said.contains("Current paged-cpu-native"),
+        "{said}"
+    );
     assert_eq!(project.scratch(), [""; 0]);
 }
 

@@ -1,5 +1,7 @@
 //! What every command gets, and what it gives.
 
+use std::path::PathBuf;
+
 use serde_json::Value;
 
 use crate::error::{Error, Result};
@@ -7,6 +9,7 @@ use crate::plan::flavors::Flavors;
 use crate::plan::layout::Layout;
 use crate::plan::lint_file::read_lint_rules;
 use crate::plan::pins::Pins;
+use crate::plan::proof::Proof;
 use crate::plan::snippet::SourceText;
 use crate::series::LintRules;
 use crate::sys::github::Client;
@@ -92,6 +95,19 @@ impl Context {
         }
         let text = disk::read_text(&path)?;
         Flavors::parse(SourceText { name: "ci/flavors.toml", text: &text })
+    }
+
+    /// Reads every file of `ci/proofs/`, in the order of their names.
+    pub fn proofs(&self) -> Result<Vec<Proof>> {
+        let folder = self.layout.proofs();
+        if !disk::exists(&folder) {
+            return Ok(Vec::new());
+        }
+        let read = |file: PathBuf| {
+            let path = folder.join(file);
+            Proof::parse(&self.layout.show(&path), &disk::read_text(&path)?)
+        };
+        disk::files_below(&folder)?.into_iter().map(read).collect()
     }
 }
 

@@ -15,6 +15,7 @@ const NOT_IN_A_SCENE: &[(&str, &str)] = &[
     ("fuzz/", "the same"),
     ("gate/", "the same"),
     ("serving/", "the same"),
+    ("stack/build/prove.rs", "what a proof says was typed, and no hint"),
     ("cmd/run.rs: use another one", "it needs a port that somebody has"),
     ("sys/machine/compilers.rs", "a machine without a compiler"),
     ("report/status_html_body.rs", "a page, which prints what `status` prints"),

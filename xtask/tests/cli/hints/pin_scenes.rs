@@ -149,6 +149,6 @@ pub const SCENES: &[Scene] = &[
         make: Project::new,
         command: "smoke",
         place: Place::Clone,
-        hints: &[("cargo xtask build --variant paged --flavor cpu", 0)],
+        hints: &[("cargo xtask build --variant paged --flavor cpu-native", 0)],
     },
 ];

@@ -69,7 +69,7 @@ pub fn gated() -> Project {
         files::write(&project.tree(variant).join("include/llama.h"), HEADER);
         for library in ["llama", "ggml", "ggml-base"] {
             // An archive of nothing, which the linker takes.
-            let path = format!("target/espalier/dist/{variant}-cpu/lib/lib{library}.a");
+            let path = format!("target/espalier/dist/{variant}-cpu-native/lib/lib{library}.a");
             project.write(&path, "!<arch>\n");
         }
     }

@@ -220,4 +220,4 @@ fn tools_of_this_repository() -> String {
 }
 
 const FLAVORS: &str = "programs = [\"hello\", \"llama-server\"]\n\n[cmake]\nCMAKE_BUILD_TYPE = \"Release\"\n\n\
-                       [flavors.cpu]\nabout = \"the processor of the machine that builds it\"\n";
+                       [flavors.cpu-native]\nabout = \"the processor of the machine that builds it\"\n";

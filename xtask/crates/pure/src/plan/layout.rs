@@ -82,6 +82,11 @@ impl Layout {
         self.root.join("ci/flavors.toml")
     }
 
+    /// What commands showed of flavors.
+    pub fn proofs(&self) -> PathBuf {
+        self.root.join("ci/proofs")
+    }
+
     /// `ci/lint.toml`.
     pub fn lint_rules(&self) -> PathBuf {
         self.root.join("ci/lint.toml")

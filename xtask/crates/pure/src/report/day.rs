@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 /// `2026-01-31`, in UTC. A commit may have any number for a time: what no calendar has stays one.
-pub(super) fn day(seconds: i64) -> String {
+pub fn day(seconds: i64) -> String {
     match Timestamp::from_second(seconds) {
         Ok(time) => time.strftime("%Y-%m-%d").to_string(),
         Err(_) => seconds.to_string(),

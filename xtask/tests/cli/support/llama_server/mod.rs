@@ -31,7 +31,7 @@ pub fn package(project: &Project, variant: &str, broken: &str) {
          cli::support::llama_server::serve --exact --ignored --nocapture",
         std::env::current_exe().unwrap().display()
     );
-    let path = format!("target/espalier/dist/{variant}-cpu/bin/llama-server");
+    let path = format!("target/espalier/dist/{variant}-cpu-native/bin/llama-server");
     files::write_script(&project.path(&path), &command);
 }
 

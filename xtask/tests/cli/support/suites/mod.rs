@@ -38,7 +38,7 @@ pub fn suites() -> Project {
     files::write_script(&project.beside("bin/cmake"), CMAKE);
     files::write_script(&project.beside("bin/ninja"), NINJA);
     for variant in ["stock", "paged"] {
-        let build = format!("target/espalier/build/{variant}-cpu");
+        let build = format!("target/espalier/build/{variant}-cpu-native");
         project.write(&format!("{build}/build.ninja"), "");
         project.write(&format!("{build}/CMakeCache.txt"), "");
         for (program, commands) in WELL {
@@ -73,13 +73,13 @@ fn write_packages(project: &Project) {
 /// Makes a test program of `variant` of shell commands, which may ask `once NAME`.
 pub fn write_program(project: &Project, variant: &str, program: &str, commands: &str) {
     let cases = if program == "test-backend-ops" { CASES } else { "" };
-    let path = format!("target/espalier/build/{variant}-cpu/bin/{program}");
+    let path = format!("target/espalier/build/{variant}-cpu-native/bin/{program}");
     files::write_script(&project.path(&path), &format!("{ONCE}\n{cases}{commands}"));
 }
 
 /// The same for the server.
 pub fn write_server(project: &Project, variant: &str, commands: &str) {
-    let path = format!("target/espalier/dist/{variant}-cpu/bin/llama-server");
+    let path = format!("target/espalier/dist/{variant}-cpu-native/bin/llama-server");
     files::write_script(&project.path(&path), &format!("{ONCE}\n{commands}"));
 }
 

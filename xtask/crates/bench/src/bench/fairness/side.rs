@@ -34,8 +34,9 @@ impl Side {
     fn find(name: &'static str, program: &Path) -> Result<Side> {
         let shown = program.display();
         let wrong = |what: &str| {
-            Error::usage(format!("`{shown}` {what}"))
-                .hint("`--program` wants the llama-server of a package: DIST/paged-cpu/bin/llama-server")
+            Error::usage(format!("`{shown}` {what}")).hint(
+                "`--program` wants the llama-server of a package: DIST/paged-cpu-native/bin/llama-server",
+            )
         };
         if !disk::is_program(program) {
             return Err(wrong("is no program"));

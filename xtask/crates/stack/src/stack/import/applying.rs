@@ -9,8 +9,9 @@ use crate::error::{Error, Kind, Result};
 use crate::series::ObjectId;
 use crate::series::{Difference, read_authorship, stated_blobs};
 use crate::sys::git::history::changed_between;
+use crate::sys::machine::clock;
 use crate::sys::work_trees::import_repo::ImportRepo;
-use crate::sys::work_trees::patch_apply::{Applied, apply, now, user_of_git};
+use crate::sys::work_trees::patch_apply::{Applied, apply, user_of_git};
 use crate::ui::{Ui, Unit};
 
 /// Applies all of them, one on the other, to `tree`. `author` is who made those that name nobody.
@@ -102,7 +103,7 @@ fn commit(patch: &LoosePatch, tree: ObjectId, author: Option<&str>, mut notes: V
         let plain = read_authorship(name, EPOCH).or_else(|_| read_authorship(&given, EPOCH));
         let who =
             plain.map_or_else(|_| "nobody <>".to_string(), |who| format!("{} <{}>", who.name, who.address));
-        format!("{who} {} +0000", now())
+        format!("{who} {} +0000", clock::now())
     });
     LineCommit {
         origin: patch.origin.clone(),

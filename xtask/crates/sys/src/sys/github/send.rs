@@ -1,12 +1,11 @@
 //! One request, and the next try of it.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use serde_json::Value;
 
 use super::Client;
 use crate::error::{Error, Result};
 use crate::plan::github_reply::Meaning;
+use crate::sys::machine::clock;
 use crate::sys::net::curl::{self, Answer, Request};
 
 /// Why a request came to nothing.
@@ -60,7 +59,7 @@ impl Client {
         let text = body.map(Value::to_string);
         let request = Request { method, url: &url, body: text.as_deref() };
         match curl::send(&request, &self.token, self.patience.timeouts, &self.scratch)? {
-            Answer::Reply(reply) => Ok(reply.meaning(what, now())),
+            Answer::Reply(reply) => Ok(reply.meaning(what, clock::now())),
             Answer::Nothing { why, maybe_arrived } => Ok(Meaning::Silence { why, maybe_arrived }),
         }
     }
@@ -97,8 +96,4 @@ pub(super) fn read<T: serde::de::DeserializeOwned>(value: Value, what: &str) -> 
         Error::surroundings(format!("could not {what}: GitHub's reply has another form than it should"))
             .detail(error.to_string().chars().take(300).collect::<String>())
     })
-}
-
-fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }

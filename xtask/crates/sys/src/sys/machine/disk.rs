@@ -196,6 +196,12 @@ fn collect_files(folder: &Path, below: &Path, found: &mut Vec<PathBuf>) -> Resul
     Ok(())
 }
 
+/// Bytes of a file; what a link leads to does not count.
+pub fn size(path: &Path) -> Result<u64> {
+    let meta = fs::symlink_metadata(path).map_err(|error| explain("look at", path, &error))?;
+    Ok(if meta.is_file() { meta.len() } else { 0 })
+}
+
 /// How many bytes lie below `folder`; what cannot be read, or vanishes meanwhile, counts nothing.
 pub fn size_below(folder: &Path) -> u64 {
     let Ok(entries) = fs::read_dir(folder) else { return 0 };

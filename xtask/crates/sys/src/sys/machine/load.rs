@@ -42,8 +42,13 @@ impl Load {
 
 /// Watches the machine for two seconds. Where the system does not say (no `/proc/stat`), it counts as quiet.
 pub fn measure() -> Load {
-    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    Load { cores, share: share_taken().unwrap_or_default() }
+    Load { cores: cores(), share: share_taken().unwrap_or_default() }
+}
+
+/// How many threads run at once.
+#[must_use]
+pub fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
 /// An error when somebody else is using the machine.

@@ -1,5 +1,6 @@
 //! The machine: programs, files, compilers, time and load.
 
+pub mod clock;
 pub mod compilers;
 pub mod disk;
 pub mod load;

@@ -10,25 +10,86 @@ use crate::error::{Error, Result};
 use crate::sys::machine::disk;
 use crate::sys::machine::ours;
 
-/// Copies `programs` and every library that was built into a new folder, and swaps it in.
-pub fn assemble(build: &Path, package: &Path, programs: &[String], mut manifest: Manifest) -> Result<()> {
+/// What goes into a package.
+#[derive(Clone, Debug)]
+pub struct Contents {
+    /// The package whose programs and libraries these are; a build with programs of its own has none.
+    pub host: Option<PathBuf>,
+    /// Where the compiler put everything.
+    pub built: PathBuf,
+    /// Programs by target name.
+    pub programs: Vec<String>,
+    /// Backends by target name, which a program looks for beside itself; `*` stands for any ending.
+    pub modules: Vec<String>,
+}
+
+/// Copies programs, modules and every library that was built into a new folder, and swaps it in.
+///
+/// # Errors
+///
+/// A module that was not built; a disk that is full.
+pub fn assemble(contents: &Contents, package: &Path, mut manifest: Manifest) -> Result<()> {
     let parent = package.parent().unwrap_or(Path::new("."));
     let scratch = disk::scratch_folder(parent, &format!("{}package", disk::TEMPORARY_PREFIX))?;
     let new = scratch.path().join("new");
-    let built = build.join("bin");
-    for program in programs {
-        let name = format!("{program}{}", std::env::consts::EXE_SUFFIX);
-        copy(&built.join(&name), &new.join("bin").join(&name))?;
-    }
     disk::create_folder(&new.join("lib"))?;
-    for library in libraries(&built)? {
-        copy(&built.join(&library), &new.join("lib").join(&library))?;
+    for (from, to) in contents.files()? {
+        copy(&from, &new.join(to))?;
     }
     manifest.files = digests(&new)?;
     let text = serde_json::to_string_pretty(&manifest)
         .map_err(|error| Error::surroundings(format!("the manifest cannot be written: {error}")))?;
     disk::write_atomically(&new.join("manifest.json"), format!("{text}\n").as_bytes())?;
     swap(&new, package, &scratch.path().join("old"))
+}
+
+impl Contents {
+    /// Where each file comes from, and where in the package it goes.
+    fn files(&self) -> Result<Vec<(PathBuf, PathBuf)>> {
+        let mut files = self.files_of_host()?;
+        for program in &self.programs {
+            let name = format!("{program}{}", std::env::consts::EXE_SUFFIX);
+            files.push((self.built.join(&name), Path::new("bin").join(name)));
+        }
+        let built = libraries(&self.built)?;
+        for pattern in &self.modules {
+            if !built.iter().any(|library| is_module(library, pattern)) {
+                return Err(Error::no(format!("the module `{pattern}` was not built"))
+                    .hint("`modules` of `ci/flavors.toml` names CMake's targets"));
+            }
+        }
+        for library in built {
+            let is_module = is_one_of(&library, &self.modules);
+            // The libraries of a build that only makes modules are the host's, which are there.
+            if is_module || self.host.is_none() {
+                let folder = if is_module { "bin" } else { "lib" };
+                files.push((self.built.join(&library), Path::new(folder).join(library)));
+            }
+        }
+        Ok(files)
+    }
+
+    fn files_of_host(&self) -> Result<Vec<(PathBuf, PathBuf)>> {
+        let Some(host) = &self.host else { return Ok(Vec::new()) };
+        let files = disk::files_below(host)?.into_iter().filter(|file| file != Path::new("manifest.json"));
+        Ok(files.map(|file| (host.join(&file), file)).collect())
+    }
+}
+
+/// Whether a library is one of the modules called so.
+#[must_use]
+pub fn is_one_of(library: &Path, modules: &[String]) -> bool {
+    modules.iter().any(|pattern| is_module(library, pattern))
+}
+
+/// Whether a library is what `pattern` names: `libggml-rpc.so` is `ggml-rpc`, and so is `ggml-rpc.dll`.
+fn is_module(library: &Path, pattern: &str) -> bool {
+    let Some(stem) = library.file_stem().and_then(|stem| stem.to_str()) else { return false };
+    let name = stem.strip_prefix("lib").unwrap_or(stem);
+    match pattern.strip_suffix('*') {
+        Some(beginning) => name.starts_with(beginning),
+        None => name == pattern,
+    }
 }
 
 /// Two renames: a kill between them leaves no package, and the next run makes it anew.

@@ -161,12 +161,6 @@ pub fn user_of_git() -> Option<String> {
     Some(format!("{} <{}>", ask("user.name")?, ask("user.email")?))
 }
 
-/// Seconds since 1970.
-pub fn now() -> u64 {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    since.map_or(0, |since| since.as_secs())
-}
-
 #[cfg(test)]
 mod tests {
     use super::{complaints, placements};

@@ -1,5 +1,8 @@
 //! `cargo xtask build`: from the pin to a packaged server that has answered a prompt.
 
+mod prove;
+
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
@@ -11,7 +14,8 @@ use crate::build::manifest::{Manifest, Stamp, portable_flags};
 use crate::build::ninja;
 use crate::context::{Context, Outcome};
 use crate::error::{Error, Result};
-use crate::plan::flavors::Flavors;
+use crate::plan::flavors::platform::Platform;
+use crate::plan::flavors::{Flavor, Flavors};
 use crate::plan::pins::{Pins, Tool, Variant};
 use crate::plan::steps::Step;
 use crate::sys::git::store::Store;
@@ -19,7 +23,7 @@ use crate::sys::machine::compilers::{self, Compilers};
 use crate::sys::machine::disk;
 use crate::sys::machine::process::{self, LogFile, Run, Seen, Watch};
 use crate::sys::machine::tools;
-use crate::sys::project::package;
+use crate::sys::project::package::{self, Contents};
 use crate::ui::Unit;
 
 /// Options of `build`.
@@ -35,6 +39,12 @@ pub struct Options {
     pub jobs: Option<u32>,
     /// Leave the smoke test out.
     pub no_smoke: bool,
+    /// Stop once CMake has taken everything.
+    pub configure_only: bool,
+    /// Build from an empty folder without a compiler cache, and write down how far it got.
+    pub record: bool,
+    /// The processors of the accelerator, instead of the flavor's own list.
+    pub architectures: Vec<String>,
 }
 
 /// Builds one variant in one flavor.
@@ -44,7 +54,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
         compilers::start_launcher();
     }
     let flavors = context.flavors()?;
-    flavors.get(&options.flavor)?;
+    check(&flavors, options)?;
     let (_lock, pins) = context.begin(options.dry_run)?;
     let variant = pins.variant(options.variant.as_deref())?;
     let build = Build { context, options, pins: &pins, variant, flavors: &flavors };
@@ -53,6 +63,21 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
         return Ok(Outcome::ok(steps.join("\n"), json!({ "steps": steps })));
     }
     build.run()
+}
+
+/// Everything that can be said against a build before anything starts.
+fn check(flavors: &Flavors, options: &Options) -> Result<()> {
+    let flavor = flavors.get(&options.flavor)?;
+    flavors.cache_entries(flavor, &options.architectures)?;
+    let Some(here) = Platform::of_this_machine() else { return Ok(()) };
+    if flavor.is_for(here) {
+        return Ok(());
+    }
+    let wanted: Vec<&str> = flavor.platforms.iter().map(|platform| platform.as_str()).collect();
+    let what =
+        format!("the flavor `{}` is built on {}, and this is {here}", options.flavor, wanted.join(" or "));
+    Err(Error::surroundings(what)
+        .hint("run it there, or build the one for this machine: --flavor cpu-native"))
 }
 
 /// One variant in one flavor, on its way. The canary builds a tip under a name that `pins.toml` does not have.
@@ -101,15 +126,25 @@ impl Build<'_> {
     fn run(&self) -> Result<Outcome> {
         let store = Store::open(&self.context.layout.store())?;
         let applied = apply::apply(self.context, &store, self.pins, self.variant, Locking::Update)?;
+        if self.options.record {
+            return prove::run(self, &store, &applied);
+        }
+        if self.options.configure_only {
+            self.prepare(&store, &applied)?;
+            return Ok(Outcome::ok(String::new(), json!({ "configured": self.name() })));
+        }
         self.build(&store, &applied)
     }
 
     /// Builds what was applied. The caller holds the run lock.
     pub fn build(&self, store: &Store, applied: &Applied) -> Result<Outcome> {
-        let materialised = apply::materialise(self.context, store, self.pins, self.variant, applied)?;
-        let compilers = compilers::compilers()?;
+        apply::materialise(self.context, store, self.pins, self.variant, applied)?;
+        if let Some(options) = self.host_options()? {
+            Build { options: &options, ..*self }.build(store, applied)?;
+        }
+        let compilers = self.compilers()?;
         let inputs = self.inputs_digest(applied, &compilers)?;
-        if materialised.written + materialised.removed == 0 && self.is_current(&inputs)? {
+        if self.is_current(&inputs)? {
             return Ok(self.outcome(applied, true));
         }
         let tools = self.tools(compilers)?;
@@ -117,10 +152,45 @@ impl Build<'_> {
         Ok(self.outcome(applied, false))
     }
 
+    fn flavor(&self) -> Result<&Flavor> {
+        self.flavors.get(&self.options.flavor)
+    }
+
+    /// Without the cache of a compiler where it shall be seen how long that takes.
+    fn compilers(&self) -> Result<Compilers> {
+        let mut compilers = compilers::compilers()?;
+        if self.options.record {
+            compilers.c.launcher = None;
+            compilers.cxx.launcher = None;
+        }
+        Ok(compilers)
+    }
+
+    fn cache_entries(&self) -> Result<BTreeMap<String, String>> {
+        self.flavors.cache_entries(self.flavor()?, &self.options.architectures)
+    }
+
+    /// How the flavor is built whose programs this one takes. It is smoked by those who take it.
+    fn host_options(&self) -> Result<Option<Options>> {
+        let Some((host, _)) = self.flavors.host(self.flavor()?) else { return Ok(None) };
+        Ok(Some(Options {
+            flavor: host.to_string(),
+            architectures: Vec::new(),
+            record: false,
+            ..self.options.clone()
+        }))
+    }
+
+    /// What Ninja makes: programs bring the modules of their own flavor along.
+    fn targets(&self) -> Result<&[String]> {
+        let flavor = self.flavor()?;
+        Ok(if flavor.host.is_some() { &flavor.modules } else { &self.flavors.programs })
+    }
+
     /// Goes as far as a compiler needs to look at single files. The caller holds the run lock.
     pub fn prepare(&self, store: &Store, applied: &Applied) -> Result<Configured> {
         apply::materialise(self.context, store, self.pins, self.variant, applied)?;
-        let compilers = compilers::compilers()?;
+        let compilers = self.compilers()?;
         let inputs = self.inputs_digest(applied, &compilers)?;
         let tools = self.tools(compilers)?;
         let mut work = self.work().into_iter().take_while(|work| *work != Work::Compile);
@@ -169,11 +239,10 @@ impl Build<'_> {
                 self.write_identity(applied)?;
                 self.configure(tools, applied)
             }
-            Work::Compile => self.compile(tools, &self.flavors.programs, "build"),
+            Work::Compile => self.compile(tools, self.targets()?, "build"),
             Work::Package => {
-                let (build, package) = (self.build_folder(), self.package_folder());
                 let manifest = self.manifest(tools, applied, inputs)?;
-                package::assemble(&build, &package, &self.flavors.programs, manifest)
+                package::assemble(&self.contents()?, &self.package_folder(), manifest)
             }
             Work::Smoke => {
                 self.smoke(applied)?;
@@ -191,9 +260,7 @@ impl Build<'_> {
                 let arguments = self.configure_arguments(tools, &base_tree)?;
                 Step::Configure { command: Run::new(&tools.cmake).args(&arguments).words() }
             }
-            Work::Compile => {
-                Step::Compile { command: self.compile_run(tools, &self.flavors.programs).words() }
-            }
+            Work::Compile => Step::Compile { command: self.compile_run(tools, self.targets()?).words() },
             Work::Package => Step::Package { folder: layout.show(&self.package_folder()) },
             Work::Smoke => Step::Smoke { model: layout.show(&layout.smoke_model()) },
         })
@@ -208,13 +275,19 @@ impl Build<'_> {
             return Ok(steps);
         }
         steps.push(Step::Materialise { folder: layout.show(&layout.tree(&self.variant.name)) });
-        let place = |name: &str| self.tool(name).map(|tool| tools::place(tool, layout));
+        if let Some(options) = self.host_options()? {
+            steps.extend(Build { options: &options, ..*self }.steps_of_tree()?);
+        }
+        steps.extend(self.steps_of_tree()?);
+        Ok(steps)
+    }
+
+    /// What is done once the tree is on disk.
+    fn steps_of_tree(&self) -> Result<Vec<Step>> {
+        let place = |name: &str| self.tool(name).map(|tool| tools::place(tool, &self.context.layout));
         let (cmake, ninja) = (place("cmake")?, place("ninja")?);
         let tools = Tools { cmake, ninja, compilers: compilers::compilers_or_names() };
-        for work in self.work() {
-            steps.push(self.step(work, &tools)?);
-        }
-        Ok(steps)
+        self.work().into_iter().map(|work| self.step(work, &tools)).collect()
     }
 
     /// Whether a run would leave all as it is.
@@ -222,6 +295,17 @@ impl Build<'_> {
         let Ok(compilers) = compilers::compilers() else { return Ok(false) };
         let is_on_disk = apply::is_on_disk(self.context, self.variant, applied)?;
         Ok(is_on_disk && self.is_current(&self.inputs_digest(applied, &compilers)?)?)
+    }
+
+    fn contents(&self) -> Result<Contents> {
+        let flavor = self.flavor()?;
+        let host = self.flavors.host(flavor);
+        Ok(Contents {
+            host: host.map(|(host, _)| self.context.layout.package(&self.variant.name, host)),
+            built: self.build_folder().join("bin"),
+            programs: if host.is_some() { Vec::new() } else { self.flavors.programs.clone() },
+            modules: flavor.modules.clone(),
+        })
     }
 
     fn name(&self) -> String {
@@ -242,9 +326,8 @@ impl Build<'_> {
 
     /// One digest of everything that decides what comes out.
     fn inputs_digest(&self, applied: &Applied, compilers: &Compilers) -> Result<String> {
-        let flavor = self.flavors.get(&self.options.flavor)?;
         let mut text = format!(
-            "tool {}\ntree {}\npin {}\nc {}\ncxx {} {}\nprograms {:?}\n",
+            "tool {}\ntree {}\npin {}\nc {}\ncxx {} {}\nprograms {:?}\nmodules {:?}\n",
             env!("CARGO_PKG_VERSION"),
             applied.tree,
             applied.pin.revision,
@@ -252,8 +335,9 @@ impl Build<'_> {
             compilers.cxx,
             compilers.version,
             self.flavors.programs,
+            self.flavor()?.modules,
         );
-        for (key, value) in self.flavors.cache_entries(flavor) {
+        for (key, value) in self.cache_entries()? {
             text += &format!("{key}={value}\n");
         }
         for variable in ["CFLAGS", "CXXFLAGS", "LDFLAGS", "RUSTFLAGS"] {
@@ -334,7 +418,7 @@ impl Build<'_> {
             build,
             ninja: &tools.ninja,
             compilers: (&tools.compilers.c, &tools.compilers.cxx),
-            entries: self.flavors.cache_entries(self.flavors.get(&self.options.flavor)?),
+            entries: self.cache_entries()?,
             kernels: self.variant.kernels.then(|| (self.kernels_library(), headers)),
             identity: self.identity_folder(),
             base_tree,
@@ -441,7 +525,7 @@ impl Build<'_> {
             base_tree,
             compiler: tools.compilers.version.clone(),
             flags: portable_flags(&entries),
-            files: std::collections::BTreeMap::new(),
+            files: BTreeMap::new(),
             inputs: inputs.to_string(),
         })
     }

@@ -1,0 +1,158 @@
+//! `ci/flavors.toml`: the accelerator builds, the one source of what is built for which machine.
+
+pub mod architectures;
+pub mod platform;
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use toml::Spanned;
+
+use self::architectures::Family;
+use self::platform::Platform;
+use super::name::Name;
+use super::snippet::SourceText;
+use crate::error::{Error, Result};
+
+/// What is built, gated and measured when no flavor is named: the quickest to compile, and what upstream's own build
+/// gives by default.
+pub const DEFAULT_FLAVOR: &str = "cpu-native";
+
+/// `ci/flavors.toml`, checked.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Flavors {
+    /// Programs that every flavor ships, by CMake target name.
+    pub programs: Vec<String>,
+    /// CMake cache entries that every flavor has.
+    pub cmake: BTreeMap<String, String>,
+    /// Where CI builds for a platform.
+    #[serde(default)]
+    pub platforms: BTreeMap<Platform, Runner>,
+    /// The processors that toolchains know, by the name that flavors use.
+    #[serde(default)]
+    pub families: BTreeMap<Name, Family>,
+    /// Flavors by name.
+    pub flavors: BTreeMap<Name, Flavor>,
+}
+
+/// A machine of the CI.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Runner {
+    /// Its name in a workflow.
+    pub runner: String,
+}
+
+/// One accelerator build.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Flavor {
+    /// One line for people.
+    pub about: String,
+    /// What its programs run on; any that compiles them when none is named.
+    #[serde(default)]
+    pub platforms: Vec<Platform>,
+    /// The flavor whose programs it takes: only the modules are compiled anew.
+    #[serde(default)]
+    pub host: Option<Spanned<Name>>,
+    /// Backends that are loaded when a program starts, by CMake target name. `*` stands for any ending.
+    #[serde(default)]
+    pub modules: Vec<String>,
+    /// The compiler that the machine's own is not enough for.
+    #[serde(default)]
+    pub toolchain: Option<Name>,
+    /// Which of [`Flavors::families`] its accelerators are of.
+    #[serde(default)]
+    pub family: Option<Spanned<Name>>,
+    /// The processors that it is compiled for.
+    #[serde(default)]
+    pub architectures: Option<Spanned<Vec<String>>>,
+    /// CMake cache entries of its own.
+    #[serde(default)]
+    pub cmake: BTreeMap<String, String>,
+}
+
+impl Flavors {
+    /// Reads the text of `ci/flavors.toml`.
+    ///
+    /// # Errors
+    ///
+    /// With the line underlined: what is no TOML, an unknown key, a host or a family that is not there, a host that
+    /// has one itself, an architecture that its toolchain does not know.
+    pub fn parse(source: SourceText<'_>) -> Result<Flavors> {
+        let flavors: Flavors = source.parse_toml()?;
+        flavors.flavors.values().try_for_each(|flavor| flavors.check(source, flavor))?;
+        Ok(flavors)
+    }
+
+    fn check(&self, source: SourceText<'_>, flavor: &Flavor) -> Result<()> {
+        if let Some(host) = &flavor.host {
+            match self.flavors.get(host.get_ref()) {
+                None => return Err(source.error_at(host.span(), "there is no such flavor")),
+                Some(other) if other.host.is_some() => {
+                    return Err(source.error_at(host.span(), "this flavor has no programs of its own"));
+                }
+                Some(_) => {}
+            }
+        }
+        match (&flavor.family, &flavor.architectures) {
+            (None, None) => Ok(()),
+            (Some(family), None) => Err(source.error_at(family.span(), "`architectures` is missing")),
+            (None, Some(names)) => Err(source.error_at(names.span(), "`family` is missing")),
+            (Some(family), Some(names)) => match self.families.get(family.get_ref()) {
+                Some(known) => known.written(source, names),
+                None => Err(source.error_at(family.span(), "there is no such `[families.*]`")),
+            },
+        }
+    }
+
+    /// The flavor called `name`.
+    pub fn get(&self, name: &str) -> Result<&Flavor> {
+        self.flavors.get(name).ok_or_else(|| {
+            let known: Vec<&str> = self.flavors.keys().map(Name::as_str).collect();
+            Error::usage(format!("there is no flavor `{name}` in `ci/flavors.toml`"))
+                .hint(format!("use one of: {}", known.join(", ")))
+        })
+    }
+
+    /// The flavor whose programs `flavor` takes, if it compiles none.
+    pub fn host<'a>(&'a self, flavor: &'a Flavor) -> Option<(&'a Name, &'a Flavor)> {
+        self.flavors.get_key_value(flavor.host.as_ref()?.get_ref())
+    }
+
+    /// All CMake cache entries of `flavor`: the common ones, then its host's, then its own, of which later ones win.
+    /// `architectures`, where there are some, replace those of the file.
+    pub fn cache_entries(
+        &self,
+        flavor: &Flavor,
+        architectures: &[String],
+    ) -> Result<BTreeMap<String, String>> {
+        let host = self.host(flavor).map(|(_, host)| &host.cmake);
+        let all = [Some(&self.cmake), host, Some(&flavor.cmake)].into_iter().flatten().flatten();
+        let mut entries: BTreeMap<String, String> =
+            all.map(|(key, value)| (key.clone(), value.clone())).collect();
+        let family = flavor.family.as_ref().and_then(|family| self.families.get(family.get_ref()));
+        match (family, &flavor.architectures) {
+            (Some(family), Some(own)) => {
+                let names = if architectures.is_empty() { own.get_ref() } else { architectures };
+                entries.insert(family.option.clone(), family.typed(names)?);
+            }
+            _ if architectures.is_empty() => {}
+            _ => {
+                return Err(Error::usage(
+                    "this flavor is not compiled for an architecture: leave `--architectures` out",
+                ));
+            }
+        }
+        Ok(entries)
+    }
+}
+
+impl Flavor {
+    /// Whether its programs are compiled for `platform`.
+    #[must_use]
+    pub fn is_for(&self, platform: Platform) -> bool {
+        self.platforms.is_empty() || self.platforms.contains(&platform)
+    }
+}

@@ -1,0 +1,96 @@
+//! `cargo xtask build --record`: what a build from nothing showed, written down under `ci/proofs/`.
+
+use std::path::Path;
+use std::time::Instant;
+
+use super::{Build, Options};
+use crate::context::Outcome;
+use crate::error::{Error, Result};
+use crate::plan::flavors::platform::Platform;
+use crate::plan::name::Name;
+use crate::plan::proof::{Level, Proof};
+use crate::report::day::day;
+use crate::stack::apply::Applied;
+use crate::sys::git::store::Store;
+use crate::sys::machine::{clock, disk, load, ours};
+use crate::sys::project::package;
+
+/// Builds from an empty folder and writes the proof. The caller holds the run lock.
+///
+/// # Errors
+///
+/// Those of the build, of which nothing is written down then.
+pub fn run(build: &Build<'_>, store: &Store, applied: &Applied) -> Result<Outcome> {
+    if let Some(options) = build.host_options()? {
+        Build { options: &options, ..*build }.build(store, applied)?;
+    }
+    for folder in [build.build_folder(), build.package_folder()] {
+        ours::remove_folder(&folder)?;
+    }
+    let begin = Instant::now();
+    let outcome = if build.options.configure_only {
+        build.prepare(store, applied)?;
+        Outcome::ok(String::new(), serde_json::Value::Null)
+    } else {
+        build.build(store, applied)?
+    };
+    let proof = proof(build, applied, begin.elapsed().as_secs())?;
+    let path = build.context.layout.proofs().join(format!("{}-{}.json", proof.flavor, proof.variant));
+    disk::write_atomically(&path, proof.text().as_bytes())?;
+    let says = format!("{}: {} in {}", build.name(), proof.level.as_str(), build.context.layout.show(&path));
+    build.context.ui.status("Recorded", says);
+    Ok(outcome)
+}
+
+fn proof(build: &Build<'_>, applied: &Applied, seconds: u64) -> Result<Proof> {
+    let (options, flavor) = (build.options, build.flavor()?);
+    let package = build.package_folder();
+    let family = flavor.family.as_ref().and_then(|family| build.flavors.families.get(family.get_ref()));
+    let entries = build.cache_entries()?;
+    let architectures = family.and_then(|family| entries.get(&family.option)).cloned().unwrap_or_default();
+    Ok(Proof {
+        flavor: Name::new(&options.flavor).map_err(Error::usage)?,
+        variant: build.variant.name.clone(),
+        level: level(options),
+        command: command(build.variant.name.as_str(), options),
+        date: day(i64::try_from(clock::now()).unwrap_or(i64::MAX)),
+        pin: applied.pin.revision.to_string(),
+        tree: applied.tree.to_string(),
+        platform: Platform::of_this_machine()
+            .ok_or_else(|| Error::surroundings("no flavor is for this machine"))?,
+        cores: load::cores(),
+        seconds,
+        bytes: bytes_of(&package, |_| true)?,
+        module_bytes: bytes_of(&package, |file| package::is_one_of(file, &flavor.modules))?,
+        compiler: build.compilers()?.version,
+        architectures: architectures.replace(';', ", "),
+    })
+}
+
+fn level(options: &Options) -> Level {
+    match (options.configure_only, options.no_smoke) {
+        (true, _) => Level::Configured,
+        (false, true) => Level::Compiled,
+        (false, false) => Level::Run,
+    }
+}
+
+/// What is typed to do the same again.
+fn command(variant: &str, options: &Options) -> String {
+    let mut command = format!("cargo xtask build --record --variant {variant} --flavor {}", options.flavor);
+    if !options.architectures.is_empty() {
+        command += &format!(" --architectures {}", options.architectures.join(","));
+    }
+    for (is_set, flag) in [(options.configure_only, " --configure-only"), (options.no_smoke, " --no-smoke")] {
+        command += if is_set { flag } else { "" };
+    }
+    command
+}
+
+fn bytes_of(package: &Path, wanted: impl Fn(&Path) -> bool) -> Result<u64> {
+    if !disk::exists(package) {
+        return Ok(0);
+    }
+    let files = disk::files_below(package)?.into_iter().filter(|file| wanted(file));
+    files.map(|file| disk::size(&package.join(file))).sum()
+}

@@ -1,0 +1,199 @@
+//! Flavors that share programs, what is refused before anything starts, and what is written down of a build.
+
+use super::support::{Project, files};
+
+const BUILD: &str = "target/espalier/build";
+const DIST: &str = "target/espalier/dist";
+
+/// A project with a flavor `plugged` that adds the module `plug` to the programs of `cpu-native`.
+fn with_plugged() -> Project {
+    let project = Project::new();
+    let plug = project.path("plug.cmake");
+    files::write(
+        &plug,
+        "add_library(plug MODULE ${CMAKE_SOURCE_DIR}/src/count.c)\n\
+         target_include_directories(plug PRIVATE ${CMAKE_SOURCE_DIR}/include)\n\
+         set_target_properties(plug PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)\n",
+    );
+    add(
+        &project,
+        &format!(
+            "\n[flavors.plugged]\nabout = \"with a plug\"\nhost = \"cpu-native\"\nmodules = [\"plug\"]\n\
+             cmake = {{ CMAKE_PROJECT_INCLUDE = {:?} }}\n",
+            plug.display().to_string()
+        ),
+    );
+    project
+}
+
+fn add(project: &Project, text: &str) {
+    let flavors = project.read("ci/flavors.toml") + text;
+    files::write(&project.path("ci/flavors.toml"), &flavors);
+}
+
+#[test]
+fn a_flavor_with_a_host_compiles_its_module_and_takes_the_rest() {
+    let project = with_plugged();
+    project.run_build(&["build"]).success();
+    let before = files::times(&project.path(&format!("{BUILD}/paged-cpu-native")));
+    let said = project.run_build(&["build", "--flavor", "plugged"]).success();
+    said.says(&["Current paged-cpu-native", "Finished paged-plugged"]);
+    assert_eq!(files::times(&project.path(&format!("{BUILD}/paged-cpu-native"))), before);
+    let package = files::list(&project.path(&format!("{DIST}/paged-plugged")));
+    assert_eq!(package, ["bin/hello", "bin/libplug.so", "bin/llama-server", "manifest.json"]);
+    let compiled = project.read(&format!("{BUILD}/paged-plugged/.ninja_log"));
+    assert!(compiled.contains("libplug.so") && !compiled.contains("hello"), "{compiled}");
+    project.run_build(&["build", "--flavor", "plugged"]).success().says(&["Current paged-plugged"]);
+}
+
+#[test]
+fn a_host_that_is_not_built_is_built_first_and_the_dry_run_says_so() {
+    let project = with_plugged();
+    let said = project.run(&["build", "--flavor", "plugged", "--dry-run"]).success().stdout;
+    let compiled: Vec<&str> = said.lines().filter(|line| line.starts_with("compile")).collect();
+    assert!(compiled[0].ends_with("paged-cpu-native hello llama-server"), "{said}");
+    assert!(compiled[1].ends_with("paged-plugged plug") && compiled.len() == 2, "{said}");
+    let said = project.run_build(&["build", "--flavor", "plugged"]).success();
+    said.says(&["Finished paged-cpu-native", "Finished paged-plugged"]);
+}
+
+#[test]
+fn a_module_that_was_not_built_is_named_and_no_package_appears() {
+    let project = with_plugged();
+    project.edit("ci/flavors.toml", "modules = [\"plug\"]", "modules = [\"plug\", \"words\"]");
+    let said = project.run_build(&["build", "--flavor", "plugged"]).code(1);
+    said.says(&["error: the module `words` was not built"]);
+    assert!(!project.path(&format!("{DIST}/paged-plugged")).exists());
+}
+
+#[test]
+fn what_cannot_be_built_is_refused_before_anything_starts() {
+    let project = Project::new();
+    add(
+        &project,
+        "\n[flavors.elsewhere]\nabout = \"another system\"\nplatforms = [\"windows-x86_64\"]\n\
+         \n[families.chips]\noption = \"CHIPS\"\nknown = [\"one\", \"two\"]\n\
+         \n[flavors.chip]\nabout = \"a chip\"\nfamily = \"chips\"\narchitectures = [\"one\"]\n",
+    );
+    let refused = |arguments: &[&str]| project.run(&[&["build", "--flavor"], arguments].concat());
+    refused(&["elsewhere"]).code(3).says(&[
+        "error: the flavor `elsewhere` is built on windows-x86_64, and this is ",
+        "next: run it there, or build the one for this machine: --flavor cpu-native",
+    ]);
+    insta::assert_snapshot!(refused(&["chip", "--architectures", "one,three"]), @"
+    exit: 2
+    -- stdout --
+
+    -- stderr --
+    error: there is no architecture `three`: one or more of one, two
+    ");
+    insta::assert_snapshot!(refused(&["cpu-native", "--architectures", "one"]), @"
+    exit: 2
+    -- stdout --
+
+    -- stderr --
+    error: this flavor is not compiled for an architecture: leave `--architectures` out
+    ");
+    insta::assert_snapshot!(refused(&["gpu"]), @"
+    exit: 2
+    -- stdout --
+
+    -- stderr --
+    error: there is no flavor `gpu` in `ci/flavors.toml`
+      next: use one of: chip, cpu-native, elsewhere
+    ");
+    assert!(!project.path("target/espalier/store.git").exists());
+}
+
+#[test]
+fn a_mistake_in_the_table_is_underlined() {
+    let project = Project::new();
+    let table = project.read("ci/flavors.toml");
+    let with = |text: &str| {
+        files::write(&project.path("ci/flavors.toml"), format!("{table}\n{text}"));
+        project.run(&["build"])
+    };
+    let chips =
+        "[families.chips]\noption = \"CHIPS\"\nknown = [\"one\", \"two\"]\n[flavors.chip]\nabout = \"\"\n";
+    insta::assert_snapshot!(with("[flavors.a]\nabout = \"\"\nhost = \"b\"\n"), @r#"
+    exit: 2
+    -- stdout --
+
+    -- stderr --
+    error: invalid `ci/flavors.toml`
+        --> ci/flavors.toml:11:8
+         |
+      11 | host = "b"
+         |        ^^^ there is no such flavor
+    "#);
+    with("[flavors.a]\nabout = \"\"\nhost = \"cpu-native\"\n[flavors.b]\nabout = \"\"\nhost = \"a\"\n")
+        .code(2)
+        .says(&["this flavor has no programs of its own"]);
+    with(&format!("{chips}family = \"chips\"\n")).code(2).says(&["`architectures` is missing"]);
+    with(&format!("{chips}architectures = [\"one\"]\n")).code(2).says(&["`family` is missing"]);
+    with(&format!("{chips}family = \"cards\"\narchitectures = [\"one\"]\n"))
+        .code(2)
+        .says(&["there is no such `[families.*]`"]);
+    insta::assert_snapshot!(with(&format!("{chips}family = \"chips\"\narchitectures = []\n")), @"
+    exit: 2
+    -- stdout --
+
+    -- stderr --
+    error: invalid `ci/flavors.toml`
+        --> ci/flavors.toml:15:17
+         |
+      15 | architectures = []
+         |                 ^^ no architecture is named: one or more of one, two
+    ");
+    insta::assert_snapshot!(with(&format!("{chips}family = \"chips\"\narchitectures = [\"one\", \"three\"]\n")), @r#"
+    exit: 2
+    -- stdout --
+
+    -- stderr --
+    error: invalid `ci/flavors.toml`
+        --> ci/flavors.toml:15:17
+         |
+      15 | architectures = ["one", "three"]
+         |                 ^^^^^^^^^^^^^^^^ there is no architecture `three`: one or more of one, two
+    "#);
+}
+
+const TABLE: &str =
+    "# Flavors\n\n<!-- flavors: generated by `cargo xtask docs`, do not edit -->\n<!-- end of flavors -->\n";
+
+#[test]
+fn a_record_says_how_far_a_build_got_and_the_documents_follow() {
+    let project = Project::new();
+    files::write(&project.path("README.md"), TABLE);
+    files::write(&project.path("docs/flavors.md"), TABLE);
+    project.run(&["docs"]).success();
+    assert!(
+        project
+            .read("README.md")
+            .contains("| `cpu-native` | the processor of the machine that builds it | declared |")
+    );
+    for (arguments, level) in
+        [(&["--configure-only"][..], "configured"), (&["--no-smoke"], "compiled"), (&[], "run")]
+    {
+        let command = [&["build", "--record"], arguments].concat();
+        project.run_build(&command).success().says(&["Recorded paged-cpu-native", level]);
+        project.run(&["docs", "--check"]).code(1).says(&["`README.md` is stale", "flavors.toml or a proof"]);
+        project.run(&["docs"]).success();
+        let row = format!("| `cpu-native` | the processor of the machine that builds it | {level} |");
+        assert!(project.read("README.md").contains(&row), "{}", project.read("README.md"));
+    }
+    let proof: serde_json::Value =
+        serde_json::from_str(&project.read("ci/proofs/cpu-native-paged.json")).unwrap();
+    assert_eq!(proof["command"], "cargo xtask build --record --variant paged --flavor cpu-native");
+    assert!(proof["bytes"].as_u64().unwrap() > 0, "{proof}");
+    project.edit("ci/proofs/cpu-native-paged.json", "\"run\"", "\"perfect\"");
+    project.run(&["docs"]).code(2).says(&["invalid `ci/proofs/cpu-native-paged.json`", "perfect"]);
+}
+
+#[test]
+fn a_build_that_fails_leaves_no_record() {
+    let project = Project::new();
+    project.edit("ci/flavors.toml", "\"hello\", ", "\"hello\", \"no-such-program\", ");
+    project.run_build(&["build", "--record"]).code(1);
+    assert!(!project.path("ci/proofs").exists());
+}
