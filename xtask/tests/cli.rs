@@ -68,6 +68,7 @@ mod cli {
     mod terminal;
     mod together;
     mod trailers;
+    mod web_page;
     mod who_sees_clap;
     mod workflows;
 }

@@ -7,6 +7,7 @@ use crate::context::{Context, Outcome};
 use crate::error::Result;
 use crate::plan::flavors::DEFAULT_FLAVOR;
 use crate::plan::name::Name;
+use crate::stack::web_page::Wanted;
 use crate::{cmd, stack};
 
 /// Which build.
@@ -98,6 +99,9 @@ pub(super) struct Build {
     /// Processors of the accelerator, separated by commas, instead of the flavor's own list.
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     architectures: Vec<String>,
+    /// Leave the web page out of the server.
+    #[arg(long)]
+    no_ui: bool,
     /// Print what would be done.
     #[arg(long)]
     dry_run: bool,
@@ -111,6 +115,7 @@ impl Build {
             dry_run: self.dry_run,
             jobs: self.jobs,
             no_smoke: self.no_smoke,
+            page: if self.no_ui { Wanted::No } else { Wanted::IfPossible },
             configure_only: self.configure_only,
             record: self.record,
             architectures: self.architectures,

@@ -166,6 +166,7 @@ fn dry_run_prints_the_plan_and_writes_nothing() {
                  patches/paged/0002-say-what-is-counted.patch
                  patches/paged/0003-greet-dearly.patch
     materialise  target/espalier/trees/paged
+    page         left out: `node` not found
     configure    [ROOT]/target/espalier/tools/cmake-4.4.4/cmake/data/bin/cmake -G Ninja -S [ROOT]/target/espalier/trees/paged -B [ROOT]/target/espalier/build/paged-cpu-native -DCMAKE_BUILD_TYPE=Release -DCMAKE_BUILD_WITH_INSTALL_RPATH=ON -DCMAKE_CXX_COMPILER=c++ -DCMAKE_CXX_COMPILER_LAUNCHER= -DCMAKE_C_COMPILER=cc -DCMAKE_C_COMPILER_LAUNCHER= '-DCMAKE_INSTALL_RPATH=$ORIGIN;$ORIGIN/../lib' -DCMAKE_LINK_DEPENDS_NO_SHARED=ON -DCMAKE_MAKE_PROGRAM=[ROOT]/target/espalier/tools/ninja-1.13.2/bin/ninja -DGIT_EXE=OFF -DLLAMA_BUILD_COMMIT=9c674325bca5 -DLLAMA_BUILD_NUMBER=0
     compile      [ROOT]/target/espalier/tools/ninja-1.13.2/bin/ninja -C [ROOT]/target/espalier/build/paged-cpu-native hello llama-server
     package      target/espalier/dist/paged-cpu-native
@@ -174,7 +175,7 @@ fn dry_run_prints_the_plan_and_writes_nothing() {
     ");
     assert!(!project.path("target").exists());
     let steps = project.run(&["--json", "build", "--dry-run"]).success().json();
-    assert_eq!(steps["steps"].as_array().unwrap().len(), 7);
+    assert_eq!(steps["steps"].as_array().unwrap().len(), 8);
 }
 
 /// The steps whose line begins with `kind`, without that word.

@@ -18,6 +18,7 @@ use crate::stack::Stack;
 use crate::stack::apply::{self, Applied};
 use crate::stack::build::{self, Build};
 use crate::stack::pinned_series::PinnedSeries;
+use crate::stack::web_page::Wanted;
 use crate::sys::git::store::Store;
 use crate::sys::upstream::tip::Tip;
 
@@ -192,7 +193,9 @@ impl<'a> TipLevels<'a> {
         work: impl FnOnce(&Build<'_>) -> Result<T>,
     ) -> Result<T> {
         let variant = Variant { name: name_beside(variant), ..variant.clone() };
-        let options = build::Options { flavor: DEFAULT_FLAVOR.to_string(), ..Default::default() };
+        // It is upstream's alone, and brings what npm may not have on that day.
+        let page = Wanted::No;
+        let options = build::Options { flavor: DEFAULT_FLAVOR.to_string(), page, ..Default::default() };
         work(&Build { context: self.context, options: &options, pins: self.pins, variant: &variant, flavors })
     }
 }

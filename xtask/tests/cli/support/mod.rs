@@ -13,6 +13,7 @@ pub mod kill;
 pub mod llama_server;
 pub mod made_up;
 pub mod moving;
+pub mod npm;
 pub mod output;
 pub mod program_path;
 pub mod project;

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::web_page;
+
 /// The content of `manifest.json`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
@@ -25,6 +27,9 @@ pub struct Manifest {
     pub flags: BTreeMap<String, String>,
     /// sha256 of every file of the package, by its path in it.
     pub files: BTreeMap<String, String>,
+    /// The web page in the server, when it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub page: Option<web_page::Named>,
     /// Digest of everything that the build read.
     pub inputs: String,
 }

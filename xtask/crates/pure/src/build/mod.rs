@@ -7,3 +7,5 @@ pub mod compile_commands;
 pub mod compiler;
 pub mod manifest;
 pub mod ninja;
+pub mod node_range;
+pub mod web_page;

@@ -187,6 +187,11 @@ impl Layout {
         self.generated().join("dist").join(format!("{variant}-{flavor}"))
     }
 
+    /// Built web pages, each in a folder with the id of the git tree of its sources.
+    pub fn web_page(&self, tree: &str) -> PathBuf {
+        self.generated().join("ui").join(tree)
+    }
+
     /// The full output of a long step.
     pub fn log(&self, name: &str) -> PathBuf {
         self.generated().join("logs").join(format!("{name}.log"))

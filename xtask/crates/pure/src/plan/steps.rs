@@ -31,6 +31,13 @@ pub enum Step {
         /// Folder relative to the root.
         package: String,
     },
+    /// Build the web page, once for all variants and flavors.
+    Page {
+        /// Its sources, relative to the tree, and what is done with them.
+        what: String,
+        /// Command lines; none when it is there already or left out.
+        commands: Vec<String>,
+    },
     /// Build the kernels library.
     Kernels {
         /// Command line.
@@ -78,6 +85,10 @@ impl fmt::Display for Step {
             Step::Materialise { folder } => write!(out, "materialise  {folder}"),
             Step::Current { package } => write!(out, "current      {package}"),
             Step::Edit { folder } => write!(out, "edit         {folder}"),
+            Step::Page { what, commands } => {
+                write!(out, "page         {what}")?;
+                commands.iter().try_for_each(|command| write!(out, "\n             {command}"))
+            }
             Step::Kernels { command } => write!(out, "kernels      {command}"),
             Step::Configure { command } => write!(out, "configure    {command}"),
             Step::Compile { command } => write!(out, "compile      {command}"),

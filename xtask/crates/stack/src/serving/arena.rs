@@ -218,6 +218,7 @@ mod tests {
             compiler: String::new(),
             flags: BTreeMap::new(),
             files: BTreeMap::new(),
+            page: None,
             inputs: String::new(),
         }
     }

@@ -11,6 +11,8 @@ pub mod range;
 pub mod ready;
 pub mod smoke;
 pub mod taken;
+mod watched;
+pub mod web_page;
 
 use crate::error::Result;
 use crate::plan::layout::Layout;

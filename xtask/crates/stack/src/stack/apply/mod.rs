@@ -176,6 +176,11 @@ pub fn materialise(
     materialise::materialise(store, applied.tree, &place(context, variant), load, &context.ui)
 }
 
+/// The id of the folder `path` of the tree on disk, or nothing when it has none.
+pub fn tree_below(context: &Context, variant: &Variant, path: &str) -> Result<Option<ObjectId>> {
+    materialise::tree_below(&place(context, variant), path)
+}
+
 fn place(context: &Context, variant: &Variant) -> Place {
     Place { folder: context.layout.tree(&variant.name), index: context.layout.tree_index(&variant.name) }
 }

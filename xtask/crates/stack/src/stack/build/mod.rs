@@ -9,9 +9,12 @@ use serde_json::json;
 
 use super::apply::{self, Applied, Locking};
 use super::smoke;
+use super::watched::Watched;
+use super::web_page::{self, Choice, Wanted};
 use crate::build::cmake::{self, Configure};
 use crate::build::manifest::{Manifest, Stamp, portable_flags};
 use crate::build::ninja;
+use crate::build::web_page::Named;
 use crate::context::{Context, Outcome};
 use crate::error::{Error, Result};
 use crate::plan::flavors::platform::Platform;
@@ -21,9 +24,10 @@ use crate::plan::steps::Step;
 use crate::sys::git::store::Store;
 use crate::sys::machine::compilers::{self, Compilers};
 use crate::sys::machine::disk;
-use crate::sys::machine::process::{self, LogFile, Run, Seen, Watch};
+use crate::sys::machine::process::{self, Run};
 use crate::sys::machine::tools;
 use crate::sys::project::package::{self, Contents};
+use crate::sys::project::web_page as pages;
 use crate::ui::Unit;
 
 /// Options of `build`.
@@ -39,6 +43,8 @@ pub struct Options {
     pub jobs: Option<u32>,
     /// Leave the smoke test out.
     pub no_smoke: bool,
+    /// Whether the server gets upstream's web page.
+    pub page: Wanted,
     /// Stop once CMake has taken everything.
     pub configure_only: bool,
     /// Build from an empty folder without a compiler cache, and write down how far it got.
@@ -105,6 +111,7 @@ pub struct Configured {
 /// What is done from a tree on disk to a finished package, in this order. A run carries it out, and `--dry-run` says it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Work {
+    Page,
     Kernels,
     Configure,
     Compile,
@@ -120,6 +127,7 @@ struct Tools {
     cmake: PathBuf,
     ninja: PathBuf,
     compilers: Compilers,
+    page: Choice,
 }
 
 impl Build<'_> {
@@ -143,13 +151,15 @@ impl Build<'_> {
             Build { options: &options, ..*self }.build(store, applied)?;
         }
         let compilers = self.compilers()?;
-        let inputs = self.inputs_digest(applied, &compilers)?;
+        let page = web_page::choose(self.context, self.variant, self.options.page)?;
+        let inputs = self.inputs_digest(applied, &compilers, &page)?;
         if self.is_current(&inputs)? {
-            return Ok(self.outcome(applied, true));
+            return Ok(self.outcome(applied, &page, true));
         }
-        let tools = self.tools(compilers)?;
-        self.work().into_iter().try_for_each(|work| self.carry_out(work, &tools, applied, &inputs))?;
-        Ok(self.outcome(applied, false))
+        let tools = self.tools(compilers, page)?;
+        let mut work = self.work()?.into_iter();
+        work.try_for_each(|work| self.carry_out(work, &tools, applied, &inputs))?;
+        Ok(self.outcome(applied, &tools.page, false))
     }
 
     fn flavor(&self) -> Result<&Flavor> {
@@ -191,9 +201,10 @@ impl Build<'_> {
     pub fn prepare(&self, store: &Store, applied: &Applied) -> Result<Configured> {
         apply::materialise(self.context, store, self.pins, self.variant, applied)?;
         let compilers = self.compilers()?;
-        let inputs = self.inputs_digest(applied, &compilers)?;
-        let tools = self.tools(compilers)?;
-        let mut work = self.work().into_iter().take_while(|work| *work != Work::Compile);
+        let page = web_page::choose(self.context, self.variant, self.options.page)?;
+        let inputs = self.inputs_digest(applied, &compilers, &page)?;
+        let tools = self.tools(compilers, page)?;
+        let mut work = self.work()?.into_iter().take_while(|work| *work != Work::Compile);
         work.try_for_each(|work| self.carry_out(work, &tools, applied, &inputs))?;
         Ok(Configured { folder: self.build_folder(), ninja: tools.ninja })
     }
@@ -208,7 +219,8 @@ impl Build<'_> {
                 format!("cargo xtask build --variant {} --flavor {}", self.variant.name, self.options.flavor);
             return Err(Error::usage(format!("{} is not built", self.name())).hint(build));
         }
-        let tools = self.tools(compilers::compilers()?)?;
+        // The page of the finished build is in its folder.
+        let tools = self.tools(compilers::compilers()?, Choice::NoneThere)?;
         let cache = disk::read_text(&folder.join("CMakeCache.txt"))?;
         if cmake::read_cache(&cache).get(TESTS).map(String::as_str) != Some("ON") {
             self.context.ui.status("Configuring", format!("{} with upstream's tests", self.name()));
@@ -219,30 +231,36 @@ impl Build<'_> {
         Ok(folder.join("bin"))
     }
 
-    fn work(&self) -> Vec<Work> {
-        let all = [Work::Kernels, Work::Configure, Work::Compile, Work::Package, Work::Smoke];
+    fn work(&self) -> Result<Vec<Work>> {
+        let has_host = self.flavor()?.host.is_some();
+        let all = [Work::Page, Work::Kernels, Work::Configure, Work::Compile, Work::Package, Work::Smoke];
         let is_wanted = |work: &Work| match work {
             Work::Kernels => self.variant.kernels,
             Work::Smoke => !self.options.no_smoke,
+            // The page is in the programs.
+            Work::Page => !has_host,
             Work::Configure | Work::Compile | Work::Package => true,
         };
-        all.into_iter().filter(is_wanted).collect()
+        Ok(all.into_iter().filter(is_wanted).collect())
     }
 
     fn carry_out(&self, work: Work, tools: &Tools, applied: &Applied, inputs: &str) -> Result<()> {
         match work {
+            Work::Page => web_page::provide(self.context, self.variant, &tools.page),
             Work::Kernels => {
                 self.context.ui.status("Building", "the kernels library");
                 self.watched(self.kernels_run(), "kernels", |_| {})
             }
             Work::Configure => {
                 self.write_identity(applied)?;
+                let page = tools.page.record(self.context)?;
+                pages::place(&self.context.layout, page.as_ref(), &self.build_folder())?;
                 self.configure(tools, applied)
             }
             Work::Compile => self.compile(tools, self.targets()?, "build"),
             Work::Package => {
                 let manifest = self.manifest(tools, applied, inputs)?;
-                package::assemble(&self.contents()?, &self.package_folder(), manifest)
+                package::assemble(&self.contents(&manifest)?, &self.package_folder(), manifest)
             }
             Work::Smoke => {
                 self.smoke(applied)?;
@@ -251,9 +269,10 @@ impl Build<'_> {
         }
     }
 
-    fn step(&self, work: Work, tools: &Tools) -> Result<Step> {
+    fn step(&self, work: Work, tools: &Tools) -> Result<Option<Step>> {
         let layout = &self.context.layout;
-        Ok(match work {
+        Ok(Some(match work {
+            Work::Page => return Ok(web_page::step(self.context, &tools.page, self.options.page)),
             Work::Kernels => Step::Kernels { command: self.kernels_run().words() },
             Work::Configure => {
                 let base_tree = self.pins.pin_of(self.variant).tree.to_string();
@@ -263,7 +282,7 @@ impl Build<'_> {
             Work::Compile => Step::Compile { command: self.compile_run(tools, self.targets()?).words() },
             Work::Package => Step::Package { folder: layout.show(&self.package_folder()) },
             Work::Smoke => Step::Smoke { model: layout.show(&layout.smoke_model()) },
-        })
+        }))
     }
 
     /// What a run would do; reads, and changes nothing.
@@ -286,25 +305,33 @@ impl Build<'_> {
     fn steps_of_tree(&self) -> Result<Vec<Step>> {
         let place = |name: &str| self.tool(name).map(|tool| tools::place(tool, &self.context.layout));
         let (cmake, ninja) = (place("cmake")?, place("ninja")?);
-        let tools = Tools { cmake, ninja, compilers: compilers::compilers_or_names() };
-        self.work().into_iter().map(|work| self.step(work, &tools)).collect()
+        let page = web_page::foresee(self.context, self.pins.pin_of(self.variant), self.options.page)?;
+        let tools = Tools { cmake, ninja, compilers: compilers::compilers_or_names(), page };
+        let steps: Vec<Option<Step>> =
+            self.work()?.into_iter().map(|work| self.step(work, &tools)).collect::<Result<_>>()?;
+        Ok(steps.into_iter().flatten().collect())
     }
 
     /// Whether a run would leave all as it is.
     fn would_stay(&self, applied: &Applied) -> Result<bool> {
         let Ok(compilers) = compilers::compilers() else { return Ok(false) };
         let is_on_disk = apply::is_on_disk(self.context, self.variant, applied)?;
-        Ok(is_on_disk && self.is_current(&self.inputs_digest(applied, &compilers)?)?)
+        let page = web_page::choose(self.context, self.variant, self.options.page)?;
+        Ok(is_on_disk && self.is_current(&self.inputs_digest(applied, &compilers, &page)?)?)
     }
 
-    fn contents(&self) -> Result<Contents> {
+    fn contents(&self, manifest: &Manifest) -> Result<Contents> {
         let flavor = self.flavor()?;
         let host = self.flavors.host(flavor);
+        let notices =
+            |page: &Named| (pages::notices(&self.context.layout, &page.tree), "licenses/web-page.txt");
         Ok(Contents {
             host: host.map(|(host, _)| self.context.layout.package(&self.variant.name, host)),
             built: self.build_folder().join("bin"),
             programs: if host.is_some() { Vec::new() } else { self.flavors.programs.clone() },
             modules: flavor.modules.clone(),
+            // A host brings its own.
+            others: manifest.page.as_ref().filter(|_| host.is_none()).map(notices).into_iter().collect(),
         })
     }
 
@@ -325,7 +352,7 @@ impl Build<'_> {
     }
 
     /// One digest of everything that decides what comes out.
-    fn inputs_digest(&self, applied: &Applied, compilers: &Compilers) -> Result<String> {
+    fn inputs_digest(&self, applied: &Applied, compilers: &Compilers, page: &Choice) -> Result<String> {
         let mut text = format!(
             "tool {}\ntree {}\npin {}\nc {}\ncxx {} {}\nprograms {:?}\nmodules {:?}\n",
             env!("CARGO_PKG_VERSION"),
@@ -343,6 +370,7 @@ impl Build<'_> {
         for variable in ["CFLAGS", "CXXFLAGS", "LDFLAGS", "RUSTFLAGS"] {
             text += &format!("{variable}={}\n", std::env::var(variable).unwrap_or_default());
         }
+        text += &page.inputs();
         if self.variant.kernels {
             text += &self.kernels_digest()?;
         }
@@ -368,11 +396,11 @@ impl Build<'_> {
         Ok(stamp.inputs == inputs && package::is_as_stamped(&self.package_folder(), &stamp))
     }
 
-    fn tools(&self, compilers: Compilers) -> Result<Tools> {
+    fn tools(&self, compilers: Compilers, page: Choice) -> Result<Tools> {
         let Context { layout, offline, ui, .. } = self.context;
         let provide = |name: &str| tools::provide(self.tool(name)?, layout, *offline, ui);
         let (cmake, ninja) = (provide("cmake")?, provide("ninja")?);
-        Ok(Tools { cmake, ninja, compilers })
+        Ok(Tools { cmake, ninja, compilers, page })
     }
 
     fn tool(&self, name: &str) -> Result<&Tool> {
@@ -469,47 +497,9 @@ impl Build<'_> {
         })
     }
 
-    /// Runs with everything in a log; when it fails, the first error is shown and where the rest is.
-    fn watched(&self, run: Run, log_name: &str, mut on_line: impl FnMut(&str)) -> Result<()> {
-        let path = self.context.layout.log(log_name);
-        let words = run.words();
-        let mut log = LogFile::create(&path)?;
-        log.line(&format!("$ {words}"))?;
-        let mut whole = String::new();
-        let mut log_failure = None;
-        let status = run.watch(|seen| {
-            if let Seen::Line(line) = seen {
-                whole.push_str(line);
-                whole.push('\n');
-                on_line(line);
-                log_failure = log_failure.take().or(log.line(line).err());
-            }
-            if log_failure.is_some() { Watch::Kill } else { Watch::GoOn }
-        })?;
-        if let Some(error) = log_failure {
-            return Err(error);
-        }
-        if status.success() {
-            return Ok(());
-        }
-        Err(self.explain_failure(&whole, log_name, &path))
-    }
-
-    fn explain_failure(&self, output: &str, log_name: &str, log: &Path) -> Error {
-        let found = ninja::first_error(output);
-        let what = match &found.failed {
-            Some(object) => format!("{log_name}: `{object}` could not be built"),
-            None => format!("{log_name} failed"),
-        };
-        // A linker on a full disk may only say that it crashed: the disk itself is asked too.
-        let full = output.contains("No space left on device") || disk::is_full(&self.build_folder());
-        let error = if full { Error::surroundings(what) } else { Error::no(what) };
-        let error = error.detail(found.excerpt);
-        let log = self.context.layout.show(log);
-        if full {
-            return error.hint(disk::FREE_SOME);
-        }
-        error.hint(format!("the whole output: {log}"))
+    fn watched(&self, run: Run, log_name: &str, on_line: impl FnMut(&str)) -> Result<()> {
+        let step = Watched { context: self.context, name: log_name.to_string(), folder: self.build_folder() };
+        step.run(run, on_line)
     }
 
     fn manifest(&self, tools: &Tools, applied: &Applied, inputs: &str) -> Result<Manifest> {
@@ -526,6 +516,7 @@ impl Build<'_> {
             compiler: tools.compilers.version.clone(),
             flags: portable_flags(&entries),
             files: BTreeMap::new(),
+            page: tools.page.record(self.context)?.as_ref().map(web_page::named),
             inputs: inputs.to_string(),
         })
     }
@@ -547,16 +538,18 @@ impl Build<'_> {
             .then(|| smoke::identity(&self.variant.name, &applied.pin.revision.to_string(), &tree))
     }
 
-    fn outcome(&self, applied: &Applied, current: bool) -> Outcome {
+    fn outcome(&self, applied: &Applied, page: &Choice, current: bool) -> Outcome {
         let package = self.context.layout.show(&self.package_folder());
-        self.context
-            .ui
-            .status(if current { "Current" } else { "Finished" }, format!("{} in {package}", self.name()));
+        let ui = &self.context.ui;
+        let verb = if current { "Current" } else { "Finished" };
+        ui.status(verb, format!("{} in {package}{}", self.name(), page.remark()));
+        page.warn(ui);
         let json = json!({
             "variant": self.variant.name,
             "flavor": self.options.flavor,
             "tree": applied.tree.to_string(),
             "package": package,
+            "page": page.to_json(),
             "current": current,
         });
         Outcome::ok(String::new(), json)

@@ -9,7 +9,7 @@ pub(in crate::sys) mod made_objects;
 pub mod store;
 pub mod store_tree;
 pub mod tree;
-mod tree_object;
+pub(in crate::sys) mod tree_object;
 
 /// The way out of a damaged store.
 pub const FETCH_ANEW: &str = "rm -rf target/espalier/store.git    # it is fetched again";

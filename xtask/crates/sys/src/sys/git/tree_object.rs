@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::FETCH_ANEW;
 use crate::error::{Error, Result};
-use crate::series::ObjectId;
+use crate::series::{ObjectId, ObjectKind};
 
 /// One name in a folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,6 +62,22 @@ pub fn render_tree(folder: &Folder) -> Vec<u8> {
         text.extend_from_slice(entry.id.as_bytes());
     }
     text
+}
+
+/// The id of the tree that has `files`, by their paths in it.
+pub fn id_of_files(files: &[(Vec<u8>, Entry)]) -> ObjectId {
+    let mut folder = Folder::new();
+    let mut below: BTreeMap<&[u8], Vec<(Vec<u8>, Entry)>> = BTreeMap::new();
+    for (path, entry) in files {
+        match path.iter().position(|byte| *byte == b'/') {
+            Some(at) => below.entry(&path[..at]).or_default().push((path[at + 1..].to_vec(), *entry)),
+            None => drop(folder.insert(path.clone(), *entry)),
+        }
+    }
+    for (name, files) in below {
+        folder.insert(name.to_vec(), Entry { mode: FOLDER, id: id_of_files(&files) });
+    }
+    ObjectId::of(ObjectKind::Tree, &render_tree(&folder))
 }
 
 /// Git sorts a folder as if its name ended with a slash.

@@ -202,6 +202,23 @@ pub fn size(path: &Path) -> Result<u64> {
     Ok(if meta.is_file() { meta.len() } else { 0 })
 }
 
+/// Copies a file, or a link as a link.
+pub fn copy(from: &Path, to: &Path) -> Result<()> {
+    if let Some(parent) = to.parent() {
+        create_folder(parent)?;
+    }
+    #[cfg(unix)]
+    if let Ok(target) = fs::read_link(from) {
+        return std::os::unix::fs::symlink(target, to).map_err(|error| explain("link", to, &error));
+    }
+    fs::copy(from, to).map(drop).map_err(|error| explain("copy to", to, &error))
+}
+
+/// Copies every file and link below `from` to the same paths below `to`.
+pub fn copy_folder(from: &Path, to: &Path) -> Result<()> {
+    files_below(from)?.iter().try_for_each(|file| copy(&from.join(file), &to.join(file)))
+}
+
 /// How many bytes lie below `folder`; what cannot be read, or vanishes meanwhile, counts nothing.
 pub fn size_below(folder: &Path) -> u64 {
     let Ok(entries) = fs::read_dir(folder) else { return 0 };

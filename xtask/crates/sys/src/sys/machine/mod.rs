@@ -7,6 +7,7 @@ pub mod load;
 pub mod memory;
 pub mod models;
 pub mod native_path;
+pub mod node;
 pub mod ours;
 pub mod process;
 pub mod secret;

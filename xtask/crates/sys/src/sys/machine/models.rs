@@ -20,6 +20,11 @@ pub fn write_vision(path: &Path, spec: &VisionSpec) -> Result<()> {
     create(path, |out| write_random_vision(out, spec))
 }
 
+/// A small vision encoder for a model whose embeddings have `n_embd` numbers.
+pub fn write_small_vision(path: &Path, n_embd: u64) -> Result<()> {
+    write_vision(path, &VisionSpec::small(n_embd))
+}
+
 /// The same with a LoRA adapter.
 pub fn write_adapter(path: &Path, spec: &AdapterSpec) -> Result<()> {
     create(path, |out| write_random_adapter(out, spec))

@@ -107,6 +107,16 @@ impl Run {
         self
     }
 
+    /// Forgets the whole environment, but for the variables in `keep`: for code of strangers.
+    #[must_use]
+    pub fn with_environment_of(mut self, keep: &[&str]) -> Run {
+        self.command.env_clear().env("LC_ALL", "C");
+        for (name, value) in keep.iter().filter_map(|name| Some((name, std::env::var_os(name)?))) {
+            self.command.env(name, value);
+        }
+        self
+    }
+
     /// Runs in `folder`.
     #[must_use]
     pub fn current_folder(mut self, folder: &Path) -> Run {

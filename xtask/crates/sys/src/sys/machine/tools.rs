@@ -68,7 +68,7 @@ fn install(tool: &Tool, layout: &Layout, folder: &Path, ui: &Ui) -> Result<()> {
     put_in_place(layout, &installed, folder)
 }
 
-fn put_in_place(layout: &Layout, installed: &Path, folder: &Path) -> Result<()> {
+pub(super) fn put_in_place(layout: &Layout, installed: &Path, folder: &Path) -> Result<()> {
     // Nobody may have needed the run lock yet, which does this too.
     ours::claim(layout)?;
     disk::create_folder(&layout.tools())?;

@@ -32,6 +32,11 @@ impl Server {
         Ok(server)
     }
 
+    /// Where it listens: `http://127.0.0.1:PORT`.
+    pub fn base(&self) -> &str {
+        &self.base
+    }
+
     fn wait_until_ready(&mut self) -> Result<()> {
         let begin = Instant::now();
         while begin.elapsed() < READY_LIMIT {

@@ -8,3 +8,4 @@ pub mod pending;
 pub mod root;
 pub mod run_lock;
 pub mod stage;
+pub mod web_page;

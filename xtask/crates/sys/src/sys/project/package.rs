@@ -21,6 +21,8 @@ pub struct Contents {
     pub programs: Vec<String>,
     /// Backends by target name, which a program looks for beside itself; `*` stands for any ending.
     pub modules: Vec<String>,
+    /// What else goes in, each with its path in the package.
+    pub others: Vec<(PathBuf, &'static str)>,
 }
 
 /// Copies programs, modules and every library that was built into a new folder, and swaps it in.
@@ -34,7 +36,7 @@ pub fn assemble(contents: &Contents, package: &Path, mut manifest: Manifest) -> 
     let new = scratch.path().join("new");
     disk::create_folder(&new.join("lib"))?;
     for (from, to) in contents.files()? {
-        copy(&from, &new.join(to))?;
+        disk::copy(&from, &new.join(to))?;
     }
     manifest.files = digests(&new)?;
     let text = serde_json::to_string_pretty(&manifest)
@@ -51,6 +53,7 @@ impl Contents {
             let name = format!("{program}{}", std::env::consts::EXE_SUFFIX);
             files.push((self.built.join(&name), Path::new("bin").join(name)));
         }
+        files.extend(self.others.iter().map(|(file, path)| (file.clone(), PathBuf::from(path))));
         let built = libraries(&self.built)?;
         for pattern in &self.modules {
             if !built.iter().any(|library| is_module(library, pattern)) {
@@ -106,19 +109,8 @@ fn libraries(built: &Path) -> Result<Vec<PathBuf>> {
     Ok(files.into_iter().filter(|file| file.to_str().is_some_and(is_library)).collect())
 }
 
-/// Copies a file, or a link as a link.
-fn copy(from: &Path, to: &Path) -> Result<()> {
-    if let Some(parent) = to.parent() {
-        disk::create_folder(parent)?;
-    }
-    #[cfg(unix)]
-    if let Ok(target) = fs::read_link(from) {
-        return std::os::unix::fs::symlink(target, to).map_err(|error| disk::explain("link", to, &error));
-    }
-    fs::copy(from, to).map(drop).map_err(|error| disk::explain("copy to", to, &error))
-}
-
-fn digests(folder: &Path) -> Result<BTreeMap<String, String>> {
+/// sha256 of every file below `folder`, by its path in it.
+pub fn digests(folder: &Path) -> Result<BTreeMap<String, String>> {
     let files = disk::files_below(folder)?;
     files
         .into_iter()

@@ -23,6 +23,7 @@ use crate::series::ObjectId;
 use crate::series::printable;
 use crate::sys::git::ids::{object_id, oid};
 use crate::sys::git::store::Store;
+use crate::sys::git::tree_object::{Entry, id_of_files};
 use crate::sys::machine::native_path::to_path;
 use crate::sys::machine::{disk, ours};
 use crate::ui::{Ui, Unit};
@@ -98,6 +99,16 @@ pub fn is_current(tree: ObjectId, place: &Place) -> Result<bool> {
     let ours = Ours { have: &have, pending: &place.pending()? };
     let plan = compare(&want, &ours, &place.folder, &files_there(&place.folder)?)?;
     Ok(plan.write.is_empty() && plan.remove.is_empty() && plan.edited.is_empty())
+}
+
+/// The id of the tree that lies at `path` of what was written last, or nothing when it has no such folder.
+pub fn tree_below(place: &Place, path: &str) -> Result<Option<ObjectId>> {
+    let below = |(name, entry): (&Vec<u8>, &IndexEntry)| {
+        let name = name.strip_prefix(path.as_bytes())?.strip_prefix(b"/")?.to_vec();
+        Some((name, Entry { mode: entry.mode, id: object_id(entry.id) }))
+    };
+    let files: Vec<_> = open_index(&place.index)?.iter().filter_map(below).collect();
+    Ok((!files.is_empty()).then(|| id_of_files(&files)))
 }
 
 impl Place {

@@ -1,0 +1,67 @@
+//! A long step of a build: all that it says goes to a log, and a failure shows the first error.
+
+use std::path::{Path, PathBuf};
+
+use crate::build::ninja;
+use crate::context::Context;
+use crate::error::{Error, Result};
+use crate::sys::machine::disk;
+use crate::sys::machine::process::{LogFile, Run, Seen, Watch};
+
+/// Where a step leaves its traces.
+pub(super) struct Watched<'a> {
+    /// For the log, and how it is shown.
+    pub(super) context: &'a Context,
+    /// The name of the step and of its log.
+    pub(super) name: String,
+    /// Where it writes: the disk of this folder is asked when the step fails.
+    pub(super) folder: PathBuf,
+}
+
+impl Watched<'_> {
+    /// Runs to the end; `on_line` sees every line.
+    ///
+    /// # Errors
+    ///
+    /// It could not be started, it failed, or the log cannot be written.
+    pub(super) fn run(&self, run: Run, mut on_line: impl FnMut(&str)) -> Result<()> {
+        let path = self.context.layout.log(&self.name);
+        let words = run.words();
+        let mut log = LogFile::create(&path)?;
+        log.line(&format!("$ {words}"))?;
+        let mut whole = String::new();
+        let mut log_failure = None;
+        let status = run.watch(|seen| {
+            if let Seen::Line(line) = seen {
+                whole.push_str(line);
+                whole.push('\n');
+                on_line(line);
+                log_failure = log_failure.take().or(log.line(line).err());
+            }
+            if log_failure.is_some() { Watch::Kill } else { Watch::GoOn }
+        })?;
+        if let Some(error) = log_failure {
+            return Err(error);
+        }
+        if status.success() {
+            return Ok(());
+        }
+        Err(self.explain_failure(&whole, &path))
+    }
+
+    fn explain_failure(&self, output: &str, log: &Path) -> Error {
+        let found = ninja::first_error(output);
+        let what = match &found.failed {
+            Some(object) => format!("{}: `{object}` could not be built", self.name),
+            None => format!("{} failed", self.name),
+        };
+        // A linker on a full disk may only say that it crashed: the disk itself is asked too.
+        let full = output.contains("No space left on device") || disk::is_full(&self.folder);
+        let error = if full { Error::surroundings(what) } else { Error::no(what) };
+        let error = error.detail(found.excerpt);
+        if full {
+            return error.hint(disk::FREE_SOME);
+        }
+        error.hint(format!("the whole output: {}", self.context.layout.show(log)))
+    }
+}

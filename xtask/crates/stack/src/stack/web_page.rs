@@ -1,0 +1,209 @@
+//! The web page of a server: whether a build gets it, and building it when it is not there yet.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::apply;
+use super::watched::Watched;
+use crate::build::web_page::{self, FOLDER, Named, Record};
+use crate::context::Context;
+use crate::error::{Error, Kind, Result};
+use crate::plan::pins::{Pin, Variant};
+use crate::plan::steps::Step;
+use crate::sys::git::store::Store;
+use crate::sys::git::tree::GitTree;
+use crate::sys::machine::disk;
+use crate::sys::machine::node::{self, Node};
+use crate::sys::machine::process::Run;
+use crate::sys::project::web_page as pages;
+use crate::ui::Ui;
+
+/// Whether a build should have the page.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Wanted {
+    /// Where it can be built.
+    #[default]
+    IfPossible,
+    /// It is left out.
+    No,
+}
+
+/// What becomes of the page in one build.
+#[derive(Clone, Debug)]
+pub(super) enum Choice {
+    /// Nobody can know before the pin is here.
+    Unknown,
+    /// The tree has no page.
+    NoneThere,
+    /// It is left out, and why.
+    LeftOut(LeftOut),
+    /// The page of these sources.
+    Page {
+        /// Their git tree.
+        tree: String,
+        /// What builds it; nothing when it is built.
+        node: Option<Node>,
+    },
+}
+
+/// Why a server has no page.
+#[derive(Clone, Debug)]
+pub(super) struct LeftOut {
+    /// In a few words.
+    pub(super) why: String,
+    /// What would mend it; nothing when it was asked for.
+    pub(super) mend: Option<String>,
+}
+
+/// What becomes of the page of the tree that is on disk.
+pub(super) fn choose(context: &Context, variant: &Variant, wanted: Wanted) -> Result<Choice> {
+    let Some(tree) = apply::tree_below(context, variant, FOLDER)? else { return Ok(Choice::NoneThere) };
+    let lock = context.layout.tree(&variant.name).join(FOLDER).join(LOCK);
+    choose_for(context, &tree.to_string(), &disk::read_if_there(&lock)?.unwrap_or_default(), wanted)
+}
+
+/// The same before the tree is on disk, by the pinned one; a patch of the page's sources is not seen.
+pub(super) fn foresee(context: &Context, pin: &Pin, wanted: Wanted) -> Result<Choice> {
+    if !disk::exists(&context.layout.store()) {
+        return Ok(Choice::Unknown);
+    }
+    let store = Store::open(&context.layout.store())?;
+    if !store.has_pin(pin.tree) {
+        return Ok(Choice::Unknown);
+    }
+    let mut tree = GitTree::new(&store, pin.tree)?;
+    let Some(folder) = tree.entry(FOLDER.as_bytes())? else { return Ok(Choice::NoneThere) };
+    let lock = tree.entry(format!("{FOLDER}/{LOCK}").as_bytes())?;
+    let lock = lock.map(|entry| store.read(entry.id)).transpose()?.unwrap_or_default();
+    choose_for(context, &folder.id.to_string(), &lock, wanted)
+}
+
+const LOCK: &str = "package-lock.json";
+
+fn choose_for(context: &Context, tree: &str, lock: &[u8], wanted: Wanted) -> Result<Choice> {
+    if wanted == Wanted::IfPossible && pages::built(&context.layout, tree)?.is_some() {
+        return Ok(Choice::Page { tree: tree.to_string(), node: None });
+    }
+    Ok(match builder(context, lock, wanted) {
+        Ok(node) => Choice::Page { tree: tree.to_string(), node: Some(node) },
+        Err(left_out) => Choice::LeftOut(left_out),
+    })
+}
+
+/// What can build a page whose `package-lock.json` is `lock`.
+fn builder(context: &Context, lock: &[u8], wanted: Wanted) -> std::result::Result<Node, LeftOut> {
+    if wanted == Wanted::No {
+        return Err(LeftOut { why: "`--no-ui`".to_string(), mend: None });
+    }
+    let left_out = |why: String, mend: &str| LeftOut { why, mend: Some(mend.to_string()) };
+    let node = node::find().map_err(|why| left_out(why, node::INSTALL))?;
+    if let Some(refusal) = web_page::refusal(lock, node.version) {
+        let web_page::Refusal { package, range } = refusal;
+        let why = format!("node {} cannot run `{package}`, which asks for {range}", node.version);
+        return Err(left_out(why, node::INSTALL));
+    }
+    if context.offline {
+        let why = "it is not built yet, and `--offline` prevents downloading what builds it".to_string();
+        return Err(left_out(why, "run once without `--offline`"));
+    }
+    Ok(node)
+}
+
+impl Choice {
+    /// What the digest of a build's inputs has of it; nothing without a page.
+    pub(super) fn inputs(&self) -> String {
+        match self {
+            Choice::Page { tree, .. } => format!("page {tree} {}\n", pages::recipe()),
+            Choice::Unknown | Choice::NoneThere | Choice::LeftOut(_) => String::new(),
+        }
+    }
+
+    /// The page, built; nothing without one.
+    pub(super) fn record(&self, context: &Context) -> Result<Option<Record>> {
+        match self {
+            Choice::Page { tree, .. } => pages::built(&context.layout, tree),
+            Choice::Unknown | Choice::NoneThere | Choice::LeftOut(_) => Ok(None),
+        }
+    }
+}
+
+impl Choice {
+    /// Behind the name of what was built.
+    pub(super) fn remark(&self) -> String {
+        match self {
+            Choice::LeftOut(LeftOut { why, mend: None }) => format!(", without the web page: {why}"),
+            _ => String::new(),
+        }
+    }
+
+    /// Said last, so that nobody finds out in a browser.
+    pub(super) fn warn(&self, ui: &Ui) {
+        if let Choice::LeftOut(LeftOut { why, mend: Some(mend) }) = self {
+            ui.warn(format!("the server has no web page: {why}\n  next: {mend}"));
+        }
+    }
+
+    /// For machines: nothing when upstream has none.
+    pub(super) fn to_json(&self) -> Value {
+        match self {
+            Choice::Page { tree, .. } => json!({ "tree": tree }),
+            Choice::LeftOut(LeftOut { why, .. }) => json!({ "left_out": why }),
+            Choice::Unknown | Choice::NoneThere => Value::Null,
+        }
+    }
+}
+
+/// The page as the manifest names it.
+pub(super) fn named(record: &Record) -> Named {
+    Named { tree: record.tree.clone(), sha256: disk::sha256(record.text().as_bytes()) }
+}
+
+/// Builds the page of `choice` from the sources in the tree on disk, when it is not built.
+pub(super) fn provide(context: &Context, variant: &Variant, choice: &Choice) -> Result<()> {
+    let Choice::Page { tree, node: Some(node) } = choice else { return Ok(()) };
+    let sources = context.layout.tree(&variant.name).join(FOLDER);
+    make(context, &sources, tree, *node).map_err(|error| {
+        let error = disk::blame_full_disk(&context.layout.generated(), error);
+        error.hint("add `--no-ui` to build without the web page")
+    })
+}
+
+fn make(context: &Context, sources: &Path, tree: &str, node: Node) -> Result<()> {
+    let workshop = pages::Workshop::set_up(&context.layout, sources, tree, node)?;
+    let watch = |run: Run, name: &str| {
+        let folder = context.layout.generated();
+        Watched { context, name: name.to_string(), folder }.run(run, |_| {})
+    };
+    context.ui.status("Installing", "what the web page is built with, from npm, under target/");
+    // What npm cannot bring is no verdict on the page, unless it is not what the lock promises.
+    watch(workshop.install()?, "page-install").map_err(|error| match error.details.concat() {
+        said if said.contains("EINTEGRITY") => error,
+        _ => Error { kind: Kind::Surroundings, ..error },
+    })?;
+    context.ui.status("Building", "the web page");
+    watch(workshop.build(), "page-build")?;
+    workshop.keep(&context.layout).map(drop)
+}
+
+/// The step as a plan has it.
+pub(super) fn step(context: &Context, choice: &Choice, wanted: Wanted) -> Option<Step> {
+    let unknown = || match builder(context, &[], wanted) {
+        Ok(_) => (format!("{FOLDER}, if the tree has it"), commands()),
+        Err(left_out) => (format!("left out: {}", left_out.why), Vec::new()),
+    };
+    let (what, commands) = match choice {
+        Choice::Unknown => unknown(),
+        Choice::NoneThere => return None,
+        Choice::LeftOut(left_out) => (format!("left out: {}", left_out.why), Vec::new()),
+        Choice::Page { tree, node } => {
+            let folder = context.layout.show(&context.layout.web_page(tree));
+            (folder, node.map(|_| commands()).unwrap_or_default())
+        }
+    };
+    Some(Step::Page { what, commands })
+}
+
+fn commands() -> Vec<String> {
+    vec![node::install_words().words(), node::script_words("build").words()]
+}

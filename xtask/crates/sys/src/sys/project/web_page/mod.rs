@@ -1,0 +1,158 @@
+//! Upstream's web page, built from its sources: once for each tree of them, in a folder that appears whole.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::package::digests;
+use crate::build::web_page::Record;
+use crate::error::{Error, Result};
+use crate::plan::layout::Layout;
+use crate::sys::machine::node::{self, Node};
+use crate::sys::machine::process::Run;
+use crate::sys::machine::{disk, ours};
+
+/// What is put into a copy of upstream's sources, and the file of upstream's that it stands in front of.
+const RECIPE: [(&str, &str, Option<&str>); 3] = [
+    ("svelte.config.js", include_str!("svelte.config.js"), Some("svelte.config.upstream.js")),
+    ("vite.config.ts", include_str!("vite.config.ts"), Some("vite.config.upstream.ts")),
+    ("espalier.notices.mjs", include_str!("espalier.notices.mjs"), None),
+];
+
+/// The licences of all that is in the page.
+const NOTICES: &str = "notices.txt";
+
+/// Digest of how a page is made.
+pub fn recipe() -> String {
+    disk::sha256(RECIPE.map(|(name, text, _)| format!("{name}\n{text}")).concat().as_bytes())
+}
+
+/// The page of the sources `tree`, when it was built.
+pub fn built(layout: &Layout, tree: &str) -> Result<Option<Record>> {
+    let Some(text) = disk::read_if_there(&layout.web_page(tree).join("page.json"))? else { return Ok(None) };
+    // One that cannot be read is of another version of this tool: it is made anew.
+    let record = serde_json::from_slice::<Record>(&text).ok();
+    Ok(record.filter(|record| record.recipe == recipe() && record.tree == tree))
+}
+
+/// Where the licences of a built page are.
+pub fn notices(layout: &Layout, tree: &str) -> PathBuf {
+    layout.web_page(tree).join(NOTICES)
+}
+
+/// A copy of the sources in which a page is built; it vanishes when dropped.
+pub struct Workshop {
+    scratch: tempfile::TempDir,
+    tree: String,
+    node: Node,
+}
+
+impl Workshop {
+    /// Copies `sources`, which are the tree `tree`, and puts our configuration in front of upstream's.
+    ///
+    /// # Errors
+    ///
+    /// The disk is full; or upstream's page is configured in another way than ours knows.
+    pub fn set_up(layout: &Layout, sources: &Path, tree: &str, node: Node) -> Result<Workshop> {
+        let scratch = disk::scratch_folder(&layout.scratch(), "page")?;
+        let workshop = Workshop { scratch, tree: tree.to_string(), node };
+        disk::create_folder(&workshop.home())?;
+        let folder = workshop.folder();
+        disk::copy_folder(sources, &folder)?;
+        for (name, text, upstreams) in RECIPE {
+            if let Some(upstreams) = upstreams {
+                if !disk::exists(&folder.join(name)) {
+                    return Err(Error::no(format!(
+                        "upstream's web page has no `{name}`, which ours builds on"
+                    )));
+                }
+                ours::rename(&folder.join(name), &folder.join(upstreams))?;
+            }
+            disk::write_atomically(&folder.join(name), text.as_bytes())?;
+        }
+        Ok(workshop)
+    }
+
+    fn folder(&self) -> PathBuf {
+        self.scratch.path().join("ui")
+    }
+
+    fn home(&self) -> PathBuf {
+        self.scratch.path().join("home")
+    }
+
+    /// Installs the packages that the page is built with.
+    pub fn install(&self) -> Result<Run> {
+        node::install(&self.folder(), &self.home())
+    }
+
+    /// Builds the page.
+    pub fn build(&self) -> Run {
+        node::script("build", &self.folder(), &self.home())
+            .env("ESPALIER_PAGE_VERSION", &self.tree)
+            .env("ESPALIER_PAGE_NOTICES", self.scratch.path().join(NOTICES))
+    }
+
+    /// Keeps what was built, all of it or nothing.
+    ///
+    /// # Errors
+    ///
+    /// There is no page, though the build ended well.
+    pub fn keep(self, layout: &Layout) -> Result<Record> {
+        let (dist, made) = (self.folder().join("dist"), self.scratch.path().join("made"));
+        for file in [dist.join("index.html"), self.scratch.path().join(NOTICES)] {
+            if disk::read_if_there(&file)?.is_none_or(|bytes| bytes.is_empty()) {
+                let name = file.file_name().unwrap_or_default().to_string_lossy();
+                return Err(Error::no(format!("the web page was built without a word, and has no `{name}`")));
+            }
+        }
+        disk::create_folder(&made)?;
+        ours::rename(&dist, &made.join("dist"))?;
+        ours::rename(&self.scratch.path().join(NOTICES), &made.join(NOTICES))?;
+        let files = digests(&made.join("dist"))?;
+        let record =
+            Record { tree: self.tree.clone(), recipe: recipe(), node: self.node.version.to_string(), files };
+        let text = serde_json::to_string_pretty(&record)
+            .map_err(|error| Error::surroundings(format!("`page.json` cannot be written: {error}")))?;
+        disk::write_atomically(&made.join("page.json"), format!("{text}\n").as_bytes())?;
+        let folder = layout.web_page(&self.tree);
+        // Of another recipe, when it is there.
+        ours::remove_folder(&folder)?;
+        disk::create_folder(folder.parent().unwrap_or(&folder))?;
+        ours::rename(&made, &folder)?;
+        Ok(record)
+    }
+}
+
+/// Where upstream's CMake looks for a page that somebody else has built.
+fn place_in(build: &Path) -> PathBuf {
+    build.join("tools/ui/dist")
+}
+
+/// Puts a built page, or none, where the build in the folder `build` takes it from; what is right stays as it is.
+///
+/// # Errors
+///
+/// A file of the page is not what was built.
+pub fn place(layout: &Layout, record: Option<&Record>, build: &Path) -> Result<()> {
+    let to = place_in(build);
+    let Some(record) = record else { return ours::remove_folder(&to) };
+    let from = layout.web_page(&record.tree);
+    for (file, digest) in &record.files {
+        let bytes = disk::read_if_there(&from.join("dist").join(file))?.unwrap_or_default();
+        if disk::sha256(&bytes) != *digest {
+            let folder = layout.show(&from);
+            return Err(Error::surroundings(format!(
+                "`{file}` of the built web page in `{folder}` was changed"
+            ))
+            .hint(format!("rm -rf {folder}    # it is built again")));
+        }
+        disk::write_if_changed(&to.join(file), &bytes)?;
+    }
+    remove_others(&to, &record.files)
+}
+
+fn remove_others(folder: &Path, files: &BTreeMap<String, String>) -> Result<()> {
+    let there = disk::files_below(folder)?.into_iter();
+    let mut others = there.filter(|file| !files.contains_key(&file.display().to_string()));
+    others.try_for_each(|file| disk::remove_file(&folder.join(file)))
+}
