@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand};
 
 use self::bench::Bench;
-use self::building::{Apply, Build, Fetch, Lock, Run, Which};
+use self::building::{Apply, Build, Doctor, Fetch, Lock, Run, Toolchain, Which};
 use self::documents::{Completions, Docs, Man};
 use self::proof::{Fuzz, Gate, Test};
 use self::series::{Edit, Export, Import, Init, Lint, New, Trailers};
@@ -95,6 +95,10 @@ enum Command {
     Canary(Canary),
     /// Build a variant: from the pin to a packaged server that has answered a prompt.
     Build(Build),
+    /// Set up what a flavor is compiled with and runs on, from pinned packages, without root.
+    Toolchain(Toolchain),
+    /// Say which flavors this machine can build, what is missing, and what to type to get it.
+    Doctor(Doctor),
     /// Start the built server on the loopback, send it requests, stop it.
     Smoke(Which),
     /// Run the built server with your own arguments.
@@ -164,6 +168,8 @@ impl Cli {
             Command::Sync(sync) => sync.run(context),
             Command::Canary(canary) => canary.run(context),
             Command::Build(build) => build.run(context),
+            Command::Toolchain(toolchain) => toolchain.run(context),
+            Command::Doctor(doctor) => doctor.run(context),
             Command::Smoke(which) => which.smoke(context),
             Command::Run(run) => run.run(context),
             Command::Test(test) => test.run(context),

@@ -15,6 +15,7 @@ mod cli {
     mod canary;
     mod disk_full;
     mod docs;
+    mod doctor;
     mod drift;
     mod edit;
     mod edited_tree;
@@ -67,6 +68,8 @@ mod cli {
     mod sync;
     mod terminal;
     mod together;
+    mod toolchain;
+    mod toolchain_fails;
     mod trailers;
     mod web_page;
     mod who_sees_clap;

@@ -125,6 +125,39 @@ impl Build {
 }
 
 #[derive(Debug, Args)]
+pub(super) struct Toolchain {
+    /// Flavor of `ci/flavors.toml`.
+    #[arg(value_name = "FLAVOR")]
+    flavor: Name,
+    /// Leave out the software device or emulator that runs it here.
+    #[arg(long)]
+    build_only: bool,
+    /// Print what would be done.
+    #[arg(long)]
+    dry_run: bool,
+}
+
+impl Toolchain {
+    pub(super) fn run(self, context: &Context) -> Result<Outcome> {
+        let Toolchain { flavor, build_only, dry_run } = self;
+        cmd::toolchain::run(context, &cmd::toolchain::Options { flavor, build_only, dry_run })
+    }
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Doctor {
+    /// Flavor of `ci/flavors.toml`; exit code 1 if it cannot be built.
+    #[arg(value_name = "FLAVOR")]
+    flavor: Option<Name>,
+}
+
+impl Doctor {
+    pub(super) fn run(self, context: &Context) -> Result<Outcome> {
+        cmd::doctor::run(context, &cmd::doctor::Options { flavor: self.flavor })
+    }
+}
+
+#[derive(Debug, Args)]
 pub(super) struct Run {
     #[command(flatten)]
     which: Which,

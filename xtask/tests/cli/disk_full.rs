@@ -3,8 +3,10 @@
 //! A tiny file system is mounted over the project's `target/` in a mount namespace of its own,
 //! which needs no rights on most Linux systems. Where that is not allowed, the tests say so.
 
+use std::ffi::OsStr;
 use std::process::Command;
 
+use super::support::registries::Registries;
 use super::support::upstream::moved;
 use super::support::{Output, Project, files, program_path};
 
@@ -39,11 +41,16 @@ git -C target/espalier/store.git fsck --full > ../fsck 2>&1; echo $? >> ../fsck
 find target -name '*tmp-*' > ../left";
 
 fn twice(project: &Project, options: &str, arguments: &[&str]) -> [Output; 2] {
-    std::fs::create_dir_all(project.path("target")).unwrap();
+    twice_with_path(project, options, arguments, &program_path::with_build_tools())
+}
+
+/// The same with another PATH.
+fn twice_with_path(project: &Project, options: &str, arguments: &[&str], path: &OsStr) -> [Output; 2] {
     let tool = project.command(arguments);
+    std::fs::create_dir_all(project.path("target")).unwrap();
     let mut command = in_own_namespace(TWICE);
     command.arg(options).arg(tool.get_program()).args(tool.get_args()).current_dir(project.root());
-    command.env_clear().env("PATH", program_path::with_build_tools()).env("HOME", project.beside("home"));
+    command.env_clear().env("PATH", path).env("HOME", project.beside("home"));
     let status = command.status().unwrap();
     assert!(status.success());
     ["first", "second"].map(|which| read_output(project, which))
@@ -101,6 +108,26 @@ fn a_full_disk_in_a_build() {
         failed += usize::from(assert_full_then_well(&project, kib, outputs));
     }
     assert!(failed > 0, "every size had room for everything");
+}
+
+/// A compiler is larger than all else that is written.
+#[test]
+fn a_full_disk_while_a_toolchain_is_set_up() {
+    if !can_mount() {
+        return;
+    }
+    let registries = Registries::new();
+    registries.serve_deb("usr/bin/gpu-cc", &"x".repeat(1_500_000));
+    registries.pin();
+    // Room for the package, or for a part of it, and not for what it unpacks to.
+    for kib in [700, 2200] {
+        let arguments = ["toolchain", "gpu", "--build-only"];
+        let path = registries.path_before_the_machines();
+        let size = format!("size={kib}k");
+        let [first, second] = twice_with_path(&registries.project, &size, &arguments, &path);
+        first.code(3).says(&["is full", "free some disk space"]);
+        second.success();
+    }
 }
 
 #[test]

@@ -32,7 +32,7 @@ fn a_stale_file_fails_and_the_command_that_mends_it_is_named() {
 
     -- stderr --
     error: `docs/commands.md` is stale: the command line has changed
-      first difference: line 73, expected: | `--dry-run` | Print what would be done. |
+      first difference: line 75, expected: | `--dry-run` | Print what would be done. |
       next: cargo xtask docs    # and commit the file
     ");
     project.run(&["test", "--only", "docs"]).code(1).says(&["is stale", "next: cargo xtask docs"]);

@@ -11,6 +11,7 @@ use crate::plan::lint_file::read_lint_rules;
 use crate::plan::pins::Pins;
 use crate::plan::proof::Proof;
 use crate::plan::snippet::SourceText;
+use crate::plan::toolchains::Toolchains;
 use crate::series::LintRules;
 use crate::sys::github::Client;
 use crate::sys::machine::disk;
@@ -84,6 +85,16 @@ impl Context {
                 read_lint_rules(SourceText { name: "ci/lint.toml", text: &text })
             }
         }
+    }
+
+    /// Reads `ci/toolchains.toml`: none without the file.
+    pub fn toolchains(&self) -> Result<Toolchains> {
+        let path = self.layout.toolchain_pins();
+        if !disk::exists(&path) {
+            return Ok(Toolchains::default());
+        }
+        let text = disk::read_text(&path)?;
+        Toolchains::parse(SourceText { name: "ci/toolchains.toml", text: &text })
     }
 
     /// Reads `ci/flavors.toml`.

@@ -60,7 +60,11 @@ pub fn run_and_kill(command: Command, limit: Duration) -> Duration {
 }
 
 /// The same, or as soon as `is_time` says so. Says also whether it was still running.
-fn run_and_kill_when(mut command: Command, limit: Duration, is_time: impl Fn() -> bool) -> (Duration, bool) {
+pub fn run_and_kill_when(
+    mut command: Command,
+    limit: Duration,
+    is_time: impl Fn() -> bool,
+) -> (Duration, bool) {
     let begin = Instant::now();
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     while begin.elapsed() < limit && !is_time() && child.try_wait().unwrap().is_none() {

@@ -18,6 +18,7 @@ pub mod output;
 pub mod program_path;
 pub mod project;
 pub mod random;
+pub mod registries;
 pub mod suites;
 pub mod syncing;
 pub mod upstream;

@@ -87,6 +87,11 @@ impl Layout {
         self.root.join("ci/proofs")
     }
 
+    /// `ci/toolchains.toml`.
+    pub fn toolchain_pins(&self) -> PathBuf {
+        self.root.join("ci/toolchains.toml")
+    }
+
     /// `ci/lint.toml`.
     pub fn lint_rules(&self) -> PathBuf {
         self.root.join("ci/lint.toml")
@@ -145,6 +150,12 @@ impl Layout {
     /// Pinned tools that were installed, each in a folder `NAME-VERSION`.
     pub fn tools(&self) -> PathBuf {
         self.generated().join("tools")
+    }
+
+    /// Compilers made of pinned packages, each in a folder `NAME-DIGEST`: beside what is generated, because they are
+    /// large, and nothing in the project changes them.
+    pub fn toolchains(&self) -> PathBuf {
+        self.generated().with_file_name("toolchains")
     }
 
     /// A target directory of its own for the nested cargo called `name`.

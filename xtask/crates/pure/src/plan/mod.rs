@@ -24,4 +24,5 @@ pub mod region;
 pub mod snippet;
 pub mod steps;
 pub mod suites;
+pub mod toolchains;
 pub mod workflow_rules;

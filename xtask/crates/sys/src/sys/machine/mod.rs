@@ -12,5 +12,6 @@ pub mod ours;
 pub mod process;
 pub mod secret;
 pub mod threads;
+pub mod toolchain;
 pub mod tools;
 pub(in crate::sys) mod watched;

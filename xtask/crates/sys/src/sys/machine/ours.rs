@@ -26,15 +26,30 @@ const MARK_TEXT: &str =
 pub fn claim(layout: &Layout) -> Result<()> {
     let folder = layout.generated();
     disk::create_folder(&folder)?;
-    if is_marked(&folder) {
+    claim_if(is_in_place(layout, &folder) || is_as_good_as_empty(&folder), &folder)
+}
+
+/// Makes the folder of the toolchains, with our mark.
+///
+/// # Errors
+///
+/// When there is a folder that holds something and has no mark of ours.
+pub fn claim_toolchains(layout: &Layout) -> Result<()> {
+    let folder = layout.toolchains();
+    disk::create_folder(&folder)?;
+    claim_if(is_as_good_as_empty(&folder), &folder)
+}
+
+fn claim_if(may_be_ours: bool, folder: &Path) -> Result<()> {
+    if is_marked(folder) {
         return Ok(());
     }
-    if !is_in_place(layout, &folder) && !is_as_good_as_empty(&folder) {
-        return Err(not_ours(&folder));
+    if !may_be_ours {
+        return Err(not_ours(folder));
     }
     let written = disk::write_atomically(&folder.join(MARK), MARK_TEXT.as_bytes());
     // Another run may have been first, and swept away what this one was writing.
-    written.or_else(|error| if is_marked(&folder) { Ok(()) } else { Err(error) })
+    written.or_else(|error| if is_marked(folder) { Ok(()) } else { Err(error) })
 }
 
 /// Inside of the project this place has been ours since before there was a mark.

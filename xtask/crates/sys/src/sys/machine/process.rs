@@ -187,6 +187,34 @@ impl Run {
         Ok(Finished { status, stdout, stderr: String::from_utf8_lossy(&said).into_owned() })
     }
 
+    /// Runs to the end while `reader` has its standard output; what `reader` says goes before how it ended.
+    ///
+    /// # Errors
+    ///
+    /// It could not be started, `reader` failed, or it did not end well: what it said.
+    pub fn read_stdout<T>(mut self, reader: impl FnOnce(&mut dyn Read) -> Result<T>) -> Result<T> {
+        let words = self.words();
+        self.command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = self.spawn()?;
+        let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+        let (read, said) = std::thread::scope(|threads| {
+            let errors = threads.spawn(|| read_at_most(stderr, WORDS_LIMIT));
+            let read = stdout.map(|mut stdout| {
+                let read = reader(&mut stdout);
+                // What is left is read too: a program that nobody listens to would end badly.
+                let _ = io::copy(&mut stdout, &mut io::sink());
+                read
+            });
+            (read, errors.join().unwrap_or_default())
+        });
+        let status = child.wait().map_err(|error| self.not_started(&error))?;
+        match read {
+            Some(Ok(_)) if !status.success() => Err(failed(&words, status, &String::from_utf8_lossy(&said))),
+            Some(read) => read,
+            None => Err(Error::surroundings(format!("`{words}` has no output"))),
+        }
+    }
+
     /// Runs on the terminal: for programs that people watch, such as `cargo test`. All that it says is talk, so that
     /// our standard output has nothing but the answer.
     pub fn show(mut self) -> Result<ExitStatus> {
@@ -283,6 +311,9 @@ fn read_at_most(stream: Option<impl Read>, limit: usize) -> Vec<u8> {
     }
     bytes
 }
+
+/// The most that is kept of what a program says on its standard error, in bytes.
+const WORDS_LIMIT: usize = 1 << 20;
 
 /// How long a quiet moment is.
 const TICK: Duration = Duration::from_millis(100);

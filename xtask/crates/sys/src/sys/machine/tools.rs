@@ -41,6 +41,18 @@ pub fn place(tool: &Tool, layout: &Layout) -> PathBuf {
     own(tool).unwrap_or_else(|| own_folder(tool, layout).join(program))
 }
 
+/// Where `tool` comes from on this machine, or what to type to get it; installs nothing.
+pub fn look(tool: &Tool, layout: &Layout) -> std::result::Result<String, String> {
+    let program = place(tool, layout);
+    if disk::is_program(&program) {
+        return Ok(layout.show(&program));
+    }
+    match Run::new("python3").args(["-m", "pip", "--version"]).success() {
+        Ok(_) => Ok(format!("{} from PyPI, with the first build", tool.version)),
+        Err(_) => Err(INSTALL.to_string()),
+    }
+}
+
 fn own_folder(tool: &Tool, layout: &Layout) -> PathBuf {
     layout.tools().join(format!("{}-{}", tool.name, tool.version))
 }
@@ -60,11 +72,12 @@ fn install(tool: &Tool, layout: &Layout, folder: &Path, ui: &Ui) -> Result<()> {
     let requirements = scratch.path().join("requirements.txt");
     disk::write_atomically(&requirements, requirement(tool).as_bytes())?;
     let installed = scratch.path().join("installed");
-    let run = pip(scratch.path()).arg("--target").arg(&installed).arg("--requirement").arg(&requirements);
     let hint =
         format!("install {} {} or newer yourself, then run the same command again", tool.name, tool.at_least);
     let name = format!("{} {}", tool.name, tool.version);
-    watch_install(run, scratch.path(), &name, hint, ui)?;
+    let install =
+        Install { requirements: &requirements, to: &installed, scratch: scratch.path(), name: &name };
+    install.run(hint, ui)?;
     put_in_place(layout, &installed, folder)
 }
 
@@ -94,8 +107,8 @@ pub fn python_packages(requirements: &Path, layout: &Layout, offline: bool, ui: 
     ui.status("Installing", format!("the Python packages of {list} from PyPI, under target/"));
     let scratch = disk::scratch_folder(&layout.scratch(), "packages")?;
     let installed = scratch.path().join("installed");
-    let run = pip(scratch.path()).arg("--target").arg(&installed).arg("--requirement").arg(requirements);
-    watch_install(run, scratch.path(), "Python packages", "run the same command again".to_string(), ui)?;
+    let install = Install { requirements, to: &installed, scratch: scratch.path(), name: "Python packages" };
+    install.run("run the same command again".to_string(), ui)?;
     put_in_place(layout, &installed, &folder)?;
     Ok(folder)
 }
@@ -121,22 +134,41 @@ fn pip(scratch: &Path) -> Run {
 /// pip gives up by itself after a few tries; this is for a connection that stays open and silent.
 const PATIENCE: Duration = Duration::from_secs(180);
 
-/// `hint`: what to do when pip fails.
-fn watch_install(run: Run, scratch: &Path, name: &str, hint: String, ui: &Ui) -> Result<()> {
-    let words = run.words();
-    let mut said = Vec::new();
-    let progress = &mut ui.progress(name, None, Unit::Bytes);
-    let speech = |line: &str| Some(line.to_string());
-    let pip = Download { program: "pip", folder: scratch, patience: PATIENCE, progress, speech };
-    let status = pip.run(run, &mut said).map_err(|error| match error.hints.is_empty() {
-        true => error.hint(hint.clone()),
-        // Where there is no Python, how to get one is enough.
-        false => error,
-    })?;
-    if status.success() {
-        return Ok(());
+/// Wheels that pip shall install into a folder.
+pub(in crate::sys) struct Install<'a> {
+    /// A list of exact versions with their digests, which pip checks before it opens a wheel.
+    pub requirements: &'a Path,
+    /// The folder that pip makes.
+    pub to: &'a Path,
+    /// Where pip downloads to.
+    pub scratch: &'a Path,
+    /// What is installed, for people.
+    pub name: &'a str,
+}
+
+impl Install<'_> {
+    /// Installs them. `hint`: what to do when pip fails.
+    ///
+    /// # Errors
+    ///
+    /// There is no pip, or it failed: what it said.
+    pub fn run(&self, hint: String, ui: &Ui) -> Result<()> {
+        let run = pip(self.scratch).arg("--target").arg(self.to).arg("--requirement").arg(self.requirements);
+        let words = run.words();
+        let mut said = Vec::new();
+        let progress = &mut ui.progress(self.name, None, Unit::Bytes);
+        let speech = |line: &str| Some(line.to_string());
+        let pip = Download { program: "pip", folder: self.scratch, patience: PATIENCE, progress, speech };
+        let status = pip.run(run, &mut said).map_err(|error| match error.hints.is_empty() {
+            true => error.hint(hint.clone()),
+            // Where there is no Python, how to get one is enough.
+            false => error,
+        })?;
+        if status.success() {
+            return Ok(());
+        }
+        Err(process::failed(&words, status, &said.join("\n")).hint(hint))
     }
-    Err(process::failed(&words, status, &said.join("\n")).hint(hint))
 }
 
 #[cfg(test)]

@@ -1,0 +1,239 @@
+//! Whether a flavor can be built on a machine: what is there, what is missing, and what mends it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use super::{Toolchain, Toolchains};
+use crate::error::{Error, Result};
+use crate::plan::flavors::Flavor;
+use crate::plan::name::Name;
+
+/// How a toolchain stands on a machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum State {
+    /// It is set up, in this folder as people see it.
+    SetUp(String),
+    /// A program of the machine's own does instead: its name, and what it says of its version.
+    Own(String),
+    /// It is not there.
+    Absent,
+}
+
+/// What a machine has.
+#[derive(Clone, Debug)]
+pub struct Machine {
+    /// As `linux-x86_64`.
+    pub host: String,
+    /// What every build needs: its name, and where it comes from, or what to type to get it.
+    pub basics: Vec<(String, std::result::Result<String, String>)>,
+    /// How each toolchain stands.
+    pub toolchains: BTreeMap<Name, State>,
+    /// The package managers that are there.
+    pub managers: Vec<String>,
+}
+
+/// What becomes of a flavor on a machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It can be built.
+    Ready,
+    /// Something is missing that can be had.
+    Missing,
+    /// It is built on another machine.
+    Elsewhere,
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.pad(match self {
+            Verdict::Ready => "ready",
+            Verdict::Missing => "missing",
+            Verdict::Elsewhere => "elsewhere",
+        })
+    }
+}
+
+/// One flavor on one machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diagnosis {
+    /// Whether it can be built.
+    pub verdict: Verdict,
+    /// What is there.
+    pub there: Vec<String>,
+    /// What is missing, or why it is built elsewhere.
+    pub missing: Vec<String>,
+    /// What to type, the one that does most first.
+    pub mend: Vec<String>,
+}
+
+/// Looks at one flavor.
+///
+/// # Errors
+///
+/// It names a toolchain that there is not.
+pub fn diagnose(
+    name: &Name,
+    flavor: &Flavor,
+    toolchains: &Toolchains,
+    machine: &Machine,
+) -> Result<Diagnosis> {
+    let mut found = Diagnosis { verdict: Verdict::Ready, there: vec![], missing: vec![], mend: vec![] };
+    let named = |name| Ok::<_, Error>((name, toolchains.get(name)?));
+    let toolchain = flavor.toolchain.as_ref().map(named).transpose()?;
+    let is_native = flavor.platforms.is_empty() || flavor.platforms.contains(&machine.host);
+    let is_crossed = toolchain.is_some_and(|(_, toolchain)| toolchain.is_for(&machine.host));
+    if !is_native && !is_crossed {
+        found.verdict = Verdict::Elsewhere;
+        found.missing.push(format!("it is built on {}", flavor.platforms.join(", ")));
+        return Ok(found);
+    }
+    found.look_at_basics(machine);
+    if let Some((toolchain_name, toolchain)) = toolchain {
+        found.look_at_toolchain(name, toolchain_name, toolchain, machine);
+        if let Some(device) = &toolchain.runs_on {
+            found.look_at_device(name, device, toolchains.get(device)?, machine);
+        }
+    }
+    Ok(found)
+}
+
+impl Diagnosis {
+    fn look_at_basics(&mut self, machine: &Machine) {
+        for (name, state) in &machine.basics {
+            match state {
+                Ok(from) => self.there.push(format!("{name}: {from}")),
+                Err(mend) => self.lacks(name.clone(), [mend.clone()]),
+            }
+        }
+    }
+
+    fn look_at_toolchain(&mut self, flavor: &Name, name: &Name, toolchain: &Toolchain, machine: &Machine) {
+        match machine.toolchains.get(name).unwrap_or(&State::Absent) {
+            State::SetUp(folder) => self.there.push(format!("toolchain {name}: {folder}")),
+            State::Own(said) => self.there.push(format!("toolchain {name}: this machine's {said}")),
+            State::Absent if toolchain.is_for(&machine.host) => {
+                let size = toolchain.download_bytes() as f64 / 1e6;
+                let what = format!("toolchain {name}: {size:.0} MB to download");
+                self.lacks(what, [format!("cargo xtask toolchain {flavor}")]);
+            }
+            State::Absent => {
+                let hints = toolchain.install_hints(|manager| machine.managers.iter().any(|m| m == manager));
+                self.lacks(format!("toolchain {name}: {}", toolchain.about), hints);
+            }
+        }
+    }
+
+    /// It can be built without, and cannot be tried here.
+    fn look_at_device(&mut self, flavor: &Name, name: &Name, device: &Toolchain, machine: &Machine) {
+        let what = format!("to run it, {name}: {}", device.about);
+        match machine.toolchains.get(name).unwrap_or(&State::Absent) {
+            State::Absent if device.is_for(&machine.host) => {
+                self.missing.push(what);
+                let mend = format!("cargo xtask toolchain {flavor}");
+                if !self.mend.contains(&mend) {
+                    self.mend.push(mend);
+                }
+            }
+            State::Absent => self.missing.push(what),
+            State::SetUp(_) | State::Own(_) => self.there.push(what),
+        }
+    }
+
+    fn lacks(&mut self, what: String, mend: impl IntoIterator<Item = String>) {
+        self.verdict = Verdict::Missing;
+        self.missing.push(what);
+        self.mend.extend(mend);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Diagnosis, Machine, State, Verdict, diagnose};
+    use crate::plan::flavors::Flavors;
+    use crate::plan::name::Name;
+    use crate::plan::snippet::SourceText;
+    use crate::plan::toolchains::Toolchains;
+
+    const FLAVORS: &str = "programs = []\ncmake = {}\n\
+        [flavors.cpu]\nabout = \"x\"\n\
+        [flavors.gpu]\nabout = \"x\"\nplatforms = [\"linux-x86_64\"]\ntoolchain = \"gpu\"\n\
+        [flavors.arm]\nabout = \"x\"\nplatforms = [\"linux-aarch64\"]\ntoolchain = \"cross\"\n\
+        [flavors.icpx]\nabout = \"x\"\ntoolchain = \"icpx\"\n\
+        [flavors.metal]\nabout = \"x\"\nplatforms = [\"macos-aarch64\"]\n";
+
+    fn toolchains() -> Toolchains {
+        let package =
+            format!("{{ name = \"p\", version = \"1\", bytes = 2000000, sha256 = \"{}\" }}", "ab".repeat(32));
+        let text = format!(
+            "[toolchains.gpu]\nabout = \"x\"\nhosts = [\"linux-x86_64\"]\nwheels = [{package}]\nruns-on = \"soft\"\n\
+             [toolchains.soft]\nabout = \"a device in software\"\nhosts = [\"linux-x86_64\"]\ndebs = [{package}]\n\
+             [toolchains.cross]\nabout = \"x\"\nhosts = [\"linux-x86_64\"]\ndebs = [{package}]\n\
+             [toolchains.icpx]\nabout = \"a compiler for SYCL\"\nown = {{ program = \"icpx\" }}\n\
+             install = {{ apt-get = \"apt-get install icpx\" }}\n"
+        );
+        Toolchains::parse(SourceText { name: "ci/toolchains.toml", text: &text }).unwrap()
+    }
+
+    fn machine(toolchains: &[(&str, State)]) -> Machine {
+        let name = |name: &str| Name::new(name).unwrap();
+        Machine {
+            host: "linux-x86_64".to_string(),
+            basics: vec![("C++ compiler".to_string(), Ok("g++ 12".to_string()))],
+            toolchains: toolchains.iter().map(|(key, state)| (name(key), state.clone())).collect(),
+            managers: vec!["apt-get".to_string()],
+        }
+    }
+
+    fn look(flavor: &str, machine: &Machine) -> Diagnosis {
+        let flavors = Flavors::parse(SourceText { name: "ci/flavors.toml", text: FLAVORS }).unwrap();
+        diagnose(&Name::new(flavor).unwrap(), flavors.get(flavor).unwrap(), &toolchains(), machine).unwrap()
+    }
+
+    #[test]
+    fn a_flavor_of_the_machines_own_compiler() {
+        let mut machine = machine(&[]);
+        assert_eq!(look("cpu", &machine).there, ["C++ compiler: g++ 12"]);
+        machine.basics[0].1 = Err("apt-get install g++".to_string());
+        let found = look("cpu", &machine);
+        assert_eq!(
+            (found.verdict, &found.mend[..]),
+            (Verdict::Missing, &["apt-get install g++".to_string()][..])
+        );
+    }
+
+    #[test]
+    fn a_toolchain_that_can_be_set_up() {
+        let found = look("gpu", &machine(&[]));
+        assert_eq!(found.verdict, Verdict::Missing);
+        assert_eq!(
+            found.missing,
+            ["toolchain gpu: 2 MB to download", "to run it, soft: a device in software"]
+        );
+        assert_eq!(found.mend, ["cargo xtask toolchain gpu"]);
+        let set_up = || State::SetUp("target/toolchains/x".to_string());
+        let found = look("gpu", &machine(&[("gpu", set_up())]));
+        assert_eq!(found.verdict, Verdict::Ready, "a device is not needed to build");
+        assert_eq!(found.mend, ["cargo xtask toolchain gpu"]);
+        let found =
+            look("gpu", &machine(&[("gpu", State::Own("nvcc 13.1".to_string())), ("soft", set_up())]));
+        assert_eq!((found.verdict, found.missing.len(), found.mend.len()), (Verdict::Ready, 0, 0));
+        assert!(found.there.contains(&"toolchain gpu: this machine's nvcc 13.1".to_string()));
+    }
+
+    #[test]
+    fn a_toolchain_that_a_person_has_to_install() {
+        let found = look("icpx", &machine(&[]));
+        assert_eq!(found.missing, ["toolchain icpx: a compiler for SYCL"]);
+        assert_eq!(found.mend, ["with apt-get: apt-get install icpx"]);
+    }
+
+    #[test]
+    fn flavors_of_other_machines() {
+        let found = look("metal", &machine(&[]));
+        assert_eq!(
+            (found.verdict, &found.missing[..]),
+            (Verdict::Elsewhere, &["it is built on macos-aarch64".to_string()][..])
+        );
+        assert_eq!(look("arm", &machine(&[])).verdict, Verdict::Missing, "it is crossed here");
+    }
+}

@@ -1,0 +1,92 @@
+//! Whether a member of an archive may be unpacked: nothing may lead out of the folder, and only files, folders and
+//! links are.
+
+/// What a member is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind<'a> {
+    /// A folder.
+    Folder,
+    /// A file.
+    File,
+    /// A symbolic link, with what it leads to.
+    Link(&'a str),
+    /// Another name for a member that came before, given from the top of the archive.
+    SameAs(&'a str),
+    /// A device, a pipe, or something that nobody knows.
+    Other,
+}
+
+/// The path of a member below the folder that it is unpacked into.
+///
+/// # Errors
+///
+/// A sentence that says what is wrong with it.
+pub fn place<'a>(path: &'a str, kind: Kind<'_>) -> Result<&'a str, String> {
+    let path = inside(path)?;
+    match kind {
+        Kind::Folder | Kind::File => Ok(path),
+        Kind::SameAs(other) => inside(other).map(|_| path),
+        Kind::Link(target) if stays(path, target) => Ok(path),
+        Kind::Link(target) => Err(format!("the link `{path}` leads out of the folder, to `{target}`")),
+        Kind::Other => Err(format!("`{path}` is neither a file, a folder nor a link")),
+    }
+}
+
+/// Without the `./` in front and the `/` behind that archives have.
+fn inside(path: &str) -> Result<&str, String> {
+    let plain = path.strip_prefix("./").unwrap_or(path).trim_end_matches('/');
+    let leads_out = |part: &str| matches!(part, "" | "." | "..");
+    if matches!(plain, "" | ".") {
+        return Ok("");
+    }
+    if plain.split('/').any(leads_out) || plain.contains(['\\', '\0']) {
+        return Err(format!("`{path}` is no path inside of a folder"));
+    }
+    Ok(plain)
+}
+
+/// Only leading `..`, and no more of them than there are folders above the link: what follows them can then lead out
+/// only through another link, which is held to the same.
+fn stays(path: &str, target: &str) -> bool {
+    let folders = path.matches('/').count();
+    let ups = target.split('/').take_while(|part| *part == "..").count();
+    let is_plain = |part: &str| !matches!(part, "" | "." | "..");
+    let rest: Vec<&str> = target.split('/').skip(ups).collect();
+    ups <= folders && rest.iter().all(|part| is_plain(part)) && !target.contains(['\\', '\0'])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Kind, place};
+
+    #[test]
+    fn what_stays_inside_is_taken() {
+        assert_eq!(place("./usr/bin/x", Kind::File), Ok("usr/bin/x"));
+        assert_eq!(place("./", Kind::Folder), Ok(""));
+        assert_eq!(place("usr/lib/", Kind::Folder), Ok("usr/lib"));
+        assert_eq!(place("usr/lib/l.so", Kind::Link("l.so.1")), Ok("usr/lib/l.so"));
+        assert_eq!(place("usr/lib/l.so", Kind::Link("../../lib/l.so.1")), Ok("usr/lib/l.so"));
+        assert_eq!(place("b", Kind::SameAs("./a")), Ok("b"));
+    }
+
+    #[test]
+    fn what_leads_out_is_refused() {
+        let cases = [
+            ("../x", Kind::File),
+            ("a/../../x", Kind::File),
+            ("/etc/passwd", Kind::File),
+            ("a//b", Kind::File),
+            ("a\\b", Kind::File),
+            ("l", Kind::Link("/etc")),
+            ("l", Kind::Link("..")),
+            ("a/l", Kind::Link("../..")),
+            ("a/l", Kind::Link("b/../../..")),
+            ("l", Kind::Link("")),
+            ("l", Kind::SameAs("../x")),
+            ("dev/null", Kind::Other),
+        ];
+        for (path, kind) in cases {
+            assert!(place(path, kind).is_err(), "{path} {kind:?}");
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! `ci/toolchains.toml`: compilers, and devices that programs run on, made of pinned packages.
+
+pub mod diagnosis;
+pub mod member;
+mod steps;
+pub mod words;
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::json;
+
+use self::words::{Inside, Sha256, Word};
+use super::name::Name;
+use super::pins::Version;
+use super::snippet::SourceText;
+use crate::error::{Error, Result};
+
+pub use self::steps::Step;
+
+/// `ci/toolchains.toml`, checked.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Toolchains {
+    /// Toolchains by name.
+    pub toolchains: BTreeMap<Name, Toolchain>,
+}
+
+/// What a flavor is compiled with, or what it runs on.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Toolchain {
+    /// One line for people.
+    pub about: String,
+    /// Machines that the packages are for, as `linux-x86_64`; with none there are no packages.
+    #[serde(default)]
+    pub hosts: Vec<String>,
+    /// Wheels of PyPI.
+    #[serde(default)]
+    pub wheels: Vec<Package>,
+    /// Packages of Debian.
+    #[serde(default)]
+    pub debs: Vec<Package>,
+    /// Crates of crates.io, for what they vendor.
+    #[serde(default)]
+    pub crates: Vec<Package>,
+    /// Text files to write once the packages are unpacked; a script can be started.
+    #[serde(default)]
+    pub files: BTreeMap<Inside, String>,
+    /// What is compiled out of the packages, in this order.
+    #[serde(default)]
+    pub builds: Vec<Build>,
+    /// Files and folders to move: the new place, and the old one.
+    #[serde(default)]
+    pub moves: BTreeMap<Inside, Inside>,
+    /// Files and folders that nobody needs once all is compiled.
+    #[serde(default)]
+    pub remove: Vec<Inside>,
+    /// Symbolic links to make: the link, and what it leads to from there.
+    #[serde(default)]
+    pub links: BTreeMap<Inside, Inside>,
+    /// Programs that must be there in the end.
+    #[serde(default)]
+    pub programs: Vec<Inside>,
+    /// CMake cache entries of a build with it; `{toolchain}` stands for its folder.
+    #[serde(default)]
+    pub cmake: BTreeMap<String, String>,
+    /// Environment of the cargo that builds the kernels; `{toolchain}` stands for its folder.
+    #[serde(default)]
+    pub cargo: BTreeMap<String, String>,
+    /// Environment of programs that run on it; `{toolchain}` stands for its folder.
+    #[serde(default)]
+    pub environment: BTreeMap<String, String>,
+    /// The words before a program that runs on it; `{toolchain}` stands for its folder.
+    #[serde(default)]
+    pub runner: Vec<String>,
+    /// A compiler of the machine's own that does instead.
+    pub own: Option<Own>,
+    /// What to type to install one instead, by package manager: `apt-get`, `brew`, `winget`.
+    #[serde(default)]
+    pub install: BTreeMap<String, String>,
+    /// The toolchain that has a device or an emulator for what this one compiles.
+    pub runs_on: Option<Name>,
+}
+
+/// One pinned package.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Package {
+    /// Its name in its registry.
+    pub name: Word,
+    /// Its exact version.
+    pub version: Word,
+    /// The machine it is for, as Debian names it; only Debian's packages have one.
+    pub arch: Option<Word>,
+    /// Size of the file in bytes.
+    pub bytes: u64,
+    /// Digest of the file.
+    pub sha256: Sha256,
+}
+
+impl std::fmt::Display for Package {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "{} {}", self.name, self.version)
+    }
+}
+
+/// One CMake project among the packages, and what is taken of it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Build {
+    /// The folder of its `CMakeLists.txt`.
+    pub source: Inside,
+    /// What Ninja is asked for.
+    pub target: Word,
+    /// CMake cache entries.
+    #[serde(default)]
+    pub cmake: BTreeMap<String, String>,
+    /// Files to keep: their place in the toolchain, and in the build folder.
+    pub take: BTreeMap<Inside, Inside>,
+}
+
+/// A compiler of the machine's own.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Own {
+    /// The program, on PATH.
+    pub program: Word,
+    /// The oldest version that does, as its `--version` says it; any, when there is none.
+    pub at_least: Option<String>,
+    /// Versions from this one on are another toolchain.
+    pub below: Option<String>,
+}
+
+impl Own {
+    /// Whether a program that says `text` when asked for its version does.
+    pub fn does(&self, text: &str) -> bool {
+        let bound = |bound: &Option<String>| bound.as_deref().and_then(Version::find_in);
+        let Some(found) = Version::find_in(text) else { return self.at_least.is_none() };
+        bound(&self.at_least).is_none_or(|least| found >= least)
+            && bound(&self.below).is_none_or(|end| found < end)
+    }
+}
+
+impl Toolchains {
+    /// Reads the text of `ci/toolchains.toml`.
+    ///
+    /// # Errors
+    ///
+    /// A usage error that shows the line.
+    pub fn parse(source: SourceText<'_>) -> Result<Toolchains> {
+        let read: Toolchains = source.parse_toml()?;
+        for (name, toolchain) in &read.toolchains {
+            if let Some(why) = read.what_is_wrong_with(toolchain) {
+                return Err(Error::usage(format!("invalid `{}`", source.name))
+                    .detail(format!("[toolchains.{name}]: {why}")));
+            }
+        }
+        Ok(read)
+    }
+
+    fn what_is_wrong_with(&self, toolchain: &Toolchain) -> Option<String> {
+        if let Some(other) = toolchain.runs_on.as_ref().filter(|other| !self.toolchains.contains_key(*other))
+        {
+            return Some(format!("`runs-on` names `{other}`, and no toolchain has this name"));
+        }
+        if toolchain.packages().next().is_some() == toolchain.hosts.is_empty() {
+            return Some(
+                "packages need `hosts`, the machines they are for, and nothing else does".to_string(),
+            );
+        }
+        if toolchain.hosts.is_empty() && toolchain.own.is_none() {
+            return Some("expected packages, or `own`, a program of the machine's own".to_string());
+        }
+        let stray = toolchain.wheels.iter().chain(&toolchain.crates).find(|package| package.arch.is_some());
+        stray.map(|package| format!("`{}` has an `arch`, and only `debs` do", package.name))
+    }
+
+    /// The toolchain called `name`.
+    ///
+    /// # Errors
+    ///
+    /// A usage error that names those there are.
+    pub fn get(&self, name: &Name) -> Result<&Toolchain> {
+        self.toolchains.get(name).ok_or_else(|| {
+            let known: Vec<&str> = self.toolchains.keys().map(Name::as_str).collect();
+            Error::usage(format!("there is no toolchain `{name}` in `ci/toolchains.toml`"))
+                .hint(format!("use one of: {}", known.join(", ")))
+        })
+    }
+}
+
+/// What stands for the toolchain's folder in the values of its tables.
+const FOLDER: &str = "{toolchain}";
+
+impl Toolchain {
+    /// Whether its packages are for a machine, given as `linux-x86_64`.
+    pub fn is_for(&self, host: &str) -> bool {
+        self.hosts.iter().any(|known| known == host)
+    }
+
+    /// All its packages.
+    pub fn packages(&self) -> impl Iterator<Item = &Package> {
+        self.wheels.iter().chain(&self.debs).chain(&self.crates)
+    }
+
+    /// How much there is to download, in bytes.
+    pub fn download_bytes(&self) -> u64 {
+        self.packages().map(|package| package.bytes).sum()
+    }
+
+    /// Everything that decides what is in its folder, as text: its digest names the folder.
+    pub fn contents(&self) -> String {
+        let package =
+            |package: &Package| json!([package.name, package.version, package.arch, package.sha256]);
+        let packages = |list: &[Package]| list.iter().map(package).collect::<Vec<_>>();
+        let build = |build: &Build| json!([build.source, build.target, build.cmake, build.take]);
+        let builds: Vec<_> = self.builds.iter().map(build).collect();
+        json!({
+            "wheels": packages(&self.wheels), "debs": packages(&self.debs), "crates": packages(&self.crates),
+            "files": self.files, "builds": builds, "moves": self.moves, "remove": self.remove, "links": self.links,
+        })
+        .to_string()
+    }
+
+    /// What lies in `folder` instead of what `values` have for it.
+    pub fn in_folder(values: &BTreeMap<String, String>, folder: &str) -> BTreeMap<String, String> {
+        values.iter().map(|(key, value)| (key.clone(), value.replace(FOLDER, folder))).collect()
+    }
+
+    /// The words before a program that runs on it, when it lies in `folder`.
+    pub fn runner_in(&self, folder: &str) -> Vec<String> {
+        self.runner.iter().map(|word| word.replace(FOLDER, folder)).collect()
+    }
+
+    /// What to type to install something that does instead, for the package managers that are `there`.
+    pub fn install_hints(&self, there: impl Fn(&str) -> bool) -> Vec<String> {
+        let mut managers: Vec<_> = self.install.iter().filter(|(manager, _)| there(manager)).collect();
+        if managers.is_empty() {
+            managers = self.install.iter().collect();
+        }
+        managers.into_iter().map(|(manager, line)| format!("with {manager}: {line}")).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,55 @@
+//! What is done to unpacked packages until they are a toolchain.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::{Work, files, missing_program};
+use crate::error::{Error, Result};
+use crate::plan::toolchains::Toolchain;
+use crate::plan::toolchains::words::Inside;
+use crate::sys::machine::{disk, ours};
+
+impl Work<'_> {
+    pub(super) fn files(&self, texts: &BTreeMap<Inside, String>) -> Result<()> {
+        for (path, text) in texts {
+            let path = self.path(path);
+            disk::write_atomically(&path, text.as_bytes())?;
+            if text.starts_with("#!") {
+                files::make_executable(&path)?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn arrange(&self, toolchain: &Toolchain) -> Result<()> {
+        for (to, from) in &toolchain.moves {
+            let (to, from) = (self.path(to), self.path(from));
+            files::make_folder_of(&to)?;
+            ours::rename(&from, &to)?;
+        }
+        for path in &toolchain.remove {
+            let path = self.path(path);
+            if path.is_dir() { ours::remove_folder(&path)? } else { disk::remove_file(&path)? }
+        }
+        for (link, target) in &toolchain.links {
+            files::make_link(Path::new(target.as_str()), &self.path(link))?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn check(&self, programs: &[Inside]) -> Result<()> {
+        self.audit(self.folder)?;
+        match missing_program(programs, self.folder) {
+            None => Ok(()),
+            Some(program) => Err(Error::surroundings(format!(
+                "the packages of `{}` have no program `{program}`",
+                self.name
+            ))
+            .hint("mend `programs` in ci/toolchains.toml")),
+        }
+    }
+
+    pub(super) fn path(&self, inside: &Inside) -> PathBuf {
+        self.folder.join(inside.as_str())
+    }
+}

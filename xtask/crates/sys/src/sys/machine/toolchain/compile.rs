@@ -1,0 +1,65 @@
+//! The parts of a toolchain that come as sources: compiled aside with the machine's own compiler.
+
+use std::path::{Path, PathBuf};
+
+use super::{Work, files};
+use crate::build::ninja;
+use crate::error::{Error, Result};
+use crate::plan::toolchains::Build;
+use crate::sys::machine::process::{self, Run, Seen, Watch};
+use crate::sys::machine::{ours, tools};
+use crate::ui::{Progress, Unit};
+
+impl Work<'_> {
+    pub(super) fn compile(&self, build: &Build) -> Result<()> {
+        let (cmake, ninja) = (self.tool("cmake")?, self.tool("ninja")?);
+        let folder = self.scratch_for("build")?;
+        let ui = self.surroundings.ui;
+        ui.status("Compiling", format!("{} for the toolchain {}", build.target, self.name));
+        let progress = &mut ui.progress(build.target.as_str(), Some(0), Unit::Steps);
+        let source = self.path(&build.source);
+        watch(configure(&cmake, &ninja, &source, &folder, build), progress)?;
+        let compile = Run::new(&ninja).env("NINJA_STATUS", ninja::STATUS).arg("-C").arg(&folder);
+        watch(compile.arg(build.target.as_str()), progress)?;
+        for (to, from) in &build.take {
+            files::copy(&folder.join(from.as_str()), &self.path(to))?;
+        }
+        ours::remove_folder(&folder)
+    }
+
+    fn tool(&self, name: &str) -> Result<PathBuf> {
+        let surroundings = self.surroundings;
+        let tool = surroundings.tools.get(name).ok_or_else(|| {
+            Error::usage(format!("`pins.toml` pins no tool `{name}`")).hint(format!("add [tools.{name}]"))
+        })?;
+        tools::provide(tool, surroundings.layout, surroundings.offline, surroundings.ui)
+    }
+}
+
+fn configure(cmake: &Path, ninja: &Path, source: &Path, folder: &Path, build: &Build) -> Run {
+    let entries = build.cmake.iter().map(|(key, value)| format!("-D{key}={value}"));
+    let make = format!("-DCMAKE_MAKE_PROGRAM={}", ninja.display());
+    let run = Run::new(cmake).args(["-G", "Ninja", "-S"]).arg(source).arg("-B").arg(folder);
+    run.args(["-DCMAKE_BUILD_TYPE=Release".to_string(), make]).args(entries)
+}
+
+/// A failure shows the first error.
+fn watch(run: Run, progress: &mut Progress) -> Result<()> {
+    let (words, mut said) = (run.words(), String::new());
+    let status = run.watch(|seen| {
+        if let Seen::Line(line) = seen {
+            said.push_str(line);
+            said.push('\n');
+            if let Some(count) = ninja::count(line) {
+                progress.set_total(count.total);
+                progress.note(ninja::short_name(count.doing));
+                progress.set(count.done);
+            }
+        }
+        Watch::GoOn
+    })?;
+    match status.success() {
+        true => Ok(()),
+        false => Err(process::failed(&words, status, &ninja::first_error(&said).excerpt)),
+    }
+}

@@ -1,0 +1,108 @@
+//! Debian's packages, downloaded by apt-get as anybody may and unpacked without being installed.
+//!
+//! apt gets a state of its own in the scratch folder: it needs no root, knows packages of other machines without
+//! `dpkg --add-architecture`, and takes its mirrors from the machine's own sources.
+
+use std::path::{Path, PathBuf};
+
+use super::Work;
+use crate::error::{Error, Result};
+use crate::plan::toolchains::Package;
+use crate::sys::machine::disk;
+use crate::sys::machine::process::{self, Run};
+use crate::sys::machine::watched::Download;
+use crate::ui::Unit;
+
+/// What those need who have no apt.
+const NO_APT: &str =
+    "set it up on Debian 12, or in a container of it: its packages come from Debian's archive";
+
+impl Work<'_> {
+    pub(super) fn debs(&self, packages: &[Package]) -> Result<()> {
+        let scratch = self.scratch_for("debs")?;
+        let files = scratch.join("files");
+        for folder in ["files", "lists/partial", "cache/archives/partial"] {
+            disk::create_folder(&scratch.join(folder))?;
+        }
+        // A source of the machine's that has nothing to do with us may fail: the download says whether it matters.
+        let (_, update) = self.apt(&scratch, packages, vec!["update".to_string()])?;
+        let wanted =
+            packages.iter().map(|package| format!("{}:{}={}", package.name, arch(package), package.version));
+        let words = ["download".to_string()].into_iter().chain(wanted).collect();
+        let (ended_well, said) = self.apt(&scratch, packages, words)?;
+        if !ended_well {
+            return Err(not_downloaded(packages, &files, &said, &update));
+        }
+        for package in packages {
+            let file = downloaded(&files, package).ok_or_else(|| {
+                Error::surroundings(format!("apt-get ended well and left no file of {package}"))
+            })?;
+            self.demand_pinned(package, &file)?;
+            self.unpack_deb(&file)?;
+        }
+        Ok(())
+    }
+
+    /// Whether it ended well, and what it said.
+    fn apt(&self, scratch: &Path, packages: &[Package], words: Vec<String>) -> Result<(bool, Vec<String>)> {
+        let settings = settings(scratch, packages);
+        let options = settings.iter().flat_map(|setting| ["-o", setting.as_str()]);
+        let run = Run::new("apt-get").install_hint(NO_APT).arg("-q").args(options).args(words);
+        let run = run.current_folder(&scratch.join("files"));
+        let mut said = Vec::new();
+        let progress = &mut self.surroundings.ui.progress("Debian's packages", None, Unit::Bytes);
+        let speech = |line: &str| Some(line.to_string()).filter(|line| is_complaint(line));
+        let apt =
+            Download { program: "apt-get", folder: scratch, patience: super::PATIENCE, progress, speech };
+        Ok((apt.run(run, &mut said)?.success(), said))
+    }
+}
+
+fn is_complaint(line: &str) -> bool {
+    line.starts_with("E:") || line.starts_with("Err:") || line.contains("No space left")
+}
+
+/// apt's settings: a state of its own, and the machines that the packages are for.
+fn settings(scratch: &Path, packages: &[Package]) -> Vec<String> {
+    let mut archs: Vec<&str> = packages.iter().map(arch).filter(|arch| *arch != "all").collect();
+    archs.sort_unstable();
+    archs.dedup();
+    let archs = archs.into_iter().map(|arch| format!("APT::Architectures::={arch}"));
+    let own = [
+        format!("Dir::State::lists={}", scratch.join("lists").display()),
+        format!("Dir::Cache={}", scratch.join("cache").display()),
+        "Acquire::Languages=none".to_string(),
+        "Acquire::Retries=2".to_string(),
+        // Else apt, started by root, would download as a user to whom our folder is closed.
+        "APT::Sandbox::User=root".to_string(),
+    ];
+    own.into_iter().chain(archs).collect()
+}
+
+fn arch(package: &Package) -> &str {
+    package.arch.as_ref().map_or("amd64", |arch| arch.as_str())
+}
+
+/// The file that apt made of `package`; its name has a version in which `:` is written `%3a`.
+fn downloaded(files: &Path, package: &Package) -> Option<PathBuf> {
+    let version = package.version.as_str().replace(':', "%3a");
+    let names = [arch(package), "all"].map(|arch| format!("{}_{version}_{arch}.deb", package.name));
+    names.iter().map(|name| files.join(name)).find(|file| disk::exists(file))
+}
+
+fn not_downloaded(packages: &[Package], files: &Path, said: &[String], update: &[String]) -> Error {
+    let missing: Vec<String> = packages
+        .iter()
+        .filter(|package| downloaded(files, package).is_none())
+        .map(Package::to_string)
+        .collect();
+    let words = process::last_words(&[update, said].concat().join("\n"));
+    let error =
+        Error::surroundings(format!("apt-get could not download {}", missing.join(", "))).detail(words);
+    let is_gone = said.iter().any(|line| line.contains("was not found") || line.contains("Unable to locate"));
+    match is_gone {
+        true => error.hint(format!("Debian replaced it: see `apt-cache policy {}`, then pin the version and its sha256 in ci/toolchains.toml",
+            packages.iter().find(|package| downloaded(files, package).is_none()).map_or_else(String::new, |p| p.name.to_string()))),
+        false => error.hint("run the same command again once the mirror answers"),
+    }
+}

@@ -1,0 +1,176 @@
+//! Compilers and devices out of pinned packages, under `target/toolchains/`, without root.
+//!
+//! A toolchain is put together in a scratch folder there and appears by rename, so that one which is there is whole.
+
+mod arrange;
+mod compile;
+mod crates;
+mod debs;
+mod files;
+mod unpack;
+mod wheels;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::process::Run;
+use super::{disk, ours};
+use crate::error::{Error, Result};
+use crate::plan::layout::Layout;
+use crate::plan::name::Name;
+use crate::plan::pins::{Tool, Version};
+use crate::plan::toolchains::diagnosis::State;
+use crate::plan::toolchains::words::Inside;
+use crate::plan::toolchains::{Own, Package, Step, Toolchain};
+use crate::ui::Ui;
+
+/// What setting up a toolchain needs besides its entry.
+#[derive(Clone, Copy)]
+pub struct Surroundings<'a> {
+    /// Where things are.
+    pub layout: &'a Layout,
+    /// CMake and Ninja, for toolchains of which a part is compiled.
+    pub tools: &'a BTreeMap<Name, Tool>,
+    /// The network is forbidden.
+    pub offline: bool,
+    /// Where talk goes.
+    pub ui: &'a Ui,
+}
+
+/// A client that says nothing and whose folder does not grow for this long is given up.
+const PATIENCE: Duration = Duration::from_secs(180);
+
+/// This machine, as `ci/toolchains.toml` names it: `linux-x86_64`.
+pub fn host() -> String {
+    format!("{}-{}", std::env::consts::OS, std::env::consts::ARCH)
+}
+
+/// Where `toolchain` is, or will be once it is set up.
+pub fn place(name: &Name, toolchain: &Toolchain, layout: &Layout) -> PathBuf {
+    let digest = disk::sha256(toolchain.contents().as_bytes());
+    layout.toolchains().join(format!("{name}-{}", &digest[..16]))
+}
+
+/// Whether `toolchain` is set up.
+pub fn is_there(name: &Name, toolchain: &Toolchain, layout: &Layout) -> bool {
+    let folder = place(name, toolchain, layout);
+    disk::exists(&folder) && missing_program(&toolchain.programs, &folder).is_none()
+}
+
+/// How `toolchain` stands on this machine.
+pub fn state(name: &Name, toolchain: &Toolchain, layout: &Layout) -> State {
+    if is_there(name, toolchain, layout) {
+        return State::SetUp(layout.show(&place(name, toolchain, layout)));
+    }
+    toolchain.own.as_ref().and_then(own).map_or(State::Absent, State::Own)
+}
+
+/// The program of the machine's own that does, with what it says of its version.
+fn own(own: &Own) -> Option<String> {
+    let program = disk::find_program(own.program.as_str())?;
+    let finished = Run::new(program).arg("--version").finish().ok()?;
+    let said = String::from_utf8_lossy(&finished.stdout).into_owned();
+    let version = Version::find_in(&said).map_or_else(String::new, |version| format!(" {version}"));
+    (finished.status.success() && own.does(&said)).then(|| format!("{}{version}", own.program))
+}
+
+fn missing_program<'a>(programs: &'a [Inside], folder: &Path) -> Option<&'a Inside> {
+    programs.iter().find(|program| !disk::is_program(&folder.join(program.as_str())))
+}
+
+/// The folder of `toolchain`, set up first when it has to be; needs the run lock.
+///
+/// # Errors
+///
+/// Its packages are for another machine, cannot be had, or are not what is pinned: then nothing of it is there.
+pub fn provide(name: &Name, toolchain: &Toolchain, surroundings: Surroundings<'_>) -> Result<PathBuf> {
+    let Surroundings { layout, offline, ui, .. } = surroundings;
+    let folder = place(name, toolchain, layout);
+    if is_there(name, toolchain, layout) {
+        return Ok(folder);
+    }
+    refuse_where_impossible(name, toolchain, offline)?;
+    ui.status("Setting up", format!("the toolchain {name}, under {}", layout.show(&folder)));
+    ours::claim_toolchains(layout)?;
+    let scratches = layout.toolchains().join("tmp");
+    // Whoever holds the run lock is alone: this is of a run that was killed.
+    ours::remove_folder(&scratches)?;
+    let scratch = disk::scratch_folder(&scratches, "toolchain")?;
+    let whole = scratch.path().join("whole");
+    disk::create_folder(&whole)?;
+    let work = Work { name, scratch: scratch.path(), folder: &whole, surroundings };
+    for step in toolchain.steps() {
+        work.carry_out(&step).map_err(|error| advise(disk::blame_full_disk(&scratches, error), toolchain))?;
+    }
+    ours::remove_folder(&folder)?;
+    ours::rename(&whole, &folder)?;
+    Ok(folder)
+}
+
+/// An error unless `toolchain` can be set up on this machine.
+fn refuse_where_impossible(name: &Name, toolchain: &Toolchain, offline: bool) -> Result<()> {
+    if !toolchain.is_for(&host()) {
+        let packages = match toolchain.hosts.is_empty() {
+            true => "has no packages that could be set up without root".to_string(),
+            false => format!("is for {}, and this machine is {}", toolchain.hosts.join(", "), host()),
+        };
+        return Err(advise(Error::surroundings(format!("the toolchain `{name}` {packages}")), toolchain));
+    }
+    if offline {
+        let what = format!("the toolchain `{name}` is not set up, and `--offline` prevents downloading it");
+        return Err(Error::surroundings(what).hint("run once without `--offline`"));
+    }
+    Ok(())
+}
+
+/// `error` with what to type to install something that does instead.
+fn advise(error: Error, toolchain: &Toolchain) -> Error {
+    let hints = toolchain.install_hints(|manager| disk::find_program(manager).is_some());
+    hints.into_iter().fold(error, Error::hint)
+}
+
+/// One toolchain that is being put together.
+struct Work<'a> {
+    name: &'a Name,
+    /// For what is downloaded and compiled on the way.
+    scratch: &'a Path,
+    /// What becomes the toolchain.
+    folder: &'a Path,
+    surroundings: Surroundings<'a>,
+}
+
+impl Work<'_> {
+    fn carry_out(&self, step: &Step<'_>) -> Result<()> {
+        match step {
+            Step::Wheels(packages) => self.wheels(packages),
+            Step::Debs(packages) => self.debs(packages),
+            Step::Crates(packages) => self.crates(packages),
+            Step::Files(files) => self.files(files),
+            Step::Compile(build) => self.compile(build),
+            Step::Arrange(toolchain) => self.arrange(toolchain),
+            Step::Check(programs) => self.check(programs),
+        }
+    }
+
+    /// An empty folder below the scratch folder.
+    fn scratch_for(&self, purpose: &str) -> Result<PathBuf> {
+        let folder = self.scratch.join(purpose);
+        disk::create_folder(&folder)?;
+        Ok(folder)
+    }
+
+    /// An error unless `file` is the pinned `package`, byte for byte.
+    fn demand_pinned(&self, package: &Package, file: &Path) -> Result<()> {
+        let found = disk::sha256_of_file(file)?;
+        if found == package.sha256.as_str() {
+            return Ok(());
+        }
+        let size = std::fs::metadata(file).map_or(0, |meta| meta.len());
+        Err(Error::no(format!("{package} is not the pinned file"))
+            .detail(format!("expected sha256 {}, {} bytes", package.sha256.as_str(), package.bytes))
+            .detail(format!("found    sha256 {found}, {size} bytes"))
+            .hint("run the same command again: a download may have been cut short")
+            .hint("if it stays so, the registry serves another file: check it, then pin it in ci/toolchains.toml"))
+    }
+}

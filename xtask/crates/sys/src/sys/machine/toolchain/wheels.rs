@@ -1,0 +1,30 @@
+//! Wheels, downloaded and unpacked by pip, which checks their digests before it opens them.
+
+use super::{Work, files};
+use crate::error::Result;
+use crate::plan::toolchains::Package;
+use crate::sys::machine::{disk, ours, tools};
+
+impl Work<'_> {
+    pub(super) fn wheels(&self, packages: &[Package]) -> Result<()> {
+        let scratch = self.scratch_for("wheels")?;
+        let requirements = scratch.join("requirements.txt");
+        let line = |package: &Package| {
+            format!("{}=={} --hash=sha256:{}\n", package.name, package.version, package.sha256.as_str())
+        };
+        let lines: String = packages.iter().map(line).collect();
+        disk::write_atomically(&requirements, lines.as_bytes())?;
+        let label = format!("the wheels of {}", self.name);
+        // pip wants to make the folder itself.
+        let unpacked = scratch.join("unpacked");
+        let install =
+            tools::Install { requirements: &requirements, to: &unpacked, scratch: &scratch, name: &label };
+        let hint = "run the same command again; a wheel whose digest is not the pinned one stays refused";
+        install.run(hint.to_string(), self.surroundings.ui)?;
+        self.audit(&unpacked)?;
+        for entry in files::entries_in(&unpacked)? {
+            ours::rename(&unpacked.join(&entry), &self.folder.join(&entry))?;
+        }
+        Ok(())
+    }
+}

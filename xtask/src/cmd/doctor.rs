@@ -1,0 +1,84 @@
+//! `cargo xtask doctor`: which flavors this machine can build, what is missing, and what mends it.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use crate::context::{Context, Outcome};
+use crate::error::Result;
+use crate::plan::name::Name;
+use crate::plan::toolchains::Toolchains;
+use crate::plan::toolchains::diagnosis::{Diagnosis, Machine, Verdict, diagnose};
+use crate::sys::machine::{compilers, disk, toolchain, tools};
+
+/// Options of `doctor`.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The flavor to look at; all, when there is none.
+    pub flavor: Option<Name>,
+}
+
+/// Looks, and changes nothing. The answer is no when the flavor that was asked for cannot be built.
+///
+/// # Errors
+///
+/// There is no such flavor, or a file of the project is wrong.
+pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
+    let (flavors, toolchains) = (context.flavors()?, context.toolchains()?);
+    if let Some(asked) = &options.flavor {
+        flavors.get(asked)?;
+    }
+    let machine = look_around(context, &toolchains)?;
+    let is_asked = |name: &Name| options.flavor.as_ref().is_none_or(|asked| asked == name);
+    let mut found = BTreeMap::new();
+    for (name, flavor) in flavors.flavors.iter().filter(|(name, _)| is_asked(name)) {
+        found.insert(name, diagnose(name, flavor, &toolchains, &machine)?);
+    }
+    let is_no = options.flavor.is_some() && found.values().any(|found| found.verdict != Verdict::Ready);
+    let text = found.iter().map(|(name, found)| as_text(name, found)).collect::<Vec<_>>().join("\n");
+    let flavors: BTreeMap<_, _> = found.iter().map(|(name, found)| (name.as_str(), as_json(found))).collect();
+    Ok(Outcome { text, json: json!({ "host": machine.host, "flavors": flavors }), code: u8::from(is_no) })
+}
+
+/// Package managers that a toolchain may name for what cannot be set up without root.
+const MANAGERS: [&str; 5] = ["apt-get", "dnf", "pacman", "brew", "winget"];
+
+fn look_around(context: &Context, toolchains: &Toolchains) -> Result<Machine> {
+    let compiler = match compilers::compilers() {
+        Ok(found) => Ok(found.version),
+        Err(error) => Err(error.hints.first().cloned().unwrap_or(error.what)),
+    };
+    let mut basics = vec![("C++ compiler".to_string(), compiler)];
+    for tool in context.pins()?.tools.values().filter(|tool| matches!(tool.name.as_str(), "cmake" | "ninja"))
+    {
+        basics.push((tool.name.to_string(), tools::look(tool, &context.layout)));
+    }
+    let state = |(name, entry): (&Name, _)| (name.clone(), toolchain::state(name, entry, &context.layout));
+    Ok(Machine {
+        host: toolchain::host(),
+        basics,
+        toolchains: toolchains.toolchains.iter().map(state).collect(),
+        managers: MANAGERS
+            .into_iter()
+            .filter(|name| disk::find_program(name).is_some())
+            .map(String::from)
+            .collect(),
+    })
+}
+
+fn as_text(name: &Name, found: &Diagnosis) -> String {
+    let there = found.there.iter().map(|line| format!("  there    {line}"));
+    let missing = found.missing.iter().map(|line| format!("  missing  {line}"));
+    let mend = found.mend.iter().map(|line| format!("  next: {line}"));
+    let head = format!("{name}: {}", found.verdict);
+    std::iter::once(head).chain(there).chain(missing).chain(mend).collect::<Vec<_>>().join("\n")
+}
+
+fn as_json(found: &Diagnosis) -> Value {
+    json!({
+        "verdict": found.verdict.to_string(),
+        "there": found.there,
+        "missing": found.missing,
+        "mend": found.mend,
+    })
+}

@@ -1,0 +1,95 @@
+//! `cargo xtask toolchain`: set up what a flavor is compiled with, and what it runs on here.
+
+use serde_json::{Value, json};
+
+use crate::context::{Context, Outcome};
+use crate::error::Result;
+use crate::plan::name::Name;
+use crate::plan::toolchains::{Toolchain, Toolchains};
+use crate::sys::machine::{disk, toolchain};
+use crate::sys::project::run_lock;
+
+/// Options of `toolchain`.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The flavor of `ci/flavors.toml`.
+    pub flavor: Name,
+    /// Leave out the device or the emulator that it runs on.
+    pub build_only: bool,
+    /// Print what would be done.
+    pub dry_run: bool,
+}
+
+/// Sets up the toolchain of a flavor; what is there already costs nothing.
+///
+/// # Errors
+///
+/// There is no such flavor, or its toolchain cannot be set up on this machine: then nothing of it is there.
+pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
+    let toolchains = context.toolchains()?;
+    let flavors = context.flavors()?;
+    let Some(name) = &flavors.get(&options.flavor)?.toolchain else {
+        let text = format!("{} needs no toolchain: the machine's own compilers build it", options.flavor);
+        return Ok(Outcome::ok(text, json!({ "toolchains": [] })));
+    };
+    let wanted = wanted(context, &toolchains, name, options.build_only)?;
+    if options.dry_run {
+        return Ok(plan(context, &wanted));
+    }
+    let _lock = run_lock::take(&context.layout, &context.ui)?;
+    let pins = context.pins()?;
+    let surroundings = toolchain::Surroundings {
+        layout: &context.layout,
+        tools: &pins.tools,
+        offline: context.offline,
+        ui: &context.ui,
+    };
+    let (mut lines, mut entries) = (Vec::new(), Vec::new());
+    for (name, entry) in wanted {
+        let was_there = toolchain::is_there(name, entry, &context.layout);
+        let folder = toolchain::provide(name, entry, surroundings)?;
+        let how = if was_there { "already there" } else { "set up" };
+        let (shown, bytes) = (context.layout.show(&folder), disk::size_below(&folder));
+        lines.push(format!("{name} {how}: {shown}, {:.0} MB", bytes as f64 / 1e6));
+        entries.push(json!({ "name": name, "folder": shown, "bytes": bytes, "how": how }));
+    }
+    Ok(Outcome::ok(lines.join("\n"), json!({ "toolchains": entries })))
+}
+
+type Wanted<'a> = Vec<(&'a Name, &'a Toolchain)>;
+
+/// The toolchain called `name`, and the one that has its device where that can be had here.
+fn wanted<'a>(
+    context: &Context,
+    all: &'a Toolchains,
+    name: &'a Name,
+    build_only: bool,
+) -> Result<Wanted<'a>> {
+    let first = all.get(name)?;
+    let mut wanted = vec![(name, first)];
+    if let Some(device) = first.runs_on.as_ref().filter(|_| !build_only) {
+        let entry = all.get(device)?;
+        match entry.is_for(&toolchain::host()) {
+            true => wanted.push((device, entry)),
+            false => context
+                .ui
+                .warn(format!("{device} cannot be set up on this machine, so {name} will not run here")),
+        }
+    }
+    Ok(wanted)
+}
+
+fn plan(context: &Context, wanted: &Wanted<'_>) -> Outcome {
+    let (mut lines, mut entries) = (Vec::new(), Vec::new());
+    for (name, entry) in wanted {
+        let folder = context.layout.show(&toolchain::place(name, entry, &context.layout));
+        let is_there = toolchain::is_there(name, entry, &context.layout);
+        let steps: Vec<String> =
+            if is_there { vec![] } else { entry.steps().iter().map(ToString::to_string).collect() };
+        lines.push(format!("{name}, {folder}{}", if is_there { ": already there" } else { "" }));
+        lines.extend(steps.iter().map(|step| format!("  {step}")));
+        let download = if is_there { 0 } else { entry.download_bytes() };
+        entries.push(json!({ "name": name, "folder": folder, "download_bytes": download, "steps": steps }));
+    }
+    Outcome::ok(lines.join("\n"), Value::from_iter([("toolchains", Value::from(entries))]))
+}

@@ -1,0 +1,41 @@
+//! `doctor` says which flavors this machine can build, and its hints lead on.
+
+use super::support::Project;
+use super::support::registries::Registries;
+
+#[test]
+fn what_is_missing_and_what_mends_it() {
+    let registries = Registries::new();
+    let said = registries.run(&["doctor", "gpu"]).code(1);
+    assert!(said.stdout.starts_with("gpu: missing\n"), "{said}");
+    for line in [
+        "  missing  C++ compiler",
+        "  missing  toolchain gpu: 0 MB to download",
+        "  missing  to run it, soft: a GPU in software",
+        "  next: cargo xtask toolchain gpu",
+    ] {
+        assert!(said.stdout.contains(line), "no {line:?} in\n{said}");
+    }
+    assert_eq!(registries.asked(), "");
+    registries.run(&["toolchain", "gpu"]).success();
+    let said = registries.run(&["doctor", "gpu"]).code(1);
+    assert!(said.stdout.contains("  there    toolchain gpu: target/toolchains/gpu-"), "{said}");
+    assert!(!said.stdout.contains("next: cargo xtask toolchain"), "{said}");
+}
+
+#[test]
+fn a_machine_that_has_it_all() {
+    let project = Project::new();
+    let said = project.run_build(&["doctor", "cpu"]).success();
+    assert!(said.stdout.starts_with("cpu: ready\n") && said.stdout.contains("  there    cmake: "), "{said}");
+    assert!(!project.path("target").exists());
+    project.run(&["doctor", "cuda99"]).code(2).says(&["there is no flavor `cuda99`", "use one of: cpu"]);
+}
+
+#[test]
+fn all_flavors_are_looked_at_and_that_is_no_verdict() {
+    let registries = Registries::new();
+    let json = registries.run(&["--json", "doctor"]).success().json();
+    assert_eq!(json["flavors"]["gpu"]["verdict"], "missing");
+    assert_eq!(json["flavors"].as_object().unwrap().len(), 2);
+}

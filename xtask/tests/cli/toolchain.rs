@@ -1,0 +1,80 @@
+//! `toolchain` sets a compiler up out of pinned packages, all of it or nothing.
+
+use super::support::Project;
+use super::support::registries::Registries;
+
+#[test]
+fn it_is_set_up_once_and_then_there() {
+    let registries = Registries::new();
+    let said = registries.run(&["toolchain", "gpu"]).success();
+    assert!(said.stdout.starts_with("gpu set up: target/toolchains/gpu-"), "{said}");
+    assert!(said.stderr.contains("warning: soft cannot be set up on this machine"), "{said}");
+    let folder = said.stdout.split(": ").nth(1).unwrap().split(',').next().unwrap().to_string();
+    let in_it: Vec<String> = registries
+        .toolchains()
+        .iter()
+        .map(|file| format!("target/toolchains/{file}").replace(&format!("{folder}/"), ""))
+        .collect();
+    assert_eq!(in_it, ["bin/gpu-cc", "bin/gpu-cc-wrapper", "include/gpu.h", "usr/bin/gpu-cc"]);
+    let asked = registries.asked();
+    assert!(asked.contains("download tools:amd64=1:2-1"), "{asked}");
+    assert!(asked.contains("-o Dir::State::lists=") && asked.contains("fetch --manifest-path"), "{asked}");
+    let again = registries.run(&["--offline", "toolchain", "gpu"]).success();
+    assert!(again.stdout.starts_with(&format!("gpu already there: {folder}")), "{again}");
+    assert_eq!(registries.asked(), asked);
+}
+
+#[test]
+fn a_plan_asks_nobody_and_writes_nothing() {
+    let registries = Registries::new();
+    let said = registries.run(&["toolchain", "gpu", "--build-only", "--dry-run"]).success();
+    let (head, steps) = said.stdout.split_once('\n').unwrap();
+    assert!(head.starts_with("gpu, target/toolchains/gpu-"), "{said}");
+    insta::assert_snapshot!(steps, @"
+      download with apt-get, unpack without installing (0.0 MB): tools 1:2-1
+      download with cargo, unpack (0.0 MB): vendored 1.0.0
+      write bin/gpu-cc-wrapper
+      move to include; remove vendored-1.0.0; link bin/gpu-cc
+      check usr/bin/gpu-cc, bin/gpu-cc, move it into place
+    ");
+    assert_eq!(registries.asked(), "");
+    assert!(!registries.project.path("target").exists());
+    let json = registries.run(&["--json", "toolchain", "gpu", "--dry-run"]).success().json();
+    assert_eq!(json["toolchains"][0]["download_bytes"], 10440);
+    assert_eq!(json["toolchains"][0]["steps"].as_array().unwrap().len(), 5);
+}
+
+#[test]
+fn another_pin_is_another_folder() {
+    let registries = Registries::new();
+    registries.run(&["toolchain", "gpu"]).success();
+    registries.serve_crate("include/gpu.h", "long gpu;\n");
+    registries.pin();
+    registries.run(&["toolchain", "gpu"]).success();
+    let headers = registries.toolchains().iter().filter(|file| file.ends_with("include/gpu.h")).count();
+    assert_eq!(headers, 2);
+}
+
+#[test]
+fn a_toolchain_that_somebody_emptied_is_set_up_again() {
+    let registries = Registries::new();
+    registries.run(&["toolchain", "gpu"]).success();
+    let program = registries.toolchains().into_iter().find(|file| file.ends_with("usr/bin/gpu-cc")).unwrap();
+    std::fs::remove_file(registries.project.path("target/toolchains").join(program)).unwrap();
+    assert!(registries.run(&["toolchain", "gpu"]).success().stdout.contains("gpu set up"));
+}
+
+#[test]
+fn flavors_without_a_toolchain() {
+    let project = Project::new();
+    let said = project.run(&["toolchain", "cpu"]).success();
+    assert_eq!(said.stdout.trim_end(), "cpu needs no toolchain: the machine's own compilers build it");
+    insta::assert_snapshot!(project.run(&["toolchain", "cuda99"]), @"
+    exit: 2
+    -- stdout --
+
+    -- stderr --
+    error: there is no flavor `cuda99` in `ci/flavors.toml`
+      next: use one of: cpu
+    ");
+}

@@ -1,0 +1,118 @@
+//! A toolchain that cannot be had: why is said, and nothing half is left.
+
+use std::time::Duration;
+
+use super::support::registries::Registries;
+use super::support::{Output, kill};
+
+/// Runs `toolchain gpu`, which fails and leaves nothing; the next run, after `mend`, succeeds.
+fn fails(break_it: impl Fn(&Registries), mend: impl Fn(&Registries), code: i32) -> Output {
+    let registries = Registries::new();
+    break_it(&registries);
+    let said = registries.run(&["toolchain", "gpu", "--build-only"]).code(code);
+    assert_eq!(registries.toolchains(), [""; 0], "{said}");
+    mend(&registries);
+    registries.run(&["toolchain", "gpu", "--build-only"]).success();
+    said
+}
+
+#[test]
+fn a_download_that_is_cut_short() {
+    let cut = |registries: &Registries| registries.cut("tools_1%3a2-1_amd64.deb");
+    let whole =
+        |registries: &Registries| registries.serve_deb("usr/bin/gpu-cc", "#!/bin/sh\necho gpu-cc 2.1\n");
+    let said = fails(
+        cut,
+        |registries| {
+            whole(registries);
+            registries.pin();
+        },
+        1,
+    );
+    said.says(&[
+        "error: tools 1:2-1 is not the pinned file",
+        "expected sha256",
+        "5120 bytes",
+        "may have been cut short",
+    ]);
+}
+
+#[test]
+fn a_crate_that_is_another_file() {
+    let other = |registries: &Registries| registries.serve_crate("include/gpu.h", "#error hostile\n");
+    let said = fails(other, |registries| registries.serve_crate("include/gpu.h", "int gpu;\n"), 1);
+    said.says(&["error: vendored 1.0.0 is not the pinned file", "the registry serves another file"]);
+}
+
+#[test]
+fn a_mirror_that_fails_and_a_version_that_is_gone() {
+    let cases = [
+        ("E: Failed to fetch a file  Connection failed", "once the mirror answers"),
+        (
+            "E: Version '1:2-1' for 'tools' was not found",
+            "next: Debian replaced it: see `apt-cache policy tools`",
+        ),
+    ];
+    for (words, hint) in cases {
+        let fail = |registries: &Registries| registries.mark("apt-fails", words);
+        let said = fails(fail, |registries| registries.unmark("apt-fails"), 3);
+        said.says(&["error: apt-get could not download tools 1:2-1", words, hint]);
+    }
+}
+
+#[test]
+fn no_apt() {
+    let registries = Registries::new();
+    registries.without("apt-get");
+    registries.run(&["toolchain", "gpu", "--build-only"]).code(3).says(&[
+        "error: could not run `apt-get`\n  no such program on PATH\n  next: set it up on Debian 12",
+        "next: with brew: brew install gpu-cc",
+    ]);
+    assert_eq!(registries.toolchains(), [""; 0]);
+}
+
+#[test]
+fn offline_and_elsewhere() {
+    let registries = Registries::new();
+    registries.run(&["--offline", "toolchain", "gpu"]).code(3).says(&["`--offline` prevents downloading it"]);
+    registries.project.edit("ci/flavors.toml", "toolchain = \"gpu\"", "toolchain = \"soft\"");
+    registries
+        .run(&["toolchain", "gpu"])
+        .code(3)
+        .says(&["the toolchain `soft` is for plan9-mips, and this machine is"]);
+    assert_eq!(registries.asked(), "");
+}
+
+#[test]
+fn a_package_without_its_program() {
+    let other = |registries: &Registries| {
+        registries.project.edit("ci/toolchains.toml", "programs = [", "programs = [\"usr/bin/none\", ");
+    };
+    fails(other, Registries::pin, 3).says(&["the packages of `gpu` have no program `usr/bin/none`"]);
+}
+
+/// The run is killed while cargo downloads: what it had unpacked is not taken for a toolchain, and is swept.
+#[test]
+fn a_run_that_is_killed() {
+    let registries = Registries::new();
+    registries.mark("slow", "");
+    let waits = registries.project.beside("waits");
+    kill::run_and_kill_when(registries.command(&["toolchain", "gpu"]), Duration::from_secs(30), || {
+        waits.exists()
+    });
+    assert!(registries.toolchains().iter().all(|file| file.starts_with("tmp/")));
+    assert!(!registries.toolchains().is_empty(), "it was killed before it had unpacked anything");
+    registries.unmark("slow");
+    registries.run(&["toolchain", "gpu"]).success();
+    assert!(registries.toolchains().iter().all(|file| file.starts_with("gpu-")));
+}
+
+/// A folder that is not ours is left alone.
+#[test]
+fn somebody_elses_folder() {
+    let registries = Registries::new();
+    registries.project.write("target/toolchains/mine", "precious");
+    let said = registries.run(&["toolchain", "gpu"]).code(3);
+    said.says(&["`target/toolchains` was not created by this tool; left alone"]);
+    assert_eq!(registries.project.read("target/toolchains/mine"), "precious");
+}
