@@ -35,9 +35,14 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
         found.insert(name, diagnose(name, flavor, &toolchains, &machine)?);
     }
     let is_no = options.flavor.is_some() && found.values().any(|found| found.verdict != Verdict::Ready);
-    let text = found.iter().map(|(name, found)| as_text(name, found)).collect::<Vec<_>>().join("\n");
+    let texts = found.iter().map(|(name, found)| as_text(name, found));
+    let text = std::iter::once(about(&machine)).chain(texts).collect::<Vec<_>>().join("\n");
     let flavors: BTreeMap<_, _> = found.iter().map(|(name, found)| (name.as_str(), as_json(found))).collect();
-    Ok(Outcome { text, json: json!({ "host": machine.host, "flavors": flavors }), code: u8::from(is_no) })
+    Ok(Outcome {
+        text,
+        json: json!({ "host": machine.host, "basics": basics(&machine), "flavors": flavors }),
+        code: u8::from(is_no),
+    })
 }
 
 /// Package managers that a toolchain may name for what cannot be set up without root.
@@ -64,6 +69,17 @@ fn look_around(context: &Context, toolchains: &Toolchains) -> Result<Machine> {
             .map(String::from)
             .collect(),
     })
+}
+
+/// What every build needs and this machine has.
+fn basics(machine: &Machine) -> BTreeMap<&str, &str> {
+    let there = machine.basics.iter().filter_map(|(name, state)| Some((name, state.as_ref().ok()?)));
+    there.map(|(name, from)| (name.as_str(), from.as_str())).collect()
+}
+
+fn about(machine: &Machine) -> String {
+    let there = basics(machine).into_iter().map(|(name, from)| format!("  there    {name}: {from}"));
+    std::iter::once(format!("this machine: {}", machine.host)).chain(there).collect::<Vec<_>>().join("\n")
 }
 
 fn as_text(name: &Name, found: &Diagnosis) -> String {

@@ -7,8 +7,8 @@ use super::support::registries::Registries;
 fn what_is_missing_and_what_mends_it() {
     let registries = Registries::new();
     let said = registries.run(&["doctor", "gpu"]).code(1);
-    assert!(said.stdout.starts_with("gpu: missing\n"), "{said}");
     for line in [
+        "\ngpu: missing\n",
         "  missing  C++ compiler",
         "  missing  toolchain gpu: 0 MB to download",
         "  missing  to run it, soft: a GPU in software",
@@ -27,7 +27,11 @@ fn what_is_missing_and_what_mends_it() {
 fn a_machine_that_has_it_all() {
     let project = Project::new();
     let said = project.run_build(&["doctor", "cpu"]).success();
-    assert!(said.stdout.starts_with("cpu: ready\n") && said.stdout.contains("  there    cmake: "), "{said}");
+    assert!(
+        said.stdout.starts_with("this machine: ") && said.stdout.trim_end().ends_with("\ncpu: ready"),
+        "{said}"
+    );
+    assert!(said.stdout.contains("\n  there    cmake: "), "{said}");
     assert!(!project.path("target").exists());
     project.run(&["doctor", "cuda99"]).code(2).says(&["there is no flavor `cuda99`", "use one of: cpu"]);
 }

@@ -18,6 +18,7 @@ const NOT_IN_A_SCENE: &[(&str, &str)] = &[
     ("stack/build/prove.rs", "what a proof says was typed, and no hint"),
     ("cmd/run.rs: use another one", "it needs a port that somebody has"),
     ("sys/machine/compilers.rs", "a machine without a compiler"),
+    ("plan/toolchains/", "it downloads: doctor.rs here types it where the registries are made up"),
     ("report/status_html_body.rs", "a page, which prints what `status` prints"),
 ];
 

@@ -156,11 +156,15 @@ debs = [{ name = "tools", version = "1:2-1", bytes = 10240, sha256 = "DEB" }]
 fn tar(options: &[&str], archive: &Path, content: &Path) {
     std::fs::create_dir_all(archive.parent().unwrap()).unwrap();
     let mut tar = Command::new("tar");
-    tar.args(["--owner=0", "--group=0"]).args(options).arg(archive).arg("-C").arg(content).arg(".");
+    tar.args(options).arg(archive).arg("-C").arg(content).arg(".");
     assert!(tar.status().unwrap().success());
 }
 
 fn sha256(file: &Path) -> String {
-    let output = Command::new("sha256sum").arg(file).output().unwrap();
-    String::from_utf8(output.stdout).unwrap().split(' ').next().unwrap().trim_start_matches('\\').to_string()
+    // macOS has the second one only.
+    let programs = [("sha256sum", &[][..]), ("shasum", &["-a", "256"])];
+    let said =
+        programs.iter().find_map(|(name, options)| Command::new(name).args(*options).arg(file).output().ok());
+    let said = String::from_utf8(said.unwrap().stdout).unwrap();
+    said.split(' ').next().unwrap().trim_start_matches('\\').to_string()
 }

@@ -56,7 +56,7 @@ impl fmt::Display for Step<'_> {
             Step::Files(files) => write!(out, "write {}", joined(files.keys())),
             Step::Compile(build) => write!(out, "compile {} of {}", build.target, build.source),
             Step::Arrange(toolchain) => arrange(out, toolchain),
-            Step::Check(programs) if programs.is_empty() => write!(out, "move it into place"),
+            Step::Check([]) => write!(out, "move it into place"),
             Step::Check(programs) => write!(out, "check {}, move it into place", joined(programs.iter())),
         }
     }
