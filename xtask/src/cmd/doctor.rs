@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::context::{Context, Outcome};
 use crate::error::Result;
+use crate::plan::flavors::platform::Platform;
 use crate::plan::name::Name;
 use crate::plan::toolchains::Toolchains;
 use crate::plan::toolchains::diagnosis::{Diagnosis, Machine, Verdict, diagnose};
@@ -40,7 +41,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let flavors: BTreeMap<_, _> = found.iter().map(|(name, found)| (name.as_str(), as_json(found))).collect();
     Ok(Outcome {
         text,
-        json: json!({ "host": machine.host, "basics": basics(&machine), "flavors": flavors }),
+        json: json!({ "host": host(&machine), "basics": basics(&machine), "flavors": flavors }),
         code: u8::from(is_no),
     })
 }
@@ -60,7 +61,7 @@ fn look_around(context: &Context, toolchains: &Toolchains) -> Result<Machine> {
     }
     let state = |(name, entry): (&Name, _)| (name.clone(), toolchain::state(name, entry, &context.layout));
     Ok(Machine {
-        host: toolchain::host(),
+        host: Platform::of_this_machine(),
         basics,
         toolchains: toolchains.toolchains.iter().map(state).collect(),
         managers: MANAGERS
@@ -77,9 +78,13 @@ fn basics(machine: &Machine) -> BTreeMap<&str, &str> {
     there.map(|(name, from)| (name.as_str(), from.as_str())).collect()
 }
 
+fn host(machine: &Machine) -> &str {
+    machine.host.map_or("unknown", Platform::as_str)
+}
+
 fn about(machine: &Machine) -> String {
     let there = basics(machine).into_iter().map(|(name, from)| format!("  there    {name}: {from}"));
-    std::iter::once(format!("this machine: {}", machine.host)).chain(there).collect::<Vec<_>>().join("\n")
+    std::iter::once(format!("this machine: {}", host(machine))).chain(there).collect::<Vec<_>>().join("\n")
 }
 
 fn as_text(name: &Name, found: &Diagnosis) -> String {

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::context::{Context, Outcome};
 use crate::error::Result;
+use crate::plan::flavors::platform::Platform;
 use crate::plan::name::Name;
 use crate::plan::toolchains::{Toolchain, Toolchains};
 use crate::sys::machine::{disk, toolchain};
@@ -69,7 +70,7 @@ fn wanted<'a>(
     let mut wanted = vec![(name, first)];
     if let Some(device) = first.runs_on.as_ref().filter(|_| !build_only) {
         let entry = all.get(device)?;
-        match entry.is_for(&toolchain::host()) {
+        match entry.is_for(Platform::of_this_machine()) {
             true => wanted.push((device, entry)),
             false => context
                 .ui

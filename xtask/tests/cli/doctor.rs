@@ -26,14 +26,17 @@ fn what_is_missing_and_what_mends_it() {
 #[test]
 fn a_machine_that_has_it_all() {
     let project = Project::new();
-    let said = project.run_build(&["doctor", "cpu"]).success();
+    let said = project.run_build(&["doctor", "cpu-native"]).success();
     assert!(
-        said.stdout.starts_with("this machine: ") && said.stdout.trim_end().ends_with("\ncpu: ready"),
+        said.stdout.starts_with("this machine: ") && said.stdout.trim_end().ends_with("\ncpu-native: ready"),
         "{said}"
     );
     assert!(said.stdout.contains("\n  there    cmake: "), "{said}");
     assert!(!project.path("target").exists());
-    project.run(&["doctor", "cuda99"]).code(2).says(&["there is no flavor `cuda99`", "use one of: cpu"]);
+    project
+        .run(&["doctor", "cuda99"])
+        .code(2)
+        .says(&["there is no flavor `cuda99`", "use one of: cpu-native"]);
 }
 
 #[test]

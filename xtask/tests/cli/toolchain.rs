@@ -67,14 +67,14 @@ fn a_toolchain_that_somebody_emptied_is_set_up_again() {
 #[test]
 fn flavors_without_a_toolchain() {
     let project = Project::new();
-    let said = project.run(&["toolchain", "cpu"]).success();
-    assert_eq!(said.stdout.trim_end(), "cpu needs no toolchain: the machine's own compilers build it");
+    let said = project.run(&["toolchain", "cpu-native"]).success();
+    assert_eq!(said.stdout.trim_end(), "cpu-native needs no toolchain: the machine's own compilers build it");
     insta::assert_snapshot!(project.run(&["toolchain", "cuda99"]), @"
     exit: 2
     -- stdout --
 
     -- stderr --
     error: there is no flavor `cuda99` in `ci/flavors.toml`
-      next: use one of: cpu
+      next: use one of: cpu-native
     ");
 }

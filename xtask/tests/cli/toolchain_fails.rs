@@ -79,7 +79,7 @@ fn offline_and_elsewhere() {
     registries
         .run(&["toolchain", "gpu"])
         .code(3)
-        .says(&["the toolchain `soft` is for plan9-mips, and this machine is"]);
+        .says(&["the toolchain `soft` is for windows-x86_64, and this machine is"]);
     assert_eq!(registries.asked(), "");
 }
 

@@ -91,7 +91,7 @@ impl Registries {
             .replace("DEB", &digest("tools_1%3a2-1_amd64.deb"))
             .replace("CRATE", &digest("vendored-1.0.0.crate"));
         self.project.write("ci/toolchains.toml", text);
-        let cpu = "[flavors.cpu]\nabout = \"the processor of the machine that builds it\"\n";
+        let cpu = "[flavors.cpu-native]\nabout = \"the processor of the machine that builds it\"\n";
         let text = self.project.read("ci/flavors.toml");
         let plain = text.split("[flavors.").next().unwrap().to_string() + cpu;
         self.project
@@ -149,7 +149,7 @@ runs-on = "soft"
 
 [toolchains.soft]
 about = "a GPU in software"
-hosts = ["plan9-mips"]
+hosts = ["windows-x86_64"]
 debs = [{ name = "tools", version = "1:2-1", bytes = 10240, sha256 = "DEB" }]
 "##;
 

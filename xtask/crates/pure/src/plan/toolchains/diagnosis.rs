@@ -6,6 +6,7 @@ use std::fmt;
 use super::{Toolchain, Toolchains};
 use crate::error::{Error, Result};
 use crate::plan::flavors::Flavor;
+use crate::plan::flavors::platform::Platform;
 use crate::plan::name::Name;
 
 /// How a toolchain stands on a machine.
@@ -22,8 +23,8 @@ pub enum State {
 /// What a machine has.
 #[derive(Clone, Debug)]
 pub struct Machine {
-    /// As `linux-x86_64`.
-    pub host: String,
+    /// Its system and processor, where we know them.
+    pub host: Option<Platform>,
     /// What every build needs: its name, and where it comes from, or what to type to get it.
     pub basics: Vec<(String, std::result::Result<String, String>)>,
     /// How each toolchain stands.
@@ -80,11 +81,13 @@ pub fn diagnose(
     let mut found = Diagnosis { verdict: Verdict::Ready, there: vec![], missing: vec![], mend: vec![] };
     let named = |name| Ok::<_, Error>((name, toolchains.get(name)?));
     let toolchain = flavor.toolchain.as_ref().map(named).transpose()?;
-    let is_native = flavor.platforms.is_empty() || flavor.platforms.contains(&machine.host);
-    let is_crossed = toolchain.is_some_and(|(_, toolchain)| toolchain.is_for(&machine.host));
+    let is_native =
+        flavor.platforms.is_empty() || machine.host.is_some_and(|host| flavor.platforms.contains(&host));
+    let is_crossed = toolchain.is_some_and(|(_, toolchain)| toolchain.is_for(machine.host));
     if !is_native && !is_crossed {
         found.verdict = Verdict::Elsewhere;
-        found.missing.push(format!("it is built on {}", flavor.platforms.join(", ")));
+        let platforms: Vec<&str> = flavor.platforms.iter().map(|platform| platform.as_str()).collect();
+        found.missing.push(format!("it is built on {}", platforms.join(", ")));
         return Ok(found);
     }
     found.look_at_basics(machine);
@@ -112,7 +115,7 @@ impl Diagnosis {
         match machine.toolchains.get(name).unwrap_or(&State::Absent) {
             State::SetUp(folder) => self.there.push(format!("toolchain {name}: {folder}")),
             State::Own(said) => self.there.push(format!("toolchain {name}: this machine's {said}")),
-            State::Absent if toolchain.is_for(&machine.host) => {
+            State::Absent if toolchain.is_for(machine.host) => {
                 let size = toolchain.download_bytes() as f64 / 1e6;
                 let what = format!("toolchain {name}: {size:.0} MB to download");
                 self.lacks(what, [format!("cargo xtask toolchain {flavor}")]);
@@ -128,7 +131,7 @@ impl Diagnosis {
     fn look_at_device(&mut self, flavor: &Name, name: &Name, device: &Toolchain, machine: &Machine) {
         let what = format!("to run it, {name}: {}", device.about);
         match machine.toolchains.get(name).unwrap_or(&State::Absent) {
-            State::Absent if device.is_for(&machine.host) => {
+            State::Absent if device.is_for(machine.host) => {
                 self.missing.push(what);
                 let mend = format!("cargo xtask toolchain {flavor}");
                 if !self.mend.contains(&mend) {
@@ -151,6 +154,7 @@ impl Diagnosis {
 mod tests {
     use super::{Diagnosis, Machine, State, Verdict, diagnose};
     use crate::plan::flavors::Flavors;
+    use crate::plan::flavors::platform::Platform;
     use crate::plan::name::Name;
     use crate::plan::snippet::SourceText;
     use crate::plan::toolchains::Toolchains;
@@ -178,7 +182,7 @@ mod tests {
     fn machine(toolchains: &[(&str, State)]) -> Machine {
         let name = |name: &str| Name::new(name).unwrap();
         Machine {
-            host: "linux-x86_64".to_string(),
+            host: Some(Platform::LinuxX86),
             basics: vec![("C++ compiler".to_string(), Ok("g++ 12".to_string()))],
             toolchains: toolchains.iter().map(|(key, state)| (name(key), state.clone())).collect(),
             managers: vec!["apt-get".to_string()],

@@ -11,6 +11,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use self::words::{Inside, Sha256, Word};
+use super::flavors::platform::Platform;
 use super::name::Name;
 use super::pins::Version;
 use super::snippet::SourceText;
@@ -32,9 +33,9 @@ pub struct Toolchains {
 pub struct Toolchain {
     /// One line for people.
     pub about: String,
-    /// Machines that the packages are for, as `linux-x86_64`; with none there are no packages.
+    /// Machines that the packages are for; with none there are no packages.
     #[serde(default)]
-    pub hosts: Vec<String>,
+    pub hosts: Vec<Platform>,
     /// Wheels of PyPI.
     #[serde(default)]
     pub wheels: Vec<Package>,
@@ -194,9 +195,9 @@ impl Toolchains {
 const FOLDER: &str = "{toolchain}";
 
 impl Toolchain {
-    /// Whether its packages are for a machine, given as `linux-x86_64`.
-    pub fn is_for(&self, host: &str) -> bool {
-        self.hosts.iter().any(|known| known == host)
+    /// Whether its packages are for a machine; nothing is for one that we know nothing of.
+    pub fn is_for(&self, host: Option<Platform>) -> bool {
+        host.is_some_and(|host| self.hosts.contains(&host))
     }
 
     /// All its packages.

@@ -17,6 +17,7 @@ use std::time::Duration;
 use super::process::Run;
 use super::{disk, ours};
 use crate::error::{Error, Result};
+use crate::plan::flavors::platform::Platform;
 use crate::plan::layout::Layout;
 use crate::plan::name::Name;
 use crate::plan::pins::{Tool, Version};
@@ -40,11 +41,6 @@ pub struct Surroundings<'a> {
 
 /// A client that says nothing and whose folder does not grow for this long is given up.
 const PATIENCE: Duration = Duration::from_secs(180);
-
-/// This machine, as `ci/toolchains.toml` names it: `linux-x86_64`.
-pub fn host() -> String {
-    format!("{}-{}", std::env::consts::OS, std::env::consts::ARCH)
-}
 
 /// Where `toolchain` is, or will be once it is set up.
 pub fn place(name: &Name, toolchain: &Toolchain, layout: &Layout) -> PathBuf {
@@ -110,10 +106,12 @@ pub fn provide(name: &Name, toolchain: &Toolchain, surroundings: Surroundings<'_
 
 /// An error unless `toolchain` can be set up on this machine.
 fn refuse_where_impossible(name: &Name, toolchain: &Toolchain, offline: bool) -> Result<()> {
-    if !toolchain.is_for(&host()) {
-        let packages = match toolchain.hosts.is_empty() {
+    if !toolchain.is_for(Platform::of_this_machine()) {
+        let hosts: Vec<&str> = toolchain.hosts.iter().map(|host| host.as_str()).collect();
+        let here = format!("{}-{}", std::env::consts::OS, std::env::consts::ARCH);
+        let packages = match hosts.is_empty() {
             true => "has no packages that could be set up without root".to_string(),
-            false => format!("is for {}, and this machine is {}", toolchain.hosts.join(", "), host()),
+            false => format!("is for {}, and this machine is {here}", hosts.join(", ")),
         };
         return Err(advise(Error::surroundings(format!("the toolchain `{name}` {packages}")), toolchain));
     }
