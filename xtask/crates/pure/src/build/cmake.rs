@@ -47,10 +47,15 @@ impl Configure<'_> {
         let mut entries = self.entries.clone();
         let mut set = |key: &str, value: String| drop(entries.insert(key.to_string(), value));
         set("CMAKE_MAKE_PROGRAM", show(self.ninja));
+        // A toolchain for another platform brings its compilers.
+        let is_crossed = self.entries.contains_key("CMAKE_TOOLCHAIN_FILE");
         for (language, compiler) in [("C", self.compilers.0), ("CXX", self.compilers.1)] {
             let launcher = compiler.launcher.as_deref().map(show).unwrap_or_default();
-            set(&format!("CMAKE_{language}_COMPILER"), show(&compiler.program));
             set(&format!("CMAKE_{language}_COMPILER_LAUNCHER"), launcher);
+            if is_crossed {
+                continue;
+            }
+            set(&format!("CMAKE_{language}_COMPILER"), show(&compiler.program));
             if !compiler.arguments.is_empty() {
                 set(&format!("CMAKE_{language}_COMPILER_ARG1"), compiler.argument_line());
             }

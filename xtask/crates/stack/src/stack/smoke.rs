@@ -5,10 +5,10 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
+use super::equipment::{self, Device};
 use crate::context::{Context, Outcome};
 use crate::error::{Error, Result};
 use crate::sys::machine::disk;
-use crate::sys::machine::process::Run;
 use crate::sys::net::server::{Server, last_words};
 
 /// What is to be smoked.
@@ -20,6 +20,8 @@ pub struct Options {
     pub flavor: String,
     /// What `/props` has to say in its build info; nothing for a stock build.
     pub identity: Option<String>,
+    /// What it runs on.
+    pub device: Device,
 }
 
 /// `cargo xtask smoke`: what is built is asked to be what the lock says.
@@ -30,7 +32,9 @@ pub fn command(context: &Context, variant: Option<&str>, flavor: String) -> Resu
         super::lock_file::read(context)?.and_then(|lock| lock.variants.get(variant.name.as_str()).cloned());
     let identity =
         locked.filter(|_| variant.kernels).map(|locked| identity(&variant.name, &locked.pin, &locked.tree));
-    run(context, &Options { variant: variant.name.to_string(), flavor, identity })
+    let flavors = context.flavors()?;
+    let device = equipment::device(context, &flavors, flavors.get(&flavor)?)?;
+    run(context, &Options { variant: variant.name.to_string(), flavor, identity, device })
 }
 
 /// What a server says of itself in `--version` and in `/props`.
@@ -81,8 +85,8 @@ impl std::fmt::Display for Answers {
 }
 
 fn ask_server(program: &Path, model: &Path, log: &Path, options: &Options) -> Result<Answers> {
-    let run =
-        Run::new(program).args(["--ctx-size", "512", "--threads", "2", "--seed", "1", "--model"]).arg(model);
+    let arguments = ["--ctx-size", "512", "--threads", "2", "--seed", "1", "--model"];
+    let run = options.device.run(program).args(arguments).arg(model);
     let mut server = Server::start(run, log)?;
     let answers = ask(&server, options).map_err(|error| error.detail(last_words(log)))?;
     server.still_runs()?;

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 
 use super::apply::{self, Applied, Locking};
+use super::equipment::{self, Equipment};
 use super::smoke;
 use super::watched::Watched;
 use super::web_page::{self, Choice, Wanted};
@@ -17,7 +18,6 @@ use crate::build::ninja;
 use crate::build::web_page::Named;
 use crate::context::{Context, Outcome};
 use crate::error::{Error, Result};
-use crate::plan::flavors::platform::Platform;
 use crate::plan::flavors::{Flavor, Flavors};
 use crate::plan::pins::{Pins, Tool, Variant};
 use crate::plan::steps::Step;
@@ -60,7 +60,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
         compilers::start_launcher();
     }
     let flavors = context.flavors()?;
-    check(&flavors, options)?;
+    check(context, &flavors, options)?;
     let (_lock, pins) = context.begin(options.dry_run)?;
     let variant = pins.variant(options.variant.as_deref())?;
     let build = Build { context, options, pins: &pins, variant, flavors: &flavors };
@@ -72,18 +72,10 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
 }
 
 /// Everything that can be said against a build before anything starts.
-fn check(flavors: &Flavors, options: &Options) -> Result<()> {
+fn check(context: &Context, flavors: &Flavors, options: &Options) -> Result<()> {
     let flavor = flavors.get(&options.flavor)?;
     flavors.cache_entries(flavor, &options.architectures)?;
-    let Some(here) = Platform::of_this_machine() else { return Ok(()) };
-    if flavor.is_for(here) {
-        return Ok(());
-    }
-    let wanted: Vec<&str> = flavor.platforms.iter().map(|platform| platform.as_str()).collect();
-    let what =
-        format!("the flavor `{}` is built on {}, and this is {here}", options.flavor, wanted.join(" or "));
-    Err(Error::surroundings(what)
-        .hint("run it there, or build the one for this machine: --flavor cpu-native"))
+    equipment::demand_platform(context, flavors, &options.flavor)
 }
 
 /// One variant in one flavor, on its way. The canary builds a tip under a name that `pins.toml` does not have.
@@ -176,8 +168,15 @@ impl Build<'_> {
         Ok(compilers)
     }
 
+    /// The flavor's own entries win over what its toolchain says.
     fn cache_entries(&self) -> Result<BTreeMap<String, String>> {
-        self.flavors.cache_entries(self.flavor()?, &self.options.architectures)
+        let mut entries = self.equipment()?.cmake;
+        entries.extend(self.flavors.cache_entries(self.flavor()?, &self.options.architectures)?);
+        Ok(entries)
+    }
+
+    fn equipment(&self) -> Result<Equipment> {
+        equipment::equipment(self.context, self.flavors, self.flavor()?, &self.options.flavor)
     }
 
     /// How the flavor is built whose programs this one takes. It is smoked by those who take it.
@@ -249,7 +248,7 @@ impl Build<'_> {
             Work::Page => web_page::provide(self.context, self.variant, &tools.page),
             Work::Kernels => {
                 self.context.ui.status("Building", "the kernels library");
-                self.watched(self.kernels_run(), "kernels", |_| {})
+                self.watched(self.kernels_run()?, "kernels", |_| {})
             }
             Work::Configure => {
                 self.write_identity(applied)?;
@@ -273,7 +272,7 @@ impl Build<'_> {
         let layout = &self.context.layout;
         Ok(Some(match work {
             Work::Page => return Ok(web_page::step(self.context, &tools.page, self.options.page)),
-            Work::Kernels => Step::Kernels { command: self.kernels_run().words() },
+            Work::Kernels => Step::Kernels { command: self.kernels_run()?.words() },
             Work::Configure => {
                 let base_tree = self.pins.pin_of(self.variant).tree.to_string();
                 let arguments = self.configure_arguments(tools, &base_tree)?;
@@ -370,6 +369,7 @@ impl Build<'_> {
         for variable in ["CFLAGS", "CXXFLAGS", "LDFLAGS", "RUSTFLAGS"] {
             text += &format!("{variable}={}\n", std::env::var(variable).unwrap_or_default());
         }
+        text += &format!("toolchains {:?}\n", self.equipment()?.toolchains);
         text += &page.inputs();
         if self.variant.kernels {
             text += &self.kernels_digest()?;
@@ -408,15 +408,18 @@ impl Build<'_> {
         self.pins.tools.get(name).ok_or_else(missing)
     }
 
-    fn kernels_run(&self) -> Run {
-        process::cargo(&self.context.layout.cargo_target("kernels"))
+    fn kernels_run(&self) -> Result<Run> {
+        let run = process::cargo(&self.context.layout.cargo_target("kernels"))
             .args(["build", "--release", "--package", "espalier-kernels", "--lib", "--manifest-path"])
-            .arg(self.context.layout.root().join("Cargo.toml"))
+            .arg(self.context.layout.root().join("Cargo.toml"));
+        Ok(self.equipment()?.cargo.iter().fold(run, |run, (key, value)| run.env(key, value)))
     }
 
-    fn kernels_library(&self) -> PathBuf {
+    /// Where cargo leaves it: for another platform, below that platform's name.
+    fn kernels_library(&self) -> Result<PathBuf> {
         let name = if cfg!(windows) { "espalier_kernels.lib" } else { "libespalier_kernels.a" };
-        self.context.layout.cargo_target("kernels").join("release").join(name)
+        let target = self.equipment()?.cargo.get("CARGO_BUILD_TARGET").cloned().unwrap_or_default();
+        Ok(self.context.layout.cargo_target("kernels").join(target).join("release").join(name))
     }
 
     fn identity_folder(&self) -> PathBuf {
@@ -447,7 +450,7 @@ impl Build<'_> {
             ninja: &tools.ninja,
             compilers: (&tools.compilers.c, &tools.compilers.cxx),
             entries: self.cache_entries()?,
-            kernels: self.variant.kernels.then(|| (self.kernels_library(), headers)),
+            kernels: if self.variant.kernels { Some((self.kernels_library()?, headers)) } else { None },
             identity: self.identity_folder(),
             base_tree,
         })
@@ -526,6 +529,7 @@ impl Build<'_> {
             variant: self.variant.name.to_string(),
             flavor: self.options.flavor.clone(),
             identity: self.identity(applied),
+            device: equipment::device(self.context, self.flavors, self.flavor()?)?,
         };
         smoke::run(self.context, &options).map(drop)
     }

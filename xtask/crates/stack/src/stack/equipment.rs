@@ -1,0 +1,124 @@
+//! What a flavor is compiled with, and what it runs on, where the machine's own compilers and processor are not enough.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use crate::context::Context;
+use crate::error::{Error, Result};
+use crate::plan::flavors::platform::Platform;
+use crate::plan::flavors::{Flavor, Flavors};
+use crate::plan::name::Name;
+use crate::plan::toolchains::diagnosis::State;
+use crate::plan::toolchains::{Toolchain, Toolchains};
+use crate::sys::machine::process::Run;
+use crate::sys::machine::toolchain;
+
+/// What the toolchains of a flavor give a build; nothing, for one that the machine's own compilers build.
+#[derive(Clone, Debug, Default)]
+pub struct Equipment {
+    /// CMake cache entries, with the folders of this machine in them.
+    pub cmake: BTreeMap<String, String>,
+    /// Environment of the cargo that builds the kernels.
+    pub cargo: BTreeMap<String, String>,
+    /// Names of the toolchains' folders, which have the digests of all that is in them.
+    pub toolchains: Vec<String>,
+}
+
+/// What a flavor's programs run on.
+#[derive(Clone, Debug, Default)]
+pub struct Device {
+    environment: BTreeMap<String, String>,
+    runner: Vec<String>,
+}
+
+impl Device {
+    /// A call of `program` on this device.
+    #[must_use]
+    pub fn run(&self, program: &Path) -> Run {
+        let words: Vec<&Path> = self.runner.iter().map(Path::new).chain([program]).collect();
+        let run = Run::new(words[0]).args(&words[1..]);
+        self.environment.iter().fold(run, |run, (key, value)| run.env(key, value))
+    }
+}
+
+/// Whether `flavor` can be compiled here, by the machine itself or by a toolchain that compiles for others.
+///
+/// # Errors
+///
+/// The surroundings: the flavor is built elsewhere.
+pub fn demand_platform(context: &Context, flavors: &Flavors, name: &str) -> Result<()> {
+    let flavor = flavors.get(name)?;
+    let Some(here) = Platform::of_this_machine() else { return Ok(()) };
+    let all = context.toolchains()?;
+    let is_crossed = |(_, toolchain): &(&Name, &Toolchain)| toolchain.is_for(Some(here));
+    if flavor.is_for(here) || named(&all, flavors, flavor)?.iter().any(is_crossed) {
+        return Ok(());
+    }
+    let wanted: Vec<&str> = flavor.platforms.iter().map(|platform| platform.as_str()).collect();
+    let what = format!("the flavor `{name}` is built on {}, and this is {here}", wanted.join(" or "));
+    Err(Error::surroundings(what)
+        .hint("run it there, or build the one for this machine: --flavor cpu-native"))
+}
+
+/// What `flavor` is compiled with.
+///
+/// # Errors
+///
+/// The surroundings: a toolchain is not set up, and none of the machine's own does instead.
+pub fn equipment(context: &Context, flavors: &Flavors, flavor: &Flavor, name: &str) -> Result<Equipment> {
+    let all = context.toolchains()?;
+    let mut equipment = Equipment::default();
+    for (toolchain, entry) in named(&all, flavors, flavor)? {
+        match toolchain::state(toolchain, entry, &context.layout) {
+            State::SetUp(_) => equipment.add(context, toolchain, entry),
+            State::Own(_) => {}
+            State::Absent => {
+                let what = format!("the flavor `{name}` needs the toolchain `{toolchain}`: {}", entry.about);
+                return Err(Error::surroundings(what)
+                    .hint(format!("cargo xtask toolchain {name}"))
+                    .hint(format!("or see what is there and what is not: cargo xtask doctor {name}")));
+            }
+        }
+    }
+    Ok(equipment)
+}
+
+impl Equipment {
+    fn add(&mut self, context: &Context, name: &Name, toolchain: &Toolchain) {
+        let folder = toolchain::place(name, toolchain, &context.layout);
+        let shown = folder.display().to_string();
+        self.cmake.extend(Toolchain::in_folder(&toolchain.cmake, &shown));
+        self.cargo.extend(Toolchain::in_folder(&toolchain.cargo, &shown));
+        self.toolchains.extend(folder.file_name().map(|name| name.to_string_lossy().into_owned()));
+    }
+}
+
+/// What the programs of `flavor` run on: the machine itself, unless a device for them was set up.
+///
+/// # Errors
+///
+/// A usage error, for a flavor that names a toolchain which is not there.
+pub fn device(context: &Context, flavors: &Flavors, flavor: &Flavor) -> Result<Device> {
+    let all = context.toolchains()?;
+    let mut device = Device::default();
+    for (_, toolchain) in named(&all, flavors, flavor)? {
+        let Some(name) = &toolchain.runs_on else { continue };
+        let entry = all.get(name)?;
+        if toolchain::is_there(name, entry, &context.layout) {
+            let folder = toolchain::place(name, entry, &context.layout).display().to_string();
+            device.environment.extend(Toolchain::in_folder(&entry.environment, &folder));
+            device.runner = entry.runner_in(&folder);
+        }
+    }
+    Ok(device)
+}
+
+/// The toolchains of a flavor's host and of its own, in this order.
+fn named<'a>(
+    all: &'a Toolchains,
+    flavors: &'a Flavors,
+    flavor: &'a Flavor,
+) -> Result<Vec<(&'a Name, &'a Toolchain)>> {
+    let host = flavors.host(flavor).and_then(|(_, host)| host.toolchain.as_ref());
+    host.into_iter().chain(&flavor.toolchain).map(|name| Ok((name, all.get(name)?))).collect()
+}
