@@ -6,6 +6,7 @@ use crate::context::{Context, Outcome};
 use crate::error::Result;
 use crate::plan::flavors::platform::Platform;
 use crate::plan::name::Name;
+use crate::plan::toolchains::diagnosis::State;
 use crate::plan::toolchains::{Toolchain, Toolchains};
 use crate::sys::machine::{disk, toolchain};
 use crate::sys::project::run_lock;
@@ -47,9 +48,14 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     };
     let (mut lines, mut entries) = (Vec::new(), Vec::new());
     for (name, entry) in wanted {
-        let was_there = toolchain::is_there(name, entry, &context.layout);
+        let state = toolchain::state(name, entry, &context.layout);
+        if let (State::Own(said), true) = (&state, entry.hosts.is_empty()) {
+            lines.push(format!("{name} already there: this machine's {said}"));
+            entries.push(json!({ "name": name, "how": "this machine's own", "program": said }));
+            continue;
+        }
         let folder = toolchain::provide(name, entry, surroundings)?;
-        let how = if was_there { "already there" } else { "set up" };
+        let how = if matches!(state, State::SetUp(_)) { "already there" } else { "set up" };
         let (shown, bytes) = (context.layout.show(&folder), disk::size_below(&folder));
         lines.push(format!("{name} {how}: {shown}, {:.0} MB", bytes as f64 / 1e6));
         entries.push(json!({ "name": name, "folder": shown, "bytes": bytes, "how": how }));

@@ -78,3 +78,23 @@ fn flavors_without_a_toolchain() {
       next: use one of: cpu-native
     ");
 }
+
+/// What cannot be set up without root, as CUDA 12: the machine's own, or what to type to install it.
+#[test]
+fn a_compiler_of_the_machines_own() {
+    let registries = Registries::new();
+    registries.project.write("ci/toolchains.toml", "[toolchains.gpu]\nabout = \"a compiler for GPUs\"\n\
+        own = { program = \"gpu-cc\", at-least = \"2.0\" }\ninstall = { apt-get = \"apt-get install gpu-cc\" }\n");
+    registries.run(&["toolchain", "gpu"]).code(3).says(&[
+        "the toolchain `gpu` has no packages that could be set up without root",
+        "next: with apt-get: apt-get install gpu-cc",
+    ]);
+    registries.run(&["doctor", "gpu"]).code(1);
+    registries.program("gpu-cc", "echo gpu-cc 1.9");
+    registries.run(&["toolchain", "gpu"]).code(3);
+    registries.program("gpu-cc", "echo gpu-cc 2.1");
+    let said = registries.run(&["toolchain", "gpu"]).success();
+    assert_eq!(said.stdout.trim_end(), "gpu already there: this machine's gpu-cc 2.1.0");
+    let said = registries.run(&["doctor", "gpu"]);
+    assert!(said.stdout.contains("  there    toolchain gpu: this machine's gpu-cc 2.1.0"), "{said}");
+}

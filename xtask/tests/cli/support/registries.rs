@@ -115,6 +115,11 @@ impl Registries {
         self.project.finish(self.command(arguments))
     }
 
+    /// Puts a program made of shell commands on PATH.
+    pub fn program(&self, name: &str, commands: &str) {
+        files::write_script(&self.programs.join(name), commands);
+    }
+
     /// Takes a program off PATH.
     pub fn without(&self, program: &str) {
         std::fs::remove_file(self.programs.join(program)).unwrap();
