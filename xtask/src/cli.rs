@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand};
 
 use self::bench::Bench;
-use self::building::{Apply, Build, Doctor, Fetch, Lock, Run, Toolchain, Which};
+use self::building::{Apply, Build, Doctor, Fetch, Lock, Page, Run, Toolchain, Which};
 use self::documents::{Completions, Docs, Man};
 use self::proof::{Fuzz, Gate, Test};
 use self::series::{Edit, Export, Import, Init, Lint, New, Trailers};
@@ -101,6 +101,8 @@ enum Command {
     Doctor(Doctor),
     /// Start the built server on the loopback, send it requests, stop it.
     Smoke(Which),
+    /// Use the web page of the built server in a browser: ask, attach files, reload.
+    Page(Page),
     /// Run the built server with your own arguments.
     Run(Run),
     /// Run everything that CI checks, step by step.
@@ -171,6 +173,7 @@ impl Cli {
             Command::Toolchain(toolchain) => toolchain.run(context),
             Command::Doctor(doctor) => doctor.run(context),
             Command::Smoke(which) => which.smoke(context),
+            Command::Page(page) => page.run(context),
             Command::Run(run) => run.run(context),
             Command::Test(test) => test.run(context),
             Command::Gate(gate) => gate.run(context),

@@ -50,6 +50,7 @@ mod cli {
     mod no_file_forgotten;
     mod ours;
     mod overlay;
+    mod page;
     mod pin_by_commit;
     mod pins;
     mod pipes;

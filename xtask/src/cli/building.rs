@@ -1,5 +1,7 @@
 //! What is typed to get from the pin to a running server.
 
+use std::path::PathBuf;
+
 use clap::Args;
 
 use super::values::absolute;
@@ -154,6 +156,24 @@ pub(super) struct Doctor {
 impl Doctor {
     pub(super) fn run(self, context: &Context) -> Result<Outcome> {
         cmd::doctor::run(context, &cmd::doctor::Options { flavor: self.flavor })
+    }
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Page {
+    #[command(flatten)]
+    which: Which,
+    /// Folder for the screenshots.
+    #[arg(long, value_name = "DIR")]
+    screenshots: Option<String>,
+}
+
+impl Page {
+    pub(super) fn run(self, context: &Context) -> Result<Outcome> {
+        let Page { which: Which { variant, flavor }, screenshots } = self;
+        let screenshots = screenshots.map(|folder| PathBuf::from(absolute(folder)));
+        let flavor = flavor.to_string();
+        cmd::page::run(context, &cmd::page::Options { variant, flavor, screenshots })
     }
 }
 

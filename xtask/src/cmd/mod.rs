@@ -14,6 +14,7 @@ pub mod lint;
 pub mod man;
 pub mod new;
 pub mod newest;
+pub mod page;
 pub mod rebase;
 pub mod run;
 pub mod status;

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use super::{docs, lint, workflows};
+use super::{docs, lint, page, workflows};
 use crate::context::{Context, Outcome};
 use crate::error::{Error, Result};
 use crate::gate;
@@ -30,7 +30,7 @@ struct Step {
     run: fn(&Context, &Options) -> Result<()>,
 }
 
-const STEPS: [Step; 12] = [
+const STEPS: [Step; 13] = [
     Step { name: "fmt", about: "all Rust code is formatted", run: |context, _| fmt(context) },
     Step { name: "clippy", about: "no warning in any target", run: |context, _| clippy(context) },
     Step { name: "lint", about: "the form of every patch", run: |context, _| lint::check(context) },
@@ -63,6 +63,11 @@ const STEPS: [Step; 12] = [
         name: "smoke",
         about: "the packaged servers answer, the paged one says what it is",
         run: |context, _| smoke_both(context),
+    },
+    Step {
+        name: "page",
+        about: "the servers' web page in a browser, where there is a Chromium",
+        run: |context, _| use_pages(context),
     },
     // After the builds: they bring CMake and Ninja, which these tests use too.
     Step { name: "unit", about: "all tests of the tool and the kernels", run: |context, _| unit(context) },
@@ -189,6 +194,26 @@ fn check_lock(context: &Context) -> Result<()> {
 fn smoke_both(context: &Context) -> Result<()> {
     smoke::command(context, Some("stock"), DEFAULT_FLAVOR.to_string())?;
     smoke::command(context, Some("paged"), DEFAULT_FLAVOR.to_string()).map(drop)
+}
+
+/// Neither Chromium nor Node.js is brought by us: where one is missing, that is said and is no failure.
+fn use_pages(context: &Context) -> Result<()> {
+    if let Some(missing) = page::missing() {
+        context.ui.warn(format!("the web page was not tested: {missing}"));
+        return Ok(());
+    }
+    for variant in ["stock", "paged"] {
+        let options = page::Options {
+            variant: Some(variant.to_string()),
+            flavor: DEFAULT_FLAVOR.to_string(),
+            screenshots: None,
+        };
+        let outcome = page::run(context, &options)?;
+        if outcome.code != 0 {
+            return Err(Error::no(format!("the web page of {variant}-{DEFAULT_FLAVOR}")).detail(outcome.text));
+        }
+    }
+    Ok(())
 }
 
 fn run_gate(context: &Context) -> Result<()> {

@@ -16,6 +16,7 @@ const NOT_IN_A_SCENE: &[(&str, &str)] = &[
     ("gate/", "the same"),
     ("serving/", "the same"),
     ("stack/build/prove.rs", "what a proof says was typed, and no hint"),
+    ("cmd/page.rs", "it needs a browser, and a server that is built with the page"),
     ("cmd/run.rs: use another one", "it needs a port that somebody has"),
     ("sys/machine/compilers.rs", "a machine without a compiler"),
     ("plan/toolchains/", "it downloads: doctor.rs here types it where the registries are made up"),

@@ -203,6 +203,16 @@ impl Layout {
         self.generated().join("ui").join(tree)
     }
 
+    /// What the page of a server looked like in a browser.
+    pub fn screenshots(&self, server: &str) -> PathBuf {
+        self.generated().join("page").join(server)
+    }
+
+    /// The vision encoder of the server whose page is used in a browser.
+    pub fn page_vision(&self) -> PathBuf {
+        self.generated().join("page/vision.gguf")
+    }
+
     /// The full output of a long step.
     pub fn log(&self, name: &str) -> PathBuf {
         self.generated().join("logs").join(format!("{name}.log"))

@@ -58,6 +58,8 @@ impl Workshop {
         disk::create_folder(&workshop.home())?;
         let folder = workshop.folder();
         disk::copy_folder(sources, &folder)?;
+        // Tailwind leaves out what a `.gitignore` above names, which is all of `target/`: here begins a repository.
+        disk::create_folder(&folder.join(".git"))?;
         for (name, text, upstreams) in RECIPE {
             if let Some(upstreams) = upstreams {
                 if !disk::exists(&folder.join(name)) {

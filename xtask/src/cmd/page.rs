@@ -1,0 +1,146 @@
+//! `cargo xtask page`: the web page of the built server, used in a browser as a person would.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::build::manifest::Manifest;
+use crate::context::{Context, Outcome};
+use crate::error::{Error, Result};
+use crate::sys::machine::process::{self, Run, Seen, Watch};
+use crate::sys::machine::{disk, models, node};
+use crate::sys::net::server::Server;
+
+/// Options of `page`.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Variant name; the default one when none is given.
+    pub variant: Option<String>,
+    /// Flavor name.
+    pub flavor: String,
+    /// Where the screenshots go; below `target/` when it is not said.
+    pub screenshots: Option<PathBuf>,
+}
+
+/// Every check of `ci/browser/page.mjs`: what it does not tell of has failed.
+const CHECKS: [&str; 6] = ["open", "ask", "text-file", "image", "reload", "at-home"];
+
+/// What is installed and run.
+const DRIVER: [&str; 3] = ["package.json", "package-lock.json", "page.mjs"];
+
+const BROWSERS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
+
+/// Embeddings of the model of the smoke test, for a vision encoder to match.
+const EMBEDDING: u64 = 128;
+
+/// One line of the driver.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Told {
+    check: String,
+    error: Option<String>,
+}
+
+/// What this machine lacks, with what to do about it.
+pub fn missing() -> Option<Error> {
+    let Some(_) = browser() else {
+        let hint = "install Chromium (Debian: `apt-get install chromium`)";
+        return Some(Error::surroundings("no Chromium on PATH").hint(hint));
+    };
+    node::find().err().map(|why| Error::surroundings(why).hint(node::INSTALL))
+}
+
+fn browser() -> Option<PathBuf> {
+    BROWSERS.iter().find_map(|name| disk::find_program(name))
+}
+
+/// Starts the packaged server, and a browser that uses its page.
+pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
+    let pins = context.pins()?;
+    let variant = pins.variant(options.variant.as_deref())?;
+    let (name, layout) = (format!("{}-{}", variant.name, options.flavor), &context.layout);
+    let program = layout.server(&variant.name, &options.flavor);
+    refuse_without_page(context, &variant.name, &options.flavor)?;
+    if let Some(missing) = missing() {
+        return Err(missing);
+    }
+    let folder = layout.root().join("ci/browser");
+    let driver = node::packages(&folder, &DRIVER, layout, context.offline, &context.ui)?;
+    let screenshots = options.screenshots.clone().unwrap_or_else(|| layout.screenshots(&name));
+    disk::create_folder(&screenshots)?;
+    let server = Run::new(program).args(SERVER).args(variant.kernels.then_some("--kv-paged"));
+    let server = start(context, server, &name)?;
+    context.ui.status("Using", format!("the web page of {name} in a browser"));
+    let run = Run::new("node")
+        .arg(driver.join("page.mjs"))
+        .arg(server.base())
+        .args(browser().iter().chain([&screenshots]))
+        .arg("images");
+    Ok(outcome(context, &told_by(run)?, &screenshots))
+}
+
+/// Few tokens an answer, and not so few that nobody sees it grow.
+const SERVER: [&str; 10] =
+    ["--ctx-size", "4096", "--threads", "1", "--seed", "1", "--parallel", "1", "--predict", "300"];
+
+fn refuse_without_page(context: &Context, variant: &str, flavor: &str) -> Result<()> {
+    let build = format!("cargo xtask build --variant {variant} --flavor {flavor}");
+    let package = context.layout.package(variant, flavor);
+    let Some(text) = disk::read_if_there(&package.join("manifest.json"))? else {
+        return Err(Error::usage(format!("{variant}-{flavor} is not built")).hint(build));
+    };
+    let manifest = serde_json::from_slice::<Manifest>(&text).ok();
+    if manifest.is_some_and(|manifest| manifest.page.is_some()) {
+        return Ok(());
+    }
+    let folder = context.layout.show(&package);
+    Err(Error::usage(format!("the server in `{folder}` was built without the web page")).hint(build))
+}
+
+/// A server that sees images.
+fn start(context: &Context, server: Run, name: &str) -> Result<Server> {
+    let layout = &context.layout;
+    let vision = layout.page_vision();
+    disk::create_folder(vision.parent().unwrap_or(&vision))?;
+    models::write_small_vision(&vision, EMBEDDING)?;
+    let log = layout.log(&format!("page-{name}"));
+    let server = server.arg("--model").arg(layout.smoke_model()).arg("--mmproj").arg(&vision);
+    Server::start(server, &log)
+        .map_err(|error| error.hint(format!("the server's whole log: {}", layout.show(&log))))
+}
+
+/// What the driver said of every check; one that it said nothing of has failed.
+fn told_by(run: Run) -> Result<Vec<Told>> {
+    let (words, mut said, mut told) = (run.words(), String::new(), Vec::new());
+    let status = run.watch(|seen| {
+        if let Seen::Line(line) = seen {
+            match serde_json::from_str::<Told>(line) {
+                Ok(one) => told.push(one),
+                Err(_) => said += &format!("{line}\n"),
+            }
+        }
+        Watch::GoOn
+    })?;
+    if told.is_empty() {
+        return Err(process::failed(&words, status, &said));
+    }
+    let how = format!("not reached: {}", process::last_words(&said).lines().next().unwrap_or_default());
+    let is_missing = |name: &str| !told.iter().any(|one| one.check == name);
+    let missing = CHECKS.into_iter().filter(|name| is_missing(name));
+    let missing = missing.map(|name| Told { check: name.to_string(), error: Some(how.clone()) });
+    let missing: Vec<Told> = missing.collect();
+    Ok(told.into_iter().chain(missing).collect())
+}
+
+fn outcome(context: &Context, told: &[Told], screenshots: &Path) -> Outcome {
+    let line = |one: &Told| match &one.error {
+        None => format!("{:<10} ok", one.check),
+        Some(error) => format!("{:<10} FAILED: {error}", one.check),
+    };
+    let failed = told.iter().filter(|one| one.error.is_some()).count();
+    let folder = context.layout.show(screenshots);
+    let mut lines: Vec<String> = told.iter().map(line).collect();
+    lines.push(format!("screenshots: {folder}"));
+    let json = json!({ "checks": told, "failed": failed, "screenshots": folder });
+    Outcome { text: lines.join("\n"), json, code: u8::from(failed > 0) }
+}
