@@ -26,15 +26,12 @@ fn a_stale_file_fails_and_the_command_that_mends_it_is_named() {
     let project = Project::new();
     project.run(&["docs"]).success();
     project.edit(FILE, "| `--dry-run` |", "| `--dryrun` |");
-    insta::assert_snapshot!(project.run(&["docs", "--check"]), @"
-    exit: 1
-    -- stdout --
-
-    -- stderr --
-    error: `docs/commands.md` is stale: the command line has changed
-      first difference: line 75, expected: | `--dry-run` | Print what would be done. |
-      next: cargo xtask docs    # and commit the file
-    ");
+    project.run(&["docs", "--check"]).code(1).says(&[
+        "error: `docs/commands.md` is stale: the command line has changed",
+        "first difference: line ",
+        ", expected: | `--dry-run` | Print what would be done. |",
+        "next: cargo xtask docs    # and commit the file",
+    ]);
     project.run(&["test", "--only", "docs"]).code(1).says(&["is stale", "next: cargo xtask docs"]);
     std::fs::remove_file(project.path(FILE)).unwrap();
     project.run(&["docs", "--check"]).code(1).says(&["`docs/commands.md` is stale"]);
