@@ -15,9 +15,11 @@ const PATIENCE = 120_000;
 const ANSWER = '.chat-message-assistant';
 const FIRST = 'The tree';
 const NOTE = 'The gardener ties the branches to the wire.';
-// 8 x 8 pixels, red.
+// 96 x 96 pixels, red and yellow.
 const PICTURE =
-	'iVBORw0KGgoAAAANSUhEUgAAAAgAAAAICAIAAABLbSncAAAAEklEQVR4nGP8z4APMOGVHbHSAEEsAQ/2k2eGAAAAAElFTkSuQmCC';
+	'iVBORw0KGgoAAAANSUhEUgAAAGAAAABgCAIAAABt+uBvAAAArUlEQVR42u3bQQ0AIAwDwCmZMBQjAiW8MLEHaS6pgO6+zeqeNZLdPZLf' +
+	'+hQgQIAAAQIECBAgQIAAAQIECBAgQIAAAQIECBCgCKDUw6b6AAIECBAgQIAAAQIECBAgQIAAAQIECBAgQIAAAcoAMhxaVgEBAgQIECBA' +
+	'gAABAgQIECBAgAABAgQIECBAgPyLGQ4BAQIECBAgQIAAAQIECBAgQIAAAQIECBAgQIAARQA9PDKrWPyf5H8AAAAASUVORK5CYII=';
 
 const browser = await chromium.launch({ args: ['--no-sandbox', '--disable-gpu'], executablePath, headless: true });
 const context = await browser.newContext({ locale: 'en-US', viewport: { height: 800, width: 1280 } });
@@ -146,11 +148,16 @@ await check('text-file', async () => {
 
 if (features.includes('images')) {
 	await check('image', async () => {
-		const file = { buffer: Buffer.from(PICTURE, 'base64'), mimeType: 'image/png', name: 'red.png' };
+		const file = { buffer: Buffer.from(PICTURE, 'base64'), mimeType: 'image/png', name: 'chequers.png' };
 
-		await attach(file, () => page.getByAltText('red.png'));
+		await attach(file, () => page.getByAltText('chequers.png'));
 		await ask('What is on it?');
 		expect(lastSent().includes('"image_url"'), `the image was not sent: ${lastSent().slice(0, 200)}`);
+
+		const shown = page.getByAltText('chequers.png').first();
+
+		await shown.scrollIntoViewIfNeeded();
+		expect((await shown.evaluate((image) => image.naturalWidth)) > 0, 'the attached image is not shown');
 	});
 }
 

@@ -81,7 +81,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
 
 /// Few tokens an answer, and not so few that nobody sees it grow.
 const SERVER: [&str; 10] =
-    ["--ctx-size", "4096", "--threads", "1", "--seed", "1", "--parallel", "1", "--predict", "300"];
+    ["--ctx-size", "4096", "--threads", "1", "--seed", "1", "--parallel", "1", "--predict", "600"];
 
 fn refuse_without_page(context: &Context, variant: &str, flavor: &str) -> Result<()> {
     let build = format!("cargo xtask build --variant {variant} --flavor {flavor}");
