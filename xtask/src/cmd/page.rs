@@ -84,17 +84,28 @@ const SERVER: [&str; 10] =
     ["--ctx-size", "4096", "--threads", "1", "--seed", "1", "--parallel", "1", "--predict", "600"];
 
 fn refuse_without_page(context: &Context, variant: &str, flavor: &str) -> Result<()> {
-    let build = format!("cargo xtask build --variant {variant} --flavor {flavor}");
-    let package = context.layout.package(variant, flavor);
-    let Some(text) = disk::read_if_there(&package.join("manifest.json"))? else {
-        return Err(Error::usage(format!("{variant}-{flavor} is not built")).hint(build));
-    };
-    let manifest = serde_json::from_slice::<Manifest>(&text).ok();
-    if manifest.is_some_and(|manifest| manifest.page.is_some()) {
+    if !is_left_out(context, variant, flavor)? {
         return Ok(());
     }
-    let folder = context.layout.show(&package);
-    Err(Error::usage(format!("the server in `{folder}` was built without the web page")).hint(build))
+    let folder = context.layout.show(&context.layout.package(variant, flavor));
+    Err(Error::usage(format!("the server in `{folder}` was built without the web page"))
+        .hint(format!("cargo xtask build --variant {variant} --flavor {flavor}")))
+}
+
+/// Whether the packaged server was built without the page.
+///
+/// # Errors
+///
+/// It is not built.
+pub fn is_left_out(context: &Context, variant: &str, flavor: &str) -> Result<bool> {
+    let manifest = context.layout.package(variant, flavor).join("manifest.json");
+    let Some(text) = disk::read_if_there(&manifest)? else {
+        return Err(Error::usage(format!("{variant}-{flavor} is not built"))
+            .hint(format!("cargo xtask build --variant {variant} --flavor {flavor}")));
+    };
+    // One that cannot be read is of another version of this tool.
+    let manifest = serde_json::from_slice::<Manifest>(&text).ok();
+    Ok(manifest.is_none_or(|manifest| manifest.page.is_none()))
 }
 
 /// A server that sees images.

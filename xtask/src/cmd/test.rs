@@ -203,6 +203,12 @@ fn use_pages(context: &Context) -> Result<()> {
         return Ok(());
     }
     for variant in ["stock", "paged"] {
+        if page::is_left_out(context, variant, DEFAULT_FLAVOR)? {
+            let what =
+                format!("the web page was not tested: {variant}-{DEFAULT_FLAVOR} was built without it");
+            context.ui.warn(what);
+            continue;
+        }
         let options = page::Options {
             variant: Some(variant.to_string()),
             flavor: DEFAULT_FLAVOR.to_string(),
