@@ -60,7 +60,7 @@ impl Registries {
         tar(&["-cf"], &self.served("tools_1%3a2-1_amd64.deb"), &content);
     }
 
-    /// What crates.io has: one file.
+    /// What the registry of crates has: one file.
     pub fn serve_crate(&self, path: &str, text: &str) {
         let content = self.project.beside("crate");
         files::write(&content.join("vendored-1.0.0").join(path), text);

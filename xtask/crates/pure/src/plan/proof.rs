@@ -52,7 +52,7 @@ pub struct Proof {
     pub platform: Platform,
     /// How many cores that machine had.
     pub cores: usize,
-    /// Seconds of the flavor's own part: a flavor that takes the programs of another does not pay for them.
+    /// Seconds of the flavor's own part: the web page is not in it, nor the programs that it takes of another.
     pub seconds: u64,
     /// Bytes of the package; 0 where none was made.
     pub bytes: u64,

@@ -42,7 +42,7 @@ pub struct Toolchain {
     /// Packages of Debian.
     #[serde(default)]
     pub debs: Vec<Package>,
-    /// Crates of crates.io, for what they vendor.
+    /// Crates, for what they vendor.
     #[serde(default)]
     pub crates: Vec<Package>,
     /// Text files to write once the packages are unpacked; a script can be started.

@@ -175,6 +175,12 @@ impl Build<'_> {
         Ok(entries)
     }
 
+    /// Builds the page where it is not built yet, as far as this machine can. The tree is on disk.
+    fn make_page(&self) -> Result<()> {
+        let page = web_page::choose(self.context, self.variant, self.options.page)?;
+        web_page::provide(self.context, self.variant, &page)
+    }
+
     fn equipment(&self) -> Result<Equipment> {
         equipment::equipment(self.context, self.flavors, self.flavor()?, &self.options.flavor)
     }

@@ -10,7 +10,7 @@ use crate::plan::flavors::platform::Platform;
 use crate::plan::name::Name;
 use crate::plan::proof::{Level, Proof};
 use crate::report::day::day;
-use crate::stack::apply::Applied;
+use crate::stack::apply::{self, Applied};
 use crate::sys::git::store::Store;
 use crate::sys::machine::{clock, disk, load, ours};
 use crate::sys::project::package;
@@ -27,6 +27,9 @@ pub fn run(build: &Build<'_>, store: &Store, applied: &Applied) -> Result<Outcom
     for folder in [build.build_folder(), build.package_folder()] {
         ours::remove_folder(&folder)?;
     }
+    // What is built once for all flavors is not the time of this one.
+    apply::materialise(build.context, store, build.pins, build.variant, applied)?;
+    build.make_page()?;
     let begin = Instant::now();
     let outcome = if build.options.configure_only {
         build.prepare(store, applied)?;
