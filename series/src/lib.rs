@@ -101,4 +101,5 @@ pub use taken::counted_change::ChangedFile;
 pub use taken::lookout::{Event, Lookout, Story};
 pub use text::added_lines::added_lines;
 pub use text::likeness::{SIMILAR_PERCENT, percent_alike};
+pub use text::line_diff::hunks_between;
 pub use text::markers::first_marker;

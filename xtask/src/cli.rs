@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand};
 
 use self::bench::Bench;
-use self::building::{Apply, Build, Doctor, Fetch, Lock, Page, Run, Toolchain, Which};
+use self::building::{Apply, Build, Doctor, Fetch, Lock, Matrix, Page, Run, Toolchain, Which};
 use self::documents::{Completions, Docs, Man};
 use self::proof::{Fuzz, Gate, Test};
 use self::series::{Edit, Export, Import, Init, Lint, New, Trailers};
@@ -99,6 +99,8 @@ enum Command {
     Toolchain(Toolchain),
     /// Say which flavors this machine can build, what is missing, and what to type to get it.
     Doctor(Doctor),
+    /// Print what CI builds: a row for each variant, flavor and platform.
+    Matrix(Matrix),
     /// Start the built server on the loopback, send it requests, stop it.
     Smoke(Which),
     /// Use the web page of the built server in a browser: ask, attach files, reload.
@@ -172,6 +174,7 @@ impl Cli {
             Command::Build(build) => build.run(context),
             Command::Toolchain(toolchain) => toolchain.run(context),
             Command::Doctor(doctor) => doctor.run(context),
+            Command::Matrix(matrix) => matrix.run(context),
             Command::Smoke(which) => which.smoke(context),
             Command::Page(page) => page.run(context),
             Command::Run(run) => run.run(context),

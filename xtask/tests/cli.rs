@@ -45,6 +45,7 @@ mod cli {
     mod killed_writers;
     mod lint;
     mod lock;
+    mod matrix;
     mod names;
     mod newest;
     mod no_file_forgotten;

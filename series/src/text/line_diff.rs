@@ -95,7 +95,7 @@ fn numbered_runs(old: &[&[u8]], new: &[&[u8]], algorithm: Algorithm) -> Vec<Chan
 
 /// The hunks that turn `before` into `after`, with the context and the sections that git writes. They
 /// stand in no patch file, so each says line 0.
-pub(crate) fn hunks_between(before: &[u8], after: &[u8]) -> Vec<Hunk> {
+pub fn hunks_between(before: &[u8], after: &[u8]) -> Vec<Hunk> {
     let (old, new) = (lines_of(before), lines_of(after));
     let runs = changed_runs(&old, &new);
     let functions = FunctionMap::new(&old);

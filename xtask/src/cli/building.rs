@@ -192,3 +192,20 @@ impl Run {
         cmd::run::command(context, variant.as_deref(), flavor.to_string(), arguments)
     }
 }
+
+#[derive(Debug, Args)]
+pub(super) struct Matrix {
+    /// Only what a change since this commit affects; everything where that cannot be told.
+    #[arg(long, value_name = "COMMIT")]
+    changed_since: Option<String>,
+    /// Print `name=value` lines for a workflow's output.
+    #[arg(long)]
+    github: bool,
+}
+
+impl Matrix {
+    pub(super) fn run(self, context: &Context) -> Result<Outcome> {
+        let Matrix { changed_since, github } = self;
+        cmd::matrix::run(context, &cmd::matrix::Options { changed_since, github })
+    }
+}

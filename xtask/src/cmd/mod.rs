@@ -12,6 +12,7 @@ pub mod import;
 pub mod init;
 pub mod lint;
 pub mod man;
+pub mod matrix;
 pub mod new;
 pub mod newest;
 pub mod page;

@@ -165,7 +165,7 @@ fn a_flavor_that_does_not_exist() {
 
     -- stderr --
     error: there is no flavor `cuda` in `ci/flavors.toml`
-      next: use one of: cpu
+      next: use one of: cpu-native
     ");
 }
 

@@ -15,6 +15,7 @@ build --dry-run
 canary --dry-run
 completions bash
 docs --check
+doctor
 edit
 export
 fetch
@@ -25,14 +26,17 @@ init --from UPSTREAM --at v1.0 --variant another --dry-run
 lint
 lock
 man target/man
+matrix
 new Greet --dry-run
 newest --tip main --from UPSTREAM
+page
 rebase --to main --from UPSTREAM --dry-run
 run
 smoke
 status
 sync --to main --from UPSTREAM --dry-run
 test --list
+toolchain cpu-native --dry-run
 trailers --set Status:x --dry-run
 ";
 

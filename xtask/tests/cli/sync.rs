@@ -22,7 +22,7 @@ fn pin_lock_series_and_report_move_together() {
         report.contains("| `patches/paged/0002-say-what-is-counted.patch` | shifted | unchanged"),
         "{report}"
     );
-    assert!(report.contains("| build paged cpu | ok |"), "{report}");
+    assert!(report.contains("| build paged cpu-native | ok |"), "{report}");
     assert!(report.contains("Nothing was gated: no variant in `pins.toml` names"), "{report}");
     assert!(said.stdout.contains("Nothing was gated: "), "{said}");
     project.run(&["lock", "--check"]).success();
@@ -44,11 +44,11 @@ fn a_build_that_fails_moves_nothing() {
     let before = kept(&project);
     let said = sync(&project).code(1);
     assert!(said.stderr.contains("the pin did not move, nothing was changed"), "{said}");
-    assert!(said.stderr.contains("build paged cpu: "), "{said}");
+    assert!(said.stderr.contains("build paged cpu-native: "), "{said}");
     assert!(said.stderr.contains("next: read the report: target/espalier/sync-report.md"), "{said}");
     let report = project.read("target/espalier/sync-report.md");
     assert!(report.contains("**The pin did not move.**") && report.contains("words_ring"), "{report}");
-    assert!(report.contains("| build stock cpu | ok |"), "the other checks were made: {report}");
+    assert!(report.contains("| build stock cpu-native | ok |"), "the other checks were made: {report}");
     assert!(kept(&project) == before, "{said}");
 }
 

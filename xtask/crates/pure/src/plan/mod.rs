@@ -11,6 +11,7 @@ pub mod layout;
 pub mod line;
 pub mod lint_file;
 pub mod lock;
+pub mod matrix;
 pub mod name;
 pub mod next_command;
 pub mod overlay;

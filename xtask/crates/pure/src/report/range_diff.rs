@@ -1,10 +1,8 @@
 //! How the hunks of a patch changed while it was moved.
 
-use imara_diff::{Algorithm, BasicLineDiffPrinter, Diff, InternedInput, UnifiedDiffConfig};
-
 use super::rebase::Fate;
-use super::status::hunk_texts;
-use crate::series::Patch;
+use super::status::{hunk_texts, signed_line};
+use crate::series::{Hunk, Patch, hunks_between};
 
 /// Whether `new` still does what `old` did.
 pub fn fate(old: &Patch, new: &Patch) -> Fate {
@@ -23,14 +21,13 @@ pub fn range_diff(old: &Patch, new: &Patch) -> Option<String> {
     if old == new {
         return None;
     }
-    let input = InternedInput::new(old.as_str(), new.as_str());
-    let mut diff = Diff::compute(Algorithm::Myers, &input);
-    diff.postprocess_lines(&input);
-    let printer = BasicLineDiffPrinter(&input.interner);
-    let text = diff.unified_diff(&printer, UnifiedDiffConfig::default(), &input).to_string();
-    // The numbers count lines of a text that nobody has.
-    let shown = |line: &str| if line.starts_with("@@ ") { "@@".to_string() } else { line.to_string() };
-    Some(text.lines().map(shown).collect::<Vec<_>>().join("\n"))
+    // The numbers of a hunk count lines of a text that nobody has.
+    let text = |hunk: &Hunk| {
+        let lines = hunk.lines.iter().map(|line| signed_line(line.kind, line.bytes));
+        ["@@".to_string()].into_iter().chain(lines).collect::<Vec<_>>().join("\n")
+    };
+    let hunks = hunks_between(old.as_bytes(), new.as_bytes());
+    Some(hunks.iter().map(text).collect::<Vec<_>>().join("\n"))
 }
 
 #[derive(Clone, Copy, PartialEq)]

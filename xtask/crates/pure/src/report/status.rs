@@ -178,7 +178,7 @@ fn describe_change(file: &FilePatch) -> &'static str {
     }
 }
 
-fn signed_line(kind: LineKind, bytes: &[u8]) -> String {
+pub(super) fn signed_line(kind: LineKind, bytes: &[u8]) -> String {
     let sign = match kind {
         LineKind::Context => ' ',
         LineKind::Add => '+',

@@ -224,6 +224,12 @@ impl Toolchain {
         .to_string()
     }
 
+    /// [`Toolchain::contents`], and what a build with it gets.
+    pub fn recipe(&self) -> String {
+        let own = self.own.as_ref().map(|own| (&own.at_least, &own.below));
+        format!("{} {:?} {:?} {own:?}", self.contents(), self.cmake, self.cargo)
+    }
+
     /// What lies in `folder` instead of what `values` have for it.
     pub fn in_folder(values: &BTreeMap<String, String>, folder: &str) -> BTreeMap<String, String> {
         values.iter().map(|(key, value)| (key.clone(), value.replace(FOLDER, folder))).collect()

@@ -1,6 +1,7 @@
 //! libgit2 and the command `git`: one store of objects, its trees and its history.
 
 pub mod arrivals;
+pub mod at_commit;
 pub mod command;
 pub mod format_patch;
 pub mod history;

@@ -1,0 +1,139 @@
+//! `cargo xtask matrix`: what CI builds, and what of it a change affects.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use serde::Serialize;
+use serde_json::json;
+
+use crate::context::{Context, Outcome};
+use crate::error::{Error, Result};
+use crate::plan::flavors::Flavors;
+use crate::plan::lock::Lock;
+use crate::plan::matrix::{Inputs, ROWS_LIMIT, Row};
+use crate::plan::pins::Pins;
+use crate::plan::snippet::SourceText;
+use crate::plan::toolchains::Toolchains;
+use crate::sys::git::at_commit;
+use crate::sys::machine::disk;
+
+/// Options of `matrix`.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Only the rows whose ingredients are others than at this commit.
+    pub changed_since: Option<String>,
+    /// As a workflow wants it: `name=value` lines.
+    pub github: bool,
+}
+
+/// A row as it is printed.
+#[derive(Clone, Debug, Serialize)]
+struct Shown {
+    variant: String,
+    flavor: String,
+    platform: String,
+    runner: String,
+    image: String,
+    /// Digest of the toolchains; empty for the machine's own compilers.
+    toolchain: String,
+    /// Digest of everything that decides what comes out.
+    key: String,
+}
+
+/// The files that decide what is built, and the folder of the kernels.
+const FILES: [&str; 5] = ["pins.toml", "espalier.lock", "ci/flavors.toml", TOOLCHAINS, "Cargo.lock"];
+const TOOLCHAINS: &str = "ci/toolchains.toml";
+const KERNELS: &str = "kernels";
+
+/// Prints the rows.
+pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
+    let mut rows = inputs(&files_on_disk(context.layout.root())?)?.rows()?;
+    if let Some(reference) = &options.changed_since {
+        match keys_at(context.layout.root(), reference) {
+            Ok(keys) => rows.retain(|row| !keys.contains(&row.ingredients)),
+            Err(error) => {
+                context.ui.warn(format!("everything is built: `{reference}` cannot be compared\n{error}"))
+            }
+        }
+    }
+    let shown: Vec<Shown> = rows.iter().map(show).collect();
+    let text = if options.github { for_github(&shown) } else { table(&shown) };
+    Ok(Outcome::ok(text, json!({ "rows": shown })))
+}
+
+/// The ingredients of every row at `reference`. Any row that is the same there was built there.
+fn keys_at(root: &Path, reference: &str) -> Result<BTreeSet<String>> {
+    let paths = [&FILES[..], &[KERNELS]].concat();
+    let files = at_commit::files_at(root, reference, &paths)?;
+    Ok(inputs(&files)?.rows()?.into_iter().map(|row| row.ingredients).collect())
+}
+
+fn files_on_disk(root: &Path) -> Result<BTreeMap<String, Vec<u8>>> {
+    let mut files = BTreeMap::new();
+    for path in FILES {
+        if let Some(bytes) = disk::read_if_there(&root.join(path))? {
+            files.insert(path.to_string(), bytes);
+        }
+    }
+    let kernels = root.join(KERNELS);
+    if disk::exists(&kernels) {
+        for file in disk::files_below(&kernels)? {
+            files.insert(format!("{KERNELS}/{}", file.display()), disk::read(&kernels.join(&file))?);
+        }
+    }
+    Ok(files)
+}
+
+fn inputs(files: &BTreeMap<String, Vec<u8>>) -> Result<Inputs> {
+    let text = |path: &str| {
+        let bytes = files.get(path).ok_or_else(|| Error::usage(format!("there is no `{path}`")))?;
+        String::from_utf8(bytes.clone()).map_err(|_| Error::usage(format!("`{path}` is not UTF-8 text")))
+    };
+    let (pins, lock, flavors) = (text("pins.toml")?, text("espalier.lock")?, text("ci/flavors.toml")?);
+    let toolchains = if files.contains_key(TOOLCHAINS) { text(TOOLCHAINS)? } else { String::new() };
+    Ok(Inputs {
+        pins: Pins::parse(SourceText { name: "pins.toml", text: &pins })?,
+        lock: Lock::parse(SourceText { name: "espalier.lock", text: &lock })?,
+        flavors: Flavors::parse(SourceText { name: "ci/flavors.toml", text: &flavors })?,
+        toolchains: Toolchains::parse(SourceText { name: TOOLCHAINS, text: &toolchains })?,
+        kernels: digest_of_kernels(files),
+    })
+}
+
+fn digest_of_kernels(files: &BTreeMap<String, Vec<u8>>) -> String {
+    let is_ours = |path: &str| path == "Cargo.lock" || path.starts_with(&format!("{KERNELS}/"));
+    let ours = files.iter().filter(|(path, _)| is_ours(path));
+    let text: String = ours.map(|(path, bytes)| format!("{path} {}\n", disk::sha256(bytes))).collect();
+    disk::sha256(text.as_bytes())
+}
+
+fn show(row: &Row) -> Shown {
+    let digest = |text: &str| disk::sha256(text.as_bytes())[..16].to_string();
+    Shown {
+        variant: row.variant.to_string(),
+        flavor: row.flavor.to_string(),
+        platform: row.platform.to_string(),
+        runner: row.runner.clone(),
+        image: row.image.clone(),
+        toolchain: if row.toolchains.is_empty() { String::new() } else { digest(&row.toolchains) },
+        key: digest(&row.ingredients),
+    }
+}
+
+fn table(rows: &[Shown]) -> String {
+    let line = |row: &Shown| {
+        format!("{:<10} {:<12} {:<15} {:<17} {}", row.variant, row.flavor, row.platform, row.runner, row.key)
+    };
+    let lines: Vec<String> = rows.iter().map(line).collect();
+    format!("{}\n{} rows", lines.join("\n"), rows.len()).trim_start().to_string()
+}
+
+/// `rows=N`, `parts=M`, and of each part, which a job can take as its matrix, `part-K=JSON`.
+fn for_github(rows: &[Shown]) -> String {
+    let parts: Vec<_> = rows.chunks(ROWS_LIMIT).collect();
+    let mut lines = vec![format!("rows={}", rows.len()), format!("parts={}", parts.len())];
+    let part =
+        |(index, rows): (usize, &&[Shown])| format!("part-{}={}", index + 1, json!({ "include": rows }));
+    lines.extend(parts.iter().enumerate().map(part));
+    lines.join("\n")
+}
