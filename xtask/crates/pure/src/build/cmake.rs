@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::compiler::Compiler;
+use super::prefix_map::PrefixMap;
 
 /// Everything that CMake is told.
 #[derive(Clone, Debug)]
@@ -22,6 +23,8 @@ pub struct Configure<'a> {
     pub kernels: Option<(PathBuf, PathBuf)>,
     /// The folder of the identity header.
     pub identity: PathBuf,
+    /// What the folders of this machine are called in the programs.
+    pub prefix_map: PrefixMap,
     /// The pinned tree: upstream's scripts would ask git, and find our commit instead of theirs.
     pub base_tree: &'a str,
 }
@@ -37,12 +40,16 @@ impl Configure<'_> {
             "-B".to_string(),
             show(self.build),
         ];
-        let entries = self.cache_entries();
+        let mut entries = self.cache_entries();
+        // Windows' compiler does not know the option.
+        if let Some(build_type) = self.entries.get("CMAKE_BUILD_TYPE").filter(|_| !cfg!(windows)) {
+            entries.extend(self.prefix_map.cmake(build_type));
+        }
         arguments.extend(entries.iter().map(|(key, value)| format!("-D{key}={value}")));
         arguments
     }
 
-    /// Every cache entry, the flavor's and ours.
+    /// Every cache entry that decides what is built, the flavor's and ours.
     pub fn cache_entries(&self) -> BTreeMap<String, String> {
         let mut entries = self.entries.clone();
         let mut set = |key: &str, value: String| drop(entries.insert(key.to_string(), value));
@@ -130,6 +137,7 @@ mod tests {
             entries: BTreeMap::from([("GGML_NATIVE".to_string(), "ON".to_string())]),
             kernels: kernels.then(|| (PathBuf::from("/k.a"), PathBuf::from("/inc"))),
             identity: PathBuf::from("/id"),
+            prefix_map: PrefixMap::new(path, path, path),
             base_tree: "0424752fbbc3bb01469ec830a30f2bc035497cd4",
         }
         .arguments()

@@ -8,4 +8,5 @@ pub mod compiler;
 pub mod manifest;
 pub mod ninja;
 pub mod node_range;
+pub mod prefix_map;
 pub mod web_page;

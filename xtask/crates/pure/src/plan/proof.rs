@@ -54,6 +54,8 @@ pub struct Proof {
     pub cores: usize,
     /// Seconds of the flavor's own part: the web page is not in it, nor the programs that it takes of another.
     pub seconds: u64,
+    /// The processors' seconds of the same, which other work on the machine does not stretch; 0 where they were not told.
+    pub processor_seconds: u64,
     /// Bytes of the package; 0 where none was made.
     pub bytes: u64,
     /// Bytes of the modules that are the flavor's own; 0 where it has none.

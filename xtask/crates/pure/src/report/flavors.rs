@@ -25,12 +25,12 @@ pub fn long_tables(flavors: &Flavors, proofs: &[Proof]) -> String {
     for (name, flavor) in &flavors.flavors {
         text += &what(name, flavor);
     }
-    text += "\n| flavor | variant | proven | when | pin | compiled for | on | seconds | package | of it modules | by |\n\
-             |---|---|---|---|---|---|---|--:|--:|--:|---|\n";
+    text += "\n| flavor | variant | proven | when | pin | compiled for | on | seconds | processor seconds | package | of it modules | by |\n\
+             |---|---|---|---|---|---|---|--:|--:|--:|--:|---|\n";
     for name in flavors.flavors.keys() {
         let mut lines: Vec<String> = of(proofs, name).map(proven).collect();
         if lines.is_empty() {
-            lines.push(format!("| `{name}` | | declared | | | | | | | | |\n"));
+            lines.push(format!("| `{name}` | | declared | | | | | | | | | |\n"));
         }
         text += &lines.concat();
     }
@@ -55,10 +55,22 @@ fn what(name: &Name, flavor: &Flavor) -> String {
 }
 
 fn proven(proof: &Proof) -> String {
-    let Proof { flavor, variant, level, command, date, pin, architectures, platform, cores, seconds, .. } =
-        proof;
+    let Proof {
+        flavor,
+        variant,
+        level,
+        command,
+        date,
+        pin,
+        architectures,
+        platform,
+        cores,
+        seconds,
+        processor_seconds,
+        ..
+    } = proof;
     format!(
-        "| `{flavor}` | {variant} | {} | {date} | {pin} | {architectures} | {platform}, {cores} cores | {seconds} | {} | {} \
+        "| `{flavor}` | {variant} | {} | {date} | {pin} | {architectures} | {platform}, {cores} cores | {seconds} | {processor_seconds} | {} | {} \
          | `{command}` |\n",
         level.as_str(),
         megabytes(proof.bytes),

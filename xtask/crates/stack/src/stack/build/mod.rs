@@ -15,6 +15,7 @@ use super::web_page::{self, Choice, Wanted};
 use crate::build::cmake::{self, Configure};
 use crate::build::manifest::{Manifest, Stamp, portable_flags};
 use crate::build::ninja;
+use crate::build::prefix_map::PrefixMap;
 use crate::build::web_page::Named;
 use crate::context::{Context, Outcome};
 use crate::error::{Error, Result};
@@ -417,7 +418,8 @@ impl Build<'_> {
     fn kernels_run(&self) -> Result<Run> {
         let run = process::cargo(&self.context.layout.cargo_target("kernels"))
             .args(["build", "--release", "--package", "espalier-kernels", "--lib", "--manifest-path"])
-            .arg(self.context.layout.root().join("Cargo.toml"));
+            .arg(self.context.layout.root().join("Cargo.toml"))
+            .env("CARGO_ENCODED_RUSTFLAGS", process::portable_rust_flags());
         Ok(self.equipment()?.cargo.iter().fold(run, |run, (key, value)| run.env(key, value)))
     }
 
@@ -442,6 +444,11 @@ impl Build<'_> {
         disk::write_if_changed(&path, header.as_bytes()).map(drop)
     }
 
+    fn prefix_map(&self) -> PrefixMap {
+        let layout = &self.context.layout;
+        PrefixMap::new(layout.root(), &layout.tree(&self.variant.name), &self.build_folder())
+    }
+
     fn configuration<'a>(
         &self,
         tools: &'a Tools,
@@ -458,6 +465,7 @@ impl Build<'_> {
             entries: self.cache_entries()?,
             kernels: if self.variant.kernels { Some((self.kernels_library()?, headers)) } else { None },
             identity: self.identity_folder(),
+            prefix_map: self.prefix_map(),
             base_tree,
         })
     }

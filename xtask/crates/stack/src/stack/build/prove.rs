@@ -30,14 +30,16 @@ pub fn run(build: &Build<'_>, store: &Store, applied: &Applied) -> Result<Outcom
     // What is built once for all flavors is not the time of this one.
     apply::materialise(build.context, store, build.pins, build.variant, applied)?;
     build.make_page()?;
-    let begin = Instant::now();
+    let (begin, processor) = (Instant::now(), clock::seconds_of_programs());
     let outcome = if build.options.configure_only {
         build.prepare(store, applied)?;
         Outcome::ok(String::new(), serde_json::Value::Null)
     } else {
         build.build(store, applied)?
     };
-    let proof = proof(build, applied, begin.elapsed().as_secs())?;
+    let mut proof = proof(build, applied)?;
+    proof.seconds = begin.elapsed().as_secs();
+    proof.processor_seconds = (clock::seconds_of_programs() - processor).round() as u64;
     let path = build.context.layout.proofs().join(format!("{}-{}.json", proof.flavor, proof.variant));
     disk::write_atomically(&path, proof.text().as_bytes())?;
     let says = format!("{}: {} in {}", build.name(), proof.level.as_str(), build.context.layout.show(&path));
@@ -45,7 +47,8 @@ pub fn run(build: &Build<'_>, store: &Store, applied: &Applied) -> Result<Outcom
     Ok(outcome)
 }
 
-fn proof(build: &Build<'_>, applied: &Applied, seconds: u64) -> Result<Proof> {
+/// What is known without a clock.
+fn proof(build: &Build<'_>, applied: &Applied) -> Result<Proof> {
     let (options, flavor) = (build.options, build.flavor()?);
     let package = build.package_folder();
     let family = flavor.family.as_ref().and_then(|family| build.flavors.families.get(family.get_ref()));
@@ -62,7 +65,8 @@ fn proof(build: &Build<'_>, applied: &Applied, seconds: u64) -> Result<Proof> {
         platform: Platform::of_this_machine()
             .ok_or_else(|| Error::surroundings("no flavor is for this machine"))?,
         cores: load::cores(),
-        seconds,
+        seconds: 0,
+        processor_seconds: 0,
         bytes: bytes_of(&package, |_| true)?,
         module_bytes: bytes_of(&package, |file| package::is_one_of(file, &flavor.modules))?,
         compiler: build.compilers()?.version,
