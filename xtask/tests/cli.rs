@@ -13,6 +13,7 @@ mod cli {
     mod build;
     mod build_fails;
     mod canary;
+    mod compiler_cache;
     mod disk_full;
     mod docs;
     mod doctor;

@@ -39,6 +39,13 @@ impl Output {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}\n{self}"))
     }
 
+    /// Fails when standard error has `words`.
+    #[track_caller]
+    pub fn says_nothing_of(self, words: &str) -> Self {
+        assert!(!self.stderr.contains(words), "{self}");
+        self
+    }
+
     /// Fails unless standard error has every one of `words`.
     #[track_caller]
     pub fn says(self, words: &[&str]) -> Self {

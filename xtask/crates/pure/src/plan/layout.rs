@@ -193,6 +193,11 @@ impl Layout {
         self.generated().join("build").join(format!("{variant}-{flavor}"))
     }
 
+    /// Is there once what has this digest was compiled with a compiler cache.
+    pub fn compiled(&self, inputs: &str) -> PathBuf {
+        self.generated().join("compiled").join(inputs)
+    }
+
     /// What a build gives: `bin/`, `lib/` and `manifest.json`.
     pub fn package(&self, variant: &str, flavor: &str) -> PathBuf {
         self.generated().join("dist").join(format!("{variant}-{flavor}"))

@@ -1,5 +1,8 @@
 //! `cargo xtask build`: from the pin to a packaged server that has answered a prompt.
 
+mod compile;
+mod configure;
+mod inputs;
 mod prove;
 
 use std::collections::BTreeMap;
@@ -12,10 +15,7 @@ use super::equipment::{self, Equipment};
 use super::smoke;
 use super::watched::Watched;
 use super::web_page::{self, Choice, Wanted};
-use crate::build::cmake::{self, Configure};
-use crate::build::manifest::{Manifest, Stamp, portable_flags};
-use crate::build::ninja;
-use crate::build::prefix_map::PrefixMap;
+use crate::build::manifest::{Manifest, portable_flags};
 use crate::build::web_page::Named;
 use crate::context::{Context, Outcome};
 use crate::error::{Error, Result};
@@ -24,12 +24,10 @@ use crate::plan::pins::{Pins, Tool, Variant};
 use crate::plan::steps::Step;
 use crate::sys::git::store::Store;
 use crate::sys::machine::compilers::{self, Compilers};
-use crate::sys::machine::disk;
-use crate::sys::machine::process::{self, Run};
+use crate::sys::machine::process::Run;
 use crate::sys::machine::tools;
 use crate::sys::project::package::{self, Contents};
 use crate::sys::project::web_page as pages;
-use crate::ui::Unit;
 
 /// Options of `build`.
 #[derive(Clone, Debug, Default)]
@@ -111,9 +109,6 @@ enum Work {
     Package,
     Smoke,
 }
-
-/// The CMake option that gives upstream's tests targets.
-const TESTS: &str = "LLAMA_BUILD_TESTS";
 
 /// The folders and programs of one build.
 struct Tools {
@@ -215,28 +210,6 @@ impl Build<'_> {
         Ok(Configured { folder: self.build_folder(), ninja: tools.ninja })
     }
 
-    /// Compiles `targets` of upstream's tests in the folder of a finished build and gives the folder they are in. The
-    /// package and its stamp stay as they are, and so does what the next build compiles: it names its programs.
-    /// The caller holds the run lock.
-    pub fn compile_tests(&self, targets: &[String]) -> Result<PathBuf> {
-        let folder = self.build_folder();
-        if !disk::exists(&folder.join("build.ninja")) {
-            let build =
-                format!("cargo xtask build --variant {} --flavor {}", self.variant.name, self.options.flavor);
-            return Err(Error::usage(format!("{} is not built", self.name())).hint(build));
-        }
-        // The page of the finished build is in its folder.
-        let tools = self.tools(compilers::compilers()?, Choice::NoneThere)?;
-        let cache = disk::read_text(&folder.join("CMakeCache.txt"))?;
-        if cmake::read_cache(&cache).get(TESTS).map(String::as_str) != Some("ON") {
-            self.context.ui.status("Configuring", format!("{} with upstream's tests", self.name()));
-            let run = Run::new(&tools.cmake).arg(format!("-D{TESTS}=ON")).arg(&folder);
-            self.watched(run, &format!("configure-tests-{}", self.name()), |_| {})?;
-        }
-        self.compile(&tools, targets, "tests")?;
-        Ok(folder.join("bin"))
-    }
-
     fn work(&self) -> Result<Vec<Work>> {
         let has_host = self.flavor()?.host.is_some();
         let all = [Work::Page, Work::Kernels, Work::Configure, Work::Compile, Work::Package, Work::Smoke];
@@ -263,7 +236,7 @@ impl Build<'_> {
                 pages::place(&self.context.layout, page.as_ref(), &self.build_folder())?;
                 self.configure(tools, applied)
             }
-            Work::Compile => self.compile(tools, self.targets()?, "build"),
+            Work::Compile => self.compile_package(tools, inputs),
             Work::Package => {
                 let manifest = self.manifest(tools, applied, inputs)?;
                 package::assemble(&self.contents(&manifest)?, &self.package_folder(), manifest)
@@ -318,14 +291,6 @@ impl Build<'_> {
         Ok(steps.into_iter().flatten().collect())
     }
 
-    /// Whether a run would leave all as it is.
-    fn would_stay(&self, applied: &Applied) -> Result<bool> {
-        let Ok(compilers) = compilers::compilers() else { return Ok(false) };
-        let is_on_disk = apply::is_on_disk(self.context, self.variant, applied)?;
-        let page = web_page::choose(self.context, self.variant, self.options.page)?;
-        Ok(is_on_disk && self.is_current(&self.inputs_digest(applied, &compilers, &page)?)?)
-    }
-
     fn contents(&self, manifest: &Manifest) -> Result<Contents> {
         let flavor = self.flavor()?;
         let host = self.flavors.host(flavor);
@@ -357,52 +322,6 @@ impl Build<'_> {
         self.build_folder().join("espalier-stamp.json")
     }
 
-    /// One digest of everything that decides what comes out.
-    fn inputs_digest(&self, applied: &Applied, compilers: &Compilers, page: &Choice) -> Result<String> {
-        let mut text = format!(
-            "tool {}\ntree {}\npin {}\nc {}\ncxx {} {}\nprograms {:?}\nmodules {:?}\n",
-            env!("CARGO_PKG_VERSION"),
-            applied.tree,
-            applied.pin.revision,
-            compilers.c,
-            compilers.cxx,
-            compilers.version,
-            self.flavors.programs,
-            self.flavor()?.modules,
-        );
-        for (key, value) in self.cache_entries()? {
-            text += &format!("{key}={value}\n");
-        }
-        for variable in ["CFLAGS", "CXXFLAGS", "LDFLAGS", "RUSTFLAGS"] {
-            text += &format!("{variable}={}\n", std::env::var(variable).unwrap_or_default());
-        }
-        text += &format!("toolchains {:?}\n", self.equipment()?.toolchains);
-        text += &page.inputs();
-        if self.variant.kernels {
-            text += &self.kernels_digest()?;
-        }
-        Ok(disk::sha256(text.as_bytes()))
-    }
-
-    fn kernels_digest(&self) -> Result<String> {
-        let folder = self.context.layout.kernels();
-        let mut text = String::new();
-        for file in disk::files_below(&folder)? {
-            let digest = disk::sha256(&disk::read(&folder.join(&file))?);
-            text += &format!("{} {digest}\n", file.display());
-        }
-        let lock = disk::read_if_there(&self.context.layout.root().join("Cargo.lock"))?;
-        text += &disk::sha256(&lock.unwrap_or_default());
-        Ok(text)
-    }
-
-    fn is_current(&self, inputs: &str) -> Result<bool> {
-        let Some(text) = disk::read_if_there(&self.stamp_file())? else { return Ok(false) };
-        // A stamp that cannot be read is of another version of this tool: build.
-        let Ok(stamp) = serde_json::from_slice::<Stamp>(&text) else { return Ok(false) };
-        Ok(stamp.inputs == inputs && package::is_as_stamped(&self.package_folder(), &stamp))
-    }
-
     fn tools(&self, compilers: Compilers, page: Choice) -> Result<Tools> {
         let Context { layout, offline, ui, .. } = self.context;
         let provide = |name: &str| tools::provide(self.tool(name)?, layout, *offline, ui);
@@ -413,105 +332,6 @@ impl Build<'_> {
     fn tool(&self, name: &str) -> Result<&Tool> {
         let missing = || Error::usage(format!("`pins.toml` has no `[tools.{name}]`, which a build needs"));
         self.pins.tools.get(name).ok_or_else(missing)
-    }
-
-    fn kernels_run(&self) -> Result<Run> {
-        let run = process::cargo(&self.context.layout.cargo_target("kernels"))
-            .args(["build", "--release", "--package", "espalier-kernels", "--lib", "--manifest-path"])
-            .arg(self.context.layout.root().join("Cargo.toml"))
-            .env("CARGO_ENCODED_RUSTFLAGS", process::portable_rust_flags());
-        Ok(self.equipment()?.cargo.iter().fold(run, |run, (key, value)| run.env(key, value)))
-    }
-
-    /// Where cargo leaves it: for another platform, below that platform's name.
-    fn kernels_library(&self) -> Result<PathBuf> {
-        let name = if cfg!(windows) { "espalier_kernels.lib" } else { "libespalier_kernels.a" };
-        let target = self.equipment()?.cargo.get("CARGO_BUILD_TARGET").cloned().unwrap_or_default();
-        Ok(self.context.layout.cargo_target("kernels").join(target).join("release").join(name))
-    }
-
-    fn identity_folder(&self) -> PathBuf {
-        self.build_folder().join("espalier-identity")
-    }
-
-    fn write_identity(&self, applied: &Applied) -> Result<()> {
-        let header = cmake::identity_header(
-            &self.variant.name,
-            &applied.pin.revision.to_string(),
-            &applied.tree.to_string(),
-        );
-        let path = self.identity_folder().join("espalier-identity.h");
-        disk::write_if_changed(&path, header.as_bytes()).map(drop)
-    }
-
-    fn prefix_map(&self) -> PrefixMap {
-        let layout = &self.context.layout;
-        PrefixMap::new(layout.root(), &layout.tree(&self.variant.name), &self.build_folder())
-    }
-
-    fn configuration<'a>(
-        &self,
-        tools: &'a Tools,
-        source: &'a Path,
-        build: &'a Path,
-        base_tree: &'a str,
-    ) -> Result<Configure<'a>> {
-        let headers = self.context.layout.kernels().join("include");
-        Ok(Configure {
-            source,
-            build,
-            ninja: &tools.ninja,
-            compilers: (&tools.compilers.c, &tools.compilers.cxx),
-            entries: self.cache_entries()?,
-            kernels: if self.variant.kernels { Some((self.kernels_library()?, headers)) } else { None },
-            identity: self.identity_folder(),
-            prefix_map: self.prefix_map(),
-            base_tree,
-        })
-    }
-
-    fn configure_arguments(&self, tools: &Tools, base_tree: &str) -> Result<Vec<String>> {
-        let (source, build) = (self.context.layout.tree(&self.variant.name), self.build_folder());
-        Ok(self.configuration(tools, &source, &build, base_tree)?.arguments())
-    }
-
-    /// CMake runs only when what it would be told changed; when its own files changed Ninja runs it.
-    fn configure(&self, tools: &Tools, applied: &Applied) -> Result<()> {
-        let build = self.build_folder();
-        let arguments = self.configure_arguments(tools, &applied.pin.tree.to_string())?;
-        let remembered = build.join("espalier-configure.txt");
-        let wanted = format!("{}\n{}\n", tools.cmake.display(), arguments.join("\n"));
-        let configured = disk::exists(&build.join("build.ninja"));
-        if configured && disk::read_if_there(&remembered)?.as_deref() == Some(wanted.as_bytes()) {
-            return Ok(());
-        }
-        self.context.ui.status("Configuring", self.name());
-        disk::create_folder(&build)?;
-        // Without the cache, an entry that is no longer given falls back to its default.
-        disk::remove_file(&build.join("CMakeCache.txt"))?;
-        let run = Run::new(&tools.cmake).args(&arguments);
-        self.watched(run, &format!("configure-{}", self.name()), |_| {})?;
-        disk::write_atomically(&remembered, wanted.as_bytes())
-    }
-
-    fn compile_run(&self, tools: &Tools, targets: &[String]) -> Run {
-        let run =
-            Run::new(&tools.ninja).env("NINJA_STATUS", ninja::STATUS).arg("-C").arg(self.build_folder());
-        let jobs = self.options.jobs.map(|jobs| ["-j".to_string(), jobs.to_string()]);
-        run.args(jobs.iter().flatten()).args(targets)
-    }
-
-    fn compile(&self, tools: &Tools, targets: &[String], log_name: &str) -> Result<()> {
-        self.context.ui.status("Compiling", self.name());
-        let run = self.compile_run(tools, targets);
-        let mut progress = self.context.ui.progress(&self.name(), Some(0), Unit::Steps);
-        self.watched(run, &format!("{log_name}-{}", self.name()), |line| {
-            if let Some(count) = ninja::count(line) {
-                progress.set_total(count.total);
-                progress.note(ninja::short_name(count.doing));
-                progress.set(count.done);
-            }
-        })
     }
 
     fn watched(&self, run: Run, log_name: &str, on_line: impl FnMut(&str)) -> Result<()> {

@@ -1,6 +1,7 @@
 //! The machine: programs, files, compilers, time and load.
 
 pub mod clock;
+pub mod compiler_cache;
 pub mod compilers;
 pub mod disk;
 pub mod load;

@@ -1,0 +1,84 @@
+//! Ninja at work, and the compiler cache that it may have.
+
+use std::path::PathBuf;
+
+use super::{Build, Tools};
+use crate::build::{cmake, ninja};
+use crate::error::{Error, Result};
+use crate::stack::web_page::Choice;
+use crate::sys::machine::compiler_cache::CompilerCache;
+use crate::sys::machine::process::Run;
+use crate::sys::machine::{compilers, disk};
+use crate::ui::Unit;
+
+/// The CMake option that gives upstream's tests targets.
+const TESTS: &str = "LLAMA_BUILD_TESTS";
+
+impl Build<'_> {
+    pub(super) fn compile_run(&self, tools: &Tools, targets: &[String]) -> Run {
+        let run =
+            Run::new(&tools.ninja).env("NINJA_STATUS", ninja::STATUS).arg("-C").arg(self.build_folder());
+        let jobs = self.options.jobs.map(|jobs| ["-j".to_string(), jobs.to_string()]);
+        run.args(jobs.iter().flatten()).args(targets)
+    }
+
+    /// Compiles what is shipped, and says what the compiler cache had of it.
+    pub(super) fn compile_package(&self, tools: &Tools, inputs: &str) -> Result<()> {
+        let launcher = tools.compilers.cxx.launcher.as_deref();
+        let cache = launcher.map(|cache| CompilerCache::begin(cache, &self.build_folder())).transpose()?;
+        let run = self.compile_run(tools, self.targets()?);
+        let root = self.context.layout.root();
+        self.compile(cache.iter().fold(run, |run, cache| cache.tell(run, root)), "build")?;
+        cache.map_or(Ok(()), |cache| self.tell_of(&cache, inputs))
+    }
+
+    /// A cache that has nothing of what was compiled here before is too small, or something has become part of its
+    /// keys that should not be.
+    fn tell_of(&self, cache: &CompilerCache, inputs: &str) -> Result<()> {
+        let Some(objects) = cache.objects().filter(|objects| objects.all() > 0) else { return Ok(()) };
+        let (ui, name) = (&self.context.ui, cache.name());
+        ui.status("Cached", format!("{name} had {} of {} objects", objects.found, objects.all()));
+        let compiled = self.context.layout.compiled(inputs);
+        if objects.found == 0 && disk::exists(&compiled) {
+            let what = self.name();
+            ui.warn(format!(
+                "{name} had nothing of {what}, which was compiled here before: `{name} --show-stats`"
+            ));
+        }
+        disk::write_atomically(&compiled, b"")
+    }
+
+    fn compile(&self, run: Run, log_name: &str) -> Result<()> {
+        self.context.ui.status("Compiling", self.name());
+        let mut progress = self.context.ui.progress(&self.name(), Some(0), Unit::Steps);
+        self.watched(run, &format!("{log_name}-{}", self.name()), |line| {
+            if let Some(count) = ninja::count(line) {
+                progress.set_total(count.total);
+                progress.note(ninja::short_name(count.doing));
+                progress.set(count.done);
+            }
+        })
+    }
+
+    /// Compiles `targets` of upstream's tests in the folder of a finished build and gives the folder they are in. The
+    /// package and its stamp stay as they are, and so does what the next build compiles: it names its programs.
+    /// The caller holds the run lock.
+    pub fn compile_tests(&self, targets: &[String]) -> Result<PathBuf> {
+        let folder = self.build_folder();
+        if !disk::exists(&folder.join("build.ninja")) {
+            let build =
+                format!("cargo xtask build --variant {} --flavor {}", self.variant.name, self.options.flavor);
+            return Err(Error::usage(format!("{} is not built", self.name())).hint(build));
+        }
+        // The page of the finished build is in its folder.
+        let tools = self.tools(compilers::compilers()?, Choice::NoneThere)?;
+        let cache = disk::read_text(&folder.join("CMakeCache.txt"))?;
+        if cmake::read_cache(&cache).get(TESTS).map(String::as_str) != Some("ON") {
+            self.context.ui.status("Configuring", format!("{} with upstream's tests", self.name()));
+            let run = Run::new(&tools.cmake).arg(format!("-D{TESTS}=ON")).arg(&folder);
+            self.watched(run, &format!("configure-tests-{}", self.name()), |_| {})?;
+        }
+        self.compile(self.compile_run(&tools, targets), "tests")?;
+        Ok(folder.join("bin"))
+    }
+}

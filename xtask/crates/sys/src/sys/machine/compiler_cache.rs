@@ -1,0 +1,76 @@
+//! The compiler cache of one build: what it is told, and what it had.
+
+use std::path::{Path, PathBuf};
+
+use super::disk;
+use super::process::Run;
+use crate::build::compiler_cache::Objects;
+use crate::error::Result;
+
+/// A cache at work for one build.
+pub struct CompilerCache {
+    program: PathBuf,
+    kind: Kind,
+}
+
+enum Kind {
+    /// It writes down here what it does.
+    Ccache(PathBuf),
+    /// It counts for everybody, and had counted so far.
+    Sccache(Objects),
+    /// It is another one, which says nothing that we understand.
+    Unknown,
+}
+
+impl CompilerCache {
+    /// `launcher` from now on; `folder` takes its log.
+    ///
+    /// # Errors
+    ///
+    /// The log of the build before cannot be removed.
+    pub fn begin(launcher: &Path, folder: &Path) -> Result<CompilerCache> {
+        let program = launcher.to_path_buf();
+        let kind = match launcher.file_stem().and_then(|name| name.to_str()) {
+            Some("ccache") => {
+                let log = folder.join("espalier-ccache.log");
+                disk::remove_file(&log)?;
+                Kind::Ccache(log)
+            }
+            Some("sccache") => objects_of_sccache(launcher).map_or(Kind::Unknown, Kind::Sccache),
+            _ => Kind::Unknown,
+        };
+        Ok(CompilerCache { program, kind })
+    }
+
+    /// What it is called.
+    #[must_use]
+    pub fn name(&self) -> String {
+        self.program.file_stem().unwrap_or_default().to_string_lossy().into_owned()
+    }
+
+    /// `run` as the cache wants it: it takes paths below `root` for the same in every checkout.
+    #[must_use]
+    pub fn tell(&self, run: Run, root: &Path) -> Run {
+        let Kind::Ccache(log) = &self.kind else { return run };
+        let run = run.env("CCACHE_STATSLOG", log);
+        if std::env::var_os("CCACHE_BASEDIR").is_some() { run } else { run.env("CCACHE_BASEDIR", root) }
+    }
+
+    /// What it had; nothing where it does not say.
+    #[must_use]
+    pub fn objects(&self) -> Option<Objects> {
+        match &self.kind {
+            Kind::Ccache(log) => {
+                let log = disk::read_if_there(log).ok()??;
+                Some(Objects::of_ccache(&String::from_utf8_lossy(&log)))
+            }
+            Kind::Sccache(before) => objects_of_sccache(&self.program).map(|now| now.since(*before)),
+            Kind::Unknown => None,
+        }
+    }
+}
+
+fn objects_of_sccache(program: &Path) -> Option<Objects> {
+    let answer = Run::new(program).args(["--show-stats", "--stats-format", "json"]).success().ok()?;
+    Objects::of_sccache(&answer)
+}

@@ -1,0 +1,64 @@
+//! A compiler cache: what it is told, what it had, and when that is worth a word.
+
+use super::support::{Output, Project, files, program_path};
+
+const FOLDER: &str = "target/espalier/build/paged-cpu-native";
+
+/// Compiles as it is told, and counts as ccache does; it has everything as soon as there is a file `has-all` beside it.
+const CCACHE: &str = r##"
+here=$(dirname "$0")
+echo "$CCACHE_BASEDIR" >"$here/basedir"
+case " $* " in
+*" -c "*)
+    echo "# $*" >>"$CCACHE_STATSLOG"
+    if [ -e "$here/has-all" ]; then echo direct_cache_hit; else echo cache_miss; fi >>"$CCACHE_STATSLOG"
+    ;;
+esac
+exec "$@""##;
+
+fn project() -> Project {
+    let project = Project::new();
+    files::write_script(&project.beside("bin/ccache"), CCACHE);
+    project
+}
+
+fn build(project: &Project, arguments: &[&str]) -> Output {
+    let path = program_path::with_build_tools();
+    let folders = std::iter::once(project.beside("bin")).chain(std::env::split_paths(&path));
+    let path = std::env::join_paths(folders).unwrap();
+    project.finish(project.command_with_path(&[&["build"], arguments].concat(), &path)).success()
+}
+
+fn build_anew(project: &Project) -> Output {
+    std::fs::remove_dir_all(project.path(FOLDER)).unwrap();
+    build(project, &[])
+}
+
+#[test]
+fn it_is_told_where_the_project_is_and_says_what_it_had() {
+    let project = project();
+    build(&project, &[]).says(&["Cached ccache had 0 of 11 objects"]).says_nothing_of("had nothing");
+    let told = std::fs::read_to_string(project.beside("bin/basedir")).unwrap();
+    assert_eq!(told.trim(), project.root().display().to_string());
+    files::write(&project.beside("bin/has-all"), "");
+    build_anew(&project).says(&["Cached ccache had 11 of 11 objects"]).says_nothing_of("had nothing");
+}
+
+#[test]
+fn one_that_lost_what_was_compiled_before_is_told() {
+    let project = project();
+    build(&project, &[]);
+    build_anew(&project).says(&[
+        "Cached ccache had 0 of 11 objects",
+        "ccache had nothing of paged-cpu-native, which was compiled here before: `ccache --show-stats`",
+    ]);
+    // Another tree is not the same again.
+    project.write("overlay/extra/espalier/note.txt", "another\n");
+    build_anew(&project).says(&["Cached ccache had 0 of 11 objects"]).says_nothing_of("had nothing");
+}
+
+#[test]
+fn a_build_without_one_says_nothing_of_it() {
+    let project = Project::new();
+    project.run_build(&["build"]).success().says_nothing_of("Cached");
+}
