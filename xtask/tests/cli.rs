@@ -74,6 +74,7 @@ mod cli {
     mod toolchain;
     mod toolchain_fails;
     mod trailers;
+    mod twice;
     mod web_page;
     mod who_sees_clap;
     mod workflows;

@@ -98,6 +98,9 @@ pub(super) struct Build {
     /// Build from an empty folder without a compiler cache, and write what it showed to ci/proofs/.
     #[arg(long)]
     record: bool,
+    /// Build once more, from nothing in another folder, and compare every byte of both packages.
+    #[arg(long, conflicts_with_all = ["no_smoke", "configure_only", "record"])]
+    twice: bool,
     /// Processors of the accelerator, separated by commas, instead of the flavor's own list.
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     architectures: Vec<String>,
@@ -120,6 +123,8 @@ impl Build {
             page: if self.no_ui { Wanted::No } else { Wanted::IfPossible },
             configure_only: self.configure_only,
             record: self.record,
+            twice: self.twice,
+            recompile: false,
             architectures: self.architectures,
         };
         stack::build::run(context, &options)

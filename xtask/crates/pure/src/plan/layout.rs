@@ -13,6 +13,8 @@ pub struct Layout {
     stage: Option<PathBuf>,
     /// Everything that is generated, when it cannot be under the root.
     generated: Option<PathBuf>,
+    /// What is made of a tree, when it is not among everything else that is generated.
+    made: Option<PathBuf>,
     /// What leads from where a person stands to the root; ends with a slash when it is not empty.
     way: String,
 }
@@ -20,7 +22,7 @@ pub struct Layout {
 impl Layout {
     /// The project at `root` (the folder that has `pins.toml`).
     pub fn new(root: impl Into<PathBuf>) -> Self {
-        Layout { root: root.into(), stage: None, generated: None, way: String::new() }
+        Layout { root: root.into(), stage: None, generated: None, made: None, way: String::new() }
     }
 
     /// The same project, for a person who stands in the folder `here`: what is shown can be typed there.
@@ -39,6 +41,12 @@ impl Layout {
     #[must_use]
     pub fn generating_in(&self, generated: PathBuf) -> Self {
         Layout { generated: Some(generated), ..self.clone() }
+    }
+
+    /// The same project with trees, build folders and packages in the folder `made`.
+    #[must_use]
+    pub fn making_in(&self, made: PathBuf) -> Self {
+        Layout { made: Some(made), ..self.clone() }
     }
 
     /// The same project with `pins.toml`, `espalier.lock` and every series read from `stage`, and the lock
@@ -107,6 +115,15 @@ impl Layout {
         self.generated.clone().unwrap_or_else(|| self.root.join("target/espalier"))
     }
 
+    fn made(&self) -> PathBuf {
+        self.made.clone().unwrap_or_else(|| self.generated())
+    }
+
+    /// Where `build --twice` builds for the second time.
+    pub fn second(&self) -> PathBuf {
+        self.generated().join("twice")
+    }
+
     /// The one bare object store.
     pub fn store(&self) -> PathBuf {
         self.generated().join("store.git")
@@ -160,17 +177,17 @@ impl Layout {
 
     /// A target directory of its own for the nested cargo called `name`.
     pub fn cargo_target(&self, name: &str) -> PathBuf {
-        self.generated().join("cargo").join(name)
+        self.made().join("cargo").join(name)
     }
 
     /// The materialised tree of a variant.
     pub fn tree(&self, variant: &str) -> PathBuf {
-        self.generated().join("trees").join(variant)
+        self.made().join("trees").join(variant)
     }
 
     /// What was last materialised there: a git index, with the times of the files.
     pub fn tree_index(&self, variant: &Name) -> PathBuf {
-        self.generated().join("trees").join(format!("{variant}.index"))
+        self.made().join("trees").join(format!("{variant}.index"))
     }
 
     /// The git repository in which a person edits the series of a variant.
@@ -190,7 +207,7 @@ impl Layout {
 
     /// CMake's build folder of a variant and flavor.
     pub fn build(&self, variant: &Name, flavor: &str) -> PathBuf {
-        self.generated().join("build").join(format!("{variant}-{flavor}"))
+        self.made().join("build").join(format!("{variant}-{flavor}"))
     }
 
     /// Is there once what has this digest was compiled with a compiler cache.
@@ -200,7 +217,7 @@ impl Layout {
 
     /// What a build gives: `bin/`, `lib/` and `manifest.json`.
     pub fn package(&self, variant: &str, flavor: &str) -> PathBuf {
-        self.generated().join("dist").join(format!("{variant}-{flavor}"))
+        self.made().join("dist").join(format!("{variant}-{flavor}"))
     }
 
     /// Built web pages, each in a folder with the id of the git tree of its sources.

@@ -68,6 +68,11 @@ pub enum Step {
         /// The model, relative to the root.
         model: String,
     },
+    /// Build the same once more and compare.
+    Again {
+        /// Where, relative to the root.
+        folder: String,
+    },
 }
 
 impl fmt::Display for Step {
@@ -93,6 +98,9 @@ impl fmt::Display for Step {
             Step::Configure { command } => write!(out, "configure    {command}"),
             Step::Compile { command } => write!(out, "compile      {command}"),
             Step::Package { folder } => write!(out, "package      {folder}"),
+            Step::Again { folder } => {
+                write!(out, "again        from nothing in {folder}, and compare every byte")
+            }
             Step::Smoke { model } => write!(out, "smoke        answer a prompt with {model}"),
         }
     }

@@ -19,7 +19,10 @@ impl Build<'_> {
         let run =
             Run::new(&tools.ninja).env("NINJA_STATUS", ninja::STATUS).arg("-C").arg(self.build_folder());
         let jobs = self.options.jobs.map(|jobs| ["-j".to_string(), jobs.to_string()]);
-        run.args(jobs.iter().flatten()).args(targets)
+        let run = run.args(jobs.iter().flatten()).args(targets);
+        let disabled = [("CCACHE_DISABLE", "1"), ("SCCACHE_RECACHE", "1")];
+        let disabled = disabled.into_iter().filter(|_| self.options.recompile);
+        disabled.fold(run, |run, (variable, value)| run.env(variable, value))
     }
 
     /// Compiles what is shipped, and says what the compiler cache had of it.

@@ -4,6 +4,7 @@ mod compile;
 mod configure;
 mod inputs;
 mod prove;
+mod twice;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -48,6 +49,10 @@ pub struct Options {
     pub configure_only: bool,
     /// Build from an empty folder without a compiler cache, and write down how far it got.
     pub record: bool,
+    /// Build once more in another folder, and compare.
+    pub twice: bool,
+    /// Compile even what a compiler cache has.
+    pub recompile: bool,
     /// The processors of the accelerator, instead of the flavor's own list.
     pub architectures: Vec<String>,
 }
@@ -124,6 +129,9 @@ impl Build<'_> {
         let applied = apply::apply(self.context, &store, self.pins, self.variant, Locking::Update)?;
         if self.options.record {
             return prove::run(self, &store, &applied);
+        }
+        if self.options.twice {
+            return twice::run(self, &store, &applied);
         }
         if self.options.configure_only {
             self.prepare(&store, &applied)?;
@@ -270,14 +278,23 @@ impl Build<'_> {
         let (mut steps, applied) = apply::plan(self.context, self.pins, self.variant)?;
         if applied.map(|applied| self.would_stay(&applied)).transpose()?.unwrap_or(false) {
             steps.push(Step::Current { package: layout.show(&self.package_folder()) });
-            return Ok(steps);
+        } else {
+            self.steps_to_package(&mut steps)?;
         }
+        if self.options.twice {
+            steps.push(Step::Again { folder: layout.show(&layout.second()) });
+        }
+        Ok(steps)
+    }
+
+    fn steps_to_package(&self, steps: &mut Vec<Step>) -> Result<()> {
+        let layout = &self.context.layout;
         steps.push(Step::Materialise { folder: layout.show(&layout.tree(&self.variant.name)) });
         if let Some(options) = self.host_options()? {
             steps.extend(Build { options: &options, ..*self }.steps_of_tree()?);
         }
         steps.extend(self.steps_of_tree()?);
-        Ok(steps)
+        Ok(())
     }
 
     /// What is done once the tree is on disk.

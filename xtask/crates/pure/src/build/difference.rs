@@ -1,0 +1,66 @@
+//! Where two files that should be the same begin to differ, in words that lead to the cause.
+
+use object::{Object, ObjectSection};
+
+/// The first section of two programs or libraries that differs; of other files, the first byte.
+#[must_use]
+pub fn first(one: &[u8], other: &[u8]) -> String {
+    section(one, other).unwrap_or_else(|| format!("from byte {} on", first_byte(one, other)))
+}
+
+fn first_byte(one: &[u8], other: &[u8]) -> usize {
+    one.iter().zip(other).take_while(|(a, b)| a == b).count()
+}
+
+/// Nothing where one of them is no program, or all of its sections are the same.
+fn section(one: &[u8], other: &[u8]) -> Option<String> {
+    let (one, other) = (object::File::parse(one).ok()?, object::File::parse(other).ok()?);
+    // The id of a build is a digest of all others: it only repeats what they say.
+    let is_id = |section: &object::Section<'_, '_>| section.name() == Ok(".note.gnu.build-id");
+    let pairs = || one.sections().zip(other.sections());
+    let (ids, others) = (pairs().filter(|(a, _)| is_id(a)), pairs().filter(|(a, _)| !is_id(a)));
+    others.chain(ids).find_map(|(a, b)| {
+        let (name, other_name) = (a.name().ok()?, b.name().ok()?);
+        if name != other_name {
+            return Some(format!("section `{name}` of the first is `{other_name}` in the second"));
+        }
+        let (a, b) = (a.data().ok()?, b.data().ok()?);
+        (a != b).then(|| format!("section `{name}` from byte {} on{}", first_byte(a, b), around(a, b)))
+    })
+}
+
+/// The texts at the first difference, when they are texts: a path says it all.
+fn around(one: &[u8], other: &[u8]) -> String {
+    let at = first_byte(one, other);
+    match (text(one, at), text(other, at)) {
+        (Some(one), Some(other)) => format!(": `{one}` and `{other}`"),
+        _ => String::new(),
+    }
+}
+
+/// The printable string that `at` is in; nothing for one of less than four characters, which is chance.
+fn text(data: &[u8], at: usize) -> Option<String> {
+    let is_text = |byte: &&u8| byte.is_ascii_graphic() || **byte == b' ';
+    let begin = at - data.get(..at)?.iter().rev().take_while(is_text).count();
+    let text: Vec<u8> = data[begin..].iter().take_while(is_text).take(LONGEST).copied().collect();
+    (text.len() >= 4).then(|| String::from_utf8_lossy(&text).into_owned())
+}
+
+const LONGEST: usize = 120;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_what_is_no_program_the_byte_is_named() {
+        assert_eq!(first(b"abc", b"abd"), "from byte 2 on");
+        assert_eq!(first(b"abc", b"abcd"), "from byte 3 on");
+    }
+
+    #[test]
+    fn texts_are_shown_with_what_is_in_front_of_the_difference() {
+        assert_eq!(around(b"\0/home/a/x.c\0", b"\0/home/b/x.c\0"), ": `/home/a/x.c` and `/home/b/x.c`");
+        assert_eq!(around(&[1, 2, 3], &[1, 2, 4]), "");
+    }
+}
