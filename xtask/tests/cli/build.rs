@@ -42,7 +42,10 @@ fn the_package_runs_and_says_what_it_is() {
     assert_eq!(manifest["patches"].as_object().unwrap().len(), 3);
     assert_eq!(manifest["flags"]["CMAKE_BUILD_TYPE"], "Release");
     let files = manifest["files"].as_object().unwrap();
-    assert_eq!(files.keys().collect::<Vec<_>>(), ["bin/hello", "bin/llama-server"]);
+    assert_eq!(
+        files.keys().collect::<Vec<_>>(),
+        ["bin/hello", "bin/llama-server", "provenance.json", "sbom.cdx.json"]
+    );
     for (file, digest) in files {
         let path = project.path(PACKAGE).join(file);
         assert_eq!(*digest, xtask::sys::machine::disk::sha256_of_file(&path).unwrap());

@@ -40,7 +40,8 @@ fn a_flavor_with_a_host_compiles_its_module_and_takes_the_rest() {
     said.says(&["Current paged-cpu-native", "Finished paged-plugged"]);
     assert_eq!(files::times(&project.path(&format!("{BUILD}/paged-cpu-native"))), before);
     let package = files::list(&project.path(&format!("{DIST}/paged-plugged")));
-    assert_eq!(package, ["bin/hello", "bin/libplug.so", "bin/llama-server", "manifest.json"]);
+    let documents = ["manifest.json", "provenance.json", "sbom.cdx.json"];
+    assert_eq!(package, [&["bin/hello", "bin/libplug.so", "bin/llama-server"][..], &documents].concat());
     let compiled = project.read(&format!("{BUILD}/paged-plugged/.ninja_log"));
     assert!(compiled.contains("libplug.so") && !compiled.contains("hello"), "{compiled}");
     project.run_build(&["build", "--flavor", "plugged"]).success().says(&["Current paged-plugged"]);

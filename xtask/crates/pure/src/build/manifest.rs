@@ -13,6 +13,9 @@ pub struct Manifest {
     pub variant: String,
     /// Flavor name.
     pub flavor: String,
+    /// What its programs run on; a package of an older version of this tool does not say.
+    #[serde(default)]
+    pub platform: String,
     /// The pin's tag or commit.
     pub pin: String,
     /// The pinned tree.

@@ -11,4 +11,5 @@ pub mod manifest;
 pub mod ninja;
 pub mod node_range;
 pub mod prefix_map;
+pub mod shipped;
 pub mod web_page;

@@ -211,6 +211,7 @@ mod tests {
         Manifest {
             variant: variant.to_string(),
             flavor: DEFAULT_FLAVOR.to_string(),
+            platform: "linux-x86_64".to_string(),
             pin: pin.to_string(),
             base_tree: format!("tree of {pin}"),
             tree: format!("tree of {variant}"),

@@ -42,9 +42,22 @@ pub fn build_probe(context: &Context, variant: &str, folder: &Path) -> Result<Pa
         .arg(source)
         .arg(format!("-I{}", tree.join("include").display()))
         .arg(format!("-I{}", tree.join("ggml/include").display()))
-        .arg(format!("-L{}", libraries.display()))
-        .args(["-lllama", "-lggml", "-lggml-base"])
+        .args(named(&libraries, &["llama", "ggml", "ggml-base"])?)
         .arg(format!("-Wl,-rpath,{}", libraries.display()))
         .success()?;
     Ok(probe)
+}
+
+/// The packaged libraries called so: each has one name there, the one that programs ask for when they start.
+fn named(folder: &Path, names: &[&str]) -> Result<Vec<PathBuf>> {
+    let files = disk::files_below(folder)?;
+    let find = |name: &&str| {
+        let starts = [format!("lib{name}.so"), format!("lib{name}.dylib"), format!("lib{name}.0.")];
+        let is_it = |file: &&PathBuf| {
+            starts.iter().any(|start| file.to_str().is_some_and(|file| file.starts_with(start.as_str())))
+        };
+        let missing = || Error::no(format!("there is no `lib{name}` in `{}`", folder.display()));
+        files.iter().find(is_it).map(|file| folder.join(file)).ok_or_else(missing)
+    };
+    names.iter().map(find).collect()
 }

@@ -93,6 +93,17 @@ impl Equipment {
     }
 }
 
+/// Everything that decides what is in the toolchains of `flavor`, as text by name.
+///
+/// # Errors
+///
+/// A usage error: there is no such toolchain.
+pub fn recipes(context: &Context, flavors: &Flavors, flavor: &Flavor) -> Result<BTreeMap<String, String>> {
+    let all = context.toolchains()?;
+    let named = named(&all, flavors, flavor)?;
+    Ok(named.into_iter().map(|(name, toolchain)| (name.to_string(), toolchain.recipe())).collect())
+}
+
 /// What the programs of `flavor` run on: the machine itself, unless a device for them was set up.
 ///
 /// # Errors

@@ -150,6 +150,17 @@ impl Flavors {
 }
 
 impl Flavor {
+    /// What its programs run on when this machine compiles them: the machine itself unless they are for another.
+    #[must_use]
+    pub fn platform_here(&self) -> String {
+        let here = Platform::of_this_machine();
+        let other = self.platforms.first().filter(|_| !here.is_some_and(|here| self.is_for(here)));
+        match other.copied().or(here) {
+            Some(platform) => platform.to_string(),
+            None => format!("{}-{}", std::env::consts::OS, std::env::consts::ARCH),
+        }
+    }
+
     /// Whether its programs are compiled for `platform`.
     #[must_use]
     pub fn is_for(&self, platform: Platform) -> bool {

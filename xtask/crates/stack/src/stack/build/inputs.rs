@@ -28,6 +28,8 @@ impl Build<'_> {
             self.flavors.programs,
             self.flavor()?.modules,
         );
+        // A patch that makes the same tree may say something else of itself.
+        text += &format!("documents {}\n", applied.locked.to_text(&self.variant.name));
         for (key, value) in self.cache_entries()? {
             text += &format!("{key}={value}\n");
         }

@@ -13,6 +13,7 @@ use serde_json::json;
 
 use super::apply::{self, Applied, Locking};
 use super::equipment::{self, Equipment};
+use super::shipped::Made;
 use super::smoke;
 use super::watched::Watched;
 use super::web_page::{self, Choice, Wanted};
@@ -25,6 +26,7 @@ use crate::plan::pins::{Pins, Tool, Variant};
 use crate::plan::steps::Step;
 use crate::sys::git::store::Store;
 use crate::sys::machine::compilers::{self, Compilers};
+use crate::sys::machine::disk;
 use crate::sys::machine::process::Run;
 use crate::sys::machine::tools;
 use crate::sys::project::package::{self, Contents};
@@ -247,7 +249,9 @@ impl Build<'_> {
             Work::Compile => self.compile_package(tools, inputs),
             Work::Package => {
                 let manifest = self.manifest(tools, applied, inputs)?;
-                package::assemble(&self.contents(&manifest)?, &self.package_folder(), manifest)
+                let (origin, texts) = self.made(tools, applied, &manifest)?.gather(self.context)?;
+                let contents = Contents { texts, ..self.contents(&manifest)? };
+                package::assemble(&contents, &self.package_folder(), manifest, &origin)
             }
             Work::Smoke => {
                 self.smoke(applied)?;
@@ -320,6 +324,40 @@ impl Build<'_> {
             modules: flavor.modules.clone(),
             // A host brings its own.
             others: manifest.page.as_ref().filter(|_| host.is_none()).map(notices).into_iter().collect(),
+            texts: BTreeMap::new(),
+        })
+    }
+
+    /// What the documents of the package are made from.
+    fn made<'a>(
+        &'a self,
+        tools: &'a Tools,
+        applied: &'a Applied,
+        manifest: &'a Manifest,
+    ) -> Result<Made<'a>> {
+        let equipment = self.equipment()?;
+        let entries =
+            format!("{:?}", self.flavors.cache_entries(self.flavor()?, &self.options.architectures)?);
+        let lock = applied.locked.to_text(&self.variant.name);
+        let mut inputs = BTreeMap::from([
+            ("espalier.lock".to_string(), disk::sha256(lock.as_bytes())),
+            ("ci/flavors.toml".to_string(), disk::sha256(entries.as_bytes())),
+        ]);
+        if self.variant.kernels {
+            inputs.insert("kernels".to_string(), disk::sha256(self.kernels_digest()?.as_bytes()));
+        }
+        for (name, recipe) in equipment::recipes(self.context, self.flavors, self.flavor()?)? {
+            inputs.insert(format!("toolchain {name}"), disk::sha256(recipe.as_bytes()));
+        }
+        Ok(Made {
+            pins: self.pins,
+            variant: self.variant,
+            applied,
+            page: manifest.page.as_ref(),
+            ninja: (&tools.ninja, self.build_folder()),
+            targets: self.targets()?,
+            cargo: equipment.cargo,
+            inputs,
         })
     }
 
@@ -363,6 +401,7 @@ impl Build<'_> {
         Ok(Manifest {
             variant: self.variant.name.to_string(),
             flavor: self.options.flavor.clone(),
+            platform: self.flavor()?.platform_here(),
             pin: applied.pin.revision.to_string(),
             patches: patches.collect(),
             tree: applied.tree.to_string(),

@@ -160,6 +160,16 @@ pub fn folders_in(folder: &Path) -> Vec<PathBuf> {
     entries.flatten().map(|entry| entry.path()).filter(|path| path.is_dir()).collect()
 }
 
+/// The names of files and links directly in `folder`, sorted.
+pub fn files_in(folder: &Path) -> Result<Vec<String>> {
+    let entries = fs::read_dir(folder).map_err(|error| explain("list", folder, &error))?;
+    let files = entries.flatten().filter(|entry| !entry.path().is_dir());
+    let mut names: Vec<String> =
+        files.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    Ok(names)
+}
+
 /// Whether anything is there.
 pub fn exists(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok()

@@ -2,6 +2,7 @@
 
 pub mod door;
 pub mod inputs;
+pub mod licences;
 pub mod package;
 pub mod patch_files;
 pub mod pending;

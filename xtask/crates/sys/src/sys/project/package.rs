@@ -5,7 +5,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
+use serde::Serialize;
+
 use crate::build::manifest::{Manifest, Stamp};
+use crate::build::shipped::{self, Origin, library_names, provenance, sbom};
 use crate::error::{Error, Result};
 use crate::sys::machine::disk;
 use crate::sys::machine::ours;
@@ -23,14 +26,16 @@ pub struct Contents {
     pub modules: Vec<String>,
     /// What else goes in, each with its path in the package.
     pub others: Vec<(PathBuf, &'static str)>,
+    /// Texts that go in, by their path in the package.
+    pub texts: BTreeMap<String, Vec<u8>>,
 }
 
-/// Copies programs, modules and every library that was built into a new folder, and swaps it in.
+/// Copies programs, modules and every library that was built into a new folder, writes down what it is, and swaps it in.
 ///
 /// # Errors
 ///
 /// A module that was not built; a disk that is full.
-pub fn assemble(contents: &Contents, package: &Path, mut manifest: Manifest) -> Result<()> {
+pub fn assemble(contents: &Contents, package: &Path, mut manifest: Manifest, origin: &Origin) -> Result<()> {
     let parent = package.parent().unwrap_or(Path::new("."));
     let scratch = disk::scratch_folder(parent, &format!("{}package", disk::TEMPORARY_PREFIX))?;
     let new = scratch.path().join("new");
@@ -38,11 +43,30 @@ pub fn assemble(contents: &Contents, package: &Path, mut manifest: Manifest) -> 
     for (from, to) in contents.files()? {
         disk::copy(&from, &new.join(to))?;
     }
+    for (path, text) in &contents.texts {
+        disk::write_atomically(&new.join(path), text)?;
+    }
     manifest.files = digests(&new)?;
-    let text = serde_json::to_string_pretty(&manifest)
-        .map_err(|error| Error::surroundings(format!("the manifest cannot be written: {error}")))?;
-    disk::write_atomically(&new.join("manifest.json"), format!("{text}\n").as_bytes())?;
+    describe(&new, &mut manifest, origin)?;
     swap(&new, package, &scratch.path().join("old"))
+}
+
+/// Each document lists what was there before it: the SBOM the files, the provenance both, the manifest all three.
+fn describe(new: &Path, manifest: &mut Manifest, origin: &Origin) -> Result<()> {
+    let digest = write_json(new, shipped::SBOM, &sbom::document(origin, manifest))?;
+    manifest.files.insert(shipped::SBOM.to_string(), digest);
+    let digest = write_json(new, shipped::PROVENANCE, &provenance::statement(origin, manifest))?;
+    manifest.files.insert(shipped::PROVENANCE.to_string(), digest);
+    write_json(new, shipped::MANIFEST, manifest).map(drop)
+}
+
+/// Gives the digest of what was written.
+fn write_json(folder: &Path, name: &str, value: &impl Serialize) -> Result<String> {
+    let text = serde_json::to_string_pretty(value)
+        .map_err(|error| Error::surroundings(format!("`{name}` cannot be written: {error}")))?;
+    let text = format!("{text}\n");
+    disk::write_atomically(&folder.join(name), text.as_bytes())?;
+    Ok(disk::sha256(text.as_bytes()))
 }
 
 impl Contents {
@@ -56,25 +80,27 @@ impl Contents {
         files.extend(self.others.iter().map(|(file, path)| (file.clone(), PathBuf::from(path))));
         let built = libraries(&self.built)?;
         for pattern in &self.modules {
-            if !built.iter().any(|library| is_module(library, pattern)) {
+            if !built.keys().any(|library| is_module(library, pattern)) {
                 return Err(Error::no(format!("the module `{pattern}` was not built"))
                     .hint("`modules` of `ci/flavors.toml` names CMake's targets"));
             }
         }
-        for library in built {
+        for (library, file) in built {
             let is_module = is_one_of(&library, &self.modules);
             // The libraries of a build that only makes modules are the host's, which are there.
             if is_module || self.host.is_none() {
                 let folder = if is_module { "bin" } else { "lib" };
-                files.push((self.built.join(&library), Path::new(folder).join(library)));
+                files.push((file, Path::new(folder).join(library)));
             }
         }
         Ok(files)
     }
 
+    /// Without what only that package is.
     fn files_of_host(&self) -> Result<Vec<(PathBuf, PathBuf)>> {
         let Some(host) = &self.host else { return Ok(Vec::new()) };
-        let files = disk::files_below(host)?.into_iter().filter(|file| file != Path::new("manifest.json"));
+        let documents = [shipped::MANIFEST, shipped::SBOM, shipped::PROVENANCE].map(Path::new);
+        let files = disk::files_below(host)?.into_iter().filter(|file| !documents.contains(&file.as_path()));
         Ok(files.map(|file| (host.join(&file), file)).collect())
     }
 }
@@ -103,10 +129,23 @@ fn swap(new: &Path, package: &Path, old: &Path) -> Result<()> {
     ours::rename(new, package)
 }
 
-fn libraries(built: &Path) -> Result<Vec<PathBuf>> {
-    let is_library = |name: &str| [".so", ".dylib", ".dll"].iter().any(|mark| name.contains(mark));
-    let files = disk::files_below(built)?;
-    Ok(files.into_iter().filter(|file| file.to_str().is_some_and(is_library)).collect())
+/// Every library once, by the name that programs ask for, with the file that it is.
+fn libraries(built: &Path) -> Result<BTreeMap<PathBuf, PathBuf>> {
+    let mut names: BTreeMap<PathBuf, Vec<String>> = BTreeMap::new();
+    for file in disk::files_below(built)? {
+        let Some(name) = file.to_str().filter(|name| is_library(name)) else { continue };
+        let path = built.join(&file);
+        let real = path.canonicalize().map_err(|error| disk::explain("look at", &path, &error))?;
+        names.entry(real).or_default().push(name.to_string());
+    }
+    let kept = |(real, names): (PathBuf, Vec<String>)| {
+        library_names::asked_for(&names).map(|name| (PathBuf::from(name), real.clone()))
+    };
+    Ok(names.into_iter().filter_map(kept).collect())
+}
+
+fn is_library(name: &str) -> bool {
+    [".so", ".dylib", ".dll"].iter().any(|mark| name.contains(mark))
 }
 
 /// sha256 of every file below `folder`, by its path in it.

@@ -1,0 +1,63 @@
+//! Whether the provenance is about these files, and names the inputs that the manifest and the lock name.
+
+use std::collections::BTreeMap;
+
+use super::{differences, unequal};
+use crate::build::manifest::Manifest;
+use crate::build::shipped::PROVENANCE;
+use crate::build::shipped::provenance::{
+    BUILD_TYPE, BUILT_TREE, OVERLAY, PATCH, PINNED_TREE, PREDICATE, Resource, STATEMENT, Statement,
+};
+use crate::plan::lock::LockedVariant;
+
+/// Everything that is wrong with the provenance; `locked` is the variant in the lock at hand.
+pub(super) fn findings(
+    statement: &Statement,
+    manifest: &Manifest,
+    locked: Option<&LockedVariant>,
+) -> Vec<String> {
+    let whose = format!("`{PROVENANCE}`");
+    let definition = &statement.predicate.build_definition;
+    let inputs = &definition.resolved_dependencies;
+    let tree = |name: &str| inputs.iter().find(|input| input.name == name)?.digest.get("gitTree");
+    let parameter = |name: &str| definition.external_parameters.get(name).map(String::as_str);
+    let mut found = unequal(
+        &whose,
+        &[
+            ("the kind of statement", Some(&statement.kind), STATEMENT),
+            ("the kind of predicate", Some(&statement.predicate_type), PREDICATE),
+            ("the kind of build", Some(&definition.build_type), BUILD_TYPE),
+            ("the variant", parameter("variant"), &manifest.variant),
+            ("the flavor", parameter("flavor"), &manifest.flavor),
+            ("the pinned tree", tree(PINNED_TREE).map(String::as_str), &manifest.base_tree),
+            ("the built tree", tree(BUILT_TREE).map(String::as_str), &manifest.tree),
+        ],
+    );
+    let is_subject = |(file, _): &(&String, &String)| *file != PROVENANCE;
+    let files = manifest.files.iter().filter(is_subject).collect();
+    let subjects = digests(statement.subject.iter(), "");
+    found.extend(differences(&whose, &subjects.iter().collect(), "manifest.json", &files));
+    let patches = digests(inputs.iter(), PATCH);
+    found.extend(differences(
+        &whose,
+        &patches.iter().collect(),
+        "manifest.json",
+        &manifest.patches.iter().collect(),
+    ));
+    if let Some(locked) = locked {
+        let overlays = digests(inputs.iter(), OVERLAY);
+        let expected: BTreeMap<&String, &String> =
+            locked.overlays.iter().map(|file| (&file.path, &file.sha256)).collect();
+        found.extend(differences(&whose, &overlays.iter().collect(), "espalier.lock", &expected));
+    }
+    found
+}
+
+/// sha256 by name, of those whose name begins with `prefix`, which is taken away.
+fn digests<'a>(resources: impl Iterator<Item = &'a Resource>, prefix: &str) -> BTreeMap<String, String> {
+    let digest = |resource: &Resource| {
+        let name = resource.name.strip_prefix(prefix)?.to_string();
+        Some((name, resource.digest.get("sha256").cloned().unwrap_or_else(|| "nothing".to_string())))
+    };
+    resources.filter_map(digest).collect()
+}

@@ -1,0 +1,1 @@
+//! A release: packages as archives, with their sums.

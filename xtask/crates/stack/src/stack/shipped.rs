@@ -1,0 +1,139 @@
+//! What travels with a package besides programs: licences of all that is linked, and where it came from.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::Stack;
+use super::apply::Applied;
+use crate::build::shipped::{self, Library, Origin, PatchNote, licence_text};
+use crate::build::web_page::Named;
+use crate::context::Context;
+use crate::error::Result;
+use crate::plan::pins::{Pin, Pins, Revision, Source, Variant};
+use crate::series::Patch;
+use crate::sys::machine::disk;
+use crate::sys::machine::process;
+use crate::sys::project::inputs::PatchFile;
+use crate::sys::project::licences::{self, Texts};
+use crate::sys::project::web_page as pages;
+
+/// What a build knows that its package is about.
+#[derive(Clone, Debug)]
+pub struct Made<'a> {
+    /// The stack of the variant.
+    pub pins: &'a Pins,
+    /// What was built.
+    pub variant: &'a Variant,
+    /// Its trees.
+    pub applied: &'a Applied,
+    /// The page in its server.
+    pub page: Option<&'a Named>,
+    /// The Ninja program and the folder in which it compiled.
+    pub ninja: (&'a Path, PathBuf),
+    /// What it compiled.
+    pub targets: &'a [String],
+    /// Environment of the cargo that built the kernels.
+    pub cargo: BTreeMap<String, String>,
+    /// What else decided the bytes, by name, each with its sha256.
+    pub inputs: BTreeMap<String, String>,
+}
+
+impl Made<'_> {
+    /// Everything that is written down in the package, and the texts that go into it.
+    ///
+    /// # Errors
+    ///
+    /// A file that was compiled is gone; cargo or Ninja cannot be asked.
+    pub fn gather(self, context: &Context) -> Result<(Origin, Texts)> {
+        let tree = context.layout.tree(&self.variant.name);
+        let (ninja, build) = &self.ninja;
+        let sources = licences::sources(ninja, build, self.targets, &tree)?;
+        let mut texts = licences::of_upstream(&tree, &sources)?;
+        texts.extend(licences::of_project(context.layout.root())?);
+        let crates = self.crates(context, &mut texts)?;
+        let licence = texts.get(&format!("{}/LICENSE", shipped::UPSTREAM_LICENCES));
+        let licence = licence.and_then(|text| licence_text::spdx_id(&String::from_utf8_lossy(text)));
+        let pin = &self.applied.pin;
+        let origin = Origin {
+            version: env!("CARGO_PKG_VERSION").to_string(),
+            upstream: pin.upstream.clone(),
+            url: url_of(pin),
+            commit: commit_of(pin),
+            patches: self.patches(context)?,
+            overlays: self.applied.locked.overlays.clone(),
+            crates,
+            page: self.page_packages(context)?,
+            licence: licence.map(str::to_string),
+            inputs: self.inputs,
+        };
+        Ok((origin, texts))
+    }
+
+    fn crates(&self, context: &Context, texts: &mut Texts) -> Result<Vec<Library>> {
+        if !self.variant.kernels {
+            return Ok(Vec::new());
+        }
+        let (rust, more) = licences::of_rust()?;
+        texts.extend(more);
+        let triple = self.cargo.get("CARGO_BUILD_TARGET").cloned().map_or_else(licences::host_triple, Ok)?;
+        let metadata = process::cargo(&context.layout.cargo_target("kernels"))
+            .args(["metadata", "--format-version", "1", "--offline", "--filter-platform", &triple])
+            .arg("--manifest-path")
+            .arg(context.layout.root().join("Cargo.toml"))
+            .success()?;
+        let (mut crates, more) = licences::of_crates(&metadata, "espalier-kernels")?;
+        texts.extend(more);
+        crates.push(rust);
+        crates.sort();
+        Ok(crates)
+    }
+
+    fn patches(&self, context: &Context) -> Result<Vec<PatchNote>> {
+        let stack = Stack::read(&context.layout, self.pins, self.variant)?;
+        let notes: Vec<PatchNote> = notes(&stack);
+        let locked = self.applied.locked.patches.iter();
+        Ok(locked
+            .map(|patch| {
+                let note = notes.iter().find(|note| note.sha256 == patch.sha256).cloned().unwrap_or_default();
+                PatchNote { file: patch.file.clone(), sha256: patch.sha256.clone(), ..note }
+            })
+            .collect())
+    }
+
+    fn page_packages(&self, context: &Context) -> Result<Vec<Library>> {
+        let Some(page) = self.page else { return Ok(Vec::new()) };
+        Ok(licences::of_page(&disk::read_text(&pages::notices(&context.layout, &page.tree))?))
+    }
+}
+
+/// What people want to know of each patch of a stack.
+#[must_use]
+pub fn notes(stack: &Stack) -> Vec<PatchNote> {
+    let note = |(file, patch): (&PatchFile, &Patch)| PatchNote {
+        file: file.file.clone(),
+        sha256: file.sha256.clone(),
+        subject: patch.subject.clone(),
+        status: status_of(patch),
+    };
+    stack.files.iter().zip(&stack.patches).map(note).collect()
+}
+
+fn status_of(patch: &Patch) -> String {
+    let is_status = |trailer: &&crate::series::Trailer| trailer.key.eq_ignore_ascii_case("Upstream-Status");
+    patch.trailers.iter().find(is_status).map(|trailer| trailer.value.clone()).unwrap_or_default()
+}
+
+/// A repository that others can reach: no path of this machine.
+fn url_of(pin: &Pin) -> Option<String> {
+    pin.sources.iter().find_map(|source| match source {
+        Source::Git { url } if url.starts_with("https://") => Some(url.clone()),
+        _ => None,
+    })
+}
+
+fn commit_of(pin: &Pin) -> Option<String> {
+    match &pin.revision {
+        Revision::Commit(commit) => Some(commit.to_string()),
+        Revision::Tag(_) => None,
+    }
+}
