@@ -1,7 +1,7 @@
 //! The licence texts of everything that is linked into a package, and the names of the Rust crates among it.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use serde::Deserialize;
 
@@ -93,7 +93,7 @@ pub fn sources(ninja: &Path, build: &Path, targets: &[String], tree: &Path) -> R
         }
     }
     let inside = |file: &str| {
-        let path = build.join(file).strip_prefix(tree).ok()?.to_str()?.to_string();
+        let path = without_detours(&build.join(file)).strip_prefix(tree).ok()?.to_str()?.to_string();
         tree.join(&path).is_file().then_some(path)
     };
     Ok(found.into_iter().filter_map(inside).collect())
@@ -135,6 +135,17 @@ struct Dependency {
 #[derive(Deserialize)]
 struct DependencyKind {
     kind: Option<String>,
+}
+
+/// `path` without `..`: a compiler cache writes down how to get to a source from the build folder.
+fn without_detours(path: &Path) -> PathBuf {
+    path.components().fold(PathBuf::new(), |mut straight, part| {
+        match part {
+            Component::ParentDir => drop(straight.pop()),
+            _ => straight.push(part),
+        }
+        straight
+    })
 }
 
 /// The crates that are linked with the package `name`, its own left out, and their licences. `metadata` is what
@@ -281,6 +292,12 @@ mod tests {
         assert_eq!(libraries.iter().map(|one| one.name.as_str()).collect::<Vec<_>>(), ["a", "b"]);
         let paths: Vec<&String> = texts.keys().collect();
         assert_eq!(paths, ["licenses/crates/a-1.0.0/LICENSE-MIT", "licenses/crates/b-1.0.0/LICENSE-MIT"]);
+    }
+
+    #[test]
+    fn sources_are_found_by_any_way() {
+        let path = without_detours(Path::new("/p/build/v-f/../../trees/v/ggml/./src/../a.c"));
+        assert_eq!(path, Path::new("/p/trees/v/ggml/a.c"));
     }
 
     #[test]
