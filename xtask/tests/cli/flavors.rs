@@ -1,6 +1,6 @@
 //! Flavors that share programs, what is refused before anything starts, and what is written down of a build.
 
-use super::support::{Project, files};
+use super::support::{Project, files, program_path};
 
 const BUILD: &str = "target/espalier/build";
 const DIST: &str = "target/espalier/dist";
@@ -230,6 +230,30 @@ fn a_record_says_how_far_a_build_got_and_the_documents_follow() {
     assert!(proof["bytes"].as_u64().unwrap() > 0, "{proof}");
     project.edit("ci/proofs/cpu-native-paged.json", "\"run\"", "\"perfect\"");
     project.run(&["docs"]).code(2).says(&["invalid `ci/proofs/cpu-native-paged.json`", "perfect"]);
+}
+
+/// Before `main`: the device is there when the environment says so.
+const LISTS_DEVICES: &str = "#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n\
+    __attribute__((constructor)) static void devices(int argc, char ** argv) {\n\
+    if (argc == 2 && !strcmp(argv[1], \"--list-devices\")) {\n\
+    printf(\"Available devices:\\n  %s\\n\", getenv(\"A_DEVICE\") ? \"Plug0: a plug\" : \"(none)\");\n\
+    exit(0);\n}\n}\n";
+
+#[test]
+fn an_accelerator_that_answers_on_the_processor_has_not_run() {
+    let project = with_plugged();
+    let header = project.path("devices.h");
+    files::write(&header, LISTS_DEVICES);
+    let flag = format!("CMAKE_C_FLAGS = {:?}", format!("-include {}", header.display()));
+    project.edit("ci/flavors.toml", "[cmake]", &format!("[cmake]\n{flag}"));
+    let record = |device: Option<&str>| {
+        let arguments = ["build", "--record", "--flavor", "plugged"];
+        let mut command = project.command_with_path(&arguments, &program_path::with_build_tools());
+        command.envs(device.map(|device| ("A_DEVICE", device)));
+        project.finish(command).success()
+    };
+    record(None).says(&["it finds no device of its own, so it counts as compiled", "plugged: compiled in"]);
+    record(Some("1")).says(&["plugged: run in"]).says_nothing_of("no device");
 }
 
 #[test]

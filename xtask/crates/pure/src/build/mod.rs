@@ -6,6 +6,7 @@ pub mod cmake;
 pub mod compile_commands;
 pub mod compiler;
 pub mod compiler_cache;
+pub mod devices;
 pub mod difference;
 pub mod manifest;
 pub mod ninja;

@@ -14,7 +14,7 @@ pub enum Level {
     Configured,
     /// Everything was compiled, linked and packaged.
     Compiled,
-    /// The packaged server answered the smoke test.
+    /// The packaged server answered the smoke test, and found a device where the flavor is for one.
     Run,
 }
 

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use super::{Build, Options};
+use crate::build::devices;
 use crate::context::Outcome;
 use crate::error::{Error, Result};
 use crate::plan::flavors::platform::Platform;
@@ -11,6 +12,7 @@ use crate::plan::name::Name;
 use crate::plan::proof::{Level, Proof};
 use crate::report::day::day;
 use crate::stack::apply::{self, Applied};
+use crate::stack::equipment;
 use crate::sys::git::store::Store;
 use crate::sys::machine::{clock, disk, load, ours};
 use crate::sys::project::package;
@@ -57,7 +59,7 @@ fn proof(build: &Build<'_>, applied: &Applied) -> Result<Proof> {
     Ok(Proof {
         flavor: Name::new(&options.flavor).map_err(Error::usage)?,
         variant: build.variant.name.clone(),
-        level: level(options),
+        level: level(build)?,
         command: command(build.variant.name.as_str(), options),
         date: day(i64::try_from(clock::now()).unwrap_or(i64::MAX)),
         pin: applied.pin.revision.to_string(),
@@ -74,12 +76,30 @@ fn proof(build: &Build<'_>, applied: &Applied) -> Result<Proof> {
     })
 }
 
-fn level(options: &Options) -> Level {
-    match (options.configure_only, options.no_smoke) {
+fn level(build: &Build<'_>) -> Result<Level> {
+    let options = build.options;
+    Ok(match (options.configure_only, options.no_smoke) {
         (true, _) => Level::Configured,
         (false, true) => Level::Compiled,
-        (false, false) => Level::Run,
+        (false, false) if has_device(build)? => Level::Run,
+        (false, false) => {
+            let what = format!("{} answered, on this machine's processor", build.name());
+            build.context.ui.warn(format!("{what}: it finds no device of its own, so it counts as compiled"));
+            Level::Compiled
+        }
+    })
+}
+
+/// Whether the module of an accelerator finds one: without it, its server answers on the processor.
+fn has_device(build: &Build<'_>) -> Result<bool> {
+    let flavor = build.flavor()?;
+    if flavor.host.is_none() {
+        return Ok(true);
     }
+    let device = equipment::device(build.context, build.flavors, flavor)?;
+    let server = build.context.layout.server(&build.variant.name, &build.options.flavor);
+    let said = device.run(&server).arg("--list-devices").success()?;
+    Ok(devices::names(&String::from_utf8_lossy(&said)).next().is_some())
 }
 
 /// What is typed to do the same again.
