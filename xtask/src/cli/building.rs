@@ -203,14 +203,20 @@ pub(super) struct Matrix {
     /// Only what a change since this commit affects; everything where that cannot be told.
     #[arg(long, value_name = "COMMIT")]
     changed_since: Option<String>,
+    /// Only what container images are made of.
+    #[arg(long)]
+    images: bool,
     /// Print `name=value` lines for a workflow's output.
     #[arg(long)]
     github: bool,
+    /// Number of jobs that take a part of the rows each; more rows than they may have are an error.
+    #[arg(long, value_name = "N", requires = "github")]
+    parts: Option<usize>,
 }
 
 impl Matrix {
     pub(super) fn run(self, context: &Context) -> Result<Outcome> {
-        let Matrix { changed_since, github } = self;
-        cmd::matrix::run(context, &cmd::matrix::Options { changed_since, github })
+        let Matrix { changed_since, images, github, parts } = self;
+        cmd::matrix::run(context, &cmd::matrix::Options { changed_since, images, github, parts })
     }
 }

@@ -10,7 +10,7 @@ use crate::context::{Context, Outcome};
 use crate::error::{Error, Result};
 use crate::plan::flavors::Flavors;
 use crate::plan::lock::Lock;
-use crate::plan::matrix::{Inputs, ROWS_LIMIT, Row};
+use crate::plan::matrix::{self, Inputs, Row};
 use crate::plan::pins::Pins;
 use crate::plan::snippet::SourceText;
 use crate::plan::toolchains::Toolchains;
@@ -22,8 +22,12 @@ use crate::sys::machine::disk;
 pub struct Options {
     /// Only the rows whose ingredients are others than at this commit.
     pub changed_since: Option<String>,
+    /// Only what container images are made of.
+    pub images: bool,
     /// As a workflow wants it: `name=value` lines.
     pub github: bool,
+    /// How many jobs take the rows; as many as it takes, when there is no number.
+    pub parts: Option<usize>,
 }
 
 /// A row as it is printed.
@@ -33,11 +37,15 @@ struct Shown {
     flavor: String,
     platform: String,
     runner: String,
+    /// The image that the job runs in; empty for the machine itself.
+    container: String,
     image: String,
     /// Digest of the toolchains; empty for the machine's own compilers.
     toolchain: String,
     /// Digest of everything that decides what comes out.
     key: String,
+    /// What `cargo xtask build` is told besides.
+    flags: &'static str,
 }
 
 /// The files that decide what is built, and the folder of the kernels.
@@ -56,9 +64,17 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
             }
         }
     }
+    rows.retain(|row| !options.images || row.has_image);
+    let (left_out, rows): (Vec<Row>, Vec<Row>) = rows.into_iter().partition(|row| row.left_out.is_some());
     let shown: Vec<Shown> = rows.iter().map(show).collect();
-    let text = if options.github { for_github(&shown) } else { table(&shown) };
-    Ok(Outcome::ok(text, json!({ "rows": shown })))
+    let left_out =
+        Vec::from_iter(left_out.iter().map(|row| (name(row), row.left_out.clone().unwrap_or_default())));
+    let text = match options.github {
+        true => for_github(&shown, options.parts)?,
+        false => table(&shown, &left_out),
+    };
+    let left_out = Vec::from_iter(left_out.iter().map(|(row, why)| json!({ "row": row, "why": why })));
+    Ok(Outcome::ok(text, json!({ "rows": shown, "left_out": left_out })))
 }
 
 /// The ingredients of every row at `reference`. Any row that is the same there was built there.
@@ -113,27 +129,37 @@ fn show(row: &Row) -> Shown {
         variant: row.variant.to_string(),
         flavor: row.flavor.to_string(),
         platform: row.platform.to_string(),
-        runner: row.runner.clone(),
+        runner: row.runner.runner.clone(),
+        container: row.runner.container().to_string(),
         image: row.image.clone(),
         toolchain: if row.toolchains.is_empty() { String::new() } else { digest(&row.toolchains) },
         key: digest(&row.ingredients),
+        flags: if row.has_device { "" } else { "--no-smoke" },
     }
 }
 
-fn table(rows: &[Shown]) -> String {
+fn name(row: &Row) -> String {
+    format!("{} {} {}", row.variant, row.flavor, row.platform)
+}
+
+fn table(rows: &[Shown], left_out: &[(String, String)]) -> String {
     let line = |row: &Shown| {
         format!("{:<10} {:<12} {:<15} {:<17} {}", row.variant, row.flavor, row.platform, row.runner, row.key)
     };
-    let lines: Vec<String> = rows.iter().map(line).collect();
-    format!("{}\n{} rows", lines.join("\n"), rows.len()).trim_start().to_string()
+    let mut lines: Vec<String> = rows.iter().map(line).collect();
+    lines.push(format!("{} rows", rows.len()));
+    lines.extend(left_out.iter().map(|(row, why)| format!("left out: {row}: {why}")));
+    lines.join("\n")
 }
 
-/// `rows=N`, `parts=M`, and of each part, which a job can take as its matrix, `part-K=JSON`.
-fn for_github(rows: &[Shown]) -> String {
-    let parts: Vec<_> = rows.chunks(ROWS_LIMIT).collect();
-    let mut lines = vec![format!("rows={}", rows.len()), format!("parts={}", parts.len())];
+/// `rows=N`, `parts=M`, and of each part, which a job can take as its matrix, `part-K=JSON`. `parts` counts those that
+/// have rows.
+fn for_github(rows: &[Shown], jobs: Option<usize>) -> Result<String> {
+    let parts = matrix::parts(rows, jobs)?;
+    let filled = parts.iter().filter(|rows| !rows.is_empty()).count();
+    let mut lines = vec![format!("rows={}", rows.len()), format!("parts={filled}")];
     let part =
         |(index, rows): (usize, &&[Shown])| format!("part-{}={}", index + 1, json!({ "include": rows }));
     lines.extend(parts.iter().enumerate().map(part));
-    lines.join("\n")
+    Ok(lines.join("\n"))
 }

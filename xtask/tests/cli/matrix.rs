@@ -14,7 +14,11 @@ fn committed() -> Project {
     files::write(&project.path("ci/flavors.toml"), flavors);
     files::write(
         &project.path("ci/toolchains.toml"),
-        "[toolchains.card]\nabout = \"its compiler\"\nown = { program = \"cardcc\", at-least = \"2.0\" }\n",
+        format!(
+            "[toolchains.card]\nabout = \"its compiler\"\nhosts = [\"linux-x86_64\", \"windows-x86_64\"]\n\
+             crates = [{{ name = \"cardcc\", version = \"2.0\", bytes = 1, sha256 = \"{}\" }}]\n",
+            "0".repeat(64)
+        ),
     );
     project.run(&["lock"]).success();
     git::init(project.root());
@@ -66,6 +70,55 @@ fn what_decides_no_byte_affects_nothing() {
     assert!(changed(&project).is_empty());
     let said = project.run(&["matrix", "--changed-since", "HEAD", "--github"]).success().stdout;
     assert_eq!(said, "rows=0\nparts=0\n");
+    let said =
+        project.run(&["matrix", "--changed-since", "HEAD", "--github", "--parts", "1"]).success().stdout;
+    assert_eq!(said, "rows=0\nparts=0\npart-1={\"include\":[]}\n");
+}
+
+#[test]
+fn a_row_says_where_and_how_it_is_built() {
+    let project = committed();
+    let flavors = project.read("ci/flavors.toml")
+        + "linux-aarch64 = { runner = \"arm\" }\n\
+           \n[flavors.away]\nabout = \"\"\nplatforms = [\"linux-aarch64\"]\ntoolchain = \"card\"\n\
+           \n[flavors.own]\nabout = \"\"\nplatforms = [\"linux-x86_64\"]\ntoolchain = \"own\"\n\
+           \n[flavors.native]\nabout = \"\"\nplatforms = [\"linux-x86_64\"]\ncmake = { GGML_NATIVE = \"ON\" }\n";
+    files::write(
+        &project.path("ci/flavors.toml"),
+        flavors.replace("\"ubuntu\" }", "\"ubuntu\", container = \"debian@sha256:0\" }"),
+    );
+    let toolchains = project.read("ci/toolchains.toml");
+    project.write(
+        "ci/toolchains.toml",
+        format!("{toolchains}[toolchains.own]\nabout = \"on PATH\"\nown = {{ program = \"owncc\" }}\n"),
+    );
+    let json = project.run(&["--json", "matrix"]).success().json();
+    let row = |flavor: &str| {
+        let rows = json["rows"].as_array().unwrap();
+        let row = rows.iter().find(|row| row["flavor"] == flavor).unwrap();
+        ["runner", "container", "flags"].map(|key| row[key].as_str().unwrap().to_string())
+    };
+    assert_eq!(row("cpu-native"), ["ubuntu", "debian@sha256:0", ""]);
+    // Its toolchain names nothing that it runs on.
+    assert_eq!(row("card"), ["ubuntu", "debian@sha256:0", "--no-smoke"]);
+    // Where its toolchain is for.
+    assert_eq!(row("away"), ["ubuntu", "debian@sha256:0", "--no-smoke"]);
+    assert_eq!(
+        json["left_out"][0],
+        serde_json::json!({ "row": "paged own linux-x86_64", "why": "no packages for own: on PATH" })
+    );
+    let images = rows(&project, &["--images"]);
+    let expected = ["paged away linux-aarch64", "paged card linux-x86_64", "paged cpu-native linux-x86_64"];
+    assert_eq!(images[..3], expected);
+    assert_eq!(images.len(), 6, "{images:?}");
+}
+
+#[test]
+fn another_machine_is_another_build() {
+    let project = committed();
+    project.edit("ci/flavors.toml", "runner = \"ubuntu\"", "runner = \"newer\"");
+    let on_linux: Vec<&str> = ALL.into_iter().filter(|row| row.contains("linux")).collect();
+    assert_eq!(changed(&project), on_linux);
 }
 
 #[test]
@@ -99,6 +152,8 @@ fn what_cannot_be_understood_builds_everything() {
         said.says(&[&format!("warning: everything is built: `{reference}` cannot be compared")]);
     };
     all("no-such-branch");
+    all("");
+    all("0000000000000000000000000000000000000000");
     all("--output=x");
     assert!(!project.path("x").exists());
     project.edit("ci/flavors.toml", "[platforms]", "[platform]");
@@ -112,6 +167,9 @@ fn a_mistake_of_today_is_an_error() {
     let project = committed();
     project.edit("ci/flavors.toml", "windows-x86_64 = { runner = \"windows\" }\n", "");
     project.run(&["matrix"]).code(2).says(&["has no runner for windows-x86_64"]);
+    let project = committed();
+    project.edit("ci/flavors.toml", "\"ubuntu\" }", "\"ubuntu\", container = \"debian:12\" }");
+    project.run(&["matrix"]).code(2).says(&["expected an image with its digest: NAME@sha256:..."]);
     let project = committed();
     project.edit("espalier.lock", "[variants.stock]", "[variants.other]");
     project
@@ -130,6 +188,15 @@ fn more_rows_than_a_matrix_may_have_are_split() {
     let said = project.run(&["matrix", "--github"]).success().stdout;
     let lines: Vec<&str> = said.lines().collect();
     assert_eq!(lines[..2], ["rows=266", "parts=2"]);
+    let said = project.run(&["matrix", "--github", "--parts", "3"]).success().stdout;
+    assert!(
+        said.starts_with("rows=266\nparts=2\n") && said.ends_with("\npart-3={\"include\":[]}\n"),
+        "{said}"
+    );
+    project.run(&["matrix", "--github", "--parts", "1"]).code(2).says(&[
+        "error: 266 rows make 2 parts, and there are jobs for 1",
+        "next: add a job for each part to the workflow, and raise `--parts`",
+    ]);
     let count = |line: &str| {
         let json: serde_json::Value = serde_json::from_str(line.split_once('=').unwrap().1).unwrap();
         json["include"].as_array().unwrap().len()

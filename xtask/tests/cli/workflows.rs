@@ -1,17 +1,80 @@
-//! The rules for this repository's own workflow files.
+//! The rules for this repository's own workflow files, and what its join job makes of every end that jobs can have.
+
+use std::process::Command;
 
 use xtask::plan::workflow_rules;
 
 use super::support::files;
 
+fn workflow(name: &str) -> String {
+    std::fs::read_to_string(files::of_this_repository(".github/workflows").join(name)).unwrap()
+}
+
 #[test]
 fn our_workflows_keep_our_rules() {
-    let folder = files::of_this_repository(".github/workflows");
-    let names = files::list(&folder);
-    assert_eq!(names, ["canary.yml", "ci.yml", "pin-sync.yml"]);
+    let names = files::list(&files::of_this_repository(".github/workflows"));
+    assert_eq!(names, ["canary.yml", "ci.yml", "image-rows.yml", "images.yml", "pin-sync.yml", "rows.yml"]);
     for name in names {
-        let text = std::fs::read_to_string(folder.join(&name)).unwrap();
+        let text = workflow(&name);
         assert_eq!(workflow_rules::broken(&name, &text), [""; 0], "{name}");
         assert!(text.contains("cargo xtask"), "{name} calls something else");
     }
+}
+
+/// How many jobs take the rows of `name`: what the tool is told, and what there is.
+fn jobs_for_parts(name: &str) -> (usize, usize) {
+    let text = workflow(name);
+    let (_, told) = text.split_once("--github --parts ").unwrap();
+    let jobs: Vec<&str> = text.lines().filter(|line| line.starts_with("  part-")).collect();
+    for (index, job) in jobs.iter().enumerate() {
+        let number = index + 1;
+        assert_eq!(*job, format!("  part-{number}:"));
+        for line in [
+            format!("      part-{number}: ${{{{ steps.rows.outputs.part-{number} }}}}\n"),
+            format!("    if: ${{{{ needs.matrix.outputs.parts >= {number} }}}}\n"),
+            format!("${{{{ needs.matrix.outputs.part-{number} }}}}\n"),
+        ] {
+            assert_eq!(text.matches(&line).count(), 1, "{name}: {line}");
+        }
+    }
+    (told.split_whitespace().next().unwrap().parse().unwrap(), jobs.len())
+}
+
+#[test]
+fn there_is_a_job_for_each_part() {
+    assert_eq!(jobs_for_parts("ci.yml"), (2, 2));
+    assert_eq!(jobs_for_parts("images.yml"), (2, 2));
+}
+
+/// What the script of the job `required` says when jobs end so.
+fn joined(jobs: &str, filled: &str, parts: &str) -> bool {
+    let text = workflow("ci.yml");
+    let (_, script) = text.rsplit_once("        run: |\n").unwrap();
+    let mut shell = Command::new("bash");
+    shell.args(["-e", "-c", script]).envs([("JOBS", jobs), ("FILLED", filled), ("PARTS", parts)]);
+    shell.output().unwrap().status.success()
+}
+
+#[test]
+fn the_join_job_passes_only_what_is_good() {
+    const GOOD: &str = "success success success";
+    assert!(joined(GOOD, "1", "success skipped"));
+    assert!(joined(GOOD, "2", "success success"));
+    // Nothing was affected.
+    assert!(joined(GOOD, "0", "skipped skipped"));
+    for bad in ["failure", "cancelled", "skipped", ""] {
+        // The matrix, and with it what needs it; the tests; a part.
+        assert!(!joined(&format!("{bad} success success"), "", "skipped skipped"));
+        assert!(!joined(&format!("success {bad} failure"), "1", "success skipped"));
+        assert!(!joined(GOOD, "1", &format!("{bad} skipped")));
+        assert!(!joined(GOOD, "2", &format!("success {bad}")));
+    }
+    // A matrix that says nothing, or more than there are jobs for.
+    for filled in ["", "x", "3"] {
+        assert!(!joined(GOOD, filled, "skipped skipped"), "{filled}");
+        assert!(!joined(GOOD, filled, "success success"), "{filled}");
+    }
+    assert!(!joined("", "0", "skipped skipped"));
+    // What has no rows was not asked to run.
+    assert!(!joined(GOOD, "0", "failure skipped") && !joined(GOOD, "0", "success skipped"));
 }

@@ -1,11 +1,11 @@
 //! What CI builds: a row for each variant, flavor and platform, and what decides the bytes that come out of it.
 
 use super::flavors::platform::Platform;
-use super::flavors::{Flavor, Flavors};
+use super::flavors::{Flavor, Flavors, Runner};
 use super::lock::Lock;
 use super::name::Name;
 use super::pins::{Pins, Variant};
-use super::toolchains::Toolchains;
+use super::toolchains::{Toolchain, Toolchains};
 use crate::error::{Error, Result};
 
 /// How many rows a matrix of GitHub may have.
@@ -36,13 +36,19 @@ pub struct Row {
     /// What its programs run on.
     pub platform: Platform,
     /// The machine of the CI that builds it.
-    pub runner: String,
+    pub runner: Runner,
     /// The tag of its image.
     pub image: String,
     /// What is in the toolchains that it is built with, as text; nothing for the machine's own compilers.
     pub toolchains: String,
     /// Everything that decides what comes out, as text.
     pub ingredients: String,
+    /// Whether its programs find there what they run on.
+    pub has_device: bool,
+    /// Whether it makes a container image: one that runs elsewhere than where it was built.
+    pub has_image: bool,
+    /// Why no machine of the CI can build it.
+    pub left_out: Option<String>,
 }
 
 impl Inputs {
@@ -68,32 +74,82 @@ impl Inputs {
             Error::usage(format!("variant {} is not in `espalier.lock`", variant.name))
                 .hint("cargo xtask lock")
         })?;
-        let runner = self.flavors.platforms.get(&platform).ok_or_else(|| {
-            Error::usage(format!("`[platforms]` of `ci/flavors.toml` has no runner for {platform}"))
-        })?;
-        let toolchains = self.toolchains_of(flavor)?;
+        let named = self.toolchains_of(flavor)?;
+        let runner = self.runner(platform, &named)?;
+        let toolchains: String =
+            named.iter().map(|(name, toolchain)| format!("{name} {}\n", toolchain.recipe())).collect();
         let kernels = if variant.kernels { self.kernels.as_str() } else { "" };
         let entries = self.flavors.cache_entries(flavor, &[])?;
         let hosts_modules = self.flavors.host(flavor).map(|(_, host)| &host.modules);
         let ingredients = format!(
-            "tree {}\npin {}\nplatform {platform}\nprograms {:?}\nmodules {:?} {hosts_modules:?}\nentries {entries:?}\n\
+            "tree {}\npin {}\nplatform {platform}\nrunner {} {:?}\nprograms {:?}\nmodules {:?} {hosts_modules:?}\nentries {entries:?}\n\
              toolchains {toolchains}\nkernels {kernels}\n",
-            locked.tree, locked.pin, self.flavors.programs, flavor.modules,
+            locked.tree,
+            locked.pin,
+            runner.runner,
+            runner.container(),
+            self.flavors.programs,
+            flavor.modules,
         );
         Ok(Row {
             image: format!("{}-{name}-{}", variant.name, locked.pin),
             variant: variant.name.clone(),
             flavor: name.clone(),
             platform,
-            runner: runner.runner.clone(),
+            has_image: platform.has_images() && entries.get("GGML_NATIVE").is_none_or(|is| is != "ON"),
+            has_device: has_device(flavor, &named),
+            left_out: why_left_out(flavor, &named),
+            runner: runner.clone(),
             toolchains,
             ingredients,
         })
     }
 
-    fn toolchains_of(&self, flavor: &Flavor) -> Result<String> {
+    /// The machine for `platform`, or for what the toolchain that compiles for it runs on.
+    fn runner(&self, platform: Platform, toolchains: &[Named<'_>]) -> Result<&Runner> {
+        let crossing = toolchains.iter().find(|(_, toolchain)| !toolchain.hosts.contains(&platform));
+        let builder = crossing.and_then(|(_, toolchain)| toolchain.hosts.first()).unwrap_or(&platform);
+        self.flavors.platforms.get(builder).ok_or_else(|| {
+            Error::usage(format!("`[platforms]` of `ci/flavors.toml` has no runner for {builder}"))
+        })
+    }
+
+    fn toolchains_of<'a>(&'a self, flavor: &'a Flavor) -> Result<Vec<Named<'a>>> {
         let host = self.flavors.host(flavor).and_then(|(_, host)| host.toolchain.as_ref());
         let names = host.into_iter().chain(&flavor.toolchain);
-        names.map(|name| Ok(format!("{name} {}\n", self.toolchains.get(name)?.recipe()))).collect()
+        names.map(|name| Ok((name, self.toolchains.get(name)?))).collect()
     }
+}
+
+type Named<'a> = (&'a Name, &'a Toolchain);
+
+/// A processor runs what the machine's own compilers make, and a toolchain names what its programs run on.
+fn has_device(flavor: &Flavor, toolchains: &[Named<'_>]) -> bool {
+    flavor.family.is_none() && toolchains.iter().all(|(_, toolchain)| toolchain.runs_on.is_some())
+}
+
+/// A machine of the CI is bare: what the tool cannot set up is not there.
+fn why_left_out(flavor: &Flavor, toolchains: &[Named<'_>]) -> Option<String> {
+    let own = toolchains.iter().find(|(_, toolchain)| toolchain.packages().next().is_none());
+    match (own, &flavor.family, &flavor.toolchain) {
+        (Some((name, toolchain)), ..) => Some(format!("no packages for {name}: {}", toolchain.about)),
+        (None, Some(family), None) => Some(format!("no toolchain for {}", family.get_ref())),
+        _ => None,
+    }
+}
+
+/// `rows` for `jobs` jobs that take them as their matrix; as many as it takes, when no number is given.
+///
+/// # Errors
+///
+/// A usage error: there are too few jobs, so that a part of the rows would never be built.
+pub fn parts<T>(rows: &[T], jobs: Option<usize>) -> Result<Vec<&[T]>> {
+    let mut parts: Vec<&[T]> = rows.chunks(ROWS_LIMIT).collect();
+    let jobs = jobs.unwrap_or(parts.len());
+    if parts.len() > jobs {
+        let what = format!("{} rows make {} parts, and there are jobs for {jobs}", rows.len(), parts.len());
+        return Err(Error::usage(what).hint("add a job for each part to the workflow, and raise `--parts`"));
+    }
+    parts.resize(jobs, &[]);
+    Ok(parts)
 }

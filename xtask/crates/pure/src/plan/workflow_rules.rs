@@ -18,7 +18,9 @@ pub fn broken(name: &str, text: &str) -> Vec<String> {
         }
     };
     rule(lines.contains(&"permissions: {}"), "`permissions: {}` is missing at the top".to_string());
-    rule(lines.contains(&"concurrency:"), "`concurrency:` is missing at the top".to_string());
+    // The caller's group is that of what it calls.
+    let is_called = lines.contains(&"  workflow_call:");
+    rule(is_called || lines.contains(&"concurrency:"), "`concurrency:` is missing at the top".to_string());
     rule(!jobs.is_empty(), "there are no jobs, indented by two".to_string());
     for line in lines.iter().filter(|line| line.contains("uses:")) {
         rule(is_pinned(line), format!("not pinned to a commit, with its version behind it: {}", line.trim()));
@@ -29,8 +31,21 @@ pub fn broken(name: &str, text: &str) -> Vec<String> {
     for line in scripts(&lines).iter().filter(|line| line.contains("${{")) {
         rule(false, format!("an expression in a script, where `env:` belongs: {}", line.trim()));
     }
+    for what in too_many_rights(&lines) {
+        rule(false, what);
+    }
+    for line in lines.iter().filter(|line| is_unpinned_image(line)) {
+        rule(false, format!("an image without its digest: {}", line.trim()));
+    }
+    let compares = scripts(&lines).iter().any(|line| line.contains("--changed-since"));
+    let has_history = lines.iter().any(|line| line.trim() == "fetch-depth: 0");
+    rule(
+        !compares || has_history,
+        "`--changed-since` without `fetch-depth: 0`: everything would be built".to_string(),
+    );
     for job in &jobs {
-        let limited = job.lines.iter().any(|line| line.starts_with("    timeout-minutes: "));
+        let starts = |what: &str| job.lines.iter().any(|line| line.starts_with(what));
+        let limited = starts("    timeout-minutes: ") || starts("    uses: ./");
         rule(limited, format!("the job `{}` has no `timeout-minutes`", job.name));
     }
     if name.ends_with("ci.yml") {
@@ -58,8 +73,34 @@ fn jobs<'a>(lines: &[&'a str]) -> Vec<Job<'a>> {
     jobs
 }
 
-/// `uses: owner/name@` and 40 hexadecimal digits, then ` # v` and a version.
+/// What a stranger's change could do that it must not.
+fn too_many_rights(lines: &[&str]) -> Vec<String> {
+    let foreign = triggers(lines).filter(|line| ["pull_request_target:", "workflow_run:"].contains(line));
+    let foreign = foreign.map(|line| format!("a stranger's change would run with our rights: {line}"));
+    let is_for_strangers = triggers(lines).any(|line| line == "pull_request:");
+    let rights = lines.iter().filter(|line| is_for_strangers && line.ends_with(": write"));
+    let rights = rights.map(|line| format!("a right to write where strangers' changes run: {}", line.trim()));
+    foreign.chain(rights).collect()
+}
+
+/// What a workflow runs on: the keys below `on:`.
+fn triggers<'a>(lines: &'a [&'a str]) -> impl Iterator<Item = &'a str> {
+    let inside = lines.iter().skip_while(|line| **line != "on:").skip(1);
+    inside.take_while(|line| line.is_empty() || line.starts_with(' ')).map(|line| line.trim())
+}
+
+/// `container:` or `image:` with a name that may stand for another image tomorrow. An expression is of
+/// `ci/flavors.toml`, where the digest is asked for.
+fn is_unpinned_image(line: &str) -> bool {
+    let value = ["container: ", "image: "].iter().find_map(|key| line.trim_start().strip_prefix(key));
+    value.is_some_and(|image| !image.starts_with("${{") && !image.contains("@sha256:"))
+}
+
+/// `uses: owner/name@` and 40 hexadecimal digits, then ` # v` and a version; or a workflow of ours.
 fn is_pinned(line: &str) -> bool {
+    if line.trim_start().starts_with("uses: ./.github/workflows/") {
+        return true;
+    }
     let Some((action, version)) = line.split_once(" # v") else { return false };
     let commit = action.rsplit_once('@').map_or("", |(_, commit)| commit);
     commit.len() == 40
@@ -100,8 +141,11 @@ fn joins_all(jobs: &[Job<'_>]) -> bool {
     let others: Vec<&str> = jobs.iter().map(|job| job.name).filter(|name| *name != JOIN_JOB).collect();
     let needs = format!("    needs: [{}]", others.join(", "));
     let has = |line: &str| join.lines.contains(&line);
-    let looks = join.lines.iter().any(|line| line.contains("needs.*.result"));
-    !others.is_empty() && has(&needs) && has("    if: ${{ always() }}") && looks
+    let looks_at = |job: &&str| {
+        let result = format!("needs.{job}.result }}}}");
+        join.lines.iter().any(|line| line.contains(&result))
+    };
+    !others.is_empty() && has(&needs) && has("    if: ${{ always() }}") && others.iter().all(looks_at)
 }
 
 #[cfg(test)]
@@ -109,6 +153,10 @@ mod tests {
     use super::*;
 
     const GOOD: &str = "name: ci
+
+on:
+  push:
+  pull_request:
 
 permissions: {}
 
@@ -122,17 +170,20 @@ jobs:
       - uses: actions/checkout@0123456789012345678901234567890123456789 # v1.2.3
         with:
           persist-credentials: false
-      - run: cargo xtask test
+          fetch-depth: 0
+      - run: cargo xtask matrix --changed-since
         env:
           A: ${{ github.ref }}
+  part:
+    uses: ./.github/workflows/rows.yml
   required:
-    needs: [test]
+    needs: [test, part]
     if: ${{ always() }}
     timeout-minutes: 5
     steps:
       - name: x
         env:
-          RESULTS: ${{ join(needs.*.result, ' ') }}
+          RESULTS: ${{ needs.test.result }} ${{ needs.part.result }}
         run: |
           echo $RESULTS
 ";
@@ -157,9 +208,17 @@ jobs:
         assert!(broken_by("concurrency:", "x:").contains("`concurrency:`"));
         assert!(broken_by("    timeout-minutes: 5\n", "").contains("the job `test` has no"));
         assert!(broken_by("          persist-credentials: false\n", "").contains("a checkout"));
-        assert!(broken_by("xtask test\n", "xtask ${{ github.ref }}\n").contains("in a script"));
+        assert!(broken_by("-since\n", "-since ${{ github.ref }}\n").contains("in a script"));
         assert!(broken_by("$RESULTS\n", "${{ github.head_ref }}\n").contains("in a script"));
-        assert!(broken_by("[test]", "[]").contains("`required`"));
+        assert!(broken_by("uses: ./.github/workflows/", "uses: ./").contains("not pinned"));
+        assert!(broken_by("  push:\n", "  pull_request_target:\n").contains("with our rights"));
+        assert!(
+            broken_by("    if:", "    permissions:\n      packages: write\n    if:").contains("to write")
+        );
+        assert!(broken_by("    if:", "    container: debian:12\n    if:").contains("without its digest"));
+        assert!(broken_by("          fetch-depth: 0\n", "").contains("`fetch-depth: 0`"));
+        assert!(broken_by("[test, part]", "[test]").contains("`required`"));
+        assert!(broken_by(" ${{ needs.part.result }}", "").contains("`required`"));
         assert!(broken_by("    if: ${{ always() }}\n", "").contains("`required`"));
         assert!(
             broken_by("  required:", "  more:\n    timeout-minutes: 1\n  required:").contains("`required`")

@@ -37,11 +37,14 @@ pub struct Flavors {
 }
 
 /// A machine of the CI.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Runner {
     /// Its name in a workflow.
     pub runner: String,
+    /// The image that a job runs in there, with its digest; the machine itself, without one.
+    #[serde(default)]
+    pub container: Option<Spanned<String>>,
 }
 
 /// One accelerator build.
@@ -73,16 +76,31 @@ pub struct Flavor {
     pub cmake: BTreeMap<String, String>,
 }
 
+impl Runner {
+    /// The image that a job runs in there; empty for the machine itself.
+    #[must_use]
+    pub fn container(&self) -> &str {
+        self.container.as_ref().map_or("", |container| container.get_ref())
+    }
+}
+
 impl Flavors {
     /// Reads the text of `ci/flavors.toml`.
     ///
     /// # Errors
     ///
     /// With the line underlined: what is no TOML, an unknown key, a host or a family that is not there, a host that
-    /// has one itself, an architecture that its toolchain does not know.
+    /// has one itself, an architecture that its toolchain does not know, an image without its digest.
     pub fn parse(source: SourceText<'_>) -> Result<Flavors> {
         let flavors: Flavors = source.parse_toml()?;
         flavors.flavors.values().try_for_each(|flavor| flavors.check(source, flavor))?;
+        let containers = flavors.platforms.values().filter_map(|runner| runner.container.as_ref());
+        // A name alone may stand for another image tomorrow.
+        if let Some(container) = { containers }.find(|container| !container.get_ref().contains("@sha256:")) {
+            return Err(
+                source.error_at(container.span(), "expected an image with its digest: NAME@sha256:...")
+            );
+        }
         Ok(flavors)
     }
 
