@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand};
 
 use self::bench::Bench;
-use self::building::{Apply, Build, Doctor, Fetch, Lock, Matrix, Page, Run, Toolchain, Which};
+use self::building::{Apply, Build, Doctor, Fetch, Lock, Matrix, Page, Run, Smoke, Toolchain};
 use self::documents::{Completions, Docs, Man};
 use self::proof::{Fuzz, Gate, Test};
 use self::series::{Edit, Export, Import, Init, Lint, New, Trailers};
@@ -102,7 +102,7 @@ enum Command {
     /// Print what CI builds: a row for each variant, flavor and platform.
     Matrix(Matrix),
     /// Start the built server on the loopback, send it requests, stop it.
-    Smoke(Which),
+    Smoke(Smoke),
     /// Use the web page of the built server in a browser: ask, attach files, reload.
     Page(Page),
     /// Run the built server with your own arguments.
@@ -175,7 +175,7 @@ impl Cli {
             Command::Toolchain(toolchain) => toolchain.run(context),
             Command::Doctor(doctor) => doctor.run(context),
             Command::Matrix(matrix) => matrix.run(context),
-            Command::Smoke(which) => which.smoke(context),
+            Command::Smoke(smoke) => smoke.run(context),
             Command::Page(page) => page.run(context),
             Command::Run(run) => run.run(context),
             Command::Test(test) => test.run(context),

@@ -66,6 +66,7 @@ mod cli {
     mod rooms;
     mod run;
     mod series_oracle;
+    mod smoke_rpc;
     mod status;
     mod support;
     mod sync;

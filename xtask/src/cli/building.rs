@@ -14,7 +14,7 @@ use crate::{cmd, stack};
 
 /// Which build.
 #[derive(Debug, Args)]
-pub(super) struct Which {
+struct Which {
     /// Variant of `pins.toml`.
     #[arg(long, value_name = "NAME")]
     variant: Option<String>,
@@ -23,9 +23,22 @@ pub(super) struct Which {
     flavor: Name,
 }
 
-impl Which {
-    pub(super) fn smoke(self, context: &Context) -> Result<Outcome> {
-        stack::smoke::command(context, self.variant.as_deref(), self.flavor.to_string())
+#[derive(Debug, Args)]
+pub(super) struct Smoke {
+    #[command(flatten)]
+    which: Which,
+    /// Keep the model in the packaged `ggml-rpc-server`, a second process, and compare with the server alone.
+    #[arg(long)]
+    rpc: bool,
+}
+
+impl Smoke {
+    pub(super) fn run(self, context: &Context) -> Result<Outcome> {
+        let Smoke { which: Which { variant, flavor }, rpc } = self;
+        match rpc {
+            true => stack::smoke_rpc::command(context, variant.as_deref(), &flavor),
+            false => stack::smoke::command(context, variant.as_deref(), flavor.to_string()),
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use crate::context::{Context, Outcome};
 use crate::error::{Error, Result};
 use crate::gate;
 use crate::plan::flavors::DEFAULT_FLAVOR;
-use crate::stack::{build, lock, smoke};
+use crate::stack::{build, lock, smoke, smoke_rpc};
 use crate::sys::machine::process;
 
 /// Options of `test`.
@@ -61,7 +61,7 @@ const STEPS: [Step; 13] = [
     },
     Step {
         name: "smoke",
-        about: "the packaged servers answer, the paged one says what it is",
+        about: "the packaged servers answer, with their model in another process too",
         run: |context, _| smoke_both(context),
     },
     Step {
@@ -192,8 +192,11 @@ fn check_lock(context: &Context) -> Result<()> {
 }
 
 fn smoke_both(context: &Context) -> Result<()> {
-    smoke::command(context, Some("stock"), DEFAULT_FLAVOR.to_string())?;
-    smoke::command(context, Some("paged"), DEFAULT_FLAVOR.to_string()).map(drop)
+    for variant in ["stock", "paged"] {
+        smoke::command(context, Some(variant), DEFAULT_FLAVOR.to_string())?;
+        smoke_rpc::command(context, Some(variant), DEFAULT_FLAVOR)?;
+    }
+    Ok(())
 }
 
 /// Neither Chromium nor Node.js is brought by us: where one is missing, that is said and is no failure.

@@ -12,6 +12,7 @@ pub mod range;
 pub mod ready;
 pub mod shipped;
 pub mod smoke;
+pub mod smoke_rpc;
 pub mod taken;
 mod watched;
 pub mod web_page;

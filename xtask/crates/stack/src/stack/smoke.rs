@@ -1,6 +1,6 @@
 //! `cargo xtask smoke`: the built server is started on the loopback, answers, says what it is, stops.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use serde_json::{Value, json};
@@ -44,16 +44,8 @@ pub fn identity(variant: &str, pin: &str, tree: &str) -> String {
 
 /// Starts the packaged server and asks it for a completion and a chat answer.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
-    let server = context.layout.server(&options.variant, &options.flavor);
-    if !disk::is_program(&server) {
-        return Err(Error::usage(format!("{}-{} is not built", options.variant, options.flavor))
-            .hint(format!("cargo xtask build --variant {} --flavor {}", options.variant, options.flavor)));
-    }
-    let model = context.layout.smoke_model();
-    if !disk::exists(&model) {
-        return Err(Error::usage(format!("there is no model `{}`", context.layout.show(&model)))
-            .hint(format!("git checkout {}", context.layout.show(&model))));
-    }
+    let server = server_of(context, &options.variant, &options.flavor)?;
+    let model = model(context)?;
     let log = context.layout.log(&format!("smoke-{}-{}", options.variant, options.flavor));
     let started = Instant::now();
     let answers = ask_server(&server, &model, &log, options)
@@ -63,6 +55,26 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
         .ui
         .status("Smoked", format!("{}-{}: {answers} in {seconds:.1} s", options.variant, options.flavor));
     Ok(Outcome::ok("", json!({ "answers": answers.to_json(), "seconds": seconds })))
+}
+
+/// The packaged server.
+pub(super) fn server_of(context: &Context, variant: &str, flavor: &str) -> Result<PathBuf> {
+    let server = context.layout.server(variant, flavor);
+    if disk::is_program(&server) {
+        return Ok(server);
+    }
+    Err(Error::usage(format!("{variant}-{flavor} is not built"))
+        .hint(format!("cargo xtask build --variant {variant} --flavor {flavor}")))
+}
+
+/// The model that it is asked with.
+pub(super) fn model(context: &Context) -> Result<PathBuf> {
+    let model = context.layout.smoke_model();
+    if disk::exists(&model) {
+        return Ok(model);
+    }
+    Err(Error::usage(format!("there is no model `{}`", context.layout.show(&model)))
+        .hint(format!("git checkout {}", context.layout.show(&model))))
 }
 
 /// What the server said.
@@ -101,7 +113,8 @@ fn ask(server: &Server, options: &Options) -> Result<Answers> {
     })
 }
 
-const PROMPT: &str = "The tree";
+/// What is asked.
+pub(super) const PROMPT: &str = "The tree";
 
 /// Greedy and asked twice: the second answer comes from the cached prompt and must be the same.
 fn completion(server: &Server) -> Result<String> {

@@ -5,7 +5,7 @@
 
 mod config;
 mod engine;
-mod http;
+pub mod http;
 mod pool;
 mod request;
 mod server;

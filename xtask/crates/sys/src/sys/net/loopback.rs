@@ -18,6 +18,11 @@ pub fn free_port() -> Result<u16> {
         .map_err(|error| Error::surroundings("no free port on the loopback").detail(error.to_string()))
 }
 
+/// Whether a program of this machine takes connections on `port`.
+pub fn somebody_listens(port: u16) -> bool {
+    TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok()
+}
+
 /// Whether nobody listens on `host:port`; a host that is not an address of ours counts as free.
 pub fn port_is_free(host: &str, port: u16) -> bool {
     match TcpListener::bind((host, port)) {
