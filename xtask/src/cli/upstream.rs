@@ -6,9 +6,9 @@ use clap::Args;
 
 use super::values::{Until, absolute};
 use crate::cmd;
-use crate::cmd::rebase::{Action, Choices};
 use crate::context::{Context, Outcome};
 use crate::error::Result;
+use crate::stack::rebase::{self, Action, Choices};
 
 /// The end of a range of upstream commits that begins at the pin.
 #[derive(Debug, Args)]
@@ -156,7 +156,7 @@ struct RebaseStep {
 
 impl Rebase {
     pub(super) fn run(self, context: &Context) -> Result<Outcome> {
-        cmd::rebase::run(context, &self.action())
+        rebase::run(context, &self.action())
     }
 
     fn action(self) -> Action {
@@ -171,7 +171,7 @@ impl Rebase {
             (RebaseStep { skip: true, .. }, _) => Action::Skip(variant, choices),
             (RebaseStep { go_on: false, .. }, Some(to)) => {
                 let dry_run = self.dry_run;
-                Action::Start(cmd::rebase::Options { variant, to, from, dry_run, choices })
+                Action::Start(rebase::Options { variant, to, from, dry_run, choices })
             }
             _ => Action::Continue(variant, choices),
         }

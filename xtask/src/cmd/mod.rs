@@ -16,7 +16,6 @@ pub mod matrix;
 pub mod new;
 pub mod newest;
 pub mod page;
-pub mod rebase;
 pub mod run;
 pub mod status;
 pub mod sync;

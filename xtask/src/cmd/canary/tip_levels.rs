@@ -3,7 +3,7 @@
 use super::contract;
 use super::walk::{Finding, Levels};
 use super::{Context, Options};
-use crate::cmd::{newest, rebase, status};
+use crate::cmd::{newest, status};
 use crate::error::{Error, Kind, Result};
 use crate::gate;
 use crate::plan::flavors::DEFAULT_FLAVOR;
@@ -18,6 +18,7 @@ use crate::stack::Stack;
 use crate::stack::apply::{self, Applied};
 use crate::stack::build::{self, Build};
 use crate::stack::pinned_series::PinnedSeries;
+use crate::stack::rebase;
 use crate::stack::web_page::Wanted;
 use crate::sys::git::store::Store;
 use crate::sys::upstream::tip::Tip;

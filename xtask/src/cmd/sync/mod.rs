@@ -10,7 +10,6 @@ use std::path::PathBuf;
 
 use serde_json::json;
 
-use super::rebase::{self, Choices, Prepared};
 use super::status;
 use crate::context::{Context, Outcome};
 use crate::error::{Error, Result};
@@ -22,6 +21,7 @@ use crate::report::status::{Place, StatusReport};
 use crate::report::sync::{MovedPatch, MovedTree, SyncReport};
 use crate::serving::probe;
 use crate::stack::lock_file;
+use crate::stack::rebase::{self, Choices, Prepared};
 use crate::sys::machine::disk;
 use crate::sys::project::run_lock;
 

@@ -10,6 +10,7 @@ pub mod lock_file;
 pub mod pinned_series;
 pub mod range;
 pub mod ready;
+pub mod rebase;
 pub mod shipped;
 pub mod smoke;
 pub mod smoke_rpc;
