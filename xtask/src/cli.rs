@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand};
 
 use self::bench::Bench;
-use self::building::{Apply, Build, Doctor, Fetch, Lock, Matrix, Page, Run, Smoke, Toolchain};
+use self::building::{Apply, Build, Doctor, Fetch, Gc, Lock, Matrix, Page, Run, Smoke, Toolchain};
 use self::documents::{Completions, Docs, Man};
 use self::proof::{Fuzz, Gate, Test};
 use self::series::{Edit, Export, Import, Init, Lint, New, Trailers};
@@ -99,6 +99,8 @@ enum Command {
     Toolchain(Toolchain),
     /// Say which flavors this machine can build, what is missing, and what to type to get it.
     Doctor(Doctor),
+    /// Remove what was generated and nothing has use for any more: old builds, trees, toolchains, objects, logs.
+    Gc(Gc),
     /// Print what CI builds: a row for each variant, flavor and platform.
     Matrix(Matrix),
     /// Start the built server on the loopback, send it requests, stop it.
@@ -174,6 +176,7 @@ impl Cli {
             Command::Build(build) => build.run(context),
             Command::Toolchain(toolchain) => toolchain.run(context),
             Command::Doctor(doctor) => doctor.run(context),
+            Command::Gc(gc) => gc.run(context),
             Command::Matrix(matrix) => matrix.run(context),
             Command::Smoke(smoke) => smoke.run(context),
             Command::Page(page) => page.run(context),

@@ -30,6 +30,7 @@ mod cli {
     mod gate_promises;
     mod gate_servers;
     mod gate_suites;
+    mod gc;
     mod git_defaults;
     mod github;
     mod hints;

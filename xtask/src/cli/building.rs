@@ -8,6 +8,7 @@ use super::values::absolute;
 use crate::context::{Context, Outcome};
 use crate::error::Result;
 use crate::plan::flavors::DEFAULT_FLAVOR;
+use crate::plan::gc::{Limits, size};
 use crate::plan::name::Name;
 use crate::stack::web_page::Wanted;
 use crate::{cmd, stack};
@@ -208,6 +209,27 @@ impl Run {
     pub(super) fn run(self, context: &Context) -> Result<Outcome> {
         let Run { which: Which { variant, flavor }, arguments } = self;
         cmd::run::command(context, variant.as_deref(), flavor.to_string(), arguments)
+    }
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Gc {
+    /// Also build folders that nothing was written to for more than N days.
+    #[arg(long, value_name = "N")]
+    keep_days: Option<u64>,
+    /// Also build folders, then toolchains, until what is left has at most this size: 20G, 500M.
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    max_size: Option<u64>,
+    /// Print what would be removed.
+    #[arg(long)]
+    dry_run: bool,
+}
+
+impl Gc {
+    pub(super) fn run(self, context: &Context) -> Result<Outcome> {
+        let Gc { keep_days, max_size, dry_run } = self;
+        let limits = Limits { keep_days, max_bytes: max_size };
+        cmd::gc::run(context, &cmd::gc::Options { limits, dry_run })
     }
 }
 

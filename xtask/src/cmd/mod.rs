@@ -8,6 +8,7 @@ pub mod doctor;
 pub mod edit;
 pub mod export;
 pub mod fetch;
+pub mod gc;
 pub mod import;
 pub mod init;
 pub mod lint;

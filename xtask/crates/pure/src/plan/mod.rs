@@ -5,6 +5,7 @@
 //! line of commits.
 
 pub mod flavors;
+pub mod gc;
 pub mod github_reply;
 pub mod issues;
 pub mod layout;

@@ -1,5 +1,6 @@
 //! The web page of a server: whether a build gets it, and building it when it is not there yet.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use serde_json::{Value, json};
@@ -9,7 +10,7 @@ use super::watched::Watched;
 use crate::build::web_page::{self, FOLDER, Named, Record};
 use crate::context::Context;
 use crate::error::{Error, Kind, Result};
-use crate::plan::pins::{Pin, Variant};
+use crate::plan::pins::{Pin, Pins, Variant};
 use crate::plan::steps::Step;
 use crate::sys::git::store::Store;
 use crate::sys::git::tree::GitTree;
@@ -65,18 +66,56 @@ pub(super) fn choose(context: &Context, variant: &Variant, wanted: Wanted) -> Re
 
 /// The same before the tree is on disk, by the pinned one; a patch of the page's sources is not seen.
 pub(super) fn foresee(context: &Context, pin: &Pin, wanted: Wanted) -> Result<Choice> {
+    match pinned(context, pin)? {
+        Pinned::Unknown => Ok(Choice::Unknown),
+        Pinned::NoneThere => Ok(Choice::NoneThere),
+        Pinned::Sources { tree, lock } => choose_for(context, &tree, &lock, wanted),
+    }
+}
+
+/// The page's sources in a pinned tree.
+enum Pinned {
+    /// The pin is not here.
+    Unknown,
+    /// It has none.
+    NoneThere,
+    /// Their git tree, and what is in their `package-lock.json`.
+    Sources { tree: String, lock: Vec<u8> },
+}
+
+fn pinned(context: &Context, pin: &Pin) -> Result<Pinned> {
     if !disk::exists(&context.layout.store()) {
-        return Ok(Choice::Unknown);
+        return Ok(Pinned::Unknown);
     }
     let store = Store::open(&context.layout.store())?;
     if !store.has_pin(pin.tree) {
-        return Ok(Choice::Unknown);
+        return Ok(Pinned::Unknown);
     }
     let mut tree = GitTree::new(&store, pin.tree)?;
-    let Some(folder) = tree.entry(FOLDER.as_bytes())? else { return Ok(Choice::NoneThere) };
+    let Some(folder) = tree.entry(FOLDER.as_bytes())? else { return Ok(Pinned::NoneThere) };
     let lock = tree.entry(format!("{FOLDER}/{LOCK}").as_bytes())?;
     let lock = lock.map(|entry| store.read(entry.id)).transpose()?.unwrap_or_default();
-    choose_for(context, &folder.id.to_string(), &lock, wanted)
+    Ok(Pinned::Sources { tree: folder.id.to_string(), lock: lock.to_vec() })
+}
+
+/// The git trees of the sources of every variant's page, as it is on disk and as it is pinned; nothing where a variant
+/// is neither.
+///
+/// # Errors
+///
+/// The store, or what remembers a tree on disk, cannot be read.
+pub fn trees(context: &Context, pins: &Pins) -> Result<Option<BTreeSet<String>>> {
+    let mut trees = BTreeSet::new();
+    for variant in pins.variants.values() {
+        let on_disk = apply::tree_below(context, variant, FOLDER)?.map(|tree| tree.to_string());
+        match pinned(context, pins.pin_of(variant))? {
+            Pinned::Unknown if on_disk.is_none() => return Ok(None),
+            Pinned::Sources { tree, .. } => trees.extend([tree]),
+            Pinned::Unknown | Pinned::NoneThere => {}
+        }
+        trees.extend(on_disk);
+    }
+    Ok(Some(trees))
 }
 
 const LOCK: &str = "package-lock.json";

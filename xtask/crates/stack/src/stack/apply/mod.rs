@@ -14,6 +14,7 @@ use super::lock_file;
 use crate::context::{Context, Outcome};
 use crate::error::Result;
 use crate::plan::lock::{LockedFile, LockedPatch, LockedVariant};
+use crate::plan::name::Name;
 use crate::plan::overlay::OverlayFile;
 use crate::plan::pins::{Pin, Pins, Variant};
 use crate::plan::steps::Step;
@@ -181,8 +182,23 @@ pub fn tree_below(context: &Context, variant: &Variant, path: &str) -> Result<Op
     materialise::tree_below(&place(context, variant), path)
 }
 
+/// Whether the tree on disk called `variant`, of a variant or of one that is no more, has changes of a person's.
+///
+/// # Errors
+///
+/// It cannot be read.
+pub fn has_edits(context: &Context, variant: &str) -> Result<bool> {
+    // A name that is none of ours is a person's.
+    let Ok(name) = Name::new(variant) else { return Ok(true) };
+    materialise::has_edits(&place_of(context, &name))
+}
+
 fn place(context: &Context, variant: &Variant) -> Place {
-    Place { folder: context.layout.tree(&variant.name), index: context.layout.tree_index(&variant.name) }
+    place_of(context, &variant.name)
+}
+
+fn place_of(context: &Context, variant: &Name) -> Place {
+    Place { folder: context.layout.tree(variant), index: context.layout.tree_index(variant) }
 }
 
 /// The result of the last run, when the lock, the pin and every input are what they were then.

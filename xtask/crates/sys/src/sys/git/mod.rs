@@ -2,6 +2,7 @@
 
 pub mod arrivals;
 pub mod at_commit;
+pub mod collect;
 pub mod command;
 pub mod format_patch;
 pub mod history;

@@ -1,6 +1,7 @@
 //! The project's own files: read, locked, and changed as one or not at all.
 
 pub mod door;
+pub mod garbage;
 pub mod inputs;
 pub mod licences;
 pub mod package;

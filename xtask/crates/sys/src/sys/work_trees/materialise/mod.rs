@@ -101,6 +101,19 @@ pub fn is_current(tree: ObjectId, place: &Place) -> Result<bool> {
     Ok(plan.write.is_empty() && plan.remove.is_empty() && plan.edited.is_empty())
 }
 
+/// Whether a person has changed, added or taken away a file since it was written; changes nothing.
+pub fn has_edits(place: &Place) -> Result<bool> {
+    let have = open_index(&place.index)?;
+    let there = files_there(&place.folder)?;
+    for path in &there {
+        let Some(written) = have.get(path) else { return Ok(true) };
+        if look(&place.folder, path, Some(written))?.id != object_id(written.id) {
+            return Ok(true);
+        }
+    }
+    Ok(there.len() != have.len())
+}
+
 /// The id of the tree that lies at `path` of what was written last, or nothing when it has no such folder.
 pub fn tree_below(place: &Place, path: &str) -> Result<Option<ObjectId>> {
     let below = |(name, entry): (&Vec<u8>, &IndexEntry)| {

@@ -1,0 +1,94 @@
+//! What lies below `target/espalier/` and `target/toolchains/`, and taking it away.
+
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use crate::error::Result;
+use crate::plan::gc::{Found, LEFTOVERS, LISTED, TOOLCHAINS};
+use crate::plan::layout::Layout;
+use crate::sys::machine::{disk, ours};
+
+/// Everything in our places that may be looked at; a link to elsewhere, and what has another name, is not ours.
+#[must_use]
+pub fn look(layout: &Layout) -> Vec<Found> {
+    let generated = layout.generated();
+    let whole = LEFTOVERS.iter().filter_map(|name| found(&generated, "", name));
+    let listed = LISTED.iter().map(|name| (*name, generated.join(name)));
+    let listed = listed.chain([(TOOLCHAINS, layout.toolchains())]).flat_map(|(name, folder)| {
+        names_in(&folder).into_iter().filter_map(move |entry| found(&folder, name, &entry))
+    });
+    // Beside a tree lie files that remember it: they go with it.
+    whole.chain(listed).filter(|one| one.folder != "trees" || !one.name.contains('.')).collect()
+}
+
+/// How many bytes lie there in all.
+#[must_use]
+pub fn bytes(layout: &Layout) -> u64 {
+    disk::size_below(&layout.generated()) + disk::size_below(&layout.toolchains())
+}
+
+/// Takes `found` away. A kill leaves it there or a part of it in scratch space, which the next run sweeps. The caller
+/// holds the run lock.
+pub fn remove(layout: &Layout, found: &Found) -> Result<()> {
+    let path = place(layout, found);
+    let scratch = match found.folder.as_str() {
+        TOOLCHAINS => layout.toolchains().join("tmp"),
+        _ => layout.scratch(),
+    };
+    if path == scratch {
+        return ours::remove_folder(&path);
+    }
+    if path.is_file() {
+        ours::demand(&path)?;
+        return disk::remove_file(&path);
+    }
+    let aside = disk::scratch_folder(&scratch, "gc")?;
+    ours::rename(&path, &aside.path().join("gone"))?;
+    if found.folder == "trees" {
+        for extension in ["index", "tree", "pending"] {
+            disk::remove_file(&path.with_extension(extension))?;
+        }
+    }
+    ours::remove_folder(aside.path())
+}
+
+/// Whether something is under way that borrows the store's objects, which no ref of the store tells: its folder.
+#[must_use]
+pub fn borrower(layout: &Layout) -> Option<PathBuf> {
+    let repositories = ["edit", "edit-before", "rebase"].map(|name| layout.generated().join(name));
+    let mut all = repositories.iter().flat_map(|folder| disk::folders_in(folder));
+    all.next().or_else(|| [layout.stage(), layout.pending()].into_iter().find(|folder| disk::exists(folder)))
+}
+
+/// Where it is.
+#[must_use]
+pub fn place(layout: &Layout, found: &Found) -> PathBuf {
+    match found.folder.as_str() {
+        TOOLCHAINS => layout.toolchains().join(&found.name),
+        folder => layout.generated().join(folder).join(&found.name),
+    }
+}
+
+fn found(parent: &Path, folder: &str, name: &str) -> Option<Found> {
+    let path = parent.join(name);
+    let meta = std::fs::symlink_metadata(&path).ok()?;
+    let bytes = if meta.is_dir() { disk::size_below(&path) } else { meta.len() };
+    let found = || Found { folder: folder.into(), name: name.into(), bytes, idle_days: idle_days(&path) };
+    (!meta.is_symlink() && ours::is_ours(&path)).then(found)
+}
+
+fn names_in(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    names.sort();
+    names
+}
+
+/// Whole days since it, or what lies directly in it, was last written to.
+fn idle_days(path: &Path) -> u64 {
+    let time = |path: &Path| std::fs::symlink_metadata(path).and_then(|meta| meta.modified()).ok();
+    let inside = names_in(path).into_iter().filter_map(|name| time(&path.join(name)));
+    let newest = inside.chain(time(path)).max();
+    let since = newest.and_then(|newest| SystemTime::now().duration_since(newest).ok());
+    since.map_or(0, |since| since.as_secs() / (24 * 60 * 60))
+}

@@ -1,0 +1,124 @@
+//! `cargo xtask gc`: take away what was generated and nothing has use for any more.
+
+use std::collections::BTreeSet;
+
+use serde_json::json;
+
+use crate::context::{Context, Outcome};
+use crate::error::Result;
+use crate::plan::gc::{self, Found, Limits, Needed, Removal, shown};
+use crate::plan::pins::Pins;
+use crate::stack::{apply, web_page};
+use crate::sys::git::collect;
+use crate::sys::machine::{disk, toolchain};
+use crate::sys::project::garbage;
+
+/// Options of `gc`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options {
+    /// Which caches go too.
+    pub limits: Limits,
+    /// Print what would go.
+    pub dry_run: bool,
+}
+
+/// Less than this in the store is not worth writing it anew: an index, an object on its way.
+const STORE_SLACK: u64 = 4_000_000;
+
+/// Takes away, and says how much that freed.
+pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
+    let (_lock, pins) = context.begin(options.dry_run)?;
+    let layout = &context.layout;
+    let before = garbage::bytes(layout);
+    let all = garbage::look(layout);
+    let needed = needed(context, &pins, &all)?;
+    let listed: u64 = all.iter().map(|one| one.bytes).sum();
+    let removals = gc::plan(&all, &needed, options.limits, before.saturating_sub(listed));
+    let store = store(context, &pins)?;
+    let mut lines: Vec<String> = removals.iter().map(|removal| line(context, removal)).collect();
+    lines.extend(store.says.clone());
+    lines.extend(
+        needed
+            .edited
+            .iter()
+            .map(|name| format!("kept: {}, which has edits", layout.show(&layout.tree(name)))),
+    );
+    if !options.dry_run {
+        removals.iter().try_for_each(|removal| garbage::remove(layout, &removal.found))?;
+        if store.is_collected {
+            collect::collect(&layout.store(), &store.stale)?;
+        }
+    }
+    let planned = removals.iter().map(|removal| removal.found.bytes).sum::<u64>() + store.bytes;
+    let bytes = if options.dry_run { planned } else { before.saturating_sub(garbage::bytes(layout)) };
+    lines.push(match options.dry_run {
+        true => format!("would free {} of {}", shown(bytes), shown(before)),
+        false => format!("freed {} of {}", shown(bytes), shown(before)),
+    });
+    let entry = |removal: &Removal| {
+        let path = layout.show(&garbage::place(layout, &removal.found));
+        json!({ "path": path, "bytes": removal.found.bytes, "why": removal.why })
+    };
+    let entries: Vec<_> = removals.iter().map(entry).collect();
+    let json = json!({ "removals": entries, "store_bytes": store.bytes, "bytes": bytes, "before": before });
+    Ok(Outcome::ok(lines.join("\n"), json))
+}
+
+fn line(context: &Context, removal: &Removal) -> String {
+    let path = context.layout.show(&garbage::place(&context.layout, &removal.found));
+    format!("{:>12}  {path}: {}", shown(removal.found.bytes), removal.why)
+}
+
+fn needed(context: &Context, pins: &Pins, all: &[Found]) -> Result<Needed> {
+    let (flavors, toolchains) = (context.flavors()?, context.toolchains()?);
+    let variants: BTreeSet<String> = pins.variants.values().map(|variant| variant.name.to_string()).collect();
+    let builds = variants
+        .iter()
+        .flat_map(|variant| flavors.flavors.keys().map(move |flavor| format!("{variant}-{flavor}")))
+        .collect();
+    let folder_name = |(name, toolchain)| {
+        let folder = toolchain::place(name, toolchain, &context.layout);
+        folder.file_name().map(|name| name.to_string_lossy().into_owned())
+    };
+    let stale_trees = all.iter().filter(|one| one.folder == "trees" && !variants.contains(&one.name));
+    let is_edited = |name: &str| apply::has_edits(context, name);
+    let edited = stale_trees.map(|one| Ok(is_edited(&one.name)?.then(|| one.name.clone())));
+    Ok(Needed {
+        builds,
+        pages: web_page::trees(context, pins)?,
+        tools: pins.tools.values().map(|tool| format!("{}-{}", tool.name, tool.version)).collect(),
+        toolchains: toolchains.toolchains.iter().filter_map(folder_name).collect(),
+        edited: edited.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect(),
+        variants,
+    })
+}
+
+/// What becomes of the store.
+#[derive(Default)]
+struct StorePlan {
+    stale: Vec<String>,
+    bytes: u64,
+    is_collected: bool,
+    says: Option<String>,
+}
+
+fn store(context: &Context, pins: &Pins) -> Result<StorePlan> {
+    let path = context.layout.store();
+    if !disk::exists(&path) {
+        return Ok(StorePlan::default());
+    }
+    let shown_path = context.layout.show(&path);
+    if let Some(borrower) = garbage::borrower(&context.layout) {
+        let borrower = context.layout.show(&borrower);
+        let says = Some(format!("kept: {shown_path} as it is, whose objects {borrower} borrows"));
+        return Ok(StorePlan { says, ..StorePlan::default() });
+    }
+    let trees: BTreeSet<String> = pins.pins.values().map(|pin| pin.tree.to_string()).collect();
+    let stale = collect::stale_refs(&path, &trees)?;
+    let bytes = collect::unreachable_bytes(&path, &stale)?;
+    if stale.is_empty() && bytes < STORE_SLACK {
+        return Ok(StorePlan::default());
+    }
+    let says = Some(format!("{:>12}  {shown_path}: objects that no pin leads to", shown(bytes)));
+    Ok(StorePlan { stale, bytes, is_collected: true, says })
+}
