@@ -47,6 +47,7 @@ mod cli {
     mod killed_writers;
     mod lint;
     mod lock;
+    mod long;
     mod matrix;
     mod names;
     mod newest;

@@ -12,17 +12,26 @@ use crate::{cmd, fuzz, gate};
 
 #[derive(Debug, Args)]
 pub(super) struct Test {
-    /// Run only this step; repeatable.
+    /// Run only this step, or with `--long` only this flavor; repeatable.
     #[arg(long, value_name = "STEP")]
     only: Vec<String>,
     /// List the steps.
     #[arg(long)]
     list: bool,
+    /// Build every flavor that this machine can build from nothing, and record each in ci/proofs/; takes hours.
+    #[arg(long, conflicts_with = "list")]
+    long: bool,
+    /// Print what would be built.
+    #[arg(long, requires = "long")]
+    dry_run: bool,
 }
 
 impl Test {
     pub(super) fn run(self, context: &Context) -> Result<Outcome> {
-        let Test { only, list } = self;
+        let Test { only, list, long, dry_run } = self;
+        if long {
+            return cmd::long::run(context, &cmd::long::Options { only, dry_run });
+        }
         let commands = reference::markdown();
         cmd::test::run(context, &cmd::test::Options { only, list, commands })
     }

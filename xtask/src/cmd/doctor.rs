@@ -49,7 +49,8 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
 /// Package managers that a toolchain may name for what cannot be set up without root.
 const MANAGERS: [&str; 5] = ["apt-get", "dnf", "pacman", "brew", "winget"];
 
-fn look_around(context: &Context, toolchains: &Toolchains) -> Result<Machine> {
+/// What this machine has.
+pub(super) fn look_around(context: &Context, toolchains: &Toolchains) -> Result<Machine> {
     let compiler = match compilers::compilers() {
         Ok(found) => Ok(found.version),
         Err(error) => Err(error.hints.first().cloned().unwrap_or(error.what)),

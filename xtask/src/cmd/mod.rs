@@ -12,6 +12,7 @@ pub mod gc;
 pub mod import;
 pub mod init;
 pub mod lint;
+pub mod long;
 pub mod man;
 pub mod matrix;
 pub mod new;

@@ -107,10 +107,11 @@ fn chosen(only: &[String]) -> Result<Vec<&'static Step>> {
     Ok(STEPS.iter().filter(|step| only.is_empty() || only.iter().any(|name| name == step.name)).collect())
 }
 
-struct Done {
-    name: &'static str,
-    took: Duration,
-    error: Option<Error>,
+/// How a step, or a build, ended.
+pub(super) struct Done {
+    pub(super) name: String,
+    pub(super) took: Duration,
+    pub(super) error: Option<Error>,
 }
 
 fn do_step(context: &Context, options: &Options, step: &Step) -> Done {
@@ -120,20 +121,22 @@ fn do_step(context: &Context, options: &Options, step: &Step) -> Done {
     if let Some(error) = &error {
         context.ui.warn(format!("{} failed\n{error}", step.name));
     }
-    Done { name: step.name, took: begin.elapsed(), error }
+    Done { name: step.name.to_string(), took: begin.elapsed(), error }
 }
 
-fn summary(results: &[Done]) -> Outcome {
+/// How long each took, and the exit code of all.
+pub(super) fn summary(results: &[Done]) -> Outcome {
+    let width = results.iter().map(|done| done.name.len()).max().unwrap_or(0).max(9);
     let failed = results.iter().filter(|done| done.error.is_some()).count();
     let mut lines: Vec<String> = results
         .iter()
         .map(|done| {
             let verdict = if done.error.is_some() { "FAILED" } else { "ok" };
-            format!("{:<9} {verdict:<7} {:>7.1} s", done.name, done.took.as_secs_f64())
+            format!("{:<width$} {verdict:<7} {:>7.1} s", done.name, done.took.as_secs_f64())
         })
         .collect();
     let total: f64 = results.iter().map(|done| done.took.as_secs_f64()).sum();
-    lines.push(format!("{:<9} {:<7} {total:>7.1} s", "all", ""));
+    lines.push(format!("{:<width$} {:<7} {total:>7.1} s", "all", ""));
     lines.push(format!("{} passed, {failed} failed", results.len() - failed));
     let entry = |done: &Done| {
         json!({

@@ -17,6 +17,7 @@ const NOT_IN_A_SCENE: &[(&str, &str)] = &[
     ("serving/", "the same"),
     ("stack/equipment.rs", "a toolchain of registries, which no test reaches"),
     ("stack/build/prove.rs", "what a proof says was typed, and no hint"),
+    ("cmd/long.rs", "the commands that it carries out itself"),
     ("cmd/page.rs", "it needs a browser, and a server that is built with the page"),
     ("cmd/run.rs: use another one", "it needs a port that somebody has"),
     ("sys/machine/compilers.rs", "a machine without a compiler"),

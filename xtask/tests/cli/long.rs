@@ -1,0 +1,92 @@
+//! `test --long` builds and records what this machine can build, and names what it leaves out.
+
+use super::support::{Project, files};
+
+/// A project with a flavor for every fate; `plugged` is built, and made `wrong` where that is wanted.
+fn project() -> Project {
+    let project = Project::new();
+    let plug = project.path("plug.cmake");
+    files::write(
+        &plug,
+        "add_library(plug MODULE ${CMAKE_SOURCE_DIR}/src/count.c)\n\
+         target_include_directories(plug PRIVATE ${CMAKE_SOURCE_DIR}/include)\n\
+         set_target_properties(plug PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)\n",
+    );
+    let flavors = project.read("ci/flavors.toml")
+        + &format!(
+            "\n[flavors.away]\nabout = \"\"\nplatforms = [\"windows-x86_64\"]\n\
+             \n[flavors.card]\nabout = \"\"\ntoolchain = \"card\"\n\
+             \n[flavors.plugged]\nabout = \"\"\nhost = \"cpu-native\"\nmodules = [\"plug\"]\n\
+             toolchain = \"plugs\"\ncmake = {{ CMAKE_PROJECT_INCLUDE = {:?} }}\n",
+            plug.display().to_string()
+        );
+    project.write("ci/flavors.toml", flavors);
+    project.write(
+        "ci/toolchains.toml",
+        "[toolchains.card]\nabout = \"a compiler\"\nown = { program = \"no-such-compiler\" }\n\
+         [toolchains.plugs]\nabout = \"a compiler\"\nown = { program = \"git\" }\n",
+    );
+    project.run(&["lock"]).success();
+    project
+}
+
+#[test]
+fn what_is_built_and_what_is_left_out() {
+    let project = project();
+    let said = project.run_build(&["test", "--long", "--dry-run"]).success().stdout;
+    let lines: Vec<&str> = said.lines().collect();
+    assert_eq!(
+        lines[..4],
+        [
+            "cargo xtask build --record --variant paged --flavor cpu-native",
+            "cargo xtask build --record --variant stock --flavor cpu-native",
+            "cargo xtask build --record --variant paged --flavor plugged --no-smoke",
+            "cargo xtask build --record --variant stock --flavor plugged --no-smoke",
+        ]
+    );
+    assert_eq!(lines[4], "left out: away: it is built on windows-x86_64");
+    assert!(lines[5].starts_with("left out: card: toolchain card"), "{said}");
+    assert!(!project.path("ci/proofs").exists());
+    let said = project
+        .run_build(&["test", "--long"])
+        .success()
+        .says(&["Recorded under ci/proofs; next: `cargo xtask docs`, and commit both"]);
+    for line in [
+        "left out: away: ",
+        "left out: card: ",
+        "paged-plugged    ok",
+        "answers          ok",
+        "5 passed, 0 failed",
+    ] {
+        assert!(said.stdout.contains(line), "no {line:?} in\n{said}");
+    }
+    let level = |name: &str| {
+        let proof: serde_json::Value =
+            serde_json::from_str(&project.read(&format!("ci/proofs/{name}.json"))).unwrap();
+        proof["level"].as_str().unwrap().to_string()
+    };
+    assert_eq!([level("cpu-native-paged"), level("plugged-stock")], ["run", "compiled"]);
+    // What takes hours is built by name only.
+    let mut proof = project.read("ci/proofs/plugged-stock.json");
+    let at = proof.find("\"seconds\": ").unwrap() + "\"seconds\": ".len();
+    proof.insert_str(at, "7201");
+    project.write("ci/proofs/plugged-stock.json", proof);
+    let said = project.run_build(&["test", "--long", "--dry-run"]).success().stdout;
+    assert!(said.contains("s to compile; build it with `--only plugged`"), "{said}");
+    let said = project.run_build(&["test", "--long", "--dry-run", "--only", "plugged"]).success().stdout;
+    assert_eq!(said.lines().count(), 2, "{said}");
+}
+
+#[test]
+fn what_fails_hides_nothing_else() {
+    let project = project();
+    project.edit("ci/flavors.toml", "modules = [\"plug\"]", "modules = [\"no-such\"]");
+    let said = project.run_build(&["test", "--long"]).code(1);
+    for line in
+        ["paged-cpu-native ok", "paged-plugged    FAILED", "stock-plugged    FAILED", "3 passed, 2 failed"]
+    {
+        assert!(said.stdout.contains(line), "no {line:?} in\n{said}");
+    }
+    project.run(&["test", "--long", "--only", "nothing"]).code(2).says(&["there is no flavor `nothing`"]);
+    project.run(&["test", "--dry-run"]).code(2);
+}
