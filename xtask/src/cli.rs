@@ -6,6 +6,7 @@ mod documents;
 mod proof;
 mod reference;
 mod series;
+mod shipping;
 mod upstream;
 mod values;
 
@@ -18,6 +19,7 @@ use self::building::{Apply, Build, Doctor, Fetch, Gc, Lock, Matrix, Page, Run, S
 use self::documents::{Completions, Docs, Man};
 use self::proof::{Fuzz, Gate, Test};
 use self::series::{Edit, Export, Import, Init, Lint, New, Trailers};
+use self::shipping::{Release, Verify};
 use self::upstream::{Bisect, Canary, Newest, Rebase, Status, Sync};
 use crate::context::{Context, Outcome};
 use crate::error::Result;
@@ -103,6 +105,10 @@ enum Command {
     Gc(Gc),
     /// Print what CI builds: a row for each variant, flavor and platform.
     Matrix(Matrix),
+    /// Check a package or an archive: every file, what it says of itself, and the lock.
+    Verify(Verify),
+    /// Pack what is built as a release: archives, sums, what changed, a script that installs.
+    Release(Release),
     /// Start the built server on the loopback, send it requests, stop it.
     Smoke(Smoke),
     /// Use the web page of the built server in a browser: ask, attach files, reload.
@@ -178,6 +184,8 @@ impl Cli {
             Command::Doctor(doctor) => doctor.run(context),
             Command::Gc(gc) => gc.run(context),
             Command::Matrix(matrix) => matrix.run(context),
+            Command::Verify(verify) => verify.run(context),
+            Command::Release(release) => release.run(context),
             Command::Smoke(smoke) => smoke.run(context),
             Command::Page(page) => page.run(context),
             Command::Run(run) => run.run(context),

@@ -64,6 +64,7 @@ mod cli {
     mod rebase_odd;
     mod rebase_taken;
     mod references;
+    mod release;
     mod report_sizes;
     mod rooms;
     mod run;
@@ -78,6 +79,7 @@ mod cli {
     mod toolchain_fails;
     mod trailers;
     mod twice;
+    mod verify;
     mod web_page;
     mod who_sees_clap;
     mod workflows;

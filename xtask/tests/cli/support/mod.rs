@@ -19,6 +19,7 @@ pub mod program_path;
 pub mod project;
 pub mod random;
 pub mod registries;
+pub mod sealing;
 pub mod suites;
 pub mod syncing;
 pub mod upstream;

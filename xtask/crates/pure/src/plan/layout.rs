@@ -220,6 +220,11 @@ impl Layout {
         self.made().join("dist").join(format!("{variant}-{flavor}"))
     }
 
+    /// What `release` gives: archives, sums, the script that installs one.
+    pub fn release(&self) -> PathBuf {
+        self.generated().join("release")
+    }
+
     /// Built web pages, each in a folder with the id of the git tree of its sources.
     pub fn web_page(&self, tree: &str) -> PathBuf {
         self.generated().join("ui").join(tree)

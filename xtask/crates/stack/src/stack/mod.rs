@@ -15,6 +15,7 @@ pub mod shipped;
 pub mod smoke;
 pub mod smoke_rpc;
 pub mod taken;
+pub mod verify;
 mod watched;
 pub mod web_page;
 

@@ -13,6 +13,9 @@ use std::collections::BTreeMap;
 
 use crate::plan::lock::LockedFile;
 
+/// Raised whenever the documents of a package say more or something else, so that packages are made anew.
+pub const FORMAT: u32 = 1;
+
 /// What every package has at its top, beside its folders.
 pub const MANIFEST: &str = "manifest.json";
 /// The CycloneDX document.

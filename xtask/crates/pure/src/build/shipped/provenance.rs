@@ -21,6 +21,8 @@ pub const UNSIGNED: &str = "urn:espalier:unsigned";
 pub const PINNED_TREE: &str = "pinned tree";
 /// The name of the tree that was built.
 pub const BUILT_TREE: &str = "built tree";
+/// The name of the digest of everything that the build read.
+pub const ALL_INPUTS: &str = "all inputs";
 /// What stands before the file of a patch among the inputs.
 pub const PATCH: &str = "patch:";
 /// What stands before the path of an overlay file among the inputs.
@@ -59,10 +61,23 @@ pub struct Definition {
     pub build_type: String,
     /// What was asked for: variant and flavor.
     pub external_parameters: BTreeMap<String, String>,
-    /// What the tool decided: compiler, CMake's entries.
-    pub internal_parameters: Value,
+    /// What the tool decided.
+    pub internal_parameters: Decided,
     /// All inputs by digest.
     pub resolved_dependencies: Vec<Resource>,
+}
+
+/// What the tool decided.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Decided {
+    /// The C++ compiler's own words.
+    pub compiler: String,
+    /// CMake cache entries.
+    pub cmake: BTreeMap<String, String>,
+    /// What the programs run on.
+    pub platform: String,
+    /// The project's version.
+    pub version: String,
 }
 
 /// Something with a digest.
@@ -90,12 +105,12 @@ pub fn statement(origin: &Origin, manifest: &Manifest) -> Statement {
             build_definition: Definition {
                 build_type: BUILD_TYPE.to_string(),
                 external_parameters: asked,
-                internal_parameters: json!({
-                    "compiler": manifest.compiler,
-                    "cmake": manifest.flags,
-                    "platform": manifest.platform,
-                    "version": origin.version,
-                }),
+                internal_parameters: Decided {
+                    compiler: manifest.compiler.clone(),
+                    cmake: manifest.flags.clone(),
+                    platform: manifest.platform.clone(),
+                    version: origin.version.clone(),
+                },
                 resolved_dependencies: inputs(origin, manifest),
             },
             run_details: json!({ "builder": { "id": UNSIGNED } }),
@@ -112,6 +127,7 @@ fn inputs(origin: &Origin, manifest: &Manifest) -> Vec<Resource> {
     inputs.extend(origin.patches.iter().map(|one| digested(PATCH, &one.file, &one.sha256)));
     inputs.extend(origin.overlays.iter().map(|one| digested(OVERLAY, &one.path, &one.sha256)));
     inputs.extend(origin.inputs.iter().map(|(name, digest)| resource(name, "sha256", digest)));
+    inputs.push(resource(ALL_INPUTS, "sha256", &manifest.inputs));
     inputs.extend(manifest.page.iter().map(|page| resource("web page sources", "gitTree", &page.tree)));
     inputs
 }

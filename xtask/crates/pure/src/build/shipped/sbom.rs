@@ -16,6 +16,9 @@ pub const UPSTREAM: &str = "upstream";
 /// Property with the sha256 of a patch, whose file follows.
 pub const PATCH_SHA256: &str = "espalier:patch-sha256:";
 
+/// The name of Rust's own libraries.
+pub const RUST: &str = "rust-std";
+
 /// What stands before a patch's status in words.
 pub const STATUS: &str = "Upstream-Status: ";
 
@@ -27,7 +30,7 @@ pub fn document(origin: &Origin, manifest: &Manifest) -> Bom {
     if !origin.overlays.is_empty() {
         components.push(overlay(origin));
     }
-    components.extend(origin.crates.iter().map(|library| registered("cargo", library)));
+    components.extend(origin.crates.iter().map(|library| registered(registry_of(library), library)));
     components.extend(manifest.page.as_ref().map(|page| Component {
         components: origin.page.iter().map(|library| registered("npm", library)).collect(),
         hashes: vec![sha256(&page.sha256)],
@@ -132,6 +135,11 @@ fn overlay(origin: &Origin) -> Component {
         ..component("file", &format!("overlay:{}", file.path), &file.path, "")
     });
     Component { components: files.collect(), ..component("library", "overlay", "overlay", &origin.version) }
+}
+
+/// Rust's own libraries are in none.
+fn registry_of(library: &Library) -> &'static str {
+    if library.name == RUST { "generic" } else { "cargo" }
 }
 
 fn registered(kind: &str, library: &Library) -> Component {

@@ -2,6 +2,7 @@
 
 use super::Build;
 use crate::build::manifest::Stamp;
+use crate::build::shipped;
 use crate::error::Result;
 use crate::stack::apply::{self, Applied};
 use crate::stack::web_page::{self, Choice};
@@ -29,7 +30,7 @@ impl Build<'_> {
             self.flavor()?.modules,
         );
         // A patch that makes the same tree may say something else of itself.
-        text += &format!("documents {}\n", applied.locked.to_text(&self.variant.name));
+        text += &format!("documents {} {}\n", shipped::FORMAT, applied.locked.to_text(&self.variant.name));
         for (key, value) in self.cache_entries()? {
             text += &format!("{key}={value}\n");
         }

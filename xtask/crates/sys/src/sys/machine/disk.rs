@@ -256,11 +256,15 @@ pub fn digest_if_there(path: &Path) -> Result<Option<String>> {
 pub fn sha256_of_file(path: &Path) -> Result<String> {
     refuse_endless(path)?;
     let fail = |error: io::Error| explain("read", path, &error);
-    let mut file = fs::File::open(path).map_err(fail)?;
+    sha256_of(&mut fs::File::open(path).map_err(fail)?).map_err(fail)
+}
+
+/// sha256 of all that `stream` gives, in lower-case hexadecimal.
+pub fn sha256_of(stream: &mut impl io::Read) -> io::Result<String> {
     let mut hasher = Sha256::new();
     let mut buffer = vec![0; 1 << 16];
     loop {
-        match io::Read::read(&mut file, &mut buffer).map_err(fail)? {
+        match stream.read(&mut buffer)? {
             0 => return Ok(hex(&hasher.finalize())),
             count => hasher.update(&buffer[..count]),
         }

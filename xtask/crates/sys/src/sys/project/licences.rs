@@ -5,7 +5,8 @@ use std::path::{Component, Path, PathBuf};
 
 use serde::Deserialize;
 
-use crate::build::shipped::{LICENCES, Library, UPSTREAM_LICENCES, licence_text, sbom::crate_folder};
+use crate::build::shipped::sbom::{self, crate_folder};
+use crate::build::shipped::{LICENCES, Library, UPSTREAM_LICENCES, licence_text};
 use crate::error::{Error, Result};
 use crate::sys::machine::disk;
 use crate::sys::machine::process::Run;
@@ -200,7 +201,7 @@ pub fn of_rust() -> Result<(Library, Texts)> {
         Ok(String::from_utf8_lossy(&said).trim().to_string())
     };
     let version = said(&["--version"])?.split(' ').nth(1).unwrap_or("unknown").to_string();
-    let library = Library { name: "rust-std".into(), version, licence: "MIT OR Apache-2.0".into() };
+    let library = Library { name: sbom::RUST.into(), version, licence: "MIT OR Apache-2.0".into() };
     let documents = PathBuf::from(said(&["--print", "sysroot"])?).join("share/doc/rust");
     let mut texts = Texts::new();
     for (file, name) in RUST_TEXTS {

@@ -1,5 +1,6 @@
 //! The project's own files: read, locked, and changed as one or not at all.
 
+pub mod archive;
 pub mod door;
 pub mod garbage;
 pub mod inputs;

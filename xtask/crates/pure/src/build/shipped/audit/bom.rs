@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{Known, crate_folders, differences, unequal};
 use crate::build::manifest::Manifest;
 use crate::build::shipped::cyclonedx::{Bom, Component, Patch};
-use crate::build::shipped::sbom::{PATCH_SHA256, SPEC, STATUS, UPSTREAM};
+use crate::build::shipped::sbom::{PATCH_SHA256, RUST, SPEC, STATUS, UPSTREAM};
 use crate::build::shipped::{PROVENANCE, SBOM, UPSTREAM_LICENCES};
 
 /// Everything that is wrong with the SBOM.
@@ -95,7 +95,7 @@ fn libraries(bom: &Bom, manifest: &Manifest) -> Vec<String> {
     let crates: BTreeSet<String> = bom
         .components
         .iter()
-        .filter(|component| component.bom_ref.starts_with("pkg:cargo/"))
+        .filter(|component| component.bom_ref.starts_with("pkg:cargo/") || component.name == RUST)
         .map(|one| format!("{}-{}", one.name, one.version))
         .collect();
     let folders: BTreeSet<String> = crate_folders(manifest).into_iter().map(str::to_string).collect();

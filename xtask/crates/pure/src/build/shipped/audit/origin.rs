@@ -6,7 +6,8 @@ use super::{differences, unequal};
 use crate::build::manifest::Manifest;
 use crate::build::shipped::PROVENANCE;
 use crate::build::shipped::provenance::{
-    BUILD_TYPE, BUILT_TREE, OVERLAY, PATCH, PINNED_TREE, PREDICATE, Resource, STATEMENT, Statement,
+    ALL_INPUTS, BUILD_TYPE, BUILT_TREE, OVERLAY, PATCH, PINNED_TREE, PREDICATE, Resource, STATEMENT,
+    Statement,
 };
 use crate::plan::lock::LockedVariant;
 
@@ -19,7 +20,11 @@ pub(super) fn findings(
     let whose = format!("`{PROVENANCE}`");
     let definition = &statement.predicate.build_definition;
     let inputs = &definition.resolved_dependencies;
-    let tree = |name: &str| inputs.iter().find(|input| input.name == name)?.digest.get("gitTree");
+    let digest = |name: &str, algorithm: &str| {
+        let input = inputs.iter().find(|input| input.name == name)?;
+        input.digest.get(algorithm).map(String::as_str)
+    };
+    let decided = &definition.internal_parameters;
     let parameter = |name: &str| definition.external_parameters.get(name).map(String::as_str);
     let mut found = unequal(
         &whose,
@@ -29,10 +34,15 @@ pub(super) fn findings(
             ("the kind of build", Some(&definition.build_type), BUILD_TYPE),
             ("the variant", parameter("variant"), &manifest.variant),
             ("the flavor", parameter("flavor"), &manifest.flavor),
-            ("the pinned tree", tree(PINNED_TREE).map(String::as_str), &manifest.base_tree),
-            ("the built tree", tree(BUILT_TREE).map(String::as_str), &manifest.tree),
+            ("the compiler", Some(&decided.compiler), &manifest.compiler),
+            ("the platform", Some(&decided.platform), &manifest.platform),
+            ("all inputs", digest(ALL_INPUTS, "sha256"), &manifest.inputs),
+            ("the pinned tree", digest(PINNED_TREE, "gitTree"), &manifest.base_tree),
+            ("the built tree", digest(BUILT_TREE, "gitTree"), &manifest.tree),
         ],
     );
+    let flags = (decided.cmake.iter().collect(), manifest.flags.iter().collect());
+    found.extend(differences(&whose, &flags.0, "manifest.json", &flags.1));
     let is_subject = |(file, _): &(&String, &String)| *file != PROVENANCE;
     let files = manifest.files.iter().filter(is_subject).collect();
     let subjects = digests(statement.subject.iter(), "");

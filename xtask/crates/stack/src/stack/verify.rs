@@ -1,0 +1,46 @@
+//! Whether a package is what it says, by itself and by the lock of this project.
+
+use super::{Stack, shipped};
+use crate::build::shipped::Contents;
+use crate::build::shipped::audit::{self, Audit, Known};
+use crate::context::Context;
+use crate::error::{Error, Result};
+use crate::plan::lock::Lock;
+use crate::plan::snippet::SourceText;
+use crate::sys::machine::disk;
+
+/// What this project says of its variants; nothing where it has no lock.
+///
+/// # Errors
+///
+/// The lock or a patch cannot be read.
+pub fn known(context: &Context) -> Result<Known> {
+    let Some(bytes) = disk::read_if_there(&context.layout.lock())? else { return Ok(Known::default()) };
+    let text = String::from_utf8(bytes).map_err(|_| Error::usage("`espalier.lock` is not UTF-8 text"))?;
+    let lock = Lock::parse(SourceText { name: "espalier.lock", text: &text })?;
+    let pins = context.pins()?;
+    let mut patches = Vec::new();
+    for variant in pins.variants.values() {
+        patches.extend(shipped::notes(&Stack::read(&context.layout, &pins, variant)?));
+    }
+    Ok(Known { lock: Some(lock), patches })
+}
+
+/// Checks a package; `name` is how people are told of it.
+///
+/// # Errors
+///
+/// The answer no, with every finding.
+pub fn demand(name: &str, contents: &Contents, known: &Known) -> Result<crate::build::manifest::Manifest> {
+    let Audit { manifest, findings } = audit::audit(contents, known);
+    match manifest {
+        Some(manifest) if findings.is_empty() => Ok(manifest),
+        _ => {
+            let count = match findings.len() {
+                1 => "1 finding".to_string(),
+                count => format!("{count} findings"),
+            };
+            Err(Error::no(format!("`{name}` is not what it says: {count}")).detail(findings.join("\n")))
+        }
+    }
+}

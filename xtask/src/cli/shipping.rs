@@ -1,0 +1,53 @@
+//! What is typed to hand packages on, and to check what was handed on.
+
+use clap::Args;
+
+use super::values::absolute;
+use crate::cmd;
+use crate::context::{Context, Outcome};
+use crate::error::Result;
+use crate::plan::name::Name;
+
+#[derive(Debug, Args)]
+pub(super) struct Verify {
+    /// Folder of a package, or an archive.
+    #[arg(value_name = "PATH")]
+    path: String,
+    /// Leave the lock and the patches of this project out: the package is of another commit.
+    #[arg(long)]
+    alone: bool,
+}
+
+impl Verify {
+    pub(super) fn run(self, context: &Context) -> Result<Outcome> {
+        let Verify { path, alone } = self;
+        cmd::verify::run(context, &cmd::verify::Options { path: absolute(path).into(), alone })
+    }
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Release {
+    /// Variant of `pins.toml`; every one that is built, unless flavors are named.
+    #[arg(long, value_name = "NAME")]
+    variant: Option<String>,
+    /// Flavor of `ci/flavors.toml`, which has to be built; every one that is when none is named.
+    #[arg(long = "flavor", value_name = "NAME")]
+    flavors: Vec<Name>,
+    /// Tag that it is published under; has to be the version, and `CHANGELOG.md` needs an entry of it.
+    #[arg(long, value_name = "TAG")]
+    tag: Option<String>,
+    /// Where the files will be, which install.sh then knows.
+    #[arg(long, value_name = "URL")]
+    url: Option<String>,
+    /// Print what would be done.
+    #[arg(long)]
+    dry_run: bool,
+}
+
+impl Release {
+    pub(super) fn run(self, context: &Context) -> Result<Outcome> {
+        let Release { variant, flavors, tag, url, dry_run } = self;
+        let flavors = flavors.iter().map(ToString::to_string).collect();
+        cmd::release::run(context, &cmd::release::Options { variant, flavors, tag, url, dry_run })
+    }
+}
