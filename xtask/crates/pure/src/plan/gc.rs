@@ -65,7 +65,7 @@ enum Fate {
 }
 
 /// Folders that checks and long steps leave, and that they make anew.
-pub const LEFTOVERS: [&str; 7] = ["bench", "fuzz", "gate", "logs", "page", "suites", "tmp"];
+pub const LEFTOVERS: [&str; 8] = ["bench", "fuzz", "gate", "logs", "page", "suites", "tmp", "twice"];
 
 /// Folders in which each entry is looked at by itself.
 pub const LISTED: [&str; 8] = ["applied", "build", "cargo", "dist", "images", "tools", "trees", "ui"];
@@ -119,7 +119,7 @@ fn fate(found: &Found, needed: &Needed) -> Fate {
         "applied" => Fate::Goes(NO_VARIANT),
         "build" if needed.builds.contains(name) => Fate::Cache,
         "build" | "dist" | "images" => keep(&needed.builds, "no such variant and flavor"),
-        "cargo" if ["checks", "kernels"].contains(&name) => Fate::Cache,
+        "cargo" if ["bench", "checks", "kernels"].contains(&name) => Fate::Cache,
         "cargo" => Fate::Goes("nothing builds there"),
         "tools" if needed.tools.contains(name) => Fate::Stays,
         "tools" if is_of_a_tool(name, needed) => Fate::Goes("another version is pinned"),
@@ -192,11 +192,12 @@ mod tests {
         plan(found, needed, limits, 0).into_iter().map(path).collect()
     }
 
-    const STAY: [&str; 15] = [
+    const STAY: [&str; 16] = [
         "applied/paged.lock",
         "build/paged-cpu",
         "dist/paged-cpu",
         "images/stock-cpu",
+        "cargo/bench",
         "cargo/checks",
         "cargo/kernels",
         "tools/cmake-4.4",
@@ -210,7 +211,7 @@ mod tests {
         "notes/of-mine",
     ];
 
-    const GO: [&str; 14] = [
+    const GO: [&str; 15] = [
         "applied/old.lock",
         "build/paged-old",
         "dist/old-cpu",
@@ -225,6 +226,7 @@ mod tests {
         "logs",
         "gate",
         "tmp",
+        "twice",
     ];
 
     #[test]
