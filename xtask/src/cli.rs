@@ -19,7 +19,7 @@ use self::building::{Apply, Build, Doctor, Fetch, Gc, Lock, Matrix, Page, Run, S
 use self::documents::{Completions, Docs, Man};
 use self::proof::{Fuzz, Gate, Test};
 use self::series::{Edit, Export, Import, Init, Lint, New, Trailers};
-use self::shipping::{Release, Verify};
+use self::shipping::{Image, Release, Verify};
 use self::upstream::{Bisect, Canary, Newest, Rebase, Status, Sync};
 use crate::context::{Context, Outcome};
 use crate::error::Result;
@@ -109,6 +109,8 @@ enum Command {
     Verify(Verify),
     /// Pack what is built as a release: archives, sums, what changed, a script that installs.
     Release(Release),
+    /// Make an image of a package, on a base of pinned packages: the same bytes each time.
+    Image(Image),
     /// Start the built server on the loopback, send it requests, stop it.
     Smoke(Smoke),
     /// Use the web page of the built server in a browser: ask, attach files, reload.
@@ -186,6 +188,7 @@ impl Cli {
             Command::Matrix(matrix) => matrix.run(context),
             Command::Verify(verify) => verify.run(context),
             Command::Release(release) => release.run(context),
+            Command::Image(image) => image.run(context),
             Command::Smoke(smoke) => smoke.run(context),
             Command::Page(page) => page.run(context),
             Command::Run(run) => run.run(context),

@@ -2,6 +2,7 @@
 
 use clap::Args;
 
+use super::building::Which;
 use super::values::absolute;
 use crate::cmd;
 use crate::context::{Context, Outcome};
@@ -49,5 +50,22 @@ impl Release {
         let Release { variant, flavors, tag, url, dry_run } = self;
         let flavors = flavors.iter().map(ToString::to_string).collect();
         cmd::release::run(context, &cmd::release::Options { variant, flavors, tag, url, dry_run })
+    }
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Image {
+    #[command(flatten)]
+    which: Which,
+    /// Print what would be done.
+    #[arg(long)]
+    dry_run: bool,
+}
+
+impl Image {
+    pub(super) fn run(self, context: &Context) -> Result<Outcome> {
+        let Image { which: Which { variant, flavor }, dry_run } = self;
+        let flavor = flavor.to_string();
+        cmd::image::run(context, &cmd::image::Options { variant, flavor, dry_run })
     }
 }

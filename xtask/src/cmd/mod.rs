@@ -9,6 +9,7 @@ pub mod edit;
 pub mod export;
 pub mod fetch;
 pub mod gc;
+pub mod image;
 pub mod import;
 pub mod init;
 pub mod lint;

@@ -8,6 +8,8 @@ pub mod compiler;
 pub mod compiler_cache;
 pub mod devices;
 pub mod difference;
+pub mod image;
+pub mod linked;
 pub mod manifest;
 pub mod ninja;
 pub mod node_range;

@@ -225,6 +225,11 @@ impl Layout {
         self.generated().join("release")
     }
 
+    /// The image layout of a package.
+    pub fn image(&self, variant: &str, flavor: &str) -> PathBuf {
+        self.generated().join("images").join(format!("{variant}-{flavor}"))
+    }
+
     /// Built web pages, each in a folder with the id of the git tree of its sources.
     pub fn web_page(&self, tree: &str) -> PathBuf {
         self.generated().join("ui").join(tree)

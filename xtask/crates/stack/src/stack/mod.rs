@@ -4,6 +4,7 @@ pub mod apply;
 pub mod build;
 pub mod commits;
 pub mod equipment;
+pub mod health;
 pub mod import;
 pub mod lock;
 pub mod lock_file;

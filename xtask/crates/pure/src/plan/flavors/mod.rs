@@ -1,6 +1,7 @@
 //! `ci/flavors.toml`: the accelerator builds, the one source of what is built for which machine.
 
 pub mod architectures;
+pub mod base;
 pub mod platform;
 
 use std::collections::BTreeMap;
@@ -9,6 +10,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use self::architectures::Family;
+use self::base::Base;
 use self::platform::Platform;
 use super::name::Name;
 use super::snippet::SourceText;
@@ -29,6 +31,9 @@ pub struct Flavors {
     /// Where CI builds for a platform.
     #[serde(default)]
     pub platforms: BTreeMap<Platform, Runner>,
+    /// What images lie on, by the name that flavors use.
+    #[serde(default)]
+    pub bases: BTreeMap<Name, Base>,
     /// The processors that toolchains know, by the name that flavors use.
     #[serde(default)]
     pub families: BTreeMap<Name, Family>,
@@ -62,6 +67,9 @@ pub struct Flavor {
     /// Backends that are loaded when a program starts, by CMake target name. `*` stands for any ending.
     #[serde(default)]
     pub modules: Vec<String>,
+    /// Which of [`Flavors::bases`] its image lies on; a flavor without one has no image.
+    #[serde(default)]
+    pub base: Option<Spanned<Name>>,
     /// The compiler that the machine's own is not enough for.
     #[serde(default)]
     pub toolchain: Option<Name>,
@@ -89,8 +97,8 @@ impl Flavors {
     ///
     /// # Errors
     ///
-    /// With the line underlined: what is no TOML, an unknown key, a host or a family that is not there, a host that
-    /// has one itself, an architecture that its toolchain does not know, an image without its digest.
+    /// With the line underlined: what is no TOML, an unknown key, a host, a base or a family that is not there, a host
+    /// that has one itself, an architecture that its toolchain does not know, an image without its digest.
     pub fn parse(source: SourceText<'_>) -> Result<Flavors> {
         let flavors: Flavors = source.parse_toml()?;
         flavors.flavors.values().try_for_each(|flavor| flavors.check(source, flavor))?;
@@ -113,6 +121,9 @@ impl Flavors {
                 }
                 Some(_) => {}
             }
+        }
+        if let Some(base) = flavor.base.as_ref().filter(|base| !self.bases.contains_key(base.get_ref())) {
+            return Err(source.error_at(base.span(), "there is no such `[bases.*]`"));
         }
         match (&flavor.family, &flavor.architectures) {
             (None, None) => Ok(()),
@@ -137,6 +148,21 @@ impl Flavors {
     /// The flavor whose programs `flavor` takes, if it compiles none.
     pub fn host<'a>(&'a self, flavor: &'a Flavor) -> Option<(&'a Name, &'a Flavor)> {
         self.flavors.get_key_value(flavor.host.as_ref()?.get_ref())
+    }
+
+    /// What the image of the flavor called `name` lies on.
+    ///
+    /// # Errors
+    ///
+    /// A usage error: there is no such flavor, or it has no image.
+    pub fn base(&self, name: &str) -> Result<(&Name, &Base)> {
+        let base = self.get(name)?.base.as_ref().and_then(|base| self.bases.get_key_value(base.get_ref()));
+        base.ok_or_else(|| {
+            Error::usage(format!(
+                "the flavor `{name}` has no `base` in `ci/flavors.toml`, so it has no image"
+            ))
+            .hint("images are for Linux: `cargo xtask image --flavor cpu` makes one")
+        })
     }
 
     /// All CMake cache entries of `flavor`: the common ones, then its host's, then its own, of which later ones win.

@@ -32,6 +32,15 @@ pub fn place<'a>(path: &'a str, kind: Kind<'_>) -> Result<&'a str, String> {
     }
 }
 
+/// What the link at `path` leads to when the top of the archive is meant to be the top of a machine: `/lib/x` is then
+/// a way up to it, which stays in whatever folder the archive is unpacked into.
+#[must_use]
+pub fn from_the_top(path: &str, target: &str) -> Option<String> {
+    let rest = target.strip_prefix('/')?;
+    let path = inside(path).ok()?;
+    Some("../".repeat(path.matches('/').count()) + rest)
+}
+
 /// Without the `./` in front and the `/` behind that archives have.
 fn inside(path: &str) -> Result<&str, String> {
     let plain = path.strip_prefix("./").unwrap_or(path).trim_end_matches('/');
@@ -57,7 +66,7 @@ fn stays(path: &str, target: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Kind, place};
+    use super::{Kind, from_the_top, place};
 
     #[test]
     fn what_stays_inside_is_taken() {
@@ -88,5 +97,17 @@ mod tests {
         for (path, kind) in cases {
             assert!(place(path, kind).is_err(), "{path} {kind:?}");
         }
+    }
+
+    #[test]
+    fn the_top_of_a_machine_is_the_top_of_the_folder() {
+        let lib = from_the_top("./lib64/ld.so.2", "/lib/x/ld.so.2").unwrap();
+        assert_eq!(lib, "../lib/x/ld.so.2");
+        assert_eq!(place("lib64/ld.so.2", Kind::Link(&lib)), Ok("lib64/ld.so.2"));
+        assert_eq!(from_the_top("l", "/etc/passwd").as_deref(), Some("etc/passwd"));
+        assert_eq!(from_the_top("a/l", "../b"), None);
+        // What is no path stays none: the target that comes out is looked at like any other.
+        let out = from_the_top("l", "/../x").unwrap();
+        assert!(place("l", Kind::Link(&out)).is_err());
     }
 }

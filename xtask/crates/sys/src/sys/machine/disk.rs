@@ -212,6 +212,14 @@ pub fn size(path: &Path) -> Result<u64> {
     Ok(if meta.is_file() { meta.len() } else { 0 })
 }
 
+/// What a link leads to; nothing for what is no link.
+pub fn link_target(path: &Path) -> Result<Option<String>> {
+    let is_link = fs::symlink_metadata(path).is_ok_and(|meta| meta.is_symlink());
+    let target = is_link.then(|| fs::read_link(path)).transpose();
+    let target = target.map_err(|error| explain("read the link", path, &error))?;
+    Ok(target.map(|target| target.to_string_lossy().into_owned()))
+}
+
 /// Copies a file, or a link as a link.
 pub fn copy(from: &Path, to: &Path) -> Result<()> {
     if let Some(parent) = to.parent() {

@@ -3,6 +3,7 @@
 pub mod archive;
 pub mod door;
 pub mod garbage;
+pub mod image;
 pub mod inputs;
 pub mod licences;
 pub mod package;
@@ -10,5 +11,6 @@ pub mod patch_files;
 pub mod pending;
 pub mod root;
 pub mod run_lock;
+pub mod sealed_tar;
 pub mod stage;
 pub mod web_page;

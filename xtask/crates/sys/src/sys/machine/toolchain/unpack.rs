@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::Work;
 use crate::error::{Error, Result};
-use crate::plan::toolchains::member::{Kind, place};
+use crate::plan::toolchains::member::{Kind, from_the_top, place};
 use crate::sys::machine::disk;
 use crate::sys::machine::process::Run;
 
@@ -19,14 +19,14 @@ impl Work<'_> {
     /// Unpacks a `.crate`: a folder `NAME-VERSION` in a gzipped tar.
     pub(super) fn unpack_crate(&self, file: &Path) -> Result<()> {
         let open = std::fs::File::open(file).map_err(|error| disk::explain("read", file, &error))?;
-        unpack(flate2::read::GzDecoder::new(open), file, self.folder)
+        unpack(flate2::read::GzDecoder::new(open), file, self.folder, Top::OfAFolder)
     }
 
     /// Unpacks what a `.deb` would install: dpkg-deb gives it as a tar, whatever it was packed with.
     pub(super) fn unpack_deb(&self, file: &Path) -> Result<()> {
         let run = Run::new("dpkg-deb").arg("--fsys-tarfile").arg(file);
         let run = run.install_hint("install dpkg (Debian: it is always there)");
-        run.read_stdout(|stdout| unpack(stdout, file, self.folder))
+        run.read_stdout(|stdout| unpack(stdout, file, self.folder, Top::OfAMachine))
     }
 
     /// An error when a link below `folder` leads out of it.
@@ -42,8 +42,15 @@ impl Work<'_> {
     }
 }
 
+/// What the top of an archive is, for links that begin there.
+#[derive(Clone, Copy)]
+enum Top {
+    OfAFolder,
+    OfAMachine,
+}
+
 /// Unpacks a tar stream, called `archive` in messages, into `folder`.
-fn unpack(stream: impl Read, archive: &Path, folder: &Path) -> Result<()> {
+fn unpack(stream: impl Read, archive: &Path, folder: &Path, top: Top) -> Result<()> {
     let name = archive.file_name().unwrap_or_default().to_string_lossy();
     let damaged = |error: std::io::Error| {
         Error::surroundings(format!("`{name}` is damaged")).detail(disk::reason(&error))
@@ -60,7 +67,7 @@ fn unpack(stream: impl Read, archive: &Path, folder: &Path) -> Result<()> {
                 "`{name}` is refused: more than {BYTES_LIMIT} bytes or {MEMBERS_LIMIT} members"
             )));
         }
-        take(&mut entry, folder).map_err(|why| refused(&name, why))?;
+        take(&mut entry, folder, top).map_err(|why| refused(&name, why))?;
     }
     Ok(())
 }
@@ -89,11 +96,16 @@ fn refused(archive: &str, why: Refusal) -> Error {
     }
 }
 
-fn take<R: Read>(entry: &mut tar::Entry<'_, R>, folder: &Path) -> Taken<()> {
+fn take<R: Read>(entry: &mut tar::Entry<'_, R>, folder: &Path, top: Top) -> Taken<()> {
     let bytes = entry.path_bytes().into_owned();
     let path = text(&bytes)?;
     let target = entry.link_name_bytes().map(|target| target.into_owned()).unwrap_or_default();
     let target = text(&target)?;
+    if let (tar::EntryType::Symlink, Top::OfAMachine) = (entry.header().entry_type(), top)
+        && let Some(target) = from_the_top(path, target)
+    {
+        return link(path, &target, folder);
+    }
     let kind = match entry.header().entry_type() {
         tar::EntryType::Directory => Kind::Folder,
         tar::EntryType::Regular | tar::EntryType::Continuous => Kind::File,
@@ -114,6 +126,22 @@ fn take<R: Read>(entry: &mut tar::Entry<'_, R>, folder: &Path) -> Taken<()> {
     }
 }
 
+/// A member that was not in the archive: it is looked at, by us and by the library, like those that are.
+fn link(path: &str, target: &str, folder: &Path) -> Taken<()> {
+    let mut header = tar::Header::new_ustar();
+    header.set_entry_type(tar::EntryType::Symlink);
+    header.set_mode(0o777);
+    header.set_size(0);
+    let mut tar = tar::Builder::new(Vec::new());
+    tar.append_link(&mut header, path, target)?;
+    let bytes = tar.into_inner()?;
+    let mut tar = tar::Archive::new(&bytes[..]);
+    for entry in tar.entries()? {
+        take(&mut entry?, folder, Top::OfAFolder)?;
+    }
+    Ok(())
+}
+
 fn text(bytes: &[u8]) -> Taken<&str> {
     std::str::from_utf8(bytes).map_err(|_| Refusal::Hostile("a name in it is not UTF-8".to_string()))
 }
@@ -122,7 +150,7 @@ fn text(bytes: &[u8]) -> Taken<&str> {
 mod tests {
     use std::path::Path;
 
-    use super::unpack;
+    use super::{Top, unpack};
 
     /// A tar with one member of a kind that the library would not write by itself.
     fn tar_of(path: &str, kind: tar::EntryType, target: &str, content: &[u8]) -> Vec<u8> {
@@ -143,7 +171,7 @@ mod tests {
         let outer = tempfile::tempdir().unwrap();
         let folder = outer.path().join("toolchain");
         std::fs::create_dir(&folder).unwrap();
-        let unpack = |archive: &Vec<u8>| unpack(&archive[..], Path::new("p.deb"), &folder);
+        let unpack = |archive: &Vec<u8>| unpack(&archive[..], Path::new("p.deb"), &folder, Top::OfAFolder);
         let said = archives.iter().map(unpack).find_map(Result::err);
         (outer, said.map_or_else(String::new, |error| error.to_string()))
     }
@@ -167,6 +195,18 @@ mod tests {
         use std::os::unix::fs::PermissionsExt;
         let mode = outer.path().join("toolchain/usr/cc").metadata().unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o755);
+    }
+
+    #[test]
+    fn a_link_from_the_top_of_the_machine_stays_in_the_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let unpack =
+            |archive: Vec<u8>| unpack(&archive[..], Path::new("p.deb"), folder.path(), Top::OfAMachine);
+        unpack(tar_of("./lib/ld.so", tar::EntryType::Regular, "", b"loader")).unwrap();
+        unpack(tar_of("./lib64/ld.so", tar::EntryType::Symlink, "/lib/ld.so", b"")).unwrap();
+        assert_eq!(std::fs::read(folder.path().join("lib64/ld.so")).unwrap(), b"loader");
+        let said = unpack(tar_of("./l", tar::EntryType::Symlink, "/../x", b"")).unwrap_err().to_string();
+        assert!(said.contains("the link `l` leads out of the folder"), "{said}");
     }
 
     #[test]

@@ -1,0 +1,182 @@
+//! What an image says of itself: its configuration, its manifest, and the index of the folder that it lies in.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::{HEALTH, PACKAGE, USER};
+use crate::build::manifest::Manifest;
+
+/// The file that says that a folder is an image layout.
+pub const LAYOUT: &str = "oci-layout";
+/// The file that names the images in such a folder.
+pub const INDEX: &str = "index.json";
+/// Where such a folder has everything else, by digest.
+pub const BLOBS: &str = "blobs/sha256";
+/// Where a server listens unless it is told otherwise.
+const PORT: u16 = 8080;
+
+const MANIFEST_TYPE: &str = "application/vnd.oci.image.manifest.v1+json";
+const INDEX_TYPE: &str = "application/vnd.oci.image.index.v1+json";
+const CONFIG_TYPE: &str = "application/vnd.oci.image.config.v1+json";
+const LAYER_TYPE: &str = "application/vnd.oci.image.layer.v1.tar+gzip";
+
+/// A blob, by what it holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Blob {
+    /// sha256 of the file.
+    pub sha256: String,
+    /// Its size in bytes.
+    pub bytes: u64,
+}
+
+/// A layer that was written.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sealed {
+    /// The file.
+    pub blob: Blob,
+    /// sha256 of the tar in it.
+    pub tar_sha256: String,
+    /// The size of the tar in bytes.
+    pub tar_bytes: u64,
+}
+
+/// What an image is called by, besides what its package says.
+#[derive(Clone, Copy, Debug)]
+pub struct Naming<'a> {
+    /// The project's version.
+    pub version: &'a str,
+    /// An SPDX expression for all that is in the image.
+    pub licences: &'a str,
+}
+
+/// `oci-layout`.
+#[must_use]
+pub fn layout() -> Value {
+    json!({ "imageLayoutVersion": "1.0.0" })
+}
+
+/// The name of the image, which tools list it by.
+#[must_use]
+pub fn tag(package: &Manifest) -> String {
+    format!("{}-{}-{}", package.variant, package.flavor, package.pin)
+}
+
+/// The labels by which people and machines see what an image is.
+#[must_use]
+pub fn labels(package: &Manifest, naming: Naming<'_>) -> BTreeMap<String, String> {
+    let title = format!("espalier-{}-{}", package.variant, package.flavor);
+    let standard = [
+        ("title", title.as_str()),
+        ("version", naming.version),
+        ("revision", &package.tree),
+        ("licenses", naming.licences),
+    ];
+    let own = [
+        ("variant", &package.variant),
+        ("flavor", &package.flavor),
+        ("pin", &package.pin),
+        ("tree", &package.tree),
+    ];
+    let standard =
+        standard.map(|(key, value)| (format!("org.opencontainers.image.{key}"), value.to_string()));
+    standard
+        .into_iter()
+        .chain(own.map(|(key, value)| (format!("dev.espalier.{key}"), value.clone())))
+        .collect()
+}
+
+/// The configuration. It names no time: an image that is made twice is one image.
+#[must_use]
+pub fn config(package: &Manifest, naming: Naming<'_>, layers: &[Sealed]) -> Value {
+    let diffs: Vec<String> = layers.iter().map(|layer| format!("sha256:{}", layer.tar_sha256)).collect();
+    const SECOND: u64 = 1_000_000_000;
+    json!({
+        "architecture": architecture(&package.platform),
+        "os": "linux",
+        "config": {
+            "User": format!("{USER}:{USER}"),
+            "ExposedPorts": { format!("{PORT}/tcp"): {} },
+            "Env": [format!("PATH=/{PACKAGE}/bin:/usr/bin"), "LLAMA_ARG_HOST=0.0.0.0", format!("LLAMA_ARG_PORT={PORT}")],
+            "Entrypoint": [format!("/{PACKAGE}/bin/llama-server")],
+            "WorkingDir": "/",
+            "Labels": labels(package, naming),
+            "StopSignal": "SIGTERM",
+            // Docker's, which other programs read too: a large model takes its time to load.
+            "Healthcheck": {
+                "Test": ["CMD", format!("/{HEALTH}")],
+                "Interval": 15 * SECOND, "Timeout": 5 * SECOND, "StartPeriod": 600 * SECOND, "Retries": 3,
+            },
+        },
+        "rootfs": { "type": "layers", "diff_ids": diffs },
+    })
+}
+
+/// The OCI's word for the processor of a platform.
+fn architecture(platform: &str) -> &'static str {
+    if platform.ends_with("aarch64") { "arm64" } else { "amd64" }
+}
+
+/// The manifest.
+#[must_use]
+pub fn manifest(config: &Blob, layers: &[Sealed]) -> Value {
+    let layers: Vec<Value> = layers.iter().map(|layer| descriptor(LAYER_TYPE, &layer.blob)).collect();
+    json!({
+        "schemaVersion": 2,
+        "mediaType": MANIFEST_TYPE,
+        "config": descriptor(CONFIG_TYPE, config),
+        "layers": layers,
+    })
+}
+
+/// `index.json`.
+#[must_use]
+pub fn index(package: &Manifest, manifest: &Blob) -> Value {
+    let mut entry = descriptor(MANIFEST_TYPE, manifest);
+    entry["platform"] = json!({ "architecture": architecture(&package.platform), "os": "linux" });
+    entry["annotations"] = json!({ "org.opencontainers.image.ref.name": tag(package) });
+    json!({ "schemaVersion": 2, "mediaType": INDEX_TYPE, "manifests": [entry] })
+}
+
+fn descriptor(kind: &str, blob: &Blob) -> Value {
+    json!({ "mediaType": kind, "digest": format!("sha256:{}", blob.sha256), "size": blob.bytes })
+}
+
+/// One SPDX expression: the licences that an SBOM names by their SPDX ids, and those of the base.
+#[must_use]
+pub fn licences(sbom: &Value, base: &str) -> String {
+    let components = sbom["components"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let named = components.iter().flat_map(|one| one["licenses"].as_array().into_iter().flatten());
+    let ids = named.filter_map(|one| one["license"]["id"].as_str().or(one["expression"].as_str()));
+    let mut all: Vec<String> =
+        ids.flat_map(|id| id.split(" AND ")).chain(base.split(" AND ")).map(bracketed).collect();
+    all.retain(|id| !id.is_empty());
+    all.sort();
+    all.dedup();
+    all.join(" AND ")
+}
+
+fn bracketed(id: &str) -> String {
+    if id.contains(" OR ") && !id.starts_with('(') { format!("({id})") } else { id.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn licences_are_one_expression() {
+        let bom = json!({ "components": [
+            { "licenses": [{ "license": { "id": "MIT" } }] },
+            { "licenses": [{ "expression": "MIT OR Apache-2.0" }] },
+            { "licenses": [{ "license": { "name": "licenses/x.txt" } }] },
+            { "type": "file" },
+        ] });
+        let base = "LGPL-2.1-or-later AND GPL-3.0-or-later WITH GCC-exception-3.1";
+        assert_eq!(
+            licences(&bom, base),
+            "(MIT OR Apache-2.0) AND GPL-3.0-or-later WITH GCC-exception-3.1 AND LGPL-2.1-or-later AND MIT"
+        );
+        assert_eq!(licences(&Value::Null, ""), "");
+    }
+}

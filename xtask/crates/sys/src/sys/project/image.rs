@@ -1,0 +1,146 @@
+//! An image layout on disk: layers, documents, all of it or nothing.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::sealed_tar;
+use crate::build::image::documents::{
+    BLOBS, Blob, INDEX, LAYOUT, Naming, Sealed, config, index, layout, manifest,
+};
+use crate::build::image::{Content, Layer, PACKAGE, is_of_one_flavor, with_folders};
+use crate::build::linked::{self, Named};
+use crate::build::manifest::Manifest;
+use crate::error::{Error, Result};
+use crate::sys::machine::{disk, ours};
+
+/// What is in an image, layer by layer.
+#[derive(Clone, Debug, Default)]
+pub struct Layers(Vec<Layer<PathBuf>>);
+
+/// An image that was written.
+#[derive(Clone, Debug)]
+pub struct Written {
+    /// sha256 of its manifest, by which registries know it.
+    pub sha256: String,
+    /// Its layers.
+    pub layers: Vec<Sealed>,
+}
+
+impl Layers {
+    /// The folder `base` with `accounts`; then of `package` what flavors share, and `health` as the program
+    /// [`crate::build::image::HEALTH`]; then the rest of it.
+    pub fn new(base: &Path, accounts: Layer<PathBuf>, health: &Path, package: &Path) -> Result<Layers> {
+        let mut first = below(base, "")?;
+        first.extend(accounts);
+        let (last, mut middle): (Layer<PathBuf>, Layer<PathBuf>) = below(package, PACKAGE)?
+            .into_iter()
+            .partition(|(path, _)| is_of_one_flavor(&path[PACKAGE.len() + 1..]));
+        middle.insert(crate::build::image::HEALTH.to_string(), Content::File(health.to_path_buf()));
+        Ok(Layers([first, middle, last].map(with_folders).into()))
+    }
+
+    /// What the programs of the image link and do not find in it.
+    ///
+    /// # Errors
+    ///
+    /// A file cannot be read.
+    pub fn unanswered(&self) -> Result<Vec<String>> {
+        let Some((base, rest)) = self.0.split_first() else { return Ok(Vec::new()) };
+        let mut ours = Vec::new();
+        for layer in rest {
+            ours.extend(linked_in(layer)?);
+        }
+        Ok(linked::unanswered(&ours, &linked_in(base)?))
+    }
+
+    /// Writes an image of these layers into the folder `to`, which it takes the place of.
+    ///
+    /// # Errors
+    ///
+    /// The disk is full: then nothing has changed.
+    pub fn write(
+        &self,
+        package: &Manifest,
+        naming: Naming<'_>,
+        scratch: &Path,
+        to: &Path,
+    ) -> Result<Written> {
+        let scratch = disk::scratch_folder(scratch, "image")?;
+        let new = scratch.path().join("new");
+        let blobs = new.join(BLOBS);
+        disk::create_folder(&blobs)?;
+        let mut layers = Vec::new();
+        for layer in &self.0 {
+            let file = blobs.join("layer");
+            let sealed = sealed_tar::write(layer, &file)?;
+            ours::rename(&file, &blobs.join(&sealed.blob.sha256))?;
+            layers.push(sealed);
+        }
+        let config = write_blob(&blobs, &config(package, naming, &layers))?;
+        let manifest = write_blob(&blobs, &manifest(&config, &layers))?;
+        disk::write_atomically(&new.join(INDEX), &bytes(&index(package, &manifest)))?;
+        disk::write_atomically(&new.join(LAYOUT), &bytes(&layout()))?;
+        if let Some(parent) = to.parent() {
+            disk::create_folder(parent)?;
+        }
+        if disk::exists(to) {
+            ours::rename(to, &scratch.path().join("old"))?;
+        }
+        ours::rename(&new, to)?;
+        Ok(Written { sha256: manifest.sha256, layers })
+    }
+}
+
+fn write_blob(blobs: &Path, document: &Value) -> Result<Blob> {
+    let bytes = bytes(document);
+    let sha256 = disk::sha256(&bytes);
+    disk::write_atomically(&blobs.join(&sha256), &bytes)?;
+    Ok(Blob { sha256, bytes: bytes.len() as u64 })
+}
+
+fn bytes(document: &Value) -> Vec<u8> {
+    format!("{document}\n").into_bytes()
+}
+
+/// Every file and link below `folder`, at `top` in an image.
+fn below(folder: &Path, top: &str) -> Result<Layer<PathBuf>> {
+    let mut layer = Layer::new();
+    for file in disk::files_below(folder)? {
+        let path = folder.join(&file);
+        let Some(name) = file.to_str() else {
+            return Err(Error::no(format!("the name of `{}` is not UTF-8", path.display())));
+        };
+        let name = if top.is_empty() { name.to_string() } else { format!("{top}/{name}") };
+        let content = match disk::link_target(&path)? {
+            Some(target) => Content::Link(target),
+            None => Content::File(path),
+        };
+        layer.insert(name, content);
+    }
+    Ok(layer)
+}
+
+/// The programs and libraries of a layer; a link is the library that it leads to.
+fn linked_in(layer: &Layer<PathBuf>) -> Result<Vec<Named>> {
+    let mut found = Vec::new();
+    for (path, content) in layer {
+        let file = match content {
+            Content::File(file) => file.clone(),
+            _ => continue,
+        };
+        let damaged = |why: String| Error::no(format!("`{path}` is no program that can be read: {why}"));
+        if let Some(linked) = linked::read(&disk::read(&file)?).map_err(damaged)? {
+            found.push((path.clone(), linked));
+        }
+    }
+    for (path, content) in layer {
+        let Content::Link(target) = content else { continue };
+        let real = target.rsplit('/').next().unwrap_or(target);
+        let same = found.iter().find(|(other, _)| other.rsplit('/').next() == Some(real));
+        if let Some((_, linked)) = same.cloned() {
+            found.push((path.clone(), linked));
+        }
+    }
+    Ok(found)
+}

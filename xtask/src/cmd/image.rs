@@ -1,0 +1,249 @@
+//! `cargo xtask image`: a package as an image, on a base of pinned packages.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use crate::build::image::accounts;
+use crate::build::image::documents::{Naming, Sealed, licences, tag};
+use crate::build::manifest::Manifest;
+use crate::build::shipped::{MANIFEST, SBOM};
+use crate::context::{Context, Outcome};
+use crate::error::{Error, Result};
+use crate::plan::flavors::Flavors;
+use crate::plan::flavors::base::Base;
+use crate::plan::name::Name;
+use crate::plan::toolchains::{Toolchain, Toolchains};
+use crate::stack::health::Health;
+use crate::sys::machine::{disk, toolchain};
+use crate::sys::project::image::{Layers, Written};
+use crate::sys::project::package;
+
+/// Options of `image`.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// A variant of `pins.toml`; the default one when none is named.
+    pub variant: Option<String>,
+    /// A flavor of `ci/flavors.toml`.
+    pub flavor: String,
+    /// Print what would be done.
+    pub dry_run: bool,
+}
+
+/// What is done, in this order.
+#[derive(Clone, Debug)]
+enum Step {
+    /// Compare every file of the package with its manifest.
+    Check { package: String },
+    /// Put the base together; there is nothing to do when it is there.
+    Base { name: String, folder: String, steps: Vec<String> },
+    /// Build the program that asks the server how it is.
+    Health { command: String },
+    /// See that everything that is linked is in the image.
+    Link,
+    /// Write the layers and the documents.
+    Write { folder: String },
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Step::Check { package } => write!(out, "check        {package}, each file by its digest"),
+            Step::Base { name, folder, steps } if steps.is_empty() => {
+                write!(out, "base         {name}, already there: {folder}")
+            }
+            Step::Base { name, folder, steps } => {
+                write!(out, "base         {name}: {folder}\n  {}", steps.join("\n  "))
+            }
+            Step::Health { command } => write!(out, "health       {command}"),
+            Step::Link => write!(out, "link         check that every library that is linked is in the image"),
+            Step::Write { folder } => write!(out, "write        {folder}"),
+        }
+    }
+}
+
+/// Makes the image, all of it or nothing.
+///
+/// # Errors
+///
+/// The flavor has no base yet; the package is not there, or is not what it says; the base cannot be had; a program
+/// links what is not in the image.
+pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
+    let (_lock, pins) = context.begin(options.dry_run)?;
+    let variant = pins.variant(options.variant.as_deref())?.name.to_string();
+    let (flavors, toolchains) = (context.flavors()?, context.toolchains()?);
+    let image = Image::new(context, &flavors, &toolchains, (&variant, &options.flavor))?;
+    let steps = image.steps();
+    if options.dry_run {
+        let said: Vec<String> = steps.iter().map(ToString::to_string).collect();
+        return Ok(Outcome::ok(said.join("\n"), json!({ "steps": said })));
+    }
+    let surroundings = toolchain::Surroundings {
+        layout: &context.layout,
+        tools: &pins.tools,
+        offline: context.offline,
+        ui: &context.ui,
+    };
+    let mut written = None;
+    for step in steps {
+        written = image.carry_out(&step, surroundings)?.or(written);
+    }
+    written.map(|written| image.outcome(&written)).ok_or_else(|| Error::no("nothing was written"))
+}
+
+/// An image to be made.
+struct Image<'a> {
+    context: &'a Context,
+    flavor: &'a str,
+    folder: PathBuf,
+    package: PathBuf,
+    manifest: Manifest,
+    base: &'a Base,
+    toolchain: (&'a Name, &'a Toolchain),
+    health: Health<'a>,
+}
+
+impl<'a> Image<'a> {
+    fn new(
+        context: &'a Context,
+        flavors: &'a Flavors,
+        toolchains: &'a Toolchains,
+        (variant, flavor): (&str, &'a str),
+    ) -> Result<Image<'a>> {
+        let (name, base) = flavors.base(flavor)?;
+        let toolchain = base.packages_for(name, &flavors.get(flavor)?.platform_here())?;
+        let package = context.layout.package(variant, flavor);
+        let not_built = || {
+            Error::usage(format!("{variant}-{flavor} is not built"))
+                .hint(format!("cargo xtask build --variant {variant} --flavor {flavor}"))
+        };
+        let text = disk::read_if_there(&package.join(MANIFEST))?.ok_or_else(not_built)?;
+        let manifest = serde_json::from_slice(&text).map_err(|error| {
+            not_built().detail(format!("`{}`: {error}", context.layout.show(&package.join(MANIFEST))))
+        })?;
+        Ok(Image {
+            context,
+            flavor,
+            folder: context.layout.image(variant, flavor),
+            package,
+            manifest,
+            base,
+            toolchain: (toolchain, toolchains.get(toolchain)?),
+            health: Health::new(context, flavors, flavor)?,
+        })
+    }
+
+    fn base_folder(&self) -> PathBuf {
+        toolchain::place(self.toolchain.0, self.toolchain.1, &self.context.layout)
+    }
+
+    fn steps(&self) -> Vec<Step> {
+        let layout = &self.context.layout;
+        let (name, entry) = self.toolchain;
+        let is_there = toolchain::is_there(name, entry, layout);
+        let steps = if is_there { vec![] } else { entry.steps().iter().map(ToString::to_string).collect() };
+        vec![
+            Step::Check { package: layout.show(&self.package) },
+            Step::Base { name: name.to_string(), folder: layout.show(&self.base_folder()), steps },
+            Step::Health { command: self.health.command() },
+            Step::Link,
+            Step::Write { folder: layout.show(&self.folder) },
+        ]
+    }
+
+    fn carry_out(&self, step: &Step, surroundings: toolchain::Surroundings<'_>) -> Result<Option<Written>> {
+        let status = |verb: &str, what: &str| self.context.ui.status(verb, what);
+        match step {
+            Step::Check { package } => {
+                status("Checking", package);
+                self.check()?;
+            }
+            Step::Base { .. } => {
+                toolchain::provide(self.toolchain.0, self.toolchain.1, surroundings)?;
+            }
+            Step::Health { .. } => {
+                status("Building", "the program that asks the server how it is");
+                self.health.build()?;
+            }
+            Step::Link => self.demand_linked()?,
+            Step::Write { folder } => {
+                status("Writing", folder);
+                return self.write().map(Some);
+            }
+        }
+        Ok(None)
+    }
+
+    fn check(&self) -> Result<()> {
+        let mut found = package::digests(&self.package)?;
+        found.remove(MANIFEST);
+        let all = found.keys().chain(self.manifest.files.keys());
+        let mut other: Vec<&String> =
+            all.filter(|file| found.get(*file) != self.manifest.files.get(*file)).collect();
+        other.sort();
+        other.dedup();
+        match other.is_empty() {
+            true => Ok(()),
+            false => {
+                let said: Vec<String> =
+                    other.iter().map(|file| format!("`{file}` is another file")).collect();
+                let what =
+                    format!("`{}` is not what its manifest says", self.context.layout.show(&self.package));
+                Err(Error::no(what).detail(said.join("\n")).hint(self.build_again()))
+            }
+        }
+    }
+
+    fn build_again(&self) -> String {
+        format!("cargo xtask build --variant {} --flavor {}", self.manifest.variant, self.flavor)
+    }
+
+    fn layers(&self) -> Result<Layers> {
+        Layers::new(&self.base_folder(), accounts(), &self.health.program(), &self.package)
+    }
+
+    fn demand_linked(&self) -> Result<()> {
+        let missing = self.layers()?.unanswered()?;
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let name = format!("{}-{}", self.manifest.variant, self.flavor);
+        Err(Error::no(format!("the programs of {name} would not start in its image"))
+            .detail(missing.join("\n"))
+            .detail(format!("the base is {}", self.base.about))
+            .hint(format!("build it where nothing is newer than in the base: {}", self.build_again()))
+            .hint(format!("or add the package that has it to `{}` of ci/toolchains.toml", self.toolchain.0)))
+    }
+
+    fn write(&self) -> Result<Written> {
+        let bom = disk::read_if_there(&self.package.join(SBOM))?.unwrap_or_default();
+        let bom: Value = serde_json::from_slice(&bom).unwrap_or_default();
+        let licences = licences(&bom, &self.base.licences);
+        let naming = Naming { version: env!("CARGO_PKG_VERSION"), licences: &licences };
+        let scratch = self.context.layout.scratch();
+        let written = self.layers()?.write(&self.manifest, naming, &scratch, &self.folder);
+        written.map_err(|error| disk::blame_full_disk(&scratch, error))
+    }
+
+    fn outcome(&self, written: &Written) -> Outcome {
+        let (folder, tag) = (self.context.layout.show(&self.folder), tag(&self.manifest));
+        let packed: u64 = written.layers.iter().map(|layer| layer.blob.bytes).sum();
+        let unpacked: u64 = written.layers.iter().map(|layer| layer.tar_bytes).sum();
+        let text = format!(
+            "{tag} sha256:{}\n{folder}: {} layers, {:.1} MB, {:.1} MB unpacked\n\
+             podman run --rm -p 8080:8080 -v /path/to/models:/models:ro oci:{folder}:{tag} -m /models/model.gguf",
+            written.sha256,
+            written.layers.len(),
+            packed as f64 / 1e6,
+            unpacked as f64 / 1e6,
+        );
+        let layer = |layer: &Sealed| {
+            let digest = format!("sha256:{}", layer.blob.sha256);
+            json!({ "digest": digest, "bytes": layer.blob.bytes, "unpacked": layer.tar_bytes })
+        };
+        let layers: Vec<Value> = written.layers.iter().map(layer).collect();
+        let digest = format!("sha256:{}", written.sha256);
+        Outcome::ok(text, json!({ "folder": folder, "tag": tag, "digest": digest, "layers": layers }))
+    }
+}
