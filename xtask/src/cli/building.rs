@@ -15,13 +15,13 @@ use crate::{cmd, stack};
 
 /// Which build.
 #[derive(Debug, Args)]
-struct Which {
+pub(super) struct Which {
     /// Variant of `pins.toml`.
     #[arg(long, value_name = "NAME")]
-    variant: Option<String>,
+    pub(super) variant: Option<String>,
     /// Flavor of `ci/flavors.toml`.
     #[arg(long, value_name = "NAME", default_value = DEFAULT_FLAVOR)]
-    flavor: Name,
+    pub(super) flavor: Name,
 }
 
 #[derive(Debug, Args)]
