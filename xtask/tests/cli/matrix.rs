@@ -141,6 +141,13 @@ fn a_change_affects_the_rows_that_it_is_in() {
     let project = committed();
     project.edit("ci/flavors.toml", "\"Release\"", "\"Debug\"");
     assert_eq!(changed(&project), ALL);
+
+    let project = committed();
+    let pins = project.read("pins.toml");
+    let (_, cmake) = pins.split_once("[tools.cmake]").unwrap();
+    let version = cmake.lines().find(|line| line.starts_with("version = ")).unwrap();
+    project.edit("pins.toml", version, "version = \"4.0.0\"");
+    assert_eq!(changed(&project), ALL);
 }
 
 #[test]

@@ -21,6 +21,7 @@ export
 fetch
 fuzz servers
 gate
+gc --dry-run
 import no-such-patches
 init --from UPSTREAM --at v1.0 --variant another --dry-run
 lint

@@ -80,9 +80,10 @@ impl Inputs {
             named.iter().map(|(name, toolchain)| format!("{name} {}\n", toolchain.recipe())).collect();
         let kernels = if variant.kernels { self.kernels.as_str() } else { "" };
         let entries = self.flavors.cache_entries(flavor, &[])?;
+        let tools = ["cmake", "ninja"].map(|name| self.pins.tools.get(name).map(|tool| &tool.version));
         let hosts_modules = self.flavors.host(flavor).map(|(_, host)| &host.modules);
         let ingredients = format!(
-            "tree {}\npin {}\nplatform {platform}\nrunner {} {:?}\nprograms {:?}\nmodules {:?} {hosts_modules:?}\nentries {entries:?}\n\
+            "tree {}\npin {}\nplatform {platform}\nrunner {} {:?}\ntools {tools:?}\nprograms {:?}\nmodules {:?} {hosts_modules:?}\nentries {entries:?}\n\
              toolchains {toolchains}\nkernels {kernels}\n",
             locked.tree,
             locked.pin,
