@@ -32,6 +32,7 @@ new Greet --dry-run
 newest --tip main --from UPSTREAM
 page
 rebase --to main --from UPSTREAM --dry-run
+release --dry-run
 run
 smoke
 status
@@ -39,6 +40,7 @@ sync --to main --from UPSTREAM --dry-run
 test --list
 toolchain cpu-native --dry-run
 trailers --set Status:x --dry-run
+verify no-such-package
 ";
 
 /// Nobody reads what is written to it.
