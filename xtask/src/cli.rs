@@ -105,7 +105,7 @@ enum Command {
     Gc(Gc),
     /// Print what CI builds: a row for each variant, flavor and platform.
     Matrix(Matrix),
-    /// Check a package or an archive: every file, what it says of itself, and the lock.
+    /// Check a package, an archive or an image: every file, what it says of itself, and the lock.
     Verify(Verify),
     /// Pack what is built as a release: archives, sums, what changed, a script that installs.
     Release(Release),

@@ -36,6 +36,7 @@ mod cli {
     mod hints;
     mod history_oracle;
     mod hostile;
+    mod image;
     mod import_fork;
     mod import_patches;
     mod killed;

@@ -11,7 +11,7 @@ use crate::plan::name::Name;
 
 #[derive(Debug, Args)]
 pub(super) struct Verify {
-    /// Folder of a package, or an archive.
+    /// Folder of a package, an archive, or an image layout.
     #[arg(value_name = "PATH")]
     path: String,
     /// Leave the lock and the patches of this project out: the package is of another commit.

@@ -16,9 +16,10 @@ use crate::plan::flavors::base::Base;
 use crate::plan::name::Name;
 use crate::plan::toolchains::{Toolchain, Toolchains};
 use crate::stack::health::Health;
+use crate::stack::verify;
 use crate::sys::machine::{disk, toolchain};
+use crate::sys::project::archive;
 use crate::sys::project::image::{Layers, Written};
-use crate::sys::project::package;
 
 /// Options of `image`.
 #[derive(Clone, Debug)]
@@ -34,7 +35,7 @@ pub struct Options {
 /// What is done, in this order.
 #[derive(Clone, Debug)]
 enum Step {
-    /// Compare every file of the package with its manifest.
+    /// Verify the package.
     Check { package: String },
     /// Put the base together; there is nothing to do when it is there.
     Base { name: String, folder: String, steps: Vec<String> },
@@ -49,7 +50,9 @@ enum Step {
 impl fmt::Display for Step {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Step::Check { package } => write!(out, "check        {package}, each file by its digest"),
+            Step::Check { package } => {
+                write!(out, "check        {package}: files, manifest, SBOM, provenance and lock")
+            }
             Step::Base { name, folder, steps } if steps.is_empty() => {
                 write!(out, "base         {name}, already there: {folder}")
             }
@@ -176,23 +179,9 @@ impl<'a> Image<'a> {
     }
 
     fn check(&self) -> Result<()> {
-        let mut found = package::digests(&self.package)?;
-        found.remove(MANIFEST);
-        let all = found.keys().chain(self.manifest.files.keys());
-        let mut other: Vec<&String> =
-            all.filter(|file| found.get(*file) != self.manifest.files.get(*file)).collect();
-        other.sort();
-        other.dedup();
-        match other.is_empty() {
-            true => Ok(()),
-            false => {
-                let said: Vec<String> =
-                    other.iter().map(|file| format!("`{file}` is another file")).collect();
-                let what =
-                    format!("`{}` is not what its manifest says", self.context.layout.show(&self.package));
-                Err(Error::no(what).detail(said.join("\n")).hint(self.build_again()))
-            }
-        }
+        let (shown, known) = (self.context.layout.show(&self.package), verify::known(self.context)?);
+        let checked = verify::demand(&shown, &archive::read_folder(&self.package)?, &known);
+        checked.map(drop).map_err(|error| error.hint(self.build_again()))
     }
 
     fn build_again(&self) -> String {

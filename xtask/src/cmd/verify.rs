@@ -1,20 +1,22 @@
-//! `cargo xtask verify`: whether a package, or an archive of one, is what it says.
+//! `cargo xtask verify`: whether a package, or an archive or an image of one, is what it says.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
+use crate::build::image::documents::lies;
+use crate::build::shipped::Contents;
 use crate::build::shipped::audit::Known;
 use crate::context::{Context, Outcome};
 use crate::error::{Error, Result};
 use crate::stack::verify;
 use crate::sys::machine::disk;
-use crate::sys::project::archive;
+use crate::sys::project::{archive, image_read};
 
 /// Options of `verify`.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// A package's folder, or an archive.
+    /// A package's folder, an archive, or an image layout.
     pub path: PathBuf,
     /// Leave this project's lock and patches out: the package is of another commit.
     pub alone: bool,
@@ -28,20 +30,19 @@ pub struct Options {
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let name = context.layout.show(&options.path);
     if !disk::exists(&options.path) {
-        return Err(
-            Error::usage(format!("there is no `{name}`")).hint("name a package's folder or an archive")
-        );
+        return Err(Error::usage(format!("there is no `{name}`"))
+            .hint("name a package's folder, an archive or an image layout"));
     }
-    let contents = if options.path.is_dir() {
-        archive::read_folder(&options.path)?
-    } else {
-        archive::read_archive(&options.path)?.1
-    };
+    let (contents, labels) = read(&options.path)?;
     let known = if options.alone { Known::default() } else { verify::known(context)? };
     let manifest = verify::demand(&name, &contents, &known).map_err(|error| match options.alone {
         true => error,
         false => error.hint("is it of another commit? leave this project's lock out with `--alone`"),
     })?;
+    let lies = labels.map(|labels| lies(&labels, &manifest)).unwrap_or_default();
+    if !lies.is_empty() {
+        return Err(Error::no(format!("`{name}` is not what its labels say")).detail(lies.join("\n")));
+    }
     let against = if known.lock.is_some() {
         "manifest, SBOM, provenance and lock"
     } else {
@@ -57,4 +58,15 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
         "pin": manifest.pin, "tree": manifest.tree, "files": files, "lock": known.lock.is_some(),
     });
     Ok(Outcome::ok(text, json))
+}
+
+/// What is in a package, in an archive or in an image of one; an image has labels too.
+fn read(path: &Path) -> Result<(Contents, Option<Value>)> {
+    match path.is_dir() {
+        true if image_read::is_image(path) => {
+            image_read::read(path).map(|(contents, labels)| (contents, Some(labels)))
+        }
+        true => Ok((archive::read_folder(path)?, None)),
+        false => Ok((archive::read_archive(path)?.1, None)),
+    }
 }

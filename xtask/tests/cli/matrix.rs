@@ -7,9 +7,10 @@ fn committed() -> Project {
     let project = Project::new();
     let flavors = project
         .read("ci/flavors.toml")
-        .replace("about =", "platforms = [\"linux-x86_64\"]\nabout =")
+        .replace("about =", "base = \"plain\"\nplatforms = [\"linux-x86_64\"]\nabout =")
         + "\n[flavors.card]\nabout = \"a card\"\nplatforms = [\"linux-x86_64\", \"windows-x86_64\"]\n\
-           host = \"cpu-native\"\nmodules = [\"card\"]\ntoolchain = \"card\"\n\
+           host = \"cpu-native\"\nmodules = [\"card\"]\ntoolchain = \"card\"\nbase = \"plain\"\n\
+           \n[bases.plain]\nabout = \"x\"\npackages = { linux-x86_64 = \"card\" }\n\
            \n[platforms]\nlinux-x86_64 = { runner = \"ubuntu\" }\nwindows-x86_64 = { runner = \"windows\" }\n";
     files::write(&project.path("ci/flavors.toml"), flavors);
     files::write(
@@ -82,7 +83,7 @@ fn a_row_says_where_and_how_it_is_built() {
         + "linux-aarch64 = { runner = \"arm\" }\n\
            \n[flavors.away]\nabout = \"\"\nplatforms = [\"linux-aarch64\"]\ntoolchain = \"card\"\n\
            \n[flavors.own]\nabout = \"\"\nplatforms = [\"linux-x86_64\"]\ntoolchain = \"own\"\n\
-           \n[flavors.native]\nabout = \"\"\nplatforms = [\"linux-x86_64\"]\ncmake = { GGML_NATIVE = \"ON\" }\n";
+           \n[flavors.native]\nabout = \"\"\nbase = \"plain\"\nplatforms = [\"linux-x86_64\"]\ncmake = { GGML_NATIVE = \"ON\" }\n";
     files::write(
         &project.path("ci/flavors.toml"),
         flavors.replace("\"ubuntu\" }", "\"ubuntu\", container = \"debian@sha256:0\" }"),
@@ -108,9 +109,10 @@ fn a_row_says_where_and_how_it_is_built() {
         serde_json::json!({ "row": "paged own linux-x86_64", "why": "no packages for own: on PATH" })
     );
     let images = rows(&project, &["--images"]);
-    let expected = ["paged away linux-aarch64", "paged card linux-x86_64", "paged cpu-native linux-x86_64"];
-    assert_eq!(images[..3], expected);
-    assert_eq!(images.len(), 6, "{images:?}");
+    // `away` has no base, `card` none for Windows, and `native` runs where it was built.
+    let expected = ["paged card linux-x86_64", "paged cpu-native linux-x86_64"];
+    assert_eq!(images[..2], expected);
+    assert_eq!(images.len(), 4, "{images:?}");
 }
 
 #[test]

@@ -8,6 +8,7 @@ pub mod git;
 pub mod github;
 pub mod history;
 pub mod history_files;
+pub mod imaging;
 pub mod importing;
 pub mod kill;
 pub mod llama_server;

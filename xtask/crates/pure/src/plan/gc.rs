@@ -119,7 +119,7 @@ fn fate(found: &Found, needed: &Needed) -> Fate {
         "applied" => Fate::Goes(NO_VARIANT),
         "build" if needed.builds.contains(name) => Fate::Cache,
         "build" | "dist" | "images" => keep(&needed.builds, "no such variant and flavor"),
-        "cargo" if ["bench", "checks", "kernels"].contains(&name) => Fate::Cache,
+        "cargo" if ["bench", "checks", "health", "kernels"].contains(&name) => Fate::Cache,
         "cargo" => Fate::Goes("nothing builds there"),
         "tools" if needed.tools.contains(name) => Fate::Stays,
         "tools" if is_of_a_tool(name, needed) => Fate::Goes("another version is pinned"),

@@ -97,7 +97,8 @@ impl Inputs {
             variant: variant.name.clone(),
             flavor: name.clone(),
             platform,
-            has_image: platform.has_images() && entries.get("GGML_NATIVE").is_none_or(|is| is != "ON"),
+            has_image: self.flavors.has_base(flavor, platform)
+                && entries.get("GGML_NATIVE").is_none_or(|is| is != "ON"),
             has_device: has_device(flavor, &named),
             left_out: why_left_out(flavor, &named),
             runner: runner.clone(),

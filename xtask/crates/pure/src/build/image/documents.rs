@@ -86,6 +86,26 @@ pub fn labels(package: &Manifest, naming: Naming<'_>) -> BTreeMap<String, String
         .collect()
 }
 
+/// The labels in a configuration.
+#[must_use]
+pub fn labels_of(config: &Value) -> Value {
+    config["config"]["Labels"].clone()
+}
+
+/// The labels that say something else than the package in the image does.
+#[must_use]
+pub fn lies(labels: &Value, package: &Manifest) -> Vec<String> {
+    let own = [
+        ("variant", &package.variant),
+        ("flavor", &package.flavor),
+        ("pin", &package.pin),
+        ("tree", &package.tree),
+    ];
+    let other =
+        own.into_iter().filter(|(key, value)| labels[format!("dev.espalier.{key}")] != value.as_str());
+    other.map(|(key, value)| format!("the label `dev.espalier.{key}` is not `{value}`")).collect()
+}
+
 /// The configuration. It names no time: an image that is made twice is one image.
 #[must_use]
 pub fn config(package: &Manifest, naming: Naming<'_>, layers: &[Sealed]) -> Value {
@@ -156,8 +176,11 @@ pub fn licences(sbom: &Value, base: &str) -> String {
     all.join(" AND ")
 }
 
+/// The same choice is the same text, whatever was named first.
 fn bracketed(id: &str) -> String {
-    if id.contains(" OR ") && !id.starts_with('(') { format!("({id})") } else { id.to_string() }
+    let mut choice: Vec<&str> = id.trim_matches(['(', ')']).split(" OR ").collect();
+    choice.sort_unstable();
+    if choice.len() > 1 { format!("({})", choice.join(" OR ")) } else { id.to_string() }
 }
 
 #[cfg(test)]
@@ -169,13 +192,14 @@ mod tests {
         let bom = json!({ "components": [
             { "licenses": [{ "license": { "id": "MIT" } }] },
             { "licenses": [{ "expression": "MIT OR Apache-2.0" }] },
+            { "licenses": [{ "expression": "Apache-2.0 OR MIT" }] },
             { "licenses": [{ "license": { "name": "licenses/x.txt" } }] },
             { "type": "file" },
         ] });
         let base = "LGPL-2.1-or-later AND GPL-3.0-or-later WITH GCC-exception-3.1";
         assert_eq!(
             licences(&bom, base),
-            "(MIT OR Apache-2.0) AND GPL-3.0-or-later WITH GCC-exception-3.1 AND LGPL-2.1-or-later AND MIT"
+            "(Apache-2.0 OR MIT) AND GPL-3.0-or-later WITH GCC-exception-3.1 AND LGPL-2.1-or-later AND MIT"
         );
         assert_eq!(licences(&Value::Null, ""), "");
     }

@@ -150,6 +150,13 @@ impl Flavors {
         self.flavors.get_key_value(flavor.host.as_ref()?.get_ref())
     }
 
+    /// Whether something makes what the image of `flavor` for `platform` lies on.
+    #[must_use]
+    pub fn has_base(&self, flavor: &Flavor, platform: Platform) -> bool {
+        let base = flavor.base.as_ref().and_then(|base| self.bases.get(base.get_ref()));
+        base.is_some_and(|base| base.packages.contains_key(&platform))
+    }
+
     /// What the image of the flavor called `name` lies on.
     ///
     /// # Errors

@@ -26,12 +26,6 @@ impl Platform {
     pub const ALL: [Platform; 4] =
         [Platform::LinuxX86, Platform::LinuxArm, Platform::MacosArm, Platform::WindowsX86];
 
-    /// Whether a container image can be made for it.
-    #[must_use]
-    pub fn has_images(self) -> bool {
-        matches!(self, Platform::LinuxX86 | Platform::LinuxArm)
-    }
-
     /// The platform that this program was compiled for; none that we know on others.
     #[must_use]
     pub fn of_this_machine() -> Option<Platform> {

@@ -3,9 +3,10 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::path::Path;
 
+use super::sealed_tar;
 use crate::build::shipped::{Contents, MANIFEST, PROVENANCE, SBOM};
 use crate::error::{Error, Result};
 use crate::plan::toolchains::member::{Kind, place};
@@ -17,8 +18,6 @@ const BYTES_LIMIT: u64 = 8 << 30;
 const MEMBERS_LIMIT: u64 = 100_000;
 /// The longest text of a package that is read, in bytes.
 const TEXT_LIMIT: u64 = 64 << 20;
-/// The time of every file in an archive: the first that no file system minds, 1980-01-01.
-const TIME: u64 = 315_532_800;
 
 /// Reads the package in a folder. What is no file there is told, not followed.
 ///
@@ -56,16 +55,21 @@ fn is_text(name: &str) -> bool {
 pub fn read_archive(archive: &Path) -> Result<(String, Contents)> {
     let file = fs::File::open(archive).map_err(|error| disk::explain("read", archive, &error))?;
     let name = archive.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    read(flate2::read::MultiGzDecoder::new(io::BufReader::new(file))).map_err(|why| match why {
+    read(flate2::read::MultiGzDecoder::new(io::BufReader::new(file))).map_err(|why| explained(&name, why))
+}
+
+/// The error for what was met in the archive called `name`.
+pub(super) fn explained(name: &str, why: Refusal) -> Error {
+    match why {
         Refusal::Hostile(why) => Error::no(format!("`{name}` is refused: {why}")),
         Refusal::Io(error) => {
             Error::no(format!("`{name}` is damaged or no archive")).detail(disk::reason(&error))
         }
-    })
+    }
 }
 
 /// Why an archive is not read to its end.
-enum Refusal {
+pub(super) enum Refusal {
     Hostile(String),
     Io(io::Error),
 }
@@ -134,7 +138,8 @@ fn checked<R: Read>(entry: &tar::Entry<'_, R>) -> std::result::Result<(String, b
     Ok((inside.to_string(), kind == Kind::Folder))
 }
 
-fn take<R: Read>(
+/// Adds a file to `contents`, with its text where that says what the package is.
+pub(super) fn take<R: Read>(
     entry: &mut tar::Entry<'_, R>,
     below: &str,
     contents: &mut Contents,
@@ -164,32 +169,13 @@ fn refuse_rest(mut stream: impl Read) -> std::result::Result<(), Refusal> {
     }
 }
 
-/// Writes the package in `folder` as an archive whose one folder is `top`. Names are sorted; owner, time and what gzip
-/// writes down are always the same.
+/// Writes the package in `folder` as an archive whose one folder is `top`.
 ///
 /// # Errors
 ///
 /// A file cannot be read, the disk is full.
 pub fn write(folder: &Path, top: &str, archive: &Path) -> Result<()> {
-    let fail = |error: io::Error| disk::explain("write", archive, &error);
-    let file = fs::File::create(archive).map_err(fail)?;
-    // 255: no operating system in particular.
-    let gzip = flate2::GzBuilder::new().mtime(0).operating_system(255);
-    let mut tar = tar::Builder::new(gzip.write(io::BufWriter::new(file), flate2::Compression::new(6)));
-    for path in disk::files_below(folder)? {
-        let from = folder.join(&path);
-        let bytes = disk::read(&from)?;
-        let mut header = tar::Header::new_ustar();
-        header.set_size(bytes.len() as u64);
-        header.set_mode(if disk::is_executable(&from) { 0o755 } else { 0o644 });
-        header.set_mtime(TIME);
-        header.set_uid(0);
-        header.set_gid(0);
-        let name = format!("{top}/{}", path.display().to_string().replace('\\', "/"));
-        tar.append_data(&mut header, name, &bytes[..]).map_err(fail)?;
-    }
-    let mut writer = tar.into_inner().and_then(flate2::write::GzEncoder::finish).map_err(fail)?;
-    writer.flush().map_err(fail)
+    sealed_tar::write(&sealed_tar::below(folder, top)?, archive).map(drop)
 }
 
 #[cfg(test)]

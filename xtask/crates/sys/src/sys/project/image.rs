@@ -31,9 +31,9 @@ impl Layers {
     /// The folder `base` with `accounts`; then of `package` what flavors share, and `health` as the program
     /// [`crate::build::image::HEALTH`]; then the rest of it.
     pub fn new(base: &Path, accounts: Layer<PathBuf>, health: &Path, package: &Path) -> Result<Layers> {
-        let mut first = below(base, "")?;
+        let mut first = sealed_tar::below(base, "")?;
         first.extend(accounts);
-        let (last, mut middle): (Layer<PathBuf>, Layer<PathBuf>) = below(package, PACKAGE)?
+        let (last, mut middle): (Layer<PathBuf>, Layer<PathBuf>) = sealed_tar::below(package, PACKAGE)?
             .into_iter()
             .partition(|(path, _)| is_of_one_flavor(&path[PACKAGE.len() + 1..]));
         middle.insert(crate::build::image::HEALTH.to_string(), Content::File(health.to_path_buf()));
@@ -101,24 +101,6 @@ fn write_blob(blobs: &Path, document: &Value) -> Result<Blob> {
 
 fn bytes(document: &Value) -> Vec<u8> {
     format!("{document}\n").into_bytes()
-}
-
-/// Every file and link below `folder`, at `top` in an image.
-fn below(folder: &Path, top: &str) -> Result<Layer<PathBuf>> {
-    let mut layer = Layer::new();
-    for file in disk::files_below(folder)? {
-        let path = folder.join(&file);
-        let Some(name) = file.to_str() else {
-            return Err(Error::no(format!("the name of `{}` is not UTF-8", path.display())));
-        };
-        let name = if top.is_empty() { name.to_string() } else { format!("{top}/{name}") };
-        let content = match disk::link_target(&path)? {
-            Some(target) => Content::Link(target),
-            None => Content::File(path),
-        };
-        layer.insert(name, content);
-    }
-    Ok(layer)
 }
 
 /// The programs and libraries of a layer; a link is the library that it leads to.

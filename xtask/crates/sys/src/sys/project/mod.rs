@@ -4,6 +4,7 @@ pub mod archive;
 pub mod door;
 pub mod garbage;
 pub mod image;
+pub mod image_read;
 pub mod inputs;
 pub mod licences;
 pub mod package;

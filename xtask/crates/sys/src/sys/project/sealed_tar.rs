@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 
 use crate::build::image::documents::{Blob, Sealed};
 use crate::build::image::{Content, Layer};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::sys::machine::disk;
 
 /// The time of every file: the first that no file system minds, 1980-01-01.
@@ -74,6 +74,29 @@ fn append<W: Write>(
     }
 }
 
+/// Every file and link below `folder`, at `top` in an archive.
+///
+/// # Errors
+///
+/// A file cannot be looked at, or its name is not UTF-8.
+pub fn below(folder: &Path, top: &str) -> Result<Layer<PathBuf>> {
+    let mut layer = Layer::new();
+    for file in disk::files_below(folder)? {
+        let path = folder.join(&file);
+        let Some(name) = file.to_str() else {
+            return Err(Error::no(format!("the name of `{}` is not UTF-8", path.display())));
+        };
+        let name = name.replace(std::path::MAIN_SEPARATOR, "/");
+        let name = if top.is_empty() { name } else { format!("{top}/{name}") };
+        let content = match disk::link_target(&path)? {
+            Some(target) => Content::Link(target),
+            None => Content::File(path),
+        };
+        layer.insert(name, content);
+    }
+    Ok(layer)
+}
+
 /// A writer that knows the digest and the size of what went through it.
 struct Counted<W> {
     inner: W,
@@ -102,5 +125,17 @@ impl<W: Write> Write for Counted<W> {
 
     fn flush(&mut self) -> io::Result<()> {
         self.inner.flush()
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_said_in_these_words() {
+        let member = [("a".to_string(), Content::Text("x".repeat(1 << 16)))];
+        let said = write(&member.into(), Path::new("/dev/full")).unwrap_err().to_string();
+        assert!(said.contains("free some disk space"), "{said}");
     }
 }
