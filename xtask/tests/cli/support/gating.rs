@@ -68,8 +68,8 @@ pub fn gated() -> Project {
     for variant in ["stock", "paged"] {
         files::write(&project.tree(variant).join("include/llama.h"), HEADER);
         for library in ["llama", "ggml", "ggml-base"] {
-            // An archive of nothing, which the linker takes.
-            let path = format!("target/espalier/dist/{variant}-cpu-native/lib/lib{library}.a");
+            // An archive of nothing, which the linker takes under any name.
+            let path = format!("target/espalier/dist/{variant}-cpu-native/lib/lib{library}.so.0");
             project.write(&path, "!<arch>\n");
         }
     }
