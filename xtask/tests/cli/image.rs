@@ -130,15 +130,22 @@ fn a_package_or_a_base_that_is_not_the_one_leaves_the_image_that_was_there() {
     assert!(index.contains(&first), "{index}");
 }
 
+/// Once while the base is there and the health program is not, once while layers are written.
 #[test]
 fn a_run_that_is_killed_leaves_no_image_and_the_next_one_makes_it() {
     let imaging = Imaging::new();
+    let images = imaging.project.path("target/espalier/images");
+    let killed_when = |is_time: &dyn Fn() -> bool| {
+        let (_, was_killed) =
+            kill::run_and_kill_when(imaging.command(&["image"]), Duration::from_secs(30), is_time);
+        assert!(was_killed && files::list(&images).is_empty(), "{:?}", files::list(&images));
+    };
     files::write(&imaging.project.beside("slow"), "");
     let waits = imaging.project.beside("waits");
-    let (_, was_killed) =
-        kill::run_and_kill_when(imaging.command(&["image"]), Duration::from_secs(30), || waits.exists());
-    assert!(was_killed && !imaging.project.path("target/espalier/images").exists());
+    killed_when(&|| waits.exists());
     std::fs::remove_file(imaging.project.beside("slow")).unwrap();
+    let written = || files::list(&imaging.project.path("target/espalier"));
+    killed_when(&|| written().iter().any(|file| file.contains("/blobs/")));
     imaging.run(&["image"]).success();
     assert_eq!(imaging.project.scratch(), [""; 0]);
 }
