@@ -22,7 +22,7 @@ const APT: &str = r#"for word in "$@"; do case "$word" in
     cp "$BESIDE/libs.deb" libs_1-1_amd64.deb;;
 esac; done"#;
 
-const CARGO: &str = r#"[ -e "$BESIDE/slow" ] && { touch "$BESIDE/waits"; sleep 60; }
+const CARGO: &str = r#"[ -e "$BESIDE/slow" ] && { touch "$BESIDE/waits"; exec sleep 60; }
 mkdir -p "$CARGO_TARGET_DIR/release"
 cp "$BESIDE/health" "$CARGO_TARGET_DIR/release/espalier-health""#;
 
