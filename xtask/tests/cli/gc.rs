@@ -202,3 +202,17 @@ fn a_kill_leaves_what_is_needed() {
         assert_eq!(project.scratch(), [""; 0]);
     }
 }
+
+/// A target directory that `gc` does not know would be compiled anew after each.
+#[test]
+fn every_target_directory_of_ours_is_known() {
+    let sources = files::of_this_repository("xtask");
+    let mut found = std::collections::BTreeSet::new();
+    for file in files::list(&sources).iter().filter(|file| file.ends_with(".rs") && !file.contains("tests/"))
+    {
+        let text = std::fs::read_to_string(sources.join(file)).unwrap();
+        let names = text.split("cargo_target(\"").skip(1).filter_map(|rest| rest.split('"').next());
+        found.extend(names.map(str::to_string));
+    }
+    assert_eq!(Vec::from_iter(found), xtask::plan::gc::CARGO);
+}

@@ -70,6 +70,9 @@ pub const LEFTOVERS: [&str; 8] = ["bench", "fuzz", "gate", "logs", "page", "suit
 /// Folders in which each entry is looked at by itself.
 pub const LISTED: [&str; 8] = ["applied", "build", "cargo", "dist", "images", "tools", "trees", "ui"];
 
+/// Where our cargos build.
+pub const CARGO: [&str; 4] = ["bench", "checks", "health", "kernels"];
+
 /// The folder of the toolchains, which is beside the others.
 pub const TOOLCHAINS: &str = "toolchains";
 
@@ -119,7 +122,7 @@ fn fate(found: &Found, needed: &Needed) -> Fate {
         "applied" => Fate::Goes(NO_VARIANT),
         "build" if needed.builds.contains(name) => Fate::Cache,
         "build" | "dist" | "images" => keep(&needed.builds, "no such variant and flavor"),
-        "cargo" if ["bench", "checks", "health", "kernels"].contains(&name) => Fate::Cache,
+        "cargo" if CARGO.contains(&name) => Fate::Cache,
         "cargo" => Fate::Goes("nothing builds there"),
         "tools" if needed.tools.contains(name) => Fate::Stays,
         "tools" if is_of_a_tool(name, needed) => Fate::Goes("another version is pinned"),
