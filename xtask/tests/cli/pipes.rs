@@ -22,6 +22,7 @@ fetch
 fuzz servers
 gate
 gc --dry-run
+image --dry-run
 import no-such-patches
 init --from UPSTREAM --at v1.0 --variant another --dry-run
 lint
