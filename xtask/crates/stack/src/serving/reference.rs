@@ -8,6 +8,9 @@ use super::verdict::{self, Answer};
 use crate::error::Result;
 use crate::sys::net::server::Server;
 
+/// Tokens of the parts in which answers are asked for again.
+const PART: usize = 16;
+
 /// A stock server that answers one request at a time.
 pub struct Reference {
     /// The server; it keeps no more than one text.
@@ -23,17 +26,27 @@ impl Reference {
         let whole = ask(&self.stock, &cases::cold(request.clone()))?;
         ask(&self.stock, &cases::cold(first_half(request)))?;
         let in_parts = ask(&self.stock, request)?;
-        self.tolerance = self.tolerance.max(verdict::tolerance(&[(&whole, &in_parts)]));
+        self.widen(&whole, &in_parts);
         Ok(whole)
     }
 
-    /// The same for each of `prompts`, with `predict` tokens.
-    pub fn expect_all(&mut self, prompts: Vec<Vec<u32>>, predict: usize) -> Result<Vec<(Vec<u32>, Answer)>> {
-        let known = |prompt: Vec<u32>| {
-            let answer = self.expect(&cases::request_for(&prompt, predict))?;
-            Ok((prompt, answer))
-        };
-        prompts.into_iter().map(known).collect()
+    /// The same for each of `requests`; from here on the tolerance covers besides how `many`, a stock server of several
+    /// slots, answers them at once: part by part, each with all that comes before it as its prompt. Whole answers could
+    /// be compared no further than to the first token that rounding chose, and how far that is depends on who came
+    /// first.
+    pub fn expect_each(&mut self, many: &Server, requests: &[Value]) -> Result<Vec<Answer>> {
+        let alone = requests.iter().map(|request| self.expect(request)).collect::<Result<Vec<Answer>>>()?;
+        let longest = alone.iter().map(|answer| answer.tokens.len()).max().unwrap_or_default();
+        for at in (0..longest).step_by(PART) {
+            let parts =
+                requests.iter().zip(&alone).filter_map(|(request, alone)| part_of(request, alone, at));
+            let (requests, parts): (Vec<Value>, Vec<Answer>) = parts.unzip();
+            let answers = many.post_at_once("/completion", &requests)?.answers;
+            for (part, answer) in parts.iter().zip(&answers) {
+                self.widen(part, &read_answer(answer)?);
+            }
+        }
+        Ok(alone)
     }
 
     /// Each answer up to where rounding may choose another token: what follows there could not be compared.
@@ -45,18 +58,19 @@ impl Reference {
         known.into_iter().map(clear).collect()
     }
 
-    /// From here on the tolerance covers how stock has answered the same with neighbours.
-    ///
-    /// # Errors
-    ///
-    /// Stock left one of them unanswered.
-    pub fn widen(&mut self, known: &[(Vec<u32>, Answer)], with_neighbours: &[(u16, Value)]) -> Result<()> {
-        for ((_, alone), other) in known.iter().zip(with_neighbours) {
-            let other = read_answer(other)?;
-            self.tolerance = self.tolerance.max(verdict::tolerance(&[(alone, &other)]));
-        }
-        Ok(())
+    fn widen(&mut self, one: &Answer, other: &Answer) {
+        self.tolerance = self.tolerance.max(verdict::tolerance(&[(one, other)]));
     }
+}
+
+/// The request for an answer's part from `at` on, and that part; nothing where the answer has ended, or when the
+/// prompt is not given in tokens.
+fn part_of(request: &Value, answer: &Answer, at: usize) -> Option<(Value, Answer)> {
+    let part = answer.part(at..at + PART)?;
+    let mut going_on = request.clone();
+    going_on["prompt"].as_array_mut()?.extend(answer.tokens[..at].iter().map(|token| Value::from(*token)));
+    going_on["n_predict"] = part.tokens.len().into();
+    Some((going_on, part))
 }
 
 fn first_half(request: &Value) -> Value {
@@ -71,6 +85,18 @@ fn first_half(request: &Value) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_part_is_asked_for_after_what_was_answered_before_it() {
+        let tokens: Vec<i64> = (0..20).collect();
+        let answer = Answer { likeliest: vec![vec![]; tokens.len()], tokens };
+        let (request, part) = part_of(&cases::request(&[5, 6]), &answer, PART).unwrap();
+        assert_eq!(part.tokens, [16, 17, 18, 19]);
+        assert_eq!(request["prompt"].as_array().unwrap().len(), 2 + PART);
+        assert_eq!(request["n_predict"], 4);
+        assert_eq!(part_of(&request, &answer, 2 * PART), None);
+        assert_eq!(part_of(&serde_json::json!({ "prompt": "a text" }), &answer, PART), None);
+    }
 
     #[test]
     fn half_a_prompt_is_asked_for_one_token() {

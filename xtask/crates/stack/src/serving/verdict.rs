@@ -1,5 +1,7 @@
 //! PURE: whether a server's greedy answer is the one that stock gives.
 
+use std::ops::Range;
+
 use serde_json::Value;
 
 /// How often stock's own rounding a token may be less likely than stock's choice and still be a near tie: both may
@@ -23,6 +25,16 @@ impl Answer {
     pub fn first(&self, tokens: usize) -> Answer {
         let count = tokens.min(self.tokens.len());
         Answer { tokens: self.tokens[..count].to_vec(), likeliest: self.likeliest[..count].to_vec() }
+    }
+
+    /// What stands at these places, as far as the answer goes; nothing when it has ended before.
+    pub fn part(&self, places: Range<usize>) -> Option<Answer> {
+        let places = places.start..places.end.min(self.tokens.len());
+        let part = || Answer {
+            tokens: self.tokens[places.clone()].to_vec(),
+            likeliest: self.likeliest[places.clone()].to_vec(),
+        };
+        (!places.is_empty()).then(part)
     }
 
     /// How many tokens come before the first place at which rounding may choose another one of those that

@@ -19,7 +19,6 @@ use crate::serving::Serving;
 use crate::serving::arena::Arena;
 use crate::serving::asking;
 use crate::serving::asking::pool_at_rest;
-use crate::serving::cases;
 use crate::serving::contestant::Contestant;
 use crate::serving::overload::crowd::{Crowd, Enough};
 use crate::serving::overload::traffic;
@@ -85,16 +84,15 @@ struct Stock {
 fn stock_answers(arena: &Arena<'_>) -> Result<Stock> {
     let stock = arena.server_with(Contestant::StockUnified, 1, CELLS_OF_STOCK, &ARGUMENTS)?;
     let mut reference = Reference { stock, tolerance: verdict::tolerance(&[]) };
-    let known = reference.expect_all(traffic::prompts(), traffic::MOST_PREDICTED)?;
     let many = arena.server_with(Contestant::StockUnified, SLOTS, CELLS_OF_STOCK, &ARGUMENTS)?;
-    let request = |(prompt, _): &(Vec<u32>, _)| cases::request_for(prompt, traffic::MOST_PREDICTED);
-    let requests: Vec<_> = known.iter().map(request).collect();
-    let others = many.post_at_once("/completion", &requests)?.answers;
-    reference.widen(&known, &others)?;
+    let prompts = traffic::prompts();
+    let requests = traffic::longest_requests(&prompts);
+    let alone = reference.expect_each(&many, &requests)?;
     // Up to where answers are compared.
-    let (known, tolerance) = (reference.clear(known), reference.tolerance);
+    let known = reference.clear(prompts.into_iter().zip(alone).collect());
+    let others = many.post_at_once("/completion", &requests)?.answers;
     let rounding = rounding_of(&known, &others)?;
-    Ok(Stock { known, tolerance, rounding })
+    Ok(Stock { known, tolerance: reference.tolerance, rounding })
 }
 
 fn rounding_of(known: &[(Vec<u32>, Answer)], others: &[(u16, Value)]) -> Result<Rounding> {

@@ -18,7 +18,7 @@ const BLOCKS: usize = 4;
 pub fn check(scene: &mut Scene<'_>) -> Result<()> {
     let prompt = cases::numbered_prompt(1, BLOCKS * BLOCK + 1);
     let requests = SCALES.map(|scale| scaled(&prompt, scale));
-    let stock = requests.iter().map(|request| scene.expect(request)).collect::<Result<Vec<Answer>>>()?;
+    let stock = scene.expect_each(&requests)?;
     for pair in stock.windows(2) {
         scene.must(pair[0].tokens != pair[1].tokens, || "the adapter changes nothing in stock".to_string());
     }

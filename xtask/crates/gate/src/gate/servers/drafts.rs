@@ -3,7 +3,6 @@
 use super::scene::Scene;
 use crate::error::Result;
 use crate::serving::cases;
-use crate::serving::verdict::Answer;
 
 /// Tokens of an answer: a small model begins to repeat itself soon.
 const ANSWER: usize = 200;
@@ -13,7 +12,7 @@ pub fn check(scene: &mut Scene<'_>) -> Result<()> {
     let requests: Vec<_> = (1..=3)
         .map(|number| cases::request_for(&cases::numbered_prompt(number, 20).repeat(10), ANSWER))
         .collect();
-    let stock = requests.iter().map(|request| scene.expect(request)).collect::<Result<Vec<Answer>>>()?;
+    let stock = scene.expect_each(&requests)?;
     let server =
         scene.ours(&["-np", "3", "-c", cases::ROOMY, "--kv-paged", "--spec-type", "ngram-simple"])?;
     let (mut drafted, mut accepted) = (0, 0);

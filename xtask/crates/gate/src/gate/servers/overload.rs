@@ -11,8 +11,9 @@ const VISITS: u64 = 250;
 
 /// Every answer is stock's, nothing stays held, and it was an overload.
 pub fn check(scene: &mut Scene<'_>) -> Result<()> {
-    let known = scene.reference().expect_all(traffic::prompts(), traffic::MOST_PREDICTED)?;
-    let known = scene.reference().clear(known);
+    let prompts = traffic::prompts();
+    let stock = scene.expect_each(&traffic::longest_requests(&prompts))?;
+    let known = scene.reference().clear(prompts.into_iter().zip(stock).collect());
     let cells = traffic::CELLS.to_string();
     let server = scene.ours(&["-np", "6", "-c", &cells, "--kv-paged"])?;
     let crowd = Crowd {

@@ -107,7 +107,7 @@ pub fn check_preemption(scene: &mut Scene<'_>) -> Result<()> {
     let requests: Vec<Value> = (1..=RUNNING as u64)
         .map(|number| cases::request_for(&cases::numbered_prompt(number, 100), GROWN))
         .collect();
-    let stock = requests.iter().map(|request| scene.expect(request)).collect::<Result<Vec<Answer>>>()?;
+    let stock = scene.expect_each(&requests)?;
     let server = scene.ours(&["-np", &RUNNING.to_string(), "-c", "1024", "--kv-paged"])?;
     for _ in 0..5 {
         let answers = server.post_at_once("/completion", &requests)?.answers;
@@ -134,7 +134,7 @@ pub fn check_preempted_prompt(scene: &mut Scene<'_>) -> Result<()> {
     let answered = NEARLY_A_BLOCK.map(|length| cases::request_for(&cases::numbered_prompt(1, length), 120));
     let slow = cases::request_for(&cases::numbered_prompt(2, SLOW), 24);
     let requests = [&answered[..], &[slow]].concat();
-    let stock = requests.iter().map(|request| scene.expect(request)).collect::<Result<Vec<Answer>>>()?;
+    let stock = scene.expect_each(&requests)?;
     let cold: Vec<Value> = requests.into_iter().map(cases::cold).collect();
     let server = scene.ours(&["-np", "8", "-c", "1024", "-b", "16", "-ub", "16", "--kv-paged"])?;
     let mut preempted = false;

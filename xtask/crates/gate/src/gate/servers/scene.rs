@@ -9,11 +9,15 @@ use serde_json::Value;
 use super::{ALONE, Compared, ServerGate, Setup, pool_is_held, run_of};
 use crate::error::Result;
 use crate::serving::asking::pool_at_rest;
+use crate::serving::cases;
 use crate::serving::overload::tally::Tally;
 use crate::serving::reference::Reference;
 use crate::serving::verdict::Answer;
 use crate::sys::machine::disk;
 use crate::sys::net::server::Server;
+
+/// Slots of stock when many ask at once: there is room for the longest prompt of each.
+const MOST_NEIGHBOURS: usize = 8;
 
 /// A stock server that answers alone, and what was found so far.
 pub struct Scene<'a> {
@@ -57,6 +61,17 @@ impl<'a> Scene<'a> {
     /// Stock's answer to a request; the tolerance of this check covers it from here on.
     pub fn expect(&mut self, request: &Value) -> Result<Answer> {
         self.reference.expect(request)
+    }
+
+    /// The same for each of the requests; the tolerance covers besides how stock answers them at once. For checks that
+    /// ask ours at once.
+    pub fn expect_each(&mut self, requests: &[Value]) -> Result<Vec<Answer>> {
+        let slots = requests.len().min(MOST_NEIGHBOURS).to_string();
+        let run = run_of(&self.gate.stock, &self.setup)
+            .args(["-np", &slots, "-c", cases::ROOMY, "--kv-unified"])
+            .args(&self.arguments);
+        let many = Server::start(run, &self.gate.context.layout.log("gate-stock-many"))?;
+        self.reference.expect_each(&many, requests)
     }
 
     /// What stock answers, and how far it moves.

@@ -43,6 +43,11 @@ pub fn prompts() -> Vec<Vec<u32>> {
     prompts
 }
 
+/// A request for the longest answer to each of `prompts`.
+pub fn longest_requests(prompts: &[Vec<u32>]) -> Vec<Value> {
+    prompts.iter().map(|prompt| cases::request_for(prompt, MOST_PREDICTED)).collect()
+}
+
 /// One request of one client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Visit {
