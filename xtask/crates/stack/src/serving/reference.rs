@@ -1,5 +1,8 @@
 //! Stock as the reference: its answers, and how far it moves by itself.
 
+use std::iter;
+use std::ops::Range;
+
 use serde_json::Value;
 
 use super::asking::{ask, read_answer};
@@ -31,22 +34,28 @@ impl Reference {
     }
 
     /// The same for each of `requests`; from here on the tolerance covers besides how `many`, a stock server of several
-    /// slots, answers them at once: part by part, each with all that comes before it as its prompt. Whole answers could
-    /// be compared no further than to the first token that rounding chose, and how far that is depends on who came
-    /// first.
+    /// slots, answers them at once. As a whole, for what adds up along an answer; and part by part, each with all that
+    /// comes before it as its prompt: a whole answer can be compared no further than to the first token that rounding
+    /// chose, and how far that is depends on who came first.
     pub fn expect_each(&mut self, many: &Server, requests: &[Value]) -> Result<Vec<Answer>> {
         let alone = requests.iter().map(|request| self.expect(request)).collect::<Result<Vec<Answer>>>()?;
         let longest = alone.iter().map(|answer| answer.tokens.len()).max().unwrap_or_default();
-        for at in (0..longest).step_by(PART) {
-            let parts =
-                requests.iter().zip(&alone).filter_map(|(request, alone)| part_of(request, alone, at));
-            let (requests, parts): (Vec<Value>, Vec<Answer>) = parts.unzip();
-            let answers = many.post_at_once("/completion", &requests)?.answers;
-            for (part, answer) in parts.iter().zip(&answers) {
-                self.widen(part, &read_answer(answer)?);
-            }
+        let parts = (0..longest).step_by(PART).map(|begin| begin..begin + PART);
+        for places in iter::once(0..longest).chain(parts) {
+            let parts = requests.iter().zip(&alone);
+            let parts = parts.filter_map(|(request, alone)| part_of(request, alone, &places));
+            self.widen_by_neighbours(many, parts.unzip())?;
         }
         Ok(alone)
+    }
+
+    fn widen_by_neighbours(&mut self, many: &Server, asked: (Vec<Value>, Vec<Answer>)) -> Result<()> {
+        let (requests, alone) = asked;
+        let answers = many.post_at_once("/completion", &requests)?.answers;
+        for (alone, answer) in alone.iter().zip(&answers) {
+            self.widen(alone, &read_answer(answer)?);
+        }
+        Ok(())
     }
 
     /// Each answer up to where rounding may choose another token: what follows there could not be compared.
@@ -63,12 +72,14 @@ impl Reference {
     }
 }
 
-/// The request for an answer's part from `at` on, and that part; nothing where the answer has ended, or when the
-/// prompt is not given in tokens.
-fn part_of(request: &Value, answer: &Answer, at: usize) -> Option<(Value, Answer)> {
-    let part = answer.part(at..at + PART)?;
+/// The request for what stands at these places of an answer, and that part; nothing where the answer has ended, or when
+/// the prompt is not given in tokens.
+fn part_of(request: &Value, answer: &Answer, places: &Range<usize>) -> Option<(Value, Answer)> {
+    let part = answer.part(places.clone())?;
     let mut going_on = request.clone();
-    going_on["prompt"].as_array_mut()?.extend(answer.tokens[..at].iter().map(|token| Value::from(*token)));
+    going_on["prompt"]
+        .as_array_mut()?
+        .extend(answer.tokens[..places.start].iter().map(|token| Value::from(*token)));
     going_on["n_predict"] = part.tokens.len().into();
     Some((going_on, part))
 }
@@ -90,12 +101,12 @@ mod tests {
     fn a_part_is_asked_for_after_what_was_answered_before_it() {
         let tokens: Vec<i64> = (0..20).collect();
         let answer = Answer { likeliest: vec![vec![]; tokens.len()], tokens };
-        let (request, part) = part_of(&cases::request(&[5, 6]), &answer, PART).unwrap();
+        let (request, part) = part_of(&cases::request(&[5, 6]), &answer, &(PART..2 * PART)).unwrap();
         assert_eq!(part.tokens, [16, 17, 18, 19]);
         assert_eq!(request["prompt"].as_array().unwrap().len(), 2 + PART);
         assert_eq!(request["n_predict"], 4);
-        assert_eq!(part_of(&request, &answer, 2 * PART), None);
-        assert_eq!(part_of(&serde_json::json!({ "prompt": "a text" }), &answer, PART), None);
+        assert_eq!(part_of(&request, &answer, &(2 * PART..3 * PART)), None);
+        assert_eq!(part_of(&serde_json::json!({ "prompt": "a text" }), &answer, &(PART..2 * PART)), None);
     }
 
     #[test]
