@@ -150,6 +150,21 @@ fn a_run_that_is_killed_leaves_no_image_and_the_next_one_makes_it() {
     assert_eq!(imaging.project.scratch(), [""; 0]);
 }
 
+/// The base is there, and the layer of its libraries is larger than what the disk takes.
+#[test]
+fn a_disk_that_takes_no_more_leaves_the_image_that_was_there() {
+    let imaging = Imaging::new();
+    let first = imaging.digest();
+    let said = imaging.project.finish_with_room_for(256, &imaging.command(&["image"])).code(3);
+    said.says(&[
+        "error: could not write `target/espalier/tmp/image-",
+        "File too large",
+        "next: raise the limit",
+    ]);
+    assert_eq!(imaging.digest(), first);
+    assert_eq!(imaging.project.scratch(), [""; 0]);
+}
+
 #[test]
 fn verify_finds_a_flipped_byte_in_every_blob_and_a_label_that_lies() {
     let imaging = Imaging::new();

@@ -94,6 +94,20 @@ fn what_is_not_there_or_not_what_it_says_is_no_release() {
 }
 
 #[test]
+fn a_disk_that_takes_no_more_leaves_no_release() {
+    let project = built();
+    let release = ["release", "--variant", "paged"];
+    let said = project.finish_with_room_for(8, &project.command(&release)).code(3);
+    let said = said.says(&[
+        "error: could not write `target/espalier/tmp/release-",
+        "File too large",
+        "next: raise the limit",
+    ]);
+    assert!(!archive(&project).exists(), "{said}");
+    project.run(&release).success();
+}
+
+#[test]
 fn a_dry_run_writes_nothing() {
     let project = built();
     let said = project.run(&["release", "--dry-run"]).success().stdout;

@@ -72,6 +72,16 @@ fn no_apt() {
 }
 
 #[test]
+fn a_disk_that_takes_no_more() {
+    let registries = Registries::new();
+    let toolchain = ["toolchain", "gpu", "--build-only"];
+    let said = registries.project.finish_with_room_for(1, &registries.command(&toolchain)).code(3);
+    let said = said.says(&["error: apt-get could not download tools 1:2-1"]);
+    assert_eq!(registries.toolchains(), [""; 0], "{said}");
+    registries.run(&toolchain).success();
+}
+
+#[test]
 fn offline_and_elsewhere() {
     let registries = Registries::new();
     registries.run(&["--offline", "toolchain", "gpu"]).code(3).says(&["`--offline` prevents downloading it"]);

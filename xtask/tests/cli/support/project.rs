@@ -173,6 +173,17 @@ impl Project {
         self.run_with_path(arguments, program_path::with_build_tools())
     }
 
+    /// Runs a command of this project on a disk that takes no more than so many blocks of 512 bytes of any file: a full
+    /// disk, as far as everybody may fill one.
+    pub fn finish_with_room_for(&self, blocks: u32, command: &Command) -> Output {
+        let mut limited = Command::new("sh");
+        limited.args(["-c", "ulimit -f \"$0\"; trap '' XFSZ; exec \"$@\"", &blocks.to_string()]);
+        limited.arg(command.get_program()).args(command.get_args()).env_clear();
+        limited.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        limited.current_dir(self.root());
+        self.finish(limited)
+    }
+
     /// Runs a command of this project to its end.
     pub fn finish(&self, mut command: Command) -> Output {
         self.output(&command.output().unwrap())

@@ -14,6 +14,9 @@ pub fn explain(what: &str, path: &Path, io_error: &io::Error) -> Error {
         Error::surroundings(format!("could not {what} `{}`", path.display())).detail(reason(io_error));
     match io_error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => error.hint(FREE_SOME),
+        io::ErrorKind::FileTooLarge => {
+            error.hint("raise the limit of file sizes, such as `ulimit -f`, then run the same command again")
+        }
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
             error.hint("make the folder writable for you, then run the same command again")
         }

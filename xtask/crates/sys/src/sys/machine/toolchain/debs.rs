@@ -91,18 +91,21 @@ fn downloaded(files: &Path, package: &Package) -> Option<PathBuf> {
 }
 
 fn not_downloaded(packages: &[Package], files: &Path, said: &[String], update: &[String]) -> Error {
-    let missing: Vec<String> = packages
-        .iter()
-        .filter(|package| downloaded(files, package).is_none())
-        .map(Package::to_string)
-        .collect();
+    let mut missing: Vec<&Package> =
+        packages.iter().filter(|package| downloaded(files, package).is_none()).collect();
+    if missing.is_empty() {
+        // A file that is there and not whole.
+        missing = packages.iter().collect();
+    }
+    let named = missing.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     let words = process::last_words(&[update, said].concat().join("\n"));
-    let error =
-        Error::surroundings(format!("apt-get could not download {}", missing.join(", "))).detail(words);
+    let error = Error::surroundings(format!("apt-get could not download {named}")).detail(words);
     let is_gone = said.iter().any(|line| line.contains("was not found") || line.contains("Unable to locate"));
     match is_gone {
-        true => error.hint(format!("Debian replaced it: see `apt-cache policy {}`, then pin the version and its sha256 in ci/toolchains.toml",
-            packages.iter().find(|package| downloaded(files, package).is_none()).map_or_else(String::new, |p| p.name.to_string()))),
+        true => error.hint(format!(
+            "Debian replaced it: see `apt-cache policy {}`, then pin the version and its sha256 in ci/toolchains.toml",
+            missing[0].name
+        )),
         false => error.hint("run the same command again once the mirror answers"),
     }
 }
