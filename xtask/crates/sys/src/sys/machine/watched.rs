@@ -26,6 +26,9 @@ pub(in crate::sys) struct Download<'a> {
 /// A source that shows no sign of life for this long is given up.
 pub(in crate::sys) const PATIENCE: Duration = Duration::from_secs(60);
 
+/// And for this long where the disk is full: apt-get waits there for ever.
+const HOPELESS: Duration = Duration::from_secs(10);
+
 impl Download<'_> {
     /// Runs until it ends, and adds to `said` what it says.
     ///
@@ -47,13 +50,15 @@ impl Download<'_> {
                     self.progress.set(size);
                 }
             }
-            given_up = life.last.elapsed() > self.patience;
+            let silent = life.last.elapsed();
+            given_up = silent > self.patience || silent > HOPELESS && disk::is_full(self.folder);
             if given_up { Watch::Kill } else { Watch::GoOn }
         })?;
         if !given_up {
             return Ok(status);
         }
-        let what = format!("{} showed no sign of life for {} seconds", self.program, self.patience.as_secs());
+        let silent = life.last.elapsed().as_secs();
+        let what = format!("{} showed no sign of life for {silent} seconds", self.program);
         Err(Error::surroundings(what).detail(process::last_words(&said.join("\n"))))
     }
 }
