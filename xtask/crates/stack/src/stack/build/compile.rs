@@ -18,6 +18,8 @@ impl Build<'_> {
     pub(super) fn compile_run(&self, tools: &Tools, targets: &[String]) -> Run {
         let run =
             Run::new(&tools.ninja).env("NINJA_STATUS", ninja::STATUS).arg("-C").arg(self.build_folder());
+        // A part of upstream is configured while another is compiled, and looks for a Ninja of its own.
+        let run = tools.ninja.parent().into_iter().fold(run, Run::with_programs_of);
         let jobs = self.options.jobs.map(|jobs| ["-j".to_string(), jobs.to_string()]);
         let run = run.args(jobs.iter().flatten()).args(targets);
         let disabled = [("CCACHE_DISABLE", "1"), ("SCCACHE_RECACHE", "1")];

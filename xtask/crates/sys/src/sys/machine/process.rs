@@ -16,6 +16,8 @@ use crate::plan::next_command::quoted;
 pub struct Run {
     command: Command,
     program: String,
+    /// A folder put before PATH.
+    programs_of: Option<PathBuf>,
     install_hint: Option<String>,
 }
 
@@ -77,7 +79,12 @@ impl Run {
             command.env_remove(name);
         }
         die_with_parent(&mut command);
-        Run { command, program: program.to_string_lossy().into_owned(), install_hint: None }
+        Run {
+            command,
+            program: program.to_string_lossy().into_owned(),
+            programs_of: None,
+            install_hint: None,
+        }
     }
 
     /// One more argument.
@@ -98,6 +105,22 @@ impl Run {
     #[must_use]
     pub fn env(mut self, key: &str, value: impl AsRef<OsStr>) -> Run {
         self.command.env(key, value);
+        self
+    }
+
+    /// What it starts finds the programs in `folder` before all others, if not by itself.
+    #[must_use]
+    pub fn with_programs_of(mut self, folder: &Path) -> Run {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
+        // A folder whose name no PATH can hold is not said.
+        if let Ok(path) =
+            std::env::join_paths([folder].into_iter().chain(folders.iter().map(PathBuf::as_path)))
+            && !folders.iter().any(|known| known == folder)
+        {
+            self.command.env("PATH", path);
+            self.programs_of = Some(folder.to_path_buf());
+        }
         self
     }
 
@@ -145,7 +168,11 @@ impl Run {
             .chain(self.command.get_args())
             .map(|word| quoted(&word.to_string_lossy()))
             .collect();
-        words.join(" ")
+        let path = self
+            .programs_of
+            .iter()
+            .map(|folder| format!("PATH={}:$PATH ", quoted(&folder.to_string_lossy())));
+        path.collect::<String>() + &words.join(" ")
     }
 
     /// Runs to the end and captures everything, whatever the exit status.
@@ -473,5 +500,22 @@ mod tests {
     #[test]
     fn words_can_be_pasted_into_a_shell() {
         assert_eq!(Run::new("a").args(["b c", "d'e", "-f=1"]).words(), r"a 'b c' 'd'\''e' -f=1");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_it_starts_finds_our_programs() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let ours = folder.path().join("espalier-test-ninja");
+        std::fs::write(&ours, "#!/bin/sh\necho ours").unwrap();
+        std::fs::set_permissions(&ours, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let run = || Run::new("sh").args(["-c", "espalier-test-ninja"]);
+        assert!(run().success().is_err());
+        let with_ours = run().with_programs_of(folder.path());
+        let path = format!("PATH={}:$PATH sh -c espalier-test-ninja", folder.path().display());
+        assert_eq!(with_ours.words(), path);
+        assert_eq!(with_ours.success().unwrap(), b"ours\n");
+        assert_eq!(run().with_programs_of(Path::new("/bin")).words(), run().words(), "it is there already");
     }
 }
