@@ -70,6 +70,7 @@ mod cli {
     mod rooms;
     mod run;
     mod series_oracle;
+    mod smoke_operations;
     mod smoke_rpc;
     mod status;
     mod support;

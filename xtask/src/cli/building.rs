@@ -31,14 +31,19 @@ pub(super) struct Smoke {
     /// Keep the model in the packaged `ggml-rpc-server`, a second process, and compare with the server alone.
     #[arg(long)]
     rpc: bool,
+    /// Compute every operation of the model on the flavor's accelerator, and compare with the processor.
+    #[arg(long, conflicts_with = "rpc")]
+    operations: bool,
 }
 
 impl Smoke {
     pub(super) fn run(self, context: &Context) -> Result<Outcome> {
-        let Smoke { which: Which { variant, flavor }, rpc } = self;
-        match rpc {
-            true => stack::smoke_rpc::command(context, variant.as_deref(), &flavor),
-            false => stack::smoke::command(context, variant.as_deref(), flavor.to_string()),
+        let Smoke { which: Which { variant, flavor }, rpc, operations } = self;
+        let variant = variant.as_deref();
+        match (rpc, operations) {
+            (true, _) => stack::smoke_rpc::command(context, variant, &flavor),
+            (_, true) => stack::smoke_operations::command(context, variant, &flavor),
+            _ => stack::smoke::command(context, variant, flavor.to_string()),
         }
     }
 }

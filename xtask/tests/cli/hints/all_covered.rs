@@ -16,6 +16,7 @@ const NOT_IN_A_SCENE: &[(&str, &str)] = &[
     ("gate/", "the same"),
     ("serving/", "the same"),
     ("stack/equipment.rs", "a toolchain of registries, which no test reaches"),
+    ("stack/smoke_operations.rs", "a build and an accelerator; smoke_operations.rs here types it"),
     ("stack/build/prove.rs", "what a proof says was typed, and no hint"),
     ("cmd/long.rs", "the commands that it carries out itself"),
     ("cmd/page.rs", "it needs a browser, and a server that is built with the page"),

@@ -13,6 +13,7 @@ pub mod linked;
 pub mod manifest;
 pub mod ninja;
 pub mod node_range;
+pub mod operations;
 pub mod prefix_map;
 pub mod shipped;
 pub mod web_page;

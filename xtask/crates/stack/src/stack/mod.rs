@@ -14,6 +14,7 @@ pub mod ready;
 pub mod rebase;
 pub mod shipped;
 pub mod smoke;
+pub mod smoke_operations;
 pub mod smoke_rpc;
 pub mod taken;
 pub mod verify;

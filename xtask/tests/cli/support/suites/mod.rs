@@ -83,10 +83,15 @@ pub fn write_server(project: &Project, variant: &str, commands: &str) {
     files::write_script(&project.path(&path), &format!("{ONCE}\n{commands}"));
 }
 
-/// Runs the suites, with the scripts in the place of CMake and Ninja.
+/// Runs the suites.
 pub fn gate_suites(project: &Project) -> Output {
+    with_scripts(project, &["gate", "--only", "suites"])
+}
+
+/// Runs the tool with the scripts in the place of CMake and Ninja.
+pub fn with_scripts(project: &Project, arguments: &[&str]) -> Output {
     let path = super::program_path::of_this_machine();
     let folders: Vec<PathBuf> =
         std::iter::once(project.beside("bin")).chain(std::env::split_paths(&path)).collect();
-    project.run_with_path(&["gate", "--only", "suites"], std::env::join_paths(folders).unwrap())
+    project.run_with_path(arguments, std::env::join_paths(folders).unwrap())
 }
