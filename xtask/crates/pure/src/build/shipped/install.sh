@@ -169,7 +169,8 @@ main() {
     link_programs "$folder"
     printf 'installed %s\n' "$folder"
     "$folder/bin/llama-server" --version >"$scratch/said" 2>&1 ||
-        fail "it is installed and does not start here: $(tail -n 1 "$scratch/said")" "install the library that is named"
+        fail "it is installed and does not start here: $(tail -n 1 "$scratch/said")" \
+            "install the library that is named; on Debian or Ubuntu: apt-get install libgomp1 libstdc++6"
     printf 'next: %s/llama-server -m model.gguf\n' "$links"
 }
 
