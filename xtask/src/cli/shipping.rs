@@ -8,6 +8,7 @@ use crate::cmd;
 use crate::context::{Context, Outcome};
 use crate::error::Result;
 use crate::plan::name::Name;
+use crate::stack;
 
 #[derive(Debug, Args)]
 pub(super) struct Verify {
@@ -49,7 +50,7 @@ impl Release {
     pub(super) fn run(self, context: &Context) -> Result<Outcome> {
         let Release { variant, flavors, tag, url, dry_run } = self;
         let flavors = flavors.iter().map(ToString::to_string).collect();
-        cmd::release::run(context, &cmd::release::Options { variant, flavors, tag, url, dry_run })
+        stack::release::run(context, &stack::release::Options { variant, flavors, tag, url, dry_run })
     }
 }
 
@@ -66,6 +67,6 @@ impl Image {
     pub(super) fn run(self, context: &Context) -> Result<Outcome> {
         let Image { which: Which { variant, flavor }, dry_run } = self;
         let flavor = flavor.to_string();
-        cmd::image::run(context, &cmd::image::Options { variant, flavor, dry_run })
+        stack::image::run(context, &stack::image::Options { variant, flavor, dry_run })
     }
 }
