@@ -18,7 +18,7 @@ extern "C" {
 #endif
 
 /* Raised whenever a signature, a number or a layout below changes. */
-#define ESPALIER_KERNELS_ABI_VERSION 4u
+#define ESPALIER_KERNELS_ABI_VERSION 5u
 
 /* The ABI version the library was built with; differs from the constant if header and library
  * are of different builds. */
@@ -28,6 +28,7 @@ uint32_t espalier_kernels_abi_version(void);
  * variable ESPALIER_ENABLE, a comma-separated list read once per process, names it. */
 enum espalier_feature {
     ESPALIER_FEATURE_GDN_FLAT_OUTPUT = 0, /* "gdn-flat-output" */
+    ESPALIER_FEATURE_ATTENTION       = 1, /* "attention" */
 };
 
 /* 1 if the feature is on in this process, else 0; 0 for a number that no feature has. */
@@ -264,6 +265,58 @@ struct espalier_pool_event {
 
 /* Takes the oldest event that was not read yet: 1, or 0 if there is none. */
 int32_t espalier_pool_next_event(struct espalier_pool * pool, struct espalier_pool_event * event);
+
+/* ---- Attention ----------------------------------------------------------------------------- */
+
+/* Cells that a bit of `tiles` stands for. */
+#define ESPALIER_ATTENTION_TILE 64
+
+/* softmax(scale * Q K^T + mask) V for each token and head, over the cells of a cache. Types are numbers of `enum ggml_type`,
+ * strides are in bytes. Heads that read the same head of K and V lie side by side. */
+struct espalier_attention {
+    const void * q; /* queries: rows of key_size numbers in single precision */
+    const void * k; /* keys: rows of key_size values of key_type */
+    const void * v; /* values: rows of value_size values of value_type */
+    const void * mask; /* what is added to the scores, in half precision, cells numbers a token; null for nothing */
+    const float * sinks; /* a score for each head of which nothing is read; null for none */
+    const uint32_t * tiles; /* bits: the runs of ESPALIER_ATTENTION_TILE cells that a token may see; null for all */
+    float * out; /* the result: rows of value_size numbers, by head, then by token, then by stream, without gaps */
+    uint64_t q_token; /* from one token's row to the next */
+    uint64_t q_head; /* from one head's row to the next */
+    uint64_t q_stream; /* from one stream to the next */
+    uint64_t k_cell; /* from one cell's row to the next */
+    uint64_t k_head; /* from one head's row to the next */
+    uint64_t k_stream; /* from one stream to the next */
+    uint64_t v_cell; /* from one cell's row to the next */
+    uint64_t v_head; /* from one head's row to the next */
+    uint64_t v_stream; /* from one stream to the next */
+    uint64_t mask_token; /* from one token's row to the next */
+    uint64_t mask_stream; /* from one stream's rows to the next; those of stream s are s % mask_streams */
+    uint64_t tiles_token; /* from one token's bits to the next */
+    int32_t key_type; /* enum ggml_type of K */
+    int32_t value_type; /* enum ggml_type of V */
+    uint32_t key_size; /* values in a row of Q and K */
+    uint32_t value_size; /* values in a row of V */
+    uint32_t tokens; /* tokens in a stream */
+    uint32_t heads; /* heads of Q */
+    uint32_t kv_heads; /* heads of K and of V */
+    uint32_t streams; /* streams of Q */
+    uint32_t kv_streams; /* streams of K and of V */
+    uint32_t cells; /* cells in a stream of K and V */
+    uint32_t mask_streams; /* streams of the mask */
+    float scale; /* what scores are multiplied by */
+    float max_bias; /* ALiBi: the largest slope's exponent; 0 for a mask that is added as it is */
+    float softcap; /* scores become softcap * tanh(score / softcap); 0 for scores as they are */
+};
+
+/* Bytes of memory that `threads` threads need together; 0 if the problem is not for this kernel, or the feature is off. Of the
+ * pointers only which are NULL matters. */
+size_t espalier_attention_work_bytes(const struct espalier_attention * problem, uint32_t threads);
+
+/* Each of `threads` threads calls the first with its number and the same `memory`; once all have left it, the second. The result
+ * does not depend on the number of threads. */
+void espalier_attention_compute(const struct espalier_attention * problem, uint32_t thread, uint32_t threads, void * memory);
+void espalier_attention_merge(const struct espalier_attention * problem, uint32_t thread, uint32_t threads, void * memory);
 
 #ifdef __cplusplus
 }

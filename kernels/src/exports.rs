@@ -1,5 +1,6 @@
 //! The C ABI: what `include/espalier_kernels.h` declares, and nothing else. The block pool's part
-//! of it is in [`crate::pool_exports`], the scheduler's in [`crate::scheduler_exports`].
+//! of it is in [`crate::pool_exports`], the scheduler's in [`crate::scheduler_exports`], attention's in
+//! [`crate::attention_exports`].
 //!
 //! `tests/header.rs` holds the two together: names, numbers and layouts.
 
@@ -13,7 +14,7 @@ use crate::gdn_output::{OutputFacts, may_flatten};
 
 /// The version of this border. Raise it, here and in the header, whenever a signature, a number
 /// or a layout changes.
-pub const ABI_VERSION: u32 = 4;
+pub const ABI_VERSION: u32 = 5;
 
 /// Returns [`ABI_VERSION`]; the caller compares it with its header's constant.
 #[unsafe(no_mangle)]

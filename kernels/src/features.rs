@@ -18,16 +18,19 @@ pub const ENABLE_VARIABLE: &str = "ESPALIER_ENABLE";
 pub enum Feature {
     /// Gated delta net layers multiply all sequences by the output projection at once.
     GdnFlatOutput = 0,
+    /// Flash attention on the CPU is computed by our kernel.
+    Attention = 1,
 }
 
 impl Feature {
     /// Every feature, in the order of their numbers.
-    pub const ALL: [Feature; 1] = [Feature::GdnFlatOutput];
+    pub const ALL: [Feature; 2] = [Feature::GdnFlatOutput, Feature::Attention];
 
     /// The name used in `ESPALIER_ENABLE`.
     pub fn name(self) -> &'static str {
         match self {
             Feature::GdnFlatOutput => "gdn-flat-output",
+            Feature::Attention => "attention",
         }
     }
 
@@ -143,7 +146,7 @@ mod tests {
         let message = unknown_names_message(&["paged-kv".to_owned()]);
         assert_eq!(
             message,
-            "ESPALIER_ENABLE names unknown features: `paged-kv`; known features: gdn-flat-output"
+            "ESPALIER_ENABLE names unknown features: `paged-kv`; known features: gdn-flat-output,attention"
         );
     }
 

@@ -95,9 +95,77 @@ static void print_scheduler_layout(void) {
     printf("constant.schedule_for_line %d\n", (int) ESPALIER_SCHEDULE_FOR_LINE);
 }
 
+static void print_attention_layout(void) {
+    printf("constant.attention_tile %d\n", ESPALIER_ATTENTION_TILE);
+    printf("size.attention %zu\n", sizeof(struct espalier_attention));
+    LAYOUT(attention, q);
+    LAYOUT(attention, k);
+    LAYOUT(attention, v);
+    LAYOUT(attention, mask);
+    LAYOUT(attention, sinks);
+    LAYOUT(attention, tiles);
+    LAYOUT(attention, out);
+    LAYOUT(attention, q_token);
+    LAYOUT(attention, q_head);
+    LAYOUT(attention, q_stream);
+    LAYOUT(attention, k_cell);
+    LAYOUT(attention, k_head);
+    LAYOUT(attention, k_stream);
+    LAYOUT(attention, v_cell);
+    LAYOUT(attention, v_head);
+    LAYOUT(attention, v_stream);
+    LAYOUT(attention, mask_token);
+    LAYOUT(attention, mask_stream);
+    LAYOUT(attention, tiles_token);
+    LAYOUT(attention, key_type);
+    LAYOUT(attention, value_type);
+    LAYOUT(attention, key_size);
+    LAYOUT(attention, value_size);
+    LAYOUT(attention, tokens);
+    LAYOUT(attention, heads);
+    LAYOUT(attention, kv_heads);
+    LAYOUT(attention, streams);
+    LAYOUT(attention, kv_streams);
+    LAYOUT(attention, cells);
+    LAYOUT(attention, mask_streams);
+    LAYOUT(attention, scale);
+    LAYOUT(attention, max_bias);
+    LAYOUT(attention, softcap);
+}
+
+/* One token of one head that sees two cells alike: the result is the mean of their values. */
+static void print_attention(void) {
+    const float q = 1, k[2] = { 2, 2 }, v[2] = { 3, 5 };
+    float out = 0;
+    char memory[1 << 20];
+    struct espalier_attention problem = { 0 };
+    problem.q = &q;
+    problem.k = k;
+    problem.v = v;
+    problem.out = &out;
+    problem.k_cell = problem.v_cell = sizeof(float);
+    problem.key_size = problem.value_size = problem.tokens = problem.heads = problem.kv_heads = 1;
+    problem.streams = problem.kv_streams = 1;
+    problem.cells = 2;
+    problem.scale = 1;
+    const size_t bytes = espalier_attention_work_bytes(&problem, 1);
+    printf("attention.fits %d\n", bytes > 0 && bytes <= sizeof(memory));
+    if (bytes > 0 && bytes <= sizeof(memory)) {
+        espalier_attention_compute(&problem, 0, 1, memory);
+        espalier_attention_merge(&problem, 0, 1, memory);
+    }
+    printf("attention.mean %g\n", out);
+    espalier_attention_compute(NULL, 0, 1, memory);
+    espalier_attention_merge(&problem, 1, 1, memory);
+    problem.key_type = 12;
+    printf("attention.unknown_type %zu\n", espalier_attention_work_bytes(&problem, 1));
+    printf("attention.null %zu\n", espalier_attention_work_bytes(NULL, 1));
+}
+
 static void print_layout(void) {
     printf("constant.abi_version %u\n", ESPALIER_KERNELS_ABI_VERSION);
     printf("constant.gdn_flat_output %d\n", (int) ESPALIER_FEATURE_GDN_FLAT_OUTPUT);
+    printf("constant.attention %d\n", (int) ESPALIER_FEATURE_ATTENTION);
     printf("size.enum %zu\n", sizeof(enum espalier_feature));
     printf("size.facts %zu\n", sizeof(struct espalier_gdn_output_facts));
     FACT_OFFSET(weight_type);
@@ -358,6 +426,8 @@ int main(void) {
     print_layout();
     print_pool_layout();
     print_scheduler_layout();
+    print_attention_layout();
+    print_attention();
     print_calls();
     print_pool_refusals();
     print_pool_calls();

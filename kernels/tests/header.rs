@@ -22,6 +22,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
+use espalier_kernels::attention::problem::{Problem, TILE};
 use espalier_kernels::exports::ABI_VERSION;
 use espalier_kernels::features::Feature;
 use espalier_kernels::gdn_output::OutputFacts;
@@ -36,6 +37,7 @@ use sha2::Digest;
 const HEADER: &str = include_str!("../include/espalier_kernels.h");
 const EXPORTS: &str = concat!(
     include_str!("../src/exports.rs"),
+    include_str!("../src/attention_exports.rs"),
     include_str!("../src/pool_exports.rs"),
     include_str!("../src/scheduler_exports.rs")
 );
@@ -62,6 +64,7 @@ fn numbers_and_layouts_agree() {
         ("constant.abi_version", ABI_VERSION as usize),
         ("call.abi_version", ABI_VERSION as usize),
         ("constant.gdn_flat_output", Feature::GdnFlatOutput as usize),
+        ("constant.attention", Feature::Attention as usize),
         ("size.enum", size_of::<u32>()),
         ("size.facts", size_of::<OutputFacts>()),
         ("offset.weight_type", offset_of!(OutputFacts, weight_type)),
@@ -174,6 +177,64 @@ fn numbers_and_layouts_of_the_scheduler_agree() {
     let compared =
         printed.keys().filter(|name| name.contains(".schedule_") && !name.starts_with("scheduler."));
     assert_eq!(compared.count(), expected.len(), "border.c prints what nobody compares");
+}
+
+#[test]
+fn numbers_and_layouts_of_attention_agree() {
+    let printed = run_border_program(None).values;
+    let expected = [
+        ("constant.attention", Feature::Attention as usize),
+        ("constant.attention_tile", TILE),
+        ("size.attention", size_of::<Problem>()),
+        ("offset.attention.q", offset_of!(Problem, q)),
+        ("offset.attention.k", offset_of!(Problem, k)),
+        ("offset.attention.v", offset_of!(Problem, v)),
+        ("offset.attention.mask", offset_of!(Problem, mask)),
+        ("offset.attention.sinks", offset_of!(Problem, sinks)),
+        ("offset.attention.tiles", offset_of!(Problem, tiles)),
+        ("offset.attention.out", offset_of!(Problem, out)),
+        ("offset.attention.q_token", offset_of!(Problem, q_token)),
+        ("offset.attention.q_head", offset_of!(Problem, q_head)),
+        ("offset.attention.q_stream", offset_of!(Problem, q_stream)),
+        ("offset.attention.k_cell", offset_of!(Problem, k_cell)),
+        ("offset.attention.k_head", offset_of!(Problem, k_head)),
+        ("offset.attention.k_stream", offset_of!(Problem, k_stream)),
+        ("offset.attention.v_cell", offset_of!(Problem, v_cell)),
+        ("offset.attention.v_head", offset_of!(Problem, v_head)),
+        ("offset.attention.v_stream", offset_of!(Problem, v_stream)),
+        ("offset.attention.mask_token", offset_of!(Problem, mask_token)),
+        ("offset.attention.mask_stream", offset_of!(Problem, mask_stream)),
+        ("offset.attention.tiles_token", offset_of!(Problem, tiles_token)),
+        ("offset.attention.key_type", offset_of!(Problem, key_type)),
+        ("offset.attention.value_type", offset_of!(Problem, value_type)),
+        ("offset.attention.key_size", offset_of!(Problem, key_size)),
+        ("offset.attention.value_size", offset_of!(Problem, value_size)),
+        ("offset.attention.tokens", offset_of!(Problem, tokens)),
+        ("offset.attention.heads", offset_of!(Problem, heads)),
+        ("offset.attention.kv_heads", offset_of!(Problem, kv_heads)),
+        ("offset.attention.streams", offset_of!(Problem, streams)),
+        ("offset.attention.kv_streams", offset_of!(Problem, kv_streams)),
+        ("offset.attention.cells", offset_of!(Problem, cells)),
+        ("offset.attention.mask_streams", offset_of!(Problem, mask_streams)),
+        ("offset.attention.scale", offset_of!(Problem, scale)),
+        ("offset.attention.max_bias", offset_of!(Problem, max_bias)),
+        ("offset.attention.softcap", offset_of!(Problem, softcap)),
+    ];
+    for (name, value) in expected {
+        assert_eq!(printed.get(name), Some(&value.to_string()), "{name}");
+    }
+    let compared = printed.keys().filter(|name| name.contains(".attention"));
+    assert_eq!(compared.count(), expected.len(), "border.c prints what nobody compares");
+}
+
+#[test]
+fn attention_is_computed_where_it_is_asked_for() {
+    for (enable, fits, mean) in [(None, "0", "0"), (Some("attention"), "1", "4")] {
+        let printed = run_border_program(enable).values;
+        let found = [&printed["attention.fits"], &printed["attention.mean"]];
+        assert_eq!(found, [fits, mean], "{enable:?}");
+        assert_eq!((&*printed["attention.unknown_type"], &*printed["attention.null"]), ("0", "0"));
+    }
 }
 
 /// One request that fits and one that does not, as C sees it.
@@ -319,7 +380,7 @@ fn unknown_names_are_reported_once_and_ignored() {
     let run = run_border_program(Some("no-such-thing"));
     assert_eq!(run.values["call.enabled"], "0");
     assert_eq!(run.errors.matches("`no-such-thing`").count(), 1);
-    assert!(run.errors.contains("known features: gdn-flat-output"), "{}", run.errors);
+    assert!(run.errors.contains("known features: gdn-flat-output,attention"), "{}", run.errors);
 }
 
 struct BorderRun {

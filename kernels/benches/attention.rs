@@ -1,0 +1,216 @@
+//! How fast attention is on one thread, and what that thread could do at most.
+//!
+//! `cargo xtask bench attention` reads what this measures; `ESPALIER_ISA=` chooses the instruction set. An element is one useful
+//! multiplication with its addition, so `Gelem/s` times two is GFLOP/s; bytes are those of K and V that are read.
+
+use std::hint::black_box;
+use std::time::Duration;
+
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use espalier_kernels::attention::isa::{Isa, Work};
+use espalier_kernels::attention::kv_type::KvType;
+use espalier_kernels::attention::problem::{Problem, TILE};
+use espalier_kernels::attention::simd::{MOST_LANES, Simd};
+use espalier_kernels::attention::{Memory, Share, compute, merge, work_bytes};
+
+/// `tokens` that each see `cells`: the same ones, or each its own.
+struct Shape {
+    name: &'static str,
+    tokens: u32,
+    cells: u32,
+    is_shared: bool,
+}
+
+const SHAPES: [Shape; 7] = [
+    Shape { name: "1 sequence, 1.5k", tokens: 1, cells: 1536, is_shared: true },
+    Shape { name: "1 sequence, 8k", tokens: 1, cells: 8192, is_shared: true },
+    Shape { name: "1 sequence, 32k", tokens: 1, cells: 32_768, is_shared: true },
+    Shape { name: "16 sequences, own 1.5k", tokens: 16, cells: 1536, is_shared: false },
+    Shape { name: "16 sequences, one 1.5k", tokens: 16, cells: 1536, is_shared: true },
+    Shape { name: "prompt of 512 on 1.5k", tokens: 512, cells: 1536, is_shared: true },
+    Shape { name: "prompt of 512 on 16k", tokens: 512, cells: 16_384, is_shared: true },
+];
+
+const HEADS: u32 = 8;
+const KV_HEADS: u32 = 2;
+/// Bits of a word of tiles.
+const WORD: u32 = 32;
+
+/// Memory of a problem; every value is small and finite.
+struct Tensors {
+    q: Vec<f32>,
+    k: Vec<u8>,
+    v: Vec<u8>,
+    tiles: Vec<u32>,
+    out: Vec<f32>,
+}
+
+impl Shape {
+    /// Cells of all tokens.
+    fn all_cells(&self) -> u32 {
+        if self.is_shared { self.cells } else { self.cells * self.tokens }
+    }
+
+    /// Words of bits for a token.
+    fn words(&self) -> u32 {
+        self.all_cells().div_ceil(WORD * TILE as u32)
+    }
+
+    /// The tiles that each token sees.
+    fn tiles(&self) -> Vec<u32> {
+        let tiles = self.cells / TILE as u32;
+        let mut bits = vec![0; (self.words() * self.tokens) as usize];
+        for token in 0..self.tokens {
+            let first = if self.is_shared { 0 } else { token * tiles };
+            for tile in first..first + tiles {
+                bits[(token * self.words() + tile / WORD) as usize] |= 1 << (tile % WORD);
+            }
+        }
+        bits
+    }
+
+    fn tensors(&self, kind: KvType, size: u32) -> Tensors {
+        let row = kind.row_bytes(size as usize).expect("sizes are whole blocks");
+        let cache = || vec![0x11; row * (self.all_cells() * KV_HEADS) as usize];
+        let numbers = || vec![0.01; (self.tokens * HEADS * size) as usize];
+        Tensors { q: numbers(), k: cache(), v: cache(), tiles: self.tiles(), out: numbers() }
+    }
+
+    fn problem(&self, tensors: &mut Tensors, kind: KvType, size: u32) -> Problem {
+        let row = kind.row_bytes(size as usize).expect("sizes are whole blocks") as u64;
+        let (cell, q_row) = (row * u64::from(KV_HEADS), 4 * u64::from(size));
+        Problem {
+            q: tensors.q.as_ptr().cast(),
+            k: tensors.k.as_ptr().cast(),
+            v: tensors.v.as_ptr().cast(),
+            mask: std::ptr::null(),
+            sinks: std::ptr::null(),
+            tiles: tensors.tiles.as_ptr(),
+            out: tensors.out.as_mut_ptr(),
+            q_token: q_row * u64::from(HEADS),
+            q_head: q_row,
+            q_stream: 0,
+            k_cell: cell,
+            k_head: row,
+            k_stream: 0,
+            v_cell: cell,
+            v_head: row,
+            v_stream: 0,
+            mask_token: 0,
+            mask_stream: 0,
+            tiles_token: 4 * u64::from(self.words()),
+            key_type: kind.number(),
+            value_type: kind.number(),
+            key_size: size,
+            value_size: size,
+            tokens: self.tokens,
+            heads: HEADS,
+            kv_heads: KV_HEADS,
+            streams: 1,
+            kv_streams: 1,
+            cells: self.all_cells(),
+            mask_streams: 1,
+            scale: 0.1,
+            max_bias: 0.0,
+            softcap: 0.0,
+        }
+    }
+
+    fn throughput(&self, kind: KvType, size: u32) -> Throughput {
+        let row = kind.row_bytes(size as usize).expect("sizes are whole blocks") as u64;
+        let elements = 2 * u64::from(size) * u64::from(self.tokens * HEADS) * u64::from(self.cells);
+        let bytes = 2 * row * u64::from(KV_HEADS) * u64::from(self.all_cells());
+        Throughput::ElementsAndBytes { elements, bytes }
+    }
+}
+
+fn attention(criterion: &mut Criterion) {
+    for size in [64, 128] {
+        for kind in [KvType::F16, KvType::Q8_0, KvType::Q4_0] {
+            let mut group = criterion.benchmark_group(format!("head {size}, {kind:?}"));
+            for shape in &SHAPES {
+                let mut tensors = shape.tensors(kind, size);
+                let problem = shape.problem(&mut tensors, kind, size);
+                let mut work = vec![0u8; work_bytes(&problem, 1)];
+                group.throughput(shape.throughput(kind, size));
+                group.bench_function(BenchmarkId::from_parameter(shape.name), |bencher| {
+                    bencher.iter(|| {
+                        let share = Share { thread: 0, threads: 1 };
+                        // SAFETY: the tensors and the memory are as large as the problem says.
+                        unsafe {
+                            let memory = Memory::new(&problem, share, work.as_mut_ptr());
+                            compute(&problem, share, &memory);
+                            merge(&problem, share, &memory);
+                        }
+                    });
+                });
+            }
+        }
+    }
+}
+
+/// Multiplications and additions out of registers, as many of them at once as a processor can have under way.
+struct Products(usize);
+
+/// Sums that do not wait for each other.
+const AT_ONCE: usize = 12;
+
+impl Work for Products {
+    type Output = f32;
+
+    #[inline(always)]
+    unsafe fn run<S: Simd>(self) -> f32 {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let factor = S::splat(black_box(0.999));
+            let mut sums = [S::splat(black_box(1.0)); AT_ONCE];
+            for _ in 0..self.0 {
+                for sum in &mut sums {
+                    *sum = S::mul_add(*sum, factor, factor);
+                }
+            }
+            sums.into_iter().map(|sum| S::sum(sum)).sum()
+        }
+    }
+}
+
+/// The lanes of the instruction set that is used.
+struct Lanes;
+
+impl Work for Lanes {
+    type Output = usize;
+
+    unsafe fn run<S: Simd>(self) -> usize {
+        S::LANES
+    }
+}
+
+fn machine(criterion: &mut Criterion) {
+    const ROUNDS: usize = 1_000_000;
+    const COPIED: usize = 256 << 20;
+    let mut group = criterion.benchmark_group("machine");
+    let isa = Isa::chosen();
+    let lanes = isa.run(Lanes);
+    assert!(lanes <= MOST_LANES);
+    group.throughput(Throughput::Elements((ROUNDS * AT_ONCE * lanes) as u64));
+    group.bench_function("products in registers", |bencher| bencher.iter(|| isa.run(Products(ROUNDS))));
+    let (from, mut to) = (vec![1u8; COPIED], vec![0u8; COPIED]);
+    group.throughput(Throughput::ElementsAndBytes { elements: 1, bytes: COPIED as u64 });
+    group.bench_function("copy", |bencher| {
+        bencher.iter(|| black_box(&mut to).copy_from_slice(black_box(&from)));
+    });
+}
+
+fn config() -> Criterion {
+    Criterion::default()
+        .sample_size(10)
+        .warm_up_time(Duration::from_millis(300))
+        .measurement_time(Duration::from_secs(1))
+}
+
+criterion_group! {
+    name = benches;
+    config = config();
+    targets = machine, attention
+}
+criterion_main!(benches);

@@ -1,0 +1,279 @@
+//! How the types of a cache store their values. A new type is one more [`Encoding`] and its line in [`super::kv_type`].
+//!
+//! Layouts are those of GGUF (`ggml-common.h`): blocks of 32 values begin with their scale, in half precision. Each instruction
+//! set gives the same bits.
+
+use std::marker::PhantomData;
+
+use super::matrix::Source;
+use super::simd::Simd;
+
+/// How a type stores its values.
+pub trait Encoding: Copy {
+    /// Values that lie together.
+    const BLOCK: usize;
+    /// Their bytes.
+    const BYTES: usize;
+
+    /// The values from `at` on, which is a multiple of `LANES`.
+    ///
+    /// # Safety
+    ///
+    /// The processor has the instruction set `S`; the row at `row` has `at + S::LANES` values.
+    unsafe fn vector<S: Simd>(row: *const u8, at: usize) -> S::V;
+}
+
+/// How many rows ahead memory is asked for: what is computed in the time that it needs to answer.
+const AHEAD: usize = 32;
+/// Bytes that it gives at once.
+const CACHE_LINE: usize = 64;
+
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn prefetch(line: *const u8) {
+    use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+    // SAFETY: an address that leads nowhere is passed over, and every x86-64 has the instruction.
+    unsafe { _mm_prefetch::<_MM_HINT_T0>(line.cast()) };
+}
+
+/// Stable Rust has no such instruction elsewhere.
+#[cfg(not(target_arch = "x86_64"))]
+fn prefetch(_: *const u8) {}
+
+/// Encoded rows.
+#[derive(Clone, Copy, Debug)]
+pub struct Rows<E> {
+    /// The first row.
+    pub first: *const u8,
+    /// Bytes from one row to the next.
+    pub stride: usize,
+    /// Bytes of a row.
+    pub bytes: usize,
+    encoding: PhantomData<E>,
+}
+
+impl<E> Rows<E> {
+    /// Rows of `bytes` bytes that lie `stride` bytes apart.
+    #[must_use]
+    pub fn new(first: *const u8, stride: usize, bytes: usize) -> Rows<E> {
+        Rows { first, stride, bytes, encoding: PhantomData }
+    }
+}
+
+impl<E: Encoding, S: Simd> Source<S> for Rows<E> {
+    #[inline(always)]
+    unsafe fn vector(self, row: usize, at: usize) -> S::V {
+        // SAFETY: the caller's promise.
+        unsafe { E::vector::<S>(self.first.add(row * self.stride), at) }
+    }
+
+    #[inline(always)]
+    fn look_ahead(self, row: usize) {
+        let row = self.first.wrapping_add((row + AHEAD) * self.stride);
+        for at in (0..self.bytes).step_by(CACHE_LINE) {
+            prefetch(row.wrapping_add(at));
+        }
+    }
+}
+
+/// Single precision.
+#[derive(Clone, Copy, Debug)]
+pub struct F32;
+/// Half precision.
+#[derive(Clone, Copy, Debug)]
+pub struct F16;
+/// The upper half of single precision.
+#[derive(Clone, Copy, Debug)]
+pub struct Bf16;
+/// 8 bits.
+#[derive(Clone, Copy, Debug)]
+pub struct Q8_0;
+/// 4 bits, or 5, of which the highest lie apart; from a minimum, or from the middle.
+#[derive(Clone, Copy, Debug)]
+pub struct Halves<const HAS_FIFTH: bool, const HAS_LEAST: bool>;
+/// 4 bits that look a value up.
+#[derive(Clone, Copy, Debug)]
+pub struct Iq4Nl;
+
+/// Values in a block of the quantized types.
+const QUANTIZED: usize = 32;
+
+/// The values of `iq4_nl`.
+const IQ4_NL: [i8; 16] = [-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113];
+
+impl Encoding for F32 {
+    const BLOCK: usize = 1;
+    const BYTES: usize = 4;
+
+    #[inline(always)]
+    unsafe fn vector<S: Simd>(row: *const u8, at: usize) -> S::V {
+        // SAFETY: the caller's promise.
+        unsafe { S::load(row.add(4 * at).cast()) }
+    }
+}
+
+impl Encoding for F16 {
+    const BLOCK: usize = 1;
+    const BYTES: usize = 2;
+
+    #[inline(always)]
+    unsafe fn vector<S: Simd>(row: *const u8, at: usize) -> S::V {
+        // SAFETY: the caller's promise.
+        unsafe { S::load_f16(row.add(2 * at).cast()) }
+    }
+}
+
+impl Encoding for Bf16 {
+    const BLOCK: usize = 1;
+    const BYTES: usize = 2;
+
+    #[inline(always)]
+    unsafe fn vector<S: Simd>(row: *const u8, at: usize) -> S::V {
+        // SAFETY: the caller's promise.
+        unsafe { S::load_bf16(row.add(2 * at).cast()) }
+    }
+}
+
+impl Encoding for Q8_0 {
+    const BLOCK: usize = QUANTIZED;
+    const BYTES: usize = 34;
+
+    #[inline(always)]
+    unsafe fn vector<S: Simd>(row: *const u8, at: usize) -> S::V {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let (block, inside) = block_of::<Self>(row, at);
+            let q = S::from_bytes(S::load_bytes(block.add(2 + inside)));
+            S::mul(q, S::splat_f16(block.cast()))
+        }
+    }
+}
+
+impl<const HAS_FIFTH: bool, const HAS_LEAST: bool> Halves<HAS_FIFTH, HAS_LEAST> {
+    /// Where the fifth bits begin, after the scale and the least value.
+    const FIFTH: usize = 2 + 2 * HAS_LEAST as usize;
+    /// Where the halves of bytes begin.
+    const LOWER: usize = Self::FIFTH + 4 * HAS_FIFTH as usize;
+    /// What stands for 0, where there is no least value.
+    const MIDDLE: f32 = if HAS_FIFTH { 16.0 } else { 8.0 };
+}
+
+impl<const HAS_FIFTH: bool, const HAS_LEAST: bool> Encoding for Halves<HAS_FIFTH, HAS_LEAST> {
+    const BLOCK: usize = QUANTIZED;
+    const BYTES: usize = Self::LOWER + QUANTIZED / 2;
+
+    #[inline(always)]
+    unsafe fn vector<S: Simd>(row: *const u8, at: usize) -> S::V {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let (block, inside) = block_of::<Self>(row, at);
+            let mut q = S::from_bytes(halves::<S>(block.add(Self::LOWER), inside));
+            if HAS_FIFTH {
+                let bits = u32::from_le(block.add(Self::FIFTH).cast::<u32>().read_unaligned());
+                q = S::add(q, S::where_set(bits >> inside, 16.0));
+            }
+            let scale = S::splat_f16(block.cast());
+            if HAS_LEAST {
+                S::add(S::mul(q, scale), S::splat_f16(block.add(2).cast()))
+            } else {
+                S::mul(S::sub(q, S::splat(Self::MIDDLE)), scale)
+            }
+        }
+    }
+}
+
+impl Encoding for Iq4Nl {
+    const BLOCK: usize = QUANTIZED;
+    const BYTES: usize = 18;
+
+    #[inline(always)]
+    unsafe fn vector<S: Simd>(row: *const u8, at: usize) -> S::V {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let (block, inside) = block_of::<Self>(row, at);
+            let q = S::from_bytes(S::look_up(halves::<S>(block.add(2), inside), &IQ4_NL));
+            S::mul(q, S::splat_f16(block.cast()))
+        }
+    }
+}
+
+/// The block that the value `at` is in, and where in it.
+///
+/// # Safety
+///
+/// The row has that value.
+#[inline(always)]
+unsafe fn block_of<E: Encoding>(row: *const u8, at: usize) -> (*const u8, usize) {
+    // SAFETY: the caller's promise.
+    (unsafe { row.add(at / E::BLOCK * E::BYTES) }, at % E::BLOCK)
+}
+
+/// Numbers of 4 bits: the lower halves of 16 bytes, then their upper halves.
+///
+/// # Safety
+///
+/// The processor has the instruction set `S`; there are 16 bytes, and `inside + S::LANES` is at most 32.
+#[inline(always)]
+unsafe fn halves<S: Simd>(bytes: *const u8, inside: usize) -> S::Bytes {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let bytes = S::load_bytes(bytes.add(inside % 16));
+        if inside < 16 { S::low_halves(bytes) } else { S::high_halves(bytes) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::attention::isa::Isa;
+    use crate::attention::kv_type::KvType;
+    use crate::attention::testing::{Random, decoded, decoded_on, encoded};
+
+    /// 1.0 in half precision.
+    const ONE: [u8; 2] = [0x00, 0x3c];
+    /// 2.0 in half precision.
+    const TWO: [u8; 2] = [0x00, 0x40];
+
+    #[test]
+    fn low_halves_come_first() {
+        let bytes: Vec<u8> = (0..16).map(|at| at << 4 | (15 - at)).collect();
+        let row = decoded(KvType::Q4_0, &[&TWO[..], &bytes].concat(), 32);
+        assert_eq!((row[0], row[15], row[16], row[31]), (14.0, -16.0, -16.0, 14.0));
+        let row = decoded(KvType::Q4_1, &[&TWO[..], &ONE, &bytes].concat(), 32);
+        assert_eq!((row[0], row[15], row[16], row[31]), (31.0, 1.0, 1.0, 31.0));
+        let row = decoded(KvType::Iq4Nl, &[&ONE[..], &bytes].concat(), 32);
+        assert_eq!((row[0], row[15], row[16], row[31]), (113.0, -127.0, -127.0, 113.0));
+    }
+
+    #[test]
+    fn the_fifth_bits_lie_apart() {
+        let bits = (1u32 << 0 | 1 << 31).to_le_bytes();
+        let row = decoded(KvType::Q5_0, &[&ONE[..], &bits, &[0; 16]].concat(), 32);
+        assert_eq!((row[0], row[1], row[30], row[31]), (0.0, -16.0, -16.0, 0.0));
+        let row = decoded(KvType::Q5_1, &[&ONE[..], &TWO, &bits, &[0x10; 16]].concat(), 32);
+        assert_eq!((row[0], row[1], row[30], row[31]), (18.0, 2.0, 3.0, 19.0));
+    }
+
+    #[test]
+    fn plain_types_are_read_value_by_value() {
+        assert_eq!(decoded(KvType::F32, &2.5f32.to_le_bytes(), 1), [2.5]);
+        assert_eq!(decoded(KvType::F16, &[ONE, TWO].concat().repeat(5), 10), [1.0, 2.0].repeat(5));
+        assert_eq!(decoded(KvType::Bf16, &[0xc0, 0x3f], 1), [1.5]);
+        let row = decoded(KvType::Q8_0, &[&TWO[..], &[0x80; 31], &[127]].concat(), 32);
+        assert_eq!((row[0], row[31]), (-256.0, 254.0));
+    }
+
+    #[test]
+    fn every_instruction_set_reads_the_same_bits() {
+        let mut random = Random(3);
+        for kind in KvType::ALL {
+            let sizes: &[usize] = if kind.block().0 == 1 { &[40, 64, 72, 80] } else { &[32, 64, 96] };
+            for size in sizes {
+                let bytes = encoded(kind, 70 * size, &mut random);
+                let expected = decoded(kind, &bytes, *size);
+                for isa in Isa::here() {
+                    assert_eq!(decoded_on(isa, kind, &bytes, *size), expected, "{isa:?} {kind:?} {size}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Which instruction set the kernels run with: the best that the processor has, or the one that `ESPALIER_ISA` names.
+
+use std::sync::OnceLock;
+
+use super::simd::Simd;
+use super::simd::portable::Portable;
+use crate::report;
+
+/// The environment variable that names the instruction set to use.
+pub const ISA_VARIABLE: &str = "ESPALIER_ISA";
+
+/// An instruction set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Isa {
+    /// What every processor has.
+    Scalar,
+    /// AVX2, FMA and F16C.
+    Avx2,
+    /// AVX-512 F, BW, DQ and VL.
+    Avx512,
+    /// NEON.
+    Neon,
+}
+
+/// Something that is compiled for each instruction set.
+pub trait Work {
+    /// What it gives.
+    type Output;
+
+    /// Does it.
+    ///
+    /// # Safety
+    ///
+    /// The processor has the instruction set `S`.
+    unsafe fn run<S: Simd>(self) -> Self::Output;
+}
+
+impl Isa {
+    /// From the slowest to the fastest.
+    const ALL: [Isa; 4] = [Isa::Scalar, Isa::Neon, Isa::Avx2, Isa::Avx512];
+
+    fn name(self) -> &'static str {
+        match self {
+            Isa::Scalar => "scalar",
+            Isa::Avx2 => "avx2",
+            Isa::Avx512 => "avx512",
+            Isa::Neon => "neon",
+        }
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    fn is_here(self) -> bool {
+        match self {
+            Isa::Scalar => true,
+            Isa::Avx2 => {
+                is_x86_feature_detected!("avx2")
+                    && is_x86_feature_detected!("fma")
+                    && is_x86_feature_detected!("f16c")
+            }
+            Isa::Avx512 => {
+                Isa::Avx2.is_here()
+                    && is_x86_feature_detected!("avx512f")
+                    && is_x86_feature_detected!("avx512bw")
+                    && is_x86_feature_detected!("avx512dq")
+                    && is_x86_feature_detected!("avx512vl")
+            }
+            Isa::Neon => false,
+        }
+    }
+
+    #[cfg(not(target_arch = "x86_64"))]
+    fn is_here(self) -> bool {
+        self == Isa::Scalar || (cfg!(target_arch = "aarch64") && self == Isa::Neon)
+    }
+
+    /// Those that this processor has, from the slowest to the fastest.
+    pub fn here() -> impl Iterator<Item = Isa> {
+        Self::ALL.into_iter().filter(|isa| isa.is_here())
+    }
+
+    /// The one that this process uses. A name that means nothing here is reported once.
+    #[must_use]
+    pub fn chosen() -> Isa {
+        static CHOSEN: OnceLock<Isa> = OnceLock::new();
+        *CHOSEN.get_or_init(|| {
+            let asked = std::env::var_os(ISA_VARIABLE).unwrap_or_default();
+            Isa::choose(&asked.to_string_lossy()).unwrap_or_else(|message| {
+                report::line_to_stderr(&message);
+                Isa::best()
+            })
+        })
+    }
+
+    fn best() -> Isa {
+        Self::here().last().unwrap_or(Isa::Scalar)
+    }
+
+    fn choose(asked: &str) -> Result<Isa, String> {
+        if asked.is_empty() {
+            return Ok(Self::best());
+        }
+        let found = Self::here().find(|isa| isa.name() == asked);
+        found.ok_or_else(|| {
+            let known: Vec<&str> = Self::here().map(Isa::name).collect();
+            format!("{ISA_VARIABLE} names `{asked}`, and this processor has: {}", known.join(", "))
+        })
+    }
+
+    /// Runs `work`, compiled for this instruction set.
+    ///
+    /// # Panics
+    ///
+    /// The processor does not have it: [`Isa::here`] and [`Isa::chosen`] give only those that it has.
+    pub fn run<W: Work>(self, work: W) -> W::Output {
+        assert!(self.is_here(), "{self:?}");
+        // SAFETY: the processor has it.
+        unsafe {
+            match self {
+                Isa::Scalar => work.run::<Portable>(),
+                #[cfg(target_arch = "x86_64")]
+                Isa::Avx2 => with_avx2(work),
+                #[cfg(target_arch = "x86_64")]
+                Isa::Avx512 => with_avx512(work),
+                #[cfg(target_arch = "aarch64")]
+                Isa::Neon => work.run::<super::simd::neon::Neon>(),
+                #[allow(unreachable_patterns, reason = "other processors have fewer arms")]
+                _ => work.run::<Portable>(),
+            }
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma,f16c")]
+fn with_avx2<W: Work>(work: W) -> W::Output {
+    // SAFETY: whoever calls this has made sure.
+    unsafe { work.run::<super::simd::avx2::Avx2>() }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl")]
+fn with_avx512<W: Work>(work: W) -> W::Output {
+    // SAFETY: whoever calls this has made sure.
+    unsafe { work.run::<super::simd::avx512::Avx512>() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_means_nothing_here_is_told_with_those_that_do() {
+        assert_eq!(Isa::choose(""), Ok(Isa::best()));
+        assert_eq!(Isa::choose("scalar"), Ok(Isa::Scalar));
+        let message = Isa::choose("sse9").unwrap_err();
+        assert!(
+            message.starts_with("ESPALIER_ISA names `sse9`, and this processor has: scalar"),
+            "{message}"
+        );
+    }
+}

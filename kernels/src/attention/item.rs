@@ -1,0 +1,307 @@
+//! One item: a block of rows over a part of the cells.
+
+use std::ffi::c_void;
+
+use super::division::{Item, ROWS, padded};
+use super::kv_type::KvType;
+use super::matrix::{
+    AT_ONCE, Each, Numbers, is_finite, rows_by_columns, rows_by_columns_but_for_zeros, scale_and_add,
+};
+use super::problem::{Problem, TILE};
+use super::scratch::{OfHead, OfTile, Scratch};
+use super::sight::{Active, Token};
+use super::simd::Simd;
+use super::softmax::{State, cap, weigh};
+use super::tile::Tile;
+
+/// Up to so many rows that see a tile it is read where it lies, anew for each few of them; for more it is decoded once.
+const FEW: usize = 8;
+
+/// What an item found for one of its rows.
+pub struct Found<'a> {
+    /// The token.
+    pub token: usize,
+    /// The head of Q.
+    pub head: usize,
+    /// Maximum and sum of the weights.
+    pub state: State,
+    /// The weighted sum of the values.
+    pub sums: &'a mut [f32],
+}
+
+/// One item of a problem.
+pub struct Task<'a> {
+    /// The problem.
+    pub problem: &'a Problem,
+    /// The types of its K and V.
+    pub types: (KvType, KvType),
+    /// The item.
+    pub item: Item,
+}
+
+impl Task<'_> {
+    /// Computes it, and gives each row to `take`.
+    ///
+    /// # Safety
+    ///
+    /// The processor has the instruction set `S`, and the problem's pointers lead to what they say.
+    #[inline(always)]
+    pub unsafe fn run<S: Simd>(&self, scratch: &mut Scratch<'_>, mut take: impl FnMut(Found<'_>)) {
+        // SAFETY: the caller's promises.
+        unsafe {
+            for number in 0..self.item.kv_heads {
+                self.begin(number, &mut scratch.of_head(number).0);
+            }
+            for tile in self.item.tile..self.item.tile_end {
+                self.take_tile::<S>(tile, scratch);
+            }
+        }
+        let value = padded(self.problem.value_size);
+        for number in 0..self.item.kv_heads {
+            let (of_head, _) = scratch.of_head(number);
+            for row in 0..self.item.rows {
+                let (token, head, state) = (self.token(row), self.head(number, row), of_head.state(row));
+                let sums = &mut of_head.sums[row * value..][..self.problem.value_size as usize];
+                take(Found { token, head, state, sums });
+            }
+        }
+    }
+
+    fn token(&self, row: usize) -> usize {
+        (self.item.row + row) / self.problem.group()
+    }
+
+    /// The head of Q that a row has, of those that read the head of K and V with this number in the item.
+    fn head(&self, number: usize, row: usize) -> usize {
+        let group = self.problem.group();
+        (self.item.kv_head + number) * group + (self.item.row + row) % group
+    }
+
+    /// # Safety
+    ///
+    /// The problem's pointers lead to what they say.
+    unsafe fn begin(&self, number: usize, of_head: &mut OfHead<'_>) {
+        let problem = self.problem;
+        let (key, size) = (padded(problem.key_size), problem.key_size as usize);
+        let scale = if problem.softcap == 0.0 { problem.scale } else { problem.scale / problem.softcap };
+        for row in 0..self.item.rows {
+            let (token, head) = (self.token(row), self.head(number, row));
+            // SAFETY: the caller's promise.
+            let from = unsafe {
+                let at = offset(token, problem.q_token) + offset(head, problem.q_head);
+                let at = at + offset(self.item.stream, problem.q_stream);
+                std::slice::from_raw_parts(problem.q.byte_add(at).cast::<f32>(), size)
+            };
+            for (to, from) in of_head.q[row * key..].iter_mut().zip(from) {
+                *to = from * scale;
+            }
+            of_head.slopes[row] = problem.slope(head);
+            of_head.set_state(row, State::EMPTY);
+        }
+        of_head.q[self.item.rows * key..].fill(0.0);
+        of_head.sums.fill(0.0);
+    }
+
+    /// # Safety
+    ///
+    /// As [`Task::run`].
+    #[inline(always)]
+    unsafe fn take_tile<S: Simd>(&self, tile: usize, scratch: &mut Scratch<'_>) {
+        let cells = (self.problem.cells as usize - tile * TILE).min(TILE);
+        // SAFETY: the caller's promises.
+        unsafe {
+            let active = self.active::<S>(tile, cells, scratch.tile.mask);
+            if active.count == 0 {
+                return;
+            }
+            // The heads of a cell lie side by side, and memory is fastest in its own order.
+            for number in 0..self.item.kv_heads {
+                let (mut of_head, of_tile) = scratch.of_head(number);
+                score::<S>(&self.keys(number, tile, cells), &active, &of_head, of_tile);
+                self.weigh::<S>(cells, &active, &mut of_head, of_tile);
+                add_values::<S>(&self.values(number, tile, cells), &active, &mut of_head, of_tile);
+            }
+        }
+    }
+
+    /// Which rows see the tile; their tokens' masks are read.
+    ///
+    /// # Safety
+    ///
+    /// As [`Task::run`].
+    #[inline(always)]
+    unsafe fn active<S: Simd>(&self, tile: usize, cells: usize, masks: &mut [f32]) -> Active {
+        let (problem, stream) = (self.problem, self.item.stream);
+        let tokens = self.token(0)..self.token(self.item.rows - 1) + 1;
+        let mut sees = [false; ROWS];
+        for (at, mask) in masks.as_chunks_mut::<TILE>().0.iter_mut().take(tokens.len()).enumerate() {
+            let token = Token { problem, stream, token: tokens.start + at };
+            // SAFETY: the caller's promises.
+            sees[at] = unsafe { token.sees::<S>(tile, cells, mask) };
+        }
+        Active::new(self.item.rows, |row| sees[self.token(row) - tokens.start])
+    }
+
+    /// Turns scores into weights.
+    ///
+    /// # Safety
+    ///
+    /// As [`Task::run`].
+    #[inline(always)]
+    unsafe fn weigh<S: Simd>(
+        &self,
+        cells: usize,
+        active: &Active,
+        of_head: &mut OfHead<'_>,
+        of_tile: &mut OfTile<'_>,
+    ) {
+        let first = self.token(0);
+        for (at, row) in active.rows().enumerate() {
+            let scores = &mut of_tile.scores.as_chunks_mut::<TILE>().0[at];
+            let mask = &of_tile.mask.as_chunks::<TILE>().0[self.token(row) - first];
+            let mut state = of_head.state(row);
+            // SAFETY: the caller's promises.
+            unsafe {
+                self.adjust::<S>(cells, of_head.slopes[row], mask, scores);
+                of_tile.factors[at] = weigh::<S>(scores, &mut state);
+            }
+            of_head.set_state(row, state);
+        }
+        for at in active.count..active.padded() {
+            of_tile.scores_of(at).fill(0.0);
+            of_tile.factors[at] = 0.0;
+        }
+    }
+
+    /// Softcap and mask.
+    ///
+    /// # Safety
+    ///
+    /// As [`Task::run`].
+    #[inline(always)]
+    unsafe fn adjust<S: Simd>(&self, cells: usize, slope: f32, mask: &[f32; TILE], scores: &mut [f32; TILE]) {
+        let problem = self.problem;
+        let has_mask = !problem.mask.is_null() || cells < TILE;
+        for at in (0..TILE).step_by(S::LANES) {
+            // SAFETY: the caller's promise.
+            unsafe {
+                let to = scores.as_mut_ptr().add(at);
+                if problem.softcap != 0.0 {
+                    S::store(to, cap::<S>(S::load(to), problem.softcap));
+                }
+                if has_mask {
+                    let mask = S::load(mask.as_ptr().add(at));
+                    // Whatever a cell has that may not be seen, it is not seen.
+                    S::store(to, S::unless_hidden(mask, S::mul_add(S::splat(slope), mask, S::load(to))));
+                }
+            }
+        }
+    }
+
+    fn keys(&self, number: usize, tile: usize, cells: usize) -> Tile {
+        let problem = self.problem;
+        let strides = [problem.k_cell, problem.k_head, problem.k_stream];
+        let first = self.first(problem.k, strides, number, tile);
+        let (stride, size) = (problem.k_cell as usize, problem.key_size as usize);
+        Tile { first, stride, cells, size, kind: self.types.0 }
+    }
+
+    fn values(&self, number: usize, tile: usize, cells: usize) -> Tile {
+        let problem = self.problem;
+        let strides = [problem.v_cell, problem.v_head, problem.v_stream];
+        let first = self.first(problem.v, strides, number, tile);
+        let (stride, size) = (problem.v_cell as usize, problem.value_size as usize);
+        Tile { first, stride, cells, size, kind: self.types.1 }
+    }
+
+    /// Where the first cell of a tile lies.
+    fn first(
+        &self,
+        all: *const c_void,
+        [of_cell, of_head, of_stream]: [u64; 3],
+        number: usize,
+        tile: usize,
+    ) -> *const u8 {
+        let stream = self.item.stream / (self.problem.streams / self.problem.kv_streams) as usize;
+        let at = offset(stream, of_stream) + offset(self.item.kv_head + number, of_head);
+        all.wrapping_byte_add(at + offset(tile * TILE, of_cell)).cast()
+    }
+}
+
+/// The scores of the rows that see a tile.
+///
+/// # Safety
+///
+/// The processor has the instruction set `S`, and the tile is there.
+#[inline(always)]
+unsafe fn score<S: Simd>(keys: &Tile, active: &Active, of_head: &OfHead<'_>, of_tile: &mut OfTile<'_>) {
+    let is_read_in_place = active.count <= FEW && keys.is_whole::<S>();
+    let stride = padded(keys.size as u32);
+    let (k, scores) = (of_tile.k.as_mut_ptr(), of_tile.scores.as_mut_ptr());
+    // SAFETY: the caller's promises.
+    unsafe {
+        if !is_read_in_place {
+            keys.decode_to_columns::<S>(of_tile.some_k.as_mut_ptr(), k);
+        }
+        for (at, rows) in active.blocks() {
+            let q = rows.map(|row| of_head.q[row * stride..][..stride].as_ptr());
+            let to = rows_from(scores.add(at * TILE), TILE);
+            if is_read_in_place {
+                keys.scores::<S>(q, to);
+            } else {
+                rows_by_columns::<S, _>(q, Numbers { first: k, stride: TILE }, keys.size, TILE, to);
+            }
+        }
+    }
+}
+
+/// Adds to the sums of the rows that see a tile.
+///
+/// # Safety
+///
+/// The processor has the instruction set `S`, and the tile is there.
+#[inline(always)]
+unsafe fn add_values<S: Simd>(
+    values: &Tile,
+    active: &Active,
+    of_head: &mut OfHead<'_>,
+    of_tile: &mut OfTile<'_>,
+) {
+    let stride = padded(values.size as u32);
+    let is_read_in_place = active.count <= FEW && values.is_whole::<S>();
+    // Of rows that are read in place the padding is not written.
+    of_tile.more.fill(0.0);
+    let (v, weights, sums) = (of_tile.v.as_mut_ptr(), of_tile.scores.as_ptr(), of_head.sums.as_mut_ptr());
+    let (decoded, more) = (Numbers { first: v, stride }, rows_from(of_tile.more.as_mut_ptr(), stride));
+    // SAFETY: the caller's promises.
+    unsafe {
+        if !is_read_in_place {
+            values.decode::<S>(v);
+        }
+        for (at, rows) in active.blocks() {
+            let weights = std::array::from_fn(|i| weights.add((at + i) * TILE));
+            if is_read_in_place {
+                values.weighted::<S>(weights, more);
+            } else {
+                rows_by_columns::<S, _>(weights, decoded, values.cells, stride, more);
+            }
+            // An infinity, or no number, of a cell that a row does not see must not change it by a bit.
+            if !is_finite::<S>(more[0], AT_ONCE * stride) {
+                values.decode::<S>(v);
+                rows_by_columns_but_for_zeros::<S, _>(weights, decoded, values.cells, stride, more);
+            }
+            for (i, row) in rows.into_iter().enumerate() {
+                scale_and_add::<S>(sums.add(row * stride), of_tile.factors[at + i], more[i], stride);
+            }
+        }
+    }
+}
+
+/// The first few rows of a matrix.
+fn rows_from(first: *mut f32, stride: usize) -> Each<*mut f32> {
+    std::array::from_fn(|i| first.wrapping_add(i * stride))
+}
+
+fn offset(number: usize, stride: u64) -> usize {
+    number * stride as usize
+}

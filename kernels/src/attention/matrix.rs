@@ -1,0 +1,204 @@
+//! Products of small matrices, a few rows at once.
+
+use super::simd::Simd;
+
+/// Rows that are computed at once.
+pub const AT_ONCE: usize = 4;
+
+/// The same thing of each row.
+pub type Each<T> = [T; AT_ONCE];
+
+/// A matrix that is read vector by vector.
+pub trait Source<S: Simd>: Copy {
+    /// The numbers of `row` from `at` on, which is a multiple of `LANES`.
+    ///
+    /// # Safety
+    ///
+    /// The processor has the instruction set `S`, and the matrix has those numbers.
+    unsafe fn vector(self, row: usize, at: usize) -> S::V;
+
+    /// Asks memory for what will be read some rows after `row`.
+    #[inline(always)]
+    fn look_ahead(self, _row: usize) {}
+}
+
+/// Rows of numbers.
+#[derive(Clone, Copy, Debug)]
+pub struct Numbers {
+    /// The first row.
+    pub first: *const f32,
+    /// Numbers from one row to the next.
+    pub stride: usize,
+}
+
+impl<S: Simd> Source<S> for Numbers {
+    #[inline(always)]
+    unsafe fn vector(self, row: usize, at: usize) -> S::V {
+        // SAFETY: the caller's promise.
+        unsafe { S::load(self.first.add(row * self.stride + at)) }
+    }
+}
+
+/// `c[i][j] = a[i] . b[j]`, for the `b_rows` rows of `b`, of `length` numbers each.
+///
+/// # Safety
+///
+/// The processor has the instruction set `S`. `length` is a multiple of `S::LANES`; each of `a` has as many numbers. Each of `c`
+/// has `b_rows` numbers, rounded up to an even number.
+#[inline(always)]
+pub unsafe fn rows_by_rows<S: Simd, B: Source<S>>(
+    a: Each<*const f32>,
+    b: B,
+    b_rows: usize,
+    length: usize,
+    c: Each<*mut f32>,
+) {
+    for j in (0..b_rows).step_by(2) {
+        // Of an odd number the last one is computed twice.
+        let second = (j + 1).min(b_rows - 1);
+        // SAFETY: the caller's promises.
+        unsafe {
+            // No `map` here: its closure would not be compiled for the instruction set.
+            b.look_ahead(j);
+            b.look_ahead(second);
+            let mut sums = [[S::splat(0.0); AT_ONCE]; 2];
+            for at in (0..length).step_by(S::LANES) {
+                let b = [b.vector(j, at), b.vector(second, at)];
+                for i in 0..AT_ONCE {
+                    let a = S::load(a[i].add(at));
+                    sums[0][i] = S::mul_add(a, b[0], sums[0][i]);
+                    sums[1][i] = S::mul_add(a, b[1], sums[1][i]);
+                }
+            }
+            let sums = [S::sums(sums[0]), S::sums(sums[1])];
+            for i in 0..AT_ONCE {
+                c[i].add(j).write(sums[0][i]);
+                c[i].add(j + 1).write(sums[1][i]);
+            }
+        }
+    }
+}
+
+/// `c[i] = a[i] b`, where `b` has `b_rows` rows of `columns` numbers.
+///
+/// # Safety
+///
+/// The processor has the instruction set `S`. `columns` is a multiple of `S::LANES`; each of `a` has `b_rows` numbers, each of
+/// `c` has `columns`.
+#[inline(always)]
+pub unsafe fn rows_by_columns<S: Simd, B: Source<S>>(
+    a: Each<*const f32>,
+    b: B,
+    b_rows: usize,
+    columns: usize,
+    c: Each<*mut f32>,
+) {
+    // With the vectors of `b`, the sums fit the registers.
+    let width = if S::REGISTERS < 32 { 2 } else { 4 } * S::LANES;
+    let wide = columns / width * width;
+    // SAFETY: the caller's promises.
+    unsafe {
+        for at in (0..wide).step_by(width) {
+            if S::REGISTERS < 32 {
+                some_columns::<S, B, 2, false>(a, b, b_rows, at, c);
+            } else {
+                some_columns::<S, B, 4, false>(a, b, b_rows, at, c);
+            }
+        }
+        for at in (wide..columns).step_by(S::LANES) {
+            some_columns::<S, B, 1, false>(a, b, b_rows, at, c);
+        }
+    }
+}
+
+/// As [`rows_by_columns`], to the bit; but where a number of `a` is 0 it is so whatever `b` has, an infinity or no number too.
+///
+/// # Safety
+///
+/// As [`rows_by_columns`].
+#[inline(always)]
+pub unsafe fn rows_by_columns_but_for_zeros<S: Simd, B: Source<S>>(
+    a: Each<*const f32>,
+    b: B,
+    b_rows: usize,
+    columns: usize,
+    c: Each<*mut f32>,
+) {
+    for at in (0..columns).step_by(S::LANES) {
+        // SAFETY: the caller's promises.
+        unsafe { some_columns::<S, B, 1, true>(a, b, b_rows, at, c) };
+    }
+}
+
+/// # Safety
+///
+/// As [`rows_by_columns`], for `WIDTH` vectors from `at` on.
+#[inline(always)]
+unsafe fn some_columns<S: Simd, B: Source<S>, const WIDTH: usize, const BUT_FOR_ZEROS: bool>(
+    a: Each<*const f32>,
+    b: B,
+    b_rows: usize,
+    at: usize,
+    c: Each<*mut f32>,
+) {
+    // SAFETY: the caller's promises.
+    unsafe {
+        let mut sums = [[S::splat(0.0); WIDTH]; AT_ONCE];
+        for row in 0..b_rows {
+            if at == 0 {
+                b.look_ahead(row);
+            }
+            let mut b_row = [S::splat(0.0); WIDTH];
+            for (j, vector) in b_row.iter_mut().enumerate() {
+                *vector = b.vector(row, at + j * S::LANES);
+            }
+            for (sums, a) in sums.iter_mut().zip(a) {
+                let a = *a.add(row);
+                if BUT_FOR_ZEROS && a == 0.0 {
+                    continue;
+                }
+                for (sum, vector) in sums.iter_mut().zip(b_row) {
+                    *sum = S::mul_add(S::splat(a), vector, *sum);
+                }
+            }
+        }
+        for (sums, c) in sums.into_iter().zip(c) {
+            for (j, sum) in sums.into_iter().enumerate() {
+                S::store(c.add(at + j * S::LANES), sum);
+            }
+        }
+    }
+}
+
+/// Whether `length` numbers are all finite; it is a multiple of `S::LANES`.
+///
+/// # Safety
+///
+/// The processor has the instruction set `S`, and the numbers are there.
+#[inline(always)]
+pub unsafe fn is_finite<S: Simd>(numbers: *const f32, length: usize) -> bool {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let mut zero = S::splat(0.0);
+        for at in (0..length).step_by(S::LANES) {
+            zero = S::mul_add(S::load(numbers.add(at)), S::splat(0.0), zero);
+        }
+        S::sum(zero) == 0.0
+    }
+}
+
+/// `sums = factor * sums + more`, of `length` numbers, which is a multiple of `S::LANES`.
+///
+/// # Safety
+///
+/// The processor has the instruction set `S`, and the numbers are there.
+#[inline(always)]
+pub unsafe fn scale_and_add<S: Simd>(sums: *mut f32, factor: f32, more: *const f32, length: usize) {
+    for at in (0..length).step_by(S::LANES) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let sum = S::mul_add(S::load(sums.add(at)), S::splat(factor), S::load(more.add(at)));
+            S::store(sums.add(at), sum);
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! Which rows see a tile, and the masks of their tokens.
+
+use super::division::ROWS;
+use super::half::NEGATIVE_INFINITY;
+use super::matrix::{AT_ONCE, Each};
+use super::problem::{Problem, TILE};
+use super::simd::Simd;
+
+/// The rows of an item that see a tile, by their number in the block; filled up with the number after the last one.
+pub struct Active {
+    rows: [u8; ROWS + AT_ONCE],
+    /// How many they are.
+    pub count: usize,
+}
+
+impl Active {
+    /// Those of `rows` rows for which `sees` is true.
+    pub fn new(rows: usize, sees: impl Fn(usize) -> bool) -> Active {
+        let mut active = Active { rows: [rows as u8; ROWS + AT_ONCE], count: 0 };
+        for row in (0..rows).filter(|row| sees(*row)) {
+            active.rows[active.count] = row as u8;
+            active.count += 1;
+        }
+        active
+    }
+
+    /// The rows.
+    pub fn rows(&self) -> impl Iterator<Item = usize> {
+        self.rows[..self.count].iter().map(|row| usize::from(*row))
+    }
+
+    /// How many they are with those that they are filled up with.
+    pub fn padded(&self) -> usize {
+        self.count.next_multiple_of(AT_ONCE)
+    }
+
+    /// A few at once: the place of the first, and which they are.
+    pub fn blocks(&self) -> impl Iterator<Item = (usize, Each<usize>)> {
+        let blocks = self.rows[..self.padded()].as_chunks::<AT_ONCE>().0.iter().enumerate();
+        blocks.map(|(at, rows)| (at * AT_ONCE, rows.map(usize::from)))
+    }
+}
+
+/// A token of a stream.
+#[derive(Clone, Copy)]
+pub struct Token<'a> {
+    /// What is asked for.
+    pub problem: &'a Problem,
+    /// The stream of Q.
+    pub stream: usize,
+    /// The token's number there.
+    pub token: usize,
+}
+
+impl Token<'_> {
+    /// Whether it sees any of the first `cells` cells of a tile. If it does, `mask` gets what is added to their scores.
+    ///
+    /// # Safety
+    ///
+    /// The processor has the instruction set `S`, and the problem's pointers lead to what they say.
+    #[inline(always)]
+    pub unsafe fn sees<S: Simd>(self, tile: usize, cells: usize, mask: &mut [f32; TILE]) -> bool {
+        // SAFETY: the caller's promises.
+        unsafe { self.has_tile(tile) && self.read_mask::<S>(tile, cells, mask) }
+    }
+
+    /// # Safety
+    ///
+    /// The problem's pointers lead to what they say.
+    unsafe fn has_tile(self, tile: usize) -> bool {
+        let tiles = self.problem.tiles;
+        let at = self.token * self.problem.tiles_token as usize;
+        // SAFETY: the caller's promise.
+        tiles.is_null() || unsafe { *tiles.byte_add(at).add(tile / 32) } >> (tile % 32) & 1 == 1
+    }
+
+    /// # Safety
+    ///
+    /// As [`Token::sees`].
+    #[inline(always)]
+    unsafe fn read_mask<S: Simd>(self, tile: usize, cells: usize, to: &mut [f32; TILE]) -> bool {
+        let problem = self.problem;
+        if problem.mask.is_null() {
+            to[..cells].fill(0.0);
+            to[cells..].fill(f32::NEG_INFINITY);
+            return true;
+        }
+        let mut mask = [NEGATIVE_INFINITY; TILE];
+        let stream = self.stream % problem.mask_streams as usize;
+        let at = self.token * problem.mask_token as usize + stream * problem.mask_stream as usize;
+        // SAFETY: the caller's promises.
+        unsafe {
+            let from = problem.mask.byte_add(at).cast::<u16>().add(tile * TILE);
+            from.copy_to_nonoverlapping(mask.as_mut_ptr(), cells);
+            for at in (0..TILE).step_by(S::LANES) {
+                S::store(to.as_mut_ptr().add(at), S::load_f16(mask.as_ptr().add(at)));
+            }
+        }
+        // Without a branch, so that it is vectorised.
+        mask.iter().fold(false, |any, one| any | (*one != NEGATIVE_INFINITY))
+    }
+}

@@ -1,0 +1,202 @@
+//! AVX2 with FMA and F16C: every x86-64 server since 2013.
+
+use std::arch::x86_64::*;
+
+use super::Simd;
+
+/// AVX2, FMA and F16C.
+#[derive(Clone, Copy, Debug)]
+pub struct Avx2;
+
+// SAFETY (of the block and of every method): the caller promises the instruction set and the pointers.
+unsafe impl Simd for Avx2 {
+    const LANES: usize = 8;
+    const REGISTERS: usize = 16;
+    type V = __m256;
+    type Bytes = __m128i;
+
+    #[inline(always)]
+    unsafe fn splat(x: f32) -> Self::V {
+        unsafe { _mm256_set1_ps(x) }
+    }
+
+    #[inline(always)]
+    unsafe fn load(from: *const f32) -> Self::V {
+        unsafe { _mm256_loadu_ps(from) }
+    }
+
+    #[inline(always)]
+    unsafe fn load_f16(from: *const u16) -> Self::V {
+        unsafe { _mm256_cvtph_ps(_mm_loadu_si128(from.cast())) }
+    }
+
+    #[inline(always)]
+    unsafe fn load_bf16(from: *const u16) -> Self::V {
+        unsafe {
+            let halves = _mm256_cvtepu16_epi32(_mm_loadu_si128(from.cast()));
+            _mm256_castsi256_ps(_mm256_slli_epi32::<16>(halves))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn splat_f16(from: *const u16) -> Self::V {
+        unsafe { _mm256_cvtph_ps(_mm_set1_epi16(from.read_unaligned() as i16)) }
+    }
+
+    #[inline(always)]
+    unsafe fn load_bytes(from: *const u8) -> Self::Bytes {
+        unsafe { _mm_loadl_epi64(from.cast()) }
+    }
+
+    #[inline(always)]
+    unsafe fn low_halves(bytes: Self::Bytes) -> Self::Bytes {
+        unsafe { _mm_and_si128(bytes, _mm_set1_epi8(15)) }
+    }
+
+    #[inline(always)]
+    unsafe fn high_halves(bytes: Self::Bytes) -> Self::Bytes {
+        unsafe { _mm_and_si128(_mm_srli_epi16::<4>(bytes), _mm_set1_epi8(15)) }
+    }
+
+    #[inline(always)]
+    unsafe fn look_up(bytes: Self::Bytes, table: &[i8; 16]) -> Self::Bytes {
+        unsafe { _mm_shuffle_epi8(_mm_loadu_si128(table.as_ptr().cast()), bytes) }
+    }
+
+    #[inline(always)]
+    unsafe fn from_bytes(bytes: Self::Bytes) -> Self::V {
+        unsafe { _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes)) }
+    }
+
+    #[inline(always)]
+    unsafe fn where_set(bits: u32, x: f32) -> Self::V {
+        unsafe {
+            let each = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
+            let is_set = _mm256_cmpeq_epi32(_mm256_and_si256(_mm256_set1_epi32(bits as i32), each), each);
+            _mm256_and_ps(_mm256_castsi256_ps(is_set), _mm256_set1_ps(x))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn store(to: *mut f32, v: Self::V) {
+        unsafe { _mm256_storeu_ps(to, v) }
+    }
+
+    #[inline(always)]
+    unsafe fn add(a: Self::V, b: Self::V) -> Self::V {
+        unsafe { _mm256_add_ps(a, b) }
+    }
+
+    #[inline(always)]
+    unsafe fn sub(a: Self::V, b: Self::V) -> Self::V {
+        unsafe { _mm256_sub_ps(a, b) }
+    }
+
+    #[inline(always)]
+    unsafe fn div(a: Self::V, b: Self::V) -> Self::V {
+        unsafe { _mm256_div_ps(a, b) }
+    }
+
+    #[inline(always)]
+    unsafe fn mul(a: Self::V, b: Self::V) -> Self::V {
+        unsafe { _mm256_mul_ps(a, b) }
+    }
+
+    #[inline(always)]
+    unsafe fn mul_add(a: Self::V, b: Self::V, c: Self::V) -> Self::V {
+        unsafe { _mm256_fmadd_ps(a, b, c) }
+    }
+
+    #[inline(always)]
+    unsafe fn max(a: Self::V, b: Self::V) -> Self::V {
+        unsafe { _mm256_max_ps(a, b) }
+    }
+
+    #[inline(always)]
+    unsafe fn unless_hidden(mask: Self::V, a: Self::V) -> Self::V {
+        unsafe {
+            let is_hidden = _mm256_cmp_ps::<_CMP_EQ_OQ>(mask, _mm256_set1_ps(f32::NEG_INFINITY));
+            _mm256_blendv_ps(a, mask, is_hidden)
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn copy_sign(a: Self::V, b: Self::V) -> Self::V {
+        unsafe {
+            let sign = _mm256_set1_ps(-0.0);
+            _mm256_or_ps(_mm256_andnot_ps(sign, a), _mm256_and_ps(sign, b))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn round(a: Self::V) -> Self::V {
+        unsafe { _mm256_round_ps::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(a) }
+    }
+
+    #[inline(always)]
+    unsafe fn times_power_of_two(x: Self::V, n: Self::V) -> Self::V {
+        unsafe {
+            let n = _mm256_cvtps_epi32(n);
+            let first = _mm256_srai_epi32::<1>(n);
+            let rest = _mm256_sub_epi32(n, first);
+            let bias = _mm256_set1_epi32(127);
+            let power = |n| _mm256_castsi256_ps(_mm256_slli_epi32::<23>(_mm256_add_epi32(n, bias)));
+            _mm256_mul_ps(_mm256_mul_ps(x, power(first)), power(rest))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn sums(of: [Self::V; 4]) -> [f32; 4] {
+        unsafe {
+            let pairs = _mm256_hadd_ps(_mm256_hadd_ps(of[0], of[1]), _mm256_hadd_ps(of[2], of[3]));
+            let sum = _mm_add_ps(_mm256_castps256_ps128(pairs), _mm256_extractf128_ps::<1>(pairs));
+            std::mem::transmute::<__m128, [f32; 4]>(sum)
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn sum(a: Self::V) -> f32 {
+        unsafe {
+            let a = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps::<1>(a));
+            let a = _mm_add_ps(a, _mm_movehl_ps(a, a));
+            _mm_cvtss_f32(_mm_add_ss(a, _mm_shuffle_ps::<1>(a, a)))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn largest(a: Self::V) -> f32 {
+        unsafe {
+            let a = _mm_max_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps::<1>(a));
+            let a = _mm_max_ps(a, _mm_movehl_ps(a, a));
+            _mm_cvtss_f32(_mm_max_ss(a, _mm_shuffle_ps::<1>(a, a)))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn transpose(from: *const f32, from_stride: usize, to: *mut f32, to_stride: usize) {
+        unsafe {
+            let mut rows = [_mm256_setzero_ps(); 8];
+            for (i, row) in rows.iter_mut().enumerate() {
+                *row = Self::load(from.add(i * from_stride));
+            }
+            // In each half of `four[4 * q + c]`: column c of the half, of rows 4 q to 4 q + 3.
+            let mut four = rows;
+            for q in [0, 4] {
+                let low =
+                    [_mm256_unpacklo_ps(rows[q], rows[q + 1]), _mm256_unpacklo_ps(rows[q + 2], rows[q + 3])];
+                let high =
+                    [_mm256_unpackhi_ps(rows[q], rows[q + 1]), _mm256_unpackhi_ps(rows[q + 2], rows[q + 3])];
+                for (at, [a, b]) in [(q, low), (q + 2, high)] {
+                    let (a, b) = (_mm256_castps_pd(a), _mm256_castps_pd(b));
+                    four[at] = _mm256_castpd_ps(_mm256_unpacklo_pd(a, b));
+                    four[at + 1] = _mm256_castpd_ps(_mm256_unpackhi_pd(a, b));
+                }
+            }
+            for c in 0..4 {
+                let (a, b) = (four[c], four[4 + c]);
+                Self::store(to.add(c * to_stride), _mm256_permute2f128_ps::<0x20>(a, b));
+                Self::store(to.add((4 + c) * to_stride), _mm256_permute2f128_ps::<0x31>(a, b));
+            }
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! What a vector of `f32` can do, on each instruction set. The kernels are written once, over [`Simd`].
+//!
+//! Every method is inlined into a function that was compiled for the instruction set: see [`crate::attention::isa`].
+
+#[cfg(target_arch = "x86_64")]
+pub mod avx2;
+#[cfg(target_arch = "x86_64")]
+pub mod avx512;
+#[cfg(target_arch = "aarch64")]
+pub mod neon;
+pub mod portable;
+
+/// Vectors of [`Simd::LANES`] numbers.
+///
+/// # Safety
+///
+/// The methods are called on a processor that has the instruction set. Pointers lead to as many values as the method
+/// takes; they need no alignment.
+#[allow(clippy::missing_safety_doc, reason = "it is the trait's, for each method")]
+pub unsafe trait Simd: Copy {
+    /// How many numbers a vector has: a power of two, at most [`MOST_LANES`].
+    const LANES: usize;
+    /// How many vectors there are registers for.
+    const REGISTERS: usize;
+    /// The vector.
+    type V: Copy;
+    /// `LANES` bytes.
+    type Bytes: Copy;
+
+    /// The same number everywhere.
+    unsafe fn splat(x: f32) -> Self::V;
+    /// `LANES` numbers.
+    unsafe fn load(from: *const f32) -> Self::V;
+    /// `LANES` numbers in half precision.
+    unsafe fn load_f16(from: *const u16) -> Self::V;
+    /// The upper halves of `LANES` numbers.
+    unsafe fn load_bf16(from: *const u16) -> Self::V;
+    /// The same number everywhere, out of half precision.
+    unsafe fn splat_f16(from: *const u16) -> Self::V;
+    /// `LANES` bytes.
+    unsafe fn load_bytes(from: *const u8) -> Self::Bytes;
+    /// Of each byte the lower half.
+    unsafe fn low_halves(bytes: Self::Bytes) -> Self::Bytes;
+    /// Of each byte the upper half.
+    unsafe fn high_halves(bytes: Self::Bytes) -> Self::Bytes;
+    /// What the table has for each byte, which is less than 16.
+    unsafe fn look_up(bytes: Self::Bytes, table: &[i8; 16]) -> Self::Bytes;
+    /// The bytes' values, with their signs.
+    unsafe fn from_bytes(bytes: Self::Bytes) -> Self::V;
+    /// `x` where the bit is set, from the lowest on, and 0 where it is not.
+    unsafe fn where_set(bits: u32, x: f32) -> Self::V;
+    /// `LANES` numbers.
+    unsafe fn store(to: *mut f32, v: Self::V);
+    /// `a + b`.
+    unsafe fn add(a: Self::V, b: Self::V) -> Self::V;
+    /// `a - b`.
+    unsafe fn sub(a: Self::V, b: Self::V) -> Self::V;
+    /// `a / b`.
+    unsafe fn div(a: Self::V, b: Self::V) -> Self::V;
+    /// `a * b`.
+    unsafe fn mul(a: Self::V, b: Self::V) -> Self::V;
+    /// `a * b + c`, rounded once where the instruction set has it.
+    unsafe fn mul_add(a: Self::V, b: Self::V, c: Self::V) -> Self::V;
+    /// The larger ones; where `b` is no number, no number.
+    unsafe fn max(a: Self::V, b: Self::V) -> Self::V;
+    /// `mask` where it is minus infinity, `a` elsewhere.
+    unsafe fn unless_hidden(mask: Self::V, a: Self::V) -> Self::V;
+    /// The sizes of `a` with the signs of `b`.
+    unsafe fn copy_sign(a: Self::V, b: Self::V) -> Self::V;
+    /// To the nearest whole number.
+    unsafe fn round(a: Self::V) -> Self::V;
+    /// `x * 2^n` for whole `n` in -252..=0.
+    unsafe fn times_power_of_two(x: Self::V, n: Self::V) -> Self::V;
+    /// The sum of each.
+    unsafe fn sums(of: [Self::V; 4]) -> [f32; 4];
+    /// The sum.
+    unsafe fn sum(a: Self::V) -> f32;
+    /// The largest.
+    unsafe fn largest(a: Self::V) -> f32;
+    /// `to[i][j] = from[j][i]` for `LANES` rows of `LANES` numbers; strides are in numbers.
+    unsafe fn transpose(from: *const f32, from_stride: usize, to: *mut f32, to_stride: usize);
+}
+
+/// The most lanes that a vector has: rows are padded to a multiple of it.
+pub const MOST_LANES: usize = 16;

@@ -1,0 +1,183 @@
+//! Softmax of one tile after the other: <https://arxiv.org/abs/2112.05682>.
+
+use super::problem::TILE;
+use super::simd::Simd;
+
+/// What a row has summed up so far, all of it times `exp(-maximum)`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct State {
+    /// The largest score.
+    pub maximum: f32,
+    /// The sum of the weights.
+    pub sum: f32,
+}
+
+impl State {
+    /// Nothing yet.
+    pub const EMPTY: State = State { maximum: f32::NEG_INFINITY, sum: 0.0 };
+
+    /// Takes a score in of which no value is read. Gives what the sums so far are to be multiplied with.
+    #[must_use]
+    pub fn take_sink(&mut self, score: f32) -> f32 {
+        let maximum = self.maximum.max(score);
+        let factor = factor(self.maximum, maximum);
+        *self = State { maximum, sum: self.sum * factor + (score - maximum).exp() };
+        factor
+    }
+}
+
+/// `exp(old - new)`, where nothing has been summed up yet too.
+#[must_use]
+pub fn factor(old: f32, new: f32) -> f32 {
+    if old == f32::NEG_INFINITY { 0.0 } else { (old - new).exp() }
+}
+
+/// Turns the scores of a tile into weights, and takes them in. Gives what the sums so far are to be multiplied with.
+///
+/// # Safety
+///
+/// The processor has the instruction set `S`.
+#[inline(always)]
+pub unsafe fn weigh<S: Simd>(scores: &mut [f32; TILE], state: &mut State) -> f32 {
+    let at = scores.as_mut_ptr();
+    // SAFETY: the caller's promise, and `TILE` is a multiple of `LANES`.
+    unsafe {
+        let mut largest = S::splat(f32::NEG_INFINITY);
+        for i in (0..TILE).step_by(S::LANES) {
+            largest = S::max(largest, S::load(at.add(i)));
+        }
+        let largest = S::largest(largest);
+        let maximum = if largest <= state.maximum { state.maximum } else { largest };
+        // A comparison of vectors may lose what is no number; here it would be taken for a cell that is not seen.
+        if maximum == f32::NEG_INFINITY && !scores.iter().any(|score| score.is_nan()) {
+            scores.fill(0.0);
+            return 1.0;
+        }
+        let minus = S::splat(-maximum);
+        let mut sum = S::splat(0.0);
+        for i in (0..TILE).step_by(S::LANES) {
+            let weight = exp::<S>(S::add(S::load(at.add(i)), minus));
+            S::store(at.add(i), weight);
+            sum = S::add(sum, weight);
+        }
+        let factor = factor(state.maximum, maximum);
+        *state = State { maximum, sum: state.sum * factor + S::sum(sum) };
+        factor
+    }
+}
+
+/// `most * tanh(x)`.
+///
+/// # Safety
+///
+/// The processor has the instruction set `S`.
+#[inline(always)]
+pub unsafe fn cap<S: Simd>(x: S::V, most: f32) -> S::V {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let size = S::copy_sign(x, S::splat(1.0));
+        let small = exp::<S>(S::mul(size, S::splat(-2.0)));
+        let one = S::splat(1.0);
+        let tanh = S::div(S::sub(one, small), S::add(one, small));
+        S::mul(S::splat(most), S::copy_sign(tanh, x))
+    }
+}
+
+/// `exp(x)` for `x <= 0`, to 2 units in the last place; no number stays none.
+///
+/// # Safety
+///
+/// The processor has the instruction set `S`.
+#[inline(always)]
+unsafe fn exp<S: Simd>(x: S::V) -> S::V {
+    /// Less is 0 in single precision.
+    const LEAST: f32 = -110.0;
+    // ln 2 in two parts, of which the first has few enough bits for its product with a whole number to be exact.
+    const LN_2_HIGH: f32 = 0.693_359_4;
+    const LN_2_LOW: f32 = -2.121_944_4e-4;
+    // Taylor's series up to the seventh power: within ln 2 / 2 of 0 what is left out is 1e-8 of the value.
+    const SERIES: [f32; 8] = [1.0 / 5040.0, 1.0 / 720.0, 1.0 / 120.0, 1.0 / 24.0, 1.0 / 6.0, 0.5, 1.0, 1.0];
+    // SAFETY: the caller's promise.
+    unsafe {
+        let x = S::max(S::splat(LEAST), x);
+        let n = S::round(S::mul(x, S::splat(std::f32::consts::LOG2_E)));
+        let rest = S::mul_add(n, S::splat(-LN_2_HIGH), x);
+        let rest = S::mul_add(n, S::splat(-LN_2_LOW), rest);
+        let mut sum = S::splat(SERIES[0]);
+        for factor in &SERIES[1..] {
+            sum = S::mul_add(sum, rest, S::splat(*factor));
+        }
+        S::times_power_of_two(sum, n)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::attention::isa::Isa;
+    use crate::attention::simd::Simd;
+
+    struct Exp(f32);
+
+    impl crate::attention::isa::Work for Exp {
+        type Output = f32;
+
+        unsafe fn run<S: Simd>(self) -> f32 {
+            let mut to = [0.0; crate::attention::simd::MOST_LANES];
+            // SAFETY: the caller's promise, and a vector fits.
+            unsafe { S::store(to.as_mut_ptr(), exp::<S>(S::splat(self.0))) };
+            to[0]
+        }
+    }
+
+    #[test]
+    fn the_exponential_is_right_on_each_instruction_set() {
+        for isa in Isa::here() {
+            for i in 0..110_000 {
+                let x = -(i as f32) / 1000.0;
+                let (found, expected) = (isa.run(Exp(x)), f64::from(x).exp());
+                let unit = f64::from(f32::EPSILON) * expected + 1.5e-45;
+                assert!((f64::from(found) - expected).abs() <= 2.0 * unit, "{isa:?} {x}: {found} {expected}");
+            }
+            assert_eq!((isa.run(Exp(0.0)), isa.run(Exp(f32::NEG_INFINITY))), (1.0, 0.0), "{isa:?}");
+            assert!(isa.run(Exp(f32::NAN)).is_nan(), "{isa:?}");
+        }
+    }
+
+    struct Cap(f32);
+
+    impl crate::attention::isa::Work for Cap {
+        type Output = f32;
+
+        unsafe fn run<S: Simd>(self) -> f32 {
+            let mut to = [0.0; crate::attention::simd::MOST_LANES];
+            // SAFETY: the caller's promise, and a vector fits.
+            unsafe { S::store(to.as_mut_ptr(), cap::<S>(S::splat(self.0), 30.0)) };
+            to[0]
+        }
+    }
+
+    #[test]
+    fn scores_are_capped_on_each_instruction_set() {
+        for isa in Isa::here() {
+            for i in -12_000..12_000 {
+                let x = i as f32 / 1000.0;
+                let (found, expected) = (isa.run(Cap(x)), 30.0 * f64::from(x).tanh());
+                assert!((f64::from(found) - expected).abs() <= 6e-6, "{isa:?} {x}: {found} {expected}");
+            }
+            let ends = [f32::INFINITY, f32::NEG_INFINITY].map(|x| isa.run(Cap(x)));
+            assert_eq!(ends, [30.0, -30.0], "{isa:?}");
+            assert!(isa.run(Cap(f32::NAN)).is_nan(), "{isa:?}");
+        }
+    }
+
+    #[test]
+    fn a_sink_takes_weight_and_gives_no_value() {
+        let mut state = State::EMPTY;
+        assert_eq!(state.take_sink(2.0), 0.0);
+        assert_eq!(state, State { maximum: 2.0, sum: 1.0 });
+        let mut state = State { maximum: 3.0, sum: 1.0 };
+        assert_eq!(state.take_sink(3.0), 1.0);
+        assert_eq!(state.sum, 2.0);
+    }
+}

@@ -1,0 +1,139 @@
+//! The kernel against a reference in double precision.
+
+use super::guarded::Guarded;
+use super::isa::Isa;
+use super::kv_type::KvType;
+use super::problem::Problem;
+use super::testing::{Case, Random, problem};
+use super::{Items, Memory, Share, merge, work_bytes};
+
+/// The result with `threads` threads, one after the other.
+fn computed(case: &Case, isa: Isa, threads: usize) -> Vec<f32> {
+    let mut out = Guarded::new(&vec![f32::NAN; case.out_length()]);
+    let problem = case.problem(&mut out);
+    let mut work = Guarded::new(&vec![0xffu8; work_bytes(&problem, threads)]);
+    let types = problem.types().expect("a case has types and shapes that fit");
+    let shares = || (0..threads).map(|thread| Share { thread, threads });
+    for share in shares() {
+        // SAFETY: the memory is as long as it has to be.
+        let memory = unsafe { Memory::new(&problem, share, work.as_mut_ptr()) };
+        isa.run(Items { problem: &problem, types, share, memory: &memory });
+    }
+    for share in shares() {
+        // SAFETY: as above; all threads have ended.
+        unsafe { merge(&problem, share, &Memory::new(&problem, share, work.as_mut_ptr())) };
+    }
+    out.to_vec()
+}
+
+fn sizes(random: &mut Random) -> Problem {
+    let (key, value) = (random.one_of(&KvType::ALL), random.one_of(&KvType::ALL));
+    let any = [40, 64, 72, 80, 96, 112, 128, 192, 256];
+    let whole = [64, 96, 128, 192, 256, 576];
+    let size = |kind: KvType, random: &mut Random| {
+        if kind.block().0 == 1 { random.one_of(&any) } else { random.one_of(&whole) }
+    };
+    let kv_heads = random.one_of(&[1, 2, 3]);
+    let kv_streams = random.one_of(&[1, 1, 2]);
+    let streams = kv_streams * random.one_of(&[1, 1, 2]);
+    let sizes = Problem {
+        key_type: key.number(),
+        value_type: value.number(),
+        key_size: size(key, random),
+        value_size: size(value, random),
+        tokens: random.one_of(&[1, 1, 2, 3, 16, 33, 70]),
+        heads: kv_heads * random.one_of(&[1, 2, 4, 5, 7]),
+        kv_heads,
+        streams,
+        kv_streams,
+        cells: random.one_of(&[1, 3, 31, 64, 65, 100, 300, 777]),
+        mask_streams: random.one_of(&[1, streams]),
+        max_bias: random.one_of(&[0.0, 0.0, 8.0]),
+        softcap: random.one_of(&[0.0, 0.0, 30.0]),
+        ..problem()
+    };
+    Problem { scale: 1.0 / (sizes.key_size as f32).sqrt(), ..sizes }
+}
+
+fn close(found: &[f32], expected: &[f64], what: &str) {
+    for (at, (found, expected)) in found.iter().zip(expected).enumerate() {
+        let bound = 1e-4 * expected.abs().max(1.0);
+        assert!((f64::from(*found) - expected).abs() <= bound, "{what}, {at}: {found} is not {expected}");
+    }
+}
+
+/// How many random problems; `ESPALIER_CASES` names another number.
+fn cases() -> u64 {
+    const CASES: u64 = 500;
+    std::env::var("ESPALIER_CASES")
+        .map_or(CASES, |number| number.parse().expect("ESPALIER_CASES is a number"))
+}
+
+#[test]
+fn random_problems_are_solved_on_each_instruction_set() {
+    for seed in 0..cases() {
+        let mut random = Random(seed);
+        let case = Case::new(sizes(&mut random), &mut random);
+        let expected = case.reference();
+        for isa in Isa::here() {
+            let found = computed(&case, isa, 1 + seed as usize % 8);
+            close(&found, &expected, &format!("seed {seed}, {isa:?}, {:?}", case.sizes));
+        }
+    }
+}
+
+#[test]
+fn the_number_of_threads_changes_no_bit() {
+    for seed in 0..20 {
+        let mut random = Random(1000 + seed);
+        let case = Case::new(sizes(&mut random), &mut random);
+        let one = computed(&case, Isa::chosen(), 1);
+        for threads in 2..=8 {
+            let bits = |all: Vec<f32>| all.into_iter().map(f32::to_bits).collect::<Vec<_>>();
+            assert_eq!(bits(computed(&case, Isa::chosen(), threads)), bits(one.clone()), "{seed}");
+        }
+    }
+}
+
+/// Another tenant's cell is such a cell.
+#[test]
+fn whatever_a_hidden_cell_has_it_changes_no_bit() {
+    const HIDDEN: usize = 70;
+    const NO_NUMBER: u8 = 0xff;
+    let mut random = Random(7);
+    for kind in [KvType::F32, KvType::F16, KvType::Bf16] {
+        let kinds = Problem { key_type: kind.number(), value_type: kind.number(), ..problem() };
+        let sizes = Problem { tokens: 2, ..kinds };
+        let mut case = Case::new(sizes, &mut random);
+        let mut mask = vec![0; 2 * sizes.cells as usize];
+        mask[HIDDEN] = super::half::NEGATIVE_INFINITY;
+        (case.mask, case.tiles, case.sinks) = (Some(Guarded::new(&mask)), None, None);
+        let clean: Vec<Vec<f32>> = Isa::here().map(|isa| computed(&case, isa, 2)).collect();
+        let row = kind.row_bytes(sizes.key_size as usize).unwrap() * sizes.kv_heads as usize;
+        case.k[HIDDEN * row..][..row].fill(NO_NUMBER);
+        case.v[HIDDEN * row..][..row].fill(NO_NUMBER);
+        for (isa, clean) in Isa::here().zip(clean) {
+            let found = computed(&case, isa, 2);
+            let (of_first, of_second) = found.split_at(found.len() / 2);
+            assert_eq!(
+                of_first,
+                &clean[..of_first.len()],
+                "{isa:?} {kind:?}: the first token does not see it"
+            );
+            assert!(of_second.iter().all(|one| one.is_nan()), "{isa:?} {kind:?}: the second one does");
+        }
+    }
+}
+
+#[test]
+fn where_nothing_is_seen_the_result_is_zero() {
+    let mut random = Random(8);
+    for cells in [0, 100] {
+        let mut case = Case::new(Problem { cells, ..problem() }, &mut random);
+        case.mask = Some(Guarded::new(&vec![super::half::NEGATIVE_INFINITY; cells as usize]));
+        for isa in Isa::here() {
+            let found = computed(&case, isa, 3);
+            assert!(found.iter().all(|one| *one == 0.0), "{isa:?}, {cells} cells: {found:?}");
+        }
+    }
+}

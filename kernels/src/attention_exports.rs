@@ -1,0 +1,81 @@
+//! The C ABI of [`crate::attention`].
+
+use crate::attention::problem::Problem;
+use crate::attention::{Memory, Share, compute, merge, work_bytes};
+use crate::border::guarded;
+use crate::features::{Feature, enabled_features};
+
+/// Bytes of memory that `threads` threads need together to compute `problem`; 0 if it is not for this kernel, or the feature
+/// `attention` is off.
+///
+/// # Safety
+///
+/// `problem` is null or points to a valid `struct espalier_attention`, whose pointers need not be set but for which of them are
+/// null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn espalier_attention_work_bytes(problem: *const Problem, threads: u32) -> usize {
+    guarded(0, || {
+        // SAFETY: the caller's promise is the one needed here.
+        let problem = unsafe { problem.as_ref() };
+        let ours = problem.filter(|problem| problem.types().is_some());
+        let is_on = enabled_features().contains(Feature::Attention);
+        ours.filter(|_| is_on).map_or(0, |problem| work_bytes(problem, threads as usize))
+    })
+}
+
+/// Computes a thread's share of the items. Once all threads have, [`espalier_attention_merge`] follows.
+///
+/// # Safety
+///
+/// `problem` points to a valid `struct espalier_attention` for which [`espalier_attention_work_bytes`] is not 0; `memory` has that
+/// many bytes, and is the same for all `threads`; each of them has another number.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn espalier_attention_compute(
+    problem: *const Problem,
+    thread: u32,
+    threads: u32,
+    memory: *mut u8,
+) {
+    // SAFETY: the caller's promise is the one needed here.
+    unsafe {
+        with(problem, thread, threads, memory, |problem, share, memory| compute(problem, share, memory))
+    }
+}
+
+/// Puts together what the threads have computed.
+///
+/// # Safety
+///
+/// As [`espalier_attention_compute`], which all threads have left.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn espalier_attention_merge(
+    problem: *const Problem,
+    thread: u32,
+    threads: u32,
+    memory: *mut u8,
+) {
+    // SAFETY: the caller's promise is the one needed here.
+    unsafe { with(problem, thread, threads, memory, |problem, share, memory| merge(problem, share, memory)) }
+}
+
+/// # Safety
+///
+/// As [`espalier_attention_compute`].
+unsafe fn with(
+    problem: *const Problem,
+    thread: u32,
+    threads: u32,
+    memory: *mut u8,
+    work: impl FnOnce(&Problem, Share, &Memory),
+) {
+    guarded((), || {
+        // SAFETY: the caller's promise is the one needed here.
+        let Some(problem) = (unsafe { problem.as_ref() }) else { return };
+        let share = Share { thread: thread as usize, threads: threads as usize };
+        if memory.is_null() || share.thread >= share.threads {
+            return;
+        }
+        // SAFETY: as above.
+        work(problem, share, &unsafe { Memory::new(problem, share, memory) });
+    });
+}
