@@ -89,7 +89,8 @@ fn plan(context: &Context, only: &[String]) -> Result<(Vec<Job>, Vec<LeftOut>)> 
         }
         let runs_here = runs_here(context, flavor)?;
         let job = |variant: &Name| Job { variant: variant.clone(), flavor: name.clone(), runs_here };
-        jobs.extend(pins.variants.values().map(|variant| job(&variant.name)));
+        let variants = pins.variants.values().filter(|variant| variant.is_for(name));
+        jobs.extend(variants.map(|variant| job(&variant.name)));
     }
     Ok((jobs, left_out))
 }

@@ -94,6 +94,16 @@ fn a_patch_that_is_always_bounded_may_move_what_it_says() {
 }
 
 #[test]
+fn without_kernels_there_is_no_pool_to_compare() {
+    let project = gated();
+    project.edit("pins.toml", "kernels = true\n", "");
+    project
+        .run(&["gate", "--only", "servers"])
+        .code(2)
+        .says(&["`paged` has no kernels", "next: cargo xtask gate --only logits --variant paged"]);
+}
+
+#[test]
 fn without_a_probe_or_a_reference_nothing_passes() {
     let project = gated();
     std::fs::remove_file(project.path("ci/probe/probe.cpp")).unwrap();

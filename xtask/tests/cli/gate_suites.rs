@@ -31,6 +31,14 @@ fn suites_that_end_alike_pass() {
 }
 
 #[test]
+fn without_kernels_no_server_is_paged() {
+    let project = suites();
+    project.edit("pins.toml", "kernels = true\n", "");
+    let said = gate_suites(&project).success();
+    assert!(said.stdout.contains("server tests: 3 outcomes") && !said.stdout.contains("paged: 3"), "{said}");
+}
+
+#[test]
 fn a_program_that_fails_crashes_or_says_less_is_seen() {
     let fails = [("test-alloc", "exit 3"), ("test-backend-ops", "say n=2 0 'ERR = 0.5'\nsay n=3 1")];
     let case = "programs: test-backend-ops attention: ATTENTION(n=2): passed on stock, ";

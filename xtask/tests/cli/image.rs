@@ -61,6 +61,35 @@ fn the_same_package_is_the_same_image_and_it_says_what_it_is() {
     );
 }
 
+/// What a module links comes out of the toolchain that it was linked with, in a layer that other flavors share.
+#[test]
+fn a_runtime_lies_over_the_base() {
+    let imaging = Imaging::new();
+    let runtime = |file: &str| {
+        format!(
+            "runtime = {{ toolchain = \"base\", files = {{ \"usr/lib/card.so\" = \"{file}\", \
+             \"usr/share/card\" = \"usr/share/doc/libs\" }} }}\nenvironment = {{ CARDS = \"all\" }}\nlicences ="
+        )
+    };
+    imaging.project.edit("ci/flavors.toml", "licences =", &runtime("bin/loader"));
+    imaging.digest();
+    imaging.run(&["verify", IMAGE]).success();
+    let members: Vec<String> =
+        imaging.members(1).iter().map(|line| line.rsplit(' ').next().unwrap().to_string()).collect();
+    assert_eq!(
+        members,
+        ["usr/", "usr/lib/", "usr/lib/card.so", "usr/share/", "usr/share/card/", "usr/share/card/copyright"]
+    );
+    assert!(imaging.members(2).iter().any(|line| line.ends_with(" opt/espalier/bin/llama-server")));
+    assert_eq!(imaging.document("config")["config"]["Env"][3], "CARDS=all");
+
+    imaging.project.edit("ci/flavors.toml", "\"bin/loader\"", "\"bin/reloader\"");
+    imaging
+        .run(&["image"])
+        .code(3)
+        .says(&["error: the toolchain has no `bin/reloader`", "next: mend `runtime` in ci/flavors.toml"]);
+}
+
 #[test]
 fn a_plan_builds_nothing_and_asks_nobody() {
     let imaging = Imaging::new();

@@ -62,6 +62,19 @@ fn there_is_a_row_for_each_variant_flavor_and_platform() {
 }
 
 #[test]
+fn a_variant_may_be_for_some_flavors_only() {
+    let project = committed();
+    project.edit("pins.toml", "[variants.stock]", "[variants.stock]\nflavors = [\"cpu-native\"]");
+    let expected: Vec<&str> = ALL.into_iter().filter(|row| !row.starts_with("stock card")).collect();
+    assert_eq!(rows(&project, &[]), expected);
+    project.edit("pins.toml", "[\"cpu-native\"]", "[\"cpu-nativ\"]");
+    project
+        .run(&["matrix"])
+        .code(2)
+        .says(&["there is no flavor `cpu-nativ`", "use one of: card, cpu-native"]);
+}
+
+#[test]
 fn what_decides_no_byte_affects_nothing() {
     let project = committed();
     assert!(changed(&project).is_empty());

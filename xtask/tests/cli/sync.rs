@@ -31,6 +31,17 @@ fn pin_lock_series_and_report_move_together() {
 }
 
 #[test]
+fn what_only_other_machines_can_build_holds_no_move_up() {
+    let project = project(more_lines);
+    let flavors = project.read("ci/flavors.toml");
+    let elsewhere = "\n[flavors.metal]\nabout = \"another machine's\"\nplatforms = [\"macos-aarch64\"]\n";
+    project.write("ci/flavors.toml", flavors + elsewhere);
+    sync(&project).success();
+    let report = project.read("docs/syncs/v1.0-to-v2.0.md");
+    assert!(report.contains("| build paged cpu-native | ok |") && !report.contains("metal"), "{report}");
+}
+
+#[test]
 fn a_build_that_fails_moves_nothing() {
     let project = project(|upstream| {
         files::edit(&upstream.join("include/words.h"), "int words_ring(int at, int size);\n", "");

@@ -45,6 +45,20 @@ fn a_plan_asks_nobody_and_writes_nothing() {
 }
 
 #[test]
+fn packages_of_another_debian_come_from_the_machines_mirror() {
+    let registries = Registries::new();
+    registries.debs_from_another_debian();
+    let plan = registries.run(&["toolchain", "gpu", "--build-only", "--dry-run"]).success();
+    assert!(plan.stdout.contains("download with apt-get from non-free of newer, unpack"), "{plan}");
+    registries.run(&["toolchain", "gpu", "--build-only"]).success();
+    let asked = registries.asked();
+    let line =
+        "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] mirror:/debian newer non-free\n";
+    let download = asked.lines().find(|line| line.contains("download")).unwrap();
+    assert!(asked.contains(line) && download.contains("-o Dir::Etc::SourceParts=/dev/null"), "{asked}");
+}
+
+#[test]
 fn another_pin_is_another_folder() {
     let registries = Registries::new();
     registries.run(&["toolchain", "gpu"]).success();

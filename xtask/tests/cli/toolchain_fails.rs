@@ -61,6 +61,19 @@ fn a_mirror_that_fails_and_a_version_that_is_gone() {
 }
 
 #[test]
+fn a_machine_without_a_mirror_of_debian() {
+    let missing = |registries: &Registries| {
+        registries.debs_from_another_debian();
+        registries.mark("no-mirror", "");
+    };
+    fails(missing, |registries| registries.unmark("no-mirror"), 3).says(&[
+        "error: no mirror of Debian for non-free of newer",
+        "in /etc/apt",
+        "next: set it up on Debian 12, or in a container of it",
+    ]);
+}
+
+#[test]
 fn no_apt() {
     let registries = Registries::new();
     registries.without("apt-get");

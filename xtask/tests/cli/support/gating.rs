@@ -62,7 +62,7 @@ pub fn gated() -> Project {
     project.edit(
         "pins.toml",
         "overlays = [\"overlay/extra\"]\n",
-        "overlays = [\"overlay/extra\"]\ngate = \"stock\"\n",
+        "overlays = [\"overlay/extra\"]\nkernels = true\ngate = \"stock\"\n",
     );
     project.write("ci/probe/probe.cpp", PROBE);
     for variant in ["stock", "paged"] {

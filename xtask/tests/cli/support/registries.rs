@@ -17,6 +17,8 @@ pub struct Registries {
 const APT: &str = r#"echo "$@" >> "$BESIDE/asked"
 for word in "$@"; do case "$word" in
   update) echo "Reading package lists"; exit 0;;
+  indextargets) [ -e "$BESIDE/served/no-mirror" ] || printf 'mirror:/debian\nmirror:/debian\n'; exit 0;;
+  Dir::Etc::SourceList=*) cat "${word#*=}" >> "$BESIDE/asked";;
   *=*-1) [ -e "$BESIDE/served/apt-fails" ] && { cat "$BESIDE/served/apt-fails" >&2; exit 100; }
     cp "$BESIDE/served/tools_1%3a2-1_amd64.deb" .;;
 esac; done"#;
@@ -96,6 +98,14 @@ impl Registries {
         let plain = text.split("[flavors.").next().unwrap().to_string() + cpu;
         self.project
             .write("ci/flavors.toml", plain + "\n[flavors.gpu]\nabout = \"a GPU\"\ntoolchain = \"gpu\"\n");
+    }
+
+    /// Says that the deb is another Debian's than the machine's.
+    pub fn debs_from_another_debian(&self) {
+        let from = "debs-from = { suite = \"newer\", component = \"non-free\" }\n";
+        let text =
+            self.project.read("ci/toolchains.toml").replacen("crates = ", &format!("{from}crates = "), 1);
+        self.project.write("ci/toolchains.toml", text);
     }
 
     /// The tool, with these programs and no others on PATH.

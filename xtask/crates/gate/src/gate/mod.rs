@@ -58,6 +58,11 @@ impl Part {
     pub const ALL: [Part; 3] = [Part::Logits, Part::Servers, Part::Suites];
     /// The parts that need no program but the packaged ones.
     pub const OF_PACKAGES: [Part; 2] = [Part::Logits, Part::Servers];
+
+    /// Whether it can be asked of `variant`: without the kernels there is no pool whose answers could be compared.
+    fn is_for(self, variant: &Variant) -> bool {
+        variant.kernels || self != Part::Servers
+    }
 }
 
 /// Runs the parts that were asked for.
@@ -73,10 +78,28 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     }
     refuse_misplaced(options)?;
     let reference = reference_of(&pins, variant)?;
-    let parts = if options.only.is_empty() { &Part::ALL[..] } else { &options.only };
+    let parts = parts_of(variant, &options.only)?;
     let claims = claims(context, &pins, variant)?;
-    let sides = Sides { reference: &reference.name, variant: &variant.name, claims: &claims };
-    compare_chosen(context, &sides, parts, Chosen { checks: &options.checks, models: &options.models })
+    let has_kernels = variant.kernels;
+    let sides = Sides { reference: &reference.name, variant: &variant.name, claims: &claims, has_kernels };
+    compare_chosen(context, &sides, &parts, Chosen { checks: &options.checks, models: &options.models })
+}
+
+/// The parts that were asked for, or all that there are, as far as they can be asked of `variant`.
+fn parts_of(variant: &Variant, only: &[Part]) -> Result<Vec<Part>> {
+    if let Some(Part::Servers) = only.iter().find(|part| !part.is_for(variant)) {
+        return Err(Error::usage(format!(
+            "`{}` has no kernels, so no pool to compare servers with",
+            variant.name
+        ))
+        .hint(next_command("gate --only logits", &[("--variant", Some(variant.name.as_str()))])));
+    }
+    Ok(possible(variant, if only.is_empty() { &Part::ALL[..] } else { only }))
+}
+
+/// Those of `parts` that can be asked of `variant`.
+pub fn possible(variant: &Variant, parts: &[Part]) -> Vec<Part> {
+    parts.iter().copied().filter(|part| part.is_for(variant)).collect()
 }
 
 fn refuse_misplaced(options: &Options) -> Result<()> {
@@ -112,6 +135,8 @@ pub struct Sides<'a> {
     pub variant: &'a str,
     /// What the patches say that the reference has not.
     pub claims: &'a [Claim],
+    /// Whether what is gated has the kernels, whose features can be switched on.
+    pub has_kernels: bool,
 }
 
 /// What the patches of `variant` say of numbers, those left out that its reference has too.
@@ -140,18 +165,18 @@ fn compare_chosen(
     parts: &[Part],
     chosen: Chosen<'_>,
 ) -> Result<Outcome> {
-    let Sides { reference, variant, claims } = *sides;
+    let Sides { reference, variant, .. } = *sides;
     let mut text = vec![format!("{variant} against {reference}:")];
     let mut json = json!({ "variant": variant });
     for part in parts {
         let outcome = match part {
-            Part::Logits => logits::compare(context, reference, variant, claims, chosen.models)?,
+            Part::Logits => logits::compare(context, sides, chosen.models)?,
             Part::Servers => compare_servers(context, sides, chosen)?,
             Part::Promises => {
                 return Err(Error::usage("`promises` runs with `servers`, or alone")
                     .hint("cargo xtask gate --only promises"));
             }
-            Part::Suites => compare_suites(context, reference, variant)?,
+            Part::Suites => compare_suites(context, sides)?,
         };
         text.push(outcome.text);
         merge(&mut json, outcome.json);
@@ -175,8 +200,8 @@ fn hold_to_promises(context: &Context, variant: &str, options: &Options) -> Resu
     Ok(promises::outcome(&promises::look(context, &program, &options.promises)?))
 }
 
-fn compare_suites(context: &Context, reference: &str, variant: &str) -> Result<Outcome> {
-    let compared = suites::compare(context, reference, variant)?;
+fn compare_suites(context: &Context, sides: &Sides<'_>) -> Result<Outcome> {
+    let compared = suites::compare(context, sides)?;
     Ok(Outcome::ok(compared.summary(), json!({ "suites": compared.to_json() })))
 }
 
@@ -185,7 +210,7 @@ fn compare_suites(context: &Context, reference: &str, variant: &str) -> Result<O
 const SEEDS: [u64; 7] = [1, 2, 5, 7, 8, 9, 17];
 
 fn compare_servers(context: &Context, sides: &Sides<'_>, chosen: Chosen<'_>) -> Result<Outcome> {
-    let Sides { reference, variant, claims } = *sides;
+    let Sides { reference, variant, claims, .. } = *sides;
     let server = |variant: &str| context.layout.server(variant, DEFAULT_FLAVOR);
     let off = if logits::most(claims, None) > 0.0 { Off::Near } else { Off::Identical };
     let mut compared = servers::compare(context, [server(reference), server(variant)], off, chosen)?;

@@ -60,7 +60,12 @@ impl Inputs {
     pub fn rows(&self) -> Result<Vec<Row>> {
         let mut rows = Vec::new();
         for variant in self.pins.variants.values() {
-            for (name, flavor) in &self.flavors.flavors {
+            variant
+                .flavors
+                .iter()
+                .flatten()
+                .try_for_each(|name| self.flavors.get(name.as_str()).map(drop))?;
+            for (name, flavor) in self.flavors.flavors.iter().filter(|(name, _)| variant.is_for(name)) {
                 for platform in &flavor.platforms {
                     rows.push(self.row(variant, name, flavor, *platform)?);
                 }

@@ -27,4 +27,5 @@ pub mod snippet;
 pub mod steps;
 pub mod suites;
 pub mod toolchains;
+pub mod words;
 pub mod workflow_rules;

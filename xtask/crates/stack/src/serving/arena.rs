@@ -84,7 +84,8 @@ impl<'a> Arena<'a> {
         let mut arguments = vec!["--ctx-size".to_string(), cells.to_string()];
         arguments.extend(contestant.arguments(slots));
         arguments.extend(more.iter().map(ToString::to_string));
-        self.server_of(&self.program(contestant), contestant.name(), &self.model, &arguments)
+        let program = self.program(contestant);
+        self.start(&program, contestant.name(), &self.model, &arguments, contestant.feature())
     }
 
     /// A fresh server of any program and model; `name` is that of its log.
@@ -95,13 +96,26 @@ impl<'a> Arena<'a> {
         model: &Path,
         arguments: &[String],
     ) -> Result<Server> {
+        self.start(program, name, model, arguments, None)
+    }
+
+    fn start(
+        &self,
+        program: &Path,
+        name: &str,
+        model: &Path,
+        arguments: &[String],
+        feature: Option<&str>,
+    ) -> Result<Server> {
         let log = self.context.layout.log(&format!("bench-{name}"));
         let run = Run::new(program)
             .args(["--seed", "1", "--threads", &self.threads.to_string()])
             .args(arguments)
             .arg("--model")
             .arg(model);
-        Server::start(switches::without_features(run), &log).map_err(|error| {
+        let run = switches::without_features(run);
+        let run = feature.into_iter().fold(run, |run, feature| run.env(switches::ENABLE, feature));
+        Server::start(run, &log).map_err(|error| {
             error
                 .detail(format!("contestant `{name}`"))
                 .hint(format!("the server's whole log: {}", self.context.layout.show(&log)))

@@ -1,5 +1,7 @@
 //! Who takes part: stock in three shapes, and ours.
 
+use super::switches::ENABLE;
+
 /// A server with its own arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Contestant {
@@ -11,12 +13,19 @@ pub enum Contestant {
     StockUnified,
     /// Ours with a slot for each request and the paged cache.
     Paged,
+    /// The same, with attention as our kernels compute it.
+    PagedAttention,
 }
 
 impl Contestant {
     /// Everybody, in the order of the reports.
-    pub const ALL: [Contestant; 4] =
-        [Contestant::Stock, Contestant::StockSplit, Contestant::StockUnified, Contestant::Paged];
+    pub const ALL: [Contestant; 5] = [
+        Contestant::Stock,
+        Contestant::StockSplit,
+        Contestant::StockUnified,
+        Contestant::Paged,
+        Contestant::PagedAttention,
+    ];
 
     /// As `--only` calls it.
     pub fn name(self) -> &'static str {
@@ -25,6 +34,7 @@ impl Contestant {
             Contestant::StockSplit => "stock-split",
             Contestant::StockUnified => "stock-unified",
             Contestant::Paged => "paged",
+            Contestant::PagedAttention => "paged-attention",
         }
     }
 
@@ -34,7 +44,7 @@ impl Contestant {
             Contestant::Stock => return Vec::new(),
             Contestant::StockSplit => "--no-kv-unified",
             Contestant::StockUnified => "--kv-unified",
-            Contestant::Paged => PAGED_FLAG,
+            Contestant::Paged | Contestant::PagedAttention => PAGED_FLAG,
         };
         ["-np", &slots.to_string(), flag].map(String::from).to_vec()
     }
@@ -42,13 +52,20 @@ impl Contestant {
     /// For tables.
     pub fn title(self, slots: usize) -> String {
         let who = if self.is_ours() { "ours" } else { "stock" };
-        let words: Vec<String> = std::iter::once(who.to_string()).chain(self.arguments(slots)).collect();
+        let switch = self.feature().map(|feature| format!("{ENABLE}={feature}"));
+        let words: Vec<String> =
+            switch.into_iter().chain([who.to_string()]).chain(self.arguments(slots)).collect();
         words.join(" ")
+    }
+
+    /// The feature that is switched on for it.
+    pub fn feature(self) -> Option<&'static str> {
+        (self == Contestant::PagedAttention).then_some("attention")
     }
 
     /// Whether the variant's server runs, and not stock's.
     pub fn is_ours(self) -> bool {
-        self == Contestant::Paged
+        matches!(self, Contestant::Paged | Contestant::PagedAttention)
     }
 
     /// A flag that its server has to know.
@@ -71,8 +88,13 @@ mod tests {
     #[test]
     fn titles_are_what_to_type() {
         let titles = Contestant::ALL.map(|one| one.title(16));
-        let expected =
-            ["stock", "stock -np 16 --no-kv-unified", "stock -np 16 --kv-unified", "ours -np 16 --kv-paged"];
+        let expected = [
+            "stock",
+            "stock -np 16 --no-kv-unified",
+            "stock -np 16 --kv-unified",
+            "ours -np 16 --kv-paged",
+            "ESPALIER_ENABLE=attention ours -np 16 --kv-paged",
+        ];
         assert_eq!(titles, expected);
     }
 

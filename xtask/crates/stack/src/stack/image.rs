@@ -5,21 +5,21 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use crate::build::image::accounts;
 use crate::build::image::documents::{Naming, Sealed, licences, tag};
+use crate::build::image::{Layer, accounts};
 use crate::build::manifest::Manifest;
 use crate::build::shipped::{MANIFEST, SBOM};
 use crate::context::{Context, Outcome};
 use crate::error::{Error, Result};
 use crate::plan::flavors::Flavors;
-use crate::plan::flavors::base::Base;
+use crate::plan::flavors::base::{Base, Runtime};
 use crate::plan::name::Name;
 use crate::plan::toolchains::{Toolchain, Toolchains};
 use crate::stack::health::Health;
 use crate::stack::verify;
 use crate::sys::machine::{disk, toolchain};
 use crate::sys::project::archive;
-use crate::sys::project::image::{Layers, Written};
+use crate::sys::project::image::{self, Layers, Written};
 
 /// Options of `image`.
 #[derive(Clone, Debug)]
@@ -37,7 +37,7 @@ pub struct Options {
 enum Step {
     /// Verify the package.
     Check { package: String },
-    /// Put the base together; there is nothing to do when it is there.
+    /// Put a toolchain that the base is made of together; there is nothing to do when it is there.
     Base { name: String, folder: String, steps: Vec<String> },
     /// Build the program that asks the server how it is.
     Health { command: String },
@@ -95,6 +95,8 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     written.map(|written| image.outcome(&written)).ok_or_else(|| Error::no("nothing was written"))
 }
 
+type Named<'a> = (&'a Name, &'a Toolchain);
+
 /// An image to be made.
 struct Image<'a> {
     context: &'a Context,
@@ -103,7 +105,8 @@ struct Image<'a> {
     package: PathBuf,
     manifest: Manifest,
     base: &'a Base,
-    toolchain: (&'a Name, &'a Toolchain),
+    packages: Named<'a>,
+    runtime: Option<(&'a Runtime, Named<'a>)>,
     health: Health<'a>,
 }
 
@@ -115,7 +118,10 @@ impl<'a> Image<'a> {
         (variant, flavor): (&str, &'a str),
     ) -> Result<Image<'a>> {
         let (name, base) = flavors.base(flavor)?;
-        let toolchain = base.packages_for(name, &flavors.get(flavor)?.platform_here())?;
+        let packages = base.packages_for(name, &flavors.get(flavor)?.platform_here())?;
+        let named = |name: &'a Name| Ok::<_, Error>((name, toolchains.get(name)?));
+        let runtime = base.runtime.as_ref();
+        let runtime = runtime.map(|runtime| Ok::<_, Error>((runtime, named(&runtime.toolchain)?)));
         let package = context.layout.package(variant, flavor);
         let not_built = || {
             Error::usage(format!("{variant}-{flavor} is not built"))
@@ -132,27 +138,38 @@ impl<'a> Image<'a> {
             package,
             manifest,
             base,
-            toolchain: (toolchain, toolchains.get(toolchain)?),
+            packages: named(packages)?,
+            runtime: runtime.transpose()?,
             health: Health::new(context, flavors, flavor)?,
         })
     }
 
-    fn base_folder(&self) -> PathBuf {
-        toolchain::place(self.toolchain.0, self.toolchain.1, &self.context.layout)
+    /// What is set up for it.
+    fn toolchains(&self) -> impl Iterator<Item = Named<'a>> {
+        std::iter::once(self.packages).chain(self.runtime.map(|(_, toolchain)| toolchain))
+    }
+
+    fn folder_of(&self, (name, entry): Named<'_>) -> PathBuf {
+        toolchain::place(name, entry, &self.context.layout)
     }
 
     fn steps(&self) -> Vec<Step> {
         let layout = &self.context.layout;
-        let (name, entry) = self.toolchain;
-        let is_there = toolchain::is_there(name, entry, layout);
-        let steps = if is_there { vec![] } else { entry.steps().iter().map(ToString::to_string).collect() };
-        vec![
-            Step::Check { package: layout.show(&self.package) },
-            Step::Base { name: name.to_string(), folder: layout.show(&self.base_folder()), steps },
+        let mut steps = vec![Step::Check { package: layout.show(&self.package) }];
+        steps.extend(self.toolchains().map(|one| self.step_of(one)));
+        steps.extend([
             Step::Health { command: self.health.command() },
             Step::Link,
             Step::Write { folder: layout.show(&self.folder) },
-        ]
+        ]);
+        steps
+    }
+
+    fn step_of(&self, (name, entry): Named<'_>) -> Step {
+        let layout = &self.context.layout;
+        let is_there = toolchain::is_there(name, entry, layout);
+        let steps = if is_there { vec![] } else { entry.steps().iter().map(ToString::to_string).collect() };
+        Step::Base { name: name.to_string(), folder: layout.show(&self.folder_of((name, entry))), steps }
     }
 
     fn carry_out(&self, step: &Step, surroundings: toolchain::Surroundings<'_>) -> Result<Option<Written>> {
@@ -162,8 +179,10 @@ impl<'a> Image<'a> {
                 status("Checking", package);
                 self.check()?;
             }
-            Step::Base { .. } => {
-                toolchain::provide(self.toolchain.0, self.toolchain.1, surroundings)?;
+            Step::Base { name, .. } => {
+                for (name, entry) in self.toolchains().filter(|(one, _)| one.as_str() == name) {
+                    toolchain::provide(name, entry, surroundings)?;
+                }
             }
             Step::Health { .. } => {
                 status("Building", "the program that asks the server how it is");
@@ -189,7 +208,12 @@ impl<'a> Image<'a> {
     }
 
     fn layers(&self) -> Result<Layers> {
-        Layers::new(&self.base_folder(), accounts(), &self.health.program(), &self.package)
+        let runtime = match self.runtime {
+            Some((runtime, toolchain)) => image::runtime(&self.folder_of(toolchain), &runtime.files)?,
+            None => Layer::new(),
+        };
+        let base = self.folder_of(self.packages);
+        Layers::new((&base, accounts()), runtime, &self.health.program(), &self.package)
     }
 
     fn demand_linked(&self) -> Result<()> {
@@ -202,14 +226,18 @@ impl<'a> Image<'a> {
             .detail(missing.join("\n"))
             .detail(format!("the base is {}", self.base.about))
             .hint(format!("build it where nothing is newer than in the base: {}", self.build_again()))
-            .hint(format!("or add the package that has it to `{}` of ci/toolchains.toml", self.toolchain.0)))
+            .hint(format!("or add the package that has it to `{}` of ci/toolchains.toml", self.packages.0)))
     }
 
     fn write(&self) -> Result<Written> {
         let bom = disk::read_if_there(&self.package.join(SBOM))?.unwrap_or_default();
         let bom: Value = serde_json::from_slice(&bom).unwrap_or_default();
         let licences = licences(&bom, &self.base.licences);
-        let naming = Naming { version: env!("CARGO_PKG_VERSION"), licences: &licences };
+        let naming = Naming {
+            version: env!("CARGO_PKG_VERSION"),
+            licences: &licences,
+            environment: &self.base.environment,
+        };
         let scratch = self.context.layout.scratch();
         let written = self.layers()?.write(&self.manifest, naming, &scratch, &self.folder);
         written.map_err(|error| disk::blame_full_disk(&scratch, error))

@@ -71,9 +71,11 @@ impl Case {
     }
 }
 
-/// What is switched on, one after the other, each alone: nothing, and every feature that a patch has a claim for.
-pub fn switches(claims: &[Claim]) -> Vec<Option<String>> {
-    let mut switches = vec![None, Some(FEATURE.to_string())];
+/// What is switched on, one after the other, each alone: nothing, a feature of the kernels where there are any, and every
+/// feature that a patch has a claim for.
+pub fn switches(claims: &[Claim], has_kernels: bool) -> Vec<Option<String>> {
+    let mut switches = vec![None];
+    switches.extend(has_kernels.then(|| Some(FEATURE.to_string())));
     for claim in claims {
         if let Numerics::Bounded { feature: Some(feature), .. } = &claim.numerics {
             let switch = Some(feature.clone());
@@ -94,6 +96,11 @@ mod tests {
         let claim = |value: &str| Claim { patch: "p".to_string(), numerics: Numerics::parse(value).unwrap() };
         let claims = ["identical", "bounded 1e-5", "bounded 1e-5 with b", "bounded 1e-6 with b"].map(claim);
         let expected = [None, Some(FEATURE.to_string()), Some("b".to_string())];
-        assert_eq!(switches(&claims), expected);
+        assert_eq!(switches(&claims, true), expected);
+        assert_eq!(
+            switches(&claims[..2], false),
+            [None],
+            "without the kernels there is nothing to switch on"
+        );
     }
 }

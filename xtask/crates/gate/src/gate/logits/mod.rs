@@ -17,6 +17,7 @@ use self::probe::Logits;
 pub use self::probe::logits;
 pub use self::verdict::{Claim, most};
 use self::verdict::{Measured, distance};
+use super::Sides;
 use crate::context::{Context, Outcome};
 use crate::error::{Error, Result};
 use crate::modelgen::ModelSpec;
@@ -25,16 +26,11 @@ use crate::serving::switches::FEATURE;
 use crate::sys::machine::{disk, models};
 
 /// Compares every case of the architectures `named`, of all when none is, off and on; goes on after a difference.
-pub fn compare(
-    context: &Context,
-    reference: &str,
-    variant: &str,
-    claims: &[Claim],
-    named: &[String],
-) -> Result<Outcome> {
+pub fn compare(context: &Context, sides: &Sides<'_>, named: &[String]) -> Result<Outcome> {
+    let Sides { reference, variant, claims, has_kernels } = *sides;
     let models = cases::models(named)?;
     let gate = Gate::prepare(context, reference, variant)?;
-    let mut found = Found::new(claims);
+    let mut found = Found::new(claims, has_kernels);
     let mut progress =
         context.ui.progress("comparing", u64::try_from(models.len()).ok(), crate::ui::Unit::Steps);
     for (done, model) in (1u64..).zip(&models) {
@@ -64,8 +60,9 @@ struct Found {
 }
 
 impl Found {
-    fn new(claims: &[Claim]) -> Found {
-        Found { measured: switches(claims).into_iter().map(Measured::new).collect(), shapes: Vec::new() }
+    fn new(claims: &[Claim], has_kernels: bool) -> Found {
+        let switches = switches(claims, has_kernels);
+        Found { measured: switches.into_iter().map(Measured::new).collect(), shapes: Vec::new() }
     }
 
     fn failures(&self, claims: &[Claim]) -> Vec<String> {

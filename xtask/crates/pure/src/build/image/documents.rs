@@ -41,13 +41,15 @@ pub struct Sealed {
     pub tar_bytes: u64,
 }
 
-/// What an image is called by, besides what its package says.
+/// What an image says of itself, besides what its package says.
 #[derive(Clone, Copy, Debug)]
 pub struct Naming<'a> {
     /// The project's version.
     pub version: &'a str,
     /// An SPDX expression for all that is in the image.
     pub licences: &'a str,
+    /// The environment that its base wants.
+    pub environment: &'a BTreeMap<String, String>,
 }
 
 /// `oci-layout`.
@@ -111,13 +113,19 @@ pub fn lies(labels: &Value, package: &Manifest) -> Vec<String> {
 pub fn config(package: &Manifest, naming: Naming<'_>, layers: &[Sealed]) -> Value {
     let diffs: Vec<String> = layers.iter().map(|layer| format!("sha256:{}", layer.tar_sha256)).collect();
     const SECOND: u64 = 1_000_000_000;
+    let ours = [
+        format!("PATH=/{PACKAGE}/bin:/usr/bin"),
+        "LLAMA_ARG_HOST=0.0.0.0".to_string(),
+        format!("LLAMA_ARG_PORT={PORT}"),
+    ];
+    let of_the_base = naming.environment.iter().map(|(key, value)| format!("{key}={value}"));
     json!({
         "architecture": architecture(&package.platform),
         "os": "linux",
         "config": {
             "User": format!("{USER}:{USER}"),
             "ExposedPorts": { format!("{PORT}/tcp"): {} },
-            "Env": [format!("PATH=/{PACKAGE}/bin:/usr/bin"), "LLAMA_ARG_HOST=0.0.0.0", format!("LLAMA_ARG_PORT={PORT}")],
+            "Env": ours.into_iter().chain(of_the_base).collect::<Vec<_>>(),
             "Entrypoint": [format!("/{PACKAGE}/bin/llama-server")],
             "WorkingDir": "/",
             "Labels": labels(package, naming),

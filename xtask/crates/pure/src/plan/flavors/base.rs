@@ -7,6 +7,7 @@ use serde::Deserialize;
 use super::platform::Platform;
 use crate::error::{Error, Result};
 use crate::plan::name::Name;
+use crate::plan::words::Inside;
 
 /// A file system without programs of ours: what they link, and who they run as.
 #[derive(Clone, Debug, Deserialize)]
@@ -17,12 +18,27 @@ pub struct Base {
     /// The toolchain of `ci/toolchains.toml` whose folder it is, by platform; none while it is only declared.
     #[serde(default)]
     pub packages: BTreeMap<Platform, Name>,
+    /// What lies over it: the libraries that an accelerator's module links.
+    pub runtime: Option<Runtime>,
+    /// Environment of its programs.
+    #[serde(default)]
+    pub environment: BTreeMap<String, String>,
     /// The licences of what is in it, an SPDX expression.
     #[serde(default)]
     pub licences: String,
     /// What is missing to make it, when nothing does.
     #[serde(default)]
     pub lacks: Option<String>,
+}
+
+/// Files of a toolchain: a module finds in its image what it was linked with.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Runtime {
+    /// The toolchain of `ci/toolchains.toml`.
+    pub toolchain: Name,
+    /// Files and folders: the place in the image, and in the toolchain.
+    pub files: BTreeMap<Inside, Inside>,
 }
 
 impl Base {

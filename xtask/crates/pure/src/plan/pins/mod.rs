@@ -128,6 +128,16 @@ pub struct Variant {
     pub kernels: bool,
     /// The variant that this one has to answer like; nothing if it is not gated.
     pub gate: Option<Name>,
+    /// The flavors that the matrix has of it; nothing for all.
+    pub flavors: Option<Vec<Name>>,
+}
+
+impl Variant {
+    /// Whether the matrix has it for `flavor`.
+    #[must_use]
+    pub fn is_for(&self, flavor: &Name) -> bool {
+        self.flavors.as_ref().is_none_or(|flavors| flavors.contains(flavor))
+    }
 }
 
 /// A pinned build tool, installed from PyPI when the machine's own does not do.

@@ -55,6 +55,7 @@ struct RawVariant {
     #[serde(default)]
     kernels: bool,
     gate: Option<Spanned<Name>>,
+    flavors: Option<Vec<Name>>,
 }
 
 #[derive(Deserialize)]
@@ -174,6 +175,7 @@ impl Reader<'_> {
             overlays: raw.overlays.iter().map(|folder| folder.get_ref().clone()).collect(),
             kernels: raw.kernels,
             gate: gate.map(|reference| reference.get_ref().clone()),
+            flavors: raw.flavors.clone(),
         })
     }
 

@@ -3,18 +3,17 @@
 pub mod diagnosis;
 pub mod member;
 mod steps;
-pub mod words;
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::json;
 
-use self::words::{Inside, Sha256, Word};
 use super::flavors::platform::Platform;
 use super::name::Name;
 use super::pins::Version;
 use super::snippet::SourceText;
+use super::words::{Inside, Sha256, Word};
 use crate::error::{Error, Result};
 
 pub use self::steps::Step;
@@ -42,6 +41,8 @@ pub struct Toolchain {
     /// Packages of Debian.
     #[serde(default)]
     pub debs: Vec<Package>,
+    /// Where they are when another Debian has them than the machine's; its own sources, when there is none.
+    pub debs_from: Option<Archive>,
     /// Crates, for what they vendor.
     #[serde(default)]
     pub crates: Vec<Package>,
@@ -103,6 +104,22 @@ pub struct Package {
 impl std::fmt::Display for Package {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(out, "{} {}", self.name, self.version)
+    }
+}
+
+/// A part of Debian's archive.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Archive {
+    /// The release, such as `trixie`.
+    pub suite: Word,
+    /// The part of it: `main`, `contrib` or `non-free`.
+    pub component: Word,
+}
+
+impl std::fmt::Display for Archive {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "{} of {}", self.component, self.suite)
     }
 }
 
@@ -172,6 +189,9 @@ impl Toolchains {
         }
         if toolchain.hosts.is_empty() && toolchain.own.is_none() {
             return Some("expected packages, or `own`, a program of the machine's own".to_string());
+        }
+        if toolchain.debs_from.is_some() && toolchain.debs.is_empty() {
+            return Some("`debs-from` says where `debs` are, and there are none".to_string());
         }
         let stray = toolchain.wheels.iter().chain(&toolchain.crates).find(|package| package.arch.is_some());
         stray.map(|package| format!("`{}` has an `arch`, and only `debs` do", package.name))

@@ -3,16 +3,17 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::words::Inside;
-use super::{Build, Package, Toolchain};
+use super::{Archive, Build, Package, Toolchain};
+use crate::plan::words::Inside;
 
 /// One step.
 #[derive(Clone, Copy, Debug)]
 pub enum Step<'a> {
     /// Install wheels with pip, which checks their digests.
     Wheels(&'a [Package]),
-    /// Download Debian's packages, check their digests, unpack them.
-    Debs(&'a [Package]),
+    /// Download Debian's packages, check their digests, unpack them; from another part of the archive than the machine's
+    /// sources name, where one is given.
+    Debs(&'a [Package], Option<&'a Archive>),
     /// Download crates with cargo, check their digests, unpack them.
     Crates(&'a [Package]),
     /// Write text files.
@@ -28,9 +29,10 @@ pub enum Step<'a> {
 impl Toolchain {
     /// How it is set up, in this order.
     pub fn steps(&self) -> Vec<Step<'_>> {
-        let packages = [Step::Wheels(&self.wheels), Step::Debs(&self.debs), Step::Crates(&self.crates)];
+        let debs = Step::Debs(&self.debs, self.debs_from.as_ref());
+        let packages = [Step::Wheels(&self.wheels), debs, Step::Crates(&self.crates)];
         let is_needed = |step: &Step<'_>| match step {
-            Step::Wheels(list) | Step::Debs(list) | Step::Crates(list) => !list.is_empty(),
+            Step::Wheels(list) | Step::Debs(list, _) | Step::Crates(list) => !list.is_empty(),
             Step::Files(files) => !files.is_empty(),
             Step::Arrange(_) => !(self.moves.is_empty() && self.remove.is_empty() && self.links.is_empty()),
             Step::Compile(_) | Step::Check(_) => true,
@@ -51,7 +53,10 @@ impl fmt::Display for Step<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Step::Wheels(list) => packages(out, "download and unpack with pip", list),
-            Step::Debs(list) => packages(out, "download with apt-get, unpack without installing", list),
+            Step::Debs(list, from) => {
+                let from = from.map_or(String::new(), |archive| format!(" from {archive}"));
+                packages(out, &format!("download with apt-get{from}, unpack without installing"), list)
+            }
             Step::Crates(list) => packages(out, "download with cargo, unpack", list),
             Step::Files(files) => write!(out, "write {}", joined(files.keys())),
             Step::Compile(build) => write!(out, "compile {} of {}", build.target, build.source),

@@ -93,6 +93,8 @@ fn what_cannot_be_set_up_is_refused() {
         (wheels("runs-on = \"none\""), "no toolchain has this name"),
         (wheels("").replace("hosts = [\"linux-x86_64\"]\n", ""), "packages need `hosts`"),
         ("[toolchains.a]\nabout = \"x\"\n".to_string(), "expected packages, or `own`"),
+        (wheels("debs-from = { suite = \"trixie\", component = \"main\" }"), "and there are none"),
+        (wheels("debs-from = { suite = \"a b\", component = \"main\" }"), "a letter or digit first"),
         (wheels("").replace("bytes", "arch = \"amd64\", bytes"), "only `debs` do"),
         (wheels("").replace("\"compiler\"", "\"--index-url\""), "a letter or digit first"),
         (wheels("programs = [\"../cc\"]"), "a path inside"),

@@ -74,6 +74,24 @@ fn parse_processor(text: &str) -> Option<String> {
     Some(line.split_once(':')?.1.trim().to_string())
 }
 
+/// The instructions on vectors that the processor has, as the system names them; nothing where it does not say.
+pub fn processor_flags() -> Vec<String> {
+    parse_flags(&std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default())
+}
+
+fn parse_flags(text: &str) -> Vec<String> {
+    /// What they begin with, on x86-64 and on Arm.
+    const BEGINNINGS: [&str; 10] =
+        ["avx", "amx", "sse4", "fma", "f16c", "asimd", "fphp", "sve", "i8mm", "bf16"];
+    let is_flags = |line: &&str| line.starts_with("flags") || line.starts_with("Features");
+    let flags =
+        text.lines().find(is_flags).and_then(|line| line.split_once(':')).map_or("", |(_, flags)| flags);
+    let is_of_vectors = |flag: &&str| BEGINNINGS.iter().any(|beginning| flag.starts_with(beginning));
+    let mut flags: Vec<String> = flags.split_whitespace().filter(is_of_vectors).map(str::to_string).collect();
+    flags.sort();
+    flags
+}
+
 struct Times {
     busy: u64,
     total: u64,
@@ -109,6 +127,14 @@ mod tests {
         assert!(load(0.1).refuse_busy().is_ok());
         let error = load(0.5).refuse_busy().unwrap_err();
         assert!(error.to_string().contains("50% of its cores' time is taken"), "{error}");
+    }
+
+    #[test]
+    fn instructions_on_vectors_are_named_in_order() {
+        let text = "processor\t: 0\nflags\t\t: fpu sse4_2 avx512f avx2 fma\nflags\t\t: other\n";
+        assert_eq!(parse_flags(text), ["avx2", "avx512f", "fma", "sse4_2"]);
+        assert_eq!(parse_flags("Features\t: fp asimd sve\n"), ["asimd", "sve"]);
+        assert!(parse_flags("").is_empty());
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! An image layout on disk: layers, documents, all of it or nothing.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
@@ -12,11 +13,33 @@ use crate::build::image::{Content, Layer, PACKAGE, is_of_one_flavor, with_folder
 use crate::build::linked::{self, Named};
 use crate::build::manifest::Manifest;
 use crate::error::{Error, Result};
+use crate::plan::words::Inside;
 use crate::sys::machine::{disk, ours};
 
 /// What is in an image, layer by layer.
 #[derive(Clone, Debug, Default)]
 pub struct Layers(Vec<Layer<PathBuf>>);
+
+/// What lies where, of what the toolchain in `folder` has.
+///
+/// # Errors
+///
+/// One of `files` is not there.
+pub fn runtime(folder: &Path, files: &BTreeMap<Inside, Inside>) -> Result<Layer<PathBuf>> {
+    let mut layer = Layer::new();
+    for (to, from) in files {
+        let path = folder.join(from.as_str());
+        if path.is_dir() {
+            layer.extend(sealed_tar::below(&path, to.as_str())?);
+        } else if disk::exists(&path) {
+            layer.insert(to.to_string(), sealed_tar::content(path)?);
+        } else {
+            return Err(Error::surroundings(format!("the toolchain has no `{from}`"))
+                .hint("mend `runtime` in ci/flavors.toml"));
+        }
+    }
+    Ok(layer)
+}
 
 /// An image that was written.
 #[derive(Clone, Debug)]
@@ -28,16 +51,27 @@ pub struct Written {
 }
 
 impl Layers {
-    /// The folder `base` with `accounts`; then of `package` what flavors share, and `health` as the program
-    /// [`crate::build::image::HEALTH`]; then the rest of it.
-    pub fn new(base: &Path, accounts: Layer<PathBuf>, health: &Path, package: &Path) -> Result<Layers> {
+    /// The folder `base` with `accounts`; `runtime`, unless it is empty; then of `package` what flavors share, and `health`
+    /// as the program [`crate::build::image::HEALTH`]; then the rest of it.
+    ///
+    /// # Errors
+    ///
+    /// A folder cannot be read, or has a name that is not UTF-8.
+    pub fn new(
+        base: (&Path, Layer<PathBuf>),
+        runtime: Layer<PathBuf>,
+        health: &Path,
+        package: &Path,
+    ) -> Result<Layers> {
+        let (base, accounts) = base;
         let mut first = sealed_tar::below(base, "")?;
         first.extend(accounts);
         let (last, mut middle): (Layer<PathBuf>, Layer<PathBuf>) = sealed_tar::below(package, PACKAGE)?
             .into_iter()
             .partition(|(path, _)| is_of_one_flavor(&path[PACKAGE.len() + 1..]));
         middle.insert(crate::build::image::HEALTH.to_string(), Content::File(health.to_path_buf()));
-        Ok(Layers([first, middle, last].map(with_folders).into()))
+        let layers = [first, runtime, middle, last].into_iter().filter(|layer| !layer.is_empty());
+        Ok(Layers(layers.map(with_folders).collect()))
     }
 
     /// What the programs of the image link and do not find in it.

@@ -11,7 +11,7 @@ use crate::build::image::PACKAGE;
 use crate::build::image::documents::{BLOBS, INDEX, LAYOUT, labels_of};
 use crate::build::shipped::Contents;
 use crate::error::{Error, Result};
-use crate::plan::toolchains::words::Sha256;
+use crate::plan::words::Sha256;
 use crate::sys::machine::disk;
 
 /// The longest document of an image, in bytes.

@@ -88,13 +88,18 @@ pub fn below(folder: &Path, top: &str) -> Result<Layer<PathBuf>> {
         };
         let name = name.replace(std::path::MAIN_SEPARATOR, "/");
         let name = if top.is_empty() { name } else { format!("{top}/{name}") };
-        let content = match disk::link_target(&path)? {
-            Some(target) => Content::Link(target),
-            None => Content::File(path),
-        };
-        layer.insert(name, content);
+        layer.insert(name, content(path)?);
     }
     Ok(layer)
+}
+
+/// A link, or else a file.
+///
+/// # Errors
+///
+/// The link cannot be read.
+pub fn content(path: PathBuf) -> Result<Content<PathBuf>> {
+    Ok(disk::link_target(&path)?.map_or(Content::File(path), Content::Link))
 }
 
 /// A writer that knows the digest and the size of what went through it.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::{Work, files, missing_program};
 use crate::error::{Error, Result};
 use crate::plan::toolchains::Toolchain;
-use crate::plan::toolchains::words::Inside;
+use crate::plan::words::Inside;
 use crate::sys::machine::{disk, ours};
 
 impl Work<'_> {

@@ -1,13 +1,14 @@
 //! Debian's packages, downloaded by apt-get as anybody may and unpacked without being installed.
 //!
 //! apt gets a state of its own in the scratch folder: it needs no root, knows packages of other machines without
-//! `dpkg --add-architecture`, and takes its mirrors from the machine's own sources.
+//! `dpkg --add-architecture`, and takes its mirrors from the machine's own sources: packages of another release come from
+//! the mirror that they name for this one.
 
 use std::path::{Path, PathBuf};
 
 use super::Work;
 use crate::error::{Error, Result};
-use crate::plan::toolchains::Package;
+use crate::plan::toolchains::{Archive, Package};
 use crate::sys::machine::disk;
 use crate::sys::machine::process::{self, Run};
 use crate::sys::machine::watched::Download;
@@ -17,19 +18,27 @@ use crate::ui::Unit;
 const NO_APT: &str =
     "set it up on Debian 12, or in a container of it: its packages come from Debian's archive";
 
+/// Debian's keys, where its package of them puts them.
+const KEYS: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
+
 impl Work<'_> {
-    pub(super) fn debs(&self, packages: &[Package]) -> Result<()> {
+    pub(super) fn debs(&self, packages: &[Package], from: Option<&Archive>) -> Result<()> {
         let scratch = self.scratch_for("debs")?;
         let files = scratch.join("files");
         for folder in ["files", "lists/partial", "cache/archives/partial"] {
             disk::create_folder(&scratch.join(folder))?;
         }
+        let mut settings = settings(&scratch, packages);
         // A source of the machine's that has nothing to do with us may fail: the download says whether it matters.
-        let (_, update) = self.apt(&scratch, packages, vec!["update".to_string()])?;
+        let (_, mut update) = self.apt(&scratch, &settings, vec!["update".to_string()])?;
+        if let Some(archive) = from {
+            settings.extend(only_from(archive, &scratch, &settings)?);
+            (_, update) = self.apt(&scratch, &settings, vec!["update".to_string()])?;
+        }
         let wanted =
             packages.iter().map(|package| format!("{}:{}={}", package.name, arch(package), package.version));
         let words = ["download".to_string()].into_iter().chain(wanted).collect();
-        let (ended_well, said) = self.apt(&scratch, packages, words)?;
+        let (ended_well, said) = self.apt(&scratch, &settings, words)?;
         if !ended_well {
             return Err(not_downloaded(packages, &files, &said, &update));
         }
@@ -44,10 +53,8 @@ impl Work<'_> {
     }
 
     /// Whether it ended well, and what it said.
-    fn apt(&self, scratch: &Path, packages: &[Package], words: Vec<String>) -> Result<(bool, Vec<String>)> {
-        let settings = settings(scratch, packages);
-        let options = settings.iter().flat_map(|setting| ["-o", setting.as_str()]);
-        let run = Run::new("apt-get").install_hint(NO_APT).arg("-q").args(options).args(words);
+    fn apt(&self, scratch: &Path, settings: &[String], words: Vec<String>) -> Result<(bool, Vec<String>)> {
+        let run = apt_get(settings).args(words);
         let run = run.current_folder(&scratch.join("files"));
         let mut said = Vec::new();
         let progress = &mut self.surroundings.ui.progress("Debian's packages", None, Unit::Bytes);
@@ -56,6 +63,29 @@ impl Work<'_> {
             Download { program: "apt-get", folder: scratch, patience: super::PATIENCE, progress, speech };
         Ok((apt.run(run, &mut said)?.success(), said))
     }
+}
+
+fn apt_get(settings: &[String]) -> Run {
+    let options = settings.iter().flat_map(|setting| ["-o", setting.as_str()]);
+    Run::new("apt-get").install_hint(NO_APT).arg("-q").args(options)
+}
+
+/// Settings with which apt knows `archive` only, on the machine's mirror of Debian.
+fn only_from(archive: &Archive, scratch: &Path, settings: &[String]) -> Result<[String; 2]> {
+    let debian = ["Created-By: Packages", "Origin: Debian", "Label: Debian"];
+    let said = apt_get(settings).args(["indextargets", "--format", "$(REPO_URI)"]).args(debian).success()?;
+    let said = String::from_utf8_lossy(&said);
+    let mirror = said.lines().next().ok_or_else(|| {
+        Error::surroundings(format!("no mirror of Debian for {archive}"))
+            .detail(
+                "none of the sources that apt-get knows here, in /etc/apt, is Debian's archive and answers",
+            )
+            .hint(NO_APT)
+    })?;
+    let list = scratch.join("sources.list");
+    let line = format!("deb [signed-by={KEYS}] {mirror} {} {}\n", archive.suite, archive.component);
+    disk::write_atomically(&list, line.as_bytes())?;
+    Ok([format!("Dir::Etc::SourceList={}", list.display()), "Dir::Etc::SourceParts=/dev/null".to_string()])
 }
 
 fn is_complaint(line: &str) -> bool {

@@ -22,8 +22,8 @@ use crate::plan::layout::Layout;
 use crate::plan::name::Name;
 use crate::plan::pins::{Tool, Version};
 use crate::plan::toolchains::diagnosis::State;
-use crate::plan::toolchains::words::Inside;
 use crate::plan::toolchains::{Own, Package, Step, Toolchain};
+use crate::plan::words::Inside;
 use crate::ui::Ui;
 
 /// What setting up a toolchain needs besides its entry.
@@ -142,7 +142,7 @@ impl Work<'_> {
     fn carry_out(&self, step: &Step<'_>) -> Result<()> {
         match step {
             Step::Wheels(packages) => self.wheels(packages),
-            Step::Debs(packages) => self.debs(packages),
+            Step::Debs(packages, from) => self.debs(packages, *from),
             Step::Crates(packages) => self.crates(packages),
             Step::Files(files) => self.files(files),
             Step::Compile(build) => self.compile(build),

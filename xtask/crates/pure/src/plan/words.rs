@@ -1,4 +1,5 @@
-//! Words of `ci/toolchains.toml`, checked where they come in: what becomes an argument, a digest, or a path in a folder.
+//! Words of `ci/toolchains.toml` and `ci/flavors.toml`, checked where they come in: what becomes an argument, a digest,
+//! or a path in a folder.
 
 use serde::{Deserialize, Serialize};
 
@@ -79,7 +80,7 @@ impl TryFrom<String> for Inside {
         if text.split('/').all(is_name) && !text.contains(['\\', ':', '\0']) {
             Ok(Inside(text))
         } else {
-            Err("a path inside of the toolchain's folder, without `.`, `..`, `:` and backslashes")
+            Err("a path inside of its folder, without `.`, `..`, `:` and backslashes")
         }
     }
 }
