@@ -33,6 +33,8 @@ enum BenchWhat {
     PagedDecode(PagedDecode),
     /// Time the operations of the block pool, on one core.
     Kernels(Keep),
+    /// Time attention alone, on one core: how near it is to the core's products and to a copy.
+    Attention(Keep),
     /// Overload the paged server with clients, some of which disconnect: answers, leaks, memory.
     Overload(Overload),
     /// Measure how fairly the paged server shares a full pool: stalls, overtaking, what waiting requests cost others.
@@ -124,13 +126,22 @@ struct PagedDecode {
     /// Tokens of each prompt.
     #[arg(long, value_name = "N", default_value_t = 1600)]
     length: usize,
+    /// Tokens that all prompts begin with.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    shared: usize,
     /// Tokens to predict for each sequence.
     #[arg(long, value_name = "N", default_value_t = 64)]
     predict: usize,
     /// Cells of the pool.
     #[arg(long, value_name = "N", default_value_t = 32_768)]
     cells: usize,
-    /// Measure this contestant only: `stock-unified` or `paged`.
+    /// Values in a head of the model's attention.
+    #[arg(long, value_name = "N", default_value_t = bench::paged_decode::HEAD)]
+    head: u64,
+    /// Type of K and V in the cache.
+    #[arg(long, value_name = "TYPE", default_value = bench::paged_decode::CACHE)]
+    cache: String,
+    /// Measure this contestant only: `stock-unified`, `paged` or `paged-attention`.
     #[arg(long, value_enum, value_name = "NAME")]
     only: Vec<Contestant>,
     #[command(flatten)]
@@ -212,10 +223,11 @@ impl From<Capacity> for bench::capacity::Options {
 
 impl From<PagedDecode> for bench::paged_decode::Options {
     fn from(bench: PagedDecode) -> Self {
-        let PagedDecode { sequences, length, predict, cells, only, .. } = bench;
+        let PagedDecode { sequences, length, shared, predict, cells, head, cache, only, .. } = bench;
         let (serving, keep) = (bench.serving.into(), bench.keep.into());
         let (rounds, only) = (bench.rounds.rounds, each(only));
-        Self { rounds, sequences, length, predict, cells, only, serving, keep }
+        let workload = bench::paged_decode::Workload { length, shared, predict, cells, head, cache };
+        Self { rounds, sequences, workload, only, serving, keep }
     }
 }
 
@@ -245,6 +257,7 @@ impl From<Bench> for bench::What {
             BenchWhat::Capacity(capacity) => Self::Capacity(capacity.into()),
             BenchWhat::PagedDecode(bench) => Self::PagedDecode(bench.into()),
             BenchWhat::Kernels(keep) => Self::Kernels(keep.into()),
+            BenchWhat::Attention(keep) => Self::Attention(keep.into()),
             BenchWhat::Overload(bench) => Self::Overload(bench.into()),
             BenchWhat::Fairness(bench) => Self::Fairness(bench.into()),
         }

@@ -79,6 +79,8 @@ pub(super) enum Contestant {
     StockUnified,
     /// Ours with a slot for each request and the paged cache.
     Paged,
+    /// The same, with attention as our kernels compute it.
+    PagedAttention,
 }
 
 impl From<Contestant> for contestant::Contestant {
@@ -88,6 +90,7 @@ impl From<Contestant> for contestant::Contestant {
             Contestant::StockSplit => Self::StockSplit,
             Contestant::StockUnified => Self::StockUnified,
             Contestant::Paged => Self::Paged,
+            Contestant::PagedAttention => Self::PagedAttention,
         }
     }
 }

@@ -1,20 +1,14 @@
 //! The kernels bench: operations of the block pool on one core, as criterion measures them.
 
-use std::path::Path;
-
 use serde_json::{Value, json};
 
+use super::criterion::{self, Measured};
 use super::history::History;
 use super::record::{Keep, Recorded};
 use crate::context::{Context, Outcome};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::report::bars::{Bar, Bars};
-use crate::sys::machine::ours;
-use crate::sys::machine::process::{self, Run};
-use crate::sys::machine::{disk, load};
-
-/// The folder of a benchmark's newest result, as criterion names it.
-const NEWEST: &str = "new";
+use crate::sys::machine::load;
 
 const HISTORY: History = History { bench: "kernels", identity: &["processor"] };
 
@@ -32,13 +26,7 @@ struct Operation {
 pub fn run(context: &Context, keep: &Keep) -> Result<Outcome> {
     load::refuse_busy()?;
     context.ui.status("Measuring", "operations of the block pool, about a minute");
-    let results = context.layout.generated().join("bench/criterion");
-    ours::remove_folder(&results)?;
-    let status = bench(context, &results).show()?;
-    if !status.success() {
-        return Err(Error::no(format!("`cargo bench` ended {}", process::ending(status))));
-    }
-    let operations = read_all(&results)?;
+    let operations: Vec<Operation> = criterion::run(context, "pool")?.iter().map(Operation::new).collect();
     let pins = context.pins()?;
     let pin = &pins.pin_of(pins.variant(None)?).revision.to_string();
     let recorded = Recorded {
@@ -53,59 +41,17 @@ pub fn run(context: &Context, keep: &Keep) -> Result<Outcome> {
     Ok(Outcome::ok(text, run))
 }
 
-fn bench(context: &Context, results: &Path) -> Run {
-    process::cargo(&context.layout.cargo_target("bench"))
-        .args([
-            "bench",
-            "--quiet",
-            "--locked",
-            "--package",
-            "espalier-kernels",
-            "--bench",
-            "pool",
-            "--",
-            "--noplot",
-        ])
-        .env("CRITERION_HOME", results)
-        .current_folder(context.layout.root())
-}
-
-fn read_all(results: &Path) -> Result<Vec<Operation>> {
-    let mut operations = Vec::new();
-    for file in disk::files_below(results)? {
-        if file.ends_with(Path::new(NEWEST).join("benchmark.json")) {
-            let path = results.join(&file);
-            let (benchmark, estimates) =
-                (disk::read_text(&path)?, disk::read_text(&path.with_file_name("estimates.json"))?);
-            let operation = parse(&benchmark, &estimates);
-            operations.push(
-                operation
-                    .ok_or_else(|| Error::no(format!("{} is not what criterion writes", path.display())))?,
-            );
+impl Operation {
+    fn new(measured: &Measured) -> Operation {
+        let each = |nanoseconds: f64| nanoseconds / measured.elements;
+        Operation {
+            name: measured.name.replace('/', ": "),
+            median: each(measured.median),
+            low: each(measured.low),
+            high: each(measured.high),
         }
     }
-    if operations.is_empty() {
-        return Err(Error::no("criterion measured nothing")
-            .hint("cargo bench --package espalier-kernels --bench pool"));
-    }
-    Ok(operations)
-}
 
-fn parse(benchmark: &str, estimates: &str) -> Option<Operation> {
-    let benchmark: Value = serde_json::from_str(benchmark).ok()?;
-    let estimates: Value = serde_json::from_str(estimates).ok()?;
-    let elements = benchmark["throughput"]["Elements"].as_f64().filter(|count| *count > 0.0)?;
-    let median = &estimates["median"];
-    let nanoseconds = |value: &Value| Some(value.as_f64()? / elements);
-    Some(Operation {
-        name: benchmark["full_id"].as_str()?.replace('/', ": "),
-        median: nanoseconds(&median["point_estimate"])?,
-        low: nanoseconds(&median["confidence_interval"]["lower_bound"])?,
-        high: nanoseconds(&median["confidence_interval"]["upper_bound"])?,
-    })
-}
-
-impl Operation {
     fn millions_a_second(&self) -> f64 {
         1e3 / self.median
     }
@@ -154,13 +100,11 @@ fn plot(operations: &[Operation], processor: Option<String>) -> String {
 mod tests {
     use super::*;
 
-    const BENCHMARK: &str = r#"{ "full_id": "evict/100 blocks", "throughput": { "Elements": 100 } }"#;
-    const ESTIMATES: &str = r#"{ "median": { "point_estimate": 5000.0,
-        "confidence_interval": { "lower_bound": 4900.0, "upper_bound": 5200.0 } } }"#;
-
     #[test]
     fn an_estimate_is_of_one_element() {
-        let operation = parse(BENCHMARK, ESTIMATES).unwrap();
+        let (name, median, low, high) = ("evict/100 blocks".to_string(), 5000.0, 4900.0, 5200.0);
+        let measured = Measured { name, elements: 100.0, bytes: 0.0, median, low, high };
+        let operation = Operation::new(&measured);
         assert_eq!((operation.median, operation.low, operation.high), (50.0, 49.0, 52.0));
         insta::assert_snapshot!(table(&[operation]), @"
         The block pool, one core, for one token or block
@@ -169,10 +113,5 @@ mod tests {
         |---|--:|--:|--:|
         | evict: 100 blocks | 50.0 ns | 49.0 - 52.0 ns | 20.0 M/s |
         ");
-    }
-
-    #[test]
-    fn what_says_no_elements_is_not_read() {
-        assert_eq!(parse(r#"{ "full_id": "evict" }"#, ESTIMATES), None);
     }
 }

@@ -1,8 +1,10 @@
 //! `cargo xtask bench`: ratios, measured in one run on a quiet machine.
 
 mod apply;
+mod attention;
 pub mod burst;
 pub mod capacity;
+mod criterion;
 mod decode;
 pub mod fairness;
 pub mod history;
@@ -44,6 +46,8 @@ pub enum What {
     PagedDecode(paged_decode::Options),
     /// Operations of the block pool.
     Kernels(record::Keep),
+    /// Attention on one core.
+    Attention(record::Keep),
     /// More clients than a paged server has room for, for minutes.
     Overload(overload::Options),
     /// How a paged server shares a full pool in time.
@@ -62,6 +66,7 @@ pub fn run(context: &Context, what: &What) -> Result<Outcome> {
         What::Capacity(options) => capacity::run(context, options),
         What::PagedDecode(options) => paged_decode::run(context, options),
         What::Kernels(keep) => kernels::run(context, keep),
+        What::Attention(keep) => attention::run(context, keep),
         What::Overload(options) => overload::run(context, options),
         What::Fairness(options) => fairness::run(context, options),
     }

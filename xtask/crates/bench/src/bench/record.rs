@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::history::History;
 use crate::context::Context;
 use crate::error::Result;
-use crate::sys::machine::disk;
+use crate::sys::machine::{disk, load};
 
 /// What to write.
 #[derive(Clone, Debug, Default)]
@@ -45,7 +45,9 @@ impl Recorded<'_> {
 }
 
 /// Writes a run into the history of its pin.
-pub(super) fn record(context: &Context, history: History, pin: &str, run: Value) -> Result<()> {
+pub(super) fn record(context: &Context, history: History, pin: &str, mut run: Value) -> Result<()> {
+    // Two machines of one name may differ in what decides the speed.
+    run["processor_flags"] = load::processor_flags().into();
     let file = context.layout.measurements(history.bench, pin, "json");
     let before = disk::read_if_there(&file)?;
     let after = history.with(before.as_deref(), pin, run)?;

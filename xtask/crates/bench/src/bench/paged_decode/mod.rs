@@ -1,5 +1,5 @@
-//! The paged decode bench: what paging costs when nothing is shared. One sequence on a fresh server, one and
-//! many in a pool that is nearly full of what earlier requests left.
+//! The paged decode bench: one sequence on a fresh server, one and many in a pool that is nearly full of what earlier
+//! requests left. Sequences share nothing, so that it says what paging costs, or the beginning of their prompts.
 //!
 //! Prompts are computed one after the other, then all are answered at once; tokens a second, of both, are the
 //! server's own figures.
@@ -22,6 +22,23 @@ use crate::serving::prompts::{MOST_SEQUENCES, Prompts};
 use crate::sys::machine::load;
 use crate::sys::net::server::Server;
 
+/// What is asked of everybody.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Workload {
+    /// Tokens of each prompt.
+    pub length: usize,
+    /// So many of them all prompts begin with.
+    pub shared: usize,
+    /// Tokens that each is answered with.
+    pub predict: usize,
+    /// Cells of the pool.
+    pub cells: usize,
+    /// Values in a head of the model's attention.
+    pub head: u64,
+    /// The type of K and V in the cache, as `--cache-type-k` calls it.
+    pub cache: String,
+}
+
 /// Options of `bench paged-decode`.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -29,13 +46,9 @@ pub struct Options {
     pub rounds: u32,
     /// How many sequences at once.
     pub sequences: usize,
-    /// Tokens of each prompt.
-    pub length: usize,
-    /// Tokens that each is answered with.
-    pub predict: usize,
-    /// Cells of the pool.
-    pub cells: usize,
-    /// Contestants, stock-unified and paged; both when there are none.
+    /// What is asked.
+    pub workload: Workload,
+    /// Contestants, stock-unified and ours; all three when there are none.
     pub only: Vec<Contestant>,
     /// Threads, and whether a busy machine will do.
     pub serving: Serving,
@@ -43,19 +56,36 @@ pub struct Options {
     pub keep: Keep,
 }
 
+/// Values in a head where nothing else is asked for.
+pub const HEAD: u64 = 64;
+/// The type of the cache where nothing else is asked for.
+pub const CACHE: &str = "f16";
+
 /// The share of the pool that is filled before the sequences come.
 const FILLED: f64 = 0.9;
 
 const HISTORY: History = History {
     bench: "paged-decode",
-    identity: &["trees", "processor", "threads", "sequences", "length", "predict", "cells"],
+    identity: &[
+        "trees",
+        "processor",
+        "threads",
+        "sequences",
+        "length",
+        "shared",
+        "predict",
+        "cells",
+        "head",
+        "cache",
+    ],
 };
 
 /// Measures and prints a table.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     check(options)?;
     let contestants = contestants(options)?;
-    let mut arena = Arena::prepare(context, options.serving, &contestants, &ModelSpec::plain_70_million())?;
+    let spec = ModelSpec { head_dim: options.workload.head, ..ModelSpec::plain_70_million() };
+    let mut arena = Arena::prepare(context, options.serving, &contestants, &spec)?;
     let mut cases = [(1, false), (1, true), (options.sequences, true)]
         .map(|(sequences, filled)| Case::new(sequences, filled, &contestants));
     for round in 1..=options.rounds.max(1) {
@@ -73,30 +103,40 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
         processor: load::processor(),
         threads: arena.threads,
         quiet: arena.quiet,
-        length: options.length,
-        predict: options.predict,
-        cells: options.cells,
+        workload: options.workload.clone(),
         cases: cases.to_vec(),
     };
     let recorded = Recorded {
         history: HISTORY,
         pin: &found.builds.pin,
         run: report::json(&found),
-        shape: format!("paged-decode-{}x{}", options.sequences, options.length),
+        shape: shape(options),
         plot: report::svg(&found),
     };
     recorded.write(context, &options.keep)?;
     Ok(Outcome::ok(report::text(&found), report::json(&found)))
 }
 
+/// The plot's name: what is as it comes is not in it.
+fn shape(options: &Options) -> String {
+    let Workload { length, shared, head, cache, .. } = &options.workload;
+    let shared = if *shared == 0 { String::new() } else { format!("-{shared}-shared") };
+    let head = if *head == HEAD { String::new() } else { format!("-head-{head}") };
+    let cache = if cache == CACHE { String::new() } else { format!("-{cache}") };
+    format!("paged-decode-{}x{length}{shared}{head}{cache}", options.sequences)
+}
+
 fn check(options: &Options) -> Result<()> {
-    let needed = options.sequences.saturating_mul(options.length.saturating_add(options.predict));
+    let Workload { length, shared, predict, cells, .. } = options.workload;
+    let needed = options.sequences.saturating_mul(length.saturating_add(predict));
     let wrong = if !(1..MOST_SEQUENCES).contains(&options.sequences) {
         format!("`--sequences` takes a number from 1 to {}", MOST_SEQUENCES - 1)
-    } else if options.length == 0 || options.predict < 2 {
+    } else if length == 0 || predict < 2 {
         "`--length` wants a number from 1, `--predict` one from 2".to_string()
-    } else if needed > options.cells {
-        format!("the sequences need {needed} cells, and `--cells` gives {}", options.cells)
+    } else if shared >= length {
+        format!("`--shared` wants fewer than the {length} tokens of a prompt")
+    } else if needed > cells {
+        format!("the sequences need {needed} cells, and `--cells` gives {cells}")
     } else {
         return Ok(());
     };
@@ -104,10 +144,11 @@ fn check(options: &Options) -> Result<()> {
 }
 
 fn contestants(options: &Options) -> Result<Vec<Contestant>> {
-    let ours = [Contestant::StockUnified, Contestant::Paged];
-    let found: Vec<Contestant> = chosen(&options.only).into_iter().filter(|one| ours.contains(one)).collect();
+    let those = [Contestant::StockUnified, Contestant::Paged, Contestant::PagedAttention];
+    let found: Vec<Contestant> =
+        chosen(&options.only).into_iter().filter(|one| those.contains(one)).collect();
     if found.is_empty() {
-        return Err(Error::usage("no contestant is left: this bench compares stock-unified and paged")
+        return Err(Error::usage("no contestant is left: this bench compares stock-unified and ours")
             .hint("cargo xtask bench paged-decode --only stock-unified --only paged"));
     }
     Ok(found)
@@ -120,7 +161,9 @@ fn measure(
     filled: bool,
     rates: &Rates,
 ) -> Result<Sample> {
-    let server = arena.server(rates.contestant, options.sequences, options.cells)?;
+    let Workload { predict, cells, cache, .. } = &options.workload;
+    let types = ["--cache-type-k", cache, "--cache-type-v", cache, "--flash-attn", "on"];
+    let server = arena.server_with(rates.contestant, options.sequences, *cells, &types)?;
     if filled {
         for family in 0..fillers(options) {
             let filler = Prompts { requests: 1, ..prompts(options, 1, FIRST_FILLER + family as u64) };
@@ -129,7 +172,7 @@ fn measure(
     }
     let before = pool_of(&server)?;
     let computed = ask_one_by_one(&server, prompts(options, sequences, 0))?;
-    let wanted = Prompts { predict: options.predict, ..prompts(options, sequences, 0) };
+    let wanted = Prompts { predict: *predict, ..prompts(options, sequences, 0) };
     let answers = answer::parse_all(&server.post_at_once("/completion", &wanted.bodies())?.answers)?;
     Ok(sample(&computed, &answers, before))
 }
@@ -138,13 +181,14 @@ fn measure(
 const FIRST_FILLER: u64 = 1;
 
 fn fillers(options: &Options) -> usize {
-    let cells = options.cells as f64 * FILLED;
-    (cells / options.length as f64).ceil() as usize
+    let cells = options.workload.cells as f64 * FILLED;
+    (cells / options.workload.length as f64).ceil() as usize
 }
 
-/// Prompts that have nothing in common, to be computed and answered with one token.
+/// Prompts to be computed and answered with one token.
 fn prompts(options: &Options, requests: usize, family: u64) -> Prompts {
-    Prompts { requests, prefix: 0, suffix: options.length, predict: 1, family }
+    let Workload { length, shared, .. } = options.workload;
+    Prompts { requests, prefix: shared, suffix: length - shared, predict: 1, family }
 }
 
 fn ask_one_by_one(server: &Server, prompts: Prompts) -> Result<Vec<Answer>> {
@@ -172,13 +216,16 @@ fn sample(prompts: &[Answer], answers: &[Answer], before: Option<Pool>) -> Sampl
 mod tests {
     use super::*;
 
+    fn workload() -> Workload {
+        let cache = CACHE.to_string();
+        Workload { length: 1600, shared: 0, predict: 64, cells: 32_768, head: HEAD, cache }
+    }
+
     fn options() -> Options {
         Options {
             rounds: 1,
             sequences: 16,
-            length: 1600,
-            predict: 64,
-            cells: 32_768,
+            workload: workload(),
             only: Vec::new(),
             serving: Serving::default(),
             keep: Keep::default(),
@@ -188,8 +235,8 @@ mod tests {
     #[test]
     fn nine_tenths_of_the_pool_are_filled() {
         let options = options();
-        let cells = fillers(&options) * options.length;
-        assert!((29_492..=options.cells).contains(&cells), "{cells}");
+        let cells = fillers(&options) * options.workload.length;
+        assert!((29_492..=options.workload.cells).contains(&cells), "{cells}");
     }
 
     #[test]
@@ -203,16 +250,36 @@ mod tests {
     }
 
     #[test]
+    fn prompts_that_share_begin_alike() {
+        let workload = Workload { shared: 1500, ..workload() };
+        let all = prompts(&Options { workload, ..options() }, 16, 0);
+        assert_eq!((all.prompt(3).len(), &all.prompt(3)[..1500]), (1600, &all.prompt(4)[..1500]));
+        assert_ne!(all.prompt(3)[1500], all.prompt(4)[1500]);
+    }
+
+    #[test]
+    fn a_plot_is_named_after_what_is_not_as_it_comes() {
+        assert_eq!(shape(&options()), "paged-decode-16x1600");
+        let workload = Workload { shared: 1440, head: 128, cache: "q8_0".to_string(), ..workload() };
+        let shape = shape(&Options { workload, ..options() });
+        assert_eq!(shape, "paged-decode-16x1600-1440-shared-head-128-q8_0");
+    }
+
+    #[test]
     fn what_does_not_fit_is_refused() {
         assert!(check(&options()).is_ok());
-        let error = check(&Options { cells: 1024, ..options() }).unwrap_err();
+        let with = |workload| Options { workload, ..options() };
+        let error = check(&with(Workload { cells: 1024, ..workload() })).unwrap_err();
         assert!(error.what.contains("need 26624 cells"), "{error}");
+        let error = check(&with(Workload { shared: 1600, ..workload() })).unwrap_err();
+        assert!(error.what.contains("fewer than the 1600 tokens"), "{error}");
         assert!(check(&Options { sequences: 256, ..options() }).is_err());
     }
 
     #[test]
-    fn only_two_can_take_part() {
-        assert_eq!(contestants(&options()).unwrap(), [Contestant::StockUnified, Contestant::Paged]);
+    fn some_can_take_part() {
+        let everybody = [Contestant::StockUnified, Contestant::Paged, Contestant::PagedAttention];
+        assert_eq!(contestants(&options()).unwrap(), everybody);
         assert!(contestants(&Options { only: vec![Contestant::Stock], ..options() }).is_err());
     }
 }

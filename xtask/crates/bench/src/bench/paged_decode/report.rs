@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::Workload;
 use crate::bench::timing::{NOT_QUIET, median_of, median_ratio};
 use crate::report::bars::{Bar, Bars};
 use crate::serving::arena::Builds;
@@ -13,9 +14,7 @@ pub(super) struct Found {
     pub(super) processor: Option<String>,
     pub(super) threads: usize,
     pub(super) quiet: bool,
-    pub(super) length: usize,
-    pub(super) predict: usize,
-    pub(super) cells: usize,
+    pub(super) workload: Workload,
     pub(super) cases: Vec<Case>,
 }
 
@@ -55,9 +54,31 @@ impl Case {
     fn title(&self, found: &Found) -> String {
         let pool = if self.filled { "pool filled by earlier requests" } else { "nothing in the pool" };
         let s = if self.sequences == 1 { "" } else { "s" };
+        let Workload { length, predict, .. } = &found.workload;
         format!(
-            "{} sequence{s} of {} tokens, {} predicted, {pool}: llama.cpp {}, qwen3 of 70 M weights, f16, -c {}, -t {}",
-            self.sequences, found.length, found.predict, found.builds.pin, found.cells, found.threads
+            "{} sequence{s} of {length} tokens{}, {predict} predicted, {pool}: {}",
+            self.sequences,
+            found.shared(),
+            found.ground()
+        )
+    }
+}
+
+impl Found {
+    /// What prompts have in common.
+    fn shared(&self) -> String {
+        match self.workload.shared {
+            0 => String::new(),
+            shared => format!(" ({shared} of them shared)"),
+        }
+    }
+
+    /// What all contestants run.
+    fn ground(&self) -> String {
+        let Workload { cells, head, cache, .. } = &self.workload;
+        format!(
+            "llama.cpp {}, qwen3 of 70 M weights, heads of {head}, f16, cache {cache}, -c {cells}, -t {}",
+            self.builds.pin, self.threads
         )
     }
 }
@@ -136,9 +157,12 @@ pub(super) fn json(found: &Found) -> Value {
         "threads": found.threads,
         "quiet": found.quiet,
         "sequences": found.cases.iter().map(|case| case.sequences).max(),
-        "length": found.length,
-        "predict": found.predict,
-        "cells": found.cells,
+        "length": found.workload.length,
+        "shared": found.workload.shared,
+        "predict": found.workload.predict,
+        "cells": found.workload.cells,
+        "head": found.workload.head,
+        "cache": found.workload.cache,
         "cases": found.cases.iter().map(case).collect::<Vec<_>>(),
     })
 }
@@ -160,12 +184,10 @@ fn rates_json(rates: &Rates, case: &Case) -> Value {
 pub(super) fn svg(found: &Found) -> String {
     let warning = if found.quiet { "" } else { ", MACHINE NOT QUIET" };
     Bars {
-        title: format!("Tokens a second where nothing is shared, prompts of {} tokens", found.length),
+        title: format!("Tokens a second, prompts of {} tokens{}", found.workload.length, found.shared()),
         subtitle: format!(
-            "llama.cpp {}, qwen3 of 70 M weights, f16, -c {}, -t {}{}{warning}",
-            found.builds.pin,
-            found.cells,
-            found.threads,
+            "{}{}{warning}",
+            found.ground(),
             found.processor.as_ref().map(|name| format!(", {name}")).unwrap_or_default()
         ),
         bars: found.cases.iter().flat_map(bars).collect(),
@@ -189,6 +211,7 @@ fn bars(case: &Case) -> Vec<Bar> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bench::paged_decode::{CACHE, HEAD};
 
     fn example() -> Found {
         let mut case = Case::new(16, true, &[Contestant::StockUnified, Contestant::Paged]);
@@ -202,9 +225,14 @@ mod tests {
             processor: Some("Some CPU".to_string()),
             threads: 2,
             quiet: true,
-            length: 1600,
-            predict: 64,
-            cells: 32_768,
+            workload: Workload {
+                length: 1600,
+                shared: 0,
+                predict: 64,
+                cells: 32_768,
+                head: HEAD,
+                cache: CACHE.to_string(),
+            },
             cases: vec![case],
         }
     }
@@ -212,7 +240,7 @@ mod tests {
     #[test]
     fn the_table() {
         insta::assert_snapshot!(text(&example()), @"
-        16 sequences of 1600 tokens, 64 predicted, pool filled by earlier requests: llama.cpp v1, qwen3 of 70 M weights, f16, -c 32768, -t 2
+        16 sequences of 1600 tokens, 64 predicted, pool filled by earlier requests: llama.cpp v1, qwen3 of 70 M weights, heads of 64, f16, cache f16, -c 32768, -t 2
 
         | what | tokens/s, median | min - max | of the first one | prompt tokens/s, median | of the first one | prompt tokens computed meanwhile | pool filled |
         |---|--:|--:|--:|--:|--:|--:|--:|
