@@ -1,0 +1,99 @@
+#include "espalier-attention.h"
+
+#include "espalier.h"
+
+#include "ggml.h"
+
+#include <cstring>
+
+// What the kernel takes for granted of the tensors; all that llama builds is so.
+static bool has_plain_layout(const ggml_tensor * node) {
+    const ggml_tensor * q = node->src[0];
+    const ggml_tensor * k = node->src[1];
+    const ggml_tensor * v = node->src[2];
+    const ggml_tensor * mask = node->src[3];
+
+    const bool rows  = q->nb[0] == sizeof(float) && k->nb[0] == ggml_type_size(k->type) && v->nb[0] == ggml_type_size(v->type);
+    const bool alike = k->ne[1] == v->ne[1] && k->ne[2] == v->ne[2] && k->ne[3] == v->ne[3];
+    const bool masks = !mask || (mask->type == GGML_TYPE_F16 && mask->nb[0] == sizeof(ggml_fp16_t) && mask->ne[2] == 1);
+
+    return q->type == GGML_TYPE_F32 && rows && alike && masks && ggml_is_contiguous(node);
+}
+
+static float parameter(const ggml_tensor * node, int i) {
+    float value;
+    memcpy(&value, node->op_params + i, sizeof(value));
+    return value;
+}
+
+static espalier_attention problem_of(const ggml_tensor * node) {
+    const ggml_tensor * q = node->src[0];
+    const ggml_tensor * k = node->src[1];
+    const ggml_tensor * v = node->src[2];
+    const ggml_tensor * mask  = node->src[3];
+    const ggml_tensor * sinks = node->src[4];
+    const ggml_tensor * tiles = node->src[5];
+
+    espalier_attention problem = {};
+
+    problem.q   = q->data;
+    problem.k   = k->data;
+    problem.v   = v->data;
+    problem.out = (float *) node->data;
+    problem.q_token  = q->nb[1];
+    problem.q_head   = q->nb[2];
+    problem.q_stream = q->nb[3];
+    problem.k_cell   = k->nb[1];
+    problem.k_head   = k->nb[2];
+    problem.k_stream = k->nb[3];
+    problem.v_cell   = v->nb[1];
+    problem.v_head   = v->nb[2];
+    problem.v_stream = v->nb[3];
+    problem.key_type   = k->type;
+    problem.value_type = v->type;
+    problem.key_size   = (uint32_t) k->ne[0];
+    problem.value_size = (uint32_t) v->ne[0];
+    problem.tokens     = (uint32_t) q->ne[1];
+    problem.heads      = (uint32_t) q->ne[2];
+    problem.streams    = (uint32_t) q->ne[3];
+    problem.cells      = (uint32_t) k->ne[1];
+    problem.kv_heads   = (uint32_t) k->ne[2];
+    problem.kv_streams = (uint32_t) k->ne[3];
+    problem.scale    = parameter(node, 0);
+    problem.max_bias = parameter(node, 1);
+    problem.softcap  = parameter(node, 2);
+
+    if (mask) {
+        problem.mask         = mask->data;
+        problem.mask_token   = mask->nb[1];
+        problem.mask_stream  = mask->nb[3];
+        problem.mask_streams = (uint32_t) mask->ne[3];
+    }
+    if (sinks) {
+        problem.sinks = (const float *) sinks->data;
+    }
+    if (tiles) {
+        problem.tiles       = (const uint32_t *) tiles->data;
+        problem.tiles_token = tiles->nb[1];
+    }
+
+    return problem;
+}
+
+size_t espalier_flash_attn_ext_work_size(const ggml_tensor * node, int n_threads) {
+    if (!espalier_wants_attention() || !has_plain_layout(node)) {
+        return 0;
+    }
+    const espalier_attention problem = problem_of(node);
+    return espalier_attention_memory(&problem, (uint32_t) n_threads);
+}
+
+void espalier_flash_attn_ext_compute(const ggml_tensor * node, int ith, int nth, void * work) {
+    const espalier_attention problem = problem_of(node);
+    espalier_attention_items(&problem, (uint32_t) ith, (uint32_t) nth, work);
+}
+
+void espalier_flash_attn_ext_merge(const ggml_tensor * node, int ith, int nth, void * work) {
+    const espalier_attention problem = problem_of(node);
+    espalier_attention_rows(&problem, (uint32_t) ith, (uint32_t) nth, work);
+}
