@@ -25,7 +25,8 @@ extern "C" {
 uint32_t espalier_kernels_abi_version(void);
 
 /* What Espalier does differently from stock llama.cpp. Everything is off until the environment
- * variable ESPALIER_ENABLE, a comma-separated list read once per process, names it. */
+ * variable ESPALIER_ENABLE, a comma-separated list read once per process, names it; attention is
+ * also on for a paged cache. What ESPALIER_DISABLE names stays off. */
 enum espalier_feature {
     ESPALIER_FEATURE_GDN_FLAT_OUTPUT = 0, /* "gdn-flat-output" */
     ESPALIER_FEATURE_ATTENTION       = 1, /* "attention" */

@@ -3,10 +3,10 @@
 use crate::attention::problem::Problem;
 use crate::attention::{Memory, Share, compute, merge, work_bytes};
 use crate::border::guarded;
-use crate::features::{Feature, enabled_features};
+use crate::features::{Feature, disabled_features, enabled_features};
 
-/// Bytes of memory that `threads` threads need together to compute `problem`; 0 if it is not for this kernel, or the feature
-/// `attention` is off.
+/// Bytes of memory that `threads` threads need together to compute `problem`; 0 if it is not for this kernel, or nobody asked
+/// for it: `ESPALIER_ENABLE` does everywhere, and a paged cache for itself, unless `ESPALIER_DISABLE` forbids it.
 ///
 /// # Safety
 ///
@@ -18,9 +18,14 @@ pub unsafe extern "C" fn espalier_attention_work_bytes(problem: *const Problem, 
         // SAFETY: the caller's promise is the one needed here.
         let problem = unsafe { problem.as_ref() };
         let ours = problem.filter(|problem| problem.types().is_some());
-        let is_on = enabled_features().contains(Feature::Attention);
-        ours.filter(|_| is_on).map_or(0, |problem| work_bytes(problem, threads as usize))
+        ours.filter(|problem| is_wanted(problem)).map_or(0, |problem| work_bytes(problem, threads as usize))
     })
+}
+
+/// Only a paged cache marks tiles.
+fn is_wanted(problem: &Problem) -> bool {
+    let comes_with_the_cache = !problem.tiles.is_null() && !disabled_features().contains(Feature::Attention);
+    comes_with_the_cache || enabled_features().contains(Feature::Attention)
 }
 
 /// Computes a thread's share of the items. Once all threads have, [`espalier_attention_merge`] follows.

@@ -1,7 +1,8 @@
 //! Feature switches: everything is off until it is asked for.
 //!
-//! `ESPALIER_ENABLE` holds a comma-separated list of feature names. It is read once, at the
-//! first question, so that a process never changes its mind between two graphs.
+//! `ESPALIER_ENABLE` and `ESPALIER_DISABLE` hold comma-separated lists of feature names. They are read once, at the
+//! first question, so that a process never changes its mind between two graphs. The second is for what comes with
+//! something else that was asked for: attention, with a paged cache.
 
 use std::sync::OnceLock;
 
@@ -9,6 +10,9 @@ use crate::report;
 
 /// The environment variable that names the features to switch on.
 pub const ENABLE_VARIABLE: &str = "ESPALIER_ENABLE";
+
+/// The environment variable that names the features to keep off, whatever else asks for them.
+pub const DISABLE_VARIABLE: &str = "ESPALIER_DISABLE";
 
 /// One thing Espalier does differently from stock llama.cpp.
 ///
@@ -26,7 +30,7 @@ impl Feature {
     /// Every feature, in the order of their numbers.
     pub const ALL: [Feature; 2] = [Feature::GdnFlatOutput, Feature::Attention];
 
-    /// The name used in `ESPALIER_ENABLE`.
+    /// The name used in both variables.
     pub fn name(self) -> &'static str {
         match self {
             Feature::GdnFlatOutput => "gdn-flat-output",
@@ -65,15 +69,20 @@ impl FeatureSet {
         comma_separated(Feature::ALL.into_iter().filter(|feature| self.contains(*feature)))
     }
 
+    /// Those that are not in `others` too.
+    fn without(self, others: FeatureSet) -> FeatureSet {
+        FeatureSet { bits: self.bits & !others.bits }
+    }
+
     fn insert(&mut self, feature: Feature) {
         self.bits |= feature.bit();
     }
 }
 
-/// What `ESPALIER_ENABLE` asked for: known features, and names that mean nothing here.
+/// What a variable names: known features, and names that mean nothing here.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Request {
-    /// The features to switch on.
+    /// The features that have these names.
     pub features: FeatureSet,
     /// Names that no feature has, in the order in which they were written.
     pub unknown: Vec<String>,
@@ -91,25 +100,32 @@ pub fn parse_request(text: &str) -> Request {
     request
 }
 
-/// The features this process runs with. Unknown names are reported once, when it is first asked.
+/// The features that this process was asked for, but for those that it was told to keep off. Unknown names are reported
+/// once, when it is first asked.
 pub fn enabled_features() -> FeatureSet {
     static ENABLED: OnceLock<FeatureSet> = OnceLock::new();
-    *ENABLED.get_or_init(read_environment)
+    *ENABLED.get_or_init(|| read_variable(ENABLE_VARIABLE).without(disabled_features()))
 }
 
-fn read_environment() -> FeatureSet {
-    let text = std::env::var_os(ENABLE_VARIABLE).unwrap_or_default();
+/// The features that this process was told to keep off; reported as above.
+pub fn disabled_features() -> FeatureSet {
+    static DISABLED: OnceLock<FeatureSet> = OnceLock::new();
+    *DISABLED.get_or_init(|| read_variable(DISABLE_VARIABLE))
+}
+
+fn read_variable(name: &str) -> FeatureSet {
+    let text = std::env::var_os(name).unwrap_or_default();
     let request = parse_request(&text.to_string_lossy());
     if !request.unknown.is_empty() {
-        report::line_to_stderr(&unknown_names_message(&request.unknown));
+        report::line_to_stderr(&unknown_names_message(name, &request.unknown));
     }
     request.features
 }
 
-fn unknown_names_message(unknown: &[String]) -> String {
+fn unknown_names_message(variable: &str, unknown: &[String]) -> String {
     let unknown = unknown.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
     let known = comma_separated(Feature::ALL.into_iter());
-    format!("{ENABLE_VARIABLE} names unknown features: {unknown}; known features: {known}")
+    format!("{variable} names unknown features: {unknown}; known features: {known}")
 }
 
 fn comma_separated(features: impl Iterator<Item = Feature>) -> String {
@@ -143,11 +159,19 @@ mod tests {
 
     #[test]
     fn the_message_names_the_unknown_and_the_known() {
-        let message = unknown_names_message(&["paged-kv".to_owned()]);
+        let message = unknown_names_message(ENABLE_VARIABLE, &["paged-kv".to_owned()]);
         assert_eq!(
             message,
             "ESPALIER_ENABLE names unknown features: `paged-kv`; known features: gdn-flat-output,attention"
         );
+    }
+
+    #[test]
+    fn what_is_to_be_off_is_off() {
+        let asked = parse_request("gdn-flat-output,attention").features;
+        let off = parse_request("attention").features;
+        assert_eq!(asked.without(off).names(), "gdn-flat-output");
+        assert_eq!(asked.without(FeatureSet::default()), asked);
     }
 
     #[test]

@@ -157,6 +157,9 @@ static void print_attention(void) {
     printf("attention.mean %g\n", out);
     espalier_attention_compute(NULL, 0, 1, memory);
     espalier_attention_merge(&problem, 1, 1, memory);
+    const uint32_t tiles = 1;
+    problem.tiles = &tiles;
+    printf("attention.paged %d\n", espalier_attention_work_bytes(&problem, 1) > 0);
     problem.key_type = 12;
     printf("attention.unknown_type %zu\n", espalier_attention_work_bytes(&problem, 1));
     printf("attention.null %zu\n", espalier_attention_work_bytes(NULL, 1));

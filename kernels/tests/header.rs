@@ -59,7 +59,7 @@ fn every_declared_function_is_called_by_the_c_program() {
 
 #[test]
 fn numbers_and_layouts_agree() {
-    let printed = run_border_program(None).values;
+    let printed = run_border_program(&[]).values;
     let expected = [
         ("constant.abi_version", ABI_VERSION as usize),
         ("call.abi_version", ABI_VERSION as usize),
@@ -80,7 +80,7 @@ fn numbers_and_layouts_agree() {
 
 #[test]
 fn numbers_and_layouts_of_the_pool_agree() {
-    let printed = run_border_program(None).values;
+    let printed = run_border_program(&[]).values;
     let expected = [
         ("constant.pool_ok", PoolStatus::Ok as usize),
         ("constant.pool_short", PoolStatus::Short as usize),
@@ -141,7 +141,7 @@ fn numbers_and_layouts_of_the_pool_agree() {
 
 #[test]
 fn numbers_and_layouts_of_the_scheduler_agree() {
-    let printed = run_border_program(None).values;
+    let printed = run_border_program(&[]).values;
     let expected = [
         ("constant.schedule_waits", Stage::Waits as usize),
         ("constant.schedule_runs", Stage::Runs as usize),
@@ -181,7 +181,7 @@ fn numbers_and_layouts_of_the_scheduler_agree() {
 
 #[test]
 fn numbers_and_layouts_of_attention_agree() {
-    let printed = run_border_program(None).values;
+    let printed = run_border_program(&[]).values;
     let expected = [
         ("constant.attention", Feature::Attention as usize),
         ("constant.attention_tile", TILE),
@@ -229,10 +229,13 @@ fn numbers_and_layouts_of_attention_agree() {
 
 #[test]
 fn attention_is_computed_where_it_is_asked_for() {
-    for (enable, fits, mean) in [(None, "0", "0"), (Some("attention"), "1", "4")] {
-        let printed = run_border_program(enable).values;
-        let found = [&printed["attention.fits"], &printed["attention.mean"]];
-        assert_eq!(found, [fits, mean], "{enable:?}");
+    let (on, off) = (("ESPALIER_ENABLE", "attention"), ("ESPALIER_DISABLE", "attention"));
+    for (variables, plain, paged) in
+        [(&[][..], "0", "1"), (&[on], "1", "1"), (&[off], "0", "0"), (&[on, off], "0", "0")]
+    {
+        let printed = run_border_program(variables).values;
+        let found = ["attention.fits", "attention.mean", "attention.paged"].map(|name| &*printed[name]);
+        assert_eq!(found, [plain, if plain == "1" { "4" } else { "0" }, paged], "{variables:?}");
         assert_eq!((&*printed["attention.unknown_type"], &*printed["attention.null"]), ("0", "0"));
     }
 }
@@ -240,7 +243,7 @@ fn attention_is_computed_where_it_is_asked_for() {
 /// One request that fits and one that does not, as C sees it.
 #[test]
 fn the_scheduler_answers_one_action() {
-    let printed = run_border_program(None).values;
+    let printed = run_border_program(&[]).values;
     let expected = [
         ("schedule_first", "0 action 1 index 0 tokens 0 waits 0 0"),
         ("schedule_second", "0 action 0 index 0 tokens 0 waits 0 2"),
@@ -263,7 +266,7 @@ fn the_scheduler_answers_one_action() {
 
 #[test]
 fn the_pool_refuses_what_makes_no_sense() {
-    let printed = run_border_program(None).values;
+    let printed = run_border_program(&[]).values;
     let invalid = (PoolStatus::Invalid as i32).to_string();
     let refused = printed.iter().filter(|(_, value)| **value == invalid);
     assert_eq!(refused.filter(|(name, _)| name.starts_with("pool.")).count(), 18);
@@ -277,7 +280,7 @@ fn the_pool_refuses_what_makes_no_sense() {
 /// The life of two requests with one prompt of ten tokens, in blocks of four, as C sees it.
 #[test]
 fn the_pool_serves_two_requests_with_one_prompt() {
-    let printed = run_border_program(None).values;
+    let printed = run_border_program(&[]).values;
     let expected = [
         ("attach_0", "0"),
         ("attach_1_waits", "2"),
@@ -343,7 +346,8 @@ fn expected_events() -> String {
 fn the_border_program_is_clean_under_valgrind() {
     let mut command = Command::new("valgrind");
     command.args(["--quiet", "--error-exitcode=9", "--leak-check=full", "--show-leak-kinds=all"]);
-    match command.arg(border_program()).env_remove("ESPALIER_ENABLE").output() {
+    match command.arg(border_program()).env_remove("ESPALIER_ENABLE").env_remove("ESPALIER_DISABLE").output()
+    {
         Ok(output) => assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr)),
         // Past the test harness, which keeps quiet what a passed test prints.
         Err(error) => {
@@ -354,7 +358,7 @@ fn the_border_program_is_clean_under_valgrind() {
 
 #[test]
 fn everything_is_off_until_asked_for() {
-    let run = run_border_program(None);
+    let run = run_border_program(&[]);
     assert_eq!(run.values["call.enabled"], "0");
     assert_eq!(run.values["call.features"], "[]");
     assert_eq!(run.values["call.flat_q8_0"], "0");
@@ -363,7 +367,7 @@ fn everything_is_off_until_asked_for() {
 
 #[test]
 fn an_enabled_feature_is_on_where_it_is_proven() {
-    let run = run_border_program(Some("gdn-flat-output"));
+    let run = run_border_program(&[("ESPALIER_ENABLE", "gdn-flat-output")]);
     assert_eq!(run.values["call.enabled"], "1");
     assert_eq!(run.values["call.features"], "[gdn-flat-output]");
     assert_eq!(run.values["call.features_length"], "15");
@@ -377,10 +381,25 @@ fn an_enabled_feature_is_on_where_it_is_proven() {
 
 #[test]
 fn unknown_names_are_reported_once_and_ignored() {
-    let run = run_border_program(Some("no-such-thing"));
+    let run = run_border_program(&[("ESPALIER_ENABLE", "no-such-thing")]);
     assert_eq!(run.values["call.enabled"], "0");
     assert_eq!(run.errors.matches("`no-such-thing`").count(), 1);
     assert!(run.errors.contains("known features: gdn-flat-output,attention"), "{}", run.errors);
+}
+
+#[test]
+fn what_is_to_stay_off_stays_off() {
+    let run = run_border_program(&[
+        ("ESPALIER_ENABLE", "gdn-flat-output,attention"),
+        ("ESPALIER_DISABLE", "attention,no-such-thing"),
+    ]);
+    assert_eq!(run.values["call.enabled"], "1");
+    assert_eq!(run.values["call.features"], "[gdn-flat-output]");
+    assert!(
+        run.errors.contains("ESPALIER_DISABLE names unknown features: `no-such-thing`"),
+        "{}",
+        run.errors
+    );
 }
 
 struct BorderRun {
@@ -388,11 +407,10 @@ struct BorderRun {
     errors: String,
 }
 
-/// Runs the C program with `ESPALIER_ENABLE` set to `enable`, or unset.
-fn run_border_program(enable: Option<&str>) -> BorderRun {
+/// Runs the C program with these variables and no others of ours.
+fn run_border_program(variables: &[(&str, &str)]) -> BorderRun {
     let mut command = Command::new(border_program());
-    command.env_remove("ESPALIER_ENABLE");
-    command.envs(enable.map(|names| ("ESPALIER_ENABLE", names)));
+    command.env_remove("ESPALIER_ENABLE").env_remove("ESPALIER_DISABLE").envs(variables.iter().copied());
     let output = command.output().expect("the compiled border program starts");
     assert!(output.status.success(), "{output:?}");
     let text = String::from_utf8(output.stdout).expect("the program prints ASCII");

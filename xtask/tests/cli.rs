@@ -25,6 +25,7 @@ mod cli {
     mod fetch_fails;
     mod fetch_npm;
     mod flavors;
+    mod gate_attention;
     mod gate_features;
     mod gate_logits;
     mod gate_promises;

@@ -1,5 +1,7 @@
 //! Products of small matrices, a few rows at once.
 
+use std::ops::Range;
+
 use super::simd::Simd;
 
 /// Rows that are computed at once.
@@ -141,10 +143,44 @@ unsafe fn some_columns<S: Simd, B: Source<S>, const WIDTH: usize, const BUT_FOR_
     at: usize,
     c: Each<*mut f32>,
 ) {
+    for first in (0..b_rows).step_by(CHAIN) {
+        let rows = first..b_rows.min(first + CHAIN);
+        // SAFETY: the caller's promises.
+        unsafe {
+            let sums = sums_of_rows::<S, B, WIDTH, BUT_FOR_ZEROS>(a, b, rows, at);
+            for (sums, c) in sums.into_iter().zip(c) {
+                for (j, mut sum) in sums.into_iter().enumerate() {
+                    let to = c.add(at + j * S::LANES);
+                    if first > 0 {
+                        sum = S::add(S::load(to), sum);
+                    }
+                    S::store(to, sum);
+                }
+            }
+        }
+    }
+}
+
+/// So many products are added up one after the other. A longer row is summed in parts, which rounds less: upstream's
+/// products add up as many numbers at once as its registers hold.
+const CHAIN: usize = 128;
+
+/// The part of [`some_columns`] that some rows of `b` are.
+///
+/// # Safety
+///
+/// As [`some_columns`].
+#[inline(always)]
+unsafe fn sums_of_rows<S: Simd, B: Source<S>, const WIDTH: usize, const BUT_FOR_ZEROS: bool>(
+    a: Each<*const f32>,
+    b: B,
+    rows: Range<usize>,
+    at: usize,
+) -> Each<[S::V; WIDTH]> {
     // SAFETY: the caller's promises.
     unsafe {
         let mut sums = [[S::splat(0.0); WIDTH]; AT_ONCE];
-        for row in 0..b_rows {
+        for row in rows {
             if at == 0 {
                 b.look_ahead(row);
             }
@@ -162,11 +198,7 @@ unsafe fn some_columns<S: Simd, B: Source<S>, const WIDTH: usize, const BUT_FOR_
                 }
             }
         }
-        for (sums, c) in sums.into_iter().zip(c) {
-            for (j, sum) in sums.into_iter().enumerate() {
-                S::store(c.add(at + j * S::LANES), sum);
-            }
-        }
+        sums
     }
 }
 

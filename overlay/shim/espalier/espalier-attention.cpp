@@ -81,7 +81,7 @@ static espalier_attention problem_of(const ggml_tensor * node) {
 }
 
 size_t espalier_flash_attn_ext_work_size(const ggml_tensor * node, int n_threads) {
-    if (!espalier_wants_attention() || !has_plain_layout(node)) {
+    if (!has_plain_layout(node)) {
         return 0;
     }
     const espalier_attention problem = problem_of(node);

@@ -62,13 +62,8 @@ bool espalier_gdn_output_may_be_flat(const struct espalier_gdn_output_facts * fa
     return kernels_match() && espalier_gdn_output_is_flat(facts) != 0;
 }
 
-bool espalier_wants_attention(void) {
-    static const bool wants = kernels_match() && espalier_feature_enabled(ESPALIER_FEATURE_ATTENTION) != 0;
-    return wants;
-}
-
 size_t espalier_attention_memory(const struct espalier_attention * problem, uint32_t threads) {
-    return espalier_wants_attention() ? espalier_attention_work_bytes(problem, threads) : 0;
+    return kernels_match() ? espalier_attention_work_bytes(problem, threads) : 0;
 }
 
 void espalier_attention_items(const struct espalier_attention * problem, uint32_t thread, uint32_t threads, void * memory) {

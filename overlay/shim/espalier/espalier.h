@@ -41,9 +41,6 @@ ESPALIER_API bool espalier_wants_flat_gdn_output(void);
 /* Is it on, and does flattening this projection's input keep every bit of its output? */
 ESPALIER_API bool espalier_gdn_output_may_be_flat(const struct espalier_gdn_output_facts * facts);
 
-/* Is the feature attention on? */
-ESPALIER_API bool espalier_wants_attention(void);
-
 /* The kernel's functions, as espalier_kernels.h has them: work_bytes, compute, merge. */
 ESPALIER_API size_t espalier_attention_memory(const struct espalier_attention * problem, uint32_t threads);
 ESPALIER_API void   espalier_attention_items (const struct espalier_attention * problem, uint32_t thread, uint32_t threads, void * memory);

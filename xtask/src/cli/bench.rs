@@ -141,7 +141,7 @@ struct PagedDecode {
     /// Type of K and V in the cache.
     #[arg(long, value_name = "TYPE", default_value = bench::paged_decode::CACHE)]
     cache: String,
-    /// Measure this contestant only: `stock-unified`, `paged` or `paged-attention`.
+    /// Measure this contestant only: `stock-unified`, `paged` or `paged-plain`.
     #[arg(long, value_enum, value_name = "NAME")]
     only: Vec<Contestant>,
     #[command(flatten)]

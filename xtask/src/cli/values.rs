@@ -49,6 +49,8 @@ impl From<Until> for Level {
 pub(super) enum Part {
     /// Logits, byte by byte.
     Logits,
+    /// How far attention is from double precision.
+    Attention,
     /// The servers' answers, token by token, and the promises.
     Servers,
     /// What the paged server promises; no stock server is needed.
@@ -61,6 +63,7 @@ impl From<Part> for gate::Part {
     fn from(part: Part) -> Self {
         match part {
             Part::Logits => Self::Logits,
+            Part::Attention => Self::Attention,
             Part::Servers => Self::Servers,
             Part::Promises => Self::Promises,
             Part::Suites => Self::Suites,
@@ -80,7 +83,7 @@ pub(super) enum Contestant {
     /// Ours with a slot for each request and the paged cache.
     Paged,
     /// The same, with attention as our kernels compute it.
-    PagedAttention,
+    PagedPlain,
 }
 
 impl From<Contestant> for contestant::Contestant {
@@ -90,7 +93,7 @@ impl From<Contestant> for contestant::Contestant {
             Contestant::StockSplit => Self::StockSplit,
             Contestant::StockUnified => Self::StockUnified,
             Contestant::Paged => Self::Paged,
-            Contestant::PagedAttention => Self::PagedAttention,
+            Contestant::PagedPlain => Self::PagedPlain,
         }
     }
 }

@@ -96,7 +96,9 @@ fn a_gate_that_fails_moves_nothing() {
         "overlays = [\"overlay/extra\"]",
         "overlays = [\"overlay/extra\"]\ngate = \"stock\"",
     );
-    project.write("ci/probe/probe.cpp", "int main(void) { return 1; }\n");
+    for probe in ["probe", "attention"] {
+        project.write(&format!("ci/probe/{probe}.cpp"), "int main(void) { return 1; }\n");
+    }
     let before = kept(&project);
     let said = sync(&project).code(1);
     assert!(said.stderr.contains("gate paged: "), "{said}");

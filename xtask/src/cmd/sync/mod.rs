@@ -19,7 +19,7 @@ use crate::plan::pending::Pending;
 use crate::report::rebase::PatchMove;
 use crate::report::status::{Place, StatusReport};
 use crate::report::sync::{MovedPatch, MovedTree, SyncReport};
-use crate::serving::probe;
+use crate::serving::probe::{self, Probe};
 use crate::stack::lock_file;
 use crate::stack::rebase::{self, Choices, Prepared};
 use crate::sys::machine::disk;
@@ -51,7 +51,9 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let github = options.github.then(|| context.github()).transpose()?;
     let gated = checks::gated(&context.pins()?);
     if !gated.is_empty() {
-        probe::find_probe(&context.layout)?;
+        for probe in Probe::ALL {
+            probe::find(&context.layout, probe)?;
+        }
     }
     let (prepared, classes) = prepare(context, options)?;
     let staged = Context { locked: true, ..context.staged(&prepared.stage) };

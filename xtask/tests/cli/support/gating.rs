@@ -5,23 +5,7 @@
 use super::{Output, Project, files, llama_server};
 
 /// The gate compiles this against each variant: the header in the variant's tree decides what it prints.
-const PROBE: &str = r#"#include <cmath>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <fstream>
-#include <iterator>
-#include <string>
-
-struct fake_run {
-    std::string enabled; // what ESPALIER_ENABLE says
-    bool        is_f16;  // of the model
-    int         seqs;
-
-    bool is_on(const char * feature) const { return enabled == feature; }
-};
-
-#include "llama.h"
+const PROBE: &str = r#"#include "llama.h"
 
 int main(int argc, char ** argv) {
     fake_run    run = { getenv("ESPALIER_ENABLE") ? getenv("ESPALIER_ENABLE") : "", false, 0 };
@@ -47,13 +31,45 @@ int main(int argc, char ** argv) {
 }
 "#;
 
+/// And this, which prints cases of attention.
+const ATTENTION: &str = r#"#include "llama.h"
+
+int main() {
+    const fake_run run = { getenv("ESPALIER_ENABLE") ? getenv("ESPALIER_ENABLE") : "", false, 0 };
+    for (int i = 0; i < n_cases(run); i++) {
+        printf("{\"keys\":\"q8_0\",\"values\":\"f16\",\"key_size\":64,\"value_size\":64,\"tokens\":%d,"
+               "\"error\":%e,\"bits\":\"%s\"}\n", i + 1, error_of(run), bits_of(run));
+    }
+    return exit_code(run);
+}
+"#;
+
 /// What a variant's tree says where nothing is broken.
 const HEADER: &str = r#"#pragma once
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+struct fake_run {
+    std::string enabled; // what ESPALIER_ENABLE says
+    bool        is_f16;  // of the model
+    int         seqs;
+
+    bool is_on(const char * feature) const { return enabled == feature; }
+};
+
 inline bool  keeps_shape(const fake_run & run) { return run.is_on("gdn-flat-output") && run.is_f16; }
 inline int   n_logits(const fake_run &) { return 8; }
 inline float moved_by(const fake_run &, int) { return 0.0f; }
 inline float logit(const fake_run & run, int i) { return 0.5f * i * run.seqs + moved_by(run, i); }
 inline int   exit_code(const fake_run &) { return 0; }
+inline int   n_cases(const fake_run &) { return 2; }
+inline double error_of(const fake_run & run) { return run.is_on("attention") ? 1e-7 : 1e-3; }
+inline const char * bits_of(const fake_run & run) { return run.is_on("attention") ? "0f" : "1e"; }
 "#;
 
 /// A project whose `paged` has to answer like `stock`, both packaged.
@@ -65,6 +81,7 @@ pub fn gated() -> Project {
         "overlays = [\"overlay/extra\"]\nkernels = true\ngate = \"stock\"\n",
     );
     project.write("ci/probe/probe.cpp", PROBE);
+    project.write("ci/probe/attention.cpp", ATTENTION);
     for variant in ["stock", "paged"] {
         files::write(&project.tree(variant).join("include/llama.h"), HEADER);
         for library in ["llama", "ggml", "ggml-base"] {

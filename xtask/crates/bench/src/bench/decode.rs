@@ -9,7 +9,7 @@ use super::timing::{Times, table, to_json};
 use crate::context::{Context, Outcome};
 use crate::error::{Error, Result};
 use crate::modelgen::{Architecture, DeltaNet, ModelSpec, WeightType};
-use crate::serving::probe;
+use crate::serving::probe::{self, Probe};
 use crate::serving::switches;
 use crate::sys::machine::process::{self, Run};
 use crate::sys::machine::{disk, load, models};
@@ -23,8 +23,8 @@ pub fn run(context: &Context, rounds: u32) -> Result<Outcome> {
     let folder = context.layout.generated().join("bench");
     disk::create_folder(&folder)?;
     let variant = context.pins()?.variant(None)?.name.clone();
-    let stock = probe::build_probe(context, "stock", &folder)?;
-    let ours = probe::build_probe(context, &variant, &folder)?;
+    let stock = probe::build(context, Probe::Logits, "stock", &folder)?;
+    let ours = probe::build(context, Probe::Logits, &variant, &folder)?;
     let (mut text, mut json) = (Vec::new(), Vec::new());
     for weights in [WeightType::Q8_0, WeightType::Q4_0] {
         let model = folder.join("model.gguf");

@@ -1,6 +1,8 @@
 //! `cargo xtask gate`: a variant against the one that it has to answer like, stock. Its parts are logits of random
-//! models (`logits`), the servers' answers (`servers`) and upstream's own tests (`suites`).
+//! models (`logits`), attention against double precision (`attention`), the servers' answers (`servers`) and upstream's
+//! own tests (`suites`).
 
+mod attention;
 pub mod logits;
 pub mod servers;
 mod suites;
@@ -45,6 +47,8 @@ pub struct Options {
 pub enum Part {
     /// Logits: every bit, or what the patches say.
     Logits,
+    /// How far attention is from double precision.
+    Attention,
     /// The servers' answers, token by token, and the promises.
     Servers,
     /// What the paged server promises; no stock server is needed.
@@ -55,9 +59,9 @@ pub enum Part {
 
 impl Part {
     /// Every part; the promises are in that of the servers.
-    pub const ALL: [Part; 3] = [Part::Logits, Part::Servers, Part::Suites];
+    pub const ALL: [Part; 4] = [Part::Logits, Part::Attention, Part::Servers, Part::Suites];
     /// The parts that need no program but the packaged ones.
-    pub const OF_PACKAGES: [Part; 2] = [Part::Logits, Part::Servers];
+    pub const OF_PACKAGES: [Part; 3] = [Part::Logits, Part::Attention, Part::Servers];
 
     /// Whether it can be asked of `variant`: without the kernels there is no pool whose answers could be compared.
     fn is_for(self, variant: &Variant) -> bool {
@@ -171,6 +175,7 @@ fn compare_chosen(
     for part in parts {
         let outcome = match part {
             Part::Logits => logits::compare(context, sides, chosen.models)?,
+            Part::Attention => attention::compare(context, sides)?,
             Part::Servers => compare_servers(context, sides, chosen)?,
             Part::Promises => {
                 return Err(Error::usage("`promises` runs with `servers`, or alone")

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::contestant::Contestant;
-use super::probe;
+use super::probe::{self, Probe};
 use super::switches;
 use super::{Serving, WhenBusy};
 use crate::build::manifest::Manifest;
@@ -85,7 +85,7 @@ impl<'a> Arena<'a> {
         arguments.extend(contestant.arguments(slots));
         arguments.extend(more.iter().map(ToString::to_string));
         let program = self.program(contestant);
-        self.start(&program, contestant.name(), &self.model, &arguments, contestant.feature())
+        self.start(&program, contestant.name(), &self.model, &arguments, contestant.switched_off())
     }
 
     /// A fresh server of any program and model; `name` is that of its log.
@@ -105,7 +105,7 @@ impl<'a> Arena<'a> {
         name: &str,
         model: &Path,
         arguments: &[String],
-        feature: Option<&str>,
+        switched_off: Option<&str>,
     ) -> Result<Server> {
         let log = self.context.layout.log(&format!("bench-{name}"));
         let run = Run::new(program)
@@ -114,7 +114,7 @@ impl<'a> Arena<'a> {
             .arg("--model")
             .arg(model);
         let run = switches::without_features(run);
-        let run = feature.into_iter().fold(run, |run, feature| run.env(switches::ENABLE, feature));
+        let run = switched_off.into_iter().fold(run, |run, feature| run.env(switches::DISABLE, feature));
         Server::start(run, &log).map_err(|error| {
             error
                 .detail(format!("contestant `{name}`"))
@@ -129,7 +129,7 @@ impl<'a> Arena<'a> {
 
     /// The probe, built against stock.
     pub fn stock_probe(&self) -> Result<PathBuf> {
-        probe::build_probe(self.context, "stock", self.folder.path())
+        probe::build(self.context, Probe::Logits, "stock", self.folder.path())
     }
 }
 

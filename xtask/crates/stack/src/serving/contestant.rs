@@ -1,6 +1,6 @@
 //! Who takes part: stock in three shapes, and ours.
 
-use super::switches::ENABLE;
+use super::switches::{ATTENTION, DISABLE};
 
 /// A server with its own arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,8 +13,8 @@ pub enum Contestant {
     StockUnified,
     /// Ours with a slot for each request and the paged cache.
     Paged,
-    /// The same, with attention as our kernels compute it.
-    PagedAttention,
+    /// The same, with attention as stock computes it.
+    PagedPlain,
 }
 
 impl Contestant {
@@ -24,7 +24,7 @@ impl Contestant {
         Contestant::StockSplit,
         Contestant::StockUnified,
         Contestant::Paged,
-        Contestant::PagedAttention,
+        Contestant::PagedPlain,
     ];
 
     /// As `--only` calls it.
@@ -34,7 +34,7 @@ impl Contestant {
             Contestant::StockSplit => "stock-split",
             Contestant::StockUnified => "stock-unified",
             Contestant::Paged => "paged",
-            Contestant::PagedAttention => "paged-attention",
+            Contestant::PagedPlain => "paged-plain",
         }
     }
 
@@ -44,7 +44,7 @@ impl Contestant {
             Contestant::Stock => return Vec::new(),
             Contestant::StockSplit => "--no-kv-unified",
             Contestant::StockUnified => "--kv-unified",
-            Contestant::Paged | Contestant::PagedAttention => PAGED_FLAG,
+            Contestant::Paged | Contestant::PagedPlain => PAGED_FLAG,
         };
         ["-np", &slots.to_string(), flag].map(String::from).to_vec()
     }
@@ -52,20 +52,20 @@ impl Contestant {
     /// For tables.
     pub fn title(self, slots: usize) -> String {
         let who = if self.is_ours() { "ours" } else { "stock" };
-        let switch = self.feature().map(|feature| format!("{ENABLE}={feature}"));
+        let switch = self.switched_off().map(|feature| format!("{DISABLE}={feature}"));
         let words: Vec<String> =
             switch.into_iter().chain([who.to_string()]).chain(self.arguments(slots)).collect();
         words.join(" ")
     }
 
-    /// The feature that is switched on for it.
-    pub fn feature(self) -> Option<&'static str> {
-        (self == Contestant::PagedAttention).then_some("attention")
+    /// The feature that is switched off for it.
+    pub fn switched_off(self) -> Option<&'static str> {
+        (self == Contestant::PagedPlain).then_some(ATTENTION)
     }
 
     /// Whether the variant's server runs, and not stock's.
     pub fn is_ours(self) -> bool {
-        matches!(self, Contestant::Paged | Contestant::PagedAttention)
+        matches!(self, Contestant::Paged | Contestant::PagedPlain)
     }
 
     /// A flag that its server has to know.
@@ -93,7 +93,7 @@ mod tests {
             "stock -np 16 --no-kv-unified",
             "stock -np 16 --kv-unified",
             "ours -np 16 --kv-paged",
-            "ESPALIER_ENABLE=attention ours -np 16 --kv-paged",
+            "ESPALIER_DISABLE=attention ours -np 16 --kv-paged",
         ];
         assert_eq!(titles, expected);
     }

@@ -1,4 +1,4 @@
-//! The probe of `ci/probe/`, compiled against the packaged libraries of one variant.
+//! The probes of `ci/probe/`, compiled against the packaged libraries of one variant.
 
 use std::path::{Path, PathBuf};
 
@@ -8,44 +8,77 @@ use crate::plan::flavors::DEFAULT_FLAVOR;
 use crate::plan::layout::Layout;
 use crate::sys::machine::{compilers, disk};
 
-/// The program that prints logits, relative to the root.
-const PROBE: &str = "ci/probe/probe.cpp";
+/// A program of `ci/probe/`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Probe {
+    /// Decodes a model and writes its logits down.
+    Logits,
+    /// Says how far flash attention is from a reference in double precision.
+    Attention,
+}
 
-/// The probe's source. A gate without it would pass whatever was built.
+impl Probe {
+    /// Every probe.
+    pub const ALL: [Probe; 2] = [Probe::Logits, Probe::Attention];
+
+    /// Relative to the root.
+    fn source(self) -> &'static str {
+        match self {
+            Probe::Logits => "ci/probe/probe.cpp",
+            Probe::Attention => "ci/probe/attention.cpp",
+        }
+    }
+
+    fn program(self, variant: &str) -> String {
+        match self {
+            Probe::Logits => format!("probe-{variant}"),
+            Probe::Attention => format!("attention-{variant}"),
+        }
+    }
+
+    fn libraries(self) -> &'static [&'static str] {
+        match self {
+            Probe::Logits => &["llama", "ggml", "ggml-base"],
+            Probe::Attention => &["ggml", "ggml-base"],
+        }
+    }
+}
+
+/// A probe's source. A gate without it would pass whatever was built.
 ///
 /// # Errors
 ///
 /// It is not there.
-pub fn find_probe(layout: &Layout) -> Result<PathBuf> {
-    let probe = layout.root().join(PROBE);
-    match disk::exists(&probe) {
-        true => Ok(probe),
-        false => Err(Error::usage(format!("no `{PROBE}`: the gate cannot compare logits"))
+pub fn find(layout: &Layout, probe: Probe) -> Result<PathBuf> {
+    let source = layout.root().join(probe.source());
+    match disk::exists(&source) {
+        true => Ok(source),
+        false => Err(Error::usage(format!("no `{}`: the gate cannot compare builds", probe.source()))
             .hint("git checkout -- ci/probe")
             .hint("or gate nothing: take `gate = ...` from the variant in `pins.toml`")),
     }
 }
 
-/// Compiles the probe against the packaged libraries of one variant.
-pub fn build_probe(context: &Context, variant: &str, folder: &Path) -> Result<PathBuf> {
-    let source = find_probe(&context.layout)?;
+/// Compiles a probe against the packaged libraries of one variant.
+pub fn build(context: &Context, probe: Probe, variant: &str, folder: &Path) -> Result<PathBuf> {
+    let source = find(&context.layout, probe)?;
     let libraries = context.layout.package(variant, DEFAULT_FLAVOR).join("lib");
     if !disk::exists(&libraries) {
         return Err(Error::usage(format!("{variant}-{DEFAULT_FLAVOR} is not built"))
             .hint(format!("cargo xtask build --variant {variant} --flavor {DEFAULT_FLAVOR}")));
     }
     let tree = context.layout.tree(variant);
-    let probe = folder.join(format!("probe-{variant}"));
+    let program = folder.join(probe.program(variant));
     compilers::call(&compilers::compilers()?.cxx)
         .args(["-std=c++17", "-O2", "-o"])
-        .arg(&probe)
+        .arg(&program)
         .arg(source)
         .arg(format!("-I{}", tree.join("include").display()))
         .arg(format!("-I{}", tree.join("ggml/include").display()))
-        .args(named(&libraries, &["llama", "ggml", "ggml-base"])?)
+        .args(named(&libraries, probe.libraries())?)
         .arg(format!("-Wl,-rpath,{}", libraries.display()))
         .success()?;
-    Ok(probe)
+    Ok(program)
 }
 
 /// The packaged libraries called so: each has one name there, the one that programs ask for when they start.

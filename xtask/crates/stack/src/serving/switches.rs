@@ -5,13 +5,19 @@ use crate::sys::machine::process::Run;
 /// Names the features to switch on.
 pub const ENABLE: &str = "ESPALIER_ENABLE";
 
+/// Names the features to keep off.
+pub const DISABLE: &str = "ESPALIER_DISABLE";
+
 /// A feature that claims to be identical, and is switched on all the same.
 pub const FEATURE: &str = "gdn-flat-output";
+
+/// Flash attention on the CPU by our kernel, which comes with a paged cache.
+pub const ATTENTION: &str = "attention";
 
 /// Switches a server's paged KV cache on, as `--kv-paged` does.
 pub const PAGED: &str = "LLAMA_KV_PAGED";
 
 /// Somebody's own switches would make one side into another.
 pub fn without_features(run: Run) -> Run {
-    run.without_env(ENABLE).without_env(PAGED)
+    run.without_env(ENABLE).without_env(DISABLE).without_env(PAGED)
 }

@@ -144,7 +144,7 @@ fn check(options: &Options) -> Result<()> {
 }
 
 fn contestants(options: &Options) -> Result<Vec<Contestant>> {
-    let those = [Contestant::StockUnified, Contestant::Paged, Contestant::PagedAttention];
+    let those = [Contestant::StockUnified, Contestant::Paged, Contestant::PagedPlain];
     let found: Vec<Contestant> =
         chosen(&options.only).into_iter().filter(|one| those.contains(one)).collect();
     if found.is_empty() {
@@ -278,7 +278,7 @@ mod tests {
 
     #[test]
     fn some_can_take_part() {
-        let everybody = [Contestant::StockUnified, Contestant::Paged, Contestant::PagedAttention];
+        let everybody = [Contestant::StockUnified, Contestant::Paged, Contestant::PagedPlain];
         assert_eq!(contestants(&options()).unwrap(), everybody);
         assert!(contestants(&Options { only: vec![Contestant::Stock], ..options() }).is_err());
     }

@@ -21,7 +21,7 @@ use super::Sides;
 use crate::context::{Context, Outcome};
 use crate::error::{Error, Result};
 use crate::modelgen::ModelSpec;
-use crate::serving::probe::build_probe;
+use crate::serving::probe::{self as built, Probe};
 use crate::serving::switches::FEATURE;
 use crate::sys::machine::{disk, models};
 
@@ -101,8 +101,8 @@ impl Gate {
         disk::create_folder(&folder)?;
         context.ui.status("Building", "the probe against both builds");
         Ok(Gate {
-            reference: build_probe(context, reference, &folder)?,
-            variant: build_probe(context, variant, &folder)?,
+            reference: built::build(context, Probe::Logits, reference, &folder)?,
+            variant: built::build(context, Probe::Logits, variant, &folder)?,
             folder,
         })
     }

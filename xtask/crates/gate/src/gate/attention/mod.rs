@@ -1,0 +1,55 @@
+//! The gate's part for flash attention on the CPU: each build against a reference in double precision.
+//!
+//! Two orders of a sum round differently, so the bytes say nothing here. What a kernel may not do is lose more than
+//! stock's on the same numbers, for any type of K and V and any size of a head.
+
+mod verdict;
+
+use std::path::Path;
+
+use serde_json::json;
+
+use self::verdict::{Comparison, Found, read_cases};
+use super::Sides;
+use super::logits::Claim;
+use crate::context::{Context, Outcome};
+use crate::error::{Error, Result};
+use crate::series::Numerics;
+use crate::serving::probe::{self, Probe};
+use crate::serving::switches::{ATTENTION, ENABLE, without_features};
+use crate::sys::machine::disk;
+use crate::sys::machine::process::Run;
+
+/// Compares every type and size of a head, where a patch has a claim for the feature.
+pub fn compare(context: &Context, sides: &Sides<'_>) -> Result<Outcome> {
+    let Sides { reference, variant, claims, .. } = *sides;
+    if !claims.iter().any(is_about_attention) {
+        let text = format!("attention: no patch of {variant} computes it");
+        return Ok(Outcome::ok(text, json!({ "attention": [] })));
+    }
+    let folder = context.layout.generated().join("gate");
+    disk::create_folder(&folder)?;
+    context.ui.status("Comparing", "attention with double precision, on both builds");
+    let measure = |variant: &str, feature: Option<&str>| -> Result<Vec<Found>> {
+        cases(&probe::build(context, Probe::Attention, variant, &folder)?, feature)
+    };
+    let compared = Comparison::of(&measure(reference, None)?, &measure(variant, Some(ATTENTION))?);
+    let failures = compared.failures();
+    if failures.is_empty() {
+        return Ok(Outcome::ok(compared.summary(), json!({ "attention": compared.to_json() })));
+    }
+    let what = format!("attention on {variant} is further from double precision than on {reference}");
+    Err(Error::no(what).detail(failures.join("\n")).hint("cargo test --package espalier-kernels attention"))
+}
+
+fn is_about_attention(claim: &Claim) -> bool {
+    matches!(&claim.numerics, Numerics::Bounded { feature: Some(feature), .. } if feature == ATTENTION)
+}
+
+fn cases(probe: &Path, feature: Option<&str>) -> Result<Vec<Found>> {
+    let run = without_features(Run::new(probe));
+    let run = feature.into_iter().fold(run, |run, feature| run.env(ENABLE, feature));
+    let words = run.words();
+    read_cases(&String::from_utf8_lossy(&run.success()?))
+        .map_err(|error| Error::no(format!("`{words}` said something else than cases")).detail(error))
+}

@@ -1,0 +1,119 @@
+//! PURE: whether one build's attention is as near to double precision as another's.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// What is computed: types of K and V, values in a row of each, tokens at once.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+pub struct Case {
+    keys: String,
+    values: String,
+    key_size: u32,
+    value_size: u32,
+    tokens: u32,
+}
+
+impl fmt::Display for Case {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Case { keys, values, key_size, value_size, tokens } = self;
+
+        write!(out, "K {keys} of {key_size}, V {values} of {value_size}, tokens: {tokens}")
+    }
+}
+
+/// A line of the probe.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub struct Found {
+    #[serde(flatten)]
+    case: Case,
+    /// Root of the mean squared difference from double precision, over the root of the mean square.
+    error: f64,
+    /// A hash of the result.
+    bits: String,
+}
+
+/// Reads what the probe printed, a JSON object a line.
+///
+/// # Errors
+///
+/// The line that is no case.
+pub fn read_cases(said: &str) -> Result<Vec<Found>, String> {
+    let read = |line: &str| serde_json::from_str(line).map_err(|error| format!("{error}: {line}"));
+    said.lines().map(read).collect()
+}
+
+/// Two builds, case by case.
+pub struct Comparison {
+    both: Vec<Both>,
+    /// Cases that one of them did not compute.
+    missing: Vec<String>,
+}
+
+struct Both {
+    case: Case,
+    stock: f64,
+    ours: f64,
+    are_the_same_bits: bool,
+}
+
+impl Comparison {
+    /// Pairs the cases of two builds.
+    pub fn of(stock: &[Found], ours: &[Found]) -> Comparison {
+        let by_case = |all: &[Found]| -> BTreeMap<Case, Found> {
+            all.iter().map(|found| (found.case.clone(), found.clone())).collect()
+        };
+        let (stock, ours) = (by_case(stock), by_case(ours));
+        let only_in =
+            |one: &BTreeMap<Case, Found>, other: &BTreeMap<Case, Found>, whose: &str| -> Vec<String> {
+                let missing = one.keys().filter(|case| !other.contains_key(case));
+                missing.map(|case| format!("{case}: computed by {whose} only")).collect()
+            };
+        let missing = [only_in(&stock, &ours, "stock"), only_in(&ours, &stock, "ours")].concat();
+        let both = |(case, stock): (&Case, &Found)| {
+            let ours = ours.get(case)?;
+            let are_the_same_bits = stock.bits == ours.bits;
+            Some(Both { case: case.clone(), stock: stock.error, ours: ours.error, are_the_same_bits })
+        };
+        Comparison { both: stock.iter().filter_map(both).collect(), missing }
+    }
+
+    /// What is wrong, a line each. A result in stock's bits was computed by stock's code.
+    pub fn failures(&self) -> Vec<String> {
+        let wrong = self.both.iter().filter_map(Both::failure);
+        let nothing = self.both.is_empty().then(|| "no case was computed on both builds".to_string());
+        self.missing.iter().cloned().chain(wrong).chain(nothing).collect()
+    }
+
+    /// In one line.
+    pub fn summary(&self) -> String {
+        let share = self.both.iter().map(Both::share).fold(0.0, f64::max);
+        let cases = self.both.len();
+        format!("attention: {cases} cases, error at most {share:.2} of stock's")
+    }
+
+    /// For a report.
+    pub fn to_json(&self) -> Value {
+        let one = |Both { case, stock, ours, .. }: &Both| json!({ "case": case.to_string(), "stock": stock, "ours": ours });
+        self.both.iter().map(one).collect()
+    }
+}
+
+impl Both {
+    fn share(&self) -> f64 {
+        self.ours / self.stock
+    }
+
+    fn failure(&self) -> Option<String> {
+        let Both { case, stock, ours, are_the_same_bits } = self;
+        // Whatever is no number is no error that could be compared.
+        let is_as_near = *ours <= *stock;
+        match (is_as_near, are_the_same_bits) {
+            (true, false) => None,
+            (true, true) => Some(format!("{case}: stock's bits: the kernel was not used")),
+            (false, _) => Some(format!("{case}: error {ours:.2e}, stock's is {stock:.2e}")),
+        }
+    }
+}

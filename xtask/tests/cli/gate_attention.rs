@@ -1,0 +1,54 @@
+//! The gate's part for attention, seen to fail: a fake probe for two fake builds, and one break after the other.
+
+use super::support::gating::{break_header, gated, say_numerics};
+use super::support::{Output, Project};
+
+fn gate(project: &Project) -> Output {
+    project.run(&["gate", "--only", "attention"])
+}
+
+/// The gate of a project whose last patch brings another attention, with one function of ours broken.
+fn broken(function: &str, body: &str) -> Output {
+    let project = gated();
+    say_numerics(&project, "bounded 1e-3 with attention");
+    break_header(&project, function, body);
+    gate(&project)
+}
+
+#[test]
+fn what_is_nearer_than_stock_passes() {
+    let said = broken("error_of", "run.is_on(\"attention\") ? 5e-4 : 1e-3").success();
+    assert!(said.stdout.contains("attention: 2 cases, error at most 0.50 of stock's"), "{said}");
+}
+
+#[test]
+fn where_no_patch_brings_another_there_is_nothing_to_compare() {
+    let said = gate(&gated()).success();
+    assert!(said.stdout.contains("attention: no patch of paged computes it"), "{said}");
+}
+
+#[test]
+fn each_break_is_red_for_its_own_reason() {
+    let breaks = [
+        ("error_of", "1.01e-3", "K q8_0 of 64, V f16 of 64, tokens: 1: error 1.01e-3, stock's is 1.00e-3"),
+        ("error_of", "NAN", "said something else than cases"),
+        ("bits_of", "\"1e\"", "tokens: 2: stock's bits: the kernel was not used"),
+        ("n_cases", "1", "tokens: 2: computed by stock only"),
+        ("n_cases", "3", "tokens: 3: computed by ours only"),
+        ("n_cases", "0", "no case was computed on both builds"),
+        ("exit_code", "3", "3"),
+    ];
+    for (function, body, reason) in breaks {
+        let said = broken(function, body);
+        assert_ne!(said.code, Some(0), "{said}");
+        assert!(said.stderr.contains(reason), "{function} {body}: {said}");
+    }
+}
+
+#[test]
+fn without_the_probe_nothing_passes() {
+    let project = gated();
+    say_numerics(&project, "bounded 1e-3 with attention");
+    std::fs::remove_file(project.path("ci/probe/attention.cpp")).unwrap();
+    gate(&project).code(2).says(&["no `ci/probe/attention.cpp`", "next: git checkout -- ci/probe"]);
+}
