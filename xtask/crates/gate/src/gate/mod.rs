@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use self::logits::Claim;
-use self::servers::{Chosen, Off, promises};
+use self::servers::{Chosen, Claimed, Off, promises};
 use crate::context::{Context, Outcome};
 use crate::error::{Error, Result};
 use crate::fuzz;
@@ -218,7 +218,8 @@ fn compare_servers(context: &Context, sides: &Sides<'_>, chosen: Chosen<'_>) -> 
     let Sides { reference, variant, claims, .. } = *sides;
     let server = |variant: &str| context.layout.server(variant, DEFAULT_FLAVOR);
     let off = if logits::most(claims, None) > 0.0 { Off::Near } else { Off::Identical };
-    let mut compared = servers::compare(context, [server(reference), server(variant)], off, chosen)?;
+    let claimed = Claimed { off, attention: attention::most(claims) };
+    let mut compared = servers::compare(context, [server(reference), server(variant)], claimed, chosen)?;
     if chosen.checks.is_empty() {
         compared.failures.extend(inputs::unlisted(&context.layout, variant)?);
         compared.failures.extend(fuzz::find_with_seeds(context, server(variant), &SEEDS)?);

@@ -23,7 +23,7 @@ use crate::sys::machine::process::Run;
 /// Compares every type and size of a head, where a patch has a claim for the feature.
 pub fn compare(context: &Context, sides: &Sides<'_>) -> Result<Outcome> {
     let Sides { reference, variant, claims, .. } = *sides;
-    if !claims.iter().any(is_about_attention) {
+    if most(claims).is_none() {
         let text = format!("attention: no patch of {variant} computes it");
         return Ok(Outcome::ok(text, json!({ "attention": [] })));
     }
@@ -42,8 +42,10 @@ pub fn compare(context: &Context, sides: &Sides<'_>) -> Result<Outcome> {
     Err(Error::no(what).detail(failures.join("\n")).hint("cargo test --package espalier-kernels attention"))
 }
 
-fn is_about_attention(claim: &Claim) -> bool {
-    matches!(&claim.numerics, Numerics::Bounded { feature: Some(feature), .. } if feature == ATTENTION)
+/// The most that our attention moves a logit; nothing where no patch computes it.
+pub fn most(claims: &[Claim]) -> Option<f64> {
+    let names_it = |claim: &&Claim| matches!(&claim.numerics, Numerics::Bounded { feature: Some(feature), .. } if feature == ATTENTION);
+    claims.iter().find(names_it).map(|claim| claim.numerics.most_with(Some(ATTENTION)))
 }
 
 fn cases(probe: &Path, feature: Option<&str>) -> Result<Vec<Found>> {

@@ -5,11 +5,12 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::compared::Compared;
-use super::{ALONE, Off, ServerGate, Setup, nothing_shared, pool_is_held, sharing};
+use super::{ALONE, Off, ServerGate, Setup, nothing_shared, pool_is_held, run_of, sharing};
 use crate::error::Result;
 use crate::serving::asking::{ask, pool_at_rest, read_answer};
 use crate::serving::cases::{self, CASES, Case, KV_TYPES, Model};
 use crate::serving::rounding::Rounding;
+use crate::serving::switches::{ATTENTION, ENABLE};
 use crate::serving::verdict::{self, Answer};
 use crate::sys::machine::disk;
 use crate::sys::net::server::Server;
@@ -49,7 +50,7 @@ impl ServerGate<'_> {
     fn compare(&self, setup: &Setup, compared: &mut Compared) -> Result<()> {
         self.context.ui.status("Comparing", format!("the servers' answers, {}", setup.name()));
         let stock = self.answers_alone(&self.stock, setup, &["--kv-unified"])?;
-        let (tolerance, rounding) = match setup.model.can_be_paged() || self.off == Off::Near {
+        let (tolerance, rounding) = match setup.model.can_be_paged() || self.claimed.off == Off::Near {
             true => self.rounding(setup, &stock)?,
             false => (verdict::tolerance(&[]), Rounding::default()),
         };
@@ -57,6 +58,8 @@ impl ServerGate<'_> {
         self.compare_unpaged(setup, "off", &expected, compared)?;
         if setup.model.can_be_paged() {
             compared.stock.add(rounding);
+            let plain = self.answers_of_our_attention(setup, &expected, compared)?;
+            let expected = Expected { answers: plain.as_deref().unwrap_or(&stock), ..expected };
             CASES.iter().try_for_each(|case| self.compare_paged(setup, case, &expected, compared))?;
         } else {
             self.compare_unpaged(setup, "unpaged", &expected, compared)?;
@@ -67,6 +70,26 @@ impl ServerGate<'_> {
         }
         self.tolerances.borrow_mut().insert(setup.name(), tolerance);
         Ok(())
+    }
+
+    /// What the paged server has to answer, with neighbours and without, where its attention is not stock's: what ours
+    /// answers with the same attention and a plain cache. These answers are near stock's.
+    fn answers_of_our_attention(
+        &self,
+        setup: &Setup,
+        expected: &Expected<'_>,
+        compared: &mut Compared,
+    ) -> Result<Option<Vec<Answer>>> {
+        let Some(most) = self.claimed.attention else { return Ok(None) };
+        let run = run_of(&self.ours, setup).env(ENABLE, ATTENTION).args(ALONE).arg("--kv-unified");
+        let answers = ask_alone(&Server::start(run, &self.log())?)?;
+        // Stock rounds Q to 8 bits where K is quantized, and does so in whatever parts it computes a prompt. Random
+        // weights make more of it than trained ones.
+        let tolerance =
+            if setup.rounds_queries() { expected.tolerance.max(most) } else { expected.tolerance };
+        let name = format!("{}, our attention", setup.name());
+        compared.hold_near(&name, expected.answers, tolerance, &answers);
+        Ok(Some(answers))
     }
 
     /// How far stock's own rounding moves its answers, and how often to other tokens.
@@ -87,7 +110,7 @@ impl ServerGate<'_> {
         let flag = if how == "off" { "--kv-unified" } else { "--kv-paged" };
         let answers = self.answers_alone(&self.ours, setup, &[flag])?;
         let name = format!("{}, {how}", setup.name());
-        match self.off {
+        match self.claimed.off {
             Off::Identical => compared.hold_equal(&name, expected.answers, &answers),
             Off::Near => compared.hold_near(&name, expected.answers, expected.tolerance, &answers),
         }
@@ -96,8 +119,7 @@ impl ServerGate<'_> {
 
     /// One after the other, nothing kept between them.
     fn answers_alone(&self, program: &Path, setup: &Setup, arguments: &[&str]) -> Result<Vec<Answer>> {
-        let server = self.start(program, setup, &[&ALONE, arguments].concat())?;
-        cases::prompts().iter().map(|prompt| ask(&server, &cases::cold_request(prompt))).collect()
+        ask_alone(&self.start(program, setup, &[&ALONE, arguments].concat())?)
     }
 
     /// Stock's answers to each prompt in two parts, and with neighbours; all prompts in order, several times.
@@ -151,6 +173,11 @@ impl ServerGate<'_> {
         compared.failures.extend(wrong.map(|wrong| format!("{name}: {wrong}")));
         Ok(())
     }
+}
+
+/// One after the other, nothing kept between them.
+fn ask_alone(server: &Server) -> Result<Vec<Answer>> {
+    cases::prompts().iter().map(|prompt| ask(server, &cases::cold_request(prompt))).collect()
 }
 
 /// It has shared, and holds nothing when all is over.

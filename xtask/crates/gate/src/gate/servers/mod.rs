@@ -47,6 +47,15 @@ pub enum Off {
     Near,
 }
 
+/// What the patches say of numbers.
+#[derive(Clone, Copy, Debug)]
+pub struct Claimed {
+    /// With everything off.
+    pub off: Off,
+    /// The most that the attention of a paged cache moves a logit; nothing where it is stock's.
+    pub attention: Option<f64>,
+}
+
 /// What is compared.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Chosen<'a> {
@@ -104,7 +113,7 @@ const CHECKS: [Check; 16] = [
 pub fn compare(
     context: &Context,
     [stock, ours]: [PathBuf; 2],
-    off: Off,
+    claimed: Claimed,
     chosen: Chosen<'_>,
 ) -> Result<Compared> {
     refuse_unknown("check", chosen.checks, &CHECKS.map(|check| check.name))?;
@@ -112,7 +121,7 @@ pub fn compare(
     let folder = context.layout.generated().join("gate");
     disk::create_folder(&folder)?;
     let models = chosen.models;
-    let gate = ServerGate { context, stock, ours, folder, off, models, tolerances: RefCell::default() };
+    let gate = ServerGate { context, stock, ours, folder, claimed, models, tolerances: RefCell::default() };
     let mut compared = Compared::default();
     let is_chosen =
         |check: &&Check| chosen.checks.is_empty() || chosen.checks.iter().any(|name| name == check.name);
@@ -146,7 +155,7 @@ struct ServerGate<'a> {
     stock: PathBuf,
     ours: PathBuf,
     folder: PathBuf,
-    off: Off,
+    claimed: Claimed,
     models: &'a [String],
     /// By the names of setups.
     tolerances: RefCell<BTreeMap<String, f64>>,
@@ -161,6 +170,11 @@ struct Setup {
 impl Setup {
     fn name(&self) -> String {
         format!("{} {}", self.model.name(), self.kv_type)
+    }
+
+    /// Whether stock rounds Q on random weights.
+    fn rounds_queries(&self) -> bool {
+        matches!(self.model, Model::Random(_)) && self.kv_type != "f16"
     }
 }
 

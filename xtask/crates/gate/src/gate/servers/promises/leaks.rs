@@ -22,9 +22,9 @@ fn held_for_nothing(slots: &Value) -> Value {
     leaks.map(|slot| json!([slot["id"], slot["kv_blocks"]])).collect()
 }
 
-/// Steps so small that who goes away is noticed before a long prompt is computed: the server looks once a second, and
-/// then only if nobody asked it anything meanwhile.
-const SLOW: [&str; 4] = ["-b", "2", "-ub", "2"];
+/// Steps so small, and attention so slow, that who goes away is noticed before a long prompt is computed: the server
+/// looks once a second, and then only if nobody asked it anything meanwhile.
+const SLOW: [&str; 6] = ["-b", "2", "-ub", "1", "-fa", "off"];
 
 /// A client goes away while it waits for what another one computes.
 pub fn client_that_waits_for_a_prefix(stage: &mut Stage<'_>) -> Result<()> {
@@ -53,7 +53,7 @@ fn slots_after_leaving(server: &Server, prompt: &[u32]) -> Result<Value> {
         let first = threads.spawn(|| server.post_and_leave("/completion", &in_slot(1), MOMENT * 40));
         std::thread::sleep(MOMENT);
         server.post_and_leave("/completion", &in_slot(0), MOMENT * 4)?;
-        std::thread::sleep(MOMENT * 26);
+        std::thread::sleep(MOMENT * 22);
         let slots = server.get("/slots")?.1;
         first.join().unwrap_or(Ok(()))?;
         Ok(slots)
