@@ -39,6 +39,24 @@ fn without_kernels_no_server_is_paged() {
 }
 
 #[test]
+fn a_feature_is_on_in_ours_and_off_in_stock() {
+    let asks = |variant: &str, commands: &str, enable: &str| {
+        let project = suites();
+        project.edit(
+            "ci/suites/suites.toml",
+            "target = \"test-alloc\"\n",
+            &format!("target = \"test-alloc\"\n{enable}"),
+        );
+        write_program(&project, variant, "test-alloc", commands);
+        gate_suites(&project)
+    };
+    let (is_on, is_off) = ("[ \"$ESPALIER_ENABLE\" = fast ]", "[ -z \"$ESPALIER_ENABLE\" ]");
+    asks("paged", is_on, "enable = \"fast\"\n").success();
+    asks("stock", is_off, "enable = \"fast\"\n").success();
+    red(asks("paged", is_on, ""), &["programs: test-alloc: passed on stock, failed (exit"]);
+}
+
+#[test]
 fn a_program_that_fails_crashes_or_says_less_is_seen() {
     let fails = [("test-alloc", "exit 3"), ("test-backend-ops", "say n=2 0 'ERR = 0.5'\nsay n=3 1")];
     let case = "programs: test-backend-ops attention: ATTENTION(n=2): passed on stock, ";

@@ -33,6 +33,9 @@ pub struct Program {
     /// What sets this run apart from others of the same target.
     #[serde(default)]
     pub name: Option<String>,
+    /// A feature that is switched on in ours.
+    #[serde(default)]
+    pub enable: Option<String>,
     /// It tells the outcome of each of its cases, with `--output sql`.
     #[serde(default)]
     pub cases: bool,

@@ -35,7 +35,7 @@ pub fn compare(context: &Context, sides: &Sides<'_>) -> Result<Compared> {
     let Sides { reference, variant, has_kernels, .. } = *sides;
     let suites = read_list(context)?;
     let gate = SuiteGate::prepare(context, &suites)?;
-    let mut held = vec![gate.compare_programs(reference, variant)?];
+    let mut held = vec![gate.compare_programs(reference, (variant, has_kernels))?];
     held.extend(gate.compare_servers(reference, variant, has_kernels)?);
     let compared = Compared(held);
     let report = context.layout.suite_work("report.json");
@@ -73,17 +73,18 @@ impl<'a> SuiteGate<'a> {
         Ok(SuiteGate { context, suites, packages })
     }
 
-    fn compare_programs(&self, reference: &str, variant: &str) -> Result<Held> {
-        let (stock, ours) = (self.programs(reference)?, self.programs(variant)?);
+    fn compare_programs(&self, reference: &str, (variant, has_features): (&str, bool)) -> Result<Held> {
+        let (stock, ours) = (self.programs(reference, false)?, self.programs(variant, has_features)?);
         let expected = self.run("programs on stock", &stock)?;
         let held = self.hold("programs", (&stock, &expected), &ours, &[])?;
         Ok(Held { silent: stock.silent(&expected), ..held })
     }
 
-    fn programs(&self, variant: &str) -> Result<Programs<'_>> {
+    fn programs(&self, variant: &str, has_features: bool) -> Result<Programs<'_>> {
         let layout = &self.context.layout;
         Ok(Programs {
             programs: &self.suites.programs,
+            has_features,
             folder: self.build(variant)?,
             work: layout.suite_work(&format!("{variant}-programs")),
             model: layout.smoke_model(),

@@ -7,6 +7,7 @@ use super::Suite;
 use super::outcome::{self, Outcome, Outcomes};
 use crate::error::Result;
 use crate::plan::suites::Program;
+use crate::serving::switches::{ENABLE, without_features};
 use crate::sys::machine::disk;
 use crate::sys::machine::ours;
 use crate::sys::machine::process::{Ended, Run};
@@ -15,6 +16,8 @@ use crate::sys::machine::process::{Ended, Run};
 pub struct Programs<'a> {
     /// Which, in their order.
     pub programs: &'a [Program],
+    /// Whether features are switched on that stock does not have.
+    pub has_features: bool,
     /// Where they are.
     pub folder: PathBuf,
     /// Where they run and leave what they write.
@@ -62,7 +65,9 @@ impl Programs<'_> {
     }
 
     fn run(&self, program: &Program, case: Option<&str>) -> Result<Outcomes> {
-        let run = Run::new(self.folder.join(&program.target)).current_folder(&self.work);
+        let run = without_features(Run::new(self.folder.join(&program.target))).current_folder(&self.work);
+        let feature = program.enable.iter().filter(|_| self.has_features);
+        let run = feature.fold(run, |run, feature| run.env(ENABLE, feature));
         let arguments = program.arguments.iter().map(|argument| self.argument(argument));
         let ended = match (program.cases, case) {
             (true, Some(case)) => run.args(arguments).args(["--output", "sql", "-o", without_count(case)]),
