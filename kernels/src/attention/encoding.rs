@@ -47,16 +47,16 @@ pub struct Rows<E> {
     pub first: *const u8,
     /// Bytes from one row to the next.
     pub stride: usize,
-    /// Bytes of a row.
-    pub bytes: usize,
+    /// Bytes of each row that memory is asked for in advance.
+    pub ahead: usize,
     encoding: PhantomData<E>,
 }
 
 impl<E> Rows<E> {
-    /// Rows of `bytes` bytes that lie `stride` bytes apart.
+    /// Rows that lie `stride` bytes apart.
     #[must_use]
-    pub fn new(first: *const u8, stride: usize, bytes: usize) -> Rows<E> {
-        Rows { first, stride, bytes, encoding: PhantomData }
+    pub fn new(first: *const u8, stride: usize, ahead: usize) -> Rows<E> {
+        Rows { first, stride, ahead, encoding: PhantomData }
     }
 }
 
@@ -70,7 +70,7 @@ impl<E: Encoding, S: Simd> Source<S> for Rows<E> {
     #[inline(always)]
     fn look_ahead(self, row: usize) {
         let row = self.first.wrapping_add((row + AHEAD) * self.stride);
-        for at in (0..self.bytes).step_by(CACHE_LINE) {
+        for at in (0..self.ahead).step_by(CACHE_LINE) {
             prefetch(row.wrapping_add(at));
         }
     }

@@ -298,7 +298,7 @@ impl Work for Decode<'_> {
         let cells = bytes.len() / stride;
         let padded = padded(size as u32);
         let mut to = vec![f32::NAN; cells * padded];
-        let tile = Tile { first: bytes.as_ptr(), stride, cells, size, kind };
+        let tile = Tile { first: bytes.as_ptr(), stride, cells, size, kind, ahead: 0 };
         // SAFETY: there is room for each padded row.
         unsafe { tile.decode::<S>(to.as_mut_ptr()) };
         assert!(to.chunks_exact(padded).all(|row| row[size..].iter().all(|one| *one == 0.0)));

@@ -20,6 +20,8 @@ pub struct Tile {
     pub size: usize,
     /// Their type.
     pub kind: KvType,
+    /// Bytes from the beginning of each row that memory is asked for some rows in advance.
+    pub ahead: usize,
 }
 
 /// Safety, of all methods: the processor has the instruction set, the rows are there, and what is written to has room.
@@ -34,7 +36,7 @@ impl Tile {
     #[inline(always)]
     pub unsafe fn scores<S: Simd>(&self, a: Each<*const f32>, to: Each<*mut f32>) {
         with_encoding!(self.kind, E => {
-            let rows = Rows::<E>::new(self.first, self.stride, self.size / E::BLOCK * E::BYTES);
+            let rows = Rows::<E>::new(self.first, self.stride, self.ahead);
             // SAFETY: the caller's promise.
             unsafe { rows_by_rows::<S, _>(a, rows, self.cells, self.size, to) }
         });
@@ -44,7 +46,7 @@ impl Tile {
     #[inline(always)]
     pub unsafe fn weighted<S: Simd>(&self, weights: Each<*const f32>, to: Each<*mut f32>) {
         with_encoding!(self.kind, E => {
-            let rows = Rows::<E>::new(self.first, self.stride, self.size / E::BLOCK * E::BYTES);
+            let rows = Rows::<E>::new(self.first, self.stride, self.ahead);
             // SAFETY: the caller's promise.
             unsafe { rows_by_columns::<S, _>(weights, rows, self.cells, self.size, to) }
         });
