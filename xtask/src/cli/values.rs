@@ -82,7 +82,7 @@ pub(super) enum Contestant {
     StockUnified,
     /// Ours with a slot for each request and the paged cache.
     Paged,
-    /// The same, with attention as our kernels compute it.
+    /// The same, with attention as stock computes it.
     PagedPlain,
 }
 
