@@ -85,8 +85,8 @@ pub unsafe fn rows_by_rows<S: Simd, B: Source<S>>(
 ///
 /// # Safety
 ///
-/// The processor has the instruction set `S`. `columns` is a multiple of `S::LANES`; each of `a` has `b_rows` numbers, each of
-/// `c` has `columns`.
+/// The processor has the instruction set `S`. `columns` is a multiple of `S::LANES`; each of `a` has `b_rows` numbers, which is
+/// one at least, each of `c` has `columns`.
 #[inline(always)]
 pub unsafe fn rows_by_columns<S: Simd, B: Source<S>>(
     a: Each<*const f32>,

@@ -65,6 +65,20 @@ fn what_a_patch_says_of_numbers_is_what_its_servers_are_held_to() {
 }
 
 #[test]
+fn our_attention_alone_is_held_to_stocks_answers_and_paged_to_its_own() {
+    let project = fakes("", "attends otherwise");
+    gate_servers(&project, "answers").success();
+    say_numerics(&project, "bounded 1e-2 with attention");
+    let said = gate_servers(&project, "answers").code(1);
+    for reason in [
+        "trained f16, our attention: request 0: token 3 is not stock's",
+        "trained f16, 1 sequence: request 0: token 3 is not stock's",
+    ] {
+        assert!(said.stderr.contains(reason), "{said}");
+    }
+}
+
+#[test]
 fn a_server_that_runs_unpaged_says_so() {
     let only = ["gate", "--only", "servers", "--check", "answers", "--model", "gemma3"];
     fakes("", "").run(&only).success();

@@ -4,6 +4,7 @@
 pub const FAULTS: &[&str] = &[
     // Answers.
     "a wrong token",
+    "attends otherwise",
     "another token",
     "moves",
     "rounds otherwise",
@@ -72,8 +73,8 @@ pub struct Config {
     pub broken: Vec<String>,
     /// The model has a memory that upstream keeps otherwise.
     pub cannot_be_paged: bool,
-    /// Somebody's own switch is on, which moves every answer.
-    pub is_switched: bool,
+    /// What `ESPALIER_ENABLE` says; somebody's own switch moves every answer.
+    pub enabled: String,
 }
 
 impl Config {
@@ -97,6 +98,11 @@ impl Config {
     /// Cells that one request may have.
     pub fn cells(&self) -> usize {
         self.number("-c").unwrap_or(4096)
+    }
+
+    /// It computes its attention itself, with a plain cache.
+    pub fn attends(&self) -> bool {
+        self.enabled == "attention" && !self.is_paged()
     }
 
     pub fn is_paged(&self) -> bool {

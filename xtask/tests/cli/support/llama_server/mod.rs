@@ -62,7 +62,7 @@ fn configure(arguments: &str) -> Config {
         arguments: arguments.split(' ').map(str::to_string).collect(),
         broken: broken.split(", ").filter(|fault| !fault.is_empty()).map(str::to_string).collect(),
         cannot_be_paged: false,
-        is_switched: std::env::var_os("ESPALIER_ENABLE").is_some(),
+        enabled: std::env::var("ESPALIER_ENABLE").unwrap_or_default(),
     };
     config.cannot_be_paged = begins_with_gemma3(config.value("--model").unwrap());
     if config.has("--kv-paged") && !config.is_broken("keeps silent") {

@@ -116,7 +116,9 @@ const PART: usize = 16;
 pub fn choose(hash: u64, place: usize, config: &Config) -> Choice {
     let (first, second) = (3 + hash % 100, 103 + hash % 20);
     let is_tie = place % PART == TIE;
-    let is_wrong = config.breaks("a wrong token", true) || config.breaks("another token", false);
+    let attends_otherwise = config.attends() && config.is_broken("attends otherwise");
+    let is_wrong =
+        config.breaks("a wrong token", true) || config.breaks("another token", false) || attends_otherwise;
     let drafted = config.has("--spec-type") && config.is_broken("accepts wrong drafts");
     let token = match is_tie {
         true if config.breaks("ties", true) => second,
@@ -124,7 +126,7 @@ pub fn choose(hash: u64, place: usize, config: &Config) -> Choice {
         _ => first,
     };
     let moved = match place {
-        1 if config.breaks("moves", true) || config.is_switched && config.is_paged() => 0.2,
+        1 if config.breaks("moves", true) || config.enabled == "gdn-flat-output" && config.is_paged() => 0.2,
         1 if config.breaks("rounds otherwise", false) => 0.001,
         _ => 0.0,
     };

@@ -19,7 +19,6 @@ pub struct Case {
 impl fmt::Display for Case {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Case { keys, values, key_size, value_size, tokens } = self;
-
         write!(out, "K {keys} of {key_size}, V {values} of {value_size}, tokens: {tokens}")
     }
 }
