@@ -7,7 +7,7 @@ const FOLDER: &str = "target/espalier/build/paged-cpu-native";
 /// Compiles as it is told, and counts as ccache does; it has everything as soon as there is a file `has-all` beside it.
 const CCACHE: &str = r##"
 here=$(dirname "$0")
-echo "$CCACHE_BASEDIR" >"$here/basedir"
+echo "$CCACHE_BASEDIR$LANG$LC_ALL$LC_CTYPE$LC_MESSAGES" >"$here/basedir"
 case " $* " in
 *" -c "*)
     echo "# $*" >>"$CCACHE_STATSLOG"
@@ -26,7 +26,9 @@ fn build(project: &Project, arguments: &[&str]) -> Output {
     let path = program_path::with_build_tools();
     let folders = std::iter::once(project.beside("bin")).chain(std::env::split_paths(&path));
     let path = std::env::join_paths(folders).unwrap();
-    project.finish(project.command_with_path(&[&["build"], arguments].concat(), &path)).success()
+    let mut command = project.command_with_path(&[&["build"], arguments].concat(), &path);
+    command.env("LANG", "de_DE.UTF-8").env("LC_MESSAGES", "de_DE.UTF-8");
+    project.finish(command).success()
 }
 
 fn build_anew(project: &Project) -> Output {

@@ -7,6 +7,9 @@ use super::process::Run;
 use crate::build::compiler_cache::Objects;
 use crate::error::Result;
 
+/// What says in which language; ccache takes each for a part of the input.
+const LANGUAGES: [&str; 4] = ["LANG", "LC_ALL", "LC_CTYPE", "LC_MESSAGES"];
+
 /// A cache at work for one build.
 pub struct CompilerCache {
     program: PathBuf,
@@ -48,10 +51,12 @@ impl CompilerCache {
         self.program.file_stem().unwrap_or_default().to_string_lossy().into_owned()
     }
 
-    /// `run` as the cache wants it: it takes paths below `root` for the same in every checkout.
+    /// `run` as the cache wants it: it takes paths below `root` for the same in every checkout, and languages too, in which
+    /// compilers say the same errors.
     #[must_use]
     pub fn tell(&self, run: Run, root: &Path) -> Run {
         let Kind::Ccache(log) = &self.kind else { return run };
+        let run = LANGUAGES.iter().fold(run, |run, name| run.without_env(name));
         let run = run.env("CCACHE_STATSLOG", log);
         if std::env::var_os("CCACHE_BASEDIR").is_some() { run } else { run.env("CCACHE_BASEDIR", root) }
     }
