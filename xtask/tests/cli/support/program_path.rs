@@ -12,7 +12,7 @@ pub fn of_this_machine() -> OsString {
     std::env::var_os("PATH").unwrap_or_default()
 }
 
-/// PATH with a CMake and a Ninja on it. When the machine has none, the tool installs its pinned
+/// PATH with a CMake and a Ninja on it, and without a compiler cache: what one says is no part of a snapshot. When the machine has none, the tool installs its pinned
 /// ones, once for all tests.
 pub fn with_build_tools() -> OsString {
     static FOUND: OnceLock<OsString> = OnceLock::new();
@@ -40,8 +40,27 @@ fn joined(folders_of_tools: &[PathBuf]) -> OsString {
         }
     }
     folders.retain(|folder| folder.is_dir());
-    folders.extend(std::env::split_paths(&of_this_machine()));
+    folders.extend(std::env::split_paths(&of_this_machine()).map(without_compiler_cache));
     std::env::join_paths(folders).unwrap()
+}
+
+const COMPILER_CACHES: [&str; 2] = ["ccache", "sccache"];
+
+/// The folder, or one with links to all else in it.
+fn without_compiler_cache(folder: PathBuf) -> PathBuf {
+    if !COMPILER_CACHES.iter().any(|name| folder.join(name).exists()) {
+        return folder;
+    }
+    let name = folder.display().to_string().replace('/', "-");
+    let links = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("without-compiler-cache{name}"));
+    let _ = std::fs::remove_dir_all(&links);
+    std::fs::create_dir_all(&links).unwrap();
+    for program in std::fs::read_dir(&folder).unwrap().map(|program| program.unwrap().file_name()) {
+        if !COMPILER_CACHES.iter().any(|name| program == *name) {
+            std::os::unix::fs::symlink(folder.join(&program), links.join(&program)).unwrap();
+        }
+    }
+    links
 }
 
 /// A build of any project brings the tools; this one keeps the caller's environment for pip.
