@@ -94,11 +94,7 @@ impl Contest<'_> {
             .arg(self.sequences.to_string())
             .args(["--steps", &STEPS.to_string(), "--model"])
             .arg(self.model);
-        let run = if enabled {
-            run.env(switches::ENABLE, switches::FEATURE)
-        } else {
-            run.without_env(switches::ENABLE)
-        };
+        let run = switches::with_feature(run, enabled.then_some(switches::FEATURE));
         let words = run.words();
         let finished = run.finish()?;
         if !finished.status.success() {

@@ -21,3 +21,9 @@ pub const PAGED: &str = "LLAMA_KV_PAGED";
 pub fn without_features(run: Run) -> Run {
     run.without_env(ENABLE).without_env(DISABLE).without_env(PAGED)
 }
+
+/// The same, with this feature switched on, if any.
+pub fn with_feature(run: Run, feature: Option<&str>) -> Run {
+    let run = without_features(run);
+    feature.into_iter().fold(run, |run, feature| run.env(ENABLE, feature))
+}

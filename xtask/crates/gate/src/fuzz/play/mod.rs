@@ -93,8 +93,7 @@ impl Arena {
 
     fn run_of(&self, arguments: &[String]) -> Run {
         // With a paged cache comes our attention: the plain one has it too, or the kernels would differ.
-        let run = switches::without_features(Run::new(&self.program));
-        run.env(switches::ENABLE, switches::ATTENTION).args(arguments)
+        switches::with_feature(Run::new(&self.program), Some(switches::ATTENTION)).args(arguments)
     }
 
     /// Plays a round to its end.

@@ -11,12 +11,11 @@ use serde_json::json;
 
 use self::verdict::{Comparison, Found, read_cases};
 use super::Sides;
-use super::logits::Claim;
+use super::logits::{self, Claim};
 use crate::context::{Context, Outcome};
 use crate::error::{Error, Result};
-use crate::series::Numerics;
 use crate::serving::probe::{self, Probe};
-use crate::serving::switches::{ATTENTION, ENABLE, without_features};
+use crate::serving::switches::{ATTENTION, with_feature};
 use crate::sys::machine::disk;
 use crate::sys::machine::process::Run;
 
@@ -44,13 +43,12 @@ pub fn compare(context: &Context, sides: &Sides<'_>) -> Result<Outcome> {
 
 /// The most that our attention moves a logit; nothing where no patch computes it.
 pub fn most(claims: &[Claim]) -> Option<f64> {
-    let names_it = |claim: &&Claim| matches!(&claim.numerics, Numerics::Bounded { feature: Some(feature), .. } if feature == ATTENTION);
-    claims.iter().find(names_it).map(|claim| claim.numerics.most_with(Some(ATTENTION)))
+    let with_it = logits::most(claims, Some(ATTENTION));
+    (with_it > logits::most(claims, None)).then_some(with_it)
 }
 
 fn cases(probe: &Path, feature: Option<&str>) -> Result<Vec<Found>> {
-    let run = without_features(Run::new(probe));
-    let run = feature.into_iter().fold(run, |run, feature| run.env(ENABLE, feature));
+    let run = with_feature(Run::new(probe), feature);
     let words = run.words();
     read_cases(&String::from_utf8_lossy(&run.success()?))
         .map_err(|error| Error::no(format!("`{words}` said something else than cases")).detail(error))

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::cases::Case;
 use crate::error::{Error, Result};
-use crate::serving::switches::ENABLE;
+use crate::serving::switches::with_feature;
 use crate::sys::machine::disk;
 use crate::sys::machine::process::{self, Run};
 
@@ -25,7 +25,7 @@ pub fn logits(probe: &Path, model: &Path, out: &Path, case: &Case, enabled: Opti
         .arg(model)
         .arg("--out")
         .arg(out);
-    let run = enabled.into_iter().fold(run.without_env(ENABLE), |run, feature| run.env(ENABLE, feature));
+    let run = with_feature(run, enabled);
     let words = run.words();
     let finished = run.finish()?;
     if !finished.status.success() {

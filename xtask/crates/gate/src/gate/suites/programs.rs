@@ -7,7 +7,7 @@ use super::Suite;
 use super::outcome::{self, Outcome, Outcomes};
 use crate::error::Result;
 use crate::plan::suites::Program;
-use crate::serving::switches::{ENABLE, without_features};
+use crate::serving::switches::with_feature;
 use crate::sys::machine::disk;
 use crate::sys::machine::ours;
 use crate::sys::machine::process::{Ended, Run};
@@ -65,9 +65,9 @@ impl Programs<'_> {
     }
 
     fn run(&self, program: &Program, case: Option<&str>) -> Result<Outcomes> {
-        let run = without_features(Run::new(self.folder.join(&program.target))).current_folder(&self.work);
-        let feature = program.enable.iter().filter(|_| self.has_features);
-        let run = feature.fold(run, |run, feature| run.env(ENABLE, feature));
+        let feature = program.enable.as_deref().filter(|_| self.has_features);
+        let run =
+            with_feature(Run::new(self.folder.join(&program.target)), feature).current_folder(&self.work);
         let arguments = program.arguments.iter().map(|argument| self.argument(argument));
         let ended = match (program.cases, case) {
             (true, Some(case)) => run.args(arguments).args(["--output", "sql", "-o", without_count(case)]),
