@@ -141,6 +141,9 @@ struct PagedDecode {
     /// Type of K and V in the cache.
     #[arg(long, value_name = "TYPE", default_value = bench::paged_decode::CACHE)]
     cache: String,
+    /// Leave the pool empty before.
+    #[arg(long)]
+    fresh: bool,
     /// Measure this contestant only: `stock-unified`, `paged` or `paged-plain`.
     #[arg(long, value_enum, value_name = "NAME")]
     only: Vec<Contestant>,
@@ -223,10 +226,10 @@ impl From<Capacity> for bench::capacity::Options {
 
 impl From<PagedDecode> for bench::paged_decode::Options {
     fn from(bench: PagedDecode) -> Self {
-        let PagedDecode { sequences, length, shared, predict, cells, head, cache, only, .. } = bench;
+        let PagedDecode { sequences, length, shared, predict, cells, head, cache, fresh, only, .. } = bench;
         let (serving, keep) = (bench.serving.into(), bench.keep.into());
         let (rounds, only) = (bench.rounds.rounds, each(only));
-        let workload = bench::paged_decode::Workload { length, shared, predict, cells, head, cache };
+        let workload = bench::paged_decode::Workload { length, shared, predict, cells, head, cache, fresh };
         Self { rounds, sequences, workload, only, serving, keep }
     }
 }

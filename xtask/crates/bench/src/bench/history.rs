@@ -37,7 +37,8 @@ impl History {
     }
 }
 
-fn read(bytes: &[u8]) -> Option<Vec<Value>> {
+/// The runs of a history; none where it is not one.
+pub fn read(bytes: &[u8]) -> Option<Vec<Value>> {
     let history: Value = serde_json::from_slice(bytes).ok()?;
     history.get("runs")?.as_array().cloned()
 }

@@ -1,7 +1,6 @@
 //! Times as horizontal bars: one self-contained SVG, no script, no font of its own.
 
-use super::status_text::escape;
-use super::svg::svg_file;
+use super::svg::{svg_file, text};
 
 /// A plot.
 pub struct Bars {
@@ -115,10 +114,6 @@ impl Bars {
             text(x, bottom + 18.0, "text-anchor=\"middle\" font-size=\"11\" fill=\"#b3472f\"", name),
         )
     }
-}
-
-fn text(x: f64, y: f64, style: &str, content: &str) -> String {
-    format!("<text x=\"{x:.1}\" y=\"{y:.1}\" {style}>{}</text>\n", escape(content))
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 pub mod bars;
 pub mod bisect;
 pub mod canary;
+pub mod curves;
 mod cut;
 pub mod day;
 pub mod flavors;

@@ -2,10 +2,17 @@
 
 use std::fmt::Display;
 
+use super::status_text::escape;
+
 /// A self-contained file: `width` and `height` in pixels, and what else its root says.
 pub(super) fn svg_file(width: impl Display, height: impl Display, root: &str, content: &str) -> String {
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" \
          height=\"{height}\" {root}>\n{content}</svg>\n"
     )
+}
+
+/// Text from a point on, escaped.
+pub(super) fn text(x: f64, y: f64, style: &str, content: &str) -> String {
+    format!("<text x=\"{x:.1}\" y=\"{y:.1}\" {style}>{}</text>\n", escape(content))
 }

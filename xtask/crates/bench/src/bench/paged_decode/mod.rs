@@ -4,6 +4,7 @@
 //! Prompts are computed one after the other, then all are answered at once; tokens a second, of both, are the
 //! server's own figures.
 
+mod against;
 mod report;
 
 use report::{Case, Found, Rates, Sample};
@@ -37,6 +38,8 @@ pub struct Workload {
     pub head: u64,
     /// The type of K and V in the cache, as `--cache-type-k` calls it.
     pub cache: String,
+    /// Nothing is in the pool before.
+    pub fresh: bool,
 }
 
 /// Options of `bench paged-decode`.
@@ -77,6 +80,7 @@ const HISTORY: History = History {
         "cells",
         "head",
         "cache",
+        "fresh",
     ],
 };
 
@@ -86,8 +90,10 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let contestants = contestants(options)?;
     let spec = ModelSpec { head_dim: options.workload.head, ..ModelSpec::plain_70_million() };
     let mut arena = Arena::prepare(context, options.serving, &contestants, &spec)?;
-    let mut cases = [(1, false), (1, true), (options.sequences, true)]
-        .map(|(sequences, filled)| Case::new(sequences, filled, &contestants));
+    let mut cases: Vec<Case> = cases(options)
+        .into_iter()
+        .map(|(sequences, filled)| Case::new(sequences, filled, &contestants))
+        .collect();
     for round in 1..=options.rounds.max(1) {
         arena.before_round()?;
         context.ui.status("Measuring", format!("round {round} of {}", options.rounds.max(1)));
@@ -104,7 +110,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
         threads: arena.threads,
         quiet: arena.quiet,
         workload: options.workload.clone(),
-        cases: cases.to_vec(),
+        cases,
     };
     let recorded = Recorded {
         history: HISTORY,
@@ -114,16 +120,29 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
         plot: report::svg(&found),
     };
     recorded.write(context, &options.keep)?;
+    if options.keep.record {
+        against::write(context, &found)?;
+    }
     Ok(Outcome::ok(report::text(&found), report::json(&found)))
+}
+
+/// How many sequences, and whether the pool is filled before.
+fn cases(options: &Options) -> Vec<(usize, bool)> {
+    match (options.workload.fresh, options.sequences) {
+        (true, 1) => vec![(1, false)],
+        (true, many) => vec![(1, false), (many, false)],
+        (false, many) => vec![(1, false), (1, true), (many, true)],
+    }
 }
 
 /// The plot's name: what is as it comes is not in it.
 fn shape(options: &Options) -> String {
-    let Workload { length, shared, head, cache, .. } = &options.workload;
+    let Workload { length, shared, head, cache, fresh, .. } = &options.workload;
+    let fresh = if *fresh { "-fresh" } else { "" };
     let shared = if *shared == 0 { String::new() } else { format!("-{shared}-shared") };
     let head = if *head == HEAD { String::new() } else { format!("-head-{head}") };
     let cache = if cache == CACHE { String::new() } else { format!("-{cache}") };
-    format!("paged-decode-{}x{length}{shared}{head}{cache}", options.sequences)
+    format!("paged-decode-{}x{length}{shared}{head}{cache}{fresh}", options.sequences)
 }
 
 fn check(options: &Options) -> Result<()> {
@@ -218,7 +237,7 @@ mod tests {
 
     fn workload() -> Workload {
         let cache = CACHE.to_string();
-        Workload { length: 1600, shared: 0, predict: 64, cells: 32_768, head: HEAD, cache }
+        Workload { length: 1600, shared: 0, predict: 64, cells: 32_768, head: HEAD, cache, fresh: false }
     }
 
     fn options() -> Options {
@@ -263,6 +282,15 @@ mod tests {
         let workload = Workload { shared: 1440, head: 128, cache: "q8_0".to_string(), ..workload() };
         let shape = shape(&Options { workload, ..options() });
         assert_eq!(shape, "paged-decode-16x1600-1440-shared-head-128-q8_0");
+    }
+
+    #[test]
+    fn a_fresh_pool_is_not_filled() {
+        assert_eq!(cases(&options()), [(1, false), (1, true), (16, true)]);
+        let fresh = Options { workload: Workload { fresh: true, ..workload() }, ..options() };
+        assert_eq!(cases(&fresh), [(1, false), (16, false)]);
+        assert_eq!(cases(&Options { sequences: 1, ..fresh.clone() }), [(1, false)]);
+        assert_eq!(shape(&fresh), "paged-decode-16x1600-fresh");
     }
 
     #[test]

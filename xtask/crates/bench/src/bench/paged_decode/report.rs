@@ -163,6 +163,7 @@ pub(super) fn json(found: &Found) -> Value {
         "cells": found.workload.cells,
         "head": found.workload.head,
         "cache": found.workload.cache,
+        "fresh": found.workload.fresh,
         "cases": found.cases.iter().map(case).collect::<Vec<_>>(),
     })
 }
@@ -232,6 +233,7 @@ mod tests {
                 cells: 32_768,
                 head: HEAD,
                 cache: CACHE.to_string(),
+                fresh: false,
             },
             cases: vec![case],
         }
