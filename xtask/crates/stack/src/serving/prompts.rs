@@ -60,6 +60,16 @@ impl Prompts {
         (0..self.requests).map(|request| self.body(request)).collect()
     }
 
+    /// The bodies of all requests, each for a slot of its own: left to choose, stock gives the same slot to all prompts that
+    /// begin alike, and computes them anew when they come at once.
+    pub fn bodies_by_slot(&self) -> Vec<Value> {
+        let mut bodies = self.bodies();
+        for (request, body) in bodies.iter_mut().enumerate() {
+            body["id_slot"] = json!(request);
+        }
+        bodies
+    }
+
     /// The bodies of all requests, each with a salt of its own: a cache must not share them.
     pub fn salted_bodies(&self) -> Vec<Value> {
         let mut bodies = self.bodies();
@@ -133,6 +143,13 @@ mod tests {
         let salted = PROMPTS.salted_bodies();
         assert_ne!(salted[3]["cache_salt"], salted[4]["cache_salt"]);
         assert_eq!(salted[3]["prompt"], PROMPTS.bodies()[3]["prompt"]);
+    }
+
+    #[test]
+    fn each_of_them_can_have_its_slot() {
+        let bodies = PROMPTS.bodies_by_slot();
+        assert_eq!((&bodies[0]["id_slot"], &bodies[15]["id_slot"]), (&json!(0), &json!(15)));
+        assert_eq!(PROMPTS.bodies()[3]["id_slot"], Value::Null);
     }
 
     #[test]

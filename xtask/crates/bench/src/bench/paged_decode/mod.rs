@@ -181,8 +181,12 @@ fn measure(
     rates: &Rates,
 ) -> Result<Sample> {
     let Workload { predict, cells, cache, .. } = &options.workload;
-    let types = ["--cache-type-k", cache, "--cache-type-v", cache, "--flash-attn", "on"];
-    let server = arena.server_with(rates.contestant, options.sequences, *cells, &types)?;
+    let mut switches = vec!["--cache-type-k", cache, "--cache-type-v", cache, "--flash-attn", "on"];
+    if rates.contestant == Contestant::StockUnified {
+        // Else it takes the prompts out of the slots again, and computes them anew while it answers.
+        switches.push("--no-cache-idle-slots");
+    }
+    let server = arena.server_with(rates.contestant, options.sequences, *cells, &switches)?;
     if filled {
         for family in 0..fillers(options) {
             let filler = Prompts { requests: 1, ..prompts(options, 1, FIRST_FILLER + family as u64) };
@@ -192,7 +196,7 @@ fn measure(
     let before = pool_of(&server)?;
     let computed = ask_one_by_one(&server, prompts(options, sequences, 0))?;
     let wanted = Prompts { predict: *predict, ..prompts(options, sequences, 0) };
-    let answers = answer::parse_all(&server.post_at_once("/completion", &wanted.bodies())?.answers)?;
+    let answers = answer::parse_all(&server.post_at_once("/completion", &wanted.bodies_by_slot())?.answers)?;
     Ok(sample(&computed, &answers, before))
 }
 
@@ -215,7 +219,7 @@ fn ask_one_by_one(server: &Server, prompts: Prompts) -> Result<Vec<Answer>> {
         let (status, answer) = server.post("/completion", body)?;
         answer::parse(status, &answer)
     };
-    prompts.bodies().iter().map(ask).collect()
+    prompts.bodies_by_slot().iter().map(ask).collect()
 }
 
 fn pool_of(server: &Server) -> Result<Option<Pool>> {
