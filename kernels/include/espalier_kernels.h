@@ -319,6 +319,34 @@ size_t espalier_attention_work_bytes(const struct espalier_attention * problem, 
 void espalier_attention_compute(const struct espalier_attention * problem, uint32_t thread, uint32_t threads, void * memory);
 void espalier_attention_merge(const struct espalier_attention * problem, uint32_t thread, uint32_t threads, void * memory);
 
+/* ---- Types of a KV cache ------------------------------------------------------------------- */
+
+/* The types of a KV cache that are ours: their private numbers in `enum ggml_type`, from ESPALIER_KV_TYPE_FIRST on. For each
+ * X(number, name, values in a block, bytes of a block). */
+#define ESPALIER_KV_TYPE_FIRST 200
+#define ESPALIER_KV_TYPES(X)        \
+    X(200, "turbo2",    128, 34)    \
+    X(201, "turbo2_64",  64, 18)    \
+    X(202, "turbo3",    128, 50)    \
+    X(203, "turbo3_64",  64, 26)    \
+    X(204, "turbo4",    128, 66)    \
+    X(205, "turbo4_64",  64, 34)    \
+    X(206, "tcq2",      128, 34)    \
+    X(207, "tcq2_64",    64, 18)    \
+    X(208, "tcq3",      128, 50)    \
+    X(209, "tcq3_64",    64, 26)
+
+/* Counts are of values, a whole number of blocks; for other types nothing is written, and the others say nothing good. */
+void  espalier_kv_encode(int32_t type, const float * from, void * to, size_t count);
+void  espalier_kv_decode(int32_t type, const void * from, float * to, size_t count);
+float espalier_kv_dot(int32_t type, const void * from, const float * with, size_t count);
+
+/* 1 if all values of the blocks are numbers, else 0. */
+int32_t espalier_kv_is_finite(int32_t type, const void * from, size_t count);
+
+/* Two builds whose types have the same one read each other's blocks. */
+uint64_t espalier_kv_fingerprint(int32_t type);
+
 #ifdef __cplusplus
 }
 #endif

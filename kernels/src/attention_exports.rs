@@ -4,6 +4,7 @@ use crate::attention::problem::Problem;
 use crate::attention::{Memory, Share, compute, merge, work_bytes};
 use crate::border::guarded;
 use crate::features::{Feature, disabled_features, enabled_features};
+use crate::kv_types::DenseType;
 
 /// Bytes of memory that `threads` threads need together to compute `problem`; 0 if it is not for this kernel, or nobody asked
 /// for it: `ESPALIER_ENABLE` does everywhere, and a paged cache for itself, unless `ESPALIER_DISABLE` forbids it.
@@ -24,8 +25,11 @@ pub unsafe extern "C" fn espalier_attention_work_bytes(problem: *const Problem, 
 
 /// Only a paged cache marks tiles.
 fn is_wanted(problem: &Problem) -> bool {
-    let comes_with_the_cache = !problem.tiles.is_null() && !disabled_features().contains(Feature::Attention);
-    comes_with_the_cache || enabled_features().contains(Feature::Attention)
+    let has_own_type =
+        [problem.key_type, problem.value_type].into_iter().any(|kind| DenseType::from_number(kind).is_some());
+    let comes_with_the_cache = !problem.tiles.is_null() || has_own_type;
+    comes_with_the_cache && !disabled_features().contains(Feature::Attention)
+        || enabled_features().contains(Feature::Attention)
 }
 
 /// Computes a thread's share of the items. Once all threads have, [`espalier_attention_merge`] follows.

@@ -425,12 +425,40 @@ static void print_scheduler_calls(void) {
     printf("scheduler.sha256_of_nothing %02x%02x%02x%02x\n", digest[0], digest[1], digest[2], digest[3]);
 }
 
+/* Values of a cosine's kind, which all types come near to. */
+static int kv_type_works(int32_t type) {
+    float values[256], decoded[256];
+    unsigned char blocks[4 * 66];
+    double error = 0.0, square = 0.0;
+    for (int i = 0; i < 256; i++) {
+        values[i] = (float) ((i * 37 % 101) - 50) / 10.0f;
+        square += (double) values[i] * values[i];
+    }
+    espalier_kv_encode(type, values, blocks, 256);
+    espalier_kv_decode(type, blocks, decoded, 256);
+    for (int i = 0; i < 256; i++) {
+        error += (double) (values[i] - decoded[i]) * (values[i] - decoded[i]);
+    }
+    const float dot = espalier_kv_dot(type, blocks, values, 256);
+    return error < 0.2 * square && dot > 0.8 * square && dot < 1.2 * square && espalier_kv_is_finite(type, blocks, 256);
+}
+
+static void print_kv_types(void) {
+    printf("constant.kv_type_first %d\n", ESPALIER_KV_TYPE_FIRST);
+#define PRINT_TYPE(number, name, block, bytes)                                                               \
+    printf("kv_type.%d %s %d %d\n", number, name, block, bytes);                                             \
+    printf("kv_type.%d.fingerprint %016llx\n", number, (unsigned long long) espalier_kv_fingerprint(number)); \
+    printf("kv_type.%d.works %d\n", number, kv_type_works(number));
+    ESPALIER_KV_TYPES(PRINT_TYPE)
+}
+
 int main(void) {
     print_layout();
     print_pool_layout();
     print_scheduler_layout();
     print_attention_layout();
     print_attention();
+    print_kv_types();
     print_calls();
     print_pool_refusals();
     print_pool_calls();

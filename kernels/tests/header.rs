@@ -26,6 +26,7 @@ use espalier_kernels::attention::problem::{Problem, TILE};
 use espalier_kernels::exports::ABI_VERSION;
 use espalier_kernels::features::Feature;
 use espalier_kernels::gdn_output::OutputFacts;
+use espalier_kernels::kv_types::{Block, DenseType, FIRST_NUMBER};
 use espalier_kernels::pool::events::{Event, EventKind};
 use espalier_kernels::pool::pool::PoolOptions;
 use espalier_kernels::pool::statistics::Statistics;
@@ -38,6 +39,7 @@ const HEADER: &str = include_str!("../include/espalier_kernels.h");
 const EXPORTS: &str = concat!(
     include_str!("../src/exports.rs"),
     include_str!("../src/attention_exports.rs"),
+    include_str!("../src/kv_type_exports.rs"),
     include_str!("../src/pool_exports.rs"),
     include_str!("../src/scheduler_exports.rs")
 );
@@ -75,6 +77,21 @@ fn numbers_and_layouts_agree() {
     ];
     for (name, value) in expected {
         assert_eq!(printed.get(name), Some(&value.to_string()), "{name}");
+    }
+}
+
+#[test]
+fn types_of_a_cache_agree_and_go_there_and_back() {
+    let printed = run_border_program(&[]).values;
+    assert_eq!(printed.get("constant.kv_type_first"), Some(&FIRST_NUMBER.to_string()));
+    for kind in DenseType::ALL {
+        let number = kind.number();
+        let short = if kind.block == Block::Of64 { "_64" } else { "" };
+        let name = format!("{}{short} {} {}", kind.code.name(), kind.block.values(), kind.bytes());
+        assert_eq!(printed.get(&format!("kv_type.{number}")), Some(&name));
+        let fingerprint = format!("{:016x}", kind.code.fingerprint());
+        assert_eq!(printed.get(&format!("kv_type.{number}.fingerprint")), Some(&fingerprint));
+        assert_eq!(printed.get(&format!("kv_type.{number}.works")), Some(&"1".to_string()));
     }
 }
 

@@ -3,24 +3,22 @@
 //! Layouts are those of GGUF (`ggml-common.h`): blocks of 32 values begin with their scale, in half precision. Each instruction
 //! set gives the same bits.
 
-use std::marker::PhantomData;
-
 use super::matrix::Source;
 use super::simd::Simd;
+use crate::kv_types::bits::{SCALE_BYTES, UNIT};
+use crate::kv_types::{Block, Code, DenseType};
 
 /// How a type stores its values.
 pub trait Encoding: Copy {
-    /// Values that lie together.
-    const BLOCK: usize;
-    /// Their bytes.
-    const BYTES: usize;
+    /// Values that lie together, and their bytes.
+    fn block(self) -> (usize, usize);
 
     /// The values from `at` on, which is a multiple of `LANES`.
     ///
     /// # Safety
     ///
     /// The processor has the instruction set `S`; the row at `row` has `at + S::LANES` values.
-    unsafe fn vector<S: Simd>(row: *const u8, at: usize) -> S::V;
+    unsafe fn vector<S: Simd>(self, row: *const u8, at: usize) -> S::V;
 }
 
 /// How many rows ahead memory is asked for: what is computed in the time that it needs to answer.
@@ -49,14 +47,14 @@ pub struct Rows<E> {
     pub stride: usize,
     /// Bytes of each row that memory is asked for in advance.
     pub ahead: usize,
-    encoding: PhantomData<E>,
+    encoding: E,
 }
 
 impl<E> Rows<E> {
     /// Rows that lie `stride` bytes apart.
     #[must_use]
-    pub fn new(first: *const u8, stride: usize, ahead: usize) -> Rows<E> {
-        Rows { first, stride, ahead, encoding: PhantomData }
+    pub fn new(encoding: E, first: *const u8, stride: usize, ahead: usize) -> Rows<E> {
+        Rows { first, stride, ahead, encoding }
     }
 }
 
@@ -64,7 +62,7 @@ impl<E: Encoding, S: Simd> Source<S> for Rows<E> {
     #[inline(always)]
     unsafe fn vector(self, row: usize, at: usize) -> S::V {
         // SAFETY: the caller's promise.
-        unsafe { E::vector::<S>(self.first.add(row * self.stride), at) }
+        unsafe { self.encoding.vector::<S>(self.first.add(row * self.stride), at) }
     }
 
     #[inline(always)]
@@ -95,6 +93,13 @@ pub struct Halves<const HAS_FIFTH: bool, const HAS_LEAST: bool>;
 #[derive(Clone, Copy, Debug)]
 pub struct Iq4Nl;
 
+/// A code of [`crate::kv_types`], by its place in [`Code::ALL`].
+#[derive(Clone, Copy, Debug)]
+pub struct Coded<const CODE: usize> {
+    /// The size of its blocks.
+    pub block: Block,
+}
+
 /// Values in a block of the quantized types.
 const QUANTIZED: usize = 32;
 
@@ -102,47 +107,55 @@ const QUANTIZED: usize = 32;
 const IQ4_NL: [i8; 16] = [-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113];
 
 impl Encoding for F32 {
-    const BLOCK: usize = 1;
-    const BYTES: usize = 4;
+    #[inline(always)]
+    fn block(self) -> (usize, usize) {
+        (1, 4)
+    }
 
     #[inline(always)]
-    unsafe fn vector<S: Simd>(row: *const u8, at: usize) -> S::V {
+    unsafe fn vector<S: Simd>(self, row: *const u8, at: usize) -> S::V {
         // SAFETY: the caller's promise.
         unsafe { S::load(row.add(4 * at).cast()) }
     }
 }
 
 impl Encoding for F16 {
-    const BLOCK: usize = 1;
-    const BYTES: usize = 2;
+    #[inline(always)]
+    fn block(self) -> (usize, usize) {
+        (1, 2)
+    }
 
     #[inline(always)]
-    unsafe fn vector<S: Simd>(row: *const u8, at: usize) -> S::V {
+    unsafe fn vector<S: Simd>(self, row: *const u8, at: usize) -> S::V {
         // SAFETY: the caller's promise.
         unsafe { S::load_f16(row.add(2 * at).cast()) }
     }
 }
 
 impl Encoding for Bf16 {
-    const BLOCK: usize = 1;
-    const BYTES: usize = 2;
+    #[inline(always)]
+    fn block(self) -> (usize, usize) {
+        (1, 2)
+    }
 
     #[inline(always)]
-    unsafe fn vector<S: Simd>(row: *const u8, at: usize) -> S::V {
+    unsafe fn vector<S: Simd>(self, row: *const u8, at: usize) -> S::V {
         // SAFETY: the caller's promise.
         unsafe { S::load_bf16(row.add(2 * at).cast()) }
     }
 }
 
 impl Encoding for Q8_0 {
-    const BLOCK: usize = QUANTIZED;
-    const BYTES: usize = 34;
+    #[inline(always)]
+    fn block(self) -> (usize, usize) {
+        (QUANTIZED, 34)
+    }
 
     #[inline(always)]
-    unsafe fn vector<S: Simd>(row: *const u8, at: usize) -> S::V {
+    unsafe fn vector<S: Simd>(self, row: *const u8, at: usize) -> S::V {
         // SAFETY: the caller's promise.
         unsafe {
-            let (block, inside) = block_of::<Self>(row, at);
+            let (block, inside) = block_of(self, row, at);
             let q = S::from_bytes(S::load_bytes(block.add(2 + inside)));
             S::mul(q, S::splat_f16(block.cast()))
         }
@@ -159,14 +172,16 @@ impl<const HAS_FIFTH: bool, const HAS_LEAST: bool> Halves<HAS_FIFTH, HAS_LEAST> 
 }
 
 impl<const HAS_FIFTH: bool, const HAS_LEAST: bool> Encoding for Halves<HAS_FIFTH, HAS_LEAST> {
-    const BLOCK: usize = QUANTIZED;
-    const BYTES: usize = Self::LOWER + QUANTIZED / 2;
+    #[inline(always)]
+    fn block(self) -> (usize, usize) {
+        (QUANTIZED, Self::LOWER + QUANTIZED / 2)
+    }
 
     #[inline(always)]
-    unsafe fn vector<S: Simd>(row: *const u8, at: usize) -> S::V {
+    unsafe fn vector<S: Simd>(self, row: *const u8, at: usize) -> S::V {
         // SAFETY: the caller's promise.
         unsafe {
-            let (block, inside) = block_of::<Self>(row, at);
+            let (block, inside) = block_of(self, row, at);
             let mut q = S::from_bytes(halves::<S>(block.add(Self::LOWER), inside));
             if HAS_FIFTH {
                 let bits = u32::from_le(block.add(Self::FIFTH).cast::<u32>().read_unaligned());
@@ -183,16 +198,91 @@ impl<const HAS_FIFTH: bool, const HAS_LEAST: bool> Encoding for Halves<HAS_FIFTH
 }
 
 impl Encoding for Iq4Nl {
-    const BLOCK: usize = QUANTIZED;
-    const BYTES: usize = 18;
+    #[inline(always)]
+    fn block(self) -> (usize, usize) {
+        (QUANTIZED, 18)
+    }
 
     #[inline(always)]
-    unsafe fn vector<S: Simd>(row: *const u8, at: usize) -> S::V {
+    unsafe fn vector<S: Simd>(self, row: *const u8, at: usize) -> S::V {
         // SAFETY: the caller's promise.
         unsafe {
-            let (block, inside) = block_of::<Self>(row, at);
+            let (block, inside) = block_of(self, row, at);
             let q = S::from_bytes(S::look_up(halves::<S>(block.add(2), inside), &IQ4_NL));
             S::mul(q, S::splat_f16(block.cast()))
+        }
+    }
+}
+
+/// Levels as numbers, as [`Simd::pick`] takes them.
+const fn table<const LEVELS: usize>(code: Code) -> [f32; LEVELS] {
+    let mut numbers = [0.0; LEVELS];
+    let mut at = 0;
+    while at < code.levels().len() {
+        numbers[at] = code.levels()[at] as f32 * UNIT;
+        at += 1;
+    }
+    numbers
+}
+
+/// The levels of a code.
+fn levels(code: Code) -> &'static [f32] {
+    static TURBO2: [f32; 16] = table(Code::Turbo2);
+    static TURBO3: [f32; 16] = table(Code::Turbo3);
+    static TURBO4: [f32; 16] = table(Code::Turbo4);
+    static TCQ2: [f32; 256] = table(Code::Tcq2);
+    static TCQ3: [f32; 512] = table(Code::Tcq3);
+    match code {
+        Code::Turbo2 => &TURBO2,
+        Code::Turbo3 => &TURBO3,
+        Code::Turbo4 => &TURBO4,
+        Code::Tcq2 => &TCQ2,
+        Code::Tcq3 => &TCQ3,
+    }
+}
+
+impl<const CODE: usize> Coded<CODE> {
+    const CODE: Code = Code::ALL[CODE];
+
+    /// The bits of the circle from the value `inside` on, the lowest first: as many as sixteen windows take.
+    ///
+    /// # Safety
+    ///
+    /// The circle is there, and has that value.
+    #[inline(always)]
+    unsafe fn word(self, circle: *const u8, inside: usize) -> u64 {
+        const WORD: usize = size_of::<u64>();
+        let code = Self::CODE;
+        let bytes = self.block.values() * code.bits() / 8;
+        let first = inside * code.bits() / 8;
+        // No byte after the circle is read.
+        let from = first.min(bytes - WORD);
+        // SAFETY: the caller's promise.
+        let word = unsafe { u64::from_le(circle.add(from).cast::<u64>().read_unaligned()) };
+        let mut word = word >> (8 * (first - from));
+        if code.window() > code.bits() && bytes - first < WORD {
+            // SAFETY: as above.
+            word |= u64::from(unsafe { *circle }) << (8 * (bytes - first));
+        }
+        word >> (inside * code.bits() % 8)
+    }
+}
+
+impl<const CODE: usize> Encoding for Coded<CODE> {
+    #[inline(always)]
+    fn block(self) -> (usize, usize) {
+        (self.block.values(), DenseType { code: Self::CODE, block: self.block }.bytes())
+    }
+
+    #[inline(always)]
+    unsafe fn vector<S: Simd>(self, row: *const u8, at: usize) -> S::V {
+        let code = Self::CODE;
+        // SAFETY: the caller's promise.
+        unsafe {
+            let (block, inside) = block_of(self, row, at);
+            let word = self.word(block.add(SCALE_BYTES), inside);
+            let windows = S::windows(word, code.bits() as u32, code.window() as u32);
+            S::mul(S::pick(levels(code), windows), S::splat_f16(block.cast()))
         }
     }
 }
@@ -203,9 +293,10 @@ impl Encoding for Iq4Nl {
 ///
 /// The row has that value.
 #[inline(always)]
-unsafe fn block_of<E: Encoding>(row: *const u8, at: usize) -> (*const u8, usize) {
+unsafe fn block_of<E: Encoding>(encoding: E, row: *const u8, at: usize) -> (*const u8, usize) {
+    let (block, bytes) = encoding.block();
     // SAFETY: the caller's promise.
-    (unsafe { row.add(at / E::BLOCK * E::BYTES) }, at % E::BLOCK)
+    (unsafe { row.add(at / block * bytes) }, at % block)
 }
 
 /// Numbers of 4 bits: the lower halves of 16 bytes, then their upper halves.
@@ -227,6 +318,7 @@ mod tests {
     use crate::attention::isa::Isa;
     use crate::attention::kv_type::KvType;
     use crate::attention::testing::{Random, decoded, decoded_on, encoded};
+    use crate::kv_types::{DenseType, bits};
 
     /// 1.0 in half precision.
     const ONE: [u8; 2] = [0x00, 0x3c];
@@ -263,11 +355,25 @@ mod tests {
     }
 
     #[test]
+    fn dense_types_are_read_as_the_oracle_reads_them() {
+        let mut random = Random(4);
+        for dense in DenseType::ALL {
+            let kind = KvType::Dense(dense);
+            let bytes = encoded(kind, 3000 * 128, &mut random);
+            let mut expected = vec![0.0; 3000 * 128];
+            bits::decode(dense, &bytes, &mut expected);
+            for isa in Isa::here() {
+                assert!(decoded_on(isa, kind, &bytes, 128) == expected, "{isa:?} {kind:?}");
+            }
+        }
+    }
+
+    #[test]
     fn every_instruction_set_reads_the_same_bits() {
         let mut random = Random(3);
-        for kind in KvType::ALL {
-            let sizes: &[usize] = if kind.block().0 == 1 { &[40, 64, 72, 80] } else { &[32, 64, 96] };
-            for size in sizes {
+        for kind in KvType::all() {
+            let sizes = [32, 40, 64, 72, 80, 96, 128, 192].into_iter();
+            for size in &sizes.filter(|size| kind.row_bytes(*size).is_some()).collect::<Vec<usize>>() {
                 let bytes = encoded(kind, 70 * size, &mut random);
                 let expected = decoded(kind, &bytes, *size);
                 for isa in Isa::here() {

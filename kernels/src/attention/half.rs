@@ -13,6 +13,25 @@ pub fn to_f32(half: u16) -> f32 {
     f32::from_bits(sign | bits)
 }
 
+/// The number in half precision that is nearest to `x`, of two the even one; too large is infinite.
+#[must_use]
+#[inline(always)]
+pub fn from_f32(x: f32) -> u16 {
+    let sign = (x.to_bits() >> 16 & 0x8000) as u16;
+    let size = x.abs();
+    sign | if x.is_nan() {
+        0x7e00
+    } else if size >= 65_520.0 {
+        0x7c00
+    } else if size < f32::from_bits((127 - 14) << 23) {
+        // The last place of 0.5 is that of the smallest numbers there: the sum is rounded to it.
+        ((size + 0.5).to_bits() - 0.5f32.to_bits()) as u16
+    } else {
+        let bits = size.to_bits();
+        (((bits + 0xfff + (bits >> 13 & 1)) >> 13) - (112 << 10)) as u16
+    }
+}
+
 /// The value of a bfloat16.
 #[must_use]
 #[inline(always)]
@@ -37,6 +56,22 @@ mod tests {
             31 => f64::NAN,
             _ => sign * (1.0 + fraction) * 2f64.powi(exponent - 15),
         }
+    }
+
+    #[test]
+    fn every_half_leads_back_and_between_two_the_nearer_one_is_taken() {
+        for half in 0..0x7c00u16 {
+            let (low, high) = (f64::from(to_f32(half)), f64::from(to_f32(half + 1)));
+            assert_eq!((from_f32(low as f32), from_f32(-low as f32)), (half, half | 0x8000));
+            let middle = if high.is_infinite() { 65_520.0 } else { (low + high) / 2.0 };
+            let even = half + (half & 1);
+            assert_eq!(from_f32(middle as f32), even, "{middle}");
+            let next = f32::from_bits((middle as f32).to_bits() + 1);
+            let before = f32::from_bits((middle as f32).to_bits() - 1);
+            assert_eq!((from_f32(before), from_f32(next)), (half, half + 1), "{middle}");
+        }
+        assert!(to_f32(from_f32(f32::NAN)).is_nan());
+        assert_eq!((from_f32(f32::INFINITY), from_f32(-1e30)), (0x7c00, 0xfc00));
     }
 
     #[test]

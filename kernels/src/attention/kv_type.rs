@@ -1,4 +1,6 @@
-//! The types of a KV cache, by their numbers in GGUF.
+//! The types of a KV cache, by their numbers in GGUF and in ggml.
+
+use crate::kv_types::DenseType;
 
 /// A type that K or V of a cache can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,35 +23,45 @@ pub enum KvType {
     Q8_0,
     /// 4 bits that look a value up.
     Iq4Nl,
+    /// Below four bits and a half, and ours.
+    Dense(DenseType),
 }
 
-/// `$body` with `$encoding` for the type's [`Encoding`](super::encoding::Encoding).
+/// `$body` with `$encoding`, the type's [`Encoding`](super::encoding::Encoding).
 macro_rules! with_encoding {
     ($kind:expr, $encoding:ident => $body:expr) => {{
         use $crate::attention::encoding;
         use $crate::attention::kv_type::KvType;
+        use $crate::kv_types::{Code, DenseType};
         match $kind {
-            KvType::F32 => with_encoding!(as encoding::F32, $encoding => $body),
-            KvType::F16 => with_encoding!(as encoding::F16, $encoding => $body),
-            KvType::Bf16 => with_encoding!(as encoding::Bf16, $encoding => $body),
-            KvType::Q4_0 => with_encoding!(as encoding::Halves<false, false>, $encoding => $body),
-            KvType::Q4_1 => with_encoding!(as encoding::Halves<false, true>, $encoding => $body),
-            KvType::Q5_0 => with_encoding!(as encoding::Halves<true, false>, $encoding => $body),
-            KvType::Q5_1 => with_encoding!(as encoding::Halves<true, true>, $encoding => $body),
-            KvType::Q8_0 => with_encoding!(as encoding::Q8_0, $encoding => $body),
-            KvType::Iq4Nl => with_encoding!(as encoding::Iq4Nl, $encoding => $body),
+            KvType::F32 => with_encoding!(is encoding::F32, $encoding => $body),
+            KvType::F16 => with_encoding!(is encoding::F16, $encoding => $body),
+            KvType::Bf16 => with_encoding!(is encoding::Bf16, $encoding => $body),
+            KvType::Q4_0 => with_encoding!(is encoding::Halves::<false, false>, $encoding => $body),
+            KvType::Q4_1 => with_encoding!(is encoding::Halves::<false, true>, $encoding => $body),
+            KvType::Q5_0 => with_encoding!(is encoding::Halves::<true, false>, $encoding => $body),
+            KvType::Q5_1 => with_encoding!(is encoding::Halves::<true, true>, $encoding => $body),
+            KvType::Q8_0 => with_encoding!(is encoding::Q8_0, $encoding => $body),
+            KvType::Iq4Nl => with_encoding!(is encoding::Iq4Nl, $encoding => $body),
+            KvType::Dense(DenseType { code, block }) => match code {
+                Code::Turbo2 => with_encoding!(is encoding::Coded::<0> { block }, $encoding => $body),
+                Code::Turbo3 => with_encoding!(is encoding::Coded::<1> { block }, $encoding => $body),
+                Code::Turbo4 => with_encoding!(is encoding::Coded::<2> { block }, $encoding => $body),
+                Code::Tcq2 => with_encoding!(is encoding::Coded::<3> { block }, $encoding => $body),
+                Code::Tcq3 => with_encoding!(is encoding::Coded::<4> { block }, $encoding => $body),
+            },
         }
     }};
-    (as $named:ty, $encoding:ident => $body:expr) => {{
-        type $encoding = $named;
+    (is $one:expr, $encoding:ident => $body:expr) => {{
+        let $encoding = $one;
         $body
     }};
 }
 pub(crate) use with_encoding;
 
 impl KvType {
-    /// All of them.
-    pub const ALL: [KvType; 9] = [
+    /// All that upstream has.
+    const UPSTREAM: [KvType; 9] = [
         KvType::F32,
         KvType::F16,
         KvType::Bf16,
@@ -61,7 +73,12 @@ impl KvType {
         KvType::Iq4Nl,
     ];
 
-    /// The number in `enum ggml_type`: part of the GGUF format, so it cannot change.
+    /// All of them.
+    pub fn all() -> impl Iterator<Item = KvType> {
+        Self::UPSTREAM.into_iter().chain(DenseType::ALL.map(KvType::Dense))
+    }
+
+    /// The number in `enum ggml_type`. Upstream's are part of the GGUF format, so they cannot change.
     #[must_use]
     pub fn number(self) -> i32 {
         match self {
@@ -74,19 +91,20 @@ impl KvType {
             KvType::Q8_0 => 8,
             KvType::Iq4Nl => 20,
             KvType::Bf16 => 30,
+            KvType::Dense(dense) => dense.number(),
         }
     }
 
     /// The type with this number, if a cache can have it.
     #[must_use]
     pub fn from_number(number: i32) -> Option<KvType> {
-        Self::ALL.into_iter().find(|one| one.number() == number)
+        Self::all().find(|one| one.number() == number)
     }
 
     /// The values that lie together, and their bytes.
     #[must_use]
     pub fn block(self) -> (usize, usize) {
-        with_encoding!(self, E => (<E as encoding::Encoding>::BLOCK, <E as encoding::Encoding>::BYTES))
+        with_encoding!(self, one => encoding::Encoding::block(one))
     }
 
     /// The bytes of a row; none, when it has no whole number of blocks.
@@ -103,7 +121,7 @@ mod tests {
 
     #[test]
     fn numbers_lead_back_to_the_type() {
-        for kind in KvType::ALL {
+        for kind in KvType::all() {
             assert_eq!(KvType::from_number(kind.number()), Some(kind));
         }
         assert_eq!(KvType::from_number(12), None);

@@ -25,7 +25,7 @@ pub mod sight;
 pub mod simd;
 pub mod softmax;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 pub mod tile;

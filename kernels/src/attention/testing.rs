@@ -73,6 +73,13 @@ impl Random {
         all[self.below(all.len())]
     }
 
+    /// Normal: Box and Muller.
+    pub fn gaussian(&mut self) -> f32 {
+        let mut uniform = || (self.next() >> 11) as f64 / (1u64 << 53) as f64;
+        let (radius, angle) = (1.0 - uniform(), uniform());
+        ((-2.0 * radius.ln()).sqrt() * (std::f64::consts::TAU * angle).cos()) as f32
+    }
+
     /// Nearly normal, around 0.
     pub fn normal(&mut self) -> f32 {
         let sum: f64 = (0..12).map(|_| self.next() as f64 / u64::MAX as f64).sum();
@@ -240,8 +247,8 @@ pub fn encoded(kind: KvType, values: usize, random: &mut Random) -> Vec<u8> {
             KvType::Bf16 => all.extend(((random.normal().to_bits() >> 16) as u16).to_le_bytes()),
             KvType::F16 => all.extend(small_half(random, 15).to_le_bytes()),
             _ => {
-                let scale = small_half(random, 11).to_le_bytes();
-                all.extend(scale);
+                let exponent = if matches!(kind, KvType::Dense(_)) { 14 } else { 11 };
+                all.extend(small_half(random, exponent).to_le_bytes());
                 let has_least = matches!(kind, KvType::Q4_1 | KvType::Q5_1);
                 if has_least {
                     all.extend(small_half(random, 14).to_le_bytes());

@@ -27,11 +27,13 @@ fn computed(case: &Case, isa: Isa, threads: usize) -> Vec<f32> {
 }
 
 fn sizes(random: &mut Random) -> Problem {
-    let (key, value) = (random.one_of(&KvType::ALL), random.one_of(&KvType::ALL));
-    let any = [40, 64, 72, 80, 96, 112, 128, 192, 256];
-    let whole = [64, 96, 128, 192, 256, 576];
+    let kinds: Vec<KvType> = KvType::all().collect();
+    let (key, value) = (random.one_of(&kinds), random.one_of(&kinds));
     let size = |kind: KvType, random: &mut Random| {
-        if kind.block().0 == 1 { random.one_of(&any) } else { random.one_of(&whole) }
+        let sizes = [40, 64, 72, 80, 96, 112, 128, 192, 256, 576];
+        let whole: Vec<u32> =
+            sizes.into_iter().filter(|size| kind.row_bytes(*size as usize).is_some()).collect();
+        random.one_of(&whole)
     };
     let kv_heads = random.one_of(&[1, 2, 3]);
     let kv_streams = random.one_of(&[1, 1, 2]);

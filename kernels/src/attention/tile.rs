@@ -35,8 +35,8 @@ impl Tile {
     /// `to[i][cell] = a[i] . row of the cell`. Rows are whole.
     #[inline(always)]
     pub unsafe fn scores<S: Simd>(&self, a: Each<*const f32>, to: Each<*mut f32>) {
-        with_encoding!(self.kind, E => {
-            let rows = Rows::<E>::new(self.first, self.stride, self.ahead);
+        with_encoding!(self.kind, encoding => {
+            let rows = Rows::new(encoding, self.first, self.stride, self.ahead);
             // SAFETY: the caller's promise.
             unsafe { rows_by_rows::<S, _>(a, rows, self.cells, self.size, to) }
         });
@@ -45,8 +45,8 @@ impl Tile {
     /// `to[i] = weights[i][cell] * row of the cell`, summed up for all cells. Rows are whole.
     #[inline(always)]
     pub unsafe fn weighted<S: Simd>(&self, weights: Each<*const f32>, to: Each<*mut f32>) {
-        with_encoding!(self.kind, E => {
-            let rows = Rows::<E>::new(self.first, self.stride, self.ahead);
+        with_encoding!(self.kind, encoding => {
+            let rows = Rows::new(encoding, self.first, self.stride, self.ahead);
             // SAFETY: the caller's promise.
             unsafe { rows_by_columns::<S, _>(weights, rows, self.cells, self.size, to) }
         });
@@ -77,12 +77,12 @@ impl Tile {
 
     #[inline(always)]
     unsafe fn decode_some<S: Simd>(&self, first: usize, cells: usize, to: *mut f32) {
-        with_encoding!(self.kind, E => {
+        with_encoding!(self.kind, encoding => {
             for cell in 0..cells {
                 // SAFETY: the caller's promise.
                 unsafe {
                     let row = self.first.add((first + cell) * self.stride);
-                    decode_row::<S, E>(row, self.size, to.add(cell * padded(self.size as u32)));
+                    decode_row::<S, _>(encoding, row, self.size, to.add(cell * padded(self.size as u32)));
                 }
             }
         });
@@ -93,18 +93,18 @@ impl Tile {
 ///
 /// As the methods of [`Tile`].
 #[inline(always)]
-unsafe fn decode_row<S: Simd, E: Encoding>(row: *const u8, size: usize, to: *mut f32) {
+unsafe fn decode_row<S: Simd, E: Encoding>(encoding: E, row: *const u8, size: usize, to: *mut f32) {
     let whole = size / S::LANES * S::LANES;
     // SAFETY: the caller's promise; types in blocks have whole vectors.
     unsafe {
         for at in (0..whole).step_by(S::LANES) {
-            S::store(to.add(at), E::vector::<S>(row, at));
+            S::store(to.add(at), encoding.vector::<S>(row, at));
         }
         if whole < size {
             let mut rest = [0u8; MOST_LANES * size_of::<f32>()];
-            let bytes = (size - whole) * E::BYTES;
-            row.add(whole * E::BYTES).copy_to_nonoverlapping(rest.as_mut_ptr(), bytes);
-            S::store(to.add(whole), E::vector::<S>(rest.as_ptr(), 0));
+            let bytes = (size - whole) * encoding.block().1;
+            row.add(whole * encoding.block().1).copy_to_nonoverlapping(rest.as_mut_ptr(), bytes);
+            S::store(to.add(whole), encoding.vector::<S>(rest.as_ptr(), 0));
         }
         for at in (size.next_multiple_of(S::LANES)..padded(size as u32)).step_by(S::LANES) {
             S::store(to.add(at), S::splat(0.0));

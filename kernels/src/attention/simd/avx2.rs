@@ -14,6 +14,7 @@ unsafe impl Simd for Avx2 {
     const REGISTERS: usize = 16;
     type V = __m256;
     type Bytes = __m128i;
+    type Places = __m256i;
 
     #[inline(always)]
     unsafe fn splat(x: f32) -> Self::V {
@@ -66,6 +67,30 @@ unsafe impl Simd for Avx2 {
     #[inline(always)]
     unsafe fn from_bytes(bytes: Self::Bytes) -> Self::V {
         unsafe { _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes)) }
+    }
+
+    #[inline(always)]
+    unsafe fn windows(word: u64, step: u32, width: u32) -> Self::Places {
+        unsafe {
+            let places = _mm256_set_epi32(7, 6, 5, 4, 3, 2, 1, 0);
+            let shifts = _mm256_mullo_epi32(places, _mm256_set1_epi32(step as i32));
+            let shifted = _mm256_srlv_epi32(_mm256_set1_epi32(word as i32), shifts);
+            _mm256_and_si256(shifted, _mm256_set1_epi32((1 << width) - 1))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn pick(table: &[f32], at: Self::Places) -> Self::V {
+        unsafe {
+            let first = table.as_ptr();
+            if table.len() > 16 {
+                return _mm256_i32gather_ps::<4>(first, at);
+            }
+            let low = _mm256_permutevar8x32_ps(Self::load(first), at);
+            let high = _mm256_permutevar8x32_ps(Self::load(first.add(8)), at);
+            // The bit that says eight is moved to the sign, which decides.
+            _mm256_blendv_ps(low, high, _mm256_castsi256_ps(_mm256_slli_epi32::<28>(at)))
+        }
     }
 
     #[inline(always)]

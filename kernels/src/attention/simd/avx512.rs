@@ -14,6 +14,7 @@ unsafe impl Simd for Avx512 {
     const REGISTERS: usize = 32;
     type V = __m512;
     type Bytes = __m128i;
+    type Places = __m512i;
 
     #[inline(always)]
     unsafe fn splat(x: f32) -> Self::V {
@@ -66,6 +67,28 @@ unsafe impl Simd for Avx512 {
     #[inline(always)]
     unsafe fn from_bytes(bytes: Self::Bytes) -> Self::V {
         unsafe { _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes)) }
+    }
+
+    #[inline(always)]
+    unsafe fn windows(word: u64, step: u32, width: u32) -> Self::Places {
+        unsafe {
+            let low = _mm512_castsi256_si512(_mm256_set1_epi32(word as i32));
+            let words = _mm512_inserti64x4::<1>(low, _mm256_set1_epi32((word >> (8 * step)) as i32));
+            let places = _mm512_set_epi32(7, 6, 5, 4, 3, 2, 1, 0, 7, 6, 5, 4, 3, 2, 1, 0);
+            let shifts = _mm512_mullo_epi32(places, _mm512_set1_epi32(step as i32));
+            _mm512_and_si512(_mm512_srlv_epi32(words, shifts), _mm512_set1_epi32((1 << width) - 1))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn pick(table: &[f32], at: Self::Places) -> Self::V {
+        unsafe {
+            if table.len() == 16 {
+                _mm512_permutexvar_ps(at, Self::load(table.as_ptr()))
+            } else {
+                _mm512_i32gather_ps::<4>(at, table.as_ptr())
+            }
+        }
     }
 
     #[inline(always)]

@@ -26,6 +26,8 @@ pub unsafe trait Simd: Copy {
     type V: Copy;
     /// `LANES` bytes.
     type Bytes: Copy;
+    /// `LANES` places in a table.
+    type Places: Copy;
 
     /// The same number everywhere.
     unsafe fn splat(x: f32) -> Self::V;
@@ -47,6 +49,10 @@ pub unsafe trait Simd: Copy {
     unsafe fn look_up(bytes: Self::Bytes, table: &[i8; 16]) -> Self::Bytes;
     /// The bytes' values, with their signs.
     unsafe fn from_bytes(bytes: Self::Bytes) -> Self::V;
+    /// The `width` bits of `word` from bit `step * i` on; `7 * step + width` is at most 32.
+    unsafe fn windows(word: u64, step: u32, width: u32) -> Self::Places;
+    /// What the table, of 16 numbers at least, has at each place.
+    unsafe fn pick(table: &[f32], at: Self::Places) -> Self::V;
     /// `x` where the bit is set, from the lowest on, and 0 where it is not.
     unsafe fn where_set(bits: u32, x: f32) -> Self::V;
     /// `LANES` numbers.

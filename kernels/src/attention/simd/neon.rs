@@ -14,6 +14,7 @@ unsafe impl Simd for Neon {
     const REGISTERS: usize = 32;
     type V = float32x4_t;
     type Bytes = uint8x8_t;
+    type Places = uint32x4_t;
 
     #[inline(always)]
     unsafe fn splat(x: f32) -> Self::V {
@@ -64,6 +65,24 @@ unsafe impl Simd for Neon {
     #[inline(always)]
     unsafe fn from_bytes(bytes: Self::Bytes) -> Self::V {
         unsafe { vcvtq_f32_s32(vmovl_s16(vget_low_s16(vmovl_s8(vreinterpret_s8_u8(bytes))))) }
+    }
+
+    #[inline(always)]
+    unsafe fn windows(word: u64, step: u32, width: u32) -> Self::Places {
+        unsafe {
+            let step = -(step as i32);
+            let shifts = vmulq_n_s32(vld1q_s32([0, 1, 2, 3].as_ptr()), step);
+            vandq_u32(vshlq_u32(vdupq_n_u32(word as u32), shifts), vdupq_n_u32((1 << width) - 1))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn pick(table: &[f32], at: Self::Places) -> Self::V {
+        unsafe {
+            let mut places = [0u32; 4];
+            vst1q_u32(places.as_mut_ptr(), at);
+            vld1q_f32(places.map(|place| table[place as usize]).as_ptr())
+        }
     }
 
     #[inline(always)]

@@ -19,6 +19,7 @@ unsafe impl Simd for Portable {
     const REGISTERS: usize = 16;
     type V = [f32; LANES];
     type Bytes = [u8; LANES];
+    type Places = [u32; LANES];
 
     #[inline(always)]
     unsafe fn splat(x: f32) -> Self::V {
@@ -75,6 +76,16 @@ unsafe impl Simd for Portable {
     #[inline(always)]
     unsafe fn from_bytes(bytes: Self::Bytes) -> Self::V {
         each(|i| f32::from(bytes[i] as i8))
+    }
+
+    #[inline(always)]
+    unsafe fn windows(word: u64, step: u32, width: u32) -> Self::Places {
+        std::array::from_fn(|i| (word as u32 >> (i as u32 * step)) & ((1 << width) - 1))
+    }
+
+    #[inline(always)]
+    unsafe fn pick(table: &[f32], at: Self::Places) -> Self::V {
+        each(|i| table[at[i] as usize])
     }
 
     #[inline(always)]
