@@ -1,0 +1,74 @@
+#include "espalier-cache-types.h"
+
+#include "llama-impl.h"
+
+#include <mutex>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <tuple>
+#include <vector>
+
+// Ours of the same code, the larger blocks first.
+static std::vector<ggml_type> own_types_like(ggml_type asked) {
+    const int first = asked - (asked - ESPALIER_KV_TYPE_FIRST) % 2;
+    return { (ggml_type) first, (ggml_type) (first + 1) };
+}
+
+static ggml_type first_that_fits(std::vector<ggml_type> types, uint32_t head) {
+    for (ggml_type type : types) {
+        if (head % ggml_blck_size(type) == 0) {
+            return type;
+        }
+    }
+    return GGML_TYPE_F16;
+}
+
+static void say_once(const char * what, ggml_type asked, ggml_type found, uint32_t head) {
+    static std::mutex                                        mutex;
+    static std::set<std::tuple<std::string, int, uint32_t>>  said;
+
+    const std::lock_guard<std::mutex> lock(mutex);
+    if (said.insert({ what, asked, head }).second) {
+        LLAMA_LOG_WARN("espalier: %s cache: %s has blocks of 64 values, and layers with heads of %u get %s instead\n",
+                what, ggml_type_name(asked), head, ggml_type_name(found));
+    }
+}
+
+ggml_type espalier_cache_type(const char * what, ggml_type asked, uint32_t head) {
+    if (!espalier_is_own_type(asked)) {
+        return asked;
+    }
+    std::vector<ggml_type> types = own_types_like(asked);
+    types.push_back(GGML_TYPE_Q8_0);
+    const ggml_type found = first_that_fits(types, head);
+    if (!espalier_is_own_type(found)) {
+        say_once(what, asked, found, head);
+    }
+    return found;
+}
+
+void espalier_refuse_weights(const ggml_tensor * tensor) {
+    if (espalier_is_own_type(tensor->type)) {
+        throw std::runtime_error(format("tensor '%s' has the type %s, which is for KV caches only", tensor->name, ggml_type_name(tensor->type)));
+    }
+}
+
+static std::string describe(int type, uint64_t fingerprint) {
+    const char * name = type >= 0 && type < GGML_TYPE_COUNT ? ggml_type_name((ggml_type) type) : nullptr;
+    if (name == nullptr) {
+        return "a type that this build does not know (" + std::to_string(type) + ")";
+    }
+    char codebook[64] = "";
+    if (espalier_is_own_type(type)) {
+        snprintf(codebook, sizeof(codebook), " (codebook %016llx)", (unsigned long long) fingerprint);
+    }
+    return std::string(name) + codebook;
+}
+
+bool espalier_refuse_state(const char * what, int saved, uint64_t fingerprint, ggml_type type) {
+    const std::string was = describe(saved, fingerprint);
+    const std::string is  = describe(type, espalier_type_fingerprint(type));
+    LLAMA_LOG_ERROR("espalier: the state was saved with a %s cache of %s, and this one is of %s\n", what, was.c_str(), is.c_str());
+    return false;
+}

@@ -1,0 +1,65 @@
+/*
+ * The types of a KV cache that are ours, as ggml's tables want them. C99 and C++.
+ *
+ * Include it only under #ifdef ESPALIER, as espalier.h says.
+ */
+#ifndef ESPALIER_TYPES_H
+#define ESPALIER_TYPES_H
+
+#include "espalier.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* For each type of ESPALIER_KV_TYPES: to floats, from floats, and the product of a row with floats. */
+#define ESPALIER_DECLARE_TYPE(number, name, block, bytes)                                            \
+    ESPALIER_API void espalier_type_##number##_to_float  (const void * x, float * y, int64_t k);     \
+    ESPALIER_API void espalier_type_##number##_from_float(const float * x, void * y, int64_t k);     \
+    ESPALIER_API void espalier_type_##number##_vec_dot(int n, float * s, size_t bs, const void * x, size_t bx, const void * y, size_t by, int nrc);
+ESPALIER_KV_TYPES(ESPALIER_DECLARE_TYPE)
+
+/* false, with a line on stderr: a value of the nbytes of rows of this type is no number. */
+ESPALIER_API bool espalier_type_validate(int type, const void * rows, size_t nbytes);
+
+/* Tells a type of ours from others of its name; 0 for upstream's. */
+ESPALIER_API uint64_t espalier_type_fingerprint(int type);
+
+/* The name of ours for a name that forks gave it, else NULL. */
+ESPALIER_API const char * espalier_type_of_alias(const char * name);
+
+/* Entries of ggml's type_traits. */
+#define ESPALIER_TYPE_TRAITS_ENTRY(number, name, block, bytes)        \
+    [number] = {                                                      \
+        .type_name                = name,                             \
+        .blck_size                = block,                            \
+        .type_size                = bytes,                            \
+        .is_quantized             = true,                             \
+        .to_float                 = espalier_type_##number##_to_float, \
+        .from_float_ref           = espalier_type_##number##_from_float, \
+    },
+#define ESPALIER_TYPE_TRAITS ESPALIER_KV_TYPES(ESPALIER_TYPE_TRAITS_ENTRY)
+
+/* Entries of the CPU backend's type_traits_cpu. Rows are multiplied with floats as they are: nothing of them is lost. */
+#define ESPALIER_TYPE_TRAITS_CPU_ENTRY(number, name, block, bytes)    \
+    [number] = {                                                      \
+        .from_float               = espalier_type_##number##_from_float, \
+        .vec_dot                  = espalier_type_##number##_vec_dot, \
+        .vec_dot_type             = GGML_TYPE_F32,                    \
+        .nrows                    = 1,                                \
+    },
+#define ESPALIER_TYPE_TRAITS_CPU ESPALIER_KV_TYPES(ESPALIER_TYPE_TRAITS_CPU_ENTRY)
+
+/* What --cache-type-k takes: a layer gets the larger blocks or the smaller ones, as its heads want. */
+#define ESPALIER_CACHE_TYPES \
+    (enum ggml_type) 200, (enum ggml_type) 202, (enum ggml_type) 204, (enum ggml_type) 206, (enum ggml_type) 208,
+
+static inline bool espalier_is_own_type(int type) {
+    return type >= ESPALIER_KV_TYPE_FIRST;
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* ESPALIER_TYPES_H */
