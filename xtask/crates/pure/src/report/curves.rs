@@ -44,7 +44,7 @@ pub struct Curve {
 const WIDTH: f64 = 520.0;
 const HEIGHT: f64 = 340.0;
 const LEFT: f64 = 70.0;
-const TOP: f64 = 66.0;
+const TOP: f64 = 80.0;
 /// Below the lower edge, for its numbers and its name.
 const BELOW: f64 = 52.0;
 /// A letter: no font measures more on the average.
