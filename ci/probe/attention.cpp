@@ -241,15 +241,28 @@ static bool has_whole_blocks(const attention_case & c) {
     return c.key_size % ggml_blck_size(c.keys) == 0 && c.value_size % ggml_blck_size(c.values) == 0;
 }
 
+static void print_cases_of(ggml_backend_t backend, ggml_type keys, ggml_type values) {
+    for (const auto & size : head_sizes) {
+        for (const int tokens : token_counts) {
+            const attention_case c = { keys, values, size[0], size[1], tokens };
+            if (has_whole_blocks(c)) {
+                print_case(backend, c);
+            }
+        }
+    }
+}
+
+// After upstream's types come those that one build has and the other has not.
+static const int first_other_type = GGML_TYPE_Q2_0 + 1;
+
 static void print_cases(ggml_backend_t backend) {
     for (const auto & type : types) {
-        for (const auto & size : head_sizes) {
-            for (const int tokens : token_counts) {
-                const attention_case c = { type[0], type[1], size[0], size[1], tokens };
-                if (has_whole_blocks(c)) {
-                    print_case(backend, c);
-                }
-            }
+        print_cases_of(backend, type[0], type[1]);
+    }
+    for (int type = first_other_type; type < GGML_TYPE_COUNT; type++) {
+        if (ggml_blck_size(ggml_type(type)) > 0) {
+            print_cases_of(backend, ggml_type(type), ggml_type(type));
+            print_cases_of(backend, GGML_TYPE_Q8_0, ggml_type(type));
         }
     }
 }

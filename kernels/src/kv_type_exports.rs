@@ -115,7 +115,7 @@ mod tests {
     #[test]
     fn blocks_with_a_scale_that_is_none_are_not_finite() {
         for scale in [0x7c00u16, 0xfc00, 0x7e01, 0xffff] {
-            let mut block = vec![0; 34];
+            let mut block = [0; 34];
             block[..2].copy_from_slice(&scale.to_le_bytes());
             // SAFETY: a block of turbo2 has 34 bytes.
             assert_eq!(unsafe { espalier_kv_is_finite(200, block.as_ptr(), 128) }, 0);

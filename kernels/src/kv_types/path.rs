@@ -23,6 +23,8 @@ pub struct Table {
 pub const MOST_STATES: usize = 512;
 /// Groups of states with the same forerunners: tables whose windows have six bits more than a value's own.
 const GROUPS: usize = 64;
+/// The most groups that have the same lowest bits.
+const MOST_RUNS: usize = GROUPS / 4;
 /// So many values on either side decide where a circle is closed.
 const AROUND: usize = 16;
 
@@ -139,15 +141,16 @@ fn add_distances<const BITS: usize>(
     let runs = GROUPS >> BITS;
     for lowest in 0..1 << BITS {
         // The groups of states with these lowest bits.
-        let mut of_run = [0.0; GROUPS / 4];
-        for run in 0..runs {
-            of_run[run] = least[run << BITS | lowest];
+        let mut of_run = [0.0; MOST_RUNS];
+        let of_run = &mut of_run[..runs];
+        for (run, of_run) in of_run.iter_mut().enumerate() {
+            *of_run = least[run << BITS | lowest];
         }
         for highest in 0..1 << BITS {
             let first = lowest * GROUPS + highest * runs;
-            for run in 0..runs {
-                let at = first + run;
-                costs[at] = of_run[run] + (table.halves[at] - value * table.levels[at]);
+            let levels = table.halves[first..].iter().zip(&table.levels[first..]);
+            for (cost, (of_run, (half, level))) in costs[first..].iter_mut().zip(of_run.iter().zip(levels)) {
+                *cost = of_run + (half - value * level);
             }
         }
     }

@@ -54,6 +54,15 @@ ESPALIER_API const char * espalier_type_of_alias(const char * name);
 #define ESPALIER_CACHE_TYPES \
     (enum ggml_type) 200, (enum ggml_type) 202, (enum ggml_type) 204, (enum ggml_type) 206, (enum ggml_type) 208,
 
+/* Bits of a value without its part of the scale: 2, 3 or 4; 0 for upstream's types. */
+#define ESPALIER_TYPE_BITS_CASE(number, name, block, bytes) case number: return ((bytes) - 2) * 8 / (block);
+static inline int espalier_type_bits(int type) {
+    switch (type) {
+        ESPALIER_KV_TYPES(ESPALIER_TYPE_BITS_CASE)
+        default: return 0;
+    }
+}
+
 static inline bool espalier_is_own_type(int type) {
     return type >= ESPALIER_KV_TYPE_FIRST;
 }

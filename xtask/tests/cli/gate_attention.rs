@@ -18,7 +18,8 @@ fn broken(function: &str, body: &str) -> Output {
 #[test]
 fn what_is_nearer_than_stock_passes() {
     let said = broken("error_of", "run.is_on(\"attention\") ? 5e-4 : 1e-3").success();
-    assert!(said.stdout.contains("attention: 2 cases, error at most 0.50 of stock's"), "{said}");
+    let expected = "attention: 2 cases, error at most 0.50 of stock's; 1 of types that stock has not, error at most 1.0e-6";
+    assert!(said.stdout.contains(expected), "{said}");
 }
 
 #[test]
@@ -36,6 +37,7 @@ fn each_break_is_red_for_its_own_reason() {
         ("n_cases", "1", "tokens: 2: computed by stock only"),
         ("n_cases", "3", "tokens: 3: computed by ours only"),
         ("n_cases", "0", "no case was computed on both builds"),
+        ("own_error_of", "3e-6", "V tcq9 of 64, tokens: 1: error 3.00e-6, expected at most 2e-6"),
         ("exit_code", "3", "3"),
     ];
     for (function, body, reason) in breaks {

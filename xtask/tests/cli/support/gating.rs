@@ -34,11 +34,18 @@ int main(int argc, char ** argv) {
 /// And this, which prints cases of attention.
 const ATTENTION: &str = r#"#include "llama.h"
 
+static void print_case(const char * values, int tokens, double error, const char * bits) {
+    printf("{\"keys\":\"q8_0\",\"values\":\"%s\",\"key_size\":64,\"value_size\":64,\"tokens\":%d,"
+           "\"error\":%e,\"bits\":\"%s\"}\n", values, tokens, error, bits);
+}
+
 int main() {
     const fake_run run = { getenv("ESPALIER_ENABLE") ? getenv("ESPALIER_ENABLE") : "", false, 0 };
     for (int i = 0; i < n_cases(run); i++) {
-        printf("{\"keys\":\"q8_0\",\"values\":\"f16\",\"key_size\":64,\"value_size\":64,\"tokens\":%d,"
-               "\"error\":%e,\"bits\":\"%s\"}\n", i + 1, error_of(run), bits_of(run));
+        print_case("f16", i + 1, error_of(run), bits_of(run));
+    }
+    for (int i = 0; i < n_own_cases(run); i++) {
+        print_case("tcq9", i + 1, own_error_of(run), bits_of(run));
     }
     return exit_code(run);
 }
@@ -69,6 +76,8 @@ inline float logit(const fake_run & run, int i) { return 0.5f * i * run.seqs + m
 inline int   exit_code(const fake_run &) { return 0; }
 inline int   n_cases(const fake_run &) { return 2; }
 inline double error_of(const fake_run & run) { return run.is_on("attention") ? 1e-7 : 1e-3; }
+inline int   n_own_cases(const fake_run & run) { return run.is_on("attention") ? 1 : 0; }
+inline double own_error_of(const fake_run &) { return 1e-6; }
 inline const char * bits_of(const fake_run & run) { return run.is_on("attention") ? "0f" : "1e"; }
 "#;
 

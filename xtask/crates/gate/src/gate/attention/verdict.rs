@@ -47,6 +47,8 @@ pub fn read_cases(said: &str) -> Result<Vec<Found>, String> {
 /// Two builds, case by case.
 pub struct Comparison {
     both: Vec<Both>,
+    /// Cases of types that stock has not.
+    own: Vec<Found>,
     /// Cases that one of them did not compute.
     missing: Vec<String>,
 }
@@ -58,13 +60,20 @@ struct Both {
     are_the_same_bits: bool,
 }
 
+/// The most of [`Found::error`] where stock has not the type: what single precision rounds, a few times over. Whatever the
+/// type itself loses is in the reference too.
+const MOST_OF_OWN_TYPES: f64 = 2e-6;
+
 impl Comparison {
     /// Pairs the cases of two builds.
     pub fn of(stock: &[Found], ours: &[Found]) -> Comparison {
         let by_case = |all: &[Found]| -> BTreeMap<Case, Found> {
             all.iter().map(|found| (found.case.clone(), found.clone())).collect()
         };
-        let (stock, ours) = (by_case(stock), by_case(ours));
+        let (stock, mut ours) = (by_case(stock), by_case(ours));
+        let is_of_stock = |kind: &String| stock.keys().any(|case| *kind == case.keys || *kind == case.values);
+        let own = ours.extract_if(.., |case, _| !is_of_stock(&case.keys) || !is_of_stock(&case.values));
+        let own: Vec<Found> = own.map(|(_, found)| found).collect();
         let only_in =
             |one: &BTreeMap<Case, Found>, other: &BTreeMap<Case, Found>, whose: &str| -> Vec<String> {
                 let missing = one.keys().filter(|case| !other.contains_key(case));
@@ -76,28 +85,43 @@ impl Comparison {
             let are_the_same_bits = stock.bits == ours.bits;
             Some(Both { case: case.clone(), stock: stock.error, ours: ours.error, are_the_same_bits })
         };
-        Comparison { both: stock.iter().filter_map(both).collect(), missing }
+        Comparison { both: stock.iter().filter_map(both).collect(), own, missing }
     }
 
     /// What is wrong, a line each. A result in stock's bits was computed by stock's code.
     pub fn failures(&self) -> Vec<String> {
         let wrong = self.both.iter().filter_map(Both::failure);
+        let own = self.own.iter().filter_map(failure_of_own);
         let nothing = self.both.is_empty().then(|| "no case was computed on both builds".to_string());
-        self.missing.iter().cloned().chain(wrong).chain(nothing).collect()
+        self.missing.iter().cloned().chain(wrong).chain(own).chain(nothing).collect()
     }
 
     /// In one line.
     pub fn summary(&self) -> String {
         let share = self.both.iter().map(Both::share).fold(0.0, f64::max);
         let cases = self.both.len();
-        format!("attention: {cases} cases, error at most {share:.2} of stock's")
+        let own = match self.own.len() {
+            0 => String::new(),
+            count => {
+                let most = self.own.iter().map(|found| found.error).fold(0.0, f64::max);
+                format!("; {count} of types that stock has not, error at most {most:.1e}")
+            }
+        };
+        format!("attention: {cases} cases, error at most {share:.2} of stock's{own}")
     }
 
     /// For a report.
     pub fn to_json(&self) -> Value {
         let one = |Both { case, stock, ours, .. }: &Both| json!({ "case": case.to_string(), "stock": stock, "ours": ours });
-        self.both.iter().map(one).collect()
+        let own = |Found { case, error, .. }: &Found| json!({ "case": case.to_string(), "ours": error });
+        self.both.iter().map(one).chain(self.own.iter().map(own)).collect()
     }
+}
+
+fn failure_of_own(Found { case, error, .. }: &Found) -> Option<String> {
+    // Whatever is no number is not below either.
+    let is_near = *error <= MOST_OF_OWN_TYPES;
+    (!is_near).then(|| format!("{case}: error {error:.2e}, expected at most {MOST_OF_OWN_TYPES:.0e}"))
 }
 
 impl Both {
