@@ -96,14 +96,14 @@ const ROUNDS: usize = 100;
 fn trellis(bits: usize) -> Vec<f64> {
     let mut random = Normal { state: 1 };
     let mut table = Table::new(bits, &vec![0; 64 << bits]);
-    for state in 0..table.states() {
+    for state in 0..table.levels().len() {
         table.set(state, random.next() as f32);
     }
     let values: Vec<f32> = (0..BLOCK * BLOCKS).map(|_| random.next() as f32).collect();
     let mut windows = vec![0; values.len()];
     for _ in 0..ROUNDS {
         Isa::chosen().run(Encode { bits, table: &table, values: &values, windows: &mut windows });
-        let mut sums = vec![(0.0, 0u32); table.states()];
+        let mut sums = vec![(0.0, 0u32); table.levels().len()];
         for (value, window) in values.iter().zip(&windows) {
             let (sum, count) = &mut sums[usize::from(*window)];
             (*sum, *count) = (*sum + f64::from(*value), *count + 1);
@@ -112,7 +112,7 @@ fn trellis(bits: usize) -> Vec<f64> {
             table.set(state, (sum / f64::from(count)) as f32);
         }
     }
-    (0..table.states()).map(|state| f64::from(table.level(state))).collect()
+    table.levels().iter().copied().map(f64::from).collect()
 }
 
 struct Encode<'a> {
@@ -128,9 +128,12 @@ impl Work for Encode<'_> {
     #[inline(always)]
     unsafe fn run<S: Simd>(self) {
         for (values, windows) in self.values.chunks_exact(BLOCK).zip(self.windows.chunks_exact_mut(BLOCK)) {
-            match self.bits {
-                2 => circle::<2>(self.table, values, windows),
-                _ => circle::<3>(self.table, values, windows),
+            // SAFETY: the caller's promise.
+            unsafe {
+                match self.bits {
+                    2 => circle::<S, 2>(self.table, values, windows),
+                    _ => circle::<S, 3>(self.table, values, windows),
+                }
             }
         }
     }

@@ -4,7 +4,7 @@
 //! set gives the same bits.
 
 use super::matrix::Source;
-use super::simd::Simd;
+use super::simd::{Levels, Simd};
 use crate::kv_types::bits::{SCALE_BYTES, UNIT};
 use crate::kv_types::{Block, Code, DenseType};
 
@@ -214,8 +214,8 @@ impl Encoding for Iq4Nl {
     }
 }
 
-/// Levels as numbers, as [`Simd::pick`] takes them.
-const fn table<const LEVELS: usize>(code: Code) -> [f32; LEVELS] {
+/// Levels as numbers; after the last come zeros.
+const fn numbers<const LEVELS: usize>(code: Code) -> [f32; LEVELS] {
     let mut numbers = [0.0; LEVELS];
     let mut at = 0;
     while at < code.levels().len() {
@@ -225,19 +225,33 @@ const fn table<const LEVELS: usize>(code: Code) -> [f32; LEVELS] {
     numbers
 }
 
-/// The levels of a code.
-fn levels(code: Code) -> &'static [f32] {
-    static TURBO2: [f32; 16] = table(Code::Turbo2);
-    static TURBO3: [f32; 16] = table(Code::Turbo3);
-    static TURBO4: [f32; 16] = table(Code::Turbo4);
-    static TCQ2: [f32; 256] = table(Code::Tcq2);
-    static TCQ3: [f32; 512] = table(Code::Tcq3);
+/// The same as whole numbers.
+const fn words<const LEVELS: usize>(code: Code) -> [i16; LEVELS] {
+    let mut words = [0; LEVELS];
+    let mut at = 0;
+    while at < code.levels().len() {
+        words[at] = code.levels()[at] as i16;
+        at += 1;
+    }
+    words
+}
+
+/// The levels of a code, as [`Simd::pick`] takes them.
+#[inline(always)]
+fn levels(code: Code) -> Levels {
+    macro_rules! levels {
+        ($code:expr, $count:literal) => {{
+            static NUMBERS: [f32; $count] = numbers($code);
+            static WORDS: [i16; $count] = words($code);
+            Levels { numbers: &NUMBERS, words: &WORDS }
+        }};
+    }
     match code {
-        Code::Turbo2 => &TURBO2,
-        Code::Turbo3 => &TURBO3,
-        Code::Turbo4 => &TURBO4,
-        Code::Tcq2 => &TCQ2,
-        Code::Tcq3 => &TCQ3,
+        Code::Turbo2 => levels!(Code::Turbo2, 16),
+        Code::Turbo3 => levels!(Code::Turbo3, 16),
+        Code::Turbo4 => levels!(Code::Turbo4, 16),
+        Code::Tcq2 => levels!(Code::Tcq2, 256),
+        Code::Tcq3 => levels!(Code::Tcq3, 512),
     }
 }
 
@@ -282,7 +296,7 @@ impl<const CODE: usize> Encoding for Coded<CODE> {
             let (block, inside) = block_of(self, row, at);
             let word = self.word(block.add(SCALE_BYTES), inside);
             let windows = S::windows(word, code.bits() as u32, code.window() as u32);
-            S::mul(S::pick(levels(code), windows), S::splat_f16(block.cast()))
+            S::mul(S::pick(&levels(code), windows), S::splat_f16(block.cast()))
         }
     }
 }

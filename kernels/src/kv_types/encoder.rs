@@ -38,13 +38,17 @@ impl Work for Blocks<'_> {
                 && to.len() == from.len() / kind.block.values() * kind.bytes()
         );
         for (from, to) in from.chunks_exact(kind.block.values()).zip(to.chunks_exact_mut(kind.bytes())) {
-            encode_block(kind.code, from, to);
+            // SAFETY: the caller's promise.
+            unsafe { encode_block::<S>(kind.code, from, to) };
         }
     }
 }
 
+/// # Safety
+///
+/// The processor has the instruction set `S`.
 #[inline(always)]
-fn encode_block(code: Code, from: &[f32], to: &mut [u8]) {
+unsafe fn encode_block<S: Simd>(code: Code, from: &[f32], to: &mut [u8]) {
     let square = dot(from, from);
     if square == 0.0 || !square.is_finite() {
         // What is no number stays none.
@@ -57,7 +61,8 @@ fn encode_block(code: Code, from: &[f32], to: &mut [u8]) {
         for (value, from) in values.iter_mut().zip(from) {
             *value = from / scale;
         }
-        choose(code, values, windows);
+        // SAFETY: the caller's promise.
+        unsafe { choose::<S>(code, values, windows) };
         scale = least_squares(code, from, windows);
     }
     bits::write(code, scale / UNIT, windows, to);
@@ -69,8 +74,11 @@ const fn passes(code: Code) -> usize {
     if code.window() > code.bits() { 1 } else { 4 }
 }
 
+/// # Safety
+///
+/// The processor has the instruction set `S`.
 #[inline(always)]
-fn choose(code: Code, values: &[f32], windows: &mut [u16]) {
+unsafe fn choose<S: Simd>(code: Code, values: &[f32], windows: &mut [u16]) {
     static TURBO2: [f32; 4] = as_numbers(Code::Turbo2);
     static TURBO3: [f32; 8] = as_numbers(Code::Turbo3);
     static TURBO4: [f32; 16] = as_numbers(Code::Turbo4);
@@ -80,8 +88,10 @@ fn choose(code: Code, values: &[f32], windows: &mut [u16]) {
         Code::Turbo2 => nearest(&TURBO2, values, windows),
         Code::Turbo3 => nearest(&TURBO3, values, windows),
         Code::Turbo4 => nearest(&TURBO4, values, windows),
-        Code::Tcq2 => circle::<2>(&TCQ2, values, windows),
-        Code::Tcq3 => circle::<3>(&TCQ3, values, windows),
+        // SAFETY: the caller's promise.
+        Code::Tcq2 => unsafe { circle::<S, 2>(&TCQ2, values, windows) },
+        // SAFETY: the same.
+        Code::Tcq3 => unsafe { circle::<S, 3>(&TCQ3, values, windows) },
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::arch::x86_64::*;
 
-use super::Simd;
+use super::{Levels, Simd};
 
 /// AVX2, FMA and F16C.
 #[derive(Clone, Copy, Debug)]
@@ -80,10 +80,10 @@ unsafe impl Simd for Avx2 {
     }
 
     #[inline(always)]
-    unsafe fn pick(table: &[f32], at: Self::Places) -> Self::V {
+    unsafe fn pick(table: &Levels, at: Self::Places) -> Self::V {
         unsafe {
-            let first = table.as_ptr();
-            if table.len() > 16 {
+            let first = table.numbers.as_ptr();
+            if table.numbers.len() > 16 {
                 return _mm256_i32gather_ps::<4>(first, at);
             }
             let low = _mm256_permutevar8x32_ps(Self::load(first), at);
@@ -135,6 +135,31 @@ unsafe impl Simd for Avx2 {
     #[inline(always)]
     unsafe fn max(a: Self::V, b: Self::V) -> Self::V {
         unsafe { _mm256_max_ps(a, b) }
+    }
+
+    #[inline(always)]
+    unsafe fn min(a: Self::V, b: Self::V) -> Self::V {
+        unsafe { _mm256_min_ps(a, b) }
+    }
+
+    #[inline(always)]
+    unsafe fn repeat<const BITS: usize>(from: *const f32) -> Self::V {
+        unsafe {
+            if BITS == 2 {
+                _mm256_insertf128_ps::<1>(_mm256_broadcast_ss(&*from), _mm_broadcast_ss(&*from.add(1)))
+            } else {
+                _mm256_broadcast_ss(&*from)
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn with_last_bits<const BITS: usize>(a: Self::V, bits: u32) -> Self::V {
+        unsafe {
+            let rest = _mm256_castsi256_ps(_mm256_set1_epi32(-1 << BITS));
+            let bits = _mm256_castsi256_ps(_mm256_set1_epi32(bits as i32));
+            _mm256_or_ps(_mm256_and_ps(a, rest), bits)
+        }
     }
 
     #[inline(always)]

@@ -2,7 +2,8 @@
 
 use std::arch::x86_64::*;
 
-use super::Simd;
+use super::{Levels, Simd};
+use crate::kv_types::bits::UNIT;
 
 /// AVX-512 F.
 #[derive(Clone, Copy, Debug)]
@@ -81,12 +82,18 @@ unsafe impl Simd for Avx512 {
     }
 
     #[inline(always)]
-    unsafe fn pick(table: &[f32], at: Self::Places) -> Self::V {
+    unsafe fn pick(table: &Levels, at: Self::Places) -> Self::V {
         unsafe {
-            if table.len() == 16 {
-                _mm512_permutexvar_ps(at, Self::load(table.as_ptr()))
-            } else {
-                _mm512_i32gather_ps::<4>(at, table.as_ptr())
+            match table.words.as_chunks::<64>().0 {
+                [] => _mm512_permutexvar_ps(at, Self::load(table.numbers.as_ptr())),
+                [a, b, c, d] => level_of(pick_of_256([a, b, c, d], at)),
+                parts => {
+                    let (low, high) = parts.split_at(4);
+                    let low = pick_of_256([&low[0], &low[1], &low[2], &low[3]], at);
+                    let high = pick_of_256([&high[0], &high[1], &high[2], &high[3]], at);
+                    let is_high = _mm512_test_epi16_mask(at, _mm512_set1_epi16(256));
+                    level_of(_mm512_mask_blend_epi16(is_high, low, high))
+                }
             }
         }
     }
@@ -129,6 +136,37 @@ unsafe impl Simd for Avx512 {
     #[inline(always)]
     unsafe fn max(a: Self::V, b: Self::V) -> Self::V {
         unsafe { _mm512_max_ps(a, b) }
+    }
+
+    #[inline(always)]
+    unsafe fn min(a: Self::V, b: Self::V) -> Self::V {
+        unsafe { _mm512_min_ps(a, b) }
+    }
+
+    #[inline(always)]
+    unsafe fn repeat<const BITS: usize>(from: *const f32) -> Self::V {
+        unsafe {
+            // Each quarter of the vector has all that its places name.
+            if BITS == 2 {
+                let four = _mm512_broadcast_f32x4(_mm_loadu_ps(from));
+                let places = _mm512_set_epi32(3, 3, 3, 3, 2, 2, 2, 2, 1, 1, 1, 1, 0, 0, 0, 0);
+                _mm512_permutevar_ps(four, places)
+            } else {
+                let two = _mm512_castpd_ps(_mm512_set1_pd(from.cast::<f64>().read_unaligned()));
+                let places = _mm512_set_epi32(1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0);
+                _mm512_permutevar_ps(two, places)
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn with_last_bits<const BITS: usize>(a: Self::V, bits: u32) -> Self::V {
+        unsafe {
+            let rest = _mm512_set1_epi32(-1 << BITS);
+            let bits = _mm512_set1_epi32(bits as i32);
+            // a & rest | bits
+            _mm512_castsi512_ps(_mm512_ternarylogic_epi32::<0xea>(_mm512_castps_si512(a), rest, bits))
+        }
     }
 
     #[inline(always)]
@@ -220,5 +258,53 @@ unsafe impl Simd for Avx512 {
                 }
             }
         }
+    }
+}
+
+/// What 256 words have at each place, in the lower halves; the eighth bit of a place and those above mean nothing.
+///
+/// # Safety
+///
+/// The processor has the instruction set.
+#[inline(always)]
+unsafe fn pick_of_256(parts: [&[i16; 64]; 4], at: __m512i) -> __m512i {
+    // SAFETY: the caller's promise, and a part is two vectors.
+    unsafe {
+        let [a, b, c, d] = parts;
+        let (is_odd, is_upper) = (
+            _mm512_test_epi16_mask(at, _mm512_set1_epi16(64)),
+            _mm512_test_epi16_mask(at, _mm512_set1_epi16(128)),
+        );
+        let lower = _mm512_mask_blend_epi16(is_odd, pick_of_64(a, at), pick_of_64(b, at));
+        let upper = _mm512_mask_blend_epi16(is_odd, pick_of_64(c, at), pick_of_64(d, at));
+        _mm512_mask_blend_epi16(is_upper, lower, upper)
+    }
+}
+
+/// What 64 words have at each place, whose bits from the sixth on mean nothing.
+///
+/// # Safety
+///
+/// The processor has the instruction set.
+#[inline(always)]
+unsafe fn pick_of_64(words: &[i16; 64], at: __m512i) -> __m512i {
+    // SAFETY: the caller's promise, and they are two vectors.
+    unsafe {
+        let first = words.as_ptr().cast::<__m512i>();
+        _mm512_permutex2var_epi16(_mm512_loadu_si512(first), at, _mm512_loadu_si512(first.add(1)))
+    }
+}
+
+/// Levels, out of the lower halves.
+///
+/// # Safety
+///
+/// The processor has the instruction set.
+#[inline(always)]
+unsafe fn level_of(words: __m512i) -> __m512 {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let numbers = _mm512_cvtepi32_ps(_mm512_srai_epi32::<16>(_mm512_slli_epi32::<16>(words)));
+        _mm512_mul_ps(numbers, _mm512_set1_ps(UNIT))
     }
 }

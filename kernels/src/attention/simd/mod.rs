@@ -51,8 +51,8 @@ pub unsafe trait Simd: Copy {
     unsafe fn from_bytes(bytes: Self::Bytes) -> Self::V;
     /// The `width` bits of `word` from bit `step * i` on; `7 * step + width` is at most 32.
     unsafe fn windows(word: u64, step: u32, width: u32) -> Self::Places;
-    /// What the table, of 16 numbers at least, has at each place.
-    unsafe fn pick(table: &[f32], at: Self::Places) -> Self::V;
+    /// What the table has at each place.
+    unsafe fn pick(table: &Levels, at: Self::Places) -> Self::V;
     /// `x` where the bit is set, from the lowest on, and 0 where it is not.
     unsafe fn where_set(bits: u32, x: f32) -> Self::V;
     /// `LANES` numbers.
@@ -69,6 +69,12 @@ pub unsafe trait Simd: Copy {
     unsafe fn mul_add(a: Self::V, b: Self::V, c: Self::V) -> Self::V;
     /// The larger ones; where `b` is no number, no number.
     unsafe fn max(a: Self::V, b: Self::V) -> Self::V;
+    /// The smaller ones; where `b` is no number, no number.
+    unsafe fn min(a: Self::V, b: Self::V) -> Self::V;
+    /// Each of some numbers `2^BITS` times, one after the other; `BITS` is 2 or 3.
+    unsafe fn repeat<const BITS: usize>(from: *const f32) -> Self::V;
+    /// `a` with these as its last `BITS` bits.
+    unsafe fn with_last_bits<const BITS: usize>(a: Self::V, bits: u32) -> Self::V;
     /// `mask` where it is minus infinity, `a` elsewhere.
     unsafe fn unless_hidden(mask: Self::V, a: Self::V) -> Self::V;
     /// The sizes of `a` with the signs of `b`.
@@ -85,6 +91,15 @@ pub unsafe trait Simd: Copy {
     unsafe fn largest(a: Self::V) -> f32;
     /// `to[i][j] = from[j][i]` for `LANES` rows of `LANES` numbers; strides are in numbers.
     unsafe fn transpose(from: *const f32, from_stride: usize, to: *mut f32, to_stride: usize);
+}
+
+/// A table of 16, 256 or 512 levels, twice: as numbers, and as whole numbers that are multiplied with [`crate::kv_types::bits::UNIT`].
+#[derive(Clone, Copy, Debug)]
+pub struct Levels {
+    /// As numbers.
+    pub numbers: &'static [f32],
+    /// As many whole numbers.
+    pub words: &'static [i16],
 }
 
 /// The most lanes that a vector has: rows are padded to a multiple of it.

@@ -2,7 +2,7 @@
 
 use std::arch::aarch64::*;
 
-use super::Simd;
+use super::{Levels, Simd};
 
 /// NEON. Half precision is converted by instructions that the base has under another name.
 #[derive(Clone, Copy, Debug)]
@@ -77,11 +77,11 @@ unsafe impl Simd for Neon {
     }
 
     #[inline(always)]
-    unsafe fn pick(table: &[f32], at: Self::Places) -> Self::V {
+    unsafe fn pick(table: &Levels, at: Self::Places) -> Self::V {
         unsafe {
             let mut places = [0u32; 4];
             vst1q_u32(places.as_mut_ptr(), at);
-            vld1q_f32(places.map(|place| table[place as usize]).as_ptr())
+            vld1q_f32(places.map(|place| table.numbers[place as usize]).as_ptr())
         }
     }
 
@@ -126,6 +126,24 @@ unsafe impl Simd for Neon {
     #[inline(always)]
     unsafe fn max(a: Self::V, b: Self::V) -> Self::V {
         unsafe { vmaxq_f32(a, b) }
+    }
+
+    #[inline(always)]
+    unsafe fn min(a: Self::V, b: Self::V) -> Self::V {
+        unsafe { vbslq_f32(vcltq_f32(a, b), a, b) }
+    }
+
+    #[inline(always)]
+    unsafe fn repeat<const BITS: usize>(from: *const f32) -> Self::V {
+        unsafe { vld1q_dup_f32(from) }
+    }
+
+    #[inline(always)]
+    unsafe fn with_last_bits<const BITS: usize>(a: Self::V, bits: u32) -> Self::V {
+        unsafe {
+            let rest = vandq_u32(vreinterpretq_u32_f32(a), vdupq_n_u32(u32::MAX << BITS));
+            vreinterpretq_f32_u32(vorrq_u32(rest, vdupq_n_u32(bits)))
+        }
     }
 
     #[inline(always)]

@@ -1,6 +1,6 @@
 //! Plain Rust, for every processor: the reference of the other instruction sets.
 
-use super::Simd;
+use super::{Levels, Simd};
 use crate::attention::half;
 
 /// Plain Rust.
@@ -84,8 +84,8 @@ unsafe impl Simd for Portable {
     }
 
     #[inline(always)]
-    unsafe fn pick(table: &[f32], at: Self::Places) -> Self::V {
-        each(|i| table[at[i] as usize])
+    unsafe fn pick(table: &Levels, at: Self::Places) -> Self::V {
+        each(|i| table.numbers[at[i] as usize])
     }
 
     #[inline(always)]
@@ -127,6 +127,22 @@ unsafe impl Simd for Portable {
     #[inline(always)]
     unsafe fn max(a: Self::V, b: Self::V) -> Self::V {
         each(|i| if a[i] > b[i] { a[i] } else { b[i] })
+    }
+
+    #[inline(always)]
+    unsafe fn min(a: Self::V, b: Self::V) -> Self::V {
+        each(|i| if a[i] < b[i] { a[i] } else { b[i] })
+    }
+
+    #[inline(always)]
+    unsafe fn repeat<const BITS: usize>(from: *const f32) -> Self::V {
+        // SAFETY: the caller's promise.
+        each(|i| unsafe { *from.add(i >> BITS) })
+    }
+
+    #[inline(always)]
+    unsafe fn with_last_bits<const BITS: usize>(a: Self::V, bits: u32) -> Self::V {
+        each(|i| f32::from_bits(a[i].to_bits() & (u32::MAX << BITS) | bits))
     }
 
     #[inline(always)]
