@@ -35,6 +35,17 @@ uint64_t espalier_type_fingerprint(int type) {
     return espalier_kv_fingerprint(type);
 }
 
-const char * espalier_type_of_alias(const char * name) {
-    return strcmp(name, "turbo2_tcq") == 0 ? "tcq2" : strcmp(name, "turbo3_tcq") == 0 ? "tcq3" : nullptr;
+int espalier_type_of_name(const char * name) {
+    static const struct { const char * name; int number; } types[] = {
+#define ESPALIER_NAMED_TYPE(number, name, block, bytes) { name, number },
+        ESPALIER_KV_TYPES(ESPALIER_NAMED_TYPE)
+        { "turbo2_tcq", 206 },
+        { "turbo3_tcq", 208 },
+    };
+    for (const auto & type : types) {
+        if (strcmp(type.name, name) == 0) {
+            return type.number;
+        }
+    }
+    return -1;
 }

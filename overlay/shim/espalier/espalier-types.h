@@ -25,8 +25,8 @@ ESPALIER_API bool espalier_type_validate(int type, const void * rows, size_t nby
 /* Tells a type of ours from others of its name; 0 for upstream's. */
 ESPALIER_API uint64_t espalier_type_fingerprint(int type);
 
-/* The name of ours for a name that forks gave it, else NULL. */
-ESPALIER_API const char * espalier_type_of_alias(const char * name);
+/* The number of ours with this name, or with the one that forks gave it; -1 if there is none. */
+ESPALIER_API int espalier_type_of_name(const char * name);
 
 /* Entries of ggml's type_traits. */
 #define ESPALIER_TYPE_TRAITS_ENTRY(number, name, block, bytes)        \
