@@ -1,4 +1,8 @@
-//! Computes the tables of `kernels/src/kv_types/levels.rs` and prints that file. `cargo xtask codebooks` runs this.
+//! Computes the tables of the cache types and prints the file that has them:
+//!
+//! ```text
+//! cargo run --release --package espalier-kernels --example codebooks > kernels/src/kv_types/levels.rs
+//! ```
 //!
 //! All there is to know of the data is that it is N(0, 1). Nothing depends on the machine: functions are `libm`'s, which is
 //! plain Rust, and the encoder writes the same on each processor.
@@ -10,6 +14,11 @@ use espalier_kernels::attention::simd::Simd;
 use espalier_kernels::kv_types::path::{Table, circle};
 
 fn main() {
+    print!("{}", text());
+}
+
+/// The whole file.
+pub fn text() -> String {
     let turbo =
         [("TURBO2", 4), ("TURBO3", 8), ("TURBO4", 16)].map(|(name, n)| (name, rounded(&lloyd_max(n))));
     let tcq = [("TCQ2", 2), ("TCQ3", 3)].map(|(name, bits)| (name, rounded(&trellis(bits))));
@@ -17,10 +26,11 @@ fn main() {
     for (name, table) in turbo.iter().chain(&tcq) {
         write_table(&mut text, name, table);
     }
-    print!("{text}");
+    text
 }
 
-const HEAD: &str = "//! What each window stands for. Written by `cargo xtask codebooks`; do not edit.\n";
+const HEAD: &str =
+    "//! What each window stands for. Written by kernels/examples/codebooks.rs; do not edit.\n";
 
 /// Levels as whole numbers, and how many of them lie in a standard deviation.
 struct Rounded {

@@ -1,4 +1,4 @@
-//! What each window stands for. Written by `cargo xtask codebooks`; do not edit.
+//! What each window stands for. Written by kernels/examples/codebooks.rs; do not edit.
 
 /// Levels of `turbo2`.
 #[rustfmt::skip]

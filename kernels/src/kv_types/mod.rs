@@ -7,8 +7,9 @@
 //! best circle of all: trellis coding (<https://arxiv.org/abs/2406.11235>, the bit-shift trellis).
 //!
 //! Values are taken to be normal, which upstream's rotation of quantized caches makes them. [`levels`] are computed for
-//! N(0, 1) by `cargo xtask codebooks`, from no model's data.
+//! N(0, 1) by `kernels/examples/codebooks.rs`, from no model's data.
 //!
+//! * [`levels`]: the tables.
 //! * [`encoder`]: a block's scale and circle, out of [`nearest`] levels or the best [`path`]; [`bits`]: how they lie in memory.
 //! * [`decoder`]: rows of blocks back to values.
 //!

@@ -134,7 +134,7 @@ impl ServerPlan {
             blocks: dice.pick(&[16, 16, 20, 24, 32, 64]),
             slots: dice.pick(&[2, 3, 4, 6, 8]),
             batches: if vision { (512, 512) } else { batches },
-            kv_type: dice.pick(&["f16", "q8_0", "q8_0"]),
+            kv_type: dice.pick(&["f16", "q8_0", "q8_0", "turbo4", "tcq3"]),
             // Threads wait for each other without sleep: on a busy machine two are much slower than one.
             threads: if dice.chance(20) { 2 } else { 1 },
             // One token a step would make long prompts wait for all others, as it says.

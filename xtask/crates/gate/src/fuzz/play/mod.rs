@@ -57,8 +57,8 @@ impl Scene {
 }
 
 /// How far log probabilities move by rounding alone, three times over. An f16 cache is summed in f16 by flash
-/// attention, in another order in each cell.
-const TOLERANCES: [(&str, f64); 2] = [("f16", 0.6), ("q8_0", 0.15)];
+/// attention, in another order in each cell. A key that was rounded otherwise may be encoded otherwise.
+const TOLERANCES: [(&str, f64); 4] = [("f16", 0.6), ("q8_0", 0.15), ("turbo4", 0.45), ("tcq3", 0.45)];
 
 /// A sleep of one second, and how long it takes to be noticed.
 const NAP: Duration = Duration::from_millis(2200);
