@@ -6,7 +6,6 @@
 #include <set>
 #include <stdexcept>
 #include <string>
-#include <tuple>
 #include <vector>
 
 // Ours of the same code, the larger blocks first.
@@ -24,14 +23,14 @@ static ggml_type first_that_fits(std::vector<ggml_type> types, uint32_t head) {
     return GGML_TYPE_F16;
 }
 
-static void say_once(const char * what, ggml_type asked, ggml_type found, uint32_t head) {
-    static std::mutex                                        mutex;
-    static std::set<std::tuple<std::string, int, uint32_t>>  said;
+// Logs a line, unless it was logged before.
+static void warn_once(const std::string & line) {
+    static std::mutex            mutex;
+    static std::set<std::string> said;
 
     const std::lock_guard<std::mutex> lock(mutex);
-    if (said.insert({ what, asked, head }).second) {
-        LLAMA_LOG_WARN("espalier: %s cache: %s has blocks of 64 values, and layers with heads of %u get %s instead\n",
-                what, ggml_type_name(asked), head, ggml_type_name(found));
+    if (said.insert(line).second) {
+        LLAMA_LOG_WARN("espalier: %s\n", line.c_str());
     }
 }
 
@@ -43,9 +42,21 @@ ggml_type espalier_cache_type(const char * what, ggml_type asked, uint32_t head)
     types.push_back(GGML_TYPE_Q8_0);
     const ggml_type found = first_that_fits(types, head);
     if (!espalier_is_own_type(found)) {
-        say_once(what, asked, found, head);
+        warn_once(format("%s cache: %s has blocks of 64 values, and layers with heads of %u get %s instead",
+                what, ggml_type_name(asked), head, ggml_type_name(found)));
     }
     return found;
+}
+
+bool espalier_cache_on_host(ggml_backend_dev_t device, ggml_type type_k, ggml_type type_v) {
+    const bool has_own  = espalier_is_own_type(type_k) || espalier_is_own_type(type_v);
+    const bool is_on_cpu = ggml_backend_dev_type(device) == GGML_BACKEND_DEVICE_TYPE_CPU;
+    if (!has_own || is_on_cpu) {
+        return false;
+    }
+    warn_once(format("%s does not know caches of %s and %s: those of its layers stay in host memory, and their attention runs on the CPU",
+            ggml_backend_dev_name(device), ggml_type_name(type_k), ggml_type_name(type_v)));
+    return true;
 }
 
 void espalier_refuse_weights(const ggml_tensor * tensor) {
