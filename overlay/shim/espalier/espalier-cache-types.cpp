@@ -23,18 +23,24 @@ static ggml_type first_that_fits(std::vector<ggml_type> types, uint32_t head) {
     return GGML_TYPE_F16;
 }
 
-// Logs a line, unless it was logged before.
-static void warn_once(const std::string & line) {
+// Logs a line, unless an earlier layer of the same cache has. The first cache of a process is often made for its size alone, with
+// nothing logged, so that once a process would be never.
+static void warn_once(uint32_t layer, const std::string & line) {
     static std::mutex            mutex;
     static std::set<std::string> said;
+    static uint32_t              last = 0;
 
     const std::lock_guard<std::mutex> lock(mutex);
+    if (layer < last) {
+        said.clear();
+    }
+    last = layer;
     if (said.insert(line).second) {
         LLAMA_LOG_WARN("espalier: %s\n", line.c_str());
     }
 }
 
-ggml_type espalier_cache_type(const char * what, ggml_type asked, uint32_t head) {
+ggml_type espalier_cache_type(uint32_t layer, const char * what, ggml_type asked, uint32_t head) {
     if (!espalier_is_own_type(asked)) {
         return asked;
     }
@@ -42,19 +48,19 @@ ggml_type espalier_cache_type(const char * what, ggml_type asked, uint32_t head)
     types.push_back(GGML_TYPE_Q8_0);
     const ggml_type found = first_that_fits(types, head);
     if (!espalier_is_own_type(found)) {
-        warn_once(format("%s cache: %s has blocks of 64 values, and layers with heads of %u get %s instead",
+        warn_once(layer, format("%s cache: %s has blocks of 64 values, and layers with heads of %u get %s instead",
                 what, ggml_type_name(asked), head, ggml_type_name(found)));
     }
     return found;
 }
 
-bool espalier_cache_on_host(ggml_backend_dev_t device, ggml_type type_k, ggml_type type_v) {
+bool espalier_cache_on_host(uint32_t layer, ggml_backend_dev_t device, ggml_type type_k, ggml_type type_v) {
     const bool has_own  = espalier_is_own_type(type_k) || espalier_is_own_type(type_v);
     const bool is_on_cpu = ggml_backend_dev_type(device) == GGML_BACKEND_DEVICE_TYPE_CPU;
     if (!has_own || is_on_cpu) {
         return false;
     }
-    warn_once(format("%s does not know caches of %s and %s: those of its layers stay in host memory, and their attention runs on the CPU",
+    warn_once(layer, format("%s does not know caches of %s and %s: those of its layers stay in host memory, and their attention runs on the CPU",
             ggml_backend_dev_name(device), ggml_type_name(type_k), ggml_type_name(type_v)));
     return true;
 }

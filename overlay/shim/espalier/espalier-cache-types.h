@@ -8,16 +8,16 @@
 #include "ggml.h"
 
 // The type of K or V (`what`) of a layer for which `asked` was asked, whose heads have `head` values: the same for types that
-// are not ours; ours in the larger blocks that fit the head; where none fits, q8_0 or f16, which is said once.
-ggml_type espalier_cache_type(const char * what, ggml_type asked, uint32_t head);
+// are not ours; ours in the larger blocks that fit the head; where none fits, q8_0 or f16, which is said once a cache.
+ggml_type espalier_cache_type(uint32_t layer, const char * what, ggml_type asked, uint32_t head);
 
 // Whether a layer's cache stays in host memory, because its device is no CPU and ours are only on those. Its attention then
-// runs on the CPU, which is said once for each device.
-bool espalier_cache_on_host(ggml_backend_dev_t device, ggml_type type_k, ggml_type type_v);
+// runs on the CPU, which is said once a cache.
+bool espalier_cache_on_host(uint32_t layer, ggml_backend_dev_t device, ggml_type type_k, ggml_type type_v);
 
 // The call sites' forms.
-#define ESPALIER_CACHE_TYPE(what, type, head) espalier_cache_type((what), (type), (head))
-#define ESPALIER_CACHE_ON_HOST(device, type_k, type_v) espalier_cache_on_host((device), (type_k), (type_v))
+#define ESPALIER_CACHE_TYPE(layer, what, type, head) espalier_cache_type((layer), (what), (type), (head))
+#define ESPALIER_CACHE_ON_HOST(layer, device, type_k, type_v) espalier_cache_on_host((layer), (device), (type_k), (type_v))
 
 // Throws if a model's weights have a type of ours: nothing multiplies with those at speed, and some operations do not know them.
 void espalier_refuse_weights(const ggml_tensor * tensor);
