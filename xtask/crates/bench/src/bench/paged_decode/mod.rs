@@ -7,6 +7,10 @@
 mod against;
 mod report;
 
+use std::time::Duration;
+
+use serde_json::Value;
+
 use report::{Case, Found, Rates, Sample};
 
 use super::history::History;
@@ -21,6 +25,7 @@ use crate::serving::contestant::{Contestant, chosen};
 use crate::serving::kv_pool::Pool;
 use crate::serving::prompts::{MOST_SEQUENCES, Prompts};
 use crate::sys::machine::load;
+use crate::sys::net::loopback::Caller;
 use crate::sys::net::server::Server;
 
 /// What is asked of everybody.
@@ -215,12 +220,15 @@ fn prompts(options: &Options, requests: usize, family: u64) -> Prompts {
 }
 
 fn ask_one_by_one(server: &Server, prompts: Prompts) -> Result<Vec<Answer>> {
-    let ask = |body| {
-        let (status, answer) = server.post("/completion", body)?;
+    let ask = |body: &Value| {
+        let (status, answer) = server.post_text("/completion", &body.to_string(), PATIENT)?;
         answer::parse(status, &answer)
     };
     prompts.bodies_by_slot().iter().map(ask).collect()
 }
+
+/// Tens of thousands of tokens take stock minutes.
+const PATIENT: Caller<'static> = Caller { key: None, limit: Duration::from_secs(1800) };
 
 fn pool_of(server: &Server) -> Result<Option<Pool>> {
     Pool::if_paged(&server.get("/props")?.1)
