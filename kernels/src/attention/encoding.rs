@@ -214,18 +214,7 @@ impl Encoding for Iq4Nl {
     }
 }
 
-/// Levels as numbers; after the last come zeros.
-const fn numbers<const LEVELS: usize>(code: Code) -> [f32; LEVELS] {
-    let mut numbers = [0.0; LEVELS];
-    let mut at = 0;
-    while at < code.levels().len() {
-        numbers[at] = code.levels()[at] as f32 * UNIT;
-        at += 1;
-    }
-    numbers
-}
-
-/// The same as whole numbers.
+/// Levels as whole numbers; after the last come zeros.
 const fn words<const LEVELS: usize>(code: Code) -> [i16; LEVELS] {
     let mut words = [0; LEVELS];
     let mut at = 0;
@@ -241,7 +230,7 @@ const fn words<const LEVELS: usize>(code: Code) -> [i16; LEVELS] {
 fn levels(code: Code) -> Levels {
     macro_rules! levels {
         ($code:expr, $count:literal) => {{
-            static NUMBERS: [f32; $count] = numbers($code);
+            static NUMBERS: [f32; $count] = $code.numbers(UNIT);
             static WORDS: [i16; $count] = words($code);
             Levels { numbers: &NUMBERS, words: &WORDS }
         }};

@@ -79,9 +79,9 @@ const fn passes(code: Code) -> usize {
 /// The processor has the instruction set `S`.
 #[inline(always)]
 unsafe fn choose<S: Simd>(code: Code, values: &[f32], windows: &mut [u16]) {
-    static TURBO2: [f32; 4] = as_numbers(Code::Turbo2);
-    static TURBO3: [f32; 8] = as_numbers(Code::Turbo3);
-    static TURBO4: [f32; 16] = as_numbers(Code::Turbo4);
+    static TURBO2: [f32; 4] = Code::Turbo2.numbers(1.0);
+    static TURBO3: [f32; 8] = Code::Turbo3.numbers(1.0);
+    static TURBO4: [f32; 16] = Code::Turbo4.numbers(1.0);
     static TCQ2: Table = Table::new(Code::Tcq2.bits(), Code::Tcq2.levels());
     static TCQ3: Table = Table::new(Code::Tcq3.bits(), Code::Tcq3.levels());
     match code {
@@ -93,18 +93,6 @@ unsafe fn choose<S: Simd>(code: Code, values: &[f32], windows: &mut [u16]) {
         // SAFETY: the same.
         Code::Tcq3 => unsafe { circle::<S, 3>(&TCQ3, values, windows) },
     }
-}
-
-/// The levels of a code as numbers.
-#[must_use]
-pub const fn as_numbers<const LEVELS: usize>(code: Code) -> [f32; LEVELS] {
-    let mut numbers = [0.0; LEVELS];
-    let mut at = 0;
-    while at < LEVELS {
-        numbers[at] = code.levels()[at] as f32;
-        at += 1;
-    }
-    numbers
 }
 
 /// What levels are multiplied with to come nearest to the values; above 0.

@@ -87,6 +87,18 @@ impl Code {
         }
     }
 
+    /// The levels as numbers, each times `unit`; after the last come zeros.
+    #[must_use]
+    pub const fn numbers<const COUNT: usize>(self, unit: f32) -> [f32; COUNT] {
+        let mut numbers = [0.0; COUNT];
+        let mut at = 0;
+        while at < self.levels().len() {
+            numbers[at] = self.levels()[at] as f32 * unit;
+            at += 1;
+        }
+        numbers
+    }
+
     /// How many levels lie in a standard deviation.
     #[must_use]
     pub const fn spread(self) -> f32 {
