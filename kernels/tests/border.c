@@ -425,7 +425,7 @@ static void print_scheduler_calls(void) {
     printf("scheduler.sha256_of_nothing %02x%02x%02x%02x\n", digest[0], digest[1], digest[2], digest[3]);
 }
 
-/* Values of a cosine's kind, which all types come near to. */
+/* Evenly spread values, which all types come near to. */
 static int kv_type_works(int32_t type) {
     float values[256], decoded[256];
     unsigned char blocks[4 * 66];

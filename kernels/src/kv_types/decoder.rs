@@ -1,13 +1,10 @@
 //! From blocks to values, and products with them, at the speed of the processor.
 
-use super::DenseType;
+use super::{DenseType, MOST_VALUES};
 use crate::attention::isa::{Isa, Work};
 use crate::attention::kv_type::KvType;
 use crate::attention::simd::Simd;
 use crate::attention::tile::Tile;
-
-/// Values that are decoded at once: a multiple of each block.
-const AT_ONCE: usize = 256;
 
 /// Writes the values of whole blocks.
 ///
@@ -15,7 +12,8 @@ const AT_ONCE: usize = 256;
 ///
 /// `blocks` is no whole number of blocks, or `to` has not their values.
 pub fn decode(kind: DenseType, blocks: &[u8], to: &mut [f32]) {
-    Isa::chosen().run(Parts { kind, blocks, values: to.len(), take: Decode { to } });
+    check(kind, blocks, to.len());
+    Isa::chosen().run(Decode { kind, blocks, to });
 }
 
 /// The sum of products of blocks' values with `with`.
@@ -25,88 +23,59 @@ pub fn decode(kind: DenseType, blocks: &[u8], to: &mut [f32]) {
 /// `blocks` is no whole number of blocks, or `with` has not as many values.
 #[must_use]
 pub fn dot(kind: DenseType, blocks: &[u8], with: &[f32]) -> f32 {
-    Isa::chosen().run(Parts { kind, blocks, values: with.len(), take: Dot { with, sum: 0.0 } })
+    check(kind, blocks, with.len());
+    Isa::chosen().run(Dot { kind, blocks, with })
 }
 
-/// What becomes of some values.
-trait Take {
-    type Output;
-
-    /// # Safety
-    ///
-    /// The processor has the instruction set `S`.
-    unsafe fn take<S: Simd>(&mut self, first: usize, values: &[f32]);
-
-    fn end(self) -> Self::Output;
+fn check(kind: DenseType, blocks: &[u8], values: usize) {
+    let bytes = kind.bytes();
+    assert!(blocks.len().is_multiple_of(bytes) && values == blocks.len() / bytes * kind.block.values());
 }
 
 struct Decode<'a> {
+    kind: DenseType,
+    blocks: &'a [u8],
     to: &'a mut [f32],
 }
 
-impl Take for Decode<'_> {
+impl Work for Decode<'_> {
     type Output = ();
 
     #[inline(always)]
-    unsafe fn take<S: Simd>(&mut self, first: usize, values: &[f32]) {
-        self.to[first..][..values.len()].copy_from_slice(values);
+    unsafe fn run<S: Simd>(self) {
+        let Decode { kind, blocks, to } = self;
+        let (kind, size) = (KvType::Dense(kind), to.len());
+        let row = Tile { first: blocks.as_ptr(), stride: blocks.len(), cells: 1, size, kind, ahead: 0 };
+        // SAFETY: the caller's promise; there is room for the values, which need no padding.
+        unsafe { row.decode::<S>(to.as_mut_ptr()) };
     }
-
-    fn end(self) {}
 }
 
 struct Dot<'a> {
+    kind: DenseType,
+    blocks: &'a [u8],
     with: &'a [f32],
-    sum: f32,
 }
 
-impl Take for Dot<'_> {
+impl Work for Dot<'_> {
     type Output = f32;
 
     #[inline(always)]
-    unsafe fn take<S: Simd>(&mut self, first: usize, values: &[f32]) {
-        let with = &self.with[first..][..values.len()];
-        // SAFETY: the caller's promise; blocks are a multiple of vectors.
+    unsafe fn run<S: Simd>(self) -> f32 {
+        let Dot { kind, blocks, with } = self;
+        let mut values = [0.0; MOST_VALUES];
+        let values = &mut values[..kind.block.values()];
+        // SAFETY: the caller's promise; a block is a multiple of vectors.
         unsafe {
             let mut sum = S::splat(0.0);
-            for at in (0..values.len()).step_by(S::LANES) {
-                sum = S::mul_add(S::load(values.as_ptr().add(at)), S::load(with.as_ptr().add(at)), sum);
+            for (blocks, with) in blocks.chunks_exact(kind.bytes()).zip(with.chunks_exact(values.len())) {
+                Decode { kind, blocks, to: &mut *values }.run::<S>();
+                for at in (0..values.len()).step_by(S::LANES) {
+                    sum = S::mul_add(S::load(values.as_ptr().add(at)), S::load(with.as_ptr().add(at)), sum);
+                }
             }
-            self.sum += S::sum(sum);
+            S::sum(sum)
         }
-    }
-
-    fn end(self) -> f32 {
-        self.sum
-    }
-}
-
-struct Parts<'a, T> {
-    kind: DenseType,
-    blocks: &'a [u8],
-    values: usize,
-    take: T,
-}
-
-impl<T: Take> Work for Parts<'_, T> {
-    type Output = T::Output;
-
-    #[inline(always)]
-    unsafe fn run<S: Simd>(mut self) -> T::Output {
-        let (block, bytes) = (self.kind.block.values(), self.kind.bytes());
-        assert!(self.blocks.len().is_multiple_of(bytes) && self.values == self.blocks.len() / bytes * block);
-        let mut some = [0.0; AT_ONCE];
-        for (number, blocks) in self.blocks.chunks(AT_ONCE / block * bytes).enumerate() {
-            let size = blocks.len() / bytes * block;
-            let kind = KvType::Dense(self.kind);
-            let tile = Tile { first: blocks.as_ptr(), stride: blocks.len(), cells: 1, size, kind, ahead: 0 };
-            // SAFETY: the caller's promise; there is room for the values of these blocks, which need no padding.
-            unsafe {
-                tile.decode::<S>(some.as_mut_ptr());
-                self.take.take::<S>(number * AT_ONCE, &some[..size]);
-            }
-        }
-        self.take.end()
     }
 }
 
