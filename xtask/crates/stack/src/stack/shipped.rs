@@ -77,7 +77,9 @@ impl Made<'_> {
         texts.extend(more);
         let triple = self.cargo.get("CARGO_BUILD_TARGET").cloned().map_or_else(licences::host_triple, Ok)?;
         let metadata = process::cargo(&context.layout.cargo_target("kernels"))
-            .args(["metadata", "--format-version", "1", "--offline", "--filter-platform", &triple])
+            .args(["metadata", "--format-version", "1", "--locked", "--filter-platform", &triple])
+            // It asks for the sources of every crate of the workspace, of which a first build has fetched its own.
+            .args(context.offline.then_some("--offline"))
             .arg("--manifest-path")
             .arg(context.layout.root().join("Cargo.toml"))
             .success()?;
