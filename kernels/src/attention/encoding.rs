@@ -4,7 +4,7 @@
 //! set gives the same bits.
 
 use super::matrix::Source;
-use super::simd::{Levels, Simd};
+use super::simd::{Levels, Simd, Windows};
 use crate::kv_types::bits::{SCALE_BYTES, UNIT};
 use crate::kv_types::{Block, Code, DenseType};
 
@@ -19,6 +19,23 @@ pub trait Encoding: Copy {
     ///
     /// The processor has the instruction set `S`; the row at `row` has `at + S::LANES` values.
     unsafe fn vector<S: Simd>(self, row: *const u8, at: usize) -> S::V;
+
+    /// As many vectors from `at` on, which is a multiple of `COUNT * LANES`.
+    ///
+    /// # Safety
+    ///
+    /// As [`Encoding::vector`], for each.
+    #[inline(always)]
+    unsafe fn vectors<S: Simd, const COUNT: usize>(self, row: *const u8, at: usize) -> [S::V; COUNT] {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let mut vectors = [S::splat(0.0); COUNT];
+            for (i, vector) in vectors.iter_mut().enumerate() {
+                *vector = self.vector::<S>(row, at + i * S::LANES);
+            }
+            vectors
+        }
+    }
 }
 
 /// How many rows ahead memory is asked for: what is computed in the time that it needs to answer.
@@ -63,6 +80,12 @@ impl<E: Encoding, S: Simd> Source<S> for Rows<E> {
     unsafe fn vector(self, row: usize, at: usize) -> S::V {
         // SAFETY: the caller's promise.
         unsafe { self.encoding.vector::<S>(self.first.add(row * self.stride), at) }
+    }
+
+    #[inline(always)]
+    unsafe fn vectors<const COUNT: usize>(self, row: usize, at: usize) -> [S::V; COUNT] {
+        // SAFETY: the caller's promise.
+        unsafe { self.encoding.vectors::<S, COUNT>(self.first.add(row * self.stride), at) }
     }
 
     #[inline(always)]
@@ -225,22 +248,34 @@ const fn words<const LEVELS: usize>(code: Code) -> [i16; LEVELS] {
     words
 }
 
+/// Levels again and again.
+const fn bytes<const BYTES: usize>(code: Code) -> [i8; BYTES] {
+    let mut bytes = [0; BYTES];
+    let mut at = 0;
+    while at < BYTES {
+        bytes[at] = code.levels()[at % code.levels().len()];
+        at += 1;
+    }
+    bytes
+}
+
 /// The levels of a code, as [`Simd::pick`] takes them.
 #[inline(always)]
 fn levels(code: Code) -> Levels {
     macro_rules! levels {
-        ($code:expr, $count:literal) => {{
+        ($code:expr, $count:literal, $bytes:literal) => {{
             static NUMBERS: [f32; $count] = $code.numbers(UNIT);
             static WORDS: [i16; $count] = words($code);
-            Levels { numbers: &NUMBERS, words: &WORDS }
+            static BYTES: [i8; $bytes] = bytes($code);
+            Levels { numbers: &NUMBERS, words: &WORDS, bytes: &BYTES }
         }};
     }
     match code {
-        Code::Turbo2 => levels!(Code::Turbo2, 16),
-        Code::Turbo3 => levels!(Code::Turbo3, 16),
-        Code::Turbo4 => levels!(Code::Turbo4, 16),
-        Code::Tcq2 => levels!(Code::Tcq2, 256),
-        Code::Tcq3 => levels!(Code::Tcq3, 512),
+        Code::Turbo2 => levels!(Code::Turbo2, 16, 64),
+        Code::Turbo3 => levels!(Code::Turbo3, 16, 64),
+        Code::Turbo4 => levels!(Code::Turbo4, 16, 64),
+        Code::Tcq2 => levels!(Code::Tcq2, 256, 256),
+        Code::Tcq3 => levels!(Code::Tcq3, 512, 512),
     }
 }
 
@@ -288,7 +323,35 @@ impl<const CODE: usize> Encoding for Coded<CODE> {
             S::mul(S::pick(&levels(code), windows), S::splat_f16(block.cast()))
         }
     }
+
+    #[inline(always)]
+    unsafe fn vectors<S: Simd, const COUNT: usize>(self, row: *const u8, at: usize) -> [S::V; COUNT] {
+        let code = Self::CODE;
+        // SAFETY: the caller's promise; a block is a multiple of 64 values.
+        unsafe {
+            let mut vectors = [S::splat(0.0); COUNT];
+            if S::LOOKS_UP_BYTES && COUNT * S::LANES == AT_ONCE {
+                let (block, inside) = block_of(self, row, at);
+                let circle = self.block.values() * code.bits() / 8;
+                let windows = Windows { circle, first: inside * code.bits() / 8, step: code.bits() };
+                let levels = S::levels_of_64(&levels(code), block.add(SCALE_BYTES), windows);
+                // As exact as each alone: the unit is a power of two.
+                let scale = S::mul(S::splat_f16(block.cast()), S::splat(UNIT));
+                for (vector, levels) in vectors.iter_mut().zip(levels) {
+                    *vector = S::mul(levels, scale);
+                }
+            } else {
+                for (i, vector) in vectors.iter_mut().enumerate() {
+                    *vector = self.vector::<S>(row, at + i * S::LANES);
+                }
+            }
+            vectors
+        }
+    }
 }
+
+/// Values that are looked up at once.
+const AT_ONCE: usize = 64;
 
 /// The block that the value `at` is in, and where in it.
 ///

@@ -18,6 +18,8 @@ pub enum Isa {
     Avx2,
     /// AVX-512 F, BW, DQ and VL.
     Avx512,
+    /// The same with VBMI.
+    Avx512Vbmi,
     /// NEON.
     Neon,
 }
@@ -37,13 +39,14 @@ pub trait Work {
 
 impl Isa {
     /// From the slowest to the fastest.
-    const ALL: [Isa; 4] = [Isa::Scalar, Isa::Neon, Isa::Avx2, Isa::Avx512];
+    const ALL: [Isa; 5] = [Isa::Scalar, Isa::Neon, Isa::Avx2, Isa::Avx512, Isa::Avx512Vbmi];
 
     fn name(self) -> &'static str {
         match self {
             Isa::Scalar => "scalar",
             Isa::Avx2 => "avx2",
             Isa::Avx512 => "avx512",
+            Isa::Avx512Vbmi => "avx512vbmi",
             Isa::Neon => "neon",
         }
     }
@@ -64,6 +67,7 @@ impl Isa {
                     && is_x86_feature_detected!("avx512dq")
                     && is_x86_feature_detected!("avx512vl")
             }
+            Isa::Avx512Vbmi => Isa::Avx512.is_here() && is_x86_feature_detected!("avx512vbmi"),
             Isa::Neon => false,
         }
     }
@@ -121,6 +125,8 @@ impl Isa {
                 Isa::Avx2 => with_avx2(work),
                 #[cfg(target_arch = "x86_64")]
                 Isa::Avx512 => with_avx512(work),
+                #[cfg(target_arch = "x86_64")]
+                Isa::Avx512Vbmi => with_avx512vbmi(work),
                 #[cfg(target_arch = "aarch64")]
                 Isa::Neon => work.run::<super::simd::neon::Neon>(),
                 #[allow(unreachable_patterns, reason = "other processors have fewer arms")]
@@ -141,7 +147,14 @@ fn with_avx2<W: Work>(work: W) -> W::Output {
 #[target_feature(enable = "avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl")]
 fn with_avx512<W: Work>(work: W) -> W::Output {
     // SAFETY: whoever calls this has made sure.
-    unsafe { work.run::<super::simd::avx512::Avx512>() }
+    unsafe { work.run::<super::simd::avx512::Avx512<false>>() }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
+fn with_avx512vbmi<W: Work>(work: W) -> W::Output {
+    // SAFETY: whoever calls this has made sure.
+    unsafe { work.run::<super::simd::avx512::Avx512<true>>() }
 }
 
 #[cfg(test)]

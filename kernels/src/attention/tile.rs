@@ -3,7 +3,7 @@
 use super::division::padded;
 use super::encoding::{Encoding, Rows};
 use super::kv_type::{KvType, with_encoding};
-use super::matrix::{Each, rows_by_columns, rows_by_rows};
+use super::matrix::{Each, MANY, rows_by_columns, rows_by_rows};
 use super::problem::TILE;
 use super::simd::{MOST_LANES, Simd};
 
@@ -95,9 +95,15 @@ impl Tile {
 #[inline(always)]
 unsafe fn decode_row<S: Simd, E: Encoding>(encoding: E, row: *const u8, size: usize, to: *mut f32) {
     let whole = size / S::LANES * S::LANES;
+    let many = if S::LOOKS_UP_BYTES { size / (MANY * S::LANES) * (MANY * S::LANES) } else { 0 };
     // SAFETY: the caller's promise; types in blocks have whole vectors.
     unsafe {
-        for at in (0..whole).step_by(S::LANES) {
+        for at in (0..many).step_by(MANY * S::LANES) {
+            for (i, vector) in encoding.vectors::<S, MANY>(row, at).into_iter().enumerate() {
+                S::store(to.add(at + i * S::LANES), vector);
+            }
+        }
+        for at in (many..whole).step_by(S::LANES) {
             S::store(to.add(at), encoding.vector::<S>(row, at));
         }
         if whole < size {

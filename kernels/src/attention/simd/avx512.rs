@@ -1,16 +1,16 @@
-//! AVX-512 F, BW, DQ and VL: what every server with AVX-512 has.
+//! AVX-512 F, BW, DQ and VL, which every server with AVX-512 has, and VBMI, which those since 2019 have: tables of bytes.
 
 use std::arch::x86_64::*;
 
-use super::{Levels, Simd};
+use super::{Levels, Simd, Windows};
 use crate::kv_types::bits::UNIT;
 
-/// AVX-512 F.
+/// AVX-512 without VBMI, and with it.
 #[derive(Clone, Copy, Debug)]
-pub struct Avx512;
+pub struct Avx512<const VBMI: bool>;
 
 // SAFETY (of the block and of every method): the caller promises the instruction set and the pointers.
-unsafe impl Simd for Avx512 {
+unsafe impl<const VBMI: bool> Simd for Avx512<VBMI> {
     const LANES: usize = 16;
     const REGISTERS: usize = 32;
     type V = __m512;
@@ -95,6 +95,36 @@ unsafe impl Simd for Avx512 {
                     level_of(_mm512_mask_blend_epi16(is_high, low, high))
                 }
             }
+        }
+    }
+
+    const LOOKS_UP_BYTES: bool = VBMI;
+
+    #[inline(always)]
+    unsafe fn levels_of_64(table: &Levels, circle: *const u8, windows: Windows) -> [Self::V; 4] {
+        assert!(VBMI, "no instruction set without VBMI asks for it");
+        unsafe {
+            let spread = spread(circle, windows);
+            let at = _mm512_multishift_epi64_epi8(bytes(&SHIFTS[0][windows.step]), spread);
+            let levels = match table.bytes.as_chunks::<128>().0 {
+                [] => _mm512_permutexvar_epi8(at, _mm512_loadu_si512(table.bytes.as_ptr().cast())),
+                [a, b] => byte_of_256([a, b], at),
+                parts => {
+                    // The ninth bit of each window is the highest of what begins a bit later.
+                    let is_high = _mm512_movepi8_mask(_mm512_multishift_epi64_epi8(
+                        bytes(&SHIFTS[1][windows.step]),
+                        spread,
+                    ));
+                    let low = byte_of_256([&parts[0], &parts[1]], at);
+                    _mm512_mask_blend_epi8(is_high, low, byte_of_256([&parts[2], &parts[3]], at))
+                }
+            };
+            [
+                Self::from_bytes(_mm512_castsi512_si128(levels)),
+                Self::from_bytes(_mm512_extracti32x4_epi32::<1>(levels)),
+                Self::from_bytes(_mm512_extracti32x4_epi32::<2>(levels)),
+                Self::from_bytes(_mm512_extracti32x4_epi32::<3>(levels)),
+            ]
         }
     }
 
@@ -258,6 +288,86 @@ unsafe impl Simd for Avx512 {
                 }
             }
         }
+    }
+}
+
+/// Where the windows of each eight values begin, after how many bits: at once, and a bit later; by their step.
+static SHIFTS: [[[u8; 64]; 5]; 2] = {
+    let mut shifts = [[[0; 64]; 5]; 2];
+    let mut at = 0;
+    while at < 2 * 5 * 64 {
+        let (later, step, place) = (at / 320, at / 64 % 5, at % 64);
+        shifts[later][step][place] = (place % 8 * step + later) as u8;
+        at += 1;
+    }
+    shifts
+};
+
+/// Bytes of a circle, eight for each eight values, from the first value's on; by their step.
+static SPREAD: [[u8; 64]; 5] = {
+    let mut spread = [[0; 64]; 5];
+    let mut at = 0;
+    while at < 5 * 64 {
+        let (step, place) = (at / 64, at % 64);
+        spread[step][place] = (place / 8 * step + place % 8) as u8;
+        at += 1;
+    }
+    spread
+};
+
+/// # Safety
+///
+/// The processor has the instruction set.
+#[inline(always)]
+unsafe fn bytes(from: &[u8; 64]) -> __m512i {
+    // SAFETY: the caller's promise.
+    unsafe { _mm512_loadu_si512(from.as_ptr().cast()) }
+}
+
+/// The bytes of a circle where the windows are, eight for each eight of them. After the last byte comes the first.
+///
+/// # Safety
+///
+/// The processor has the instruction set, and VBMI; the circle is there.
+#[inline(always)]
+unsafe fn spread(circle: *const u8, windows: Windows) -> __m512i {
+    let Windows { circle: length, first, step } = windows;
+    // SAFETY: the caller's promise; nothing after the circle is read.
+    unsafe {
+        let whole = _mm512_maskz_loadu_epi8(u64::MAX >> (64 - length), circle.cast());
+        let at = _mm512_add_epi8(bytes(&SPREAD[step]), _mm512_set1_epi8(first as i8));
+        let length = _mm512_set1_epi8(length as i8);
+        // 64 bytes need no more: higher bits of a place mean nothing.
+        let again = _mm512_cmpge_epu8_mask(at, length);
+        _mm512_permutexvar_epi8(_mm512_mask_sub_epi8(at, again, at, length), whole)
+    }
+}
+
+/// What 256 bytes have at each place.
+///
+/// # Safety
+///
+/// The processor has the instruction set, and VBMI.
+#[inline(always)]
+unsafe fn byte_of_256(parts: [&[i8; 128]; 2], at: __m512i) -> __m512i {
+    // SAFETY: the caller's promise, and a part is two vectors.
+    unsafe {
+        let is_upper = _mm512_movepi8_mask(at);
+        _mm512_mask_blend_epi8(is_upper, byte_of_128(parts[0], at), byte_of_128(parts[1], at))
+    }
+}
+
+/// What 128 bytes have at each place, whose highest bit means nothing.
+///
+/// # Safety
+///
+/// As [`byte_of_256`].
+#[inline(always)]
+unsafe fn byte_of_128(part: &[i8; 128], at: __m512i) -> __m512i {
+    // SAFETY: the caller's promise, and they are two vectors.
+    unsafe {
+        let first = part.as_ptr().cast::<__m512i>();
+        _mm512_permutex2var_epi8(_mm512_loadu_si512(first), at, _mm512_loadu_si512(first.add(1)))
     }
 }
 

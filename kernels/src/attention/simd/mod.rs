@@ -53,6 +53,12 @@ pub unsafe trait Simd: Copy {
     unsafe fn windows(word: u64, step: u32, width: u32) -> Self::Places;
     /// What the table has at each place.
     unsafe fn pick(table: &Levels, at: Self::Places) -> Self::V;
+    /// Whether [`Simd::levels_of_64`] is there.
+    const LOOKS_UP_BYTES: bool = false;
+    /// What the table has for 64 windows of a circle, as whole numbers.
+    unsafe fn levels_of_64(_table: &Levels, _circle: *const u8, _windows: Windows) -> [Self::V; 4] {
+        unreachable!("LOOKS_UP_BYTES is false")
+    }
     /// `x` where the bit is set, from the lowest on, and 0 where it is not.
     unsafe fn where_set(bits: u32, x: f32) -> Self::V;
     /// `LANES` numbers.
@@ -93,13 +99,27 @@ pub unsafe trait Simd: Copy {
     unsafe fn transpose(from: *const f32, from_stride: usize, to: *mut f32, to_stride: usize);
 }
 
-/// A table of 16, 256 or 512 levels, twice: as numbers, and as whole numbers that are multiplied with [`crate::kv_types::bits::UNIT`].
+/// A table of 16, 256 or 512 levels, three times: as numbers, and as whole numbers that are multiplied with
+/// [`crate::kv_types::bits::UNIT`].
 #[derive(Clone, Copy, Debug)]
 pub struct Levels {
     /// As numbers.
     pub numbers: &'static [f32],
     /// As many whole numbers.
     pub words: &'static [i16],
+    /// The same; fewer than 64 are there again and again, so that the bits above a window mean nothing.
+    pub bytes: &'static [i8],
+}
+
+/// 64 windows of a circle of bits.
+#[derive(Clone, Copy, Debug)]
+pub struct Windows {
+    /// Bytes of the circle, at most 64.
+    pub circle: usize,
+    /// The byte where the first window begins.
+    pub first: usize,
+    /// Bits from one window to the next: 2, 3 or 4. They are as wide as the table is long, up to 9 bits.
+    pub step: usize,
 }
 
 /// The most lanes that a vector has: rows are padded to a multiple of it.
