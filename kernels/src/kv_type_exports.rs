@@ -14,8 +14,8 @@ pub unsafe extern "C" fn espalier_kv_encode(number: i32, from: *const f32, to: *
         let Some((kind, bytes)) = blocks(number, count) else { return };
         // SAFETY: the caller's promise.
         unsafe {
-            let to = std::slice::from_raw_parts_mut(to, bytes);
-            encoder::encode(kind, std::slice::from_raw_parts(from, count), to);
+            let to = slice_mut(to, bytes);
+            encoder::encode(kind, slice(from, count), to);
         }
     });
 }
@@ -31,8 +31,8 @@ pub unsafe extern "C" fn espalier_kv_decode(number: i32, from: *const u8, to: *m
         let Some((kind, bytes)) = blocks(number, count) else { return };
         // SAFETY: the caller's promise.
         unsafe {
-            let to = std::slice::from_raw_parts_mut(to, count);
-            decoder::decode(kind, std::slice::from_raw_parts(from, bytes), to);
+            let to = slice_mut(to, count);
+            decoder::decode(kind, slice(from, bytes), to);
         }
     });
 }
@@ -53,8 +53,8 @@ pub unsafe extern "C" fn espalier_kv_dot(
         let Some((kind, bytes)) = blocks(number, count) else { return f32::NAN };
         // SAFETY: the caller's promise.
         unsafe {
-            let from = std::slice::from_raw_parts(from, bytes);
-            decoder::dot(kind, from, std::slice::from_raw_parts(with, count))
+            let from = slice(from, bytes);
+            decoder::dot(kind, from, slice(with, count))
         }
     })
 }
@@ -69,7 +69,7 @@ pub unsafe extern "C" fn espalier_kv_is_finite(number: i32, from: *const u8, cou
     guarded(0, || {
         let Some((kind, bytes)) = blocks(number, count) else { return 0 };
         // SAFETY: the caller's promise.
-        let from = unsafe { std::slice::from_raw_parts(from, bytes) };
+        let from = unsafe { slice(from, bytes) };
         i32::from(from.chunks_exact(kind.bytes()).all(|block| bits::scale(block).is_finite()))
     })
 }
@@ -85,6 +85,26 @@ fn blocks(number: i32, count: usize) -> Option<(DenseType, usize)> {
     let kind = DenseType::from_number(number)?;
     let block = kind.block.values();
     count.is_multiple_of(block).then(|| (kind, count / block * kind.bytes()))
+}
+
+/// `count` values at `from`, which may be null where there are none.
+///
+/// # Safety
+///
+/// As [`std::slice::from_raw_parts`] otherwise.
+unsafe fn slice<'a, T>(from: *const T, count: usize) -> &'a [T] {
+    // SAFETY: the caller's promise.
+    if count == 0 { &[] } else { unsafe { std::slice::from_raw_parts(from, count) } }
+}
+
+/// As [`slice`], to be written.
+///
+/// # Safety
+///
+/// As [`std::slice::from_raw_parts_mut`], but for null where there are no values.
+unsafe fn slice_mut<'a, T>(to: *mut T, count: usize) -> &'a mut [T] {
+    // SAFETY: the caller's promise.
+    if count == 0 { &mut [] } else { unsafe { std::slice::from_raw_parts_mut(to, count) } }
 }
 
 #[cfg(test)]
@@ -119,6 +139,19 @@ mod tests {
             block[..2].copy_from_slice(&scale.to_le_bytes());
             // SAFETY: a block of turbo2 has 34 bytes.
             assert_eq!(unsafe { espalier_kv_is_finite(200, block.as_ptr(), 128) }, 0);
+        }
+    }
+
+    #[test]
+    fn no_blocks_need_no_memory() {
+        for kind in DenseType::ALL {
+            // SAFETY: nothing is read, nothing is written.
+            unsafe {
+                espalier_kv_encode(kind.number(), std::ptr::null(), std::ptr::null_mut(), 0);
+                espalier_kv_decode(kind.number(), std::ptr::null(), std::ptr::null_mut(), 0);
+                assert_eq!(espalier_kv_dot(kind.number(), std::ptr::null(), std::ptr::null(), 0), 0.0);
+                assert_eq!(espalier_kv_is_finite(kind.number(), std::ptr::null(), 0), 1);
+            }
         }
     }
 

@@ -1,7 +1,12 @@
 #include "espalier-cache-types.h"
 
+#include "llama-hparams.h"
 #include "llama-impl.h"
+#include "llama-model.h"
 
+#include "ggml-backend.h"
+
+#include <algorithm>
 #include <mutex>
 #include <set>
 #include <stdexcept>
@@ -14,13 +19,16 @@ static std::vector<ggml_type> own_types_like(ggml_type asked) {
     return { (ggml_type) first, (ggml_type) (first + 1) };
 }
 
-static ggml_type first_that_fits(std::vector<ggml_type> types, uint32_t head) {
-    for (ggml_type type : types) {
-        if (head % ggml_blck_size(type) == 0) {
-            return type;
-        }
-    }
-    return GGML_TYPE_F16;
+static ggml_type first_that_fits(const std::vector<ggml_type> & types, uint32_t head) {
+    const auto fits = [&](ggml_type type) { return head % ggml_blck_size(type) == 0; };
+    const auto found = std::find_if(types.begin(), types.end(), fits);
+    return found == types.end() ? GGML_TYPE_F16 : *found;
+}
+
+// What a layer gets that has none of ours. A K of q8_0 that is not rotated cannot be shifted: upstream's graph for that wants the
+// rotation.
+static ggml_type instead_of_ours(bool is_k, uint32_t head) {
+    return is_k ? GGML_TYPE_F16 : first_that_fits({ GGML_TYPE_Q8_0 }, head);
 }
 
 // Logs a line, unless an earlier layer of the same cache has. The first cache of a process is often made for its size alone, with
@@ -40,29 +48,71 @@ static void warn_once(uint32_t layer, const std::string & line) {
     }
 }
 
-ggml_type espalier_cache_type(uint32_t layer, const char * what, ggml_type asked, uint32_t head) {
+static bool is_at_an_edge(uint32_t layer, uint32_t layers) {
+    const uint32_t edge = (uint32_t) espalier_edge_layers();
+    return layer < edge || layer + edge >= layers;
+}
+
+// The layer's type, and nothing said.
+static ggml_type type_of_layer(const llama_hparams & hparams, uint32_t layer, bool is_k, ggml_type asked) {
     if (!espalier_is_own_type(asked)) {
         return asked;
     }
-    std::vector<ggml_type> types = own_types_like(asked);
-    types.push_back(GGML_TYPE_Q8_0);
-    const ggml_type found = first_that_fits(types, head);
-    if (!espalier_is_own_type(found)) {
-        warn_once(layer, format("%s cache: %s has blocks of 64 values, and layers with heads of %u get %s instead",
-                what, ggml_type_name(asked), head, ggml_type_name(found)));
+    const uint32_t  head = is_k ? hparams.n_embd_head_k(layer) : hparams.n_embd_head_v(layer);
+    const ggml_type ours = first_that_fits(own_types_like(asked), head);
+    // Upstream does not rotate what MLA keeps.
+    if (!espalier_is_own_type(ours) || hparams.is_mla()) {
+        return instead_of_ours(is_k, head);
+    }
+    return !is_k && is_at_an_edge(layer, hparams.n_layer()) ? first_that_fits({ GGML_TYPE_Q8_0 }, head) : ours;
+}
+
+ggml_type espalier_cache_type(const llama_hparams & hparams, uint32_t layer, const char * what, ggml_type asked) {
+    const bool      is_k  = *what == 'K';
+    const ggml_type found = type_of_layer(hparams, layer, is_k, asked);
+    if (found == asked || espalier_is_own_type(found)) {
+        return found;
+    }
+    const char * name = ggml_type_name(asked);
+    if (hparams.is_mla()) {
+        warn_once(layer, format("%s cache: %s is for values that are rotated, and this model's are not: %s instead", what, name, ggml_type_name(found)));
+    } else if (!is_k && is_at_an_edge(layer, hparams.n_layer())) {
+        warn_once(layer, format("V cache: %d layers at each end have %s instead of %s", espalier_edge_layers(), ggml_type_name(found), name));
+    } else {
+        const uint32_t head = is_k ? hparams.n_embd_head_k(layer) : hparams.n_embd_head_v(layer);
+        warn_once(layer, format("%s cache: %s has blocks of 64 values, and layers with heads of %u get %s instead", what, name, head, ggml_type_name(found)));
     }
     return found;
 }
 
-bool espalier_cache_on_host(uint32_t layer, ggml_backend_dev_t device, ggml_type type_k, ggml_type type_v) {
-    const bool has_own  = espalier_is_own_type(type_k) || espalier_is_own_type(type_v);
-    const bool is_on_cpu = ggml_backend_dev_type(device) == GGML_BACKEND_DEVICE_TYPE_CPU;
-    if (!has_own || is_on_cpu) {
-        return false;
+// The device of a layer that has a type of ours and is not on a CPU; NULL if there is none.
+static ggml_backend_dev_t other_device(const llama_model & model, ggml_type type_k, ggml_type type_v) {
+    for (uint32_t layer = 0; layer < model.hparams.n_layer(); layer++) {
+        const bool has_own = espalier_is_own_type(type_of_layer(model.hparams, layer, true, type_k)) ||
+                             espalier_is_own_type(type_of_layer(model.hparams, layer, false, type_v));
+        ggml_backend_dev_t device = model.dev_layer((int) layer);
+        if (has_own && ggml_backend_dev_type(device) != GGML_BACKEND_DEVICE_TYPE_CPU) {
+            return device;
+        }
     }
-    warn_once(layer, format("%s does not know caches of %s and %s: those of its layers stay in host memory, and their attention runs on the CPU",
-            ggml_backend_dev_name(device), ggml_type_name(type_k), ggml_type_name(type_v)));
-    return true;
+    return nullptr;
+}
+
+bool espalier_cache_on_host(const llama_model & model, ggml_type type_k, ggml_type type_v) {
+    ggml_backend_dev_t device = other_device(model, type_k, type_v);
+    if (device) {
+        LLAMA_LOG_WARN("espalier: %s does not know caches of %s and %s: the cache stays in host memory, and attention runs on the CPU\n",
+                ggml_backend_dev_name(device), ggml_type_name(type_k), ggml_type_name(type_v));
+    }
+    return device != nullptr;
+}
+
+void espalier_warn_of_keys(ggml_type type_k) {
+    const int bits = espalier_type_bits(type_k);
+    if (bits == 2 || bits == 3) {
+        LLAMA_LOG_WARN("espalier: a K cache of %s costs much more than such a V cache: models may answer nonsense; -ctk turbo4 or q8_0 is safer\n",
+                ggml_type_name(type_k));
+    }
 }
 
 void espalier_refuse_weights(const ggml_tensor * tensor) {

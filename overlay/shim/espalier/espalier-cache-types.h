@@ -4,20 +4,26 @@
 
 #include "espalier-types.h"
 
-#include "ggml-backend.h"
 #include "ggml.h"
 
-// The type of K or V (`what`) of a layer for which `asked` was asked, whose heads have `head` values: the same for types that
-// are not ours; ours in the larger blocks that fit the head; where none fits, q8_0 or f16, which is said once a cache.
-ggml_type espalier_cache_type(uint32_t layer, const char * what, ggml_type asked, uint32_t head);
+struct llama_hparams;
+struct llama_model;
 
-// Whether a layer's cache stays in host memory, because its device is no CPU and ours are only on those. Its attention then
-// runs on the CPU, which is said once a cache.
-bool espalier_cache_on_host(uint32_t layer, ggml_backend_dev_t device, ggml_type type_k, ggml_type type_v);
+// The type of K or V (`what`) of a layer for which `asked` was asked: the same for types that are not ours; ours in the larger
+// blocks that fit its heads; where none fits, or upstream does not rotate the cache, q8_0 for V and f16 for K, which is said once
+// a cache; and q8_0 for V of the layers that espalier_keep_edge_layers names.
+ggml_type espalier_cache_type(const llama_hparams & hparams, uint32_t layer, const char * what, ggml_type asked);
+
+// Whether the cache stays in host memory, and attention on the CPU: a layer with a type of ours is on another device, and ours are
+// only on CPUs. Says so.
+bool espalier_cache_on_host(const llama_model & model, ggml_type type_k, ggml_type type_v);
+
+// Says what to expect of a K of two or three bits.
+void espalier_warn_of_keys(ggml_type type_k);
 
 // The call sites' forms.
-#define ESPALIER_CACHE_TYPE(layer, what, type, head) espalier_cache_type((layer), (what), (type), (head))
-#define ESPALIER_CACHE_ON_HOST(layer, device, type_k, type_v) espalier_cache_on_host((layer), (device), (type_k), (type_v))
+#define ESPALIER_CACHE_TYPE(hparams, layer, what, type) espalier_cache_type((hparams), (layer), (what), (type))
+#define ESPALIER_CACHE_ON_HOST(model, type_k, type_v) espalier_cache_on_host((model), (type_k), (type_v))
 
 // Throws if a model's weights have a type of ours: nothing multiplies with those at speed, and some operations do not know them.
 void espalier_refuse_weights(const ggml_tensor * tensor);

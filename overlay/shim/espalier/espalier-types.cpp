@@ -1,7 +1,11 @@
 #include "espalier-types.h"
 
+#include <algorithm>
+#include <atomic>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <string>
 
 #define ESPALIER_DEFINE_TYPE(number, name, block, bytes)                                             \
     void espalier_type_##number##_to_float(const void * x, float * y, int64_t k) {                   \
@@ -48,4 +52,51 @@ int espalier_type_of_name(const char * name) {
         }
     }
     return -1;
+}
+
+static int sensible_layers(long layers) {
+    return (int) std::min(std::max(layers, 0l), 1024l);
+}
+
+static std::atomic<int> & edge_layers() {
+    const char * asked = getenv("ESPALIER_KV_EDGE_LAYERS");
+    static std::atomic<int> layers(sensible_layers(asked ? strtol(asked, nullptr, 10) : 0));
+    return layers;
+}
+
+int espalier_edge_layers(void) {
+    return edge_layers();
+}
+
+void espalier_keep_edge_layers(int layers) {
+    edge_layers() = sensible_layers(layers);
+}
+
+static const struct espalier_kv_quality qualities[] = {
+    { "safe",     "q8_0",   "turbo4", 0 },
+    { "balanced", "turbo4", "tcq3",   0 },
+    { "small",    "tcq3",   "tcq2",   0 },
+};
+
+const struct espalier_kv_quality * espalier_kv_quality_of_name(const char * name) {
+    for (const auto & quality : qualities) {
+        if (strcmp(quality.name, name) == 0) {
+            return &quality;
+        }
+    }
+    return nullptr;
+}
+
+static std::string describe_qualities() {
+    std::string help = "types of the KV cache that go well together, on CPUs:";
+    for (const auto & quality : qualities) {
+        help += std::string("\n- ") + quality.name + ": -ctk " + quality.type_k + " -ctv " + quality.type_v +
+                " --kv-edge-layers " + std::to_string(quality.edge_layers);
+    }
+    return help + "\noptions after it win (default: none, which is f16)";
+}
+
+const char * espalier_kv_quality_help(void) {
+    static const std::string help = describe_qualities();
+    return help.c_str();
 }

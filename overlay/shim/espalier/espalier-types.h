@@ -28,6 +28,25 @@ ESPALIER_API uint64_t espalier_type_fingerprint(int type);
 /* The number of ours with this name, or with the one that forks gave it; -1 if there is none. */
 ESPALIER_API int espalier_type_of_name(const char * name);
 
+/* How many layers at each end of a model have a V of q8_0 where one of ours was asked for: what ESPALIER_KV_EDGE_LAYERS says,
+ * until a caller says something else. From 0 to 1024. */
+ESPALIER_API int  espalier_edge_layers(void);
+ESPALIER_API void espalier_keep_edge_layers(int layers);
+
+/* What a name for several settings of the cache stands for. */
+struct espalier_kv_quality {
+    const char * name;
+    const char * type_k; /* as --cache-type-k calls it */
+    const char * type_v;
+    int          edge_layers;
+};
+
+/* NULL for an unknown name. Static storage. */
+ESPALIER_API const struct espalier_kv_quality * espalier_kv_quality_of_name(const char * name);
+
+/* The names, and what each stands for. Static storage. */
+ESPALIER_API const char * espalier_kv_quality_help(void);
+
 /* Entries of ggml's type_traits. */
 #define ESPALIER_TYPE_TRAITS_ENTRY(number, name, block, bytes)        \
     [number] = {                                                      \

@@ -13,6 +13,9 @@ use crate::error::Result;
 pub struct Suites {
     /// Test programs in C++, in the order in which they run.
     pub programs: Vec<Program>,
+    /// Parts of the names of cases that only ours has, such as its types: each has to pass.
+    #[serde(default, rename = "own-cases")]
+    pub own_cases: Vec<String>,
     /// The tests of the server.
     #[serde(rename = "server-tests")]
     pub server_tests: ServerTests,

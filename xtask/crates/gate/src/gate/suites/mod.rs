@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use self::outcome::{Outcome, Outcomes};
 use self::programs::Programs;
 use self::server_tests::ServerSuite;
-use self::verdict::{Difference, Held};
+use self::verdict::{Allowed, Difference, Held};
 use super::Sides;
 use crate::context::Context;
 use crate::error::{Error, Result};
@@ -76,7 +76,9 @@ impl<'a> SuiteGate<'a> {
     fn compare_programs(&self, reference: &str, (variant, has_features): (&str, bool)) -> Result<Held> {
         let (stock, ours) = (self.programs(reference, false)?, self.programs(variant, has_features)?);
         let expected = self.run("programs on stock", &stock)?;
-        let held = self.hold("programs", (&stock, &expected), &ours, &[])?;
+        let own_cases: &[String] = if has_features { &self.suites.own_cases } else { &[] };
+        let allowed = Allowed { own_cases, ..Allowed::default() };
+        let held = self.hold("programs", (&stock, &expected), &ours, allowed)?;
         Ok(Held { silent: stock.silent(&expected), ..held })
     }
 
@@ -105,7 +107,8 @@ impl<'a> SuiteGate<'a> {
         let stock = self.server_tests(reference, false);
         let expected = self.run("server tests on stock", &stock)?;
         let hold = |side: &str, paged: bool, listed: &[Expected]| {
-            self.hold(side, (&stock, &expected), &self.server_tests(variant, paged), listed)
+            let allowed = Allowed { listed, ..Allowed::default() };
+            self.hold(side, (&stock, &expected), &self.server_tests(variant, paged), allowed)
         };
         let mut held = vec![hold("server tests", false, &[])?];
         if has_pool {
@@ -133,9 +136,9 @@ impl<'a> SuiteGate<'a> {
         suite.all()
     }
 
-    fn hold(&self, side: &str, stock: Side<'_>, ours: &dyn Suite, listed: &[Expected]) -> Result<Held> {
+    fn hold(&self, side: &str, stock: Side<'_>, ours: &dyn Suite, allowed: Allowed<'_>) -> Result<Held> {
         let outcomes = self.run(&format!("{side} on ours"), ours)?;
-        let mut held = verdict::hold(side, stock.1, &outcomes, listed);
+        let mut held = verdict::hold(side, stock.1, &outcomes, allowed);
         if held.unexpected.len() <= TOO_MANY_FOR_LUCK {
             for difference in std::mem::take(&mut held.unexpected) {
                 let luck = self.is_luck(&difference, stock.0, ours)?;

@@ -25,6 +25,8 @@ pub struct Held {
     pub tests: usize,
     /// Tests that passed on stock.
     pub passed: usize,
+    /// Cases that only ours has and that passed.
+    pub own: usize,
     /// Differences that are listed with a reason.
     pub expected: Vec<Difference>,
     /// Differences that were not seen again.
@@ -49,9 +51,23 @@ pub fn differences(stock: &Outcomes, ours: &Outcomes) -> Vec<Difference> {
     both.filter(|both| both.stock != both.ours).collect()
 }
 
+/// What may end differently.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Allowed<'a> {
+    /// These, with a reason.
+    pub listed: &'a [Expected],
+    /// Cases with one of these in their names may be absent on stock, and pass.
+    pub own_cases: &'a [String],
+}
+
 /// Holds one side's outcomes against stock's.
-pub fn hold(side: &str, stock: &Outcomes, ours: &Outcomes, listed: &[Expected]) -> Held {
-    let differences = differences(stock, ours);
+pub fn hold(side: &str, stock: &Outcomes, ours: &Outcomes, allowed: Allowed<'_>) -> Held {
+    let Allowed { listed, own_cases } = allowed;
+    let is_own = |difference: &Difference| {
+        (&difference.stock, &difference.ours) == (&Outcome::Absent, &Outcome::Passed)
+            && own_cases.iter().any(|part| difference.test.contains(part))
+    };
+    let (own, differences): (Vec<_>, Vec<_>) = differences(stock, ours).into_iter().partition(is_own);
     let vanished = vanished(&differences, listed);
     let (expected, unexpected) =
         differences.into_iter().partition(|difference| listed.iter().any(|one| expects(one, difference)));
@@ -60,6 +76,7 @@ pub fn hold(side: &str, stock: &Outcomes, ours: &Outcomes, listed: &[Expected]) 
         side: side.to_string(),
         tests: stock.len(),
         passed,
+        own: own.len(),
         expected,
         flaky: Vec::new(),
         unexpected,
@@ -104,10 +121,11 @@ impl Held {
 
     /// In one line.
     pub fn summary(&self) -> String {
-        let Held { side, tests, passed, expected, flaky, .. } = self;
+        let Held { side, tests, passed, own, expected, flaky, .. } = self;
         let (expected, flaky) = (expected.len(), flaky.len());
         format!(
-            "{side}: {tests} outcomes compared ({passed} passed), {expected} differ as listed, {flaky} by luck"
+            "{side}: {tests} outcomes compared ({passed} passed), {expected} differ as listed, {flaky} by luck, \
+             {own} of ours alone passed"
         )
     }
 
@@ -132,6 +150,7 @@ impl Held {
             "suite": self.side,
             "tests": self.tests,
             "passed": self.passed,
+            "own": self.own,
             "expected": list(&self.expected),
             "luck": list(&self.flaky),
             "unexpected": list(&self.unexpected),
@@ -167,6 +186,25 @@ mod tests {
         }
     }
 
+    fn allowed(listed: &[Expected]) -> Allowed<'_> {
+        Allowed { listed, own_cases: &[] }
+    }
+
+    #[test]
+    fn a_case_of_ours_alone_has_to_pass() {
+        let own_cases = ["tcq".to_string()];
+        let held = |ours: &[(&str, Outcome)]| {
+            let stock = outcomes(&[("a", Outcome::Passed)]);
+            let ours = outcomes(&[&[("a", Outcome::Passed)], ours].concat());
+            hold("s", &stock, &ours, Allowed { listed: &[], own_cases: &own_cases })
+        };
+        assert!(held(&[("CPY(tcq2)", Outcome::Passed)]).is_good());
+        assert_eq!(held(&[("CPY(tcq2)", Outcome::Passed)]).own, 1);
+        assert!(!held(&[("CPY(tcq2)", failed("x"))]).is_good());
+        assert!(!held(&[("CPY(tcq2)", Outcome::Skipped)]).is_good());
+        assert!(!held(&[("CPY(q9)", Outcome::Passed)]).is_good());
+    }
+
     #[test]
     fn a_test_that_fails_at_another_place_or_is_missing_differs() {
         let stock = outcomes(&[("a", failed("1")), ("b", Outcome::Passed), ("c", Outcome::Passed)]);
@@ -186,7 +224,7 @@ mod tests {
     fn only_the_listed_difference_is_expected() {
         let stock = outcomes(&[("a", Outcome::Passed), ("b", Outcome::Passed)]);
         let ours = outcomes(&[("a", failed("x")), ("b", failed("y"))]);
-        let held = hold("s", &stock, &ours, &[listed("a")]);
+        let held = hold("s", &stock, &ours, allowed(&[listed("a")]));
         assert_eq!((held.expected.len(), held.unexpected.len()), (1, 1));
         assert_eq!(held.unexpected[0].test, "b");
         assert!(!held.is_good());
@@ -196,25 +234,28 @@ mod tests {
     fn a_listed_test_that_ends_in_another_way_is_not_expected() {
         let stock = outcomes(&[("a", Outcome::Passed)]);
         let ours = outcomes(&[("a", Outcome::Crashed(String::new()))]);
-        assert_eq!(hold("s", &stock, &ours, &[listed("a")]).unexpected.len(), 1);
+        assert_eq!(hold("s", &stock, &ours, allowed(&[listed("a")])).unexpected.len(), 1);
     }
 
     #[test]
     fn a_listed_difference_that_is_none_is_a_failure() {
         let both = outcomes(&[("a", Outcome::Passed)]);
-        let held = hold("s", &both, &both, &[listed("a")]);
+        let held = hold("s", &both, &both, allowed(&[listed("a")]));
         assert_eq!(held.vanished, ["a"]);
         assert!(!held.is_good());
-        assert!(hold("s", &both, &both, &[]).is_good());
+        assert!(hold("s", &both, &both, Allowed::default()).is_good());
         let by_rounding = Expected { by_rounding: true, ..listed("a") };
-        assert!(hold("s", &both, &both, &[by_rounding]).is_good(), "another processor may round alike");
+        assert!(
+            hold("s", &both, &both, allowed(&[by_rounding])).is_good(),
+            "another processor may round alike"
+        );
     }
 
     #[test]
     fn where_nothing_passes_nothing_was_tried() {
         let both = outcomes(&[("a", failed("x"))]);
-        assert!(!hold("s", &both, &both, &[]).is_good());
-        assert!(!hold("s", &Outcomes::new(), &Outcomes::new(), &[]).is_good());
+        assert!(!hold("s", &both, &both, Allowed::default()).is_good());
+        assert!(!hold("s", &Outcomes::new(), &Outcomes::new(), Allowed::default()).is_good());
     }
 
     #[test]
