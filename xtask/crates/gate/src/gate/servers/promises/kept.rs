@@ -106,3 +106,36 @@ pub fn second_turn(stage: &mut Stage<'_>) -> Result<()> {
     stage.must_have_found("the second turn from another slot", &answer, 6 * BLOCK);
     Ok(())
 }
+
+/// A file has the types of its cache, and no cache of others takes it: the numbers would be read as something else.
+pub fn file_of_another_type(stage: &mut Stage<'_>) -> Result<()> {
+    let saves = stage.empty_folder("slots")?;
+    let serve = |stage: &Stage<'_>, values: &str| {
+        let types = ["--cache-type-k", "q8_0", "--cache-type-v", values];
+        let keeps = ["-np", "1", "-c", "4096", "--kv-paged", "--slot-save-path", &saves];
+        stage.serve(Model::Trained, &[&keeps[..], &types].concat())
+    };
+    let prompt = cases::numbered_prompt(1, PROMPT + 20);
+    let server = serve(stage, "tcq3")?;
+    ask(&server, &plain(&prompt[..PROMPT], 1))?;
+    act(stage, &server, "save")?;
+    drop(server);
+
+    let server = serve(stage, "turbo3")?;
+    let (status, body) = post(&server, "/slots/0?action=restore", &json!({ "filename": "file" }))?;
+    stage.must(status == 400, || format!("a cache of turbo3 restored one of tcq3: {status}, {body}"));
+    let answer = ask(&server, &plain(&prompt, 1))?;
+    stage.must_have_found("after a file of another type", &answer, 0);
+    drop(server);
+    let said = stage.said()?;
+    let names = said
+        .lines()
+        .any(|line| line.contains("saved with") && line.contains("tcq3") && line.contains("turbo3"));
+    stage.must(names, || "the log does not name both types".to_string());
+
+    let server = serve(stage, "tcq3")?;
+    act(stage, &server, "restore")?;
+    let answer = ask(&server, &plain(&prompt, 1))?;
+    stage.must_have_found("from a file of the same type", &answer, PROMPT);
+    Ok(())
+}

@@ -76,6 +76,7 @@ const PROMISES: &[Promise] = &[
     promise("new", "free-slot-is-given", queue::free_slot_is_given),
     promise("new", "group-in-turn", queue::group_in_turn),
     promise("B", "file-of-other-adapters", kept::file_of_other_adapters),
+    promise("new", "file-of-another-type", kept::file_of_another_type),
     promise("B", "left-while-waiting", room::left_while_waiting),
     promise("B", "second-turn", kept::second_turn),
     promise("B", "image-near-the-context", images::resumes_near_the_context),

@@ -85,6 +85,11 @@ impl<'a> Stage<'a> {
         Server::start(run, &self.context.layout.log("gate-promise"))
     }
 
+    /// What the last server of [`Stage::serve`] logged.
+    pub fn said(&self) -> Result<String> {
+        disk::read_text(&self.context.layout.log("gate-promise"))
+    }
+
     /// The same without a model of its own.
     pub fn serve_nothing(&self, arguments: &[&str]) -> Result<Server> {
         Server::start(self.run().args(arguments), &self.context.layout.log("gate-promise"))
