@@ -35,6 +35,8 @@ enum BenchWhat {
     Kernels(Keep),
     /// Time attention alone, on one core: how near it is to the core's products and to a copy.
     Attention(Keep),
+    /// Measure what types of the KV cache cost a model: divergence, perplexity, needles, bytes, speed.
+    KvQuality(KvQuality),
     /// Overload the paged server with clients, some of which disconnect: answers, leaks, memory.
     Overload(Overload),
     /// Measure how fairly the paged server shares a full pool: stalls, overtaking, what waiting requests cost others.
@@ -109,6 +111,9 @@ struct Capacity {
     /// Cells of the pool.
     #[arg(long, value_name = "N", default_value_t = 32_768)]
     cells: usize,
+    /// Type of K and V in our cache, or both as K/V.
+    #[arg(long, value_name = "TYPE", default_value = bench::paged_decode::CACHE)]
+    cache: String,
     /// Threads of each server; default: the idle cores.
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
@@ -138,7 +143,7 @@ struct PagedDecode {
     /// Values in a head of the model's attention.
     #[arg(long, value_name = "N", default_value_t = bench::paged_decode::HEAD)]
     head: u64,
-    /// Type of K and V in the cache.
+    /// Type of K and V in the cache, or both as K/V.
     #[arg(long, value_name = "TYPE", default_value = bench::paged_decode::CACHE)]
     cache: String,
     /// Leave the pool empty before.
@@ -151,6 +156,48 @@ struct PagedDecode {
     serving: Serving,
     #[command(flatten)]
     keep: Keep,
+}
+
+#[derive(Debug, Args)]
+struct KvQuality {
+    /// Model (GGUF); default: the one trained for this.
+    #[arg(long, short, value_name = "FILE")]
+    model: Option<PathBuf>,
+    /// Text to decode (UTF-8); default: a text about this project.
+    #[arg(long, value_name = "FILE")]
+    text: Option<PathBuf>,
+    /// Caches to compare with f16, as K/V, or K/V+N for N layers at each end whose V stays at q8_0.
+    #[arg(long = "cache", value_name = "K/V", value_delimiter = ',')]
+    caches: Vec<bench::kv_quality::Cache>,
+    /// Tokens of context; repeatable.
+    #[arg(long = "context", value_name = "N", value_delimiter = ',', default_values_t = [512, 2048], value_parser = clap::value_parser!(u32).range(256..=1_048_576))]
+    contexts: Vec<u32>,
+    /// Chunks of text at each context.
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..))]
+    chunks: u32,
+    /// Threads; default: all cores.
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+    /// Take only the readings that `cargo xtask test` compares.
+    #[arg(long, conflicts_with_all = ["model", "text", "caches", "contexts", "chunks"])]
+    quick: bool,
+    /// Fail where a cache is worse than in this result, a history or what `--json` printed.
+    #[arg(long, value_name = "FILE")]
+    baseline: Option<PathBuf>,
+    #[command(flatten)]
+    keep: Keep,
+}
+
+impl From<KvQuality> for bench::kv_quality::Options {
+    fn from(bench: KvQuality) -> Self {
+        let KvQuality { model, text, caches, contexts, chunks, threads, quick, baseline, keep } = bench;
+        let keep = keep.into();
+        if quick {
+            return Self { threads, baseline, keep, ..Self::quick() };
+        }
+        let contexts = contexts.into_iter().map(|context| context as usize).collect();
+        Self { model, text, caches, contexts, chunks: chunks as usize, threads, baseline, keep }
+    }
 }
 
 impl From<Keep> for bench::record::Keep {
@@ -218,9 +265,9 @@ impl From<Serving> for serving::Serving {
 }
 
 impl From<Capacity> for bench::capacity::Options {
-    fn from(Capacity { cells, threads, keep }: Capacity) -> Self {
+    fn from(Capacity { cells, cache, threads, keep }: Capacity) -> Self {
         use serving::{Serving, WhenBusy};
-        Self { cells, serving: Serving { threads, when_busy: WhenBusy::Ignore }, keep: keep.into() }
+        Self { cells, cache, serving: Serving { threads, when_busy: WhenBusy::Ignore }, keep: keep.into() }
     }
 }
 
@@ -261,6 +308,7 @@ impl From<Bench> for bench::What {
             BenchWhat::PagedDecode(bench) => Self::PagedDecode(bench.into()),
             BenchWhat::Kernels(keep) => Self::Kernels(keep.into()),
             BenchWhat::Attention(keep) => Self::Attention(keep.into()),
+            BenchWhat::KvQuality(bench) => Self::KvQuality(bench.into()),
             BenchWhat::Overload(bench) => Self::Overload(bench.into()),
             BenchWhat::Fairness(bench) => Self::Fairness(bench.into()),
         }

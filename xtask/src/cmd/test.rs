@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use super::{docs, lint, page, workflows};
+use crate::bench::{self, kv_quality};
 use crate::context::{Context, Outcome};
 use crate::error::{Error, Result};
 use crate::gate;
@@ -30,7 +31,7 @@ struct Step {
     run: fn(&Context, &Options) -> Result<()>,
 }
 
-const STEPS: [Step; 13] = [
+const STEPS: [Step; 14] = [
     Step { name: "fmt", about: "all Rust code is formatted", run: |context, _| fmt(context) },
     Step { name: "clippy", about: "no warning in any target", run: |context, _| clippy(context) },
     Step { name: "lint", about: "the form of every patch", run: |context, _| lint::check(context) },
@@ -75,6 +76,11 @@ const STEPS: [Step; 13] = [
         name: "gate",
         about: "logits and the servers' answers of paged against stock",
         run: |context, _| run_gate(context),
+    },
+    Step {
+        name: "quality",
+        about: "no type of the KV cache costs a model more than in ci/kv-quality.json",
+        run: |context, _| look_at_quality(context),
     },
     Step {
         name: "suites",
@@ -230,6 +236,12 @@ fn use_pages(context: &Context) -> Result<()> {
 
 fn run_gate(context: &Context) -> Result<()> {
     compare_paged(context, &gate::Part::OF_PACKAGES)
+}
+
+fn look_at_quality(context: &Context) -> Result<()> {
+    let baseline = Some(context.layout.root().join("ci/kv-quality.json"));
+    let options = kv_quality::Options { baseline, ..kv_quality::Options::quick() };
+    bench::run(context, &bench::What::KvQuality(options)).map(drop)
 }
 
 fn run_suites(context: &Context) -> Result<()> {

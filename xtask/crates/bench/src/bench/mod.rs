@@ -9,6 +9,7 @@ mod decode;
 pub mod fairness;
 pub mod history;
 pub mod kernels;
+pub mod kv_quality;
 mod made_history;
 pub mod overload;
 pub mod paged_decode;
@@ -48,6 +49,8 @@ pub enum What {
     Kernels(record::Keep),
     /// Attention on one core.
     Attention(record::Keep),
+    /// What types of the KV cache cost a model.
+    KvQuality(kv_quality::Options),
     /// More clients than a paged server has room for, for minutes.
     Overload(overload::Options),
     /// How a paged server shares a full pool in time.
@@ -67,6 +70,7 @@ pub fn run(context: &Context, what: &What) -> Result<Outcome> {
         What::PagedDecode(options) => paged_decode::run(context, options),
         What::Kernels(keep) => kernels::run(context, keep),
         What::Attention(keep) => attention::run(context, keep),
+        What::KvQuality(options) => kv_quality::run(context, options),
         What::Overload(options) => overload::run(context, options),
         What::Fairness(options) => fairness::run(context, options),
     }

@@ -133,6 +133,13 @@ impl<'a> Arena<'a> {
     }
 }
 
+/// A server's arguments for a cache of one type, or of two that are written as `K/V`.
+#[must_use]
+pub fn cache_types(cache: &str) -> [&str; 4] {
+    let (keys, values) = cache.split_once('/').unwrap_or((cache, cache));
+    ["--cache-type-k", keys, "--cache-type-v", values]
+}
+
 fn look_around(context: &Context, serving: Serving) -> Result<Load> {
     if serving.when_busy == WhenBusy::Refuse {
         return load::refuse_busy();

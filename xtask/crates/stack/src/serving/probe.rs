@@ -15,17 +15,20 @@ pub enum Probe {
     Logits,
     /// Says how far flash attention is from a reference in double precision.
     Attention,
+    /// Says what a type of the KV cache costs a model.
+    Quality,
 }
 
 impl Probe {
-    /// Every probe.
-    pub const ALL: [Probe; 2] = [Probe::Logits, Probe::Attention];
+    /// Those that the gate needs.
+    pub const OF_THE_GATE: [Probe; 2] = [Probe::Logits, Probe::Attention];
 
     /// Relative to the root.
     fn source(self) -> &'static str {
         match self {
             Probe::Logits => "ci/probe/probe.cpp",
             Probe::Attention => "ci/probe/attention.cpp",
+            Probe::Quality => "ci/probe/quality.cpp",
         }
     }
 
@@ -33,12 +36,13 @@ impl Probe {
         match self {
             Probe::Logits => format!("probe-{variant}"),
             Probe::Attention => format!("attention-{variant}"),
+            Probe::Quality => format!("quality-{variant}"),
         }
     }
 
     fn libraries(self) -> &'static [&'static str] {
         match self {
-            Probe::Logits => &["llama", "ggml", "ggml-base"],
+            Probe::Logits | Probe::Quality => &["llama", "ggml", "ggml-base"],
             Probe::Attention => &["ggml", "ggml-base"],
         }
     }

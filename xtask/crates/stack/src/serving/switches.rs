@@ -17,9 +17,12 @@ pub const ATTENTION: &str = "attention";
 /// Switches a server's paged KV cache on, as `--kv-paged` does.
 pub const PAGED: &str = "LLAMA_KV_PAGED";
 
+/// How many layers at each end of a model keep V at q8_0 in a cache of our types.
+pub const EDGE_LAYERS: &str = "ESPALIER_KV_EDGE_LAYERS";
+
 /// Somebody's own switches would make one side into another.
 pub fn without_features(run: Run) -> Run {
-    run.without_env(ENABLE).without_env(DISABLE).without_env(PAGED)
+    [ENABLE, DISABLE, PAGED, EDGE_LAYERS].into_iter().fold(run, Run::without_env)
 }
 
 /// The same, with this feature switched on, if any.

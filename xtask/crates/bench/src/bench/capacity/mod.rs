@@ -16,16 +16,19 @@ use crate::error::Result;
 use crate::modelgen::{Architecture, ModelSpec, WeightType};
 use crate::serving::Serving;
 use crate::serving::answer::{self, Answer};
-use crate::serving::arena::Arena;
+use crate::serving::arena::{self, Arena};
 use crate::serving::contestant::Contestant;
 use crate::serving::kv_pool::Pool;
 use crate::serving::prompts::Prompts;
+use crate::sys::net::server::Server;
 
 /// Options of `bench capacity`.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Cells of the pool.
     pub cells: usize,
+    /// The type of K and V in our cache, as `--cache-type-k` calls it, or both as `K/V`; stock's is f16.
+    pub cache: String,
     /// Threads of each server.
     pub serving: Serving,
     /// What to write.
@@ -45,16 +48,17 @@ const TENANTS: Prompts = Prompts { requests: 32, prefix: 960, suffix: 32, predic
 /// Enough for all tenants at once also where nothing is shared.
 const TENANTS_CELLS: usize = 65_536;
 
-const HISTORY: History = History { bench: "capacity", identity: &["trees", "block_count"] };
+const HISTORY: History = History { bench: "capacity", identity: &["trees", "block_count", "cache"] };
 
 /// Counts and prints two tables.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let contestants = [Contestant::StockUnified, Contestant::Paged];
     let arena = Arena::prepare(context, options.serving, &contestants, &spec())?;
-    let bench = Bench { context, arena, cells: options.cells };
+    let bench = Bench { context, arena, cells: options.cells, cache: &options.cache };
     let capacity = Capacity {
         builds: bench.arena.builds.clone(),
-        pool: Pool::of_server(&bench.arena.server(Contestant::Paged, 1, options.cells)?)?,
+        cache: options.cache.clone(),
+        pool: Pool::of_server(&bench.server(Contestant::Paged, 1, options.cells)?)?,
         live: Live {
             shared: bench.most_live(Contestant::Paged, false)?,
             unshared: bench.most_live(Contestant::Paged, true)?,
@@ -87,9 +91,18 @@ struct Bench<'a> {
     context: &'a Context,
     arena: Arena<'a>,
     cells: usize,
+    cache: &'a str,
 }
 
 impl Bench<'_> {
+    fn server(&self, contestant: Contestant, slots: usize, cells: usize) -> Result<Server> {
+        if !contestant.is_ours() {
+            return self.arena.server(contestant, slots, cells);
+        }
+        let types = arena::cache_types(self.cache);
+        self.arena.server_with(contestant, slots, cells, &types)
+    }
+
     fn most_live(&self, contestant: Contestant, salted: bool) -> Result<usize> {
         let how = if salted { ", nothing shared" } else { "" };
         let shares = contestant.is_ours() && !salted;
@@ -105,7 +118,7 @@ impl Bench<'_> {
     /// answered whole.
     fn fits(&self, contestant: Contestant, requests: usize, salted: bool) -> Result<bool> {
         let prompts = Prompts { requests, ..LIVE };
-        let server = self.arena.server(contestant, requests, self.cells)?;
+        let server = self.server(contestant, requests, self.cells)?;
         let bodies = if salted { prompts.salted_bodies() } else { prompts.bodies() };
         let mut most = 0;
         let volley = server.post_and_look("/completion", &bodies, |server| {
@@ -132,7 +145,7 @@ impl Bench<'_> {
     }
 
     fn ask_tenants(&self, contestant: Contestant, bodies: &[Value]) -> Result<(Value, Vec<Answer>)> {
-        let server = self.arena.server(contestant, bodies.len(), TENANTS_CELLS)?;
+        let server = self.server(contestant, bodies.len(), TENANTS_CELLS)?;
         let volley = server.post_at_once("/completion", bodies)?;
         let answers = answer::parse_all(&volley.answers)?;
         Ok((server.get("/props")?.1, answers))

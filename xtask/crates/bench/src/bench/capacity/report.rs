@@ -10,6 +10,8 @@ use crate::serving::kv_pool::Pool;
 
 pub(super) struct Capacity {
     pub(super) builds: Builds,
+    /// Type of K and V.
+    pub(super) cache: String,
     pub(super) pool: Pool,
     pub(super) live: Live,
     pub(super) tenants: Tenants,
@@ -50,13 +52,13 @@ pub(super) fn text(capacity: &Capacity) -> String {
 }
 
 fn live_text(capacity: &Capacity) -> String {
-    let Capacity { pool, live, builds, .. } = capacity;
+    let Capacity { pool, live, builds, cache, .. } = capacity;
     let row = |what: &str, count: usize| {
         let at_least = if count == MOST_LIVE { " (all that a server can have)" } else { "" };
         format!("| {what} | {count}{at_least} | {} |\n", times(live.shared as f64, count as f64))
     };
     format!(
-        "Sequences live at once: {} blocks of {} cells, {} tokens in common, {} of its own each, llama.cpp {}\n\n\
+        "Sequences live at once: {} blocks of {} cells of {cache}, {} tokens in common, {} of its own each, llama.cpp {}\n\n\
          | what | at most | the first one has |\n|---|--:|--:|\n{}{}{}",
         pool.block_count,
         pool.block_size,
@@ -91,8 +93,9 @@ fn times(more: f64, less: f64) -> String {
 }
 
 pub(super) fn json(capacity: &Capacity) -> Value {
-    let Capacity { pool, live, tenants, builds } = capacity;
+    let Capacity { pool, live, tenants, builds, cache } = capacity;
     json!({
+        "cache": cache,
         "pin": builds.pin,
         "trees": builds.trees,
         "block_count": pool.block_count,
@@ -148,6 +151,7 @@ mod tests {
 
     fn example() -> Capacity {
         Capacity {
+            cache: "f16".to_string(),
             builds: Builds { pin: "v1".to_string(), ..Builds::default() },
             pool: Pool { block_count: 512, ..Pool::parse(&kv_pool::example()).unwrap() },
             live: Live { shared: MOST_LIVE, unshared: 17, stock: 0 },
@@ -158,7 +162,7 @@ mod tests {
     #[test]
     fn the_tables() {
         insta::assert_snapshot!(text(&example()), @"
-        Sequences live at once: 512 blocks of 64 cells, 1024 tokens in common, 128 of its own each, llama.cpp v1
+        Sequences live at once: 512 blocks of 64 cells of f16, 1024 tokens in common, 128 of its own each, llama.cpp v1
 
         | what | at most | the first one has |
         |---|--:|--:|

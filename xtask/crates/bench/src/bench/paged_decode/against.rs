@@ -41,6 +41,7 @@ pub(super) fn write(context: &Context, found: &Found) -> Result<()> {
 fn shape(workload: &Workload, against: &str) -> String {
     let Workload { head, cache, shared, .. } = workload;
     let shared = if *shared == 0 { "own" } else { "shared" };
+    let cache = cache.replace('/', "-");
     format!("{}-against-{against}-head-{head}-{cache}-{shared}", HISTORY.bench)
 }
 

@@ -20,7 +20,7 @@ use crate::error::{Error, Result};
 use crate::modelgen::ModelSpec;
 use crate::serving::Serving;
 use crate::serving::answer::{self, Answer};
-use crate::serving::arena::Arena;
+use crate::serving::arena::{self, Arena};
 use crate::serving::contestant::{Contestant, chosen};
 use crate::serving::kv_pool::Pool;
 use crate::serving::prompts::{MOST_SEQUENCES, Prompts};
@@ -41,7 +41,7 @@ pub struct Workload {
     pub cells: usize,
     /// Values in a head of the model's attention.
     pub head: u64,
-    /// The type of K and V in the cache, as `--cache-type-k` calls it.
+    /// The type of K and V in the cache, as `--cache-type-k` calls it, or both as `K/V`.
     pub cache: String,
     /// Nothing is in the pool before.
     pub fresh: bool,
@@ -146,7 +146,7 @@ fn shape(options: &Options) -> String {
     let fresh = if *fresh { "-fresh" } else { "" };
     let shared = if *shared == 0 { String::new() } else { format!("-{shared}-shared") };
     let head = if *head == HEAD { String::new() } else { format!("-head-{head}") };
-    let cache = if cache == CACHE { String::new() } else { format!("-{cache}") };
+    let cache = if cache == CACHE { String::new() } else { format!("-{}", cache.replace('/', "-")) };
     format!("paged-decode-{}x{length}{shared}{head}{cache}{fresh}", options.sequences)
 }
 
@@ -186,7 +186,7 @@ fn measure(
     rates: &Rates,
 ) -> Result<Sample> {
     let Workload { predict, cells, cache, .. } = &options.workload;
-    let mut switches = vec!["--cache-type-k", cache, "--cache-type-v", cache, "--flash-attn", "on"];
+    let mut switches = [&arena::cache_types(cache)[..], &["--flash-attn", "on"]].concat();
     if rates.contestant == Contestant::StockUnified {
         // Else it takes the prompts out of the slots again, and computes them anew while it answers.
         switches.push("--no-cache-idle-slots");

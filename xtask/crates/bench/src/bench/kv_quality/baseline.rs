@@ -1,0 +1,148 @@
+//! An earlier result, and what has become worse since.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::found::{Found, Measured};
+use crate::bench::history;
+use crate::error::{Error, Result};
+use crate::sys::machine::disk;
+
+/// A divergence may be so much larger: another processor rounds differently.
+const DIVERGENCE: f64 = 1.10;
+/// And this much in any case, nats: of nearly nothing all is rounding.
+const NOTHING: f64 = 2e-5;
+/// The part of the needles that may be lost.
+const NEEDLES: f64 = 0.03;
+
+/// Runs of an earlier day.
+pub(super) struct Baseline {
+    file: String,
+    runs: Vec<Value>,
+}
+
+/// What came of comparing.
+pub(super) struct Compared {
+    /// That both have.
+    pub(super) readings: usize,
+    /// What is worse, a line each.
+    pub(super) worse: Vec<String>,
+}
+
+impl Baseline {
+    /// A history, or what the bench printed with `--json`.
+    pub(super) fn read(file: &Path) -> Result<Baseline> {
+        let bytes = disk::read(file)?;
+        let file = file.display().to_string();
+        let one = || serde_json::from_slice::<Value>(&bytes).ok().filter(|run| run["measured"].is_array());
+        match history::read(&bytes).or_else(|| one().map(|run| vec![run])) {
+            Some(runs) => Ok(Baseline { file, runs }),
+            None => Err(Error::usage(format!("`{file}` is not what `bench kv-quality` writes"))
+                .hint("cargo xtask bench kv-quality --json > baseline.json")),
+        }
+    }
+
+    /// Holds `found` against the newest run of the same model and text.
+    pub(super) fn compare(&self, found: &Found) -> Result<Compared> {
+        let is_alike = |run: &&Value| {
+            run["model"] == found.model.as_str()
+                && run["text"] == found.text.as_str()
+                && run["chunks"] == found.chunks
+        };
+        let run = self.runs.iter().rev().find(is_alike);
+        let pairs: Vec<(Measured, &Measured)> = run.map(|run| pairs(run, found)).unwrap_or_default();
+        if pairs.is_empty() {
+            return Err(Error::usage(format!(
+                "`{}` has none of these caches with this model, text and number of chunks",
+                self.file
+            ))
+            .hint("cargo xtask bench kv-quality --json > baseline.json"));
+        }
+        let worse = pairs.iter().flat_map(|(before, now)| worse(before, now)).collect();
+        Ok(Compared { readings: pairs.len(), worse })
+    }
+}
+
+fn pairs<'a>(run: &Value, found: &'a Found) -> Vec<(Measured, &'a Measured)> {
+    let before: Vec<Measured> = run["measured"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|one| Measured::of_json(one["cache"].as_str()?.to_string(), one).ok())
+        .collect();
+    let same = |now: &Measured| {
+        before.iter().find(|before| before.cache == now.cache && before.context == now.context).cloned()
+    };
+    found.measured.iter().filter_map(|now| Some((same(now)?, now))).collect()
+}
+
+fn worse(before: &Measured, now: &Measured) -> Vec<String> {
+    let place = format!("{} at {} tokens", now.cache, now.context);
+    let mut lines = Vec::new();
+    for (name, before, now) in [
+        ("mean KLD", before.divergence.mean, now.divergence.mean),
+        ("99 % of KLD", before.divergence.p99, now.divergence.p99),
+    ] {
+        let is_as_good = now <= before * DIVERGENCE + NOTHING;
+        if !is_as_good {
+            lines.push(format!("{place}: {name} {now:.5}, was {before:.5}"));
+        }
+    }
+    let lost = before.asked.needles.saturating_sub(now.asked.needles);
+    if lost as f64 > NEEDLES * now.needles as f64 {
+        lines.push(format!("{place}: {} needles, were {}", now.asked.needles, before.asked.needles));
+    }
+    if now.asked.bytes > before.asked.bytes {
+        lines.push(format!("{place}: {} bytes a token, were {}", now.asked.bytes, before.asked.bytes));
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::found::tests::{found, measured};
+    use super::*;
+
+    fn baseline() -> Baseline {
+        let run = found(vec![measured("q8_0/turbo4"), measured("q8_0/tcq2")]).to_json();
+        Baseline { file: "baseline.json".to_string(), runs: vec![run] }
+    }
+
+    fn worse_with(change: impl Fn(&mut Measured)) -> Vec<String> {
+        let mut now = measured("q8_0/turbo4");
+        change(&mut now);
+        baseline().compare(&found(vec![now])).unwrap().worse
+    }
+
+    #[test]
+    fn the_same_is_not_worse() {
+        let compared = baseline().compare(&found(vec![measured("q8_0/turbo4")])).unwrap();
+        assert_eq!((compared.readings, compared.worse.len()), (1, 0));
+        assert!(worse_with(|now| now.divergence.mean *= 1.09).is_empty());
+        assert!(worse_with(|now| now.asked.needles -= 1).is_empty());
+        // Speed is another machine's.
+        assert!(worse_with(|now| now.asked.decode_rate /= 3.0).is_empty());
+    }
+
+    #[test]
+    fn everything_that_counts_can_be_worse() {
+        let lines = worse_with(|now| now.divergence.mean = 0.012);
+        assert_eq!(lines, ["q8_0/turbo4 at 512 tokens: mean KLD 0.01200, was 0.01000"]);
+        assert_eq!(worse_with(|now| now.divergence.p99 = f64::NAN).len(), 1);
+        assert_eq!(
+            worse_with(|now| now.asked.needles -= 2),
+            ["q8_0/turbo4 at 512 tokens: 45 needles, were 47"]
+        );
+        assert_eq!(worse_with(|now| now.asked.bytes += 1).len(), 1);
+    }
+
+    #[test]
+    fn a_baseline_of_something_else_is_refused() {
+        let mut other = found(vec![measured("q8_0/turbo4")]);
+        other.model = "another".to_string();
+        let error = baseline().compare(&other).err().unwrap();
+        assert!(error.what.contains("`baseline.json` has none of these caches"), "{error}");
+        assert!(baseline().compare(&found(vec![measured("f16/f16")])).is_err());
+    }
+}
