@@ -187,11 +187,18 @@ impl Curves {
             }
         }
         ends.sort_by(|left, right| left.0.total_cmp(&right.0));
-        let mut free = TOP;
+        // From where to where, and how low.
+        let mut taken: Vec<(f64, f64, f64)> = Vec::new();
         let mut name = |(y, x, name, colour): (f64, f64, &str, &str)| {
-            let baseline = free.max(y + 4.0);
-            free = baseline + NAME;
-            text(x + 8.0, baseline, &format!("fill=\"{colour}\" font-size=\"12\""), name)
+            let (left, right) = (x + 8.0, x + 8.0 + LETTER * name.chars().count() as f64);
+            let mut baseline = TOP.max(y + 4.0);
+            for (from, to, lowest) in &taken {
+                if *from < right && left < *to && baseline < lowest + NAME {
+                    baseline = lowest + NAME;
+                }
+            }
+            taken.push((left, right, baseline));
+            text(left, baseline, &format!("fill=\"{colour}\" font-size=\"12\""), name)
         };
         ends.into_iter().map(&mut name).collect()
     }
