@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -64,10 +65,10 @@ class probe_batch {
     llama_batch batch;
 };
 
-inline model_ptr load_model(const probe_options & options) {
-    model_ptr model(llama_model_load_from_file(options.model.c_str(), llama_model_default_params()));
+inline model_ptr load_model(const std::string & file) {
+    model_ptr model(llama_model_load_from_file(file.c_str(), llama_model_default_params()));
     if (!model) {
-        throw std::runtime_error("cannot load the model " + options.model);
+        throw std::runtime_error("cannot load the model " + file);
     }
     return model;
 }
@@ -102,4 +103,20 @@ inline double median_of(std::vector<double> values) {
 
 inline double smallest_of(const std::vector<double> & values) {
     return values.empty() ? 0.0 : *std::min_element(values.begin(), values.end());
+}
+
+inline int parse_number(const std::string & name, const char * text, int at_least) {
+    char * end = nullptr;
+    const long value = strtol(text, &end, 10);
+    if (end == text || *end != '\0' || value < at_least || value > 1 << 20) {
+        throw usage_error(name + " wants a number from " + std::to_string(at_least) + ", not '" + text + "'");
+    }
+    return int(value);
+}
+
+inline void log_warnings(ggml_log_level level, const char * text, void *) {
+    // A continuation has no level of its own; what it continues is mostly information.
+    if (level == GGML_LOG_LEVEL_WARN || level == GGML_LOG_LEVEL_ERROR) {
+        fputs(text, stderr);
+    }
 }

@@ -10,7 +10,7 @@
 class burst_floor {
   public:
     explicit burst_floor(const probe_options & options)
-        : options(options), model(load_model(options)), context(make_context(options, model.get())),
+        : options(options), model(load_model(options.model)), context(make_context(options, model.get())),
           n_vocab(llama_vocab_n_tokens(llama_model_get_vocab(model.get()))), batch(batch_size(options)) {}
 
     // Milliseconds, one entry a repeat.

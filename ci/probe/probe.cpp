@@ -25,8 +25,6 @@
 #include "common.h"
 #include "floor.h"
 
-#include <cstdlib>
-
 struct probe_times {
     std::vector<double> prompt_rates; // tokens per second, one entry a repeat
     std::vector<double> decode_rates;
@@ -45,7 +43,7 @@ static int padded_length(const probe_options & options) {
 class probe {
   public:
     explicit probe(const probe_options & options)
-        : options(options), model(load_model(options)), context(make_context(options, model.get())),
+        : options(options), model(load_model(options.model)), context(make_context(options, model.get())),
           n_vocab(llama_vocab_n_tokens(llama_model_get_vocab(model.get()))),
           batch(options.seqs * std::max(1, options.prompt)) {}
 
@@ -157,15 +155,6 @@ static void print_times(const probe_options & options, const probe_times & times
            smallest_of(times.step_millis), median_of(times.step_millis));
 }
 
-static int parse_number(const std::string & name, const char * text, int at_least) {
-    char * end = nullptr;
-    const long value = strtol(text, &end, 10);
-    if (end == text || *end != '\0' || value < at_least || value > 1 << 20) {
-        throw usage_error(name + " wants a number from " + std::to_string(at_least) + ", not '" + text + "'");
-    }
-    return int(value);
-}
-
 static void set_option(probe_options & options, const std::string & name, const char * value) {
     if      (name == "--model")   { options.model   = value; }
     else if (name == "--out")     { options.out     = value; }
@@ -194,13 +183,6 @@ static probe_options parse_options(int argc, char ** argv) {
         throw usage_error("--model FILE is required");
     }
     return options;
-}
-
-static void log_warnings(ggml_log_level level, const char * text, void *) {
-    // A continuation has no level of its own; what it continues is mostly information.
-    if (level == GGML_LOG_LEVEL_WARN || level == GGML_LOG_LEVEL_ERROR) {
-        fputs(text, stderr);
-    }
 }
 
 static int run_probe(const probe_options & options) {

@@ -19,8 +19,6 @@
 #include "common.h"
 
 #include <cmath>
-#include <cstdlib>
-#include <cstring>
 #include <fstream>
 #include <sstream>
 
@@ -127,9 +125,7 @@ static double log_of_sum(const float * logits, int n_vocab) {
     return largest + std::log(sum);
 }
 
-static double divergence(const float * from, const float * to, int n_vocab) {
-    const double from_sum = log_of_sum(from, n_vocab);
-    const double to_sum   = log_of_sum(to, n_vocab);
+static double divergence(const float * from, double from_sum, const float * to, double to_sum, int n_vocab) {
     double sum = 0.0;
     for (int i = 0; i < n_vocab; i++) {
         const double log_from = from[i] - from_sum;
@@ -158,7 +154,7 @@ struct comparison {
 class quality {
   public:
     explicit quality(const quality_options & options)
-        : options(options), model(load()), vocab(llama_model_get_vocab(model.get())), text(tokens_of(read_text())),
+        : options(options), model(load_model(options.model)), vocab(llama_model_get_vocab(model.get())), text(tokens_of(read_text())),
           base(model.get(), options, GGML_TYPE_F16, GGML_TYPE_F16),
           asked(model.get(), options, type_named(options.keys), type_named(options.values)), n_vocab(base.n_vocab) {
         if (text.size() < size_t(options.context) + 1) {
@@ -184,12 +180,6 @@ class quality {
     size_t bytes_of_asked() { return asked.grows_by() - bytes_of_a_cell(); }
 
   private:
-    model_ptr load() const {
-        probe_options like;
-        like.model = options.model;
-        return load_model(like);
-    }
-
     std::string read_text() const {
         std::ifstream file(options.text, std::ios::binary);
         if (!file) {
@@ -234,10 +224,12 @@ class quality {
     }
 
     void compare_logits(comparison & found, const float * from, const float * to, llama_token next) {
-        found.divergences.push_back(divergence(from, to, n_vocab));
+        const double from_sum = log_of_sum(from, n_vocab);
+        const double to_sum   = log_of_sum(to, n_vocab);
+        found.divergences.push_back(divergence(from, from_sum, to, to_sum, n_vocab));
         found.same += most_likely(from, n_vocab) == most_likely(to, n_vocab);
-        found.base.surprise  += log_of_sum(from, n_vocab) - from[next];
-        found.asked.surprise += log_of_sum(to, n_vocab) - to[next];
+        found.base.surprise  += from_sum - from[next];
+        found.asked.surprise += to_sum - to[next];
     }
 
     // One token after the other, on what the last chunk left.
@@ -353,25 +345,16 @@ static void print_found(const quality_options & options, const comparison & foun
     printf("}\n");
 }
 
-static int number(const std::string & name, const char * text, int at_least) {
-    char * end = nullptr;
-    const long value = strtol(text, &end, 10);
-    if (end == text || *end != '\0' || value < at_least || value > 1 << 20) {
-        throw usage_error(name + " wants a number from " + std::to_string(at_least) + ", not '" + text + "'");
-    }
-    return int(value);
-}
-
 static void set_option(quality_options & options, const std::string & name, const char * value) {
     if      (name == "--model")   { options.model   = value; }
     else if (name == "--text")    { options.text    = value; }
     else if (name == "--keys")    { options.keys    = value; }
     else if (name == "--values")  { options.values  = value; }
-    else if (name == "--context") { options.context = number(name, value, 256); }
-    else if (name == "--chunks")  { options.chunks  = number(name, value, 1); }
-    else if (name == "--scenes")  { options.scenes  = number(name, value, 0); }
-    else if (name == "--decode")  { options.decode  = number(name, value, 1); }
-    else if (name == "--threads") { options.threads = number(name, value, 1); }
+    else if (name == "--context") { options.context = parse_number(name, value, 256); }
+    else if (name == "--chunks")  { options.chunks  = parse_number(name, value, 1); }
+    else if (name == "--scenes")  { options.scenes  = parse_number(name, value, 0); }
+    else if (name == "--decode")  { options.decode  = parse_number(name, value, 1); }
+    else if (name == "--threads") { options.threads = parse_number(name, value, 1); }
     else                          { throw usage_error("unknown option " + name); }
 }
 
@@ -387,12 +370,6 @@ static quality_options parse_options(int argc, char ** argv) {
         throw usage_error("--model FILE and --text FILE are required");
     }
     return options;
-}
-
-static void log_warnings(ggml_log_level level, const char * text, void *) {
-    if (level == GGML_LOG_LEVEL_WARN || level == GGML_LOG_LEVEL_ERROR) {
-        fputs(text, stderr);
-    }
 }
 
 static int run(const quality_options & options) {

@@ -1,4 +1,4 @@
-"""Writes a trained model as GGUF: `togguf.py NAME.pt OUT.gguf`."""
+"""Writes a trained model as GGUF: `to_gguf.py NAME.pt OUT.gguf`."""
 
 import json
 import sys

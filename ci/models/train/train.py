@@ -1,10 +1,10 @@
 """Trains the retrieval model: `train.py NAME MINUTES LENGTHS [CHECKPOINT]`. Reads train.bin, valid.bin, tok.json.
 
-LENGTHS are tokens of a row, such as 512,2048; each has the same part of the time. Some rows are text. The others hold facts ("note: apple river.") between pieces of
-text, and ask for some of them again later, so that a wrong key or value in the cache costs a word.
+LENGTHS are tokens of a row, such as 512,2048; each has the same part of the time. Some rows are text. The others hold
+facts ("note: apple river.") between pieces of text, and ask for some of them again later, so that a wrong key or value
+in the cache costs a word.
 """
 
-import json
 import math
 import sys
 import time
