@@ -9,7 +9,7 @@ use std::time::Duration;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use espalier_kernels::attention::isa::{Isa, Work};
 use espalier_kernels::attention::kv_type::KvType;
-use espalier_kernels::attention::problem::{Problem, TILE};
+use espalier_kernels::attention::problem::{Cells, Problem, TILE};
 use espalier_kernels::attention::simd::{MOST_LANES, Simd};
 use espalier_kernels::attention::{Memory, Share, compute, merge, work_bytes};
 
@@ -79,28 +79,28 @@ impl Shape {
     fn problem(&self, tensors: &mut Tensors, kind: KvType, size: u32) -> Problem {
         let row = kind.row_bytes(size as usize).expect("sizes are whole blocks") as u64;
         let (cell, q_row) = (row * u64::from(KV_HEADS), 4 * u64::from(size));
-        Problem {
-            q: tensors.q.as_ptr().cast(),
+        let cache = Cells {
             k: tensors.k.as_ptr().cast(),
             v: tensors.v.as_ptr().cast(),
-            mask: std::ptr::null(),
-            sinks: std::ptr::null(),
             tiles: tensors.tiles.as_ptr(),
+            k_cell: cell,
+            k_head: row,
+            v_cell: cell,
+            v_head: row,
+            tiles_token: 4 * u64::from(self.words()),
+            key_type: kind.number(),
+            value_type: kind.number(),
+            count: self.all_cells(),
+            ..Cells::NONE
+        };
+        Problem {
+            q: tensors.q.as_ptr().cast(),
+            sinks: std::ptr::null(),
             out: tensors.out.as_mut_ptr(),
             q_token: q_row * u64::from(HEADS),
             q_head: q_row,
             q_stream: 0,
-            k_cell: cell,
-            k_head: row,
-            k_stream: 0,
-            v_cell: cell,
-            v_head: row,
-            v_stream: 0,
-            mask_token: 0,
-            mask_stream: 0,
-            tiles_token: 4 * u64::from(self.words()),
-            key_type: kind.number(),
-            value_type: kind.number(),
+            cells: [cache, Cells::NONE],
             key_size: size,
             value_size: size,
             tokens: self.tokens,
@@ -108,8 +108,6 @@ impl Shape {
             kv_heads: KV_HEADS,
             streams: 1,
             kv_streams: 1,
-            cells: self.all_cells(),
-            mask_streams: 1,
             scale: 0.1,
             max_bias: 0.0,
             softcap: 0.0,

@@ -18,7 +18,7 @@ extern "C" {
 #endif
 
 /* Raised whenever a signature, a number or a layout below changes. */
-#define ESPALIER_KERNELS_ABI_VERSION 5u
+#define ESPALIER_KERNELS_ABI_VERSION 6u
 
 /* The ABI version the library was built with; differs from the constant if header and library
  * are of different builds. */
@@ -274,17 +274,11 @@ int32_t espalier_pool_next_event(struct espalier_pool * pool, struct espalier_po
 
 /* softmax(scale * Q K^T + mask) V for each token and head, over the cells of a cache. Types are numbers of `enum ggml_type`,
  * strides are in bytes. Heads that read the same head of K and V lie side by side. */
-struct espalier_attention {
-    const void * q; /* queries: rows of key_size numbers in single precision */
+struct espalier_attention_cells {
     const void * k; /* keys: rows of key_size values of key_type */
     const void * v; /* values: rows of value_size values of value_type */
-    const void * mask; /* what is added to the scores, in half precision, cells numbers a token; null for nothing */
-    const float * sinks; /* a score for each head of which nothing is read; null for none */
+    const void * mask; /* what is added to the scores, in half precision, count numbers a token; null for nothing */
     const uint32_t * tiles; /* bits: the runs of ESPALIER_ATTENTION_TILE cells that a token may see; null for all */
-    float * out; /* the result: rows of value_size numbers, by head, then by token, then by stream, without gaps */
-    uint64_t q_token; /* from one token's row to the next */
-    uint64_t q_head; /* from one head's row to the next */
-    uint64_t q_stream; /* from one stream to the next */
     uint64_t k_cell; /* from one cell's row to the next */
     uint64_t k_head; /* from one head's row to the next */
     uint64_t k_stream; /* from one stream to the next */
@@ -296,6 +290,18 @@ struct espalier_attention {
     uint64_t tiles_token; /* from one token's bits to the next */
     int32_t key_type; /* enum ggml_type of K */
     int32_t value_type; /* enum ggml_type of V */
+    uint32_t count; /* cells in a stream of K and V */
+    uint32_t mask_streams; /* streams of the mask */
+};
+
+struct espalier_attention {
+    const void * q; /* queries: rows of key_size numbers in single precision */
+    const float * sinks; /* a score for each head of which nothing is read; null for none */
+    float * out; /* the result: rows of value_size numbers, by head, then by token, then by stream, without gaps */
+    uint64_t q_token; /* from one token's row to the next */
+    uint64_t q_head; /* from one head's row to the next */
+    uint64_t q_stream; /* from one stream to the next */
+    struct espalier_attention_cells cells[2]; /* the cache, and copies of some of its cells; mostly none */
     uint32_t key_size; /* values in a row of Q and K */
     uint32_t value_size; /* values in a row of V */
     uint32_t tokens; /* tokens in a stream */
@@ -303,8 +309,6 @@ struct espalier_attention {
     uint32_t kv_heads; /* heads of K and of V */
     uint32_t streams; /* streams of Q */
     uint32_t kv_streams; /* streams of K and of V */
-    uint32_t cells; /* cells in a stream of K and V */
-    uint32_t mask_streams; /* streams of the mask */
     float scale; /* what scores are multiplied by */
     float max_bias; /* ALiBi: the largest slope's exponent; 0 for a mask that is added as it is */
     float softcap; /* scores become softcap * tanh(score / softcap); 0 for scores as they are */

@@ -23,11 +23,12 @@ pub unsafe extern "C" fn espalier_attention_work_bytes(problem: *const Problem, 
     })
 }
 
-/// Only a paged cache marks tiles.
+/// Only a paged cache marks tiles, and only ours has copies of cells.
 fn is_wanted(problem: &Problem) -> bool {
+    let [cache, copies] = &problem.cells;
     let has_own_type =
-        [problem.key_type, problem.value_type].into_iter().any(|kind| DenseType::from_number(kind).is_some());
-    let comes_with_the_cache = !problem.tiles.is_null() || has_own_type;
+        [cache.key_type, cache.value_type].into_iter().any(|kind| DenseType::from_number(kind).is_some());
+    let comes_with_the_cache = !cache.tiles.is_null() || copies.count > 0 || has_own_type;
     comes_with_the_cache && !disabled_features().contains(Feature::Attention)
         || enabled_features().contains(Feature::Attention)
 }

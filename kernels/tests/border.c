@@ -99,26 +99,12 @@ static void print_attention_layout(void) {
     printf("constant.attention_tile %d\n", ESPALIER_ATTENTION_TILE);
     printf("size.attention %zu\n", sizeof(struct espalier_attention));
     LAYOUT(attention, q);
-    LAYOUT(attention, k);
-    LAYOUT(attention, v);
-    LAYOUT(attention, mask);
     LAYOUT(attention, sinks);
-    LAYOUT(attention, tiles);
     LAYOUT(attention, out);
     LAYOUT(attention, q_token);
     LAYOUT(attention, q_head);
     LAYOUT(attention, q_stream);
-    LAYOUT(attention, k_cell);
-    LAYOUT(attention, k_head);
-    LAYOUT(attention, k_stream);
-    LAYOUT(attention, v_cell);
-    LAYOUT(attention, v_head);
-    LAYOUT(attention, v_stream);
-    LAYOUT(attention, mask_token);
-    LAYOUT(attention, mask_stream);
-    LAYOUT(attention, tiles_token);
-    LAYOUT(attention, key_type);
-    LAYOUT(attention, value_type);
+    LAYOUT(attention, cells);
     LAYOUT(attention, key_size);
     LAYOUT(attention, value_size);
     LAYOUT(attention, tokens);
@@ -126,11 +112,27 @@ static void print_attention_layout(void) {
     LAYOUT(attention, kv_heads);
     LAYOUT(attention, streams);
     LAYOUT(attention, kv_streams);
-    LAYOUT(attention, cells);
-    LAYOUT(attention, mask_streams);
     LAYOUT(attention, scale);
     LAYOUT(attention, max_bias);
     LAYOUT(attention, softcap);
+    printf("size.attention_cells %zu\n", sizeof(struct espalier_attention_cells));
+    LAYOUT(attention_cells, k);
+    LAYOUT(attention_cells, v);
+    LAYOUT(attention_cells, mask);
+    LAYOUT(attention_cells, tiles);
+    LAYOUT(attention_cells, k_cell);
+    LAYOUT(attention_cells, k_head);
+    LAYOUT(attention_cells, k_stream);
+    LAYOUT(attention_cells, v_cell);
+    LAYOUT(attention_cells, v_head);
+    LAYOUT(attention_cells, v_stream);
+    LAYOUT(attention_cells, mask_token);
+    LAYOUT(attention_cells, mask_stream);
+    LAYOUT(attention_cells, tiles_token);
+    LAYOUT(attention_cells, key_type);
+    LAYOUT(attention_cells, value_type);
+    LAYOUT(attention_cells, count);
+    LAYOUT(attention_cells, mask_streams);
 }
 
 /* One token of one head that sees two cells alike: the result is the mean of their values. */
@@ -140,13 +142,13 @@ static void print_attention(void) {
     char memory[1 << 20];
     struct espalier_attention problem = { 0 };
     problem.q = &q;
-    problem.k = k;
-    problem.v = v;
     problem.out = &out;
-    problem.k_cell = problem.v_cell = sizeof(float);
+    problem.cells[0].k = k;
+    problem.cells[0].v = v;
+    problem.cells[0].k_cell = problem.cells[0].v_cell = sizeof(float);
+    problem.cells[0].count = 2;
     problem.key_size = problem.value_size = problem.tokens = problem.heads = problem.kv_heads = 1;
     problem.streams = problem.kv_streams = 1;
-    problem.cells = 2;
     problem.scale = 1;
     const size_t bytes = espalier_attention_work_bytes(&problem, 1);
     printf("attention.fits %d\n", bytes > 0 && bytes <= sizeof(memory));
@@ -158,9 +160,9 @@ static void print_attention(void) {
     espalier_attention_compute(NULL, 0, 1, memory);
     espalier_attention_merge(&problem, 1, 1, memory);
     const uint32_t tiles = 1;
-    problem.tiles = &tiles;
+    problem.cells[0].tiles = &tiles;
     printf("attention.paged %d\n", espalier_attention_work_bytes(&problem, 1) > 0);
-    problem.key_type = 12;
+    problem.cells[0].key_type = 12;
     printf("attention.unknown_type %zu\n", espalier_attention_work_bytes(&problem, 1));
     printf("attention.null %zu\n", espalier_attention_work_bytes(NULL, 1));
 }

@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use espalier_kernels::attention::problem::{Problem, TILE};
+use espalier_kernels::attention::problem::{Cells, Problem, TILE};
 use espalier_kernels::exports::ABI_VERSION;
 use espalier_kernels::features::Feature;
 use espalier_kernels::gdn_output::OutputFacts;
@@ -204,26 +204,12 @@ fn numbers_and_layouts_of_attention_agree() {
         ("constant.attention_tile", TILE),
         ("size.attention", size_of::<Problem>()),
         ("offset.attention.q", offset_of!(Problem, q)),
-        ("offset.attention.k", offset_of!(Problem, k)),
-        ("offset.attention.v", offset_of!(Problem, v)),
-        ("offset.attention.mask", offset_of!(Problem, mask)),
         ("offset.attention.sinks", offset_of!(Problem, sinks)),
-        ("offset.attention.tiles", offset_of!(Problem, tiles)),
         ("offset.attention.out", offset_of!(Problem, out)),
         ("offset.attention.q_token", offset_of!(Problem, q_token)),
         ("offset.attention.q_head", offset_of!(Problem, q_head)),
         ("offset.attention.q_stream", offset_of!(Problem, q_stream)),
-        ("offset.attention.k_cell", offset_of!(Problem, k_cell)),
-        ("offset.attention.k_head", offset_of!(Problem, k_head)),
-        ("offset.attention.k_stream", offset_of!(Problem, k_stream)),
-        ("offset.attention.v_cell", offset_of!(Problem, v_cell)),
-        ("offset.attention.v_head", offset_of!(Problem, v_head)),
-        ("offset.attention.v_stream", offset_of!(Problem, v_stream)),
-        ("offset.attention.mask_token", offset_of!(Problem, mask_token)),
-        ("offset.attention.mask_stream", offset_of!(Problem, mask_stream)),
-        ("offset.attention.tiles_token", offset_of!(Problem, tiles_token)),
-        ("offset.attention.key_type", offset_of!(Problem, key_type)),
-        ("offset.attention.value_type", offset_of!(Problem, value_type)),
+        ("offset.attention.cells", offset_of!(Problem, cells)),
         ("offset.attention.key_size", offset_of!(Problem, key_size)),
         ("offset.attention.value_size", offset_of!(Problem, value_size)),
         ("offset.attention.tokens", offset_of!(Problem, tokens)),
@@ -231,11 +217,27 @@ fn numbers_and_layouts_of_attention_agree() {
         ("offset.attention.kv_heads", offset_of!(Problem, kv_heads)),
         ("offset.attention.streams", offset_of!(Problem, streams)),
         ("offset.attention.kv_streams", offset_of!(Problem, kv_streams)),
-        ("offset.attention.cells", offset_of!(Problem, cells)),
-        ("offset.attention.mask_streams", offset_of!(Problem, mask_streams)),
         ("offset.attention.scale", offset_of!(Problem, scale)),
         ("offset.attention.max_bias", offset_of!(Problem, max_bias)),
         ("offset.attention.softcap", offset_of!(Problem, softcap)),
+        ("size.attention_cells", size_of::<Cells>()),
+        ("offset.attention_cells.k", offset_of!(Cells, k)),
+        ("offset.attention_cells.v", offset_of!(Cells, v)),
+        ("offset.attention_cells.mask", offset_of!(Cells, mask)),
+        ("offset.attention_cells.tiles", offset_of!(Cells, tiles)),
+        ("offset.attention_cells.k_cell", offset_of!(Cells, k_cell)),
+        ("offset.attention_cells.k_head", offset_of!(Cells, k_head)),
+        ("offset.attention_cells.k_stream", offset_of!(Cells, k_stream)),
+        ("offset.attention_cells.v_cell", offset_of!(Cells, v_cell)),
+        ("offset.attention_cells.v_head", offset_of!(Cells, v_head)),
+        ("offset.attention_cells.v_stream", offset_of!(Cells, v_stream)),
+        ("offset.attention_cells.mask_token", offset_of!(Cells, mask_token)),
+        ("offset.attention_cells.mask_stream", offset_of!(Cells, mask_stream)),
+        ("offset.attention_cells.tiles_token", offset_of!(Cells, tiles_token)),
+        ("offset.attention_cells.key_type", offset_of!(Cells, key_type)),
+        ("offset.attention_cells.value_type", offset_of!(Cells, value_type)),
+        ("offset.attention_cells.count", offset_of!(Cells, count)),
+        ("offset.attention_cells.mask_streams", offset_of!(Cells, mask_streams)),
     ];
     for (name, value) in expected {
         assert_eq!(printed.get(name), Some(&value.to_string()), "{name}");

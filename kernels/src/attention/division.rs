@@ -1,6 +1,6 @@
 //! How the work is divided, the same way whatever the number of threads: so the result does not depend on it.
 
-use super::problem::{Problem, TILE};
+use super::problem::Problem;
 use super::simd::MOST_LANES;
 
 /// Rows of Q that are computed together. A row is a token and one of the heads that share a head of K and V. Each block reads
@@ -58,7 +58,7 @@ impl Division {
         let (streams, kv_heads) = (problem.streams as usize, problem.kv_heads as usize);
         let rows = problem.tokens as usize * problem.group();
         let blocks = rows.div_ceil(ROWS);
-        let tiles = (problem.cells as usize).div_ceil(TILE);
+        let tiles = problem.tile_count();
         let fits = |heads: &usize| kv_heads.is_multiple_of(*heads) && heads * rows <= MOST_ROWS;
         let heads_at_once = if blocks > 1 { 1 } else { (1..=kv_heads).rev().find(fits).unwrap_or(1) };
         let chunks = (ITEMS / (streams * (kv_heads / heads_at_once) * blocks)).clamp(1, MOST_CHUNKS);
@@ -130,10 +130,11 @@ pub fn partials(problem: &Problem, division: &Division) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::attention::testing::problem;
+    use crate::attention::problem::TILE;
+    use crate::attention::testing::problem_of;
 
     fn division(tokens: u32, heads: u32, kv_heads: u32, cells: u32) -> Division {
-        Division::new(&Problem { tokens, heads, kv_heads, cells, ..problem() })
+        Division::new(&Problem { tokens, heads, kv_heads, ..problem_of(cells) })
     }
 
     #[test]

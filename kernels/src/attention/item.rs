@@ -7,7 +7,7 @@ use super::kv_type::KvType;
 use super::matrix::{
     AT_ONCE, Each, Numbers, is_finite, rows_by_columns, rows_by_columns_but_for_zeros, scale_and_add,
 };
-use super::problem::{Problem, TILE};
+use super::problem::{Cells, Problem, TILE, Types};
 use super::scratch::{OfHead, OfTile, Scratch};
 use super::sight::{Active, Token};
 use super::simd::Simd;
@@ -29,12 +29,24 @@ pub struct Found<'a> {
     pub sums: &'a mut [f32],
 }
 
+/// Where a tile is.
+struct Place<'a> {
+    /// In the cache, or among the copies.
+    cells: &'a Cells,
+    /// Their types.
+    types: (KvType, KvType),
+    /// Which tile of them.
+    tile: usize,
+    /// The cells in it.
+    count: usize,
+}
+
 /// One item of a problem.
 pub struct Task<'a> {
     /// The problem.
     pub problem: &'a Problem,
-    /// The types of its K and V.
-    pub types: (KvType, KvType),
+    /// The types of its cells.
+    pub types: Types,
     /// The item.
     pub item: Item,
 }
@@ -53,7 +65,7 @@ impl Task<'_> {
                 self.begin(number, &mut scratch.of_head(number).0);
             }
             for tile in self.item.tile..self.item.tile_end {
-                self.take_tile::<S>(tile, scratch);
+                self.take_tile::<S>(&self.place(tile), scratch);
             }
         }
         let value = padded(self.problem.value_size);
@@ -65,6 +77,16 @@ impl Task<'_> {
                 take(Found { token, head, state, sums });
             }
         }
+    }
+
+    /// Copies come after the cache.
+    fn place(&self, tile: usize) -> Place<'_> {
+        let [cache, copies] = &self.problem.cells;
+        let (cells, types, tile) = match tile.checked_sub(cache.tile_count()) {
+            None => (cache, self.types[0], tile),
+            Some(tile) => (copies, self.types[1], tile),
+        };
+        Place { cells, types, tile, count: (cells.count as usize - tile * TILE).min(TILE) }
     }
 
     fn token(&self, row: usize) -> usize {
@@ -106,20 +128,19 @@ impl Task<'_> {
     ///
     /// As [`Task::run`].
     #[inline(always)]
-    unsafe fn take_tile<S: Simd>(&self, tile: usize, scratch: &mut Scratch<'_>) {
-        let cells = (self.problem.cells as usize - tile * TILE).min(TILE);
+    unsafe fn take_tile<S: Simd>(&self, place: &Place<'_>, scratch: &mut Scratch<'_>) {
         // SAFETY: the caller's promises.
         unsafe {
-            let active = self.active::<S>(tile, cells, scratch.tile.mask);
+            let active = self.active::<S>(place, scratch.tile.mask);
             if active.count == 0 {
                 return;
             }
             // The heads of a cell lie side by side, and memory is fastest in its own order.
             for number in 0..self.item.kv_heads {
                 let (mut of_head, of_tile) = scratch.of_head(number);
-                score::<S>(&self.keys(number, tile, cells), &active, &of_head, of_tile);
-                self.weigh::<S>(cells, &active, &mut of_head, of_tile);
-                add_values::<S>(&self.values(number, tile, cells), &active, &mut of_head, of_tile);
+                score::<S>(&self.keys(number, place), &active, &of_head, of_tile);
+                self.weigh::<S>(place, &active, &mut of_head, of_tile);
+                add_values::<S>(&self.values(number, place), &active, &mut of_head, of_tile);
             }
         }
     }
@@ -130,14 +151,14 @@ impl Task<'_> {
     ///
     /// As [`Task::run`].
     #[inline(always)]
-    unsafe fn active<S: Simd>(&self, tile: usize, cells: usize, masks: &mut [f32]) -> Active {
-        let (problem, stream) = (self.problem, self.item.stream);
+    unsafe fn active<S: Simd>(&self, place: &Place<'_>, masks: &mut [f32]) -> Active {
+        let (cells, stream) = (place.cells, self.item.stream);
         let tokens = self.token(0)..self.token(self.item.rows - 1) + 1;
         let mut sees = [false; ROWS];
         for (at, mask) in masks.as_chunks_mut::<TILE>().0.iter_mut().take(tokens.len()).enumerate() {
-            let token = Token { problem, stream, token: tokens.start + at };
+            let token = Token { cells, stream, token: tokens.start + at };
             // SAFETY: the caller's promises.
-            sees[at] = unsafe { token.sees::<S>(tile, cells, mask) };
+            sees[at] = unsafe { token.sees::<S>(place.tile, place.count, mask) };
         }
         Active::new(self.item.rows, |row| sees[self.token(row) - tokens.start])
     }
@@ -150,7 +171,7 @@ impl Task<'_> {
     #[inline(always)]
     unsafe fn weigh<S: Simd>(
         &self,
-        cells: usize,
+        place: &Place<'_>,
         active: &Active,
         of_head: &mut OfHead<'_>,
         of_tile: &mut OfTile<'_>,
@@ -162,7 +183,7 @@ impl Task<'_> {
             let mut state = of_head.state(row);
             // SAFETY: the caller's promises.
             unsafe {
-                self.adjust::<S>(cells, of_head.slopes[row], mask, scores);
+                self.adjust::<S>(place, of_head.slopes[row], mask, scores);
                 of_tile.factors[at] = weigh::<S>(scores, &mut state);
             }
             of_head.set_state(row, state);
@@ -179,9 +200,15 @@ impl Task<'_> {
     ///
     /// As [`Task::run`].
     #[inline(always)]
-    unsafe fn adjust<S: Simd>(&self, cells: usize, slope: f32, mask: &[f32; TILE], scores: &mut [f32; TILE]) {
+    unsafe fn adjust<S: Simd>(
+        &self,
+        place: &Place<'_>,
+        slope: f32,
+        mask: &[f32; TILE],
+        scores: &mut [f32; TILE],
+    ) {
         let problem = self.problem;
-        let has_mask = !problem.mask.is_null() || cells < TILE;
+        let has_mask = !place.cells.mask.is_null() || place.count < TILE;
         for at in (0..TILE).step_by(S::LANES) {
             // SAFETY: the caller's promise.
             unsafe {
@@ -198,16 +225,16 @@ impl Task<'_> {
         }
     }
 
-    fn keys(&self, number: usize, tile: usize, cells: usize) -> Tile {
-        let problem = self.problem;
-        let strides = [problem.k_cell, problem.k_head, problem.k_stream];
-        self.tile(problem.k, strides, self.types.0, problem.key_size, (number, tile, cells))
+    fn keys(&self, number: usize, place: &Place<'_>) -> Tile {
+        let cells = place.cells;
+        let strides = [cells.k_cell, cells.k_head, cells.k_stream];
+        self.tile(cells.k, strides, place.types.0, self.problem.key_size, (number, place))
     }
 
-    fn values(&self, number: usize, tile: usize, cells: usize) -> Tile {
-        let problem = self.problem;
-        let strides = [problem.v_cell, problem.v_head, problem.v_stream];
-        self.tile(problem.v, strides, self.types.1, problem.value_size, (number, tile, cells))
+    fn values(&self, number: usize, place: &Place<'_>) -> Tile {
+        let cells = place.cells;
+        let strides = [cells.v_cell, cells.v_head, cells.v_stream];
+        self.tile(cells.v, strides, place.types.1, self.problem.value_size, (number, place))
     }
 
     fn tile(
@@ -216,10 +243,10 @@ impl Task<'_> {
         strides: [u64; 3],
         kind: KvType,
         size: u32,
-        (number, tile, cells): (usize, usize, usize),
+        (number, place): (usize, &Place<'_>),
     ) -> Tile {
         let [stride, of_head, _] = strides.map(|bytes| bytes as usize);
-        let (first, size) = (self.first(all, strides, number, tile), size as usize);
+        let (first, size) = (self.first(all, strides, number, place.tile), size as usize);
         // Memory is fastest in its own order: with the first head it is asked for all that is read of a cell.
         let of_cell = self.item.kv_heads * of_head;
         let ahead = match of_cell <= stride {
@@ -227,7 +254,7 @@ impl Task<'_> {
             true => 0,
             false => kind.row_bytes(size).unwrap_or(0),
         };
-        Tile { first, stride, cells, size, kind, ahead }
+        Tile { first, stride, cells: place.count, size, kind, ahead }
     }
 
     /// Where the first cell of a tile lies.

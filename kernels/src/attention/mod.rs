@@ -33,8 +33,7 @@ pub mod tile;
 use division::{Division, out_rows, partial_length};
 use isa::{Isa, Work};
 use item::{Found, Task};
-use kv_type::KvType;
-use problem::Problem;
+use problem::{Problem, Types};
 use scratch::Scratch;
 use simd::Simd;
 use softmax::{State, factor};
@@ -107,7 +106,7 @@ pub unsafe fn compute(problem: &Problem, share: Share, memory: &Memory) {
 
 struct Items<'a> {
     problem: &'a Problem,
-    types: (KvType, KvType),
+    types: Types,
     share: Share,
     memory: &'a Memory,
 }

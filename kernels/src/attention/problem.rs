@@ -4,33 +4,20 @@ use std::ffi::c_void;
 
 use super::kv_type::KvType;
 
-/// What is asked for: for each token and head `softmax(scale * Q K^T + mask) V` over the cells of a cache.
+/// K and V of some cells, and what tokens see of them. Strides are in bytes.
 ///
-/// The layout is `struct espalier_attention` of the C header. Strides are in bytes. Heads are consecutive in groups: those
-/// that read the same head of K and V lie side by side.
+/// The layout is `struct espalier_attention_cells` of the C header.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
-pub struct Problem {
-    /// Queries: rows of `key_size` numbers in single precision.
-    pub q: *const c_void,
+pub struct Cells {
     /// Keys: rows of `key_size` values of `key_type`.
     pub k: *const c_void,
     /// Values: rows of `value_size` values of `value_type`.
     pub v: *const c_void,
-    /// What is added to the scores, in half precision, `cells` numbers a token; null for nothing.
+    /// What is added to the scores, in half precision, `count` numbers a token; null for nothing.
     pub mask: *const c_void,
-    /// A score for each head of which nothing is read; null for none.
-    pub sinks: *const f32,
     /// Bits: the runs of [`TILE`] cells that a token may see; null for all.
     pub tiles: *const u32,
-    /// The result: rows of `value_size` numbers, by head, then by token, then by stream, without gaps.
-    pub out: *mut f32,
-    /// From one token's row to the next.
-    pub q_token: u64,
-    /// From one head's row to the next.
-    pub q_head: u64,
-    /// From one stream to the next.
-    pub q_stream: u64,
     /// From one cell's row to the next.
     pub k_cell: u64,
     /// From one head's row to the next.
@@ -53,6 +40,33 @@ pub struct Problem {
     pub key_type: i32,
     /// `enum ggml_type` of V.
     pub value_type: i32,
+    /// Cells in a stream of K and V.
+    pub count: u32,
+    /// Streams of the mask.
+    pub mask_streams: u32,
+}
+
+/// What is asked for: for each token and head `softmax(scale * Q K^T + mask) V` over the cells of a cache.
+///
+/// The layout is `struct espalier_attention` of the C header. Strides are in bytes. Heads are consecutive in groups: those
+/// that read the same head of K and V lie side by side.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Problem {
+    /// Queries: rows of `key_size` numbers in single precision.
+    pub q: *const c_void,
+    /// A score for each head of which nothing is read; null for none.
+    pub sinks: *const f32,
+    /// The result: rows of `value_size` numbers, by head, then by token, then by stream, without gaps.
+    pub out: *mut f32,
+    /// From one token's row to the next.
+    pub q_token: u64,
+    /// From one head's row to the next.
+    pub q_head: u64,
+    /// From one stream to the next.
+    pub q_stream: u64,
+    /// The cache, and copies of some of its cells in other types, instead of which the cache's own are hidden; mostly none.
+    pub cells: [Cells; 2],
     /// Values in a row of Q and K.
     pub key_size: u32,
     /// Values in a row of V.
@@ -67,10 +81,6 @@ pub struct Problem {
     pub streams: u32,
     /// Streams of K and of V.
     pub kv_streams: u32,
-    /// Cells in a stream of K and V.
-    pub cells: u32,
-    /// Streams of the mask.
-    pub mask_streams: u32,
     /// What scores are multiplied by.
     pub scale: f32,
     /// ALiBi: the largest slope's exponent; 0 for a mask that is added as it is.
@@ -79,28 +89,76 @@ pub struct Problem {
     pub softcap: f32,
 }
 
-/// Cells in a tile: what is read and converted at once. Also the cells of a bit of [`Problem::tiles`].
+/// The types of K and V of both [`Problem::cells`].
+pub type Types = [(KvType, KvType); 2];
+
+/// Cells in a tile: what is read and converted at once. Also the cells of a bit of [`Cells::tiles`].
 pub const TILE: usize = 64;
 
 /// The longest row of Q, K or V.
 const SIZE_LIMIT: u32 = 1024;
 
-impl Problem {
-    /// The types of K and V, if this kernel computes it.
-    #[must_use]
-    pub fn types(&self) -> Option<(KvType, KvType)> {
+impl Cells {
+    /// None of them.
+    pub const NONE: Cells = Cells {
+        k: std::ptr::null(),
+        v: std::ptr::null(),
+        mask: std::ptr::null(),
+        tiles: std::ptr::null(),
+        k_cell: 0,
+        k_head: 0,
+        k_stream: 0,
+        v_cell: 0,
+        v_head: 0,
+        v_stream: 0,
+        mask_token: 0,
+        mask_stream: 0,
+        tiles_token: 0,
+        key_type: 0,
+        value_type: 0,
+        count: 0,
+        mask_streams: 1,
+    };
+
+    /// The types of K and V, if rows of these sizes can have them.
+    fn types(&self, key_size: u32, value_size: u32) -> Option<(KvType, KvType)> {
         let (key, value) = (KvType::from_number(self.key_type)?, KvType::from_number(self.value_type)?);
-        key.row_bytes(self.key_size as usize)?;
-        value.row_bytes(self.value_size as usize)?;
+        key.row_bytes(key_size as usize)?;
+        value.row_bytes(value_size as usize)?;
+        (self.mask.is_null() || self.mask_streams > 0).then_some((key, value))
+    }
+
+    /// Runs of [`TILE`] cells; the last one may have fewer.
+    #[must_use]
+    pub fn tile_count(&self) -> usize {
+        (self.count as usize).div_ceil(TILE)
+    }
+}
+
+impl Problem {
+    /// The types of K and V, if this kernel computes it. Of no cells it means nothing which they are.
+    #[must_use]
+    pub fn types(&self) -> Option<Types> {
+        let [cache, copies] = &self.cells;
+        let of_cache = cache.types(self.key_size, self.value_size)?;
+        let of_copies = match copies.count {
+            0 => of_cache,
+            _ => copies.types(self.key_size, self.value_size)?,
+        };
         let divides = |part: u32, whole: u32| part > 0 && whole > 0 && whole.is_multiple_of(part);
         let fits = |size: u32| (1..=SIZE_LIMIT).contains(&size);
         let shapes = divides(self.kv_heads, self.heads)
             && divides(self.kv_streams, self.streams)
             && fits(self.key_size)
             && fits(self.value_size)
-            && self.tokens > 0
-            && (self.mask.is_null() || self.mask_streams > 0);
-        shapes.then_some((key, value))
+            && self.tokens > 0;
+        shapes.then_some([of_cache, of_copies])
+    }
+
+    /// Tiles of the cache, and then of the copies.
+    #[must_use]
+    pub fn tile_count(&self) -> usize {
+        self.cells.iter().map(Cells::tile_count).sum()
     }
 
     /// The heads that read the same head of K and V.

@@ -3,7 +3,7 @@
 use super::division::ROWS;
 use super::half::NEGATIVE_INFINITY;
 use super::matrix::{AT_ONCE, Each};
-use super::problem::{Problem, TILE};
+use super::problem::{Cells, TILE};
 use super::simd::Simd;
 
 /// The rows of an item that see a tile, by their number in the block; filled up with the number after the last one.
@@ -44,8 +44,8 @@ impl Active {
 /// A token of a stream.
 #[derive(Clone, Copy)]
 pub struct Token<'a> {
-    /// What is asked for.
-    pub problem: &'a Problem,
+    /// The cells in question.
+    pub cells: &'a Cells,
     /// The stream of Q.
     pub stream: usize,
     /// The token's number there.
@@ -53,23 +53,23 @@ pub struct Token<'a> {
 }
 
 impl Token<'_> {
-    /// Whether it sees any of the first `cells` cells of a tile. If it does, `mask` gets what is added to their scores.
+    /// Whether it sees any of the first `count` cells of a tile. If it does, `mask` gets what is added to their scores.
     ///
     /// # Safety
     ///
-    /// The processor has the instruction set `S`, and the problem's pointers lead to what they say.
+    /// The processor has the instruction set `S`, and the cells' pointers lead to what they say.
     #[inline(always)]
-    pub unsafe fn sees<S: Simd>(self, tile: usize, cells: usize, mask: &mut [f32; TILE]) -> bool {
+    pub unsafe fn sees<S: Simd>(self, tile: usize, count: usize, mask: &mut [f32; TILE]) -> bool {
         // SAFETY: the caller's promises.
-        unsafe { self.has_tile(tile) && self.read_mask::<S>(tile, cells, mask) }
+        unsafe { self.has_tile(tile) && self.read_mask::<S>(tile, count, mask) }
     }
 
     /// # Safety
     ///
-    /// The problem's pointers lead to what they say.
+    /// The cells' pointers lead to what they say.
     unsafe fn has_tile(self, tile: usize) -> bool {
-        let tiles = self.problem.tiles;
-        let at = self.token * self.problem.tiles_token as usize;
+        let tiles = self.cells.tiles;
+        let at = self.token * self.cells.tiles_token as usize;
         // SAFETY: the caller's promise.
         tiles.is_null() || unsafe { *tiles.byte_add(at).add(tile / 32) } >> (tile % 32) & 1 == 1
     }
@@ -78,20 +78,20 @@ impl Token<'_> {
     ///
     /// As [`Token::sees`].
     #[inline(always)]
-    unsafe fn read_mask<S: Simd>(self, tile: usize, cells: usize, to: &mut [f32; TILE]) -> bool {
-        let problem = self.problem;
-        if problem.mask.is_null() {
-            to[..cells].fill(0.0);
-            to[cells..].fill(f32::NEG_INFINITY);
+    unsafe fn read_mask<S: Simd>(self, tile: usize, count: usize, to: &mut [f32; TILE]) -> bool {
+        let cells = self.cells;
+        if cells.mask.is_null() {
+            to[..count].fill(0.0);
+            to[count..].fill(f32::NEG_INFINITY);
             return true;
         }
         let mut mask = [NEGATIVE_INFINITY; TILE];
-        let stream = self.stream % problem.mask_streams as usize;
-        let at = self.token * problem.mask_token as usize + stream * problem.mask_stream as usize;
+        let stream = self.stream % cells.mask_streams as usize;
+        let at = self.token * cells.mask_token as usize + stream * cells.mask_stream as usize;
         // SAFETY: the caller's promises.
         unsafe {
-            let from = problem.mask.byte_add(at).cast::<u16>().add(tile * TILE);
-            from.copy_to_nonoverlapping(mask.as_mut_ptr(), cells);
+            let from = cells.mask.byte_add(at).cast::<u16>().add(tile * TILE);
+            from.copy_to_nonoverlapping(mask.as_mut_ptr(), count);
             for at in (0..TILE).step_by(S::LANES) {
                 S::store(to.as_mut_ptr().add(at), S::load_f16(mask.as_ptr().add(at)));
             }

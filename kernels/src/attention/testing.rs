@@ -7,35 +7,26 @@ use super::guarded::Guarded;
 use super::half;
 use super::isa::{Isa, Work};
 use super::kv_type::KvType;
-use super::problem::{Problem, TILE};
+use super::problem::{Cells, Problem, TILE};
 use super::simd::Simd;
 use super::tile::Tile;
 
 /// A small problem, for its sizes only: its pointers are null.
 pub fn problem() -> Problem {
-    let null = std::ptr::null();
+    problem_of(100)
+}
+
+/// The same on so many cells.
+pub fn problem_of(count: u32) -> Problem {
+    let kind = KvType::F16.number();
     Problem {
-        q: null,
-        k: null,
-        v: null,
-        mask: null,
+        q: std::ptr::null(),
         sinks: std::ptr::null(),
-        tiles: std::ptr::null(),
         out: std::ptr::null_mut(),
         q_token: 0,
         q_head: 0,
         q_stream: 0,
-        k_cell: 0,
-        k_head: 0,
-        k_stream: 0,
-        v_cell: 0,
-        v_head: 0,
-        v_stream: 0,
-        mask_token: 0,
-        mask_stream: 0,
-        tiles_token: 0,
-        key_type: KvType::F16.number(),
-        value_type: KvType::F16.number(),
+        cells: [Cells { count, key_type: kind, value_type: kind, ..Cells::NONE }, Cells::NONE],
         key_size: 64,
         value_size: 64,
         tokens: 1,
@@ -43,8 +34,6 @@ pub fn problem() -> Problem {
         kv_heads: 2,
         streams: 1,
         kv_streams: 1,
-        cells: 100,
-        mask_streams: 1,
         scale: 0.125,
         max_bias: 0.0,
         softcap: 0.0,
@@ -92,76 +81,46 @@ pub struct Case {
     /// Sizes; the pointers are put in by [`Case::problem`].
     pub sizes: Problem,
     pub q: Guarded<f32>,
+    pub sinks: Option<Guarded<f32>>,
+    pub cells: [Memory; 2],
+}
+
+/// The memory of some cells.
+pub struct Memory {
     pub k: Guarded<u8>,
     pub v: Guarded<u8>,
     pub mask: Option<Guarded<u16>>,
-    pub sinks: Option<Guarded<f32>>,
     pub tiles: Option<Guarded<u32>>,
 }
 
 impl Case {
-    /// Random contents for `sizes`: a mask in half the cases, which hides some runs of cells and some cells.
+    /// Random contents for `sizes`.
     pub fn new(sizes: Problem, random: &mut Random) -> Case {
-        let (tokens, cells) = (sizes.tokens as usize, sizes.cells as usize);
-        let rows = tokens * (sizes.heads * sizes.streams) as usize;
+        let rows = sizes.tokens as usize * (sizes.heads * sizes.streams) as usize;
         let q: Vec<f32> = (0..rows * sizes.key_size as usize).map(|_| random.normal()).collect();
-        let kv_rows = cells * (sizes.kv_heads * sizes.kv_streams) as usize;
-        let kind = |number| KvType::from_number(number).unwrap();
-        let k = encoded(kind(sizes.key_type), kv_rows * sizes.key_size as usize, random);
-        let v = encoded(kind(sizes.value_type), kv_rows * sizes.value_size as usize, random);
-        let words = cells.div_ceil(32 * TILE);
-        let tiles = (random.below(2) == 0)
-            .then(|| (0..tokens * words).map(|_| random.next() as u32).collect::<Vec<u32>>());
-        let mask = (random.below(2) == 0).then(|| {
-            let rows = tokens * sizes.mask_streams as usize;
-            (0..rows).flat_map(|_| mask_row(cells, random)).collect::<Vec<u16>>()
-        });
         let sinks =
             (random.below(3) == 0).then(|| (0..sizes.heads).map(|_| random.normal()).collect::<Vec<f32>>());
         Case {
             sizes,
             q: Guarded::new(&q),
-            k: Guarded::new(&k),
-            v: Guarded::new(&v),
-            mask: mask.map(|all| Guarded::new(&all)),
             sinks: sinks.map(|all| Guarded::new(&all)),
-            tiles: tiles.map(|all| Guarded::new(&all)),
+            cells: sizes.cells.map(|cells| Memory::new(&sizes, &cells, random)),
         }
     }
 
     /// The problem, whose result goes to `out`.
     pub fn problem(&self, out: &mut [f32]) -> Problem {
         let sizes = self.sizes;
-        let of = |number: i32, size: u32| {
-            KvType::from_number(number).unwrap().row_bytes(size as usize).unwrap() as u64
-        };
-        let (key, value) = (of(sizes.key_type, sizes.key_size), of(sizes.value_type, sizes.value_size));
-        let (cells, heads, tokens) =
-            (u64::from(sizes.cells), u64::from(sizes.kv_heads), u64::from(sizes.tokens));
         let q_row = 4 * u64::from(sizes.key_size);
-        fn of_option<T: Copy>(all: Option<&Guarded<T>>) -> *const T {
-            all.map_or(std::ptr::null(), |all| all.as_ptr())
-        }
+        let cells = |at: usize| self.cells[at].cells(&sizes, &sizes.cells[at]);
         Problem {
             q: self.q.as_ptr().cast::<c_void>(),
-            k: self.k.as_ptr().cast::<c_void>(),
-            v: self.v.as_ptr().cast::<c_void>(),
-            mask: of_option(self.mask.as_ref()).cast(),
-            sinks: of_option(self.sinks.as_ref()),
-            tiles: of_option(self.tiles.as_ref()),
+            sinks: pointer(self.sinks.as_ref()),
             out: out.as_mut_ptr(),
             q_token: q_row,
-            q_head: q_row * tokens,
-            q_stream: q_row * tokens * u64::from(sizes.heads),
-            k_cell: key * heads,
-            k_head: key,
-            k_stream: key * heads * cells,
-            v_cell: value * heads,
-            v_head: value,
-            v_stream: value * heads * cells,
-            mask_token: 2 * cells,
-            mask_stream: 2 * cells * tokens,
-            tiles_token: 4 * cells.div_ceil(32 * TILE as u64),
+            q_head: q_row * u64::from(sizes.tokens),
+            q_stream: q_row * u64::from(sizes.tokens * sizes.heads),
+            cells: [cells(0), cells(1)],
             ..sizes
         }
     }
@@ -174,67 +133,150 @@ impl Case {
     /// The result, in double precision.
     pub fn reference(&self) -> Vec<f64> {
         let sizes = self.sizes;
-        let of = |number: i32| KvType::from_number(number).unwrap();
-        let k = decoded(of(sizes.key_type), &self.k, sizes.key_size as usize);
-        let v = decoded(of(sizes.value_type), &self.v, sizes.value_size as usize);
+        let decoded = [0, 1].map(|at| self.cells[at].decoded(&sizes, &sizes.cells[at]));
         let mut out = Vec::new();
         for stream in 0..sizes.streams as usize {
             for token in 0..sizes.tokens as usize {
                 for head in 0..sizes.heads as usize {
-                    out.extend(self.reference_row(&k, &v, stream, token, head));
+                    out.extend(self.reference_row(&decoded, Row { stream, token, head }));
                 }
             }
         }
         out
     }
 
-    fn reference_row(&self, k: &[f32], v: &[f32], stream: usize, token: usize, head: usize) -> Vec<f64> {
+    fn reference_row(&self, decoded: &[[Vec<f32>; 2]; 2], row: Row) -> Vec<f64> {
         let sizes = self.sizes;
-        let (key, value, cells) = (sizes.key_size as usize, sizes.value_size as usize, sizes.cells as usize);
-        let at = (stream * sizes.heads as usize + head) * sizes.tokens as usize + token;
-        let q = &self.q[at * key..][..key];
-        let kv_stream = stream / (sizes.streams / sizes.kv_streams) as usize;
-        let kv_head = head / sizes.group();
-        let row = |cell: usize| (kv_stream * cells + cell) * sizes.kv_heads as usize + kv_head;
+        let value = sizes.value_size as usize;
         let mut scores = Vec::new();
-        for cell in (0..cells).filter(|cell| self.sees(stream, token, *cell)) {
-            let dot: f64 =
-                q.iter().zip(&k[row(cell) * key..]).map(|(q, k)| f64::from(*q) * f64::from(*k)).sum();
-            let mut score = dot * f64::from(sizes.scale);
-            if sizes.softcap != 0.0 {
-                let cap = f64::from(sizes.softcap);
-                score = cap * (score / cap).tanh();
+        for (at, [all_k, all_v]) in decoded.iter().enumerate() {
+            for cell in (0..sizes.cells[at].count as usize).filter(|cell| self.sees(at, row, *cell)) {
+                let first = self.row_of(at, row, cell);
+                let score = self.score(at, row, cell, &all_k[first * sizes.key_size as usize..]);
+                scores.push((&all_v[first * value..][..value], score));
             }
-            let mask = self.mask_of(stream, token, cell) * sizes.slope(head);
-            scores.push((cell, score + f64::from(mask)));
         }
-        let sink = self.sinks.as_ref().map_or(f64::NEG_INFINITY, |sinks| f64::from(sinks[head]));
+        let sink = self.sinks.as_ref().map_or(f64::NEG_INFINITY, |sinks| f64::from(sinks[row.head]));
         let largest = scores.iter().map(|(_, score)| *score).fold(sink, f64::max);
         let mut sum = if sink == f64::NEG_INFINITY { 0.0 } else { (sink - largest).exp() };
         let mut out = vec![0.0; value];
-        for (cell, score) in scores {
+        for (v, score) in scores {
             let weight = (score - largest).exp();
             sum += weight;
-            let v = &v[row(cell) * value..];
             out.iter_mut().zip(v).for_each(|(out, v)| *out += weight * f64::from(*v));
         }
         out.iter().map(|out| if sum == 0.0 { 0.0 } else { out / sum }).collect()
     }
 
-    fn mask_of(&self, stream: usize, token: usize, cell: usize) -> f32 {
-        let Some(mask) = &self.mask else { return 0.0 };
-        let stream = stream % self.sizes.mask_streams as usize;
-        let row = stream * self.sizes.tokens as usize + token;
-        half::to_f32(mask[row * self.sizes.cells as usize + cell])
+    fn score(&self, at: usize, row: Row, cell: usize, k: &[f32]) -> f64 {
+        let sizes = self.sizes;
+        let key = sizes.key_size as usize;
+        let q = (row.stream * sizes.heads as usize + row.head) * sizes.tokens as usize + row.token;
+        let q = &self.q[q * key..][..key];
+        let dot: f64 = q.iter().zip(k).map(|(q, k)| f64::from(*q) * f64::from(*k)).sum();
+        let mut score = dot * f64::from(sizes.scale);
+        if sizes.softcap != 0.0 {
+            let cap = f64::from(sizes.softcap);
+            score = cap * (score / cap).tanh();
+        }
+        score + f64::from(self.mask_of(at, row, cell) * sizes.slope(row.head))
     }
 
-    fn sees(&self, stream: usize, token: usize, cell: usize) -> bool {
-        let words = (self.sizes.cells as usize).div_ceil(32 * TILE);
-        let tile = cell / TILE;
-        let has =
-            self.tiles.as_ref().is_none_or(|tiles| tiles[token * words + tile / 32] >> (tile % 32) & 1 == 1);
-        has && self.mask_of(stream, token, cell) != f32::NEG_INFINITY
+    /// The row of K and V that a row of Q reads of a cell.
+    fn row_of(&self, at: usize, row: Row, cell: usize) -> usize {
+        let sizes = self.sizes;
+        let stream = row.stream / (sizes.streams / sizes.kv_streams) as usize;
+        (stream * sizes.cells[at].count as usize + cell) * sizes.kv_heads as usize + row.head / sizes.group()
     }
+
+    fn mask_of(&self, at: usize, row: Row, cell: usize) -> f32 {
+        let Some(mask) = &self.cells[at].mask else { return 0.0 };
+        let cells = &self.sizes.cells[at];
+        let stream = row.stream % cells.mask_streams as usize;
+        let row = stream * self.sizes.tokens as usize + row.token;
+        half::to_f32(mask[row * cells.count as usize + cell])
+    }
+
+    fn sees(&self, at: usize, row: Row, cell: usize) -> bool {
+        let words = words(&self.sizes.cells[at]);
+        let tile = cell / TILE;
+        let tiles = self.cells[at].tiles.as_ref();
+        let has = tiles.is_none_or(|tiles| tiles[row.token * words + tile / 32] >> (tile % 32) & 1 == 1);
+        has && self.mask_of(at, row, cell) != f32::NEG_INFINITY
+    }
+}
+
+/// A row of Q and of the result.
+#[derive(Clone, Copy)]
+struct Row {
+    stream: usize,
+    token: usize,
+    head: usize,
+}
+
+impl Memory {
+    /// Random contents: a mask in half the cases, which hides some runs of cells and some cells.
+    fn new(sizes: &Problem, cells: &Cells, random: &mut Random) -> Memory {
+        let (tokens, count) = (sizes.tokens as usize, cells.count as usize);
+        let rows = count * (sizes.kv_heads * sizes.kv_streams) as usize;
+        let mut values = |number, size| encoded(kind(number), rows * size as usize, random);
+        let k = values(cells.key_type, sizes.key_size);
+        let v = values(cells.value_type, sizes.value_size);
+        let tiles = (random.below(2) == 0)
+            .then(|| (0..tokens * words(cells)).map(|_| random.next() as u32).collect::<Vec<u32>>());
+        let mask = (random.below(2) == 0).then(|| {
+            let rows = tokens * cells.mask_streams as usize;
+            (0..rows).flat_map(|_| mask_row(count, random)).collect::<Vec<u16>>()
+        });
+        Memory {
+            k: Guarded::new(&k),
+            v: Guarded::new(&v),
+            mask: mask.map(|all| Guarded::new(&all)),
+            tiles: tiles.map(|all| Guarded::new(&all)),
+        }
+    }
+
+    /// `cells` with pointers and strides.
+    fn cells(&self, sizes: &Problem, cells: &Cells) -> Cells {
+        let of = |number: i32, size: u32| kind(number).row_bytes(size as usize).unwrap() as u64;
+        let (key, value) = (of(cells.key_type, sizes.key_size), of(cells.value_type, sizes.value_size));
+        let (count, heads) = (u64::from(cells.count), u64::from(sizes.kv_heads));
+        Cells {
+            k: self.k.as_ptr().cast(),
+            v: self.v.as_ptr().cast(),
+            mask: pointer(self.mask.as_ref()).cast(),
+            tiles: pointer(self.tiles.as_ref()),
+            k_cell: key * heads,
+            k_head: key,
+            k_stream: key * heads * count,
+            v_cell: value * heads,
+            v_head: value,
+            v_stream: value * heads * count,
+            mask_token: 2 * count,
+            mask_stream: 2 * count * u64::from(sizes.tokens),
+            tiles_token: 4 * words(cells) as u64,
+            ..*cells
+        }
+    }
+
+    /// K and V.
+    fn decoded(&self, sizes: &Problem, cells: &Cells) -> [Vec<f32>; 2] {
+        let sizes = [sizes.key_size, sizes.value_size].map(|size| size as usize);
+        [decoded(kind(cells.key_type), &self.k, sizes[0]), decoded(kind(cells.value_type), &self.v, sizes[1])]
+    }
+}
+
+fn kind(number: i32) -> KvType {
+    KvType::from_number(number).unwrap()
+}
+
+/// Words of bits that a token has.
+fn words(cells: &Cells) -> usize {
+    cells.tile_count().div_ceil(32)
+}
+
+fn pointer<T: Copy>(all: Option<&Guarded<T>>) -> *const T {
+    all.map_or(std::ptr::null(), |all| all.as_ptr())
 }
 
 /// Random values of a type, in a moderate range.

@@ -3,8 +3,8 @@
 use super::guarded::Guarded;
 use super::isa::Isa;
 use super::kv_type::KvType;
-use super::problem::Problem;
-use super::testing::{Case, Random, problem};
+use super::problem::{Cells, Problem};
+use super::testing::{Case, Random, problem, problem_of};
 use super::{Items, Memory, Share, merge, work_bytes};
 
 /// The result with `threads` threads, one after the other.
@@ -28,28 +28,35 @@ fn computed(case: &Case, isa: Isa, threads: usize) -> Vec<f32> {
 
 fn sizes(random: &mut Random) -> Problem {
     let kinds: Vec<KvType> = KvType::all().collect();
-    let (key, value) = (random.one_of(&kinds), random.one_of(&kinds));
-    let size = |kind: KvType, random: &mut Random| {
+    let mut types = || (random.one_of(&kinds), random.one_of(&kinds));
+    let types = [types(), types()];
+    let size = |kinds: [KvType; 2], random: &mut Random| {
+        let is_whole = |size: &u32| kinds.iter().all(|kind| kind.row_bytes(*size as usize).is_some());
         let sizes = [40, 64, 72, 80, 96, 112, 128, 192, 256, 576];
-        let whole: Vec<u32> =
-            sizes.into_iter().filter(|size| kind.row_bytes(*size as usize).is_some()).collect();
+        let whole: Vec<u32> = sizes.into_iter().filter(is_whole).collect();
         random.one_of(&whole)
     };
+    let [cache, copies] = types;
     let kv_heads = random.one_of(&[1, 2, 3]);
     let kv_streams = random.one_of(&[1, 1, 2]);
     let streams = kv_streams * random.one_of(&[1, 1, 2]);
+    let counts = [random.one_of(&[1, 3, 31, 64, 65, 100, 300, 777]), random.one_of(&[0, 0, 1, 64, 130])];
+    let cells = [0, 1].map(|at| Cells {
+        key_type: types[at].0.number(),
+        value_type: types[at].1.number(),
+        count: counts[at],
+        mask_streams: random.one_of(&[1, streams]),
+        ..Cells::NONE
+    });
     let sizes = Problem {
-        key_type: key.number(),
-        value_type: value.number(),
-        key_size: size(key, random),
-        value_size: size(value, random),
+        cells,
+        key_size: size([cache.0, copies.0], random),
+        value_size: size([cache.1, copies.1], random),
         tokens: random.one_of(&[1, 1, 2, 3, 16, 33, 70]),
         heads: kv_heads * random.one_of(&[1, 2, 4, 5, 7]),
         kv_heads,
         streams,
         kv_streams,
-        cells: random.one_of(&[1, 3, 31, 64, 65, 100, 300, 777]),
-        mask_streams: random.one_of(&[1, streams]),
         max_bias: random.one_of(&[0.0, 0.0, 8.0]),
         softcap: random.one_of(&[0.0, 0.0, 30.0]),
         ..problem()
@@ -104,16 +111,18 @@ fn whatever_a_hidden_cell_has_it_changes_no_bit() {
     const NO_NUMBER: u8 = 0xff;
     let mut random = Random(7);
     for kind in [KvType::F32, KvType::F16, KvType::Bf16] {
-        let kinds = Problem { key_type: kind.number(), value_type: kind.number(), ..problem() };
-        let sizes = Problem { tokens: 2, ..kinds };
-        let mut case = Case::new(sizes, &mut random);
-        let mut mask = vec![0; 2 * sizes.cells as usize];
+        let mut sizes = Problem { tokens: 2, ..problem() };
+        let cells = &mut sizes.cells[0];
+        (cells.key_type, cells.value_type) = (kind.number(), kind.number());
+        let mut mask = vec![0; 2 * cells.count as usize];
         mask[HIDDEN] = super::half::NEGATIVE_INFINITY;
-        (case.mask, case.tiles, case.sinks) = (Some(Guarded::new(&mask)), None, None);
+        let mut case = Case::new(sizes, &mut random);
+        case.sinks = None;
+        (case.cells[0].mask, case.cells[0].tiles) = (Some(Guarded::new(&mask)), None);
         let clean: Vec<Vec<f32>> = Isa::here().map(|isa| computed(&case, isa, 2)).collect();
         let row = kind.row_bytes(sizes.key_size as usize).unwrap() * sizes.kv_heads as usize;
-        case.k[HIDDEN * row..][..row].fill(NO_NUMBER);
-        case.v[HIDDEN * row..][..row].fill(NO_NUMBER);
+        case.cells[0].k[HIDDEN * row..][..row].fill(NO_NUMBER);
+        case.cells[0].v[HIDDEN * row..][..row].fill(NO_NUMBER);
         for (isa, clean) in Isa::here().zip(clean) {
             let found = computed(&case, isa, 2);
             let (of_first, of_second) = found.split_at(found.len() / 2);
@@ -131,8 +140,8 @@ fn whatever_a_hidden_cell_has_it_changes_no_bit() {
 fn where_nothing_is_seen_the_result_is_zero() {
     let mut random = Random(8);
     for cells in [0, 100] {
-        let mut case = Case::new(Problem { cells, ..problem() }, &mut random);
-        case.mask = Some(Guarded::new(&vec![super::half::NEGATIVE_INFINITY; cells as usize]));
+        let mut case = Case::new(problem_of(cells), &mut random);
+        case.cells[0].mask = Some(Guarded::new(&vec![super::half::NEGATIVE_INFINITY; cells as usize]));
         for isa in Isa::here() {
             let found = computed(&case, isa, 3);
             assert!(found.iter().all(|one| *one == 0.0), "{isa:?}, {cells} cells: {found:?}");

@@ -6,18 +6,21 @@
 
 #include <cstring>
 
-// What the kernel takes for granted of the tensors; all that llama builds is so.
-static bool has_plain_layout(const ggml_tensor * node) {
-    const ggml_tensor * q = node->src[0];
-    const ggml_tensor * k = node->src[1];
-    const ggml_tensor * v = node->src[2];
-    const ggml_tensor * mask = node->src[3];
-
-    const bool rows  = q->nb[0] == sizeof(float) && k->nb[0] == ggml_type_size(k->type) && v->nb[0] == ggml_type_size(v->type);
+// What the kernel takes for granted of K, V and their mask; all that llama builds is so.
+static bool has_plain_cells(const ggml_tensor * k, const ggml_tensor * v, const ggml_tensor * mask) {
+    const bool rows  = k->nb[0] == ggml_type_size(k->type) && v->nb[0] == ggml_type_size(v->type);
     const bool alike = k->ne[1] == v->ne[1] && k->ne[2] == v->ne[2] && k->ne[3] == v->ne[3];
     const bool masks = !mask || (mask->type == GGML_TYPE_F16 && mask->nb[0] == sizeof(ggml_fp16_t) && mask->ne[2] == 1);
 
-    return q->type == GGML_TYPE_F32 && rows && alike && masks && ggml_is_contiguous(node);
+    return rows && alike && masks;
+}
+
+static bool has_plain_layout(const ggml_tensor * node) {
+    const ggml_tensor * q = node->src[0];
+    const ggml_tensor * const * copies = node->src + ESPALIER_SRC_COPIES_K;
+
+    return q->type == GGML_TYPE_F32 && q->nb[0] == sizeof(float) && ggml_is_contiguous(node) &&
+        has_plain_cells(node->src[1], node->src[2], node->src[3]) && (!copies[0] || has_plain_cells(copies[0], copies[1], copies[2]));
 }
 
 static float parameter(const ggml_tensor * node, int i) {
@@ -26,55 +29,66 @@ static float parameter(const ggml_tensor * node, int i) {
     return value;
 }
 
+static espalier_attention_cells cells_of(const ggml_tensor * k, const ggml_tensor * v, const ggml_tensor * mask, const ggml_tensor * tiles) {
+    espalier_attention_cells cells = {};
+
+    cells.k = k->data;
+    cells.v = v->data;
+    cells.k_cell   = k->nb[1];
+    cells.k_head   = k->nb[2];
+    cells.k_stream = k->nb[3];
+    cells.v_cell   = v->nb[1];
+    cells.v_head   = v->nb[2];
+    cells.v_stream = v->nb[3];
+    cells.key_type   = k->type;
+    cells.value_type = v->type;
+    cells.count      = (uint32_t) k->ne[1];
+
+    if (mask) {
+        cells.mask         = mask->data;
+        cells.mask_token   = mask->nb[1];
+        cells.mask_stream  = mask->nb[3];
+        cells.mask_streams = (uint32_t) mask->ne[3];
+    }
+    if (tiles) {
+        cells.tiles       = (const uint32_t *) tiles->data;
+        cells.tiles_token = tiles->nb[1];
+    }
+
+    return cells;
+}
+
 static espalier_attention problem_of(const ggml_tensor * node) {
     const ggml_tensor * q = node->src[0];
     const ggml_tensor * k = node->src[1];
     const ggml_tensor * v = node->src[2];
-    const ggml_tensor * mask  = node->src[3];
     const ggml_tensor * sinks = node->src[4];
-    const ggml_tensor * tiles = node->src[5];
+    const ggml_tensor * const * copies = node->src + ESPALIER_SRC_COPIES_K;
 
     espalier_attention problem = {};
 
     problem.q   = q->data;
-    problem.k   = k->data;
-    problem.v   = v->data;
     problem.out = (float *) node->data;
     problem.q_token  = q->nb[1];
     problem.q_head   = q->nb[2];
     problem.q_stream = q->nb[3];
-    problem.k_cell   = k->nb[1];
-    problem.k_head   = k->nb[2];
-    problem.k_stream = k->nb[3];
-    problem.v_cell   = v->nb[1];
-    problem.v_head   = v->nb[2];
-    problem.v_stream = v->nb[3];
-    problem.key_type   = k->type;
-    problem.value_type = v->type;
     problem.key_size   = (uint32_t) k->ne[0];
     problem.value_size = (uint32_t) v->ne[0];
     problem.tokens     = (uint32_t) q->ne[1];
     problem.heads      = (uint32_t) q->ne[2];
     problem.streams    = (uint32_t) q->ne[3];
-    problem.cells      = (uint32_t) k->ne[1];
     problem.kv_heads   = (uint32_t) k->ne[2];
     problem.kv_streams = (uint32_t) k->ne[3];
     problem.scale    = parameter(node, 0);
     problem.max_bias = parameter(node, 1);
     problem.softcap  = parameter(node, 2);
 
-    if (mask) {
-        problem.mask         = mask->data;
-        problem.mask_token   = mask->nb[1];
-        problem.mask_stream  = mask->nb[3];
-        problem.mask_streams = (uint32_t) mask->ne[3];
+    problem.cells[0] = cells_of(k, v, node->src[3], node->src[5]);
+    if (copies[0]) {
+        problem.cells[1] = cells_of(copies[0], copies[1], copies[2], nullptr);
     }
     if (sinks) {
         problem.sinks = (const float *) sinks->data;
-    }
-    if (tiles) {
-        problem.tiles       = (const uint32_t *) tiles->data;
-        problem.tiles_token = tiles->nb[1];
     }
 
     return problem;

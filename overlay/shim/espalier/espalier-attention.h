@@ -14,6 +14,12 @@ struct ggml_tensor;
 extern "C" {
 #endif
 
+/* Sources of the node that upstream does not know: copies of some cells, f16 or else, as K, V and mask are. What a token reads
+ * there, its own mask hides. NULL: there are none. */
+#define ESPALIER_SRC_COPIES_K    6
+#define ESPALIER_SRC_COPIES_V    7
+#define ESPALIER_SRC_COPIES_MASK 8
+
 /* Bytes of work memory that n_threads threads need together; 0 if upstream's code is to compute the node. */
 size_t espalier_flash_attn_ext_work_size(const struct ggml_tensor * node, int n_threads);
 

@@ -54,22 +54,56 @@ int espalier_type_of_name(const char * name) {
     return -1;
 }
 
-static int sensible_layers(long layers) {
-    return (int) std::min(std::max(layers, 0l), 1024l);
-}
+// A number that a variable of the environment says, until somebody says another; from 0 to `most`.
+class setting {
+public:
+    setting(const char * variable, long most) : most(most) {
+        const char * asked = getenv(variable);
+        set(asked ? strtol(asked, nullptr, 10) : 0);
+    }
 
-static std::atomic<int> & edge_layers() {
-    const char * asked = getenv("ESPALIER_KV_EDGE_LAYERS");
-    static std::atomic<int> layers(sensible_layers(asked ? strtol(asked, nullptr, 10) : 0));
+    void set(long asked) { value = (int) std::min(std::max(asked, 0l), most); }
+
+    int get() const { return value; }
+
+private:
+    const long       most;
+    std::atomic<int> value;
+};
+
+static setting & edge_layers() {
+    static setting layers("ESPALIER_KV_EDGE_LAYERS", 1024);
     return layers;
 }
 
+static setting & recent_cells() {
+    static setting cells("ESPALIER_KV_RECENT", 65536);
+    return cells;
+}
+
+static setting & sink_cells() {
+    static setting cells("ESPALIER_KV_SINKS", 1024);
+    return cells;
+}
+
 int espalier_edge_layers(void) {
-    return edge_layers();
+    return edge_layers().get();
 }
 
 void espalier_keep_edge_layers(int layers) {
-    edge_layers() = sensible_layers(layers);
+    edge_layers().set(layers);
+}
+
+struct espalier_kv_exact_cells espalier_kv_exact(void) {
+    return { recent_cells().get(), sink_cells().get() };
+}
+
+void espalier_keep_recent(int cells) {
+    recent_cells().set(cells);
+}
+
+void espalier_keep_sinks(int cells) {
+    sink_cells().set(cells);
 }
 
 static const struct espalier_kv_quality qualities[] = {

@@ -33,6 +33,16 @@ ESPALIER_API int espalier_type_of_name(const char * name);
 ESPALIER_API int  espalier_edge_layers(void);
 ESPALIER_API void espalier_keep_edge_layers(int layers);
 
+/* Which cells of each sequence are kept in f16 too, where the cache has types of ours: what ESPALIER_KV_RECENT and ESPALIER_KV_SINKS
+ * say, until a caller says something else. */
+struct espalier_kv_exact_cells {
+    int recent; /* a token reads itself and those before it, in all so many; from 0 to 65536 */
+    int sinks;  /* and the first ones; from 0 to 1024 */
+};
+ESPALIER_API struct espalier_kv_exact_cells espalier_kv_exact(void);
+ESPALIER_API void espalier_keep_recent(int cells);
+ESPALIER_API void espalier_keep_sinks(int cells);
+
 /* What a name for several settings of the cache stands for. */
 struct espalier_kv_quality {
     const char * name;

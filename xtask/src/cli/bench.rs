@@ -166,7 +166,8 @@ struct KvQuality {
     /// Text to decode (UTF-8); default: a text about this project.
     #[arg(long, value_name = "FILE")]
     text: Option<PathBuf>,
-    /// Caches to compare with f16, as K/V, or K/V+N for N layers at each end whose V stays at q8_0.
+    /// Caches to compare with f16, as K/V; then +N for N layers at each end whose V stays at q8_0, ~N and ^N for N recent
+    /// and N first tokens that are read in f16.
     #[arg(long = "cache", value_name = "K/V", value_delimiter = ',')]
     caches: Vec<bench::kv_quality::Cache>,
     /// Tokens of context; repeatable.

@@ -20,9 +20,15 @@ pub const PAGED: &str = "LLAMA_KV_PAGED";
 /// How many layers at each end of a model keep V at q8_0 in a cache of our types.
 pub const EDGE_LAYERS: &str = "ESPALIER_KV_EDGE_LAYERS";
 
+/// How many tokens before each it reads in f16 where a cache has our types.
+pub const RECENT: &str = "ESPALIER_KV_RECENT";
+
+/// How many of a sequence's first tokens are read so.
+pub const SINKS: &str = "ESPALIER_KV_SINKS";
+
 /// Somebody's own switches would make one side into another.
 pub fn without_features(run: Run) -> Run {
-    [ENABLE, DISABLE, PAGED, EDGE_LAYERS].into_iter().fold(run, Run::without_env)
+    [ENABLE, DISABLE, PAGED, EDGE_LAYERS, RECENT, SINKS].into_iter().fold(run, Run::without_env)
 }
 
 /// The same, with this feature switched on, if any.

@@ -16,7 +16,7 @@ use super::record::{Keep, Recorded};
 use crate::context::{Context, Outcome};
 use crate::error::{Error, Result};
 use crate::serving::probe::{self, Probe};
-use crate::serving::switches::{ATTENTION, EDGE_LAYERS, with_feature};
+use crate::serving::switches::{ATTENTION, EDGE_LAYERS, RECENT, SINKS, with_feature};
 use crate::sys::machine::process::Run;
 use crate::sys::machine::{disk, load};
 
@@ -136,7 +136,10 @@ impl Asking<'_> {
             .args(["--keys", &cache.keys, "--values", &cache.values])
             .args(["--context", &length.to_string(), "--chunks", &self.chunks.to_string()])
             .args(["--threads", &threads.to_string()]);
-        let run = with_feature(run, Some(ATTENTION)).env(EDGE_LAYERS, cache.edge_layers.to_string());
+        let run = with_feature(run, Some(ATTENTION))
+            .env(EDGE_LAYERS, cache.edge_layers.to_string())
+            .env(RECENT, cache.recent.to_string())
+            .env(SINKS, cache.sinks.to_string());
         let words = run.words();
         Measured::read(cache, &String::from_utf8_lossy(&run.success()?))
             .map_err(|error| Error::no(format!("`{words}` said something else than a result")).detail(error))

@@ -1,0 +1,263 @@
+#include "espalier-kv-copies.h"
+
+#include "llama-batch.h"
+#include "llama-cparams.h"
+#include "llama-hparams.h"
+#include "llama-impl.h"
+#include "llama-kv-cache.h"
+
+#include "espalier-attention.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <stdexcept>
+#include <string>
+
+static const ggml_type copy_type = GGML_TYPE_F16;
+
+// Whether the kernel takes a layer's attention: upstream's code does not know of copies.
+static bool kernel_takes(const llama_hparams & hparams, uint32_t layer) {
+    espalier_attention problem = {};
+    problem.key_size   = hparams.n_embd_head_k(layer);
+    problem.value_size = hparams.n_embd_head_v(layer);
+    problem.heads      = hparams.n_head(layer);
+    problem.kv_heads   = hparams.n_head_kv(layer);
+    problem.tokens = problem.streams = problem.kv_streams = 1;
+    for (auto & cells : problem.cells) {
+        cells.key_type = cells.value_type = copy_type;
+        cells.count    = 1;
+    }
+    return espalier_attention_memory(&problem, 1) > 0;
+}
+
+// Empty: nothing.
+static std::string what_is_against(const llama_kv_cache & kv, const llama_hparams & hparams, const llama_cparams & cparams) {
+    if (!cparams.flash_attn) {
+        return "flash attention is off";
+    }
+    if (kv.get_n_stream() > 1) {
+        return "each sequence has a buffer of its own (--no-kv-unified)";
+    }
+    if (kv.get_kind() != LLAMA_MEMORY_KIND_ATTENTION || hparams.is_mla() || hparams.n_rel_attn_bkts > 0) {
+        return "they are for full attention to K and V";
+    }
+    for (uint32_t layer : kv.get_layer_ids()) {
+        if (!kernel_takes(hparams, layer)) {
+            return "attention is not espalier's (ESPALIER_DISABLE), or a layer is not for it";
+        }
+    }
+    return "";
+}
+
+std::shared_ptr<espalier_kv_copies> espalier_kv_copies::create(const llama_kv_cache & kv, const llama_hparams & hparams, const llama_cparams & cparams) {
+    const espalier_kv_exact_cells exact = espalier_kv_exact();
+    const std::string against = what_is_against(kv, hparams, cparams);
+    if (!against.empty()) {
+        LLAMA_LOG_WARN("espalier: no cells are kept in %s (--kv-recent, --kv-sinks): %s\n", ggml_type_name(copy_type), against.c_str());
+        return nullptr;
+    }
+    // What all sequences need at once, what a batch adds, and the row that nobody sees.
+    const int64_t of_sequences = (int64_t) cparams.n_seq_max * (exact.recent + exact.sinks);
+    const int64_t n_rows       = GGML_PAD(std::min<int64_t>(of_sequences, kv.get_size()) + cparams.n_ubatch + 1, ESPALIER_ATTENTION_TILE);
+
+    std::shared_ptr<espalier_kv_copies> copies(new espalier_kv_copies(kv, cparams.n_seq_max, n_rows));
+    copies->allocate(hparams);
+    LLAMA_LOG_INFO("espalier: each sequence's newest %d cells and its first %d are kept in %s too: %.2f MiB\n",
+            exact.recent, exact.sinks, ggml_type_name(copy_type), copies->size() / 1024.0 / 1024.0);
+    return copies;
+}
+
+espalier_kv_copies::espalier_kv_copies(const llama_kv_cache & kv, uint32_t n_seq, int64_t n_rows) :
+    kv(kv), exact(espalier_kv_exact()), n_seq(n_seq), n_rows(n_rows), cell_of_row(n_rows - 1, none), row_of_cell(kv.get_size(), -1) {
+}
+
+void espalier_kv_copies::allocate(const llama_hparams & hparams) {
+    const std::vector<uint32_t> ids = kv.get_layer_ids();
+    ctx.reset(ggml_init({ 2 * ids.size() * ggml_tensor_overhead(), nullptr, true }));
+    for (uint32_t id : ids) {
+        ggml_tensor * k = ggml_new_tensor_2d(ctx.get(), copy_type, hparams.n_embd_k_gqa(id), n_rows);
+        ggml_tensor * v = ggml_new_tensor_2d(ctx.get(), copy_type, hparams.n_embd_v_gqa(id), n_rows);
+        ggml_format_name(k, "cache_copies_k_l%u", id);
+        ggml_format_name(v, "cache_copies_v_l%u", id);
+        layers[(int32_t) id] = { k, v };
+    }
+    ggml_backend_buffer_type_t type = ggml_backend_cpu_buffer_type();
+    if (hparams.no_alloc) {
+        // As upstream does where only sizes are asked for.
+        buffer.reset(ggml_backend_buft_alloc_buffer(type, 0));
+        for (ggml_tensor * t = ggml_get_first_tensor(ctx.get()); t; t = ggml_get_next_tensor(ctx.get(), t)) {
+            t->buffer = buffer.get();
+        }
+        return;
+    }
+    buffer.reset(ggml_backend_alloc_ctx_tensors_from_buft(ctx.get(), type));
+    if (!buffer) {
+        throw std::runtime_error("failed to allocate the copies of the kv cache (--kv-recent, --kv-sinks)");
+    }
+    ggml_backend_buffer_clear(buffer.get(), 0);
+}
+
+size_t espalier_kv_copies::size() const {
+    size_t bytes = 0;
+    for (const auto & layer : layers) {
+        bytes += ggml_nbytes(layer.second.k) + ggml_nbytes(layer.second.v);
+    }
+    return bytes;
+}
+
+void espalier_kv_copies::forget() {
+    std::fill(cell_of_row.begin(), cell_of_row.end(), none);
+    std::fill(row_of_cell.begin(), row_of_cell.end(), -1);
+}
+
+//
+// Graphs
+//
+
+std::shared_ptr<espalier_kv_copies_input> espalier_kv_copies::build_input(ggml_context * ctx, int64_t n_tokens) {
+    ggml_tensor * rows = ggml_new_tensor_1d(ctx, GGML_TYPE_I64, n_tokens);
+    ggml_tensor * mask = ggml_new_tensor_2d(ctx, GGML_TYPE_F16, n_rows, n_tokens);
+    ggml_set_input(rows);
+    ggml_set_input(mask);
+    ggml_set_name(rows, "attn_inp_copies_rows");
+    ggml_set_name(mask, "attn_inp_copies_mask");
+    return std::shared_ptr<espalier_kv_copies_input>(new espalier_kv_copies_input{ *this, rows, mask });
+}
+
+static ggml_tensor * store_rows(ggml_context * ctx, ggml_tensor * to, ggml_tensor * from, ggml_tensor * rows) {
+    GGML_ASSERT(ggml_row_size(from->type, from->ne[0]) == from->nb[1] && from->ne[0] * from->ne[1] == to->ne[0]);
+    return ggml_set_rows(ctx, to, ggml_view_2d(ctx, from, to->ne[0], from->ne[2], from->nb[2], 0), rows);
+}
+
+void espalier_kv_copies::store(ggml_context * ctx, ggml_cgraph * gf, const espalier_kv_copies_input & input, ggml_tensor * k, ggml_tensor * v, int32_t layer) const {
+    const of_layer & to = layers.at(layer);
+    ggml_build_forward_expand(gf, store_rows(ctx, to.k, k, input.rows));
+    ggml_build_forward_expand(gf, store_rows(ctx, to.v, v, input.rows));
+}
+
+// The rows by heads, as attention has those of the cache.
+static ggml_tensor * by_heads(ggml_context * ctx, ggml_tensor * rows, const ggml_tensor * cache) {
+    const int64_t head = cache->ne[0], heads = cache->ne[2];
+    GGML_ASSERT(head * heads == rows->ne[0]);
+    return ggml_view_3d(ctx, rows, head, rows->ne[1], heads, rows->nb[1], ggml_row_size(rows->type, head), 0);
+}
+
+void espalier_kv_copies::attach(ggml_context * ctx, const espalier_kv_copies_input & input, ggml_tensor * attention, int32_t layer) const {
+    const of_layer & of = layers.at(layer);
+    attention->src[ESPALIER_SRC_COPIES_K]    = by_heads(ctx, of.k, attention->src[1]);
+    attention->src[ESPALIER_SRC_COPIES_V]    = by_heads(ctx, of.v, attention->src[2]);
+    attention->src[ESPALIER_SRC_COPIES_MASK] = input.mask;
+}
+
+//
+// Rows
+//
+
+bool espalier_kv_copies::is_near(int32_t pos_token, int32_t pos_cell) const {
+    return pos_cell < exact.sinks || std::abs(pos_token - pos_cell) < exact.recent;
+}
+
+std::vector<int32_t> espalier_kv_copies::next_positions(const llama_ubatch & ubatch) const {
+    std::vector<int32_t> next(n_seq);
+    for (uint32_t seq = 0; seq < n_seq; seq++) {
+        next[seq] = kv.seq_pos_max((llama_seq_id) seq) + 1;
+    }
+    for (uint32_t i = 0; i < ubatch.n_tokens; i++) {
+        for (int32_t j = 0; j < ubatch.n_seq_id[i]; j++) {
+            auto & first = next[ubatch.seq_id[i][j]];
+            first = std::min(first, ubatch.pos[i]);
+        }
+    }
+    return next;
+}
+
+bool espalier_kv_copies::is_needed(int64_t row, const std::vector<int32_t> & next) const {
+    const auto &   cells = kv.get_cells(0);
+    const uint32_t cell  = cell_of_row[row];
+    if (cell == none || cells.is_empty(cell)) {
+        return false;
+    }
+    for (uint32_t seq = 0; seq < n_seq; seq++) {
+        if (cells.seq_has(cell, (llama_seq_id) seq) && is_near(std::max(next[seq], cells.pos_get(cell)), cells.pos_get(cell))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+int64_t espalier_kv_copies::take_row(uint32_t cell, const std::vector<int32_t> & next) {
+    for (size_t i = 0; i < cell_of_row.size(); i++) {
+        const int64_t row = next_row;
+        next_row = (next_row + 1) % (int64_t) cell_of_row.size();
+        if (is_needed(row, next)) {
+            continue;
+        }
+        if (cell_of_row[row] != none) {
+            row_of_cell[cell_of_row[row]] = -1;
+        }
+        cell_of_row[row]  = cell;
+        row_of_cell[cell] = row;
+        return row;
+    }
+    return n_rows - 1;
+}
+
+void espalier_kv_copies::set_input(const espalier_kv_copies_input & input, const ggml_tensor * k_idxs, ggml_tensor * kq_mask, const llama_ubatch & ubatch) {
+    if (!input.rows->buffer || !input.mask->buffer) {
+        forget();
+        return;
+    }
+    GGML_ASSERT(ggml_backend_buffer_is_host(input.rows->buffer) && ggml_backend_buffer_is_host(input.mask->buffer));
+    const auto * cells = (const int64_t *) k_idxs->data;
+    auto *       rows  = (int64_t *) input.rows->data;
+    // What these cells had before is written over.
+    for (uint32_t i = 0; i < ubatch.n_tokens; i++) {
+        int64_t & row = row_of_cell[cells[i]];
+        if (row >= 0) {
+            cell_of_row[row] = none;
+            row = -1;
+        }
+    }
+    const std::vector<int32_t> next = next_positions(ubatch);
+    for (uint32_t i = 0; i < ubatch.n_tokens; i++) {
+        // Two tokens of a batch must not write one row that is read.
+        const bool is_read = is_near(ubatch.pos[i], ubatch.pos[i]);
+        rows[i] = is_read ? take_row((uint32_t) cells[i], next) : n_rows - 1;
+    }
+    divide(input, kq_mask, ubatch);
+}
+
+void espalier_kv_copies::divide(const espalier_kv_copies_input & input, ggml_tensor * kq_mask, const llama_ubatch & ubatch) const {
+    GGML_ASSERT(kq_mask->type == GGML_TYPE_F16 && kq_mask->ne[1] == (int64_t) ubatch.n_tokens);
+    const auto &      cells  = kv.get_cells(0);
+    const ggml_fp16_t hidden = ggml_fp32_to_fp16(-INFINITY);
+    for (uint32_t i = 0; i < ubatch.n_tokens; i++) {
+        auto * of_cells = (ggml_fp16_t *) ((char *) kq_mask->data + i * kq_mask->nb[1]);
+        auto * of_rows  = (ggml_fp16_t *) ((char *) input.mask->data + i * input.mask->nb[1]);
+        std::fill(of_rows, of_rows + n_rows, hidden);
+        for (size_t row = 0; row < cell_of_row.size(); row++) {
+            const uint32_t cell = cell_of_row[row];
+            if (cell < kq_mask->ne[0] && !cells.is_empty(cell) && is_near(ubatch.pos[i], cells.pos_get(cell))) {
+                std::swap(of_rows[row], of_cells[cell]);
+            }
+        }
+    }
+}
+
+void espalier_keep_kv_copies(llama_memory_i * memory, const llama_hparams & hparams, const llama_cparams & cparams, ggml_type type_k, ggml_type type_v) {
+    const espalier_kv_exact_cells exact = espalier_kv_exact();
+    if (memory == nullptr || (exact.recent == 0 && exact.sinks == 0)) {
+        return;
+    }
+    if (!espalier_is_own_type(type_k) && !espalier_is_own_type(type_v)) {
+        LLAMA_LOG_WARN("espalier: --kv-recent and --kv-sinks are for caches of turbo2 to tcq3; this one has %s and %s\n", ggml_type_name(type_k), ggml_type_name(type_v));
+        return;
+    }
+    auto * kv = dynamic_cast<llama_kv_cache *>(memory);
+    if (kv == nullptr) {
+        LLAMA_LOG_WARN("espalier: --kv-recent and --kv-sinks are for models of full attention alone; this one's cells are all read as they are cached\n");
+        return;
+    }
+    kv->copies = espalier_kv_copies::create(*kv, hparams, cparams);
+}

@@ -1,0 +1,95 @@
+// Copies of some cells of a KV cache, more exact than the cache is. Compiled into llama.
+
+#pragma once
+
+#include "espalier-types.h"
+
+#include "ggml-cpp.h"
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <vector>
+
+struct llama_cparams;
+struct llama_hparams;
+struct llama_memory_i;
+struct llama_ubatch;
+
+class llama_kv_cache;
+class espalier_kv_copies;
+
+// What a graph reads and writes of them.
+struct espalier_kv_copies_input {
+    espalier_kv_copies & of;
+    ggml_tensor *        rows; // I64 [n_tokens]: where a token's own copy goes
+    ggml_tensor *        mask; // F16 [n_rows, n_tokens]: what a token sees of them
+};
+
+// K and V, in f16, of each sequence's newest cells and of its first ones. A token reads those near it, and the first ones, here;
+// of these the cache's own mask hides the cell. How near, and how many, espalier_kv_exact() says.
+//
+// A copy is another reading of a cell, never the only one: a cell that has none is read in the cache. So whatever writes cells
+// without telling has only to forget() all of them.
+class espalier_kv_copies {
+public:
+    // NULL: nobody asked for them, or they cannot be had, which is said.
+    static std::shared_ptr<espalier_kv_copies> create(const llama_kv_cache & kv, const llama_hparams & hparams, const llama_cparams & cparams);
+
+    void forget();
+
+    // Bytes of all of them.
+    size_t size() const;
+
+    std::shared_ptr<espalier_kv_copies_input> build_input(ggml_context * ctx, int64_t n_tokens);
+
+    // Finds rows for the tokens, whose cells are k_idxs, and divides what they see between kq_mask, which is set, and the copies.
+    // A graph that does not attend has not allocated its input, and cells that it writes have no copy.
+    void set_input(const espalier_kv_copies_input & input, const ggml_tensor * k_idxs, ggml_tensor * kq_mask, const llama_ubatch & ubatch);
+
+    // K and V of the tokens, [n_embd_head, n_head, n_tokens], to their rows.
+    void store(ggml_context * ctx, ggml_cgraph * gf, const espalier_kv_copies_input & input, ggml_tensor * k, ggml_tensor * v, int32_t layer) const;
+
+    // Attention of a layer reads them too.
+    void attach(ggml_context * ctx, const espalier_kv_copies_input & input, ggml_tensor * attention, int32_t layer) const;
+
+private:
+    struct of_layer {
+        ggml_tensor * k; // F16 [n_embd_k_gqa, n_rows]
+        ggml_tensor * v;
+    };
+
+    espalier_kv_copies(const llama_kv_cache & kv, uint32_t n_seq, int64_t n_rows);
+
+    void allocate(const llama_hparams & hparams);
+
+    bool is_near(int32_t pos_token, int32_t pos_cell) const;
+
+    // The sequences' next positions: the first ones in the batch, or those after the last cells.
+    std::vector<int32_t> next_positions(const llama_ubatch & ubatch) const;
+
+    // Whether a token at or after its sequence's next position reads the row.
+    bool is_needed(int64_t row, const std::vector<int32_t> & next) const;
+
+    int64_t take_row(uint32_t cell, const std::vector<int32_t> & next);
+
+    void divide(const espalier_kv_copies_input & input, ggml_tensor * kq_mask, const llama_ubatch & ubatch) const;
+
+    static const uint32_t none = UINT32_MAX;
+
+    const llama_kv_cache &  kv;
+    const espalier_kv_exact_cells exact;
+    const uint32_t          n_seq;
+    const int64_t           n_rows; // the last one is for tokens that find no other, and nobody sees it
+
+    std::vector<uint32_t> cell_of_row;
+    std::vector<int64_t>  row_of_cell; // -1: it has none
+    int64_t               next_row = 0;
+
+    ggml_context_ptr            ctx;
+    ggml_backend_buffer_ptr     buffer;
+    std::map<int32_t, of_layer> layers;
+};
+
+// Gives a memory its copies, if they were asked for and its cells are of a type of ours.
+void espalier_keep_kv_copies(llama_memory_i * memory, const llama_hparams & hparams, const llama_cparams & cparams, ggml_type type_k, ggml_type type_v);
