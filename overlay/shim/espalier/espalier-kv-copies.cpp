@@ -172,12 +172,13 @@ std::vector<int32_t> espalier_kv_copies::next_positions(const llama_ubatch & uba
     return next;
 }
 
+bool espalier_kv_copies::is_empty(int64_t row) const {
+    return cell_of_row[row] == none || kv.get_cells(0).is_empty(cell_of_row[row]);
+}
+
 bool espalier_kv_copies::is_needed(int64_t row, const std::vector<int32_t> & next) const {
     const auto &   cells = kv.get_cells(0);
     const uint32_t cell  = cell_of_row[row];
-    if (cell == none || cells.is_empty(cell)) {
-        return false;
-    }
     for (uint32_t seq = 0; seq < n_seq; seq++) {
         if (cells.seq_has(cell, (llama_seq_id) seq) && is_near(std::max(next[seq], cells.pos_get(cell)), cells.pos_get(cell))) {
             return true;
@@ -186,21 +187,32 @@ bool espalier_kv_copies::is_needed(int64_t row, const std::vector<int32_t> & nex
     return false;
 }
 
-int64_t espalier_kv_copies::take_row(uint32_t cell, const std::vector<int32_t> & next) {
+template <typename predicate> int64_t espalier_kv_copies::next_row_where(const predicate & is_free) {
     for (size_t i = 0; i < cell_of_row.size(); i++) {
         const int64_t row = next_row;
         next_row = (next_row + 1) % (int64_t) cell_of_row.size();
-        if (is_needed(row, next)) {
-            continue;
+        if (is_free(row)) {
+            return row;
         }
-        if (cell_of_row[row] != none) {
-            row_of_cell[cell_of_row[row]] = -1;
-        }
-        cell_of_row[row]  = cell;
-        row_of_cell[cell] = row;
-        return row;
     }
-    return n_rows - 1;
+    return -1;
+}
+
+int64_t espalier_kv_copies::take_row(uint32_t cell, const std::vector<int32_t> & next) {
+    // What somebody may share later is kept as long as there is room.
+    int64_t row = next_row_where([&](int64_t row) { return is_empty(row); });
+    if (row < 0) {
+        row = next_row_where([&](int64_t row) { return !is_needed(row, next); });
+    }
+    if (row < 0) {
+        return n_rows - 1;
+    }
+    if (cell_of_row[row] != none) {
+        row_of_cell[cell_of_row[row]] = -1;
+    }
+    cell_of_row[row]  = cell;
+    row_of_cell[cell] = row;
+    return row;
 }
 
 void espalier_kv_copies::set_input(const espalier_kv_copies_input & input, const ggml_tensor * k_idxs, ggml_tensor * kq_mask, const llama_ubatch & ubatch) {
@@ -238,7 +250,7 @@ void espalier_kv_copies::divide(const espalier_kv_copies_input & input, ggml_ten
         std::fill(of_rows, of_rows + n_rows, hidden);
         for (size_t row = 0; row < cell_of_row.size(); row++) {
             const uint32_t cell = cell_of_row[row];
-            if (cell < kq_mask->ne[0] && !cells.is_empty(cell) && is_near(ubatch.pos[i], cells.pos_get(cell))) {
+            if (!is_empty((int64_t) row) && cell < kq_mask->ne[0] && is_near(ubatch.pos[i], cells.pos_get(cell))) {
                 std::swap(of_rows[row], of_cells[cell]);
             }
         }

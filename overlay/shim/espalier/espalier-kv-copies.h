@@ -68,9 +68,15 @@ private:
     // The sequences' next positions: the first ones in the batch, or those after the last cells.
     std::vector<int32_t> next_positions(const llama_ubatch & ubatch) const;
 
+    // Whether it is nobody's copy.
+    bool is_empty(int64_t row) const;
+
     // Whether a token at or after its sequence's next position reads the row.
     bool is_needed(int64_t row, const std::vector<int32_t> & next) const;
 
+    template <typename predicate> int64_t next_row_where(const predicate & is_free);
+
+    // The row of a cell's new copy.
     int64_t take_row(uint32_t cell, const std::vector<int32_t> & next);
 
     void divide(const espalier_kv_copies_input & input, ggml_tensor * kq_mask, const llama_ubatch & ubatch) const;

@@ -35,6 +35,17 @@ pub fn compare(gate: &ServerGate<'_>, compared: &mut Compared) -> Result<()> {
     Ok(())
 }
 
+/// Where every cell has a copy in f16, that of the cache is read by nobody: whatever it has lost, answers are those of an
+/// f16 cache. A copy that is missing, or of another cell, would show.
+pub fn compare_copies(gate: &ServerGate<'_>, compared: &mut Compared) -> Result<()> {
+    const COPIES: [&str; 6] = ["-ctk", "turbo2", "-ctv", "turbo2", "--kv-recent", "65536"];
+    let setup = gate.setup(Model::Trained, "f16")?;
+    gate.context.ui.status("Comparing", "the servers' answers with copies of all cells");
+    let answers = gate.answers_alone(&gate.stock, &setup, &["--kv-unified"])?;
+    let expected = Expected { tolerance: gate.tolerance(&setup)?, answers: &answers };
+    CASES.iter().try_for_each(|case| gate.compare_paged(&setup, (case, &COPIES), &expected, compared))
+}
+
 impl ServerGate<'_> {
     /// How far stock's own rounding goes on `setup`; the same whatever was compared before.
     pub(super) fn tolerance(&self, setup: &Setup) -> Result<f64> {
@@ -60,7 +71,7 @@ impl ServerGate<'_> {
             compared.stock.add(rounding);
             let plain = self.answers_of_our_attention(setup, &expected, compared)?;
             let expected = Expected { answers: plain.as_deref().unwrap_or(&stock), ..expected };
-            CASES.iter().try_for_each(|case| self.compare_paged(setup, case, &expected, compared))?;
+            CASES.iter().try_for_each(|case| self.compare_paged(setup, (case, &[]), &expected, compared))?;
         } else {
             self.compare_unpaged(setup, "unpaged", &expected, compared)?;
             if !disk::read_text(&self.log())?.contains("runs unpaged, because") {
@@ -149,13 +160,13 @@ impl ServerGate<'_> {
     fn compare_paged(
         &self,
         setup: &Setup,
-        case: &Case,
+        (case, options): (&Case, &[&str]),
         expected: &Expected<'_>,
         compared: &mut Compared,
     ) -> Result<()> {
         let arguments = ["-np", case.parallel, "-c", case.cells, "--kv-paged"];
-        let mut server = self.start(&self.ours, setup, &arguments)?;
-        let name = format!("{}, {}", setup.name(), case.name);
+        let mut server = self.start(&self.ours, setup, &[&arguments[..], options].concat())?;
+        let name = [&[setup.name().as_str(), case.name][..], options].concat().join(", ");
         for volley in 0..2 {
             drop_clients(&server, case.dropped)?;
             let answers = server.post_at_once("/completion", &requests())?.answers;

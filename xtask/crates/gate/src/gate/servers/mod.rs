@@ -90,7 +90,7 @@ enum Base {
     Adapted,
 }
 
-const CHECKS: [Check; 16] = [
+const CHECKS: [Check; 17] = [
     Check { name: "answers", work: Work::Whole(answers::compare) },
     Check { name: "sharing", work: Work::Whole(look_at_sharing) },
     Check { name: "prefill-budget", work: Work::Feature(Base::Trained, prefill::check) },
@@ -106,6 +106,7 @@ const CHECKS: [Check; 16] = [
     Check { name: "overload", work: Work::Feature(Base::Random, overload::check) },
     Check { name: "draft-model", work: Work::Whole(draft_model::compare) },
     Check { name: "images", work: Work::Whole(media::compare) },
+    Check { name: "copies", work: Work::Whole(answers::compare_copies) },
     Check { name: "promises", work: Work::Whole(look_at_promises) },
 ];
 
