@@ -111,7 +111,7 @@ struct Capacity {
     /// Cells of the pool.
     #[arg(long, value_name = "N", default_value_t = 32_768)]
     cells: usize,
-    /// Type of K and V in our cache, or both as K/V.
+    /// Type of K and V in our cache, or both as K/V; settings behind it as those of kv-quality.
     #[arg(long, value_name = "TYPE", default_value = bench::paged_decode::CACHE)]
     cache: String,
     /// Threads of each server; default: the idle cores.
@@ -143,7 +143,7 @@ struct PagedDecode {
     /// Values in a head of the model's attention.
     #[arg(long, value_name = "N", default_value_t = bench::paged_decode::HEAD)]
     head: u64,
-    /// Type of K and V in the cache, or both as K/V.
+    /// Type of K and V in the cache, or both as K/V; settings behind it as those of kv-quality.
     #[arg(long, value_name = "TYPE", default_value = bench::paged_decode::CACHE)]
     cache: String,
     /// Leave the pool empty before.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use super::cache::Cache;
 use super::contestant::Contestant;
 use super::probe::{self, Probe};
 use super::switches;
@@ -127,17 +128,19 @@ impl<'a> Arena<'a> {
         program(self.context, &self.ours, contestant)
     }
 
-    /// The probe, built against stock.
-    pub fn stock_probe(&self) -> Result<PathBuf> {
-        probe::build(self.context, Probe::Logits, "stock", self.folder.path())
+    /// The probe, built against a variant.
+    pub fn probe(&self, variant: &str) -> Result<PathBuf> {
+        probe::build(self.context, Probe::Logits, variant, self.folder.path())
     }
 }
 
-/// A server's arguments for a cache of one type, or of two that are written as `K/V`.
-#[must_use]
-pub fn cache_types(cache: &str) -> [&str; 4] {
-    let (keys, values) = cache.split_once('/').unwrap_or((cache, cache));
-    ["--cache-type-k", keys, "--cache-type-v", values]
+/// A server's arguments for a cache, or for one type as both of K and V.
+///
+/// # Errors
+///
+/// There is no such cache.
+pub fn cache_types(cache: &str) -> Result<Vec<String>> {
+    Ok(Cache::read(cache).map_err(Error::usage)?.arguments())
 }
 
 fn look_around(context: &Context, serving: Serving) -> Result<Load> {

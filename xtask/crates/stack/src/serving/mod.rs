@@ -5,6 +5,7 @@ pub mod adapter;
 pub mod answer;
 pub mod arena;
 pub mod asking;
+pub mod cache;
 pub mod cases;
 pub mod contestant;
 pub mod image;

@@ -1,4 +1,4 @@
-//! The floor of a burst, measured by the probe: prefix once, shared cells, one batch of ends, the steps.
+//! The floors of a burst, measured by the probe: prefix once, shared cells, one batch of ends, the steps.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,17 +8,36 @@ use serde_json::Value;
 use crate::error::{Error, Result};
 use crate::serving::arena::Arena;
 use crate::serving::prompts::Prompts;
+use crate::serving::switches::{ATTENTION, with_feature};
 use crate::sys::machine::process::{self, Run};
 
 pub(super) struct Floor {
     pub(super) probe: PathBuf,
     pub(super) prompts: Prompts,
+    /// What its attention is computed by.
+    pub(super) kernels: Kernels,
+}
+
+/// Whose attention.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kernels {
+    /// Upstream's.
+    Stock,
+    /// Ours, which knows nothing of tiles here: it finds by the mask what tokens share.
+    Ours,
+}
+
+impl Kernels {
+    fn feature(self) -> Option<&'static str> {
+        (self == Kernels::Ours).then_some(ATTENTION)
+    }
 }
 
 impl Floor {
     /// The time that the probe measured inside its process, after it had loaded the model.
     pub(super) fn measure(&self, arena: &Arena<'_>) -> Result<Duration> {
-        let run = Run::new(&self.probe).args(arguments(&self.prompts, arena.threads)).arg(&arena.model);
+        let run = with_feature(Run::new(&self.probe), self.kernels.feature());
+        let run = run.args(arguments(&self.prompts, arena.threads)).arg(&arena.model);
         let words = run.words();
         let finished = run.finish()?;
         if !finished.status.success() {

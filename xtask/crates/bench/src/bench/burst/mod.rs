@@ -1,13 +1,13 @@
 //! The burst bench: cold requests with one shared prefix, all sent at once, each round to a fresh server.
 //!
 //! Every contestant is compared with the others and with the floor: the same work done by our own program
-//! with no server at all, in the same round.
+//! with no server at all, in the same round, once with upstream's attention and once with ours.
 
 mod floor;
 mod report;
 mod result;
 
-use floor::Floor;
+use floor::{Floor, Kernels};
 use result::{Burst, Entry, Machine};
 
 use super::history::History;
@@ -47,12 +47,16 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     options.prompts.check()?;
     let contestants = chosen(&options.only);
     let mut arena = Arena::prepare(context, options.serving, &contestants, &ModelSpec::plain_70_million())?;
-    let floor = Floor { probe: arena.stock_probe()?, prompts: options.prompts };
+    let prompts = options.prompts;
+    let floor = Floor { probe: arena.probe("stock")?, prompts, kernels: Kernels::Stock };
+    let variant = context.pins()?.variant(None)?.name.to_string();
+    let our_floor = Floor { probe: arena.probe(&variant)?, prompts, kernels: Kernels::Ours };
     let mut burst = empty(&arena, options, &contestants);
     for round in 1..=options.rounds.max(1) {
         arena.before_round()?;
         context.ui.status("Measuring", format!("round {round} of {}", options.rounds.max(1)));
         burst.floor.rounds.push(floor.measure(&arena)?);
+        burst.our_floor.rounds.push(our_floor.measure(&arena)?);
         for entry in &mut burst.entries {
             measure(&arena, options.prompts, entry)?;
         }

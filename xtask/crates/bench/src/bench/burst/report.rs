@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::result::{Burst, Entry};
-use crate::bench::timing::{NOT_QUIET, median_of, to_json_entry};
+use crate::bench::timing::{NOT_QUIET, Times, median_of, to_json_entry};
 use crate::report::bars::{Bar, Bars};
 
 pub(super) fn title(burst: &Burst) -> String {
@@ -28,12 +28,21 @@ fn surroundings(burst: &Burst) -> String {
 pub(super) fn text(burst: &Burst) -> String {
     let warning = if burst.quiet { String::new() } else { format!("{NOT_QUIET}\n\n") };
     let head = "| what | median | min - max | x the floor | prompt tokens computed | answers unlike the first one's |";
-    let floor = format!("| the floor | {} | 1.00x | | |\n", burst.floor.cells());
+    let floors: String = [&burst.floor, &burst.our_floor].map(|times| floor_row(burst, times)).concat();
     let rows: String = burst.entries.iter().map(|entry| row(burst, entry)).collect();
     format!(
-        "{warning}{}\n{}\n\n{head}\n|---|--:|--:|--:|--:|--:|\n{floor}{rows}",
+        "{warning}{}\n{}\n\n{head}\n|---|--:|--:|--:|--:|--:|\n{floors}{rows}",
         title(burst),
         surroundings(burst)
+    )
+}
+
+fn floor_row(burst: &Burst, times: &Times) -> String {
+    format!(
+        "| {} | {} | {:.2}x | | |\n",
+        times.name,
+        times.cells(),
+        burst.over_floor(times).unwrap_or_default()
     )
 }
 
@@ -43,7 +52,7 @@ fn row(burst: &Burst, entry: &Entry) -> String {
         "| {} | {} | {:.2}x | {} | {differing} of {of} |\n",
         entry.times.name,
         entry.times.cells(),
-        burst.over_floor(entry).unwrap_or_default(),
+        burst.over_floor(&entry.times).unwrap_or_default(),
         computed(entry)
     )
 }
@@ -67,6 +76,7 @@ pub(super) fn json(burst: &Burst) -> Value {
         "trees": burst.builds.trees,
         "quiet": burst.quiet,
         "floor": to_json_entry(&burst.floor),
+        "our_floor": to_json_entry(&burst.our_floor),
         "contestants": burst.entries.iter().map(|entry| entry_json(burst, entry)).collect::<Vec<_>>(),
     })
 }
@@ -75,7 +85,7 @@ fn entry_json(burst: &Burst, entry: &Entry) -> Value {
     let mut value = to_json_entry(&entry.times);
     let (differing, of) = burst.differing(entry);
     value["name"] = json!(entry.contestant.name());
-    value["over_floor"] = json!(burst.over_floor(entry));
+    value["over_floor"] = json!(burst.over_floor(&entry.times));
     value["prompt_tokens_computed"] = json!(entry.computed);
     value["answers"] = json!(of);
     value["answers_that_differ"] = json!(differing);
@@ -85,7 +95,7 @@ fn entry_json(burst: &Burst, entry: &Entry) -> Value {
 pub(super) fn svg(burst: &Burst) -> String {
     let bar = |entry: &Entry| {
         let (low, high) = entry.times.extremes()?;
-        let ratio = burst.over_floor(entry)?;
+        let ratio = burst.over_floor(&entry.times)?;
         Some(Bar {
             label: entry.times.name.clone(),
             value: entry.times.median()?,
@@ -119,6 +129,7 @@ mod tests {
         | what | median | min - max | x the floor | prompt tokens computed | answers unlike the first one's |
         |---|--:|--:|--:|--:|--:|
         | the floor | 1500.0 ms | 1000.0 - 2000.0 ms | 1.00x | | |
+        | the floor with our attention | 750.0 ms | 500.0 - 1000.0 ms | 0.50x | | |
         | stock | 6000.0 ms | 4000.0 - 8000.0 ms | 4.00x | 3232 | 0 of 4 |
         | ours -np 2 --kv-paged | 1550.0 ms | 1100.0 - 2000.0 ms | 1.05x | 1632 | 1 of 4 |
         ");

@@ -99,7 +99,8 @@ impl Bench<'_> {
         if !contestant.is_ours() {
             return self.arena.server(contestant, slots, cells);
         }
-        let types = arena::cache_types(self.cache);
+        let types = arena::cache_types(self.cache)?;
+        let types: Vec<&str> = types.iter().map(String::as_str).collect();
         self.arena.server_with(contestant, slots, cells, &types)
     }
 

@@ -9,12 +9,12 @@ mod report;
 use std::path::{Path, PathBuf};
 
 use self::baseline::Baseline;
-pub use self::cache::Cache;
 use self::found::{Found, Measured};
 use super::history::History;
 use super::record::{Keep, Recorded};
 use crate::context::{Context, Outcome};
 use crate::error::{Error, Result};
+pub use crate::serving::cache::Cache;
 use crate::serving::probe::{self, Probe};
 use crate::serving::switches::{ATTENTION, EDGE_LAYERS, RECENT, SINKS, with_feature};
 use crate::sys::machine::process::Run;

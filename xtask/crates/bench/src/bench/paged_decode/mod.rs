@@ -186,7 +186,8 @@ fn measure(
     rates: &Rates,
 ) -> Result<Sample> {
     let Workload { predict, cells, cache, .. } = &options.workload;
-    let mut switches = [&arena::cache_types(cache)[..], &["--flash-attn", "on"]].concat();
+    let types = arena::cache_types(cache)?;
+    let mut switches: Vec<&str> = types.iter().map(String::as_str).chain(["--flash-attn", "on"]).collect();
     if rates.contestant == Contestant::StockUnified {
         // Else it takes the prompts out of the slots again, and computes them anew while it answers.
         switches.push("--no-cache-idle-slots");

@@ -74,7 +74,7 @@ pub struct ServerPlan {
     pub slots: usize,
     /// `-b` and `-ub`, in tokens.
     pub batches: (usize, usize),
-    /// `-ctk` and `-ctv`.
+    /// `-ctk` and `-ctv`, or [`COPIES`].
     pub kv_type: &'static str,
     /// `-t`.
     pub threads: usize,
@@ -97,6 +97,10 @@ pub struct ServerPlan {
     /// Random weights with a vision encoder.
     pub vision: bool,
 }
+
+/// A cache of two bits of which every cell has a copy in f16: answers are those of an f16 cache. Not where states are saved,
+/// which have the cache alone.
+pub const COPIES: &str = "copies";
 
 /// The keys of the tenants, where there are any.
 pub const KEYS: [&str; 2] = ["alice-key", "bob-key"];
@@ -128,13 +132,13 @@ impl ServerPlan {
         // A prompt in many parts is preempted more often.
         let batch = if theme == Theme::Streams { batch.min(48) } else { batch };
         let batches = (batch, dice.pick(&[batch, batch, batch / 2, 16]).min(batch));
-        ServerPlan {
+        let mut plan = ServerPlan {
             theme,
             // A context is a multiple of 256 cells, whatever is asked for.
             blocks: dice.pick(&[16, 16, 20, 24, 32, 64]),
             slots: dice.pick(&[2, 3, 4, 6, 8]),
             batches: if vision { (512, 512) } else { batches },
-            kv_type: dice.pick(&["f16", "q8_0", "q8_0", "turbo4", "tcq3"]),
+            kv_type: dice.pick(&["f16", "q8_0", "q8_0", "turbo4", "tcq3", COPIES]),
             // Threads wait for each other without sleep: on a busy machine two are much slower than one.
             threads: if dice.chance(20) { 2 } else { 1 },
             // One token a step would make long prompts wait for all others, as it says.
@@ -154,7 +158,11 @@ impl ServerPlan {
             embeddings: theme == Theme::Embeddings,
             adapters,
             vision,
+        };
+        if plan.keeps && plan.kv_type == COPIES {
+            plan.kv_type = "f16";
         }
+        plan
     }
 
     /// Cells of the pool: the context of every request.
@@ -173,6 +181,9 @@ impl ServerPlan {
         let mut add = |more: &[&str]| words.extend(more.iter().map(ToString::to_string));
         add(&["--kv-paged", "-np", &self.slots.to_string(), "-t", &self.threads.to_string()]);
         add(&["-b", &self.batches.0.to_string(), "-ub", &self.batches.1.to_string()]);
+        if self.kv_type == COPIES {
+            add(&["-ctk", "turbo2", "-ctv", "turbo2", "--kv-recent", "65536"]);
+        }
         if let Some(budget) = self.prefill_budget {
             add(&["--prefill-budget", &budget.to_string()]);
         }
@@ -211,7 +222,8 @@ impl ServerPlan {
         let model = if self.is_random() { &files.random } else { &files.trained };
         let mut words = vec!["--model".to_string(), model.display().to_string()];
         words.extend([context.to_string(), cells.to_string()]);
-        words.extend(["-ctk", self.kv_type, "-ctv", self.kv_type].map(str::to_string));
+        let kv_type = if self.kv_type == COPIES { "f16" } else { self.kv_type };
+        words.extend(["-ctk", kv_type, "-ctv", kv_type].map(str::to_string));
         if self.is_random() {
             words.extend(cases::only_text_arguments());
         }

@@ -1,5 +1,5 @@
 use super::actions::{Api, Generate, Mistake};
-use super::server::{Drafts, Files};
+use super::server::{COPIES, Drafts, Files};
 use super::*;
 use crate::sys::net::exchange::Leave;
 
@@ -34,6 +34,7 @@ fn every_kind_of_server_comes() {
     assert!(has(|plan| plan.prefill_budget == Some(2_147_483_647)) && has(|plan| plan.sleeps));
     assert!(has(|plan| plan.keys && plan.keeps) && has(|plan| !plan.keys && plan.keeps));
     assert!(has(|plan| plan.kv_type == "f16") && has(|plan| plan.blocks == 64) && has(|plan| plan.vision));
+    assert!(has(|plan| plan.kv_type == COPIES) && !has(|plan| plan.kv_type == COPIES && plan.keeps));
     assert!(rounds.iter().all(|round| round.server.batches.1 <= round.server.batches.0));
 }
 

@@ -16,7 +16,7 @@ use self::references::References;
 use super::judge::{Evidence, decode};
 use super::plan::Round;
 use super::plan::body;
-use super::plan::server::{Files, KEYS, ServerPlan};
+use super::plan::server::{COPIES, Files, KEYS, ServerPlan};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::modelgen::{Architecture, ModelSpec, VisionSpec, WeightType};
@@ -58,7 +58,8 @@ impl Scene {
 
 /// How far log probabilities move by rounding alone, three times over. An f16 cache is summed in f16 by flash
 /// attention, in another order in each cell. A key that was rounded otherwise may be encoded otherwise.
-const TOLERANCES: [(&str, f64); 4] = [("f16", 0.6), ("q8_0", 0.15), ("turbo4", 0.45), ("tcq3", 0.45)];
+const TOLERANCES: [(&str, f64); 5] =
+    [("f16", 0.6), ("q8_0", 0.15), ("turbo4", 0.45), ("tcq3", 0.45), (COPIES, 0.6)];
 
 /// A sleep of one second, and how long it takes to be noticed.
 const NAP: Duration = Duration::from_millis(2200);
