@@ -107,9 +107,9 @@ void espalier_keep_sinks(int cells) {
 }
 
 static const struct espalier_kv_quality qualities[] = {
-    { "safe",     "q8_0",   "turbo4", 0 },
-    { "balanced", "turbo4", "tcq3",   0 },
-    { "small",    "tcq3",   "tcq2",   0 },
+    { "safe",     "q8_0",   "turbo4", 0, 64 },
+    { "balanced", "turbo4", "tcq3",   0, 64 },
+    { "small",    "tcq3",   "tcq2",   0, 128 },
 };
 
 const struct espalier_kv_quality * espalier_kv_quality_of_name(const char * name) {
@@ -121,11 +121,16 @@ const struct espalier_kv_quality * espalier_kv_quality_of_name(const char * name
     return nullptr;
 }
 
+void espalier_keep_kv_quality(const struct espalier_kv_quality * quality) {
+    espalier_keep_edge_layers(quality->edge_layers);
+    espalier_keep_recent(quality->recent);
+}
+
 static std::string describe_qualities() {
     std::string help = "types of the KV cache that go well together, on CPUs:";
     for (const auto & quality : qualities) {
         help += std::string("\n- ") + quality.name + ": -ctk " + quality.type_k + " -ctv " + quality.type_v +
-                " --kv-edge-layers " + std::to_string(quality.edge_layers);
+                " --kv-edge-layers " + std::to_string(quality.edge_layers) + " --kv-recent " + std::to_string(quality.recent);
     }
     return help + "\noptions after it win (default: none, which is f16)";
 }

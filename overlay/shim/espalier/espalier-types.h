@@ -49,10 +49,14 @@ struct espalier_kv_quality {
     const char * type_k; /* as --cache-type-k calls it */
     const char * type_v;
     int          edge_layers;
+    int          recent;
 };
 
 /* NULL for an unknown name. Static storage. */
 ESPALIER_API const struct espalier_kv_quality * espalier_kv_quality_of_name(const char * name);
+
+/* Sets what it says of layers and cells; the types are the caller's to set. */
+ESPALIER_API void espalier_keep_kv_quality(const struct espalier_kv_quality * quality);
 
 /* The names, and what each stands for. Static storage. */
 ESPALIER_API const char * espalier_kv_quality_help(void);

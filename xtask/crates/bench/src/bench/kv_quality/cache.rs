@@ -3,7 +3,7 @@
 use crate::serving::cache::Cache;
 
 /// Upstream's, ours alone, ours as V, and what `--kv-quality` stands for.
-const USUAL: [&str; 20] = [
+const USUAL: [&str; 26] = [
     "q8_0/q8_0",
     "q8_0/q4_0",
     "q4_0/q4_0",
@@ -24,6 +24,12 @@ const USUAL: [&str; 20] = [
     "turbo4/tcq2",
     "turbo4/tcq2+1",
     "tcq3/tcq2",
+    "q8_0/turbo4~64",
+    "turbo4/tcq3~64",
+    "tcq3/tcq2~128",
+    "tcq3/tcq3~128",
+    "tcq2/tcq2~128",
+    "q8_0/tcq2~128",
 ];
 
 /// What is measured where nothing else is asked for.
@@ -32,7 +38,7 @@ pub fn usual() -> Vec<Cache> {
 }
 
 /// Enough to see that a code has become worse.
-const EACH_CODE_ONCE: [&str; 8] = [
+const EACH_CODE_ONCE: [&str; 9] = [
     "q8_0/q8_0",
     "q4_0/q4_0",
     "turbo4/turbo4",
@@ -41,6 +47,7 @@ const EACH_CODE_ONCE: [&str; 8] = [
     "tcq3/tcq3",
     "tcq2/tcq2",
     "q8_0/tcq2+1",
+    "turbo2/turbo2~64^4",
 ];
 
 pub fn each_code_once() -> Vec<Cache> {
