@@ -107,9 +107,9 @@ void espalier_keep_sinks(int cells) {
 }
 
 static const struct espalier_kv_quality qualities[] = {
-    { "safe",     "q8_0",   "turbo4", 0, 64 },
-    { "balanced", "turbo4", "tcq3",   0, 64 },
-    { "small",    "tcq3",   "tcq2",   0, 128 },
+    { "safe",     "q8_0",   "turbo4", 0, 32 },
+    { "balanced", "turbo4", "tcq3",   0, 32 },
+    { "small",    "tcq3",   "tcq2",   0, 32 },
 };
 
 const struct espalier_kv_quality * espalier_kv_quality_of_name(const char * name) {

@@ -3,7 +3,7 @@
 use crate::serving::cache::Cache;
 
 /// Upstream's, ours alone, ours as V, and what `--kv-quality` stands for.
-const USUAL: [&str; 26] = [
+const USUAL: [&str; 28] = [
     "q8_0/q8_0",
     "q8_0/q4_0",
     "q4_0/q4_0",
@@ -24,9 +24,11 @@ const USUAL: [&str; 26] = [
     "turbo4/tcq2",
     "turbo4/tcq2+1",
     "tcq3/tcq2",
-    "q8_0/turbo4~64",
-    "turbo4/tcq3~64",
-    "tcq3/tcq2~128",
+    "q8_0/turbo4~32",
+    "turbo4/tcq3~32",
+    "turbo4/tcq3~128",
+    "turbo4/tcq3^4",
+    "tcq3/tcq2~32",
     "tcq3/tcq3~128",
     "tcq2/tcq2~128",
     "q8_0/tcq2~128",
