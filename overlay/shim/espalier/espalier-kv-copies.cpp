@@ -69,7 +69,7 @@ std::shared_ptr<espalier_kv_copies> espalier_kv_copies::create(const llama_kv_ca
 }
 
 espalier_kv_copies::espalier_kv_copies(const llama_kv_cache & kv, uint32_t n_seq, int64_t n_rows) :
-    kv(kv), exact(espalier_kv_exact()), n_seq(n_seq), n_rows(n_rows), cell_of_row(n_rows - 1, none), row_of_cell(kv.get_size(), -1) {
+    kv(kv), exact(espalier_kv_exact()), n_seq(n_seq), n_rows(n_rows), cell_of_row(n_rows - 1, none), row_of_cell(kv.get_size(), -1), run_of_seq(n_seq, 0) {
 }
 
 void espalier_kv_copies::allocate(const llama_hparams & hparams) {
@@ -187,10 +187,9 @@ bool espalier_kv_copies::is_needed(int64_t row, const std::vector<int32_t> & nex
     return false;
 }
 
-template <typename predicate> int64_t espalier_kv_copies::next_row_where(const predicate & is_free) {
-    for (size_t i = 0; i < cell_of_row.size(); i++) {
-        const int64_t row = next_row;
-        next_row = (next_row + 1) % (int64_t) cell_of_row.size();
+template <typename predicate> int64_t espalier_kv_copies::row_in(int64_t run, const predicate & is_free) const {
+    const int64_t end = std::min<int64_t>((run + 1) * rows_of_run, cell_of_row.size());
+    for (int64_t row = run * rows_of_run; row < end; row++) {
         if (is_free(row)) {
             return row;
         }
@@ -198,12 +197,28 @@ template <typename predicate> int64_t espalier_kv_copies::next_row_where(const p
     return -1;
 }
 
-int64_t espalier_kv_copies::take_row(uint32_t cell, const std::vector<int32_t> & next) {
+int64_t espalier_kv_copies::find_row(int64_t run, const std::vector<int32_t> & next) const {
+    const int64_t n_runs    = n_rows / rows_of_run;
+    const auto    empty     = [&](int64_t row) { return is_empty(row); };
+    const auto    not_empty = [&](int64_t row) { return !is_empty(row); };
+    const auto    needless  = [&](int64_t row) { return is_empty(row) || !is_needed(row, next); };
+
     // What somebody may share later is kept as long as there is room.
-    int64_t row = next_row_where([&](int64_t row) { return is_empty(row); });
-    if (row < 0) {
-        row = next_row_where([&](int64_t row) { return !is_needed(row, next); });
+    int64_t row = row_in(run, empty);
+    for (int64_t other = 0; row < 0 && other < n_runs; other++) {
+        row = row_in(other, not_empty) < 0 ? row_in(other, empty) : -1;
     }
+    if (row < 0) {
+        row = row_in(run, needless);
+    }
+    for (int64_t other = 0; row < 0 && other < n_runs; other++) {
+        row = row_in(other, needless);
+    }
+    return row;
+}
+
+int64_t espalier_kv_copies::take_row(uint32_t cell, int32_t seq, const std::vector<int32_t> & next) {
+    const int64_t row = find_row(run_of_seq[seq], next);
     if (row < 0) {
         return n_rows - 1;
     }
@@ -212,6 +227,7 @@ int64_t espalier_kv_copies::take_row(uint32_t cell, const std::vector<int32_t> &
     }
     cell_of_row[row]  = cell;
     row_of_cell[cell] = row;
+    run_of_seq[seq]   = row / rows_of_run;
     return row;
 }
 
@@ -235,7 +251,7 @@ void espalier_kv_copies::set_input(const espalier_kv_copies_input & input, const
     for (uint32_t i = 0; i < ubatch.n_tokens; i++) {
         // Two tokens of a batch must not write one row that is read.
         const bool is_read = is_near(ubatch.pos[i], ubatch.pos[i]);
-        rows[i] = is_read ? take_row((uint32_t) cells[i], next) : n_rows - 1;
+        rows[i] = is_read ? take_row((uint32_t) cells[i], ubatch.seq_id[i][0], next) : n_rows - 1;
     }
     divide(input, kq_mask, ubatch);
 }

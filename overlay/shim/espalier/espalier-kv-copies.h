@@ -74,14 +74,21 @@ private:
     // Whether a token at or after its sequence's next position reads the row.
     bool is_needed(int64_t row, const std::vector<int32_t> & next) const;
 
-    template <typename predicate> int64_t next_row_where(const predicate & is_free);
+    // The first such row of a run; -1: there is none.
+    template <typename predicate> int64_t row_in(int64_t run, const predicate & is_free) const;
+
+    // A row for a sequence's next cell, near those that it has in the run; -1: all are needed.
+    int64_t find_row(int64_t run, const std::vector<int32_t> & next) const;
 
     // The row of a cell's new copy.
-    int64_t take_row(uint32_t cell, const std::vector<int32_t> & next);
+    int64_t take_row(uint32_t cell, int32_t seq, const std::vector<int32_t> & next);
 
     void divide(const espalier_kv_copies_input & input, ggml_tensor * kq_mask, const llama_ubatch & ubatch) const;
 
     static const uint32_t none = UINT32_MAX;
+
+    // A sequence's copies lie side by side in runs of so many, so that attention reads few tiles for it.
+    static const int64_t rows_of_run = 32;
 
     const llama_kv_cache &  kv;
     const espalier_kv_exact_cells exact;
@@ -90,7 +97,7 @@ private:
 
     std::vector<uint32_t> cell_of_row;
     std::vector<int64_t>  row_of_cell; // -1: it has none
-    int64_t               next_row = 0;
+    std::vector<int64_t>  run_of_seq;  // where a sequence's last copy is
 
     ggml_context_ptr            ctx;
     ggml_backend_buffer_ptr     buffer;
