@@ -69,7 +69,7 @@ std::shared_ptr<espalier_kv_copies> espalier_kv_copies::create(const llama_kv_ca
 }
 
 espalier_kv_copies::espalier_kv_copies(const llama_kv_cache & kv, uint32_t n_seq, int64_t n_rows) :
-    kv(kv), exact(espalier_kv_exact()), n_seq(n_seq), n_rows(n_rows), cell_of_row(n_rows - 1, none), row_of_cell(kv.get_size(), -1), run_of_seq(n_seq, 0) {
+    kv(kv), exact(espalier_kv_exact()), n_seq(n_seq), n_rows(n_rows), cell_of_row(n_rows - 1, none), row_of_cell(kv.get_size(), -1), run_of_seq(n_seq, -1) {
 }
 
 void espalier_kv_copies::allocate(const llama_hparams & hparams) {
@@ -189,7 +189,7 @@ bool espalier_kv_copies::is_needed(int64_t row, const std::vector<int32_t> & nex
 
 template <typename predicate> int64_t espalier_kv_copies::row_in(int64_t run, const predicate & is_free) const {
     const int64_t end = std::min<int64_t>((run + 1) * rows_of_run, cell_of_row.size());
-    for (int64_t row = run * rows_of_run; row < end; row++) {
+    for (int64_t row = std::max<int64_t>(run * rows_of_run, 0); row < end; row++) {
         if (is_free(row)) {
             return row;
         }

@@ -97,7 +97,7 @@ private:
 
     std::vector<uint32_t> cell_of_row;
     std::vector<int64_t>  row_of_cell; // -1: it has none
-    std::vector<int64_t>  run_of_seq;  // where a sequence's last copy is
+    std::vector<int64_t>  run_of_seq;  // where a sequence's last copy is; -1: it has none
 
     ggml_context_ptr            ctx;
     ggml_backend_buffer_ptr     buffer;
