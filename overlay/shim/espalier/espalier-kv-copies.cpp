@@ -9,6 +9,7 @@
 #include "espalier-attention.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstdlib>
 #include <stdexcept>
@@ -278,7 +279,12 @@ void espalier_keep_kv_copies(llama_memory_i * memory, const llama_hparams & hpar
     if (memory == nullptr || (exact.recent == 0 && exact.sinks == 0)) {
         return;
     }
+    // A draft model comes after its model, and mostly has another cache.
+    static std::atomic<bool> somebody_has_them(false);
     if (!espalier_is_own_type(type_k) && !espalier_is_own_type(type_v)) {
+        if (somebody_has_them) {
+            return;
+        }
         LLAMA_LOG_WARN("espalier: --kv-recent and --kv-sinks are for caches of turbo2 to tcq3; this one has %s and %s\n", ggml_type_name(type_k), ggml_type_name(type_v));
         return;
     }
@@ -288,4 +294,5 @@ void espalier_keep_kv_copies(llama_memory_i * memory, const llama_hparams & hpar
         return;
     }
     kv->copies = espalier_kv_copies::create(*kv, hparams, cparams);
+    somebody_has_them = somebody_has_them || kv->copies;
 }
