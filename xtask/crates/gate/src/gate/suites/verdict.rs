@@ -35,6 +35,8 @@ pub struct Held {
     pub unexpected: Vec<Difference>,
     /// Listed differences that are none.
     pub vanished: Vec<String>,
+    /// Parts of names of cases that only ours was to have, and has not.
+    pub unseen: Vec<String>,
     /// Programs that were to tell of cases and told of none on stock: their arguments name none any more.
     pub silent: Vec<String>,
 }
@@ -69,6 +71,8 @@ pub fn hold(side: &str, stock: &Outcomes, ours: &Outcomes, allowed: Allowed<'_>)
     };
     let (own, differences): (Vec<_>, Vec<_>) = differences(stock, ours).into_iter().partition(is_own);
     let vanished = vanished(&differences, listed);
+    let is_unseen = |part: &&String| !own.iter().any(|one| one.test.contains(*part));
+    let unseen = own_cases.iter().filter(is_unseen).cloned().collect();
     let (expected, unexpected) =
         differences.into_iter().partition(|difference| listed.iter().any(|one| expects(one, difference)));
     let passed = stock.values().filter(|outcome| **outcome == Outcome::Passed).count();
@@ -81,6 +85,7 @@ pub fn hold(side: &str, stock: &Outcomes, ours: &Outcomes, allowed: Allowed<'_>)
         flaky: Vec::new(),
         unexpected,
         vanished,
+        unseen,
         silent: Vec::new(),
     }
 }
@@ -139,8 +144,11 @@ impl Held {
         let silent = self.silent.iter().map(|program| {
             format!("{side}: {program}: told of no case on stock; check its arguments in `{LIST}`")
         });
+        let unseen = self.unseen.iter().map(|part| {
+            format!("{side}: no case of ours has `{part}` in its name; see own-cases in `{LIST}`")
+        });
         let nothing = (self.passed == 0).then(|| format!("{side}: no test passed on stock"));
-        differing.chain(vanished).chain(silent).chain(nothing).collect()
+        differing.chain(vanished).chain(unseen).chain(silent).chain(nothing).collect()
     }
 
     /// For a report.
@@ -155,6 +163,7 @@ impl Held {
             "luck": list(&self.flaky),
             "unexpected": list(&self.unexpected),
             "vanished": self.vanished,
+            "unseen": self.unseen,
             "silent": self.silent,
         })
     }
@@ -203,6 +212,8 @@ mod tests {
         assert!(!held(&[("CPY(tcq2)", failed("x"))]).is_good());
         assert!(!held(&[("CPY(tcq2)", Outcome::Skipped)]).is_good());
         assert!(!held(&[("CPY(q9)", Outcome::Passed)]).is_good());
+        assert_eq!(held(&[]).unseen, ["tcq"], "a name that no case has any more");
+        assert!(!held(&[]).is_good());
     }
 
     #[test]
