@@ -143,7 +143,8 @@ impl Task<'_> {
             let q = of_head.q[row * size..].as_ptr();
             // SAFETY: the caller's promise.
             unsafe {
-                *scale = whole::round::<S>(q, size, pairs.add(row * size / 2));
+                let rounded = whole::round::<S>(q, size, pairs.add(row * size / 2));
+                *scale = if is_finite::<S>(q, size) { rounded } else { f32::NAN };
             }
         }
     }
@@ -389,9 +390,7 @@ unsafe fn add_values<S: Simd>(
     unsafe {
         if let (KvType::Quantized(kind), false) = (values.kind, is_exact) {
             let levels = values.of(kind).read::<S>(of_tile.room());
-            if levels.are_finite::<S>() {
-                return add_whole::<S>(levels, values.cells, active, of_head, of_tile);
-            }
+            return add_whole::<S>(values, levels, active, of_head, of_tile);
         }
         add_numbers::<S>(values, active, of_head, of_tile);
     }
@@ -402,25 +401,62 @@ unsafe fn add_values<S: Simd>(
 /// As [`add_values`]; the levels are those of the tile.
 #[inline(always)]
 unsafe fn add_whole<S: Simd>(
+    values: &Tile<KvType>,
     levels: Levels,
-    cells: usize,
     active: &Active,
     of_head: &mut OfHead<'_>,
     of_tile: &mut OfTile<'_>,
 ) {
-    let (pairs, sizes) = (of_tile.v.as_mut_ptr().cast(), of_tile.scale_sizes());
-    let (weights, size) = (of_tile.weights(), levels.size());
+    let (pairs, weights, size) = (of_tile.v.as_mut_ptr().cast(), of_tile.weights(), values.size);
     // SAFETY: the caller's promises.
     unsafe {
-        whole::scale_sizes::<S>(levels, sizes);
-        whole::to_pairs_of_cells::<S>(levels, cells, pairs);
+        let infinite = if levels.are_finite::<S>() { None } else { Some(levels.without_infinite()) };
+        if infinite.is_some() {
+            values.decode::<S>(of_tile.k.as_mut_ptr());
+        }
+        whole::to_pairs_of_cells::<S>(levels, values.cells, pairs);
         for (at, rows) in active.blocks() {
+            let mut in_numbers = [false; AT_ONCE];
             for (i, row) in weights.into_iter().enumerate() {
-                row.round::<S>(of_tile.scores_of(at + i).as_ptr(), levels, sizes);
+                let of_row = of_tile.scores_of(at + i);
+                in_numbers[i] = infinite.is_some_and(|cells| sees_any(of_row, &cells));
+                row.round::<S>(if in_numbers[i] { &[0.0; TILE] } else { of_row }, levels);
             }
             let factors = std::array::from_fn(|i| of_tile.factors[at + i]);
             let sums = rows.map(|row| of_head.sums[row * size..][..size].as_mut_ptr());
-            whole::add_weighted::<S>(weights, pairs, levels, cells, (factors, sums));
+            whole::add_weighted::<S>(weights, pairs, levels, values.cells, (factors, sums));
+            if in_numbers.contains(&true) {
+                add_infinite::<S>(values, (at, in_numbers), of_tile, sums);
+            }
+        }
+    }
+}
+
+/// Whether one of the cells has a weight.
+fn sees_any(weights: &[f32; TILE], cells: &[bool; TILE]) -> bool {
+    weights.iter().zip(cells).any(|(weight, is_one)| *is_one && *weight != 0.0)
+}
+
+/// Adds the tile to those of a few rows that see an infinity in it. It was decoded where K lay.
+///
+/// # Safety
+///
+/// As [`add_values`].
+#[inline(always)]
+unsafe fn add_infinite<S: Simd>(
+    values: &Tile<KvType>,
+    (at, is_meant): (usize, Each<bool>),
+    of_tile: &mut OfTile<'_>,
+    sums: Each<*mut f32>,
+) {
+    let decoded = Numbers { first: of_tile.k.as_ptr(), stride: values.size };
+    let more = rows_from(of_tile.more.as_mut_ptr(), values.size);
+    let weights = std::array::from_fn(|i| of_tile.scores[(at + i) * TILE..][..TILE].as_ptr());
+    // SAFETY: the caller's promises.
+    unsafe {
+        rows_by_columns_but_for_zeros::<S, _>(weights, decoded, values.cells, values.size, more);
+        for i in (0..AT_ONCE).filter(|i| is_meant[*i]) {
+            scale_and_add::<S>(sums[i], 1.0, more[i], values.size);
         }
     }
 }

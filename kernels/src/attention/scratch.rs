@@ -54,7 +54,6 @@ pub struct OfTile<'a> {
     numbers: [&'a mut [f32]; 2],
     halves: &'a mut [f32],
     weights: [&'a mut [f32]; 3],
-    scale_sizes: &'a mut [f32],
     blocks: usize,
 }
 
@@ -83,9 +82,10 @@ impl Sizes {
         [rows * self.key, rows * pairs, rows, rows * self.value, self.rows, self.rows, self.rows]
     }
 
-    fn of_tile(self) -> [usize; 15] {
+    fn of_tile(self) -> [usize; 14] {
         let rows = self.rows.next_multiple_of(AT_ONCE);
-        let keys = [self.key * TILE, MOST_LANES * self.key];
+        // Where K lay, V is decoded, if it cannot be whole numbers.
+        let keys = [self.key.max(self.value) * TILE, MOST_LANES * self.key];
         let levels = TILE * self.whole / size_of::<f32>();
         let (blocks, numbers) = (self.blocks(), self.blocks() * TILE);
         let of_rows = [AT_ONCE * numbers / 2, AT_ONCE * blocks, AT_ONCE * blocks];
@@ -104,7 +104,6 @@ impl Sizes {
             of_rows[0],
             of_rows[1],
             of_rows[2],
-            blocks,
         ]
     }
 
@@ -138,23 +137,10 @@ impl<'a> Scratch<'a> {
         // The padding of a row stays zero.
         heads.fill(0.0);
         let [mask, k, some_k, v, scores, factors, more, rest @ ..] = split(rest, sizes.of_tile());
-        let [levels, scales, least, halves, pairs, by_block, sums, scale_sizes] = rest;
+        let [levels, scales, least, halves, pairs, by_block, sums] = rest;
         let (numbers, weights, blocks) = ([scales, least], [pairs, by_block, sums], sizes.blocks());
-        let tile = OfTile {
-            mask,
-            k,
-            some_k,
-            v,
-            scores,
-            factors,
-            more,
-            levels,
-            numbers,
-            halves,
-            weights,
-            scale_sizes,
-            blocks,
-        };
+        let tile =
+            OfTile { mask, k, some_k, v, scores, factors, more, levels, numbers, halves, weights, blocks };
         Scratch { heads, sizes, tile }
     }
 
@@ -203,11 +189,6 @@ impl OfTile<'_> {
             least: least.as_mut_ptr(),
             halves: self.halves.as_mut_ptr().cast(),
         }
-    }
-
-    /// Where the sizes of scales go, one for each block.
-    pub fn scale_sizes(&mut self) -> *mut f32 {
-        self.scale_sizes.as_mut_ptr()
     }
 
     /// Where the rounded weights of a few rows go.

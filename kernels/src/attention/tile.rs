@@ -146,9 +146,9 @@ pub struct Levels {
     /// Values of a block: a multiple of `2 * LANES`.
     pub values: usize,
     /// By block, then by cell: [`TILE`] numbers each, zero after the last cell.
-    pub scales: *const f32,
+    pub scales: *mut f32,
     /// The same; null where blocks have none.
-    pub least: *const f32,
+    pub least: *mut f32,
 }
 
 impl Levels {
@@ -174,6 +174,24 @@ impl Levels {
     #[inline(always)]
     pub fn stride(self) -> usize {
         self.of_cell
+    }
+
+    /// Takes zero for scales and least values that are not finite, and says which cells have them.
+    ///
+    /// # Safety
+    ///
+    /// They are there.
+    pub unsafe fn without_infinite(self) -> [bool; TILE] {
+        let mut has = [false; TILE];
+        for numbers in [self.scales, self.least].into_iter().filter(|numbers| !numbers.is_null()) {
+            // SAFETY: the caller's promise.
+            let numbers = unsafe { std::slice::from_raw_parts_mut(numbers, self.blocks * TILE) };
+            for (at, number) in numbers.iter_mut().enumerate().filter(|(_, number)| !number.is_finite()) {
+                *number = 0.0;
+                has[at % TILE] = true;
+            }
+        }
+        has
     }
 
     /// Whether all scales and least values are finite.

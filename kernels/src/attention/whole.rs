@@ -4,7 +4,7 @@
 //! A row of Q loses at most half of 1/32767 of its largest number so, where upstream rounds it to 8 bits. Sums are exact within
 //! a block of the cache: at most 128 products of 8 and 16 bits, or those of a tile's cells.
 
-use super::matrix::{AT_ONCE, Each, is_finite};
+use super::matrix::{AT_ONCE, Each};
 use super::problem::TILE;
 use super::simd::Simd;
 use super::tile::Levels;
@@ -25,8 +25,8 @@ pub struct Rounded {
     pub scale: f32,
 }
 
-/// Rounds `length` numbers, a multiple of `2 * LANES`, and gives what they are to be multiplied with. If one of them is not
-/// finite, that is no number.
+/// Rounds `length` numbers, a multiple of `2 * LANES`, and gives what they are to be multiplied with. If one of them is infinite,
+/// that is no number.
 ///
 /// # Safety
 ///
@@ -35,35 +35,17 @@ pub struct Rounded {
 pub unsafe fn round<S: Simd>(numbers: *const f32, length: usize, pairs: *mut i32) -> f32 {
     // SAFETY: the caller's promise.
     unsafe {
-        let largest = largest::<S>(numbers, length);
-        let factor = S::splat(factor(largest));
-        for at in (0..length).step_by(2 * S::LANES) {
-            let of = [S::load(numbers.add(at)), S::load(numbers.add(at + S::LANES))];
-            S::store_pairs(pairs.add(at / 2), S::to_pairs([S::mul(of[0], factor), S::mul(of[1], factor)]));
-        }
-        if is_finite::<S>(numbers, length) { largest / LARGEST } else { f32::NAN }
-    }
-}
-
-/// What numbers are multiplied with to be rounded, none of which is larger.
-fn factor(largest: f32) -> f32 {
-    if largest > SMALLEST { LARGEST / largest } else { 0.0 }
-}
-
-/// The size of the largest number.
-///
-/// # Safety
-///
-/// The processor has the instruction set `S`; the numbers are there.
-#[inline(always)]
-unsafe fn largest<S: Simd>(numbers: *const f32, length: usize) -> f32 {
-    // SAFETY: the caller's promise.
-    unsafe {
         let mut largest = S::splat(0.0);
         for at in (0..length).step_by(S::LANES) {
             largest = S::max(S::copy_sign(S::load(numbers.add(at)), S::splat(1.0)), largest);
         }
-        S::largest(largest)
+        let largest = S::largest(largest);
+        let factor = S::splat(if largest > SMALLEST { LARGEST / largest } else { 0.0 });
+        for at in (0..length).step_by(2 * S::LANES) {
+            let of = [S::load(numbers.add(at)), S::load(numbers.add(at + S::LANES))];
+            S::store_pairs(pairs.add(at / 2), S::to_pairs([S::mul(of[0], factor), S::mul(of[1], factor)]));
+        }
+        if largest.is_finite() { largest / LARGEST } else { f32::NAN }
     }
 }
 
@@ -183,29 +165,24 @@ pub struct Weights {
 }
 
 impl Weights {
-    /// Rounds the weights of a row. Of the scales of each block `largest` has the size of the largest.
+    /// Rounds the weights of a row. What a cell of no weight has does not matter, as long as it is finite.
     ///
     /// # Safety
     ///
     /// The processor has the instruction set `S`; scales are there, and room.
     #[inline(always)]
-    pub unsafe fn round<S: Simd>(self, weights: *const f32, levels: Levels, scale_sizes: *const f32) {
+    pub unsafe fn round<S: Simd>(self, weights: &[f32; TILE], levels: Levels) {
+        let (mut scaled, weights) = ([0.0; TILE], weights.as_ptr());
         // SAFETY: the caller's promise.
         unsafe {
-            let largest = largest::<S>(weights, TILE);
             for block in 0..levels.blocks {
-                // That a weight is rounded like the largest product of both costs a bit or two, and saves looking for it.
-                let largest = largest * *scale_sizes.add(block);
-                self.scales.add(block).write(largest / LARGEST);
-                let (scales, factor) = (levels.scales.add(block * TILE), S::splat(factor(largest)));
-                for at in (0..TILE).step_by(2 * S::LANES) {
-                    let number = |at: usize| {
-                        let weight = S::mul(S::load(weights.add(at)), factor);
-                        S::mul(weight, S::load(scales.add(at)))
-                    };
-                    let pairs = S::to_pairs([number(at), number(at + S::LANES)]);
-                    S::store_pairs(self.pairs.add(block * PAIRS + at / 2), pairs);
+                let scales = levels.scales.add(block * TILE);
+                for at in (0..TILE).step_by(S::LANES) {
+                    let weight = S::mul(S::load(weights.add(at)), S::load(scales.add(at)));
+                    S::store(scaled.as_mut_ptr().add(at), weight);
                 }
+                let scale = round::<S>(scaled.as_ptr(), TILE, self.pairs.add(block * PAIRS));
+                self.scales.add(block).write(scale);
                 let mut sum = S::splat(0.0);
                 if !levels.least.is_null() {
                     let least = levels.least.add(block * TILE);
@@ -216,19 +193,6 @@ impl Weights {
                 self.least.add(block).write(S::sum(sum));
             }
         }
-    }
-}
-
-/// Writes for each block the size of its largest scale.
-///
-/// # Safety
-///
-/// The processor has the instruction set `S`; scales are there, and room.
-#[inline(always)]
-pub unsafe fn scale_sizes<S: Simd>(levels: Levels, to: *mut f32) {
-    for block in 0..levels.blocks {
-        // SAFETY: the caller's promise.
-        unsafe { to.add(block).write(largest::<S>(levels.scales.add(block * TILE), TILE)) };
     }
 }
 
