@@ -18,7 +18,7 @@ pub enum Isa {
     Avx2,
     /// AVX-512 F, BW, DQ and VL.
     Avx512,
-    /// The same with VBMI and VNNI.
+    /// The same with VBMI.
     Avx512Vbmi,
     /// NEON.
     Neon,
@@ -67,11 +67,7 @@ impl Isa {
                     && is_x86_feature_detected!("avx512dq")
                     && is_x86_feature_detected!("avx512vl")
             }
-            Isa::Avx512Vbmi => {
-                Isa::Avx512.is_here()
-                    && is_x86_feature_detected!("avx512vbmi")
-                    && is_x86_feature_detected!("avx512vnni")
-            }
+            Isa::Avx512Vbmi => Isa::Avx512.is_here() && is_x86_feature_detected!("avx512vbmi"),
             Isa::Neon => false,
         }
     }
@@ -155,7 +151,7 @@ fn with_avx512<W: Work>(work: W) -> W::Output {
 }
 
 #[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vnni")]
+#[target_feature(enable = "avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
 fn with_avx512vbmi<W: Work>(work: W) -> W::Output {
     // SAFETY: whoever calls this has made sure.
     unsafe { work.run::<super::simd::avx512::Avx512<true>>() }
