@@ -12,8 +12,8 @@ pub fn of_this_machine() -> OsString {
     std::env::var_os("PATH").unwrap_or_default()
 }
 
-/// PATH with a CMake and a Ninja on it, and without a compiler cache: what one says is no part of a snapshot. When the machine has none, the tool installs its pinned
-/// ones, once for all tests.
+/// PATH with a CMake and a Ninja on it that work alone, and without a compiler cache: what one says is no part of a
+/// snapshot. When the machine has none, the tool installs its pinned ones, once for all tests.
 pub fn with_build_tools() -> OsString {
     static FOUND: OnceLock<OsString> = OnceLock::new();
     FOUND.get_or_init(find_or_install).clone()
@@ -23,11 +23,19 @@ fn find_or_install() -> OsString {
     let shared = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cli-tools");
     let path =
         joined(&[files::of_this_repository("target/espalier/tools"), shared.join("target/espalier/tools")]);
-    if ["cmake", "ninja"].iter().all(|name| find(&path, name).is_some()) {
+    if BUILD_TOOLS.iter().all(|name| find(&path, name).is_some_and(|program| works_alone(&program))) {
         return path;
     }
     install(&shared);
     joined(&[shared.join("target/espalier/tools")])
+}
+
+const BUILD_TOOLS: [&str; 2] = ["cmake", "ninja"];
+
+/// Whether it needs no other program of PATH. The stand-ins that version managers put there look for their manager.
+fn works_alone(program: &Path) -> bool {
+    let mut command = Command::new(program);
+    command.arg("--version").env_clear().env("PATH", "").output().is_ok_and(|said| said.status.success())
 }
 
 fn joined(folders_of_tools: &[PathBuf]) -> OsString {
@@ -40,36 +48,42 @@ fn joined(folders_of_tools: &[PathBuf]) -> OsString {
         }
     }
     folders.retain(|folder| folder.is_dir());
-    folders.extend(std::env::split_paths(&of_this_machine()).map(without_compiler_cache));
+    folders.extend(of_this_machine_without("compiler-cache", &COMPILER_CACHES));
     std::env::join_paths(folders).unwrap()
 }
 
 const COMPILER_CACHES: [&str; 2] = ["ccache", "sccache"];
 
+/// The folders of PATH without programs of these `names`, which `what` names together.
+fn of_this_machine_without(what: &str, names: &[&str]) -> Vec<PathBuf> {
+    std::env::split_paths(&of_this_machine()).map(|folder| without(folder, what, names)).collect()
+}
+
 /// The folder, or one with links to all else in it.
-fn without_compiler_cache(folder: PathBuf) -> PathBuf {
-    if !COMPILER_CACHES.iter().any(|name| folder.join(name).exists()) {
+fn without(folder: PathBuf, what: &str, names: &[&str]) -> PathBuf {
+    if !names.iter().any(|name| folder.join(name).exists()) {
         return folder;
     }
     let name = folder.display().to_string().replace('/', "-");
-    let links = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("without-compiler-cache{name}"));
+    let links = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("without-{what}{name}"));
     let _ = std::fs::remove_dir_all(&links);
     std::fs::create_dir_all(&links).unwrap();
     for program in std::fs::read_dir(&folder).unwrap().map(|program| program.unwrap().file_name()) {
-        if !COMPILER_CACHES.iter().any(|name| program == *name) {
+        if !names.iter().any(|name| program == *name) {
             std::os::unix::fs::symlink(folder.join(&program), links.join(&program)).unwrap();
         }
     }
     links
 }
 
-/// A build of any project brings the tools; this one keeps the caller's environment for pip.
+/// A build of any project brings the tools where the machine has none; this one keeps the caller's environment for pip.
 fn install(shared: &Path) {
     let project = super::Project::new();
     files::copy_folder(project.root(), shared);
     let status = Command::new(env!("CARGO_BIN_EXE_xtask"))
         .args(["build", "--variant", "stock", "--no-smoke", "--root"])
         .arg(shared)
+        .env("PATH", std::env::join_paths(of_this_machine_without("build-tools", &BUILD_TOOLS)).unwrap())
         .status()
         .unwrap();
     assert!(status.success(), "CMake and Ninja could not be installed for the tests");
@@ -84,7 +98,7 @@ pub fn find(path: &OsStr, name: &str) -> Option<PathBuf> {
 pub fn only(folder: &Path, programs: &[&str]) -> PathBuf {
     std::fs::create_dir_all(folder).unwrap();
     for program in programs {
-        let found = find(&of_this_machine(), program).or_else(|| find(&with_build_tools(), program));
+        let found = find(&with_build_tools(), program);
         let found = found.unwrap_or_else(|| panic!("this machine has no `{program}`"));
         std::os::unix::fs::symlink(found, folder.join(program)).unwrap();
     }
