@@ -51,6 +51,7 @@ static const ggml_type types[][2] = {
     { GGML_TYPE_Q8_0, GGML_TYPE_Q8_0 }, { GGML_TYPE_Q4_0, GGML_TYPE_Q4_0 }, { GGML_TYPE_Q4_1,   GGML_TYPE_Q4_1   },
     { GGML_TYPE_Q5_0, GGML_TYPE_Q5_0 }, { GGML_TYPE_Q5_1, GGML_TYPE_Q5_1 }, { GGML_TYPE_IQ4_NL, GGML_TYPE_IQ4_NL },
     { GGML_TYPE_Q8_0, GGML_TYPE_F16  }, { GGML_TYPE_F16,  GGML_TYPE_Q8_0 }, { GGML_TYPE_Q8_0,   GGML_TYPE_Q4_0   },
+    { GGML_TYPE_F32,  GGML_TYPE_Q8_0 },
 };
 
 struct context_deleter { void operator()(ggml_context * context) const { ggml_free(context); } };

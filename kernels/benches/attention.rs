@@ -124,8 +124,8 @@ impl Shape {
 
 fn attention(criterion: &mut Criterion) {
     for size in [64, 128] {
-        for kind in [KvType::F16, KvType::Q8_0, KvType::Q4_0] {
-            let mut group = criterion.benchmark_group(format!("head {size}, {kind:?}"));
+        for (name, kind) in [("F16", KvType::F16), ("Q8_0", KvType::Q8_0), ("Q4_0", KvType::Q4_0)] {
+            let mut group = criterion.benchmark_group(format!("head {size}, {name}"));
             for shape in &SHAPES {
                 let mut tensors = shape.tensors(kind, size);
                 let problem = shape.problem(&mut tensors, kind, size);

@@ -18,7 +18,7 @@ pub enum Isa {
     Avx2,
     /// AVX-512 F, BW, DQ and VL.
     Avx512,
-    /// The same with VBMI.
+    /// The same with VBMI and VNNI.
     Avx512Vbmi,
     /// NEON.
     Neon,
@@ -67,7 +67,11 @@ impl Isa {
                     && is_x86_feature_detected!("avx512dq")
                     && is_x86_feature_detected!("avx512vl")
             }
-            Isa::Avx512Vbmi => Isa::Avx512.is_here() && is_x86_feature_detected!("avx512vbmi"),
+            Isa::Avx512Vbmi => {
+                Isa::Avx512.is_here()
+                    && is_x86_feature_detected!("avx512vbmi")
+                    && is_x86_feature_detected!("avx512vnni")
+            }
             Isa::Neon => false,
         }
     }
@@ -151,7 +155,7 @@ fn with_avx512<W: Work>(work: W) -> W::Output {
 }
 
 #[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
+#[target_feature(enable = "avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vnni")]
 fn with_avx512vbmi<W: Work>(work: W) -> W::Output {
     // SAFETY: whoever calls this has made sure.
     unsafe { work.run::<super::simd::avx512::Avx512<true>>() }

@@ -3,7 +3,8 @@
 use std::ffi::c_void;
 
 use super::division::{Item, ROWS, padded};
-use super::kv_type::KvType;
+use super::encoding::Lines;
+use super::kv_type::{Floating, InPlace, KvType, Quantized};
 use super::matrix::{
     AT_ONCE, Each, Numbers, is_finite, rows_by_columns, rows_by_columns_but_for_zeros, scale_and_add,
 };
@@ -12,10 +13,8 @@ use super::scratch::{OfHead, OfTile, Scratch};
 use super::sight::{Active, Token};
 use super::simd::Simd;
 use super::softmax::{State, cap, weigh};
-use super::tile::Tile;
-
-/// Up to so many rows that see a tile it is read where it lies, anew for each few of them; for more it is decoded once.
-const FEW: usize = 8;
+use super::tile::{Levels, Tile};
+use super::whole;
 
 /// What an item found for one of its rows.
 pub struct Found<'a> {
@@ -62,7 +61,7 @@ impl Task<'_> {
         // SAFETY: the caller's promises.
         unsafe {
             for number in 0..self.item.kv_heads {
-                self.begin(number, &mut scratch.of_head(number).0);
+                self.begin::<S>(number, &mut scratch.of_head(number).0);
             }
             for tile in self.item.tile..self.item.tile_end {
                 self.take_tile::<S>(&self.place(tile), scratch);
@@ -101,8 +100,9 @@ impl Task<'_> {
 
     /// # Safety
     ///
-    /// The problem's pointers lead to what they say.
-    unsafe fn begin(&self, number: usize, of_head: &mut OfHead<'_>) {
+    /// As [`Task::run`].
+    #[inline(always)]
+    unsafe fn begin<S: Simd>(&self, number: usize, of_head: &mut OfHead<'_>) {
         let problem = self.problem;
         let (key, size) = (padded(problem.key_size), problem.key_size as usize);
         let scale = if problem.softcap == 0.0 { problem.scale } else { problem.scale / problem.softcap };
@@ -121,7 +121,29 @@ impl Task<'_> {
             of_head.set_state(row, State::EMPTY);
         }
         of_head.q[self.item.rows * key..].fill(0.0);
+        if self.types.iter().any(|(key, _)| matches!(key, KvType::Quantized(_))) {
+            // SAFETY: the caller's promise.
+            unsafe { self.round_rows::<S>(size, of_head) };
+        }
         of_head.sums.fill(0.0);
+    }
+
+    /// Rounds Q, and the row of zeros after the last. Rows of a quantized K have no padding.
+    ///
+    /// # Safety
+    ///
+    /// As [`Task::run`].
+    #[inline(always)]
+    unsafe fn round_rows<S: Simd>(&self, size: usize, of_head: &mut OfHead<'_>) {
+        let pairs = of_head.q_pairs.as_mut_ptr().cast::<i32>();
+        for (row, scale) in of_head.q_scales.iter_mut().enumerate().take(self.item.rows + 1) {
+            let q = of_head.q[row * size..].as_ptr();
+            // SAFETY: the caller's promise.
+            unsafe {
+                let rounded = whole::round::<S>(q, size, pairs.add(row * size / 2));
+                *scale = if is_finite::<S>(q, size) { rounded } else { f32::NAN };
+            }
+        }
     }
 
     /// # Safety
@@ -140,7 +162,10 @@ impl Task<'_> {
                 let (mut of_head, of_tile) = scratch.of_head(number);
                 score::<S>(&self.keys(number, place), &active, &of_head, of_tile);
                 self.weigh::<S>(place, &active, &mut of_head, of_tile);
-                add_values::<S>(&self.values(number, place), &active, &mut of_head, of_tile);
+                let values = self.values(number, place);
+                // Upstream is exact with such keys, and so are we.
+                let is_exact = place.types.0 == KvType::F32;
+                add_values::<S>(&values, is_exact, &active, &mut of_head, of_tile);
             }
         }
     }
@@ -225,13 +250,13 @@ impl Task<'_> {
         }
     }
 
-    fn keys(&self, number: usize, place: &Place<'_>) -> Tile {
+    fn keys(&self, number: usize, place: &Place<'_>) -> Tile<KvType> {
         let cells = place.cells;
         let strides = [cells.k_cell, cells.k_head, cells.k_stream];
         self.tile(cells.k, strides, place.types.0, self.problem.key_size, (number, place))
     }
 
-    fn values(&self, number: usize, place: &Place<'_>) -> Tile {
+    fn values(&self, number: usize, place: &Place<'_>) -> Tile<KvType> {
         let cells = place.cells;
         let strides = [cells.v_cell, cells.v_head, cells.v_stream];
         self.tile(cells.v, strides, place.types.1, self.problem.value_size, (number, place))
@@ -244,7 +269,7 @@ impl Task<'_> {
         kind: KvType,
         size: u32,
         (number, place): (usize, &Place<'_>),
-    ) -> Tile {
+    ) -> Tile<KvType> {
         let [stride, of_head, _] = strides.map(|bytes| bytes as usize);
         let (first, size) = (self.first(all, strides, number, place.tile), size as usize);
         // Memory is fastest in its own order: with the first head it is asked for all that is read of a cell.
@@ -254,7 +279,7 @@ impl Task<'_> {
             true => 0,
             false => kind.row_bytes(size).unwrap_or(0),
         };
-        Tile { first, stride, cells: place.count, size, kind, ahead }
+        Tile { lines: Lines { first, stride, ahead }, cells: place.count, size, kind }
     }
 
     /// Where the first cell of a tile lies.
@@ -277,23 +302,81 @@ impl Task<'_> {
 ///
 /// The processor has the instruction set `S`, and the tile is there.
 #[inline(always)]
-unsafe fn score<S: Simd>(keys: &Tile, active: &Active, of_head: &OfHead<'_>, of_tile: &mut OfTile<'_>) {
-    let is_read_in_place = active.count <= FEW && keys.is_whole::<S>();
-    let stride = padded(keys.size as u32);
+unsafe fn score<S: Simd>(
+    keys: &Tile<KvType>,
+    active: &Active,
+    of_head: &OfHead<'_>,
+    of_tile: &mut OfTile<'_>,
+) {
+    // SAFETY: the caller's promises.
+    unsafe {
+        match (keys.in_place::<S>(active.count), keys.kind) {
+            (Some(keys), _) => score_in_place::<S>(&keys, active, of_head, of_tile),
+            (None, KvType::Floating(kind)) => score_floating::<S>(&keys.of(kind), active, of_head, of_tile),
+            (None, KvType::Quantized(kind)) => score_quantized::<S>(&keys.of(kind), active, of_head, of_tile),
+        }
+    }
+}
+
+/// # Safety
+///
+/// As [`score`].
+#[inline(always)]
+unsafe fn score_in_place<S: Simd>(
+    keys: &Tile<InPlace>,
+    active: &Active,
+    of_head: &OfHead<'_>,
+    of_tile: &mut OfTile<'_>,
+) {
+    let scores = of_tile.scores.as_mut_ptr();
+    for (at, rows) in active.blocks() {
+        // SAFETY: the caller's promises.
+        unsafe {
+            keys.scores::<S>(of_head.rows_of_q(rows, keys.size), rows_from(scores.add(at * TILE), TILE))
+        };
+    }
+}
+
+/// # Safety
+///
+/// As [`score`].
+#[inline(always)]
+unsafe fn score_floating<S: Simd>(
+    keys: &Tile<Floating>,
+    active: &Active,
+    of_head: &OfHead<'_>,
+    of_tile: &mut OfTile<'_>,
+) {
     let (k, scores) = (of_tile.k.as_mut_ptr(), of_tile.scores.as_mut_ptr());
     // SAFETY: the caller's promises.
     unsafe {
-        if !is_read_in_place {
-            keys.decode_to_columns::<S>(of_tile.some_k.as_mut_ptr(), k);
-        }
+        keys.decode_to_columns::<S>(of_tile.some_k.as_mut_ptr(), k);
         for (at, rows) in active.blocks() {
-            let q = rows.map(|row| of_head.q[row * stride..][..stride].as_ptr());
-            let to = rows_from(scores.add(at * TILE), TILE);
-            if is_read_in_place {
-                keys.scores::<S>(q, to);
-            } else {
-                rows_by_columns::<S, _>(q, Numbers { first: k, stride: TILE }, keys.size, TILE, to);
-            }
+            let (q, to) = (of_head.rows_of_q(rows, keys.size), rows_from(scores.add(at * TILE), TILE));
+            rows_by_columns::<S, _>(q, Numbers { first: k, stride: TILE }, keys.size, TILE, to);
+        }
+    }
+}
+
+/// # Safety
+///
+/// As [`score`].
+#[inline(always)]
+unsafe fn score_quantized<S: Simd>(
+    keys: &Tile<Quantized>,
+    active: &Active,
+    of_head: &OfHead<'_>,
+    of_tile: &mut OfTile<'_>,
+) {
+    let (room, columns) = (of_tile.room(), of_tile.k.as_mut_ptr().cast());
+    let scores = of_tile.scores.as_mut_ptr();
+    // SAFETY: the caller's promises.
+    unsafe {
+        let levels = keys.read::<S>(room);
+        whole::to_columns::<S>(levels, keys.cells, columns);
+        for (at, rows) in active.blocks() {
+            let q = rows.map(|row| of_head.rounded(row, keys.size));
+            whole::scores::<S>(q, columns, levels, rows_from(scores.add(at * TILE), TILE));
         }
     }
 }
@@ -305,28 +388,114 @@ unsafe fn score<S: Simd>(keys: &Tile, active: &Active, of_head: &OfHead<'_>, of_
 /// The processor has the instruction set `S`, and the tile is there.
 #[inline(always)]
 unsafe fn add_values<S: Simd>(
-    values: &Tile,
+    values: &Tile<KvType>,
+    is_exact: bool,
+    active: &Active,
+    of_head: &mut OfHead<'_>,
+    of_tile: &mut OfTile<'_>,
+) {
+    // SAFETY: the caller's promises.
+    unsafe {
+        match (values.in_place::<S>(active.count), values.kind) {
+            (None, KvType::Quantized(kind)) if !is_exact => {
+                let levels = values.of(kind).read::<S>(of_tile.room());
+                add_whole::<S>(values, levels, active, of_head, of_tile);
+            }
+            (in_place, _) => add_numbers::<S>((values, in_place), active, of_head, of_tile),
+        }
+    }
+}
+
+/// # Safety
+///
+/// As [`add_values`]; the levels are those of the tile.
+#[inline(always)]
+unsafe fn add_whole<S: Simd>(
+    values: &Tile<KvType>,
+    levels: Levels,
+    active: &Active,
+    of_head: &mut OfHead<'_>,
+    of_tile: &mut OfTile<'_>,
+) {
+    let (pairs, weights, size) = (of_tile.v.as_mut_ptr().cast(), of_tile.weights(), values.size);
+    // SAFETY: the caller's promises.
+    unsafe {
+        let infinite = if levels.are_finite::<S>() { None } else { Some(levels.without_infinite()) };
+        if infinite.is_some() {
+            values.decode::<S>(of_tile.k.as_mut_ptr());
+        }
+        whole::to_pairs_of_cells::<S>(levels, values.cells, pairs);
+        for (at, rows) in active.blocks() {
+            let mut in_numbers = [false; AT_ONCE];
+            for (i, row) in weights.into_iter().enumerate() {
+                let of_row = of_tile.scores_of(at + i);
+                in_numbers[i] = infinite.is_some_and(|cells| sees_any(of_row, &cells));
+                row.round::<S>(if in_numbers[i] { &[0.0; TILE] } else { of_row }, levels);
+            }
+            let factors = std::array::from_fn(|i| of_tile.factors[at + i]);
+            let sums = rows.map(|row| of_head.sums[row * size..][..size].as_mut_ptr());
+            whole::add_weighted::<S>(weights, pairs, levels, values.cells, (factors, sums));
+            if in_numbers.contains(&true) {
+                add_infinite::<S>(values, (at, in_numbers), of_tile, sums);
+            }
+        }
+    }
+}
+
+/// Whether one of the cells has a weight.
+fn sees_any(weights: &[f32; TILE], cells: &[bool; TILE]) -> bool {
+    weights.iter().zip(cells).any(|(weight, is_one)| *is_one && *weight != 0.0)
+}
+
+/// Adds the tile to those of a few rows that see an infinity in it. It was decoded where K lay.
+///
+/// # Safety
+///
+/// As [`add_values`].
+#[inline(always)]
+unsafe fn add_infinite<S: Simd>(
+    values: &Tile<KvType>,
+    (at, is_meant): (usize, Each<bool>),
+    of_tile: &mut OfTile<'_>,
+    sums: Each<*mut f32>,
+) {
+    let decoded = Numbers { first: of_tile.k.as_ptr(), stride: values.size };
+    let more = rows_from(of_tile.more.as_mut_ptr(), values.size);
+    let weights = std::array::from_fn(|i| of_tile.scores[(at + i) * TILE..][..TILE].as_ptr());
+    // SAFETY: the caller's promises.
+    unsafe {
+        rows_by_columns_but_for_zeros::<S, _>(weights, decoded, values.cells, values.size, more);
+        for i in (0..AT_ONCE).filter(|i| is_meant[*i]) {
+            scale_and_add::<S>(sums[i], 1.0, more[i], values.size);
+        }
+    }
+}
+
+/// # Safety
+///
+/// As [`add_values`].
+#[inline(always)]
+unsafe fn add_numbers<S: Simd>(
+    (values, in_place): (&Tile<KvType>, Option<Tile<InPlace>>),
     active: &Active,
     of_head: &mut OfHead<'_>,
     of_tile: &mut OfTile<'_>,
 ) {
     let stride = padded(values.size as u32);
-    let is_read_in_place = active.count <= FEW && values.is_whole::<S>();
     // Of rows that are read in place the padding is not written.
     of_tile.more.fill(0.0);
-    let (v, weights, sums) = (of_tile.v.as_mut_ptr(), of_tile.scores.as_ptr(), of_head.sums.as_mut_ptr());
+    let (v, weights) = (of_tile.v.as_mut_ptr(), of_tile.scores.as_ptr());
     let (decoded, more) = (Numbers { first: v, stride }, rows_from(of_tile.more.as_mut_ptr(), stride));
     // SAFETY: the caller's promises.
     unsafe {
-        if !is_read_in_place {
+        if in_place.is_none() {
             values.decode::<S>(v);
         }
         for (at, rows) in active.blocks() {
             let weights = std::array::from_fn(|i| weights.add((at + i) * TILE));
-            if is_read_in_place {
-                values.weighted::<S>(weights, more);
-            } else {
-                rows_by_columns::<S, _>(weights, decoded, values.cells, stride, more);
+            match &in_place {
+                Some(values) => values.weighted::<S>(weights, more),
+                None => rows_by_columns::<S, _>(weights, decoded, values.cells, stride, more),
             }
             // An infinity, or no number, of a cell that a row does not see must not change it by a bit.
             if !is_finite::<S>(more[0], AT_ONCE * stride) {
@@ -334,7 +503,8 @@ unsafe fn add_values<S: Simd>(
                 rows_by_columns_but_for_zeros::<S, _>(weights, decoded, values.cells, stride, more);
             }
             for (i, row) in rows.into_iter().enumerate() {
-                scale_and_add::<S>(sums.add(row * stride), of_tile.factors[at + i], more[i], stride);
+                let sums = of_head.sums[row * stride..][..stride].as_mut_ptr();
+                scale_and_add::<S>(sums, of_tile.factors[at + i], more[i], stride);
             }
         }
     }

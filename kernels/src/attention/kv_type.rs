@@ -5,12 +5,26 @@ use crate::kv_types::DenseType;
 /// A type that K or V of a cache can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KvType {
+    /// Each value for itself.
+    Floating(Floating),
+    /// Blocks of whole numbers with a scale.
+    Quantized(Quantized),
+}
+
+/// A type whose values are floating-point numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Floating {
     /// Single precision.
     F32,
     /// Half precision.
     F16,
     /// The upper half of single precision.
     Bf16,
+}
+
+/// A type whose values are whole numbers of a block's scale.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Quantized {
     /// 4 bits, from -8.
     Q4_0,
     /// 4 bits, from a minimum.
@@ -27,71 +41,130 @@ pub enum KvType {
     Dense(DenseType),
 }
 
+/// A type whose rows can be read as numbers where they lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InPlace {
+    /// They are such.
+    Floating(Floating),
+    /// Bytes that need no more than their scale.
+    Q8_0,
+}
+
+macro_rules! with_one {
+    ($one:expr, $name:ident => $body:expr) => {{
+        let $name = $one;
+        $body
+    }};
+}
+pub(crate) use with_one;
+
 /// `$body` with `$encoding`, the type's [`Encoding`](super::encoding::Encoding).
 macro_rules! with_encoding {
     ($kind:expr, $encoding:ident => $body:expr) => {{
         use $crate::attention::encoding;
-        use $crate::attention::kv_type::KvType;
-        use $crate::kv_types::{Code, DenseType};
+        use $crate::attention::kv_type::Floating;
         match $kind {
-            KvType::F32 => with_encoding!(is encoding::F32, $encoding => $body),
-            KvType::F16 => with_encoding!(is encoding::F16, $encoding => $body),
-            KvType::Bf16 => with_encoding!(is encoding::Bf16, $encoding => $body),
-            KvType::Q4_0 => with_encoding!(is encoding::Halves::<false, false>, $encoding => $body),
-            KvType::Q4_1 => with_encoding!(is encoding::Halves::<false, true>, $encoding => $body),
-            KvType::Q5_0 => with_encoding!(is encoding::Halves::<true, false>, $encoding => $body),
-            KvType::Q5_1 => with_encoding!(is encoding::Halves::<true, true>, $encoding => $body),
-            KvType::Q8_0 => with_encoding!(is encoding::Q8_0, $encoding => $body),
-            KvType::Iq4Nl => with_encoding!(is encoding::Iq4Nl, $encoding => $body),
-            KvType::Dense(DenseType { code, block }) => match code {
-                Code::Turbo2 => with_encoding!(is encoding::Coded::<0> { block }, $encoding => $body),
-                Code::Turbo3 => with_encoding!(is encoding::Coded::<1> { block }, $encoding => $body),
-                Code::Turbo4 => with_encoding!(is encoding::Coded::<2> { block }, $encoding => $body),
-                Code::Tcq2 => with_encoding!(is encoding::Coded::<3> { block }, $encoding => $body),
-                Code::Tcq3 => with_encoding!(is encoding::Coded::<4> { block }, $encoding => $body),
-            },
+            Floating::F32 => $crate::attention::kv_type::with_one!(encoding::F32, $encoding => $body),
+            Floating::F16 => $crate::attention::kv_type::with_one!(encoding::F16, $encoding => $body),
+            Floating::Bf16 => $crate::attention::kv_type::with_one!(encoding::Bf16, $encoding => $body),
         }
-    }};
-    (is $one:expr, $encoding:ident => $body:expr) => {{
-        let $encoding = $one;
-        $body
     }};
 }
 pub(crate) use with_encoding;
 
+/// As [`with_encoding`], for an [`InPlace`].
+macro_rules! with_encoding_in_place {
+    ($kind:expr, $encoding:ident => $body:expr) => {{
+        use $crate::attention::kv_type::InPlace;
+        match $kind {
+            InPlace::Floating(kind) => $crate::attention::kv_type::with_encoding!(kind, $encoding => $body),
+            InPlace::Q8_0 => $crate::attention::kv_type::with_one!($crate::attention::blocks::Q8_0, $encoding => $body),
+        }
+    }};
+}
+pub(crate) use with_encoding_in_place;
+
+/// `$body` with `$blocks`, the type's [`Blocks`](super::blocks::Blocks).
+macro_rules! with_blocks {
+    ($kind:expr, $blocks:ident => $body:expr) => {{
+        use $crate::attention::blocks;
+        use $crate::attention::kv_type::Quantized;
+        use $crate::kv_types::{Code, DenseType};
+        match $kind {
+            Quantized::Q4_0 => $crate::attention::kv_type::with_one!(blocks::Halves::<0, false>, $blocks => $body),
+            Quantized::Q4_1 => $crate::attention::kv_type::with_one!(blocks::Halves::<1, true>, $blocks => $body),
+            Quantized::Q5_0 => $crate::attention::kv_type::with_one!(blocks::Fifths::<false>, $blocks => $body),
+            Quantized::Q5_1 => $crate::attention::kv_type::with_one!(blocks::Fifths::<true>, $blocks => $body),
+            Quantized::Q8_0 => $crate::attention::kv_type::with_one!(blocks::Q8_0, $blocks => $body),
+            Quantized::Iq4Nl => $crate::attention::kv_type::with_one!(blocks::Halves::<2, false>, $blocks => $body),
+            Quantized::Dense(DenseType { code, block }) => match code {
+                Code::Turbo2 => $crate::attention::kv_type::with_one!(blocks::Coded::<0> { block }, $blocks => $body),
+                Code::Turbo3 => $crate::attention::kv_type::with_one!(blocks::Coded::<1> { block }, $blocks => $body),
+                Code::Turbo4 => $crate::attention::kv_type::with_one!(blocks::Coded::<2> { block }, $blocks => $body),
+                Code::Tcq2 => $crate::attention::kv_type::with_one!(blocks::Coded::<3> { block }, $blocks => $body),
+                Code::Tcq3 => $crate::attention::kv_type::with_one!(blocks::Coded::<4> { block }, $blocks => $body),
+            },
+        }
+    }};
+}
+pub(crate) use with_blocks;
+
+impl Floating {
+    /// Bytes of a value.
+    #[must_use]
+    pub fn bytes(self) -> usize {
+        match self {
+            Floating::F32 => size_of::<f32>(),
+            Floating::F16 | Floating::Bf16 => size_of::<u16>(),
+        }
+    }
+}
+
 impl KvType {
+    /// Single precision.
+    pub const F32: KvType = KvType::Floating(Floating::F32);
+    /// Half precision.
+    pub const F16: KvType = KvType::Floating(Floating::F16);
+    /// The upper half of single precision.
+    pub const BF16: KvType = KvType::Floating(Floating::Bf16);
+    /// 4 bits.
+    pub const Q4_0: KvType = KvType::Quantized(Quantized::Q4_0);
+    /// 8 bits.
+    pub const Q8_0: KvType = KvType::Quantized(Quantized::Q8_0);
+
     /// All that upstream has.
     const UPSTREAM: [KvType; 9] = [
         KvType::F32,
         KvType::F16,
-        KvType::Bf16,
+        KvType::BF16,
         KvType::Q4_0,
-        KvType::Q4_1,
-        KvType::Q5_0,
-        KvType::Q5_1,
+        KvType::Quantized(Quantized::Q4_1),
+        KvType::Quantized(Quantized::Q5_0),
+        KvType::Quantized(Quantized::Q5_1),
         KvType::Q8_0,
-        KvType::Iq4Nl,
+        KvType::Quantized(Quantized::Iq4Nl),
     ];
 
     /// All of them.
     pub fn all() -> impl Iterator<Item = KvType> {
-        Self::UPSTREAM.into_iter().chain(DenseType::ALL.map(KvType::Dense))
+        let dense = DenseType::ALL.map(|dense| KvType::Quantized(Quantized::Dense(dense)));
+        Self::UPSTREAM.into_iter().chain(dense)
     }
 
     /// The number in `enum ggml_type`. Upstream's are part of the GGUF format, so they cannot change.
     #[must_use]
     pub fn number(self) -> i32 {
         match self {
-            KvType::F32 => 0,
-            KvType::F16 => 1,
-            KvType::Q4_0 => 2,
-            KvType::Q4_1 => 3,
-            KvType::Q5_0 => 6,
-            KvType::Q5_1 => 7,
-            KvType::Q8_0 => 8,
-            KvType::Iq4Nl => 20,
-            KvType::Bf16 => 30,
-            KvType::Dense(dense) => dense.number(),
+            KvType::Floating(Floating::F32) => 0,
+            KvType::Floating(Floating::F16) => 1,
+            KvType::Floating(Floating::Bf16) => 30,
+            KvType::Quantized(Quantized::Q4_0) => 2,
+            KvType::Quantized(Quantized::Q4_1) => 3,
+            KvType::Quantized(Quantized::Q5_0) => 6,
+            KvType::Quantized(Quantized::Q5_1) => 7,
+            KvType::Quantized(Quantized::Q8_0) => 8,
+            KvType::Quantized(Quantized::Iq4Nl) => 20,
+            KvType::Quantized(Quantized::Dense(dense)) => dense.number(),
         }
     }
 
@@ -104,7 +177,10 @@ impl KvType {
     /// The values that lie together, and their bytes.
     #[must_use]
     pub fn block(self) -> (usize, usize) {
-        with_encoding!(self, one => encoding::Encoding::block(one))
+        match self {
+            KvType::Floating(kind) => (1, kind.bytes()),
+            KvType::Quantized(kind) => with_blocks!(kind, one => blocks::Blocks::block(one)),
+        }
     }
 
     /// The bytes of a row; none, when it has no whole number of blocks.

@@ -19,23 +19,6 @@ pub trait Source<S: Simd>: Copy {
     /// The processor has the instruction set `S`, and the matrix has those numbers.
     unsafe fn vector(self, row: usize, at: usize) -> S::V;
 
-    /// As many vectors from `at` on, which is a multiple of `COUNT * LANES`.
-    ///
-    /// # Safety
-    ///
-    /// As [`Source::vector`], for each.
-    #[inline(always)]
-    unsafe fn vectors<const COUNT: usize>(self, row: usize, at: usize) -> [S::V; COUNT] {
-        // SAFETY: the caller's promise.
-        unsafe {
-            let mut vectors = [S::splat(0.0); COUNT];
-            for (i, vector) in vectors.iter_mut().enumerate() {
-                *vector = self.vector(row, at + i * S::LANES);
-            }
-            vectors
-        }
-    }
-
     /// Asks memory for what will be read some rows after `row`.
     #[inline(always)]
     fn look_ahead(self, _row: usize) {}
@@ -81,11 +64,15 @@ pub unsafe fn rows_by_rows<S: Simd, B: Source<S>>(
             b.look_ahead(j);
             b.look_ahead(second);
             let mut sums = [[S::splat(0.0); AT_ONCE]; 2];
-            let many = if S::LOOKS_UP_BYTES { length / (MANY * S::LANES) * (MANY * S::LANES) } else { 0 };
-            for at in (0..many).step_by(MANY * S::LANES) {
-                add_products::<S, B, MANY>(a, b, [j, second], at, &mut sums);
+            let wide = length / width::<S>() * width::<S>();
+            for at in (0..wide).step_by(width::<S>()) {
+                if S::REGISTERS < 32 {
+                    add_products::<S, B, 2>(a, b, [j, second], at, &mut sums);
+                } else {
+                    add_products::<S, B, 4>(a, b, [j, second], at, &mut sums);
+                }
             }
-            for at in (many..length).step_by(S::LANES) {
+            for at in (wide..length).step_by(S::LANES) {
                 add_products::<S, B, 1>(a, b, [j, second], at, &mut sums);
             }
             let sums = [S::sums(sums[0]), S::sums(sums[1])];
@@ -97,8 +84,10 @@ pub unsafe fn rows_by_rows<S: Simd, B: Source<S>>(
     }
 }
 
-/// Vectors that a table of bytes gives at once.
-pub const MANY: usize = 4;
+/// Numbers of a row that are read at once: with their vectors, the sums fit the registers.
+const fn width<S: Simd>() -> usize {
+    if S::REGISTERS < 32 { 2 * S::LANES } else { 4 * S::LANES }
+}
 
 /// Adds the products of `COUNT` vectors from `at` on.
 ///
@@ -115,8 +104,9 @@ unsafe fn add_products<S: Simd, B: Source<S>, const COUNT: usize>(
 ) {
     // SAFETY: the caller's promises.
     unsafe {
-        let (first, second) = (b.vectors::<COUNT>(rows[0], at), b.vectors::<COUNT>(rows[1], at));
-        for (j, (first, second)) in first.into_iter().zip(second).enumerate() {
+        for j in 0..COUNT {
+            let from = at + j * S::LANES;
+            let (first, second) = (b.vector(rows[0], from), b.vector(rows[1], from));
             for i in 0..AT_ONCE {
                 let a = S::load(a[i].add(at + j * S::LANES));
                 sums[0][i] = S::mul_add(a, first, sums[0][i]);
@@ -140,12 +130,10 @@ pub unsafe fn rows_by_columns<S: Simd, B: Source<S>>(
     columns: usize,
     c: Each<*mut f32>,
 ) {
-    // With the vectors of `b`, the sums fit the registers.
-    let width = if S::REGISTERS < 32 { 2 } else { 4 } * S::LANES;
-    let wide = columns / width * width;
+    let wide = columns / width::<S>() * width::<S>();
     // SAFETY: the caller's promises.
     unsafe {
-        for at in (0..wide).step_by(width) {
+        for at in (0..wide).step_by(width::<S>()) {
             if S::REGISTERS < 32 {
                 some_columns::<S, B, 2, false>(a, b, b_rows, at, c);
             } else {
@@ -229,7 +217,10 @@ unsafe fn sums_of_rows<S: Simd, B: Source<S>, const WIDTH: usize, const BUT_FOR_
             if at == 0 {
                 b.look_ahead(row);
             }
-            let b_row = b.vectors::<WIDTH>(row, at);
+            let mut b_row = [S::splat(0.0); WIDTH];
+            for (j, vector) in b_row.iter_mut().enumerate() {
+                *vector = b.vector(row, at + j * S::LANES);
+            }
             for (sums, a) in sums.iter_mut().zip(a) {
                 let a = *a.add(row);
                 if BUT_FOR_ZEROS && a == 0.0 {

@@ -5,11 +5,13 @@
 //! costs one of them, and decoding, drafts and prompts are one code path.
 //!
 //! * [`problem`]: what is asked for. [`division`]: how it is divided among threads.
-//! * [`item`]: one part of it, out of [`tile`]s of K and V in some [`encoding`] ([`kv_type`]), [`matrix`] products and [`softmax`].
+//! * [`item`]: one part of it, out of [`tile`]s of K and V ([`kv_type`]), products and [`softmax`].
+//! * [`encoding`] and [`matrix`]: types of floating-point numbers. [`blocks`] and [`whole`]: types of whole numbers with a scale.
 //! * [`isa`]: the instruction set, chosen once; [`simd`]: what a vector can do on each.
 //!
-//! Sums are in single precision. The result does not depend on the number of threads.
+//! Sums are in single precision, or exact in 32 bits. The result does not depend on the number of threads.
 
+pub mod blocks;
 pub mod division;
 pub mod encoding;
 #[cfg(test)]
@@ -29,6 +31,7 @@ pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 pub mod tile;
+pub mod whole;
 
 use division::{Division, out_rows, partial_length};
 use isa::{Isa, Work};

@@ -1,10 +1,14 @@
 //! The memory of one thread, taken apart. Rows are padded to whole vectors.
 
+use super::blocks::FEWEST_OF_BLOCK;
 use super::division::{Division, padded};
-use super::matrix::AT_ONCE;
+use super::kv_type::KvType;
+use super::matrix::{AT_ONCE, Each};
 use super::problem::{Problem, TILE};
 use super::simd::MOST_LANES;
 use super::softmax::State;
+use super::tile::Room;
+use super::whole::{Rounded, Weights};
 
 /// Memory of one thread.
 pub struct Scratch<'a> {
@@ -18,6 +22,10 @@ pub struct Scratch<'a> {
 pub struct OfHead<'a> {
     /// Rows of Q, times the scale; the one after the last is zero.
     pub q: &'a mut [f32],
+    /// The same rows, rounded to pairs of whole numbers.
+    pub q_pairs: &'a mut [f32],
+    /// What those are multiplied with.
+    pub q_scales: &'a mut [f32],
     /// What rows have summed up; what is in the one after the last means nothing.
     pub sums: &'a mut [f32],
     /// What the mask of each row is multiplied by.
@@ -30,11 +38,11 @@ pub struct OfHead<'a> {
 pub struct OfTile<'a> {
     /// The mask of each token of the block.
     pub mask: &'a mut [f32],
-    /// A tile of K, by columns.
+    /// A tile of K, by columns: numbers, or pairs of whole ones.
     pub k: &'a mut [f32],
     /// Some rows of K.
     pub some_k: &'a mut [f32],
-    /// A tile of V.
+    /// A tile of V: numbers, or pairs of whole ones.
     pub v: &'a mut [f32],
     /// Scores, then weights, of the rows that see the tile.
     pub scores: &'a mut [f32],
@@ -42,6 +50,11 @@ pub struct OfTile<'a> {
     pub factors: &'a mut [f32],
     /// What a few rows get of the tile.
     pub more: &'a mut [f32],
+    levels: &'a mut [f32],
+    numbers: [&'a mut [f32]; 2],
+    halves: &'a mut [f32],
+    weights: [&'a mut [f32]; 3],
+    blocks: usize,
 }
 
 #[derive(Clone, Copy)]
@@ -50,22 +63,53 @@ struct Sizes {
     rows: usize,
     key: usize,
     value: usize,
+    /// The longest row that may be whole numbers.
+    whole: usize,
 }
 
 impl Sizes {
     fn new(problem: &Problem, division: &Division) -> Sizes {
         let (key, value) = (padded(problem.key_size), padded(problem.value_size));
-        Sizes { heads: division.heads_at_once, rows: division.block_rows(), key, value }
+        let is_whole = |kind: KvType| matches!(kind, KvType::Quantized(_));
+        let any =
+            problem.types().is_some_and(|types| types.iter().any(|(k, v)| is_whole(*k) || is_whole(*v)));
+        let whole = if any { key.max(value).next_multiple_of(FEWEST_OF_BLOCK) } else { 0 };
+        Sizes { heads: division.heads_at_once, rows: division.block_rows(), key, value, whole }
     }
 
-    fn of_head(self) -> [usize; 5] {
-        [(self.rows + 1) * self.key, (self.rows + 1) * self.value, self.rows, self.rows, self.rows]
+    fn of_head(self) -> [usize; 7] {
+        let (rows, pairs) = (self.rows + 1, self.whole / 2);
+        [rows * self.key, rows * pairs, rows, rows * self.value, self.rows, self.rows, self.rows]
     }
 
-    fn of_tile(self) -> [usize; 7] {
+    fn of_tile(self) -> [usize; 14] {
         let rows = self.rows.next_multiple_of(AT_ONCE);
-        let keys = [self.key * TILE, MOST_LANES * self.key];
-        [self.rows * TILE, keys[0], keys[1], TILE * self.value, rows * TILE, rows, AT_ONCE * self.value]
+        // Where K lay, V is decoded, if it cannot be whole numbers.
+        let keys = [self.key.max(self.value) * TILE, MOST_LANES * self.key];
+        let levels = TILE * self.whole / size_of::<f32>();
+        let (blocks, numbers) = (self.blocks(), self.blocks() * TILE);
+        let of_rows = [AT_ONCE * numbers / 2, AT_ONCE * blocks, AT_ONCE * blocks];
+        [
+            self.rows * TILE,
+            keys[0],
+            keys[1],
+            TILE * self.value,
+            rows * TILE,
+            rows,
+            AT_ONCE * self.value,
+            levels,
+            numbers,
+            numbers,
+            numbers / 2,
+            of_rows[0],
+            of_rows[1],
+            of_rows[2],
+        ]
+    }
+
+    /// The most blocks of a row.
+    fn blocks(self) -> usize {
+        self.whole / FEWEST_OF_BLOCK
     }
 }
 
@@ -92,16 +136,21 @@ impl<'a> Scratch<'a> {
         let (heads, rest) = memory.split_at_mut(sizes.heads * sizes.of_head().iter().sum::<usize>());
         // The padding of a row stays zero.
         heads.fill(0.0);
-        let [mask, k, some_k, v, scores, factors, more] = split(rest, sizes.of_tile());
-        Scratch { heads, sizes, tile: OfTile { mask, k, some_k, v, scores, factors, more } }
+        let [mask, k, some_k, v, scores, factors, more, rest @ ..] = split(rest, sizes.of_tile());
+        let [levels, scales, least, halves, pairs, by_block, sums] = rest;
+        let (numbers, weights, blocks) = ([scales, least], [pairs, by_block, sums], sizes.blocks());
+        let tile =
+            OfTile { mask, k, some_k, v, scores, factors, more, levels, numbers, halves, weights, blocks };
+        Scratch { heads, sizes, tile }
     }
 
     /// The part of the head with this number among those of an item, and what a tile needs.
     pub fn of_head(&mut self, number: usize) -> (OfHead<'_>, &mut OfTile<'a>) {
         let lengths = self.sizes.of_head();
         let length: usize = lengths.iter().sum();
-        let [q, sums, slopes, maxima, totals] = split(&mut self.heads[number * length..][..length], lengths);
-        (OfHead { q, sums, slopes, maxima, totals }, &mut self.tile)
+        let [q, q_pairs, q_scales, sums, slopes, maxima, totals] =
+            split(&mut self.heads[number * length..][..length], lengths);
+        (OfHead { q, q_pairs, q_scales, sums, slopes, maxima, totals }, &mut self.tile)
     }
 }
 
@@ -110,6 +159,20 @@ impl OfHead<'_> {
     #[must_use]
     pub fn state(&self, row: usize) -> State {
         State { maximum: self.maxima[row], sum: self.totals[row] }
+    }
+
+    /// Rows of Q, of `size` numbers and their padding.
+    #[must_use]
+    pub fn rows_of_q(&self, rows: Each<usize>, size: usize) -> Each<*const f32> {
+        let stride = padded(size as u32);
+        rows.map(|row| self.q[row * stride..][..stride].as_ptr())
+    }
+
+    /// A row of Q as whole numbers, of which there are `size`.
+    #[must_use]
+    pub fn rounded(&self, row: usize, size: usize) -> Rounded {
+        let pairs = self.q_pairs[row * size / 2..][..size / 2].as_ptr().cast();
+        Rounded { pairs, scale: self.q_scales[row] }
     }
 
     /// Sets them.
@@ -122,5 +185,27 @@ impl OfTile<'_> {
     /// The scores of a row, by its place among those that see the tile.
     pub fn scores_of(&mut self, at: usize) -> &mut [f32; TILE] {
         &mut self.scores.as_chunks_mut::<TILE>().0[at]
+    }
+
+    /// Where the whole numbers of a tile go.
+    pub fn room(&mut self) -> Room {
+        let [scales, least] = &mut self.numbers;
+        Room {
+            levels: self.levels.as_mut_ptr().cast(),
+            scales: scales.as_mut_ptr(),
+            least: least.as_mut_ptr(),
+            halves: self.halves.as_mut_ptr().cast(),
+        }
+    }
+
+    /// Where the rounded weights of a few rows go.
+    pub fn weights(&mut self) -> Each<Weights> {
+        let [pairs, scales, least] = self.weights.each_mut().map(|part| part.as_mut_ptr());
+        let blocks = self.blocks;
+        std::array::from_fn(|i| Weights {
+            pairs: pairs.wrapping_add(i * blocks * TILE / 2).cast(),
+            scales: scales.wrapping_add(i * blocks),
+            least: least.wrapping_add(i * blocks),
+        })
     }
 }

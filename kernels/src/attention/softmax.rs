@@ -29,7 +29,13 @@ impl State {
 /// `exp(old - new)`, where nothing has been summed up yet too.
 #[must_use]
 pub fn factor(old: f32, new: f32) -> f32 {
-    if old == f32::NEG_INFINITY { 0.0 } else { (old - new).exp() }
+    if old == f32::NEG_INFINITY {
+        0.0
+    } else if old == new {
+        1.0
+    } else {
+        (old - new).exp()
+    }
 }
 
 /// Turns the scores of a tile into weights, and takes them in. Gives what the sums so far are to be multiplied with.

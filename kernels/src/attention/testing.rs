@@ -3,10 +3,11 @@
 use std::ffi::c_void;
 
 use super::division::padded;
+use super::encoding::Lines;
 use super::guarded::Guarded;
 use super::half;
 use super::isa::{Isa, Work};
-use super::kv_type::KvType;
+use super::kv_type::{Floating, KvType, Quantized};
 use super::problem::{Cells, Problem, TILE};
 use super::simd::Simd;
 use super::tile::Tile;
@@ -131,7 +132,7 @@ impl Case {
     }
 
     /// The result, in double precision.
-    pub fn reference(&self) -> Vec<f64> {
+    pub fn reference(&self) -> Vec<Expected> {
         let sizes = self.sizes;
         let decoded = [0, 1].map(|at| self.cells[at].decoded(&sizes, &sizes.cells[at]));
         let mut out = Vec::new();
@@ -145,35 +146,65 @@ impl Case {
         out
     }
 
-    fn reference_row(&self, decoded: &[[Vec<f32>; 2]; 2], row: Row) -> Vec<f64> {
+    fn reference_row(&self, decoded: &[[Vec<f32>; 2]; 2], row: Row) -> Vec<Expected> {
         let sizes = self.sizes;
         let value = sizes.value_size as usize;
         let mut scores = Vec::new();
+        let mut rounded = 0.0f64;
         for (at, [all_k, all_v]) in decoded.iter().enumerate() {
             for cell in (0..sizes.cells[at].count as usize).filter(|cell| self.sees(at, row, *cell)) {
                 let first = self.row_of(at, row, cell);
-                let score = self.score(at, row, cell, &all_k[first * sizes.key_size as usize..]);
-                scores.push((&all_v[first * value..][..value], score));
+                let k = &all_k[first * sizes.key_size as usize..][..sizes.key_size as usize];
+                rounded = rounded.max(self.rounded_score(at, row, k));
+                scores.push((&all_v[first * value..][..value], self.score(at, row, cell, k)));
             }
         }
         let sink = self.sinks.as_ref().map_or(f64::NEG_INFINITY, |sinks| f64::from(sinks[row.head]));
         let largest = scores.iter().map(|(_, score)| *score).fold(sink, f64::max);
         let mut sum = if sink == f64::NEG_INFINITY { 0.0 } else { (sink - largest).exp() };
-        let mut out = vec![0.0; value];
+        let (mut out, mut sizes_of) = (vec![0.0; value], vec![0.0; value]);
+        // A weight times its cell's scale is rounded like the largest product of both.
+        let (mut largest_weight, mut largest_value, count) = (0.0f64, 0.0f64, scores.len() as f64);
         for (v, score) in scores {
             let weight = (score - largest).exp();
             sum += weight;
             out.iter_mut().zip(v).for_each(|(out, v)| *out += weight * f64::from(*v));
+            sizes_of.iter_mut().zip(v).for_each(|(size, v)| *size += weight * f64::from(v.abs()));
+            largest_weight = largest_weight.max(weight);
+            largest_value = v.iter().map(|v| f64::from(v.abs())).fold(largest_value, f64::max);
         }
-        out.iter().map(|out| if sum == 0.0 { 0.0 } else { out / sum }).collect()
+        let has_quantized_v =
+            sizes.cells.iter().any(|cells| matches!(kind(cells.value_type), KvType::Quantized(_)));
+        let of_weights = match has_quantized_v {
+            true => ROUNDED * largest_weight * largest_value * count.sqrt(),
+            false => 0.0,
+        };
+        let expected = |(out, size): (&f64, &f64)| match sum {
+            0.0 => Expected { value: 0.0, slack: 0.0 },
+            _ => Expected { value: out / sum, slack: (2.0 * rounded * size + of_weights) / sum },
+        };
+        out.iter().zip(&sizes_of).map(expected).collect()
+    }
+
+    /// What rounding Q to 16 bits may change a score by.
+    fn rounded_score(&self, at: usize, row: Row, k: &[f32]) -> f64 {
+        if matches!(kind(self.sizes.cells[at].key_type), KvType::Floating(_)) {
+            return 0.0;
+        }
+        let largest = self.q_of(row).iter().fold(0.0f32, |largest, q| largest.max(q.abs()));
+        let length = k.iter().map(|k| f64::from(*k).powi(2)).sum::<f64>().sqrt();
+        ROUNDED * f64::from(largest) * length * f64::from(self.sizes.scale)
+    }
+
+    fn q_of(&self, row: Row) -> &[f32] {
+        let (sizes, key) = (self.sizes, self.sizes.key_size as usize);
+        let q = (row.stream * sizes.heads as usize + row.head) * sizes.tokens as usize + row.token;
+        &self.q[q * key..][..key]
     }
 
     fn score(&self, at: usize, row: Row, cell: usize, k: &[f32]) -> f64 {
         let sizes = self.sizes;
-        let key = sizes.key_size as usize;
-        let q = (row.stream * sizes.heads as usize + row.head) * sizes.tokens as usize + row.token;
-        let q = &self.q[q * key..][..key];
-        let dot: f64 = q.iter().zip(k).map(|(q, k)| f64::from(*q) * f64::from(*k)).sum();
+        let dot: f64 = self.q_of(row).iter().zip(k).map(|(q, k)| f64::from(*q) * f64::from(*k)).sum();
         let mut score = dot * f64::from(sizes.scale);
         if sizes.softcap != 0.0 {
             let cap = f64::from(sizes.softcap);
@@ -205,6 +236,18 @@ impl Case {
         has && self.mask_of(at, row, cell) != f32::NEG_INFINITY
     }
 }
+
+/// A number of the result.
+#[derive(Clone, Copy, Debug)]
+pub struct Expected {
+    /// In double precision.
+    pub value: f64,
+    /// How far from it rounding to 16 bits may lead, where a type is quantized.
+    pub slack: f64,
+}
+
+/// Six times the standard deviation of a number that was rounded to a multiple of 1/32767: by sqrt(1/12) of it.
+const ROUNDED: f64 = 6.0 * 0.288_675 / 32767.0;
 
 /// A row of Q and of the result.
 #[derive(Clone, Copy)]
@@ -285,13 +328,15 @@ pub fn encoded(kind: KvType, values: usize, random: &mut Random) -> Vec<u8> {
     let mut all = Vec::with_capacity(values / block * bytes);
     for _ in 0..values / block {
         match kind {
-            KvType::F32 => all.extend(random.normal().to_le_bytes()),
-            KvType::Bf16 => all.extend(((random.normal().to_bits() >> 16) as u16).to_le_bytes()),
-            KvType::F16 => all.extend(small_half(random, 15).to_le_bytes()),
-            _ => {
-                let exponent = if matches!(kind, KvType::Dense(_)) { 14 } else { 11 };
+            KvType::Floating(Floating::F32) => all.extend(random.normal().to_le_bytes()),
+            KvType::Floating(Floating::Bf16) => {
+                all.extend(((random.normal().to_bits() >> 16) as u16).to_le_bytes())
+            }
+            KvType::Floating(Floating::F16) => all.extend(small_half(random, 15).to_le_bytes()),
+            KvType::Quantized(kind) => {
+                let exponent = if matches!(kind, Quantized::Dense(_)) { 14 } else { 11 };
                 all.extend(small_half(random, exponent).to_le_bytes());
-                let has_least = matches!(kind, KvType::Q4_1 | KvType::Q5_1);
+                let has_least = matches!(kind, Quantized::Q4_1 | Quantized::Q5_1);
                 if has_least {
                     all.extend(small_half(random, 14).to_le_bytes());
                 }
@@ -347,7 +392,8 @@ impl Work for Decode<'_> {
         let cells = bytes.len() / stride;
         let padded = padded(size as u32);
         let mut to = vec![f32::NAN; cells * padded];
-        let tile = Tile { first: bytes.as_ptr(), stride, cells, size, kind, ahead: 0 };
+        let lines = Lines { first: bytes.as_ptr(), stride, ahead: 0 };
+        let tile = Tile { lines, cells, size, kind };
         // SAFETY: there is room for each padded row.
         unsafe { tile.decode::<S>(to.as_mut_ptr()) };
         assert!(to.chunks_exact(padded).all(|row| row[size..].iter().all(|one| *one == 0.0)));

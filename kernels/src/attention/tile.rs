@@ -1,57 +1,94 @@
 //! The rows of K or V that are read together: a tile, as the cache has it.
 
+use super::blocks::{Blocks, MOST_OF_BLOCK};
 use super::division::padded;
-use super::encoding::{Encoding, Rows};
-use super::kv_type::{KvType, with_encoding};
-use super::matrix::{Each, MANY, rows_by_columns, rows_by_rows};
+use super::encoding::{Encoding, Lines, Rows};
+use super::kv_type::{
+    Floating, InPlace, KvType, Quantized, with_blocks, with_encoding, with_encoding_in_place,
+};
+use super::matrix::{AT_ONCE, Each, is_finite, rows_by_columns, rows_by_rows};
 use super::problem::TILE;
 use super::simd::{MOST_LANES, Simd};
 
+/// Up to so many rows that see a tile of floating-point numbers it is read where it lies, anew for each few of them; for more it is
+/// decoded once.
+const FEW: usize = 8;
+/// The same for bytes: what is turned into whole numbers for so few is turned for nothing.
+const FEW_OF_BYTES: usize = AT_ONCE;
+
 /// Rows of K or V.
 #[derive(Clone, Copy, Debug)]
-pub struct Tile {
-    /// The row of the first cell.
-    pub first: *const u8,
-    /// Bytes from one cell's row to the next.
-    pub stride: usize,
+pub struct Tile<Kind> {
+    /// Where they lie.
+    pub lines: Lines,
     /// Cells: at most [`TILE`].
     pub cells: usize,
     /// Values in a row.
     pub size: usize,
     /// Their type.
-    pub kind: KvType,
-    /// Bytes from the beginning of each row that memory is asked for some rows in advance.
-    pub ahead: usize,
+    pub kind: Kind,
+}
+
+impl<Kind> Tile<Kind> {
+    /// The same rows, of this type.
+    pub fn of<Other>(&self, kind: Other) -> Tile<Other> {
+        Tile { lines: self.lines, cells: self.cells, size: self.size, kind }
+    }
 }
 
 /// Safety, of all methods: the processor has the instruction set, the rows are there, and what is written to has room.
 #[allow(clippy::missing_safety_doc, reason = "it is the block's")]
-impl Tile {
-    /// Whether its rows can be read in whole vectors.
-    pub fn is_whole<S: Simd>(&self) -> bool {
-        self.size.is_multiple_of(S::LANES)
+impl Tile<KvType> {
+    /// The tile as numbers, if so many rows that see it are to read it where it lies.
+    pub fn in_place<S: Simd>(&self, rows: usize) -> Option<Tile<InPlace>> {
+        let is_whole = self.size.is_multiple_of(S::LANES);
+        match self.kind {
+            KvType::Floating(kind) if rows <= FEW && is_whole => Some(self.of(InPlace::Floating(kind))),
+            KvType::Quantized(Quantized::Q8_0) if rows <= FEW_OF_BYTES => Some(self.of(InPlace::Q8_0)),
+            KvType::Floating(_) | KvType::Quantized(_) => None,
+        }
     }
 
-    /// `to[i][cell] = a[i] . row of the cell`. Rows are whole.
+    /// Writes the rows to `to`, each padded with zeros.
+    #[inline(always)]
+    pub unsafe fn decode<S: Simd>(&self, to: *mut f32) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            match self.kind {
+                KvType::Floating(kind) => self.of(kind).decode::<S>(to),
+                KvType::Quantized(kind) => self.of(kind).decode::<S>(to),
+            }
+        }
+    }
+}
+
+/// Safety, of all methods: the processor has the instruction set, the rows are there, and what is written to has room.
+#[allow(clippy::missing_safety_doc, reason = "it is the block's")]
+impl Tile<InPlace> {
+    /// `to[i][cell] = a[i] . row of the cell`.
     #[inline(always)]
     pub unsafe fn scores<S: Simd>(&self, a: Each<*const f32>, to: Each<*mut f32>) {
-        with_encoding!(self.kind, encoding => {
-            let rows = Rows::new(encoding, self.first, self.stride, self.ahead);
+        with_encoding_in_place!(self.kind, encoding => {
+            let rows = Rows { lines: self.lines, encoding };
             // SAFETY: the caller's promise.
             unsafe { rows_by_rows::<S, _>(a, rows, self.cells, self.size, to) }
         });
     }
 
-    /// `to[i] = weights[i][cell] * row of the cell`, summed up for all cells. Rows are whole.
+    /// `to[i] = weights[i][cell] * row of the cell`, summed up for all cells.
     #[inline(always)]
     pub unsafe fn weighted<S: Simd>(&self, weights: Each<*const f32>, to: Each<*mut f32>) {
-        with_encoding!(self.kind, encoding => {
-            let rows = Rows::new(encoding, self.first, self.stride, self.ahead);
+        with_encoding_in_place!(self.kind, encoding => {
+            let rows = Rows { lines: self.lines, encoding };
             // SAFETY: the caller's promise.
             unsafe { rows_by_columns::<S, _>(weights, rows, self.cells, self.size, to) }
         });
     }
+}
 
+/// Safety, of all methods: the processor has the instruction set, the rows are there, and what is written to has room.
+#[allow(clippy::missing_safety_doc, reason = "it is the block's")]
+impl Tile<Floating> {
     /// Writes the rows to `to`, each padded with zeros.
     #[inline(always)]
     pub unsafe fn decode<S: Simd>(&self, to: *mut f32) {
@@ -81,8 +118,9 @@ impl Tile {
             for cell in 0..cells {
                 // SAFETY: the caller's promise.
                 unsafe {
-                    let row = self.first.add((first + cell) * self.stride);
-                    decode_row::<S, _>(encoding, row, self.size, to.add(cell * padded(self.size as u32)));
+                    let row = self.lines.row(first + cell);
+                    let to = to.add(cell * padded(self.size as u32));
+                    decode_row::<S, _>(encoding, row, (self.size, self.kind.bytes()), to);
                 }
             }
         });
@@ -93,27 +131,264 @@ impl Tile {
 ///
 /// As the methods of [`Tile`].
 #[inline(always)]
-unsafe fn decode_row<S: Simd, E: Encoding>(encoding: E, row: *const u8, size: usize, to: *mut f32) {
+unsafe fn decode_row<S: Simd, E: Encoding>(
+    encoding: E,
+    row: *const u8,
+    (size, of_value): (usize, usize),
+    to: *mut f32,
+) {
     let whole = size / S::LANES * S::LANES;
-    let many = if S::LOOKS_UP_BYTES { size / (MANY * S::LANES) * (MANY * S::LANES) } else { 0 };
-    // SAFETY: the caller's promise; types in blocks have whole vectors.
+    // SAFETY: the caller's promise.
     unsafe {
-        for at in (0..many).step_by(MANY * S::LANES) {
-            for (i, vector) in encoding.vectors::<S, MANY>(row, at).into_iter().enumerate() {
-                S::store(to.add(at + i * S::LANES), vector);
-            }
-        }
-        for at in (many..whole).step_by(S::LANES) {
+        for at in (0..whole).step_by(S::LANES) {
             S::store(to.add(at), encoding.vector::<S>(row, at));
         }
         if whole < size {
             let mut rest = [0u8; MOST_LANES * size_of::<f32>()];
-            let bytes = (size - whole) * encoding.block().1;
-            row.add(whole * encoding.block().1).copy_to_nonoverlapping(rest.as_mut_ptr(), bytes);
+            let bytes = (size - whole) * of_value;
+            row.add(whole * of_value).copy_to_nonoverlapping(rest.as_mut_ptr(), bytes);
             S::store(to.add(whole), encoding.vector::<S>(rest.as_ptr(), 0));
         }
         for at in (size.next_multiple_of(S::LANES)..padded(size as u32)).step_by(S::LANES) {
             S::store(to.add(at), S::splat(0.0));
         }
+    }
+}
+
+/// The whole numbers of a tile: `level * scale + least` is a value.
+#[derive(Clone, Copy, Debug)]
+pub struct Levels {
+    /// Those of the first cell's first block.
+    first: *const i8,
+    /// From one cell's to the next.
+    of_cell: usize,
+    /// From one block's to the next.
+    of_block: usize,
+    /// Blocks of a row.
+    pub blocks: usize,
+    /// Values of a block: a multiple of `2 * LANES`.
+    pub values: usize,
+    /// By block, then by cell: [`TILE`] numbers each, zero after the last cell.
+    pub scales: *mut f32,
+    /// The same; null where blocks have none.
+    pub least: *mut f32,
+}
+
+impl Levels {
+    /// Values of a row.
+    #[inline(always)]
+    pub fn size(self) -> usize {
+        self.blocks * self.values
+    }
+
+    /// Those of a cell from the value `at` on, as many as are in its block.
+    ///
+    /// # Safety
+    ///
+    /// They are there.
+    #[inline(always)]
+    pub unsafe fn at(self, cell: usize, at: usize) -> *const i8 {
+        let inside = at / self.values * self.of_block + at % self.values;
+        // SAFETY: the caller's promise.
+        unsafe { self.first.add(cell * self.of_cell + inside) }
+    }
+
+    /// From one cell's to the next.
+    #[inline(always)]
+    pub fn stride(self) -> usize {
+        self.of_cell
+    }
+
+    /// Takes zero for scales and least values that are not finite, and says which cells have them.
+    ///
+    /// # Safety
+    ///
+    /// They are there.
+    pub unsafe fn without_infinite(self) -> [bool; TILE] {
+        let mut has = [false; TILE];
+        for numbers in [self.scales, self.least].into_iter().filter(|numbers| !numbers.is_null()) {
+            // SAFETY: the caller's promise.
+            let numbers = unsafe { std::slice::from_raw_parts_mut(numbers, self.blocks * TILE) };
+            for (at, number) in numbers.iter_mut().enumerate().filter(|(_, number)| !number.is_finite()) {
+                *number = 0.0;
+                has[at % TILE] = true;
+            }
+        }
+        has
+    }
+
+    /// Whether all scales and least values are finite.
+    ///
+    /// # Safety
+    ///
+    /// The processor has the instruction set `S`, and they are there.
+    #[inline(always)]
+    pub unsafe fn are_finite<S: Simd>(self) -> bool {
+        let count = self.blocks * TILE;
+        // SAFETY: the caller's promise.
+        unsafe {
+            is_finite::<S>(self.scales, count) && (self.least.is_null() || is_finite::<S>(self.least, count))
+        }
+    }
+}
+
+/// Where the whole numbers of a tile go.
+#[derive(Clone, Copy, Debug)]
+pub struct Room {
+    /// For the levels of [`TILE`] rows.
+    pub levels: *mut i8,
+    /// For a number for each block of [`TILE`] rows.
+    pub scales: *mut f32,
+    /// The same.
+    pub least: *mut f32,
+    /// The same in half precision.
+    pub halves: *mut u16,
+}
+
+/// Safety, of all methods: the processor has the instruction set, the rows are there, and what is written to has room.
+#[allow(clippy::missing_safety_doc, reason = "it is the block's")]
+impl Tile<Quantized> {
+    /// How many blocks a row has.
+    fn blocks(&self) -> usize {
+        self.size / KvType::Quantized(self.kind).block().0
+    }
+
+    /// Reads levels, scales and least values. Levels that are bytes of the cache stay where they are.
+    #[inline(always)]
+    pub unsafe fn read<S: Simd>(&self, room: Room) -> Levels {
+        with_blocks!(self.kind, blocks => {
+            // SAFETY: the caller's promise.
+            unsafe { self.read_blocks::<S, _>(blocks, room) }
+        })
+    }
+
+    #[inline(always)]
+    unsafe fn read_blocks<S: Simd, B: Blocks>(&self, blocks: B, room: Room) -> Levels {
+        let ((values, bytes), count) = (blocks.block(), self.size / blocks.block().0);
+        // Of a tile with fewer cells more are read than there are.
+        let in_place = if self.cells == TILE { B::BYTES_AT } else { None };
+        // SAFETY: the caller's promise.
+        unsafe {
+            for cell in 0..self.cells {
+                self.lines.look_ahead(cell);
+                for at in 0..count {
+                    let block = self.lines.row(cell).add(at * bytes);
+                    room.halves.add(at * TILE + cell).write(block.cast::<u16>().read_unaligned());
+                    if in_place.is_none() {
+                        blocks.levels::<S>(block, room.levels.add(cell * self.size + at * values));
+                    }
+                }
+            }
+            self.numbers::<S>(count, B::UNIT, room.halves, room.scales);
+            if B::HAS_LEAST {
+                for (cell, at) in (0..self.cells).flat_map(|cell| (0..count).map(move |at| (cell, at))) {
+                    let least = self.lines.row(cell).add(at * bytes + size_of::<u16>());
+                    room.halves.add(at * TILE + cell).write(least.cast::<u16>().read_unaligned());
+                }
+                self.numbers::<S>(count, 1.0, room.halves, room.least);
+            }
+            let (first, of_cell, of_block) = match in_place {
+                Some(at) => (self.lines.first.add(at).cast(), self.lines.stride, bytes),
+                None => (room.levels.cast_const(), self.size, values),
+            };
+            let least = if B::HAS_LEAST { room.least } else { std::ptr::null_mut() };
+            Levels { first, of_cell, of_block, blocks: count, values, scales: room.scales, least }
+        }
+    }
+
+    /// A number for each block and cell out of half precision, times `unit`.
+    #[inline(always)]
+    unsafe fn numbers<S: Simd>(&self, blocks: usize, unit: f32, halves: *mut u16, to: *mut f32) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            if self.cells < TILE {
+                for row in (0..blocks).map(|at| halves.add(at * TILE)) {
+                    row.add(self.cells).write_bytes(0, TILE - self.cells);
+                }
+            }
+            for at in (0..blocks * TILE).step_by(S::LANES) {
+                S::store(to.add(at), S::mul(S::load_f16(halves.add(at)), S::splat(unit)));
+            }
+        }
+    }
+
+    /// Writes the rows to `to`. They need no padding.
+    #[inline(always)]
+    pub unsafe fn decode<S: Simd>(&self, to: *mut f32) {
+        with_blocks!(self.kind, blocks => {
+            let (values, bytes) = blocks.block();
+            for cell in 0..self.cells {
+                for at in 0..self.blocks() {
+                    // SAFETY: the caller's promise.
+                    unsafe {
+                        let block = self.lines.row(cell).add(at * bytes);
+                        decode_block::<S, _>(blocks, block, to.add(cell * self.size + at * values));
+                    }
+                }
+            }
+        });
+    }
+}
+
+/// # Safety
+///
+/// As the methods of [`Tile`].
+#[inline(always)]
+unsafe fn decode_block<S: Simd, B: Blocks>(blocks: B, block: *const u8, to: *mut f32) {
+    let mut levels = [0; MOST_OF_BLOCK];
+    // SAFETY: the caller's promise; a block is a multiple of vectors.
+    unsafe {
+        blocks.levels::<S>(block, levels.as_mut_ptr());
+        // As exact as each alone: the unit is a power of two.
+        let scale = S::mul(S::splat_f16(block.cast()), S::splat(B::UNIT));
+        for at in (0..blocks.block().0).step_by(S::LANES) {
+            let mut value = S::mul(S::from_levels(levels.as_ptr().add(at)), scale);
+            if B::HAS_LEAST {
+                value = S::add(value, S::splat_f16(block.add(size_of::<u16>()).cast()));
+            }
+            S::store(to.add(at), value);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::attention::isa::{Isa, Work};
+    use crate::attention::testing::{Random, decoded, encoded};
+
+    /// The values of one row, read where it lies; none, if its type is not read so.
+    struct ReadInPlace<'a>(KvType, &'a [u8]);
+
+    impl Work for ReadInPlace<'_> {
+        type Output = Option<Vec<f32>>;
+
+        #[inline(always)]
+        unsafe fn run<S: Simd>(self) -> Option<Vec<f32>> {
+            let ReadInPlace(kind, bytes) = self;
+            let size = bytes.len() / kind.block().1 * kind.block().0;
+            let lines = Lines { first: bytes.as_ptr(), stride: bytes.len(), ahead: 0 };
+            let tile = Tile { lines, cells: 1, size, kind }.in_place::<S>(1)?;
+            let mut to = [const { Vec::new() }; AT_ONCE].map(|_: Vec<f32>| vec![f32::NAN; size]);
+            // SAFETY: each row has a weight and room.
+            unsafe {
+                tile.weighted::<S>([[1.0].as_ptr(); AT_ONCE], to.each_mut().map(|row| row.as_mut_ptr()))
+            };
+            Some(to[AT_ONCE - 1].clone())
+        }
+    }
+
+    #[test]
+    fn where_a_row_lies_it_has_the_bits_that_decoding_gives() {
+        let mut random = Random(5);
+        for kind in [KvType::F32, KvType::F16, KvType::BF16, KvType::Q8_0] {
+            let bytes = encoded(kind, 96, &mut random);
+            let expected = decoded(kind, &bytes, 96);
+            for isa in Isa::here() {
+                assert_eq!(isa.run(ReadInPlace(kind, &bytes)).as_ref(), Some(&expected), "{isa:?} {kind:?}");
+            }
+        }
+        let bytes = encoded(KvType::Q4_0, 96, &mut random);
+        assert_eq!(Isa::chosen().run(ReadInPlace(KvType::Q4_0, &bytes)), None);
     }
 }

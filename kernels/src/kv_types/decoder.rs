@@ -1,8 +1,9 @@
 //! From blocks to values, and products with them, at the speed of the processor.
 
 use super::{DenseType, MOST_VALUES};
+use crate::attention::encoding::Lines;
 use crate::attention::isa::{Isa, Work};
-use crate::attention::kv_type::KvType;
+use crate::attention::kv_type::Quantized;
 use crate::attention::simd::Simd;
 use crate::attention::tile::Tile;
 
@@ -44,8 +45,8 @@ impl Work for Decode<'_> {
     #[inline(always)]
     unsafe fn run<S: Simd>(self) {
         let Decode { kind, blocks, to } = self;
-        let (kind, size) = (KvType::Dense(kind), to.len());
-        let row = Tile { first: blocks.as_ptr(), stride: blocks.len(), cells: 1, size, kind, ahead: 0 };
+        let lines = Lines { first: blocks.as_ptr(), stride: blocks.len(), ahead: 0 };
+        let row = Tile { lines, cells: 1, size: to.len(), kind: Quantized::Dense(kind) };
         // SAFETY: the caller's promise; there is room for the values, which need no padding.
         unsafe { row.decode::<S>(to.as_mut_ptr()) };
     }
@@ -82,6 +83,7 @@ impl Work for Dot<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::attention::kv_type::KvType;
     use crate::attention::testing::{Random, encoded};
     use crate::kv_types::bits;
 
@@ -91,7 +93,7 @@ mod tests {
         for kind in DenseType::ALL {
             for blocks in [1, 2, 3, 5, 9] {
                 let values = blocks * kind.block.values();
-                let bytes = encoded(KvType::Dense(kind), values, &mut random);
+                let bytes = encoded(KvType::Quantized(Quantized::Dense(kind)), values, &mut random);
                 let (mut found, mut expected) = (vec![0.0; values], vec![0.0; values]);
                 decode(kind, &bytes, &mut found);
                 bits::decode(kind, &bytes, &mut expected);

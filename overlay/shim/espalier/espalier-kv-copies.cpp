@@ -65,7 +65,7 @@ std::shared_ptr<espalier_kv_copies> espalier_kv_copies::create(const llama_kv_ca
     std::shared_ptr<espalier_kv_copies> copies(new espalier_kv_copies(kv, cparams.n_seq_max, n_rows));
     copies->allocate(hparams);
     LLAMA_LOG_INFO("espalier: each sequence's newest %d cells and its first %d are kept in %s too: %.2f MiB\n",
-            exact.recent, exact.sinks, ggml_type_name(copy_type), copies->size() / 1024.0 / 1024.0);
+            exact.recent, exact.sinks, ggml_type_name(copy_type), copies->bytes() / 1024.0 / 1024.0);
     return copies;
 }
 
@@ -99,12 +99,12 @@ void espalier_kv_copies::allocate(const llama_hparams & hparams) {
     ggml_backend_buffer_clear(buffer.get(), 0);
 }
 
-size_t espalier_kv_copies::size() const {
-    size_t bytes = 0;
+size_t espalier_kv_copies::bytes() const {
+    size_t sum = 0;
     for (const auto & layer : layers) {
-        bytes += ggml_nbytes(layer.second.k) + ggml_nbytes(layer.second.v);
+        sum += ggml_nbytes(layer.second.k) + ggml_nbytes(layer.second.v);
     }
-    return bytes;
+    return sum;
 }
 
 void espalier_kv_copies::forget() {

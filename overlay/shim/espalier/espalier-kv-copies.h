@@ -39,7 +39,7 @@ public:
     void forget();
 
     // Bytes of all of them.
-    size_t size() const;
+    size_t bytes() const;
 
     std::shared_ptr<espalier_kv_copies_input> build_input(ggml_context * ctx, int64_t n_tokens);
 

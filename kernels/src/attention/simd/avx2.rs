@@ -2,7 +2,7 @@
 
 use std::arch::x86_64::*;
 
-use super::{Levels, Simd};
+use super::Simd;
 
 /// AVX2, FMA and F16C.
 #[derive(Clone, Copy, Debug)]
@@ -13,8 +13,7 @@ unsafe impl Simd for Avx2 {
     const LANES: usize = 8;
     const REGISTERS: usize = 16;
     type V = __m256;
-    type Bytes = __m128i;
-    type Places = __m256i;
+    type Pairs = __m256i;
 
     #[inline(always)]
     unsafe fn splat(x: f32) -> Self::V {
@@ -45,60 +44,79 @@ unsafe impl Simd for Avx2 {
     }
 
     #[inline(always)]
-    unsafe fn load_bytes(from: *const u8) -> Self::Bytes {
-        unsafe { _mm_loadl_epi64(from.cast()) }
+    unsafe fn halves_of(bytes: [u8; 16]) -> [[u8; 16]; 2] {
+        unsafe { halves_of_16(bytes) }
     }
 
     #[inline(always)]
-    unsafe fn low_halves(bytes: Self::Bytes) -> Self::Bytes {
-        unsafe { _mm_and_si128(bytes, _mm_set1_epi8(15)) }
+    unsafe fn look_up(bytes: [u8; 16], table: &[i8; 16]) -> [i8; 16] {
+        unsafe { look_up_16(bytes, table) }
     }
 
     #[inline(always)]
-    unsafe fn high_halves(bytes: Self::Bytes) -> Self::Bytes {
-        unsafe { _mm_and_si128(_mm_srli_epi16::<4>(bytes), _mm_set1_epi8(15)) }
+    unsafe fn from_levels(from: *const i8) -> Self::V {
+        unsafe { _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(from.cast()))) }
     }
 
     #[inline(always)]
-    unsafe fn look_up(bytes: Self::Bytes, table: &[i8; 16]) -> Self::Bytes {
-        unsafe { _mm_shuffle_epi8(_mm_loadu_si128(table.as_ptr().cast()), bytes) }
+    unsafe fn no_products() -> Self::Pairs {
+        unsafe { _mm256_setzero_si256() }
     }
 
     #[inline(always)]
-    unsafe fn from_bytes(bytes: Self::Bytes) -> Self::V {
-        unsafe { _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes)) }
+    unsafe fn load_pairs(from: *const i32) -> Self::Pairs {
+        unsafe { _mm256_loadu_si256(from.cast()) }
     }
 
     #[inline(always)]
-    unsafe fn windows(word: u64, step: u32, width: u32) -> Self::Places {
+    unsafe fn store_pairs(to: *mut i32, pairs: Self::Pairs) {
+        unsafe { _mm256_storeu_si256(to.cast(), pairs) }
+    }
+
+    #[inline(always)]
+    unsafe fn splat_pair(pair: i32) -> Self::Pairs {
+        unsafe { _mm256_set1_epi32(pair) }
+    }
+
+    #[inline(always)]
+    unsafe fn to_pairs(of: [Self::V; 2]) -> Self::Pairs {
         unsafe {
-            let places = _mm256_set_epi32(7, 6, 5, 4, 3, 2, 1, 0);
-            let shifts = _mm256_mullo_epi32(places, _mm256_set1_epi32(step as i32));
-            let shifted = _mm256_srlv_epi32(_mm256_set1_epi32(word as i32), shifts);
-            _mm256_and_si256(shifted, _mm256_set1_epi32((1 << width) - 1))
+            // Each half of a register is packed alone.
+            let packed = _mm256_packs_epi32(_mm256_cvtps_epi32(of[0]), _mm256_cvtps_epi32(of[1]));
+            _mm256_permute4x64_epi64::<0b11_01_10_00>(packed)
         }
     }
 
     #[inline(always)]
-    unsafe fn pick(table: &Levels, at: Self::Places) -> Self::V {
+    unsafe fn add_products(a: Self::Pairs, b: Self::Pairs, sums: Self::Pairs) -> Self::Pairs {
+        unsafe { _mm256_add_epi32(sums, _mm256_madd_epi16(a, b)) }
+    }
+
+    #[inline(always)]
+    unsafe fn from_sums(sums: Self::Pairs) -> Self::V {
+        unsafe { _mm256_cvtepi32_ps(sums) }
+    }
+
+    #[inline(always)]
+    unsafe fn pairs_of_rows(first: *const i8, second: *const i8) -> [Self::Pairs; 2] {
         unsafe {
-            let first = table.numbers.as_ptr();
-            if table.numbers.len() > 16 {
-                return _mm256_i32gather_ps::<4>(first, at);
+            let (first, second) = (_mm_loadu_si128(first.cast()), _mm_loadu_si128(second.cast()));
+            [
+                _mm256_cvtepi8_epi16(_mm_unpacklo_epi8(first, second)),
+                _mm256_cvtepi8_epi16(_mm_unpackhi_epi8(first, second)),
+            ]
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn columns_of_pairs(from: *const i8, from_stride: usize, to: *mut i32, to_stride: usize) {
+        unsafe {
+            let mut rows = [_mm256_setzero_ps(); 8];
+            for (i, row) in rows.iter_mut().enumerate() {
+                let levels = _mm_loadu_si128(from.add(i * from_stride).cast());
+                *row = _mm256_castsi256_ps(_mm256_cvtepi8_epi16(levels));
             }
-            let low = _mm256_permutevar8x32_ps(Self::load(first), at);
-            let high = _mm256_permutevar8x32_ps(Self::load(first.add(8)), at);
-            // The bit that says eight is moved to the sign, which decides.
-            _mm256_blendv_ps(low, high, _mm256_castsi256_ps(_mm256_slli_epi32::<28>(at)))
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn where_set(bits: u32, x: f32) -> Self::V {
-        unsafe {
-            let each = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
-            let is_set = _mm256_cmpeq_epi32(_mm256_and_si256(_mm256_set1_epi32(bits as i32), each), each);
-            _mm256_and_ps(_mm256_castsi256_ps(is_set), _mm256_set1_ps(x))
+            store_columns(rows, to.cast(), to_stride);
         }
     }
 
@@ -229,24 +247,66 @@ unsafe impl Simd for Avx2 {
             for (i, row) in rows.iter_mut().enumerate() {
                 *row = Self::load(from.add(i * from_stride));
             }
-            // In each half of `four[4 * q + c]`: column c of the half, of rows 4 q to 4 q + 3.
-            let mut four = rows;
-            for q in [0, 4] {
-                let low =
-                    [_mm256_unpacklo_ps(rows[q], rows[q + 1]), _mm256_unpacklo_ps(rows[q + 2], rows[q + 3])];
-                let high =
-                    [_mm256_unpackhi_ps(rows[q], rows[q + 1]), _mm256_unpackhi_ps(rows[q + 2], rows[q + 3])];
-                for (at, [a, b]) in [(q, low), (q + 2, high)] {
-                    let (a, b) = (_mm256_castps_pd(a), _mm256_castps_pd(b));
-                    four[at] = _mm256_castpd_ps(_mm256_unpacklo_pd(a, b));
-                    four[at + 1] = _mm256_castpd_ps(_mm256_unpackhi_pd(a, b));
-                }
+            store_columns(rows, to, to_stride);
+        }
+    }
+}
+
+/// The lower halves of bytes, and their upper halves.
+///
+/// # Safety
+///
+/// The processor has the instruction set.
+#[inline(always)]
+pub unsafe fn halves_of_16(bytes: [u8; 16]) -> [[u8; 16]; 2] {
+    // SAFETY: the caller's promise; all are 16 bytes, whatever they are.
+    unsafe {
+        let (bytes, lower) = (_mm_loadu_si128(bytes.as_ptr().cast()), _mm_set1_epi8(15));
+        let halves = [_mm_and_si128(bytes, lower), _mm_and_si128(_mm_srli_epi16::<4>(bytes), lower)];
+        std::mem::transmute::<[__m128i; 2], [[u8; 16]; 2]>(halves)
+    }
+}
+
+/// What the table has for each byte, which is less than 16.
+///
+/// # Safety
+///
+/// The processor has the instruction set.
+#[inline(always)]
+pub unsafe fn look_up_16(bytes: [u8; 16], table: &[i8; 16]) -> [i8; 16] {
+    // SAFETY: the caller's promise; both are 16 bytes, whatever they are.
+    unsafe {
+        let (table, bytes) = (_mm_loadu_si128(table.as_ptr().cast()), _mm_loadu_si128(bytes.as_ptr().cast()));
+        std::mem::transmute::<__m128i, [i8; 16]>(_mm_shuffle_epi8(table, bytes))
+    }
+}
+
+/// Writes the columns of eight rows; the stride is in numbers.
+///
+/// # Safety
+///
+/// The processor has the instruction set, and there is room.
+#[inline(always)]
+unsafe fn store_columns(rows: [__m256; 8], to: *mut f32, to_stride: usize) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        // In each half of `four[4 * q + c]`: column c of the half, of rows 4 q to 4 q + 3.
+        let mut four = rows;
+        for q in [0, 4] {
+            let low =
+                [_mm256_unpacklo_ps(rows[q], rows[q + 1]), _mm256_unpacklo_ps(rows[q + 2], rows[q + 3])];
+            let high =
+                [_mm256_unpackhi_ps(rows[q], rows[q + 1]), _mm256_unpackhi_ps(rows[q + 2], rows[q + 3])];
+            for (at, [a, b]) in [(q, low), (q + 2, high)] {
+                let (a, b) = (_mm256_castps_pd(a), _mm256_castps_pd(b));
+                four[at] = _mm256_castpd_ps(_mm256_unpacklo_pd(a, b));
+                four[at + 1] = _mm256_castpd_ps(_mm256_unpackhi_pd(a, b));
             }
-            for c in 0..4 {
-                let (a, b) = (four[c], four[4 + c]);
-                Self::store(to.add(c * to_stride), _mm256_permute2f128_ps::<0x20>(a, b));
-                Self::store(to.add((4 + c) * to_stride), _mm256_permute2f128_ps::<0x31>(a, b));
-            }
+        }
+        for c in 0..4 {
+            let (a, b) = (four[c], four[4 + c]);
+            _mm256_storeu_ps(to.add(c * to_stride), _mm256_permute2f128_ps::<0x20>(a, b));
+            _mm256_storeu_ps(to.add((4 + c) * to_stride), _mm256_permute2f128_ps::<0x31>(a, b));
         }
     }
 }

@@ -1,21 +1,21 @@
-//! AVX-512 F, BW, DQ and VL, which every server with AVX-512 has, and VBMI, which those since 2019 have: tables of bytes.
+//! AVX-512 F, BW, DQ and VL, which every server with AVX-512 has, and what those since 2019 have: tables of bytes (VBMI), and
+//! products of whole numbers that are added up in one step (VNNI).
 
 use std::arch::x86_64::*;
 
-use super::{Levels, Simd, Windows};
-use crate::kv_types::bits::UNIT;
+use super::avx2::{halves_of_16, look_up_16};
+use super::{Simd, Windows};
 
-/// AVX-512 without VBMI, and with it.
+/// AVX-512 without VBMI and VNNI, and with both.
 #[derive(Clone, Copy, Debug)]
-pub struct Avx512<const VBMI: bool>;
+pub struct Avx512<const RECENT: bool>;
 
 // SAFETY (of the block and of every method): the caller promises the instruction set and the pointers.
-unsafe impl<const VBMI: bool> Simd for Avx512<VBMI> {
+unsafe impl<const RECENT: bool> Simd for Avx512<RECENT> {
     const LANES: usize = 16;
     const REGISTERS: usize = 32;
     type V = __m512;
-    type Bytes = __m128i;
-    type Places = __m512i;
+    type Pairs = __m512i;
 
     #[inline(always)]
     unsafe fn splat(x: f32) -> Self::V {
@@ -46,68 +46,25 @@ unsafe impl<const VBMI: bool> Simd for Avx512<VBMI> {
     }
 
     #[inline(always)]
-    unsafe fn load_bytes(from: *const u8) -> Self::Bytes {
-        unsafe { _mm_loadu_si128(from.cast()) }
+    unsafe fn halves_of(bytes: [u8; 16]) -> [[u8; 16]; 2] {
+        unsafe { halves_of_16(bytes) }
     }
 
     #[inline(always)]
-    unsafe fn low_halves(bytes: Self::Bytes) -> Self::Bytes {
-        unsafe { _mm_and_si128(bytes, _mm_set1_epi8(15)) }
+    unsafe fn look_up(bytes: [u8; 16], table: &[i8; 16]) -> [i8; 16] {
+        unsafe { look_up_16(bytes, table) }
     }
 
-    #[inline(always)]
-    unsafe fn high_halves(bytes: Self::Bytes) -> Self::Bytes {
-        unsafe { _mm_and_si128(_mm_srli_epi16::<4>(bytes), _mm_set1_epi8(15)) }
-    }
+    const LOOKS_UP_BYTES: bool = RECENT;
 
     #[inline(always)]
-    unsafe fn look_up(bytes: Self::Bytes, table: &[i8; 16]) -> Self::Bytes {
-        unsafe { _mm_shuffle_epi8(_mm_loadu_si128(table.as_ptr().cast()), bytes) }
-    }
-
-    #[inline(always)]
-    unsafe fn from_bytes(bytes: Self::Bytes) -> Self::V {
-        unsafe { _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes)) }
-    }
-
-    #[inline(always)]
-    unsafe fn windows(word: u64, step: u32, width: u32) -> Self::Places {
-        unsafe {
-            let low = _mm512_castsi256_si512(_mm256_set1_epi32(word as i32));
-            let words = _mm512_inserti64x4::<1>(low, _mm256_set1_epi32((word >> (8 * step)) as i32));
-            let places = _mm512_set_epi32(7, 6, 5, 4, 3, 2, 1, 0, 7, 6, 5, 4, 3, 2, 1, 0);
-            let shifts = _mm512_mullo_epi32(places, _mm512_set1_epi32(step as i32));
-            _mm512_and_si512(_mm512_srlv_epi32(words, shifts), _mm512_set1_epi32((1 << width) - 1))
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn pick(table: &Levels, at: Self::Places) -> Self::V {
-        unsafe {
-            match table.words.as_chunks::<64>().0 {
-                [] => _mm512_permutexvar_ps(at, Self::load(table.numbers.as_ptr())),
-                [a, b, c, d] => level_of(pick_of_256([a, b, c, d], at)),
-                parts => {
-                    let (low, high) = parts.split_at(4);
-                    let low = pick_of_256([&low[0], &low[1], &low[2], &low[3]], at);
-                    let high = pick_of_256([&high[0], &high[1], &high[2], &high[3]], at);
-                    let is_high = _mm512_test_epi16_mask(at, _mm512_set1_epi16(256));
-                    level_of(_mm512_mask_blend_epi16(is_high, low, high))
-                }
-            }
-        }
-    }
-
-    const LOOKS_UP_BYTES: bool = VBMI;
-
-    #[inline(always)]
-    unsafe fn levels_of_64(table: &Levels, circle: *const u8, windows: Windows) -> [Self::V; 4] {
-        assert!(VBMI, "no instruction set without VBMI asks for it");
+    unsafe fn levels_of_64(table: &[i8], circle: *const u8, windows: Windows, to: *mut i8) {
+        assert!(RECENT, "no instruction set without VBMI asks for it");
         unsafe {
             let spread = spread(circle, windows);
             let at = _mm512_multishift_epi64_epi8(bytes(&SHIFTS[0][windows.step]), spread);
-            let levels = match table.bytes.as_chunks::<128>().0 {
-                [] => _mm512_permutexvar_epi8(at, _mm512_loadu_si512(table.bytes.as_ptr().cast())),
+            let levels = match table.as_chunks::<128>().0 {
+                [] => _mm512_permutexvar_epi8(at, _mm512_loadu_si512(table.as_ptr().cast())),
                 [a, b] => byte_of_256([a, b], at),
                 parts => {
                     // The ninth bit of each window is the highest of what begins a bit later.
@@ -119,18 +76,82 @@ unsafe impl<const VBMI: bool> Simd for Avx512<VBMI> {
                     _mm512_mask_blend_epi8(is_high, low, byte_of_256([&parts[2], &parts[3]], at))
                 }
             };
+            _mm512_storeu_si512(to.cast(), levels);
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn from_levels(from: *const i8) -> Self::V {
+        unsafe { _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(from.cast()))) }
+    }
+
+    #[inline(always)]
+    unsafe fn no_products() -> Self::Pairs {
+        unsafe { _mm512_setzero_si512() }
+    }
+
+    #[inline(always)]
+    unsafe fn load_pairs(from: *const i32) -> Self::Pairs {
+        unsafe { _mm512_loadu_si512(from.cast()) }
+    }
+
+    #[inline(always)]
+    unsafe fn store_pairs(to: *mut i32, pairs: Self::Pairs) {
+        unsafe { _mm512_storeu_si512(to.cast(), pairs) }
+    }
+
+    #[inline(always)]
+    unsafe fn splat_pair(pair: i32) -> Self::Pairs {
+        unsafe { _mm512_set1_epi32(pair) }
+    }
+
+    #[inline(always)]
+    unsafe fn to_pairs(of: [Self::V; 2]) -> Self::Pairs {
+        unsafe {
+            let [first, second] = of.map(|half| _mm512_cvtsepi32_epi16(_mm512_cvtps_epi32(half)));
+            _mm512_inserti64x4::<1>(_mm512_castsi256_si512(first), second)
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn add_products(a: Self::Pairs, b: Self::Pairs, sums: Self::Pairs) -> Self::Pairs {
+        unsafe {
+            if RECENT {
+                _mm512_dpwssd_epi32(sums, a, b)
+            } else {
+                _mm512_add_epi32(sums, _mm512_madd_epi16(a, b))
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn from_sums(sums: Self::Pairs) -> Self::V {
+        unsafe { _mm512_cvtepi32_ps(sums) }
+    }
+
+    #[inline(always)]
+    unsafe fn pairs_of_rows(first: *const i8, second: *const i8) -> [Self::Pairs; 2] {
+        unsafe {
+            let (first, second) = (_mm256_loadu_si256(first.cast()), _mm256_loadu_si256(second.cast()));
+            // Eight pairs of each half of a row.
+            let (low, high) = (_mm256_unpacklo_epi8(first, second), _mm256_unpackhi_epi8(first, second));
             [
-                Self::from_bytes(_mm512_castsi512_si128(levels)),
-                Self::from_bytes(_mm512_extracti32x4_epi32::<1>(levels)),
-                Self::from_bytes(_mm512_extracti32x4_epi32::<2>(levels)),
-                Self::from_bytes(_mm512_extracti32x4_epi32::<3>(levels)),
+                _mm512_cvtepi8_epi16(_mm256_permute2x128_si256::<0x20>(low, high)),
+                _mm512_cvtepi8_epi16(_mm256_permute2x128_si256::<0x31>(low, high)),
             ]
         }
     }
 
     #[inline(always)]
-    unsafe fn where_set(bits: u32, x: f32) -> Self::V {
-        unsafe { _mm512_maskz_mov_ps(bits as u16, _mm512_set1_ps(x)) }
+    unsafe fn columns_of_pairs(from: *const i8, from_stride: usize, to: *mut i32, to_stride: usize) {
+        unsafe {
+            let mut rows = [_mm512_setzero_ps(); 16];
+            for (i, row) in rows.iter_mut().enumerate() {
+                let levels = _mm256_loadu_si256(from.add(i * from_stride).cast());
+                *row = _mm512_castsi512_ps(_mm512_cvtepi8_epi16(levels));
+            }
+            store_columns(rows, to.cast(), to_stride);
+        }
     }
 
     #[inline(always)]
@@ -259,33 +280,46 @@ unsafe impl<const VBMI: bool> Simd for Avx512<VBMI> {
             for (i, row) in rows.iter_mut().enumerate() {
                 *row = Self::load(from.add(i * from_stride));
             }
-            // In each quarter of `four[4 * q + c]`: column c of the quarter, of rows 4 q to 4 q + 3.
-            let mut four = rows;
-            for q in (0..16).step_by(4) {
-                let low =
-                    [_mm512_unpacklo_ps(rows[q], rows[q + 1]), _mm512_unpacklo_ps(rows[q + 2], rows[q + 3])];
-                let high =
-                    [_mm512_unpackhi_ps(rows[q], rows[q + 1]), _mm512_unpackhi_ps(rows[q + 2], rows[q + 3])];
-                for (at, [a, b]) in [(q, low), (q + 2, high)] {
-                    let (a, b) = (_mm512_castps_pd(a), _mm512_castps_pd(b));
-                    four[at] = _mm512_castpd_ps(_mm512_unpacklo_pd(a, b));
-                    four[at + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(a, b));
-                }
+            store_columns(rows, to, to_stride);
+        }
+    }
+}
+
+/// Writes the columns of sixteen rows; the stride is in numbers.
+///
+/// # Safety
+///
+/// The processor has the instruction set, and there is room.
+#[inline(always)]
+unsafe fn store_columns(rows: [__m512; 16], to: *mut f32, to_stride: usize) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        // In each quarter of `four[4 * q + c]`: column c of the quarter, of rows 4 q to 4 q + 3.
+        let mut four = rows;
+        for q in (0..16).step_by(4) {
+            let low =
+                [_mm512_unpacklo_ps(rows[q], rows[q + 1]), _mm512_unpacklo_ps(rows[q + 2], rows[q + 3])];
+            let high =
+                [_mm512_unpackhi_ps(rows[q], rows[q + 1]), _mm512_unpackhi_ps(rows[q + 2], rows[q + 3])];
+            for (at, [a, b]) in [(q, low), (q + 2, high)] {
+                let (a, b) = (_mm512_castps_pd(a), _mm512_castps_pd(b));
+                four[at] = _mm512_castpd_ps(_mm512_unpacklo_pd(a, b));
+                four[at + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(a, b));
             }
-            // Quarters 0 and 2 of both, or 1 and 3.
-            for c in 0..4 {
-                let even = [
-                    _mm512_shuffle_f32x4::<0x88>(four[c], four[4 + c]),
-                    _mm512_shuffle_f32x4::<0x88>(four[8 + c], four[12 + c]),
-                ];
-                let odd = [
-                    _mm512_shuffle_f32x4::<0xdd>(four[c], four[4 + c]),
-                    _mm512_shuffle_f32x4::<0xdd>(four[8 + c], four[12 + c]),
-                ];
-                for (at, [a, b]) in [(c, even), (4 + c, odd)] {
-                    Self::store(to.add(at * to_stride), _mm512_shuffle_f32x4::<0x88>(a, b));
-                    Self::store(to.add((at + 8) * to_stride), _mm512_shuffle_f32x4::<0xdd>(a, b));
-                }
+        }
+        // Quarters 0 and 2 of both, or 1 and 3.
+        for c in 0..4 {
+            let even = [
+                _mm512_shuffle_f32x4::<0x88>(four[c], four[4 + c]),
+                _mm512_shuffle_f32x4::<0x88>(four[8 + c], four[12 + c]),
+            ];
+            let odd = [
+                _mm512_shuffle_f32x4::<0xdd>(four[c], four[4 + c]),
+                _mm512_shuffle_f32x4::<0xdd>(four[8 + c], four[12 + c]),
+            ];
+            for (at, [a, b]) in [(c, even), (4 + c, odd)] {
+                _mm512_storeu_ps(to.add(at * to_stride), _mm512_shuffle_f32x4::<0x88>(a, b));
+                _mm512_storeu_ps(to.add((at + 8) * to_stride), _mm512_shuffle_f32x4::<0xdd>(a, b));
             }
         }
     }
@@ -368,53 +402,5 @@ unsafe fn byte_of_128(part: &[i8; 128], at: __m512i) -> __m512i {
     unsafe {
         let first = part.as_ptr().cast::<__m512i>();
         _mm512_permutex2var_epi8(_mm512_loadu_si512(first), at, _mm512_loadu_si512(first.add(1)))
-    }
-}
-
-/// What 256 words have at each place, in the lower halves; the eighth bit of a place and those above mean nothing.
-///
-/// # Safety
-///
-/// The processor has the instruction set.
-#[inline(always)]
-unsafe fn pick_of_256(parts: [&[i16; 64]; 4], at: __m512i) -> __m512i {
-    // SAFETY: the caller's promise, and a part is two vectors.
-    unsafe {
-        let [a, b, c, d] = parts;
-        let (is_odd, is_upper) = (
-            _mm512_test_epi16_mask(at, _mm512_set1_epi16(64)),
-            _mm512_test_epi16_mask(at, _mm512_set1_epi16(128)),
-        );
-        let lower = _mm512_mask_blend_epi16(is_odd, pick_of_64(a, at), pick_of_64(b, at));
-        let upper = _mm512_mask_blend_epi16(is_odd, pick_of_64(c, at), pick_of_64(d, at));
-        _mm512_mask_blend_epi16(is_upper, lower, upper)
-    }
-}
-
-/// What 64 words have at each place, whose bits from the sixth on mean nothing.
-///
-/// # Safety
-///
-/// The processor has the instruction set.
-#[inline(always)]
-unsafe fn pick_of_64(words: &[i16; 64], at: __m512i) -> __m512i {
-    // SAFETY: the caller's promise, and they are two vectors.
-    unsafe {
-        let first = words.as_ptr().cast::<__m512i>();
-        _mm512_permutex2var_epi16(_mm512_loadu_si512(first), at, _mm512_loadu_si512(first.add(1)))
-    }
-}
-
-/// Levels, out of the lower halves.
-///
-/// # Safety
-///
-/// The processor has the instruction set.
-#[inline(always)]
-unsafe fn level_of(words: __m512i) -> __m512 {
-    // SAFETY: the caller's promise.
-    unsafe {
-        let numbers = _mm512_cvtepi32_ps(_mm512_srai_epi32::<16>(_mm512_slli_epi32::<16>(words)));
-        _mm512_mul_ps(numbers, _mm512_set1_ps(UNIT))
     }
 }

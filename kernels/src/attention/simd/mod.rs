@@ -24,10 +24,8 @@ pub unsafe trait Simd: Copy {
     const REGISTERS: usize;
     /// The vector.
     type V: Copy;
-    /// `LANES` bytes.
-    type Bytes: Copy;
-    /// `LANES` places in a table.
-    type Places: Copy;
+    /// `LANES` pairs of whole numbers of 16 bits, or as many whole numbers of 32 bits.
+    type Pairs: Copy;
 
     /// The same number everywhere.
     unsafe fn splat(x: f32) -> Self::V;
@@ -39,28 +37,36 @@ pub unsafe trait Simd: Copy {
     unsafe fn load_bf16(from: *const u16) -> Self::V;
     /// The same number everywhere, out of half precision.
     unsafe fn splat_f16(from: *const u16) -> Self::V;
-    /// `LANES` bytes.
-    unsafe fn load_bytes(from: *const u8) -> Self::Bytes;
-    /// Of each byte the lower half.
-    unsafe fn low_halves(bytes: Self::Bytes) -> Self::Bytes;
-    /// Of each byte the upper half.
-    unsafe fn high_halves(bytes: Self::Bytes) -> Self::Bytes;
+    /// The lower halves of bytes, and their upper halves.
+    unsafe fn halves_of(bytes: [u8; 16]) -> [[u8; 16]; 2];
     /// What the table has for each byte, which is less than 16.
-    unsafe fn look_up(bytes: Self::Bytes, table: &[i8; 16]) -> Self::Bytes;
-    /// The bytes' values, with their signs.
-    unsafe fn from_bytes(bytes: Self::Bytes) -> Self::V;
-    /// The `width` bits of `word` from bit `step * i` on; `7 * step + width` is at most 32.
-    unsafe fn windows(word: u64, step: u32, width: u32) -> Self::Places;
-    /// What the table has at each place.
-    unsafe fn pick(table: &Levels, at: Self::Places) -> Self::V;
+    unsafe fn look_up(bytes: [u8; 16], table: &[i8; 16]) -> [i8; 16];
     /// Whether [`Simd::levels_of_64`] is there.
     const LOOKS_UP_BYTES: bool = false;
-    /// What the table has for 64 windows of a circle, as whole numbers.
-    unsafe fn levels_of_64(_table: &Levels, _circle: *const u8, _windows: Windows) -> [Self::V; 4] {
+    /// Writes what the table has for 64 windows of a circle.
+    unsafe fn levels_of_64(_table: &[i8], _circle: *const u8, _windows: Windows, _to: *mut i8) {
         unreachable!("LOOKS_UP_BYTES is false")
     }
-    /// `x` where the bit is set, from the lowest on, and 0 where it is not.
-    unsafe fn where_set(bits: u32, x: f32) -> Self::V;
+    /// `LANES` levels as numbers.
+    unsafe fn from_levels(from: *const i8) -> Self::V;
+    /// No products yet.
+    unsafe fn no_products() -> Self::Pairs;
+    /// `LANES` pairs.
+    unsafe fn load_pairs(from: *const i32) -> Self::Pairs;
+    /// `LANES` pairs.
+    unsafe fn store_pairs(to: *mut i32, pairs: Self::Pairs);
+    /// The same pair everywhere.
+    unsafe fn splat_pair(pair: i32) -> Self::Pairs;
+    /// Numbers, rounded: each vector has half of the pairs.
+    unsafe fn to_pairs(of: [Self::V; 2]) -> Self::Pairs;
+    /// `sums + a[0] * b[0] + a[1] * b[1]`, in 32 bits, for each pair.
+    unsafe fn add_products(a: Self::Pairs, b: Self::Pairs, sums: Self::Pairs) -> Self::Pairs;
+    /// Whole numbers of 32 bits as numbers.
+    unsafe fn from_sums(sums: Self::Pairs) -> Self::V;
+    /// Pairs of two rows of `2 * LANES` levels: one of the first, and the one of the second below it.
+    unsafe fn pairs_of_rows(first: *const i8, second: *const i8) -> [Self::Pairs; 2];
+    /// Column `i` of the pairs that lie side by side in `LANES` rows of `2 * LANES` levels goes to `to[i * to_stride..]`.
+    unsafe fn columns_of_pairs(from: *const i8, from_stride: usize, to: *mut i32, to_stride: usize);
     /// `LANES` numbers.
     unsafe fn store(to: *mut f32, v: Self::V);
     /// `a + b`.
@@ -97,18 +103,6 @@ pub unsafe trait Simd: Copy {
     unsafe fn largest(a: Self::V) -> f32;
     /// `to[i][j] = from[j][i]` for `LANES` rows of `LANES` numbers; strides are in numbers.
     unsafe fn transpose(from: *const f32, from_stride: usize, to: *mut f32, to_stride: usize);
-}
-
-/// A table of 16, 256 or 512 levels, three times: as numbers, and as whole numbers that are multiplied with
-/// [`crate::kv_types::bits::UNIT`].
-#[derive(Clone, Copy, Debug)]
-pub struct Levels {
-    /// As numbers.
-    pub numbers: &'static [f32],
-    /// As many whole numbers.
-    pub words: &'static [i16],
-    /// The same; fewer than 64 are there again and again, so that the bits above a window mean nothing.
-    pub bytes: &'static [i8],
 }
 
 /// 64 windows of a circle of bits.

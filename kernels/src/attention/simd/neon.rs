@@ -2,7 +2,7 @@
 
 use std::arch::aarch64::*;
 
-use super::{Levels, Simd};
+use super::Simd;
 
 /// NEON. Half precision is converted by instructions that the base has under another name.
 #[derive(Clone, Copy, Debug)]
@@ -13,8 +13,7 @@ unsafe impl Simd for Neon {
     const LANES: usize = 4;
     const REGISTERS: usize = 32;
     type V = float32x4_t;
-    type Bytes = uint8x8_t;
-    type Places = uint32x4_t;
+    type Pairs = int32x4_t;
 
     #[inline(always)]
     unsafe fn splat(x: f32) -> Self::V {
@@ -41,55 +40,89 @@ unsafe impl Simd for Neon {
         unsafe { vcvt_f32_f16(vreinterpret_f16_u16(vdup_n_u16(from.read_unaligned()))) }
     }
 
-    /// The upper four are zero.
     #[inline(always)]
-    unsafe fn load_bytes(from: *const u8) -> Self::Bytes {
-        unsafe { vcreate_u8(u64::from(from.cast::<u32>().read_unaligned())) }
-    }
-
-    #[inline(always)]
-    unsafe fn low_halves(bytes: Self::Bytes) -> Self::Bytes {
-        unsafe { vand_u8(bytes, vdup_n_u8(15)) }
-    }
-
-    #[inline(always)]
-    unsafe fn high_halves(bytes: Self::Bytes) -> Self::Bytes {
-        unsafe { vshr_n_u8::<4>(bytes) }
-    }
-
-    #[inline(always)]
-    unsafe fn look_up(bytes: Self::Bytes, table: &[i8; 16]) -> Self::Bytes {
-        unsafe { vqtbl1_u8(vld1q_u8(table.as_ptr().cast()), bytes) }
-    }
-
-    #[inline(always)]
-    unsafe fn from_bytes(bytes: Self::Bytes) -> Self::V {
-        unsafe { vcvtq_f32_s32(vmovl_s16(vget_low_s16(vmovl_s8(vreinterpret_s8_u8(bytes))))) }
-    }
-
-    #[inline(always)]
-    unsafe fn windows(word: u64, step: u32, width: u32) -> Self::Places {
+    unsafe fn halves_of(bytes: [u8; 16]) -> [[u8; 16]; 2] {
         unsafe {
-            let step = -(step as i32);
-            let shifts = vmulq_n_s32(vld1q_s32([0, 1, 2, 3].as_ptr()), step);
-            vandq_u32(vshlq_u32(vdupq_n_u32(word as u32), shifts), vdupq_n_u32((1 << width) - 1))
+            let bytes = vld1q_u8(bytes.as_ptr());
+            let halves = [vandq_u8(bytes, vdupq_n_u8(15)), vshrq_n_u8::<4>(bytes)];
+            std::mem::transmute::<[uint8x16_t; 2], [[u8; 16]; 2]>(halves)
         }
     }
 
     #[inline(always)]
-    unsafe fn pick(table: &Levels, at: Self::Places) -> Self::V {
+    unsafe fn look_up(bytes: [u8; 16], table: &[i8; 16]) -> [i8; 16] {
         unsafe {
-            let mut places = [0u32; 4];
-            vst1q_u32(places.as_mut_ptr(), at);
-            vld1q_f32(places.map(|place| table.numbers[place as usize]).as_ptr())
+            let levels = vqtbl1q_s8(vld1q_s8(table.as_ptr()), vld1q_u8(bytes.as_ptr()));
+            std::mem::transmute::<int8x16_t, [i8; 16]>(levels)
         }
     }
 
     #[inline(always)]
-    unsafe fn where_set(bits: u32, x: f32) -> Self::V {
+    unsafe fn from_levels(from: *const i8) -> Self::V {
         unsafe {
-            let is_set = vtstq_u32(vdupq_n_u32(bits), vld1q_u32([1, 2, 4, 8].as_ptr()));
-            vreinterpretq_f32_u32(vandq_u32(is_set, vdupq_n_u32(x.to_bits())))
+            let four = vcreate_s8(u64::from(from.cast::<u32>().read_unaligned()));
+            vcvtq_f32_s32(vmovl_s16(vget_low_s16(vmovl_s8(four))))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn no_products() -> Self::Pairs {
+        unsafe { vdupq_n_s32(0) }
+    }
+
+    #[inline(always)]
+    unsafe fn load_pairs(from: *const i32) -> Self::Pairs {
+        unsafe { vld1q_s32(from) }
+    }
+
+    #[inline(always)]
+    unsafe fn store_pairs(to: *mut i32, pairs: Self::Pairs) {
+        unsafe { vst1q_s32(to, pairs) }
+    }
+
+    #[inline(always)]
+    unsafe fn splat_pair(pair: i32) -> Self::Pairs {
+        unsafe { vdupq_n_s32(pair) }
+    }
+
+    #[inline(always)]
+    unsafe fn to_pairs(of: [Self::V; 2]) -> Self::Pairs {
+        unsafe {
+            let [first, second] = [vqmovn_s32(vcvtnq_s32_f32(of[0])), vqmovn_s32(vcvtnq_s32_f32(of[1]))];
+            vreinterpretq_s32_s16(vcombine_s16(first, second))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn add_products(a: Self::Pairs, b: Self::Pairs, sums: Self::Pairs) -> Self::Pairs {
+        unsafe {
+            let (a, b) = (vreinterpretq_s16_s32(a), vreinterpretq_s16_s32(b));
+            let low = vmull_s16(vget_low_s16(a), vget_low_s16(b));
+            vaddq_s32(sums, vpaddq_s32(low, vmull_high_s16(a, b)))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn from_sums(sums: Self::Pairs) -> Self::V {
+        unsafe { vcvtq_f32_s32(sums) }
+    }
+
+    #[inline(always)]
+    unsafe fn pairs_of_rows(first: *const i8, second: *const i8) -> [Self::Pairs; 2] {
+        unsafe {
+            let (first, second) = (vld1_s8(first), vld1_s8(second));
+            [
+                vreinterpretq_s32_s16(vmovl_s8(vzip1_s8(first, second))),
+                vreinterpretq_s32_s16(vmovl_s8(vzip2_s8(first, second))),
+            ]
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn columns_of_pairs(from: *const i8, from_stride: usize, to: *mut i32, to_stride: usize) {
+        unsafe {
+            let row = |i: usize| vreinterpretq_f32_s16(vmovl_s8(vld1_s8(from.add(i * from_stride))));
+            store_columns([row(0), row(1), row(2), row(3)], to.cast(), to_stride);
         }
     }
 
@@ -194,13 +227,26 @@ unsafe impl Simd for Neon {
     unsafe fn transpose(from: *const f32, from_stride: usize, to: *mut f32, to_stride: usize) {
         unsafe {
             let row = |i: usize| Self::load(from.add(i * from_stride));
-            let pairs = |a, b| (vtrn1q_f32(a, b), vtrn2q_f32(a, b));
-            let ((even_a, odd_a), (even_b, odd_b)) = (pairs(row(0), row(1)), pairs(row(2), row(3)));
-            for (at, a, b) in [(0, even_a, even_b), (1, odd_a, odd_b)] {
-                let (a, b) = (vreinterpretq_f64_f32(a), vreinterpretq_f64_f32(b));
-                Self::store(to.add(at * to_stride), vreinterpretq_f32_f64(vtrn1q_f64(a, b)));
-                Self::store(to.add((at + 2) * to_stride), vreinterpretq_f32_f64(vtrn2q_f64(a, b)));
-            }
+            store_columns([row(0), row(1), row(2), row(3)], to, to_stride);
+        }
+    }
+}
+
+/// Writes the columns of four rows; the stride is in numbers.
+///
+/// # Safety
+///
+/// There is room.
+#[inline(always)]
+unsafe fn store_columns(rows: [float32x4_t; 4], to: *mut f32, to_stride: usize) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let pairs = |a, b| (vtrn1q_f32(a, b), vtrn2q_f32(a, b));
+        let ((even_a, odd_a), (even_b, odd_b)) = (pairs(rows[0], rows[1]), pairs(rows[2], rows[3]));
+        for (at, a, b) in [(0, even_a, even_b), (1, odd_a, odd_b)] {
+            let (a, b) = (vreinterpretq_f64_f32(a), vreinterpretq_f64_f32(b));
+            vst1q_f32(to.add(at * to_stride), vreinterpretq_f32_f64(vtrn1q_f64(a, b)));
+            vst1q_f32(to.add((at + 2) * to_stride), vreinterpretq_f32_f64(vtrn2q_f64(a, b)));
         }
     }
 }

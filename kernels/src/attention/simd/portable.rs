@@ -1,6 +1,6 @@
 //! Plain Rust, for every processor: the reference of the other instruction sets.
 
-use super::{Levels, Simd};
+use super::Simd;
 use crate::attention::half;
 
 /// Plain Rust.
@@ -13,13 +13,21 @@ fn each(f: impl Fn(usize) -> f32) -> [f32; LANES] {
     std::array::from_fn(f)
 }
 
+/// A pair: its first number has the lower bits.
+fn pair([first, second]: [i16; 2]) -> i32 {
+    i32::from(first as u16) | i32::from(second) << 16
+}
+
+fn unpair(pair: i32) -> [i32; 2] {
+    [i32::from(pair as i16), pair >> 16]
+}
+
 // SAFETY: there is nothing that a processor could lack.
 unsafe impl Simd for Portable {
     const LANES: usize = LANES;
     const REGISTERS: usize = 16;
     type V = [f32; LANES];
-    type Bytes = [u8; LANES];
-    type Places = [u32; LANES];
+    type Pairs = [i32; LANES];
 
     #[inline(always)]
     unsafe fn splat(x: f32) -> Self::V {
@@ -53,44 +61,82 @@ unsafe impl Simd for Portable {
     }
 
     #[inline(always)]
-    unsafe fn load_bytes(from: *const u8) -> Self::Bytes {
+    unsafe fn halves_of(bytes: [u8; 16]) -> [[u8; 16]; 2] {
+        [bytes.map(|byte| byte & 15), bytes.map(|byte| byte >> 4)]
+    }
+
+    #[inline(always)]
+    unsafe fn look_up(bytes: [u8; 16], table: &[i8; 16]) -> [i8; 16] {
+        bytes.map(|byte| table[usize::from(byte)])
+    }
+
+    #[inline(always)]
+    unsafe fn from_levels(from: *const i8) -> Self::V {
         // SAFETY: the caller's promise.
-        unsafe { from.cast::<Self::Bytes>().read_unaligned() }
+        let levels = unsafe { from.cast::<[i8; LANES]>().read() };
+        each(|i| f32::from(levels[i]))
     }
 
     #[inline(always)]
-    unsafe fn low_halves(bytes: Self::Bytes) -> Self::Bytes {
-        bytes.map(|byte| byte & 15)
+    unsafe fn no_products() -> Self::Pairs {
+        [0; LANES]
     }
 
     #[inline(always)]
-    unsafe fn high_halves(bytes: Self::Bytes) -> Self::Bytes {
-        bytes.map(|byte| byte >> 4)
+    unsafe fn load_pairs(from: *const i32) -> Self::Pairs {
+        // SAFETY: the caller's promise.
+        unsafe { from.cast::<Self::Pairs>().read_unaligned() }
     }
 
     #[inline(always)]
-    unsafe fn look_up(bytes: Self::Bytes, table: &[i8; 16]) -> Self::Bytes {
-        bytes.map(|byte| table[usize::from(byte)] as u8)
+    unsafe fn store_pairs(to: *mut i32, pairs: Self::Pairs) {
+        // SAFETY: the caller's promise.
+        unsafe { to.cast::<Self::Pairs>().write_unaligned(pairs) }
     }
 
     #[inline(always)]
-    unsafe fn from_bytes(bytes: Self::Bytes) -> Self::V {
-        each(|i| f32::from(bytes[i] as i8))
+    unsafe fn splat_pair(pair: i32) -> Self::Pairs {
+        [pair; LANES]
     }
 
     #[inline(always)]
-    unsafe fn windows(word: u64, step: u32, width: u32) -> Self::Places {
-        std::array::from_fn(|i| (word as u32 >> (i as u32 * step)) & ((1 << width) - 1))
+    unsafe fn to_pairs(of: [Self::V; 2]) -> Self::Pairs {
+        let number = |at: usize| of[at / LANES][at % LANES].round_ties_even() as i16;
+        std::array::from_fn(|i| pair([number(2 * i), number(2 * i + 1)]))
     }
 
     #[inline(always)]
-    unsafe fn pick(table: &Levels, at: Self::Places) -> Self::V {
-        each(|i| table.numbers[at[i] as usize])
+    unsafe fn add_products(a: Self::Pairs, b: Self::Pairs, sums: Self::Pairs) -> Self::Pairs {
+        std::array::from_fn(|i| {
+            let ([a, c], [b, d]) = (unpair(a[i]), unpair(b[i]));
+            // Only of what is no number anyway they are too large.
+            sums[i].wrapping_add((a * b).wrapping_add(c * d))
+        })
     }
 
     #[inline(always)]
-    unsafe fn where_set(bits: u32, x: f32) -> Self::V {
-        each(|i| if bits >> i & 1 == 1 { x } else { 0.0 })
+    unsafe fn from_sums(sums: Self::Pairs) -> Self::V {
+        each(|i| sums[i] as f32)
+    }
+
+    #[inline(always)]
+    unsafe fn pairs_of_rows(first: *const i8, second: *const i8) -> [Self::Pairs; 2] {
+        // SAFETY: the caller's promise.
+        let level = |row: *const i8, at: usize| i16::from(unsafe { *row.add(at) });
+        [0, LANES].map(|at| std::array::from_fn(|i| pair([level(first, at + i), level(second, at + i)])))
+    }
+
+    #[inline(always)]
+    unsafe fn columns_of_pairs(from: *const i8, from_stride: usize, to: *mut i32, to_stride: usize) {
+        for i in 0..LANES {
+            for j in 0..LANES {
+                // SAFETY: the caller's promise.
+                unsafe {
+                    let row = from.add(j * from_stride + 2 * i);
+                    *to.add(i * to_stride + j) = pair([i16::from(*row), i16::from(*row.add(1))]);
+                }
+            }
+        }
     }
 
     #[inline(always)]

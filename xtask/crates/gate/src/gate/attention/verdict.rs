@@ -60,9 +60,9 @@ struct Both {
     are_the_same_bits: bool,
 }
 
-/// The most of [`Found::error`] where stock has not the type: what single precision rounds, a few times over. Whatever the
-/// type itself loses is in the reference too.
-const MOST_OF_OWN_TYPES: f64 = 2e-6;
+/// The most of [`Found::error`] where stock has not the type: what rounding Q and the weights to 16 bits loses, which is 7e-5 at
+/// most; stock, which rounds Q to 8, loses 5e-3 with its own types. Whatever the type itself loses is in the reference too.
+const MOST_OF_OWN_TYPES: f64 = 1e-4;
 
 impl Comparison {
     /// Pairs the cases of two builds.

@@ -1,0 +1,372 @@
+//! How the types of a cache whose values are whole numbers of a scale store them: a block's values are `level * scale`, or
+//! `level * scale + least`, where levels are whole numbers of 8 bits. A new type is one more [`Blocks`] and its line in
+//! [`super::kv_type`].
+//!
+//! Layouts are those of GGUF (`ggml-common.h`): a block begins with its scale, in half precision. Each instruction set gives the
+//! same levels.
+
+use super::encoding::Encoding;
+use super::simd::{Simd, Windows};
+use crate::kv_types::bits::{SCALE_BYTES, UNIT};
+use crate::kv_types::{Block, Code, DenseType, MOST_VALUES};
+
+/// How a type stores its blocks.
+pub trait Blocks: Copy {
+    /// What a scale is multiplied with besides.
+    const UNIT: f32 = 1.0;
+    /// Whether a block has a least value, behind its scale.
+    const HAS_LEAST: bool = false;
+
+    /// Values of a block, at most [`MOST_OF_BLOCK`], and its bytes.
+    fn block(self) -> (usize, usize);
+
+    /// Where in a block its levels lie, if they are bytes there.
+    const BYTES_AT: Option<usize> = None;
+
+    /// Writes the levels of a block.
+    ///
+    /// # Safety
+    ///
+    /// The processor has the instruction set `S`; the block is there, and there is room.
+    unsafe fn levels<S: Simd>(self, block: *const u8, to: *mut i8);
+}
+
+/// The most values of a block.
+pub const MOST_OF_BLOCK: usize = MOST_VALUES;
+/// The fewest: types of upstream's have so many.
+pub const FEWEST_OF_BLOCK: usize = 32;
+
+/// Bytes of half precision.
+const HALF: usize = 2;
+
+/// 8 bits.
+#[derive(Clone, Copy, Debug)]
+pub struct Q8_0;
+/// 4 bits that look a level up.
+#[derive(Clone, Copy, Debug)]
+pub struct Halves<const TABLE: usize, const HAS_LEAST: bool>;
+/// 5 bits, of which the highest lie apart; from a minimum, or from the middle.
+#[derive(Clone, Copy, Debug)]
+pub struct Fifths<const HAS_LEAST: bool>;
+
+/// A code of [`crate::kv_types`], by its place in [`Code::ALL`].
+#[derive(Clone, Copy, Debug)]
+pub struct Coded<const CODE: usize> {
+    /// The size of its blocks.
+    pub block: Block,
+}
+
+/// The levels of `q4_0`, `q4_1` and `iq4_nl`.
+const TABLES: [[i8; 16]; 3] = [
+    [-8, -7, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7],
+    [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15],
+    [-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113],
+];
+
+impl Blocks for Q8_0 {
+    const BYTES_AT: Option<usize> = Some(HALF);
+
+    #[inline(always)]
+    fn block(self) -> (usize, usize) {
+        (FEWEST_OF_BLOCK, HALF + FEWEST_OF_BLOCK)
+    }
+
+    #[inline(always)]
+    unsafe fn levels<S: Simd>(self, block: *const u8, to: *mut i8) {
+        // SAFETY: the caller's promise.
+        unsafe { block.add(HALF).cast::<i8>().copy_to_nonoverlapping(to, FEWEST_OF_BLOCK) };
+    }
+}
+
+impl Encoding for Q8_0 {
+    #[inline(always)]
+    unsafe fn vector<S: Simd>(self, row: *const u8, at: usize) -> S::V {
+        let (values, bytes) = self.block();
+        // SAFETY: the caller's promise; a block is a multiple of vectors.
+        unsafe {
+            let block = row.add(at / values * bytes);
+            let levels = S::from_levels(block.add(HALF + at % values).cast());
+            S::mul(levels, S::splat_f16(block.cast()))
+        }
+    }
+}
+
+impl<const TABLE: usize, const HAS_LEAST: bool> Blocks for Halves<TABLE, HAS_LEAST> {
+    const HAS_LEAST: bool = HAS_LEAST;
+
+    #[inline(always)]
+    fn block(self) -> (usize, usize) {
+        (FEWEST_OF_BLOCK, head(HAS_LEAST) + FEWEST_OF_BLOCK / 2)
+    }
+
+    #[inline(always)]
+    unsafe fn levels<S: Simd>(self, block: *const u8, to: *mut i8) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let bytes = block.add(head(HAS_LEAST)).cast::<[u8; 16]>().read();
+            let [low, high] = S::halves_of(bytes);
+            let levels = [S::look_up(low, &TABLES[TABLE]), S::look_up(high, &TABLES[TABLE])];
+            to.cast::<[[i8; 16]; 2]>().write(levels);
+        }
+    }
+}
+
+/// Bytes of the scale, and of the least value behind it.
+const fn head(has_least: bool) -> usize {
+    HALF + HALF * has_least as usize
+}
+
+impl<const HAS_LEAST: bool> Blocks for Fifths<HAS_LEAST> {
+    const HAS_LEAST: bool = HAS_LEAST;
+
+    #[inline(always)]
+    fn block(self) -> (usize, usize) {
+        (FEWEST_OF_BLOCK, head(HAS_LEAST) + 4 + FEWEST_OF_BLOCK / 2)
+    }
+
+    #[inline(always)]
+    unsafe fn levels<S: Simd>(self, block: *const u8, to: *mut i8) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let fifths = block.add(head(HAS_LEAST)).cast::<[u8; 4]>().read();
+            let lower = block.add(head(HAS_LEAST) + 4).cast::<[[u8; 8]; 2]>().read().map(u64::from_le_bytes);
+            let lower = [lower[0], lower[1], lower[0] >> 4, lower[1] >> 4];
+            for (at, (lower, fifths)) in lower.into_iter().zip(fifths).enumerate() {
+                let numbers = lower & (ONES * 15) | bits_of(fifths) << 4;
+                // Sixteen less, byte by byte: the highest bits take what is borrowed.
+                let levels =
+                    if HAS_LEAST { numbers } else { ((numbers | ONES << 7) - ONES * 16) ^ ONES << 7 };
+                to.add(8 * at).cast::<[u8; 8]>().write(levels.to_le_bytes());
+            }
+        }
+    }
+}
+
+/// A byte of one, eight times.
+const ONES: u64 = u64::from_le_bytes([1; 8]);
+
+/// Each bit as a byte, the lowest first.
+#[inline(always)]
+fn bits_of(byte: u8) -> u64 {
+    const EACH: u64 = u64::from_le_bytes([1, 2, 4, 8, 16, 32, 64, 128]);
+    let one_each = (u64::from(byte) * ONES) & EACH;
+    // Where a byte is not 0, adding 127 to its lower bits, or its own highest one, sets its highest bit.
+    let is_set = ((one_each & !(ONES << 7)) + ONES * 127) | one_each;
+    is_set >> 7 & ONES
+}
+
+/// Levels again and again, as [`Simd::levels_of_64`] takes them.
+const fn again<const BYTES: usize>(code: Code) -> [i8; BYTES] {
+    let mut bytes = [0; BYTES];
+    let mut at = 0;
+    while at < BYTES {
+        bytes[at] = code.levels()[at % code.levels().len()];
+        at += 1;
+    }
+    bytes
+}
+
+/// The levels of `COUNT` windows that follow each other, by the bits of them all.
+const fn several<const COUNT: usize, const ENTRIES: usize>(code: Code) -> [[i8; COUNT]; ENTRIES] {
+    let mut table = [[0; COUNT]; ENTRIES];
+    let mut at = 0;
+    while at < ENTRIES * COUNT {
+        let (bits, place) = (at / COUNT, at % COUNT);
+        table[bits][place] = code.levels()[bits >> (place * code.bits()) & (code.levels().len() - 1)];
+        at += 1;
+    }
+    table
+}
+
+impl<const CODE: usize> Coded<CODE> {
+    const CODE: Code = Code::ALL[CODE];
+
+    /// The bits of the circle from the value `inside` on, the lowest first: as many as sixteen windows take.
+    ///
+    /// # Safety
+    ///
+    /// The circle is there, and has that value.
+    #[inline(always)]
+    unsafe fn word(self, circle: *const u8, inside: usize) -> u64 {
+        const WORD: usize = size_of::<u64>();
+        let code = Self::CODE;
+        let bytes = self.block.values() * code.bits() / 8;
+        let first = inside * code.bits() / 8;
+        // No byte after the circle is read.
+        let from = first.min(bytes - WORD);
+        // SAFETY: the caller's promise.
+        let word = unsafe { u64::from_le(circle.add(from).cast::<u64>().read_unaligned()) };
+        let mut word = word >> (8 * (first - from));
+        if code.window() > code.bits() && bytes - first < WORD {
+            // SAFETY: as above.
+            word |= u64::from(unsafe { *circle }) << (8 * (bytes - first));
+        }
+        word
+    }
+
+    /// Writes sixteen levels, `COUNT` with each look-up.
+    ///
+    /// # Safety
+    ///
+    /// As [`Blocks::levels`].
+    #[inline(always)]
+    unsafe fn look_up<const COUNT: usize>(self, table: &[[i8; COUNT]], word: u64, to: *mut i8) {
+        for at in (0..16).step_by(COUNT) {
+            let bits = (word >> (at * Self::CODE.bits())) as usize & (table.len() - 1);
+            // SAFETY: the caller's promise.
+            unsafe { to.add(at).cast::<[i8; COUNT]>().write(table[bits]) };
+        }
+    }
+
+    /// Writes sixteen levels.
+    ///
+    /// # Safety
+    ///
+    /// As [`Blocks::levels`].
+    #[inline(always)]
+    unsafe fn sixteen<S: Simd>(self, circle: *const u8, inside: usize, to: *mut i8) {
+        // Two levels or four at once: the tables are a small part of a processor's first cache.
+        static TURBO2: [[i8; 4]; 256] = several(Code::Turbo2);
+        static TCQ2: [[i8; 2]; 1024] = several(Code::Tcq2);
+        static TCQ3: [[i8; 2]; 4096] = several(Code::Tcq3);
+        let bits = Self::CODE.bits();
+        // SAFETY: the caller's promise.
+        unsafe {
+            let word = self.word(circle, inside);
+            match Self::CODE {
+                Code::Turbo2 => self.look_up(&TURBO2, word, to),
+                Code::Turbo3 | Code::Turbo4 => {
+                    let windows = [spread(word, bits), spread(word >> (8 * bits), bits)];
+                    let windows = std::mem::transmute::<[[u8; 8]; 2], [u8; 16]>(windows);
+                    let table = table(Self::CODE).first_chunk().expect("it has 64 levels");
+                    to.cast::<[i8; 16]>().write(S::look_up(windows, table));
+                }
+                Code::Tcq2 => self.look_up(&TCQ2, word, to),
+                Code::Tcq3 => self.look_up(&TCQ3, word, to),
+            }
+        }
+    }
+}
+
+/// The first eight times `bits` bits of a word, `bits` to a byte.
+#[inline(always)]
+fn spread(word: u64, bits: usize) -> [u8; 8] {
+    let mut spread = word & ((1 << (8 * bits)) - 1);
+    for (count, ones) in [(4, ONES & 0x0000_0001_0000_0001), (2, ONES & 0x0001_0001_0001_0001), (1, ONES)] {
+        spread = (spread | spread << (count * (8 - bits))) & (ones * ((1 << (count * bits)) - 1));
+    }
+    spread.to_le_bytes()
+}
+
+/// The levels of a code, for [`Simd::levels_of_64`]; fewer than 64 are there again and again.
+#[inline(always)]
+fn table(code: Code) -> &'static [i8] {
+    static TURBO2: [i8; 64] = again(Code::Turbo2);
+    static TURBO3: [i8; 64] = again(Code::Turbo3);
+    static TURBO4: [i8; 64] = again(Code::Turbo4);
+    match code {
+        Code::Turbo2 => &TURBO2,
+        Code::Turbo3 => &TURBO3,
+        Code::Turbo4 => &TURBO4,
+        Code::Tcq2 | Code::Tcq3 => code.levels(),
+    }
+}
+
+impl<const CODE: usize> Blocks for Coded<CODE> {
+    const UNIT: f32 = UNIT;
+
+    #[inline(always)]
+    fn block(self) -> (usize, usize) {
+        (self.block.values(), DenseType { code: Self::CODE, block: self.block }.bytes())
+    }
+
+    #[inline(always)]
+    unsafe fn levels<S: Simd>(self, block: *const u8, to: *mut i8) {
+        let (code, values) = (Self::CODE, self.block.values());
+        // SAFETY: the caller's promise; a block is a multiple of 64 values.
+        unsafe {
+            let circle = block.add(SCALE_BYTES);
+            if S::LOOKS_UP_BYTES {
+                for first in (0..values).step_by(64) {
+                    let bytes = values * code.bits() / 8;
+                    let windows =
+                        Windows { circle: bytes, first: first * code.bits() / 8, step: code.bits() };
+                    S::levels_of_64(table(code), circle, windows, to.add(first));
+                }
+            } else {
+                for first in (0..values).step_by(16) {
+                    self.sixteen::<S>(circle, first, to.add(first));
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::attention::isa::Isa;
+    use crate::attention::kv_type::{KvType, Quantized};
+    use crate::attention::testing::{Random, decoded, decoded_on, encoded};
+    use crate::kv_types::{DenseType, bits};
+
+    /// 1.0 in half precision.
+    const ONE: [u8; 2] = [0x00, 0x3c];
+    /// 2.0 in half precision.
+    const TWO: [u8; 2] = [0x00, 0x40];
+
+    #[test]
+    fn low_halves_come_first() {
+        let bytes: Vec<u8> = (0..16).map(|at| at << 4 | (15 - at)).collect();
+        let row = decoded(KvType::Q4_0, &[&TWO[..], &bytes].concat(), 32);
+        assert_eq!((row[0], row[15], row[16], row[31]), (14.0, -16.0, -16.0, 14.0));
+        let row = decoded(KvType::Quantized(Quantized::Q4_1), &[&TWO[..], &ONE, &bytes].concat(), 32);
+        assert_eq!((row[0], row[15], row[16], row[31]), (31.0, 1.0, 1.0, 31.0));
+        let row = decoded(KvType::Quantized(Quantized::Iq4Nl), &[&ONE[..], &bytes].concat(), 32);
+        assert_eq!((row[0], row[15], row[16], row[31]), (113.0, -127.0, -127.0, 113.0));
+    }
+
+    #[test]
+    fn the_fifth_bits_lie_apart() {
+        let bits = (1u32 << 0 | 1 << 31).to_le_bytes();
+        let row = decoded(KvType::Quantized(Quantized::Q5_0), &[&ONE[..], &bits, &[0; 16]].concat(), 32);
+        assert_eq!((row[0], row[1], row[30], row[31]), (0.0, -16.0, -16.0, 0.0));
+        let row =
+            decoded(KvType::Quantized(Quantized::Q5_1), &[&ONE[..], &TWO, &bits, &[0x10; 16]].concat(), 32);
+        assert_eq!((row[0], row[1], row[30], row[31]), (18.0, 2.0, 3.0, 19.0));
+    }
+
+    #[test]
+    fn bytes_have_a_sign() {
+        let row = decoded(KvType::Q8_0, &[&TWO[..], &[0x80; 31], &[127]].concat(), 32);
+        assert_eq!((row[0], row[31]), (-256.0, 254.0));
+    }
+
+    #[test]
+    fn dense_types_are_read_as_the_oracle_reads_them() {
+        let mut random = Random(4);
+        for dense in DenseType::ALL {
+            let kind = KvType::Quantized(Quantized::Dense(dense));
+            let bytes = encoded(kind, 3000 * 128, &mut random);
+            let mut expected = vec![0.0; 3000 * 128];
+            bits::decode(dense, &bytes, &mut expected);
+            for isa in Isa::here() {
+                assert!(decoded_on(isa, kind, &bytes, 128) == expected, "{isa:?} {kind:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_instruction_set_reads_the_same_bits() {
+        let mut random = Random(3);
+        for kind in KvType::all() {
+            let sizes = [32, 40, 64, 72, 80, 96, 128, 192].into_iter();
+            for size in &sizes.filter(|size| kind.row_bytes(*size).is_some()).collect::<Vec<usize>>() {
+                let bytes = encoded(kind, 70 * size, &mut random);
+                let expected = decoded(kind, &bytes, *size);
+                for isa in Isa::here() {
+                    assert_eq!(decoded_on(isa, kind, &bytes, *size), expected, "{isa:?} {kind:?} {size}");
+                }
+            }
+        }
+    }
+}
