@@ -39,6 +39,14 @@ fn without_kernels_no_server_is_paged() {
 }
 
 #[test]
+fn a_cache_that_says_more_than_ninja_knows_is_not_believed() {
+    let project = suites();
+    let cache = "target/espalier/build/stock-cpu-native/CMakeCache.txt";
+    project.write(cache, "LLAMA_BUILD_TESTS:BOOL=ON\n");
+    gate_suites(&project).success().says(&["Configuring stock-cpu-native with upstream's tests"]);
+}
+
+#[test]
 fn a_feature_is_on_in_ours_and_off_in_stock() {
     let asks = |variant: &str, commands: &str, enable: &str| {
         let project = suites();

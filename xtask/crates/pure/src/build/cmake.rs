@@ -111,15 +111,6 @@ fn show(path: &Path) -> String {
     path.display().to_string()
 }
 
-/// Reads `KEY:TYPE=VALUE` lines of CMakeCache.txt.
-pub fn read_cache(text: &str) -> BTreeMap<String, String> {
-    text.lines()
-        .filter(|line| !line.starts_with('#') && !line.starts_with("//"))
-        .filter_map(|line| line.split_once('='))
-        .filter_map(|(key, value)| Some((key.split_once(':')?.0.to_string(), value.to_string())))
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -166,12 +157,5 @@ mod tests {
     fn the_identity_cannot_leave_its_string() {
         let header = identity_header("a\"b\\c\nd", "v1", "00");
         assert!(header.contains("ESPALIER_VARIANT \"a\\\"b\\\\cd\""), "{header}");
-    }
-
-    #[test]
-    fn the_cache_is_read_back() {
-        let cache = read_cache("# c\n//doc\nA:BOOL=ON\nB:STRING=x=y\n\n");
-        assert_eq!(cache["A"], "ON");
-        assert_eq!(cache["B"], "x=y");
     }
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::{Build, Tools};
-use crate::build::{cmake, ninja};
+use crate::build::ninja;
 use crate::error::{Error, Result};
 use crate::stack::web_page::Choice;
 use crate::sys::machine::compiler_cache::CompilerCache;
@@ -77,12 +77,11 @@ impl Build<'_> {
         }
         // The page of the finished build is in its folder.
         let tools = self.tools(compilers::compilers()?, Choice::NoneThere)?;
-        let cache = disk::read_text(&folder.join("CMakeCache.txt"))?;
-        if cmake::read_cache(&cache).get(TESTS).map(String::as_str) != Some("ON") {
-            self.context.ui.status("Configuring", format!("{} with upstream's tests", self.name()));
-            let run = Run::new(&tools.cmake).arg(format!("-D{TESTS}=ON")).arg(&folder);
-            self.watched(run, &format!("configure-tests-{}", self.name()), |_| {})?;
-        }
+        // Each time, which takes seconds: a run that was stopped leaves a cache that says more than Ninja's files do, and these
+        // start the CMake that wrote them, which may be gone.
+        self.context.ui.status("Configuring", format!("{} with upstream's tests", self.name()));
+        let run = Run::new(&tools.cmake).arg(format!("-D{TESTS}=ON")).arg(&folder);
+        self.watched(run, &format!("configure-tests-{}", self.name()), |_| {})?;
         self.compile(self.compile_run(&tools, targets), "tests")?;
         Ok(folder.join("bin"))
     }
