@@ -78,9 +78,10 @@ impl Build<'_> {
         // The page of the finished build is in its folder.
         let tools = self.tools(compilers::compilers()?, Choice::NoneThere)?;
         // Each time, which takes seconds: a run that was stopped leaves a cache that says more than Ninja's files do, and these
-        // start the CMake that wrote them, which may be gone.
+        // start the CMake that wrote them. It may be gone, and its Ninja too.
         self.context.ui.status("Configuring", format!("{} with upstream's tests", self.name()));
-        let run = Run::new(&tools.cmake).arg(format!("-D{TESTS}=ON")).arg(&folder);
+        let ninja = format!("-DCMAKE_MAKE_PROGRAM={}", tools.ninja.display());
+        let run = Run::new(&tools.cmake).args(&[format!("-D{TESTS}=ON"), ninja]).arg(&folder);
         self.watched(run, &format!("configure-tests-{}", self.name()), |_| {})?;
         self.compile(self.compile_run(&tools, targets), "tests")?;
         Ok(folder.join("bin"))
