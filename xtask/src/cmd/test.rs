@@ -11,7 +11,8 @@ use crate::error::{Error, Result};
 use crate::gate;
 use crate::plan::flavors::DEFAULT_FLAVOR;
 use crate::stack::{build, lock, smoke, smoke_rpc};
-use crate::sys::machine::process;
+use crate::sys::machine::process::{self, Run};
+use crate::sys::machine::scratch;
 
 /// Options of `test`.
 #[derive(Clone, Debug, Default)]
@@ -157,9 +158,15 @@ pub(super) fn summary(results: &[Done]) -> Outcome {
 
 /// A target directory of its own: the outer cargo may still hold its own one's lock.
 fn cargo(context: &Context, arguments: &[&str]) -> Result<()> {
-    let run = process::cargo(&context.layout.cargo_target("checks"))
-        .args(arguments)
-        .current_folder(context.layout.root());
+    succeed(checks(context, arguments))
+}
+
+fn checks(context: &Context, arguments: &[&str]) -> Run {
+    let run = process::cargo(&context.layout.cargo_target("checks"));
+    run.args(arguments).current_folder(context.layout.root())
+}
+
+fn succeed(run: Run) -> Result<()> {
     let words = run.words();
     let status = run.show()?;
     if status.success() { Ok(()) } else { Err(Error::no(format!("`{words}`: {}", process::ending(status)))) }
@@ -173,8 +180,12 @@ fn clippy(context: &Context) -> Result<()> {
     cargo(context, &["clippy", "--workspace", "--all-targets", "--locked", "--", "--deny", "warnings"])
 }
 
+/// The tests make and remove many small files, some tens of megabytes of them at a time.
 fn unit(context: &Context) -> Result<()> {
-    cargo(context, &["test", "--workspace", "--locked", "--no-fail-fast"])
+    const ROOM: u64 = 512 << 20;
+    let scratch = scratch::in_memory(ROOM);
+    let run = checks(context, &["test", "--workspace", "--locked", "--no-fail-fast"]);
+    succeed(scratch.iter().fold(run, |run, folder| run.env(scratch::VARIABLE, folder.path())))
 }
 
 fn build_stock(context: &Context) -> Result<()> {
