@@ -248,11 +248,6 @@ pub struct Room {
 /// Safety, of all methods: the processor has the instruction set, the rows are there, and what is written to has room.
 #[allow(clippy::missing_safety_doc, reason = "it is the block's")]
 impl Tile<Quantized> {
-    /// How many blocks a row has.
-    fn blocks(&self) -> usize {
-        self.size / KvType::Quantized(self.kind).block().0
-    }
-
     /// Reads levels, scales and least values. Levels that are bytes of the cache stay where they are.
     #[inline(always)]
     pub unsafe fn read<S: Simd>(&self, room: Room) -> Levels {
@@ -318,7 +313,7 @@ impl Tile<Quantized> {
         with_blocks!(self.kind, blocks => {
             let (values, bytes) = blocks.block();
             for cell in 0..self.cells {
-                for at in 0..self.blocks() {
+                for at in 0..self.size / values {
                     // SAFETY: the caller's promise.
                     unsafe {
                         let block = self.lines.row(cell).add(at * bytes);
