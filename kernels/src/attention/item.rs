@@ -185,7 +185,8 @@ impl Task<'_> {
             // SAFETY: the caller's promises.
             sees[at] = unsafe { token.sees::<S>(place.tile, place.count, mask) };
         }
-        Active::new(self.item.rows, |row| sees[self.token(row) - tokens.start])
+        let group = self.problem.group();
+        Active::new(self.item.rows, (group, self.item.row % group), &sees[..tokens.len()])
     }
 
     /// Turns scores into weights.
@@ -201,21 +202,28 @@ impl Task<'_> {
         of_head: &mut OfHead<'_>,
         of_tile: &mut OfTile<'_>,
     ) {
-        let first = self.token(0);
-        for (at, row) in active.rows().enumerate() {
-            let scores = &mut of_tile.scores.as_chunks_mut::<TILE>().0[at];
-            let mask = &of_tile.mask.as_chunks::<TILE>().0[self.token(row) - first];
-            let mut state = of_head.state(row);
-            // SAFETY: the caller's promises.
+        let (masks, scores) = (of_tile.mask.as_chunks::<TILE>().0, of_tile.scores.as_mut_ptr());
+        for (first, rows) in active.blocks() {
+            let count = AT_ONCE.min(active.count - first);
+            let mut states = [State::EMPTY; AT_ONCE];
+            // SAFETY: the caller's promises; there is room for the scores of all rows of a block.
             unsafe {
-                self.adjust::<S>(place, of_head.slopes[row], mask, scores);
-                of_tile.factors[at] = weigh::<S>(scores, &mut state);
+                let scores = rows_from(scores.add(first * TILE), TILE);
+                for i in 0..count {
+                    states[i] = of_head.state(rows[i]);
+                    let mask = &masks[active.token(first + i)];
+                    self.adjust::<S>(place, of_head.slopes[rows[i]], mask, scores[i]);
+                }
+                let factors = weigh::<S>(scores, &mut states);
+                for i in 0..count {
+                    of_head.set_state(rows[i], states[i]);
+                    of_tile.factors[first + i] = factors[i];
+                }
+                for i in count..AT_ONCE {
+                    scores[i].write_bytes(0, TILE);
+                    of_tile.factors[first + i] = 0.0;
+                }
             }
-            of_head.set_state(row, state);
-        }
-        for at in active.count..active.padded() {
-            of_tile.scores_of(at).fill(0.0);
-            of_tile.factors[at] = 0.0;
         }
     }
 
@@ -225,19 +233,13 @@ impl Task<'_> {
     ///
     /// As [`Task::run`].
     #[inline(always)]
-    unsafe fn adjust<S: Simd>(
-        &self,
-        place: &Place<'_>,
-        slope: f32,
-        mask: &[f32; TILE],
-        scores: &mut [f32; TILE],
-    ) {
+    unsafe fn adjust<S: Simd>(&self, place: &Place<'_>, slope: f32, mask: &[f32; TILE], scores: *mut f32) {
         let problem = self.problem;
         let has_mask = !place.cells.mask.is_null() || place.count < TILE;
         for at in (0..TILE).step_by(S::LANES) {
             // SAFETY: the caller's promise.
             unsafe {
-                let to = scores.as_mut_ptr().add(at);
+                let to = scores.add(at);
                 if problem.softcap != 0.0 {
                     S::store(to, cap::<S>(S::load(to), problem.softcap));
                 }
@@ -417,23 +419,28 @@ unsafe fn add_whole<S: Simd>(
     of_head: &mut OfHead<'_>,
     of_tile: &mut OfTile<'_>,
 ) {
-    let (pairs, weights, size) = (of_tile.v.as_mut_ptr().cast(), of_tile.weights(), values.size);
+    let (pairs, mut weights, size) = (of_tile.v.as_mut_ptr().cast(), of_tile.weights(), values.size);
     // SAFETY: the caller's promises.
     unsafe {
         let infinite = if levels.are_finite::<S>() { None } else { Some(levels.without_infinite()) };
         if infinite.is_some() {
             values.decode::<S>(of_tile.k.as_mut_ptr());
         }
+        let largest_scales = levels.largest_scales::<S>();
         whole::to_pairs_of_cells::<S>(levels, values.cells, pairs);
         for (at, rows) in active.blocks() {
-            let mut in_numbers = [false; AT_ONCE];
-            for (i, row) in weights.into_iter().enumerate() {
-                let of_row = of_tile.scores_of(at + i);
+            let (mut in_numbers, mut of_rows) = ([false; AT_ONCE], [NOTHING.as_ptr(); AT_ONCE]);
+            for i in 0..AT_ONCE {
+                let of_row = &of_tile.scores.as_chunks::<TILE>().0[at + i];
                 in_numbers[i] = infinite.is_some_and(|cells| sees_any(of_row, &cells));
-                row.round::<S>(if in_numbers[i] { &[0.0; TILE] } else { of_row }, levels);
+                if !in_numbers[i] {
+                    of_rows[i] = of_row.as_ptr();
+                }
             }
+            whole::round_weights::<S>(of_rows, &largest_scales, levels, &mut weights);
             let factors = std::array::from_fn(|i| of_tile.factors[at + i]);
-            let sums = rows.map(|row| of_head.sums[row * size..][..size].as_mut_ptr());
+            let first = of_head.sums.as_mut_ptr();
+            let sums = rows.map(|row| first.wrapping_add(row * size));
             whole::add_weighted::<S>(weights, pairs, levels, values.cells, (factors, sums));
             if in_numbers.contains(&true) {
                 add_infinite::<S>(values, (at, in_numbers), of_tile, sums);
@@ -441,6 +448,9 @@ unsafe fn add_whole<S: Simd>(
         }
     }
 }
+
+/// Weights of a row that adds nothing.
+static NOTHING: [f32; TILE] = [0.0; TILE];
 
 /// Whether one of the cells has a weight.
 fn sees_any(weights: &[f32; TILE], cells: &[bool; TILE]) -> bool {

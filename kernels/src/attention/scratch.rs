@@ -53,7 +53,7 @@ pub struct OfTile<'a> {
     levels: &'a mut [f32],
     numbers: [&'a mut [f32]; 2],
     halves: &'a mut [f32],
-    weights: [&'a mut [f32]; 3],
+    weights: [&'a mut [f32]; 2],
     blocks: usize,
 }
 
@@ -82,13 +82,13 @@ impl Sizes {
         [rows * self.key, rows * pairs, rows, rows * self.value, self.rows, self.rows, self.rows]
     }
 
-    fn of_tile(self) -> [usize; 14] {
+    fn of_tile(self) -> [usize; 13] {
         let rows = self.rows.next_multiple_of(AT_ONCE);
         // Where K lay, V is decoded, if it cannot be whole numbers.
         let keys = [self.key.max(self.value) * TILE, MOST_LANES * self.key];
         let levels = TILE * self.whole / size_of::<f32>();
         let (blocks, numbers) = (self.blocks(), self.blocks() * TILE);
-        let of_rows = [AT_ONCE * numbers / 2, AT_ONCE * blocks, AT_ONCE * blocks];
+        let of_rows = [AT_ONCE * numbers / 2, AT_ONCE * blocks];
         [
             self.rows * TILE,
             keys[0],
@@ -103,7 +103,6 @@ impl Sizes {
             numbers / 2,
             of_rows[0],
             of_rows[1],
-            of_rows[2],
         ]
     }
 
@@ -137,8 +136,8 @@ impl<'a> Scratch<'a> {
         // The padding of a row stays zero.
         heads.fill(0.0);
         let [mask, k, some_k, v, scores, factors, more, rest @ ..] = split(rest, sizes.of_tile());
-        let [levels, scales, least, halves, pairs, by_block, sums] = rest;
-        let (numbers, weights, blocks) = ([scales, least], [pairs, by_block, sums], sizes.blocks());
+        let [levels, scales, least, halves, pairs, sums] = rest;
+        let (numbers, weights, blocks) = ([scales, least], [pairs, sums], sizes.blocks());
         let tile =
             OfTile { mask, k, some_k, v, scores, factors, more, levels, numbers, halves, weights, blocks };
         Scratch { heads, sizes, tile }
@@ -182,11 +181,6 @@ impl OfHead<'_> {
 }
 
 impl OfTile<'_> {
-    /// The scores of a row, by its place among those that see the tile.
-    pub fn scores_of(&mut self, at: usize) -> &mut [f32; TILE] {
-        &mut self.scores.as_chunks_mut::<TILE>().0[at]
-    }
-
     /// Where the whole numbers of a tile go.
     pub fn room(&mut self) -> Room {
         let [scales, least] = &mut self.numbers;
@@ -200,11 +194,11 @@ impl OfTile<'_> {
 
     /// Where the rounded weights of a few rows go.
     pub fn weights(&mut self) -> Each<Weights> {
-        let [pairs, scales, least] = self.weights.each_mut().map(|part| part.as_mut_ptr());
+        let [pairs, least] = self.weights.each_mut().map(|part| part.as_mut_ptr());
         let blocks = self.blocks;
         std::array::from_fn(|i| Weights {
             pairs: pairs.wrapping_add(i * blocks * TILE / 2).cast(),
-            scales: scales.wrapping_add(i * blocks),
+            scale: 0.0,
             least: least.wrapping_add(i * blocks),
         })
     }

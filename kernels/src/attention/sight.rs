@@ -9,24 +9,31 @@ use super::simd::Simd;
 /// The rows of an item that see a tile, by their number in the block; filled up with the number after the last one.
 pub struct Active {
     rows: [u8; ROWS + AT_ONCE],
+    /// Of each: which of the block's tokens it is of.
+    tokens: [u8; ROWS + AT_ONCE],
     /// How many they are.
     pub count: usize,
 }
 
 impl Active {
-    /// Those of `rows` rows for which `sees` is true.
-    pub fn new(rows: usize, sees: impl Fn(usize) -> bool) -> Active {
-        let mut active = Active { rows: [rows as u8; ROWS + AT_ONCE], count: 0 };
-        for row in (0..rows).filter(|row| sees(*row)) {
-            active.rows[active.count] = row as u8;
-            active.count += 1;
+    /// Those of `rows` rows whose token sees the tile. A token has `group` rows; of the first one, `left_out` of them are in the
+    /// block before.
+    pub fn new(rows: usize, (group, left_out): (usize, usize), sees: &[bool]) -> Active {
+        let mut active = Active { rows: [rows as u8; ROWS + AT_ONCE], tokens: [0; ROWS + AT_ONCE], count: 0 };
+        let seeing = sees.iter().enumerate().filter(|(_, sees)| **sees);
+        for (token, _) in seeing {
+            for row in (token * group).max(left_out)..((token + 1) * group).min(left_out + rows) {
+                active.rows[active.count] = (row - left_out) as u8;
+                active.tokens[active.count] = token as u8;
+                active.count += 1;
+            }
         }
         active
     }
 
-    /// The rows.
-    pub fn rows(&self) -> impl Iterator<Item = usize> {
-        self.rows[..self.count].iter().map(|row| usize::from(*row))
+    /// The token of the row at this place, by its number in the block.
+    pub fn token(&self, at: usize) -> usize {
+        usize::from(self.tokens[at])
     }
 
     /// How many they are with those that they are filled up with.

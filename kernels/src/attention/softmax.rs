@@ -1,5 +1,6 @@
 //! Softmax of one tile after the other: <https://arxiv.org/abs/2112.05682>.
 
+use super::matrix::{AT_ONCE, Each};
 use super::problem::TILE;
 use super::simd::Simd;
 
@@ -38,37 +39,44 @@ pub fn factor(old: f32, new: f32) -> f32 {
     }
 }
 
-/// Turns the scores of a tile into weights, and takes them in. Gives what the sums so far are to be multiplied with.
+/// Turns the scores of a tile into weights, those of a few rows, and takes them in. Gives what each row's sums so far are to be
+/// multiplied with.
 ///
 /// # Safety
 ///
-/// The processor has the instruction set `S`.
+/// The processor has the instruction set `S`; each row has [`TILE`] scores.
 #[inline(always)]
-pub unsafe fn weigh<S: Simd>(scores: &mut [f32; TILE], state: &mut State) -> f32 {
-    let at = scores.as_mut_ptr();
+pub unsafe fn weigh<S: Simd>(scores: Each<*mut f32>, states: &mut Each<State>) -> Each<f32> {
     // SAFETY: the caller's promise, and `TILE` is a multiple of `LANES`.
     unsafe {
-        let mut largest = S::splat(f32::NEG_INFINITY);
-        for i in (0..TILE).step_by(S::LANES) {
-            largest = S::max(largest, S::load(at.add(i)));
+        let mut largest = [S::splat(f32::NEG_INFINITY); AT_ONCE];
+        for (largest, scores) in largest.iter_mut().zip(scores) {
+            for at in (0..TILE).step_by(S::LANES) {
+                *largest = S::max(*largest, S::load(scores.add(at)));
+            }
         }
-        let largest = S::largest(largest);
-        let maximum = if largest <= state.maximum { state.maximum } else { largest };
-        // A comparison of vectors may lose what is no number; here it would be taken for a cell that is not seen.
-        if maximum == f32::NEG_INFINITY && !scores.iter().any(|score| score.is_nan()) {
-            scores.fill(0.0);
-            return 1.0;
+        let largest = S::largests(largest);
+        let mut sums = [S::splat(0.0); AT_ONCE];
+        let mut factors = [0.0; AT_ONCE];
+        for (i, state) in states.iter_mut().enumerate() {
+            let before = state.maximum;
+            state.maximum = if largest[i] <= before { before } else { largest[i] };
+            // Where nothing is seen all weights are zero. A comparison may lose what is no number; the sum does not.
+            let base = if state.maximum == f32::NEG_INFINITY { 0.0 } else { state.maximum };
+            let minus = S::splat(-base);
+            for at in (0..TILE).step_by(S::LANES) {
+                let to = scores[i].add(at);
+                let weight = exp::<S>(S::add(S::load(to), minus));
+                S::store(to, weight);
+                sums[i] = S::add(sums[i], weight);
+            }
+            factors[i] = factor(before, state.maximum);
         }
-        let minus = S::splat(-maximum);
-        let mut sum = S::splat(0.0);
-        for i in (0..TILE).step_by(S::LANES) {
-            let weight = exp::<S>(S::add(S::load(at.add(i)), minus));
-            S::store(at.add(i), weight);
-            sum = S::add(sum, weight);
+        let sums = S::sums(sums);
+        for i in 0..AT_ONCE {
+            states[i].sum = states[i].sum * factors[i] + sums[i];
         }
-        let factor = factor(state.maximum, maximum);
-        *state = State { maximum, sum: state.sum * factor + S::sum(sum) };
-        factor
+        factors
     }
 }
 

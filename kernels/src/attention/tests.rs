@@ -2,27 +2,48 @@
 
 use super::guarded::Guarded;
 use super::isa::Isa;
-use super::kv_type::KvType;
-use super::problem::{Cells, Problem};
+use super::kv_type::{Floating, KvType};
+use super::problem::{Cells, Problem, Types};
 use super::testing::{Case, Expected, Random, problem, problem_of};
 use super::{Items, Memory, Share, merge, work_bytes};
 
-/// The result with `threads` threads, one after the other.
+/// What threads share.
+struct Shared<'a> {
+    problem: &'a Problem,
+    types: Types,
+    work: *mut u8,
+    threads: usize,
+}
+
+// SAFETY: threads write to parts of the memory that are their own, or one of them does after the other: what is tested.
+unsafe impl Sync for Shared<'_> {}
+
+impl Shared<'_> {
+    /// Runs `work` in all threads at once.
+    fn run(&self, work: impl Fn(&Problem, Share, &Memory) + Sync) {
+        std::thread::scope(|scope| {
+            for thread in 0..self.threads {
+                let work = &work;
+                scope.spawn(move || {
+                    let share = Share { thread, threads: self.threads };
+                    // SAFETY: the memory is as long as it has to be.
+                    work(self.problem, share, &unsafe { Memory::new(self.problem, share, self.work) });
+                });
+            }
+        });
+    }
+}
+
+/// The result of `threads` threads.
 fn computed(case: &Case, isa: Isa, threads: usize) -> Vec<f32> {
     let mut out = Guarded::new(&vec![f32::NAN; case.out_length()]);
     let problem = case.problem(&mut out);
     let mut work = Guarded::new(&vec![0xffu8; work_bytes(&problem, threads)]);
     let types = problem.types().expect("a case has types and shapes that fit");
-    let shares = || (0..threads).map(|thread| Share { thread, threads });
-    for share in shares() {
-        // SAFETY: the memory is as long as it has to be.
-        let memory = unsafe { Memory::new(&problem, share, work.as_mut_ptr()) };
-        isa.run(Items { problem: &problem, types, share, memory: &memory });
-    }
-    for share in shares() {
-        // SAFETY: as above; all threads have ended.
-        unsafe { merge(&problem, share, &Memory::new(&problem, share, work.as_mut_ptr())) };
-    }
+    let shared = Shared { problem: &problem, types, work: work.as_mut_ptr(), threads };
+    shared.run(|problem, share, memory| isa.run(Items { problem, types: shared.types, share, memory }));
+    // SAFETY: the memory is as above; all threads have ended.
+    shared.run(|problem, share, memory| unsafe { merge(problem, share, memory) });
     out.to_vec()
 }
 
@@ -105,37 +126,46 @@ fn the_number_of_threads_changes_no_bit() {
     }
 }
 
-/// Another tenant's cell is such a cell.
+/// A case whose first token does not see the cells `hidden`, which the others do.
+fn hiding(kinds: [KvType; 2], tokens: u32, hidden: &[usize], random: &mut Random) -> Case {
+    let mut sizes = Problem { tokens, key_size: 128, value_size: 128, ..problem() };
+    let cells = &mut sizes.cells[0];
+    (cells.key_type, cells.value_type) = (kinds[0].number(), kinds[1].number());
+    let mut mask = vec![0; (tokens * cells.count) as usize];
+    hidden.iter().for_each(|cell| mask[*cell] = super::half::NEGATIVE_INFINITY);
+    let mut case = Case::new(sizes, random);
+    case.sinks = None;
+    (case.cells[0].mask, case.cells[0].tiles) = (Some(Guarded::new(&mask)), None);
+    case
+}
+
+/// Another tenant's cell is such a cell. One is in a whole tile, one in a shorter one; few rows are computed otherwise than many.
 #[test]
 fn whatever_a_hidden_cell_has_it_changes_no_bit() {
-    const HIDDEN: usize = 70;
+    const HIDDEN: [usize; 2] = [5, 70];
     /// No number, and a large one, of each type.
     const NO_NUMBER: u8 = 0xff;
     const LARGE: u8 = 0x7b;
     let mut random = Random(7);
-    for (kind, byte) in KvType::all().flat_map(|kind| [(kind, NO_NUMBER), (kind, LARGE)]) {
-        let mut sizes = Problem { tokens: 2, key_size: 128, value_size: 128, ..problem() };
-        let cells = &mut sizes.cells[0];
-        (cells.key_type, cells.value_type) = (kind.number(), kind.number());
-        let mut mask = vec![0; 2 * cells.count as usize];
-        mask[HIDDEN] = super::half::NEGATIVE_INFINITY;
-        let mut case = Case::new(sizes, &mut random);
-        case.sinks = None;
-        (case.cells[0].mask, case.cells[0].tiles) = (Some(Guarded::new(&mask)), None);
-        let clean: Vec<Vec<f32>> = Isa::here().map(|isa| computed(&case, isa, 2)).collect();
-        let row = kind.row_bytes(sizes.key_size as usize).unwrap() * sizes.kv_heads as usize;
-        case.cells[0].k[HIDDEN * row..][..row].fill(byte);
-        case.cells[0].v[HIDDEN * row..][..row].fill(byte);
-        for (isa, clean) in Isa::here().zip(clean) {
-            let found = computed(&case, isa, 2);
-            let (of_first, of_second) = found.split_at(found.len() / 2);
-            assert_eq!(
-                of_first,
-                &clean[..of_first.len()],
-                "{isa:?} {kind:?}: the first token does not see it"
-            );
-            let sees_it = byte == LARGE || of_second.iter().all(|one| one.is_nan());
-            assert!(sees_it, "{isa:?} {kind:?}: the second one does");
+    let exact = KvType::Floating(Floating::F32);
+    let kinds: Vec<[KvType; 2]> = KvType::all().flat_map(|kind| [[kind, kind], [exact, kind]]).collect();
+    for (kinds, tokens) in kinds.into_iter().flat_map(|kinds| [(kinds, 2), (kinds, 16)]) {
+        for byte in [NO_NUMBER, LARGE] {
+            let mut case = hiding(kinds, tokens, &HIDDEN, &mut random);
+            let clean: Vec<Vec<f32>> = Isa::here().map(|isa| computed(&case, isa, 2)).collect();
+            let [k, v] = kinds.map(|kind| kind.row_bytes(128).unwrap() * case.sizes.kv_heads as usize);
+            for cell in HIDDEN {
+                case.cells[0].k[cell * k..][..k].fill(byte);
+                case.cells[0].v[cell * v..][..v].fill(byte);
+            }
+            for (isa, clean) in Isa::here().zip(clean) {
+                let found = computed(&case, isa, 2);
+                let (of_first, of_others) = found.split_at(found.len() / tokens as usize);
+                let what = format!("{isa:?} {kinds:?}, {tokens} tokens");
+                assert_eq!(of_first, &clean[..of_first.len()], "{what}: the first one does not see it");
+                let see_it = byte == LARGE || of_others.iter().all(|one| one.is_nan());
+                assert!(see_it, "{what}: the others do");
+            }
         }
     }
 }

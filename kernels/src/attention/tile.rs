@@ -9,6 +9,7 @@ use super::kv_type::{
 use super::matrix::{AT_ONCE, Each, is_finite, rows_by_columns, rows_by_rows};
 use super::problem::TILE;
 use super::simd::{MOST_LANES, Simd};
+use super::whole::magnitude;
 
 /// Up to so many rows that see a tile of floating-point numbers it is read where it lies, anew for each few of them; for more it is
 /// decoded once.
@@ -215,6 +216,24 @@ impl Levels {
             }
         }
         has
+    }
+
+    /// The largest of each cell's scales, without their signs.
+    ///
+    /// # Safety
+    ///
+    /// The processor has the instruction set `S`, and they are there.
+    #[inline(always)]
+    pub unsafe fn largest_scales<S: Simd>(self) -> [f32; TILE] {
+        let mut largest = [0.0; TILE];
+        for at in (0..self.blocks * TILE).step_by(S::LANES) {
+            // SAFETY: the caller's promise.
+            unsafe {
+                let to = largest.as_mut_ptr().add(at % TILE);
+                S::store(to, S::max(magnitude::<S>(S::load(self.scales.add(at))), S::load(to)));
+            }
+        }
+        largest
     }
 
     /// Whether all scales and least values are finite.

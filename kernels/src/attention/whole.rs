@@ -4,6 +4,8 @@
 //! A row of Q loses at most half of 1/32767 of its largest number so, where upstream rounds it to 8 bits. Sums are exact within
 //! a block of the cache: at most 128 products of 8 and 16 bits, or those of a tile's cells.
 
+use std::ops::Range;
+
 use super::matrix::{AT_ONCE, Each};
 use super::problem::TILE;
 use super::simd::Simd;
@@ -39,7 +41,13 @@ pub unsafe fn round<S: Simd>(numbers: *const f32, length: usize, pairs: *mut i32
         for at in (0..length).step_by(S::LANES) {
             largest = S::max(magnitude::<S>(S::load(numbers.add(at))), largest);
         }
-        round_by::<S>(S::largest(largest), numbers, length, pairs)
+        let largest = S::largest(largest);
+        let factor = S::splat(factor(largest));
+        for at in (0..length).step_by(2 * S::LANES) {
+            let of = [S::load(numbers.add(at)), S::load(numbers.add(at + S::LANES))];
+            S::store_pairs(pairs.add(at / 2), S::to_pairs([S::mul(of[0], factor), S::mul(of[1], factor)]));
+        }
+        unit(largest)
     }
 }
 
@@ -49,27 +57,19 @@ pub unsafe fn round<S: Simd>(numbers: *const f32, length: usize, pairs: *mut i32
 ///
 /// The processor has the instruction set `S`.
 #[inline(always)]
-unsafe fn magnitude<S: Simd>(numbers: S::V) -> S::V {
+pub unsafe fn magnitude<S: Simd>(numbers: S::V) -> S::V {
     // SAFETY: the caller's promise.
     unsafe { S::copy_sign(numbers, S::splat(1.0)) }
 }
 
-/// The same, where the size of the `largest` is known.
-///
-/// # Safety
-///
-/// As [`round`].
-#[inline(always)]
-unsafe fn round_by<S: Simd>(largest: f32, numbers: *const f32, length: usize, pairs: *mut i32) -> f32 {
-    // SAFETY: the caller's promise.
-    unsafe {
-        let factor = S::splat(if largest > SMALLEST { LARGEST / largest } else { 0.0 });
-        for at in (0..length).step_by(2 * S::LANES) {
-            let of = [S::load(numbers.add(at)), S::load(numbers.add(at + S::LANES))];
-            S::store_pairs(pairs.add(at / 2), S::to_pairs([S::mul(of[0], factor), S::mul(of[1], factor)]));
-        }
-        if largest.is_finite() { largest / LARGEST } else { f32::NAN }
-    }
+/// What numbers are multiplied with before they are rounded, by the size of the largest.
+fn factor(largest: f32) -> f32 {
+    if largest > SMALLEST { LARGEST / largest } else { 0.0 }
+}
+
+/// What the whole numbers are multiplied with.
+fn unit(largest: f32) -> f32 {
+    if largest.is_finite() { largest / LARGEST } else { f32::NAN }
 }
 
 /// Writes the pairs of a tile's rows to columns: [`TILE`] for each two values.
@@ -148,17 +148,19 @@ unsafe fn add_scores<S: Simd, const WIDTH: usize>(
     unsafe {
         let columns = columns.add(block * pairs * TILE);
         let (scales, least) = (levels.scales.add(block * TILE), levels.least.wrapping_add(block * TILE));
-        let of_least = q.map(|row| if has_least { sum_of_pairs(row.pairs, pairs) * row.scale } else { 0.0 });
+        let of_least = q.map(|row| if has_least { sum_of_pairs(row.pairs, pairs) } else { 0.0 });
         for at in (0..TILE).step_by(WIDTH * S::LANES) {
-            let sums = products::<S, WIDTH>(q.map(|row| row.pairs), columns.add(at), TILE, pairs);
+            let sums = products::<S, WIDTH, 1>(q.map(|row| [row.pairs]), columns.add(at), TILE, pairs);
             for (j, cell) in (at..at + WIDTH * S::LANES).step_by(S::LANES).enumerate() {
                 let scale = S::load(scales.add(cell));
                 for i in 0..AT_ONCE {
                     let before = if block == 0 { S::splat(0.0) } else { S::load(to[i].add(cell)) };
-                    let product = S::mul(S::from_sums(sums[i][j]), S::splat(q[i].scale));
-                    let mut score = S::mul_add(product, scale, before);
+                    let mut score = S::mul_add(S::from_sums(sums[i][j]), scale, before);
                     if has_least {
                         score = S::mul_add(S::splat(of_least[i]), S::load(least.add(cell)), score);
+                    }
+                    if block == levels.blocks - 1 {
+                        score = S::mul(score, S::splat(q[i].scale));
                     }
                     S::store(to[i].add(cell), score);
                 }
@@ -181,44 +183,83 @@ unsafe fn sum_of_pairs(pairs: *const i32, count: usize) -> f32 {
 pub struct Weights {
     /// By block, the pairs of a tile's cells.
     pub pairs: *mut i32,
-    /// By block.
-    pub scales: *mut f32,
+    /// What those are multiplied with.
+    pub scale: f32,
     /// By block: what the least values add to each of its values.
     pub least: *mut f32,
 }
 
-impl Weights {
-    /// Rounds the weights of a row. What a cell of no weight has does not matter, as long as it is finite.
-    ///
-    /// # Safety
-    ///
-    /// The processor has the instruction set `S`; scales are there, and room.
-    #[inline(always)]
-    pub unsafe fn round<S: Simd>(self, weights: &[f32; TILE], levels: Levels) {
-        let (mut scaled, weights) = ([0.0; TILE], weights.as_ptr());
-        // SAFETY: the caller's promise.
-        unsafe {
-            for block in 0..levels.blocks {
-                let scales = levels.scales.add(block * TILE);
-                let mut largest = S::splat(0.0);
-                for at in (0..TILE).step_by(S::LANES) {
-                    let weight = S::mul(S::load(weights.add(at)), S::load(scales.add(at)));
-                    largest = S::max(magnitude::<S>(weight), largest);
-                    S::store(scaled.as_mut_ptr().add(at), weight);
-                }
-                let pairs = self.pairs.add(block * PAIRS);
-                let scale = round_by::<S>(S::largest(largest), scaled.as_ptr(), TILE, pairs);
-                self.scales.add(block).write(scale);
-                let mut sum = S::splat(0.0);
-                if !levels.least.is_null() {
-                    let least = levels.least.add(block * TILE);
-                    for at in (0..TILE).step_by(S::LANES) {
-                        sum = S::mul_add(S::load(weights.add(at)), S::load(least.add(at)), sum);
-                    }
-                }
-                self.least.add(block).write(S::sum(sum));
+/// Rounds the weights of a few rows, those of all blocks of a row alike: `largest_scales` has the largest of each cell's scales. So
+/// a block of V whose values are far smaller than another's is the less exact, as upstream is in each of them once they are smaller
+/// by 250. What a cell of no weight has does not matter, as long as it is finite.
+///
+/// # Safety
+///
+/// The processor has the instruction set `S`; each row has [`TILE`] weights, scales are there, and room.
+#[inline(always)]
+pub unsafe fn round_weights<S: Simd>(
+    weights: Each<*const f32>,
+    largest_scales: &[f32; TILE],
+    levels: Levels,
+    to: &mut Each<Weights>,
+) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let mut largest = [S::splat(0.0); AT_ONCE];
+        for (largest, weights) in largest.iter_mut().zip(weights) {
+            for at in (0..TILE).step_by(S::LANES) {
+                let scale = S::load(largest_scales.as_ptr().add(at));
+                *largest = S::max(S::mul(S::load(weights.add(at)), scale), *largest);
             }
         }
+        let largest = S::largests(largest);
+        for (i, to) in to.iter_mut().enumerate() {
+            let factor = S::splat(factor(largest[i]));
+            to.scale = unit(largest[i]);
+            for block in 0..levels.blocks {
+                let (scales, pairs) = (levels.scales.add(block * TILE), to.pairs.add(block * PAIRS));
+                round_products::<S>(weights[i], factor, scales, pairs);
+                let least = levels.least.wrapping_add(block * TILE);
+                let sum = if levels.least.is_null() { 0.0 } else { sum_of_products::<S>(weights[i], least) };
+                to.least.add(block).write(sum);
+            }
+        }
+    }
+}
+
+/// Rounds the products of a tile's weights, a factor, and its scales.
+///
+/// # Safety
+///
+/// The processor has the instruction set `S`; weights and scales are there, and room.
+#[inline(always)]
+unsafe fn round_products<S: Simd>(weights: *const f32, factor: S::V, scales: *const f32, pairs: *mut i32) {
+    for at in (0..TILE).step_by(2 * S::LANES) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let (weights, scales) = (weights.add(at), scales.add(at));
+            let first = S::mul(S::mul(S::load(weights), factor), S::load(scales));
+            let second =
+                S::mul(S::mul(S::load(weights.add(S::LANES)), factor), S::load(scales.add(S::LANES)));
+            S::store_pairs(pairs.add(at / 2), S::to_pairs([first, second]));
+        }
+    }
+}
+
+/// The sum of the products of a tile's numbers.
+///
+/// # Safety
+///
+/// The processor has the instruction set `S`; they are there.
+#[inline(always)]
+unsafe fn sum_of_products<S: Simd>(a: *const f32, b: *const f32) -> f32 {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let mut sum = S::splat(0.0);
+        for at in (0..TILE).step_by(S::LANES) {
+            sum = S::mul_add(S::load(a.add(at)), S::load(b.add(at)), sum);
+        }
+        S::sum(sum)
     }
 }
 
@@ -235,54 +276,77 @@ pub unsafe fn add_weighted<S: Simd>(
     cells: usize,
     (factors, to): (Each<f32>, Each<*mut f32>),
 ) {
+    let sums = Sums { weights, pairs, levels, cells, factors, to };
+    let of_block = levels.values / S::LANES;
     // SAFETY: the caller's promise.
     unsafe {
-        if S::REGISTERS < 32 || !levels.values.is_multiple_of(4 * S::LANES) {
-            add_some_weighted::<S, 2>(weights, pairs, levels, cells, (factors, to));
+        if S::REGISTERS < 32 {
+            sums.add::<S, 2, 1>(0..levels.size());
+        } else if of_block.is_multiple_of(4) {
+            sums.add::<S, 4, 1>(0..levels.size());
         } else {
-            add_some_weighted::<S, 4>(weights, pairs, levels, cells, (factors, to));
+            // Fewer sums at once would wait for each other.
+            let even = levels.blocks / 2 * 2 * levels.values;
+            sums.add::<S, 4, 2>(0..even);
+            sums.add::<S, 2, 1>(even..levels.size());
         }
     }
 }
 
-/// # Safety
-///
-/// As [`add_weighted`]; a block is a multiple of `WIDTH` vectors.
-#[inline(always)]
-unsafe fn add_some_weighted<S: Simd, const WIDTH: usize>(
+/// What [`add_weighted`] has.
+struct Sums {
     weights: Each<Weights>,
     pairs: *const i32,
     levels: Levels,
     cells: usize,
-    (factors, to): (Each<f32>, Each<*mut f32>),
-) {
-    // SAFETY: the caller's promise.
-    unsafe {
-        for at in (0..levels.size()).step_by(WIDTH * S::LANES) {
-            let block = at / levels.values;
-            let rows = weights.map(|row| row.pairs.add(block * PAIRS).cast_const());
-            let sums = products::<S, WIDTH>(rows, pairs.add(at), levels.size(), cells.div_ceil(2));
-            for i in 0..AT_ONCE {
-                let scale = S::splat(*weights[i].scales.add(block));
-                let least = S::splat(*weights[i].least.add(block));
-                for (j, sum) in sums[i].into_iter().enumerate() {
-                    let to = to[i].add(at + j * S::LANES);
-                    let more = S::mul_add(S::from_sums(sum), scale, least);
-                    S::store(to, S::mul_add(S::load(to), S::splat(factors[i]), more));
+    factors: Each<f32>,
+    to: Each<*mut f32>,
+}
+
+impl Sums {
+    /// Adds to some of the values, `WIDTH` vectors at once, which are in `PARTS` blocks.
+    ///
+    /// # Safety
+    ///
+    /// As [`add_weighted`].
+    #[inline(always)]
+    unsafe fn add<S: Simd, const WIDTH: usize, const PARTS: usize>(&self, values: Range<usize>) {
+        let levels = self.levels;
+        for at in values.step_by(WIDTH * S::LANES) {
+            let first = at / levels.values;
+            // SAFETY: the caller's promise.
+            unsafe {
+                let mut rows = [[std::ptr::null(); PARTS]; AT_ONCE];
+                for (rows, weights) in rows.iter_mut().zip(&self.weights) {
+                    for (part, row) in rows.iter_mut().enumerate() {
+                        *row = weights.pairs.add((first + part) * PAIRS).cast_const();
+                    }
+                }
+                let count = self.cells.div_ceil(2);
+                let sums = products::<S, WIDTH, PARTS>(rows, self.pairs.add(at), levels.size(), count);
+                for (i, sums) in sums.into_iter().enumerate() {
+                    let scale = S::splat(self.weights[i].scale);
+                    for (j, sum) in sums.into_iter().enumerate() {
+                        let least = S::splat(*self.weights[i].least.add(first + j * PARTS / WIDTH));
+                        let to = self.to[i].add(at + j * S::LANES);
+                        let more = S::mul_add(S::from_sums(sum), scale, least);
+                        S::store(to, S::mul_add(S::load(to), S::splat(self.factors[i]), more));
+                    }
                 }
             }
         }
     }
 }
 
-/// `a[i] b`, where `b` has `count` rows of pairs: `WIDTH` vectors of sums for each.
+/// `a[i] b`, where `b` has `count` rows of pairs: `WIDTH` vectors of sums for each. The vectors are in `PARTS` parts, each of which
+/// has its own rows of `a`.
 ///
 /// # Safety
 ///
 /// The processor has the instruction set `S`; each of `a` has `count` pairs, and each row of `b` as many vectors.
 #[inline(always)]
-unsafe fn products<S: Simd, const WIDTH: usize>(
-    a: Each<*const i32>,
+unsafe fn products<S: Simd, const WIDTH: usize, const PARTS: usize>(
+    a: Each<[*const i32; PARTS]>,
     b: *const i32,
     b_stride: usize,
     count: usize,
@@ -296,9 +360,11 @@ unsafe fn products<S: Simd, const WIDTH: usize>(
                 *vector = S::load_pairs(b.add(row * b_stride + j * S::LANES));
             }
             for (sums, a) in sums.iter_mut().zip(a) {
-                let pair = S::splat_pair(*a.add(row));
-                for (sum, vector) in sums.iter_mut().zip(vectors) {
-                    *sum = S::add_products(pair, vector, *sum);
+                for (part, a) in a.into_iter().enumerate() {
+                    let pair = S::splat_pair(*a.add(row));
+                    for j in part * WIDTH / PARTS..(part + 1) * WIDTH / PARTS {
+                        sums[j] = S::add_products(pair, vectors[j], sums[j]);
+                    }
                 }
             }
         }

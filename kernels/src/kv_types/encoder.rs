@@ -79,9 +79,9 @@ const fn passes(code: Code) -> usize {
 /// The processor has the instruction set `S`.
 #[inline(always)]
 unsafe fn choose<S: Simd>(code: Code, values: &[f32], windows: &mut [u16]) {
-    static TURBO2: [f32; 4] = Code::Turbo2.numbers(1.0);
-    static TURBO3: [f32; 8] = Code::Turbo3.numbers(1.0);
-    static TURBO4: [f32; 16] = Code::Turbo4.numbers(1.0);
+    static TURBO2: [f32; 4] = Code::Turbo2.numbers();
+    static TURBO3: [f32; 8] = Code::Turbo3.numbers();
+    static TURBO4: [f32; 16] = Code::Turbo4.numbers();
     static TCQ2: Table = Table::new(Code::Tcq2.bits(), Code::Tcq2.levels());
     static TCQ3: Table = Table::new(Code::Tcq3.bits(), Code::Tcq3.levels());
     match code {

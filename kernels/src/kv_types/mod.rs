@@ -87,13 +87,13 @@ impl Code {
         }
     }
 
-    /// The levels as numbers, each times `unit`; after the last come zeros.
+    /// The levels as numbers; after the last come zeros.
     #[must_use]
-    pub const fn numbers<const COUNT: usize>(self, unit: f32) -> [f32; COUNT] {
+    pub const fn numbers<const COUNT: usize>(self) -> [f32; COUNT] {
         let mut numbers = [0.0; COUNT];
         let mut at = 0;
         while at < self.levels().len() {
-            numbers[at] = self.levels()[at] as f32 * unit;
+            numbers[at] = self.levels()[at] as f32;
             at += 1;
         }
         numbers

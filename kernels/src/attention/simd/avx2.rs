@@ -232,6 +232,21 @@ unsafe impl Simd for Avx2 {
     }
 
     #[inline(always)]
+    unsafe fn largests(of: [Self::V; 4]) -> [f32; 4] {
+        unsafe {
+            let pairs = |a, b| _mm256_max_ps(_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b));
+            let (low, high) = (pairs(of[0], of[1]), pairs(of[2], of[3]));
+            // a b of `low` and c d of `high`, in each half
+            let halves = _mm256_max_ps(
+                _mm256_shuffle_ps::<0b01_00_01_00>(low, high),
+                _mm256_shuffle_ps::<0b11_10_11_10>(low, high),
+            );
+            let largest = _mm_max_ps(_mm256_castps256_ps128(halves), _mm256_extractf128_ps::<1>(halves));
+            std::mem::transmute::<__m128, [f32; 4]>(largest)
+        }
+    }
+
+    #[inline(always)]
     unsafe fn largest(a: Self::V) -> f32 {
         unsafe {
             let a = _mm_max_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps::<1>(a));

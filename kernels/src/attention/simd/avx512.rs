@@ -108,8 +108,9 @@ unsafe impl<const RECENT: bool> Simd for Avx512<RECENT> {
     #[inline(always)]
     unsafe fn to_pairs(of: [Self::V; 2]) -> Self::Pairs {
         unsafe {
-            let [first, second] = of.map(|half| _mm512_cvtsepi32_epi16(_mm512_cvtps_epi32(half)));
-            _mm512_inserti64x4::<1>(_mm512_castsi256_si512(first), second)
+            // Each quarter of a register is packed alone.
+            let packed = _mm512_packs_epi32(_mm512_cvtps_epi32(of[0]), _mm512_cvtps_epi32(of[1]));
+            _mm512_permutexvar_epi64(_mm512_set_epi64(7, 5, 3, 1, 6, 4, 2, 0), packed)
         }
     }
 
@@ -266,6 +267,22 @@ unsafe impl<const RECENT: bool> Simd for Avx512<RECENT> {
     #[inline(always)]
     unsafe fn sum(a: Self::V) -> f32 {
         unsafe { _mm512_reduce_add_ps(a) }
+    }
+
+    #[inline(always)]
+    unsafe fn largests(of: [Self::V; 4]) -> [f32; 4] {
+        unsafe {
+            let pairs = |a, b| _mm512_max_ps(_mm512_unpacklo_ps(a, b), _mm512_unpackhi_ps(a, b));
+            let (low, high) = (pairs(of[0], of[1]), pairs(of[2], of[3]));
+            let quarters = _mm512_max_ps(
+                _mm512_shuffle_ps::<0b01_00_01_00>(low, high),
+                _mm512_shuffle_ps::<0b11_10_11_10>(low, high),
+            );
+            let upper = _mm256_castpd_ps(_mm512_extractf64x4_pd::<1>(_mm512_castps_pd(quarters)));
+            let halves = _mm256_max_ps(_mm512_castps512_ps256(quarters), upper);
+            let largest = _mm_max_ps(_mm256_castps256_ps128(halves), _mm256_extractf128_ps::<1>(halves));
+            std::mem::transmute::<__m128, [f32; 4]>(largest)
+        }
     }
 
     #[inline(always)]

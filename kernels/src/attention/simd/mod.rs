@@ -99,6 +99,11 @@ pub unsafe trait Simd: Copy {
     unsafe fn sums(of: [Self::V; 4]) -> [f32; 4];
     /// The sum.
     unsafe fn sum(a: Self::V) -> f32;
+    /// The largest of each.
+    unsafe fn largests(of: [Self::V; 4]) -> [f32; 4] {
+        // SAFETY: the caller's promise.
+        unsafe { [Self::largest(of[0]), Self::largest(of[1]), Self::largest(of[2]), Self::largest(of[3])] }
+    }
     /// The largest.
     unsafe fn largest(a: Self::V) -> f32;
     /// `to[i][j] = from[j][i]` for `LANES` rows of `LANES` numbers; strides are in numbers.
