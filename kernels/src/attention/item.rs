@@ -219,9 +219,10 @@ impl Task<'_> {
                     of_head.set_state(rows[i], states[i]);
                     of_tile.factors[first + i] = factors[i];
                 }
-                for i in count..AT_ONCE {
-                    scores[i].write_bytes(0, TILE);
-                    of_tile.factors[first + i] = 0.0;
+                let factors = of_tile.factors[first..].iter_mut();
+                for (scores, factor) in scores.into_iter().zip(factors).skip(count) {
+                    scores.write_bytes(0, TILE);
+                    *factor = 0.0;
                 }
             }
         }

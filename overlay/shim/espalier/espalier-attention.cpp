@@ -6,6 +6,8 @@
 
 #include <cstring>
 
+static_assert(ESPALIER_ATTENTION_TILE == GGML_KV_TILE, "the kernel's tiles are those that a graph names");
+
 // What the kernel takes for granted of K, V and their mask; all that llama builds is so.
 static bool has_plain_cells(const ggml_tensor * k, const ggml_tensor * v, const ggml_tensor * mask) {
     const bool rows  = k->nb[0] == ggml_type_size(k->type) && v->nb[0] == ggml_type_size(v->type);

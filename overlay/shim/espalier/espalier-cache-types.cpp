@@ -115,6 +115,13 @@ void espalier_warn_of_keys(ggml_type type_k) {
     }
 }
 
+void espalier_warn_of_rotation(uint32_t layer, const char * what, const ggml_tensor * cache, bool is_rotated) {
+    if (cache != nullptr && espalier_is_own_type(cache->type) && !is_rotated) {
+        warn_once(layer, format("%s cache: %s is for values that are rotated, and these are not (LLAMA_ATTN_ROT_DISABLE, or heads of several sizes): answers will be worse",
+                what, ggml_type_name(cache->type)));
+    }
+}
+
 void espalier_refuse_weights(const ggml_tensor * tensor) {
     if (espalier_is_own_type(tensor->type)) {
         throw std::runtime_error(format("tensor '%s' has the type %s, which is for KV caches only", tensor->name, ggml_type_name(tensor->type)));

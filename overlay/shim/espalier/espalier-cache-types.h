@@ -21,11 +21,14 @@ bool espalier_cache_on_host(const llama_model & model, ggml_type type_k, ggml_ty
 // Says what to expect of a K of two or three bits.
 void espalier_warn_of_keys(ggml_type type_k);
 
+// Says of a layer's K or V (`what`) that it is of a type of ours and not rotated. NULL: it has none.
+void espalier_warn_of_rotation(uint32_t layer, const char * what, const ggml_tensor * cache, bool is_rotated);
+
 // The call sites' forms.
 #define ESPALIER_CACHE_TYPE(hparams, layer, what, type) espalier_cache_type((hparams), (layer), (what), (type))
 #define ESPALIER_CACHE_ON_HOST(model, type_k, type_v) espalier_cache_on_host((model), (type_k), (type_v))
 
-// Throws if a model's weights have a type of ours: nothing multiplies with those at speed, and some operations do not know them.
+// Throws if a model's or an adapter's weights have a type of ours: nothing multiplies with those at speed, and some operations do not know them.
 void espalier_refuse_weights(const ggml_tensor * tensor);
 
 // Says what a state was saved with, and what this cache has instead.

@@ -112,6 +112,29 @@ void espalier_kv_copies::forget() {
     std::fill(row_of_cell.begin(), row_of_cell.end(), -1);
 }
 
+void espalier_kv_copies::forget(const std::vector<uint32_t> & cells) {
+    for (uint32_t cell : cells) {
+        forget_cell(cell);
+    }
+}
+
+void espalier_kv_copies::forget_shifted() {
+    const auto & cells = kv.get_cells(0);
+    for (uint32_t cell : cell_of_row) {
+        if (cell != none && !cells.is_empty(cell) && cells.get_shift(cell) != 0) {
+            forget_cell(cell);
+        }
+    }
+}
+
+void espalier_kv_copies::forget_cell(uint32_t cell) {
+    int64_t & row = row_of_cell[cell];
+    if (row >= 0) {
+        cell_of_row[row] = none;
+        row = -1;
+    }
+}
+
 //
 // Graphs
 //
@@ -166,8 +189,10 @@ std::vector<int32_t> espalier_kv_copies::next_positions(const llama_ubatch & uba
     }
     for (uint32_t i = 0; i < ubatch.n_tokens; i++) {
         for (int32_t j = 0; j < ubatch.n_seq_id[i]; j++) {
-            auto & first = next[ubatch.seq_id[i][j]];
-            first = std::min(first, ubatch.pos[i]);
+            const auto seq = (uint32_t) ubatch.seq_id[i][j];
+            if (seq < n_seq) {
+                next[seq] = std::min(next[seq], ubatch.pos[i]);
+            }
         }
     }
     return next;
@@ -218,7 +243,7 @@ int64_t espalier_kv_copies::find_row(int64_t run, const std::vector<int32_t> & n
     return row;
 }
 
-int64_t espalier_kv_copies::take_row(uint32_t cell, int32_t seq, const std::vector<int32_t> & next) {
+int64_t espalier_kv_copies::take_row(uint32_t cell, uint32_t seq, const std::vector<int32_t> & next) {
     const int64_t row = find_row(run_of_seq[seq], next);
     if (row < 0) {
         return n_rows - 1;
@@ -242,17 +267,14 @@ void espalier_kv_copies::set_input(const espalier_kv_copies_input & input, const
     auto *       rows  = (int64_t *) input.rows->data;
     // What these cells had before is written over.
     for (uint32_t i = 0; i < ubatch.n_tokens; i++) {
-        int64_t & row = row_of_cell[cells[i]];
-        if (row >= 0) {
-            cell_of_row[row] = none;
-            row = -1;
-        }
+        forget_cell((uint32_t) cells[i]);
     }
     const std::vector<int32_t> next = next_positions(ubatch);
     for (uint32_t i = 0; i < ubatch.n_tokens; i++) {
         // Two tokens of a batch must not write one row that is read.
-        const bool is_read = is_near(ubatch.pos[i], ubatch.pos[i]);
-        rows[i] = is_read ? take_row((uint32_t) cells[i], ubatch.seq_id[i][0], next) : n_rows - 1;
+        const auto seq     = (uint32_t) ubatch.seq_id[i][0];
+        const bool is_read = seq < n_seq && is_near(ubatch.pos[i], ubatch.pos[i]);
+        rows[i] = is_read ? take_row((uint32_t) cells[i], seq, next) : n_rows - 1;
     }
     divide(input, kq_mask, ubatch);
 }

@@ -30,13 +30,17 @@ struct espalier_kv_copies_input {
 // of these the cache's own mask hides the cell. How near, and how many, espalier_kv_exact() says.
 //
 // A copy is another reading of a cell, never the only one: a cell that has none is read in the cache. So whatever writes cells
-// without telling has only to forget() all of them.
+// without telling has only to forget() them.
 class espalier_kv_copies {
 public:
     // NULL: nobody asked for them, or they cannot be had, which is said.
     static std::shared_ptr<espalier_kv_copies> create(const llama_kv_cache & kv, const llama_hparams & hparams, const llama_cparams & cparams);
 
     void forget();
+    void forget(const std::vector<uint32_t> & cells);
+
+    // Those whose position was shifted and whose K was not yet.
+    void forget_shifted();
 
     // Bytes of all of them.
     size_t bytes() const;
@@ -63,6 +67,8 @@ private:
 
     void allocate(const llama_hparams & hparams);
 
+    void forget_cell(uint32_t cell);
+
     bool is_near(int32_t pos_token, int32_t pos_cell) const;
 
     // The sequences' next positions: the first ones in the batch, or those after the last cells.
@@ -81,7 +87,7 @@ private:
     int64_t find_row(int64_t run, const std::vector<int32_t> & next) const;
 
     // The row of a cell's new copy.
-    int64_t take_row(uint32_t cell, int32_t seq, const std::vector<int32_t> & next);
+    int64_t take_row(uint32_t cell, uint32_t seq, const std::vector<int32_t> & next);
 
     void divide(const espalier_kv_copies_input & input, ggml_tensor * kq_mask, const llama_ubatch & ubatch) const;
 
@@ -92,7 +98,7 @@ private:
 
     const llama_kv_cache &  kv;
     const espalier_kv_exact_cells exact;
-    const uint32_t          n_seq;
+    const uint32_t          n_seq;  // a batch may have more, with a buffer that all share: those have no copies
     const int64_t           n_rows; // the last one is for tokens that find no other, and nobody sees it
 
     std::vector<uint32_t> cell_of_row;

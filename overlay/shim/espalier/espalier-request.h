@@ -11,7 +11,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <fstream>
 #include <map>
 #include <string>
 #include <type_traits>
@@ -27,7 +26,7 @@
 //   * cache_prompt: false shares nothing and leaves nothing
 // The rest says when to stop, what to sample, or how to answer: none of it reaches llama_decode. What is the same for
 // the life of a context (control vectors, RoPE, pooling, types of the cache) need not be told apart in a pool, which
-// lives as long; images and audio are told apart by their digests (espalier_server::find_media).
+// lives as long; a file says it (espalier_origin); images and audio are told apart by their digests (espalier_server::find_media).
 #define ESPALIER_REQUEST_FIELDS(field) \
     field(stream) field(include_usage) field(cache_prompt) field(return_tokens) field(return_progress) \
     field(sse_ping_interval) field(n_keep) field(n_discard) field(n_predict) field(n_indent) field(n_cmpl) \
@@ -59,7 +58,7 @@ public:
     // Reads each file once.
     explicit espalier_adapters(const std::vector<common_adapter_lora_info> & adapters) {
         for (const auto & adapter : adapters) {
-            digests.push_back(digest_of(adapter.path));
+            digests.push_back(espalier_digest_of_file(adapter.path));
         }
     }
 
@@ -75,17 +74,6 @@ public:
     }
 
 private:
-    // In pieces, for a file can be larger than what is free.
-    static std::string digest_of(const std::string & path) {
-        std::ifstream file(path, std::ios::binary);
-        std::string   piece(1 << 20, '\0');
-        std::string   digest;
-        while (file.read(&piece[0], piece.size()) || file.gcount() > 0) {
-            digest = espalier_digest(digest + piece.substr(0, file.gcount()));
-        }
-        return digest.empty() ? espalier_digest("not read: " + path) : digest;
-    }
-
     std::vector<std::string> digests;
 };
 
@@ -96,7 +84,7 @@ private:
 // The key that the server has checked, found as it finds it. A server that checks none takes the one that came: it is
 // a router's child, and the router has checked it, or it isolates who sends it and nobody else. Hashed, since it is
 // written next to saved slots.
-inline std::string espalier_get_tenant(const server_http_req & req) {
+inline std::string espalier_get_tenant(const common_params & params, const server_http_req & req) {
     std::string authorization;
     std::string x_api_key;
     for (const auto & [name, value] : req.headers) {
@@ -111,6 +99,10 @@ inline std::string espalier_get_tenant(const server_http_req & req) {
     std::string key = authorization.empty() ? x_api_key : authorization;
     if (key.rfind("Bearer ", 0) == 0) {
         key = key.substr(7);
+    }
+    // Of several headers the server checks one, which need not be the one that is found here.
+    if (!params.api_keys.empty() && std::find(params.api_keys.begin(), params.api_keys.end(), key) == params.api_keys.end()) {
+        throw std::invalid_argument("several API keys came with the request, and one of them is not known");
     }
     return key.empty() ? "" : espalier_digest("tenant " + key);
 }
@@ -155,7 +147,7 @@ inline int32_t espalier_get_priority(const common_params & params, const server_
 
 // Of every request that computes something or acts on a slot.
 inline void espalier_read_request(const common_params & params, const server_http_req & req, const json & data, task_params & to) {
-    to.kv_tenant = espalier_get_tenant(req);
+    to.kv_tenant = espalier_get_tenant(params, req);
     to.kv_salt   = espalier_get_salt(req, data);
     to.priority  = espalier_get_priority(params, req, data);
     // Lost by a conversion as well, and then it would share.

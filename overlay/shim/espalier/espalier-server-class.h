@@ -5,6 +5,7 @@
 
 #include "espalier-kv.h"
 #include "espalier-numbers.h"
+#include "espalier-origin.h"
 #include "espalier-request.h"
 #include "espalier-slot-file.h"
 #include "espalier-slot.h"
@@ -17,6 +18,7 @@ struct espalier_server {
 
     std::unique_ptr<espalier_kv>       kv;
     std::unique_ptr<espalier_adapters> adapters;
+    std::string                        origin; // for files of slots
 
     template <typename server_t> static void init(server_t & server);
     template <typename server_t> static void destroy(server_t & server);

@@ -22,6 +22,9 @@ void espalier_server::init(server_t & server) {
     }
     paged.adapters = std::make_unique<espalier_adapters>(server.params_base.lora_adapters);
     paged.asked    = {};
+    if (!server.params_base.slot_save_path.empty()) {
+        paged.origin = espalier_origin(server.params_base, server.ctx_tgt);
+    }
     const auto before = std::atomic_load(&paged.numbers);
     const auto after  = std::make_shared<espalier_numbers>(paged.kv->shared_pool());
     if (before) {
@@ -252,7 +255,7 @@ std::unique_ptr<espalier_server::open_slot> espalier_server::open(server_t & ser
     if (task.type == SERVER_TASK_TYPE_SLOT_ERASE) {
         return std::make_unique<open_slot>(slot, owner);
     }
-    const espalier_slot_file file(task.slot_action.filepath);
+    const espalier_slot_file file(task.slot_action.filepath, server.espalier.origin);
     if (file.is_reserved()) {
         return refuse("Invalid filename", ERROR_TYPE_INVALID_REQUEST);
     }
@@ -267,7 +270,7 @@ std::unique_ptr<espalier_server::open_slot> espalier_server::open(server_t & ser
         }
         slot.prompt_clear(); // of both models, before the state of one of them is read
         owner = of_file.value_or(owner);
-        owner.is_certain = of_file.has_value();
+        owner.is_certain = of_file && of_file->is_certain;
         return std::make_unique<open_slot>(slot, owner);
     }
     auto opened = std::make_unique<open_slot>(slot, owner);

@@ -8,13 +8,15 @@
 #include <cctype>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <utility>
 
 class espalier_slot_file {
 public:
-    explicit espalier_slot_file(const std::string & path) : path(path) {}
+    // `origin` is what computes here, as espalier_origin() says it; empty: it is not known.
+    espalier_slot_file(const std::string & path, const std::string & origin) : path(path), origin(origin) {}
 
     // Names that clients may not give to a file: they could write themselves an owner.
     bool is_reserved() const {
@@ -25,22 +27,31 @@ public:
 
     bool exists() const { return std::ifstream(path).good(); }
 
-    // Nothing: it was saved by a server that wrote no owner, or what is there cannot be read.
+    // Nothing: it was saved by a server that wrote no owner, or what is there cannot be read. Not certain: something else
+    // computed it.
     std::optional<espalier_owner> owner() const {
         std::ifstream  file(path + suffix());
-        std::string    head, tenant, salt, adapters;
-        if (!std::getline(file, head) || head != header() || !std::getline(file, tenant) || !std::getline(file, salt) || !std::getline(file, adapters)) {
+        std::string    head, tenant, salt, adapters, computed_by;
+        if (!std::getline(file, head) || head != header() || !std::getline(file, tenant) || !std::getline(file, salt) ||
+            !std::getline(file, adapters) || !std::getline(file, computed_by)) {
             return {};
         }
-        return espalier_owner{ tenant, salt, adapters };
+        return espalier_owner{ tenant, salt, adapters, !origin.empty() && computed_by == origin };
     }
 
-    // false: it could not be written
-    bool set_owner(const espalier_owner & owner) const {
-        std::ofstream file(path + suffix(), std::ios::trunc);
-        file << header() << "\n" << owner.tenant << "\n" << owner.salt << "\n" << owner.adapters << "\n";
-        file.close();
-        return !file.fail();
+    // What owner() reads, as it is.
+    std::string owner_text() const {
+        std::ifstream file(path + suffix());
+        return std::string(std::istreambuf_iterator<char>(file), {});
+    }
+
+    std::string text_of(const espalier_owner & owner) const {
+        return header() + "\n" + owner.tenant + "\n" + owner.salt + "\n" + owner.adapters + "\n" +
+            (owner.is_certain ? origin : "") + "\n";
+    }
+
+    void set_owner_text(const std::string & text) const {
+        std::ofstream(path + suffix(), std::ios::trunc) << text;
     }
 
     void forget_owner() const {
@@ -62,11 +73,12 @@ private:
     }
 
     static const std::string & header() {
-        static const std::string text = "espalier slot owner 1";
+        static const std::string text = "espalier slot owner 2";
         return text;
     }
 
     std::string path;
+    std::string origin;
 };
 
 // While a slot is being saved its file has no owner, so that no crash leaves one tenant's text with the name of another.
@@ -74,15 +86,15 @@ private:
 class espalier_saving {
 public:
     espalier_saving(espalier_slot_file file, espalier_owner owner) :
-        file(std::move(file)), owner(std::move(owner)), owner_before(this->file.owner()), stamp_before(this->file.stamp()) {
+        file(std::move(file)), owner(std::move(owner)), text_before(this->file.owner_text()), stamp_before(this->file.stamp()) {
         this->file.forget_owner();
     }
 
     ~espalier_saving() {
         if (file.stamp() != stamp_before) {
-            file.set_owner(owner);
-        } else if (owner_before) {
-            file.set_owner(*owner_before);
+            file.set_owner_text(file.text_of(owner));
+        } else if (!text_before.empty()) {
+            file.set_owner_text(text_before);
         }
     }
 
@@ -92,6 +104,6 @@ public:
 private:
     espalier_slot_file            file;
     espalier_owner                owner;
-    std::optional<espalier_owner> owner_before;
+    std::string                   text_before;
     std::pair<uintmax_t, std::filesystem::file_time_type> stamp_before;
 };

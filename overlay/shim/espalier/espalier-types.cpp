@@ -57,18 +57,34 @@ int espalier_type_of_name(const char * name) {
 // A number that a variable of the environment says, until somebody says another; from 0 to `most`.
 class setting {
 public:
-    setting(const char * variable, long most) : most(most) {
+    setting(const char * variable, long most) : most(most), value(0), was_given(false) {
         const char * asked = getenv(variable);
-        set(asked ? strtol(asked, nullptr, 10) : 0);
+        if (asked == nullptr) {
+            return;
+        }
+        char *     end    = nullptr;
+        const long number = strtol(asked, &end, 10);
+        if (end == asked || *end != 0 || number < 0 || number > most) {
+            fprintf(stderr, "%s is `%s`, and may be a number from 0 to %ld: it is left out\n", variable, asked, most);
+            return;
+        }
+        set(number);
     }
 
-    void set(long asked) { value = (int) std::min(std::max(asked, 0l), most); }
+    void set(long asked) {
+        value     = (int) std::min(std::max(asked, 0l), most);
+        was_given = true;
+    }
+
+    // Unless it was set.
+    void suggest(int asked) { value = was_given ? value.load() : asked; }
 
     int get() const { return value; }
 
 private:
-    const long       most;
-    std::atomic<int> value;
+    const long        most;
+    std::atomic<int>  value;
+    std::atomic<bool> was_given;
 };
 
 static setting & edge_layers() {
@@ -107,9 +123,9 @@ void espalier_keep_sinks(int cells) {
 }
 
 static const struct espalier_kv_quality qualities[] = {
-    { "safe",     "q8_0",   "turbo4", 0, 32 },
-    { "balanced", "turbo4", "tcq3",   0, 32 },
-    { "small",    "tcq3",   "tcq2",   0, 32 },
+    { "safe",     "q8_0",   "turbo4", 32 },
+    { "balanced", "turbo4", "tcq3",   32 },
+    { "small",    "tcq3",   "tcq2",   32 },
 };
 
 const struct espalier_kv_quality * espalier_kv_quality_of_name(const char * name) {
@@ -122,17 +138,29 @@ const struct espalier_kv_quality * espalier_kv_quality_of_name(const char * name
 }
 
 void espalier_keep_kv_quality(const struct espalier_kv_quality * quality) {
-    espalier_keep_edge_layers(quality->edge_layers);
-    espalier_keep_recent(quality->recent);
+    recent_cells().suggest(quality->recent);
+}
+
+static std::atomic<bool> & cache_type_was_given(char what) {
+    static std::atomic<bool> of_k(false), of_v(false);
+    return what == 'K' ? of_k : of_v;
+}
+
+void espalier_note_cache_type(char what) {
+    cache_type_was_given(what) = true;
+}
+
+bool espalier_cache_type_was_given(char what) {
+    return cache_type_was_given(what);
 }
 
 static std::string describe_qualities() {
     std::string help = "types of the KV cache that go well together, on CPUs:";
     for (const auto & quality : qualities) {
         help += std::string("\n- ") + quality.name + ": -ctk " + quality.type_k + " -ctv " + quality.type_v +
-                " --kv-edge-layers " + std::to_string(quality.edge_layers) + " --kv-recent " + std::to_string(quality.recent);
+                " --kv-recent " + std::to_string(quality.recent);
     }
-    return help + "\noptions after it win (default: none, which is f16)";
+    return help + "\nwhichever of them is given by itself wins (default: none, which is f16)";
 }
 
 const char * espalier_kv_quality_help(void) {

@@ -48,15 +48,19 @@ struct espalier_kv_quality {
     const char * name;
     const char * type_k; /* as --cache-type-k calls it */
     const char * type_v;
-    int          edge_layers;
     int          recent;
 };
 
 /* NULL for an unknown name. Static storage. */
 ESPALIER_API const struct espalier_kv_quality * espalier_kv_quality_of_name(const char * name);
 
-/* Sets what it says of layers and cells; the types are the caller's to set. */
+/* Sets what it says of cells, unless a caller or a variable has; the types are the caller's to set. */
 ESPALIER_API void espalier_keep_kv_quality(const struct espalier_kv_quality * quality);
+
+/* Whether the type of K or V ('K', 'V') was given by itself, which wins over a quality wherever it stands: variables and presets
+ * come in an order that nobody chose. */
+ESPALIER_API void espalier_note_cache_type(char what);
+ESPALIER_API bool espalier_cache_type_was_given(char what);
 
 /* The names, and what each stands for. Static storage. */
 ESPALIER_API const char * espalier_kv_quality_help(void);

@@ -1,5 +1,7 @@
 //! Slots that keep their text (`--slot-save-path`): what they keep, and what it is used for.
 
+use std::path::Path;
+
 use serde_json::{Value, json};
 
 use super::asking::{ask, plain, post, with};
@@ -8,6 +10,7 @@ use super::tenants::{PROMPT, question};
 use crate::error::Result;
 use crate::serving::cases::{self, BLOCK};
 use crate::serving::reference::Reference;
+use crate::sys::machine::disk;
 use crate::sys::net::server::Server;
 
 /// A server that keeps, with these arguments besides.
@@ -137,5 +140,76 @@ pub fn file_of_another_type(stage: &mut Stage<'_>) -> Result<()> {
     act(stage, &server, "restore")?;
     let answer = ask(&server, &plain(&prompt, 1))?;
     stage.must_have_found("from a file of the same type", &answer, PROMPT);
+    Ok(())
+}
+
+/// Tokens that follow what a file has.
+const MORE: usize = 100;
+
+/// Who goes on from a file shares what comes after it only if the file says that the same computed it.
+pub fn file_of_no_origin(stage: &mut Stage<'_>) -> Result<()> {
+    let saves = stage.empty_folder("slots")?;
+    let serve = |stage: &Stage<'_>, arguments: &[&str]| {
+        let keeps = ["-np", "2", "-c", "4096", "--kv-paged", "--slot-save-path", &saves];
+        stage.serve(Model::Trained, &[&keeps[..], arguments].concat())
+    };
+    let prompt = cases::numbered_prompt(1, PROMPT + MORE);
+    let server = serve(stage, &[])?;
+    ask(&server, &in_slot(plain(&prompt[..PROMPT], 1), 0))?;
+    act(stage, &server, "save")?;
+    drop(server);
+
+    let whole = (PROMPT + MORE - 1) / BLOCK * BLOCK;
+    let server = serve(stage, &[])?;
+    goes_on_from_the_file(stage, &server, "a file of the same server", &prompt, whole)?;
+    drop(server);
+    let server = serve(stage, &["--rope-freq-scale", "0.5"])?;
+    goes_on_from_the_file(stage, &server, "a file of another context", &prompt, 0)?;
+    drop(server);
+
+    // Saved once more, it is of no origin still.
+    disk::remove_file(&Path::new(&saves).join("file.espalier-owner"))?;
+    let server = serve(stage, &[])?;
+    act(stage, &server, "restore")?;
+    act(stage, &server, "save")?;
+    goes_on_from_the_file(stage, &server, "a file of nobody, saved again", &prompt, 0)
+}
+
+/// Restores the file and goes on from it in one slot; another slot finds so much.
+fn goes_on_from_the_file(
+    stage: &mut Stage<'_>,
+    server: &Server,
+    what: &str,
+    prompt: &[u32],
+    found: usize,
+) -> Result<()> {
+    act(stage, server, "restore")?;
+    let answer = ask(server, &in_slot(plain(prompt, 1), 0))?;
+    stage.must_have_found(&format!("{what}: its slot"), &answer, PROMPT);
+    let answer = ask(server, &in_slot(plain(prompt, 1), 1))?;
+    stage.must_have_found(&format!("{what}: another slot"), &answer, found);
+    Ok(())
+}
+
+/// Cells that are kept in f16 besides stay so when another slot is restored: the answer is the same to the bit.
+pub fn copies_of_others(stage: &mut Stage<'_>) -> Result<()> {
+    let prompt = cases::numbered_prompt(1, PROMPT);
+    let mut answers = Vec::new();
+    for restores in [false, true] {
+        let server = keeping(stage, Model::Trained, &["-np", "2", "-c", "4096", "--kv-quality", "small"])?;
+        ask(&server, &in_slot(plain(&cases::numbered_prompt(2, BLOCK + 7), 1), 0))?;
+        act(stage, &server, "save")?;
+        let first = in_slot(plain(&prompt[..PROMPT - 5], 1), 1);
+        ask(&server, &first)?;
+        if restores {
+            act(stage, &server, "restore")?;
+        }
+        let (status, body) = ask(&server, &in_slot(with(plain(&prompt, 4), "n_probs", 4), 1))?;
+        stage.must(status == 200, || format!("returned {status}: {body}"));
+        answers.push(body["completion_probabilities"].clone());
+    }
+    stage.must(answers[0].is_array() && answers[0] == answers[1], || {
+        format!("{} with nothing restored, {} with a file restored into another slot", answers[0], answers[1])
+    });
     Ok(())
 }

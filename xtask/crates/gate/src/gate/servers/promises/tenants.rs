@@ -26,6 +26,17 @@ pub fn question(number: u64) -> Value {
     plain(&cases::numbered_prompt(number, PROMPT), 1)
 }
 
+/// Whoever shows two keys is not the holder of the one that was not checked.
+pub fn one_key_each(stage: &mut Stage<'_>) -> Result<()> {
+    let server = stage.serve(Model::Trained, &["-np", "1", "-c", "4096", "--kv-paged", "--api-key", KEYS])?;
+    let both = format!("{ALICE}\r\nauthorization: Bearer key-of-nobody");
+    let (status, body) = ask_as(&server, &both, &question(1))?;
+    stage.must(status == 400, || format!("two keys, one of nobody's: returned {status} instead of 400: {body}"));
+    let (status, body) = ask_as(&server, ALICE, &question(1))?;
+    stage.must(status == 200, || format!("one key: returned {status}: {body}"));
+    Ok(())
+}
+
 /// A router passes the key on, so that its children know their tenants.
 pub fn behind_a_router(stage: &mut Stage<'_>) -> Result<()> {
     let folder = stage.folder_of_models("tiny.gguf")?;
