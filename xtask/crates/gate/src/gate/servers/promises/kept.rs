@@ -150,7 +150,7 @@ const MORE: usize = 100;
 pub fn file_of_no_origin(stage: &mut Stage<'_>) -> Result<()> {
     let saves = stage.empty_folder("slots")?;
     let serve = |stage: &Stage<'_>, arguments: &[&str]| {
-        let keeps = ["-np", "2", "-c", "4096", "--kv-paged", "--slot-save-path", &saves];
+        let keeps = ["-np", "3", "-c", "4096", "--kv-paged", "--slot-save-path", &saves];
         stage.serve(Model::Trained, &[&keeps[..], arguments].concat())
     };
     let prompt = cases::numbered_prompt(1, PROMPT + MORE);
@@ -159,12 +159,12 @@ pub fn file_of_no_origin(stage: &mut Stage<'_>) -> Result<()> {
     act(stage, &server, "save")?;
     drop(server);
 
-    let whole = (PROMPT + MORE - 1) / BLOCK * BLOCK;
+    let (of_file, whole) = (PROMPT / BLOCK * BLOCK, (PROMPT + MORE - 1) / BLOCK * BLOCK);
     let server = serve(stage, &[])?;
     goes_on_from_the_file(stage, &server, "a file of the same server", &prompt, whole)?;
     drop(server);
     let server = serve(stage, &["--rope-freq-scale", "0.5"])?;
-    goes_on_from_the_file(stage, &server, "a file of another context", &prompt, 0)?;
+    goes_on_from_the_file(stage, &server, "a file of another context", &prompt, of_file)?;
     drop(server);
 
     // Saved once more, it is of no origin still.
@@ -172,10 +172,11 @@ pub fn file_of_no_origin(stage: &mut Stage<'_>) -> Result<()> {
     let server = serve(stage, &[])?;
     act(stage, &server, "restore")?;
     act(stage, &server, "save")?;
-    goes_on_from_the_file(stage, &server, "a file of nobody, saved again", &prompt, 0)
+    goes_on_from_the_file(stage, &server, "a file of nobody, saved again", &prompt, of_file)
 }
 
-/// Restores the file and goes on from it in one slot; another slot finds so much.
+/// Restores the file and goes on from it in one slot. Another one computes what the file has, which is never shared, and a third
+/// one finds so much.
 fn goes_on_from_the_file(
     stage: &mut Stage<'_>,
     server: &Server,
@@ -186,7 +187,8 @@ fn goes_on_from_the_file(
     act(stage, server, "restore")?;
     let answer = ask(server, &in_slot(plain(prompt, 1), 0))?;
     stage.must_have_found(&format!("{what}: its slot"), &answer, PROMPT);
-    let answer = ask(server, &in_slot(plain(prompt, 1), 1))?;
+    ask(server, &in_slot(plain(&prompt[..PROMPT], 1), 1))?;
+    let answer = ask(server, &in_slot(plain(prompt, 1), 2))?;
     stage.must_have_found(&format!("{what}: another slot"), &answer, found);
     Ok(())
 }

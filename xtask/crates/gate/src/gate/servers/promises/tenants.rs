@@ -31,7 +31,9 @@ pub fn one_key_each(stage: &mut Stage<'_>) -> Result<()> {
     let server = stage.serve(Model::Trained, &["-np", "1", "-c", "4096", "--kv-paged", "--api-key", KEYS])?;
     let both = format!("{ALICE}\r\nauthorization: Bearer key-of-nobody");
     let (status, body) = ask_as(&server, &both, &question(1))?;
-    stage.must(status == 400, || format!("two keys, one of nobody's: returned {status} instead of 400: {body}"));
+    stage.must(status == 400, || {
+        format!("two keys, one of nobody's: returned {status} instead of 400: {body}")
+    });
     let (status, body) = ask_as(&server, ALICE, &question(1))?;
     stage.must(status == 200, || format!("one key: returned {status}: {body}"));
     Ok(())
