@@ -28,7 +28,8 @@ void espalier_warn_of_rotation(uint32_t layer, const char * what, const ggml_ten
 #define ESPALIER_CACHE_TYPE(hparams, layer, what, type) espalier_cache_type((hparams), (layer), (what), (type))
 #define ESPALIER_CACHE_ON_HOST(model, type_k, type_v) espalier_cache_on_host((model), (type_k), (type_v))
 
-// Throws if a model's or an adapter's weights have a type of ours: nothing multiplies with those at speed, and some operations do not know them.
+// Throws if weights, a model's or an adapter's, have a type of ours: nothing multiplies with those at speed, and some operations
+// do not know them.
 void espalier_refuse_weights(const ggml_tensor * tensor);
 
 // Says what a state was saved with, and what this cache has instead.

@@ -9,6 +9,7 @@
 #include "gguf.h"
 #include "llama.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <string>

@@ -37,7 +37,8 @@ struct espalier_owner {
     std::string salt;     // what the request brought as cache_salt, hashed; empty: nothing
     std::string adapters; // what besides the model computes it
 
-    // false: a file that does not say what computed it, or names something else. Who goes on from it shares nothing; not a part of who it is.
+    // false: a file that does not say what computed it, or names something else. Who goes on from it shares nothing; not a
+    // part of who it is.
     bool is_certain = true;
 
     bool operator==(const espalier_owner & other) const {

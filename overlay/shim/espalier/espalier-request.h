@@ -26,7 +26,8 @@
 //   * cache_prompt: false shares nothing and leaves nothing
 // The rest says when to stop, what to sample, or how to answer: none of it reaches llama_decode. What is the same for
 // the life of a context (control vectors, RoPE, pooling, types of the cache) need not be told apart in a pool, which
-// lives as long; a file says it (espalier_origin); images and audio are told apart by their digests (espalier_server::find_media).
+// lives as long, and a file says it (espalier_origin); images and audio are told apart by their digests
+// (espalier_server::find_media).
 #define ESPALIER_REQUEST_FIELDS(field) \
     field(stream) field(include_usage) field(cache_prompt) field(return_tokens) field(return_progress) \
     field(sse_ping_interval) field(n_keep) field(n_discard) field(n_predict) field(n_indent) field(n_cmpl) \
@@ -101,7 +102,8 @@ inline std::string espalier_get_tenant(const common_params & params, const serve
         key = key.substr(7);
     }
     // Of several headers the server checks one, which need not be the one that is found here.
-    if (!params.api_keys.empty() && std::find(params.api_keys.begin(), params.api_keys.end(), key) == params.api_keys.end()) {
+    const auto & keys = params.api_keys;
+    if (params.kv_paged && !keys.empty() && std::find(keys.begin(), keys.end(), key) == keys.end()) {
         throw std::invalid_argument("several API keys came with the request, and one of them is not known");
     }
     return key.empty() ? "" : espalier_digest("tenant " + key);
