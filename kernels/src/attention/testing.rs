@@ -322,6 +322,12 @@ fn pointer<T: Copy>(all: Option<&Guarded<T>>) -> *const T {
     all.map_or(std::ptr::null(), |all| all.as_ptr())
 }
 
+/// How many random cases; `ESPALIER_CASES` names another number.
+pub fn cases(usual: u64) -> u64 {
+    std::env::var("ESPALIER_CASES")
+        .map_or(usual, |number| number.parse().expect("ESPALIER_CASES is a number"))
+}
+
 /// Random values of a type, in a moderate range.
 pub fn encoded(kind: KvType, values: usize, random: &mut Random) -> Vec<u8> {
     let (block, bytes) = kind.block();

@@ -4,7 +4,7 @@ use super::guarded::Guarded;
 use super::isa::Isa;
 use super::kv_type::{Floating, KvType};
 use super::problem::{Cells, Problem, Types};
-use super::testing::{Case, Expected, Random, problem, problem_of};
+use super::testing::{Case, Expected, Random, cases, problem, problem_of};
 use super::{Items, Memory, Share, merge, work_bytes};
 
 /// What threads share.
@@ -93,16 +93,9 @@ fn close(found: &[f32], expected: &[Expected], what: &str) {
     }
 }
 
-/// How many random problems; `ESPALIER_CASES` names another number.
-fn cases() -> u64 {
-    const CASES: u64 = 500;
-    std::env::var("ESPALIER_CASES")
-        .map_or(CASES, |number| number.parse().expect("ESPALIER_CASES is a number"))
-}
-
 #[test]
 fn random_problems_are_solved_on_each_instruction_set() {
-    for seed in 0..cases() {
+    for seed in 0..cases(500) {
         let mut random = Random(seed);
         let case = Case::new(sizes(&mut random), &mut random);
         let expected = case.reference();

@@ -190,8 +190,8 @@ pub struct Weights {
 }
 
 /// Rounds the weights of a few rows, those of all blocks of a row alike: `largest_scales` has the largest of each cell's scales. So
-/// a block of V whose values are far smaller than another's is the less exact, as upstream is in each of them once they are smaller
-/// by 250. What a cell of no weight has does not matter, as long as it is finite.
+/// a block of V with far smaller values than another is rounded more coarsely; with values 250 times smaller, as coarsely as
+/// upstream rounds Q. What a cell of no weight has does not matter, as long as it is finite.
 ///
 /// # Safety
 ///

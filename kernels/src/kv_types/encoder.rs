@@ -130,7 +130,8 @@ fn dot(a: &[f32], b: &[f32]) -> f32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::attention::testing::Random;
+    use crate::attention::kv_type::KvType;
+    use crate::attention::testing::{Random, cases, decoded_on};
     use crate::kv_types::Block;
 
     fn normal(random: &mut Random, values: usize) -> Vec<f32> {
@@ -188,8 +189,8 @@ mod tests {
     #[test]
     fn every_instruction_set_writes_the_same_bytes_and_they_are_finite() {
         let mut random = Random(6);
-        for round in 0..1000 {
-            let kind = DenseType::ALL[round % DenseType::ALL.len()];
+        for round in 0..cases(1000) {
+            let kind = DenseType::ALL[round as usize % DenseType::ALL.len()];
             let from = any_values(&mut random, kind.block.values());
             let mut expected = vec![0; kind.bytes()];
             encode_on(Isa::Scalar, kind, &from, &mut expected);
@@ -197,6 +198,10 @@ mod tests {
                 let mut to = vec![0; expected.len()];
                 encode_on(isa, kind, &from, &mut to);
                 assert_eq!(to, expected, "{isa:?} {kind:?} {from:?}");
+                let bits = |values: Vec<f32>| values.into_iter().map(f32::to_bits).collect::<Vec<u32>>();
+                let read =
+                    |isa| bits(decoded_on(isa, KvType::from_number(kind.number()).unwrap(), &to, from.len()));
+                assert_eq!(read(isa), read(Isa::Scalar), "{isa:?} {kind:?} {from:?}");
             }
             // A scale that half precision has not is infinite, and upstream's check of rows refuses it.
             if from.iter().all(|x| x.abs() < 60_000.0) {
