@@ -89,7 +89,7 @@ pub unsafe fn weigh<S: Simd>(scores: Each<*mut f32>, states: &mut Each<State>) -
 pub unsafe fn cap<S: Simd>(x: S::V, most: f32) -> S::V {
     // SAFETY: the caller's promise.
     unsafe {
-        let size = S::copy_sign(x, S::splat(1.0));
+        let size = S::magnitude(x);
         let small = exp::<S>(S::mul(size, S::splat(-2.0)));
         let one = S::splat(1.0);
         let tanh = S::div(S::sub(one, small), S::add(one, small));

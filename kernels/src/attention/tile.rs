@@ -9,7 +9,6 @@ use super::kv_type::{
 use super::matrix::{AT_ONCE, Each, is_finite, rows_by_columns, rows_by_rows};
 use super::problem::TILE;
 use super::simd::{MOST_LANES, Simd};
-use super::whole::magnitude;
 
 /// Up to so many rows that see a tile of floating-point numbers it is read where it lies, anew for each few of them; for more it is
 /// decoded once.
@@ -230,7 +229,7 @@ impl Levels {
             // SAFETY: the caller's promise.
             unsafe {
                 let to = largest.as_mut_ptr().add(at % TILE);
-                S::store(to, S::max(magnitude::<S>(S::load(self.scales.add(at))), S::load(to)));
+                S::store(to, S::max(S::magnitude(S::load(self.scales.add(at))), S::load(to)));
             }
         }
         largest

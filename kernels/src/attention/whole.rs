@@ -39,7 +39,7 @@ pub unsafe fn round<S: Simd>(numbers: *const f32, length: usize, pairs: *mut i32
     unsafe {
         let mut largest = S::splat(0.0);
         for at in (0..length).step_by(S::LANES) {
-            largest = S::max(magnitude::<S>(S::load(numbers.add(at))), largest);
+            largest = S::max(S::magnitude(S::load(numbers.add(at))), largest);
         }
         let largest = S::largest(largest);
         let factor = S::splat(factor(largest));
@@ -49,17 +49,6 @@ pub unsafe fn round<S: Simd>(numbers: *const f32, length: usize, pairs: *mut i32
         }
         unit(largest)
     }
-}
-
-/// What numbers are without their sign.
-///
-/// # Safety
-///
-/// The processor has the instruction set `S`.
-#[inline(always)]
-pub unsafe fn magnitude<S: Simd>(numbers: S::V) -> S::V {
-    // SAFETY: the caller's promise.
-    unsafe { S::copy_sign(numbers, S::splat(1.0)) }
 }
 
 /// What numbers are multiplied with before they are rounded, by the size of the largest.

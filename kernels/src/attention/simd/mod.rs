@@ -91,6 +91,12 @@ pub unsafe trait Simd: Copy {
     unsafe fn unless_hidden(mask: Self::V, a: Self::V) -> Self::V;
     /// The sizes of `a` with the signs of `b`.
     unsafe fn copy_sign(a: Self::V, b: Self::V) -> Self::V;
+    /// The sizes of `a`, without signs.
+    #[inline(always)]
+    unsafe fn magnitude(a: Self::V) -> Self::V {
+        // SAFETY: the caller's promise.
+        unsafe { Self::copy_sign(a, Self::splat(1.0)) }
+    }
     /// To the nearest whole number.
     unsafe fn round(a: Self::V) -> Self::V;
     /// `x * 2^n` for whole `n` in -252..=0.
@@ -100,6 +106,7 @@ pub unsafe trait Simd: Copy {
     /// The sum.
     unsafe fn sum(a: Self::V) -> f32;
     /// The largest of each.
+    #[inline(always)]
     unsafe fn largests(of: [Self::V; 4]) -> [f32; 4] {
         // SAFETY: the caller's promise.
         unsafe { [Self::largest(of[0]), Self::largest(of[1]), Self::largest(of[2]), Self::largest(of[3])] }
