@@ -37,7 +37,7 @@ impl Active {
     }
 
     /// How many they are with those that they are filled up with.
-    pub fn padded(&self) -> usize {
+    fn padded(&self) -> usize {
         self.count.next_multiple_of(AT_ONCE)
     }
 
