@@ -54,6 +54,7 @@ fn no_network_and_no_npm() {
       git https://espalier.invalid/x: git says: unable to access 'https://espalier.invalid/x/': Could not resolve host: espalier.invalid
       npm node-llama-cpp@3.21.1: could not run `npm`
         no such program on PATH
+      next: check the address, the network and the proxy, then try it alone: git ls-remote https://espalier.invalid/x
       next: install Node.js with npm (Debian: `apt-get install npm`), or use another source
       next: or use a local repository or bundle: cargo xtask fetch --from PATH
     ");
@@ -162,9 +163,11 @@ fn a_folder_that_is_no_repository() {
     -- stderr --
         Fetching hello v1.0 from path ci
     warning: path ci: git says: '[ROOT]/ci' does not appear to be a git repository
+      Could not read from remote repository.
     error: no source served the pin `hello` (hello v1.0)
       expected tree 9c674325bca54c5f99316fd196563d56cb1f5564
       path ci: git says: 'ci' does not appear to be a git repository
+        Could not read from remote repository.
       next: or use a local repository or bundle: cargo xtask fetch --from PATH
     ");
     assert_nothing_left(&project);
@@ -181,9 +184,11 @@ fn a_bundle_that_is_cut_short() {
     -- stderr --
         Fetching hello v1.0 from path upstream.bundle
     warning: path upstream.bundle: git says: early EOF
+      index-pack died
     error: no source served the pin `hello` (hello v1.0)
       expected tree 9c674325bca54c5f99316fd196563d56cb1f5564
       path upstream.bundle: git says: early EOF
+        index-pack died
       next: or use a local repository or bundle: cargo xtask fetch --from PATH
     ");
     assert_nothing_left(&project);
@@ -199,9 +204,11 @@ fn a_bundle_of_nothing() {
     -- stderr --
         Fetching hello v1.0 from path upstream.bundle
     warning: path upstream.bundle: git says: invalid gitfile format: [ROOT]/upstream.bundle
+      Could not read from remote repository.
     error: no source served the pin `hello` (hello v1.0)
       expected tree 9c674325bca54c5f99316fd196563d56cb1f5564
       path upstream.bundle: git says: invalid gitfile format: upstream.bundle
+        Could not read from remote repository.
       next: or use a local repository or bundle: cargo xtask fetch --from PATH
     ");
     assert_nothing_left(&project);
@@ -298,4 +305,27 @@ fn a_project_whose_path_is_no_text() {
     command.env_clear().env("PATH", program_path::of_this_machine()).env("HOME", project.beside("home"));
     command.arg("fetch").current_dir(odd);
     project.finish(command).code(2).says(&["is not UTF-8", "  next: move the project"]);
+}
+
+/// A server that begins to count objects and then finds that one is missing.
+#[test]
+fn a_server_that_breaks_off_is_told_by_its_error() {
+    let project = Project::new();
+    let broken = project.fork();
+    let blob = git::git(&broken, &["rev-parse", "v1.0:src/add.c"]);
+    git::git(&broken, &["config", "gc.auto", "0"]);
+    // Loose, so that one of them can be taken away.
+    for pack in files::list(&broken.join(".git/objects/pack")).iter().filter(|name| name.ends_with(".pack")) {
+        let from = broken.join(".git/objects/pack").join(pack);
+        let moved = broken.join(pack);
+        std::fs::rename(&from, &moved).unwrap();
+        let unpack = format!("git unpack-objects -q <'{}'", moved.display());
+        assert!(Command::new("sh").args(["-c", &unpack]).current_dir(&broken).status().unwrap().success());
+    }
+    std::fs::remove_file(broken.join(".git/objects").join(&blob[..2]).join(&blob[2..])).unwrap();
+    let url = format!("file://{}", broken.display());
+    let project = Project::with_sources(&[Source::Git(url)]);
+    let said = project.run(&["fetch"]).code(3);
+    let said = said.says(&["git says: ", &blob, "next: the server broke off: run the same command again"]);
+    said.says_nothing_of("Enumerating");
 }

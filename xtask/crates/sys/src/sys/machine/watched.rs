@@ -96,14 +96,43 @@ pub(in crate::sys) fn succeeded(
     Err(with_words(program, process::failed(words, status, ""), said))
 }
 
-/// The program's own words say more than its exit code.
+/// The most lines that are shown besides the one that tells why.
+const OTHERS_SHOWN: usize = 8;
+
+/// The program's own words say more than its exit code: the line that tells why, then the others.
 fn with_words(program: &str, error: Error, said: &[String]) -> Error {
-    let full = said.iter().find(|line| line.contains("No space left"));
-    let Some(first) = full.or(said.iter().find(|line| !line.trim().is_empty())) else { return error };
-    let mut told = Error::surroundings(format!("{program} says: {}", first.trim()));
+    let lines: Vec<&str> = said.iter().map(|line| line.trim()).filter(|line| !line.is_empty()).collect();
+    let Some(reason) = reason_in(&lines) else { return error };
+    let mut told = Error::surroundings(format!("{program} says: {}", without_mark(reason)));
+    let mut others: Vec<&str> = Vec::new();
+    for line in lines.into_iter().map(without_mark) {
+        if line != without_mark(reason) && !others.contains(&line) {
+            others.push(line);
+        }
+    }
+    // One detail a line: whoever shows them indents each.
+    told.details = others.iter().take(OTHERS_SHOWN).map(|line| (*line).to_string()).collect();
     told.hints = error.hints;
     told.hints.extend(way_to_trust(said.iter().map(String::as_str)));
     told
+}
+
+/// The line that tells why a program failed: that the disk is full, else the first that is marked as an error, else the
+/// first at all. What a program says before it fails is often about something else.
+fn reason_in<'a>(lines: &[&'a str]) -> Option<&'a str> {
+    let has = |line: &&&str, words: &str| line.to_ascii_lowercase().contains(words);
+    let full = || lines.iter().find(|line| has(line, "no space left"));
+    let quota = || lines.iter().find(|line| has(line, "enospc") || has(line, "quota exceeded"));
+    let marked = || lines.iter().find(|line| without_mark(line) != **line);
+    full().or_else(quota).or_else(marked).or(lines.first()).copied()
+}
+
+/// What programs write before an error; a server's line that git passes on has its own mark.
+const MARKS: [&str; 5] = ["fatal: ", "error: ", "ERROR: ", "E: ", "npm error "];
+
+fn without_mark(line: &str) -> &str {
+    let bare = line.strip_prefix("remote: ").unwrap_or(line);
+    MARKS.iter().find_map(|mark| bare.strip_prefix(mark)).unwrap_or(line)
 }
 
 /// git's own way out of a repository of somebody else's, when it says that it does not read one.
@@ -124,6 +153,32 @@ mod tests {
         let begin = Instant::now();
         let run = Run::new("sh").args(["-c", script]).current_folder(folder.path());
         (download.run(run, &mut Vec::new()), begin.elapsed())
+    }
+
+    #[test]
+    fn the_line_that_tells_why_comes_first() {
+        let told = |said: &[&str]| {
+            let said: Vec<String> = said.iter().map(|line| (*line).to_string()).collect();
+            with_words("git", Error::surroundings("exit code 128"), &said).to_string()
+        };
+        assert_eq!(
+            told(&[
+                "remote: Enumerating objects: 11, done.",
+                "remote: fatal: unable to read 1",
+                "fatal: early EOF"
+            ]),
+            "error: git says: unable to read 1\n  remote: Enumerating objects: 11, done.\n  early EOF"
+        );
+        assert_eq!(
+            told(&["ssh: connect to host x: refused", "fatal: Could not read from remote repository.", ""]),
+            "error: git says: Could not read from remote repository.\n  ssh: connect to host x: refused"
+        );
+        assert_eq!(
+            told(&["code ENOSPC", "nospc ENOSPC: no space left on device, write"]),
+            "error: git says: nospc ENOSPC: no space left on device, write\n  code ENOSPC"
+        );
+        assert_eq!(told(&["plain", "words"]), "error: git says: plain\n  words");
+        assert_eq!(told(&[" "]), "error: exit code 128");
     }
 
     #[test]

@@ -7,6 +7,7 @@ use git2::Repository;
 use super::named_commit::{Found, find_in_folder, is_ambiguous, unreadable};
 use super::short_id;
 use crate::error::{Error, Result};
+use crate::plan::next_command::quoted;
 use crate::plan::pins::TagName;
 use crate::plan::reference::{Reference, Step};
 use crate::series::ObjectId;
@@ -226,14 +227,61 @@ impl Remote {
         let progress = &mut ui.progress(&format!("{} {name}", self.url), None, Unit::Bytes);
         let git = Download { program: "git", folder: repo, patience: PATIENCE, progress, speech: git_words };
         let status = git.run(run, said)?;
-        succeeded("git", &words, status, said)
+        succeeded("git", &words, status, said).map_err(|error| match &self.kind {
+            Kind::Server => way_out(&self.url, said).into_iter().fold(error, Error::hint),
+            Kind::Bundle | Kind::Folder(_) => error,
+        })
     }
 }
 
-/// Git's own counts ("Receiving objects: 12% (...)") are progress, everything else is speech.
+/// Git's own counts ("Receiving objects: 12% (...)") are progress, everything else is speech. A `%` alone is not a count:
+/// URLs have it too.
 fn git_words(line: &str) -> Option<String> {
-    let words = || line.trim_start_matches("fatal: ").trim_start_matches("error: ").to_string();
-    (!line.contains('%')).then(words)
+    let bare = line.trim_start_matches("remote: ").trim_start();
+    let counts = ["Enumerating objects:", "Counting objects:", "Compressing objects:", "Receiving objects:"];
+    let is_count = counts.iter().any(|count| bare.starts_with(count))
+        || ["Resolving deltas:", "Unpacking objects:", "Total "].iter().any(|count| bare.starts_with(count))
+        || bare.contains("% (");
+    let is_advice =
+        line.starts_with("Please make sure you have the correct") || line == "and the repository exists.";
+    (!is_count && !is_advice).then(|| line.to_string())
+}
+
+/// What a person can do about a server that served nothing; `None` where git's words have to do.
+fn way_out(url: &str, said: &[String]) -> Option<String> {
+    let said = said.join("\n").to_ascii_lowercase();
+    let has = |words: &[&str]| words.iter().any(|words| said.contains(words));
+    let alone = format!("git ls-remote {}", quoted(url));
+    if has(&[
+        "authentication failed",
+        "could not read username",
+        "permission denied",
+        "terminal prompts disabled",
+    ]) {
+        Some(format!("it wants a login: set up a key or a credential helper, then try it alone: {alone}"))
+    } else if has(&[
+        "could not resolve",
+        "failed to connect",
+        "couldn't connect",
+        "timed out",
+        "refused",
+        "unreachable",
+    ]) {
+        Some(format!("check the address, the network and the proxy, then try it alone: {alone}"))
+    } else if has(&[
+        "early eof",
+        "bad pack header",
+        "rpc failed",
+        "unexpected disconnect",
+        "hung up unexpectedly",
+        "connection reset",
+    ]) {
+        Some("the server broke off: run the same command again, or use another source".to_string())
+    } else if has(&["not found", "does not appear to be a git repository", "does not exist"]) {
+        Some(format!("check the address: {alone}"))
+    } else {
+        None
+    }
 }
 
 /// Goes the steps back from what came.
@@ -267,4 +315,38 @@ pub(in crate::sys) fn served_commit(quarantine: &Path) -> Result<(ObjectId, Obje
     });
     commit
         .map_err(|error| Error::surroundings("what came is not a commit").detail(error.message().to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{git_words, way_out};
+
+    #[test]
+    fn counts_are_no_words() {
+        for line in [
+            "remote: Enumerating objects: 11, done.",
+            "remote: Counting objects:  12% (1/8)",
+            "Receiving objects: 100% (11/11), done.",
+            "remote: Total 11 (delta 0), reused 0 (delta 0), pack-reused 0",
+            "Updating files:  50% (1/2)",
+        ] {
+            assert_eq!(git_words(line), None, "{line}");
+        }
+        for line in ["fatal: early EOF", "fatal: repository 'https://x.org/a%20b' not found", "remote: no"] {
+            assert_eq!(git_words(line).as_deref(), Some(line));
+        }
+    }
+
+    #[test]
+    fn what_to_do_depends_on_why() {
+        let way = |said: &str| way_out("https://x.org/a b", &[said.to_string()]).unwrap_or_default();
+        assert_eq!(
+            way("fatal: unable to access: Could not resolve host: x.org"),
+            "check the address, the network and the proxy, then try it alone: git ls-remote 'https://x.org/a b'"
+        );
+        assert!(way("fatal: could not read Username for x: terminal prompts disabled").contains("login"));
+        assert!(way("fatal: repository 'x' not found").starts_with("check the address: git ls-remote"));
+        assert!(way("fatal: early EOF").starts_with("the server broke off"));
+        assert_eq!(way("fatal: couldn't find remote ref refs/tags/v9"), "");
+    }
 }
