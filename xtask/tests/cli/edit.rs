@@ -25,7 +25,8 @@ fn made_with_one_commit_a_patch() {
     Greet more warmly|Test Person <test@espalier.invalid>|2020-01-02 03:04:05 +0000|
     The pinned tree|Espalier <espalier@espalier.invalid>|2000-01-01 00:00:00 +0000|
     ");
-    assert_eq!(git::git(&folder, &["status", "--porcelain", "--ignored"]), "");
+    // The overlay, linked and ignored.
+    assert_eq!(git::git(&folder, &["status", "--porcelain", "--ignored"]), "!! espalier/");
     assert_eq!(git::git(&folder, &["fsck", "--full", "--no-dangling"]), "");
     let lock = project.run(&["--json", "lock"]).success().json();
     let locked = lock["lock"]["variants"]["paged"]["patches"].as_array().unwrap();
@@ -277,7 +278,7 @@ fn new_offers_a_message() {
 
     # Every patch has these trailers (docs/patches.md):
     #
-    # Upstream-Status: `Pending`, `Submitted <URL>`, `Inappropriate <why>` or `Backport <commit>`
+    # Upstream-Status: `Pending`, `Submitted <URL>`, `Inappropriate <why>` or `Backport <commit>`, or as Yocto does, with `[details]`
     # Drop-when: what must be true upstream for this patch to go
     # Verified-by: the test or the gate that proves this patch
     # Numerics: `identical`, `bounded N` or `bounded N with FEATURE`, where N is the most that a logit moves, such as 1e-5
@@ -333,8 +334,56 @@ fn the_way_to_the_repository_from_elsewhere() {
     assert!(said(&project.path("patches/paged")).contains("next: cd ../../target/espalier/edit/paged\n"));
     assert!(said(project.root().parent().unwrap()).contains("next: cd project/target/espalier/edit/paged\n"));
     assert!(said(&project.beside("home")).contains("next: cd [ROOT]/target/espalier/edit/paged\n"));
+    let build_in_ci = || {
+        let mut command = project.command(&["build"]);
+        command.current_dir(project.path("ci"));
+        project.finish(command).code(2)
+    };
     std::fs::remove_file(project.path("ci/flavors.toml")).unwrap();
-    let mut command = project.command(&["build"]);
-    command.current_dir(project.path("ci"));
-    project.finish(command).code(2).says(&["next: git checkout ../ci/flavors.toml"]);
+    // No commit has the file: there is nothing to check out.
+    build_in_ci()
+        .says(&["next: copy the one of a clone of Espalier: cp ESPALIER/ci/flavors.toml ../ci/flavors.toml"])
+        .says_nothing_of("git checkout");
+    project.write("ci/flavors.toml", "programs = []\ncmake = {}\n[flavors]\n");
+    project.fresh_clone("colleague");
+    std::fs::remove_file(project.path("ci/flavors.toml")).unwrap();
+    build_in_ci().says(&["next: git checkout ../ci/flavors.toml"]);
+}
+
+/// A build with kernels in the edit repository needs the overlay; no patch may have it.
+#[test]
+fn the_overlay_is_in_the_work_tree_and_in_no_patch() {
+    let project = Project::new();
+    project.run(&["edit"]).success();
+    let folder = project.path("target/espalier/edit/paged");
+    let note = folder.join("espalier/note.txt");
+    assert_eq!(std::fs::read_to_string(&note).unwrap(), "from the overlay\n");
+    assert_eq!(git::git(&folder, &["status", "--porcelain"]), "");
+    // One file: an edit there is an edit of the overlay.
+    project.write("overlay/extra/espalier/note.txt", "changed\n");
+    assert_eq!(std::fs::read_to_string(&note).unwrap(), "changed\n");
+    files::edit(&folder.join("src/add.c"), "left + right", "right + left");
+    git::git(&folder, &["add", "--all"]);
+    git::git(&folder, &["commit", "--quiet", "--message", "add: the other way round"]);
+    project.run(&["export"]).success();
+    for name in files::list(&project.path("patches/paged")) {
+        let patch = project.read(&format!("patches/paged/{name}"));
+        assert!(!patch.contains("note.txt"), "{patch}");
+    }
+    // What a person put there stays, and is told.
+    std::fs::remove_file(&note).unwrap();
+    files::write(&note, "mine\n");
+    let said = project.run(&["edit"]).success();
+    said.says(&["`espalier/note.txt` in the edit repository is not `overlay/extra/espalier/note.txt`"]);
+    assert_eq!(std::fs::read_to_string(&note).unwrap(), "mine\n");
+    std::fs::remove_file(&note).unwrap();
+    project.run(&["edit"]).success();
+    assert_eq!(std::fs::read_to_string(&note).unwrap(), "changed\n");
+    // What no overlay brings any more goes, and what is new comes.
+    std::fs::remove_file(project.path("overlay/extra/espalier/note.txt")).unwrap();
+    project.write("overlay/extra/espalier/b c.txt", "b\n");
+    project.run(&["edit"]).success();
+    assert!(!note.is_symlink() && !note.exists());
+    assert_eq!(std::fs::read_to_string(folder.join("espalier/b c.txt")).unwrap(), "b\n");
+    assert_eq!(git::git(&folder, &["status", "--porcelain"]), "");
 }

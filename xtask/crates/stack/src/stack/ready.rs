@@ -8,6 +8,7 @@ use crate::plan::pins::{Pins, Variant};
 use crate::sys::git::store::Store;
 use crate::sys::machine::disk;
 use crate::sys::work_trees::edit_make::{self, EditPlace};
+use crate::sys::work_trees::edit_overlay;
 use crate::sys::work_trees::edit_repo::{EditRepo, Marks};
 
 /// What happens to work that is in the repository and in no patch.
@@ -47,6 +48,7 @@ pub fn ready(context: &Context, store: &Store, pins: &Pins, variant: &Variant, w
     if let (Some(repo), Some(marks)) = (there, marks)
         && (!work.is_empty() || is_current(&marks, &series))
     {
+        link_overlay(context, &repo, &series)?;
         return Ok(Ready { repo, series, marks, made: false });
     }
     let marks = Marks { pin: series.pin, border: series.border, series: series.tip, made: series.tip };
@@ -55,10 +57,24 @@ pub fn ready(context: &Context, store: &Store, pins: &Pins, variant: &Variant, w
     context.ui.status("Making", context.layout.show(&place.folder));
     let is_there = disk::exists(&place.folder);
     let repo = edit_make::make(store, &place, &marks)?;
+    link_overlay(context, &repo, &series)?;
     if is_there {
         context.ui.status("Keeping", format!("{}: what was there", context.layout.show(&place.before)));
     }
     Ok(Ready { repo, series, marks, made: true })
+}
+
+/// Without the overlay a build there with kernels would miss what the patches call.
+fn link_overlay(context: &Context, repo: &EditRepo, series: &SeriesCommits) -> Result<()> {
+    let others = edit_overlay::link(repo, context.layout.root(), &series.stack.overlays)?;
+    for path in others {
+        let from = series.stack.overlays.iter().find(|file| file.path == path).map(|file| file.from.as_str());
+        context.ui.warn(format!(
+            "`{path}` in the edit repository is not `{}`, which brings it; export takes no overlay file from there",
+            from.unwrap_or_default()
+        ));
+    }
+    Ok(())
 }
 
 /// Whether the repository was made from what the series on disk is now.

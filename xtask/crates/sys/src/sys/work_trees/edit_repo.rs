@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use git2::{Repository, RepositoryState};
 
+use super::edit_ignored::keep_out;
 use crate::error::{Error, Result};
 use crate::series::ObjectId;
 use crate::sys::git::command::git;
@@ -179,6 +180,7 @@ impl EditRepo {
     /// Files that differ from the last commit, in the index or on disk, or are new; what the tree's own
     /// `.gitignore` names does not count. git itself is asked: it knows every form of its index.
     pub fn changed_files(&self) -> Result<Vec<String>> {
+        keep_out(&self.git_dir())?;
         let said = self
             .git()
             .args(["status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=normal"])

@@ -1,7 +1,9 @@
 //! Repositories and work trees of ours, in which people and git work: edits, rebases, imports, the applied tree.
 
 pub mod conflict_tree;
+mod edit_ignored;
 pub mod edit_make;
+pub mod edit_overlay;
 pub mod edit_repo;
 pub mod fork;
 pub mod fork_history;

@@ -1,0 +1,70 @@
+//! The overlay in an edit repository: what is built there is whole, and no commit has it.
+//!
+//! Each file is a link to the project's own, so that an edit of one is an edit of the other, and the repository never has
+//! a stale copy. `.git/info/exclude` keeps the links out of commits.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use super::edit_ignored::{LINKED, exclude};
+use super::edit_repo::EditRepo;
+use crate::error::Result;
+use crate::plan::overlay::OverlayFile;
+use crate::sys::machine::disk;
+
+/// Links `overlays`, whose files lie below `root`, into the work tree of `repo`, and takes away links to what no overlay
+/// brings any more. Gives the paths at which a person has put something else, which stays.
+pub fn link(repo: &EditRepo, root: &Path, overlays: &[OverlayFile]) -> Result<Vec<String>> {
+    let linked = repo.git_dir().join(LINKED);
+    let before = disk::read_if_there(&linked)?.unwrap_or_default();
+    let before = String::from_utf8_lossy(&before).into_owned();
+    let now: BTreeSet<&str> = overlays.iter().map(|file| file.path.as_str()).collect();
+    for gone in before.lines().filter(|path| !now.contains(path)) {
+        let path = repo.folder().join(gone);
+        if path.is_symlink() {
+            disk::remove_file(&path)?;
+        }
+    }
+    if overlays.is_empty() && before.is_empty() {
+        return Ok(Vec::new());
+    }
+    exclude(&repo.git_dir(), &now)?;
+    let mut paths: Vec<&str> = now.into_iter().collect();
+    paths.push("");
+    disk::write_if_changed(&linked, paths.join("\n").as_bytes())?;
+    let mut others = Vec::new();
+    for file in overlays {
+        let path = repo.folder().join(&file.path);
+        if disk::read_if_there(&path).ok().flatten().as_deref() == Some(&file.bytes) {
+            continue;
+        }
+        if disk::exists(&path) && !path.is_symlink() {
+            others.push(file.path.clone());
+            continue;
+        }
+        path.parent().map_or(Ok(()), disk::create_folder)?;
+        if path.is_symlink() {
+            disk::remove_file(&path)?;
+        }
+        make_link(&path, &root.join(&file.from), root)?;
+    }
+    Ok(others)
+}
+
+/// Relative, so that a project can be moved.
+#[cfg(unix)]
+fn make_link(path: &Path, target: &Path, root: &Path) -> Result<()> {
+    let inside = path.parent().and_then(|folder| folder.strip_prefix(root).ok());
+    let from_root = target.strip_prefix(root).unwrap_or(target);
+    let target = match inside {
+        Some(inside) => inside.components().map(|_| "..").collect::<PathBuf>().join(from_root),
+        None => target.to_path_buf(),
+    };
+    std::os::unix::fs::symlink(target, path).map_err(|error| disk::explain("link", path, &error))
+}
+
+/// A link needs a right here that few have.
+#[cfg(not(unix))]
+fn make_link(path: &Path, target: &Path, _root: &Path) -> Result<()> {
+    disk::copy(target, path)
+}
