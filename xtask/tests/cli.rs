@@ -47,6 +47,7 @@ mod cli {
     mod killed_rebase;
     mod killed_sync;
     mod killed_writers;
+    mod line_ends;
     mod lint;
     mod lock;
     mod long;

@@ -18,6 +18,7 @@ pub enum LintRule {
     TrailerValue,
     TrailerPlaceholder,
     NotAPatch,
+    LineEnds,
     NotSource,
     OverlayPath,
     SubjectTwice,

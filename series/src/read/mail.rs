@@ -37,7 +37,8 @@ fn check_first_line(cursor: &mut Cursor<'_>) -> Result<(), ParseError> {
     const EXPECTED: &str = "`From <commit> Mon Sep 17 00:00:00 2001`";
     let first = cursor.require(EXPECTED)?;
     if first.bytes.ends_with(b"\r") {
-        let expected = "LF line ends (is `patches/` marked `-text`?)";
+        let expected =
+            "LF line ends: git converts them at checkout where `.gitattributes` does not say `-text`";
         return Err(first.refused(Refusal::PatchFileHasCarriageReturns, expected));
     }
     let commit = first.bytes.strip_prefix(b"From ");

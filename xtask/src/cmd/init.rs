@@ -4,6 +4,7 @@ use serde_json::json;
 
 use crate::context::{Context, Outcome};
 use crate::error::{Error, Result};
+use crate::plan::attributes::{ATTRIBUTES_FILE, completed};
 use crate::plan::pins::{NewPin, Pins};
 use crate::plan::snippet::SourceText;
 use crate::stack::import::new_pin::{checked_name, notes_on, revision_of};
@@ -46,10 +47,15 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
         source: place.source(),
     };
     let text = new.file();
-    Pins::parse(SourceText { name: "pins.toml", text: &text })?;
+    let pins = Pins::parse(SourceText { name: "pins.toml", text: &text })?;
     if !options.dry_run {
         store.adopt(repo.git_dir(), commit, tree)?;
         disk::create_folder(&context.layout.series(&new.folder()))?;
+        let attributes = context.layout.root().join(ATTRIBUTES_FILE);
+        let before = disk::read_if_there(&attributes)?.unwrap_or_default();
+        if let Some(after) = completed(&String::from_utf8_lossy(&before), &pins) {
+            disk::write_atomically(&attributes, after.as_bytes())?;
+        }
         // Last: with it the folder is a project.
         disk::write_atomically(&context.layout.pins(), text.as_bytes())?;
     }

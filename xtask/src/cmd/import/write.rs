@@ -2,6 +2,7 @@
 
 use crate::context::Context;
 use crate::error::{Error, Result};
+use crate::plan::attributes::{ATTRIBUTES_FILE, completed};
 use crate::plan::lock::LockedVariant;
 use crate::plan::name::Name;
 use crate::plan::pins::{Pins, Variant};
@@ -10,6 +11,7 @@ use crate::stack::import::line::LineCommit;
 use crate::stack::import::patches::NewPatch;
 use crate::stack::{apply, lock};
 use crate::sys::git::store::Store;
+use crate::sys::machine::disk;
 use crate::sys::project::stage::Stage;
 
 /// Collects everything in a stage and applies it there, strictly: the tree after each patch has to be the
@@ -24,6 +26,10 @@ pub fn stage(
     let mut stage = Stage::begin(&context.layout)?;
     stage.write("pins.toml", pins_text.as_bytes())?;
     let pins = context.staged(&stage).pins()?;
+    let attributes = disk::read_if_there(&context.layout.root().join(ATTRIBUTES_FILE))?.unwrap_or_default();
+    if let Some(after) = completed(&String::from_utf8_lossy(&attributes), &pins) {
+        stage.write(ATTRIBUTES_FILE, after.as_bytes())?;
+    }
     let variant = pins.variant(Some(variant))?;
     stage.keep_series(pins.series_folders())?;
     for patch in patches {

@@ -7,10 +7,12 @@ use serde::Serialize;
 
 use crate::context::Context;
 use crate::error::Result;
+use crate::plan::attributes::{ATTRIBUTES_FILE, check_out_again};
 use crate::plan::next_command::quoted;
 use crate::plan::overlay::OverlayFile;
 use crate::plan::pins::{Pins, Variant};
-use crate::series::{self, Finding, LintRule, LintRules, Patch, RepoPath};
+use crate::series::{self, Finding, LintRule, LintRules, Patch, Refusal, RepoPath};
+use crate::sys::machine::disk;
 use crate::sys::project::inputs::{PatchFile, look_into, read_folder, read_overlays};
 
 /// A finding with the path to open. Its order is the order of the output.
@@ -77,6 +79,7 @@ pub fn look(context: &Context, pins: &Pins) -> Result<Seen> {
             others.extend(found.others.into_iter().map(|name| plain(&format!("{folder}/{name}"))));
         }
     }
+    found.extend(converted(context, pins, folders.values())?);
     for variant in pins.variants.values() {
         look_at_stack(context, &pins.stack(variant), &folders, &mut found)?;
     }
@@ -100,6 +103,8 @@ fn read(
                 found.extend(findings.map(|finding| reported(&file.file, finding)));
                 patches.push(Some(patch));
             }
+            // One finding for all of them, with another way out: see `converted`.
+            Err(error) if error.refusal == Refusal::PatchFileHasCarriageReturns => patches.push(None),
             Err(error) => {
                 found.insert(unreadable(&file.file, &error, (variant, folder)));
                 patches.push(None);
@@ -135,6 +140,36 @@ fn unreadable(file: &str, error: &series::ParseError, (variant, folder): (&str, 
              --variant {variant}"
         ),
     }
+}
+
+/// One finding for all patches whose line ends git converted at checkout. They are well as committed: re-importing them
+/// would rewrite every one.
+fn converted<'a>(
+    context: &Context,
+    pins: &Pins,
+    all: impl Iterator<Item = &'a Series>,
+) -> Result<Option<Reported>> {
+    let files: Vec<&PatchFile> = all.flat_map(|series| &series.files).collect();
+    let is_converted = |file: &&&PatchFile| {
+        let error = series::parse(file.name(), &file.bytes).err();
+        error.is_some_and(|error| error.refusal == Refusal::PatchFileHasCarriageReturns)
+    };
+    let converted: Vec<&&PatchFile> = files.iter().filter(is_converted).collect();
+    let Some(first) = converted.first() else { return Ok(None) };
+    let attributes = disk::read_if_there(&context.layout.root().join(ATTRIBUTES_FILE))?.unwrap_or_default();
+    let commands = check_out_again(&String::from_utf8_lossy(&attributes), pins);
+    Ok(Some(Reported {
+        file: plain(&first.file),
+        line: 1,
+        message: format!(
+            "{} of {} patches have CRLF line ends; git converts them at checkout (core.autocrlf) unless \
+             `{ATTRIBUTES_FILE}` forbids it",
+            converted.len(),
+            files.len()
+        ),
+        rule: rule_name(LintRule::LineEnds),
+        hint: format!("commit your own edits, then check the files out again: {commands}"),
+    }))
 }
 
 fn look_at_stack(

@@ -4,6 +4,7 @@
 //! lie, `steps` is the list of steps that both a run and `--dry-run` follow, `line` is upstream's
 //! line of commits.
 
+pub mod attributes;
 pub mod flavors;
 pub mod gc;
 pub mod github_reply;

@@ -1,0 +1,130 @@
+//! `.gitattributes` of a project: which of its files git must check out as they are committed.
+//!
+//! Git for Windows sets `core.autocrlf` by default, which rewrites line ends at checkout. Patches, overlays and the lock
+//! are compared byte by byte, so a converted checkout fails everywhere.
+
+use std::collections::BTreeSet;
+
+use super::next_command::quoted;
+use super::pins::Pins;
+
+/// The name of the file, relative to the root.
+pub const ATTRIBUTES_FILE: &str = ".gitattributes";
+
+const COMMENT: &str = "# Compared byte by byte: git must not convert line ends (core.autocrlf).";
+
+/// What to type where git has converted line ends: completes `text`, the project's `.gitattributes`, and checks out again
+/// what is compared byte by byte. Files that git does not know stay.
+pub fn check_out_again(text: &str, pins: &Pins) -> String {
+    let present = lines_of(text);
+    let missing = wanted(pins).into_iter().filter(|line| !present.contains(line.as_str()));
+    let missing: Vec<String> = missing.map(|line| quoted(&line)).collect();
+    let complete = match missing.is_empty() {
+        true => String::new(),
+        false => format!("printf '%s\\n' {} >>{ATTRIBUTES_FILE} && ", missing.join(" ")),
+    };
+    let folders: BTreeSet<&str> = folders(pins).map(top_folder).collect();
+    let folders = folders.into_iter().map(quoted).collect::<Vec<_>>().join(" ");
+    format!("{complete}git rm -r --cached --quiet -- {folders} && git checkout HEAD -- {folders}")
+}
+
+/// `text`, the `.gitattributes` of a project with these pins, with the lines that it lacks at its end, where they
+/// override what stands before them; `None` when it lacks none.
+pub fn completed(text: &str, pins: &Pins) -> Option<String> {
+    let present = lines_of(text);
+    let missing: Vec<String> =
+        wanted(pins).into_iter().filter(|line| !present.contains(line.as_str())).collect();
+    if missing.is_empty() {
+        return None;
+    }
+    let before = match text.trim_end() {
+        "" => String::new(),
+        text => format!("{text}\n\n"),
+    };
+    Some(format!("{before}{COMMENT}\n{}\n", missing.join("\n")))
+}
+
+fn wanted(pins: &Pins) -> BTreeSet<String> {
+    let folders = folders(pins).map(|folder| line_of(&format!("{}/**", top_folder(folder))));
+    folders.chain(["espalier.lock", "pins.toml"].map(line_of)).collect()
+}
+
+fn folders(pins: &Pins) -> impl Iterator<Item = &str> {
+    let overlays = pins.variants.values().flat_map(|variant| &variant.overlays).map(String::as_str);
+    pins.series_folders().chain(overlays)
+}
+
+fn lines_of(text: &str) -> BTreeSet<&str> {
+    text.lines().map(str::trim).collect()
+}
+
+/// One line for `patches/` covers every variant, also those that are added later.
+fn top_folder(folder: &str) -> &str {
+    folder.split_once('/').map_or(folder, |(top, _)| top)
+}
+
+/// Anchored to the root. Git takes a pattern in C quotes where it has a blank.
+fn line_of(path: &str) -> String {
+    if path.contains([' ', '"', '\\', '\t']) {
+        return format!("\"/{}\" -text", path.replace('\\', "\\\\").replace('"', "\\\""));
+    }
+    format!("/{path} -text")
+}
+
+#[cfg(test)]
+#[allow(clippy::disallowed_methods, reason = "a test reads the files of this repository")]
+mod tests {
+    use super::{check_out_again, completed};
+    use crate::plan::pins::Pins;
+    use crate::plan::snippet::SourceText;
+
+    fn pins(more: &str) -> Pins {
+        let text = format!(
+            "default-variant = \"a\"\n[pins.a]\nupstream = \"x\"\ntag = \"v1\"\ntree = \"{}\"\n\
+             sources = [{{ path = \"../x\" }}]\n[variants.a]\npin = \"a\"\npatches = \"patches/a\"\n{more}",
+            "1".repeat(40)
+        );
+        Pins::parse(SourceText { name: "pins.toml", text: &text }).unwrap()
+    }
+
+    #[test]
+    fn what_is_missing_is_added_at_the_end() {
+        let whole = completed("", &pins("")).unwrap();
+        assert!(whole.starts_with("# "), "{whole}");
+        for line in ["/patches/** -text", "/espalier.lock -text", "/pins.toml -text"] {
+            assert!(whole.lines().any(|found| found == line), "{line}\n{whole}");
+        }
+        assert_eq!(completed(&whole, &pins("")), None);
+        assert_eq!(completed(&whole.replace('\n', "\r\n"), &pins("")), None, "a converted file has them too");
+        let grown = completed(&whole, &pins("overlays = [\"my overlay/x\"]\n")).unwrap();
+        assert!(
+            grown.starts_with(whole.trim_end()) && grown.ends_with("\n\"/my overlay/**\" -text\n"),
+            "{grown}"
+        );
+        let theirs = completed("* text=auto\n", &pins("")).unwrap();
+        assert!(theirs.starts_with("* text=auto\n\n# "), "{theirs}");
+    }
+
+    #[test]
+    fn a_converted_checkout_has_a_way_back() {
+        let whole = completed("", &pins("")).unwrap();
+        let again = "git rm -r --cached --quiet -- patches && git checkout HEAD -- patches";
+        assert_eq!(check_out_again(&whole, &pins("")), again);
+        let first = check_out_again("", &pins(""));
+        assert_eq!(
+            first,
+            format!(
+                "printf '%s\\n' '/espalier.lock -text' '/patches/** -text' '/pins.toml -text' >>.gitattributes && {again}"
+            )
+        );
+    }
+
+    #[test]
+    fn this_repository_has_them() {
+        let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../..");
+        let read = |name: &str| std::fs::read_to_string(format!("{root}/{name}")).unwrap();
+        let pins = read("pins.toml");
+        let pins = Pins::parse(SourceText { name: "pins.toml", text: &pins }).unwrap();
+        assert_eq!(completed(&read(".gitattributes"), &pins), None);
+    }
+}
