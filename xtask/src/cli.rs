@@ -24,6 +24,7 @@ use self::upstream::{Bisect, Canary, Newest, Rebase, Status, Sync};
 use crate::context::{Context, Outcome};
 use crate::error::Result;
 use crate::plan::layout::Layout;
+use crate::plan::variables::misspelt;
 use crate::sys::project::{door, root};
 use crate::ui::{Talk, Ui};
 
@@ -207,6 +208,9 @@ impl Cli {
         let talk = if self.quiet { Talk::Quiet } else { Talk::Normal };
         let layout = Layout::new(root).seen_from(&root::here()?);
         let ui = Ui::new(talk);
+        let names: Vec<String> =
+            std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()).collect();
+        misspelt(names.iter().map(String::as_str)).into_iter().for_each(|warning| ui.warn(warning));
         let settled = door::settle(&layout, &ui).map_err(|error| layout.show_in(error))?;
         Ok(Context { layout, ui, offline: self.offline, locked: self.locked, settled })
     }

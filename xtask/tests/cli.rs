@@ -55,6 +55,7 @@ mod cli {
     mod names;
     mod newest;
     mod no_file_forgotten;
+    mod no_flavors;
     mod ours;
     mod overlay;
     mod page;

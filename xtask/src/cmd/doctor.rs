@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::plan::flavors::platform::Platform;
 use crate::plan::name::Name;
 use crate::plan::toolchains::Toolchains;
-use crate::plan::toolchains::diagnosis::{Diagnosis, Machine, Verdict, diagnose};
+use crate::plan::toolchains::diagnosis::{Diagnosis, Machine, Verdict, diagnose, install_line};
 use crate::sys::machine::{compilers, disk, toolchain, tools};
 
 /// Options of `doctor`.
@@ -25,10 +25,15 @@ pub struct Options {
 ///
 /// There is no such flavor, or a file of the project is wrong.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
-    let (flavors, toolchains) = (context.flavors()?, context.toolchains()?);
-    if let Some(asked) = &options.flavor {
-        flavors.get(asked)?;
-    }
+    let toolchains = context.toolchains()?;
+    let flavors = match &options.flavor {
+        None => context.flavors_if_there()?.unwrap_or_default(),
+        Some(asked) => {
+            let flavors = context.flavors()?;
+            flavors.get(asked)?;
+            flavors
+        }
+    };
     let machine = look_around(context, &toolchains)?;
     let is_asked = |name: &Name| options.flavor.as_ref().is_none_or(|asked| asked == name);
     let mut found = BTreeMap::new();
@@ -37,7 +42,8 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     }
     let is_no = options.flavor.is_some() && found.values().any(|found| found.verdict != Verdict::Ready);
     let texts = found.iter().map(|(name, found)| as_text(name, found));
-    let text = std::iter::once(about(&machine)).chain(texts).collect::<Vec<_>>().join("\n");
+    let none = flavors.flavors.is_empty().then(|| NO_FLAVORS.to_string());
+    let text = std::iter::once(about(&machine)).chain(texts).chain(none).collect::<Vec<_>>().join("\n");
     let flavors: BTreeMap<_, _> = found.iter().map(|(name, found)| (name.as_str(), as_json(found))).collect();
     Ok(Outcome {
         text,
@@ -46,30 +52,34 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     })
 }
 
+const NO_FLAVORS: &str = "no flavors: this project has no `ci/flavors.toml`, and builds nothing";
+
 /// Package managers that a toolchain may name for what cannot be set up without root.
 const MANAGERS: [&str; 5] = ["apt-get", "dnf", "pacman", "brew", "winget"];
 
 /// What this machine has.
 pub(super) fn look_around(context: &Context, toolchains: &Toolchains) -> Result<Machine> {
+    let managers: Vec<String> =
+        MANAGERS.into_iter().filter(|name| disk::find_program(name).is_some()).map(String::from).collect();
     let compiler = match compilers::compilers() {
         Ok(found) => Ok(found.version),
-        Err(error) => Err(error.hints.first().cloned().unwrap_or(error.what)),
+        Err(error) => Err(match std::env::var("CXX").or_else(|_| std::env::var("CC")) {
+            Ok(_) => format!("unset CC CXX    # {}", error.what),
+            Err(_) => install_line("C++ compiler", &managers),
+        }),
     };
     let mut basics = vec![("C++ compiler".to_string(), compiler)];
     for tool in context.pins()?.tools.values().filter(|tool| matches!(tool.name.as_str(), "cmake" | "ninja"))
     {
-        basics.push((tool.name.to_string(), tools::look(tool, &context.layout)));
+        let state = tools::look(tool, &context.layout).map_err(|_| install_line("pip", &managers));
+        basics.push((tool.name.to_string(), state));
     }
     let state = |(name, entry): (&Name, _)| (name.clone(), toolchain::state(name, entry, &context.layout));
     Ok(Machine {
         host: Platform::of_this_machine(),
         basics,
         toolchains: toolchains.toolchains.iter().map(state).collect(),
-        managers: MANAGERS
-            .into_iter()
-            .filter(|name| disk::find_program(name).is_some())
-            .map(String::from)
-            .collect(),
+        managers,
     })
 }
 

@@ -70,12 +70,16 @@ fn line(context: &Context, removal: &Removal) -> String {
 }
 
 fn needed(context: &Context, pins: &Pins, all: &[Found]) -> Result<Needed> {
-    let (flavors, toolchains) = (context.flavors()?, context.toolchains()?);
+    let (flavors, toolchains) = (context.flavors_if_there()?, context.toolchains()?);
     let variants: BTreeSet<String> = pins.variants.values().map(|variant| variant.name.to_string()).collect();
-    let builds = variants
-        .iter()
-        .flat_map(|variant| flavors.flavors.keys().map(move |flavor| format!("{variant}-{flavor}")))
-        .collect();
+    let builds = match &flavors {
+        Some(flavors) => variants
+            .iter()
+            .flat_map(|variant| flavors.flavors.keys().map(move |flavor| format!("{variant}-{flavor}")))
+            .collect(),
+        // Nothing says which builds are of use: all of them stay.
+        None => all.iter().map(|one| one.name.clone()).collect(),
+    };
     let folder_name = |(name, toolchain)| {
         let folder = toolchain::place(name, toolchain, &context.layout);
         folder.file_name().map(|name| name.to_string_lossy().into_owned())

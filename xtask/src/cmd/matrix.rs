@@ -49,13 +49,15 @@ struct Shown {
 }
 
 /// The files that decide what is built, and the folder of the kernels.
-const FILES: [&str; 5] = ["pins.toml", "espalier.lock", "ci/flavors.toml", TOOLCHAINS, "Cargo.lock"];
+const FILES: [&str; 5] = ["pins.toml", "espalier.lock", FLAVORS, TOOLCHAINS, "Cargo.lock"];
+const FLAVORS: &str = "ci/flavors.toml";
 const TOOLCHAINS: &str = "ci/toolchains.toml";
 const KERNELS: &str = "kernels";
 
 /// Prints the rows.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
-    let mut rows = inputs(&files_on_disk(context.layout.root())?)?.rows()?;
+    let files = files_on_disk(context.layout.root())?;
+    let mut rows = inputs(&files)?.rows()?;
     if let Some(reference) = &options.changed_since {
         match keys_at(context.layout.root(), reference) {
             Ok(keys) => rows.retain(|row| !keys.contains(&row.ingredients)),
@@ -71,6 +73,9 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
         Vec::from_iter(left_out.iter().map(|row| (name(row), row.left_out.clone().unwrap_or_default())));
     let text = match options.github {
         true => for_github(&shown, options.parts)?,
+        false if !files.contains_key(FLAVORS) => {
+            format!("0 rows: there is no `{FLAVORS}`, and nothing is built")
+        }
         false => table(&shown, &left_out),
     };
     let left_out = Vec::from_iter(left_out.iter().map(|(row, why)| json!({ "row": row, "why": why })));
@@ -105,13 +110,20 @@ fn inputs(files: &BTreeMap<String, Vec<u8>>) -> Result<Inputs> {
         let bytes = files.get(path).ok_or_else(|| Error::usage(format!("there is no `{path}`")))?;
         String::from_utf8(bytes.clone()).map_err(|_| Error::usage(format!("`{path}` is not UTF-8 text")))
     };
-    let (pins, lock, flavors) = (text("pins.toml")?, text("espalier.lock")?, text("ci/flavors.toml")?);
-    let toolchains = if files.contains_key(TOOLCHAINS) { text(TOOLCHAINS)? } else { String::new() };
+    let if_there = |path: &str| if files.contains_key(path) { text(path).map(Some) } else { Ok(None) };
+    let pins = text("pins.toml")?;
+    let (lock, flavors, toolchains) = (if_there("espalier.lock")?, if_there(FLAVORS)?, if_there(TOOLCHAINS)?);
+    let lock = lock.map(|text| Lock::parse(SourceText { name: "espalier.lock", text: &text })).transpose()?;
+    // A project without flavors builds nothing.
+    let flavors =
+        flavors.map(|text| Flavors::parse(SourceText { name: FLAVORS, text: &text })).transpose()?;
+    let toolchains =
+        toolchains.map(|text| Toolchains::parse(SourceText { name: TOOLCHAINS, text: &text })).transpose()?;
     Ok(Inputs {
         pins: Pins::parse(SourceText { name: "pins.toml", text: &pins })?,
-        lock: Lock::parse(SourceText { name: "espalier.lock", text: &lock })?,
-        flavors: Flavors::parse(SourceText { name: "ci/flavors.toml", text: &flavors })?,
-        toolchains: Toolchains::parse(SourceText { name: TOOLCHAINS, text: &toolchains })?,
+        lock: lock.unwrap_or_default(),
+        flavors: flavors.unwrap_or_default(),
+        toolchains: toolchains.unwrap_or_default(),
         kernels: digest_of_kernels(files),
     })
 }

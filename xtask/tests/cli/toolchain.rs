@@ -101,7 +101,7 @@ fn a_compiler_of_the_machines_own() {
         own = { program = \"gpu-cc\", at-least = \"2.0\" }\ninstall = { apt-get = \"apt-get install gpu-cc\" }\n");
     registries.run(&["toolchain", "gpu"]).code(3).says(&[
         "the toolchain `gpu` has no packages that could be set up without root",
-        "next: with apt-get: apt-get install gpu-cc",
+        "next: apt-get install gpu-cc",
     ]);
     registries.run(&["doctor", "gpu"]).code(1);
     registries.program("gpu-cc", "echo gpu-cc 1.9");

@@ -79,7 +79,7 @@ fn no_apt() {
     registries.without("apt-get");
     registries.run(&["toolchain", "gpu", "--build-only"]).code(3).says(&[
         "error: could not run `apt-get`\n  no such program on PATH\n  next: set it up on Debian 12",
-        "next: with brew: brew install gpu-cc",
+        "next: brew install gpu-cc",
     ]);
     assert_eq!(registries.toolchains(), [""; 0]);
 }

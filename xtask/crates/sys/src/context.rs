@@ -13,6 +13,7 @@ use crate::plan::proof::Proof;
 use crate::plan::snippet::SourceText;
 use crate::plan::toolchains::Toolchains;
 use crate::series::LintRules;
+use crate::sys::git::at_commit;
 use crate::sys::github::Client;
 use crate::sys::machine::disk;
 use crate::sys::project::door::Settled;
@@ -97,15 +98,28 @@ impl Context {
         Toolchains::parse(SourceText { name: "ci/toolchains.toml", text: &text })
     }
 
-    /// Reads `ci/flavors.toml`.
-    pub fn flavors(&self) -> Result<Flavors> {
+    /// Reads `ci/flavors.toml`, which only a project that builds has.
+    pub fn flavors_if_there(&self) -> Result<Option<Flavors>> {
         let path = self.layout.flavors();
         if !disk::exists(&path) {
-            return Err(Error::usage("there is no `ci/flavors.toml`")
-                .hint(format!("git checkout {}", self.layout.show(&path))));
+            return Ok(None);
         }
         let text = disk::read_text(&path)?;
-        Flavors::parse(SourceText { name: "ci/flavors.toml", text: &text })
+        Flavors::parse(SourceText { name: "ci/flavors.toml", text: &text }).map(Some)
+    }
+
+    /// The same for what cannot be done without.
+    pub fn flavors(&self) -> Result<Flavors> {
+        let shown = self.layout.show(&self.layout.flavors());
+        self.flavors_if_there()?.ok_or_else(|| {
+            let error = Error::usage("there is no `ci/flavors.toml`, which says what is built and how");
+            match at_commit::is_in_head(self.layout.root(), "ci/flavors.toml") {
+                true => error.hint(format!("git checkout {shown}")),
+                false => error
+                    .hint(format!("copy the one of a clone of Espalier: cp ESPALIER/ci/flavors.toml {shown}"))
+                    .hint("everything but building works without it"),
+            }
+        })
     }
 
     /// Reads every file of `ci/proofs/`, in the order of their names.

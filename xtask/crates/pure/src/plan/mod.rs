@@ -28,5 +28,6 @@ pub mod snippet;
 pub mod steps;
 pub mod suites;
 pub mod toolchains;
+pub mod variables;
 pub mod words;
 pub mod workflow_rules;

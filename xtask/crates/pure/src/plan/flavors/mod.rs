@@ -20,8 +20,8 @@ use crate::error::{Error, Result};
 /// gives by default.
 pub const DEFAULT_FLAVOR: &str = "cpu-native";
 
-/// `ci/flavors.toml`, checked.
-#[derive(Clone, Debug, Deserialize)]
+/// `ci/flavors.toml`, checked. The default is that of a project that builds nothing.
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Flavors {
     /// Programs that every flavor ships, by CMake target name.

@@ -33,6 +33,21 @@ pub struct Machine {
     pub managers: Vec<String>,
 }
 
+/// What to type to install what every build needs, `C++ compiler` or `pip`, with the first of these package managers.
+pub fn install_line(what: &str, managers: &[String]) -> String {
+    let is_there = |(manager, ..): &&(&str, &str, &str)| managers.iter().any(|there| there == manager);
+    let (_, compiler, pip) = INSTALL_LINES.iter().find(is_there).unwrap_or(&INSTALL_LINES[0]);
+    (if what == "pip" { pip } else { compiler }).to_string()
+}
+
+const INSTALL_LINES: [(&str, &str, &str); 5] = [
+    ("apt-get", "apt-get install g++", "apt-get install python3-pip"),
+    ("dnf", "dnf install gcc-c++", "dnf install python3-pip"),
+    ("pacman", "pacman -S gcc", "pacman -S python-pip"),
+    ("brew", "xcode-select --install", "brew install python"),
+    ("winget", "winget install Microsoft.VisualStudio.2022.BuildTools", "winget install Python.Python.3.13"),
+];
+
 /// What becomes of a flavor on a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
@@ -229,7 +244,7 @@ mod tests {
     fn a_toolchain_that_a_person_has_to_install() {
         let found = look("icpx", &machine(&[]));
         assert_eq!(found.missing, ["toolchain icpx: a compiler for SYCL"]);
-        assert_eq!(found.mend, ["with apt-get: apt-get install icpx"]);
+        assert_eq!(found.mend, ["apt-get install icpx"]);
     }
 
     #[test]

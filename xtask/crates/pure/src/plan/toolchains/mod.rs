@@ -193,6 +193,16 @@ impl Toolchains {
         if toolchain.debs_from.is_some() && toolchain.debs.is_empty() {
             return Some("`debs-from` says where `debs` are, and there are none".to_string());
         }
+        let is_pasteable = |(manager, line): &(&String, &String)| {
+            let command = line.split('#').next().unwrap_or_default();
+            command.strip_prefix(manager.as_str()).is_some_and(|rest| rest.starts_with(' '))
+                && !command.contains(',')
+        };
+        if let Some((manager, line)) = toolchain.install.iter().find(|entry| !is_pasteable(entry)) {
+            return Some(format!(
+                "`{line}` cannot be pasted into a shell: expected `{manager} ...`, and words for people behind a `#`"
+            ));
+        }
         let stray = toolchain.wheels.iter().chain(&toolchain.crates).find(|package| package.arch.is_some());
         stray.map(|package| format!("`{}` has an `arch`, and only `debs` do", package.name))
     }
@@ -266,7 +276,7 @@ impl Toolchain {
         if managers.is_empty() {
             managers = self.install.iter().collect();
         }
-        managers.into_iter().map(|(manager, line)| format!("with {manager}: {line}")).collect()
+        managers.into_iter().map(|(_, line)| line.clone()).collect()
     }
 }
 

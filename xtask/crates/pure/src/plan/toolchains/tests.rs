@@ -83,8 +83,12 @@ fn an_own_compiler_has_a_version_between_the_bounds() {
 #[test]
 fn the_managers_that_are_there_are_told_first() {
     let toolchain = only(&wheels("install = { apt-get = \"apt-get install a\", brew = \"brew install a\" }"));
-    assert_eq!(toolchain.install_hints(|manager| manager == "brew"), ["with brew: brew install a"]);
+    assert_eq!(toolchain.install_hints(|manager| manager == "brew"), ["brew install a"]);
     assert_eq!(toolchain.install_hints(|_| false).len(), 2);
+    let prose = wheels("install = { apt-get = \"apt-get install a, out of a repository\" }");
+    let error = Toolchains::parse(SourceText { name: "ci/toolchains.toml", text: &prose }).unwrap_err();
+    assert!(error.to_string().contains("cannot be pasted into a shell"), "{error}");
+    only(&wheels("install = { apt-get = \"apt-get install a    # out of a repository\" }"));
 }
 
 #[test]

@@ -1,0 +1,70 @@
+//! A project that holds patches and builds nothing has no `ci/flavors.toml`.
+
+use super::support::importing::empty_project;
+use super::support::upstream::{TAG, Upstream};
+use super::support::{Project, files};
+
+fn started() -> Project {
+    let project = empty_project();
+    let upstream = Upstream::shared().repository();
+    let from = upstream.to_str().unwrap();
+    project.run(&["init", "--from", from, "--at", TAG, "--variant", "my"]).success();
+    project
+}
+
+#[test]
+fn nothing_to_build_is_a_fine_answer() {
+    let project = started();
+    project.write("target/espalier/dist/my-cpu/bin/llama-server", "built elsewhere");
+    let matrix = project.run(&["matrix"]).success();
+    assert!(matrix.stdout.starts_with("0 rows: there is no `ci/flavors.toml`"), "{matrix}");
+    assert_eq!(project.run(&["matrix", "--github"]).success().stdout, "rows=0\nparts=0\n");
+    let doctor = project.run(&["doctor"]).success();
+    assert!(doctor.stdout.contains("\nno flavors: "), "{doctor}");
+    project.run(&["gc"]).success();
+    assert!(
+        project.path("target/espalier/dist/my-cpu/bin/llama-server").exists(),
+        "nobody knows what is of use"
+    );
+}
+
+#[test]
+fn no_hint_names_a_file_that_never_was() {
+    let project = started();
+    for command in [&["doctor", "cpu"][..], &["build"], &["toolchain", "cpu"]] {
+        let said = project.run(command).code(2);
+        let said = said.says(&["there is no `ci/flavors.toml`", "next: copy the one of a clone of Espalier"]);
+        said.says_nothing_of("git checkout");
+    }
+}
+
+/// Each `next:` line of `doctor` for what this repository builds, on a machine that has nothing.
+#[test]
+fn every_next_line_of_doctor_can_be_pasted() {
+    let project = Project::new();
+    for name in ["ci/flavors.toml", "ci/toolchains.toml"] {
+        project.write(name, std::fs::read(files::of_this_repository(name)).unwrap());
+    }
+    let said = project.run_with_path(&["doctor"], "").success();
+    let lines: Vec<&str> = said.stdout.lines().filter_map(|line| line.strip_prefix("  next: ")).collect();
+    assert!(lines.len() > 8, "{said}");
+    for line in lines {
+        let program = line.split(' ').next().unwrap();
+        let programs = ["cargo", "apt-get", "dnf", "pacman", "brew", "winget", "xcode-select", "unset"];
+        assert!(programs.contains(&program), "{line}");
+        let command = line.split('#').next().unwrap();
+        assert!(!command.contains(','), "{line}");
+        let checked = std::process::Command::new("sh").args(["-n", "-c", line]).status().unwrap();
+        assert!(checked.success(), "{line}");
+    }
+}
+
+#[test]
+fn a_misspelt_variable_is_told() {
+    let project = Project::new();
+    let mut command = project.command(&["doctor"]);
+    command.env("ESPALIER_ENABEL", "attention").env("ESPALIER_ENABLE", "attention");
+    let said = project.finish(command).success();
+    let said = said.says(&["nothing reads the variable `ESPALIER_ENABEL`; did you mean `ESPALIER_ENABLE`?"]);
+    assert_eq!(said.stderr.matches("nothing reads").count(), 1, "{said}");
+}
