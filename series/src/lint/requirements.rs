@@ -15,7 +15,7 @@ pub(crate) const REQUIREMENTS: [Requirement; 4] = [
         key: "Upstream-Status",
         may_repeat: false,
         is_valid: is_upstream_status,
-        allowed: "`Pending`, `Submitted <URL>`, `Inappropriate <why>` or `Backport <commit>`",
+        allowed: "`Pending`, `Submitted <URL>`, `Inappropriate <why>` or `Backport <commit>`, or as Yocto does, with `[details]`",
     },
     Requirement {
         key: "Drop-when",
@@ -47,13 +47,26 @@ pub const TRAILER_KEYS: [(&str, &str); 4] = [
 
 fn is_upstream_status(value: &str) -> bool {
     let (status, detail) = value.split_once(' ').unwrap_or((value, ""));
+    if YOCTO_STATES.contains(&status) && is_bracketed(detail) {
+        return true;
+    }
     match status {
+        "Denied" | "Inactive-Upstream" => detail.is_empty(),
         "Pending" => detail.is_empty(),
         "Submitted" => detail.starts_with("https://") && !detail.contains(char::is_whitespace),
         "Inappropriate" => !detail.trim().is_empty(),
         "Backport" => is_commit(detail),
         _ => false,
     }
+}
+
+/// The states of <https://docs.yoctoproject.org/contributor-guide/recipe-style-guide.html>, each with details in brackets.
+const YOCTO_STATES: [&str; 6] =
+    ["Pending", "Submitted", "Inappropriate", "Backport", "Denied", "Inactive-Upstream"];
+
+fn is_bracketed(detail: &str) -> bool {
+    let inner = detail.trim().strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+    inner.is_some_and(|inner| !inner.trim().is_empty())
 }
 
 /// Twelve digits are the shortest that stay unique in a repository of upstream's size.
@@ -66,12 +79,22 @@ mod tests {
     use super::is_upstream_status;
 
     #[test]
-    fn knows_the_four_states() {
+    fn knows_our_states_and_those_of_yocto() {
         let good = [
             "Pending",
             "Submitted https://github.com/ggml-org/llama.cpp/pull/1",
             "Inappropriate fork only",
             "Backport 0123456789ab",
+            "Pending [not sent yet]",
+            "Submitted [https://lists.example.org/1]",
+            "Submitted [mailing list, 2024-05-01]",
+            "Inappropriate [oe-core specific]",
+            "Backport [https://github.com/a/b/commit/0123456789ab]",
+            "Backport [1.2, [PATCH] x]",
+            "Denied",
+            "Denied [https://github.com/a/b/pull/1]",
+            "Inactive-Upstream",
+            "Inactive-Upstream [lastcommit: 2015-01-01]",
         ];
         let bad = [
             "",
@@ -84,7 +107,12 @@ mod tests {
             "Backport",
             "Backport 1234",
             "Backport the fix of 0123456789ab",
-            "Denied",
+            "Denied by them",
+            "Accepted",
+            "Submitted []",
+            "Submitted [ ]",
+            "Submitted [x",
+            "Pending[x]",
         ];
         assert!(good.iter().all(|value| is_upstream_status(value)));
         for value in bad {

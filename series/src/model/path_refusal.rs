@@ -24,8 +24,6 @@ pub enum PathRefusal {
     Colon,
     /// It holds a NUL or another control character.
     ControlCharacter,
-    /// It holds one of `*?<>|"`, which no file of Windows can have in its name.
-    WindowsCharacter,
     /// It holds a letter that is not shown, or one that changes the direction of others.
     HiddenCharacter,
     /// It holds a letter in parts, such as `e` and an accent, which macOS takes for the one letter `é`.
@@ -50,15 +48,16 @@ impl fmt::Display for PathRefusal {
             PathRefusal::EmptyComponent => "a path with a double or a trailing slash",
             PathRefusal::DotComponent => "a path with a `.` or `..` component",
             PathRefusal::GitFolder => "a path into `.git`, or into what some systems take for it",
-            PathRefusal::Backslash => "a path with a backslash",
+            PathRefusal::Backslash => "a path with a backslash (Windows takes it for the end of a folder, and writes elsewhere)",
             PathRefusal::Colon => "a path with a colon (a drive letter or an alternate stream)",
             PathRefusal::ControlCharacter => "a path with a control character",
-            PathRefusal::WindowsCharacter => "a path with one of `*?<>|\"` (no file of Windows can have it)",
             PathRefusal::HiddenCharacter => "a path with a letter that is not shown or turns others around",
             PathRefusal::LetterInParts => {
                 "a path with a letter in parts (macOS takes it for the composed letter)"
             }
-            PathRefusal::TrailingDotOrSpace => "a path component that ends with a dot or a space",
+            PathRefusal::TrailingDotOrSpace => {
+                "a path component that ends with a dot or a space (Windows drops it, and writes to another file)"
+            }
             PathRefusal::WindowsDevice => "a path component that is a device on Windows",
             PathRefusal::TooLong => "a path of more than 4096 bytes",
             PathRefusal::ComponentTooLong => "a path component of more than 255 bytes",

@@ -70,7 +70,7 @@ fn every_finding_has_a_place_and_a_hint() {
     patches/paged/0005-add-a-note.patch:4: patches/paged/0003-name-a-note.patch has the same subject `Add a note` [subject-twice]
       next: say in each what only it does, or make one patch of the two with `cargo xtask edit` and `export`
     patches/paged/0005-add-a-note.patch:6: `Upstream-Status: Soon` is not allowed [trailer-value]
-      next: write `Pending`, `Submitted <URL>`, `Inappropriate <why>` or `Backport <commit>`
+      next: write `Pending`, `Submitted <URL>`, `Inappropriate <why>` or `Backport <commit>`, or as Yocto does, with `[details]`
     patches/paged/0005-add-a-note.patch:13: `docs/add.md` is no source [not-source]
       next: take the file out of the patch with `cargo xtask edit` and `export`, or allow it in `ci/lint.toml`
     patches/paged/0005-xxx.patch:1: number 0005 is taken by 0005-add-a-note.patch [number-twice]
