@@ -39,6 +39,7 @@ mod cli {
     mod hostile;
     mod image;
     mod import_fork;
+    mod import_layouts;
     mod import_patches;
     mod killed;
     mod killed_by_call;

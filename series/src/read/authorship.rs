@@ -1,7 +1,8 @@
 //! Who wrote a patch and when, in the form in which a git commit holds it.
 
-use jiff::Timestamp;
 use jiff::fmt::rfc2822::DateTimeParser;
+use jiff::fmt::strtime;
+use jiff::{Timestamp, Zoned};
 
 use crate::model::patch::Patch;
 
@@ -81,9 +82,88 @@ pub(crate) fn read_date(date: &str) -> Option<(i64, String)> {
     (is_gits && instant >= Timestamp::UNIX_EPOCH).then(|| (instant.as_second(), zone.to_owned()))
 }
 
+/// The first author in `text`, which people write in many ways, as `Name <address>`.
+pub fn find_author(text: &str) -> Option<String> {
+    let text = text.trim();
+    if read_author(text).is_some() {
+        return Some(text.to_owned());
+    }
+    let first = text.split_inclusive('>').next().unwrap_or(text).trim();
+    if read_author(first).is_some() {
+        return Some(first.to_owned());
+    }
+    let (address, name) = match (first.split_once('('), first.strip_prefix('<')) {
+        (Some((address, name)), _) if address.contains('@') => {
+            (address.trim(), name.trim_end_matches(')').trim())
+        }
+        (_, Some(address)) => (address.trim_end_matches('>'), ""),
+        _ if first.contains('@') && !first.contains(char::is_whitespace) => (first, ""),
+        // No address is known; git takes an empty one.
+        _ => ("", first),
+    };
+    let name = if name.is_empty() { address } else { name };
+    let author = format!("{name} <{address}>");
+    read_author(&author).is_some().then_some(author)
+}
+
+/// The moment in `text`, which people write in many ways, as git writes it. A day without a time is its beginning.
+pub fn find_date(text: &str) -> Option<String> {
+    let text = text.trim();
+    if read_date(text).is_some() {
+        return Some(text.to_owned());
+    }
+    let without_day = text.split_once(", ").map_or(text, |(_, rest)| rest);
+    let as_mail = DateTimeParser::new().parse_zoned(without_day).ok();
+    let date = as_mail.or_else(|| find_zoned(text))?.strftime("%-d %b %Y %H:%M:%S %z").to_string();
+    read_date(&date).is_some().then_some(date)
+}
+
+fn find_zoned(text: &str) -> Option<Zoned> {
+    let with_zone =
+        ["%Y-%m-%d %H:%M:%S %z", "%Y-%m-%dT%H:%M:%S%z", "%Y-%m-%dT%H:%M:%S%:z", "%a %b %d %H:%M:%S %Y %z"];
+    let without = ["%Y-%m-%dT%H:%M:%SZ", "%Y-%m-%d %H:%M:%S", "%a %b %d %H:%M:%S %Y", "%Y-%m-%d %H:%M"];
+    let zoned = with_zone.iter().find_map(|form| strtime::parse(form, text).ok()?.to_zoned().ok());
+    let plain = || {
+        let times = without.iter().find_map(|form| strtime::parse(form, text).ok()?.to_datetime().ok());
+        let day = || strtime::parse("%Y-%m-%d", text).ok()?.to_date().ok().map(|day| day.at(0, 0, 0, 0));
+        times.or_else(day)?.to_zoned(jiff::tz::TimeZone::UTC).ok()
+    };
+    zoned.or_else(plain)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{read_author, read_date};
+    use super::{find_author, find_date, read_author, read_date};
+
+    #[test]
+    fn finds_what_people_write() {
+        for (text, wanted) in [
+            ("Jane <j@x>", "Jane <j@x>"),
+            ("Jane <j@x>, Joe <k@x>", "Jane <j@x>"),
+            ("j@x (Jane Doe)", "Jane Doe <j@x>"),
+            ("j@x", "j@x <j@x>"),
+            ("<j@x>", "j@x <j@x>"),
+            ("Jane Doe", "Jane Doe <>"),
+        ] {
+            assert_eq!(find_author(text).as_deref(), Some(wanted), "{text}");
+        }
+        assert_eq!(find_author(""), None);
+        for (text, wanted) in [
+            ("Thu, 1 Jan 2026 00:00:00 +0000", "Thu, 1 Jan 2026 00:00:00 +0000"),
+            ("2024-05-01", "1 May 2024 00:00:00 +0000"),
+            ("2024-05-01 12:00:00 +0200", "1 May 2024 12:00:00 +0200"),
+            ("2024-05-01T12:00:00Z", "1 May 2024 12:00:00 +0000"),
+            ("2024-05-01T12:00:00+02:00", "1 May 2024 12:00:00 +0200"),
+            ("Wed May 1 12:00:00 2024 +0200", "1 May 2024 12:00:00 +0200"),
+            ("Wed, 1 May 2024 12:00:00 GMT", "1 May 2024 12:00:00 +0000"),
+            ("Wed, 1 May 2024 12:00 -0500", "1 May 2024 12:00:00 -0500"),
+        ] {
+            assert_eq!(find_date(text).as_deref(), Some(wanted), "{text}");
+        }
+        for bad in ["2024-13-01", "2024-02-30", "soon", ""] {
+            assert_eq!(find_date(bad), None, "{bad}");
+        }
+    }
 
     #[test]
     fn reads_the_dates_that_git_writes() {

@@ -1,10 +1,13 @@
 //! What stands before a diff in a quilt series or a lone `.diff`: a header of DEP-3 fields
-//! (<https://dep-team.pages.debian.net/deps/dep3/>), or a few words.
+//! (<https://dep-team.pages.debian.net/deps/dep3/>), the header of `hg export`, a few words, or a mixture of them.
+
+use super::hg_header::{HgHeader, read_hg_header};
+use super::subject::is_useless;
 
 /// What the header says, in our words.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DiffHeader {
-    /// The first line of its description.
+    /// The first line of its description that says something.
     pub subject: Option<String>,
     /// The rest, and every field that has no place of its own here, without blank lines at either end.
     pub body: String,
@@ -16,28 +19,42 @@ pub struct DiffHeader {
     pub status: Option<String>,
 }
 
-/// Fields that a paragraph of a header may have, besides those that begin with `Bug-`.
-const KEYS: [&str; 19] = [
-    "acked-by",
+/// Fields that a header may have, besides those that begin with `Bug-` or end with `-by`. None of them is ever a
+/// subject.
+const KEYS: &[&str] = &[
     "applied-upstream",
     "author",
     "bug",
-    "co-authored-by",
+    "change-id",
+    "content-transfer-encoding",
+    "content-type",
+    "cve",
     "date",
     "description",
     "drop-when",
     "forwarded",
     "from",
+    "git-commit",
+    "git-repo",
     "last-update",
+    "message-id",
+    "mime-version",
     "numerics",
     "origin",
-    "reviewed-by",
-    "signed-off-by",
+    "patch-id",
+    "patch-mainline",
+    "patch-name",
+    "patch-source",
     "subject",
-    "tested-by",
+    "upstream",
+    "upstream-commit",
     "upstream-status",
-    "verified-by",
 ];
+
+/// Keys that are also names of a part of a program, as in `url: parse ports`: fields only when the value is a link, an
+/// address, a number or an id.
+const AMBIGUOUS_KEYS: &[&str] =
+    &["cc", "closes", "commit", "fixes", "link", "references", "source", "to", "url"];
 
 struct Field<'a> {
     key: &'a str,
@@ -54,21 +71,25 @@ impl Field<'_> {
     }
 }
 
+/// The header, taken apart: fields, and paragraphs of everything else.
+#[derive(Default)]
+struct Parts<'a> {
+    fields: Vec<Field<'a>>,
+    prose: Vec<String>,
+}
+
 /// Reads the text before the diff.
 pub fn read_diff_header(text: &str) -> DiffHeader {
-    let (mut fields, mut prose) = (Vec::new(), Vec::new());
-    for paragraph in paragraphs(text) {
-        match read_fields(&paragraph) {
-            Some(found) => fields.extend(found),
-            None => prose.push(paragraph.join("\n")),
-        }
-    }
-    let mut header = DiffHeader { status: status_of(&fields), ..DiffHeader::default() };
+    let (hg, text) = read_hg_header(text);
+    let text = plain_text(&text);
+    let Parts { fields, mut prose } = take_apart(&text);
+    let HgHeader { author, date } = hg.unwrap_or_default();
+    let mut header = DiffHeader { status: status_of(&fields), author, date, ..DiffHeader::default() };
     let mut kept = Vec::new();
     for field in &fields {
         if field.is(&["description", "subject"]) && header.subject.is_none() {
-            let (first, rest) = field.value.split_first().unwrap_or((&"", &[]));
-            header.subject = Some(without_prefix(first).to_owned()).filter(|subject| !subject.is_empty());
+            let (first, rest) = split_description(&field.value);
+            header.subject = first;
             prose.insert(0, long_text(rest));
         } else if field.is(&["author", "from"]) && header.author.is_none() {
             header.author = Some(field.line());
@@ -78,11 +99,8 @@ pub fn read_diff_header(text: &str) -> DiffHeader {
             kept.push(format!("{}: {}", field.key, field.line()));
         }
     }
-    if header.subject.is_none() && !prose.is_empty() {
-        let first = prose.remove(0);
-        let (subject, rest) = first.split_once('\n').unwrap_or((&first, ""));
-        header.subject = Some(without_prefix(subject).to_owned());
-        prose.insert(0, rest.to_owned());
+    if header.subject.is_none() {
+        header.subject = take_subject(&mut prose);
     }
     prose.push(kept.join("\n"));
     prose.retain(|paragraph| !paragraph.trim().is_empty());
@@ -90,39 +108,121 @@ pub fn read_diff_header(text: &str) -> DiffHeader {
     header
 }
 
+/// `Description:` may begin on the line of its key or on the next one.
+fn split_description<'a, 'b>(value: &'b [&'a str]) -> (Option<String>, &'b [&'a str]) {
+    let first = value.iter().position(|line| !line.is_empty()).unwrap_or(value.len());
+    let rest = value.get(first + 1..).unwrap_or_default();
+    let subject = value.get(first).map(|line| without_prefix(line).to_owned());
+    (subject.filter(|subject| !is_useless(subject)), rest)
+}
+
+/// The first line of the prose that says something; what stands before it stays in the body.
+fn take_subject(prose: &mut [String]) -> Option<String> {
+    for paragraph in prose {
+        let lines: Vec<&str> = paragraph.lines().collect();
+        let Some(at) = lines.iter().position(|line| !is_useless(without_prefix(line))) else { continue };
+        let subject = without_prefix(lines.get(at)?).to_owned();
+        let rest: Vec<&str> =
+            lines.iter().enumerate().filter(|(line, _)| *line != at).map(|(_, line)| *line).collect();
+        *paragraph = rest.join("\n");
+        return Some(subject);
+    }
+    None
+}
+
 /// The value of `Upstream-Status:` that the fields in the body of a mail give.
 pub fn status_in_body(body: &str) -> Option<String> {
-    let fields: Vec<Field<'_>> = body
-        .split("\n\n")
-        .filter_map(|paragraph| read_fields(&paragraph.lines().collect::<Vec<_>>()))
-        .flatten()
-        .collect();
-    status_of(&fields)
-}
-
-/// Without the lines of `#` that some tools put on top.
-fn paragraphs(text: &str) -> Vec<Vec<&str>> {
-    let lines: Vec<&str> = text.lines().map(str::trim_end).filter(|line| !line.starts_with('#')).collect();
-    let paragraphs = lines.split(|line| line.is_empty()).filter(|paragraph| !paragraph.is_empty());
-    paragraphs.map(<[&str]>::to_vec).collect()
-}
-
-/// Nothing when a line is neither a field that we know nor continues one.
-fn read_fields<'a>(paragraph: &[&'a str]) -> Option<Vec<Field<'a>>> {
-    let mut fields: Vec<Field<'a>> = Vec::new();
-    for line in paragraph {
-        if line.starts_with([' ', '\t']) {
-            fields.last_mut()?.value.push(line.trim());
-            continue;
-        }
+    // Yocto puts it beside trailers of its own, such as `CVE:`, and sometimes below a sentence.
+    let stated = body.lines().find_map(|line| {
         let (key, value) = line.split_once(':')?;
-        let lower = key.to_ascii_lowercase();
-        if !KEYS.contains(&lower.as_str()) && !lower.starts_with("bug-") {
-            return None;
-        }
-        fields.push(Field { key, value: vec![value.trim()] });
+        key.eq_ignore_ascii_case("upstream-status").then(|| value.trim())
+    });
+    if let Some(status) = stated.filter(|status| !status.is_empty()) {
+        return Some(status.to_owned());
     }
-    Some(fields)
+    let paragraphs = body.split("\n\n").map(|paragraph| paragraph.lines().collect::<Vec<_>>());
+    // A field in a sentence of a message is prose: only paragraphs of nothing else count.
+    let are_fields = |lines: &Vec<&str>| {
+        !lines.is_empty()
+            && lines.iter().all(|line| line.starts_with([' ', '\t']) || field_of(line).is_some())
+    };
+    let paragraphs: Vec<Vec<&str>> = paragraphs.filter(are_fields).collect();
+    let mut parts = Parts::default();
+    paragraphs.iter().for_each(|lines| read_paragraph(lines, &mut parts));
+    status_of(&parts.fields)
+}
+
+/// Without the lines of `#` that some tools put on top; `dpatch` keeps its description in such lines.
+fn plain_text(text: &str) -> String {
+    let plain = |line: &str| -> Option<String> {
+        match (line.strip_prefix("## DP:"), line.starts_with('#')) {
+            (Some(description), _) => Some(description.trim().to_owned()),
+            (None, true) => None,
+            (None, false) => Some(line.trim_end().to_owned()),
+        }
+    };
+    text.lines().filter_map(plain).collect::<Vec<_>>().join("\n")
+}
+
+fn take_apart(text: &str) -> Parts<'_> {
+    let lines: Vec<&str> = text.lines().collect();
+    let mut parts = Parts::default();
+    lines.split(|line| line.is_empty()).for_each(|paragraph| read_paragraph(paragraph, &mut parts));
+    parts
+}
+
+/// Fields may stand beside prose: `Origin:` below a sentence is no sentence, and never becomes a subject.
+fn read_paragraph<'a>(lines: &[&'a str], parts: &mut Parts<'a>) {
+    let mut prose: Vec<&str> = Vec::new();
+    let mut in_field = false;
+    for &line in lines {
+        if in_field && line.starts_with([' ', '\t']) {
+            parts.fields.last_mut().into_iter().for_each(|field| field.value.push(line.trim()));
+        } else if let Some((key, value)) = field_of(line) {
+            parts.fields.push(Field { key, value: vec![value] });
+            in_field = true;
+        } else {
+            prose.push(line);
+            in_field = false;
+        }
+    }
+    if !prose.is_empty() {
+        parts.prose.push(prose.join("\n"));
+    }
+}
+
+/// Key and value of a line that is a field we know.
+fn field_of(line: &str) -> Option<(&str, &str)> {
+    let (key, value) = line.split_once(':')?;
+    let lower = key.to_ascii_lowercase();
+    let is_token = lower.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    let is_ambiguous = AMBIGUOUS_KEYS.contains(&lower.as_str());
+    let is_known = KEYS.contains(&lower.as_str())
+        || lower.starts_with("bug-")
+        || lower.ends_with("-by")
+        || (is_ambiguous && is_reference(value));
+    (is_token && is_known).then(|| (key, value.trim()))
+}
+
+fn is_reference(value: &str) -> bool {
+    let first = value.split_whitespace().next().unwrap_or_default();
+    let is_id = first.len() >= 7 && first.bytes().all(|byte| byte.is_ascii_hexdigit());
+    first.contains("://") || value.contains('@') || first.starts_with('#') || is_id
+}
+
+/// The fields in the headers of a mail that a program for mails would drop, as lines: `Origin:`, `Bug:`.
+pub fn fields_in_mail_header(text: &str) -> Vec<String> {
+    let header: Vec<&str> = text.lines().take_while(|line| !line.trim().is_empty()).collect();
+    let mut parts = Parts::default();
+    read_paragraph(&header, &mut parts);
+    let is_for_mail = |field: &&Field<'_>| {
+        let key = field.key.to_ascii_lowercase();
+        key.starts_with("content-")
+            || ["from", "date", "subject", "to", "cc", "mime-version", "message-id", "references"]
+                .contains(&key.as_str())
+    };
+    let fields = parts.fields.iter().filter(|field| !is_for_mail(field));
+    fields.map(|field| format!("{}: {}", field.key, field.line())).collect()
 }
 
 /// A line of one dot stands for an empty one.
@@ -205,6 +305,53 @@ mod tests {
     }
 
     #[test]
+    fn a_field_beside_prose_is_never_the_subject() {
+        for text in [
+            "Origin: upstream, see the list\nkeep the port\n",
+            "keep the port\nOrigin: vendor\nBug: https://x.org/1\nReviewed-by: A <a@b>\n",
+            "Origin: vendor, in a sentence that\n goes on\n\nkeep the port\n",
+            "Description:\n keep the port\n",
+            "Subject: [PATCH 2/3] keep the port\nMIME-Version: 1.0\nFrom: A <a@b>\n",
+            "$NetBSD: patch-aa,v 1.1 $\n\nkeep the port\n",
+            "https://x.org/commit/1\n=======\nkeep the port\n",
+            "#! /bin/sh /usr/share/dpatch/dpatch-run\n## 01_x.dpatch by A <a@b>\n## DP: keep the port\n@DPATCH@\n",
+        ] {
+            let header = read_diff_header(text);
+            assert_eq!(header.subject.as_deref(), Some("keep the port"), "{text}");
+        }
+        let header = read_diff_header("Origin: somewhere\nForwarded: no\n");
+        assert_eq!((header.subject, header.body.as_str()), (None, "Origin: somewhere\nForwarded: no"));
+    }
+
+    #[test]
+    fn a_part_of_a_program_is_no_field() {
+        for subject in ["url: parse ports", "link: keep the order", "Fixes: the port", "source: close it"] {
+            assert_eq!(read_diff_header(subject).subject.as_deref(), Some(subject));
+        }
+        let header = read_diff_header("Link: https://x.org/1\nFixes: 0123456789ab (\"x\")\nkeep the port\n");
+        assert_eq!(header.subject.as_deref(), Some("keep the port"));
+    }
+
+    #[test]
+    fn fields_among_the_headers_of_a_mail_are_found() {
+        let text = "From: A <a@b>\nDate: x\nSubject: Origin: y\nOrigin: upstream, see\n the list\nForwarded: no\n\nBug: z\n";
+        assert_eq!(super::fields_in_mail_header(text), ["Origin: upstream, see the list", "Forwarded: no"]);
+    }
+
+    #[test]
+    fn reads_the_header_of_hg_export() {
+        let header = read_diff_header(
+            "# HG changeset patch\n# User Jane Doe <jane@example.org>\n# Date 1136214245 -3600\n\
+             #      Mon Jan 02 16:04:05 2006 +0100\n# Node ID 0123456789abcdef\n# Parent  fedcba9876543210\n\
+             Core: keep the port.\n\nIt is closed too early.\n",
+        );
+        assert_eq!(header.author.as_deref(), Some("Jane Doe <jane@example.org>"));
+        assert_eq!(header.date.as_deref(), Some("2 Jan 2006 16:04:05 +0100"));
+        assert_eq!(header.subject.as_deref(), Some("Core: keep the port."));
+        assert_eq!(header.body, "It is closed too early.");
+    }
+
+    #[test]
     fn knows_where_a_patch_was_sent() {
         let status = |text: &str| status_in_body(&format!("words\n\n{text}\n"));
         let is = |text: &str, wanted: &str| assert_eq!(status(text).as_deref(), Some(wanted), "{text}");
@@ -215,6 +362,11 @@ mod tests {
         is("Forwarded: no\nApplied-Upstream: 1.2, commit:0123456789abcdef", "Backport 0123456789abcdef");
         is("Origin: upstream, https://x.org/commit/0123456789abcdef", "Backport 0123456789abcdef");
         is("Upstream-Status: Inappropriate ours", "Inappropriate ours");
+        is(
+            "CVE: CVE-2026-1\nUpstream-Status: Backport [https://x.org/1]\nSigned-off-by: A",
+            "Backport [https://x.org/1]",
+        );
+        is("as said.\nUpstream-Status: Pending", "Pending");
         assert_eq!(status("Origin: vendor, 0123456789abcdef"), None);
         assert_eq!(status("Applied-Upstream: 1.2"), None);
     }

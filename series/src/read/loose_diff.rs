@@ -22,6 +22,23 @@ pub fn has_diff(text: &[u8]) -> bool {
     rest.split(|byte| *byte == b'\n').any(|line| line.starts_with(b"diff --git ") || looks_like_diff(line))
 }
 
+/// Whether the diff has no prefixes such as `a/` and `b/`: git names both sides alike then.
+pub fn has_no_prefixes(text: &[u8]) -> bool {
+    let is_alike = |line: &[u8]| {
+        let half = line.len() / 2;
+        line.get(half) == Some(&b' ') && line.get(..half) == line.get(half + 1..)
+    };
+    let mut lines =
+        text.split(|byte| *byte == b'\n').filter_map(|line| line.strip_prefix(b"diff --git ")).peekable();
+    lines.peek().is_some() && lines.all(|line| is_alike(line.strip_suffix(b"\r").unwrap_or(line)))
+}
+
+/// Whether the diff is in the context format of `diff -c`, which git does not read.
+pub fn is_context_diff(text: &[u8]) -> bool {
+    let mut lines = text.split(|byte| *byte == b'\n');
+    lines.any(|line| line.starts_with(b"***************"))
+}
+
 /// The blobs on both sides of every `index` line, as short as they are written there.
 pub fn stated_blobs(text: &[u8]) -> Vec<(String, String)> {
     let lines = text.split(|byte| *byte == b'\n').filter_map(|line| line.strip_prefix(b"index "));
@@ -36,7 +53,7 @@ pub fn stated_blobs(text: &[u8]) -> Vec<(String, String)> {
 
 #[cfg(test)]
 mod tests {
-    use super::{before_diff, has_diff, stated_blobs};
+    use super::{before_diff, has_diff, has_no_prefixes, is_context_diff, stated_blobs};
 
     #[test]
     fn finds_where_a_diff_begins() {
@@ -48,6 +65,15 @@ mod tests {
         assert_eq!(before_diff(b"words"), b"words");
         assert!(has_diff(b"words\n---\n x\n\ndiff --git a/x b/x\n") && has_diff(b"--- x\n+++ y\n"));
         assert!(!has_diff(b"words\n---\n x | 1 +\n-- \n2.47\n"));
+    }
+
+    #[test]
+    fn knows_other_forms() {
+        assert!(has_no_prefixes(b"x\ndiff --git src/a.c src/a.c\nindex 1..2\n"));
+        assert!(!has_no_prefixes(b"diff --git a/a.c b/a.c\ndiff --git c c\n"));
+        assert!(!has_no_prefixes(b"--- a\n+++ a\n"));
+        assert!(is_context_diff(b"*** a\n--- b\n***************\n*** 1,2 ****\n"));
+        assert!(!is_context_diff(b"--- a\n+++ b\n@@ -1 +1 @@\n"));
     }
 
     #[test]

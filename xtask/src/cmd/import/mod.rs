@@ -100,8 +100,9 @@ struct Import<'a> {
 }
 
 impl Import<'_> {
-    fn patches(self, loose: Loose, author: Option<&str>, append: bool) -> Result<Outcome> {
-        let onto = ground::for_patches(self, append)?;
+    fn patches(self, mut loose: Loose, author: Option<&str>, append: bool) -> Result<Outcome> {
+        let mut onto = ground::for_patches(self, append)?;
+        onto.notes.append(&mut loose.notes);
         let tree = self.repo.store.tree_of(onto.base)?;
         let mut left_out = LeftOut::new(&self.repo.store, tree, &self.options.leave_out)?;
         let line = applying::line_of(self.repo, loose, tree, &mut left_out, author, &self.context.ui)?;

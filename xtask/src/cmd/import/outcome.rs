@@ -33,7 +33,8 @@ impl Imported<'_> {
         let count = self.patches.len();
         let mut lines = vec![format!("{folder}: {count} patches {verb} new, on {pin}")];
         for (patch, commit) in self.patches.iter().zip(&self.line.commits) {
-            lines.push(format!("  new      {}", patch.name));
+            // The old name is the one that people look for.
+            lines.push(format!("  new      {} -> {}", commit.origin, patch.name));
             lines.extend(commit.notes.iter().map(|note| format!("           {note}")));
         }
         let dropped = &self.line.dropped;

@@ -1,17 +1,15 @@
 //! Patches made elsewhere as commits on the pin: git applies them, and everything that it had to decide is told.
 
-use jiff::civil::Date;
-
 use super::left_out::LeftOut;
 use super::line::{Line, LineCommit};
 use super::loose::{Loose, LoosePatch};
 use crate::error::{Error, Kind, Result};
 use crate::series::ObjectId;
-use crate::series::{Difference, read_authorship, stated_blobs};
+use crate::series::{Difference, find_author, find_date, is_context_diff, read_authorship, stated_blobs};
 use crate::sys::git::history::changed_between;
 use crate::sys::machine::clock;
 use crate::sys::work_trees::import_repo::ImportRepo;
-use crate::sys::work_trees::patch_apply::{Applied, apply, user_of_git};
+use crate::sys::work_trees::patch_apply::{Applied, HowToApply, apply, user_of_git};
 use crate::ui::{Ui, Unit};
 
 /// Applies all of them, one on the other, to `tree`. `author` is who made those that name nobody.
@@ -34,7 +32,11 @@ pub fn line_of(
     let mut tree = tree;
     let mut progress = ui.progress("patches", Some(loose.patches.len() as u64), Unit::Steps);
     for (done, patch) in (1..).zip(&loose.patches) {
-        match apply(repo, tree, &patch.diff, patch.how)? {
+        let (applied, guess) = apply_anyhow(repo, tree, patch)?;
+        match applied {
+            Applied::Not(_) if is_context_diff(&patch.diff) => {
+                misfits.push(format!("{}: {CONTEXT_DIFF}", patch.origin));
+            }
             Applied::Not(why) => misfits.push(format!("{}: {}", patch.origin, why.join("; "))),
             Applied::There => line.drop(patch.origin.clone(), THERE),
             Applied::Tree(new, _) if new == tree => line.drop(patch.origin.clone(), THERE),
@@ -43,6 +45,7 @@ pub fn line_of(
                 if new == tree {
                     line.drop(patch.origin.clone(), "it changes only what is left out");
                 } else {
+                    let placed = guess.into_iter().chain(placed).collect();
                     let notes = notes(repo, patch, [tree, new], placed)?;
                     line.commits.push(commit(patch, new, author, notes));
                     tree = new;
@@ -55,6 +58,27 @@ pub fn line_of(
     Ok(line)
 }
 
+const CONTEXT_DIFF: &str = "it is a context diff, which git does not read; rewrite it as a unified one: filterdiff --format=unified FILE";
+
+/// Applies `patch` as its queue says, or as is likely. Where that does not fit and nothing says how many parts to take
+/// off the paths, another number is taken if it alone fits, and that is noted.
+fn apply_anyhow(repo: &ImportRepo, tree: ObjectId, patch: &LoosePatch) -> Result<(Applied, Option<String>)> {
+    let first = apply(repo, tree, &patch.diff, patch.how)?;
+    if !matches!(first, Applied::Not(_)) {
+        return Ok((first, None));
+    }
+    let mut fitting = Vec::new();
+    for strip in &patch.other_strips {
+        let how = HowToApply { strip: *strip, may_fuzz: false, ..patch.how };
+        let tried = apply(repo, tree, &patch.diff, how)?;
+        fitting.extend((!matches!(tried, Applied::Not(_))).then_some((tried, *strip)));
+    }
+    match (fitting.pop(), fitting.len()) {
+        (Some((applied, strip)), 0) => Ok((applied, Some(format!("its paths fit with -p {strip}")))),
+        _ => Ok((first, None)),
+    }
+}
+
 const THERE: &str = "the pin, or a patch before it, has it already";
 
 fn refuse_nameless(patches: &[LoosePatch], author: Option<&str>) -> Result<()> {
@@ -62,8 +86,8 @@ fn refuse_nameless(patches: &[LoosePatch], author: Option<&str>) -> Result<()> {
         let readable = read_authorship(author, EPOCH);
         return readable.map(drop).map_err(|why| Error::usage(format!("`--author`: {why}")));
     }
-    let nameless: Vec<&str> =
-        patches.iter().filter(|patch| patch.author.is_none()).map(|patch| patch.origin.as_str()).collect();
+    let is_nameless = |patch: &&LoosePatch| patch.author.as_deref().and_then(find_author).is_none();
+    let nameless: Vec<&str> = patches.iter().filter(is_nameless).map(|patch| patch.origin.as_str()).collect();
     if nameless.is_empty() || user_of_git().is_some() {
         return Ok(());
     }
@@ -91,16 +115,23 @@ const EPOCH: &str = "Thu, 1 Jan 1970 00:00:00 +0000";
 
 fn commit(patch: &LoosePatch, tree: ObjectId, author: Option<&str>, mut notes: Vec<String>) -> LineCommit {
     let given = author.map(str::to_string).or_else(user_of_git).unwrap_or_default();
-    let name = patch.author.as_deref().unwrap_or(&given);
-    if patch.author.is_none() {
-        notes.push(format!("it names no author; using {name}"));
+    let name = patch.author.as_deref().and_then(find_author).unwrap_or_else(|| {
+        notes.push(match &patch.author {
+            None => format!("it names no author; using {given}"),
+            Some(text) => {
+                format!("its author is `{}`, which is not `Name <address>`; using {given}", text.trim())
+            }
+        });
+        given.clone()
+    });
+    let date = patch.date.as_deref().filter(|date| !date.trim().is_empty());
+    let found = date.and_then(find_date);
+    if let (Some(date), None) = (date, &found) {
+        notes.push(format!("its date is `{}`, which cannot be read; using today's date", date.trim()));
     }
-    let date = patch.date.as_deref().map(full_date).unwrap_or_default();
-    let author = read_authorship(name, &date).map(|author| author.ident()).unwrap_or_else(|why| {
-        if patch.date.is_some() {
-            notes.push(format!("{why}: using today's date"));
-        }
-        let plain = read_authorship(name, EPOCH).or_else(|_| read_authorship(&given, EPOCH));
+    let author = read_authorship(&name, found.as_deref().unwrap_or_default());
+    let author = author.map(|author| author.ident()).unwrap_or_else(|_| {
+        let plain = read_authorship(&name, EPOCH);
         let who =
             plain.map_or_else(|_| "nobody <>".to_string(), |who| format!("{} <{}>", who.name, who.address));
         format!("{who} {} +0000", clock::now())
@@ -108,18 +139,10 @@ fn commit(patch: &LoosePatch, tree: ObjectId, author: Option<&str>, mut notes: V
     LineCommit {
         origin: patch.origin.clone(),
         author,
-        message: patch.message.clone(),
+        message: patch.message(),
         tree,
         status: patch.status.clone(),
         notes,
-    }
-}
-
-/// `2024-05-01` is what DEP-3 says; a mail says more.
-fn full_date(date: &str) -> String {
-    match Date::strptime("%Y-%m-%d", date.trim()) {
-        Ok(day) => day.strftime("%-d %b %Y 00:00:00 +0000").to_string(),
-        Err(_) => date.to_string(),
     }
 }
 
@@ -159,15 +182,7 @@ fn made_elsewhere<'a>(changed: &'a [Difference], stated: &[(String, String)]) ->
 
 #[cfg(test)]
 mod tests {
-    use super::{Difference, ObjectId, full_date, made_elsewhere};
-
-    #[test]
-    fn a_day_is_a_date() {
-        assert_eq!(full_date("2024-05-01"), "1 May 2024 00:00:00 +0000");
-        for other in ["2024-13-01", "2024-02-30", "Thu, 1 Jan 2026 00:00:00 +0000", "soon"] {
-            assert_eq!(full_date(other), other);
-        }
-    }
+    use super::{Difference, ObjectId, made_elsewhere};
 
     #[test]
     fn a_file_that_moved_is_made_from_what_is_here() {

@@ -2,9 +2,12 @@
 
 use std::path::Path;
 
+use std::collections::HashMap;
+
 use crate::error::Result;
 use crate::series::{
-    DiffHeader, QuiltEntry, before_diff, has_diff, printable, read_diff_header, status_in_body,
+    DiffHeader, before_diff, fields_in_mail_header, has_diff, has_no_prefixes, is_useless, printable,
+    read_diff_header, read_hg_header, status_in_body,
 };
 use crate::sys::project::patch_files::{self, PatchFiles};
 use crate::sys::work_trees::import_repo::ImportRepo;
@@ -15,18 +18,24 @@ use crate::sys::work_trees::patch_apply::{HowToApply, ReadMail, read_mails};
 pub struct LoosePatch {
     /// Its file, and its number in it when there are more.
     pub origin: String,
-    /// `Name <address>`, when it says one.
+    /// `Name <address>`, as it says it.
     pub author: Option<String>,
     /// When, as it says it.
     pub date: Option<String>,
-    /// The commit message.
-    pub message: String,
+    /// The first line of the commit message.
+    pub subject: String,
+    /// The rest of it.
+    pub body: String,
     /// `Upstream-Status:`, when its header gives one.
     pub status: Option<String>,
     /// The diff, with whatever stands around it.
     pub diff: Vec<u8>,
-    /// How it is applied.
+    /// How it is applied. The first number of parts that are taken off its paths is the likely one.
     pub how: HowToApply,
+    /// The others to try; empty where its queue says the number.
+    pub other_strips: Vec<u32>,
+    /// The words of its file's name, when it is alone in its file.
+    words: Option<String>,
 }
 
 /// Patches in order, and the files that are none.
@@ -36,56 +45,96 @@ pub struct Loose {
     pub patches: Vec<LoosePatch>,
     /// What was left out, and why.
     pub others: Vec<(String, String)>,
+    /// What a person should know about the order.
+    pub notes: Vec<String>,
 }
 
-/// Reads all that is at `path`. `strip` says how many parts are taken off the paths of diffs, where no
-/// `series` file says it.
+/// Reads all that is at `path`. `strip` says how many parts are taken off the paths of diffs, where the queue does not
+/// say it.
 pub fn read(repo: &ImportRepo, path: &Path, strip: u32) -> Result<Loose> {
-    let mut loose = Loose::default();
-    match patch_files::find(path)? {
-        PatchFiles::Files(files, others) => {
-            let no_patch =
-                |name: String| (printable(name.as_bytes()), "its name is not that of a patch".to_string());
-            loose.others.extend(others.into_iter().map(no_patch));
-            for file in files {
-                let name = file.file_name().unwrap_or(file.as_os_str()).to_string_lossy();
-                let name = printable(name.as_bytes());
-                let how = HowToApply { strip, reverse: false, may_fuzz: false };
-                loose.read_file(repo, &name, &patch_files::read(&file)?, how)?;
-            }
-        }
-        PatchFiles::Quilt(folder, entries) => {
-            for QuiltEntry { name, strip, reverse } in entries {
-                let text = patch_files::read(&folder.join(&name))?;
-                loose.read_file(repo, &name, &text, HowToApply { strip, reverse, may_fuzz: true })?;
-            }
-        }
+    let PatchFiles { patches, others, notes } = patch_files::find(path)?;
+    let others = others.into_iter().map(|(name, why)| (printable(name.as_bytes()), why)).collect();
+    let mut loose = Loose { others, notes, ..Loose::default() };
+    for patch in patches {
+        let how = HowToApply {
+            strip: patch.strip.unwrap_or(strip),
+            reverse: patch.reverse,
+            may_fuzz: patch.may_fuzz,
+        };
+        let name = printable(patch.name.as_bytes());
+        loose.read_file(repo, &name, &patch_files::read(&patch.path)?, (how, patch.strip.is_some()))?;
     }
+    loose.tell_apart();
     Ok(loose)
 }
 
 impl Loose {
-    fn read_file(&mut self, repo: &ImportRepo, name: &str, text: &[u8], how: HowToApply) -> Result<()> {
+    fn read_file(
+        &mut self,
+        repo: &ImportRepo,
+        name: &str,
+        text: &[u8],
+        (how, is_strip_said): (HowToApply, bool),
+    ) -> Result<()> {
+        let strips = if is_strip_said { vec![how.strip] } else { strips(how.strip, text) };
         if !is_mail(text) {
-            self.take(name, LoosePatch::from_diff(name, text, HowToApply { may_fuzz: true, ..how }));
+            let how = HowToApply { may_fuzz: true, ..how };
+            self.take(LoosePatch::from_diff(name, text, how), &strips);
             return Ok(());
         }
         let mails = read_mails(repo, text)?;
-        let is_many = mails.len() > 1;
+        if let [mail] = &mails[..] {
+            let fields = fields_in_mail_header(&String::from_utf8_lossy(before_diff(text)));
+            self.take(LoosePatch::from_mail(name, Some(name), mail.clone(), &fields, how), &strips);
+            return Ok(());
+        }
         for (number, mail) in (1..).zip(mails) {
-            let origin = if is_many { format!("{name} #{number}") } else { name.to_string() };
-            self.take(&origin, LoosePatch::from_mail(&origin, mail, how));
+            self.take(LoosePatch::from_mail(&format!("{name} #{number}"), None, mail, &[], how), &strips);
         }
         Ok(())
     }
 
-    fn take(&mut self, origin: &str, patch: LoosePatch) {
-        if has_diff(&patch.diff) {
-            self.patches.push(patch);
-        } else {
-            self.others.push((origin.to_string(), "it has no diff, like a cover letter".to_string()));
+    fn take(&mut self, mut patch: LoosePatch, strips: &[u32]) {
+        if !has_diff(&patch.diff) {
+            self.others.push((patch.origin, "it has no diff, like a cover letter".to_string()));
+            return;
+        }
+        if let Some((first, others)) = strips.split_first() {
+            patch.how.strip = *first;
+            patch.other_strips = others.to_vec();
+        }
+        self.patches.push(patch);
+    }
+
+    /// Of patches with one subject each takes the words of its file's name, where those differ: it is the name that
+    /// people know such patches by.
+    fn tell_apart(&mut self) {
+        let key = |text: &str| text.trim().to_lowercase();
+        let mut subjects: HashMap<String, usize> = HashMap::new();
+        let mut names: HashMap<String, usize> = HashMap::new();
+        for patch in &self.patches {
+            *subjects.entry(key(&patch.subject)).or_default() += 1;
+            *names.entry(patch.words.as_deref().map(key).unwrap_or_default()).or_default() += 1;
+        }
+        for patch in &mut self.patches {
+            let Some(words) = patch.words.clone() else { continue };
+            let is_repeated = subjects.get(&key(&patch.subject)).is_some_and(|count| *count > 1);
+            let is_known_by_name =
+                names.get(&key(&words)) == Some(&1) && !subjects.contains_key(&key(&words));
+            if is_repeated && is_known_by_name {
+                let said = std::mem::replace(&mut patch.subject, words);
+                patch.body = format!("{said}\n\n{}", patch.body).trim_end().to_string();
+            }
         }
     }
+}
+
+/// The likely number of parts to take off the paths in `text` first. git names both sides alike where it writes no
+/// prefixes, and a new file would go to a wrong place without an error then.
+fn strips(strip: u32, text: &[u8]) -> Vec<u32> {
+    let first = if strip == 1 && has_no_prefixes(text) { 0 } else { strip };
+    let others = [1, 0, 2].into_iter().filter(|other| *other != first);
+    std::iter::once(first).chain(others).collect()
 }
 
 /// Whether it begins as an mbox does, or with the headers of a mail.
@@ -100,15 +149,31 @@ fn is_mail(text: &[u8]) -> bool {
 }
 
 impl LoosePatch {
-    fn from_mail(origin: &str, mail: ReadMail, how: HowToApply) -> LoosePatch {
+    fn from_mail(
+        origin: &str,
+        file: Option<&str>,
+        mail: ReadMail,
+        fields: &[String],
+        how: HowToApply,
+    ) -> LoosePatch {
+        let (hg, body) = read_hg_header(&mail.body);
+        let hg = hg.unwrap_or_default();
+        let body = match fields {
+            [] => body,
+            fields => format!("{}\n\n{}\n", body.trim_end(), fields.join("\n")),
+        };
+        let subject = Some(mail.subject).filter(|subject| !is_useless(subject));
         LoosePatch {
             origin: origin.to_string(),
-            status: status_in_body(&mail.body),
-            message: message(Some(mail.subject), &mail.body, origin),
-            author: Some(mail.author).filter(|author| !author.starts_with(" <")),
-            date: Some(mail.date),
+            status: status_in_body(&body),
+            subject: subject.unwrap_or_else(|| words_of(origin)),
+            body,
+            author: hg.author.or(Some(mail.author).filter(|author| !author.starts_with(" <"))),
+            date: hg.date.or(Some(mail.date)),
             diff: mail.diff,
             how,
+            other_strips: Vec::new(),
+            words: file.map(words_of),
         }
     }
 
@@ -120,17 +185,20 @@ impl LoosePatch {
             origin: origin.to_string(),
             author,
             date,
-            message: message(subject, &body, origin),
+            subject: subject.unwrap_or_else(|| words_of(origin)),
+            body,
             status,
             diff: text.get(before.len()..).unwrap_or_default().to_vec(),
             how,
+            other_strips: Vec::new(),
+            words: Some(words_of(origin)),
         }
     }
-}
 
-fn message(subject: Option<String>, body: &str, origin: &str) -> String {
-    let subject = subject.filter(|subject| !subject.trim().is_empty()).unwrap_or_else(|| words_of(origin));
-    format!("{subject}\n\n{body}\n")
+    /// The commit message.
+    pub fn message(&self) -> String {
+        format!("{}\n\n{}\n", self.subject, self.body)
+    }
 }
 
 /// `sub/01-fix_port.diff` says "fix port".

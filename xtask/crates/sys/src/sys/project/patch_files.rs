@@ -1,70 +1,372 @@
-//! Patches that were made elsewhere: a folder, an mbox, a quilt series, one diff. All of it is hostile.
+//! Patches that were made elsewhere: a folder, an mbox, a queue with an order file, a package's recipe, one diff. All of
+//! it is hostile.
 
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
-use crate::series::{PATCH_SIZE_LIMIT, QuiltEntry, read_quilt_series};
+use crate::plan::next_command::quoted;
+use crate::series::{PATCH_SIZE_LIMIT, QuiltEntry, fits, is_packed, read_quilt_series, read_recipe};
 use crate::sys::machine::disk;
 
 /// What a path turned out to hold.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum PatchFiles {
-    /// Files, in the order in which they apply.
-    Files(Vec<PathBuf>, Vec<String>),
-    /// A quilt series, and the folder that its names are relative to.
-    Quilt(PathBuf, Vec<QuiltEntry>),
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PatchFiles {
+    /// The patches, in the order in which they apply.
+    pub patches: Vec<FoundPatch>,
+    /// What was left out, and why.
+    pub others: Vec<(String, String)>,
+    /// What a person should know about the order.
+    pub notes: Vec<String>,
 }
 
-/// Looks at `path`: a file, a folder of patches, or one that quilt keeps.
+/// One patch file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FoundPatch {
+    /// Where it lies.
+    pub path: PathBuf,
+    /// How people name it: its path in the folder of the order file or recipe.
+    pub name: String,
+    /// How many parts are taken off its paths, when its queue says so.
+    pub strip: Option<u32>,
+    /// It is applied backwards.
+    pub reverse: bool,
+    /// Whether it may fit with less context, as patch(1) lets it.
+    pub may_fuzz: bool,
+}
+
+/// Order files, whatever they are called: quilt's and StGit's, Electron's, dpatch's.
+const ORDER_FILES: [&str; 3] = ["series", ".patches", "00list"];
+/// Recipes that have one name in every package: vcpkg, Nix, Alpine, Arch.
+const RECIPES: [&str; 5] = ["portfile.cmake", "package.nix", "default.nix", "APKBUILD", "PKGBUILD"];
+/// And those that are named as the package is: Yocto, Gentoo, RPM.
+const RECIPE_ENDINGS: [&str; 5] = ["bb", "bbappend", "ebuild", "spec", "nix"];
+
+/// Looks at `path`: a file of patches, an order file, a recipe, or a folder that has one of them.
 pub fn find(path: &Path) -> Result<PatchFiles> {
     if !disk::exists(path) {
         return Err(Error::usage(format!("there is no `{}`", path.display()))
             .hint("name a folder of patches, an mbox, a quilt series or a diff")
             .hint("or commits of a fork: cargo xtask import --from REPO BASE..TIP"));
     }
-    if !path.is_dir() {
-        return Ok(PatchFiles::Files(vec![path.to_path_buf()], Vec::new()));
+    if path.is_dir() {
+        return find_in(path);
     }
-    for below in ["", "patches", "debian/patches"] {
-        let folder = path.join(below);
-        if folder.join("series").is_file() {
-            return quilt(folder);
-        }
+    let name = name_of(path);
+    if ORDER_FILES.contains(&name.as_str()) || has_ending(path, &["series"]) {
+        return ordered(path);
     }
-    let (files, others): (Vec<PathBuf>, Vec<PathBuf>) =
-        files_in(path)?.into_iter().partition(|file| is_patch(file));
-    let names = others.iter().filter_map(|file| file.file_name());
-    Ok(PatchFiles::Files(files, names.map(|name| name.to_string_lossy().into_owned()).collect()))
+    if RECIPES.contains(&name.as_str()) || has_ending(path, &RECIPE_ENDINGS) {
+        let found = recipe(path)?;
+        return found.ok_or_else(|| {
+            Error::usage(format!("`{}` names no patch", path.display()))
+                .hint("name the folder of the patches instead")
+        });
+    }
+    Ok(PatchFiles { patches: vec![found_patch(path.to_path_buf(), name)], ..PatchFiles::default() })
 }
 
-fn quilt(folder: PathBuf) -> Result<PatchFiles> {
-    let series = folder.join("series");
-    let text = String::from_utf8(read(&series)?)
-        .map_err(|_| Error::usage(format!("`{}` is not UTF-8 text", series.display())))?;
-    match read_quilt_series(&text) {
-        Ok(entries) => Ok(PatchFiles::Quilt(folder, entries)),
-        Err(wrong) => Err(Error::usage(format!("`{}` cannot be followed", series.display()))
-            .detail(wrong.join("\n"))
-            .hint("correct these lines, then run the same command again")),
+fn find_in(folder: &Path) -> Result<PatchFiles> {
+    for folder in ["", "patches", "debian/patches"].map(|below| folder.join(below)) {
+        let order = ORDER_FILES.iter().map(|name| folder.join(name)).find(|file| file.is_file());
+        if let Some(order) = order {
+            return ordered(&order);
+        }
     }
+    let files = files_in(folder)?;
+    if let Some(found) = by_recipe(folder, &files)? {
+        return Ok(found);
+    }
+    if files.iter().any(|file| is_patch(file)) {
+        return by_name(folder, files);
+    }
+    let holders = holders_in(folder)?;
+    match &holders[..] {
+        [] => by_name(folder, files),
+        [holder] => find_in(holder),
+        holders => Err(several(
+            format!("`{}` has no patches itself, and several folders that do", folder.display()),
+            holders,
+        )),
+    }
+}
+
+/// The recipe in `folder`, when there is one that names patches which lie there.
+fn by_recipe(folder: &Path, files: &[PathBuf]) -> Result<Option<PatchFiles>> {
+    for name in RECIPES {
+        let file = folder.join(name);
+        if file.is_file()
+            && let Some(found) = recipe(&file)?
+        {
+            return Ok(Some(found));
+        }
+    }
+    let mut named = Vec::new();
+    for file in files.iter().filter(|file| has_ending(file, &RECIPE_ENDINGS)) {
+        named.extend(recipe(file)?.map(|found| (file.clone(), found)));
+    }
+    // Versions of one package often take the same patches.
+    named.dedup_by(|(_, left), (_, right)| left.patches == right.patches);
+    match named.len() {
+        0 => Ok(None),
+        1 => Ok(named.pop().map(|(_, found)| found)),
+        _ => {
+            let files: Vec<PathBuf> = named.into_iter().map(|(file, _)| file).collect();
+            let what = format!("`{}` has several recipes, which name different patches", folder.display());
+            Err(several(what, &files))
+        }
+    }
+}
+
+fn several(what: String, paths: &[PathBuf]) -> Error {
+    let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+    let first = names.first().cloned().unwrap_or_default();
+    Error::usage(what).detail(names.join("\n")).hint(format!("name the one to import: {}", quoted(&first)))
+}
+
+/// Every patch in `folder`, by name. Nothing that could be a patch is left out without a word.
+fn by_name(folder: &Path, files: Vec<PathBuf>) -> Result<PatchFiles> {
+    let mut found = PatchFiles::default();
+    for file in files {
+        let name = name_of(&file);
+        if is_patch(&file) {
+            found.patches.push(found_patch(file, name));
+        } else if is_packed(&name) && has_ending(&file.with_extension(""), &["patch", "diff"]) {
+            return Err(Error::usage(format!("`{}` is packed", file.display())).hint("unpack it first"));
+        } else if !name.starts_with('.') {
+            found.others.push((name, "its name is not that of a patch".to_string()));
+        }
+    }
+    for holder in holders_in(folder)? {
+        found.others.push((
+            format!("{}/", name_of(&holder)),
+            "a folder with patches: import it by itself".to_string(),
+        ));
+    }
+    let is_numbered = |found: &FoundPatch| found.name.starts_with(|letter: char| letter.is_ascii_digit());
+    if found.patches.len() > 1 && !found.patches.iter().all(is_numbered) {
+        let note = "no file says the order, and not every name has a number: they were applied in the order of their names";
+        found.notes.push(note.to_string());
+    }
+    Ok(found)
+}
+
+/// How deep patches may lie in the folder of a package.
+const HOLDER_DEPTH: usize = 3;
+
+/// The folders directly in `folder` that hold patches or an order file, at some depth.
+fn holders_in(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut holders = Vec::new();
+    for below in folders_in(folder)? {
+        if holds_patches(&below, HOLDER_DEPTH)? {
+            holders.push(below);
+        }
+    }
+    Ok(holders)
+}
+
+fn holds_patches(folder: &Path, depth: usize) -> Result<bool> {
+    if name_of(folder).starts_with('.') {
+        return Ok(false);
+    }
+    let has_order = ORDER_FILES.iter().any(|name| folder.join(name).is_file());
+    if has_order || files_in(folder)?.iter().any(|file| is_patch(file)) {
+        return Ok(true);
+    }
+    if depth > 0 {
+        for below in folders_in(folder)? {
+            if holds_patches(&below, depth - 1)? {
+                return Ok(true);
+            }
+        }
+    }
+    Ok(false)
+}
+
+fn ordered(order: &Path) -> Result<PatchFiles> {
+    let folder = order.parent().unwrap_or(Path::new("")).to_path_buf();
+    let file = name_of(order);
+    let text = text_of(order)?;
+    let entries = read_quilt_series(&file, &text).map_err(|wrong| {
+        Error::usage(format!("`{}` cannot be followed", order.display()))
+            .detail(wrong.join("\n"))
+            .hint("correct these lines, then run the same command again")
+    })?;
+    let mut found = PatchFiles::default();
+    let mut missing = Vec::new();
+    for entry in entries {
+        // dpatch leaves the ending out.
+        let names = [entry.name.clone(), format!("{}.dpatch", entry.name)];
+        match names.iter().find(|name| disk::exists(&folder.join(name))) {
+            Some(name) => found.patches.push(in_queue(&folder, name, &entry)),
+            None => missing.push(entry.name),
+        }
+    }
+    if !missing.is_empty() {
+        return Err(Error::usage(format!("`{}` names patches that are not there", order.display()))
+            .detail(missing.join("\n"))
+            .hint("bring them there, or take their lines out"));
+    }
+    for unnamed in unnamed_in(&folder, &found.patches)? {
+        found.others.push((unnamed, format!("`{file}` does not name it")));
+    }
+    Ok(found)
+}
+
+fn in_queue(folder: &Path, name: &str, entry: &QuiltEntry) -> FoundPatch {
+    FoundPatch {
+        path: folder.join(name),
+        name: name.to_string(),
+        strip: entry.strip,
+        reverse: entry.reverse,
+        may_fuzz: !entry.is_strict,
+    }
+}
+
+fn found_patch(path: PathBuf, name: String) -> FoundPatch {
+    FoundPatch { path, name, strip: None, reverse: false, may_fuzz: false }
+}
+
+/// What `file` names, in its order; nothing when it names no patch that lies beside it.
+fn recipe(file: &Path) -> Result<Option<PatchFiles>> {
+    let folder = file.parent().unwrap_or(Path::new(""));
+    let name = name_of(file);
+    let candidates: Vec<String> = disk::files_below(folder)?
+        .iter()
+        .filter(|file| is_patch(file))
+        .map(|file| file.display().to_string())
+        .collect();
+    let mut found = PatchFiles::default();
+    for named in read_recipe(&with_included(file, INCLUDE_DEPTH)?) {
+        if let Some(why) = named.left_out {
+            found.others.push((named.pattern, why.to_string()));
+            continue;
+        }
+        let fitting = fitting(&named.pattern, &candidates, &name);
+        match &fitting[..] {
+            [] => found.others.push((named.pattern, format!("`{name}` names it, and it is not there"))),
+            [one] if found.patches.iter().any(|patch| patch.name == **one) => {}
+            [one] => found.patches.push(FoundPatch {
+                strip: named.strip,
+                may_fuzz: true,
+                ..found_patch(folder.join(one), (*one).to_string())
+            }),
+            several => {
+                let paths: Vec<String> = several.iter().map(|name| (*name).to_string()).collect();
+                return Err(Error::usage(format!(
+                    "`{}` names `{}`, which can be each of",
+                    file.display(),
+                    named.pattern
+                ))
+                .detail(paths.join("\n"))
+                .hint("name the folder of the patches instead"));
+            }
+        }
+    }
+    if found.patches.is_empty() {
+        return Ok(None);
+    }
+    for unnamed in unnamed_in(folder, &found.patches)? {
+        found.others.push((unnamed, format!("`{name}` does not name it")));
+    }
+    found.notes.push(format!("the order is that of `{name}`; conditions in it were not evaluated"));
+    Ok(Some(found))
+}
+
+/// Which of `candidates` a recipe means by `pattern`. Yocto looks in a folder named as the recipe, as the package, and
+/// in `files`, in this order.
+fn fitting<'a>(pattern: &str, candidates: &'a [String], recipe: &str) -> Vec<&'a str> {
+    let whole: Vec<&str> = candidates.iter().map(String::as_str).filter(|name| fits(pattern, name)).collect();
+    if whole.len() == 1 {
+        return whole;
+    }
+    let last = pattern.rsplit('/').next().unwrap_or(pattern);
+    let is_last = |name: &&str| fits(last, name.rsplit('/').next().unwrap_or(name));
+    let all: Vec<&str> = candidates.iter().map(String::as_str).filter(is_last).collect();
+    let stem = recipe.rsplit_once('.').map_or(recipe, |(stem, _)| stem);
+    let package = stem.split('_').next().unwrap_or(stem);
+    let own = ["".to_string(), stem.replace('_', "-"), package.to_string(), "files".to_string()];
+    let in_own = |folder: &String| {
+        let of = |name: &str| name.rsplit_once('/').map_or("", |(folder, _)| folder).to_string();
+        let inside: Vec<&str> = all.iter().copied().filter(|name| of(name) == *folder).collect();
+        (!inside.is_empty()).then_some(inside)
+    };
+    own.iter().find_map(in_own).unwrap_or(all)
+}
+
+/// Patches beside those that are named.
+fn unnamed_in(folder: &Path, named: &[FoundPatch]) -> Result<Vec<String>> {
+    let mut folders: Vec<&Path> = named.iter().filter_map(|patch| patch.path.parent()).collect();
+    folders.sort();
+    folders.dedup();
+    let mut unnamed = Vec::new();
+    for below in folders {
+        let files = files_in(below)?;
+        let is_unnamed = |file: &&PathBuf| is_patch(file) && !named.iter().any(|patch| patch.path == **file);
+        let relative = |file: &PathBuf| file.strip_prefix(folder).unwrap_or(file).display().to_string();
+        unnamed.extend(files.iter().filter(is_unnamed).map(relative));
+    }
+    Ok(unnamed)
+}
+
+/// How deep files that a recipe requires may require others.
+const INCLUDE_DEPTH: usize = 4;
+
+/// The text of a recipe, with each file beside it that it requires in the place where it does. Yocto keeps what several
+/// versions share in such files.
+fn with_included(file: &Path, depth: usize) -> Result<String> {
+    let text = text_of(file)?;
+    let mut whole = String::new();
+    for line in text.lines() {
+        let named = ["require ", "include "].iter().find_map(|word| line.strip_prefix(word));
+        let included =
+            named.and_then(|name| Some(file.parent()?.join(name.trim()))).filter(|path| path.is_file());
+        match included {
+            Some(path) if depth > 0 => whole += &with_included(&path, depth - 1)?,
+            _ => {
+                whole += line;
+                whole.push('\n');
+            }
+        }
+    }
+    Ok(whole)
+}
+
+fn text_of(file: &Path) -> Result<String> {
+    String::from_utf8(read(file)?)
+        .map_err(|_| Error::usage(format!("`{}` is not UTF-8 text", file.display())))
+}
+
+fn name_of(path: &Path) -> String {
+    path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
 }
 
 /// Those directly in `folder`, by name.
 fn files_in(folder: &Path) -> Result<Vec<PathBuf>> {
+    entries_in(folder, false)
+}
+
+fn folders_in(folder: &Path) -> Result<Vec<PathBuf>> {
+    entries_in(folder, true)
+}
+
+fn entries_in(folder: &Path, are_folders: bool) -> Result<Vec<PathBuf>> {
     let fail = |error: std::io::Error| disk::explain("list", folder, &error);
-    let mut files = Vec::new();
+    let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(fail)? {
         let entry = entry.map_err(fail)?;
-        if !entry.file_type().map_err(fail)?.is_dir() {
-            files.push(entry.path());
+        if entry.file_type().map_err(fail)?.is_dir() == are_folders {
+            found.push(entry.path());
         }
     }
-    files.sort();
-    Ok(files)
+    found.sort();
+    Ok(found)
 }
 
 fn is_patch(file: &Path) -> bool {
-    let endings = ["patch", "diff", "eml", "mbox", "mbx"];
+    has_ending(file, &["patch", "diff", "dpatch", "eml", "mbox", "mbx"])
+}
+
+fn has_ending(file: &Path, endings: &[&str]) -> bool {
     file.extension().is_some_and(|ending| endings.iter().any(|known| ending.eq_ignore_ascii_case(known)))
 }
 

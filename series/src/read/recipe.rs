@@ -1,0 +1,158 @@
+//! Which patches a package's recipe names, in order: a vcpkg port, a Yocto or Gentoo recipe, a Nix expression, a spec file.
+//!
+//! A recipe is a program, and is not run: names are looked for, variables in them stand for anything, and conditions are
+//! not evaluated.
+
+use super::quilt::without_comment;
+
+/// One patch that a recipe names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Named {
+    /// The path as it stands there, with `*` for each variable.
+    pub pattern: String,
+    /// How many parts are taken off the paths in it, when the recipe says so.
+    pub strip: Option<u32>,
+    /// Why the recipe does not apply it to the source, when it does not.
+    pub left_out: Option<&'static str>,
+}
+
+/// The patches that `text` names, each once, in the order of their first mention.
+pub fn read_recipe(text: &str) -> Vec<Named> {
+    let mut found: Vec<Named> = Vec::new();
+    let words = text.lines().map(without_comment).flat_map(|line| line.split(is_separator));
+    for named in words.filter_map(read_word) {
+        if !found.iter().any(|other| other.pattern == named.pattern) {
+            found.push(named);
+        }
+    }
+    found
+}
+
+fn is_separator(letter: char) -> bool {
+    letter.is_whitespace() || "\"'()[],\\`".contains(letter)
+}
+
+/// `file://0001-a.patch;striplevel=2` is a patch; so is `./a.patch`, and `${P}-fix.diff`.
+fn read_word(word: &str) -> Option<Named> {
+    let mut parts = word.split(';');
+    let path = parts.next()?;
+    let path = path.rsplit_once('=').map_or(path, |(_, path)| path);
+    let (path, is_remote) = match path.split_once("://") {
+        Some(("file", path)) => (path, false),
+        Some(_) => (path, true),
+        None => (path, false),
+    };
+    let path = path.trim_start_matches("./");
+    if !path.ends_with(".patch") && !path.ends_with(".diff") {
+        return None;
+    }
+    let pattern = if is_remote { path.to_owned() } else { without_variables(path) };
+    let mut named = Named { pattern, strip: None, left_out: is_remote.then_some("the recipe downloads it") };
+    for (key, value) in parts.filter_map(|part| part.split_once('=')) {
+        match key {
+            "striplevel" | "pnum" => named.strip = value.parse().ok(),
+            "apply" if ["no", "0", "false"].contains(&value) => {
+                named.left_out = Some("the recipe does not apply it (`apply=no`)");
+            }
+            "patchdir" => named.left_out = Some("the recipe applies it to another source (`patchdir`)"),
+            _ => {}
+        }
+    }
+    Some(named)
+}
+
+/// `${NAME}`, `%{name}`, `$NAME` become `*`.
+fn without_variables(path: &str) -> String {
+    let mut plain = String::new();
+    let mut letters = path.chars().peekable();
+    while let Some(letter) = letters.next() {
+        let is_braced = (letter == '$' || letter == '%') && letters.peek() == Some(&'{');
+        if is_braced {
+            letters.by_ref().take_while(|letter| *letter != '}').for_each(drop);
+        } else if letter == '$' {
+            while letters.next_if(|letter| letter.is_ascii_alphanumeric() || *letter == '_').is_some() {}
+        }
+        plain.push(if is_braced || letter == '$' { '*' } else { letter });
+    }
+    plain
+}
+
+/// Whether `name` fits `pattern`, in which each `*` stands for any letters.
+pub fn fits(pattern: &str, name: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let first = parts.next().unwrap_or_default();
+    let Some(mut rest) = name.strip_prefix(first) else { return false };
+    let mut is_literal = true;
+    for part in parts {
+        is_literal = false;
+        match rest.find(part) {
+            Some(at) => rest = rest.get(at + part.len()..).unwrap_or_default(),
+            None => return false,
+        }
+    }
+    // The last part has to be at the end.
+    let last = pattern.rsplit('*').next().unwrap_or_default();
+    if is_literal { rest.is_empty() } else { name.ends_with(last) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Named, fits, read_recipe};
+
+    fn plain(pattern: &str) -> Named {
+        Named { pattern: pattern.to_owned(), strip: None, left_out: None }
+    }
+
+    fn patterns(text: &str) -> Vec<String> {
+        read_recipe(text).into_iter().map(|named| named.pattern).collect()
+    }
+
+    #[test]
+    fn a_vcpkg_port() {
+        let text = "vcpkg_from_github(\n  REPO a/b\n  PATCHES\n    z.patch\n    a.patch # why\n    # no.patch\n\
+                    fix-${PORT}.patch)\n";
+        assert_eq!(patterns(text), ["z.patch", "a.patch", "fix-*.patch"]);
+    }
+
+    #[test]
+    fn a_yocto_recipe() {
+        let text = "SRC_URI = \"https://x.org/a-${PV}.tar.gz \\\n   file://0002-b.patch \\\n   file://a.diff;striplevel=2 \\\n\
+                    file://no.patch;apply=no \\\n   https://x.org/c.patch;name=c \\\n\"\nSRC_URI:append = \" file://d.patch\"\n";
+        let mut a = plain("a.diff");
+        a.strip = Some(2);
+        let no = Named { left_out: Some("the recipe does not apply it (`apply=no`)"), ..plain("no.patch") };
+        let c = Named { left_out: Some("the recipe downloads it"), ..plain("https://x.org/c.patch") };
+        assert_eq!(read_recipe(text), [plain("0002-b.patch"), a, no, c, plain("d.patch")]);
+    }
+
+    #[test]
+    fn other_recipes() {
+        assert_eq!(patterns("patches = [ ./b.patch ./sub/a.patch ];"), ["b.patch", "sub/a.patch"]);
+        assert_eq!(patterns("patches=[./b.patch];"), ["b.patch"]);
+        assert_eq!(
+            patterns("PATCHES=(\n\"${FILESDIR}\"/${P}-x.patch\n\"${FILESDIR}/y.patch\" )"),
+            ["/*-x.patch", "*/y.patch"]
+        );
+        assert_eq!(
+            patterns("Patch0: %{name}-a.patch\nPatch1: b.patch\n%patch -P0 -p1\n"),
+            ["*-a.patch", "b.patch"]
+        );
+        assert_eq!(patterns("source=\"x.tar.gz\n\tb.patch\n\ta-$pkgver.patch\n\""), ["b.patch", "a-*.patch"]);
+        assert_eq!(patterns("no patches here\n"), [""; 0]);
+    }
+
+    #[test]
+    fn a_variable_stands_for_anything() {
+        for (pattern, name, wanted) in [
+            ("a.patch", "a.patch", true),
+            ("a.patch", "ba.patch", false),
+            ("*-x.patch", "p-1.2-x.patch", true),
+            ("a-*.patch", "a-1.patch", true),
+            ("a-*.patch", "b-1.patch", false),
+            ("*-x.patch", "x.patch", false),
+            ("*.patch", "a.patch.diff", false),
+        ] {
+            assert_eq!(fits(pattern, name), wanted, "{pattern} {name}");
+        }
+    }
+}

@@ -1,0 +1,393 @@
+//! `import` of patches as they lie in the repositories of other projects: order files, recipes, folders, headers.
+
+use std::path::{Path, PathBuf};
+
+use super::support::importing::empty_project;
+use super::support::upstream::{TAG, Upstream};
+use super::support::{Output, Project, files};
+
+fn started() -> Project {
+    let project = empty_project();
+    let upstream = Upstream::shared().repository();
+    let from = upstream.to_str().unwrap();
+    project.run(&["init", "--from", from, "--at", TAG, "--variant", "my"]).success();
+    project
+}
+
+fn import(project: &Project, path: &Path, more: &[&str]) -> Output {
+    let author = ["--author", "A <a@example.org>"];
+    project.run(&[&["import", path.to_str().unwrap()], &author[..], more].concat())
+}
+
+/// A change of one line; the second one stands on the first.
+fn change(prefixes: [&str; 2], from: &str, to: &str) -> String {
+    let [old, new] = prefixes;
+    format!(
+        "--- {old}src/name.c\n+++ {new}src/name.c\n@@ -3,3 +3,3 @@\n const char * words_name(void) {{\n-    return \
+         \"{from}\";\n+    return \"{to}\";\n }}\n"
+    )
+}
+
+fn first() -> String {
+    change(["a/", "b/"], "world", "people")
+}
+
+fn second() -> String {
+    change(["a/", "b/"], "people", "folk")
+}
+
+fn mail(subject: &str, diff: &str) -> String {
+    format!(
+        "From 0000000000000000000000000000000000000000 Mon Sep 17 00:00:00 2001\nFrom: Jane Doe <jane@example.org>\n\
+         Date: Thu, 1 Jan 2026 00:00:00 +0000\nSubject: {subject}\n\n---\n{diff}"
+    )
+}
+
+/// Files of another project, and what is imported of them.
+struct Layout {
+    name: &'static str,
+    path: &'static str,
+    files: Vec<(&'static str, String)>,
+    /// The patches, in order.
+    wanted: [&'static str; 2],
+}
+
+fn layouts() -> Vec<Layout> {
+    let text = str::to_string;
+    let [z, a] = [first(), second()];
+    vec![
+        Layout {
+            name: "Debian",
+            path: "",
+            files: vec![
+                ("debian/patches/series", text("# ours\nz.diff\na.diff -p1 # why\n")),
+                ("debian/patches/z.diff", z.clone()),
+                ("debian/patches/a.diff", a.clone()),
+                ("debian/control", text("Source: hello\n")),
+            ],
+            wanted: ["z.diff", "a.diff"],
+        },
+        Layout {
+            name: "quilt with options, and a name with a #",
+            path: "patches/series",
+            files: vec![
+                ("patches/series", text("fix-#12.patch -p0 -E\na.patch --strip=2 -F0\n")),
+                ("patches/fix-#12.patch", change(["", ""], "world", "people")),
+                ("patches/a.patch", change(["x/a/", "x/b/"], "people", "folk")),
+            ],
+            wanted: ["fix-#12.patch", "a.patch"],
+        },
+        Layout {
+            name: "Electron",
+            path: "patches/hello",
+            files: vec![
+                ("patches/hello/.patches", text("z_first.patch\na_second.patch\n")),
+                ("patches/hello/z_first.patch", mail("feat: first", &z)),
+                ("patches/hello/a_second.patch", mail("feat: second", &a)),
+                ("patches/config.json", text("[]\n")),
+            ],
+            wanted: ["z_first.patch", "a_second.patch"],
+        },
+        Layout {
+            name: "buildroot",
+            path: "package/hello",
+            files: vec![
+                ("package/hello/Config.in", text("config X\n")),
+                ("package/hello/hello.mk", text("HELLO_VERSION = 1.0\n")),
+                ("package/hello/0001-first.patch", mail("[PATCH] first", &z)),
+                ("package/hello/0002-second.patch", mail("[PATCH] second", &a)),
+            ],
+            wanted: ["0001-first.patch", "0002-second.patch"],
+        },
+        Layout {
+            name: "OpenWrt",
+            path: "net/hello",
+            files: vec![
+                ("net/hello/Makefile", text("include x\n")),
+                ("net/hello/files/hello.init", text("#!/bin/sh\n")),
+                ("net/hello/patches/100-first.patch", z.clone()),
+                ("net/hello/patches/900-second.patch", a.clone()),
+            ],
+            wanted: ["100-first.patch", "900-second.patch"],
+        },
+        Layout {
+            name: "Yocto",
+            path: "recipes/hello",
+            files: vec![
+                (
+                    "recipes/hello/hello_1.0.bb",
+                    text(
+                        "require hello.inc\nSRC_URI += \"file://a.patch;striplevel=1 file://hello.service\"\n",
+                    ),
+                ),
+                (
+                    "recipes/hello/hello.inc",
+                    text("SRC_URI = \"https://x.org/hello-${PV}.tar.gz \\\n    file://z.patch \\\n\"\n"),
+                ),
+                ("recipes/hello/hello-1.0/z.patch", z.clone()),
+                ("recipes/hello/hello/a.patch", a.clone()),
+                ("recipes/hello/files/z.patch", text("of another version\n")),
+            ],
+            wanted: ["hello-1.0/z.patch", "hello/a.patch"],
+        },
+        Layout {
+            name: "vcpkg",
+            path: "ports/hello",
+            files: vec![
+                (
+                    "ports/hello/portfile.cmake",
+                    text(
+                        "vcpkg_from_github(\n    REPO x/hello\n    PATCHES\n        z.patch # first\n        a.patch\n)\n",
+                    ),
+                ),
+                ("ports/hello/vcpkg.json", text("{}\n")),
+                ("ports/hello/z.patch", z.clone()),
+                ("ports/hello/a.patch", a.clone()),
+            ],
+            wanted: ["z.patch", "a.patch"],
+        },
+        Layout {
+            name: "nixpkgs",
+            path: "pkgs/by-name/he/hello",
+            files: vec![
+                ("pkgs/by-name/he/hello/package.nix", text("{ patches = [ ./z.patch ./a.patch ]; }\n")),
+                ("pkgs/by-name/he/hello/z.patch", z.clone()),
+                ("pkgs/by-name/he/hello/a.patch", a.clone()),
+            ],
+            wanted: ["z.patch", "a.patch"],
+        },
+        Layout {
+            name: "Gentoo",
+            path: "app-misc/hello/hello-1.0.ebuild",
+            files: vec![
+                (
+                    "app-misc/hello/hello-1.0.ebuild",
+                    text("PATCHES=(\n\t\"${FILESDIR}\"/${P}-z.patch\n\t\"${FILESDIR}/${P}-a.patch\"\n)\n"),
+                ),
+                ("app-misc/hello/files/hello-1.0-z.patch", z.clone()),
+                ("app-misc/hello/files/hello-1.0-a.patch", a.clone()),
+            ],
+            wanted: ["files/hello-1.0-z.patch", "files/hello-1.0-a.patch"],
+        },
+        Layout {
+            name: "Alpine",
+            path: "main/hello",
+            files: vec![
+                ("main/hello/APKBUILD", text("source=\"x-$pkgver.tar.gz\n\tz.patch\n\ta.patch\n\t\"\n")),
+                ("main/hello/z.patch", z.clone()),
+                ("main/hello/a.patch", a.clone()),
+            ],
+            wanted: ["z.patch", "a.patch"],
+        },
+        Layout {
+            name: "Fedora",
+            path: "hello",
+            files: vec![
+                (
+                    "hello/hello.spec",
+                    text("Name: hello\nPatch0: %{name}-z.patch\nPatch1: hello-a.patch\n%autosetup -p1\n"),
+                ),
+                ("hello/hello-z.patch", z.clone()),
+                ("hello/hello-a.patch", a.clone()),
+            ],
+            wanted: ["hello-z.patch", "hello-a.patch"],
+        },
+        Layout {
+            name: "Mesh-LLM",
+            path: "third_party/hello",
+            files: vec![
+                ("third_party/hello/upstream.txt", text("0123456789abcdef\n")),
+                ("third_party/hello/patches/0001-first.patch", mail("[PATCH 1/2] first", &z)),
+                ("third_party/hello/patches/0002-second.patch", mail("[PATCH 2/2] second", &a)),
+            ],
+            wanted: ["0001-first.patch", "0002-second.patch"],
+        },
+        Layout {
+            name: "dpatch",
+            path: "debian/patches",
+            files: vec![
+                ("debian/patches/00list", text("# all\nz\na.dpatch\n")),
+                (
+                    "debian/patches/z.dpatch",
+                    format!("#! /bin/sh\n## z.dpatch by A <a@b>\n## DP: first\n@DPATCH@\n{z}"),
+                ),
+                ("debian/patches/a.dpatch", format!("#! /bin/sh\n## DP: second\n@DPATCH@\n{a}")),
+            ],
+            wanted: ["z.dpatch", "a.dpatch"],
+        },
+    ]
+}
+
+#[test]
+fn each_project_s_patches_as_they_lie_there() {
+    let mut trees = Vec::new();
+    for layout in layouts() {
+        let project = started();
+        let root = project.beside("theirs");
+        for (path, content) in &layout.files {
+            files::write(&root.join(path), content);
+        }
+        let json = import(&project, &root.join(layout.path), &["--json"]).success().json();
+        let patches = json["patches"].as_array().unwrap();
+        let from: Vec<&str> = patches.iter().map(|patch| patch["from"].as_str().unwrap()).collect();
+        assert_eq!(from, layout.wanted, "{}", layout.name);
+        trees.push(json["tree"].as_str().unwrap().to_string());
+    }
+    trees.dedup();
+    assert_eq!(trees.len(), 1, "the same two changes have one tree");
+}
+
+#[test]
+fn what_an_order_file_does_not_name_is_told() {
+    let project = started();
+    let folder = project.beside("queue");
+    files::write(&folder.join(".patches"), "z.patch\n");
+    files::write(&folder.join("z.patch"), first());
+    files::write(&folder.join("forgotten.patch"), second());
+    let json = import(&project, &folder, &["--json", "--dry-run"]).success().json();
+    assert_eq!(json["dropped"][0]["what"], "forgotten.patch");
+    assert_eq!(json["dropped"][0]["why"], "`.patches` does not name it");
+    files::write(&folder.join(".patches"), "z.patch\ngone.patch\n");
+    import(&project, &folder, &[]).code(2).says(&["names patches that are not there", "gone.patch"]);
+    files::write(&folder.join(".patches"), "z.patch -l\n");
+    import(&project, &folder, &[]).code(2).says(&[".patches:1: `-l`"]);
+}
+
+#[test]
+fn several_series_in_one_folder_are_not_mixed() {
+    let project = started();
+    let folder = project.beside("package");
+    for version in ["1.0", "2.0"] {
+        files::write(&folder.join(version).join("0001-a.patch"), first());
+    }
+    let output = import(&project, &folder, &[]).code(2);
+    output.says(&["several folders that do", "[BESIDE]/package/1.0", "next: name the one to import: "]);
+    // OpenWrt keeps those of each part of a package in a folder of its own.
+    let openwrt = project.beside("net");
+    for part in ["nginx", "nginx-mod-lua"] {
+        files::write(&openwrt.join("nginx/patches").join(part).join("100-a.patch"), first());
+    }
+    import(&project, &openwrt.join("nginx"), &[]).code(2).says(&["[BESIDE]/net/nginx/patches/nginx-mod-lua"]);
+    files::write(&folder.join("top.patch"), first());
+    let json = import(&project, &folder, &["--json", "--dry-run"]).success().json();
+    assert!(json["dropped"].to_string().contains("a folder with patches: import it by itself"), "{json}");
+    files::write(&folder.join("more.patch.gz"), "x");
+    import(&project, &folder, &[]).code(2).says(&["is packed", "unpack it first"]);
+}
+
+#[test]
+fn a_guessed_order_is_told() {
+    let project = started();
+    let folder = project.beside("loose");
+    files::write(&folder.join("a.patch"), first());
+    files::write(&folder.join("b.patch"), second());
+    let json = import(&project, &folder, &["--json", "--dry-run"]).success().json();
+    assert!(json["notes"].to_string().contains("in the order of their names"), "{json}");
+}
+
+/// Whatever prefix a diff has, its files are those of the tree.
+#[test]
+fn paths_without_prefixes() {
+    let project = started();
+    let folder = project.beside("loose");
+    files::write(&folder.join("1.patch"), change(["", ""], "world", "people"));
+    let new = "diff --git src/new.c src/new.c\nnew file mode 100644\nindex 0000000..587be6b\n--- /dev/null\n+++ src/new.c\n\
+               @@ -0,0 +1 @@\n+x\n";
+    files::write(&folder.join("2.patch"), new);
+    let json = import(&project, &folder, &["--json"]).success().json();
+    assert!(json["patches"][0]["notes"].to_string().contains("its paths fit with -p 0"), "{json}");
+    assert!(project.read("patches/my/0002-2.patch").contains("\n+++ b/src/new.c\n"));
+}
+
+fn imported_patch(text: &str, file: &str) -> (String, Output) {
+    let project = started();
+    let path: PathBuf = project.beside(file);
+    files::write(&path, text);
+    let output = import(&project, &path, &[]).success();
+    let name = files::list(&project.path("patches/my")).remove(0);
+    (project.read(&format!("patches/my/{name}")), output)
+}
+
+#[test]
+fn the_header_of_mercurial() {
+    let header = "# HG changeset patch\n# User Jane Doe <jane@example.org>\n# Date 1136214245 -3600\n#      Mon Jan 02 \
+                  16:04:05 2006 +0100\n# Node ID 0123456789abcdef\nCore: name people.\n\nThey are more.\n\n\
+                  diff -r 0123 -r 4567 src/name.c\n";
+    let (patch, output) = imported_patch(&format!("{header}{}", first()), "nginx.diff");
+    for line in [
+        "From: Jane Doe <jane@example.org>",
+        "Date: Mon, 2 Jan 2006 16:04:05 +0100",
+        "Subject: [PATCH] Core: name people.",
+        "They are more.",
+    ] {
+        assert!(patch.lines().any(|found| found == line), "{line}\n{patch}");
+    }
+    assert!(output.stdout.contains("  new      nginx.diff -> 0001-core-name-people.patch\n"), "{output}");
+}
+
+#[test]
+fn fields_are_never_the_subject() {
+    let header = "Origin: vendor, in a sentence\nForwarded: https://example.org/pull/7\nName people.\n";
+    let (patch, _) = imported_patch(&format!("{header}{}", first()), "x.diff");
+    assert!(patch.contains("\nSubject: [PATCH] Name people.\n"), "{patch}");
+    assert!(patch.contains("\nUpstream-Status: Submitted https://example.org/pull/7\n"), "{patch}");
+    let (patch, _) = imported_patch(&format!("Origin: vendor\n\n{}", first()), "02-name-people.diff");
+    assert!(patch.contains("\nSubject: [PATCH] name people\n"), "{patch}");
+    let mail = format!(
+        "From: Jane <jane@example.org>\nDate: Thu, 1 Jan 2026 00:00:00 +0000\nSubject: Name people\nOrigin: vendor\n\
+         Forwarded: not-needed\n\nWhy.\n---\n{}",
+        first()
+    );
+    let (patch, _) = imported_patch(&mail, "x.patch");
+    assert!(
+        patch.contains("\nOrigin: vendor\n") && patch.contains("\nUpstream-Status: Inappropriate "),
+        "{patch}"
+    );
+}
+
+/// bash's official patches.
+#[test]
+fn a_subject_that_all_have_is_replaced_by_the_file_s_name() {
+    let project = started();
+    let folder = project.beside("bash");
+    let header = "\t\t\t     BASH PATCH REPORT\n\t\t\t     =================\n\nBash-Release:\t5.2\n\n";
+    files::write(&folder.join("bash52-001.patch"), format!("{header}{}", first()));
+    files::write(&folder.join("bash52-002.patch"), format!("{header}{}", second()));
+    import(&project, &folder, &[]).success();
+    let names = files::list(&project.path("patches/my"));
+    assert_eq!(names, ["0001-bash52-001.patch", "0002-bash52-002.patch"]);
+    let patch = project.read("patches/my/0001-bash52-001.patch");
+    assert!(patch.contains("\nSubject: [PATCH] bash52 001\n\nBASH PATCH REPORT\n"), "{patch}");
+}
+
+#[test]
+fn a_context_diff_is_named_as_one() {
+    let project = started();
+    let path = project.beside("old.patch");
+    let text = "*** a/src/name.c\n--- b/src/name.c\n***************\n*** 4,4 ****\n!     return \"world\";\n--- 4,4 ----\n\
+                !     return \"people\";\n";
+    files::write(&path, text);
+    import(&project, &path, &[]).code(4).says(&["it is a context diff", "filterdiff --format=unified"]);
+}
+
+/// Yocto's own words are right by definition.
+#[test]
+fn the_status_of_a_yocto_patch_passes_lint() {
+    for status in
+        ["Submitted [https://example.org/1]", "Backport [https://example.org/2]", "Inactive-Upstream [2015]"]
+    {
+        let project = started();
+        let path = project.beside("x.patch");
+        let text =
+            format!("name: people\n\nUpstream-Status: {status}\n\nSigned-off-by: A <a@b>\n{}", first());
+        files::write(&path, text);
+        import(&project, &path, &[]).success();
+        let lint = project.run(&["--json", "lint"]).code(1).json();
+        let findings = lint["findings"].as_array().unwrap();
+        assert!(
+            findings.iter().all(|finding| !finding.to_string().contains("Upstream-Status")),
+            "{findings:#?}"
+        );
+        assert!(findings.iter().all(|finding| finding["rule"] == "trailer-placeholder"), "{findings:#?}");
+    }
+}
