@@ -4,7 +4,7 @@
 //! a stale copy. `.git/info/exclude` keeps the links out of commits.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::edit_ignored::{LINKED, exclude};
 use super::edit_repo::EditRepo;
@@ -57,7 +57,7 @@ fn make_link(path: &Path, target: &Path, root: &Path) -> Result<()> {
     let inside = path.parent().and_then(|folder| folder.strip_prefix(root).ok());
     let from_root = target.strip_prefix(root).unwrap_or(target);
     let target = match inside {
-        Some(inside) => inside.components().map(|_| "..").collect::<PathBuf>().join(from_root),
+        Some(inside) => inside.components().map(|_| "..").collect::<std::path::PathBuf>().join(from_root),
         None => target.to_path_buf(),
     };
     std::os::unix::fs::symlink(target, path).map_err(|error| disk::explain("link", path, &error))
