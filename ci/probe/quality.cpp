@@ -13,7 +13,9 @@
 // sixteenth of the context, which are asked for at its end. A needle is found if each token of its answer is the most
 // likely one.
 //
-// On stdout comes one JSON line. Rates are tokens per second of both caches, measured in turn. Bytes are those of one
+// With --decode 0 nothing is timed: there is no warm-up, and both rates are 0.
+//
+// On stderr come lines `progress DONE TOTAL`, in tokens. On stdout comes one JSON line. Rates are tokens per second of both caches, measured in turn. Bytes are those of one
 // token in all layers. Exit code: 0 done, 1 failed, 2 usage.
 
 #include "common.h"
@@ -164,8 +166,11 @@ class quality {
 
     comparison run() {
         comparison found;
-        warm_up();
         const int chunks = std::min(options.chunks, int((text.size() - 1) / options.context));
+        expect_tokens(chunks);
+        if (options.decode > 0) {
+            warm_up();
+        }
         for (int chunk = 0; chunk < chunks; chunk++) {
             compare_chunk(found, text.data() + size_t(chunk) * options.context);
         }
@@ -180,6 +185,18 @@ class quality {
     size_t bytes_of_asked() { return asked.grows_by() - bytes_of_a_cell(); }
 
   private:
+    // What is going to be decoded, but for the questions of the needles.
+    void expect_tokens(int chunks) {
+        const int warm_up = options.decode > 0 ? std::min(cache::step, options.context) : 0;
+        tokens_expected = 2 * (size_t(options.context) * (chunks + options.scenes) + warm_up + options.decode);
+    }
+
+    // Counts tokens that one of the caches has decoded.
+    void advance(int count) {
+        tokens_done += count;
+        fprintf(stderr, "progress %zu %zu\n", std::min(tokens_done, tokens_expected), tokens_expected);
+    }
+
     std::string read_text() const {
         std::ifstream file(options.text, std::ios::binary);
         if (!file) {
@@ -203,8 +220,10 @@ class quality {
     // The first batch of a context allocates, which is no part of a rate.
     void warm_up() {
         for (cache * one : { &base, &asked }) {
-            one->decode(text.data(), std::min(cache::step, options.context), 0, true);
+            const int count = std::min(cache::step, options.context);
+            one->decode(text.data(), count, 0, true);
             one->forget();
+            advance(count);
         }
     }
 
@@ -217,6 +236,7 @@ class quality {
             found.base.seconds_of_prompts  += base.decode(chunk + at, count, at, judged);
             found.asked.seconds_of_prompts += asked.decode(chunk + at, count, at, judged);
             found.prompt_tokens += count;
+            advance(2 * count);
             for (int i = std::max(0, options.context / 2 - at); judged && i < count; i++) {
                 compare_logits(found, base.logits(i), asked.logits(i), chunk[at + i + 1]);
             }
@@ -239,6 +259,7 @@ class quality {
             found.asked.seconds_of_decode += asked.decode(&text[i], 1, options.context + i, true);
         }
         found.decode_tokens = options.decode;
+        advance(2 * options.decode);
     }
 
     // Facts with text between them, and at the end one question after the other.
@@ -247,7 +268,9 @@ class quality {
         for (cache * one : { &base, &asked }) {
             one->forget();
             for (int at = 0; at < int(hay.size()); at += cache::step) {
-                one->decode(hay.data() + at, std::min(cache::step, int(hay.size()) - at), at, false);
+                const int count = std::min(cache::step, int(hay.size()) - at);
+                one->decode(hay.data() + at, count, at, false);
+                advance(count);
             }
         }
         for (int place = 0; place < places; place++) {
@@ -311,6 +334,8 @@ class quality {
     cache base;
     cache asked;
     const int n_vocab;
+    size_t tokens_done     = 0;
+    size_t tokens_expected = 0;
 };
 
 static double mean_of(const std::vector<double> & values) {
@@ -326,11 +351,14 @@ static double part_of(std::vector<double> values, double part) {
     return values.empty() ? 0.0 : values[std::min(values.size() - 1, size_t(part * double(values.size())))];
 }
 
+static double rate(bool is_timed, int tokens, double seconds) { return is_timed ? tokens / seconds : 0.0; }
+
 static void print_side(const char * name, const comparison & found, const side & one, size_t bytes) {
+    const bool   is_timed = found.decode_tokens > 0;
     const double judged = double(std::max<size_t>(1, found.divergences.size()));
     printf("\"%s\":{\"perplexity\":%.6g,\"prompt_rate\":%.6g,\"decode_rate\":%.6g,\"needles\":%d,\"bytes\":%zu}", name,
-           std::exp(one.surprise / judged), found.prompt_tokens / one.seconds_of_prompts,
-           found.decode_tokens / one.seconds_of_decode, one.needles, bytes);
+           std::exp(one.surprise / judged), rate(is_timed, found.prompt_tokens, one.seconds_of_prompts),
+           rate(is_timed, found.decode_tokens, one.seconds_of_decode), one.needles, bytes);
 }
 
 static void print_found(const quality_options & options, const comparison & found, size_t bytes_of_base, size_t bytes_of_asked) {
@@ -353,7 +381,7 @@ static void set_option(quality_options & options, const std::string & name, cons
     else if (name == "--context") { options.context = parse_number(name, value, 256); }
     else if (name == "--chunks")  { options.chunks  = parse_number(name, value, 1); }
     else if (name == "--scenes")  { options.scenes  = parse_number(name, value, 0); }
-    else if (name == "--decode")  { options.decode  = parse_number(name, value, 1); }
+    else if (name == "--decode")  { options.decode  = parse_number(name, value, 0); }
     else if (name == "--threads") { options.threads = parse_number(name, value, 1); }
     else                          { throw usage_error("unknown option " + name); }
 }

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand};
 
 use self::bench::Bench;
-use self::building::{Apply, Build, Doctor, Fetch, Gc, Lock, Matrix, Page, Run, Smoke, Toolchain};
+use self::building::{Apply, Build, Doctor, Fetch, Gc, Lock, Matrix, Model, Page, Run, Smoke, Toolchain};
 use self::documents::{Completions, Docs, Man};
 use self::proof::{Fuzz, Gate, Test};
 use self::series::{Edit, Export, Import, Init, Lint, New, Trailers};
@@ -100,6 +100,8 @@ enum Command {
     Build(Build),
     /// Set up what a flavor is compiled with and runs on, from pinned packages, without root.
     Toolchain(Toolchain),
+    /// Fetch the pinned weights of a model and print their path.
+    Model(Model),
     /// Say which flavors this machine can build, what is missing, and what to type to get it.
     Doctor(Doctor),
     /// Remove what was generated and nothing has use for any more: old builds, trees, toolchains, objects, logs.
@@ -184,6 +186,7 @@ impl Cli {
             Command::Canary(canary) => canary.run(context),
             Command::Build(build) => build.run(context),
             Command::Toolchain(toolchain) => toolchain.run(context),
+            Command::Model(model) => model.run(context),
             Command::Doctor(doctor) => doctor.run(context),
             Command::Gc(gc) => gc.run(context),
             Command::Matrix(matrix) => matrix.run(context),

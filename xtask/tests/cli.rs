@@ -31,6 +31,7 @@ mod cli {
     mod gate_promises;
     mod gate_servers;
     mod gate_suites;
+    mod gate_weights;
     mod gc;
     mod git_defaults;
     mod github;
@@ -53,6 +54,7 @@ mod cli {
     mod lock;
     mod long;
     mod matrix;
+    mod model;
     mod names;
     mod newest;
     mod no_file_forgotten;

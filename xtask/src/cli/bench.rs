@@ -160,7 +160,7 @@ struct PagedDecode {
 
 #[derive(Debug, Args)]
 struct KvQuality {
-    /// Model (GGUF); default: the one trained for this.
+    /// Model: a GGUF file, or a name of `ci/models.toml`; default: the one trained for this.
     #[arg(long, short, value_name = "FILE")]
     model: Option<PathBuf>,
     /// Text to decode (UTF-8); default: a text about this project.
@@ -182,6 +182,9 @@ struct KvQuality {
     /// Take only the readings that `cargo xtask test` compares.
     #[arg(long, conflicts_with_all = ["model", "text", "caches", "contexts", "chunks"])]
     quick: bool,
+    /// Take only the readings on real weights that `cargo xtask test` compares.
+    #[arg(long, conflicts_with_all = ["model", "text", "caches", "contexts", "chunks", "quick"])]
+    weights: bool,
     /// Fail where a cache is worse than in this result, a history or what `--json` printed.
     #[arg(long, value_name = "FILE")]
     baseline: Option<PathBuf>,
@@ -191,13 +194,16 @@ struct KvQuality {
 
 impl From<KvQuality> for bench::kv_quality::Options {
     fn from(bench: KvQuality) -> Self {
-        let KvQuality { model, text, caches, contexts, chunks, threads, quick, baseline, keep } = bench;
+        let KvQuality { model, text, caches, contexts, chunks, threads, quick, weights, baseline, keep } =
+            bench;
         let keep = keep.into();
-        if quick {
-            return Self { threads, baseline, keep, ..Self::quick() };
+        if quick || weights {
+            let readings = if quick { Self::quick() } else { Self::on_weights() };
+            return Self { threads, baseline, keep, ..readings };
         }
         let contexts = contexts.into_iter().map(|context| context as usize).collect();
-        Self { model, text, caches, contexts, chunks: chunks as usize, threads, baseline, keep }
+        let chunks = chunks as usize;
+        Self { model, text, caches, contexts, chunks, threads, baseline, keep, ..Self::quick() }
     }
 }
 

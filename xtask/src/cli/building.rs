@@ -171,6 +171,23 @@ impl Toolchain {
 }
 
 #[derive(Debug, Args)]
+pub(super) struct Model {
+    /// Model of `ci/models.toml`; without one they are listed.
+    #[arg(value_name = "NAME")]
+    name: Option<String>,
+    /// Print what would be downloaded.
+    #[arg(long)]
+    dry_run: bool,
+}
+
+impl Model {
+    pub(super) fn run(self, context: &Context) -> Result<Outcome> {
+        let Model { name, dry_run } = self;
+        cmd::model::run(context, &cmd::model::Options { name, dry_run })
+    }
+}
+
+#[derive(Debug, Args)]
 pub(super) struct Doctor {
     /// Flavor of `ci/flavors.toml`; exit code 1 if it cannot be built.
     #[arg(value_name = "FLAVOR")]

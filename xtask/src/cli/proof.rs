@@ -57,13 +57,17 @@ pub(super) struct Gate {
     /// Check this server instead of the packaged one; with `--only promises`.
     #[arg(long, value_name = "PATH")]
     program: Option<PathBuf>,
+    /// Ask every chat and long prompt, for long answers (about 40 minutes); with `--only weights`.
+    #[arg(long)]
+    full: bool,
 }
 
 impl Gate {
     pub(super) fn run(self, context: &Context) -> Result<Outcome> {
-        let Gate { variant, only, models, checks, promises, program } = self;
+        let Gate { variant, only, models, checks, promises, program, full } = self;
         let only = each(only);
-        gate::run(context, &gate::Options { variant, only, models, checks, promises, program })
+        let weights = if full { gate::weights::Size::Full } else { gate::weights::Size::Short };
+        gate::run(context, &gate::Options { variant, only, models, checks, promises, program, weights })
     }
 }
 

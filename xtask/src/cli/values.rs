@@ -55,6 +55,8 @@ pub(super) enum Part {
     Servers,
     /// What the paged server promises; no stock server is needed.
     Promises,
+    /// The servers' answers on real weights, within stock's own spread.
+    Weights,
     /// How upstream's own tests end.
     Suites,
 }
@@ -66,6 +68,7 @@ impl From<Part> for gate::Part {
             Part::Attention => Self::Attention,
             Part::Servers => Self::Servers,
             Part::Promises => Self::Promises,
+            Part::Weights => Self::Weights,
             Part::Suites => Self::Suites,
         }
     }

@@ -70,7 +70,7 @@ fn line(context: &Context, removal: &Removal) -> String {
 }
 
 fn needed(context: &Context, pins: &Pins, all: &[Found]) -> Result<Needed> {
-    let (flavors, toolchains) = (context.flavors_if_there()?, context.toolchains()?);
+    let (flavors, toolchains, models) = (context.flavors_if_there()?, context.toolchains()?, context.models()?);
     let variants: BTreeSet<String> = pins.variants.values().map(|variant| variant.name.to_string()).collect();
     let builds = match &flavors {
         Some(flavors) => variants
@@ -92,6 +92,7 @@ fn needed(context: &Context, pins: &Pins, all: &[Found]) -> Result<Needed> {
         pages: web_page::trees(context, pins)?,
         tools: pins.tools.values().map(|tool| format!("{}-{}", tool.name, tool.version)).collect(),
         toolchains: toolchains.toolchains.iter().filter_map(folder_name).collect(),
+        models: models.models.iter().map(|(name, model)| model.folder(name)).collect(),
         edited: edited.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect(),
         variants,
     })

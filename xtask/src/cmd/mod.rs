@@ -15,6 +15,7 @@ pub mod lint;
 pub mod long;
 pub mod man;
 pub mod matrix;
+pub mod model;
 pub mod new;
 pub mod newest;
 pub mod page;

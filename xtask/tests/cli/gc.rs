@@ -9,7 +9,7 @@ const MARK: &str =
     "# Made by cargo xtask: all in here is generated, and is taken away without a question.\n*\n";
 
 /// What is made up and goes, below `target/`.
-const GOES: [&str; 13] = [
+const GOES: [&str; 14] = [
     "espalier/applied/old.lock",
     "espalier/bench/result.json",
     "espalier/build/old-cpu-native/build.ninja",
@@ -18,6 +18,7 @@ const GOES: [&str; 13] = [
     "espalier/gate/model.gguf",
     "espalier/images/paged-old/index.json",
     "espalier/logs/build-old.log",
+    "espalier/models/old-0123456789abcdef/old.gguf",
     "espalier/tools/cmake-0.1/bin/cmake",
     "espalier/ui/0000000000000000000000000000000000000000/index.html",
     "espalier/suites/report.json",

@@ -8,6 +8,7 @@ use crate::error::{Error, Result};
 use crate::plan::flavors::Flavors;
 use crate::plan::layout::Layout;
 use crate::plan::lint_file::read_lint_rules;
+use crate::plan::models::Models;
 use crate::plan::pins::Pins;
 use crate::plan::proof::Proof;
 use crate::plan::snippet::SourceText;
@@ -96,6 +97,16 @@ impl Context {
         }
         let text = disk::read_text(&path)?;
         Toolchains::parse(SourceText { name: "ci/toolchains.toml", text: &text })
+    }
+
+    /// Reads `ci/models.toml`: none without the file.
+    pub fn models(&self) -> Result<Models> {
+        let path = self.layout.model_pins();
+        if !disk::exists(&path) {
+            return Ok(Models::default());
+        }
+        let text = disk::read_text(&path)?;
+        Models::parse(SourceText { name: "ci/models.toml", text: &text })
     }
 
     /// Reads `ci/flavors.toml`, which only a project that builds has.

@@ -48,7 +48,8 @@ impl Ui {
         let bar = if self.talk == Talk::Quiet { ProgressBar::hidden() } else { new_bar(total, unit) };
         bar.set_message(visible(label));
         let plain = self.talk == Talk::Normal && bar.is_hidden();
-        Progress { bar, label: label.to_string(), total, unit, plain, last_line: Instant::now() }
+        let (begin, note) = (Instant::now(), String::new());
+        Progress { bar, label: label.to_string(), note, total, unit, plain, begin, last_line: begin }
     }
 }
 
@@ -99,9 +100,11 @@ pub enum Unit {
 pub struct Progress {
     bar: ProgressBar,
     label: String,
+    note: String,
     total: Option<u64>,
     unit: Unit,
     plain: bool,
+    begin: Instant,
     last_line: Instant,
 }
 
@@ -114,7 +117,7 @@ impl Progress {
         self.bar.set_position(done);
         if self.plain && self.last_line.elapsed() >= PLAIN_INTERVAL {
             self.last_line = Instant::now();
-            say(&format!("{:>12} {}", "...", self.line(done)));
+            say(&format!("{:>12} {}", "...", self.line(done, self.begin.elapsed())));
         }
     }
 
@@ -126,18 +129,35 @@ impl Progress {
 
     /// Shows what is being worked on behind the bar.
     pub fn note(&mut self, note: &str) {
+        self.note = note.to_string();
         self.bar.set_message(visible(&format!("{} {note}", self.label)));
     }
 
-    fn line(&self, done: u64) -> String {
+    fn line(&self, done: u64, elapsed: Duration) -> String {
         let show = |count: u64| match self.unit {
             Unit::Bytes => format!("{:.1} MiB", count as f64 / 1_048_576.0),
             Unit::Steps => count.to_string(),
         };
-        match self.total {
-            Some(total) => format!("{} {} of {}", self.label, show(done), show(total)),
-            None => format!("{} {}", self.label, show(done)),
-        }
+        let label = format!("{} {}", self.label, self.note);
+        let label = label.trim_end();
+        let Some(total) = self.total else { return format!("{label} {}", show(done)) };
+        let left = time_left(elapsed, done, total).map(|left| format!(", {} left", about(left)));
+        format!("{label} {} of {}{}", show(done), show(total), left.unwrap_or_default())
+    }
+}
+
+/// How long the rest takes if it goes on as it went so far; nothing while too little is done to tell.
+fn time_left(elapsed: Duration, done: u64, total: u64) -> Option<Duration> {
+    let part = done as f64 / total.max(1) as f64;
+    (part >= 0.01 && part < 1.0).then(|| elapsed.mul_f64((1.0 - part) / part))
+}
+
+/// A duration as an estimate is read: no more digits than it deserves.
+fn about(time: Duration) -> String {
+    match time.as_secs() {
+        0..90 => format!("about {} s", time.as_secs().max(1)),
+        seconds @ 90..5400 => format!("about {} min", (seconds + 30) / 60),
+        seconds => format!("about {:.1} h", seconds as f64 / 3600.0),
     }
 }
 
@@ -150,7 +170,7 @@ impl Drop for Progress {
 fn new_bar(total: Option<u64>, unit: Unit) -> ProgressBar {
     let template = match (total, unit) {
         (Some(_), Unit::Bytes) => "{bar:30} {bytes:>11}/{total_bytes} {bytes_per_sec:>13} {wide_msg}",
-        (Some(_), Unit::Steps) => "{bar:30} {pos:>5}/{len} {elapsed:>4} {wide_msg}",
+        (Some(_), Unit::Steps) => "{bar:30} {pos:>5}/{len} {elapsed:>4} ({eta} left) {wide_msg}",
         (None, Unit::Bytes) => "{spinner} {bytes:>11} {bytes_per_sec:>13} {wide_msg}",
         (None, Unit::Steps) => "{spinner} {pos:>5} {elapsed:>4} {wide_msg}",
     };
@@ -160,4 +180,29 @@ fn new_bar(total: Option<u64>, unit: Unit) -> ProgressBar {
         bar.set_style(style.progress_chars("=> "));
     }
     bar
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(done: u64, total: Option<u64>, seconds: u64) -> String {
+        let mut progress = Ui::new(Talk::Quiet).progress("reading", total, Unit::Steps);
+        progress.note("a/b");
+        progress.line(done, Duration::from_secs(seconds))
+    }
+
+    #[test]
+    fn a_line_says_how_long_the_rest_takes() {
+        assert_eq!(line(25, Some(100), 60), "reading a/b 25 of 100, about 3 min left");
+        assert_eq!(line(99, Some(100), 60), "reading a/b 99 of 100, about 1 s left");
+        assert_eq!(line(10, Some(1000), 600), "reading a/b 10 of 1000, about 16.5 h left");
+    }
+
+    #[test]
+    fn nothing_is_estimated_from_nothing() {
+        assert_eq!(line(0, Some(100), 60), "reading a/b 0 of 100");
+        assert_eq!(line(100, Some(100), 60), "reading a/b 100 of 100");
+        assert_eq!(line(3, None, 60), "reading a/b 3");
+    }
 }

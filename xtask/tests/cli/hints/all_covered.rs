@@ -15,6 +15,10 @@ const NOT_IN_A_SCENE: &[(&str, &str)] = &[
     ("fuzz/", "the same"),
     ("gate/", "the same"),
     ("serving/", "the same"),
+    (
+        "sys/project/pinned_models.rs",
+        "weights of a registry, which no scene reaches; model.rs here types them",
+    ),
     ("stack/equipment.rs", "a toolchain of registries, which no test reaches"),
     ("stack/smoke_operations.rs", "a build and an accelerator; smoke_operations.rs here types it"),
     ("stack/build/prove.rs", "what a proof says was typed, and no hint"),

@@ -24,6 +24,7 @@ pub mod sealing;
 pub mod suites;
 pub mod syncing;
 pub mod upstream;
+pub mod wheels;
 
 pub use output::Output;
 pub use project::{Project, Source};

@@ -1,11 +1,12 @@
 //! `cargo xtask gate`: a variant against the one that it has to answer like, stock. Its parts are logits of random
-//! models (`logits`), attention against double precision (`attention`), the servers' answers (`servers`) and upstream's
-//! own tests (`suites`).
+//! models (`logits`), attention against double precision (`attention`), the servers' answers (`servers`), their answers
+//! on real weights (`weights`) and upstream's own tests (`suites`).
 
 mod attention;
 pub mod logits;
 pub mod servers;
 mod suites;
+pub mod weights;
 
 use std::path::PathBuf;
 
@@ -40,6 +41,8 @@ pub struct Options {
     pub promises: Vec<String>,
     /// The server that is held to the promises; the packaged one when none is given. Only for that part.
     pub program: Option<PathBuf>,
+    /// How much is asked on real weights. Only for that part.
+    pub weights: weights::Size,
 }
 
 /// What is compared.
@@ -53,19 +56,21 @@ pub enum Part {
     Servers,
     /// What the paged server promises; no stock server is needed.
     Promises,
+    /// The servers' answers on real weights, within stock's own spread.
+    Weights,
     /// How upstream's own tests end.
     Suites,
 }
 
 impl Part {
     /// Every part; the promises are in that of the servers.
-    pub const ALL: [Part; 4] = [Part::Logits, Part::Attention, Part::Servers, Part::Suites];
+    pub const ALL: [Part; 5] = [Part::Logits, Part::Attention, Part::Servers, Part::Weights, Part::Suites];
     /// The parts that need no program but the packaged ones.
     pub const OF_PACKAGES: [Part; 3] = [Part::Logits, Part::Attention, Part::Servers];
 
     /// Whether it can be asked of `variant`: without the kernels there is no pool whose answers could be compared.
     fn is_for(self, variant: &Variant) -> bool {
-        variant.kernels || self != Part::Servers
+        variant.kernels || !matches!(self, Part::Servers | Part::Weights)
     }
 }
 
@@ -86,12 +91,13 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let claims = claims(context, &pins, variant)?;
     let has_kernels = variant.kernels;
     let sides = Sides { reference: &reference.name, variant: &variant.name, claims: &claims, has_kernels };
-    compare_chosen(context, &sides, &parts, Chosen { checks: &options.checks, models: &options.models })
+    let chosen = Chosen { checks: &options.checks, models: &options.models };
+    compare_chosen(context, &sides, &parts, (chosen, options.weights))
 }
 
 /// The parts that were asked for, or all that there are, as far as they can be asked of `variant`.
 fn parts_of(variant: &Variant, only: &[Part]) -> Result<Vec<Part>> {
-    if let Some(Part::Servers) = only.iter().find(|part| !part.is_for(variant)) {
+    if only.iter().any(|part| !part.is_for(variant)) {
         return Err(Error::usage(format!(
             "`{}` has no kernels, so no pool to compare servers with",
             variant.name
@@ -107,7 +113,11 @@ pub fn possible(variant: &Variant, parts: &[Part]) -> Vec<Part> {
 }
 
 fn refuse_misplaced(options: &Options) -> Result<()> {
-    let Options { only, models, checks, .. } = options;
+    let Options { only, models, checks, weights, .. } = options;
+    if *weights == weights::Size::Full && *only != [Part::Weights] {
+        return Err(Error::usage("`--full` only works with `--only weights`")
+            .hint("cargo xtask gate --only weights --full"));
+    }
     if !checks.is_empty() && *only != [Part::Servers] {
         return Err(Error::usage("`--check` only works with `--only servers`")
             .hint("cargo xtask gate --only servers"));
@@ -160,14 +170,14 @@ pub fn claims(context: &Context, pins: &Pins, variant: &Variant) -> Result<Vec<C
 /// Compares two builds by the names of their folders; the canary's have names that `pins.toml` does not know, so that
 /// no suite can be built for them.
 pub fn compare(context: &Context, sides: &Sides<'_>, parts: &[Part]) -> Result<Outcome> {
-    compare_chosen(context, sides, parts, Chosen::default())
+    compare_chosen(context, sides, parts, (Chosen::default(), weights::Size::default()))
 }
 
 fn compare_chosen(
     context: &Context,
     sides: &Sides<'_>,
     parts: &[Part],
-    chosen: Chosen<'_>,
+    (chosen, size): (Chosen<'_>, weights::Size),
 ) -> Result<Outcome> {
     let Sides { reference, variant, .. } = *sides;
     let mut text = vec![format!("{variant} against {reference}:")];
@@ -181,6 +191,7 @@ fn compare_chosen(
                 return Err(Error::usage("`promises` runs with `servers`, or alone")
                     .hint("cargo xtask gate --only promises"));
             }
+            Part::Weights => weights::compare(context, sides, size)?,
             Part::Suites => compare_suites(context, sides)?,
         };
         text.push(outcome.text);

@@ -29,6 +29,8 @@ pub struct Needed {
     pub tools: BTreeSet<String>,
     /// Folders of the toolchains.
     pub toolchains: BTreeSet<String>,
+    /// Folders of the pinned models.
+    pub models: BTreeSet<String>,
     /// Trees in which a person has edited files.
     pub edited: BTreeSet<String>,
 }
@@ -68,7 +70,8 @@ enum Fate {
 pub const LEFTOVERS: [&str; 8] = ["bench", "fuzz", "gate", "logs", "page", "suites", "tmp", "twice"];
 
 /// Folders in which each entry is looked at by itself.
-pub const LISTED: [&str; 8] = ["applied", "build", "cargo", "dist", "images", "tools", "trees", "ui"];
+pub const LISTED: [&str; 9] =
+    ["applied", "build", "cargo", "dist", "images", "models", "tools", "trees", "ui"];
 
 /// Where our cargos build.
 pub const CARGO: [&str; 4] = ["bench", "checks", "health", "kernels"];
@@ -124,6 +127,8 @@ fn fate(found: &Found, needed: &Needed) -> Fate {
         "build" | "dist" | "images" => keep(&needed.builds, "no such variant and flavor"),
         "cargo" if CARGO.contains(&name) => Fate::Cache,
         "cargo" => Fate::Goes("nothing builds there"),
+        "models" if needed.models.contains(name) => Fate::Download,
+        "models" => Fate::Goes("`ci/models.toml` pins no such model"),
         "tools" if needed.tools.contains(name) => Fate::Stays,
         "tools" if is_of_a_tool(name, needed) => Fate::Goes("another version is pinned"),
         "tools" => Fate::Download,
@@ -186,6 +191,7 @@ mod tests {
             pages: Some(set(&["1111"])),
             tools: set(&["cmake-4.4", "ninja-1.13"]),
             toolchains: set(&["cuda-0123456789abcdef"]),
+            models: set(&["tiny-0123456789abcdef"]),
             edited: set(&["mine"]),
         }
     }
@@ -195,7 +201,7 @@ mod tests {
         plan(found, needed, limits, 0).into_iter().map(path).collect()
     }
 
-    const STAY: [&str; 16] = [
+    const STAY: [&str; 17] = [
         "applied/paged.lock",
         "build/paged-cpu",
         "dist/paged-cpu",
@@ -208,13 +214,14 @@ mod tests {
         "trees/paged",
         "trees/mine",
         "ui/1111",
+        "models/tiny-0123456789abcdef",
         "toolchains/cuda-0123456789abcdef",
         "toolchains/my-own",
         "toolchains/my-own-but-no-digest",
         "notes/of-mine",
     ];
 
-    const GO: [&str; 15] = [
+    const GO: [&str; 16] = [
         "applied/old.lock",
         "build/paged-old",
         "dist/old-cpu",
@@ -223,6 +230,7 @@ mod tests {
         "tools/cmake-4.3",
         "trees/old",
         "ui/2222",
+        "models/tiny-00000000000000ff",
         "toolchains/cuda-00000000000000ff",
         "toolchains/old-00000000000000ff",
         "toolchains/tmp",

@@ -100,6 +100,16 @@ impl Layout {
         self.root.join("ci/toolchains.toml")
     }
 
+    /// `ci/models.toml`.
+    pub fn model_pins(&self) -> PathBuf {
+        self.root.join("ci/models.toml")
+    }
+
+    /// Pinned model weights, each in a folder `NAME-DIGEST`.
+    pub fn models(&self) -> PathBuf {
+        self.generated().join("models")
+    }
+
     /// `ci/lint.toml`.
     pub fn lint_rules(&self) -> PathBuf {
         self.root.join("ci/lint.toml")

@@ -14,6 +14,7 @@ pub mod line;
 pub mod lint_file;
 pub mod lock;
 pub mod matrix;
+pub mod models;
 pub mod name;
 pub mod next_command;
 pub mod overlay;

@@ -7,6 +7,7 @@ pub mod arena;
 pub mod asking;
 pub mod cache;
 pub mod cases;
+pub mod chats;
 pub mod contestant;
 pub mod image;
 pub mod inputs;
@@ -16,6 +17,7 @@ pub mod probe;
 pub mod prompts;
 pub mod reference;
 pub mod rounding;
+pub mod spread;
 pub mod switches;
 pub mod verdict;
 

@@ -56,9 +56,11 @@ impl Text {
         }
     }
 
-    /// A letter is a token, and a space three: it is written as a character of three bytes.
+    /// A letter is a token, and a space three: it is written as a character of three bytes. A chat has a token for each
+    /// four of them, as with the tokenizer of a large model.
     fn push_words(&mut self, words: &str) {
-        words.replace(' ', "\u{2581}").bytes().for_each(|byte| self.push(3 + u64::from(byte)));
+        let step = if words.starts_with("<|im_start|>") { 4 } else { 1 };
+        words.replace(' ', "\u{2581}").bytes().step_by(step).for_each(|byte| self.push(3 + u64::from(byte)));
     }
 
     fn push_image(&mut self, data: &str, config: &Config) {

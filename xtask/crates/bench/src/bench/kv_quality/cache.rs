@@ -52,6 +52,15 @@ const EACH_CODE_ONCE: [&str; 9] = [
     "turbo2/turbo2~64^4",
 ];
 
+/// Every type below 16 bits, as that of K and V.
+const EACH_TYPE_ONCE: [&str; 7] =
+    ["q8_0/q8_0", "q4_0/q4_0", "turbo4/turbo4", "turbo3/turbo3", "turbo2/turbo2", "tcq3/tcq3", "tcq2/tcq2"];
+
+/// What is measured on real weights.
+pub fn each_type_once() -> Vec<Cache> {
+    EACH_TYPE_ONCE.iter().filter_map(|cache| cache.parse().ok()).collect()
+}
+
 pub fn each_code_once() -> Vec<Cache> {
     EACH_CODE_ONCE.iter().filter_map(|cache| cache.parse().ok()).collect()
 }
@@ -63,5 +72,6 @@ mod tests {
     #[test]
     fn the_lists_name_caches() {
         assert_eq!((usual().len(), each_code_once().len()), (USUAL.len(), EACH_CODE_ONCE.len()));
+        assert_eq!(each_type_once().len(), EACH_TYPE_ONCE.len());
     }
 }

@@ -4,21 +4,26 @@
 mod baseline;
 mod cache;
 mod found;
+mod progress;
 mod report;
 
 use std::path::{Path, PathBuf};
 
-use self::baseline::Baseline;
+pub use self::baseline::Tolerance;
+use self::baseline::{Baseline, Compared};
 use self::found::{Found, Measured};
 use super::history::History;
 use super::record::{Keep, Recorded};
 use crate::context::{Context, Outcome};
 use crate::error::{Error, Result};
+use crate::plan::models::MODEL_OF_CHECKS;
 pub use crate::serving::cache::Cache;
 use crate::serving::probe::{self, Probe};
 use crate::serving::switches::{ATTENTION, EDGE_LAYERS, RECENT, SINKS, with_feature};
-use crate::sys::machine::process::Run;
+use crate::sys::machine::process::{self, Run, Seen, Watch};
 use crate::sys::machine::{disk, load};
+use crate::sys::project::pinned_models;
+use crate::ui::Unit;
 
 /// Options of `bench kv-quality`.
 #[derive(Clone, Debug)]
@@ -37,11 +42,34 @@ pub struct Options {
     pub threads: Option<usize>,
     /// A result to be held against.
     pub baseline: Option<PathBuf>,
+    /// How much worse than in that result a reading may be.
+    pub tolerance: Tolerance,
+    /// Whether needles are looked for and rates measured, besides the divergence.
+    pub extent: Extent,
     /// What to write.
     pub keep: Keep,
 }
 
+/// What is measured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Extent {
+    /// Divergence, needles and rates.
+    #[default]
+    Everything,
+    /// Divergence only, which takes a third of the time.
+    Divergence,
+}
+
 impl Options {
+    /// The readings on real weights that `cargo xtask test` holds against `ci/kv-quality-weights.json`: each type once,
+    /// in one chunk. The last hundredth of 256 predictions is two of them, and is not compared.
+    #[must_use]
+    pub fn on_weights() -> Options {
+        let caches = cache::each_type_once();
+        let (model, tolerance) = (Some(PathBuf::from(MODEL_OF_CHECKS)), Tolerance::OF_FEW_PREDICTIONS);
+        Options { model, caches, chunks: 1, tolerance, extent: Extent::Divergence, ..Options::quick() }
+    }
+
     /// The few readings that `cargo xtask test` holds against `ci/kv-quality.json`: each code once. Chunks are as many as
     /// the last hundredth needs: of four, other sums in the same attention moved it by a fifth.
     #[must_use]
@@ -49,7 +77,8 @@ impl Options {
         let caches = cache::each_code_once();
         let (contexts, chunks) = (vec![512], 32);
         let (model, text, threads, baseline, keep) = (None, None, None, None, Keep::default());
-        Options { model, text, caches, contexts, chunks, threads, baseline, keep }
+        let (tolerance, extent) = (Tolerance::default(), Extent::default());
+        Options { model, text, caches, contexts, chunks, threads, baseline, tolerance, extent, keep }
     }
 }
 
@@ -75,48 +104,74 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     recorded.write(context, &options.keep)?;
     match baseline {
         None => Ok(Outcome::ok(text, run)),
-        Some(baseline) => held(&baseline, &found, text, run),
+        Some(baseline) => held(&baseline.compare(&found, options.tolerance)?, text, run),
     }
 }
 
-fn held(baseline: &Baseline, found: &Found, text: String, run: serde_json::Value) -> Result<Outcome> {
-    let compared = baseline.compare(found)?;
+fn held(compared: &Compared, text: String, run: serde_json::Value) -> Result<Outcome> {
     if compared.worse.is_empty() {
         let text = format!("{text}\n{} readings, none worse than the baseline\n", compared.readings);
         return Ok(Outcome::ok(text, run));
     }
     let what =
         format!("{} of {} readings are worse than the baseline", compared.worse.len(), compared.readings);
-    Err(Error::no(what).detail(compared.worse.join("\n")).hint(
-        "cargo xtask bench kv-quality --quick --json > ci/kv-quality.json    # where that is meant to be so",
-    ))
+    Err(Error::no(what)
+        .detail(compared.worse.join("\n"))
+        .hint("where that is intended, record it: cargo xtask bench kv-quality --quick --json > ci/kv-quality.json")
+        .hint("or, on real weights: cargo xtask bench kv-quality --weights --json > ci/kv-quality-weights.json"))
 }
 
 fn measure(context: &Context, options: &Options) -> Result<Found> {
-    let (model, text) =
-        (given(context, options.model.as_ref(), MODEL), given(context, options.text.as_ref(), TEXT));
+    let model = model_of(context, options.model.as_deref())?;
+    let text = options.text.clone().unwrap_or_else(|| context.layout.root().join(TEXT));
     let (model_digest, text_digest) = (disk::sha256_of_file(&model)?, disk::sha256_of_file(&text)?);
     let folder = context.layout.generated().join("bench");
     disk::create_folder(&folder)?;
     let variant = context.pins()?.variant(None)?.name.to_string();
     let program = probe::build(context, Probe::Quality, &variant, &folder)?;
     let caches = if options.caches.is_empty() { cache::usual() } else { options.caches.clone() };
-    let asking = Asking { program: &program, model: &model, text: &text, chunks: options.chunks };
     let threads = options.threads.unwrap_or_else(load::cores);
-    let mut measured = Vec::new();
-    for length in &options.contexts {
-        for cache in &caches {
-            context.ui.status("Measuring", format!("{cache} at {length} tokens"));
-            measured.push(asking.measure(cache, *length, threads)?);
-        }
-    }
+    let (chunks, extent) = (options.chunks, options.extent);
+    let asking = Asking { program: &program, model: &model, text: &text, chunks, threads, extent };
+    let measured = measure_all(context, &asking, &options.contexts, &caches)?;
     let (contexts, chunks, processor) = (options.contexts.clone(), options.chunks, load::processor());
     let name = model.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     Ok(Found { name, model: model_digest, text: text_digest, contexts, chunks, threads, processor, measured })
 }
 
-fn given(context: &Context, path: Option<&PathBuf>, usual: &str) -> PathBuf {
-    path.cloned().unwrap_or_else(|| context.layout.root().join(usual))
+/// The file that was named, or the pinned model of this name, or the committed one.
+fn model_of(context: &Context, given: Option<&Path>) -> Result<PathBuf> {
+    let Some(given) = given else { return Ok(context.layout.root().join(MODEL)) };
+    let models = context.models()?;
+    let pinned = given.to_str().and_then(|name| models.models.get_key_value(name));
+    match pinned {
+        Some((name, model)) if !disk::exists(given) => {
+            pinned_models::provide(name, model, &context.layout, context.offline, &context.ui)?.file()
+        }
+        _ => Ok(given.to_path_buf()),
+    }
+}
+
+/// Every cache at every context, with progress in tokens of context and an estimate of the time that is left.
+fn measure_all(
+    context: &Context,
+    asking: &Asking<'_>,
+    lengths: &[usize],
+    caches: &[Cache],
+) -> Result<Vec<Measured>> {
+    let total = lengths.iter().sum::<usize>() * caches.len();
+    let mut progress = context.ui.progress("measuring", Some(total as u64), Unit::Steps);
+    let (mut measured, mut before) = (Vec::new(), 0);
+    for length in lengths {
+        for cache in caches {
+            context.ui.status("Measuring", format!("{cache} at {length} tokens"));
+            progress.note(&format!("{cache} at {length} tokens,"));
+            let advance = |part: f64| progress.set(before + (part * *length as f64) as u64);
+            measured.push(asking.measure(cache, *length, advance)?);
+            before += *length as u64;
+        }
+    }
+    Ok(measured)
 }
 
 /// What is asked of each cache.
@@ -125,10 +180,34 @@ struct Asking<'a> {
     model: &'a Path,
     text: &'a Path,
     chunks: usize,
+    threads: usize,
+    extent: Extent,
 }
 
 impl Asking<'_> {
-    fn measure(&self, cache: &Cache, length: usize, threads: usize) -> Result<Measured> {
+    /// Measures one cache; `advance` gets the part that is done.
+    fn measure(&self, cache: &Cache, length: usize, mut advance: impl FnMut(f64)) -> Result<Measured> {
+        let run = self.probe(cache, length);
+        let words = run.words();
+        let (mut answer, mut said) = (String::new(), Vec::new());
+        let status = run.watch(|seen| {
+            if let Seen::Line(line) = seen {
+                match progress::part(line) {
+                    Some(part) => advance(part),
+                    None if line.starts_with('{') => answer = line.to_string(),
+                    None => said.push(line.to_string()),
+                }
+            }
+            Watch::GoOn
+        })?;
+        if !status.success() {
+            return Err(process::failed(&words, status, &said.join("\n")));
+        }
+        Measured::read(cache, &answer)
+            .map_err(|error| Error::no(format!("`{words}` said something else than a result")).detail(error))
+    }
+
+    fn probe(&self, cache: &Cache, length: usize) -> Run {
         let run = Run::new(self.program)
             .arg("--model")
             .arg(self.model)
@@ -136,13 +215,14 @@ impl Asking<'_> {
             .arg(self.text)
             .args(["--keys", &cache.keys, "--values", &cache.values])
             .args(["--context", &length.to_string(), "--chunks", &self.chunks.to_string()])
-            .args(["--threads", &threads.to_string()]);
-        let run = with_feature(run, Some(ATTENTION))
+            .args(["--threads", &self.threads.to_string()])
+            .args(match self.extent {
+                Extent::Everything => &[][..],
+                Extent::Divergence => &["--scenes", "0", "--decode", "0"],
+            });
+        with_feature(run, Some(ATTENTION))
             .env(EDGE_LAYERS, cache.edge_layers.to_string())
             .env(RECENT, cache.recent.to_string())
-            .env(SINKS, cache.sinks.to_string());
-        let words = run.words();
-        Measured::read(cache, &String::from_utf8_lossy(&run.success()?))
-            .map_err(|error| Error::no(format!("`{words}` said something else than a result")).detail(error))
+            .env(SINKS, cache.sinks.to_string())
     }
 }

@@ -32,7 +32,7 @@ fn table(found: &Found, context: usize) -> String {
 fn row(one: &Measured) -> String {
     let asked = one.asked;
     format!(
-        "| {} | {:.2} | {} | {:.5} | {:.5} | {:.4} | {:.1} % | {:.3} | {} of {} | {:.2}x | {:.2}x |\n",
+        "| {} | {:.2} | {} | {:.5} | {:.5} | {:.4} | {:.1} % | {:.3} | {} of {} | {} | {} |\n",
         one.cache,
         one.bits(),
         asked.bytes,
@@ -43,9 +43,14 @@ fn row(one: &Measured) -> String {
         asked.perplexity,
         asked.needles,
         one.needles,
-        asked.prompt_rate / one.base.prompt_rate,
-        asked.decode_rate / one.base.decode_rate,
+        relative(asked.prompt_rate, one.base.prompt_rate),
+        relative(asked.decode_rate, one.base.decode_rate),
     )
+}
+
+/// Nothing where no rates were measured.
+fn relative(rate: f64, base: f64) -> String {
+    if base > 0.0 { format!("{:.2}x", rate / base) } else { "-".to_string() }
 }
 
 /// The divergence of each cache at the longest context, against its bits.

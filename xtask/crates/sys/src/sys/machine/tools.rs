@@ -7,8 +7,9 @@ use super::disk;
 use super::ours;
 use super::process::{self, Run};
 use super::watched::Download;
-use crate::error::{Error, Result};
+use crate::error::{Error, Kind, Result};
 use crate::plan::layout::Layout;
+use crate::plan::models::DIGEST_MISMATCH;
 use crate::plan::pins::{Tool, Version};
 use crate::ui::{Ui, Unit};
 
@@ -167,7 +168,10 @@ impl Install<'_> {
         if status.success() {
             return Ok(());
         }
-        Err(process::failed(&words, status, &said.join("\n")).hint(hint))
+        let said = said.join("\n");
+        let failed = process::failed(&words, status, &said).hint(hint);
+        // Another file than the pinned one is no matter of the network: trying again does not make it right.
+        Err(if said.contains(DIGEST_MISMATCH) { Error { kind: Kind::No, ..failed } } else { failed })
     }
 }
 

@@ -10,6 +10,7 @@ pub mod licences;
 pub mod package;
 pub mod patch_files;
 pub mod pending;
+pub mod pinned_models;
 pub mod root;
 pub mod run_lock;
 pub mod sealed_tar;

@@ -1,0 +1,165 @@
+//! The gate's part on real weights: chats and long prompts, answered by stock and by the paged server.
+//!
+//! Random and home-trained models are compared token by token (`servers`). Real, quantized weights cannot be: every
+//! activation row is rounded to 8 bits, so a batch of another shape moves all logits, and stock differs from itself. Here
+//! stock answers in three ways, which gives its own spread in this very run, and the paged server has to lie within it
+//! (`serving/spread.rs`).
+
+mod report;
+mod runs;
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use self::report::{Compared, Paged};
+use self::runs::{PAGED, STOCK, ServerRun};
+use super::Sides;
+use crate::context::{Context, Outcome};
+use crate::error::{Error, Result};
+use crate::plan::flavors::DEFAULT_FLAVOR;
+use crate::plan::models::MODEL_OF_CHECKS;
+use crate::serving::asking::{ask_in_turn, pool_at_rest};
+use crate::serving::kv_pool::Pool;
+use crate::serving::spread::{Limits, Spread};
+use crate::serving::verdict::Answer;
+use crate::serving::{chats, switches};
+use crate::sys::machine::process::Run;
+use crate::sys::machine::{disk, load};
+use crate::sys::net::server::Server;
+use crate::sys::project::pinned_models::{self, Provided};
+
+/// How much is asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Size {
+    /// A part of the chats with short answers, for CI.
+    #[default]
+    Short,
+    /// Every chat and long prompt.
+    Full,
+}
+
+impl Size {
+    /// Chats, long prompts, and tokens of each answer.
+    fn counts(self) -> (usize, usize, usize) {
+        match self {
+            Size::Short => (30, 1, 6),
+            Size::Full => (chats::CHATS, chats::LONG_PROMPTS, 48),
+        }
+    }
+}
+
+/// Compares the paged server's answers with stock's; where pip cannot get the model, says so and compares nothing.
+pub fn compare(context: &Context, sides: &Sides<'_>, size: Size) -> Result<Outcome> {
+    let models = context.models()?;
+    let Some((name, model)) = models.models.get_key_value(MODEL_OF_CHECKS) else {
+        return Ok(not_compared(context, &format!("`ci/models.toml` pins no `{MODEL_OF_CHECKS}`")));
+    };
+    let provided = pinned_models::provide(name, model, &context.layout, context.offline, &context.ui)?;
+    let model = match provided {
+        Provided::File(file) => file,
+        Provided::Unreachable(error) => return Ok(not_compared(context, &error.to_string())),
+    };
+    let weights = Weights::new(context, sides, model, size)?;
+    let compared = weights.compare()?;
+    let failures = compared.failures();
+    if failures.is_empty() {
+        return Ok(Outcome::ok(compared.text(), json!({ "weights": compared.to_json() })));
+    }
+    let what = format!(
+        "on real weights, {} is further from {} than that from itself",
+        sides.variant, sides.reference
+    );
+    Err(Error::no(what).detail(failures.join("\n")).detail(compared.text()))
+}
+
+fn not_compared(context: &Context, why: &str) -> Outcome {
+    context.ui.warn(format!("answers on real weights were not compared: {why}"));
+    let first = why.lines().next().unwrap_or_default();
+    Outcome::ok(format!("weights: not compared: {first}"), json!({ "weights": { "not_compared": why } }))
+}
+
+/// The servers, the model, and what they are asked.
+struct Weights<'a> {
+    context: &'a Context,
+    stock: PathBuf,
+    ours: PathBuf,
+    model: PathBuf,
+    requests: Vec<Value>,
+}
+
+impl<'a> Weights<'a> {
+    fn new(context: &'a Context, sides: &Sides<'_>, model: PathBuf, size: Size) -> Result<Weights<'a>> {
+        let server = |variant: &str| context.layout.server(variant, DEFAULT_FLAVOR);
+        let (chats, long, predict) = size.counts();
+        let text = disk::read_text(&context.layout.root().join(TEXT))?;
+        let prompts = chats::chats(chats).into_iter().chain(chats::long_prompts(&text, long));
+        let requests = prompts.map(|prompt| chats::request(&prompt, predict)).collect();
+        Ok(Weights { context, stock: server(sides.reference), ours: server(sides.variant), model, requests })
+    }
+
+    fn compare(&self) -> Result<Compared> {
+        let stock = STOCK.iter().map(|run| self.answers(&self.stock, run).map(|(answers, _)| answers));
+        let stock: Vec<Vec<Answer>> = stock.collect::<Result<_>>()?;
+        let own: Vec<(String, Spread)> = pairs()
+            .map(|(one, other)| {
+                let name = format!("{} / {}", STOCK[one].name, STOCK[other].name);
+                (name, Spread::between(&stock[one], &stock[other]))
+            })
+            .collect();
+        let spreads: Vec<Spread> = own.iter().map(|(_, spread)| spread.clone()).collect();
+        let mut paged = Vec::new();
+        for run in &PAGED {
+            let (answers, server) = self.answers(&self.ours, run)?;
+            paged.push(Paged {
+                name: run.name,
+                spread: Spread::between(&stock[0], &answers),
+                missing: missing(run, &server)?,
+            });
+        }
+        Ok(Compared { requests: self.requests.len(), own, limits: Limits::of(&spreads), paged })
+    }
+
+    fn answers(&self, program: &Path, run: &ServerRun) -> Result<(Vec<Answer>, Server)> {
+        self.context.ui.status("Answering", format!("{} requests: {}", self.requests.len(), run.name));
+        let command = switches::without_features(Run::new(program))
+            .args(["-t", &load::cores().to_string()])
+            .args(run.arguments)
+            .arg("--model")
+            .arg(&self.model);
+        let server = Server::start(command, &self.context.layout.log("gate-weights"))?;
+        let answers = ask_in_turn(&server, &run.requests(&self.requests), run.clients)?;
+        Ok((answers, server))
+    }
+}
+
+/// What long prompts are made of, relative to the root.
+const TEXT: &str = "ci/models/text.txt";
+
+/// Each pair of stock's runs.
+fn pairs() -> impl Iterator<Item = (usize, usize)> {
+    (0..STOCK.len()).flat_map(|one| (one + 1..STOCK.len()).map(move |other| (one, other)))
+}
+
+/// What has to have happened on a paged server for its answers to count, and has not.
+fn missing(run: &ServerRun, server: &Server) -> Result<Vec<String>> {
+    let pool: Pool = pool_at_rest(server)?;
+    let preempted = server.said()?.contains("preempted with");
+    let needs = [
+        (pool.hits()?.hit_tokens > 0, "no prompt token was found in the cache"),
+        (pool.blocks_used == 0, "blocks are in use after all requests ended"),
+        (!run.is_crowded || pool.evicted_blocks > 0, "nothing was evicted"),
+        (!run.is_crowded || preempted, "no request was preempted"),
+    ];
+    Ok(needs.iter().filter(|(holds, _)| !holds).map(|(_, what)| format!("{what}: {pool}")).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stock_is_compared_with_itself_in_every_pair() {
+        assert_eq!(pairs().collect::<Vec<_>>(), [(0, 1), (0, 2), (1, 2)]);
+    }
+}

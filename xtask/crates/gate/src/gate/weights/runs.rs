@@ -1,0 +1,107 @@
+//! The servers that answer on real weights: stock in three ways, which gives its own spread, and ours in four.
+
+use serde_json::Value;
+
+/// One server and how it is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ServerRun {
+    /// For reports.
+    pub(super) name: &'static str,
+    /// Its arguments, besides model and threads.
+    pub(super) arguments: &'static [&'static str],
+    /// Requests that are under way at once.
+    pub(super) clients: usize,
+    /// Whether prompts are looked up in the cache.
+    pub(super) uses_cache: bool,
+    /// Tenants that take turns; they share no block with each other. With one there is no salt.
+    pub(super) tenants: usize,
+    /// Whether blocks have to be evicted and requests preempted for it to count.
+    pub(super) is_crowded: bool,
+}
+
+/// One request at a time, with the prompt cache: what the others are compared with.
+const ALONE: ServerRun = ServerRun {
+    name: "stock, 1 slot",
+    arguments: &["-np", "1", "-c", "2048"],
+    clients: 1,
+    uses_cache: true,
+    tenants: 1,
+    is_crowded: false,
+};
+
+/// The first is the reference.
+pub(super) const STOCK: [ServerRun; 3] = [
+    ALONE,
+    ServerRun { name: "stock, 1 slot, no prompt cache", uses_cache: false, ..ALONE },
+    ServerRun {
+        name: "stock, 4 slots, 8 clients",
+        arguments: &["-np", "4", "-c", "8192", "--kv-unified"],
+        clients: 8,
+        ..ALONE
+    },
+];
+
+/// Ours. The small pool has 20 blocks: a long prompt takes most of them.
+pub(super) const PAGED: [ServerRun; 4] = [
+    ServerRun { name: "paged, 1 slot", arguments: &["-np", "1", "-c", "2048", "--kv-paged"], ..ALONE },
+    ServerRun {
+        name: "paged, 4 slots, 8 clients",
+        arguments: &["-np", "4", "-c", "8192", "--kv-paged"],
+        clients: 8,
+        ..ALONE
+    },
+    ServerRun {
+        name: "paged, small pool, 8 clients",
+        arguments: &["-np", "8", "-c", "1280", "--kv-paged"],
+        clients: 8,
+        is_crowded: true,
+        ..ALONE
+    },
+    ServerRun {
+        name: "paged, 2 tenants, 8 clients",
+        arguments: &["-np", "4", "-c", "4096", "--kv-paged"],
+        clients: 8,
+        tenants: 2,
+        ..ALONE
+    },
+];
+
+impl ServerRun {
+    /// The requests as this server gets them.
+    pub(super) fn requests(&self, requests: &[Value]) -> Vec<Value> {
+        let request = |(at, request): (usize, &Value)| {
+            let mut request = request.clone();
+            request["cache_prompt"] = self.uses_cache.into();
+            if self.tenants > 1 {
+                request["cache_salt"] = format!("tenant {}", at % self.tenants).into();
+            }
+            request
+        };
+        requests.iter().enumerate().map(request).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn tenants_take_turns_and_one_alone_has_no_salt() {
+        let asked = [json!({ "prompt": "a" }), json!({ "prompt": "b" })];
+        let salts = |run: ServerRun| {
+            run.requests(&asked).iter().map(|one| one["cache_salt"].clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(salts(PAGED[0]), [Value::Null, Value::Null]);
+        assert_eq!(salts(PAGED[3]), [json!("tenant 0"), json!("tenant 1")]);
+        assert_eq!(STOCK[1].requests(&asked)[0]["cache_prompt"], false);
+    }
+
+    #[test]
+    fn every_server_of_ours_is_paged_and_none_of_stocks() {
+        let is_paged = |run: &ServerRun| run.arguments.contains(&"--kv-paged");
+        assert!(PAGED.iter().all(is_paged) && !STOCK.iter().any(is_paged));
+        assert_eq!(PAGED.iter().filter(|run| run.is_crowded).count(), 1);
+    }
+}

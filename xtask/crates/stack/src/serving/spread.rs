@@ -1,0 +1,234 @@
+//! PURE: how far the log probabilities of two servers are apart on the same greedy answers, and whether that is within
+//! a reference's own spread.
+//!
+//! On real, quantized weights tokens cannot be compared one by one: activations are rounded to 8 bits a row, so a batch
+//! of another shape moves every logit, and stock differs from itself. What can be compared are distributions: |d|, the
+//! difference of the log probability of the reference's token, at every place up to and including the first one at
+//! which the answers have different tokens. What comes after it answers another text.
+
+use super::verdict::Answer;
+
+/// The distances between two runs over the same prompts.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Spread {
+    /// Answers that were compared.
+    pub answers: usize,
+    /// Of them those with different tokens.
+    pub diverged: usize,
+    /// |d| of every place that was compared, ascending; infinite where the other side does not even list the token.
+    distances: Vec<f64>,
+}
+
+impl Spread {
+    /// Compares the answers of two runs, in the order of the prompts.
+    pub fn between(reference: &[Answer], other: &[Answer]) -> Spread {
+        let pairs = || reference.iter().zip(other);
+        let mut distances: Vec<f64> = pairs().flat_map(|(one, other)| distances(one, other)).collect();
+        distances.sort_by(f64::total_cmp);
+        let diverged = pairs().filter(|(one, other)| one.tokens != other.tokens).count();
+        Spread { answers: reference.len().min(other.len()), diverged, distances }
+    }
+
+    /// The number of places that were compared.
+    pub fn places(&self) -> usize {
+        self.distances.len()
+    }
+
+    /// The |d| that half of all places stay below.
+    pub fn median(&self) -> f64 {
+        self.quantile(0.5)
+    }
+
+    /// The |d| that 99 % of all places stay below.
+    pub fn p99(&self) -> f64 {
+        self.quantile(0.99)
+    }
+
+    /// The largest |d|.
+    pub fn max(&self) -> f64 {
+        self.quantile(1.0)
+    }
+
+    /// The part of the answers that have different tokens.
+    pub fn rate(&self) -> f64 {
+        self.diverged as f64 / self.answers.max(1) as f64
+    }
+
+    /// Of nothing at all everything would be within bounds, so nothing counts as infinitely far.
+    fn quantile(&self, part: f64) -> f64 {
+        let last = self.distances.len().saturating_sub(1);
+        let at = (part * last as f64).ceil() as usize;
+        self.distances.get(at).copied().unwrap_or(f64::INFINITY)
+    }
+}
+
+/// |d| at each place up to and including the first different token. NaN counts as infinitely far.
+fn distances(reference: &Answer, other: &Answer) -> Vec<f64> {
+    let alike = reference.tokens.iter().zip(&other.tokens).take_while(|(one, other)| one == other).count();
+    let compared = (alike + 1).min(reference.tokens.len());
+    (0..compared).map(|place| distance(reference, other, place)).collect()
+}
+
+fn distance(reference: &Answer, other: &Answer, place: usize) -> f64 {
+    let token = reference.tokens.get(place).copied();
+    let logprob = |answer: &Answer| {
+        let mut listed = answer.likeliest.get(place)?.iter();
+        listed.find(|(id, _)| Some(*id) == token).map(|(_, logprob)| *logprob)
+    };
+    match (logprob(reference), logprob(other)) {
+        (Some(one), Some(other)) if !(one - other).is_nan() => (one - other).abs(),
+        _ => f64::INFINITY,
+    }
+}
+
+/// How many times stock's own median another server's may be. The median is of hundreds of places and hardly moves from
+/// run to run.
+const MEDIAN: f64 = 1.5;
+/// The same for the value that 99 % stay below, which a few places decide.
+const P99: f64 = 1.75;
+/// The same for the largest one, which a single place decides.
+const MAX: f64 = 2.5;
+/// The same for the part of the answers that diverge.
+const RATE: f64 = 1.5;
+/// What is added to each of these, where stock happens to have next to nothing: nats, and parts of the answers.
+const LEAST_MEDIAN: f64 = 0.004;
+const LEAST_P99: f64 = 0.03;
+const LEAST_MAX: f64 = 0.1;
+const LEAST_RATE: f64 = 0.1;
+
+/// How far a server may be from stock: stock's own spread, with a margin for chance.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Limits {
+    /// Of the median.
+    pub median: f64,
+    /// Of the value that 99 % stay below.
+    pub p99: f64,
+    /// Of the largest value.
+    pub max: f64,
+    /// Of the part of the answers that diverge.
+    pub rate: f64,
+}
+
+impl Limits {
+    /// The limits that `own`, distances of stock from itself, give: the widest by each measure, with its margin.
+    pub fn of(own: &[Spread]) -> Limits {
+        let widest = |measure: fn(&Spread) -> f64| own.iter().map(measure).fold(0.0, f64::max);
+        Limits {
+            median: widest(Spread::median) * MEDIAN + LEAST_MEDIAN,
+            p99: widest(Spread::p99) * P99 + LEAST_P99,
+            max: widest(Spread::max) * MAX + LEAST_MAX,
+            rate: widest(Spread::rate) * RATE + LEAST_RATE,
+        }
+    }
+
+    /// What of `spread` is beyond them, a line each.
+    pub fn exceeded_by(&self, spread: &Spread) -> Vec<String> {
+        let measures = [
+            ("median of |d|", spread.median(), self.median),
+            ("99 % of |d|", spread.p99(), self.p99),
+            ("largest |d|", spread.max(), self.max),
+            ("part of the answers that diverge", spread.rate(), self.rate),
+        ];
+        let line = |(name, found, limit): &(&str, f64, f64)| {
+            // Also where a value is NaN or infinite.
+            let is_within = found <= limit && found.is_finite();
+            (!is_within).then(|| format!("{name}: {found:.4}; stock's own spread allows {limit:.4}"))
+        };
+        measures.iter().filter_map(line).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An answer of these tokens, each with that log probability, and token 99 as the second.
+    fn answer(tokens: &[i64], logprob: f64) -> Answer {
+        let likeliest = tokens.iter().map(|token| vec![(*token, logprob), (99, -3.0)]).collect();
+        Answer { tokens: tokens.to_vec(), likeliest }
+    }
+
+    fn spread(reference: Answer, other: Answer) -> Spread {
+        Spread::between(&[reference], &[other])
+    }
+
+    #[test]
+    fn the_same_answers_are_no_distance_apart() {
+        let same = spread(answer(&[1, 2, 3], -1.0), answer(&[1, 2, 3], -1.0));
+        assert_eq!((same.answers, same.diverged, same.places(), same.max()), (1, 0, 3, 0.0));
+    }
+
+    #[test]
+    fn places_count_up_to_the_first_different_token_and_that_one_too() {
+        let mut other = answer(&[1, 99, 7], -1.25);
+        // It preferred token 99, and still lists token 2.
+        other.likeliest[1] = vec![(99, -0.9), (2, -1.5)];
+        let found = spread(answer(&[1, 2, 3], -1.0), other);
+        assert_eq!((found.diverged, found.places(), found.max()), (1, 2, 0.5));
+        assert_eq!(found.rate(), 1.0);
+    }
+
+    #[test]
+    fn a_token_that_the_other_side_does_not_list_is_infinitely_far() {
+        let found = spread(answer(&[1, 2], -1.0), answer(&[5, 2], -1.0));
+        assert_eq!((found.places(), found.max()), (1, f64::INFINITY));
+        let shorter = spread(answer(&[1, 2], -1.0), answer(&[1], -1.0));
+        assert_eq!(shorter.max(), f64::INFINITY);
+        assert_eq!(spread(answer(&[1], f64::NAN), answer(&[1], -1.0)).max(), f64::INFINITY);
+    }
+
+    #[test]
+    fn quantiles_are_of_all_places() {
+        let one = |index: u32| answer(&[1], -f64::from(index));
+        let reference: Vec<Answer> = (0..=100).map(|_| answer(&[1], 0.0)).collect();
+        let other: Vec<Answer> = (0..=100).rev().map(one).collect();
+        let found = Spread::between(&reference, &other);
+        assert_eq!((found.median(), found.p99(), found.max()), (50.0, 99.0, 100.0));
+    }
+
+    #[test]
+    fn no_answers_are_not_within_limits() {
+        let nothing = Spread::between(&[], &[]);
+        let own = spread(answer(&[1], -1.0), answer(&[1], -1.1));
+        assert_eq!(Limits::of(&[own]).exceeded_by(&nothing).len(), 3);
+    }
+
+    fn by(moved: f64) -> Spread {
+        spread(answer(&[1, 2], -1.0), answer(&[1, 2], -1.0 - moved))
+    }
+
+    #[test]
+    fn as_far_as_stock_from_itself_is_within_and_twice_as_far_is_not() {
+        let limits = Limits::of(&[by(0.1), by(0.05)]);
+        assert!(limits.exceeded_by(&by(0.1)).is_empty());
+        assert!(limits.exceeded_by(&by(0.15)).is_empty());
+        let lines = limits.exceeded_by(&by(0.21));
+        assert_eq!(
+            lines,
+            [
+                "median of |d|: 0.2100; stock's own spread allows 0.1540",
+                "99 % of |d|: 0.2100; stock's own spread allows 0.2050",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_single_wrong_answer_and_many_diverging_ones_are_seen() {
+        let limits = Limits::of(&[by(0.01)]);
+        let answers = |last: Answer| {
+            let mut all = vec![answer(&[1, 2], -1.01); 30];
+            all.push(last);
+            Spread::between(&vec![answer(&[1, 2], -1.0); 31], &all)
+        };
+        assert!(limits.exceeded_by(&answers(answer(&[1, 2], -1.01))).is_empty());
+        let lines = limits.exceeded_by(&answers(answer(&[5, 6], -1.01)));
+        assert!(lines.iter().any(|line| line.starts_with("largest |d|: inf")), "{lines:?}");
+        let mut tie = answer(&[1, 99], -1.01);
+        tie.likeliest[1] = vec![(99, -1.0), (2, -1.01)];
+        let many = Spread::between(&[answer(&[1, 2], -1.0), answer(&[1, 2], -1.0)], &[tie.clone(), tie]);
+        assert_eq!(
+            limits.exceeded_by(&many),
+            ["part of the answers that diverge: 1.0000; stock's own spread allows 0.1000"]
+        );
+    }
+}

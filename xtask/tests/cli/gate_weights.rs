@@ -1,0 +1,52 @@
+//! The gate's part on real weights, seen to fail: fake servers, and one break after the other.
+
+use super::support::gating::fakes;
+use super::support::wheels::Wheels;
+use super::support::{Output, llama_server};
+
+fn wheels() -> Wheels {
+    let project = fakes("", "");
+    project.write("ci/models/text.txt", "A text about nothing in particular. ".repeat(600));
+    Wheels::new(project, "smollm2-135m-instruct")
+}
+
+fn gate(wheels: &Wheels) -> Output {
+    wheels.run(&["gate", "--only", "weights"])
+}
+
+/// What ours does wrong, and what is said then. The fake's stock does not differ from itself, so that its spread is
+/// nothing and only the least margins are left.
+const BREAKS: [(&str, &str); 7] = [
+    ("a wrong token", "paged, 1 slot: part of the answers that diverge: 1.0000"),
+    ("ties", "part of the answers that diverge: 1.0000; stock's own spread allows 0.1000"),
+    ("moves", "99 % of |d|: 0.2000; stock's own spread allows 0.0300"),
+    ("shares nothing", "paged, 1 slot: no prompt token was found in the cache"),
+    ("holds a block", "blocks are in use after all requests ended"),
+    ("evicts nothing", "paged, small pool, 8 clients: nothing was evicted"),
+    ("preempts nobody", "paged, small pool, 8 clients: no request was preempted"),
+];
+
+#[test]
+fn each_break_is_red_for_its_own_reason() {
+    let wheels = wheels();
+    let said = gate(&wheels).success();
+    assert!(said.stdout.contains("| stock, 1 slot / paged, 2 tenants, 8 clients | 0 of 31 |"), "{said}");
+    for (fault, reason) in BREAKS {
+        llama_server::package(&wheels.project, "paged", fault);
+        let said = gate(&wheels).code(1);
+        assert!(said.stderr.contains(reason), "{fault}: {said}");
+    }
+}
+
+/// No network is no failure; another file than the pinned one is.
+#[test]
+fn without_the_weights_nothing_is_compared_and_other_weights_are_refused() {
+    let wheels = wheels();
+    let said = wheels.run(&["--offline", "gate", "--only", "weights"]).success();
+    assert!(said.stdout.contains("weights: not compared"), "{said}");
+    said.says(&["answers on real weights were not compared", "`--offline` prevents downloading it"]);
+    wheels.fail("ERROR: No matching distribution found for tiny==1.0");
+    assert!(gate(&wheels).success().stdout.contains("weights: not compared"));
+    wheels.fail("ERROR: THESE PACKAGES DO NOT MATCH THE HASHES FROM THE REQUIREMENTS FILE.");
+    gate(&wheels).code(1).says(&["DO NOT MATCH THE HASHES"]);
+}
