@@ -57,7 +57,7 @@ pub(super) struct Gate {
     /// Check this server instead of the packaged one; with `--only promises`.
     #[arg(long, value_name = "PATH")]
     program: Option<PathBuf>,
-    /// Ask every chat and long prompt, for long answers (about 40 minutes); with `--only weights`.
+    /// Ask every chat and long prompt, for long answers; with `--only weights`.
     #[arg(long)]
     full: bool,
 }

@@ -53,12 +53,13 @@ impl Size {
 pub fn compare(context: &Context, sides: &Sides<'_>, size: Size) -> Result<Outcome> {
     let models = context.models()?;
     let Some((name, model)) = models.models.get_key_value(MODEL_OF_CHECKS) else {
-        return Ok(not_compared(context, &format!("`ci/models.toml` pins no `{MODEL_OF_CHECKS}`")));
+        let what = format!("`ci/models.toml` pins no `{MODEL_OF_CHECKS}`");
+        return Ok(not_compared(context, &Error::usage(what)));
     };
     let provided = pinned_models::provide(name, model, &context.layout, context.offline, &context.ui)?;
     let model = match provided {
         Provided::File(file) => file,
-        Provided::Unreachable(error) => return Ok(not_compared(context, &error.to_string())),
+        Provided::Unreachable(error) => return Ok(not_compared(context, &error)),
     };
     let weights = Weights::new(context, sides, model, size)?;
     let compared = weights.compare()?;
@@ -73,10 +74,10 @@ pub fn compare(context: &Context, sides: &Sides<'_>, size: Size) -> Result<Outco
     Err(Error::no(what).detail(failures.join("\n")).detail(compared.text()))
 }
 
-fn not_compared(context: &Context, why: &str) -> Outcome {
-    context.ui.warn(format!("answers on real weights were not compared: {why}"));
-    let first = why.lines().next().unwrap_or_default();
-    Outcome::ok(format!("weights: not compared: {first}"), json!({ "weights": { "not_compared": why } }))
+fn not_compared(context: &Context, why: &Error) -> Outcome {
+    context.ui.warn(format!("answers on real weights were not compared\n{why}"));
+    let text = format!("weights: not compared: {}", why.what);
+    Outcome::ok(text, json!({ "weights": { "not_compared": why.what } }))
 }
 
 /// The servers, the model, and what they are asked.
@@ -86,6 +87,8 @@ struct Weights<'a> {
     ours: PathBuf,
     model: PathBuf,
     requests: Vec<Value>,
+    /// Tokens of an answer that are compared.
+    predict: usize,
 }
 
 impl<'a> Weights<'a> {
@@ -95,7 +98,14 @@ impl<'a> Weights<'a> {
         let text = disk::read_text(&context.layout.root().join(TEXT))?;
         let prompts = chats::chats(chats).into_iter().chain(chats::long_prompts(&text, long));
         let requests = prompts.map(|prompt| chats::request(&prompt, predict)).collect();
-        Ok(Weights { context, stock: server(sides.reference), ours: server(sides.variant), model, requests })
+        Ok(Weights {
+            context,
+            stock: server(sides.reference),
+            ours: server(sides.variant),
+            model,
+            requests,
+            predict,
+        })
     }
 
     fn compare(&self) -> Result<Compared> {
@@ -129,7 +139,7 @@ impl<'a> Weights<'a> {
             .arg(&self.model);
         let server = Server::start(command, &self.context.layout.log("gate-weights"))?;
         let answers = ask_in_turn(&server, &run.requests(&self.requests), run.clients)?;
-        Ok((answers, server))
+        Ok((answers.iter().map(|answer| answer.first(self.predict)).collect(), server))
     }
 }
 

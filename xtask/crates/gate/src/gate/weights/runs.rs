@@ -19,6 +19,11 @@ pub(super) struct ServerRun {
     pub(super) is_crowded: bool,
 }
 
+/// In a crowded pool as many requests as there are slots are asked for this much more, a whole block: they fit when they
+/// begin and not when they grow. A greedy answer begins like the longer one, so that only its beginning is compared.
+const GROWTH: u64 = 64;
+const GROWING: usize = 8;
+
 /// One request at a time, with the prompt cache: what the others are compared with.
 const ALONE: ServerRun = ServerRun {
     name: "stock, 1 slot",
@@ -72,6 +77,9 @@ impl ServerRun {
         let request = |(at, request): (usize, &Value)| {
             let mut request = request.clone();
             request["cache_prompt"] = self.uses_cache.into();
+            if self.is_crowded && at < GROWING {
+                request["n_predict"] = (request["n_predict"].as_u64().unwrap_or_default() + GROWTH).into();
+            }
             if self.tenants > 1 {
                 request["cache_salt"] = format!("tenant {}", at % self.tenants).into();
             }
@@ -96,6 +104,17 @@ mod tests {
         assert_eq!(salts(PAGED[0]), [Value::Null, Value::Null]);
         assert_eq!(salts(PAGED[3]), [json!("tenant 0"), json!("tenant 1")]);
         assert_eq!(STOCK[1].requests(&asked)[0]["cache_prompt"], false);
+    }
+
+    #[test]
+    fn the_first_requests_outgrow_a_crowded_pool() {
+        let asked = vec![json!({ "prompt": "a", "n_predict": 6 }); GROWING + 1];
+        let wanted = |run: &ServerRun| {
+            run.requests(&asked).iter().map(|one| one["n_predict"].clone()).collect::<Vec<_>>()
+        };
+        let grown = wanted(&PAGED[2]);
+        assert_eq!((&grown[0], &grown[GROWING - 1], &grown[GROWING]), (&json!(70), &json!(70), &json!(6)));
+        assert!(wanted(&PAGED[1]).iter().all(|one| *one == 6));
     }
 
     #[test]
