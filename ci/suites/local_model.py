@@ -4,7 +4,7 @@ Loaded with `-p local_model` and this folder on PYTHONPATH, so that nothing is c
 
 * points every server that names a model of a hub, and every file to download, to ESPALIER_SUITE_MODEL: assertions
   about upstream's models fail, on stock as on ours, and outcomes are all that is compared;
-* gives every server a port of its own: others may run on this machine;
+* gives every server a port of its own, which no other program gets while the test runs;
 * lets tests run in any folder, so that what they write is not written into upstream's tree;
 * writes a line of JSON for each test to ESPALIER_SUITE_REPORT: what became of it, and how it failed.
 """
@@ -46,9 +46,12 @@ def give_it_a_port(server_process):
 
     def init(self):
         original(self)
-        with socket.socket() as bound:
-            bound.bind(("127.0.0.1", 0))
-            self.server_port = bound.getsockname()[1]
+        # Bound and never listening for as long as the test has its server: the system gives the port to nobody else,
+        # neither before the server listens nor between a stop and a start. The server sets SO_REUSEPORT too.
+        self.reserved_port = socket.socket()
+        self.reserved_port.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        self.reserved_port.bind(("127.0.0.1", 0))
+        self.server_port = self.reserved_port.getsockname()[1]
 
     server_process.__init__ = init
 

@@ -1,4 +1,4 @@
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 
 use super::*;
 
@@ -53,6 +53,9 @@ fn a_server_that_does_not_answer_is_not_waited_for() {
     let begin = Instant::now();
     let (said, _) = said_of(&[b"H", b"T", b"T", b"P", b"/", b"1"], Duration::from_millis(150));
     assert!(said.is_err() && begin.elapsed() < Duration::from_secs(2), "{said:?}");
-    let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
+    // The client's end of a connection keeps its port from every other program, and nobody listens on it.
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let closed = client.local_addr().unwrap().port().to_string();
     assert!(question(&[("LLAMA_ARG_PORT", &closed)]).unwrap().ask(PATIENCE).is_err());
 }

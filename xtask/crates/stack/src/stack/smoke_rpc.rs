@@ -13,6 +13,7 @@ use crate::error::{Error, Result};
 use crate::sys::machine::disk;
 use crate::sys::machine::process::{Started, ending};
 use crate::sys::net::loopback;
+use crate::sys::net::port::ReservedPort;
 use crate::sys::net::server::{Server, last_words};
 
 /// The server alone, and with its model elsewhere; a variant with kernels with a paged cache there too.
@@ -64,7 +65,8 @@ impl Pair {
     fn compare(&self, modes: &[&[&str]]) -> Result<Value> {
         let alone = tokens(&self.start(&[])?)?;
         for mode in modes {
-            let (worker, address) = self.start_worker()?;
+            let (worker, port) = self.start_worker()?;
+            let address = format!("127.0.0.1:{}", port.number());
             let server = self.start(&[mode, &["--n-gpu-layers", "99", "--rpc", &address][..]].concat())?;
             let found = tokens(&server).map_err(|error| error.detail(last_words(&self.server_log)))?;
             let with = mode.iter().fold("--rpc".to_string(), |with, word| with + " " + word);
@@ -72,7 +74,8 @@ impl Pair {
                 return Err(Error::no(format!("with {with} the server says something else"))
                     .detail(format!("alone: {alone}\nfound: {found}")));
             }
-            // A server that never sent its model anywhere would say the same too.
+            // A server that never sent its model anywhere would say the same too. The port stays reserved: no other
+            // worker may take this one's place.
             drop(worker);
             if tokens(&server).is_ok() {
                 return Err(Error::no(format!("with {with} the server computed the answer itself")));
@@ -89,12 +92,12 @@ impl Pair {
     }
 
     /// The worker, and where it listens.
-    fn start_worker(&self) -> Result<(Started, String)> {
-        let port = loopback::free_port()?;
+    fn start_worker(&self) -> Result<(Started, ReservedPort)> {
+        let port = ReservedPort::new()?;
         let run = self.device.run(&self.worker).args(["--threads", "2", "--host", "127.0.0.1", "--port"]);
-        let mut worker = run.arg(port.to_string()).start_logged(&self.worker_log)?;
+        let worker = run.arg(port.number().to_string()).start_logged(&self.worker_log)?;
         let begin = Instant::now();
-        while !loopback::somebody_listens(port) {
+        while !loopback::somebody_listens(port.number()) {
             let failed = |what: String| Err(Error::no(what).detail(last_words(&self.worker_log)));
             if let Some(status) = worker.ended() {
                 return failed(format!("`ggml-rpc-server` ended before it listened: {}", ending(status)));
@@ -104,7 +107,7 @@ impl Pair {
             }
             std::thread::sleep(Duration::from_millis(50));
         }
-        Ok((worker, format!("127.0.0.1:{port}")))
+        Ok((worker, port))
     }
 }
 

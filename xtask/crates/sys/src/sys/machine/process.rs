@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::mpsc;
+use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
 use crate::build::prefix_map;
@@ -290,7 +290,7 @@ impl Run {
         let LogFile { file, .. } = LogFile::create(log)?;
         let copy = file.try_clone().map_err(|error| super::disk::explain("write", log, &error))?;
         self.command.stdout(file).stderr(copy);
-        Ok(Started { child: self.spawn()? })
+        Ok(Started { child: Mutex::new(self.spawn()?) })
     }
 
     /// Becomes this program where the system can do that, else runs it; gives its exit code.
@@ -348,26 +348,32 @@ const TICK: Duration = Duration::from_millis(100);
 
 /// A program in the background; it is killed when dropped.
 pub struct Started {
-    child: Child,
+    child: Mutex<Child>,
 }
 
 impl Started {
     /// The number that the system knows it by.
     pub fn id(&self) -> u32 {
-        self.child.id()
+        self.child().id()
     }
 
     /// How it ended, when it has.
-    pub fn ended(&mut self) -> Option<ExitStatus> {
-        self.child.try_wait().ok().flatten()
+    pub fn ended(&self) -> Option<ExitStatus> {
+        self.child().try_wait().ok().flatten()
+    }
+
+    /// Several threads may ask the same server. None of them leaves a child half waited for.
+    fn child(&self) -> MutexGuard<'_, Child> {
+        self.child.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for Started {
     fn drop(&mut self) {
         // Either call fails only when it has ended, which is what we want.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        let mut child = self.child();
+        let _ = child.kill();
+        let _ = child.wait();
     }
 }
 

@@ -55,6 +55,19 @@ pub struct Exchange {
     pub ending: Ending,
 }
 
+impl Exchange {
+    /// Nothing was sent, and this is why.
+    #[must_use]
+    pub fn never(why: String) -> Exchange {
+        Exchange {
+            bytes: Vec::new(),
+            arrivals: Vec::new(),
+            took: Duration::ZERO,
+            ending: Ending::Broken(why),
+        }
+    }
+}
+
 /// How often a client looks whether it wants to go.
 const TICK: Duration = Duration::from_millis(10);
 

@@ -10,14 +10,6 @@ use serde_json::Value;
 
 use crate::error::{Error, Result};
 
-/// A port on the loopback that nobody listens on now.
-pub fn free_port() -> Result<u16> {
-    let bound = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| listener.local_addr());
-    bound
-        .map(|address| address.port())
-        .map_err(|error| Error::surroundings("no free port on the loopback").detail(error.to_string()))
-}
-
 /// Whether a program of this machine takes connections on `port`.
 pub fn somebody_listens(port: u16) -> bool {
     TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok()

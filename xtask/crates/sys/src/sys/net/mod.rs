@@ -3,4 +3,5 @@
 pub mod curl;
 pub mod exchange;
 pub mod loopback;
+pub mod port;
 pub mod server;

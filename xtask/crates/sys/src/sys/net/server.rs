@@ -8,26 +8,29 @@ use serde_json::Value;
 
 use super::exchange::{self, Exchange, Leave, Question};
 use super::loopback::{self, Caller, Held, Volley};
+use super::port::ReservedPort;
 use crate::error::{Error, Kind, Result};
 use crate::sys::machine::process::{Finished, Run, Started, ending};
 use crate::sys::machine::threads::result_of;
 use crate::sys::machine::{disk, memory, process};
 
-/// A server that answers.
+/// A server that answers, on a port that is its own from before it starts until this value is dropped: once it has
+/// ended nobody answers in its place.
 pub struct Server {
     started: Started,
     base: String,
     log: PathBuf,
+    _port: ReservedPort,
 }
 
 impl Server {
-    /// Starts `run` on a free port of the loopback, its output going to `log`, and waits until it is ready.
+    /// Starts `run` on a port of the loopback, its output going to `log`, and waits until it is ready.
     pub fn start(run: Run, log: &Path) -> Result<Server> {
-        let port = loopback::free_port()?;
-        let run = run.args(["--host", "127.0.0.1", "--port"]).arg(port.to_string());
+        let port = ReservedPort::new()?;
+        let run = run.args(["--host", "127.0.0.1", "--port"]).arg(port.number().to_string());
         let started = run.start_logged(log)?;
-        let base = format!("http://127.0.0.1:{port}");
-        let mut server = Server { started, base, log: log.to_path_buf() };
+        let base = format!("http://127.0.0.1:{}", port.number());
+        let server = Server { started, base, log: log.to_path_buf(), _port: port };
         server.wait_until_ready().map_err(|error| error.detail(last_words(log)))?;
         Ok(server)
     }
@@ -37,8 +40,9 @@ impl Server {
         &self.base
     }
 
-    fn wait_until_ready(&mut self) -> Result<()> {
+    fn wait_until_ready(&self) -> Result<()> {
         let begin = Instant::now();
+        let mut pause = FIRST_PAUSE;
         while begin.elapsed() < READY_LIMIT {
             if let Some(status) = self.started.ended() {
                 let how = ending(status);
@@ -47,39 +51,45 @@ impl Server {
             if matches!(self.get("/health"), Ok((200, _))) {
                 return Ok(());
             }
-            std::thread::sleep(Duration::from_millis(50));
+            std::thread::sleep(pause);
+            pause = (2 * pause).min(LONGEST_PAUSE);
         }
         Err(Error::no(format!("the server was not ready after {} seconds", READY_LIMIT.as_secs())))
     }
 
-    /// A server on this machine that does not answer has failed: no network is to blame.
-    fn told<T>(&self, answer: Result<T>) -> Result<T> {
+    /// Asks the server, with the URL of `path`. One on this machine that does not answer has failed: no network is to
+    /// blame. One that has ended is not asked: whoever listens on its port now would be another program.
+    fn ask<T>(&self, path: &str, ask: impl FnOnce(&str) -> Result<T>) -> Result<T> {
+        let answer = match self.started.ended() {
+            Some(status) => Err(Error::no(format!("{path}: the server has ended: {}", ending(status)))),
+            None => ask(&format!("{}{path}", self.base)),
+        };
         answer.map_err(|error| Error { kind: Kind::No, ..error }.detail(last_words(&self.log)))
     }
 
     /// GET `path`: the status code and the JSON body (null when it is none).
     pub fn get(&self, path: &str) -> Result<(u16, Value)> {
-        self.told(loopback::get(&format!("{}{path}", self.base)))
+        self.ask(path, |url| loopback::get(url))
     }
 
     /// POST `body` to `path`: the status code and the JSON body (null when it is none).
     pub fn post(&self, path: &str, body: &Value) -> Result<(u16, Value)> {
-        self.told(loopback::post(&format!("{}{path}", self.base), body))
+        self.ask(path, |url| loopback::post(url, body))
     }
 
     /// The same as the holder of an API key.
     pub fn post_as(&self, key: &str, path: &str, body: &Value) -> Result<(u16, Value)> {
-        self.told(loopback::post_as(key, &format!("{}{path}", self.base), body))
+        self.ask(path, |url| loopback::post_as(key, url, body))
     }
 
     /// POSTs `text`, which is JSON in whatever writing: the status code and the JSON body (null when it is none).
     pub fn post_text(&self, path: &str, text: &str, caller: Caller<'_>) -> Result<(u16, Value)> {
-        self.told(loopback::post_text(&format!("{}{path}", self.base), text, caller))
+        self.ask(path, |url| loopback::post_text(url, text, caller))
     }
 
     /// GET `path`: the status code and the body as it is.
     pub fn get_text(&self, path: &str, caller: Caller<'_>) -> Result<(u16, String)> {
-        self.told(loopback::get_text(&format!("{}{path}", self.base), caller))
+        self.ask(path, |url| loopback::get_text(url, caller))
     }
 
     /// POSTs `body` and shows each line of the answer to `look` as it comes, until it has seen enough or the answer is
@@ -91,27 +101,22 @@ impl Server {
         caller: Caller<'_>,
         look: impl FnMut(&str) -> ControlFlow<()>,
     ) -> Result<u16> {
-        self.told(loopback::post_and_read_lines(
-            &format!("{}{path}", self.base),
-            &body.to_string(),
-            caller,
-            look,
-        ))
+        self.ask(path, |url| loopback::post_and_read_lines(url, &body.to_string(), caller, look))
     }
 
     /// POSTs `body` to `path` and goes away as soon as the answer begins.
     pub fn post_and_hang_up(&self, path: &str, body: &Value) -> Result<()> {
-        self.told(loopback::post_and_hang_up(&format!("{}{path}", self.base), body))
+        self.ask(path, |url| loopback::post_and_hang_up(url, body))
     }
 
     /// POSTs `body` to `path` and goes away after `patience`, whatever has come by then.
     pub fn post_and_leave(&self, path: &str, body: &Value, patience: Duration) -> Result<()> {
-        self.told(loopback::post_and_leave(&format!("{}{path}", self.base), body, patience))
+        self.ask(path, |url| loopback::post_and_leave(url, body, patience))
     }
 
     /// POSTs `body` to `path` and stays, reading nothing, for as long as the result is kept.
     pub fn post_and_hold(&self, path: &str, body: &Value) -> Result<Held> {
-        self.told(loopback::post_and_hold(&format!("{}{path}", self.base), body))
+        self.ask(path, |url| loopback::post_and_hold(url, body))
     }
 
     /// POSTs `body`, which asks for a stream, and shows each event to `look` until it has seen enough: then the
@@ -122,12 +127,15 @@ impl Server {
         body: &Value,
         look: impl FnMut(&Value) -> ControlFlow<()>,
     ) -> Result<(u16, Value)> {
-        self.told(loopback::post_and_follow(&format!("{}{path}", self.base), body, VOLLEY_LIMIT, look))
+        self.ask(path, |url| loopback::post_and_follow(url, body, VOLLEY_LIMIT, look))
     }
 
     /// Asks, and gives every byte that came; `most_silence` is the longest time without one.
     pub fn exchange(&self, question: &Question, leave: Leave, most_silence: Duration) -> Exchange {
-        exchange::ask(self.base.trim_start_matches("http://"), question, leave, most_silence)
+        match self.started.ended() {
+            Some(status) => Exchange::never(format!("the server has ended: {}", ending(status))),
+            None => exchange::ask(self.base.trim_start_matches("http://"), question, leave, most_silence),
+        }
     }
 
     /// How it ended, when it has.
@@ -147,12 +155,12 @@ impl Server {
 
     /// POSTs all `bodies` to `path` at once.
     pub fn post_at_once(&self, path: &str, bodies: &[Value]) -> Result<Volley> {
-        self.told(loopback::post_at_once(&format!("{}{path}", self.base), bodies, VOLLEY_LIMIT))
+        self.ask(path, |url| loopback::post_at_once(url, bodies, VOLLEY_LIMIT))
     }
 
     /// POSTs all `bodies` to `path` at once and waits at most `limit`.
     pub fn post_at_once_within(&self, path: &str, bodies: &[Value], limit: Duration) -> Result<Volley> {
-        self.told(loopback::post_at_once(&format!("{}{path}", self.base), bodies, limit))
+        self.ask(path, |url| loopback::post_at_once(url, bodies, limit))
     }
 
     /// As `post_at_once`; `look` is called again and again until the last answer is there.
@@ -179,6 +187,11 @@ impl Server {
         }
     }
 }
+
+/// How long a server that is not ready is left alone: shorter than a fake server takes to start, then twice as long
+/// each time, so that one with a model is not kept from loading it.
+const FIRST_PAUSE: Duration = Duration::from_millis(2);
+const LONGEST_PAUSE: Duration = Duration::from_millis(50);
 
 /// Loading a small model takes well under a second on an idle machine.
 const READY_LIMIT: Duration = Duration::from_secs(60);
@@ -211,5 +224,62 @@ fn say(program: &Path, flag: &str) -> Result<Finished> {
     match finished.status.success() {
         true => Ok(finished),
         false => Err(process::failed(&words, finished.status, &finished.stderr)),
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::{Ipv4Addr, TcpListener};
+
+    use super::*;
+
+    const PORT: &str = "FAKE_PORT_OF_SERVER";
+
+    /// Answers every request with `status` until `/end` has been asked.
+    fn answer_all(listener: &TcpListener, status: u16) {
+        for mut stream in listener.incoming().flatten() {
+            let mut bytes = [0; 4096];
+            let count = stream.read(&mut bytes).unwrap();
+            // The client may be gone.
+            let _ = write!(stream, "HTTP/1.1 {status} Some Reason\r\nContent-Length: 2\r\n\r\n{{}}");
+            if bytes[..count].starts_with(b"GET /end ") {
+                return;
+            }
+        }
+    }
+
+    #[test]
+    #[ignore = "the fake server itself, which a test starts"]
+    fn serve() {
+        let Ok(port) = std::env::var(PORT) else { return };
+        answer_all(&TcpListener::bind((Ipv4Addr::LOCALHOST, port.parse().unwrap())).unwrap(), 200);
+        std::process::exit(7);
+    }
+
+    fn fake() -> Run {
+        let program = std::env::current_exe().unwrap();
+        let serve = concat!(module_path!(), "::serve").split_once("::").unwrap().1;
+        let command = format!("{PORT}=$4 exec '{}' {serve} --exact --ignored --nocapture", program.display());
+        Run::new("sh").args(["-c", &command, "sh"])
+    }
+
+    #[test]
+    fn whoever_takes_the_port_of_a_server_that_has_ended_is_not_asked() {
+        let folder = tempfile::tempdir().unwrap();
+        let server = Server::start(fake(), &folder.path().join("log")).unwrap();
+        assert_eq!(server.get("/props").unwrap().0, 200);
+        server.get("/end").unwrap();
+        while server.started.ended().is_none() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let port: u16 = server.base().rsplit_once(':').unwrap().1.parse().unwrap();
+        let another = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).unwrap();
+        std::thread::spawn(move || answer_all(&another, 503));
+        let told = server.get("/props").unwrap_err().to_string();
+        assert!(told.contains("/props: the server has ended: exit code 7"), "{told}");
+        let question = Question { method: "GET", path: "/props".into(), key: None, body: String::new() };
+        let exchange = server.exchange(&question, Leave::Never, Duration::from_secs(20));
+        assert_eq!(exchange.ending, exchange::Ending::Broken("the server has ended: exit code 7".into()));
     }
 }
