@@ -28,6 +28,7 @@ use crate::sys::git::store::Store;
 use crate::sys::machine::compilers::{self, Compilers};
 use crate::sys::machine::disk;
 use crate::sys::machine::process::Run;
+use crate::sys::machine::threads::result_of;
 use crate::sys::machine::tools;
 use crate::sys::project::package::{self, Contents};
 use crate::sys::project::web_page as pages;
@@ -155,8 +156,7 @@ impl Build<'_> {
             return Ok(self.outcome(applied, &page, true));
         }
         let tools = self.tools(compilers, page)?;
-        let mut work = self.work()?.into_iter();
-        work.try_for_each(|work| self.carry_out(work, &tools, applied, &inputs))?;
+        self.carry_out_all(&self.work()?, &tools, applied, &inputs)?;
         Ok(self.outcome(applied, &tools.page, false))
     }
 
@@ -215,8 +215,8 @@ impl Build<'_> {
         let page = web_page::choose(self.context, self.variant, self.options.page)?;
         let inputs = self.inputs_digest(applied, &compilers, &page)?;
         let tools = self.tools(compilers, page)?;
-        let mut work = self.work()?.into_iter().take_while(|work| *work != Work::Compile);
-        work.try_for_each(|work| self.carry_out(work, &tools, applied, &inputs))?;
+        let work: Vec<Work> = self.work()?.into_iter().take_while(|work| *work != Work::Compile).collect();
+        self.carry_out_all(&work, &tools, applied, &inputs)?;
         Ok(Configured { folder: self.build_folder(), ninja: tools.ninja })
     }
 
@@ -231,6 +231,21 @@ impl Build<'_> {
             Work::Configure | Work::Compile | Work::Package => true,
         };
         Ok(all.into_iter().filter(is_wanted).collect())
+    }
+
+    /// In their order, but for the first two: npm keeps one core busy, and most of the time cargo has work for only one
+    /// other. Neither reads what the other writes.
+    fn carry_out_all(&self, work: &[Work], tools: &Tools, applied: &Applied, inputs: &str) -> Result<()> {
+        let one = |work: Work| self.carry_out(work, tools, applied, inputs);
+        let [Work::Page, Work::Kernels, rest @ ..] = work else {
+            return work.iter().try_for_each(|work| one(*work));
+        };
+        std::thread::scope(|threads| {
+            let page = threads.spawn(|| one(Work::Page));
+            let kernels = one(Work::Kernels);
+            result_of(page).and(kernels)
+        })?;
+        rest.iter().try_for_each(|work| one(*work))
     }
 
     fn carry_out(&self, work: Work, tools: &Tools, applied: &Applied, inputs: &str) -> Result<()> {
