@@ -23,6 +23,7 @@ use crate::plan::flavors::DEFAULT_FLAVOR;
 use crate::plan::snippet::SourceText;
 use crate::plan::suites::{Expected, Suites};
 use crate::stack::build::{Build, Options};
+use crate::sys::machine::threads::on_all_cores;
 use crate::sys::machine::{disk, tools};
 use crate::sys::project::run_lock;
 
@@ -78,7 +79,8 @@ impl<'a> SuiteGate<'a> {
         let expected = self.run("programs on stock", &stock)?;
         let own_cases: &[String] = if has_features { &self.suites.own_cases } else { &[] };
         let allowed = Allowed { own_cases, ..Allowed::default() };
-        let held = self.hold("programs", (&stock, &expected), &ours, allowed)?;
+        let outcomes = self.run("programs on ours", &ours)?;
+        let held = self.hold("programs", (&stock, &expected), (&ours, &outcomes), allowed)?;
         Ok(Held { silent: stock.silent(&expected), ..held })
     }
 
@@ -103,18 +105,24 @@ impl<'a> SuiteGate<'a> {
         build.compile_tests(&self.suites.targets())
     }
 
+    /// The tests mostly wait for a server that computes on one core, so one run is left for each core.
     fn compare_servers(&self, reference: &str, variant: &str, has_pool: bool) -> Result<Vec<Held>> {
         let stock = self.server_tests(reference, false);
-        let expected = self.run("server tests on stock", &stock)?;
-        let hold = |side: &str, paged: bool, listed: &[Expected]| {
-            let allowed = Allowed { listed, ..Allowed::default() };
-            self.hold(side, (&stock, &expected), &self.server_tests(variant, paged), allowed)
+        let ours = [("server tests", false, &[][..]), ("server tests, paged", true, &self.suites.paged[..])];
+        let ours: Vec<OursOf<'_>> = ours
+            .into_iter()
+            .filter(|(_, paged, _)| has_pool || !paged)
+            .map(|(side, paged, listed)| OursOf { side, listed, suite: self.server_tests(variant, paged) })
+            .collect();
+        let mut runs = vec![("server tests on stock".to_string(), &stock)];
+        runs.extend(ours.iter().map(|ours| (format!("{} on ours", ours.side), &ours.suite)));
+        let mut outcomes = on_all_cores(runs, |(what, suite)| self.run(&what, suite))?.into_iter();
+        let expected = outcomes.next().unwrap_or_default();
+        let hold = |(ours, outcomes): (&OursOf<'_>, Outcomes)| {
+            let allowed = Allowed { listed: ours.listed, ..Allowed::default() };
+            self.hold(ours.side, (&stock, &expected), (&ours.suite, &outcomes), allowed)
         };
-        let mut held = vec![hold("server tests", false, &[])?];
-        if has_pool {
-            held.push(hold("server tests, paged", true, &self.suites.paged)?);
-        }
-        Ok(held)
+        ours.iter().zip(outcomes).map(hold).collect()
     }
 
     fn server_tests(&self, variant: &str, paged: bool) -> ServerSuite<'_> {
@@ -136,12 +144,11 @@ impl<'a> SuiteGate<'a> {
         suite.all()
     }
 
-    fn hold(&self, side: &str, stock: Side<'_>, ours: &dyn Suite, allowed: Allowed<'_>) -> Result<Held> {
-        let outcomes = self.run(&format!("{side} on ours"), ours)?;
-        let mut held = verdict::hold(side, stock.1, &outcomes, allowed);
+    fn hold(&self, side: &str, stock: Side<'_>, ours: Side<'_>, allowed: Allowed<'_>) -> Result<Held> {
+        let mut held = verdict::hold(side, stock.1, ours.1, allowed);
         if held.unexpected.len() <= TOO_MANY_FOR_LUCK {
             for difference in std::mem::take(&mut held.unexpected) {
-                let luck = self.is_luck(&difference, stock.0, ours)?;
+                let luck = self.is_luck(&difference, stock.0, ours.0)?;
                 if luck { held.flaky.push(difference) } else { held.unexpected.push(difference) }
             }
         }
@@ -168,8 +175,16 @@ trait Suite {
     fn alone(&self, test: &str) -> Result<Outcomes>;
 }
 
-/// A suite on stock and what came of it.
+/// A suite on one side and what came of it.
 type Side<'a> = (&'a dyn Suite, &'a Outcomes);
+
+/// The server's tests on ours, in one of its modes.
+struct OursOf<'a> {
+    side: &'static str,
+    /// What may end differently.
+    listed: &'a [Expected],
+    suite: ServerSuite<'a>,
+}
 
 impl Compared {
     /// One line for each suite.
