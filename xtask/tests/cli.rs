@@ -82,6 +82,7 @@ mod cli {
     mod support;
     mod sync;
     mod terminal;
+    mod test_changed;
     mod together;
     mod toolchain;
     mod toolchain_fails;

@@ -18,6 +18,9 @@ pub(super) struct Test {
     /// List the steps.
     #[arg(long)]
     list: bool,
+    /// Leave out steps that have passed here with the same inputs, and say which; ignored if `CI` is set.
+    #[arg(long, conflicts_with = "long")]
+    changed: bool,
     /// Build every flavor that this machine can build from nothing, and record each in ci/proofs/; takes hours.
     #[arg(long, conflicts_with = "list")]
     long: bool,
@@ -28,12 +31,12 @@ pub(super) struct Test {
 
 impl Test {
     pub(super) fn run(self, context: &Context) -> Result<Outcome> {
-        let Test { only, list, long, dry_run } = self;
+        let Test { only, list, changed, long, dry_run } = self;
         if long {
             return cmd::long::run(context, &cmd::long::Options { only, dry_run });
         }
         let commands = reference::markdown();
-        cmd::test::run(context, &cmd::test::Options { only, list, commands })
+        cmd::test::run(context, &cmd::test::Options { only, list, changed, commands })
     }
 }
 

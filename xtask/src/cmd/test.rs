@@ -1,9 +1,12 @@
 //! `cargo xtask test`: everything that CI checks, as named steps that can be run alone.
 
+mod inputs;
+
 use std::time::{Duration, Instant};
 
 use serde_json::json;
 
+use self::inputs::Inputs;
 use super::{docs, lint, page, workflows};
 use crate::bench::{self, kv_quality};
 use crate::context::{Context, Outcome};
@@ -11,9 +14,10 @@ use crate::error::{Error, Result};
 use crate::gate;
 use crate::plan::flavors::DEFAULT_FLAVOR;
 use crate::plan::models::MODEL_OF_CHECKS;
+use crate::plan::tested::{PARTS, Part};
 use crate::stack::{build, lock, smoke, smoke_rpc};
 use crate::sys::machine::process::{self, Run};
-use crate::sys::machine::scratch;
+use crate::sys::machine::{disk, scratch};
 use crate::sys::project::pinned_models::{self, Provided};
 
 /// Options of `test`.
@@ -23,6 +27,8 @@ pub struct Options {
     pub only: Vec<String>,
     /// Print the steps and run none.
     pub list: bool,
+    /// Leave out what has passed here with the same inputs.
+    pub changed: bool,
     /// What the command line says of itself, as docs/commands.md should have it.
     pub commands: String,
 }
@@ -74,7 +80,7 @@ const STEPS: [Step; 15] = [
         run: |context, _| use_pages(context),
     },
     // After the builds: they bring CMake and Ninja, which these tests use too.
-    Step { name: "unit", about: "all tests of the tool and the kernels", run: |context, _| unit(context) },
+    Step { name: "unit", about: "all tests of the tool and the kernels", run: unit },
     Step {
         name: "gate",
         about: "logits and the servers' answers of paged against stock",
@@ -106,8 +112,24 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
         let names: Vec<&str> = steps.iter().map(|step| step.name).collect();
         return Ok(Outcome::ok(lines.join("\n"), json!({ "steps": names })));
     }
-    let results: Vec<Done> = steps.into_iter().map(|step| do_step(context, options, step)).collect();
-    Ok(summary(&results))
+    let inputs = Inputs::read(context, options.changed)?;
+    let (mut due, mut left_out) = (Vec::new(), Vec::new());
+    for step in steps {
+        let to = if inputs.leave_out(context, step.name)? { &mut left_out } else { &mut due };
+        to.push(step);
+    }
+    for step in &left_out {
+        let why = "it passed here, and nothing that it reads has changed since";
+        context.ui.status("Skipping", format!("{}: {why}", step.name));
+    }
+    let results: Vec<Done> = due.into_iter().map(|step| do_step(context, options, step, &inputs)).collect();
+    let mut outcome = summary(&results);
+    if !left_out.is_empty() {
+        let names: Vec<&str> = left_out.iter().map(|step| step.name).collect();
+        outcome.text += &format!("\nleft out, unchanged since they passed here: {}", names.join(" "));
+        outcome.json["left_out"] = json!(names);
+    }
+    Ok(outcome)
 }
 
 fn chosen(only: &[String]) -> Result<Vec<&'static Step>> {
@@ -128,10 +150,14 @@ pub(super) struct Done {
     pub(super) error: Option<Error>,
 }
 
-fn do_step(context: &Context, options: &Options, step: &Step) -> Done {
-    context.ui.status("Testing", format!("{}: {}", step.name, step.about));
+fn do_step(context: &Context, options: &Options, step: &Step, inputs: &Inputs) -> Done {
+    let reason = if options.changed { inputs.reason(context, step.name).ok().flatten() } else { None };
+    let reason = reason.map_or(String::new(), |reason| format!(" ({reason})"));
+    context.ui.status("Testing", format!("{}: {}{reason}", step.name, step.about));
     let begin = Instant::now();
-    let error = (step.run)(context, options).err();
+    let outcome = (step.run)(context, options);
+    let remembered = inputs.remember(context, step.name, outcome.is_ok());
+    let error = outcome.and(remembered).err();
     if let Some(error) = &error {
         context.ui.warn(format!("{} failed\n{error}", step.name));
     }
@@ -187,12 +213,58 @@ fn clippy(context: &Context) -> Result<()> {
     cargo(context, &["clippy", "--workspace", "--all-targets", "--locked", "--", "--deny", "warnings"])
 }
 
-/// The tests make and remove many small files, some tens of megabytes of them at a time.
-fn unit(context: &Context) -> Result<()> {
+/// With `--changed` only the tests of packages that have changed. The tests make and remove many small files, some tens
+/// of megabytes of them at a time.
+fn unit(context: &Context, options: &Options) -> Result<()> {
     const ROOM: u64 = 512 << 20;
+    let due = Inputs::read(context, options.changed)?.due_parts(context)?;
+    let due: Vec<Part> = due.into_iter().map(|(part, _)| part).collect();
     let scratch = scratch::in_memory(ROOM);
-    let run = checks(context, &["test", "--workspace", "--locked", "--no-fail-fast"]);
-    succeed(scratch.iter().fold(run, |run, folder| run.env(scratch::VARIABLE, folder.path())))
+    for arguments in test_arguments(&due, &repository_tests(context)?) {
+        let run = checks(context, &["test", "--locked", "--no-fail-fast"]).args(arguments);
+        let run = run.env(TEST_THREADS, test_threads());
+        succeed(scratch.iter().fold(run, |run, folder| run.env(scratch::VARIABLE, folder.path())))?;
+    }
+    Ok(())
+}
+
+/// How many tests of a program run at once, as Rust's test programs read it.
+const TEST_THREADS: &str = "RUST_TEST_THREADS";
+
+/// Two for each core: most tests start programs, and wait for them and for the disk.
+fn test_threads() -> String {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    std::env::var(TEST_THREADS).unwrap_or_else(|_| (2 * cores).to_string())
+}
+
+/// What cargo is told so that it runs these parts: a call for whole packages, and one for single tests.
+fn test_arguments(due: &[Part], repository_tests: &[String]) -> Vec<Vec<String>> {
+    let words = |words: &[&str]| words.iter().map(|word| (*word).to_string()).collect::<Vec<_>>();
+    let (single, whole): (Vec<&Part>, Vec<&Part>) = due.iter().partition(|part| part.reading_the_repository);
+    let packages = whole.iter().flat_map(|part| words(&["--package", part.package])).collect();
+    let whole = if whole.len() == PARTS.len() { words(&["--workspace"]) } else { packages };
+    let single = single.first().map(|part| {
+        let tests = ["--package", part.package, "--test", "cli", "--"];
+        [words(&tests), repository_tests.to_vec()].concat()
+    });
+    [Some(whole).filter(|arguments| !arguments.is_empty()), single].into_iter().flatten().collect()
+}
+
+/// The modules of end-to-end tests that read files of this repository, as a filter of the test program. They are found
+/// by the two ways in which a test can name such a file, so that none has to be listed.
+fn repository_tests(context: &Context) -> Result<Vec<String>> {
+    const WAYS: [&str; 2] = ["of_this_repository", "CARGO_MANIFEST_DIR"];
+    let folder = context.layout.root().join("xtask/tests/cli");
+    let mut modules = std::collections::BTreeSet::new();
+    for file in disk::files_below(&folder)? {
+        let text = disk::read_text(&folder.join(&file))?;
+        let module = file.with_extension("").components().next().map(|part| part.as_os_str().to_owned());
+        let module = module.and_then(|name| name.into_string().ok()).filter(|name| name != "support");
+        if WAYS.iter().any(|way| text.contains(way)) {
+            modules.extend(module.map(|name| format!("cli::{name}::")));
+        }
+    }
+    Ok(modules.into_iter().collect())
 }
 
 fn build_stock(context: &Context) -> Result<()> {
@@ -287,4 +359,42 @@ fn run_suites(context: &Context) -> Result<()> {
 
 fn compare_paged(context: &Context, parts: &[gate::Part]) -> Result<()> {
     gate::run(context, &gate::Options { only: parts.to_vec(), ..gate::Options::default() }).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::tested::{self, REPOSITORY};
+
+    #[test]
+    fn every_input_of_a_step_is_a_file_or_a_folder_of_this_project() {
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        // `ci/lint.toml` may be missing: then the built-in rules hold.
+        let is_missing = |path: &&str| *path != "ci/lint.toml" && !disk::exists(&root.join(path));
+        let missing: Vec<&str> = tested::named_paths().into_iter().filter(is_missing).collect();
+        assert!(missing.is_empty(), "{missing:?} moved: a step that reads it would be left out");
+    }
+
+    #[test]
+    fn every_step_with_inputs_of_its_own_is_a_step() {
+        for name in tested::described_steps().into_iter().chain(tested::BUILDS) {
+            assert!(STEPS.iter().any(|step| step.name == name), "there is no step `{name}`");
+        }
+    }
+
+    #[test]
+    fn only_the_tests_of_what_has_changed_are_run() {
+        let part = |name: &str| *PARTS.iter().find(|part| part.name == name).unwrap();
+        let arguments = |due: &[Part]| {
+            let calls = test_arguments(due, &["cli::docs::".to_string(), "cli::rooms::".to_string()]);
+            calls.iter().map(|call| call.join(" ")).collect::<Vec<_>>()
+        };
+        assert_eq!(arguments(&PARTS), ["--workspace"]);
+        assert_eq!(arguments(&[REPOSITORY]), ["--package xtask --test cli -- cli::docs:: cli::rooms::"]);
+        assert_eq!(
+            arguments(&[part("unit-kernels"), REPOSITORY]),
+            ["--package espalier-kernels", "--package xtask --test cli -- cli::docs:: cli::rooms::"]
+        );
+        assert!(arguments(&[]).is_empty());
+    }
 }

@@ -67,7 +67,8 @@ enum Fate {
 }
 
 /// Folders that checks and long steps leave, and that they make anew.
-pub const LEFTOVERS: [&str; 8] = ["bench", "fuzz", "gate", "logs", "page", "suites", "tmp", "twice"];
+pub const LEFTOVERS: [&str; 9] =
+    ["bench", "fuzz", "gate", "logs", "page", "suites", "tested", "tmp", "twice"];
 
 /// Folders in which each entry is looked at by itself.
 pub const LISTED: [&str; 9] =

@@ -291,6 +291,11 @@ impl Layout {
         self.generated().join("suites").join(name)
     }
 
+    /// What a step of `cargo xtask test` had read when it last passed.
+    pub fn tested(&self, step: &str) -> PathBuf {
+        self.generated().join("tested").join(step)
+    }
+
     /// `path` as people should see and type it: from where they stand when it is inside of the project.
     pub fn show(&self, path: &Path) -> String {
         match path.strip_prefix(&self.root) {

@@ -28,6 +28,7 @@ pub mod region;
 pub mod snippet;
 pub mod steps;
 pub mod suites;
+pub mod tested;
 pub mod toolchains;
 pub mod variables;
 pub mod words;

@@ -1,11 +1,13 @@
 //! Where the project is, where the person stands, and what to do when it cannot be written.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
 use crate::plan::layout::Layout;
 use crate::sys::machine::disk::{
-    create_folder, exists, explain, files_below, read_if_there, scratch_folder, write_atomically,
+    create_folder, exists, explain, files_below, files_in, folders_in, read, read_if_there, scratch_folder,
+    sha256, write_atomically,
 };
 use crate::sys::machine::ours;
 
@@ -74,4 +76,23 @@ pub fn project_root(named: Option<&Path>) -> Result<PathBuf> {
         (None, Some(root)) => Ok(root.to_path_buf()),
         _ => Ok(here),
     }
+}
+
+/// Everything in the project's folder but what git and cargo keep there: the digest of each file, by its path with `/`
+/// between names. A link counts as the file that it leads to, and one that leads nowhere as empty.
+pub fn digests(root: &Path) -> Result<BTreeMap<String, String>> {
+    let mut files: Vec<PathBuf> = files_in(root)?.into_iter().map(PathBuf::from).collect();
+    for folder in folders_in(root) {
+        let name = folder.file_name().map(PathBuf::from).unwrap_or_default();
+        if name != Path::new(".git") && name != Path::new("target") {
+            files.extend(files_below(&folder)?.into_iter().map(|file| name.join(file)));
+        }
+    }
+    let digest = |file: PathBuf| {
+        let whole = root.join(&file);
+        let bytes = if whole.is_file() { read(&whole)? } else { Vec::new() };
+        let names: Vec<_> = file.iter().map(|name| name.to_string_lossy()).collect();
+        Ok((names.join("/"), sha256(&bytes)))
+    };
+    files.into_iter().map(digest).collect()
 }

@@ -1,0 +1,228 @@
+//! What each step of `cargo xtask test` reads of the project, and which of it has changed since the step last passed.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// Files and folders of the project, with `/` between their names; an empty one is the whole project.
+pub type Paths = &'static [&'static str];
+
+/// Files by path, with the digest of their contents.
+pub type Digests = BTreeMap<String, String>;
+
+/// The whole project. Also what a step reads that is not in `STEPS`: a step that nobody has described is never left out
+/// by mistake.
+const EVERYTHING: Paths = &[""];
+
+const CARGO: Paths = &["Cargo.toml", "Cargo.lock", ".cargo"];
+
+/// The crates that every part of the tool is built on.
+const BASE: Paths = &["series", "xtask/crates/pure", "xtask/crates/sys", "xtask/crates/stack"];
+
+/// The commands, and which of them a step is.
+const COMMANDS: Paths = &["xtask/src", "xtask/Cargo.toml"];
+const GATE: Paths = &["xtask/crates/gate", "xtask/src/cmd/test.rs"];
+const BENCH: Paths = &["xtask/crates/bench", "xtask/src/cmd/test.rs"];
+
+/// What packages are made of.
+const PACKAGES: Paths =
+    &["pins.toml", "espalier.lock", "patches", "overlay", "kernels", "ci/flavors.toml", "ci/toolchains.toml"];
+
+/// The models of the smoke test and the gate.
+const MODELS: Paths = &["ci/models"];
+
+const ALL_CRATES: Paths = &["xtask", "series", "kernels", "health"];
+
+/// What other crates' sources include as text.
+const INCLUDED: Paths = &["ci/suites", "docs/kv-parity.md", "LICENSE-MIT", "LICENSE-APACHE"];
+
+/// What each step reads, in groups. A step that is not here reads everything. The steps that build are not left out:
+/// a build finds out by itself that it has nothing to do, and what comes after it needs its packages.
+const STEPS: [(&str, &[Paths]); 11] = [
+    ("fmt", &[ALL_CRATES, &["Cargo.toml", "rustfmt.toml"]]),
+    ("clippy", &[ALL_CRATES, CARGO, INCLUDED, &["clippy.toml"]]),
+    ("lint", &[CARGO, BASE, COMMANDS, &["pins.toml", "espalier.lock", "patches", "overlay", "ci/lint.toml"]]),
+    ("workflows", &[CARGO, BASE, COMMANDS, &["pins.toml", ".github"]]),
+    ("docs", &[CARGO, BASE, COMMANDS, &["docs", "ci", "pins.toml"]]),
+    ("lock", &[CARGO, BASE, COMMANDS, PACKAGES]),
+    ("smoke", &[CARGO, BASE, COMMANDS, PACKAGES, MODELS]),
+    ("page", &[CARGO, BASE, COMMANDS, PACKAGES, MODELS, &["ci/browser"]]),
+    ("gate", &[CARGO, BASE, GATE, PACKAGES, MODELS, &["ci/probe"]]),
+    ("quality", &[CARGO, BASE, BENCH, PACKAGES, MODELS, &["ci/kv-quality.json"]]),
+    ("suites", &[CARGO, BASE, GATE, PACKAGES, MODELS, &["ci/suites"]]),
+];
+
+/// The steps that build packages, and look by themselves at what has changed.
+pub const BUILDS: [&str; 2] = ["paged", "stock"];
+
+/// Tests that can be run alone: a part of the step `unit`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// Under which name it is remembered.
+    pub name: &'static str,
+    /// The package of the workspace.
+    pub package: &'static str,
+    /// Whether only those of its tests are run that read files of this repository itself.
+    pub reading_the_repository: bool,
+    reads: &'static [Paths],
+}
+
+const fn part(name: &'static str, package: &'static str, reads: &'static [Paths]) -> Part {
+    Part { name, package, reading_the_repository: false, reads }
+}
+
+/// All tests. What the end-to-end tests read of the repository besides the tool's sources is in those that say so.
+pub const PARTS: [Part; 9] = [
+    part("unit-kernels", "espalier-kernels", &[CARGO, &["kernels", "docs/kv-parity.md"]]),
+    part("unit-health", "espalier-health", &[CARGO, &["health"]]),
+    part("unit-series", "espalier-series", &[CARGO, &["series"]]),
+    part(
+        "unit-pure",
+        "espalier-pure",
+        &[CARGO, INCLUDED, &["series", "xtask/crates/pure", "ci", "pins.toml"]],
+    ),
+    part("unit-sys", "espalier-sys", &[CARGO, BASE]),
+    part("unit-stack", "espalier-stack", &[CARGO, BASE, &["ci"]]),
+    part("unit-gate", "espalier-gate", &[CARGO, BASE, GATE, &["ci"]]),
+    part("unit-bench", "espalier-bench", &[CARGO, BASE, BENCH, &["ci"]]),
+    part("unit-tool", "xtask", &[CARGO, &["xtask", "series", "pins.toml", "ci"]]),
+];
+
+/// Those of the tool's tests that read the repository: whatever changes may be read by one of them.
+pub const REPOSITORY: Part =
+    Part { name: "unit-repository", package: "xtask", reading_the_repository: true, reads: &[EVERYTHING] };
+
+impl Part {
+    /// What it reads, of `project`, the digests of all files.
+    #[must_use]
+    pub fn inputs(&self, project: &Digests) -> Digests {
+        below(project, self.reads)
+    }
+}
+
+/// What the step `name` reads, of `project`, the digests of all files.
+#[must_use]
+pub fn inputs(name: &str, project: &Digests) -> Digests {
+    let described = STEPS.iter().find(|(step, _)| *step == name);
+    below(project, described.map_or(&[EVERYTHING], |(_, paths)| paths))
+}
+
+fn below(project: &Digests, groups: &[Paths]) -> Digests {
+    let is_read = |file: &str| groups.iter().copied().flatten().any(|path| is_below(file, path));
+    let files = project.iter().filter(|(file, _)| is_read(file));
+    files.map(|(file, digest)| (file.clone(), digest.clone())).collect()
+}
+
+fn is_below(file: &str, path: &str) -> bool {
+    path.is_empty() || file.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// The steps whose inputs are known, for a test that looks whether there are such steps.
+#[must_use]
+pub fn described_steps() -> Vec<&'static str> {
+    STEPS.iter().map(|(name, _)| *name).collect()
+}
+
+/// Every path that is named here, for a test that looks whether they are there.
+#[must_use]
+pub fn named_paths() -> Vec<&'static str> {
+    let of_steps = STEPS.iter().flat_map(|(_, paths)| paths.iter());
+    let of_parts = PARTS.iter().flat_map(|part| part.reads.iter());
+    of_steps.chain(of_parts).flat_map(|paths| paths.iter().copied()).collect()
+}
+
+/// What is remembered of a step that has passed: the tools it passed with, and what it had read.
+#[must_use]
+pub fn record(tools: &str, inputs: &Digests) -> String {
+    let mut text = format!("{tools}\n");
+    for (file, digest) in inputs {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "{digest} {file}");
+    }
+    text
+}
+
+/// Why a step has to run although it passed before; nothing if it would read what it had read then.
+#[must_use]
+pub fn reason(recorded: Option<&str>, tools: &str, inputs: &Digests) -> Option<String> {
+    let Some(recorded) = recorded else { return Some("it has not passed here yet".to_string()) };
+    if recorded == record(tools, inputs) {
+        return None;
+    }
+    let (then, lines) = recorded.split_once('\n').unwrap_or((recorded, ""));
+    if then != tools {
+        return Some("it passed with other compilers".to_string());
+    }
+    let before: BTreeMap<&str, &str> =
+        lines.lines().filter_map(|line| line.split_once(' ')).map(|(digest, file)| (file, digest)).collect();
+    Some(named(&changed(&before, inputs)))
+}
+
+/// Files that were changed, added or removed.
+fn changed(before: &BTreeMap<&str, &str>, now: &Digests) -> Vec<String> {
+    let differs = |file: &str| before.get(file).copied() != now.get(file).map(String::as_str);
+    let mut files: Vec<String> = before.keys().map(|file| (*file).to_string()).collect();
+    files.extend(now.keys().filter(|file| !before.contains_key(file.as_str())).cloned());
+    files.retain(|file| differs(file));
+    files.sort();
+    files
+}
+
+/// The first of the files, and how many there are besides.
+fn named(files: &[String]) -> String {
+    const SHOWN: usize = 3;
+    let shown = files.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
+    match files.len() {
+        0 => "its record cannot be read".to_string(),
+        count if count > SHOWN => format!("changed: {shown} and {} more", count - SHOWN),
+        _ => format!("changed: {shown}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn project(files: &[(&str, &str)]) -> Digests {
+        files.iter().map(|(file, digest)| (file.to_string(), digest.to_string())).collect()
+    }
+
+    #[test]
+    fn a_step_reads_what_is_below_its_paths_and_nothing_beside_them() {
+        let files = [
+            ("kernels/src/lib.rs", "1"),
+            ("kernels-old/src/lib.rs", "2"),
+            ("espalier.lock", "3"),
+            ("espalier.lock.orig", "4"),
+            ("xtask/crates/bench/src/lib.rs", "5"),
+        ];
+        let read: Vec<String> = inputs("gate", &project(&files)).into_keys().collect();
+        assert_eq!(read, ["espalier.lock", "kernels/src/lib.rs"]);
+    }
+
+    #[test]
+    fn a_step_that_nobody_has_described_reads_everything() {
+        let files = project(&[("a", "1"), ("b/c", "2")]);
+        assert_eq!(inputs("something new", &files), files);
+    }
+
+    #[test]
+    fn what_has_passed_runs_again_when_something_it_reads_has_changed() {
+        let before = project(&[("a", "1"), ("b", "2"), ("c", "3")]);
+        let recorded = record("rustc 1", &before);
+        assert_eq!(reason(Some(&recorded), "rustc 1", &before), None);
+        let reason = |now: &[(&str, &str)]| reason(Some(&recorded), "rustc 1", &project(now)).unwrap();
+        assert_eq!(reason(&[("a", "1"), ("b", "9"), ("c", "3")]), "changed: b");
+        assert_eq!(reason(&[("a", "1"), ("c", "3")]), "changed: b");
+        assert_eq!(reason(&[("a", "1"), ("b", "2"), ("c", "3"), ("d", "4")]), "changed: d");
+        assert_eq!(reason(&[("e", "1")]), "changed: a, b, c and 1 more");
+    }
+
+    #[test]
+    fn what_has_not_passed_or_passed_with_other_tools_runs() {
+        let files = project(&[("a", "1")]);
+        assert_eq!(reason(None, "rustc 1", &files).unwrap(), "it has not passed here yet");
+        let recorded = record("rustc 1", &files);
+        assert_eq!(reason(Some(&recorded), "rustc 2", &files).unwrap(), "it passed with other compilers");
+        assert_eq!(reason(Some("rustc 1\ngarbage"), "rustc 1", &files).unwrap(), "changed: a");
+    }
+}

@@ -1,0 +1,88 @@
+//! `cargo xtask test --changed`: what has passed is left out until something that it reads has changed.
+
+use super::support::{Output, Project};
+
+/// Two steps that take no time: what is generated of the documents, and what the lock says of the patches.
+const STEPS: [&str; 6] = ["test", "--only", "docs", "--only", "lock", "--changed"];
+
+const PATCH: &str = "patches/paged/0001-greet-more-warmly.patch";
+
+/// A project in which both steps have passed.
+fn passed() -> Project {
+    let project = Project::new();
+    project.run(&["docs"]).success();
+    project.run(&["lock"]).success();
+    let said = project.run(&STEPS).success();
+    runs(&said, &["docs", "lock"], &[]);
+    assert!(said.stderr.contains("(it has not passed here yet)"), "{said}");
+    project
+}
+
+/// The steps that were run and those that were not, by their names.
+fn steps(said: &Output, word: &str) -> Vec<String> {
+    let lines = said.stderr.lines().filter_map(|line| line.trim().strip_prefix(word));
+    lines.filter_map(|line| Some(line.trim().split_once(':')?.0.to_string())).collect()
+}
+
+#[track_caller]
+fn runs(said: &Output, run: &[&str], skipped: &[&str]) {
+    assert_eq!((steps(said, "Testing "), steps(said, "Skipping ")), (owned(run), owned(skipped)), "{said}");
+}
+
+fn owned(names: &[&str]) -> Vec<String> {
+    names.iter().map(|name| (*name).to_string()).collect()
+}
+
+#[test]
+fn what_has_passed_is_left_out_and_named() {
+    let project = passed();
+    let said = project.run(&STEPS).success();
+    runs(&said, &[], &["docs", "lock"]);
+    assert!(said.stdout.ends_with("left out, unchanged since they passed here: docs lock\n"), "{said}");
+    let json = project.run(&[&STEPS[..], &["--json"]].concat()).success().json();
+    assert_eq!(json["left_out"], serde_json::json!(["docs", "lock"]));
+    // Without the flag nothing is left out.
+    runs(&project.run(&STEPS[..5]).success(), &["docs", "lock"], &[]);
+}
+
+#[test]
+fn a_step_runs_again_when_something_it_reads_has_changed_and_says_what() {
+    let project = passed();
+    let patch = project.read(PATCH);
+    project.edit(PATCH, "Greet more", "Greet much more");
+    let said = project.run(&STEPS).code(1);
+    runs(&said, &["lock"], &["docs"]);
+    assert!(said.stderr.contains(&format!("(changed: {PATCH})")), "{said}");
+    project.write(PATCH, patch);
+    project.run(&STEPS).success();
+    project.write("docs/new.md", "new");
+    runs(&project.run(&STEPS).success(), &["docs"], &["lock"]);
+    std::fs::remove_file(project.path("docs/new.md")).unwrap();
+    let said = project.run(&STEPS).success();
+    runs(&said, &["docs"], &["lock"]);
+    assert!(said.stderr.contains("(changed: docs/new.md)"), "{said}");
+}
+
+#[test]
+fn what_failed_runs_until_it_passes_though_nothing_changes() {
+    let project = passed();
+    let document = project.read("docs/commands.md");
+    project.write("docs/commands.md", "stale");
+    for _ in 0..2 {
+        runs(&project.run(&STEPS).code(1), &["docs"], &["lock"]);
+    }
+    // As it was when it passed: but the last that is known of it is that it failed.
+    project.write("docs/commands.md", document);
+    runs(&project.run(&STEPS).success(), &["docs"], &["lock"]);
+    runs(&project.run(&STEPS).success(), &[], &["docs", "lock"]);
+}
+
+#[test]
+fn ci_leaves_nothing_out() {
+    let project = passed();
+    let mut command = project.command(&STEPS);
+    command.env("CI", "true");
+    let said = project.finish(command).success();
+    runs(&said, &["docs", "lock"], &[]);
+    assert!(said.stderr.contains("`CI` is set: every step runs"), "{said}");
+}
