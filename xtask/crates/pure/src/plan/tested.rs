@@ -47,7 +47,7 @@ const STEPS: [(&str, &[Paths]); 11] = [
     ("smoke", &[CARGO, BASE, COMMANDS, PACKAGES, MODELS]),
     ("page", &[CARGO, BASE, COMMANDS, PACKAGES, MODELS, &["ci/browser"]]),
     ("gate", &[CARGO, BASE, GATE, PACKAGES, MODELS, &["ci/probe"]]),
-    ("quality", &[CARGO, BASE, BENCH, PACKAGES, MODELS, &["ci/kv-quality.json"]]),
+    ("quality", &[CARGO, BASE, BENCH, PACKAGES, MODELS, &["ci/kv-quality.json", "ci/probe"]]),
     ("suites", &[CARGO, BASE, GATE, PACKAGES, MODELS, &["ci/suites"]]),
 ];
 
