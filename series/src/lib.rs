@@ -57,7 +57,7 @@ pub use judge::drift::{
     Placement, RenameCandidate,
 };
 pub use judge::questions::Difference;
-pub use judge::run_series::{PatchOutcome, run_series};
+pub use judge::run_series::{FailedPatches, PatchOutcome, run_series};
 pub use lint::finding::{Finding, LintRule};
 pub use lint::numerics::Numerics;
 pub use lint::order::{

@@ -12,7 +12,8 @@ mod values;
 
 use std::path::PathBuf;
 
-use clap::{Parser, Subcommand};
+use clap::parser::ValueSource;
+use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use self::bench::Bench;
 use self::building::{Apply, Build, Doctor, Fetch, Gc, Lock, Matrix, Model, Page, Run, Smoke, Toolchain};
@@ -23,10 +24,11 @@ use self::shipping::{Image, Release, Verify};
 use self::upstream::{Bisect, Canary, Newest, Rebase, Status, Sync};
 use crate::context::{Context, Outcome};
 use crate::error::Result;
+use crate::plan::called::Called;
 use crate::plan::layout::Layout;
 use crate::plan::variables::misspelt;
 use crate::sys::project::{door, root};
-use crate::ui::{Talk, Ui};
+use crate::ui::{self, Talk, Ui};
 
 /// What the exit codes mean, below `--help`.
 const EXIT_CODES: &str = "\
@@ -137,6 +139,14 @@ enum Command {
 }
 
 impl Cli {
+    /// Reads the command line; ends the program when it is wrong, or asks for help.
+    pub fn from_command_line() -> Cli {
+        let mut command = Cli::command();
+        let matches = command.get_matches_mut();
+        ui::called_with(called(&command, &matches));
+        Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.format(&mut command).exit())
+    }
+
     /// Whether data is wanted as JSON.
     pub fn wants_json(&self) -> bool {
         self.json
@@ -217,4 +227,24 @@ impl Cli {
         let settled = door::settle(&layout, &ui).map_err(|error| layout.show_in(error))?;
         Ok(Context { layout, ui, offline: self.offline, locked: self.locked, settled })
     }
+}
+
+/// What printed commands have to repeat of these arguments.
+fn called(command: &clap::Command, matches: &ArgMatches) -> Called {
+    let takes_variant = command
+        .get_subcommands()
+        .filter(|one| one.get_arguments().any(|argument| argument.get_long() == Some("variant")));
+    let takes_variant = takes_variant.map(|one| one.get_name().to_string()).collect();
+    let inner = matches.subcommand().map_or(matches, |(_, inner)| inner);
+    Called { root: typed(inner, "root"), variant: typed(inner, "variant"), takes_variant }
+}
+
+/// The value of an argument that was typed, as it was typed.
+fn typed(matches: &ArgMatches, name: &str) -> Option<String> {
+    let is_known = matches.try_contains_id(name).unwrap_or(false);
+    if !is_known || matches.value_source(name) != Some(ValueSource::CommandLine) {
+        return None;
+    }
+    let value = matches.try_get_raw(name).ok().flatten()?.next()?;
+    Some(value.to_string_lossy().into_owned())
 }

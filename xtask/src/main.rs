@@ -4,7 +4,6 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::process::ExitCode;
 
-use clap::Parser;
 use xtask::cli::Cli;
 use xtask::sys::machine::disk;
 use xtask::ui::{self, Answer};
@@ -13,7 +12,7 @@ use xtask::ui::{self, Answer};
 const PIPE_CLOSED: u8 = 141;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = Cli::from_command_line();
     let json = cli.wants_json();
     let code = match cli.run() {
         Ok(outcome) => {

@@ -17,6 +17,7 @@ mod cli {
     mod disk_full;
     mod docs;
     mod doctor;
+    mod documented_commands;
     mod drift;
     mod edit;
     mod edited_tree;
@@ -70,6 +71,7 @@ mod cli {
     mod rebase_lookalikes;
     mod rebase_odd;
     mod rebase_taken;
+    mod rebase_together;
     mod references;
     mod release;
     mod report_sizes;

@@ -36,7 +36,7 @@ pub struct PatchOutcome {
 /// Only when the tree cannot be read.
 pub fn run_series(patches: &[Patch], tree: &dyn Tree) -> Result<Vec<PatchOutcome>, TreeError> {
     let mut current = LayeredTree::new(tree);
-    let mut failed: Vec<FailedPatch> = Vec::new();
+    let mut failed = FailedPatches::default();
     let mut outcomes = Vec::new();
     for patch in patches {
         let applied = apply_patch(patch, &current)?;
@@ -49,8 +49,7 @@ pub fn run_series(patches: &[Patch], tree: &dyn Tree) -> Result<Vec<PatchOutcome
             }
             Applied::Drifted(drift) if drift.class == PatchClass::Upstreamed => drift.class,
             Applied::Drifted(drift) => {
-                blocked_by = names_of_blockers(patch, &failed);
-                failed.push(FailedPatch::new(patch));
+                blocked_by = failed.add(patch);
                 if blocked_by.is_empty() { drift.class } else { PatchClass::Blocked }
             }
         };
@@ -59,20 +58,30 @@ pub fn run_series(patches: &[Patch], tree: &dyn Tree) -> Result<Vec<PatchOutcome
     Ok(outcomes)
 }
 
+/// The patches of a series that failed so far. The one place that says which patch is blocked, for reports and rebases.
+#[derive(Debug, Default)]
+pub struct FailedPatches(Vec<FailedPatch>);
+
 /// A patch that failed, with what it would have written.
-pub(crate) struct FailedPatch {
+#[derive(Debug)]
+struct FailedPatch {
     name: String,
     paths: HashSet<RepoPath>,
 }
 
-impl FailedPatch {
-    pub fn new(patch: &Patch) -> FailedPatch {
-        FailedPatch { name: patch.name.clone(), paths: all_written_paths(patch).cloned().collect() }
+impl FailedPatches {
+    /// Whether none failed.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
-}
 
-/// The failed patches whose files `patch` touches, in order.
-pub(crate) fn names_of_blockers(patch: &Patch, failed: &[FailedPatch]) -> Vec<String> {
-    let blockers = failed.iter().filter(|earlier| touches_any(patch, &earlier.paths));
-    blockers.map(|earlier| earlier.name.clone()).collect()
+    /// Adds a patch that failed too. Returns the names of the earlier ones whose files it touches, in order: while there
+    /// is one, it is blocked, and its own conflicts say nothing.
+    pub fn add(&mut self, patch: &Patch) -> Vec<String> {
+        let blockers = self.0.iter().filter(|earlier| touches_any(patch, &earlier.paths));
+        let names = blockers.map(|earlier| earlier.name.clone()).collect();
+        let paths = all_written_paths(patch).cloned().collect();
+        self.0.push(FailedPatch { name: patch.name.clone(), paths });
+        names
+    }
 }

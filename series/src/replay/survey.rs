@@ -16,7 +16,7 @@ use crate::apply::collision::{all_written_paths, touches_any};
 use crate::judge::apply_patch::{Applied, apply_patch};
 use crate::judge::drift::{PatchClass, PatchDrift};
 use crate::judge::questions::{AskedTree, Difference, Questions, differences};
-use crate::judge::run_series::{FailedPatch, names_of_blockers};
+use crate::judge::run_series::FailedPatches;
 use crate::model::layered_tree::LayeredTree;
 use crate::model::patch::Patch;
 use crate::model::path::RepoPath;
@@ -166,15 +166,14 @@ fn judge(
 }
 
 fn verdicts(patches: &[Patch], judged: &[Rc<Judged>]) -> Vec<Verdict> {
-    let mut failed: Vec<FailedPatch> = Vec::new();
+    let mut failed = FailedPatches::default();
     let mut uncertain: HashSet<RepoPath> = HashSet::new();
     let mut verdicts = Vec::with_capacity(patches.len());
     for (patch, judged) in patches.iter().zip(judged) {
         let provisional = touches_any(patch, &uncertain);
         let (mut class, mut blocked_by) = (judged.class(), Vec::new());
         if judged.is_stuck() {
-            blocked_by = names_of_blockers(patch, &failed);
-            failed.push(FailedPatch::new(patch));
+            blocked_by = failed.add(patch);
         }
         if !blocked_by.is_empty() {
             class = PatchClass::Blocked;

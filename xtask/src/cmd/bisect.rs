@@ -13,7 +13,7 @@ use crate::stack::pinned_series::{Classes, PinnedSeries};
 use crate::stack::range::Range;
 use crate::stack::range::upstream_commit;
 use crate::sys::git::history::Commit;
-use crate::sys::project::run_lock;
+use crate::sys::project::run_lock::{self, Access};
 
 /// Options of `bisect`.
 #[derive(Clone, Debug, Default)]
@@ -32,7 +32,7 @@ pub struct Options {
 
 /// Judges every commit since the pin; a patch that is not exact all the way makes the answer no.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
-    let _lock = run_lock::take(&context.layout, &context.ui)?;
+    let _lock = run_lock::take(&context.layout, &context.ui, Access::Read)?;
     let report = report(context, options)?;
     let text = if options.markdown { bisect::markdown(&report) } else { bisect::text(&report) };
     let code = u8::from(report.broken() > 0);

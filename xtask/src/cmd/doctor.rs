@@ -43,16 +43,25 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let is_no = options.flavor.is_some() && found.values().any(|found| found.verdict != Verdict::Ready);
     let texts = found.iter().map(|(name, found)| as_text(name, found));
     let none = flavors.flavors.is_empty().then(|| NO_FLAVORS.to_string());
-    let text = std::iter::once(about(&machine)).chain(texts).chain(none).collect::<Vec<_>>().join("\n");
+    let npm = disk::find_program("npm");
+    let lacks = npm.is_none().then(|| format!("  lacks    npm: {WITHOUT_NPM}"));
+    let lines = std::iter::once(about(&machine)).chain(lacks).chain(texts).chain(none);
+    let text = lines.collect::<Vec<_>>().join("\n");
     let flavors: BTreeMap<_, _> = found.iter().map(|(name, found)| (name.as_str(), as_json(found))).collect();
     Ok(Outcome {
         text,
-        json: json!({ "host": host(&machine), "basics": basics(&machine), "flavors": flavors }),
+        json: json!({
+            "host": host(&machine), "basics": basics(&machine), "npm": npm.is_some(), "flavors": flavors,
+        }),
         code: u8::from(is_no),
     })
 }
 
 const NO_FLAVORS: &str = "no flavors: this project has no `ci/flavors.toml`, and builds nothing";
+
+/// It is missing for no flavor: what comes of its absence.
+const WITHOUT_NPM: &str =
+    "builds have no chat page at `/`, and upstream can be fetched from its git host only";
 
 /// Package managers that a toolchain may name for what cannot be set up without root.
 const MANAGERS: [&str; 5] = ["apt-get", "dnf", "pacman", "brew", "winget"];

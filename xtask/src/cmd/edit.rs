@@ -10,6 +10,7 @@ use crate::plan::steps::Step;
 use crate::stack::apply;
 use crate::stack::ready::{Ready, When, ready, series_folder};
 use crate::sys::git::store::Store;
+use crate::sys::project::run_lock::Access;
 
 /// Options of `edit`.
 #[derive(Clone, Debug, Default)]
@@ -24,7 +25,7 @@ pub struct Options {
 
 /// Makes the edit repository of a variant, unless it is there and current.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
-    let (_lock, pins) = context.begin(options.dry_run)?;
+    let (_lock, pins) = context.begin(options.dry_run, Access::Change)?;
     let variant = pins.variant(options.variant.as_deref())?;
     series_folder(variant)?;
     if options.dry_run {

@@ -6,6 +6,7 @@ use crate::context::{Context, Outcome};
 use crate::error::Result;
 use crate::plan::pins::{Pin, Source};
 use crate::sys::git::store::Store;
+use crate::sys::project::run_lock::Access;
 use crate::sys::upstream::fetch::{Fetched, fetch_pin};
 
 /// Options of `fetch`.
@@ -19,7 +20,7 @@ pub struct Options {
 
 /// Fetches every pin.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
-    let (_lock, pins) = context.begin(options.dry_run)?;
+    let (_lock, pins) = context.begin(options.dry_run, Access::Build)?;
     let pins: Vec<Pin> = pins.pins.values().map(|pin| with_source(pin, options.from.as_deref())).collect();
     if options.dry_run {
         let plan: Vec<String> = pins.iter().map(describe).collect();

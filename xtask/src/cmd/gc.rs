@@ -12,6 +12,7 @@ use crate::stack::{apply, web_page};
 use crate::sys::git::collect;
 use crate::sys::machine::{disk, toolchain};
 use crate::sys::project::garbage;
+use crate::sys::project::run_lock::Access;
 
 /// Options of `gc`.
 #[derive(Clone, Copy, Debug, Default)]
@@ -27,7 +28,7 @@ const STORE_SLACK: u64 = 4_000_000;
 
 /// Takes away, and says how much that freed.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
-    let (_lock, pins) = context.begin(options.dry_run)?;
+    let (_lock, pins) = context.begin(options.dry_run, Access::Change)?;
     let layout = &context.layout;
     let before = garbage::bytes(layout);
     let all = garbage::look(layout);

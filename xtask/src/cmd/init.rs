@@ -10,7 +10,7 @@ use crate::plan::snippet::SourceText;
 use crate::stack::import::new_pin::{checked_name, notes_on, revision_of};
 use crate::sys::git::store::Store;
 use crate::sys::machine::disk;
-use crate::sys::project::run_lock;
+use crate::sys::project::run_lock::{self, Access};
 use crate::sys::work_trees::fork::{ForkPlace, History};
 use crate::sys::work_trees::import_repo::ImportRepo;
 
@@ -33,7 +33,7 @@ pub struct Options {
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     refuse_second(context)?;
     let variant = checked_name(Some(&options.variant))?;
-    let _lock = run_lock::take(&context.layout, &context.ui)?;
+    let _lock = run_lock::take(&context.layout, &context.ui, Access::Change)?;
     let store = Store::open(&context.layout.store())?;
     let repo = ImportRepo::create(&context.layout.scratch(), &store)?;
     let place = ForkPlace::look(context.layout.root(), &options.from, context.offline, &context.ui)?;

@@ -9,6 +9,7 @@ use crate::series::{LintRules, SUBJECT_LIMIT, TRAILER_KEYS};
 use crate::stack::ready::ready;
 use crate::stack::ready::{When, series_folder};
 use crate::sys::git::store::Store;
+use crate::sys::project::run_lock::Access;
 
 /// Options of `new`.
 #[derive(Clone, Debug, Default)]
@@ -24,7 +25,7 @@ pub struct Options {
 /// Makes the edit repository ready and lets `git commit` offer the message there. Work that is there stays.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let subject = check_subject(&options.subject)?;
-    let (_lock, pins) = context.begin(options.dry_run)?;
+    let (_lock, pins) = context.begin(options.dry_run, Access::Change)?;
     let variant = pins.variant(options.variant.as_deref())?;
     series_folder(variant)?;
     let message = offered_message(subject, &context.lint_rules()?);

@@ -1,4 +1,4 @@
-//! `cargo xtask newest`: the furthest upstream commit at which the whole series still applies.
+//! `cargo xtask newest`: the furthest upstream commit at which every series on the pin still applies.
 
 use serde_json::json;
 
@@ -13,7 +13,7 @@ use crate::stack::pinned_series::PinnedSeries;
 use crate::stack::range::Range;
 use crate::stack::range::upstream_commit;
 use crate::sys::git::history::Commit;
-use crate::sys::project::run_lock;
+use crate::sys::project::run_lock::{self, Access};
 use crate::sys::upstream::tip::Tip;
 
 /// Options of `newest`.
@@ -29,7 +29,7 @@ pub struct Options {
 
 /// Looks along the first parents of the tip; the answer is yes when the series applies at the tip itself.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
-    let _lock = run_lock::take(&context.layout, &context.ui)?;
+    let _lock = run_lock::take(&context.layout, &context.ui, Access::Read)?;
     let report = report(context, options)?;
     let code = u8::from(!report.reaches_tip());
     Ok(Outcome { text: newest::text(&report), json: json!(report), code })
@@ -41,38 +41,46 @@ pub fn report(context: &Context, options: &Options) -> Result<NewestReport> {
     let reference = options.tip.as_deref().unwrap_or(DEFAULT_TIP);
     let tip = series.tip(context, reference, options.from.as_deref())?;
     let history = series.required_history(&tip)?;
-    context
-        .ui
-        .status("Judging", format!("{} patches at {} commits", series.stack.patches.len(), history.len()));
-    let range = series.survey(&history)?;
-    let applies = furthest(&range, &history, PatchClass::applies);
+    let others = series.others_on_pin(context)?;
+    let all = || std::iter::once(&series).chain(&others);
+    let patches: usize = all().map(|series| series.stack.own_patches().len()).sum();
+    context.ui.status("Judging", format!("{patches} patches at {} commits", history.len()));
+    let ranges = all().map(|series| series.survey(&history)).collect::<Result<Vec<_>>>()?;
+    let applies = furthest(&ranges, &history, PatchClass::applies);
     Ok(NewestReport {
         next: next_step(applies.as_ref(), options),
-        exact: furthest(&range, &history, |class| class == PatchClass::Exact),
+        exact: furthest(&ranges, &history, |class| class == PatchClass::Exact),
         applies,
         variant: series.stack.variant.name.to_string(),
+        series: all().map(|series| series.stack.variant.name.to_string()).collect(),
         upstream: series.stack.pin.upstream.clone(),
         pin: Place { name: series.stack.pin.revision.to_string(), tree: series.stack.pin.tree.to_string() },
         tip: Place { name: tip.name, tree: tip.tree.to_string() },
     })
 }
 
-/// How far the series applies on the way to `tip`; nothing when that is nowhere, or no history is at hand.
-pub fn reach(series: &PinnedSeries, tip: &Tip) -> Result<Option<Reach>> {
-    let Some(history) = series.history(tip)? else { return Ok(None) };
-    Ok(furthest(&series.survey(&history)?, &history, PatchClass::applies))
+/// How far a series and the `others` on its pin apply on the way to `tip`; nothing when that is nowhere, or no history is
+/// available.
+pub fn reach(first: &PinnedSeries, others: &[PinnedSeries], tip: &Tip) -> Result<Option<Reach>> {
+    let Some(history) = first.history(tip)? else { return Ok(None) };
+    let all = std::iter::once(first).chain(others);
+    let ranges = all.map(|series| series.survey(&history)).collect::<Result<Vec<_>>>()?;
+    Ok(furthest(&ranges, &history, PatchClass::applies))
 }
 
-/// The last place on the main line at which `is_good` holds for every patch.
-fn furthest(range: &Range, history: &[Commit], is_good: impl Fn(PatchClass) -> bool) -> Option<Reach> {
+/// The last place on the main line at which `is_good` holds for every patch of every series.
+fn furthest(ranges: &[Range], history: &[Commit], is_good: impl Fn(PatchClass) -> bool) -> Option<Reach> {
     let all_good = |survey: &Survey| survey.classes().all(&is_good);
-    let is_good_at = |at: &usize| range.surveys.get(*at).and_then(Option::as_deref).is_some_and(all_good);
+    let series_at =
+        |range: &Range, at: usize| range.surveys.get(at).and_then(Option::as_deref).is_some_and(all_good);
+    let is_good_at = |at: &usize| ranges.iter().all(|range| series_at(range, *at));
     if let Some(at) = main_line(history).find(is_good_at) {
         let after_pin = commits_behind(history, at);
         let commit = history.get(at).map(upstream_commit);
         return Some(Reach { commit, after_pin, before_tip: history.len() - after_pin });
     }
-    all_good(&range.at_pin).then_some(Reach { commit: None, after_pin: 0, before_tip: history.len() })
+    let is_good_at_pin = ranges.iter().all(|range| all_good(&range.at_pin));
+    is_good_at_pin.then_some(Reach { commit: None, after_pin: 0, before_tip: history.len() })
 }
 
 /// The tip, its first parent, the first parent of that, and so on.

@@ -24,7 +24,7 @@ use crate::sys::git::history::{self, Commit};
 use crate::sys::git::store::Store;
 use crate::sys::git::store_tree::StoreTree;
 use crate::sys::machine::disk;
-use crate::sys::project::run_lock;
+use crate::sys::project::run_lock::{self, Access};
 use crate::sys::upstream::tip::Tip;
 
 /// Options of `status`.
@@ -49,7 +49,7 @@ pub struct Options {
 /// Reports every patch, never stopping early; anything less than exact makes the answer no.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     options.html.iter().chain(&options.svg).try_for_each(|path| disk::refuse_as_output(path))?;
-    let _lock = run_lock::take(&context.layout, &context.ui)?;
+    let _lock = run_lock::take(&context.layout, &context.ui, Access::Read)?;
     let report = report(context, options)?;
     if let Some(path) = &options.html {
         disk::write_atomically(path, status_html::html(&report).as_bytes())?;

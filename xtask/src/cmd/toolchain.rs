@@ -9,7 +9,7 @@ use crate::plan::name::Name;
 use crate::plan::toolchains::diagnosis::State;
 use crate::plan::toolchains::{Toolchain, Toolchains};
 use crate::sys::machine::{disk, toolchain};
-use crate::sys::project::run_lock;
+use crate::sys::project::run_lock::{self, Access};
 
 /// Options of `toolchain`.
 #[derive(Clone, Debug)]
@@ -36,9 +36,9 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     };
     let wanted = wanted(context, &toolchains, name, options.build_only)?;
     if options.dry_run {
-        return Ok(plan(context, &wanted));
+        return plan(context, &wanted);
     }
-    let _lock = run_lock::take(&context.layout, &context.ui)?;
+    let _lock = run_lock::take(&context.layout, &context.ui, Access::Build)?;
     let pins = context.pins()?;
     let surroundings = toolchain::Surroundings {
         layout: &context.layout,
@@ -86,11 +86,20 @@ fn wanted<'a>(
     Ok(wanted)
 }
 
-fn plan(context: &Context, wanted: &Wanted<'_>) -> Outcome {
+/// What a run would do; it refuses what a run refuses.
+fn plan(context: &Context, wanted: &Wanted<'_>) -> Result<Outcome> {
     let (mut lines, mut entries) = (Vec::new(), Vec::new());
     for (name, entry) in wanted {
+        let state = toolchain::state(name, entry, &context.layout);
+        if let (State::Own(said), true) = (&state, entry.hosts.is_empty()) {
+            lines.push(format!("{name}: already there: this machine's {said}"));
+            continue;
+        }
         let folder = context.layout.show(&toolchain::place(name, entry, &context.layout));
         let is_there = toolchain::is_there(name, entry, &context.layout);
+        if !is_there {
+            toolchain::refuse_where_impossible(name, entry, context.offline)?;
+        }
         let steps: Vec<String> =
             if is_there { vec![] } else { entry.steps().iter().map(ToString::to_string).collect() };
         lines.push(format!("{name}, {folder}{}", if is_there { ": already there" } else { "" }));
@@ -98,5 +107,5 @@ fn plan(context: &Context, wanted: &Wanted<'_>) -> Outcome {
         let download = if is_there { 0 } else { entry.download_bytes() };
         entries.push(json!({ "name": name, "folder": folder, "download_bytes": download, "steps": steps }));
     }
-    Outcome::ok(lines.join("\n"), Value::from_iter([("toolchains", Value::from(entries))]))
+    Ok(Outcome::ok(lines.join("\n"), Value::from_iter([("toolchains", Value::from(entries))])))
 }

@@ -9,6 +9,7 @@ use crate::series::{self, Patch, SetWhich, TRAILER_KEYS, is_valid_trailer, set_t
 use crate::stack::lock_file;
 use crate::stack::ready::series_folder;
 use crate::sys::project::inputs::{PatchFile, read_folder};
+use crate::sys::project::run_lock::Access;
 use crate::sys::project::stage::Stage;
 
 /// Options of `trailers`.
@@ -31,7 +32,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let wanted: Vec<(&str, &str)> =
         options.set.iter().map(|set| read_setting(set, options)).collect::<Result<_>>()?;
     let which = if options.overwrite { SetWhich::All } else { SetWhich::Unfilled };
-    let (_lock, pins) = context.begin(false)?;
+    let (_lock, pins) = context.begin(false, Access::Change)?;
     let variant = pins.variant(options.variant.as_deref())?;
     let folder = series_folder(variant)?;
     let before = read_folder(&context.layout, folder)?;
@@ -44,6 +45,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
         let bytes = if is_chosen(file) { set_all(file, &wanted, which)? } else { file.bytes.clone() };
         after.push(PatchFile::new(file.file.clone(), bytes));
     }
+    refuse_wrong(after.iter().filter(|file| is_chosen(file)), &wanted)?;
     let changed: Vec<String> =
         before.iter().zip(&after).filter(|(old, new)| old != new).map(|(old, _)| old.file.clone()).collect();
     if !changed.is_empty() && !options.dry_run {
@@ -84,6 +86,27 @@ fn refuse_unknown(files: &[PatchFile], names: &[String]) -> Result<()> {
         Some(name) => Err(Error::usage(format!("the series has no patch `{name}`"))
             .hint("name it by its number or its file name: --patch 0007")),
     }
+}
+
+/// A trailer that somebody filled in with a value that lint does not allow would stay as it is, and look as if it were
+/// done.
+fn refuse_wrong<'a>(files: impl Iterator<Item = &'a PatchFile>, wanted: &[(&str, &str)]) -> Result<()> {
+    let mut wrong = Vec::new();
+    for file in files {
+        for trailer in file.parse()?.trailers {
+            let key = wanted.iter().map(|(key, _)| *key).find(|key| key.eq_ignore_ascii_case(&trailer.key));
+            if key.is_some_and(|key| !is_valid_trailer(key, &trailer.value)) {
+                wrong.push(format!("{}: `{}: {}`", file.file, trailer.key, trailer.value));
+            }
+        }
+    }
+    if wrong.is_empty() {
+        return Ok(());
+    }
+    let what = "some patches have a value already that lint does not allow; nothing was written";
+    Err(Error::no(what)
+        .detail(wrong.join("\n"))
+        .hint("replace them too: run the same command with --overwrite"))
 }
 
 /// The same change with another message, or an error: ids decide here too.

@@ -35,9 +35,11 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     }
     let (contents, labels) = read(&options.path)?;
     let known = if options.alone { Known::default() } else { verify::known(context)? };
-    let manifest = verify::demand(&name, &contents, &known).map_err(|error| match options.alone {
-        true => error,
-        false => error.hint("is it of another commit? leave this project's lock out with `--alone`"),
+    let manifest = verify::demand(&name, &contents, &known).map_err(|error| {
+        match verify::demand(&name, &contents, &Known::default()) {
+            Ok(_) => error.hint("is it of another commit? leave this project's lock out with `--alone`"),
+            Err(_) => error.hint("it is damaged or was changed: build or download it again"),
+        }
     })?;
     let lies = labels.map(|labels| lies(&labels, &manifest)).unwrap_or_default();
     if !lies.is_empty() {

@@ -1,7 +1,7 @@
 //! `doctor` says which flavors this machine can build, and its hints lead on.
 
-use super::support::Project;
 use super::support::registries::Registries;
+use super::support::{Project, files, program_path};
 
 #[test]
 fn what_is_missing_and_what_mends_it() {
@@ -45,4 +45,17 @@ fn all_flavors_are_looked_at_and_that_is_no_verdict() {
     let json = registries.run(&["--json", "doctor"]).success().json();
     assert_eq!(json["flavors"]["gpu"]["verdict"], "missing");
     assert_eq!(json["flavors"].as_object().unwrap().len(), 2);
+}
+
+/// Every flavor can be built without npm; what is lost is said all the same.
+#[test]
+fn a_machine_without_npm_is_told_what_it_goes_without() {
+    let project = Project::new();
+    let without =
+        program_path::only(&project.beside("bin"), &["git", "cmake", "ninja", "cc", "c++", "python3"]);
+    let said = project.run_with_path(&["doctor", "cpu-native"], without.as_os_str());
+    assert!(said.stdout.contains("\n  lacks    npm: builds have no chat page at `/`"), "{said}");
+    files::write_script(&project.beside("bin/npm"), "true");
+    let said = project.run_with_path(&["doctor", "cpu-native"], without.as_os_str());
+    assert!(!said.stdout.contains("npm"), "{said}");
 }

@@ -226,3 +226,25 @@ fn what_newest_offers_is_a_pin_for_everybody() {
     clone.run(&["--locked", "apply"]).success();
     clone.run(&["--locked", "status"]).success();
 }
+
+/// Whoever named the project, or a variant, is told commands that name it too.
+#[test]
+fn every_printed_command_keeps_the_root_that_was_named() {
+    let mut lost = Vec::new();
+    let mut seen = 0;
+    for scene in scenes() {
+        let project = (scene.make)();
+        let said = shell(project.root(), &project, &format!("cargo xtask --root . {}", scene.command));
+        for line in format!("{}\n{}", said.stdout, said.stderr).lines() {
+            for part in line.split("cargo xtask ").skip(1) {
+                let command = part.split(['`', '#']).next().unwrap_or_default();
+                seen += 1;
+                if !command.contains("--root ") {
+                    lost.push(format!("{}: {line}", scene.name));
+                }
+            }
+        }
+    }
+    assert!(seen > 50, "{seen}");
+    assert!(lost.is_empty(), "{}", lost.join("\n"));
+}

@@ -33,7 +33,7 @@ fn a_rebase_that_is_a_link() {
     project.run(&["apply"]).success();
     let (folder, file) = somebodys(&project, "state.json");
     files::write(&project.path("target/espalier/rebase/keep"), "");
-    symlink(&folder, project.path("target/espalier/rebase/paged")).unwrap();
+    symlink(&folder, project.path("target/espalier/rebase/hello")).unwrap();
     project.run(&["rebase", "--abort"]).code(3).says(&["was not created by this tool"]);
     assert!(file.exists());
 }

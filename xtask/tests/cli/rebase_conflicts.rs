@@ -22,7 +22,7 @@ fn a_conflict_is_solved_and_gone_on_with() {
       src/greet.c: upstream changed the same lines
       it stopped applying at 7bbc4e5d1804 Change upstream (Test Person)
       after it 1 more of the patches will stop, as far as is known
-      next: cd target/espalier/rebase/paged/work    # git status, git diff and git mergetool work there
+      next: cd target/espalier/rebase/hello/work    # git status, git diff and git mergetool work there
       next: resolve it, `git add` the files, then: cargo xtask rebase --continue
       next: or drop this patch: cargo xtask rebase --skip
       next: or abort the rebase; nothing has changed: cargo xtask rebase --abort
@@ -53,8 +53,8 @@ fn a_conflict_is_solved_and_gone_on_with() {
     -- stdout --
 
     -- stderr --
-    error: `target/espalier/rebase/paged/work/src/greet.c` has a conflict marker in line 6
-      next: edit it, then: git -C target/espalier/rebase/paged/work add src/greet.c
+    error: `target/espalier/rebase/hello/work/src/greet.c` has a conflict marker in line 6
+      next: edit it, then: git -C target/espalier/rebase/hello/work add src/greet.c
       next: cargo xtask rebase --continue
     ");
     files::write(&moving.work().join("src/greet.c"), greet("hi there"));
@@ -64,8 +64,8 @@ fn a_conflict_is_solved_and_gone_on_with() {
 
     -- stderr --
     error: these files have unresolved conflicts
-      target/espalier/rebase/paged/work/src/greet.c
-      next: git -C target/espalier/rebase/paged/work add src/greet.c    # or `git rm`, when it shall go
+      target/espalier/rebase/hello/work/src/greet.c
+      next: git -C target/espalier/rebase/hello/work add src/greet.c    # or `git rm`, when it shall go
       next: cargo xtask rebase --continue
     ");
     git::git(&moving.work(), &["add", "src/greet.c"]);
@@ -75,8 +75,8 @@ fn a_conflict_is_solved_and_gone_on_with() {
     -- stdout --
 
     -- stderr --
-    error: `target/espalier/rebase/paged/work/src/greet.c` is modified but not staged
-      next: git -C target/espalier/rebase/paged/work add src/greet.c
+    error: `target/espalier/rebase/hello/work/src/greet.c` is modified but not staged
+      next: git -C target/espalier/rebase/hello/work add src/greet.c
       next: cargo xtask rebase --continue
     ");
     files::write(&moving.work().join("src/greet.c"), greet("hi there"));
@@ -90,7 +90,7 @@ fn a_conflict_is_solved_and_gone_on_with() {
     error: patches/paged/0003-greet-dearly.patch does not apply to hello v2.0 automatically (2 of 3 patches done)
       src/greet.c: upstream changed the same lines
       it stopped applying at 7bbc4e5d1804 Change upstream (Test Person)
-      next: cd target/espalier/rebase/paged/work    # git status, git diff and git mergetool work there
+      next: cd target/espalier/rebase/hello/work    # git status, git diff and git mergetool work there
       next: resolve it, `git add` the files, then: cargo xtask rebase --continue
       next: or drop this patch: cargo xtask rebase --skip
       next: or abort the rebase; nothing has changed: cargo xtask rebase --abort
@@ -202,7 +202,7 @@ fn a_conflict_is_aborted() {
     -- stderr --
     ");
     assert_eq!(moving.committed(), before);
-    assert!(!moving.project.path("target/espalier/rebase/paged").exists());
+    assert!(!moving.project.path("target/espalier/rebase/hello").exists());
     insta::assert_snapshot!(moving.run(&["--abort"]), @"
     exit: 2
     -- stdout --
@@ -261,7 +261,7 @@ fn conflicts_without_text_wait_in_the_index() {
       src/ring.c: upstream no longer has this file
       src/upper.c: the patch deletes this file, and upstream changed it
       it stopped applying at 46a54ce67145 Change upstream (Test Person)
-      next: cd target/espalier/rebase/paged/work    # git status, git diff and git mergetool work there
+      next: cd target/espalier/rebase/hello/work    # git status, git diff and git mergetool work there
       next: resolve it, `git add` the files, then: cargo xtask rebase --continue
       next: or drop this patch: cargo xtask rebase --skip
       next: or abort the rebase; nothing has changed: cargo xtask rebase --abort
@@ -306,7 +306,7 @@ fn a_conflict_is_never_written_through_a_link() {
     error: patches/paged/0001-change-something.patch does not apply to hello v2.0 automatically (0 of 1 patches done)
       docs/old/story.txt: the patch must not write here: the path goes through `docs/old`, which is a symlink (120000)
       it stopped applying at feee45fc1933 Change upstream (Test Person)
-      next: cd target/espalier/rebase/paged/work    # git status, git diff and git mergetool work there
+      next: cd target/espalier/rebase/hello/work    # git status, git diff and git mergetool work there
       next: resolve it, `git add` the files, then: cargo xtask rebase --continue
       next: or drop this patch: cargo xtask rebase --skip
       next: or abort the rebase; nothing has changed: cargo xtask rebase --abort
@@ -328,7 +328,7 @@ fn what_was_solved_in_a_half_shown_conflict_is_kept() {
     let moving = Move::new(upstream_greets_otherwise);
     moving.rebase(&["--trim-upstreamed"]).code(4);
     let not_ready = |moving: &Move| {
-        moving.project.edit("target/espalier/rebase/paged/state.json", "\"ready\": true", "\"ready\": false");
+        moving.project.edit("target/espalier/rebase/hello/state.json", "\"ready\": true", "\"ready\": false");
     };
     files::write(&moving.work().join("src/greet.c"), greet("hi there"));
     not_ready(&moving);
@@ -341,18 +341,18 @@ fn what_was_solved_in_a_half_shown_conflict_is_kept() {
     -- stdout --
 
     -- stderr --
-    warning: an earlier run was cut short here; what you wrote is kept in target/espalier/rebase/paged/kept/src/greet.c
+    warning: an earlier run was cut short here; what you wrote is kept in target/espalier/rebase/hello/kept/src/greet.c
          Judging the series at 1 commit
     error: patches/paged/0001-greet-more-warmly.patch does not apply to hello v2.0 automatically (0 of 3 patches done)
       src/greet.c: upstream changed the same lines
       it stopped applying at 7bbc4e5d1804 Change upstream (Test Person)
       after it 1 more of the patches will stop, as far as is known
-      next: cd target/espalier/rebase/paged/work    # git status, git diff and git mergetool work there
+      next: cd target/espalier/rebase/hello/work    # git status, git diff and git mergetool work there
       next: resolve it, `git add` the files, then: cargo xtask rebase --continue
       next: or drop this patch: cargo xtask rebase --skip
       next: or abort the rebase; nothing has changed: cargo xtask rebase --abort
     ");
-    let kept = moving.project.read("target/espalier/rebase/paged/kept/src/greet.c");
+    let kept = moving.project.read("target/espalier/rebase/hello/kept/src/greet.c");
     assert_eq!(kept, greet("hi there"));
 }
 
@@ -377,7 +377,7 @@ fn what_was_solved_is_remembered() {
       it stopped applying at 7bbc4e5d1804 Change upstream (Test Person)
       after it 1 more of the patches will stop, as far as is known
       src/greet.c: resolved as when patches/paged/0001-greet-more-warmly.patch went onto hello v2.0; not staged yet: review it first
-      next: cd target/espalier/rebase/paged/work    # git status, git diff and git mergetool work there
+      next: cd target/espalier/rebase/hello/work    # git status, git diff and git mergetool work there
       next: resolve it, `git add` the files, then: cargo xtask rebase --continue
       next: or drop this patch: cargo xtask rebase --skip
       next: or abort the rebase; nothing has changed: cargo xtask rebase --abort

@@ -146,7 +146,7 @@ fn a_name_that_is_not_utf8_can_be_solved() {
     error: patches/paged/0001-change-something.patch does not apply to hello v2.0 automatically (0 of 1 patches done)
       src/na\xefve.c: the patch creates this file, but a different one exists
       it stopped applying at 818cb24525e2 Change upstream (Test Person)
-      next: cd target/espalier/rebase/paged/work    # git status, git diff and git mergetool work there
+      next: cd target/espalier/rebase/hello/work    # git status, git diff and git mergetool work there
       next: resolve it, `git add` the files, then: cargo xtask rebase --continue
       next: or drop this patch: cargo xtask rebase --skip
       next: or abort the rebase; nothing has changed: cargo xtask rebase --abort
@@ -158,8 +158,8 @@ fn a_name_that_is_not_utf8_can_be_solved() {
     -- stdout --
 
     -- stderr --
-    error: `target/espalier/rebase/paged/work/src/na\xefve.c` has a conflict marker in line 1
-      next: edit it, then: git -C target/espalier/rebase/paged/work add --update
+    error: `target/espalier/rebase/hello/work/src/na\xefve.c` has a conflict marker in line 1
+      next: edit it, then: git -C target/espalier/rebase/hello/work add --update
       next: cargo xtask rebase --continue
     ");
     files::write(&odd_name(&moving.work()), "int both;\n");
@@ -195,7 +195,7 @@ fn where_upstream_moved_things_a_person_says_where_to() {
         it was placed at docs/tales/new.txt: leave it there or move it
       src/ring.c: upstream has renamed it to src/wheel.c, and the patch renames it to src/circle.c
       it stopped applying at 6f6d2d1b1a70 Change upstream (Test Person)
-      next: cd target/espalier/rebase/paged/work    # git status, git diff and git mergetool work there
+      next: cd target/espalier/rebase/hello/work    # git status, git diff and git mergetool work there
       next: resolve it, `git add` the files, then: cargo xtask rebase --continue
       next: or drop this patch: cargo xtask rebase --skip
       next: or abort the rebase; nothing has changed: cargo xtask rebase --abort
@@ -295,7 +295,7 @@ fn a_lock_that_cannot_be_read_is_not_written_over() {
 fn a_damaged_id_in_the_record_of_a_rebase_is_told() {
     let moving = Move::new(upstream_greets_otherwise);
     moving.rebase(&[]).code(4);
-    let record = "target/espalier/rebase/paged/state.json";
+    let record = "target/espalier/rebase/hello/state.json";
     let tree = moving.tip_tree();
     moving.project.edit(record, &tree, &tree[..39]);
     let way_out = ["the record of the rebase is damaged", &tree[..39], "  next: cargo xtask rebase --abort"];

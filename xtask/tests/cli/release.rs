@@ -219,3 +219,18 @@ fn somebody_elses_programs_stay() {
     assert_eq!(std::fs::read(&link).unwrap(), b"somebody else's");
     assert!(Path::new(&project.beside("person/.local/bin/llama-server")).exists());
 }
+
+/// It may not start on another processor, and `install.sh` would install it there.
+#[test]
+fn what_is_built_for_this_machine_is_released_only_by_name() {
+    let project = built();
+    let about = "about = \"the processor of the machine that builds it\"\n";
+    project.edit("ci/flavors.toml", about, &format!("{about}cmake = {{ GGML_NATIVE = \"ON\" }}\n"));
+    project.run(&["release"]).code(2).says(&[
+        "only `cpu-native` is built, whose programs may not start on another processor",
+        "next: build one for all: cargo xtask build --variant",
+        "next: or release it all the same: cargo xtask release --flavor cpu-native",
+    ]);
+    assert!(!project.path(RELEASE).exists());
+    project.run(&["release", "--flavor", "cpu-native"]).success();
+}

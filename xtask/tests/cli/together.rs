@@ -76,3 +76,63 @@ fn a_program_that_stays_in_the_background_blocks_nobody() {
     project.run(&["apply"]).success();
     assert!(begin.elapsed().as_secs() < 10, "waited for the server in the background");
 }
+
+/// The locks of a build that compiles, as another process holds them.
+fn as_a_build(project: &Project) -> [std::fs::File; 2] {
+    let open = |name: &str| {
+        let path = project.path("target/espalier").join(name);
+        std::fs::File::options().create(true).truncate(false).write(true).open(path).unwrap()
+    };
+    let [run, shared] = ["run.lock", "project.lock"].map(open);
+    run.lock().unwrap();
+    shared.lock_shared().unwrap();
+    [run, shared]
+}
+
+/// They change nothing that a build reads. Where they wait this test does not end.
+#[test]
+fn commands_that_read_go_on_beside_a_build() {
+    let project = Project::new();
+    project.run(&["lock"]).success();
+    project.run(&["edit"]).success();
+    let build = as_a_build(&project);
+    for command in [
+        &["status"][..],
+        &["lock", "--check"],
+        &["apply", "--check"],
+        &["apply", "--dry-run"],
+        &["export", "--dry-run"],
+        &["bisect", "--tip", "v1.0"],
+        &["newest", "--tip", "v1.0"],
+        &["rebase", "--to", "v1.0", "--dry-run"],
+        &["sync", "--to", "v1.0", "--dry-run"],
+        &["gc", "--dry-run"],
+    ] {
+        project.run(command).success().says_nothing_of("Waiting");
+    }
+    project.run(&["lint"]).says_nothing_of("Waiting");
+    drop(build);
+}
+
+/// One that changes something waits, and says for whom.
+#[test]
+fn a_command_that_waits_says_for_whom() {
+    let project = Project::new();
+    project.run(&["lock"]).success();
+    let build = as_a_build(&project);
+    let record = r#"{"pid":4711,"command":"build --flavor cpu","since":0}"#;
+    std::fs::write(project.path("target/espalier/run.lock"), record).unwrap();
+    let mut waiting =
+        project.command(&["lock"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut said = [0; 120];
+    waiting.stderr.as_mut().unwrap().read_exact(&mut said).unwrap();
+    let said = String::from_utf8_lossy(&said).into_owned();
+    assert!(
+        said.contains("another run in this folder to end: `xtask build --flavor cpu`, process 4711"),
+        "{said}"
+    );
+    drop(build);
+    project.output(&waiting.wait_with_output().unwrap()).success();
+    let left = project.read("target/espalier/run.lock");
+    assert!(left.contains("\"command\":\"lock\""), "{left}");
+}

@@ -6,6 +6,7 @@ use super::support::registries::Registries;
 #[test]
 fn it_is_set_up_once_and_then_there() {
     let registries = Registries::new();
+    registries.run(&["toolchain", "gpu", "--dry-run"]).success();
     let said = registries.run(&["toolchain", "gpu"]).success();
     assert!(said.stdout.starts_with("gpu set up: target/toolchains/gpu-"), "{said}");
     assert!(said.stderr.contains("warning: soft cannot be set up on this machine"), "{said}");
@@ -103,6 +104,8 @@ fn a_compiler_of_the_machines_own() {
         "the toolchain `gpu` has no packages that could be set up without root",
         "next: apt-get install gpu-cc",
     ]);
+    // What a run refuses is no plan.
+    registries.run(&["toolchain", "gpu", "--dry-run"]).code(3);
     registries.run(&["doctor", "gpu"]).code(1);
     registries.program("gpu-cc", "echo gpu-cc 1.9");
     registries.run(&["toolchain", "gpu"]).code(3);

@@ -103,6 +103,7 @@ fn offline_and_elsewhere() {
         .run(&["toolchain", "gpu"])
         .code(3)
         .says(&["the toolchain `soft` is for windows-x86_64, and this machine is"]);
+    registries.run(&["toolchain", "gpu", "--dry-run"]).code(3);
     assert_eq!(registries.asked(), "");
 }
 

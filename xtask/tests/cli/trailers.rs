@@ -140,3 +140,20 @@ fn a_project_says_which_rules_it_relaxes() {
     project.write("ci/lint.toml", "allow-everything = true\n");
     project.run(&["lint"]).code(2).says(&["ci/lint.toml:1:1", "unknown field `allow-everything`"]);
 }
+
+/// It would look as if all were done, and lint would still refuse the series.
+#[test]
+fn a_value_that_lint_refuses_is_no_value_that_stays() {
+    let project = locked();
+    let wrong = "\n\nNumerics: rather good\n---\n";
+    project.edit("patches/paged/0002-say-what-is-counted.patch", "\n\n---\n", wrong);
+    let before = series(&project);
+    project.run(&["trailers", "--set", "Numerics: identical"]).code(1).says(&[
+        "some patches have a value already that lint does not allow; nothing was written",
+        "patches/paged/0002-say-what-is-counted.patch: `Numerics: rather good`",
+        "next: replace them too: run the same command with --overwrite",
+    ]);
+    assert_eq!(series(&project), before);
+    project.run(&["trailers", "--set", "Numerics: identical", "--overwrite"]).success();
+    assert!(project.read("patches/paged/0002-say-what-is-counted.patch").contains("Numerics: identical"));
+}

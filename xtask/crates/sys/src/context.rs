@@ -18,7 +18,7 @@ use crate::sys::git::at_commit;
 use crate::sys::github::Client;
 use crate::sys::machine::disk;
 use crate::sys::project::door::Settled;
-use crate::sys::project::run_lock::{self, RunLock};
+use crate::sys::project::run_lock::{self, Access, RunLock};
 use crate::sys::project::stage::Stage;
 use crate::ui::Ui;
 
@@ -54,15 +54,15 @@ impl Context {
         Context { layout: stage.layout(), ..self.clone() }
     }
 
-    /// `pins.toml`, and the run lock with it unless this is a `--dry-run`: another run may change the pins while this
-    /// one waits for it.
-    pub fn begin(&self, dry_run: bool) -> Result<(Option<RunLock>, Pins)> {
+    /// `pins.toml`, and the locks for `access` with it unless this is a `--dry-run`: another run may change the pins while
+    /// this one waits for them.
+    pub fn begin(&self, dry_run: bool, access: Access) -> Result<(Option<RunLock>, Pins)> {
         // Where there are none, nobody waits and no folder is made.
         let pins = self.pins()?;
         if dry_run {
             return Ok((None, pins));
         }
-        let lock = run_lock::take(&self.layout, &self.ui)?;
+        let lock = run_lock::take(&self.layout, &self.ui, access)?;
         Ok((Some(lock), self.pins()?))
     }
 

@@ -4,10 +4,12 @@
 //! then, so that a CI log shows that something is alive and stays short.
 
 use std::io::{self, Write};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
+use crate::plan::called::Called;
 use crate::series::{visible, visible_json};
 
 /// How much a command says on stderr.
@@ -53,12 +55,24 @@ impl Ui {
     }
 }
 
+/// What this run was called with; set once, before the first word.
+static CALLED: OnceLock<Called> = OnceLock::new();
+
+/// From now on every printed command repeats what this run was called with: the one place, as all text passes here.
+pub fn called_with(called: Called) {
+    let _ = CALLED.set(called);
+}
+
+fn complete(text: &str) -> String {
+    CALLED.get().map_or_else(|| text.to_string(), |called| called.complete(text))
+}
+
 /// One piece of talk. When nobody can hear it the work goes on: there is nobody to tell.
 ///
 /// All text passes here or through [`answer`]: names, subjects and paths are other people's, and a terminal would
 /// obey what is in them.
 pub fn say(text: &str) {
-    let _ = io::stderr().write_all(format!("{}\n", visible(text)).as_bytes());
+    let _ = io::stderr().write_all(format!("{}\n", visible(&complete(text))).as_bytes());
 }
 
 /// What a command answers, on stdout.
@@ -78,8 +92,12 @@ pub enum Answer {
 pub fn answer(answer: &Answer) -> io::Result<()> {
     let text = match answer {
         Answer::Text(text) if text.is_empty() => return Ok(()),
-        Answer::Text(text) => visible(text),
-        Answer::Json(json) => visible_json(&json.to_string()),
+        Answer::Text(text) => visible(&complete(text)),
+        Answer::Json(json) => {
+            let mut json = json.clone();
+            CALLED.get().into_iter().for_each(|called| called.complete_json(&mut json));
+            visible_json(&json.to_string())
+        }
     };
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes())?;

@@ -22,7 +22,7 @@ use crate::report::status_html;
 use crate::sys::github::Client;
 use crate::sys::github::step_summary;
 use crate::sys::machine::{compilers, disk};
-use crate::sys::project::run_lock;
+use crate::sys::project::run_lock::{self, Access};
 
 /// Options of `canary`.
 #[derive(Clone, Debug)]
@@ -55,7 +55,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     options.report.iter().chain(&options.html).try_for_each(|path| disk::refuse_as_output(path))?;
     let github = options.github.then(|| context.github()).transpose()?;
     compilers::start_launcher();
-    let _lock = run_lock::take(&context.layout, &context.ui)?;
+    let _lock = run_lock::take(&context.layout, &context.ui, Access::Build)?;
     let pins = context.pins()?;
     let variant = pins.variant(options.variant.as_deref())?;
     let mut levels = TipLevels::new(context, &pins, variant, options)?;

@@ -12,7 +12,7 @@ use crate::plan::name::Name;
 use crate::plan::next_command::next_command;
 use crate::plan::pins::{Pin, Pins, Revision, Variant};
 use crate::report::canary::{CanaryReport, Level, LevelReport, TipCommit};
-use crate::report::status::{Place, StatusReport};
+use crate::report::status::{PatchStatus, Place, StatusReport};
 use crate::series::PatchClass;
 use crate::stack::Stack;
 use crate::stack::apply::{self, Applied};
@@ -34,7 +34,10 @@ pub struct TipLevels<'a> {
     series: Option<PinnedSeries>,
     tip: Option<Tip>,
     status: Option<StatusReport>,
+    /// Where the pin can move when the tip is not good for every series on it.
     reach: Option<String>,
+    /// Whether a series of another variant on the pin does not apply to the tip.
+    is_held_by_others: bool,
     placed: Option<Applied>,
 }
 
@@ -59,6 +62,7 @@ impl<'a> TipLevels<'a> {
             tip: None,
             status: None,
             reach: None,
+            is_held_by_others: false,
             placed: None,
         })
     }
@@ -85,9 +89,9 @@ impl<'a> TipLevels<'a> {
         report
     }
 
-    /// Where the pin can move: to a good tip, or, when patches drifted, as far as the series applies.
+    /// Where the pin can move with all series on it: to a good tip, or, when patches drifted, as far as they apply.
     fn newest(&self, pin: &Pin, is_good: bool) -> Option<String> {
-        let tip = self.tip.as_ref().filter(|tip| tip.tree != pin.tree && is_good);
+        let tip = self.tip.as_ref().filter(|tip| tip.tree != pin.tree && is_good && !self.is_held_by_others);
         tip.map(|tip| tip.commit.to_string()).or_else(|| self.reach.clone())
     }
 
@@ -128,15 +132,32 @@ impl<'a> TipLevels<'a> {
         let (exact, all) = (report.exact(), report.patches.len());
         let applies = report.patches.iter().all(|patch| patch.class.applies());
         let drifted = report.patches.iter().filter(|patch| patch.class != PatchClass::Exact);
-        let lines: Vec<String> =
-            drifted.map(|patch| format!("{}: {}", patch.file, patch.class.describe())).collect();
-        if !applies {
-            let commit = newest::reach(series, &tip)?.and_then(|reach| reach.commit);
+        let describe = |patch: &PatchStatus| format!("{}: {}", patch.file, patch.class.describe());
+        let mut lines: Vec<String> = drifted.map(describe).collect();
+        let others = series.others_on_pin(self.context)?;
+        let mut held_by = Vec::new();
+        for other in &others {
+            let report = status::report_at(other, &tip)?;
+            let own = report.patches.iter().skip(other.stack.parents);
+            let stopped: Vec<String> = own.filter(|patch| !patch.class.applies()).map(describe).collect();
+            if !stopped.is_empty() {
+                held_by.push(other.stack.variant.name.as_str());
+                lines.extend(stopped);
+            }
+        }
+        if !applies || !held_by.is_empty() {
+            let commit = newest::reach(series, &others, &tip)?.and_then(|reach| reach.commit);
             self.reach = commit.map(|commit| commit.id);
         }
+        let mut says = format!("{exact} of {all} patches are exact");
+        if applies && exact < all {
+            says += ", the rest apply automatically";
+        }
+        if !held_by.is_empty() {
+            says += &format!("; the pin cannot move there yet because of {}", held_by.join(", "));
+        }
+        self.is_held_by_others = !held_by.is_empty();
         self.status = Some(report);
-        let verdict = if applies && exact < all { ", the rest apply automatically" } else { "" };
-        let says = format!("{exact} of {all} patches are exact{verdict}");
         Ok(Finding { passed: applies, says, details: lines.join("\n") })
     }
 

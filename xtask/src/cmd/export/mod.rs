@@ -19,6 +19,7 @@ use crate::stack::lock;
 use crate::stack::ready::series_folder;
 use crate::sys::git::store::Store;
 use crate::sys::project::inputs::PatchFile;
+use crate::sys::project::run_lock::Access;
 use crate::sys::project::stage::Stage;
 use crate::sys::work_trees::edit_repo::{EditCommit, EditRepo, Marks};
 
@@ -33,7 +34,8 @@ pub struct Options {
 
 /// Writes the series of a variant from the commits of its edit repository.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
-    let (_lock, pins) = context.begin(false)?;
+    let access = if options.dry_run { Access::Read } else { Access::Change };
+    let (_lock, pins) = context.begin(false, access)?;
     let variant = pins.variant(options.variant.as_deref())?;
     let folder = series_folder(variant)?;
     let store = Store::open(&context.layout.store())?;

@@ -19,7 +19,7 @@ use crate::stack::import::line::Line;
 use crate::stack::import::loose::Loose;
 use crate::stack::import::{applying, fork, loose, patches};
 use crate::sys::git::store::Store;
-use crate::sys::project::run_lock;
+use crate::sys::project::run_lock::{self, Access};
 use crate::sys::work_trees::fork::{ForkPlace, History};
 use crate::sys::work_trees::fork_history::Fork;
 use crate::sys::work_trees::import_repo::ImportRepo;
@@ -75,7 +75,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
         let variant = options.variant.as_deref();
         return Err(ground::as_patches(Error::usage(what), from, range, variant));
     }
-    let _lock = run_lock::take(&context.layout, &context.ui)?;
+    let _lock = run_lock::take(&context.layout, &context.ui, Access::Change)?;
     let store = &Store::open(&context.layout.store())?;
     let repo = &ImportRepo::create(&context.layout.scratch(), store)?;
     let import = Import { context, options, store, repo };

@@ -10,6 +10,7 @@ use tell::text;
 
 use crate::context::{Context, Outcome};
 use crate::error::{Error, Result};
+use crate::sys::project::run_lock::Access;
 
 /// Options of `lint`.
 #[derive(Clone, Copy, Debug, Default)]
@@ -24,7 +25,7 @@ pub struct Options {
 
 /// Reads every patch of every variant; any finding makes the answer no.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
-    let (_lock, pins) = context.begin(!options.fix)?;
+    let (_lock, pins) = context.begin(!options.fix, Access::Change)?;
     let mut fixed = Vec::new();
     if options.fix {
         fixed = fix::fix_all(context, &pins, options.dry_run)?;

@@ -16,6 +16,7 @@ use crate::error::{Error, Result};
 use crate::plan::lock::Lock;
 use crate::plan::next_command::next_command;
 use crate::plan::pending::Pending;
+use crate::plan::pins::Variant;
 use crate::report::rebase::PatchMove;
 use crate::report::status::{Place, StatusReport};
 use crate::report::sync::{MovedPatch, MovedTree, SyncReport};
@@ -23,7 +24,7 @@ use crate::serving::probe::{self, Probe};
 use crate::stack::lock_file;
 use crate::stack::rebase::{self, Choices, Prepared};
 use crate::sys::machine::disk;
-use crate::sys::project::run_lock;
+use crate::sys::project::run_lock::{self, Access};
 
 /// Options of `sync`.
 #[derive(Clone, Debug, Default)]
@@ -88,23 +89,28 @@ fn rebase_options(options: &Options) -> rebase::Options {
     }
 }
 
-/// The staged move, and the class that each patch has at the new pin as it is now.
-fn prepare(context: &Context, options: &Options) -> Result<(Prepared, StatusReport)> {
-    let _lock = run_lock::take(&context.layout, &context.ui)?;
-    let at_tip = status::Options {
-        variant: options.variant.clone(),
-        tip: Some(options.to.clone()),
-        from: options.from.clone(),
-        ..status::Options::default()
+/// The staged move, and what every series on the pin comes to at the new pin as it is now.
+fn prepare(context: &Context, options: &Options) -> Result<(Prepared, Vec<StatusReport>)> {
+    let _lock = run_lock::take(&context.layout, &context.ui, Access::Change)?;
+    let pins = context.pins()?;
+    let at_tip = |series: &Variant| {
+        let at_tip = status::Options {
+            variant: Some(series.name.to_string()),
+            tip: Some(options.to.clone()),
+            from: options.from.clone(),
+            ..status::Options::default()
+        };
+        status::report(context, &at_tip)
     };
-    let classes = status::report(context, &at_tip)?;
+    let pin = &pins.variant(options.variant.as_deref())?.pin;
+    let classes = pins.series_on(pin).into_iter().map(at_tip).collect::<Result<_>>()?;
     Ok((rebase::prepare(context, &rebase_options(options))?, classes))
 }
 
-fn describe(prepared: &Prepared, classes: &StatusReport) -> SyncReport {
+fn describe(prepared: &Prepared, classes: &[StatusReport]) -> SyncReport {
     let moved = &prepared.report;
     let class_of = |file: &str| {
-        let patch = classes.patches.iter().find(|patch| patch.file == file);
+        let patch = classes.iter().flat_map(|series| &series.patches).find(|patch| patch.file == file);
         patch.map(|patch| patch.class.describe()).unwrap_or_default()
     };
     SyncReport {
@@ -146,7 +152,7 @@ fn moved_trees(context: &Context, staged: &Context) -> Result<Vec<MovedTree>> {
 /// Makes the move happen, its report with it; gives the report's file. Building takes minutes, and the lock was free
 /// meanwhile: what was checked is what happens, or nothing.
 fn finish(context: &Context, prepared: Prepared, report: &SyncReport) -> Result<(String, Pending)> {
-    let _lock = run_lock::take(&context.layout, &context.ui)?;
+    let _lock = run_lock::take(&context.layout, &context.ui, Access::Change)?;
     let Prepared { mut stage, what, .. } = prepared;
     let page = report_file(report);
     stage.write(&page, report.markdown().as_bytes())?;
@@ -157,7 +163,7 @@ fn finish(context: &Context, prepared: Prepared, report: &SyncReport) -> Result<
 fn refuse(context: &Context, options: &Options, prepared: Prepared, report: &SyncReport) -> Result<Error> {
     let page = context.layout.failed_sync();
     disk::write_atomically(&page, report.markdown().as_bytes())?;
-    let _lock = run_lock::take(&context.layout, &context.ui)?;
+    let _lock = run_lock::take(&context.layout, &context.ui, Access::Change)?;
     drop(prepared);
     let failed: Vec<String> = report
         .checks

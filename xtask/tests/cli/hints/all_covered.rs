@@ -20,6 +20,7 @@ const NOT_IN_A_SCENE: &[(&str, &str)] = &[
         "weights of a registry, which no scene reaches; model.rs here types them",
     ),
     ("stack/equipment.rs", "a toolchain of registries, which no test reaches"),
+    ("stack/release.rs", "it needs packages that are built; release.rs here reads it"),
     ("stack/smoke_operations.rs", "a build and an accelerator; smoke_operations.rs here types it"),
     ("stack/build/prove.rs", "what a proof says was typed, and no hint"),
     ("cmd/long.rs", "the commands that it carries out itself"),

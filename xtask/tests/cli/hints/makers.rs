@@ -107,7 +107,7 @@ pub fn fork_and_series() -> Project {
 pub fn waiting(moves: &[(&str, &str, &str, &str)], work: impl Fn(&Path)) -> Project {
     let project = project_by_git(moves);
     project.run(&["rebase", "--to", "main"]).code(4);
-    work(&project.path("target/espalier/rebase/paged/work"));
+    work(&project.path("target/espalier/rebase/hello/work"));
     project
 }
 

@@ -2,7 +2,7 @@
 
 use super::super::support::upstream::moved as moved_upstream;
 use super::super::support::{files, git};
-use super::makers::{ABOUT, GREETING_GOES, elsewhere, project_by_git, syncs_badly, waiting, with_child};
+use super::makers::{GREETING_GOES, elsewhere, project_by_git, syncs_badly, waiting, with_child};
 use super::{Place, Scene};
 
 pub const SCENES: &[Scene] = &[
@@ -12,7 +12,7 @@ pub const SCENES: &[Scene] = &[
         command: "rebase --to main",
         place: Place::Here,
         hints: &[
-            ("cd target/espalier/rebase/paged/work", 0),
+            ("cd target/espalier/rebase/hello/work", 0),
             ("cargo xtask rebase --continue", 4),
             ("cargo xtask rebase --skip", 4),
             ("cargo xtask rebase --abort", 0),
@@ -30,17 +30,6 @@ pub const SCENES: &[Scene] = &[
         hints: &[("cargo xtask rebase --continue", 4), ("cargo xtask rebase --abort", 0)],
     },
     Scene {
-        name: "a rebase of a variant below another one",
-        make: || {
-            let project = with_child();
-            std::fs::rename(moved_upstream(&project, &[ABOUT]), project.beside("it's elsewhere")).unwrap();
-            project
-        },
-        command: "rebase --variant paged --to main --from \"../it's elsewhere\"",
-        place: Place::Clone,
-        hints: &[("cargo xtask rebase --variant child --to main --from", 0)],
-    },
-    Scene {
         name: "a rebase of a variant that is not the default one",
         make: || {
             let project = with_child();
@@ -51,7 +40,7 @@ pub const SCENES: &[Scene] = &[
         command: "rebase --variant child --to main --from \"../it's elsewhere\"",
         place: Place::Here,
         hints: &[
-            ("cd target/espalier/rebase/child/work", 0),
+            ("cd target/espalier/rebase/hello/work", 0),
             ("cargo xtask rebase --variant child --continue", 4),
             ("cargo xtask rebase --variant child --skip", 4),
             ("cargo xtask rebase --variant child --abort", 0),
@@ -62,14 +51,14 @@ pub const SCENES: &[Scene] = &[
         make: || waiting(&[GREETING_GOES], |_| {}),
         command: "rebase --continue",
         place: Place::Here,
-        hints: &[("git -C target/espalier/rebase/paged/work add", 0), ("cargo xtask rebase --continue", 4)],
+        hints: &[("git -C target/espalier/rebase/hello/work add", 0), ("cargo xtask rebase --continue", 4)],
     },
     Scene {
         name: "a rebase with a conflict that is not staged",
         make: || waiting(&[GREETING_GOES], |work| files::write(&work.join("src/greet.c"), "int greet;\n")),
         command: "rebase --continue",
         place: Place::Here,
-        hints: &[("git -C target/espalier/rebase/paged/work add", 0), ("cargo xtask rebase --continue", 4)],
+        hints: &[("git -C target/espalier/rebase/hello/work add", 0), ("cargo xtask rebase --continue", 4)],
     },
     Scene {
         name: "a rebase with more that is not staged",
@@ -82,7 +71,7 @@ pub const SCENES: &[Scene] = &[
         },
         command: "rebase --continue",
         place: Place::Here,
-        hints: &[("git -C target/espalier/rebase/paged/work add", 0), ("cargo xtask rebase --continue", 4)],
+        hints: &[("git -C target/espalier/rebase/hello/work add", 0), ("cargo xtask rebase --continue", 4)],
     },
     Scene {
         name: "a rebase with nothing left",
@@ -132,7 +121,7 @@ pub const SCENES: &[Scene] = &[
         name: "a rebase whose record is damaged",
         make: || {
             let project = waiting(&[GREETING_GOES], |_| {});
-            project.write("target/espalier/rebase/paged/state.json", "none");
+            project.write("target/espalier/rebase/hello/state.json", "none");
             project
         },
         command: "rebase --continue",
@@ -143,7 +132,7 @@ pub const SCENES: &[Scene] = &[
         name: "a rebase whose work tree is gone",
         make: || {
             let project = waiting(&[GREETING_GOES], |_| {});
-            std::fs::remove_dir_all(project.path("target/espalier/rebase/paged/work")).unwrap();
+            std::fs::remove_dir_all(project.path("target/espalier/rebase/hello/work")).unwrap();
             project
         },
         command: "rebase --continue",
@@ -155,7 +144,7 @@ pub const SCENES: &[Scene] = &[
         make: || {
             let project =
                 waiting(&[GREETING_GOES], |work| files::write(&work.join("src/greet.c"), "int greet;\n"));
-            project.write("target/espalier/rebase/paged/work/.git/index", "none");
+            project.write("target/espalier/rebase/hello/work/.git/index", "none");
             project
         },
         command: "rebase --continue",

@@ -47,7 +47,7 @@ impl Move {
 
     /// The work tree of a conflict.
     pub fn work(&self) -> PathBuf {
-        self.project.path("target/espalier/rebase/paged/work")
+        self.project.path("target/espalier/rebase/hello/work")
     }
 
     /// Solves the conflict of `src/greet.c`: the file is `text`, and staged.
@@ -73,7 +73,7 @@ impl Move {
         assert!(pins.contains(&format!("tag = \"{TIP}\"")) && pins.contains(&self.tip_tree()), "{pins}");
         self.project.run(&["--locked", "--offline", "lock", "--check"]).success();
         assert_eq!(self.project.scratch(), [""; 0]);
-        for name in ["pending", "stage", "rebase/paged"] {
+        for name in ["pending", "stage", "rebase/hello"] {
             assert!(!self.project.path("target/espalier").join(name).exists(), "{name}");
         }
     }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::compiler::Compiler;
 use super::prefix_map::PrefixMap;
+use crate::plan::pins::Revision;
 
 /// Everything that CMake is told.
 #[derive(Clone, Debug)]
@@ -25,8 +26,8 @@ pub struct Configure<'a> {
     pub identity: PathBuf,
     /// What the folders of this machine are called in the programs.
     pub prefix_map: PrefixMap,
-    /// The pinned tree: upstream's scripts would ask git, and find our commit instead of theirs.
-    pub base_tree: &'a str,
+    /// The pinned tag or commit: upstream's scripts would ask git, and find our commit instead of theirs.
+    pub revision: &'a Revision,
 }
 
 impl Configure<'_> {
@@ -49,6 +50,14 @@ impl Configure<'_> {
         arguments
     }
 
+    /// What `--version` calls the commit: a name with which it is found in upstream's repository.
+    fn build_commit(&self) -> String {
+        match self.revision {
+            Revision::Tag(tag) => tag.to_string(),
+            Revision::Commit(commit) => commit.to_string().chars().take(12).collect(),
+        }
+    }
+
     /// Every cache entry that decides what is built, the flavor's and ours.
     pub fn cache_entries(&self) -> BTreeMap<String, String> {
         let mut entries = self.entries.clone();
@@ -68,7 +77,7 @@ impl Configure<'_> {
             }
         }
         set("LLAMA_BUILD_NUMBER", "0".to_string());
-        set("LLAMA_BUILD_COMMIT", self.base_tree.chars().take(12).collect());
+        set("LLAMA_BUILD_COMMIT", self.build_commit());
         // ggml asks git for its commit, and would be told ours: each of our commits would give other bytes.
         set("GIT_EXE", "OFF".to_string());
         // Programs find their libraries both in the build folder and in the package.
@@ -116,6 +125,10 @@ mod tests {
     use super::*;
 
     fn configure(kernels: bool) -> Vec<String> {
+        configure_at("v0.5.0", kernels)
+    }
+
+    fn configure_at(revision: &str, kernels: bool) -> Vec<String> {
         let path = Path::new("/x");
         let c = Compiler { launcher: None, program: PathBuf::from("/cc"), arguments: Vec::new() };
         let arguments = vec!["-m64".to_string(), "-DX=a b".to_string()];
@@ -129,7 +142,7 @@ mod tests {
             kernels: kernels.then(|| (PathBuf::from("/k.a"), PathBuf::from("/inc"))),
             identity: PathBuf::from("/id"),
             prefix_map: PrefixMap::new(path, path, path),
-            base_tree: "0424752fbbc3bb01469ec830a30f2bc035497cd4",
+            revision: &Revision::parse(revision).unwrap(),
         }
         .arguments()
     }
@@ -138,7 +151,10 @@ mod tests {
     fn a_stock_build_is_told_nothing_of_ours() {
         let arguments = configure(false);
         assert!(arguments.contains(&"-DGGML_NATIVE=ON".to_string()));
-        assert!(arguments.contains(&"-DLLAMA_BUILD_COMMIT=0424752fbbc3".to_string()));
+        // A tag or a commit, which people can look up: never a tree id.
+        assert!(arguments.contains(&"-DLLAMA_BUILD_COMMIT=v0.5.0".to_string()));
+        let at_commit = configure_at("0424752fbbc3bb01469ec830a30f2bc035497cd4", false);
+        assert!(at_commit.contains(&"-DLLAMA_BUILD_COMMIT=0424752fbbc3".to_string()));
         assert!(arguments.contains(&"-DGIT_EXE=OFF".to_string()), "git would name a commit of ours");
         assert!(!arguments.iter().any(|argument| argument.contains("ESPALIER")));
         assert!(configure(true).contains(&"-DESPALIER_KERNELS=/k.a".to_string()));

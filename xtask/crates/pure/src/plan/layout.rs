@@ -149,14 +149,14 @@ impl Layout {
         self.generated().join("pending")
     }
 
-    /// Rebases that wait for a person, each in a folder with its variant's name.
+    /// Unfinished rebases, each in a folder with the name of the pin that moves.
     pub fn rebases(&self) -> PathBuf {
         self.generated().join("rebase")
     }
 
-    /// The rebase of a variant that waits for a person.
-    pub fn rebase(&self, variant: &Name) -> PathBuf {
-        self.rebases().join(variant.as_str())
+    /// The unfinished rebase of all series on `pin`.
+    pub fn rebase(&self, pin: &Name) -> PathBuf {
+        self.rebases().join(pin.as_str())
     }
 
     /// How conflicts of earlier rebases were solved.
@@ -169,7 +169,12 @@ impl Layout {
         self.generated().join("tmp")
     }
 
-    /// Held while a command changes anything under `target/espalier/`.
+    /// Shared while a command reads pins, patches and store; held alone while one changes them.
+    pub fn project_lock(&self) -> PathBuf {
+        self.generated().join("project.lock")
+    }
+
+    /// Held while a command builds or changes anything under `target/espalier/`.
     pub fn run_lock(&self) -> PathBuf {
         self.generated().join("run.lock")
     }

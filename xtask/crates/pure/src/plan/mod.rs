@@ -5,6 +5,7 @@
 //! line of commits.
 
 pub mod attributes;
+pub mod called;
 pub mod flavors;
 pub mod gc;
 pub mod github_reply;

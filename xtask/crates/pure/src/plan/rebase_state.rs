@@ -9,7 +9,7 @@ use crate::series::ObjectId;
 use crate::series::RepoPath;
 
 /// The version of the file format.
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;
 
 /// `state.json` of a rebase.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,20 +17,16 @@ const FORMAT: u32 = 2;
 pub struct RebaseState {
     /// Format version; another one is refused.
     pub format: u32,
-    /// The variant whose series is moved.
+    /// The variant that was named; all series on its pin move.
     pub variant: String,
-    /// What it was made for.
+    /// What they were made for.
     pub from: NamedTree,
     /// Where it goes.
     pub to: NamedTree,
     /// The commit it goes to; zeros where only its tree is known.
     pub commit: String,
-    /// The series as it was at the start: file and sha256.
-    pub series: Vec<(String, String)>,
-    /// What upstream's commits made of each patch of the series.
-    pub upstream: Vec<TakenPatch>,
-    /// What became of the first patches, in order.
-    pub done: Vec<DonePatch>,
+    /// Every series on the pin, those that others extend first.
+    pub series: Vec<SeriesState>,
     /// Whether the work tree shows the next patch with its conflicts. Not so after a run was killed.
     pub ready: bool,
     /// The paths that wait for a decision.
@@ -38,6 +34,54 @@ pub struct RebaseState {
     pub conflicts: Vec<RepoPath>,
     /// What was decided beforehand, at the start or on the way.
     pub choices: Choices,
+}
+
+/// How far the replay of one series is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SeriesState {
+    /// A variant that has it.
+    pub variant: String,
+    /// The series as it was at the start, the patches of its parents included: file and sha256.
+    pub files: Vec<(String, String)>,
+    /// How many of the patches are its parents'; they come first, and are replayed with the parent's series.
+    pub parents: usize,
+    /// What upstream's commits made of each patch.
+    pub upstream: Vec<TakenPatch>,
+    /// What became of the first patches, in order.
+    pub done: Vec<DonePatch>,
+}
+
+impl SeriesState {
+    /// A series of which nothing is replayed.
+    pub fn new(variant: &str, files: Vec<(String, String)>, parents: usize) -> SeriesState {
+        SeriesState { variant: variant.to_string(), files, parents, upstream: Vec::new(), done: Vec::new() }
+    }
+
+    /// The next patch: its place in the series.
+    pub fn position(&self) -> usize {
+        self.done.len()
+    }
+
+    /// Whether every patch is replayed.
+    pub fn is_complete(&self) -> bool {
+        self.position() >= self.files.len()
+    }
+
+    /// How many of its own patches are replayed.
+    fn own_done(&self) -> usize {
+        self.position().saturating_sub(self.parents)
+    }
+
+    /// How many patches are its own.
+    fn own_len(&self) -> usize {
+        self.files.len().saturating_sub(self.parents)
+    }
+
+    /// The commits that patches became, in order; those that were dropped became none.
+    pub fn commits(&self) -> Result<Vec<ObjectId>> {
+        self.done.iter().filter_map(|done| done.commit.as_deref()).map(read_id).collect()
+    }
 }
 
 /// What a person has decided beforehand.
@@ -121,7 +165,7 @@ impl RebaseState {
         variant: &str,
         from: NamedTree,
         to: NamedTree,
-        series: Vec<(String, String)>,
+        series: Vec<SeriesState>,
         choices: Choices,
     ) -> Self {
         RebaseState {
@@ -131,8 +175,6 @@ impl RebaseState {
             to,
             commit: ObjectId::ZERO.to_string(),
             series,
-            upstream: Vec::new(),
-            done: Vec::new(),
             ready: false,
             conflicts: Vec::new(),
             choices,
@@ -149,7 +191,8 @@ impl RebaseState {
     }
 
     fn check_ids(&self) -> Result<()> {
-        let done = self.done.iter().filter_map(|done| done.commit.as_ref());
+        let done = self.series.iter().flat_map(|series| &series.done);
+        let done = done.filter_map(|done| done.commit.as_ref());
         [&self.commit, &self.from.tree, &self.to.tree]
             .into_iter()
             .chain(done)
@@ -162,9 +205,28 @@ impl RebaseState {
         serde_json::to_vec_pretty(self).unwrap_or_default()
     }
 
-    /// The patch that is waited for: its place in the series.
-    pub fn position(&self) -> usize {
-        self.done.len()
+    /// The place of the series that is being replayed; nothing after the last patch of the last one.
+    pub fn current(&self) -> Option<usize> {
+        self.series.iter().position(|series| !series.is_complete())
+    }
+
+    /// How many patches are replayed, and how many there are, each counted once.
+    pub fn progress(&self) -> (usize, usize) {
+        let done = self.series.iter().map(SeriesState::own_done).sum();
+        (done, self.series.iter().map(SeriesState::own_len).sum())
+    }
+
+    /// Lets the series at `place` begin with what its parent's replay gave.
+    pub fn inherit(&mut self, place: usize) {
+        let Some((before, rest)) = self.series.split_at_mut_checked(place) else { return };
+        let Some(series) = rest.first_mut().filter(|series| series.position() <= series.parents) else {
+            return;
+        };
+        let of_parents = series.files.get(..series.parents);
+        let parent = before.iter().find(|other| Some(other.files.as_slice()) == of_parents);
+        if let Some(done) = parent.map(|parent| parent.done.clone()) {
+            series.done = done;
+        }
     }
 
     /// The commit that it goes to; zeros where only its tree is known.
@@ -175,11 +237,6 @@ impl RebaseState {
     /// The tree that it goes to.
     pub fn tip_tree(&self) -> Result<ObjectId> {
         read_id(&self.to.tree)
-    }
-
-    /// The commits that patches became, in order; those that were dropped became none.
-    pub fn commits(&self) -> Result<Vec<ObjectId>> {
-        self.done.iter().filter_map(|done| done.commit.as_deref()).map(read_id).collect()
     }
 }
 
@@ -235,7 +292,7 @@ fn damaged(why: String) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use super::{Choices, DonePatch, NamedTree, RebaseState};
+    use super::{Choices, DonePatch, NamedTree, RebaseState, SeriesState};
     use crate::series::RepoPath;
 
     #[test]
@@ -258,13 +315,40 @@ mod tests {
             by_hand: false,
             notes: Vec::new(),
         };
-        state.done = vec![done(&"cd".repeat(20)), done(&"cd".repeat(19))];
+        let mut series = SeriesState::new("paged", Vec::new(), 0);
+        series.done = vec![done(&"cd".repeat(20)), done(&"cd".repeat(19))];
+        state.series = vec![series];
         let error = RebaseState::parse(&state.render()).unwrap_err().to_string();
         assert!(error.contains(&format!("`{}` is not an object id", "cd".repeat(19))), "{error}");
         assert!(error.contains("next: cargo xtask rebase --abort"), "{error}");
-        state.done.pop();
+        state.series[0].done.pop();
         assert_eq!(RebaseState::parse(&state.render()).unwrap(), state);
         state.commit = "x".into();
         assert!(RebaseState::parse(&state.render()).is_err());
+    }
+
+    #[test]
+    fn a_series_begins_where_its_parent_ends_and_no_patch_is_counted_twice() {
+        let tree = NamedTree { name: "v1".into(), tree: "ab".repeat(20) };
+        let file = |name: &str| (name.to_string(), "digest".to_string());
+        let done =
+            |name: &str| DonePatch { file: name.into(), commit: None, by_hand: false, notes: Vec::new() };
+        let series = vec![
+            SeriesState::new("a", vec![file("a/1"), file("a/2")], 0),
+            SeriesState::new("b", vec![file("b/1")], 0),
+            SeriesState::new("ac", vec![file("a/1"), file("a/2"), file("c/1")], 2),
+        ];
+        let mut state = RebaseState::new("b", tree.clone(), tree, series, Choices::default());
+        assert_eq!((state.current(), state.progress()), (Some(0), (0, 4)));
+        state.series[0].done = vec![done("a/1"), done("a/2")];
+        assert_eq!((state.current(), state.progress()), (Some(1), (2, 4)));
+        state.inherit(1);
+        assert_eq!(state.series[1].position(), 0);
+        state.series[1].done.push(done("b/1"));
+        state.inherit(2);
+        assert_eq!((state.current(), state.series[2].position(), state.progress()), (Some(2), 2, (3, 4)));
+        state.series[2].done.push(done("c/1"));
+        state.inherit(2);
+        assert_eq!((state.current(), state.progress()), (None, (4, 4)));
     }
 }

@@ -9,8 +9,10 @@ use super::status_text::{count, short};
 /// The whole report.
 #[derive(Debug, Clone, Serialize)]
 pub struct NewestReport {
-    /// The variant whose series it is, its parents' included.
+    /// The variant that was named.
     pub variant: String,
+    /// The variants of all series on its pin, which moves only with all of them; the one that was named comes first.
+    pub series: Vec<String>,
     /// The upstream's name.
     pub upstream: String,
     /// What the series was made for.
@@ -45,10 +47,11 @@ impl NewestReport {
 
 /// Three lines and the next step.
 pub fn text(report: &NewestReport) -> String {
-    let NewestReport { variant, upstream, pin, tip, .. } = report;
+    let NewestReport { series, upstream, pin, tip, .. } = report;
     format!(
-        "{variant} on {upstream}'s main line (first parents) from {} to {}:\n\n  \
+        "{} on {upstream}'s main line (first parents) from {} to {}:\n\n  \
          all of it applies {}\n  all of it is exact {}{}",
+        series.join(", "),
         pin.name,
         tip.name,
         reach_words(report, report.applies.as_ref()),

@@ -4,24 +4,24 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::series::ObjectId;
+use crate::series::{ObjectId, PatchClass};
 
 pub use super::status::Place;
 
 /// The whole report.
 #[derive(Debug, Clone, Serialize)]
 pub struct RebaseReport {
-    /// The variant whose series it is, its parents' included.
+    /// The variant that was named; all series on its pin move.
     pub variant: String,
     /// The upstream's name.
     pub upstream: String,
-    /// What the series was made for.
+    /// What the series were made for.
     pub from: Place,
-    /// Where it is now.
+    /// Where they are now.
     pub to: Place,
-    /// The tree after the last patch, without overlays.
+    /// The tree after the last patch of the variant that was named, without overlays.
     pub tree: String,
-    /// Every patch in order.
+    /// Every patch of every series on the pin, each once, the patches of parents first.
     pub patches: Vec<PatchMove>,
     /// What patches undo now of upstream's work.
     pub reverts: Vec<Revert>,
@@ -32,6 +32,8 @@ pub struct RebaseReport {
 /// One patch.
 #[derive(Debug, Clone, Serialize)]
 pub struct PatchMove {
+    /// The variant whose own patch it is.
+    pub series: String,
     /// File as it was, relative to the root.
     pub file: String,
     /// File as it is now; nothing when it is gone, or not written.
@@ -44,6 +46,8 @@ pub struct PatchMove {
     pub notes: Vec<String>,
     /// What waits for a person.
     pub conflicts: Vec<String>,
+    /// The names of the earlier patches that have to be resolved before this one can be judged.
+    pub blocked_by: Vec<String>,
     /// How its hunks changed.
     pub range_diff: Option<String>,
 }
@@ -66,6 +70,8 @@ pub enum Fate {
     Dropped,
     /// A person has to decide.
     Conflict,
+    /// It changes files of an earlier patch that is in conflict.
+    Blocked,
 }
 
 impl Fate {
@@ -84,12 +90,13 @@ impl Fate {
             Fate::Upstreamed => "upstreamed",
             Fate::Dropped => "dropped",
             Fate::Conflict => "conflict",
+            Fate::Blocked => PatchClass::Blocked.describe(),
         }
     }
 
     /// Whether a person has to say something before it can happen.
     pub fn waits(self) -> bool {
-        matches!(self, Fate::PartlyUpstreamed | Fate::Upstreamed | Fate::Conflict)
+        matches!(self, Fate::PartlyUpstreamed | Fate::Upstreamed | Fate::Conflict | Fate::Blocked)
     }
 }
 

@@ -4,10 +4,14 @@ use super::rebase::{Fate, PatchMove, RebaseReport};
 
 /// A table of all patches, then how each of them changed, then the warnings.
 pub fn text(report: &RebaseReport) -> String {
-    let mut text = format!("{}\n\n", headline(report));
+    let mut text = format!("{}\n", headline(report));
     let width = report.patches.iter().map(|patch| patch.fate.describe().len()).max().unwrap_or(0);
+    let mut series = None;
     for patch in &report.patches {
-        text += &format!("  {:width$}  {}\n", patch.fate.describe(), name(patch));
+        if series.replace(&patch.series) != Some(&patch.series) {
+            text += "\n";
+        }
+        text += &format!("  {:width$}  {}{}\n", patch.fate.describe(), name(patch), remark(patch));
         for note in patch.notes.iter().chain(&patch.conflicts) {
             let indent = " ".repeat(width + 4);
             note.lines().for_each(|line| text += &format!("{indent}{line}\n"));
@@ -29,10 +33,12 @@ pub fn text(report: &RebaseReport) -> String {
 }
 
 fn headline(report: &RebaseReport) -> String {
-    let RebaseReport { variant, upstream, from, to, patches, .. } = report;
+    let RebaseReport { upstream, from, to, patches, .. } = report;
+    let variant = variants(report);
     let stays =
         patches.iter().filter(|patch| !matches!(patch.fate, Fate::Dropped | Fate::Upstreamed)).count();
-    let waits = patches.iter().filter(|patch| patch.fate == Fate::Conflict).count();
+    let count = |fate: Fate| patches.iter().filter(|patch| patch.fate == fate).count();
+    let (waits, blocked) = (count(Fate::Conflict), count(Fate::Blocked));
     if report.written && (&from.name, &from.tree) == (&to.name, &to.tree) {
         return format!("{variant}: {} patches, already on {upstream} {}", patches.len(), to.name);
     }
@@ -50,7 +56,27 @@ fn headline(report: &RebaseReport) -> String {
     if waits > 0 {
         line += &format!(" by itself: {waits} in conflict");
     }
+    if blocked > 0 {
+        line += &format!(", {blocked} blocked");
+    }
     line
+}
+
+/// The variant that was named, then the others whose series move with it.
+fn variants(report: &RebaseReport) -> String {
+    let others = report.patches.iter().map(|patch| &patch.series).filter(|name| **name != report.variant);
+    let mut names: Vec<&str> = others.map(String::as_str).collect();
+    names.dedup();
+    names.insert(0, &report.variant);
+    names.join(", ")
+}
+
+/// As `status` writes it.
+fn remark(patch: &PatchMove) -> String {
+    match patch.blocked_by.is_empty() {
+        true => String::new(),
+        false => format!(" (by {})", patch.blocked_by.join(", ")),
+    }
 }
 
 fn name(patch: &PatchMove) -> String {

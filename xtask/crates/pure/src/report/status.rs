@@ -146,6 +146,25 @@ pub fn next_step(class: PatchClass) -> Option<&'static str> {
     })
 }
 
+/// What a class means, for people who see its word for the first time.
+pub fn meaning(class: PatchClass) -> &'static str {
+    match class {
+        PatchClass::Exact => "applies as it is, every hunk on its own line",
+        PatchClass::Upstreamed => "upstream has the whole change",
+        PatchClass::PartlyUpstreamed => "upstream has some of its hunks",
+        PatchClass::Shifted => "the same hunks, on other lines of the same functions",
+        PatchClass::Merged => "upstream changed the context; a three-way merge takes both changes",
+        PatchClass::Followed => "a file was renamed upstream, and the patch follows it",
+        PatchClass::MovedFunction => "a hunk fits only in another function than it was made for",
+        PatchClass::Ambiguous => "a hunk fits at more than one place",
+        PatchClass::Conflict => "upstream changed the same lines",
+        PatchClass::TargetRenamed => "a file was probably renamed upstream",
+        PatchClass::TargetDeleted => "a file was deleted upstream",
+        PatchClass::Blocked => "it needs an earlier patch that does not apply",
+        PatchClass::Refused => "it must not be applied",
+    }
+}
+
 /// The hunks of a patch as text.
 pub fn hunk_texts(patch: &Patch) -> Vec<HunkText> {
     patch.files.iter().flat_map(hunks_of_file).collect()

@@ -2,7 +2,7 @@
 //! each drift where it happened, the patch on a click. No script, nothing loaded from anywhere.
 
 use super::day::day;
-use super::status::{PatchStatus, StatusReport, UpstreamCommit};
+use super::status::{PatchStatus, StatusReport, UpstreamCommit, meaning};
 use super::status_html_body::{anchor, body};
 use super::status_text::{count, escape, number, short};
 use crate::series::PatchClass;
@@ -20,7 +20,7 @@ pub fn html(report: &StatusReport) -> String {
     format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{title}</title>\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<style>\n{STYLE}{}</style></head>\n\
-         <body>\n<main>\n<h1>{} <small>on {} {} \u{2192} {}</small></h1>\n{}{}{}{rows}</main>\n</body></html>\n",
+         <body>\n<main>\n<h1>{} <small>on {} {} \u{2192} {}</small></h1>\n{}{}{}{}{rows}</main>\n</body></html>\n",
         filter_rules(report),
         escape(variant),
         escape(upstream),
@@ -28,6 +28,7 @@ pub fn html(report: &StatusReport) -> String {
         escape(&tip.name),
         subtitle(report),
         chips(report),
+        legend(report),
         axis(report),
     )
 }
@@ -60,6 +61,28 @@ fn chips(report: &StatusReport) -> String {
     format!("<fieldset class=\"chips\"><legend>Show</legend>{all}{classes}</fieldset>\n")
 }
 
+/// What the words and the dots mean; only those that are on the page.
+fn legend(report: &StatusReport) -> String {
+    let of_class = |(class, _): (PatchClass, usize)| {
+        let word = class.describe();
+        format!("<dt class=\"{}\">{word}</dt><dd>{}</dd>", kind(class), meaning(class))
+    };
+    let mut entries: String = report.counts().into_iter().map(of_class).collect();
+    if report.patches.iter().any(|patch| patch.provisional) {
+        entries += &format!(
+            "<dt>{PROVISIONAL}</dt><dd>an earlier patch of the same files is not exact: this verdict may \
+                             change once that one is resolved</dd>"
+        );
+    }
+    if report.history.is_some() {
+        entries += "<dt>\u{25cf}</dt><dd>an upstream commit that changed a file of the patch; until the first one the line is \
+                    green, from there it has the colour of the class</dd>";
+    }
+    format!("<dl class=\"legend\">{entries}</dl>\n")
+}
+
+const PROVISIONAL: &str = "provisional";
+
 fn filter_rules(report: &StatusReport) -> String {
     let rule = |(class, _): (PatchClass, usize)| {
         let word = class_word(class);
@@ -88,22 +111,28 @@ fn axis(report: &StatusReport) -> String {
 fn row(report: &StatusReport, patch: &PatchStatus) -> String {
     format!(
         "<details class=\"patch {} is-{}\"><summary class=\"row\">\
-         <h2 class=\"name\"><b>{}</b>{}</h2><span class=\"badge\">{}</span>{}</summary>\n\
+         <h2 class=\"name\"><b>{}</b>{}</h2><span class=\"badge\">{}{}</span>{}</summary>\n\
          <div class=\"body\" id=\"{id}\">{}</div></details>\n",
         kind(patch.class),
         class_word(patch.class),
         escape(number(patch)),
         escape(&patch.subject),
         patch.class.describe(),
-        lane(report, patch, ""),
+        if patch.provisional { ", provisional" } else { "" },
+        lane(report, patch, "", report.commit_page.as_deref()),
         body(report, patch),
         id = anchor(patch),
     )
 }
 
 /// The patch's line through time: calm until a commit touches one of its files, then as it is now. `place_in_picture` says
-/// where in a larger picture it lies.
-pub(super) fn lane(report: &StatusReport, patch: &PatchStatus, place_in_picture: &str) -> String {
+/// where in a larger picture it lies; a dot links to its commit below `commit_page`.
+pub(super) fn lane(
+    report: &StatusReport,
+    patch: &PatchStatus,
+    place_in_picture: &str,
+    commit_page: Option<&str>,
+) -> String {
     let history = report.history.as_deref().unwrap_or_default();
     let place = |at: usize| 100.0 * (at + 1) as f64 / history.len().max(1) as f64;
     let first = patch.touched_by.first().map(|at| place(*at));
@@ -113,7 +142,7 @@ pub(super) fn lane(report: &StatusReport, patch: &PatchStatus, place_in_picture:
         .touched_by
         .chunk_by(|left, right| slot(left) == slot(right))
         .filter_map(|near| Some((place(*near.last()?), history.get(*near.last()?)?, near.len())))
-        .map(|(x, commit, near)| dot(x, commit, near))
+        .map(|(x, commit, near)| linked(commit_page, commit, dot(x, commit, near)))
         .collect();
     format!(
         "<svg class=\"lane\"{place_in_picture} role=\"img\" aria-label=\"{}\">\
@@ -121,6 +150,13 @@ pub(super) fn lane(report: &StatusReport, patch: &PatchStatus, place_in_picture:
          <line class=\"calm\" x1=\"0\" x2=\"{calm_until:.2}%\" y1=\"13\" y2=\"13\"/>{dots}</svg>",
         count(patch.touched_by.len())
     )
+}
+
+fn linked(commit_page: Option<&str>, commit: &UpstreamCommit, dot: String) -> String {
+    match commit_page {
+        Some(page) => format!("<a href=\"{}{}\">{dot}</a>", escape(page), escape(&commit.id)),
+        None => dot,
+    }
 }
 
 /// One commit, or the last of some that are near to each other.

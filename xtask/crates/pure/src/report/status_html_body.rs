@@ -42,7 +42,16 @@ fn drift(report: &StatusReport, patch: &PatchStatus) -> String {
         0 => String::new(),
         left => format!("<p class=\"sub\">{left} more lines: <code>cargo xtask status --long</code></p>"),
     };
-    format!("<h3>What is wrong</h3><pre>{}</pre>{more}", escape(shown))
+    format!("<h3>{}</h3><pre>{}</pre>{more}", drift_heading(patch.class), escape(shown))
+}
+
+/// Nothing is wrong with a patch about which there is nothing to decide.
+fn drift_heading(class: PatchClass) -> &'static str {
+    match class {
+        _ if class.applies() => "How it differs there",
+        PatchClass::Upstreamed | PatchClass::PartlyUpstreamed => "What upstream has",
+        _ => "Why it does not apply",
+    }
 }
 
 fn commits(report: &StatusReport, patch: &PatchStatus) -> String {

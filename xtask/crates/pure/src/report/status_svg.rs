@@ -86,7 +86,12 @@ fn row(report: &StatusReport, index: usize, patch: &PatchStatus) -> String {
         top + 6,
         BADGE + pill / 2,
         baseline - 1,
-        lane(report, patch, &format!(" x=\"{LANE}\" y=\"{}\" width=\"{LANE_WIDTH}\" height=\"26\"", top + 3)),
+        lane(
+            report,
+            patch,
+            &format!(" x=\"{LANE}\" y=\"{}\" width=\"{LANE_WIDTH}\" height=\"26\"", top + 3),
+            None
+        ),
     )
 }
 

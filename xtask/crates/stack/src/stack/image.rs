@@ -20,6 +20,7 @@ use crate::stack::verify;
 use crate::sys::machine::{disk, toolchain};
 use crate::sys::project::archive;
 use crate::sys::project::image::{self, Layers, Written};
+use crate::sys::project::run_lock::Access;
 
 /// Options of `image`.
 #[derive(Clone, Debug)]
@@ -73,7 +74,7 @@ impl fmt::Display for Step {
 /// The flavor has no base yet; the package is not there, or is not what it says; the base cannot be had; a program
 /// links what is not in the image.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
-    let (_lock, pins) = context.begin(options.dry_run)?;
+    let (_lock, pins) = context.begin(options.dry_run, Access::Build)?;
     let variant = pins.variant(options.variant.as_deref())?.name.to_string();
     let (flavors, toolchains) = (context.flavors()?, context.toolchains()?);
     let image = Image::new(context, &flavors, &toolchains, (&variant, &options.flavor))?;

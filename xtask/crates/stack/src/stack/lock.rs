@@ -11,6 +11,7 @@ use crate::plan::lock::{Lock, LockedVariant};
 use crate::plan::pins::{Pins, Variant};
 use crate::sys::git::store::Store;
 use crate::sys::machine::disk;
+use crate::sys::project::run_lock::Access;
 use crate::sys::project::stage::Stage;
 use crate::sys::upstream::fetch::fetch_pin;
 
@@ -23,7 +24,8 @@ pub struct Options {
 
 /// Applies every variant and compares, or writes, the lock.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
-    let (_lock, pins) = context.begin(false)?;
+    let access = if options.check { Access::Read } else { Access::Change };
+    let (_lock, pins) = context.begin(false, access)?;
     let store = Store::open(&context.layout.store())?;
     let mut fresh = Lock::default();
     for variant in pins.variants.values() {

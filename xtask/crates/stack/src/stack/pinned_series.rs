@@ -34,6 +34,18 @@ impl PinnedSeries {
         Ok(PinnedSeries { stack, store })
     }
 
+    /// The other series on the same pin: it moves only with all of them. Loaded from the same store.
+    pub fn others_on_pin(&self, context: &Context) -> Result<Vec<PinnedSeries>> {
+        let pins = context.pins()?;
+        let ours = pins.patch_folders(&self.stack.variant);
+        let others = pins.series_on(&self.stack.pin.name).into_iter();
+        let others = others.filter(|other| pins.patch_folders(other) != ours).map(|other| {
+            let stack = Stack::read(&context.layout, &pins, other)?;
+            Ok(PinnedSeries { stack, store: Store::open(&context.layout.store())? })
+        });
+        others.collect()
+    }
+
     /// The commit that upstream, or the repository `from`, calls `reference`, with its history if it has
     /// one.
     pub fn tip(&self, context: &Context, reference: &str, from: Option<&str>) -> Result<Tip> {
@@ -65,7 +77,7 @@ impl PinnedSeries {
         told.hint(format!("name a clone in which {} comes after {revision}: --from PATH", tip.name))
     }
 
-    /// The series at every commit of `history`.
+    /// The whole series at every commit of `history`, those of its parents included.
     pub fn survey(&self, history: &[Commit]) -> Result<Range> {
         range::survey(&self.store, &self.stack.patches, self.stack.pin.tree, history)
     }

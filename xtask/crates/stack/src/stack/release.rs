@@ -16,6 +16,7 @@ use crate::plan::pins::Pins;
 use crate::stack::{Stack, shipped, verify};
 use crate::sys::machine::{disk, ours};
 use crate::sys::project::archive;
+use crate::sys::project::run_lock::Access;
 
 /// Options of `release`.
 #[derive(Clone, Debug, Default)]
@@ -48,7 +49,7 @@ struct Chosen {
 /// A package is not there, or is not what it says; the tag names another version.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     check(options)?;
-    let (_lock, pins) = context.begin(options.dry_run)?;
+    let (_lock, pins) = context.begin(options.dry_run, Access::Build)?;
     let entry = entry(context, options)?;
     let known = verify::known(context)?;
     let chosen = choose(context, options, &pins, &known)?;
@@ -135,24 +136,37 @@ fn wanted(context: &Context, options: &Options, pins: &Pins) -> Result<Vec<PathB
     };
     let flavors = context.flavors()?;
     let mut found = Vec::new();
+    let mut for_one_machine = None;
     for variant in &variants {
         let all = flavors.flavors.keys().map(|name| name.to_string());
         let names: Vec<String> =
             if options.flavors.is_empty() { all.collect() } else { options.flavors.clone() };
         for flavor in names {
-            flavors.get(&flavor)?;
+            let is_for_one_machine = flavors.get(&flavor)?.is_for_one_machine();
             let folder = context.layout.package(variant, &flavor);
-            if disk::exists(&folder) {
+            if disk::exists(&folder) && is_for_one_machine && options.flavors.is_empty() {
+                context
+                    .ui
+                    .warn(format!("{variant}-{flavor} is left out: it is for this machine's processor"));
+                for_one_machine.get_or_insert(flavor);
+            } else if disk::exists(&folder) {
                 found.push(folder);
             } else if !options.flavors.is_empty() {
                 return Err(not_built(variant, &flavor));
             }
         }
     }
-    match found.is_empty() {
-        false => Ok(found),
-        true => Err(not_built(variants[0], "cpu-native")),
+    match (found.is_empty(), for_one_machine) {
+        (false, _) => Ok(found),
+        (true, None) => Err(not_built(variants[0], "cpu")),
+        (true, Some(flavor)) => Err(only_for_one_machine(variants[0], &flavor)),
     }
+}
+
+fn only_for_one_machine(variant: &str, flavor: &str) -> Error {
+    Error::usage(format!("only `{flavor}` is built, whose programs may not start on another processor"))
+        .hint(format!("build one for all: cargo xtask build --variant {variant} --flavor cpu"))
+        .hint(format!("or release it all the same: cargo xtask release --flavor {flavor}"))
 }
 
 fn not_built(variant: &str, flavor: &str) -> Error {

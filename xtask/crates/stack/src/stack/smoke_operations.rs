@@ -15,7 +15,8 @@ use crate::error::{Error, Result};
 use crate::plan::flavors::Flavor;
 use crate::sys::machine::disk;
 use crate::sys::machine::process::Run;
-use crate::sys::project::{package, run_lock};
+use crate::sys::project::package;
+use crate::sys::project::run_lock::{self, Access};
 
 /// Writes down the operations of a model.
 const WRITER: &str = "test-export-graph-ops";
@@ -35,7 +36,7 @@ pub fn command(context: &Context, variant: Option<&str>, flavor: &str) -> Result
     let host = flavors.host(own).map_or(flavor, |(name, _)| name.as_str());
     let options = build::Options { flavor: host.to_string(), ..build::Options::default() };
     let build = Build { context, options: &options, pins: &pins, variant, flavors: &flavors };
-    let _lock = run_lock::take(&context.layout, &context.ui)?;
+    let _lock = run_lock::take(&context.layout, &context.ui, Access::Build)?;
     let programs = build.compile_tests(&[WRITER, COMPARER].map(String::from))?;
     let name = format!("{}-{flavor}", variant.name);
     let comparison = Comparison {

@@ -25,7 +25,7 @@ use crate::plan::suites::{Expected, Suites};
 use crate::stack::build::{Build, Options};
 use crate::sys::machine::threads::on_all_cores;
 use crate::sys::machine::{disk, tools};
-use crate::sys::project::run_lock;
+use crate::sys::project::run_lock::{self, Access};
 
 /// What came of all comparisons.
 pub struct Compared(Vec<Held>);
@@ -68,7 +68,7 @@ struct SuiteGate<'a> {
 
 impl<'a> SuiteGate<'a> {
     fn prepare(context: &'a Context, suites: &'a Suites) -> Result<SuiteGate<'a>> {
-        let _lock = run_lock::take(&context.layout, &context.ui)?;
+        let _lock = run_lock::take(&context.layout, &context.ui, Access::Build)?;
         let requirements = context.layout.suites().join("requirements.txt");
         let packages = tools::python_packages(&requirements, &context.layout, context.offline, &context.ui)?;
         Ok(SuiteGate { context, suites, packages })
@@ -101,7 +101,7 @@ impl<'a> SuiteGate<'a> {
         let variant = pins.variant(Some(variant))?;
         let build =
             Build { context: self.context, options: &options, pins: &pins, variant, flavors: &flavors };
-        let _lock = run_lock::take(&self.context.layout, &self.context.ui)?;
+        let _lock = run_lock::take(&self.context.layout, &self.context.ui, Access::Build)?;
         build.compile_tests(&self.suites.targets())
     }
 

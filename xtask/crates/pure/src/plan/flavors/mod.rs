@@ -212,6 +212,12 @@ impl Flavor {
         }
     }
 
+    /// Whether its programs are compiled for the very processor of the machine that builds them, and may not start on another.
+    #[must_use]
+    pub fn is_for_one_machine(&self) -> bool {
+        self.cmake.get("GGML_NATIVE").is_some_and(|is| is == "ON")
+    }
+
     /// Whether its programs are compiled for `platform`.
     #[must_use]
     pub fn is_for(&self, platform: Platform) -> bool {

@@ -7,7 +7,7 @@ mod revision;
 mod web;
 mod write;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::name::Name;
 use super::snippet::SourceText;
@@ -213,6 +213,23 @@ impl Pins {
             .filter(|other| self.stack(other).iter().any(|below| below.name == variant.name))
     }
 
+    /// One variant for every series on `pin`, those that others extend first. Variants that share the same folders of
+    /// patches share one series. A pin moves only with all of them.
+    pub fn series_on(&self, pin: &Name) -> Vec<&Variant> {
+        let on_pin =
+            self.variants.values().filter(|variant| variant.pin == *pin && variant.patches.is_some());
+        let mut series: Vec<&Variant> = on_pin.collect();
+        series.sort_by_key(|variant| (self.stack(variant).len(), &variant.name));
+        let mut known = BTreeSet::new();
+        series.retain(|variant| known.insert(self.patch_folders(variant)));
+        series
+    }
+
+    /// The folders of the patches of `variant`, in the order in which they are applied.
+    pub fn patch_folders<'a>(&'a self, variant: &'a Variant) -> Vec<&'a str> {
+        self.stack(variant).into_iter().filter_map(|variant| variant.patches.as_deref()).collect()
+    }
+
     /// The stack of `variant`, the oldest ancestor first.
     pub fn stack<'a>(&'a self, variant: &'a Variant) -> Vec<&'a Variant> {
         let mut stack = vec![variant];
@@ -349,6 +366,19 @@ patches = "patches/paged"
         assert!(refusal("\"patches/paged\"", "\"../patches\"").contains("without `..`"));
         assert!(refusal("default-variant = \"paged\"", "default-variant = \"x\"").contains("no variant"));
         assert!(refusal("tag = \"v0.4.0\"", "tag = \"--upload-pack=x y\"").contains("a tag has"));
+    }
+
+    #[test]
+    fn a_pin_has_one_series_for_each_chain_of_folders_and_parents_come_first() {
+        let text = GOOD.to_string()
+            + "[variants.a-child]\nextends = \"paged\"\npatches = \"patches/child\"\n"
+            + "[variants.same-patches]\nextends = \"stock\"\npatches = \"patches/paged\"\n"
+            + "[variants.only-overlays]\nextends = \"paged\"\noverlays = [\"overlay/more\"]\n";
+        let pins = Pins::parse(SourceText { name: "pins.toml", text: &text }).unwrap();
+        let names: Vec<&str> =
+            pins.series_on(&pins.variants["stock"].pin).iter().map(|variant| variant.name.as_str()).collect();
+        assert_eq!(names, ["paged", "a-child"]);
+        assert!(pins.series_on(&Name::new("another").unwrap()).is_empty());
     }
 
     #[test]

@@ -25,6 +25,7 @@ use crate::sys::git::store_tree::StoreTree;
 use crate::sys::git::tree::{Entry, GitTree};
 use crate::sys::machine::disk;
 use crate::sys::project::inputs::PatchFile;
+use crate::sys::project::run_lock::Access;
 use crate::sys::upstream::fetch::fetch_pin;
 use crate::sys::work_trees::materialise::{self, Materialised, Place};
 
@@ -65,7 +66,8 @@ pub struct Applied {
 
 /// Applies a variant and materialises it.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
-    let (_lock, pins) = context.begin(options.dry_run)?;
+    let access = if options.check { Access::Read } else { Access::Change };
+    let (_lock, pins) = context.begin(options.dry_run, access)?;
     let variant = pins.variant(options.variant.as_deref())?;
     let place = place(context, variant);
     if options.dry_run {

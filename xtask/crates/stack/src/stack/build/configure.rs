@@ -6,6 +6,7 @@ use super::{Build, Tools};
 use crate::build::cmake::{self, Configure};
 use crate::build::prefix_map::PrefixMap;
 use crate::error::Result;
+use crate::plan::pins::Revision;
 use crate::stack::apply::Applied;
 use crate::sys::machine::disk;
 use crate::sys::machine::process::{self, Run};
@@ -50,7 +51,7 @@ impl Build<'_> {
         tools: &'a Tools,
         source: &'a Path,
         build: &'a Path,
-        base_tree: &'a str,
+        revision: &'a Revision,
     ) -> Result<Configure<'a>> {
         let headers = self.context.layout.kernels().join("include");
         Ok(Configure {
@@ -62,19 +63,19 @@ impl Build<'_> {
             kernels: if self.variant.kernels { Some((self.kernels_library()?, headers)) } else { None },
             identity: self.identity_folder(),
             prefix_map: self.prefix_map(),
-            base_tree,
+            revision,
         })
     }
 
-    pub(super) fn configure_arguments(&self, tools: &Tools, base_tree: &str) -> Result<Vec<String>> {
+    pub(super) fn configure_arguments(&self, tools: &Tools, revision: &Revision) -> Result<Vec<String>> {
         let (source, build) = (self.context.layout.tree(&self.variant.name), self.build_folder());
-        Ok(self.configuration(tools, &source, &build, base_tree)?.arguments())
+        Ok(self.configuration(tools, &source, &build, revision)?.arguments())
     }
 
     /// CMake runs only when what it would be told changed; when its own files changed Ninja runs it.
     pub(super) fn configure(&self, tools: &Tools, applied: &Applied) -> Result<()> {
         let build = self.build_folder();
-        let arguments = self.configure_arguments(tools, &applied.pin.tree.to_string())?;
+        let arguments = self.configure_arguments(tools, &applied.pin.revision)?;
         let remembered = build.join("espalier-configure.txt");
         let wanted = format!("{}\n{}\n", tools.cmake.display(), arguments.join("\n"));
         let configured = disk::exists(&build.join("build.ninja"));

@@ -31,6 +31,7 @@ use crate::sys::machine::process::Run;
 use crate::sys::machine::threads::result_of;
 use crate::sys::machine::tools;
 use crate::sys::project::package::{self, Contents};
+use crate::sys::project::run_lock::Access;
 use crate::sys::project::web_page as pages;
 
 /// Options of `build`.
@@ -68,7 +69,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     }
     let flavors = context.flavors()?;
     check(context, &flavors, options)?;
-    let (_lock, pins) = context.begin(options.dry_run)?;
+    let (_lock, pins) = context.begin(options.dry_run, Access::Build)?;
     let variant = pins.variant(options.variant.as_deref())?;
     let build = Build { context, options, pins: &pins, variant, flavors: &flavors };
     if options.dry_run {
@@ -281,8 +282,7 @@ impl Build<'_> {
             Work::Page => return Ok(web_page::step(self.context, &tools.page, self.options.page)),
             Work::Kernels => Step::Kernels { command: self.kernels_run()?.words() },
             Work::Configure => {
-                let base_tree = self.pins.pin_of(self.variant).tree.to_string();
-                let arguments = self.configure_arguments(tools, &base_tree)?;
+                let arguments = self.configure_arguments(tools, &self.pins.pin_of(self.variant).revision)?;
                 Step::Configure { command: Run::new(&tools.cmake).args(&arguments).words() }
             }
             Work::Compile => Step::Compile { command: self.compile_run(tools, self.targets()?).words() },
@@ -411,7 +411,8 @@ impl Build<'_> {
 
     fn manifest(&self, tools: &Tools, applied: &Applied, inputs: &str) -> Result<Manifest> {
         let base_tree = applied.pin.tree.to_string();
-        let entries = self.configuration(tools, Path::new(""), Path::new(""), &base_tree)?.cache_entries();
+        let nowhere = Path::new("");
+        let entries = self.configuration(tools, nowhere, nowhere, &applied.pin.revision)?.cache_entries();
         let patches = applied.locked.patches.iter().map(|patch| (patch.file.clone(), patch.sha256.clone()));
         Ok(Manifest {
             variant: self.variant.name.to_string(),

@@ -4,13 +4,13 @@ use std::path::Path;
 
 use super::Prepared;
 use super::blame::blame;
-use super::course::Course;
+use super::course::{Course, PinMove};
 use crate::error::{Error, Kind, Result};
 use crate::plan::next_command::quoted;
 use crate::plan::rebase_state::{RebaseState, told_of};
 use crate::report::replay::describe_conflict;
 use crate::series::ObjectId;
-use crate::series::{ConflictReason, FileConflict, Replay, Replayed, Version};
+use crate::series::{ConflictReason, FileConflict, Patch, Replay, Replayed, Version};
 use crate::sys::machine::disk;
 use crate::sys::work_trees::conflict_tree::{self, ConflictedFile};
 use crate::sys::work_trees::rebase_repo::RebaseRepo;
@@ -59,12 +59,14 @@ fn versions(conflict: &FileConflict) -> [Option<&Version>; 3] {
 /// Prepares the work tree, and says so. What is in `state` is written first, so that a run that is killed
 /// meanwhile can do it again.
 pub fn hand_over(
-    course: &Course<'_>,
+    target: &PinMove<'_>,
     repo: &RebaseRepo,
     state: &mut RebaseState,
     stop: Stop,
 ) -> Result<Prepared> {
-    let home = course.context.layout.rebase(&course.stack.variant.name);
+    let here = Place::of(target, state)?;
+    let layout = &here.course.context.layout;
+    let home = layout.rebase(&here.course.stack.pin.name);
     let was_being_shown = !state.conflicts.is_empty();
     state.ready = false;
     state.conflicts = stop.replayed.conflicts().map(|conflict| conflict.path.clone()).collect();
@@ -73,23 +75,48 @@ pub fn hand_over(
         stop.replayed.conflicts().map(|conflict| conflicted_file(conflict, &stop)).collect();
     if !(was_being_shown && conflict_tree::is_shown(repo, stop.head, &files)) {
         if was_being_shown {
-            keep_edits(course, repo, &files, &home)?;
+            keep_edits(here.course, repo, &files, &home)?;
         }
         conflict_tree::prepare(repo, stop.head, stop.tree, &files)?;
     }
-    let solved = resolutions::offer(repo, &course.context.layout.resolutions(), &scene(course, state))?;
+    let solved = resolutions::offer(repo, &layout.resolutions(), &here.scene())?;
     state.ready = true;
     write_state(&home, state)?;
-    Err(sentence(course, state, &stop.replayed, &solved))
+    Err(sentence(target, state, &here, (&stop.replayed, &solved)))
 }
 
-/// What is remembered of a conflict: the patch, and where it was to go.
-fn scene(course: &Course<'_>, state: &RebaseState) -> String {
-    format!("{} went onto {} {}", file_at(course, state), course.stack.pin.upstream, course.tip.name)
+/// The patch that waits.
+pub struct Place<'c, 'a> {
+    /// Its series.
+    pub course: &'c Course<'a>,
+    /// The place of the series among those on the pin.
+    pub series: usize,
+    /// The place of the patch in the series.
+    pub at: usize,
+    pub patch: &'c Patch,
+    /// The file of the patch.
+    pub file: &'c str,
+    /// What upstream's commits made of it.
+    notes: Vec<String>,
 }
 
-fn file_at<'c>(course: &'c Course<'_>, state: &RebaseState) -> &'c str {
-    course.stack.files.get(state.position()).map(|patch| patch.file.as_str()).unwrap_or_default()
+impl<'c, 'a> Place<'c, 'a> {
+    /// The first patch that is not replayed.
+    pub fn of(target: &'c PinMove<'a>, state: &RebaseState) -> Result<Place<'c, 'a>> {
+        let found = state.current().and_then(|series| {
+            let (course, state) = (target.series.get(series)?, state.series.get(series)?);
+            let at = state.position();
+            let (patch, file) = (course.stack.patches.get(at)?, course.stack.files.get(at)?.file.as_str());
+            Some(Place { course, series, at, patch, file, notes: told_of(&state.upstream, at).to_vec() })
+        });
+        found.ok_or_else(|| Error::surroundings("the record of the rebase goes beyond the series"))
+    }
+
+    /// What is remembered of a conflict: the patch, and where it was to go.
+    fn scene(&self) -> String {
+        let Course { stack, tip, .. } = self.course;
+        format!("{} went onto {} {}", self.file, stack.pin.upstream, tip.name)
+    }
 }
 
 /// A run was killed while it showed this conflict, and a person may have begun to solve it since.
@@ -124,24 +151,24 @@ fn conflicted_file(conflict: &FileConflict, stop: &Stop) -> ConflictedFile {
 }
 
 /// The error that says what waits, why, and how to go on.
-fn sentence(course: &Course<'_>, state: &RebaseState, replayed: &Replayed, solved: &[Remembered]) -> Error {
-    let layout = &course.context.layout;
-    let work = layout.show(&layout.rebase(&course.stack.variant.name).join("work"));
-    let position = state.position();
-    let file = file_at(course, state);
+fn sentence(
+    target: &PinMove<'_>,
+    state: &RebaseState,
+    here: &Place<'_, '_>,
+    (replayed, solved): (&Replayed, &[Remembered]),
+) -> Error {
+    let Course { context, stack, tip, .. } = here.course;
+    let work = context.layout.show(&context.layout.rebase(&stack.pin.name).join("work"));
+    let (done, all) = state.progress();
     let what = format!(
-        "{file} does not apply to {} {} automatically ({} of {} patches done)",
-        course.stack.pin.upstream,
-        course.tip.name,
-        position,
-        course.stack.patches.len()
+        "{} does not apply to {} {} automatically ({done} of {all} patches done)",
+        here.file, stack.pin.upstream, tip.name
     );
     let remembered = solved.iter().map(|Remembered { path, origin }| {
         format!("{path}: resolved as when {origin}; not staged yet: review it first")
     });
-    let told =
-        replayed.conflicts().map(describe_conflict).chain(told_of(&state.upstream, position).iter().cloned());
-    let told = told.chain(blame(course, position)).chain(remembered);
+    let told = replayed.conflicts().map(describe_conflict).chain(here.notes.iter().cloned());
+    let told = told.chain(blame(target, here)).chain(remembered);
     let error = told.fold(Error::new(Kind::Conflict, what), Error::detail);
     error
         .hint(format!("cd {}    # git status, git diff and git mergetool work there", quoted(&work)))

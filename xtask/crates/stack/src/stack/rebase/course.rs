@@ -1,10 +1,9 @@
-//! Where a rebase starts, where it goes, and what it takes along.
+//! Where a rebase starts, where it goes, and what moves with the pin.
 
 use super::Options;
 use crate::context::Context;
-use crate::error::{Error, Result};
-use crate::plan::next_command::next_command;
-use crate::plan::pins::{Pin, Pins, Variant};
+use crate::error::Result;
+use crate::plan::pins::{Pin, Pins};
 use crate::plan::rebase_state::TakenPatch;
 use crate::report::status_text::count;
 use crate::report::taken::story_notes;
@@ -18,7 +17,8 @@ use crate::sys::git::store::Store;
 use crate::sys::upstream::fetch::fetch_pin;
 use crate::sys::upstream::tip::{self, Ask, Tip};
 
-/// Everything that is known before the first patch is replayed.
+/// What is known of one series before its first patch is replayed.
+#[derive(Clone)]
 pub struct Course<'a> {
     pub context: &'a Context,
     pub pins: &'a Pins,
@@ -29,15 +29,23 @@ pub struct Course<'a> {
     pub tip: Tip,
 }
 
-/// Reads the series and brings both trees into the store.
+/// A pin with everything that moves with it: a variant cannot be left behind on a tree that its patches were not made
+/// for.
+pub struct PinMove<'a> {
+    /// The variant that was named, on the way to the new tree. It may have no patches of its own.
+    pub named: Course<'a>,
+    /// Every series on the pin, those that others extend first.
+    pub series: Vec<Course<'a>>,
+}
+
+/// Reads every series on the pin and brings both trees into the store.
 pub fn load<'a>(
     context: &'a Context,
     pins: &'a Pins,
     store: &'a Store,
     options: &Options,
-) -> Result<Course<'a>> {
-    let end = [("--to", Some(options.to.as_str())), ("--from", options.from.as_deref())];
-    load_with_tip(context, pins, store, (options.variant.as_deref(), &end), |pin| {
+) -> Result<PinMove<'a>> {
+    load_with_tip(context, pins, store, options.variant.as_deref(), |pin| {
         let ask = Ask { pin, reference: &options.to, from: options.from.as_deref(), history: true };
         let mut tip = tip::resolve(fetcher(context, store), &ask)?;
         tip.name = tip.revision.to_string();
@@ -71,18 +79,21 @@ pub fn load_with_tip<'a>(
     context: &'a Context,
     pins: &'a Pins,
     store: &'a Store,
-    (variant, end): (Option<&str>, &[(&str, Option<&str>)]),
+    variant: Option<&str>,
     find_tip: impl FnOnce(&Pin) -> Result<Tip>,
-) -> Result<Course<'a>> {
+) -> Result<PinMove<'a>> {
     let variant = pins.variant(variant)?;
-    refuse_left_behind(pins, variant, end)?;
     let stack = Stack::read(&context.layout, pins, variant)?;
     fetch_pin(store, &context.layout, &stack.pin, context.offline, &context.ui)?;
-    let tip = find_tip(&stack.pin)?;
-    Ok(onto(context, pins, store, stack, tip))
+    let named = onto(context, pins, store, stack.clone(), find_tip(&stack.pin)?);
+    let series = pins.series_on(&variant.pin).into_iter().map(|other| {
+        let stack = Stack::read(&context.layout, pins, other)?;
+        Ok(Course { stack, ..named.clone() })
+    });
+    Ok(PinMove { series: series.collect::<Result<_>>()?, named })
 }
 
-/// The same to a tip that is in the store.
+/// One series to a tip that is in the store.
 pub fn onto<'a>(
     context: &'a Context,
     pins: &'a Pins,
@@ -92,27 +103,4 @@ pub fn onto<'a>(
 ) -> Course<'a> {
     let old_name = stack.pin.revision.to_string();
     Course { context, pins, store, stack, old_name, tip }
-}
-
-/// A pin moves for all variants that stand on it. One whose patches are not replayed here would break.
-fn refuse_left_behind(pins: &Pins, variant: &Variant, end: &[(&str, Option<&str>)]) -> Result<()> {
-    let taken: Vec<&str> = pins.stack(variant).iter().map(|part| part.name.as_str()).collect();
-    let stays = |other: &&Variant| {
-        other.pin == variant.pin && other.patches.is_some() && !taken.contains(&other.name.as_str())
-    };
-    let Some(other) = pins.variants.values().find(stays) else { return Ok(()) };
-    let what = format!(
-        "the pin `{}` cannot move with `{}` alone: `{}` has patches on it too",
-        variant.pin, variant.name, other.name
-    );
-    let extends = pins.stack(other).iter().any(|part| part.name == variant.name);
-    Err(Error::usage(what).hint(match extends {
-        true => {
-            let flags = [&[("--variant", Some(other.name.as_str()))], end].concat();
-            format!("its series includes this one: {}", next_command("rebase", &flags))
-        }
-        false => {
-            format!("give one of them a pin of its own in `pins.toml`: a second `[pins.{}-2]`", variant.pin)
-        }
-    }))
 }

@@ -1,15 +1,15 @@
 //! From new commits to a stage: patch files, `pins.toml`, `espalier.lock`, each checked.
 
-use super::course::Course;
+use super::course::{Course, PinMove};
 use super::in_memory::{empty_report, reverts};
 use super::{Choices, Prepared};
 use crate::error::{Error, Result};
 use crate::plan::lock::{Lock, LockedVariant};
 use crate::plan::pins::{Pins, move_pin};
-use crate::plan::rebase_state::{DonePatch, RebaseState};
+use crate::plan::rebase_state::{RebaseState, SeriesState};
 use crate::plan::snippet::SourceText;
 use crate::report::range_diff::settled;
-use crate::report::rebase::{self as report, PatchMove};
+use crate::report::rebase::PatchMove;
 use crate::series::{self, ObjectId, Patch};
 use crate::stack::Stack;
 use crate::stack::{apply, lock_file};
@@ -25,35 +25,42 @@ struct NewFile {
     patch: Patch,
 }
 
-/// Writes the new series, pins and lock to the stage, and says what is to happen.
-pub fn prepare(course: &Course<'_>, repo: &RebaseRepo, state: &RebaseState) -> Result<Prepared> {
-    let context = course.context;
-    let root = repo.commit_upstream(&course.tip.name, course.tip.tree)?;
-    let new = new_series(course, repo, state, root)?;
+/// Writes every new series, pins and lock to the stage, and says what is to happen.
+pub fn prepare(target: &PinMove<'_>, repo: &RebaseRepo, state: &RebaseState) -> Result<Prepared> {
+    let named = &target.named;
+    let context = named.context;
+    let root = repo.commit_upstream(&named.tip.name, named.tip.tree)?;
     let mut stage = Stage::begin_long(&context.layout)?;
-    stage.keep_series(course.pins.series_folders())?;
-    for folder in
-        course.pins.stack(&course.stack.variant).iter().filter_map(|variant| variant.patches.as_ref())
-    {
-        let old = course.stack.files.iter().filter(|file| file.folder() == folder);
-        let new = new.iter().flatten().map(|new| &new.file).filter(|file| file.folder() == folder);
-        stage.replace_series(folder, &old.cloned().collect::<Vec<_>>(), &new.cloned().collect::<Vec<_>>())?;
+    stage.keep_series(named.pins.series_folders())?;
+    let mut moved = Vec::new();
+    for (course, series) in target.series.iter().zip(&state.series) {
+        let new = new_series(course, repo, series, root)?;
+        let folder = course.stack.variant.patches.as_deref().unwrap_or_default();
+        let files: Vec<PatchFile> = new.iter().flatten().map(|new| new.file.clone()).collect();
+        stage.replace_series(folder, course.stack.own_files(), &files)?;
+        moved.push((course, series, new));
     }
-    stage_pins(course, &mut stage)?;
-    let locked = stage_lock(course, &mut stage)?;
-    check_trees(repo, state, &locked)?;
-    let report = describe(course, state, &new, &locked)?;
-    stage.remove_folder(format!("rebase/{}", course.stack.variant.name));
-    let what = format!("the rebase of {} to {}", course.stack.variant.name, course.tip.name);
+    stage_pins(named, &mut stage)?;
+    let lock = stage_lock(named, &mut stage)?;
+    let mut report = empty_report(named, locked(&lock, named)?.series_tree()?);
+    for (course, series, new) in &moved {
+        check_trees(repo, series, locked(&lock, course)?)?;
+        report.patches.extend(own_moves(course, series, new, state.choices));
+        let own = course.stack.own_patches().iter().zip(new);
+        let pairs = own.filter_map(|(old, new)| Some((old, &new.as_ref()?.patch)));
+        report.reverts.extend(reverts(course, pairs)?);
+    }
+    stage.remove_folder(format!("rebase/{}", named.stack.pin.name));
+    let what = format!("the rebase of {} to {}", named.stack.variant.name, named.tip.name);
     Ok(Prepared { report, stage, what, choices: state.choices })
 }
 
-/// For each old patch what it became; nothing where it was dropped. A patch that is the same change keeps
+/// For each of a series' own patches what it became; nothing where it was dropped. A patch that is the same change keeps
 /// its bytes, every one keeps the words of its file name.
 fn new_series(
     course: &Course<'_>,
     repo: &RebaseRepo,
-    state: &RebaseState,
+    state: &SeriesState,
     root: ObjectId,
 ) -> Result<Vec<Option<NewFile>>> {
     let commits = state.commits()?;
@@ -64,17 +71,18 @@ fn new_series(
         let what = format!("git wrote {} patches of {} commits", formatted.len(), commits.len());
         return Err(Error::surroundings(what));
     }
-    let mut formatted = formatted.into_iter();
-    let mut numbers = std::collections::HashMap::new();
+    let (of_parents, own) = state.done.split_at(state.parents.min(state.done.len()));
+    let stays = of_parents.iter().filter(|done| done.commit.is_some()).count();
+    let mut formatted = formatted.into_iter().skip(stays);
+    let mut number = 0;
     let mut new = Vec::new();
-    for ((old, patch), done) in course.stack.files.iter().zip(&course.stack.patches).zip(&state.done) {
+    for ((old, patch), done) in course.stack.own_files().iter().zip(course.stack.own_patches()).zip(own) {
         let Some(text) = done.commit.as_ref().and_then(|_| formatted.next()) else {
             new.push(None);
             continue;
         };
         let (folder, name) = (old.folder(), old.name());
-        let number: &mut usize = numbers.entry(folder.to_string()).or_default();
-        *number += 1;
+        number += 1;
         let slug = name.split_once('-').map_or("patch.patch", |(_, slug)| slug);
         new.push(Some(new_file(old, patch, &text, format!("{folder}/{number:04}-{slug}"))?));
     }
@@ -103,7 +111,7 @@ fn stage_pins(course: &Course<'_>, stage: &mut Stage) -> Result<()> {
 }
 
 /// The lock of the staged project. Variants on other pins have not changed: their entries stay.
-fn stage_lock(course: &Course<'_>, stage: &mut Stage) -> Result<LockedVariant> {
+fn stage_lock(course: &Course<'_>, stage: &mut Stage) -> Result<Lock> {
     let context = course.context;
     let staged = context.staged(stage);
     let pins: Pins = staged.pins()?;
@@ -116,12 +124,17 @@ fn stage_lock(course: &Course<'_>, stage: &mut Stage) -> Result<LockedVariant> {
         new.variants.insert(variant.name.to_string(), applied.locked);
     }
     stage.write("espalier.lock", Lock::render(&new).as_bytes())?;
+    Ok(new)
+}
+
+/// What the new lock says of the variant of `course`.
+fn locked<'l>(lock: &'l Lock, course: &Course<'_>) -> Result<&'l LockedVariant> {
     let missing = || Error::surroundings("the new lock has no entry of the variant");
-    new.variants.get(course.stack.variant.name.as_str()).cloned().ok_or_else(missing)
+    lock.variants.get(course.stack.variant.name.as_str()).ok_or_else(missing)
 }
 
 /// Ids decide: applied strictly to the new pin, the new patches must give the trees that the replay gave.
-fn check_trees(repo: &RebaseRepo, state: &RebaseState, locked: &LockedVariant) -> Result<()> {
+fn check_trees(repo: &RebaseRepo, state: &SeriesState, locked: &LockedVariant) -> Result<()> {
     for (commit, patch) in state.commits()?.into_iter().zip(&locked.patches) {
         let replayed = repo.store.tree_of(commit)?.to_string();
         if replayed != patch.tree {
@@ -134,37 +147,29 @@ fn check_trees(repo: &RebaseRepo, state: &RebaseState, locked: &LockedVariant) -
     Ok(())
 }
 
-fn describe(
+fn own_moves(
     course: &Course<'_>,
-    state: &RebaseState,
+    state: &SeriesState,
     new: &[Option<NewFile>],
-    locked: &LockedVariant,
-) -> Result<report::RebaseReport> {
-    let mut report = empty_report(course, locked.series_tree()?);
-    let rows = course.stack.files.iter().zip(&course.stack.patches).zip(&state.done).zip(new);
-    report.patches = rows
-        .map(|(((file, old), done), new)| patch_move((file, old), done, new.as_ref(), state.choices))
-        .collect();
-    let pairs =
-        course.stack.patches.iter().zip(new).filter_map(|(old, new)| Some((old, &new.as_ref()?.patch)));
-    report.reverts = reverts(course, pairs)?;
-    Ok(report)
-}
-
-fn patch_move(
-    (file, old): (&PatchFile, &Patch),
-    done: &DonePatch,
-    new: Option<&NewFile>,
     choices: Choices,
-) -> PatchMove {
-    let (fate, range_diff) = settled(old, new.map(|new| &new.patch), choices.no_range_diff);
-    PatchMove {
-        file: file.file.clone(),
-        new_file: new.map(|new| new.file.file.clone()),
-        subject: old.subject.clone(),
-        fate,
-        notes: done.notes.clone(),
-        conflicts: Vec::new(),
-        range_diff,
-    }
+) -> Vec<PatchMove> {
+    let series = course.stack.variant.name.to_string();
+    let own = course.stack.own_files().iter().zip(course.stack.own_patches());
+    let rows = own.zip(state.done.iter().skip(course.stack.parents)).zip(new);
+    let moves = rows.map(|(((file, old), done), new)| {
+        let new = new.as_ref();
+        let (fate, range_diff) = settled(old, new.map(|new| &new.patch), choices.no_range_diff);
+        PatchMove {
+            series: series.clone(),
+            file: file.file.clone(),
+            new_file: new.map(|new| new.file.file.clone()),
+            subject: old.subject.clone(),
+            fate,
+            notes: done.notes.clone(),
+            conflicts: Vec::new(),
+            blocked_by: Vec::new(),
+            range_diff,
+        }
+    });
+    moves.collect()
 }

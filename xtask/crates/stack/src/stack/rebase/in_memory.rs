@@ -1,7 +1,7 @@
 //! A rebase without a trace: `--dry-run`.
 
 use super::Choices;
-use super::course::{Course, read_upstream};
+use super::course::{Course, PinMove, read_upstream};
 use super::steps::{Verdict, names, notes, step, verdict};
 use crate::error::Result;
 use crate::plan::rebase_state::places_of_taken;
@@ -10,15 +10,40 @@ use crate::report::rebase::{self as report, Fate, PatchMove, RebaseReport};
 use crate::report::replay;
 use crate::report::silent_revert::{Bases, silent_reverts};
 use crate::series::ObjectId;
-use crate::series::{Patch, Replay, Replayed, replayed_patch};
+use crate::series::{FailedPatches, Patch, Replay, Replayed, replayed_patch};
 use crate::stack::apply::change_tree;
 use crate::stack::range;
 use crate::sys::git::store_tree::StoreTree;
 use crate::sys::git::tree::GitTree;
 use crate::sys::project::inputs::PatchFile;
 
-/// The whole series in memory. A patch with a conflict is left out, and the rest are tried without it.
-pub fn run(course: &Course<'_>, choices: Choices) -> Result<RebaseReport> {
+/// What came of one series in memory.
+pub struct Tried {
+    /// The tree after its last patch.
+    pub tree: ObjectId,
+    /// Every patch, those of parents included.
+    pub patches: Vec<PatchMove>,
+    /// What its own patches undo of upstream's work.
+    reverts: Vec<report::Revert>,
+}
+
+/// Every series on the pin, in memory.
+pub fn run(target: &PinMove<'_>, choices: Choices) -> Result<RebaseReport> {
+    let named = &target.named;
+    let mut report = empty_report(named, named.tip.tree);
+    for course in &target.series {
+        let tried = run_series(course, choices)?;
+        if course.stack.files == named.stack.files {
+            report.tree = tried.tree.to_string();
+        }
+        report.patches.extend(tried.patches.into_iter().skip(course.stack.parents));
+        report.reverts.extend(tried.reverts);
+    }
+    Ok(report)
+}
+
+/// One series with the patches of its parents. A patch with a conflict is left out, and the rest are tried without it.
+pub fn run_series(course: &Course<'_>, choices: Choices) -> Result<Tried> {
     let store = course.store;
     let pin_tree = StoreTree::new(store, course.stack.pin.tree)?;
     let tip_tree = StoreTree::on_way(store, course.tip.tree, course.stack.pin.tree, course.tip.tree)?;
@@ -27,25 +52,34 @@ pub fn run(course: &Course<'_>, choices: Choices) -> Result<RebaseReport> {
     let taken = places_of_taken(&upstream);
     let mut replay = Replay::new(&origin, &tip_tree, names(course), &taken);
     let mut tree = GitTree::new(store, course.tip.tree)?;
+    let mut failed = FailedPatches::default();
     let mut moves = Vec::new();
     let mut new_patches = Vec::new();
     for (at, (patch, file)) in course.stack.patches.iter().zip(&course.stack.files).enumerate() {
         let step = step(course, &mut replay, at)?;
-        if !step.replayed.has_conflict() {
+        let mut blocked_by = Vec::new();
+        if step.replayed.has_conflict() {
+            blocked_by = failed.add(patch);
+        } else {
             change_tree(store, &mut tree, &step.changes)?;
         }
         let new = new_patch(patch, &step.replayed, &replay)?;
-        let verdict = verdict(&step.replayed, choices);
+        let verdict = match blocked_by.is_empty() {
+            true => verdict(&step.replayed, choices),
+            false => Verdict::Asks(Fate::Blocked),
+        };
         let notes = notes(&step.replayed, &upstream, at, verdict);
-        let conflicts = step.replayed.conflicts().map(replay::describe_conflict).collect();
-        moves.push(PatchMove { notes, conflicts, ..patch_move(file, (patch, &new), verdict, choices) });
+        // Upstream may not have changed at all what a blocked patch does not find.
+        let conflicts = step.replayed.conflicts().filter(|_| blocked_by.is_empty());
+        let conflicts = conflicts.map(replay::describe_conflict).collect();
+        let moved = patch_move(course, file, (patch, &new), (verdict, choices));
+        moves.push(PatchMove { notes, conflicts, blocked_by, ..moved });
         new_patches.push(new);
     }
-    let pairs = course.stack.patches.iter().zip(&new_patches).zip(&moves);
+    let pairs = course.stack.patches.iter().zip(&new_patches).zip(&moves).skip(course.stack.parents);
     let stays = pairs.filter(|(_, moved)| moved.fate.goes_by_itself()).map(|(pair, _)| pair);
     let reverts = reverts(course, stays)?;
-    let report = empty_report(course, tree.write()?);
-    Ok(RebaseReport { patches: moves, reverts, ..report })
+    Ok(Tried { tree: tree.write()?, patches: moves, reverts })
 }
 
 /// Of a patch with conflicts there is no new one yet.
@@ -57,10 +91,10 @@ fn new_patch(patch: &Patch, replayed: &Replayed, replay: &Replay<'_>) -> Result<
 }
 
 fn patch_move(
+    course: &Course<'_>,
     file: &PatchFile,
     (old, new): (&Patch, &Patch),
-    verdict: Verdict,
-    choices: Choices,
+    (verdict, choices): (Verdict, Choices),
 ) -> PatchMove {
     let becomes = |new| settled(old, new, choices.no_range_diff);
     let (fate, range_diff) = match verdict {
@@ -70,12 +104,14 @@ fn patch_move(
         Verdict::Asks(fate) => (fate, None),
     };
     PatchMove {
+        series: course.stack.variant.name.to_string(),
         file: file.file.clone(),
         new_file: None,
         subject: old.subject.clone(),
         fate,
         notes: Vec::new(),
         conflicts: Vec::new(),
+        blocked_by: Vec::new(),
         range_diff,
     }
 }

@@ -1,4 +1,4 @@
-//! `cargo xtask rebase`: the series of a variant, from its pin to another upstream tree.
+//! `cargo xtask rebase`: all series on a pin, from its tree to another upstream tree.
 //!
 //! [`prepare`] replays and stages everything, and says what came of it; [`Stage::commit`] makes it happen. Between
 //! the two the stage can be built and tried as if it were the project.
@@ -17,7 +17,6 @@ pub use waiting::{abort, resume, skip};
 
 use crate::context::{Context, Outcome};
 use crate::error::{Error, Kind, Result};
-use crate::plan::next_command::quoted;
 use crate::plan::pins::Pins;
 pub use crate::plan::rebase_state::Choices;
 use crate::report::rebase::RebaseReport;
@@ -25,14 +24,14 @@ use crate::report::rebase_text;
 use crate::series::ObjectId;
 use crate::stack::Stack;
 use crate::sys::git::store::Store;
-use crate::sys::project::run_lock;
+use crate::sys::project::run_lock::{self, Access};
 use crate::sys::project::stage::Stage;
 use crate::sys::upstream::tip::Tip;
 
 /// Options of `rebase --to`.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Variant name; the default one when none is given.
+    /// A variant on the pin that moves; the default one when none is given.
     pub variant: Option<String>,
     /// Tag, branch or commit to move to.
     pub to: String,
@@ -70,22 +69,12 @@ pub struct Prepared {
     pub choices: Choices,
 }
 
-impl Action {
-    /// The variant that was named.
-    fn variant(&self) -> Option<&str> {
-        match self {
-            Action::Start(options) => options.variant.as_deref(),
-            Action::Continue(variant, _) | Action::Skip(variant, _) | Action::Abort(variant) => {
-                variant.as_deref()
-            }
-        }
-    }
-}
-
 /// Runs the action that was asked for.
 pub fn run(context: &Context, action: &Action) -> Result<Outcome> {
-    let _lock = run_lock::take(&context.layout, &context.ui)?;
-    let done = match action {
+    let is_tried = matches!(action, Action::Start(Options { dry_run: true, .. }));
+    let access = if is_tried { Access::Read } else { Access::Change };
+    let _lock = run_lock::take(&context.layout, &context.ui, access)?;
+    match action {
         Action::Start(options) if options.dry_run => dry_run(context, options),
         Action::Start(options) => prepare(context, options).and_then(finished),
         Action::Continue(variant, choices) => {
@@ -93,22 +82,10 @@ pub fn run(context: &Context, action: &Action) -> Result<Outcome> {
         }
         Action::Skip(variant, choices) => skip(context, variant.as_deref(), *choices).and_then(finished),
         Action::Abort(variant) => abort(context, variant.as_deref()),
-    };
-    done.map_err(|error| for_variant(context, action.variant(), error))
-}
-
-/// The commands that `error` ends with are for the variant that was asked for: the one place that names it.
-fn for_variant(context: &Context, variant: Option<&str>, mut error: Error) -> Error {
-    let is_default = |name: &&str| context.pins().is_ok_and(|pins| *pins.default_variant == **name);
-    let Some(name) = variant.filter(|name| !is_default(name)) else { return error };
-    let named = format!("cargo xtask rebase --variant {} --", quoted(name));
-    for hint in error.hints.iter_mut().filter(|hint| !hint.contains("--variant")) {
-        *hint = hint.replace("cargo xtask rebase --", &named);
     }
-    error
 }
 
-/// Replays the series and stages the result. The caller holds the run lock.
+/// Replays every series on the pin and stages the result. The caller holds the run lock.
 ///
 /// # Errors
 ///
@@ -116,11 +93,9 @@ fn for_variant(context: &Context, variant: Option<&str>, mut error: Error) -> Er
 /// has when nothing was said about such.
 pub fn prepare(context: &Context, options: &Options) -> Result<Prepared> {
     let pins = context.pins()?;
-    waiting::refuse_waiting(context, &pins.variant(options.variant.as_deref())?.name)?;
+    waiting::refuse_waiting(context, pins.variant(options.variant.as_deref())?)?;
     let store = Store::open(&context.layout.store())?;
-    let course = course::load(context, &pins, &store, options)?;
-    let started = walk::start(&course, options.choices);
-    started.map_err(|error| for_variant(context, options.variant.as_deref(), error))
+    walk::start(&course::load(context, &pins, &store, options)?, options.choices)
 }
 
 /// The tree that the series gives on `tip`, without overlays, in memory.
@@ -131,20 +106,20 @@ pub fn prepare(context: &Context, options: &Options) -> Result<Prepared> {
 pub fn tree_on(context: &Context, pins: &Pins, store: &Store, stack: &Stack, tip: &Tip) -> Result<ObjectId> {
     let course = course::onto(context, pins, store, stack.clone(), tip.clone());
     let choices = Choices { no_range_diff: true, ..Choices::default() };
-    let report = in_memory::run(&course, choices)?;
-    let stays = report.patches.iter().filter(|patch| !patch.fate.goes_by_itself());
+    let tried = in_memory::run_series(&course, choices)?;
+    let stays = tried.patches.iter().filter(|patch| !patch.fate.goes_by_itself());
     let told: Vec<String> = stays.map(|patch| format!("{}: {}", patch.file, patch.fate.describe())).collect();
-    let tree = report.tree.parse::<ObjectId>().ok().filter(|_| told.is_empty());
-    tree.ok_or_else(|| {
-        Error::no(format!("the series does not apply to {} automatically", tip.name)).detail(told.join("\n"))
-    })
+    match told.is_empty() {
+        true => Ok(tried.tree),
+        false => Err(Error::no(format!("the series does not apply to {} automatically", tip.name))
+            .detail(told.join("\n"))),
+    }
 }
 
 fn dry_run(context: &Context, options: &Options) -> Result<Outcome> {
     let pins = context.pins()?;
     let store = Store::open(&context.layout.store())?;
-    let course = course::load(context, &pins, &store, options)?;
-    let report = in_memory::run(&course, options.choices)?;
+    let report = in_memory::run(&course::load(context, &pins, &store, options)?, options.choices)?;
     let code = if report.patches.iter().any(|patch| patch.fate.waits()) {
         Kind::Conflict.exit_code()
     } else {

@@ -1,17 +1,18 @@
 //! A rebase that waits for a person: `--continue`, `--skip`, `--abort`.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use serde_json::json;
 
-use super::course::{Course, load_with_tip};
-use super::walk::{Refusal, Walked, digests, go_on};
+use super::conflict::Place;
+use super::course::{PinMove, load_with_tip};
+use super::walk::{Refusal, Walked, go_on, series_now};
 use super::{Choices, Prepared, conflict, finish};
 use crate::context::{Context, Outcome};
 use crate::error::{Error, Kind, Result};
-use crate::plan::name::Name;
-use crate::plan::pins::Revision;
-use crate::plan::rebase_state::{DonePatch, RebaseState};
+use crate::plan::pins::{Pins, Revision, Variant};
+use crate::plan::rebase_state::{DonePatch, RebaseState, SeriesState};
 use crate::sys::git::store::Store;
 use crate::sys::machine::disk;
 use crate::sys::machine::ours;
@@ -39,8 +40,9 @@ pub fn skip(context: &Context, variant: Option<&str>, choices: Choices) -> Resul
 /// Forgets a rebase: what was solved in its work tree goes with it.
 pub fn abort(context: &Context, variant: Option<&str>) -> Result<Outcome> {
     let pins = context.pins()?;
-    let name = &pins.variant(variant)?.name;
-    let home = context.layout.rebase(name);
+    let variant = pins.variant(variant)?;
+    let name = &variant.name;
+    let home = context.layout.rebase(&variant.pin);
     if !disk::exists(&home) {
         return Err(none_waits(context, name));
     }
@@ -60,14 +62,16 @@ fn remember_solutions(context: &Context, home: &Path) {
     }
 }
 
-/// Two rebases of one variant at a time would overwrite each other.
-pub fn refuse_waiting(context: &Context, variant: &Name) -> Result<()> {
-    let home = context.layout.rebase(variant);
+/// Two rebases of one pin at a time would overwrite each other.
+pub fn refuse_waiting(context: &Context, variant: &Variant) -> Result<()> {
+    let home = context.layout.rebase(&variant.pin);
     if !disk::exists(&home) {
         return Ok(());
     }
-    let to = conflict::read_state(&home)?.map(|state| format!(" to {}", state.to.name)).unwrap_or_default();
-    let what = format!("a rebase of {variant}{to} is still in progress");
+    let state = conflict::read_state(&home)?;
+    let name = state.as_ref().map_or(variant.name.as_str(), |state| &state.variant);
+    let to = state.as_ref().map(|state| format!(" to {}", state.to.name)).unwrap_or_default();
+    let what = format!("a rebase of {name}{to} is still in progress");
     Err(Error::new(Kind::Conflict, what)
         .hint("continue it: cargo xtask rebase --continue")
         .hint("or abort it; nothing in your project has changed: cargo xtask rebase --abort"))
@@ -76,8 +80,8 @@ pub fn refuse_waiting(context: &Context, variant: &Name) -> Result<()> {
 fn none_waits(context: &Context, variant: &str) -> Error {
     let error = Error::usage(format!("no rebase of {variant} is in progress"));
     let waiting = disk::folders_in(&context.layout.rebases());
-    let names = waiting.iter().filter_map(|folder| folder.file_name()).map(|name| name.to_string_lossy());
-    names.fold(error, |error, name| error.hint(format!("one of {name} does: --variant {name}")))
+    let names = waiting.iter().filter_map(|folder| Some(conflict::read_state(folder).ok()??.variant));
+    names.fold(error, |error, name| error.hint(format!("one of {name} is: --variant {name}")))
 }
 
 fn with_state(
@@ -88,27 +92,29 @@ fn with_state(
 ) -> Result<Prepared> {
     let pins = context.pins()?;
     let variant = pins.variant(variant)?;
-    let home = context.layout.rebase(&variant.name);
+    let home = context.layout.rebase(&variant.pin);
     let mut state = conflict::read_state(&home)?.ok_or_else(|| none_waits(context, &variant.name))?;
     state.choices = state.choices.and(choices);
     let store = Store::open(&context.layout.store())?;
-    let course = course_of(context, &pins, &store, &state)?;
+    let target = target_of(context, &pins, &store, &state)?;
     let repo = RebaseRepo::open(&home)?;
     if state.ready {
+        let here = Place::of(&target, &state)?;
         let done = match decision {
-            Decision::Solved => solved(&course, &repo, &state)?,
-            Decision::Skip => skipped(&course, &state)?,
+            Decision::Solved => solved(&here, &repo, &state)?,
+            Decision::Skip => skipped(&here),
         };
-        state.done.push(done);
+        let series = state.series.get_mut(here.series).ok_or_else(beyond)?;
+        series.done.push(done);
         state.ready = false;
         state.conflicts.clear();
         conflict::write_state(&home, &state)?;
     }
-    let walked = go_on(&course, &repo, &mut state);
+    let walked = go_on(&target, &repo, &mut state);
     match walked? {
         Walked::ToTheEnd => {
             conflict::write_state(&home, &state)?;
-            finish::prepare(&course, &repo, &state)
+            finish::prepare(&target, &repo, &state)
         }
         Walked::Refused(Refusal { error, flags }) => {
             conflict::write_state(&home, &state)?;
@@ -116,52 +122,56 @@ fn with_state(
                 .hint(format!("if that is right: cargo xtask rebase --continue {flags}"))
                 .hint("or abort the rebase; nothing has changed: cargo xtask rebase --abort"))
         }
-        Walked::Conflict(stop) => conflict::hand_over(&course, &repo, &mut state, *stop),
+        Walked::Conflict(stop) => conflict::hand_over(&target, &repo, &mut state, *stop),
     }
 }
 
-/// The course as it was at the start. What was replayed already belongs to exactly that series and pin.
-fn course_of<'a>(
+/// The rebase as it was at the start. What was replayed already belongs to exactly those series and that pin.
+fn target_of<'a>(
     context: &'a Context,
-    pins: &'a crate::plan::pins::Pins,
+    pins: &'a Pins,
     store: &'a Store,
     state: &RebaseState,
-) -> Result<Course<'a>> {
+) -> Result<PinMove<'a>> {
     let name = state.to.name.clone();
     let revision = Revision::parse(&name).ok_or_else(|| {
         Error::surroundings(format!("the record of the rebase goes to `{name}`, which is no name"))
     })?;
     let tip = Tip { name, revision, commit: state.tip_commit()?, tree: state.tip_tree()? };
-    let end = [("--to", Some(state.to.name.as_str()))];
-    let course = load_with_tip(context, pins, store, (Some(&state.variant), &end), |_| Ok(tip))?;
-    let is_same = course.stack.pin.tree.to_string() == state.from.tree && digests(&course) == state.series;
-    if !is_same {
+    let target = load_with_tip(context, pins, store, Some(&state.variant), |_| Ok(tip))?;
+    let now = series_now(&target);
+    if target.named.stack.pin.tree.to_string() != state.from.tree || what_was_there(&state.series) != now {
         return Err(Error::new(Kind::Conflict, "the series or its pin was changed since the rebase began")
-            .detail(changed_files(&course, state))
+            .detail(changed_files(&now, &state.series))
             .hint("put it back, then: cargo xtask rebase --continue")
             .hint("or abort the rebase; nothing in your project has changed: cargo xtask rebase --abort"));
     }
-    Ok(course)
+    Ok(target)
 }
 
-fn changed_files(course: &Course<'_>, state: &RebaseState) -> String {
-    let now = digests(course);
-    let then = state.series.iter();
-    let gone = then.filter(|known| !now.contains(known)).map(|(file, _)| file.as_str());
-    let new = now.iter().filter(|known| !state.series.contains(known)).map(|(file, _)| file.as_str());
-    let mut files: Vec<&str> = gone.chain(new).collect();
-    files.sort_unstable();
-    files.dedup();
-    files.join("\n")
+/// The series without what was replayed of them.
+fn what_was_there(series: &[SeriesState]) -> Vec<SeriesState> {
+    let untouched = |one: &SeriesState| SeriesState::new(&one.variant, one.files.clone(), one.parents);
+    series.iter().map(untouched).collect()
 }
 
-fn solved(course: &Course<'_>, repo: &RebaseRepo, state: &RebaseState) -> Result<DonePatch> {
-    let layout = &course.context.layout;
+fn changed_files(now: &[SeriesState], then: &[SeriesState]) -> String {
+    let files = |series: &[SeriesState]| -> BTreeSet<(String, String)> {
+        series.iter().flat_map(|one| one.files.iter().cloned()).collect()
+    };
+    let (now, then) = (files(now), files(then));
+    let changed: BTreeSet<&str> = now.symmetric_difference(&then).map(|(file, _)| file.as_str()).collect();
+    changed.into_iter().collect::<Vec<_>>().join("\n")
+}
+
+fn solved(here: &Place<'_, '_>, repo: &RebaseRepo, state: &RebaseState) -> Result<DonePatch> {
+    let layout = &here.course.context.layout;
     let shown_as = layout.show(repo.work());
     let resolved = read_resolved(repo, &state.conflicts, &shown_as)?;
-    let root = repo.commit_upstream(&course.tip.name, course.tip.tree)?;
-    let head = state.commits()?.last().copied().unwrap_or(root);
-    let (patch, file) = at_position(course, state)?;
+    let root = repo.commit_upstream(&here.course.tip.name, here.course.tip.tree)?;
+    let series = state.series.get(here.series).ok_or_else(beyond)?;
+    let head = series.commits()?.last().copied().unwrap_or(root);
+    let file = here.file;
     if repo.store.tree_of(head)? == resolved.tree {
         return Err(Error::new(Kind::Conflict, format!("nothing is left of {file}"))
             .hint("if that is right: cargo xtask rebase --skip")
@@ -170,25 +180,19 @@ fn solved(course: &Course<'_>, repo: &RebaseRepo, state: &RebaseState) -> Result
             )));
     }
     for path in &resolved.untracked {
-        course.context.ui.warn(format!("`{path}` is not known to git and is no part of the patch"));
+        here.course.context.ui.warn(format!("`{path}` is not known to git and is no part of the patch"));
     }
     resolutions::learn(repo, &layout.resolutions())?;
-    let commit = repo.commit_patch(patch, resolved.tree, head)?;
+    let commit = repo.commit_patch(here.patch, resolved.tree, head)?;
     let notes = vec!["its conflicts were resolved by hand".to_string()];
-    Ok(DonePatch { file, commit: Some(commit.to_string()), by_hand: true, notes })
+    Ok(DonePatch { file: file.to_string(), commit: Some(commit.to_string()), by_hand: true, notes })
 }
 
-fn skipped(course: &Course<'_>, state: &RebaseState) -> Result<DonePatch> {
-    let (_, file) = at_position(course, state)?;
-    Ok(DonePatch { file, commit: None, by_hand: true, notes: vec!["skipped by hand".to_string()] })
+fn skipped(here: &Place<'_, '_>) -> DonePatch {
+    let notes = vec!["skipped by hand".to_string()];
+    DonePatch { file: here.file.to_string(), commit: None, by_hand: true, notes }
 }
 
-fn at_position<'c>(
-    course: &'c Course<'_>,
-    state: &RebaseState,
-) -> Result<(&'c crate::series::Patch, String)> {
-    let at = state.position();
-    let found = course.stack.patches.get(at).zip(course.stack.files.get(at));
-    let found = found.map(|(patch, file)| (patch, file.file.clone()));
-    found.ok_or_else(|| Error::surroundings("the record of the rebase goes beyond the series"))
+fn beyond() -> Error {
+    Error::surroundings("the record of the rebase goes beyond the series")
 }

@@ -1,10 +1,10 @@
 //! Replaying patch by patch into the repository of a rebase, until the end or a conflict.
 
-use super::course::{Course, read_upstream};
+use super::course::{Course, PinMove, read_upstream};
 use super::steps::{Verdict, names, notes, step, verdict};
 use super::{Choices, Prepared, conflict, finish};
 use crate::error::{Error, Kind, Result};
-use crate::plan::rebase_state::{DonePatch, NamedTree, RebaseState, places_of_taken};
+use crate::plan::rebase_state::{DonePatch, NamedTree, RebaseState, SeriesState, places_of_taken};
 use crate::report::rebase::Fate;
 use crate::series::ObjectId;
 use crate::series::{Patch, Replay, Step};
@@ -17,41 +17,46 @@ use crate::sys::machine::ours;
 use crate::sys::work_trees::rebase_repo::RebaseRepo;
 
 /// A rebase from its beginning, in a repository under the scratch folder: only a conflict makes it stay.
-pub fn start(course: &Course<'_>, choices: Choices) -> Result<Prepared> {
-    let layout = &course.context.layout;
+pub fn start(target: &PinMove<'_>, choices: Choices) -> Result<Prepared> {
+    let layout = &target.named.context.layout;
     let scratch = disk::scratch_folder(&layout.scratch(), "rebase")?;
     let repo = RebaseRepo::create(scratch.path())?;
-    let mut state = new_state(course, choices);
-    match go_on(course, &repo, &mut state)? {
-        Walked::ToTheEnd => finish::prepare(course, &repo, &state),
+    let mut state = new_state(target, choices);
+    match go_on(target, &repo, &mut state)? {
+        Walked::ToTheEnd => finish::prepare(target, &repo, &state),
         Walked::Refused(Refusal { error, flags }) => {
             Err(error.hint(format!("if that is right, add: {flags}")))
         }
         Walked::Conflict(stop) => {
             conflict::write_state(scratch.path(), &state)?;
-            let home = layout.rebase(&course.stack.variant.name);
+            let home = layout.rebase(&target.named.stack.pin.name);
             if let Some(parent) = home.parent() {
                 disk::create_folder(parent)?;
             }
             drop(repo);
             ours::rename(&scratch.keep(), &home)?;
-            conflict::hand_over(course, &RebaseRepo::open(&home)?, &mut state, *stop)
+            conflict::hand_over(target, &RebaseRepo::open(&home)?, &mut state, *stop)
         }
     }
 }
 
-fn new_state(course: &Course<'_>, choices: Choices) -> RebaseState {
+fn new_state(target: &PinMove<'_>, choices: Choices) -> RebaseState {
+    let course = &target.named;
     let named = |name: &str, tree: ObjectId| NamedTree { name: name.to_string(), tree: tree.to_string() };
     let from = named(&course.old_name, course.stack.pin.tree);
     let to = named(&course.tip.name, course.tip.tree);
-    let mut state = RebaseState::new(&course.stack.variant.name, from, to, digests(course), choices);
+    let mut state = RebaseState::new(&course.stack.variant.name, from, to, series_now(target), choices);
     state.commit = course.tip.commit.to_string();
     state
 }
 
-/// The series as it is now: file and sha256.
-pub fn digests(course: &Course<'_>) -> Vec<(String, String)> {
-    course.stack.files.iter().map(|patch| (patch.file.clone(), patch.sha256.clone())).collect()
+/// Every series on the pin as it is now, with nothing replayed.
+pub fn series_now(target: &PinMove<'_>) -> Vec<SeriesState> {
+    let series = |Course { stack, .. }: &Course<'_>| {
+        let files = stack.files.iter().map(|patch| (patch.file.clone(), patch.sha256.clone()));
+        SeriesState::new(&stack.variant.name, files.collect(), stack.parents)
+    };
+    target.series.iter().map(series).collect()
 }
 
 /// Where walking stopped.
@@ -70,8 +75,32 @@ pub struct Refusal {
     pub flags: String,
 }
 
-/// Replays what is left of `state`; every patch that went well is a commit in `repo` and in `state.done`.
-pub fn go_on(course: &Course<'_>, repo: &RebaseRepo, state: &mut RebaseState) -> Result<Walked> {
+/// Replays what is left of `state`, series by series; every patch that went well is a commit in `repo` and in `state`.
+pub fn go_on(target: &PinMove<'_>, repo: &RebaseRepo, state: &mut RebaseState) -> Result<Walked> {
+    let choices = state.choices;
+    let mut refused = Vec::new();
+    for (place, course) in target.series.iter().enumerate() {
+        state.inherit(place);
+        let Some(series) = state.series.get_mut(place).filter(|series| !series.is_complete()) else {
+            continue;
+        };
+        if let Some(stop) = go_on_with_series(course, repo, (series, choices), &mut refused)? {
+            return Ok(Walked::Conflict(Box::new(stop)));
+        }
+    }
+    Ok(match refused.is_empty() {
+        true => Walked::ToTheEnd,
+        false => Walked::Refused(upstream_has(target, &refused)),
+    })
+}
+
+/// Replays what is left of one series; gives where it stops.
+fn go_on_with_series(
+    course: &Course<'_>,
+    repo: &RebaseRepo,
+    (state, choices): (&mut SeriesState, Choices),
+    refused: &mut Vec<Refused>,
+) -> Result<Option<conflict::Stop>> {
     let store = &repo.store;
     let root = repo.commit_upstream(&course.tip.name, course.tip.tree)?;
     let head = state.commits()?.last().copied().unwrap_or(root);
@@ -79,14 +108,14 @@ pub fn go_on(course: &Course<'_>, repo: &RebaseRepo, state: &mut RebaseState) ->
     let pin_tree = StoreTree::new(store, course.stack.pin.tree)?;
     let start_tree = StoreTree::on_way(store, start, course.stack.pin.tree, course.tip.tree)?;
     let origin = range::origin(store, &course.stack.patches, &pin_tree)?;
-    if state.done.is_empty() && state.upstream.is_empty() {
+    if state.position() <= state.parents && state.upstream.is_empty() {
         state.upstream = read_upstream(course, &origin)?;
     }
     let taken = places_of_taken(&state.upstream);
     let mut replay = Replay::new(&origin, &start_tree, names(course), &taken);
     let behind = state.position();
     let tree = GitTree::new(store, start)?;
-    let mut walk = Walk { course, repo, state, tree, head, refused: Vec::new() };
+    let mut walk = Walk { course, repo, state, choices, tree, head, refused };
     let files = course.stack.patches.iter().zip(&course.stack.files).enumerate().skip(behind);
     for (at, (patch, file)) in files {
         let step = step(course, &mut replay, at)?;
@@ -97,24 +126,21 @@ pub fn go_on(course: &Course<'_>, repo: &RebaseRepo, state: &mut RebaseState) ->
             let tree = walk.tree.write()?;
             // On disk: git shows it in the work tree.
             store.write_tree(tree)?;
-            let stop = conflict::Stop::new(step.replayed, &replay, (walk.head, tree));
-            return Ok(Walked::Conflict(Box::new(stop)));
+            return Ok(Some(conflict::Stop::new(step.replayed, &replay, (walk.head, tree))));
         }
     }
-    Ok(match walk.refused.is_empty() {
-        true => Walked::ToTheEnd,
-        false => Walked::Refused(upstream_has(course, &walk.refused)),
-    })
+    Ok(None)
 }
 
-/// How far it is.
+/// How far it is in one series.
 struct Walk<'w> {
     course: &'w Course<'w>,
     repo: &'w RebaseRepo,
-    state: &'w mut RebaseState,
+    state: &'w mut SeriesState,
+    choices: Choices,
     tree: GitTree<'w>,
     head: ObjectId,
-    refused: Vec<Refused>,
+    refused: &'w mut Vec<Refused>,
 }
 
 /// A patch that upstream has, whole or in part, and about which nothing was said.
@@ -125,12 +151,15 @@ struct Refused {
 }
 
 impl Walk<'_> {
-    /// A patch without conflicts. After the first one that is refused, the rest are only looked at.
+    /// A patch without conflicts. After the first one that is refused, in whatever series, the rest are only looked at.
     fn take(&mut self, (at, patch): (usize, &Patch), file: &str, step: &Step) -> Result<()> {
-        let verdict = verdict(&step.replayed, self.state.choices);
+        let verdict = verdict(&step.replayed, self.choices);
         let notes = notes(&step.replayed, &self.state.upstream, at, verdict);
         if let Verdict::Asks(fate) = verdict {
-            self.refused.push(Refused { file: file.to_string(), fate, notes });
+            // A parent's patch was refused with its own series.
+            if at >= self.state.parents {
+                self.refused.push(Refused { file: file.to_string(), fate, notes });
+            }
             return Ok(());
         }
         if !self.refused.is_empty() {
@@ -148,13 +177,15 @@ impl Walk<'_> {
     }
 }
 
-fn upstream_has(course: &Course<'_>, refused: &[Refused]) -> Refusal {
+fn upstream_has(target: &PinMove<'_>, refused: &[Refused]) -> Refusal {
+    let course = &target.named;
+    let patches: usize = target.series.iter().map(|series| series.stack.own_patches().len()).sum();
     let what = format!(
         "{} {} has what {} of {} patches do; nothing was written",
         course.stack.pin.upstream,
         course.tip.name,
         refused.len(),
-        course.stack.patches.len()
+        patches
     );
     let mut error = Error::new(Kind::Conflict, what);
     for Refused { file, fate, notes } in refused {

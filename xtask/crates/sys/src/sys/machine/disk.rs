@@ -30,12 +30,17 @@ pub const FREE_SOME: &str =
 
 /// `error`, or that the disk of `folder` is full when that is why.
 pub fn blame_full_disk(folder: &Path, error: Error) -> Error {
-    let said = std::iter::once(&error.what).chain(&error.details).any(|text| text.contains("No space left"));
+    let said = std::iter::once(&error.what).chain(&error.details).any(|text| says_full(text));
     if error.kind != crate::error::Kind::Surroundings || !(said || is_full(folder)) {
         return error;
     }
     let full = Error::surroundings(format!("the disk of `{}` is full", folder.display())).hint(FREE_SOME);
     std::iter::once(error.what).chain(error.details).fold(full, Error::detail)
+}
+
+/// As the C library, npm and pip say it.
+fn says_full(text: &str) -> bool {
+    ["No space left", "ENOSPC", "no space left on device"].iter().any(|words| text.contains(words))
 }
 
 /// Less than this is nothing: a page for each of a few small files.
@@ -318,6 +323,19 @@ pub fn find_program(program: &str) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_full_disk_is_recognised_in_the_words_of_other_programs() {
+        let folder = tempfile::tempdir().unwrap();
+        for said in ["npm says: code ENOSPC", "pip says: [Errno 28] No space left on device"] {
+            let error = blame_full_disk(folder.path(), Error::surroundings("`npm pack` failed").detail(said));
+            assert!(error.what.starts_with("the disk of `") && error.what.ends_with("` is full"), "{error}");
+            assert!(error.to_string().contains(said), "{error}");
+        }
+        let other =
+            blame_full_disk(folder.path(), Error::surroundings("`npm pack` failed").detail("code E404"));
+        assert_eq!(other.what, "`npm pack` failed");
+    }
 
     #[test]
     fn writing_the_same_content_leaves_the_file_alone() {

@@ -76,8 +76,13 @@ fn install(tool: &Tool, layout: &Layout, folder: &Path, ui: &Ui) -> Result<()> {
     let hint =
         format!("install {} {} or newer yourself, then run the same command again", tool.name, tool.at_least);
     let name = format!("{} {}", tool.name, tool.version);
-    let install =
-        Install { requirements: &requirements, to: &installed, scratch: scratch.path(), name: &name };
+    let install = Install {
+        requirements: &requirements,
+        to: &installed,
+        scratch: scratch.path(),
+        name: &name,
+        for_python: false,
+    };
     install.run(hint, ui)?;
     put_in_place(layout, &installed, folder)
 }
@@ -108,7 +113,13 @@ pub fn python_packages(requirements: &Path, layout: &Layout, offline: bool, ui: 
     ui.status("Installing", format!("the Python packages of {list} from PyPI, under target/"));
     let scratch = disk::scratch_folder(&layout.scratch(), "packages")?;
     let installed = scratch.path().join("installed");
-    let install = Install { requirements, to: &installed, scratch: scratch.path(), name: "Python packages" };
+    let install = Install {
+        requirements,
+        to: &installed,
+        scratch: scratch.path(),
+        name: "Python packages",
+        for_python: true,
+    };
     install.run("run the same command again".to_string(), ui)?;
     put_in_place(layout, &installed, &folder)?;
     Ok(folder)
@@ -145,6 +156,8 @@ pub(in crate::sys) struct Install<'a> {
     pub scratch: &'a Path,
     /// What is installed, for people.
     pub name: &'a str,
+    /// Whether Python code of theirs is run. A program in a wheel needs no Python, whatever the wheel asks for.
+    pub for_python: bool,
 }
 
 impl Install<'_> {
@@ -154,7 +167,9 @@ impl Install<'_> {
     ///
     /// There is no pip, or it failed: what it said.
     pub fn run(&self, hint: String, ui: &Ui) -> Result<()> {
-        let run = pip(self.scratch).arg("--target").arg(self.to).arg("--requirement").arg(self.requirements);
+        let any_python = (!self.for_python).then_some("--ignore-requires-python");
+        let run = pip(self.scratch).args(any_python);
+        let run = run.arg("--target").arg(self.to).arg("--requirement").arg(self.requirements);
         let words = run.words();
         let mut said = Vec::new();
         let progress = &mut ui.progress(self.name, None, Unit::Bytes);

@@ -1,46 +1,137 @@
-//! One run at a time: two must not build in the same folder.
+//! Which commands may run at the same time in one project.
 //!
-//! The lock is inherited by the programs that we start, on purpose. When a run is killed, compilers
-//! that it started may still be writing; the next run waits for the last of them.
+//! Two locks. `run.lock` belongs to the one command that builds or changes something. `project.lock` is shared by all that
+//! only need pins, patches, lock and store to stay as they are: those that answer a question, and a build while it compiles.
+//! A command that changes the project has both alone.
+//!
+//! Both are inherited by the programs that we start, on purpose. When a run is killed, compilers that it started may still
+//! be writing; the next run waits for the last of them.
 
 use std::fs::{File, TryLockError};
+use std::io::Write;
 use std::path::Path;
+
+use serde::{Deserialize, Serialize};
 
 use super::pending;
 use crate::error::{Error, Result};
 use crate::plan::layout::Layout;
-use crate::sys::machine::{disk, ours};
+use crate::plan::next_command::quoted;
+use crate::sys::machine::{clock, disk, ours};
 use crate::ui::Ui;
+
+/// What a command does, and so what may run beside it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// It answers a question, and adds at most objects to the store: beside a build and others like it.
+    Read,
+    /// It works in folders of its own for a long time: beside those that read, one at a time.
+    Build,
+    /// It changes pins, patches, edit repositories, or removes what others may read: alone.
+    Change,
+}
 
 /// Held until dropped.
 #[derive(Debug)]
 pub struct RunLock {
-    _file: File,
+    _files: Vec<File>,
 }
 
-/// Takes the lock of this project, says so when it has to wait, sweeps what a killed run
-/// left, and finishes what it had decided.
-pub fn take(layout: &Layout, ui: &Ui) -> Result<RunLock> {
+/// Takes the locks of this project that `access` needs, and says for whom it has to wait. Whoever is alone sweeps what a
+/// killed run left, and finishes what it had decided.
+pub fn take(layout: &Layout, ui: &Ui, access: Access) -> Result<RunLock> {
     ours::claim(layout)?;
-    let lock = take_at(&layout.run_lock(), ui)?;
-    sweep(layout)?;
-    pending::finish_interrupted(layout, ui)?;
-    Ok(lock)
+    if access == Access::Read {
+        let project = take_at(&layout.project_lock(), ui, true)?;
+        if !disk::exists(&layout.pending()) {
+            return Ok(RunLock { _files: vec![project] });
+        }
+        // Nothing is read before what a killed run had decided is finished; that needs the locks alone.
+    }
+    let run = take_at(&layout.run_lock(), ui, false)?;
+    let mut project = match access {
+        Access::Build if !disk::exists(&layout.pending()) => take_if_free(&layout.project_lock())?,
+        _ => Some(take_at(&layout.project_lock(), ui, false)?),
+    };
+    // Scratch folders of those that read now stay: the next run takes the rest away.
+    if project.is_some() {
+        sweep(layout)?;
+        pending::finish_interrupted(layout, ui)?;
+    }
+    if access != Access::Change {
+        // Nobody can come between: to change the project takes the run lock too.
+        drop(project.take());
+        project = Some(take_at(&layout.project_lock(), ui, true)?);
+    }
+    Ok(RunLock { _files: std::iter::once(run).chain(project).collect() })
 }
 
-fn take_at(path: &Path, ui: &Ui) -> Result<RunLock> {
+fn take_at(path: &Path, ui: &Ui, shared: bool) -> Result<File> {
     let fail = |error: std::io::Error| disk::explain("lock", path, &error);
-    let file = File::options().create(true).truncate(false).write(true).open(path).map_err(fail)?;
-    match file.try_lock() {
+    let file = open(path)?;
+    let tried = if shared { file.try_lock_shared() } else { file.try_lock() };
+    match tried {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
-            ui.status("Waiting", "for another run in this folder to end");
-            file.lock().map_err(fail)?;
+            ui.status("Waiting", format!("for another run in this folder to end{}", holder(path)));
+            if shared { file.lock_shared() } else { file.lock() }.map_err(fail)?;
         }
         Err(TryLockError::Error(error)) => return Err(fail(error)),
     }
+    held(file)
+}
+
+/// The lock, alone; nothing while somebody else has it.
+fn take_if_free(path: &Path) -> Result<Option<File>> {
+    let file = open(path)?;
+    match file.try_lock() {
+        Ok(()) => held(file).map(Some),
+        Err(TryLockError::WouldBlock) => Ok(None),
+        Err(TryLockError::Error(error)) => Err(disk::explain("lock", path, &error)),
+    }
+}
+
+fn open(path: &Path) -> Result<File> {
+    let options = File::options().create(true).truncate(false).write(true).open(path);
+    options.map_err(|error| disk::explain("lock", path, &error))
+}
+
+fn held(mut file: File) -> Result<File> {
     inherit(&file).map_err(|error| Error::surroundings(format!("could not share the run lock: {error}")))?;
-    Ok(RunLock { _file: file })
+    // Only for people who wait: that it cannot be written stops nothing.
+    let _ = file.set_len(0).and_then(|()| file.write_all(&Holder::this_run().render()));
+    Ok(file)
+}
+
+/// The run that took a lock last, as the lock's file says.
+#[derive(Serialize, Deserialize)]
+struct Holder {
+    pid: u32,
+    command: String,
+    since: u64,
+}
+
+impl Holder {
+    fn this_run() -> Holder {
+        let words: Vec<String> = std::env::args().skip(1).map(|word| quoted(&word)).collect();
+        Holder { pid: std::process::id(), command: words.join(" "), since: clock::now() }
+    }
+
+    fn render(&self) -> Vec<u8> {
+        // Numbers and a text always have a JSON form.
+        serde_json::to_vec(self).unwrap_or_default()
+    }
+
+    fn describe(&self) -> String {
+        let Holder { pid, command, since } = self;
+        let seconds = clock::now().saturating_sub(*since);
+        format!(": `xtask {command}`, process {pid}, running for {} min {} s", seconds / 60, seconds % 60)
+    }
+}
+
+fn holder(path: &Path) -> String {
+    let text = disk::read_if_there(path).ok().flatten().unwrap_or_default();
+    serde_json::from_slice(&text).map(|holder: Holder| holder.describe()).unwrap_or_default()
 }
 
 #[cfg(unix)]

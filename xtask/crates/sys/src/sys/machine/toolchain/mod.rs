@@ -105,7 +105,7 @@ pub fn provide(name: &Name, toolchain: &Toolchain, surroundings: Surroundings<'_
 }
 
 /// An error unless `toolchain` can be set up on this machine.
-fn refuse_where_impossible(name: &Name, toolchain: &Toolchain, offline: bool) -> Result<()> {
+pub fn refuse_where_impossible(name: &Name, toolchain: &Toolchain, offline: bool) -> Result<()> {
     if !toolchain.is_for(Platform::of_this_machine()) {
         let hosts: Vec<&str> = toolchain.hosts.iter().map(|host| host.as_str()).collect();
         let here = format!("{}-{}", std::env::consts::OS, std::env::consts::ARCH);

@@ -17,8 +17,13 @@ impl Work<'_> {
         let label = format!("the wheels of {}", self.name);
         // pip wants to make the folder itself.
         let unpacked = scratch.join("unpacked");
-        let install =
-            tools::Install { requirements: &requirements, to: &unpacked, scratch: &scratch, name: &label };
+        let install = tools::Install {
+            requirements: &requirements,
+            to: &unpacked,
+            scratch: &scratch,
+            name: &label,
+            for_python: false,
+        };
         let hint = "run the same command again; a wheel whose digest is not the pinned one stays refused";
         install.run(hint.to_string(), self.surroundings.ui)?;
         self.audit(&unpacked)?;

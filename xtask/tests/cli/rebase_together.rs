@@ -1,0 +1,170 @@
+//! Every series on a pin moves with it, or none does.
+
+use super::support::moving::{Move, TIP, above_everything, upstream_greets_otherwise};
+use super::support::{Project, files, git};
+
+const OTHER: &str = "patches/other/0001-say-what-is-counted.patch";
+const CHILD: &str = "patches/child/0001-say-what-is-counted.patch";
+
+/// The usual project, with a second series beside the first, and a third one that extends the first. Both make the change
+/// of the second patch of the usual series, which has only two now.
+fn project() -> Project {
+    let project = Project::new();
+    let count = project.read("patches/paged/0002-say-what-is-counted.patch");
+    let dearly = project.read("patches/paged/0003-greet-dearly.patch");
+    for (old, new, text) in [
+        ("patches/paged/0002-say-what-is-counted.patch", OTHER, &count),
+        ("patches/paged/0003-greet-dearly.patch", CHILD, &count),
+    ] {
+        std::fs::remove_file(project.path(old)).unwrap();
+        project.write(new, text);
+    }
+    project.write("patches/paged/0002-greet-dearly.patch", dearly);
+    let more = "[variants.other]\nextends = \"stock\"\npatches = \"patches/other\"\n\n[variants.child]\nextends = \"paged\"\n\
+                patches = \"patches/child\"\n\n[variants.paged]";
+    project.edit("pins.toml", "[variants.paged]", more);
+    project.run(&["lock"]).success();
+    project
+}
+
+fn counts_otherwise(folder: &std::path::Path) {
+    files::edit(&folder.join("src/count.c"), "int count = 0;", "int count = 1;");
+}
+
+#[test]
+fn a_clean_move_takes_all_series_along() {
+    let moving = Move::of(project(), above_everything("src/greet.c"));
+    let said = moving.rebase(&[]).success();
+    assert!(
+        said.stdout.starts_with("paged, other, child: 4 of 4 patches, from hello v1.0, now on v2.0"),
+        "{said}"
+    );
+    for file in [OTHER, CHILD, "patches/paged/0001-greet-more-warmly.patch"] {
+        assert_eq!(said.stdout.matches(file).count(), 1, "{said}");
+    }
+    moving.assert_moved();
+}
+
+#[test]
+fn the_present_pin_is_a_move_that_changes_nothing() {
+    let project = project();
+    let before = files::list(project.root());
+    let pins = project.read("pins.toml");
+    let said = project.run(&["rebase", "--to", "v1.0"]).success();
+    assert!(said.stdout.contains("already on hello v1.0"), "{said}");
+    assert_eq!(project.read("pins.toml"), pins);
+    let after: Vec<String> = files::list(project.root());
+    let kept =
+        |list: Vec<String>| list.into_iter().filter(|path| !path.starts_with("target/")).collect::<Vec<_>>();
+    assert_eq!(kept(after), kept(before));
+}
+
+/// It makes no difference which variant is named, nor that one has no patches.
+#[test]
+fn every_variant_on_the_pin_names_the_same_move() {
+    let mut moved = Vec::new();
+    for variant in ["stock", "paged", "other", "child"] {
+        let moving = Move::of(project(), above_everything("src/count.c"));
+        moving.rebase(&["--variant", variant]).success();
+        moving.assert_moved();
+        moved.push(moving.committed());
+    }
+    assert!(moved.windows(2).all(|pair| pair[0] == pair[1]));
+}
+
+/// A conflict in a series that was not named stops all of them; after it is resolved all move, the parents' patches once.
+#[test]
+fn a_conflict_in_any_series_holds_all_of_them() {
+    let moving = Move::of(project(), counts_otherwise);
+    let before = moving.committed();
+    let said = moving.rebase(&[]).code(4);
+    assert!(
+        said.stderr.contains(&format!("{OTHER} does not apply to hello v2.0 automatically (0 of 4")),
+        "{said}"
+    );
+    assert!(said.stderr.contains("child: 1 of 1 patches will stop too"), "{said}");
+    assert_eq!(moving.committed(), before);
+    let counted = "// Counts.\nint counted;\n";
+    let solve = || {
+        files::write(&moving.work().join("src/count.c"), counted);
+        git::git(&moving.work(), &["add", "src/count.c"]);
+    };
+    solve();
+    let said = moving.run(&["--continue"]).code(4);
+    assert!(
+        said.stderr.contains(&format!("{CHILD} does not apply to hello v2.0 automatically (3 of 4")),
+        "{said}"
+    );
+    assert_eq!(moving.committed(), before);
+    solve();
+    // Whichever variant is named: there is one rebase for the pin.
+    moving.run(&["--continue", "--variant", "other"]).success();
+    moving.assert_moved();
+    for file in [OTHER, CHILD] {
+        assert!(moving.project.read(file).contains("+int counted;"));
+    }
+}
+
+#[test]
+fn abort_and_skip_are_for_all_series() {
+    let moving = Move::of(project(), upstream_greets_otherwise);
+    let before = moving.committed();
+    moving.rebase(&["--variant", "other"]).code(4);
+    let said = moving.rebase(&["--variant", "child"]).code(4);
+    assert!(said.stderr.contains("a rebase of other to v2.0 is still in progress"), "{said}");
+    moving.run(&["--abort"]).success();
+    assert_eq!(moving.committed(), before);
+    moving.rebase(&[]).code(4);
+    moving.run(&["--skip"]).code(4);
+    let said = moving.run(&["--skip"]).success();
+    assert!(said.stdout.contains("2 of 4 patches"), "{said}");
+    moving.assert_moved();
+    assert!(files::list(&moving.project.path("patches/paged")).is_empty());
+}
+
+/// What upstream has is told of all series at once, and dropped in all.
+#[test]
+fn what_upstream_has_is_told_of_all_series() {
+    let takes = |folder: &std::path::Path| {
+        files::edit(&folder.join("src/count.c"), "int count = 0;", "int count = 0; // words, not letters");
+    };
+    let moving = Move::of(project(), takes);
+    let said = moving.rebase(&[]).code(4);
+    assert!(said.stderr.contains("v2.0 has what 2 of 4 patches do"), "{said}");
+    let said = moving.rebase(&["--drop-upstreamed"]).success();
+    assert!(said.stdout.contains("2 of 4 patches"), "{said}");
+    moving.assert_moved();
+}
+
+/// A rebase that is only tried says of a patch what `status` says of it.
+#[test]
+fn a_dry_run_has_the_verdicts_of_status() {
+    let moving = Move::of(project(), upstream_greets_otherwise);
+    let said = moving.rebase(&["--dry-run"]).code(4);
+    assert!(said.stdout.contains("cannot move to v2.0 by itself: 1 in conflict, 1 blocked"), "{said}");
+    let blocked = "blocked    patches/paged/0002-greet-dearly.patch (by 0001-greet-more-warmly.patch)";
+    assert!(said.stdout.contains(blocked), "{said}");
+    let lines: Vec<&str> = said.stdout.lines().collect();
+    let at = lines.iter().position(|line| line.contains(blocked)).unwrap();
+    assert!(!lines[at + 1].contains("upstream changed the same lines"), "{said}");
+    let from = moving.upstream.to_str().unwrap();
+    let status = moving.project.run(&["status", "--tip", TIP, "--from", from]).code(1);
+    assert!(status.stdout.contains("(by 0001-greet-more-warmly.patch)"), "{status}");
+}
+
+/// `newest` offers a commit to which the pin can move, with all that is on it.
+#[test]
+fn newest_looks_at_every_series_on_the_pin() {
+    let moving = Move::of(project(), |folder| {
+        files::edit(&folder.join("README.md"), "Hello", "Hello!");
+        git::commit(folder, "About");
+        counts_otherwise(folder);
+    });
+    let from = moving.upstream.to_str().unwrap();
+    let said = moving.project.run(&["--json", "newest", "--tip", TIP, "--from", from]).code(1).json();
+    assert_eq!(said["series"], serde_json::json!(["paged", "other", "child"]));
+    assert_eq!(said["applies"]["before_tip"], 1, "{said}");
+    let next = said["next"].as_str().unwrap().to_string();
+    let words: Vec<&str> = next.split(' ').skip(2).collect();
+    moving.project.run(&words).success();
+}
