@@ -134,6 +134,12 @@ fn the_page_stands_alone_and_shows_text_as_text() {
     for forbidden in ["<b>hi", "<script", "http://", "https://", "src=", "@import", "url("] {
         assert!(!html.contains(forbidden), "the page has {forbidden}");
     }
+    // The words and dots of this page are explained on it, and no others.
+    for explained in ["conflict</dt><dd>upstream changed the same lines", "provisional</dt>", "\u{25cf}</dt>"] {
+        assert!(html.contains(explained), "{explained}: {html}");
+    }
+    assert!(!html.contains("ambiguous</dt>") && !html.contains("What is wrong"), "{html}");
+    assert!(html.contains("<h3>Why it does not apply</h3>"), "{html}");
     assert_eq!(html.matches("<details class=\"patch").count(), 3);
     assert_eq!(html.matches("<details").count(), html.matches("</details>").count());
 }
@@ -165,6 +171,7 @@ fn the_page_links_commits_when_their_host_is_known() {
     let html = std::fs::read_to_string(page).unwrap();
     let commit = git::git(&upstream, &["rev-parse", "main"]);
     assert!(html.contains(&format!("<a href=\"https://github.com/owner/name/commit/{commit}\">")), "{html}");
+    assert!(html.contains(&format!("/commit/{commit}\"><circle")), "a dot leads to its commit: {html}");
 }
 
 #[test]

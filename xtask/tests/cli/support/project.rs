@@ -192,8 +192,11 @@ impl Project {
     /// What a run of this project said, with paths made equal.
     pub fn output(&self, output: &std::process::Output) -> Output {
         let beside = self.root.parent().unwrap().display().to_string();
+        let root = self.root.display().to_string();
         let names = [
-            (self.root.display().to_string(), "[ROOT]"),
+            // Every run here names the root; hints.rs looks at what printed commands make of that.
+            (format!(" --root {root}"), ""),
+            (root, "[ROOT]"),
             (beside, "[BESIDE]"),
             (Upstream::shared().repository().display().to_string(), "[UPSTREAM]"),
         ];
