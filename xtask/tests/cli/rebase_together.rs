@@ -164,7 +164,10 @@ fn newest_looks_at_every_series_on_the_pin() {
     let said = moving.project.run(&["--json", "newest", "--tip", TIP, "--from", from]).code(1).json();
     assert_eq!(said["series"], serde_json::json!(["paged", "other", "child"]));
     assert_eq!(said["applies"]["before_tip"], 1, "{said}");
-    let next = said["next"].as_str().unwrap().to_string();
-    let words: Vec<&str> = next.split(' ').skip(2).collect();
-    moving.project.run(&words).success();
+    let commit = said["applies"]["commit"]["id"].as_str().unwrap();
+    assert!(
+        said["next"].as_str().unwrap().starts_with(&format!("cargo xtask rebase --to {commit}")),
+        "{said}"
+    );
+    moving.project.run(&["rebase", "--to", commit, "--from", from]).success();
 }

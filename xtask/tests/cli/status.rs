@@ -135,7 +135,8 @@ fn the_page_stands_alone_and_shows_text_as_text() {
         assert!(!html.contains(forbidden), "the page has {forbidden}");
     }
     // The words and dots of this page are explained on it, and no others.
-    for explained in ["conflict</dt><dd>upstream changed the same lines", "provisional</dt>", "\u{25cf}</dt>"] {
+    for explained in ["conflict</dt><dd>upstream changed the same lines", "provisional</dt>", "\u{25cf}</dt>"]
+    {
         assert!(html.contains(explained), "{explained}: {html}");
     }
     assert!(!html.contains("ambiguous</dt>") && !html.contains("What is wrong"), "{html}");
