@@ -12,6 +12,7 @@ use crate::model::patch::{Change, Content, FilePatch, Hunk, Patch};
 use crate::model::printable::printable;
 use crate::model::tree::{Tree, TreeError};
 use crate::text::function::FunctionMap;
+use crate::text::language::Language;
 use crate::text::line_index::LineIndex;
 
 /// Describes a patch of which at least one file failed.
@@ -111,25 +112,27 @@ fn other_content(
     }
     let ids = (expected.to_string(), found.id.to_string());
     Ok(match &file.content {
-        Content::Text(hunks) => classify_hunks(hunks, expected, found, tree)?,
+        Content::Text(hunks) => classify_hunks(file, hunks, (expected, found), tree)?,
         Content::Binary(_) => FileDriftKind::BinaryDiffers { expected: ids.0, found: ids.1 },
         Content::Unchanged => FileDriftKind::ContentDiffers { expected: ids.0, found: ids.1 },
     })
 }
 
 fn classify_hunks(
+    file: &FilePatch,
     hunks: &[Hunk],
-    expected: ObjectId,
-    found: FoundFile,
+    (expected, found): (ObjectId, FoundFile),
     tree: &dyn Tree,
 ) -> Result<FileDriftKind, TreeError> {
     let current = tree.blob(found.id)?;
     let index = LineIndex::new(&current);
-    let functions = FunctionMap::new(&index.lines);
+    let path = file.path().map(|path| path.as_bytes()).unwrap_or_default();
+    let language = Language::of(path, &current);
+    let functions = FunctionMap::new(&index.lines, language);
     let pre_image = tree.remembered_blob(expected)?;
     let pre_lines: Option<Vec<&[u8]>> =
         pre_image.as_ref().map(|bytes| bytes.split_inclusive(|byte| *byte == b'\n').collect());
-    let pre_functions = pre_lines.as_ref().map(|lines| FunctionMap::new(lines));
+    let pre_functions = pre_lines.as_ref().map(|lines| FunctionMap::new(lines, language));
     let file = CurrentFile { index: &index, functions: &functions, pre_image: pre_functions.as_ref() };
     let numbered = hunks.iter().zip(1..);
     let drifts = numbered.map(|(hunk, number)| classify_hunk(&file, hunk, number));

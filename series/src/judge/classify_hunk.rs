@@ -36,7 +36,7 @@ pub(crate) fn classify_hunk(file: &CurrentFile<'_>, hunk: &Hunk, number: usize) 
         header: hunk.header(),
         patch_line: hunk.line,
         class,
-        function: function.name(),
+        function: function.name(file.functions),
         fits_at: fits,
         result_at: results,
         nearest,

@@ -2,7 +2,8 @@
 //!
 //! A merge goes by lines alone. Where a text says the same twice, another reading of what upstream did may be as good
 //! and put the change elsewhere: so the texts are read from below as well, and both readings have to agree. And
-//! where upstream deleted the patched function and a look-alike stays, the function tells.
+//! where upstream deleted the patched function and a look-alike stays, the function tells: its head must be the line that
+//! the merge takes the old head to.
 
 use std::ops::Range;
 
@@ -12,19 +13,28 @@ use crate::judge::drift::{HunkClass, PatchClass};
 use crate::model::patch::Hunk;
 use crate::model::printable::printable;
 use crate::text::function::{FunctionMap, indentation};
+use crate::text::language::Language;
 use crate::text::line_diff::ChangedRun;
 use crate::text::line_index::LineIndex;
-use crate::text::three_way::{Region, ThreeWay};
+use crate::text::three_way::{Occurrences, Region, ThreeWay};
 
 /// The places in ours that nobody can be sure of, each with what is known about it; empty when all is well. In a text that
 /// has no functions none can be the wrong one.
-pub(crate) fn check_landing(merge: &ThreeWay<'_>, hunks: &[Hunk], has_functions: bool) -> Vec<Doubt> {
+pub(crate) fn check_landing(merge: &ThreeWay<'_>, hunks: &[Hunk], language: Language) -> Vec<Doubt> {
     if merge.landed().next().is_none() {
         return Vec::new();
     }
-    let (base, ours) = (FunctionMap::new(&merge.base), FunctionMap::new(&merge.ours));
+    let (base, ours) = (FunctionMap::new(&merge.base, language), FunctionMap::new(&merge.ours, language));
     let made_twice = already_made(&LineIndex::of_lines(&merge.ours), &ours, &base, hunks);
-    let places = Places { base, ours, from_below: merge.by_ours_from_below(), made_twice, has_functions };
+    let places = Places {
+        merge,
+        language,
+        heads: Sides { base: base.enclosing_heads(), ours: ours.enclosing_heads() },
+        functions: Sides { base, ours },
+        from_below: merge.by_ours_from_below(),
+        occurrences: merge.occurrences(),
+        made_twice,
+    };
     merge.landed().filter_map(|region| places.doubt(region)).collect()
 }
 
@@ -40,32 +50,60 @@ fn already_made(
     hunks.iter().filter(is_there).map(Hunk::old_lines).collect()
 }
 
-struct Places<'a> {
-    base: FunctionMap<'a>,
-    ours: FunctionMap<'a>,
-    from_below: Vec<ChangedRun>,
-    made_twice: Vec<Range<usize>>,
-    has_functions: bool,
+/// Something of the base and the same of ours.
+struct Sides<T> {
+    base: T,
+    ours: T,
 }
 
-impl Places<'_> {
+struct Places<'m, 'a> {
+    merge: &'m ThreeWay<'a>,
+    language: Language,
+    functions: Sides<FunctionMap<'m>>,
+    /// For each line the head of the function that it is in.
+    heads: Sides<Vec<Option<usize>>>,
+    from_below: Vec<ChangedRun>,
+    occurrences: Occurrences<'m>,
+    made_twice: Vec<Range<usize>>,
+}
+
+/// Two lines, one of the base and one of ours, that should be the head of the same function or scope and are not.
+type OtherHead = Sides<Option<usize>>;
+
+impl Places<'_, '_> {
     fn doubt(&self, region: &Region) -> Option<Doubt> {
         let is_made_twice = self.made_twice.iter().any(|lines| lines.contains(&region.base.start));
-        let class = if !self.is_the_same_from_below(region) {
-            PatchClass::Ambiguous
-        } else if self.has_functions && !self.is_in_the_same_function(region) {
-            PatchClass::MovedFunction
+        if !self.is_the_same_from_below(region) {
+            Some(self.describe(PatchClass::Ambiguous, region, &self.heads_above(region)))
+        } else if let Some(other) = self.other_head(region) {
+            Some(self.describe(PatchClass::MovedFunction, region, &other))
         } else if is_made_twice {
-            PatchClass::Upstreamed
+            Some(self.describe(PatchClass::Upstreamed, region, &self.heads_above(region)))
         } else {
-            return None;
+            None
+        }
+    }
+
+    fn describe(&self, class: PatchClass, region: &Region, heads: &OtherHead) -> Doubt {
+        let text = |functions: &FunctionMap<'_>, line: Option<usize>| {
+            line.map(|line| printable(functions.text(line))).filter(|text| !text.is_empty())
         };
-        Some(Doubt {
+        Doubt {
             line: region.ours.start + 1,
-            made_for: self.base.function_before(region.base.start).map(printable),
-            lands_in: self.ours.function_before(region.ours.start).map(printable),
+            made_for: text(&self.functions.base, heads.base),
+            made_for_line: heads.base.map(|line| line + 1),
+            lands_in: text(&self.functions.ours, heads.ours),
+            lands_in_line: heads.ours.map(|line| line + 1),
             class,
-        })
+        }
+    }
+
+    fn heads_above(&self, region: &Region) -> OtherHead {
+        let head = |heads: &[Option<usize>], at: usize| heads.get(at).copied().flatten();
+        Sides {
+            base: head(&self.heads.base, region.base.start),
+            ours: head(&self.heads.ours, region.ours.start),
+        }
     }
 
     /// A line that is only added needs one neighbour that is where it was.
@@ -79,40 +117,59 @@ impl Places<'_> {
         base.clone().zip(ours.clone()).all(|(base, ours)| is_at(base, ours))
     }
 
-    fn is_in_the_same_function(&self, region: &Region) -> bool {
-        let own = Surroundings::of(&self.base, region.base.start);
-        let there = Surroundings::of(&self.ours, region.ours.start);
-        let (Some(own_scopes), Some(scopes_there)) = (own.scopes, there.scopes) else { return false };
-        let are_outside = own.is_outside && there.is_outside;
-        (are_outside || self.is_same_head(own.function, there.function))
-            && own_scopes.len() == scopes_there.len()
-            && own_scopes
-                .iter()
-                .zip(&scopes_there)
-                .all(|(own, there)| self.is_same_head(Some(own), Some(there)))
+    /// The head of the function, or of a scope around the place, that is another one in ours.
+    fn other_head(&self, region: &Region) -> Option<OtherHead> {
+        if self.is_outside(region) {
+            return None;
+        }
+        let above = self.heads_above(region);
+        if !self.is_same_head(above.base, above.ours) {
+            return Some(above);
+        }
+        let own = scopes_around(&self.functions.base, region.base.start);
+        let there = scopes_around(&self.functions.ours, region.ours.start);
+        let (Some(own), Some(there)) = (own, there) else { return Some(above) };
+        let scope = |scopes: &[usize], at: usize| scopes.get(at).copied();
+        let mut pairs = (0..own.len().max(there.len()))
+            .map(|at| Sides { base: scope(&own, at), ours: scope(&there, at) });
+        pairs.find(|pair| !self.is_same_head(pair.base, pair.ours))
     }
 
-    /// Whether one is the other, perhaps rewritten: then it has kept its name, and the base did not know it yet.
-    fn is_same_head(&self, own: Option<&[u8]>, there: Option<&[u8]>) -> bool {
+    /// Where indentation ends a function, a line that is not indented is in none.
+    fn is_outside(&self, region: &Region) -> bool {
+        let mut indentations = self.merge.written_at(region).iter().filter_map(|line| indentation(line));
+        self.language == Language::Indentation && indentations.next() == Some(0)
+    }
+
+    /// Whether the head in ours is the head in the base, perhaps rewritten. Its line decides, not its text: the line that the
+    /// merge takes the base's to; or one that upstream wrote in its place, when the old one went and the new one came with it.
+    /// Wherever the lines are, a text that occurs once on either side is the same head.
+    fn is_same_head(&self, own: Option<usize>, there: Option<usize>) -> bool {
         let (Some(own), Some(there)) = (own, there) else { return own == there };
-        let is_known = || self.base.has_line(there);
-        own == there || (!is_known() && name_of(own).is_some_and(|own| name_of(there) == Some(own)))
+        if image(self.merge.by_ours(), own) == Some(there) {
+            return true;
+        }
+        let ((old_in_base, old_in_ours), (new_in_base, new_in_ours)) =
+            (self.occurrences.of_base_line(own), self.occurrences.of_our_line(there));
+        if self.functions.base.text(own) == self.functions.ours.text(there) {
+            return old_in_base == 1 && new_in_ours == 1;
+        }
+        let is_replaced = run_at(self.merge.by_ours(), own).is_some_and(|run| run.new.contains(&there));
+        is_replaced && old_in_ours == 0 && new_in_base == 0
     }
 }
 
-/// What stands before the first bracket, without its type; without a bracket, what stands before a body, a base or a value.
-fn name_of(head: &[u8]) -> Option<&[u8]> {
-    let Some(bracket) = head.iter().position(|byte| *byte == b'(') else {
-        let ends =
-            |at: &usize| matches!(head.get(*at..), Some([b'{' | b';' | b'=', ..] | [b' ', b':', b' ', ..]));
-        let end = (0..head.len()).find(ends).unwrap_or(head.len());
-        return head.get(..end).map(<[u8]>::trim_ascii).filter(|name| !name.is_empty());
-    };
-    let (before, _) = head.split_at(bracket);
-    let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_' || *byte == b':' || *byte == b'~';
-    let before = before.trim_ascii_end();
-    let start = before.iter().rposition(|byte| !is_part(byte)).map_or(0, |at| at + 1);
-    before.get(start..)
+/// The scopes around a place, innermost first: those of the last line before it that is not blank, because what follows may
+/// be upstream's.
+fn scopes_around(functions: &FunctionMap<'_>, at: usize) -> Option<Vec<usize>> {
+    let anchor = functions.last_line_before(at, |line| indentation(line).is_some()).unwrap_or(at);
+    functions.scopes_around(anchor)
+}
+
+/// The run that line `at` of the old text is in.
+fn run_at(runs: &[ChangedRun], at: usize) -> Option<&ChangedRun> {
+    let before = runs.partition_point(|run| run.old.start <= at);
+    before.checked_sub(1).and_then(|last| runs.get(last)).filter(|run| run.old.contains(&at))
 }
 
 /// Where line `at` of the old text is in the new one.
@@ -122,25 +179,5 @@ fn image(runs: &[ChangedRun], at: usize) -> Option<usize> {
         Some(last) if at < last.old.end => None,
         Some(last) => Some(last.line_below(at)),
         None => Some(at),
-    }
-}
-
-/// The function above a place, and the scopes around it, innermost first.
-struct Surroundings<'a> {
-    function: Option<&'a [u8]>,
-    /// Whether that function, if there is any, is over.
-    is_outside: bool,
-    scopes: Option<Vec<&'a [u8]>>,
-}
-
-impl<'a> Surroundings<'a> {
-    /// The scopes are those of the last line before the place that is not blank: what follows may be upstream's.
-    fn of(functions: &FunctionMap<'a>, at: usize) -> Surroundings<'a> {
-        let anchor = functions.last_line_before(at, |line| indentation(line).is_some()).unwrap_or(at);
-        Surroundings {
-            function: functions.function_before(at),
-            is_outside: functions.is_outside_before(at),
-            scopes: functions.scopes_around(anchor),
-        }
     }
 }

@@ -146,10 +146,14 @@ pub enum ConflictReason {
 pub struct Doubt {
     /// Line in the file that is there, from 1.
     pub line: usize,
-    /// The function the hunk was made for, as far as it is known.
+    /// The head of the function that the hunk was made for, or of a scope in it, as far as it is known.
     pub made_for: Option<String>,
-    /// The function that it would land in.
+    /// Its line in the file that the patch was made from, from 1.
+    pub made_for_line: Option<usize>,
+    /// The head of the function or scope that it would land in.
     pub lands_in: Option<String>,
+    /// Its line in the file that is there, from 1.
+    pub lands_in_line: Option<usize>,
     /// Ambiguous, in another function, or done there already.
     pub class: PatchClass,
 }

@@ -6,7 +6,7 @@ use super::landing::check_landing;
 use super::outcome::Doubt;
 use crate::model::patch::Hunk;
 use crate::model::path::RepoPath;
-use crate::text::function::has_functions;
+use crate::text::language::Language;
 use crate::text::line_diff::{changed_runs, lines_of};
 use crate::text::markers::{Labels, Sides, add_marked};
 use crate::text::three_way::ThreeWay;
@@ -39,7 +39,7 @@ pub(crate) fn merge_text(texts: &ThreeTexts<'_>, hunks: &[Hunk]) -> TextMerge {
     if merge.has_conflict() {
         return TextMerge::Conflict { marked: merge.write(texts.labels, &[]) };
     }
-    let doubts = check_landing(&merge, hunks, has_functions(texts.path.as_bytes()));
+    let doubts = check_landing(&merge, hunks, Language::of(texts.path.as_bytes(), texts.ours));
     let doubtful: Vec<usize> = doubts.iter().map(|doubt| doubt.line - 1).collect();
     let text = merge.write(texts.labels, &doubtful);
     let (there, of) = merge.lines_there();

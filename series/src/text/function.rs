@@ -1,37 +1,16 @@
 //! Which function is a line in? Found the way git finds it for its hunk headers.
 
+use super::language::Language;
+
 /// git cuts the section of a hunk header here.
 const SECTION_LIMIT: usize = 80;
 /// How far up the scopes around a line are looked for. Past it they count as unknown.
 const SCOPE_SEARCH_LIMIT: usize = 20_000;
 
-/// Texts in which any line that is not indented would be taken for the head of a function, and none is.
-const WITHOUT_FUNCTIONS: [&str; 14] = [
-    "cmakelists.txt",
-    "makefile",
-    ".cmake",
-    ".mk",
-    ".md",
-    ".rst",
-    ".txt",
-    ".yml",
-    ".yaml",
-    ".json",
-    ".toml",
-    ".ini",
-    ".gitignore",
-    ".gitattributes",
-];
-
-/// Whether the file at `path` is in a language that has functions, or in one that is not known.
-pub(crate) fn has_functions(path: &[u8]) -> bool {
-    let path = path.to_ascii_lowercase();
-    !WITHOUT_FUNCTIONS.iter().any(|ending| path.ends_with(ending.as_bytes()))
-}
-
 /// For each line of a file, the function line above it.
 pub(crate) struct FunctionMap<'a> {
     lines: &'a [&'a [u8]],
+    language: Language,
     /// At `n`: the last line before line `n` that git takes for a function line.
     by_git: Vec<Option<usize>>,
     /// The same without labels and access specifiers.
@@ -41,13 +20,21 @@ pub(crate) struct FunctionMap<'a> {
 }
 
 impl<'a> FunctionMap<'a> {
-    pub fn new(lines: &'a [&'a [u8]]) -> FunctionMap<'a> {
+    /// In a file that is not source code, no line is in a function.
+    pub fn new(lines: &'a [&'a [u8]], language: Language) -> FunctionMap<'a> {
+        let is_code = language != Language::NotCode;
         FunctionMap {
             lines,
+            language,
             by_git: last_before(lines, looks_like_function),
-            strict: last_before(lines, is_function_line),
-            closings: last_before(lines, |line| line.starts_with(b"}")),
+            strict: last_before(lines, |line| is_code && is_function_line(line)),
+            closings: last_before(lines, |line| is_code && line.starts_with(b"}")),
         }
+    }
+
+    /// Whether lines of this file can be in a function.
+    pub fn has_functions(&self) -> bool {
+        self.language != Language::NotCode
     }
 
     /// The function line before line `at` (from 0), without labels.
@@ -55,14 +42,14 @@ impl<'a> FunctionMap<'a> {
         self.line(&self.strict, at)
     }
 
-    /// Whether some line says this, blanks around it aside.
-    pub fn has_line(&self, text: &[u8]) -> bool {
-        self.lines.iter().any(|line| line.trim_ascii() == text.trim_ascii())
-    }
-
     /// What git would write after `@@` for a hunk that starts at line `at` (from 0).
     pub fn section_before(&self, at: usize) -> &'a [u8] {
         self.line(&self.by_git, at).map_or(&[], cut_like_git)
+    }
+
+    /// Line `at` (from 0) without the blanks around it.
+    pub fn text(&self, at: usize) -> &'a [u8] {
+        self.lines.get(at).map(|line| line.trim_ascii()).unwrap_or_default()
     }
 
     /// The last line before line `at` (from 0) that is wanted.
@@ -82,22 +69,55 @@ impl<'a> FunctionMap<'a> {
         function.is_some() && closing > function
     }
 
-    /// Whether line `at` is in no function: there is none above it, or that was closed, or it has no body. (In old C, the line
-    /// above a body may be that of a parameter.)
-    pub fn is_outside_before(&self, at: usize) -> bool {
-        let Some(head) = self.strict.get(at).copied().flatten() else { return true };
-        let rest = self.lines.get(head..at).unwrap_or_default();
-        let is_whole = rest.first().is_some_and(|head| head.trim_ascii_end().ends_with(b";"));
-        self.is_closed_before(at) || (is_whole && !rest.iter().any(|line| line.starts_with(b"{")))
+    /// At `n`: the head of the function that line `n` (from 0) is in. A line that is not indented and opens nothing, such as a
+    /// declaration or an import, is not a head. One longer than the lines.
+    pub fn enclosing_heads(&self) -> Vec<Option<usize>> {
+        let mut open: Option<OpenFunction> = None;
+        let mut heads = Vec::with_capacity(self.lines.len() + 1);
+        heads.push(None);
+        for (at, line) in self.lines.iter().enumerate() {
+            open = self.open_after(open, at, line);
+            heads.push(open.as_ref().map(|function| function.head));
+        }
+        heads
+    }
+
+    /// The function that is open after line `at`, when `open` is the one before it.
+    fn open_after(&self, open: Option<OpenFunction>, at: usize, line: &[u8]) -> Option<OpenFunction> {
+        let text = line.trim_ascii();
+        let has_body = opens_more_than_it_closes(text);
+        if self.has_functions() && is_function_line(line) {
+            return match self.opens_something(at, text) {
+                true => Some(OpenFunction { head: at, has_body }),
+                false => open.filter(|_| self.language == Language::Braces),
+            };
+        }
+        let open = open.filter(|_| !line.starts_with(b"}"))?;
+        let is_declaration = self.language == Language::Braces && !open.has_body && text.ends_with(b";");
+        (!is_declaration).then_some(OpenFunction { has_body: open.has_body || has_body, ..open })
+    }
+
+    /// Whether the line `at`, which is not indented, goes on below: in a body, or in lines that are indented.
+    fn opens_something(&self, at: usize, text: &[u8]) -> bool {
+        let below = self.lines.iter().skip(at + 1).find(|line| !line.trim_ascii().is_empty());
+        if below.is_some_and(|line| line.starts_with(b"{")) {
+            return true;
+        }
+        let goes_on = text.last().is_some_and(|byte| b"{(,:=\\".contains(byte));
+        let is_indented = below.is_some_and(|line| matches!(line.first(), Some(b' ' | b'\t')));
+        !is_control_flow(text) && !text.ends_with(b";") && (goes_on || is_indented)
     }
 
     /// The scopes around line `at`, innermost first: lines above it that are indented less, each
     /// less than the one before, without control flow and statements. Finds methods, which are not at column 0.
     /// `None` when the search gets too long.
-    pub fn scopes_around(&self, at: usize) -> Option<Vec<&'a [u8]>> {
+    pub fn scopes_around(&self, at: usize) -> Option<Vec<usize>> {
+        if !self.has_functions() {
+            return Some(Vec::new());
+        }
         let mut limit = self.lines.get(at..)?.iter().find_map(|line| indentation(line))?;
         let mut scopes = Vec::new();
-        for (walked, line) in self.lines.get(..at)?.iter().rev().enumerate() {
+        for (walked, (line_at, line)) in self.lines.get(..at)?.iter().enumerate().rev().enumerate() {
             if limit == 0 {
                 break;
             }
@@ -111,11 +131,23 @@ impl<'a> FunctionMap<'a> {
             let text = line.trim_ascii();
             // A scope that was closed above is not around the line, but hides what is.
             if !is_control_flow(text) && !text.starts_with(b"}") && !text.ends_with(b";") {
-                scopes.push(text);
+                scopes.push(line_at);
             }
         }
         Some(scopes)
     }
+}
+
+/// A function whose end has not come yet.
+struct OpenFunction {
+    head: usize,
+    /// Whether its body has begun. Until then it may be a declaration.
+    has_body: bool,
+}
+
+fn opens_more_than_it_closes(text: &[u8]) -> bool {
+    let count = |wanted: u8| text.iter().filter(|byte| **byte == wanted).count();
+    count(b'{') > count(b'}')
 }
 
 /// At `n`: the last line before line `n` that `is_wanted`. One longer than `lines`.
@@ -203,13 +235,14 @@ pub(crate) fn comparable_section(section: &[u8]) -> &[u8] {
 #[cfg(test)]
 mod tests {
     use super::{FunctionMap, is_function_line, names_a_function};
+    use crate::text::language::Language;
 
     const SOURCE: &[u8] = b"#include <x>\nstruct box {\npublic:\n    int one() {\n        if (a) {\n            b();\n        }\n    }\n};\nstatic int two(void) {\nerror:\n    c();\n}\n";
 
     #[test]
     fn finds_functions_like_git() {
         let lines: Vec<&[u8]> = SOURCE.split_inclusive(|byte| *byte == b'\n').collect();
-        let map = FunctionMap::new(&lines);
+        let map = FunctionMap::new(&lines, Language::Braces);
         assert_eq!(map.function_before(1), None);
         assert_eq!(map.section_before(5), b"public:");
         assert_eq!(map.function_before(5), Some(&b"struct box {"[..]));
@@ -220,8 +253,8 @@ mod tests {
     #[test]
     fn finds_the_scopes_of_a_method() {
         let lines: Vec<&[u8]> = SOURCE.split_inclusive(|byte| *byte == b'\n').collect();
-        let scopes = FunctionMap::new(&lines).scopes_around(5).unwrap();
-        assert_eq!(scopes, [&b"int one() {"[..], b"struct box {"]);
+        let scopes = FunctionMap::new(&lines, Language::Braces).scopes_around(5).unwrap();
+        assert_eq!(scopes, [3, 1]);
     }
 
     #[test]

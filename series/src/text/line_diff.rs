@@ -5,6 +5,7 @@ use std::ops::Range;
 use imara_diff::{Algorithm, Diff, Interner, NoSliderHeuristic, Token};
 
 use super::function::FunctionMap;
+use super::language::Language;
 use crate::model::hunk_lines::{HunkLines, LineKind};
 use crate::model::lines::split_inclusive;
 use crate::model::patch::Hunk;
@@ -68,6 +69,11 @@ impl<'a> LineNumbers<'a> {
         lines.iter().map(|line| self.0.intern(*line)).collect()
     }
 
+    /// How many different lines there are.
+    pub fn count(&self) -> usize {
+        self.0.num_tokens() as usize
+    }
+
     /// Where two numbered texts differ, as git's merges find it: by histogram, each change moved down as far as it goes.
     pub fn runs(&self, old: &[Token], new: &[Token]) -> Vec<ChangedRun> {
         self.runs_by(Algorithm::Histogram, old, new)
@@ -98,7 +104,7 @@ fn numbered_runs(old: &[&[u8]], new: &[&[u8]], algorithm: Algorithm) -> Vec<Chan
 pub fn hunks_between(before: &[u8], after: &[u8]) -> Vec<Hunk> {
     let (old, new) = (lines_of(before), lines_of(after));
     let runs = changed_runs(&old, &new);
-    let functions = FunctionMap::new(&old);
+    let functions = FunctionMap::new(&old, Language::Braces);
     let together = runs.chunk_by(|one, next| next.old.start - one.old.end <= 2 * CONTEXT);
     together.map(|runs| hunk_of(runs, &old, &new, &functions)).collect()
 }

@@ -2,6 +2,7 @@
 
 pub(crate) mod added_lines;
 pub(crate) mod function;
+pub(crate) mod language;
 pub(crate) mod likeness;
 pub(crate) mod line_diff;
 pub(crate) mod line_index;

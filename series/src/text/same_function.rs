@@ -26,16 +26,20 @@ impl<'a> HunkFunction<'a> {
     }
 
     /// The name to show, as far as it is known.
-    pub fn name(&self) -> Option<String> {
+    pub fn name(&self, current: &FunctionMap<'_>) -> Option<String> {
+        if !current.has_functions() {
+            return None;
+        }
         let in_file = self.pre_image.and_then(|map| map.function_before(self.own_first_change()));
         let name = in_file.or_else(|| self.function_in_context()).unwrap_or(&self.hunk.section);
         (!name.trim_ascii().is_empty()).then(|| printable(name.trim_ascii()))
     }
 
     /// Whether the hunk, or its result, placed after `start` lines of `current`, would be in the
-    /// function it was made for. What cannot be proved is `false`.
+    /// function it was made for. What cannot be proved is `false`; where there are no functions, none can be the wrong one.
     pub fn is_around(&self, current: &FunctionMap<'_>, start: usize) -> bool {
         match self.pre_image {
+            _ if !current.has_functions() => true,
             Some(pre_image) => self.agrees_with(pre_image, current, start),
             None => self.agrees_with_section(current, start),
         }
@@ -55,7 +59,9 @@ impl<'a> HunkFunction<'a> {
         let there = current.function_before(start + self.leading);
         let own_scopes = pre.scopes_around(self.hunk.old_lines_before() + self.anchor);
         let scopes_there = current.scopes_around(start + self.anchor);
-        own == there && own_scopes.is_some() && own_scopes == scopes_there
+        let (Some(own_scopes), Some(scopes_there)) = (own_scopes, scopes_there) else { return false };
+        let own_scopes = own_scopes.into_iter().map(|at| pre.text(at));
+        own == there && own_scopes.eq(scopes_there.into_iter().map(|at| current.text(at)))
     }
 
     /// A function line in the context is matched with the context, so it needs no other proof.

@@ -25,6 +25,29 @@ pub(crate) struct ThreeWay<'a> {
     regions: Vec<Region>,
 }
 
+/// How often each line occurs in the base and in ours.
+pub(crate) struct Occurrences<'m> {
+    base: &'m [Token],
+    ours: &'m [Token],
+    counts: Vec<(usize, usize)>,
+}
+
+impl Occurrences<'_> {
+    /// How often line `at` of the base is in the base, and how often in ours.
+    pub fn of_base_line(&self, at: usize) -> (usize, usize) {
+        self.of(self.base.get(at))
+    }
+
+    /// The same for line `at` of ours.
+    pub fn of_our_line(&self, at: usize) -> (usize, usize) {
+        self.of(self.ours.get(at))
+    }
+
+    fn of(&self, line: Option<&Token>) -> (usize, usize) {
+        line.and_then(|line| self.counts.get(line.0 as usize)).copied().unwrap_or_default()
+    }
+}
+
 /// Lines that somebody changed, in all three texts, from 0.
 pub(crate) struct Region {
     pub base: Range<usize>,
@@ -58,6 +81,22 @@ impl<'a> ThreeWay<'a> {
         ThreeWay { base, ours, theirs, by_ours, numbers, numbered_base, numbered_ours, regions }
     }
 
+    /// From base to ours.
+    pub fn by_ours(&self) -> &[ChangedRun] {
+        &self.by_ours
+    }
+
+    /// How often each line occurs.
+    pub fn occurrences(&self) -> Occurrences<'_> {
+        let mut counts = vec![(0, 0); self.numbers.count()];
+        let mut count = |lines: &[Token], add: fn(&mut (usize, usize))| {
+            lines.iter().for_each(|line| counts.get_mut(line.0 as usize).into_iter().for_each(add));
+        };
+        count(&self.numbered_base, |(in_base, _)| *in_base += 1);
+        count(&self.numbered_ours, |(_, in_ours)| *in_ours += 1);
+        Occurrences { base: &self.numbered_base, ours: &self.numbered_ours, counts }
+    }
+
     /// From base to ours, both read from below.
     pub fn by_ours_from_below(&self) -> Vec<ChangedRun> {
         let (base, ours) = (reversed(&self.numbered_base), reversed(&self.numbered_ours));
@@ -77,6 +116,14 @@ impl<'a> ThreeWay<'a> {
     /// Where theirs went into ours.
     pub fn landed(&self) -> impl Iterator<Item = &Region> {
         self.regions.iter().filter(|region| region.by == By::Theirs)
+    }
+
+    /// The lines that theirs has at a region; those of the base where it has none.
+    pub fn written_at(&self, region: &Region) -> &[&'a [u8]] {
+        match slice(&self.theirs, region.theirs.clone()) {
+            [] => slice(&self.base, region.base.clone()),
+            lines => lines,
+        }
     }
 
     /// How many changed lines of theirs are in ours already, and how many there are.

@@ -118,14 +118,101 @@ fn a_deleted_function_never_hands_its_change_to_its_twin() {
 /// The merge by lines is content here: only the function tells that it is the wrong one.
 #[test]
 fn a_merge_that_lands_in_a_lookalike_is_looked_at() {
-    let base = function("one", 3);
-    let upstream = base.replace("int one(", "int two(").replace("y += 1", "y += 11");
+    // Upstream deletes `one`, and what stays is `two`, moved and nearly the text of `one`.
+    let two = format!("static int two(int x) {{\n{}}}\n\n", "    int z = 0;\n".repeat(9));
+    let base = format!("{two}int a;\n{}int b;\n", function("one", 3));
+    let upstream = format!("int a;\n{}int b;\n", function("two", 3).replace("y += 1", "y += 11"));
     let replayed = on(&base, &upstream, &change_factor(&base, "one"));
     let ConflictReason::LookAlike { doubts } = reason(&replayed) else { panic!("{replayed:?}") };
     assert_eq!(doubts[0].made_for.as_deref(), Some("static int one(int x) {"));
+    assert_eq!(doubts[0].made_for_line, Some(13));
     assert_eq!(doubts[0].lands_in.as_deref(), Some("static int two(int x) {"));
+    assert_eq!(doubts[0].lands_in_line, Some(2));
     let expected = "<<<<<<< v2\n    y *= 3;\n=======\n    y *= 4;\n>>>>>>> 0001-a-change.patch\n";
     assert!(marked(&replayed).contains(expected), "{}", marked(&replayed));
+}
+
+/// Upstream gives the function another name, other parameters, another type, or its body another first line.
+#[test]
+fn a_function_that_upstream_renamed_is_still_the_one() {
+    let base = format!("{}{}", function("one", 3), function("two", 5));
+    let head = "static int one(int x) {\n";
+    let heads = [
+        "static int one_impl(int x) {\n",
+        "int one(int x, int more) {\n",
+        "GGML_API size_t other(\n        int x,\n        int more) {\n",
+        "template <typename T>\nstatic T one(T x)\n{\n",
+        "static int helper(int x) {\n    return x;\n}\n\nstatic int one_impl(int x) {\n    x = helper(x);\n",
+    ];
+    for other in heads {
+        let upstream = base.replace(head, other);
+        let step = step(&tree(&[("a.c", &base)]), &tree(&[("a.c", &upstream)]), &change_factor(&base, "one"));
+        assert!(!step.replayed.has_conflict(), "{other}{:?}", step.replayed);
+        assert_eq!(result(&step), upstream.replace("*= 3", "*= 4"));
+    }
+}
+
+/// A new name is only one if the old one is gone and the new one was not there.
+#[test]
+fn a_head_that_another_function_has_is_no_new_name() {
+    let other = |name: &str| format!("static int {name}(int x) {{\n{}}}\n\n", "    int z = 0;\n".repeat(9));
+    let base = format!("{}{}", function("one", 3), other("two"));
+    // `one` now means another function, below.
+    let replaced = format!("{}{}", function("three", 3), other("one"));
+    // `two` went to where `one` was.
+    let moved = function("two", 3);
+    for upstream in [replaced, moved] {
+        let upstream = upstream.replace("y += 1;", "y += 11;");
+        assert_eq!(
+            on(&base, &upstream, &change_factor(&base, "one")).class(),
+            PatchClass::MovedFunction,
+            "{upstream}"
+        );
+    }
+}
+
+/// Of functions whose heads say the same, as on both sides of an `#else`, the line tells which is meant.
+#[test]
+fn a_head_that_is_there_twice_is_told_apart_by_its_line() {
+    let with = |call: &str| {
+        format!("static int one(int x) {{\n    {call}a(x);\n    {call}b(x);\n    return x;\n}}\n")
+    };
+    let text = |first: &str, second: &str| format!("#if A\n{first}#else\n{second}#endif\n");
+    let base = text(&with("first_"), &with("second_"));
+    let new = base.replace("second_b", "ours");
+    let hunk = "@@ -8,5 +8,5 @@ static int one(int x) {\n static int one(int x) {\n     second_a(x);\n-    \
+                second_b(x);\n+    ours(x);\n     return x;\n }\n";
+    let patch = read(&modify("a.c", &base, &new, hunk));
+    for first in ["", "#include <x>\n", &with("other_")] {
+        let upstream = text(first, &with("second_"));
+        let step = step(&tree(&[("a.c", &base)]), &tree(&[("a.c", &upstream)]), &patch);
+        assert!(!step.replayed.has_conflict(), "{:?}", step.replayed);
+        assert_eq!(result(&step), upstream.replace("second_b", "ours"));
+    }
+}
+
+/// Lines that are not indented are not all heads of functions.
+#[test]
+fn declarations_and_imports_are_in_no_function() {
+    let replayed_as = |path: &str, base: &str, upstream: &str| {
+        let new = base.replace("LAST = 1", "LAST = 2");
+        let lines: Vec<&str> = base.lines().collect();
+        let context: String = lines[..lines.len() - 1].iter().map(|line| format!(" {line}\n")).collect();
+        let count = lines.len();
+        let hunk = format!("@@ -1,{count} +1,{count} @@\n{context}-LAST = 1\n+LAST = 2\n");
+        let patch = read(&modify(path, base, &new, &hunk));
+        replayed(&tree(&[(path, base)]), &tree(&[(path, upstream)]), &patch).class()
+    };
+    let python = "import one\nimport two\n\nLAST = 1\n";
+    let more = "import one\nimport two\nimport three\n\nLAST = 1\n";
+    assert_eq!(replayed_as("a.py", python, more), PatchClass::Merged);
+    assert_eq!(replayed_as("a.py", python, "import one\nfrom two import x\n\nLAST = 1\n"), PatchClass::Merged);
+    let inside = "import one\nimport two\ndef f():\n    pass\n\nLAST = 1\n";
+    assert_eq!(replayed_as("a.py", python, inside), PatchClass::Merged);
+    for path in ["redis.conf", "LICENSE", "debian/rules", "ggml.pc.in", "a.service"] {
+        let conf = "pidfile one\n  more\n\nLAST = 1\n";
+        assert_eq!(replayed_as(path, conf, "loglevel two\n  more\n\nLAST = 1\n"), PatchClass::Merged, "{path}");
+    }
 }
 
 /// The base tells which of the two is meant.
@@ -340,7 +427,7 @@ fn a_text_without_functions_has_no_wrong_one() {
         replayed(&tree(&[(path, base)]), &tree(&[(path, &there)]), &patch).class()
     };
     assert_eq!(class("CMakeLists.txt"), PatchClass::Merged);
-    assert_eq!(class("build.script"), PatchClass::MovedFunction);
+    assert_eq!(class("build.script"), PatchClass::Merged);
 }
 
 /// Outside of all functions there is none to be wrong in, whatever stands above.
@@ -376,9 +463,9 @@ fn a_statement_is_no_scope() {
     assert_eq!(on(base, &there, &patch).class(), PatchClass::Shifted);
 }
 
-/// A head without brackets has a name too.
+/// A head without brackets can be renamed too.
 #[test]
-fn another_struct_is_another_one() {
+fn a_struct_that_upstream_renamed_is_still_the_one() {
     let fields = "    int one;\n    int two;\n    int three;\n    int four;\n};\n";
     let base = format!("struct box {{\n{fields}");
     let new = base.replace("    int three", "    int more;\n    int three");
@@ -386,6 +473,6 @@ fn another_struct_is_another_one() {
                 four;\n };\n";
     let patch = read(&modify("a.c", &base, &new, hunk));
     let with_head = |head: &str| on(&base, &format!("{head} {{\n{fields}"), &patch).class();
-    assert_eq!(with_head("struct crate"), PatchClass::MovedFunction);
+    assert_eq!(with_head("struct crate"), PatchClass::Merged);
     assert_eq!(with_head("struct box : other"), PatchClass::Merged);
 }

@@ -1,7 +1,7 @@
 //! What a rebase does with a patch, in words: the same for every report.
 
 use crate::series::{
-    ConflictReason, Doubt, FileConflict, Followed, RenameCandidate, Replayed, Way, describe_refusal,
+    ConflictReason, Doubt, FileConflict, Followed, PatchClass, RenameCandidate, Replayed, Way, describe_refusal,
 };
 
 /// One conflict in words, without the next step.
@@ -51,11 +51,18 @@ fn describe_doubt(doubt: &Doubt) -> String {
     let function =
         |name: &Option<String>| name.as_ref().map_or("no function".to_string(), |name| format!("`{name}`"));
     let (made_for, lands_in) = (function(&doubt.made_for), function(&doubt.lands_in));
-    format!(
-        "\n  line {}: {}: made for {made_for}, would land in {lands_in}",
-        doubt.line,
-        doubt.class.describe()
-    )
+    let lines = (doubt.made_for_line, doubt.lands_in_line);
+    let place = match (doubt.class, lines) {
+        (PatchClass::MovedFunction, (Some(own), Some(there))) if made_for == lands_in => {
+            format!("made for {made_for} of line {own}, would land in the one of line {there}")
+        }
+        (PatchClass::MovedFunction, _) => format!("made for {made_for}, would land in {lands_in}"),
+        (PatchClass::Ambiguous, _) => {
+            format!("in {lands_in}: lines there are repeated, and it fits more than one of them")
+        }
+        _ => format!("in {lands_in}"),
+    };
+    format!("\n  line {}: {}: {place}", doubt.line, doubt.class.describe())
 }
 
 /// What a person should know about a patch that went well.
