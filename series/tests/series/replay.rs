@@ -125,7 +125,7 @@ fn a_merge_that_lands_in_a_lookalike_is_looked_at() {
     let replayed = on(&base, &upstream, &change_factor(&base, "one"));
     let ConflictReason::LookAlike { doubts } = reason(&replayed) else { panic!("{replayed:?}") };
     assert_eq!(doubts[0].made_for.as_deref(), Some("static int one(int x) {"));
-    assert_eq!(doubts[0].made_for_line, Some(13));
+    assert_eq!(doubts[0].made_for_line, Some(14));
     assert_eq!(doubts[0].lands_in.as_deref(), Some("static int two(int x) {"));
     assert_eq!(doubts[0].lands_in_line, Some(2));
     let expected = "<<<<<<< v2\n    y *= 3;\n=======\n    y *= 4;\n>>>>>>> 0001-a-change.patch\n";
