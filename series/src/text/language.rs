@@ -12,15 +12,15 @@ pub(crate) enum Language {
 }
 
 const BRACES: [&str; 59] = [
-    "c", "h", "cc", "hh", "cpp", "hpp", "cxx", "hxx", "c++", "h++", "inc", "inl", "ipp", "tpp", "m", "mm", "cu", "cuh",
-    "hip", "cl", "clh", "comp", "glsl", "vert", "frag", "hlsl", "wgsl", "metal", "rs", "go", "js", "jsx", "mjs", "cjs",
-    "ts", "tsx", "mts", "cts", "java", "kt", "kts", "swift", "scala", "groovy", "gradle", "cs", "php", "pl", "pm", "d",
-    "zig", "dart", "vala", "y", "l", "proto", "awk", "sv", "v",
+    "c", "h", "cc", "hh", "cpp", "hpp", "cxx", "hxx", "c++", "h++", "inc", "inl", "ipp", "tpp", "m", "mm",
+    "cu", "cuh", "hip", "cl", "clh", "comp", "glsl", "vert", "frag", "hlsl", "wgsl", "metal", "rs", "go",
+    "js", "jsx", "mjs", "cjs", "ts", "tsx", "mts", "cts", "java", "kt", "kts", "swift", "scala", "groovy",
+    "gradle", "cs", "php", "pl", "pm", "d", "zig", "dart", "vala", "y", "l", "proto", "awk", "sv", "v",
 ];
 
 const INDENTATION: [&str; 24] = [
-    "py", "pyi", "pyx", "rb", "lua", "sh", "bash", "zsh", "ksh", "ps1", "ex", "exs", "hs", "ml", "mli", "jl", "r",
-    "nim", "tcl", "f", "f90", "s", "asm", "el",
+    "py", "pyi", "pyx", "rb", "lua", "sh", "bash", "zsh", "ksh", "ps1", "ex", "exs", "hs", "ml", "mli", "jl",
+    "r", "nim", "tcl", "f", "f90", "s", "asm", "el",
 ];
 
 /// What comes before these endings decides: `config.h.in`.
@@ -63,8 +63,24 @@ mod tests {
             assert_eq!(language(path), Language::Indentation, "{path}");
         }
         let texts = [
-            "redis.conf", "LICENSE", "configure", "c", "src.c/README", "a.md", "x.service", "CMakeLists.txt", "m4/a.m4",
-            ".gitignore", "go.mod", "a.json", "a.conf.in", "Kconfig", "debian/rules", "x.patch", "a.ini", "in",
+            "redis.conf",
+            "LICENSE",
+            "configure",
+            "c",
+            "src.c/README",
+            "a.md",
+            "x.service",
+            "CMakeLists.txt",
+            "m4/a.m4",
+            ".gitignore",
+            "go.mod",
+            "a.json",
+            "a.conf.in",
+            "Kconfig",
+            "debian/rules",
+            "x.patch",
+            "a.ini",
+            "in",
         ];
         for path in texts {
             assert_eq!(language(path), Language::NotCode, "{path}");

@@ -206,12 +206,19 @@ fn declarations_and_imports_are_in_no_function() {
     let python = "import one\nimport two\n\nLAST = 1\n";
     let more = "import one\nimport two\nimport three\n\nLAST = 1\n";
     assert_eq!(replayed_as("a.py", python, more), PatchClass::Merged);
-    assert_eq!(replayed_as("a.py", python, "import one\nfrom two import x\n\nLAST = 1\n"), PatchClass::Merged);
+    assert_eq!(
+        replayed_as("a.py", python, "import one\nfrom two import x\n\nLAST = 1\n"),
+        PatchClass::Merged
+    );
     let inside = "import one\nimport two\ndef f():\n    pass\n\nLAST = 1\n";
     assert_eq!(replayed_as("a.py", python, inside), PatchClass::Merged);
     for path in ["redis.conf", "LICENSE", "debian/rules", "ggml.pc.in", "a.service"] {
         let conf = "pidfile one\n  more\n\nLAST = 1\n";
-        assert_eq!(replayed_as(path, conf, "loglevel two\n  more\n\nLAST = 1\n"), PatchClass::Merged, "{path}");
+        assert_eq!(
+            replayed_as(path, conf, "loglevel two\n  more\n\nLAST = 1\n"),
+            PatchClass::Merged,
+            "{path}"
+        );
     }
 }
 

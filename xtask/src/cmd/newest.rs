@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::plan::next_command::next_command;
 use crate::report::newest::{self, NewestReport, Reach};
 use crate::report::status::Place;
-use crate::series::{PatchClass, Survey};
+use crate::series::PatchClass;
 use crate::stack::pinned_series::DEFAULT_TIP;
 use crate::stack::pinned_series::PinnedSeries;
 use crate::stack::range::Range;
@@ -70,16 +70,17 @@ pub fn reach(first: &PinnedSeries, others: &[PinnedSeries], tip: &Tip) -> Result
 
 /// The last place on the main line at which `is_good` holds for every patch of every series.
 fn furthest(ranges: &[Range], history: &[Commit], is_good: impl Fn(PatchClass) -> bool) -> Option<Reach> {
-    let all_good = |survey: &Survey| survey.classes().all(&is_good);
-    let series_at =
-        |range: &Range, at: usize| range.surveys.get(at).and_then(Option::as_deref).is_some_and(all_good);
+    let series_at = |range: &Range, at: usize| {
+        let classes = range.classes.get(at).and_then(Option::as_deref);
+        classes.is_some_and(|classes| classes.iter().copied().all(&is_good))
+    };
     let is_good_at = |at: &usize| ranges.iter().all(|range| series_at(range, *at));
     if let Some(at) = main_line(history).find(is_good_at) {
         let after_pin = commits_behind(history, at);
         let commit = history.get(at).map(upstream_commit);
         return Some(Reach { commit, after_pin, before_tip: history.len() - after_pin });
     }
-    let is_good_at_pin = ranges.iter().all(|range| all_good(&range.at_pin));
+    let is_good_at_pin = ranges.iter().all(|range| range.at_pin.classes().all(&is_good));
     is_good_at_pin.then_some(Reach { commit: None, after_pin: 0, before_tip: history.len() })
 }
 

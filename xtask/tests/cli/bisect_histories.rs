@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use serde_json::Value;
 use xtask::series::PatchClass;
-use xtask::stack::range::{origin, survey_history, survey_tree};
+use xtask::stack::range::{origin, survey_each, survey_tree};
 use xtask::sys::git::history::{self, Commit};
 use xtask::sys::git::store::Store;
 use xtask::sys::git::store_tree::StoreTree;
@@ -77,17 +77,19 @@ impl Judged<'_> {
         let commits = history::since(&store, tip, pin).unwrap().unwrap();
         let pin_tree = StoreTree::new(&store, pin).unwrap();
         let origin = origin(&store, &patches, &pin_tree).unwrap();
-        let range = survey_history(&store, &origin, &pin_tree, &commits).unwrap();
-        let mut classes = HashMap::from([(PIN, range.at_pin.classes().collect())]);
-        for (at, (commit, found)) in commits.iter().zip(&range.surveys).enumerate() {
-            let place = place(commit);
+        let mut classes = HashMap::new();
+        let range = survey_each(&store, &origin, &pin_tree, &commits, |at, found, taken| {
+            let (commit, place) = (&commits[at], place(&commits[at]));
             assert_eq!(found.is_some(), made.has_pin(place), "{}", commit.subject);
-            let Some(found) = found else { continue };
+            let Some(found) = found else { return Ok(()) };
             let tree = StoreTree::on_way(&store, commit.tree, pin, commit.tree).unwrap();
-            let alone = survey_tree(&origin, &tree, &range.taken.at(at)).unwrap();
-            assert_eq!(**found, alone, "{}", commit.subject);
+            let alone = survey_tree(&origin, &tree, taken).unwrap();
+            assert_eq!(*found, alone, "{}", commit.subject);
             classes.insert(place, alone.classes().collect());
-        }
+            Ok(())
+        })
+        .unwrap();
+        classes.insert(PIN, range.at_pin.classes().collect());
         Judged { made, classes }
     }
 

@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::plan::layout::Layout;
 use crate::stack::Stack;
 use crate::stack::pinned_series::PinnedSeries;
-use crate::stack::range::{self, Range};
+use crate::stack::range;
 use crate::sys::git::history::Commit;
 use crate::sys::git::store_tree::StoreTree;
 use crate::sys::machine::disk;
@@ -36,9 +36,9 @@ pub fn run(context: &Context, rounds: u32) -> Result<Outcome> {
     for _ in 0..rounds {
         let [every, command, alone] = &mut all;
         let begin = Instant::now();
-        let range = made.series.survey(&made.history()?)?;
+        made.series.survey(&made.history()?)?;
         every.rounds.push(begin.elapsed());
-        alone.rounds.push(made.check_sample(&range)?);
+        alone.rounds.push(made.check_sample()?);
         command.rounds.push(made.command(&project)?);
     }
     Ok(outcome(&all))
@@ -87,21 +87,25 @@ impl Made {
     }
 
     /// Judges some commits anew; gives the mean time of one.
-    fn check_sample(&self, range: &Range) -> Result<Duration> {
+    fn check_sample(&self) -> Result<Duration> {
         let PinnedSeries { stack: Stack { patches, pin, .. }, store } = &self.series;
         let pin_tree = StoreTree::new(store, pin.tree)?;
         let origin = range::origin(store, patches, &pin_tree)?;
         let history = self.history()?;
-        let sample: Vec<_> = history.iter().zip(&range.surveys).step_by(SAMPLE).collect();
-        let begin = Instant::now();
-        for (at, (commit, found)) in sample.iter().enumerate() {
+        let (mut elapsed, mut sample) = (Duration::ZERO, 0);
+        range::survey_each(store, &origin, &pin_tree, &history, |at, found, taken| {
+            let Some(commit) = history.get(at).filter(|_| at % SAMPLE == 0) else { return Ok(()) };
+            let begin = Instant::now();
             let tree = StoreTree::on_way(store, commit.tree, pin.tree, commit.tree)?;
-            let alone = range::survey_tree(&origin, &tree, &range.taken.at(at * SAMPLE))?;
-            if found.as_deref() != Some(&alone) {
-                return Err(Error::no(format!("{} gives another result when judged alone", commit.id)));
+            let alone = range::survey_tree(&origin, &tree, taken)?;
+            elapsed += begin.elapsed();
+            sample += 1;
+            match found == Some(&alone) {
+                true => Ok(()),
+                false => Err(Error::no(format!("{} gives another result when judged alone", commit.id))),
             }
-        }
-        Ok(begin.elapsed() / u32::try_from(sample.len().max(1)).unwrap_or(1))
+        })?;
+        Ok(elapsed / u32::max(sample, 1))
     }
 
     /// With the tip's commit in the store already, as when a branch is looked at twice.

@@ -1,7 +1,8 @@
 //! What a rebase does with a patch, in words: the same for every report.
 
 use crate::series::{
-    ConflictReason, Doubt, FileConflict, Followed, PatchClass, RenameCandidate, Replayed, Way, describe_refusal,
+    ConflictReason, Doubt, FileConflict, Followed, PatchClass, RenameCandidate, Replayed, Way,
+    describe_refusal,
 };
 
 /// One conflict in words, without the next step.

@@ -1,5 +1,7 @@
 //! What `status`, `bisect` and `newest` start from: a variant's series, its pin, and upstream since then.
 
+use std::rc::Rc;
+
 use super::Stack;
 use super::range::{self, Range};
 use crate::context::Context;
@@ -99,9 +101,9 @@ pub struct Classes {
 impl Classes {
     /// Those of the patch number `patch`, from 0.
     pub fn of(range: &Range, patch: usize) -> Option<Classes> {
-        let class = |survey: &crate::series::Survey| survey.classes().nth(patch);
-        let at = range.surveys.iter().map(|survey| survey.as_deref().and_then(class)).collect();
-        Some(Classes { at_pin: class(&range.at_pin)?, at })
+        let class = |classes: &Option<Rc<[PatchClass]>>| classes.as_ref()?.get(patch).copied();
+        let at = range.classes.iter().map(class).collect();
+        Some(Classes { at_pin: range.at_pin.classes().nth(patch)?, at })
     }
 
     /// At the last commit.

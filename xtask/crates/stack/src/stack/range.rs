@@ -1,5 +1,6 @@
 //! A series against every upstream commit since the pin.
 
+use std::collections::HashMap;
 use std::rc::Rc;
 
 use super::taken::{self, PatchSet, Taken};
@@ -7,7 +8,7 @@ use crate::error::Result;
 use crate::plan::line::{Before, before_each};
 use crate::report::status::UpstreamCommit;
 use crate::series::ObjectId;
-use crate::series::{Known, Origin, Patch, Survey, survey_series};
+use crate::series::{Known, Origin, Patch, PatchClass, Survey, survey_series};
 use crate::sys::git::history::{Commit, Comparisons};
 use crate::sys::git::store::Store;
 use crate::sys::git::store_tree::StoreTree;
@@ -16,22 +17,25 @@ use crate::sys::git::store_tree::StoreTree;
 pub struct Range {
     /// At the pin.
     pub at_pin: Rc<Survey>,
-    /// At each commit of the history; nothing for those that do not have the pin behind them.
-    pub surveys: Vec<Option<Rc<Survey>>>,
+    /// The classes of the patches at each commit of the history; nothing for those that do not have the pin behind them.
+    /// The surveys themselves hold the content of every file that a patch changes: over thousands of commits, gigabytes.
+    pub classes: Vec<Option<Rc<[PatchClass]>>>,
     /// What comes right before each commit.
     pub before: Vec<Vec<Before>>,
     /// What upstream's commits took of the series.
     pub taken: Taken,
+    /// At the last commit.
+    at_tip: Option<Rc<Survey>>,
 }
 
 impl Range {
     fn new(at_pin: Rc<Survey>, before: Vec<Vec<Before>>, taken: Taken) -> Range {
-        Range { at_pin, surveys: Vec::with_capacity(before.len()), before, taken }
+        Range { at_pin, classes: Vec::with_capacity(before.len()), before, taken, at_tip: None }
     }
 
     /// What the series came to at the last commit, the tip.
     pub fn at_tip(&self) -> &Rc<Survey> {
-        self.surveys.last().and_then(Option::as_ref).unwrap_or(&self.at_pin)
+        self.at_tip.as_ref().unwrap_or(&self.at_pin)
     }
 }
 
@@ -68,18 +72,67 @@ pub fn survey_history(
     pin: &StoreTree<'_>,
     history: &[Commit],
 ) -> Result<Range> {
+    survey_each(store, origin, pin, history, |_, _, _| Ok(()))
+}
+
+/// The same; `look` gets each commit's place, its survey where it has one, and what was taken there.
+pub fn survey_each(
+    store: &Store,
+    origin: &Origin<'_>,
+    pin: &StoreTree<'_>,
+    history: &[Commit],
+    mut look: impl FnMut(usize, Option<&Survey>, &PatchSet) -> Result<()>,
+) -> Result<Range> {
     let parents: Vec<(bool, &[usize])> =
         history.iter().map(|commit| (commit.follows_pin, commit.parents.as_slice())).collect();
     let at_pin = Rc::new(survey_tree(origin, pin, &PatchSet::default())?);
     let compared = Comparisons::new(store);
     let taken = taken::watch(store, origin, history, &compared)?;
-    let range = Range::new(at_pin, before_each(&parents), taken);
-    let mut walk = Walk { store, compared: &compared, origin, pin: pin.id(), history, range };
+    let before = before_each(&parents);
+    let needed = Needed::new(&before);
+    let range = Range::new(at_pin, before, taken);
+    let mut walk = Walk {
+        store,
+        compared: &compared,
+        origin,
+        pin: pin.id(),
+        history,
+        needed,
+        surveys: HashMap::new(),
+        range,
+    };
     for (at, commit) in history.iter().enumerate() {
         let survey = walk.survey(at, commit)?;
-        walk.range.surveys.push(survey);
+        look(at, survey.as_deref(), &walk.range.taken.at(at))?;
+        walk.keep(at, survey);
     }
     Ok(walk.range)
+}
+
+/// Until when the survey of a commit is needed.
+struct Needed {
+    /// For each commit, those that are needed last by it.
+    last_by: Vec<Vec<usize>>,
+    /// Whether a later commit needs it.
+    is_needed: Vec<bool>,
+}
+
+impl Needed {
+    fn new(before: &[Vec<Before>]) -> Needed {
+        let mut needed =
+            Needed { last_by: vec![Vec::new(); before.len()], is_needed: vec![false; before.len()] };
+        for (at, before) in before.iter().enumerate().rev() {
+            for place in before {
+                let Before::Commit(parent) = place else { continue };
+                let is_last =
+                    needed.is_needed.get_mut(*parent).is_some_and(|known| !std::mem::replace(known, true));
+                if let Some(last) = needed.last_by.get_mut(at).filter(|_| is_last) {
+                    last.push(*parent);
+                }
+            }
+        }
+        needed
+    }
 }
 
 /// On the way from the pin to the tip.
@@ -89,6 +142,9 @@ struct Walk<'a> {
     origin: &'a Origin<'a>,
     pin: ObjectId,
     history: &'a [Commit],
+    needed: Needed,
+    /// Of the commits that a later one still needs.
+    surveys: HashMap<usize, Rc<Survey>>,
     range: Range,
 }
 
@@ -116,7 +172,31 @@ impl Walk<'_> {
     fn found(&self, before: Before) -> Option<(&Rc<Survey>, ObjectId)> {
         match before {
             Before::Pin => Some((&self.range.at_pin, self.pin)),
-            Before::Commit(at) => Some((self.range.surveys.get(at)?.as_ref()?, self.history.get(at)?.tree)),
+            Before::Commit(at) => Some((self.surveys.get(&at)?, self.history.get(at)?.tree)),
+        }
+    }
+
+    /// Keeps what reports need of the survey of the commit `at`, and the survey itself only while a later commit needs it.
+    fn keep(&mut self, at: usize, survey: Option<Rc<Survey>>) {
+        let classes = survey.as_ref().map(|survey| self.classes_of(at, survey));
+        self.range.classes.push(classes);
+        for done in self.needed.last_by.get_mut(at).map(std::mem::take).into_iter().flatten() {
+            self.surveys.remove(&done);
+        }
+        if let Some(survey) = survey {
+            if self.needed.is_needed.get(at).is_some_and(|needed| *needed) {
+                self.surveys.insert(at, Rc::clone(&survey));
+            }
+            self.range.at_tip = Some(survey).filter(|_| at + 1 == self.history.len());
+        }
+    }
+
+    /// Most commits change nothing: they share one list.
+    fn classes_of(&self, at: usize, survey: &Survey) -> Rc<[PatchClass]> {
+        let before = at.checked_sub(1).and_then(|before| self.range.classes.get(before)?.as_ref());
+        match before.filter(|known| survey.classes().eq(known.iter().copied())) {
+            Some(known) => Rc::clone(known),
+            None => survey.classes().collect(),
         }
     }
 }
@@ -128,5 +208,26 @@ pub fn upstream_commit(commit: &Commit) -> UpstreamCommit {
         subject: commit.subject.clone(),
         author: commit.author.clone(),
         seconds: commit.seconds,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Before, Needed};
+
+    #[test]
+    fn a_survey_is_kept_until_its_last_child() {
+        let commit = Before::Commit;
+        // A line, a branch from its first commit, a merge of both, and a branch that nothing takes in.
+        let before = [
+            vec![Before::Pin],
+            vec![commit(0)],
+            vec![commit(0)],
+            vec![commit(1), commit(2)],
+            vec![commit(1)],
+        ];
+        let needed = Needed::new(&before);
+        assert_eq!(needed.last_by, [vec![], vec![], vec![0], vec![2], vec![1]]);
+        assert_eq!(needed.is_needed, [true, true, true, false, false]);
     }
 }
