@@ -9,17 +9,17 @@ use crate::sys::machine::process::Run;
 /// `git` that ignores the caller's repository, runs no hook, starts no helper in the background,
 /// asks nothing, and checks every object that it receives.
 pub fn git(git_dir: &Path) -> Run {
-    let mut run = Run::new("git")
-        .install_hint("install git (Debian: `apt-get install git`)")
+    let mut run = Run::new("git").install_hint("install git (Debian: `apt-get install git`)");
+    for (name, _) in std::env::vars_os().filter(|(name, _)| !may_reach_git(&name.to_string_lossy())) {
+        run = run.without_env(name);
+    }
+    run = run
         .env("GIT_TERMINAL_PROMPT", "0")
         .env("GIT_OPTIONAL_LOCKS", "0")
         // Stronger than a person's `init.default...`, and known to be nothing by a git that is too old for it.
         // Upstream's ids are SHA-1, and libgit2 reads refs that are files.
         .env("GIT_DEFAULT_HASH", "sha1")
         .env("GIT_DEFAULT_REF_FORMAT", "files");
-    for name in INHERITED {
-        run = run.without_env(name);
-    }
     for setting in SETTINGS {
         run = run.arg("-c").arg(setting);
     }
@@ -59,24 +59,28 @@ pub fn convert_nothing(git_dir: &Path) -> Result<()> {
     disk::write_atomically(&git_dir.join("info/attributes"), ATTRIBUTES.as_bytes())
 }
 
-/// What `git rev-parse --local-env-vars` lists, and the namespace: set when we are called from a hook or an alias.
-const INHERITED: [&str; 16] = [
-    "GIT_DIR",
-    "GIT_WORK_TREE",
-    "GIT_INDEX_FILE",
-    "GIT_OBJECT_DIRECTORY",
-    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
-    "GIT_COMMON_DIR",
-    "GIT_NAMESPACE",
-    "GIT_PREFIX",
-    "GIT_SHALLOW_FILE",
-    "GIT_GRAFT_FILE",
-    "GIT_REPLACE_REF_BASE",
-    "GIT_NO_REPLACE_OBJECTS",
-    "GIT_CONFIG",
-    "GIT_CONFIG_PARAMETERS",
-    "GIT_CONFIG_COUNT",
-    "GIT_IMPLICIT_WORK_TREE",
+/// Whether git may see the variable `name` of our environment. Of git's own, only those that say how a remote is reached, who
+/// commits, where the configuration is, and what is traced: the others point it to another repository, or change what it reads
+/// and writes, as `GIT_ATTR_SOURCE` does.
+fn may_reach_git(name: &str) -> bool {
+    !name.starts_with("GIT_") || PASSED_ON.iter().any(|start| name.starts_with(start))
+}
+
+/// The beginnings of their names.
+const PASSED_ON: [&str; 13] = [
+    "GIT_ASKPASS",
+    "GIT_AUTHOR_",
+    "GIT_COMMITTER_",
+    "GIT_CONFIG_GLOBAL",
+    "GIT_CONFIG_NOSYSTEM",
+    "GIT_CONFIG_SYSTEM",
+    "GIT_CURL_",
+    "GIT_EXEC_PATH",
+    "GIT_HTTP_",
+    "GIT_PROXY_",
+    "GIT_SSH",
+    "GIT_SSL_",
+    "GIT_TRACE",
 ];
 
 const SETTINGS: [&str; 12] = [
@@ -111,8 +115,22 @@ mod tests {
     fn what_git_calls_local_is_taken_away() {
         let local = said(&["rev-parse", "--local-env-vars"]);
         assert!(local.contains("GIT_DIR"), "{local}");
-        let missing: Vec<&str> = local.lines().filter(|name| !INHERITED.contains(name)).collect();
-        assert_eq!(missing, [""; 0]);
+        let passed: Vec<&str> = local.lines().filter(|name| may_reach_git(name)).collect();
+        assert_eq!(passed, [""; 0]);
+    }
+
+    /// A variable that a newer git brings is kept from it until somebody has said otherwise.
+    #[test]
+    fn only_known_variables_reach_git() {
+        for name in
+            ["GIT_ATTR_SOURCE", "GIT_EXTERNAL_DIFF", "GIT_LITERAL_PATHSPECS", "GIT_DEFAULT_HASH", "GIT_NEW"]
+        {
+            assert!(!may_reach_git(name), "{name}");
+        }
+        for name in ["PATH", "HOME", "GITHUB_TOKEN", "GIT_SSH_COMMAND", "GIT_TRACE2_EVENT", "GIT_SSL_CAINFO"]
+        {
+            assert!(may_reach_git(name), "{name}");
+        }
     }
 
     /// git looks at the limit only when it has a time, and the other way round.

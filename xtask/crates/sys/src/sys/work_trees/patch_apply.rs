@@ -54,14 +54,29 @@ fn read_mail(repo: &ImportRepo, mail: &Path, scratch: &TempDir) -> Result<ReadMa
         .args([&message, &diff])
         .input(mail)?
         .success()?;
-    let said = String::from_utf8_lossy(&said);
+    let said = in_utf8(said, mail)?;
     let header = |key: &str| said.lines().find_map(|line| line.strip_prefix(key)).unwrap_or_default().trim();
     Ok(ReadMail {
         author: format!("{} <{}>", header("Author: "), header("Email: ")),
         date: header("Date: ").to_string(),
         subject: header("Subject: ").to_string(),
-        body: String::from_utf8_lossy(&disk::read(&message)?).into_owned(),
+        body: in_utf8(disk::read(&message)?, mail)?,
         diff: disk::read(&diff)?,
+    })
+}
+
+/// What git made of a mail's words: it converts those whose encoding the mail names. Others are refused, because a letter that
+/// is replaced is lost.
+fn in_utf8(words: Vec<u8>, mail: &Path) -> Result<String> {
+    String::from_utf8(words).map_err(|error| {
+        let number =
+            mail.file_name().unwrap_or_default().to_string_lossy().trim_start_matches('0').to_string();
+        let words = error.as_bytes();
+        let bad = words.split(|byte| *byte == b'\n').find(|line| std::str::from_utf8(line).is_err());
+        Error::usage(format!("the words of mail {number} are not UTF-8, and it does not say what they are"))
+            .detail(printable(bad.unwrap_or_default()))
+            .hint("name its encoding in the mail: `Content-Type: text/plain; charset=ISO-8859-1`")
+            .hint("or convert the file: iconv -f ISO-8859-1 -t UTF-8")
     })
 }
 
