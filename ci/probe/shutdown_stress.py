@@ -1,0 +1,157 @@
+#!/usr/bin/env python3
+"""Signals a llama-server at random moments under a random mix of requests, and holds it to its exit and its answers.
+
+    python3 ci/probe/shutdown_stress.py --server build/bin/llama-server --model model.gguf --rounds 500
+
+Prints the slowest exit, and counts requests that were sent before the signal and got no answer.
+Exits with 1 if a server did not end within `--bound` seconds, or a request had no answer.
+"""
+
+import argparse
+import http.client
+import json
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+
+class Request(threading.Thread):
+    """One request; `outcome` is a status, `stream ended`, or what went wrong."""
+
+    def __init__(self, port: int, path: str, body: dict | None):
+        super().__init__(daemon=True)
+        self.port, self.path, self.body = port, path, body
+        self.sent = threading.Event()
+        self.outcome: str | None = None
+
+    def run(self):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
+        try:
+            if self.body is None:
+                connection.request("GET", self.path)
+            else:
+                connection.request("POST", self.path, json.dumps(self.body), {"Content-Type": "application/json"})
+            self.sent.set()
+            response = connection.getresponse()
+            text = response.read().decode()
+            self.outcome = str(response.status)
+            if response.status == 200 and self.body and self.body.get("stream") and "error" not in text and "[DONE]" not in text and '"stop":true' not in text:
+                self.outcome = "stream without an end"
+        except ConnectionRefusedError:
+            self.outcome = "refused"
+        except Exception as error:  # whatever it is, the request has no answer
+            self.outcome = f"no answer: {type(error).__name__}"
+        finally:
+            self.sent.set()
+            connection.close()
+
+
+def random_request(port: int) -> Request:
+    long = {"n_predict": -1, "ignore_eos": True, "prompt": "Once upon a time " * random.choice([1, 1, 10, 50])}
+    chat = {"messages": [{"role": "user", "content": "hi"}], "max_tokens": -1, "ignore_eos": True}
+    return Request(port, *random.choice([
+        ("/completion", long),
+        ("/completion", {**long, "stream": True}),
+        ("/completion", {**long, "prompt": ["a", "b", "c"]}),
+        ("/v1/chat/completions", chat),
+        ("/v1/chat/completions", {**chat, "stream": True}),
+        ("/v1/completions", {**long, "n": 2}),
+        ("/completion", {"prompt": "Once", "n_predict": 2}),
+        ("/tokenize", {"content": "Once"}),
+        ("/slots", None),
+        ("/health", None),
+    ]))
+
+
+def free_port() -> int:
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        return bound.getsockname()[1]
+
+
+def wait_until_ready(process: subprocess.Popen, port: int) -> None:
+    while process.poll() is None:
+        try:
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+            connection.request("GET", "/health")
+            if connection.getresponse().status == 200:
+                return
+        except OSError:
+            pass
+        time.sleep(0.01)
+    raise RuntimeError("the server ended while starting")
+
+
+def one_round(options) -> tuple[str, float, list[str]]:
+    """What the server was doing, how long its exit took, and the outcomes of its requests."""
+    port = free_port()
+    state = random.choices(["serving", "loading", "sleeping"], [8, 1, 1])[0]
+    command = [options.server, "--model", options.model, "--port", str(port), "--parallel", "2", "--ctx-size", "512", "--context-shift",
+               "--no-ui", "--slots", "--shutdown-timeout", str(options.timeout)]
+    if state == "sleeping":
+        command += ["--sleep-idle-seconds", "1"]
+    with open(os.devnull, "w") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log)
+    try:
+        requests = []
+        if state == "loading":
+            time.sleep(random.uniform(0, 0.4))
+        else:
+            wait_until_ready(process, port)
+            if state == "sleeping":
+                time.sleep(random.uniform(0.8, 2.5))
+            requests = [random_request(port) for _ in range(random.randint(0, 8))]
+            for request in requests:
+                request.start()
+            for request in requests:
+                request.sent.wait()
+            time.sleep(random.uniform(0, 0.5))
+        begin = time.monotonic()
+        process.send_signal(random.choice([signal.SIGINT, signal.SIGTERM]))
+        process.wait(timeout=options.bound)
+        took = time.monotonic() - begin
+        for request in requests:
+            request.join(timeout=30)
+        return state, took, [request.outcome or "no answer: waiting" for request in requests]
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+
+
+def main() -> int:
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("--server", required=True)
+    arguments.add_argument("--model", required=True)
+    arguments.add_argument("--rounds", type=int, default=500)
+    arguments.add_argument("--timeout", type=int, default=5, help="--shutdown-timeout of the server")
+    arguments.add_argument("--bound", type=float, default=20, help="seconds within which the server must have ended")
+    arguments.add_argument("--seed", type=int, default=1)
+    options = arguments.parse_args()
+    random.seed(options.seed)
+    slowest, unanswered, hung = 0.0, 0, 0
+    outcomes: dict[str, int] = {}
+    for number in range(1, options.rounds + 1):
+        try:
+            state, took, of_requests = one_round(options)
+        except subprocess.TimeoutExpired:
+            hung += 1
+            print(f"round {number}: still running after {options.bound} s", flush=True)
+            continue
+        slowest = max(slowest, took)
+        for outcome in of_requests:
+            outcomes[outcome] = outcomes.get(outcome, 0) + 1
+            unanswered += not outcome.isdigit()
+        if number % 25 == 0:
+            print(f"{number} rounds, slowest exit {slowest:.2f} s, {hung} hung, {unanswered} without an answer, {outcomes}", flush=True)
+    print(f"{options.rounds} rounds, slowest exit {slowest:.2f} s, {hung} hung, {unanswered} without an answer, {outcomes}")
+    return 1 if hung or unanswered else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
