@@ -185,11 +185,9 @@ struct espalier_schedule_request {
     uint64_t first;        /* the first position whose KV it has not */
     uint64_t end;          /* one past the last position that it needs room for now */
     uint64_t siblings;     /* sequences that will go on where it ends, each in a block of its own */
-    uint64_t overtaken;    /* later requests that were let in while it waited for another kind */
     int32_t  priority;     /* smaller goes first, before all that arrival says */
     int32_t  sequence;
     uint32_t stage;        /* enum espalier_schedule_stage */
-    uint32_t kind;         /* only requests of one kind are computed together */
     uint32_t may_give_way; /* 1 if what it holds can be computed again, else 0 */
 };
 
@@ -211,7 +209,6 @@ enum espalier_schedule_wait {
     ESPALIER_SCHEDULE_FOR_NOTHING = 0, /* it runs, or was not asked */
     ESPALIER_SCHEDULE_FOR_PREFIX  = 1, /* another request computes the blocks that it needs next */
     ESPALIER_SCHEDULE_FOR_ROOM    = 2, /* it is the first that there is no room for */
-    ESPALIER_SCHEDULE_FOR_KIND    = 3, /* requests of another kind run */
     ESPALIER_SCHEDULE_FOR_LINE    = 4, /* it comes after the first that there is no room for */
 };
 

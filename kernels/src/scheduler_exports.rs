@@ -16,16 +16,12 @@ pub struct ScheduleRequest {
     pub end: u64,
     /// Sequences that will go on where it ends.
     pub siblings: u64,
-    /// How many later requests were let in while it waited for another kind.
-    pub overtaken: u64,
     /// Smaller goes first.
     pub priority: i32,
     /// Its sequence.
     pub sequence: i32,
     /// `enum espalier_schedule_stage`.
     pub stage: u32,
-    /// Only requests of one kind are computed together.
-    pub kind: u32,
     /// 1 if what it holds can be computed again, else 0.
     pub may_give_way: u32,
 }
@@ -128,12 +124,10 @@ fn read(request: &ScheduleRequest) -> Result<Request, PoolStatus> {
         priority: request.priority,
         sequence: request.sequence,
         stage,
-        kind: request.kind,
         may_give_way: request.may_give_way != 0,
         first: request.first,
         end: request.end,
         siblings: request.siblings,
-        overtaken: request.overtaken,
     })
 }
 

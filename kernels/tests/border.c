@@ -71,11 +71,9 @@ static void print_scheduler_layout(void) {
     LAYOUT(schedule_request, first);
     LAYOUT(schedule_request, end);
     LAYOUT(schedule_request, siblings);
-    LAYOUT(schedule_request, overtaken);
     LAYOUT(schedule_request, priority);
     LAYOUT(schedule_request, sequence);
     LAYOUT(schedule_request, stage);
-    LAYOUT(schedule_request, kind);
     LAYOUT(schedule_request, may_give_way);
     printf("size.schedule_step %zu\n", sizeof(struct espalier_schedule_step));
     LAYOUT(schedule_step, tokens);
@@ -91,7 +89,6 @@ static void print_scheduler_layout(void) {
     printf("constant.schedule_for_nothing %d\n", (int) ESPALIER_SCHEDULE_FOR_NOTHING);
     printf("constant.schedule_for_prefix %d\n", (int) ESPALIER_SCHEDULE_FOR_PREFIX);
     printf("constant.schedule_for_room %d\n", (int) ESPALIER_SCHEDULE_FOR_ROOM);
-    printf("constant.schedule_for_kind %d\n", (int) ESPALIER_SCHEDULE_FOR_KIND);
     printf("constant.schedule_for_line %d\n", (int) ESPALIER_SCHEDULE_FOR_LINE);
 }
 

@@ -17,6 +17,8 @@ pub struct Block {
     pub holders: u32,
     /// What it was published as. Set at most once between two evictions.
     pub content: Option<ContentId>,
+    /// Free, and another block that is not spare has the same content: evicting this one loses nothing.
+    is_spare: bool,
 }
 
 /// The blocks of a pool.
@@ -86,7 +88,8 @@ impl BlockPool {
             self.retained -= 1;
             self.counters.evicted_blocks += 1;
         }
-        self.block_mut(block).holders = 1;
+        let taken = self.block_mut(block);
+        (taken.holders, taken.is_spare) = (1, false);
         self.note_peak();
         Some(block)
     }
@@ -108,7 +111,8 @@ impl BlockPool {
         if self.free.remove(block) {
             self.retained -= u32::from(self.content(block).is_some());
         }
-        self.block_mut(block).holders += 1;
+        let held = self.block_mut(block);
+        (held.holders, held.is_spare) = (held.holders + 1, false);
         self.note_peak();
     }
 
@@ -117,26 +121,38 @@ impl BlockPool {
         self.counters.blocks_used_peak = self.counters.blocks_used_peak.max(used);
     }
 
-    /// One holder of each of these blocks gives it up. Those that nobody holds any more are free:
-    /// the ones without a content are taken next, in the given order, the others last. So the
-    /// caller names the end of a prompt first: it is of use to fewer than its beginning.
+    /// One holder of each of these blocks gives it up. A block without holders is free. Blocks
+    /// without a content are taken next, in the given order, then spare copies, and all others
+    /// last. So the caller names the end of a prompt first: it is of use to fewer than its beginning.
     pub fn give_up(&mut self, blocks: &[BlockId]) {
-        let mut without_content = Vec::new();
+        let (mut without_content, mut spares) = (Vec::new(), Vec::new());
         for block in blocks {
             self.block_mut(*block).holders -= 1;
             if self.holders(*block) > 0 {
                 continue;
             }
             self.freed += 1;
-            match self.content(*block) {
-                None => without_content.push(*block),
-                Some(_) => {
-                    self.free.push_back(*block);
-                    self.retained += 1;
-                }
+            let Some(content) = self.content(*block) else {
+                without_content.push(*block);
+                continue;
+            };
+            self.retained += 1;
+            if self.is_in_another_block(content, *block) {
+                self.block_mut(*block).is_spare = true;
+                spares.push(*block);
+            } else {
+                self.free.push_back(*block);
             }
         }
+        self.free.push_front_all(&spares);
         self.free.push_front_all(&without_content);
+    }
+
+    /// Does a block that is not spare, besides this one, have the content? Of several copies only
+    /// one takes part in the LRU order: otherwise copies of one prompt would push out other prompts.
+    fn is_in_another_block(&self, content: ContentId, block: BlockId) -> bool {
+        let is_copy = |other: &BlockId| *other != block && !self.block(*other).is_spare;
+        self.contents.blocks(content).iter().any(is_copy)
     }
 
     /// The block, which has no content yet, holds this one from now on and can be attached.
@@ -172,6 +188,7 @@ impl BlockPool {
             return false;
         }
         for number in 1..=self.block_count() {
+            self.block_mut(BlockId(number)).is_spare = false;
             if let Some(content) = self.block_mut(BlockId(number)).content.take() {
                 self.contents.remove_block(content, BlockId(number));
             }

@@ -1,6 +1,6 @@
 //! The decision itself.
 
-use super::{Action, Decision, PATIENCE, Request, Room, Stage, Wait};
+use super::{Action, Decision, Request, Room, Stage, Wait};
 
 /// What to do next. `kept`: sequences whose text nobody computes with, in the order in which they
 /// are given up. `ask_waiting`: false if nothing was freed and nobody came since they were asked.
@@ -85,8 +85,7 @@ impl<R: Room> Scene<'_, R> {
             {
                 return Decision { action, waits };
             }
-            let lost_patience = reason == Wait::Kind && self.requests[index].overtaken >= PATIENCE;
-            is_closed |= reason == Wait::Room || lost_patience;
+            is_closed |= reason == Wait::Room;
             waits[index] = Some(reason);
         }
         Decision { action: Action::Nothing, waits }
@@ -102,9 +101,6 @@ impl<R: Room> Scene<'_, R> {
     fn ask(&self, request: &Request, left: u64) -> Answer {
         if self.whole(request) > self.room.block_count() {
             return Answer::Never;
-        }
-        if self.running().any(|(_, other)| other.kind != request.kind) {
-            return Answer::Waits(Wait::Kind);
         }
         let (tokens, blocks) = if request.first > 0 {
             (request.first, self.room.missing(request.sequence, request.first..request.end))

@@ -11,9 +11,12 @@
 //! 3. **The last in that order gives way**, and what idle slots keep goes before anybody waits.
 //! 4. **Who waits holds nothing** that others could use, but for a kept text, which goes first. So
 //!    when nobody runs, the whole pool is free, and the first in the order fits or is refused.
-//! 5. **A prefix is waited for only while its owner runs**, and only one of the same kind does,
-//!    since kinds run one after the other. One of another kind may be overtaken, but at most
-//!    [`PATIENCE`] times; then the line stands until it is let in.
+//! 5. **A prefix is waited for only while its owner runs.** Its owner holds its blocks and is
+//!    computed in one of the next steps, so this wait ends.
+//!
+//! Requests that cannot share a batch (other adapters, or embeddings beside completions) run side
+//! by side: all that run hold their blocks, and the server gives each step to the batch key whose
+//! requests were computed longest ago. So with K keys each has at least every Kth step.
 //!
 //! [`decide`] changes nothing and gives one action; the caller carries it out and asks again, until
 //! there is nothing to do. So each decision sees what the one before it did to the pool.
@@ -23,9 +26,6 @@ mod decide;
 pub use decide::decide;
 
 use std::ops::Range;
-
-/// How many later requests a request may be overtaken by while one of another kind runs.
-pub const PATIENCE: u64 = 16;
 
 /// Whether a request has been let in. The numbers are `enum espalier_schedule_stage`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,8 +48,6 @@ pub struct Request {
     pub sequence: i32,
     /// Has it been let in?
     pub stage: Stage,
-    /// Only requests of one kind are computed together.
-    pub kind: u32,
     /// Can what it holds be computed again?
     pub may_give_way: bool,
     /// The first position whose KV it has not.
@@ -58,8 +56,6 @@ pub struct Request {
     pub end: u64,
     /// Sequences that will go on where it ends, each in a block of its own.
     pub siblings: u64,
-    /// How many later requests were let in while this one waited for another kind.
-    pub overtaken: u64,
 }
 
 /// Why a request waits. The numbers are `enum espalier_schedule_wait`.
@@ -70,8 +66,6 @@ pub enum Wait {
     Prefix = 1,
     /// It is the first that there is no room for.
     Room = 2,
-    /// Requests run that it cannot be computed with.
-    Kind = 3,
     /// It comes after the first that there is no room for.
     Line = 4,
 }

@@ -5,6 +5,7 @@
 
 mod collisions;
 mod contents;
+mod copies;
 mod parity_events;
 mod parity_hashes;
 mod parity_lookup;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use espalier_kernels::scheduler::{Action, Offer, PATIENCE, Request, Room, Stage, Wait, decide};
+use espalier_kernels::scheduler::{Action, Offer, Request, Room, Stage, Wait, decide};
 
 /// Blocks of ten positions; a sequence holds what `held` says, nobody shares anything.
 #[derive(Default)]
@@ -49,12 +49,10 @@ fn waits(sequence: i32, end: u64) -> Request {
         priority: 0,
         sequence,
         stage: Stage::Waits,
-        kind: 0,
         may_give_way: true,
         first: 0,
         end,
         siblings: 0,
-        overtaken: 0,
     }
 }
 
@@ -172,19 +170,6 @@ fn a_prefix_is_waited_for_and_others_go_on() {
     // Its owner was let out meanwhile: nobody is waited for who does not run.
     let decision = decide(&pool, &[waits(1, 20)], &[], true);
     assert_eq!(decision.action, Action::Admit { index: 0, tokens: 10 });
-}
-
-#[test]
-fn another_kind_waits_and_is_not_overtaken_for_ever() {
-    let pool = room(8, &[(0, 1)]);
-    let other = |overtaken| Request { kind: 1, overtaken, ..waits(1, 10) };
-    let decision = decide(&pool, &[runs(0, 10), other(PATIENCE - 1), waits(2, 10)], &[], true);
-    assert_eq!(decision.action, Action::Admit { index: 2, tokens: 0 });
-    assert_eq!(decision.waits[1], Some(Wait::Kind));
-    let decision = decide(&pool, &[runs(0, 10), other(PATIENCE), waits(2, 10)], &[], true);
-    assert_eq!(decision.action, Action::Nothing);
-    assert_eq!(decision.waits[2], Some(Wait::Line));
-    assert_eq!(action(&pool, &[other(PATIENCE), waits(2, 10)], &[]), Action::Admit { index: 0, tokens: 0 });
 }
 
 #[test]

@@ -8,11 +8,11 @@ fn any_job() -> impl Strategy<Value = Job> {
     let choices = prop_oneof![8 => Just(1usize), 1 => 2..4usize];
     let patience = prop_oneof![4 => Just(None), 1 => (0..40usize).prop_map(Some)];
     let sizes = (1..60usize, 1..40usize, choices);
-    let manners = (0..2u32, prop_oneof![6 => Just(0i32), 1 => -1..2i32], any::<bool>(), patience);
+    let manners = (0..3u32, prop_oneof![6 => Just(0i32), 1 => -1..2i32], any::<bool>(), patience);
     (0..30usize, 1..4i32, sizes, manners).prop_map(|(comes, family, sizes, manners)| {
         let (prompt, answer, choices) = sizes;
-        let (kind, priority, keeps, patience) = manners;
-        Job { comes, family, prompt, answer, choices, kind, priority, keeps, patience }
+        let (batch_key, priority, keeps, patience) = manners;
+        Job { comes, family, prompt, answer, choices, batch_key, priority, keeps, patience }
     })
 }
 
@@ -58,7 +58,7 @@ fn a_large_prompt_waits_for_those_that_ran_when_it_came() {
         prompt: 8,
         answer: 12,
         choices: 1,
-        kind: 0,
+        batch_key: 0,
         priority: 0,
         keeps: false,
         patience: None,
@@ -73,4 +73,29 @@ fn a_large_prompt_waits_for_those_that_ran_when_it_came() {
     }
     let later = world.answered.iter().filter(|arrival| **arrival > 8 * 8).count();
     assert_eq!(later, 0, "overtaken by {later}");
+}
+
+/// A long stream with one batch key, and requests with another one that come all the time: each is
+/// answered while the stream goes on, and the stream goes on beside them.
+#[test]
+fn batch_keys_take_turns() {
+    let short = |comes, batch_key| Job {
+        comes,
+        family: comes as i32 + 10,
+        prompt: 4,
+        answer: 2,
+        choices: 1,
+        batch_key,
+        priority: 0,
+        keeps: false,
+        patience: None,
+    };
+    let mut world = World::new(64, 4);
+    world.add(0, Job { answer: 100, ..short(0, 0) });
+    (1..40).for_each(|number| world.add(number, short(4 * number, 1 + number as u32 % 2)));
+    while !world.answered.contains(&0) {
+        assert!(world.step < 400, "the stream was never answered");
+        world.run_step(16);
+    }
+    assert!(world.answered.len() > 20, "{} answered beside the stream", world.answered.len() - 1);
 }

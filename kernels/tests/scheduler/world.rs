@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use espalier_kernels::pool::extra_keys::RequestKeys;
 use espalier_kernels::pool::pool::{Pool, PoolOptions};
-use espalier_kernels::scheduler::{Action, PATIENCE, Request, Stage, Wait, decide};
+use espalier_kernels::scheduler::{Action, Request, Stage, Wait, decide};
 
 pub const BLOCK: usize = 4;
 
@@ -19,7 +19,8 @@ pub struct Job {
     pub prompt: usize,
     pub answer: usize,
     pub choices: usize,
-    pub kind: u32,
+    /// Only jobs with one batch key are computed in one step.
+    pub batch_key: u32,
     pub priority: i32,
     /// It leaves its text in its slot.
     pub keeps: bool,
@@ -41,7 +42,8 @@ struct Run {
     text: Vec<i32>,
     computed: usize,
     stage: Stage,
-    overtaken: u64,
+    /// The step in which it was computed last, or admitted.
+    last_step: usize,
     begun: bool,
     /// Other choices that have not begun, or the slot of the first choice.
     children: Vec<usize>,
@@ -129,7 +131,7 @@ impl World {
                     text,
                     computed: 0,
                     stage: Stage::Waits,
-                    overtaken: 0,
+                    last_step: 0,
                     begun: false,
                     children: if at == 0 { free[1..job.choices].to_vec() } else { Vec::new() },
                     joins: at > 0,
@@ -202,12 +204,10 @@ impl World {
                 priority: run.job.priority,
                 sequence: slot as i32,
                 stage: run.stage,
-                kind: run.job.kind,
                 may_give_way: true,
                 first: run.computed as u64,
                 end: run.end() as u64,
                 siblings: run.children.len() as u64,
-                overtaken: run.overtaken,
             });
         }
         (places, requests)
@@ -223,7 +223,7 @@ impl World {
             match decision.action {
                 Action::Nothing => return self.check_nobody_is_stuck(),
                 Action::Admit { index, tokens } => {
-                    self.check_order(&requests, &places, &decision.waits, index);
+                    self.check_order(&requests, &decision.waits, index);
                     self.admit(places[index], tokens as usize);
                 }
                 Action::GiveWay { index } => self.give_way(places[index]),
@@ -242,28 +242,14 @@ impl World {
         assert!(waiting == 0 || running > 0, "{waiting} wait and nobody runs");
     }
 
-    /// Nobody overtakes the first that waits for room, and another kind only so often.
-    fn check_order(
-        &mut self,
-        requests: &[Request],
-        places: &[usize],
-        waits: &[Option<Wait>],
-        admitted: usize,
-    ) {
+    /// Only a request that waits for a prefix is bypassed.
+    fn check_order(&self, requests: &[Request], waits: &[Option<Wait>], admitted: usize) {
         let place = |request: &Request| (request.priority, request.arrival);
         for (index, request) in requests.iter().enumerate() {
             if request.stage == Stage::Runs || place(request) >= place(&requests[admitted]) {
                 continue;
             }
-            let run = self.slots[places[index]].as_mut().expect("it is in a slot");
-            match waits[index] {
-                Some(Wait::Prefix) => {}
-                Some(Wait::Kind) => {
-                    run.overtaken += 1;
-                    assert!(run.overtaken <= PATIENCE, "overtaken {} times", run.overtaken);
-                }
-                other => panic!("overtook one that waits for {other:?}"),
-            }
+            assert_eq!(waits[index], Some(Wait::Prefix), "bypassed");
         }
     }
 
@@ -273,6 +259,7 @@ impl World {
         assert_eq!(self.pool.remove(slot as i32, tokens as i32, -1), Ok(()));
         run.computed = tokens;
         run.stage = Stage::Runs;
+        run.last_step = self.step;
     }
 
     fn give_way(&mut self, slot: usize) {
@@ -284,18 +271,19 @@ impl World {
         run.begun = false;
     }
 
-    /// Those that generate first, then prompts, so many tokens in all. Who was let in always finds
-    /// its blocks.
+    /// Of the jobs with the batch key whose turn it is: those that generate first, then prompts, so
+    /// many tokens in all. Whatever was admitted finds its blocks.
     fn compute(&mut self, mut tokens: usize) {
-        let kind = self.slots.iter().flatten().find(|run| run.stage == Stage::Runs).map(|run| run.job.kind);
+        let Some(batch_key) = self.next_batch_key() else { return };
         for is_prompt in [false, true] {
             for slot in 0..self.slots.len() {
-                let run = self.slots[slot].as_ref();
-                let Some(run) = run.filter(|run| run.stage == Stage::Runs && run.generates() != is_prompt)
-                else {
+                let run = self.slots[slot].as_mut();
+                let is_in_step = |run: &&mut Run| run.stage == Stage::Runs && run.job.batch_key == batch_key;
+                let Some(run) = run.filter(is_in_step) else { continue };
+                if run.generates() == is_prompt {
                     continue;
-                };
-                assert_eq!(Some(run.job.kind), kind, "two kinds run at once");
+                }
+                run.last_step = self.step + 1;
                 let count = if is_prompt { tokens.min(run.text.len() - run.computed) } else { 1 };
                 if count > 0 {
                     tokens = tokens.saturating_sub(count);
@@ -303,6 +291,12 @@ impl World {
                 }
             }
         }
+    }
+
+    /// As the server does it: the key of the request that was computed longest ago.
+    fn next_batch_key(&self) -> Option<u32> {
+        let runs = self.slots.iter().flatten().filter(|run| run.stage == Stage::Runs);
+        runs.min_by_key(|run| (run.last_step, run.arrival)).map(|run| run.job.batch_key)
     }
 
     fn compute_tokens(&mut self, slot: usize, count: usize) {
@@ -334,5 +328,6 @@ impl World {
         };
         let run = self.slots[child].as_mut().expect("it waits in its slot");
         (run.text, run.computed, run.stage, run.joins) = (text, computed, Stage::Runs, false);
+        run.last_step = self.step;
     }
 }

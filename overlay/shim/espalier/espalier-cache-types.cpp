@@ -55,10 +55,12 @@ static bool is_at_an_edge(uint32_t layer, uint32_t layers) {
 
 // The layer's type, and nothing said.
 static ggml_type type_of_layer(const llama_hparams & hparams, uint32_t layer, bool is_k, ggml_type asked) {
+    const uint32_t head = is_k ? hparams.n_embd_head_k(layer) : hparams.n_embd_head_v(layer);
     if (!espalier_is_own_type(asked)) {
-        return asked;
+        // A type that was asked for by its name is refused where it does not fit; a quality is a wish for what does.
+        const bool is_ours_to_choose = is_k && espalier_quality_chose_k(ggml_type_name(asked));
+        return is_ours_to_choose ? first_that_fits({ asked }, head) : asked;
     }
-    const uint32_t  head = is_k ? hparams.n_embd_head_k(layer) : hparams.n_embd_head_v(layer);
     const ggml_type ours = first_that_fits(own_types_like(asked), head);
     // Upstream does not rotate what MLA keeps.
     if (!espalier_is_own_type(ours) || hparams.is_mla()) {
@@ -74,13 +76,14 @@ ggml_type espalier_cache_type(const llama_hparams & hparams, uint32_t layer, con
         return found;
     }
     const char * name = ggml_type_name(asked);
-    if (hparams.is_mla()) {
+    if (hparams.is_mla() && espalier_is_own_type(asked)) {
         warn_once(layer, format("%s cache: %s is for values that are rotated, and this model's are not: %s instead", what, name, ggml_type_name(found)));
     } else if (!is_k && is_at_an_edge(layer, hparams.n_layer())) {
         warn_once(layer, format("V cache: %d layers at each end have %s instead of %s", espalier_edge_layers(), ggml_type_name(found), name));
     } else {
         const uint32_t head = is_k ? hparams.n_embd_head_k(layer) : hparams.n_embd_head_v(layer);
-        warn_once(layer, format("%s cache: %s has blocks of 64 values, and layers with heads of %u get %s instead", what, name, head, ggml_type_name(found)));
+        const int block = espalier_is_own_type(asked) ? 64 : (int) ggml_blck_size(asked);
+        warn_once(layer, format("%s cache: %s has blocks of %d values, and layers with heads of %u get %s instead", what, name, block, head, ggml_type_name(found)));
     }
     return found;
 }

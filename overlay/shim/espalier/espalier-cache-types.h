@@ -9,7 +9,8 @@
 struct llama_hparams;
 struct llama_model;
 
-// The type of K or V (`what`) of a layer for which `asked` was asked: the same for types that are not ours; ours in the larger
+// The type of K or V (`what`) of a layer for which `asked` was asked: the same for types that are not ours (but f16 for a K that
+// --kv-quality chose and that does not fit the heads); ours in the larger
 // blocks that fit its heads; where none fits, or upstream does not rotate the cache, q8_0 for V and f16 for K, which is said once
 // a cache; and q8_0 for V of the layers that espalier_keep_edge_layers names.
 ggml_type espalier_cache_type(const llama_hparams & hparams, uint32_t layer, const char * what, ggml_type asked);

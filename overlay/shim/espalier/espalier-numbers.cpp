@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 
-constexpr std::array<int64_t, 14> espalier_histogram::ends;
+constexpr std::array<int64_t, 18> espalier_histogram::ends;
 
 void espalier_histogram::add(int64_t microseconds) {
     size_t bucket = 0;
@@ -17,6 +17,12 @@ void espalier_histogram::add(int64_t microseconds) {
 static std::string seconds(double microseconds) {
     char text[32];
     snprintf(text, sizeof(text), "%.15g", microseconds / 1e6); // a sum of weeks keeps its microseconds
+    return text;
+}
+
+static std::string ratio(uint64_t part, uint64_t whole) {
+    char text[32];
+    snprintf(text, sizeof(text), "%.6g", whole > 0 ? (double) part / (double) whole : 0.0);
     return text;
 }
 
@@ -50,6 +56,8 @@ void espalier_numbers::go_on_from(const espalier_numbers & before) {
     prefix_waits   = before.prefix_waits.load();
     room_waits     = before.room_waits.load();
     preemptions    = before.preemptions.load();
+    refusals       = before.refusals.load();
+    rate_limited_requests = before.rate_limited_requests.load();
     to_first_token.go_on_from(before.to_first_token);
     between_tokens.go_on_from(before.between_tokens);
     earlier = before.of_pool();
@@ -57,7 +65,9 @@ void espalier_numbers::go_on_from(const espalier_numbers & before) {
 
 struct espalier_pool_statistics espalier_numbers::of_pool() const {
     struct espalier_pool_statistics now = {};
-    espalier_pool_get_functions()->statistics(pool.get(), &now);
+    if (pool) {
+        espalier_pool_get_functions()->statistics(pool.get(), &now);
+    }
     now.blocks_used_peak = std::max(now.blocks_used_peak, earlier.blocks_used_peak);
     now.evicted_blocks   += earlier.evicted_blocks;
     now.refused_reserves += earlier.refused_reserves;
@@ -65,12 +75,33 @@ struct espalier_pool_statistics espalier_numbers::of_pool() const {
     return now;
 }
 
+std::string espalier_cache_facts::to_text(uint64_t n_blocks, uint32_t block_size) const {
+    char mib[32];
+    snprintf(mib, sizeof(mib), "%.1f MiB", (double) bytes / (1024.0 * 1024.0));
+    std::string text = n_blocks > 0 ? "the KV cache is paged: " + std::to_string(n_blocks) + " blocks of " + std::to_string(block_size) + " tokens, " : "KV cache: ";
+    text += std::string(mib) + ", K " + type_k + ", V " + type_v;
+    text += quality.empty() ? "" : " (--kv-quality " + quality + ")";
+    text += recent > 0 ? ", the newest " + std::to_string(recent) + " tokens of each sequence in f16" : "";
+    text += sinks > 0 ? ", the first " + std::to_string(sinks) + " in f16" : "";
+    return text;
+}
+
 std::string espalier_numbers::to_metrics() const {
+    std::string text = pool ? pool_to_metrics() : "";
+    if (limits_queue) {
+        const std::string name = "llamacpp:rate_limited_requests_total";
+        text += head(name, "counter", "Requests that got HTTP 429, because as many were queued as --max-queued allows");
+        text += name + " " + std::to_string(rate_limited_requests) + "\n";
+    }
+    return text;
+}
+
+std::string espalier_numbers::pool_to_metrics() const {
     const struct espalier_pool_statistics now = of_pool();
 
     const struct { const char * name; const char * type; const char * help; uint64_t value; } metrics[] = {
         { "blocks",           "gauge",   "Blocks of the paged KV cache",                             now.block_count      },
-        { "blocks_used",      "gauge",   "Blocks that a running request holds",                      now.blocks_used      },
+        { "blocks_used",      "gauge",   "Blocks that running requests and the retained sequences of idle slots hold", now.blocks_used      },
         { "blocks_retained",  "gauge",   "Blocks that nobody holds and that can be attached again",  now.blocks_retained  },
         { "blocks_empty",     "gauge",   "Blocks without content",                                   now.blocks_empty     },
         { "blocks_used_peak", "gauge",   "The most blocks that were held at once",                   now.blocks_used_peak },
@@ -80,7 +111,7 @@ std::string espalier_numbers::to_metrics() const {
         { "room_waits_total", "counter", "Times a request waited for room",                          room_waits           },
         { "preemptions_total", "counter", "Times a running request gave its blocks away",            preemptions          },
         { "evictions_total",  "counter", "Retained blocks that were taken for something else",       now.evicted_blocks   },
-        { "refusals_total",   "counter", "Times there were not enough blocks",                       now.refused_reserves },
+        { "refusals_total",   "counter", "Requests that need more blocks than the pool has, and steps that did not find theirs", now.refused_reserves + refusals },
         { "collisions_total", "counter", "Blocks whose hash was right and whose tokens were not",    now.refused_matches  },
     };
 
@@ -89,6 +120,10 @@ std::string espalier_numbers::to_metrics() const {
         const std::string name = std::string("llamacpp:kv_pool_") + metric.name;
         text += head(name, metric.type, metric.help) + name + " " + std::to_string(metric.value) + "\n";
     }
+    text += head("llamacpp:kv_cache_usage_ratio", "gauge", "Blocks in use, as a part of all blocks: 0 to 1");
+    text += "llamacpp:kv_cache_usage_ratio " + ratio(now.blocks_used, now.block_count) + "\n";
+    text += head("llamacpp:kv_cache_block_size_tokens", "gauge", "Tokens of a block of the paged KV cache");
+    text += "llamacpp:kv_cache_block_size_tokens " + std::to_string(now.block_size) + "\n";
     text += to_first_token.to_metrics("llamacpp:time_to_first_token_seconds", "From the arrival of a request to its first token");
     text += between_tokens.to_metrics("llamacpp:time_between_tokens_seconds", "From one token of a request to the next");
     return text;

@@ -23,15 +23,36 @@ public:
 
 private:
     // The upper ends, in microseconds; what is longer goes to the last count.
-    static constexpr std::array<int64_t, 14> ends = { 1000, 2500, 5000, 10000, 25000, 50000, 100000, 250000, 500000, 1000000, 2500000, 5000000, 10000000, 60000000 };
+    static constexpr std::array<int64_t, 18> ends = { 1000, 2500, 5000, 10000, 25000, 50000, 100000, 250000, 500000, 1000000, 2500000, 5000000, 10000000, 60000000,
+                                                      120000000, 300000000, 600000000, 1800000000 };
 
     std::array<std::atomic<uint64_t>, ends.size() + 1> counts = {};
     std::atomic<uint64_t> total = { 0 }; // microseconds
 };
 
+// How the KV cache was asked for, and how large it is.
+struct espalier_cache_facts {
+    bool        is_worth_saying = false; // it is paged, or not of f16
+    std::string type_k;
+    std::string type_v;
+    std::string quality; // the name given to --kv-quality; empty: none
+    int         recent = 0;
+    int         sinks  = 0;
+    uint64_t    bytes  = 0;
+
+    // For the log; n_blocks is 0 if it is not paged.
+    std::string to_text(uint64_t n_blocks, uint32_t block_size) const;
+};
+
 class espalier_numbers {
 public:
-    explicit espalier_numbers(std::shared_ptr<const espalier_pool> pool) : pool(std::move(pool)) {}
+    // No pool: the KV cache is not paged.
+    espalier_numbers(std::shared_ptr<const espalier_pool> pool, espalier_cache_facts facts, bool limits_queue) :
+        facts(std::move(facts)), pool(std::move(pool)), limits_queue(limits_queue) {}
+
+    const espalier_cache_facts facts;
+
+    bool has_pool() const { return pool != nullptr; }
 
     // A server that was woken up counts on in another pool. Only before others see it.
     void go_on_from(const espalier_numbers & before);
@@ -49,10 +70,19 @@ public:
     std::atomic<uint64_t> room_waits   = { 0 };
     std::atomic<uint64_t> preemptions  = { 0 };
 
+    // Requests that need more blocks than the pool has.
+    std::atomic<uint64_t> refusals = { 0 };
+
+    // Requests that were answered 429, once each.
+    std::atomic<uint64_t> rate_limited_requests = { 0 };
+
     espalier_histogram to_first_token;
     espalier_histogram between_tokens;
 
 private:
+    std::string pool_to_metrics() const;
+
     std::shared_ptr<const espalier_pool> pool;
+    const bool                           limits_queue; // --max-queued
     struct espalier_pool_statistics      earlier = {}; // what only grows, of the pools before this one
 };

@@ -16,6 +16,18 @@
 #include <tuple>
 #include <vector>
 
+using espalier_tasks = std::deque<server_task>;
+
+// The tasks of one HTTP request, and those of its further choices, know that they are one.
+inline void espalier_name_request(std::vector<server_task> & tasks) {
+    for (server_task & task : tasks) {
+        task.params.id_request = tasks.front().id;
+        for (server_task & child : task.child_tasks) {
+            child.params.id_request = tasks.front().id;
+        }
+    }
+}
+
 // Slots that compute nothing and that nobody was given.
 class espalier_free_slots {
 public:
@@ -41,11 +53,12 @@ private:
     int           n_free; // less than there are ids: which slot a task gets that can have any is not known yet
     int           n_slots;
 
-    // The slot that a task has to have, which wraps around; -1: any.
+    // The slot that a task has to have, as get_slot_by_id finds it; -1: any. Requests with an id that no slot has were
+    // refused before they came here (espalier_get_id_slot, espalier_refuse_slot).
     int needed_by(const server_task & task) const {
         const bool is_action = task.type == SERVER_TASK_TYPE_SLOT_SAVE || task.type == SERVER_TASK_TYPE_SLOT_RESTORE || task.type == SERVER_TASK_TYPE_SLOT_ERASE;
         const int  id_slot   = is_action ? task.slot_action.id_slot : task.id_slot;
-        return id_slot < 0 ? -1 : id_slot % n_slots;
+        return id_slot == -1 && !is_action ? -1 : (int) ((size_t) id_slot % (size_t) n_slots);
     }
 
     static int count_of(const server_task & task) { return 1 + (int) task.child_tasks.size(); }

@@ -11,6 +11,8 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cerrno>
+#include <cstdlib>
 #include <map>
 #include <string>
 #include <type_traits>
@@ -31,7 +33,7 @@
 #define ESPALIER_REQUEST_FIELDS(field) \
     field(stream) field(include_usage) field(cache_prompt) field(return_tokens) field(return_progress) \
     field(sse_ping_interval) field(n_keep) field(n_discard) field(n_predict) field(n_indent) field(n_cmpl) \
-    field(kv_tenant) field(kv_salt) field(priority) field(has_slot) field(t_arrival) field(n_cache_reuse) \
+    field(kv_tenant) field(kv_salt) field(priority) field(id_request) field(has_slot) field(may_wait) field(t_arrival) field(n_cache_reuse) \
     field(t_max_prompt_ms) field(t_max_predict_ms) field(lora) field(antiprompt) field(response_fields) \
     field(timings_per_token) field(post_sampling_probs) field(sampling) field(speculative) field(verbose) \
     field(res_type) field(oaicompat_model) field(oaicompat_cmpl_id) field(control_action) field(control_cmpl_id) \
@@ -42,7 +44,7 @@
 inline void espalier_check_request_fields(const task_params & params) {
     const auto & [stream, include_usage, cache_prompt, return_tokens, return_progress,
                   sse_ping_interval, n_keep, n_discard, n_predict, n_indent, n_cmpl,
-                  kv_tenant, kv_salt, priority, has_slot, t_arrival, n_cache_reuse,
+                  kv_tenant, kv_salt, priority, id_request, has_slot, may_wait, t_arrival, n_cache_reuse,
                   t_max_prompt_ms, t_max_predict_ms, lora, antiprompt, response_fields,
                   timings_per_token, post_sampling_probs, sampling, speculative, verbose,
                   res_type, oaicompat_model, oaicompat_cmpl_id, control_action, control_cmpl_id,
@@ -132,19 +134,70 @@ inline std::string espalier_get_salt(const server_http_req & req, const json & d
     return text.empty() ? "" : espalier_digest("salt " + text);
 }
 
+// A client that was refused because the queue is full is told when to ask again: nobody knows how long the requests before
+// it take, and one that is refused again costs nothing.
+inline void espalier_add_headers(int status, std::map<std::string, std::string> & headers) {
+    if (status == 429) {
+        headers["Retry-After"] = "1";
+    }
+}
+
+// The integer that a field has, or a message for the client. Every number that the queue or the scheduler relies on is
+// read here: a conversion to int wraps, so 4294967297 would be 1 and 18446744073709551615 would be -1.
+inline int32_t espalier_get_integer(const json & value, const std::string & name, int32_t min, int32_t max, const std::string & meaning) {
+    errno = 0;
+    const int64_t number = value.is_number_integer() ? std::strtoll(value.dump().c_str(), nullptr, 10) : INT64_MIN;
+    if (errno == ERANGE || number < min || number > max) {
+        throw std::invalid_argument(string_format("\"%s\" is %s, but must be an integer from %d to %d (%s)", name.c_str(), value.dump().c_str(), min, max, meaning.c_str()));
+    }
+    return (int32_t) number;
+}
+
+// Whether slots are given in the order of the queue, and not as stock gives them.
+inline bool espalier_gives_slots_in_order(const common_params & params) {
+    return params.kv_paged || params.allow_priority || params.max_queued > 0;
+}
+
+// The slot that a completion asks for; -1: any.
+inline int32_t espalier_get_id_slot(const common_params & params, const json & data) {
+    if (!espalier_gives_slots_in_order(params)) {
+        return json_value(data, "id_slot", -1);
+    }
+    const json id_slot = data.contains("id_slot") ? data.at("id_slot") : json();
+    return id_slot.is_null() ? -1 : espalier_get_integer(id_slot, "id_slot", -1, params.n_parallel - 1, "-1 is any slot");
+}
+
+// Why an action cannot be done on the slot that its path names. Empty: it can.
+inline std::string espalier_refuse_slot(const common_params & params, const std::string & id_slot) {
+    if (!espalier_gives_slots_in_order(params)) {
+        return "";
+    }
+    const bool is_number = !id_slot.empty() && id_slot.size() < 10 && std::all_of(id_slot.begin(), id_slot.end(), [](unsigned char c) { return std::isdigit(c); });
+    if (is_number && std::stoi(id_slot) < params.n_parallel) {
+        return "";
+    }
+    return string_format("Invalid slot ID: this server has the slots 0 to %d, and no slot \"%s\"", params.n_parallel - 1, id_slot.c_str());
+}
+
+// How many answers a request wants is how many slots it takes at once.
+inline void espalier_check_choices(const common_params & params, const json & data) {
+    for (const char * name : { "n", "n_cmpl" }) {
+        if (espalier_gives_slots_in_order(params) && data.is_object() && data.contains(name) && data.at(name).is_number()) {
+            espalier_get_integer(data.at(name), name, 1, params.n_parallel, "each answer takes one of the slots of -np");
+        }
+    }
+}
+
 inline int32_t espalier_get_priority(const common_params & params, const server_http_req & req, const json & data) {
     const json priority = espalier_find_field(req, data, "priority");
     if (priority.is_null()) {
         return 0;
     }
-    const int64_t place = priority.is_number_integer() ? priority.get<int64_t>() : INT64_MAX;
-    if (place < INT32_MIN || place > INT32_MAX) {
-        throw std::invalid_argument("\"priority\" must be an integer of 32 bits; smaller goes first");
-    }
+    const int32_t place = espalier_get_integer(priority, "priority", INT32_MIN, INT32_MAX, "smaller goes first");
     if (place != 0 && !params.allow_priority) {
         throw std::invalid_argument("\"priority\" is not allowed here; start the server with --allow-priority");
     }
-    return (int32_t) place;
+    return place;
 }
 
 // Of every request that computes something or acts on a slot.
@@ -152,6 +205,7 @@ inline void espalier_read_request(const common_params & params, const server_htt
     to.kv_tenant = espalier_get_tenant(params, req);
     to.kv_salt   = espalier_get_salt(req, data);
     to.priority  = espalier_get_priority(params, req, data);
+    espalier_check_choices(params, data);
     // Lost by a conversion as well, and then it would share.
     const json cache_prompt = params.kv_paged ? espalier_find_field(req, data, "cache_prompt") : json();
     to.cache_prompt = to.cache_prompt && !(cache_prompt.is_boolean() && !cache_prompt.get<bool>());

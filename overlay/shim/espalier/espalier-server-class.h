@@ -6,9 +6,11 @@
 #include "espalier-kv.h"
 #include "espalier-numbers.h"
 #include "espalier-origin.h"
+#include "espalier-pool-size.h"
 #include "espalier-request.h"
 #include "espalier-slot-file.h"
 #include "espalier-slot.h"
+#include "espalier-types.h"
 
 #include "mtmd.h"
 
@@ -19,9 +21,14 @@ struct espalier_server {
     std::unique_ptr<espalier_kv>       kv;
     std::unique_ptr<espalier_adapters> adapters;
     std::string                        origin; // for files of slots
+    uint64_t                           n_steps = 0;
+    int                                refused = -1;      // the last request that was answered 429
 
     template <typename server_t> static void init(server_t & server);
     template <typename server_t> static void destroy(server_t & server);
+
+    // With --kv-paged and no -c: how large the pool is. Before the context is made.
+    static void size_pool(common_params & params);
 
     // Between two steps: what is computed can be shared, each running slot has room for the next step, and of those
     // that wait the ones that may go on have their turn.
@@ -30,7 +37,7 @@ struct espalier_server {
     // The slots in the order in which their requests go; as they are if the cache is not paged.
     template <typename server_t> static std::vector<server_slot *> in_order(server_t & server);
 
-    // false: the slot's request waits
+    // false: the slot's request waits, or requests of another batch key are computed in this step
     template <typename server_t> static bool has_turn(const server_t & server, const server_slot & slot);
 
     // A preempted slot computes again what it had, as a prompt, but nothing is sampled at its end: the next
@@ -54,6 +61,9 @@ struct espalier_server {
 
     // false: it has to wait for a slot like all others, or was refused since too many do
     template <typename server_t> static bool has_slot(server_t & server, server_task & task);
+
+    // Requests that run and requests that wait, each counted once, however many tasks it is made of.
+    template <typename server_t> static void count_requests(server_t & server, int & n_running, int & n_waiting);
 
     // Gives the slots that are free to those that wait for one. false: they are given as in stock
     template <typename server_t> static bool give_slots(server_t & server);
@@ -88,8 +98,9 @@ struct espalier_server {
     template <typename server_t> static std::unique_ptr<open_slot> open(server_t & server, server_slot & slot, const server_task & task);
 
 private:
-    template <typename server_t> static bool may_queue(server_t & server, const server_task & task);
     template <typename server_t> static bool gives_slots_in_order(const server_t & server);
+    template <typename server_t> static void open_pool(server_t & server);
+    template <typename server_t> static espalier_cache_facts describe_cache(const server_t & server);
 
     struct media_in_prompt {
         size_t      first;
@@ -115,6 +126,13 @@ private:
     };
     snapshot asked;
 
+    // For --max-queued: the ids of the requests that were asked and not admitted, for want of a slot or of blocks.
+    template <typename server_t> static std::set<int> find_queued(const server_t & server, const espalier_tasks & deferred, const espalier_tasks & queue);
+    template <typename server_t> static void limit_queue(server_t & server, int id_task, int id_request);
+    template <typename server_t> static void limit_newcomers(server_t & server, const line & those);
+    template <typename server_t> static std::string describe_full_queue(server_t & server, int id_request, size_t n_waiting);
+    static bool is_queued(const server_slot & slot);
+
     static bool drafts_from_tokens_alone(const common_params & params);
     static std::vector<media_in_prompt> find_media(const server_tokens & tokens);
     static bool is_refused_by_the_server(const server_slot & slot);
@@ -134,10 +152,11 @@ private:
     template <typename server_t> static espalier_schedule_request describe(const server_t & server, const server_slot & slot);
     template <typename server_t> static uint64_t count_siblings(const server_t & server, const server_slot & slot);
     static size_t end_of(const server_slot & slot);
-    static uint32_t kind_of(const line & those, server_slot & slot);
+    template <typename server_t> static void schedule(server_t & server);
+    template <typename server_t> static void choose_batch_key(server_t & server);
     template <typename server_t> static snapshot look(server_t & server);
 
-    template <typename server_t> static void carry_out(server_t & server, const line & those, const std::vector<uint32_t> & waits, const espalier_schedule_step & step);
+    template <typename server_t> static void carry_out(server_t & server, const line & those, const espalier_schedule_step & step);
     template <typename server_t> static void admit(server_t & server, server_slot & slot, size_t n_tokens);
     template <typename server_t> static void preempt(server_t & server, server_slot & slot);
     template <typename server_t> static void refuse(server_t & server, server_slot & slot);

@@ -8,15 +8,60 @@
 #include "espalier-server-class.h"
 #include "espalier-step.h"
 
+inline void espalier_server::size_pool(common_params & params) {
+    if (!params.kv_paged || params.n_ctx != 0) {
+        return;
+    }
+    try {
+        const espalier_pool_size size = espalier_size_pool(params);
+        params.n_ctx = size.n_ctx;
+        SRV_INF("--kv-paged without -c: the pool has %d tokens, %s\n", size.n_ctx, size.reason);
+    } catch (const std::exception & error) {
+        SRV_WRN("--kv-paged without -c: the memory of the pool cannot be estimated: %s; give its size with -c\n", error.what());
+    }
+}
+
 template <typename server_t>
 void espalier_server::init(server_t & server) {
+    auto & paged = server.espalier;
+    if (server.params_base.kv_paged) {
+        open_pool(server);
+    }
+    const espalier_cache_facts facts = describe_cache(server);
+    const auto before = std::atomic_load(&paged.numbers);
+    const auto after  = std::make_shared<espalier_numbers>(paged.kv ? paged.kv->shared_pool() : nullptr, facts, server.params_base.max_queued > 0);
+    if (before) {
+        after->go_on_from(*before);
+    }
+    std::atomic_store(&paged.numbers, after);
+    if (facts.is_worth_saying) {
+        SRV_INF("%s\n", facts.to_text(paged.kv ? paged.kv->statistics().block_count : 0, espalier_kv::block_size).c_str());
+    }
+}
+
+// The types that were asked for; a layer that cannot have one is named by a warning (espalier_cache_type).
+template <typename server_t>
+espalier_cache_facts espalier_server::describe_cache(const server_t & server) {
+    const auto & params = server.params_base;
+    espalier_cache_facts facts;
+    facts.type_k  = ggml_type_name(params.cache_type_k);
+    facts.type_v  = ggml_type_name(params.cache_type_v);
+    facts.quality = espalier_kv_quality_given();
+    facts.recent  = espalier_kv_exact().recent;
+    facts.sinks   = espalier_kv_exact().sinks;
+    facts.bytes   = espalier_bytes_of_context(server.ctx_tgt) + (server.ctx_dft ? espalier_bytes_of_context(server.ctx_dft) : 0);
+    facts.is_worth_saying = params.kv_paged || facts.type_k != "f16" || facts.type_v != "f16" || !facts.quality.empty();
+    return facts;
+}
+
+template <typename server_t>
+void espalier_server::open_pool(server_t & server) {
     auto & paged = server.espalier;
     std::string why_not = "this kind of draft model keeps more of a prompt than keys and values";
     if (!server.ctx_dft || drafts_from_tokens_alone(server.params_base)) {
         paged.kv = espalier_kv::create(server.ctx_tgt, server.ctx_dft, server.params_base.n_parallel, why_not);
     }
     if (!paged.kv) {
-        std::atomic_store(&paged.numbers, {});
         SRV_WRN("--kv-paged: the KV cache runs unpaged, because %s\n", why_not.c_str());
         return;
     }
@@ -25,13 +70,6 @@ void espalier_server::init(server_t & server) {
     if (!server.params_base.slot_save_path.empty()) {
         paged.origin = espalier_origin(server.params_base, server.ctx_tgt);
     }
-    const auto before = std::atomic_load(&paged.numbers);
-    const auto after  = std::make_shared<espalier_numbers>(paged.kv->shared_pool());
-    if (before) {
-        after->go_on_from(*before);
-    }
-    std::atomic_store(&paged.numbers, after);
-    SRV_INF("the KV cache is paged: %d blocks of %d cells\n", (int) paged.kv->statistics().block_count, (int) espalier_kv::block_size);
 
     const int n_slots = server.slots.size();
     const int n_batch = std::max((int) llama_n_batch(server.ctx_tgt), n_slots);
@@ -44,8 +82,10 @@ void espalier_server::init(server_t & server) {
         SRV_WRN("%s", "--context-shift is not supported by a paged KV cache, disabling\n");
         server.params_base.ctx_shift = false;
     }
-    // The pool keeps what was computed.
-    server.params_base.cache_ram_mib    = 0;
+    if (server.params_base.cache_ram_mib != 0) {
+        SRV_INF("%s", "--cache-ram is off with --kv-paged: the pool keeps what was computed; its size is -c\n");
+        server.params_base.cache_ram_mib = 0;
+    }
     server.params_base.cache_idle_slots = false;
 }
 
@@ -125,12 +165,21 @@ template <typename server_t>
 int32_t espalier_server::limit_prompts(const server_t & server, int32_t n_batch) {
     const int64_t n_generated = server.batch.size();
     const int64_t budget      = server.params_base.prefill_budget;
-    return budget > 0 && n_generated > 0 ? std::min<int64_t>(n_batch, n_generated + budget) : n_batch;
+    // Streams of another batch key have no token in this step, and wait until it is over. A prompt that cannot be split
+    // takes one step, however long it is.
+    const bool others_wait = server.espalier.kv && std::any_of(server.slots.begin(), server.slots.end(), [](const server_slot & slot) {
+        return runs(slot) && generates(slot) && !slot.paged.now.is_in_step;
+    });
+    const bool can_split = std::none_of(server.slots.begin(), server.slots.end(), [](const server_slot & slot) {
+        return runs(slot) && slot.paged.now.is_in_step && !slot.can_split();
+    });
+    const bool is_limited = n_generated > 0 || (others_wait && can_split);
+    return budget > 0 && is_limited ? std::min<int64_t>(n_batch, n_generated + budget) : n_batch;
 }
 
 template <typename server_t>
 void espalier_server::note_token(server_t & server, server_slot & slot) {
-    if (!server.espalier.numbers) {
+    if (!server.espalier.kv) {
         return;
     }
     auto &        numbers = *server.espalier.numbers;
@@ -179,7 +228,7 @@ bool espalier_server::drop_kept(server_t & server) {
         }
     }
     if (longest_idle) {
-        longest_idle->paged.kept.reset();
+        longest_idle->paged.drop_kept();
     }
     return longest_idle != nullptr;
 }
@@ -189,28 +238,126 @@ bool espalier_server::has_slot(server_t & server, server_task & task) {
     if (!gives_slots_in_order(server) || std::exchange(task.params.has_slot, false)) {
         return true;
     }
-    if (may_queue(server, task)) {
-        server.queue_tasks.defer(std::move(task));
-        give_slots(server);
-    }
+    const int id_task    = task.id;
+    const int id_request = task.params.id_request;
+    server.queue_tasks.defer(std::move(task));
+    give_slots(server);
+    limit_queue(server, id_task, id_request);
     return false;
 }
 
+// Asked, and not admitted. A slot that was just launched was not asked yet, and a preempted request was admitted before.
+inline bool espalier_server::is_queued(const server_slot & slot) {
+    return slot.paged.kv && waits(slot) && slot.paged.now.waits_for != ESPALIER_SCHEDULE_FOR_NOTHING && !slot.paged.now.was_admitted;
+}
+
+// A request of which anything was admitted, or has a slot and was not asked yet, is not queued with what is left of it.
 template <typename server_t>
-bool espalier_server::may_queue(server_t & server, const server_task & task) {
+std::set<int> espalier_server::find_queued(const server_t & server, const espalier_tasks & deferred, const espalier_tasks & queue) {
+    std::set<int> queued;
+    for (const server_task & task : deferred) {
+        queued.insert(task.params.id_request);
+    }
+    for (const server_slot & slot : server.slots) {
+        if (is_queued(slot)) {
+            queued.insert(slot.task->params.id_request);
+        }
+    }
+    for (const server_slot & slot : server.slots) {
+        if (slot.is_processing() && slot.state != SLOT_STATE_WAIT_OTHER && !is_queued(slot)) {
+            queued.erase(slot.task->params.id_request);
+        }
+    }
+    for (const server_task & task : queue) {
+        if (task.params.has_slot) {
+            queued.erase(task.params.id_request);
+        }
+    }
+    return queued;
+}
+
+// A task that has just come and got no slot may wait, or is refused with 429.
+template <typename server_t>
+void espalier_server::limit_queue(server_t & server, int id_task, int id_request) {
     const size_t most = server.params_base.max_queued;
     if (most == 0) {
-        return true;
+        return;
     }
-    const auto in_slots = std::count_if(server.slots.begin(), server.slots.end(), [&](const server_slot & slot) {
-        return server.espalier.kv && waits(slot);
+    size_t n_others   = 0;
+    bool   is_refused = false;
+    server.queue_tasks.look_at_deferred([&](espalier_tasks & deferred, const espalier_tasks & queue) {
+        const auto mine = std::find_if(deferred.begin(), deferred.end(), [&](const server_task & task) { return task.id == id_task; });
+        if (mine == deferred.end()) {
+            return; // it got a slot
+        }
+        const std::set<int> queued = find_queued(server, deferred, queue);
+        n_others   = queued.size() - queued.count(id_request);
+        is_refused = queued.count(id_request) > 0 && n_others >= most;
+        if (is_refused) {
+            deferred.erase(mine);
+        } else {
+            mine->params.may_wait = true;
+        }
     });
-    const size_t n_waiting = server.queue_tasks.queue_tasks_deferred_size() + in_slots;
-    if (n_waiting >= most) {
-        server.send_error(task, string_format("%zu requests wait already, and no more than %zu may (--max-queued); try again later", n_waiting, most), ERROR_TYPE_RATE_LIMIT);
-        return false;
+    if (is_refused) {
+        server.send_error(id_task, describe_full_queue(server, id_request, n_others), ERROR_TYPE_RATE_LIMIT);
     }
-    return true;
+}
+
+// Likewise requests that got a slot, and were then asked for the first time and not admitted; the last of them first.
+template <typename server_t>
+void espalier_server::limit_newcomers(server_t & server, const line & those) {
+    const size_t most = server.params_base.max_queued;
+    if (most == 0) {
+        return;
+    }
+    std::set<int> queued;
+    server.queue_tasks.look_at_deferred([&](espalier_tasks & deferred, const espalier_tasks & queue) {
+        queued = find_queued(server, deferred, queue);
+    });
+    std::set<int> refused;
+    std::for_each(those.slots.rbegin(), those.slots.rend(), [&](server_slot * slot) {
+        if (!is_queued(*slot) || slot->task->params.may_wait || std::exchange(slot->paged.now.was_asked, true)) {
+            return;
+        }
+        const int id_request = slot->task->params.id_request;
+        if (queued.size() > most && queued.erase(id_request) > 0) {
+            refused.insert(id_request);
+        }
+        if (refused.count(id_request) > 0) {
+            server.send_error(*slot, describe_full_queue(server, id_request, queued.size()), ERROR_TYPE_RATE_LIMIT);
+            slot->release();
+        }
+    });
+}
+
+template <typename server_t>
+std::string espalier_server::describe_full_queue(server_t & server, int id_request, size_t n_waiting) {
+    if (std::exchange(server.espalier.refused, id_request) != id_request) {
+        server.espalier.numbers->rate_limited_requests++;
+    }
+    return string_format("%zu requests wait already, and no more than %d may (--max-queued); try again later", n_waiting, server.params_base.max_queued);
+}
+
+template <typename server_t>
+void espalier_server::count_requests(server_t & server, int & n_running, int & n_waiting) {
+    if (!server.espalier.kv) {
+        return;
+    }
+    std::set<int> running;
+    std::set<int> waiting;
+    server.queue_tasks.look_at_deferred([&](espalier_tasks & deferred, const espalier_tasks &) {
+        for (const server_task & task : deferred) {
+            waiting.insert(task.params.id_request);
+        }
+    });
+    for (const server_slot & slot : server.slots) {
+        if (slot.is_processing() && slot.state != SLOT_STATE_WAIT_OTHER) {
+            (waits(slot) ? waiting : running).insert(slot.task->params.id_request);
+        }
+    }
+    n_running = running.size();
+    n_waiting = std::count_if(waiting.begin(), waiting.end(), [&](int id) { return running.count(id) == 0; });
 }
 
 template <typename server_t>
@@ -233,8 +380,7 @@ bool espalier_server::give_slots(server_t & server) {
 
 template <typename server_t>
 bool espalier_server::gives_slots_in_order(const server_t & server) {
-    const auto & params = server.params_base;
-    return server.espalier.kv || params.allow_priority || params.max_queued > 0;
+    return espalier_gives_slots_in_order(server.params_base);
 }
 
 template <typename server_t>
@@ -294,6 +440,20 @@ inline void espalier_add_pool(json & to, const std::shared_ptr<espalier_numbers>
     if (!numbers) {
         return;
     }
+    const espalier_cache_facts & facts = numbers->facts;
+    if (facts.is_worth_saying) {
+        to["kv_cache"] = {
+            { "type_k",     facts.type_k                      },
+            { "type_v",     facts.type_v                      },
+            { "kv_quality", facts.quality.empty() ? json() : json(facts.quality) },
+            { "kv_recent",  facts.recent                      },
+            { "kv_sinks",   facts.sinks                       },
+            { "mib",        facts.bytes / (1024.0 * 1024.0)   },
+        };
+    }
+    if (!numbers->has_pool()) {
+        return;
+    }
     const auto now = numbers->of_pool();
     to["kv_pool"] = {
         { "block_count",      now.block_count      },
@@ -303,6 +463,7 @@ inline void espalier_add_pool(json & to, const std::shared_ptr<espalier_numbers>
         { "blocks_retained",  now.blocks_retained  },
         { "blocks_empty",     now.blocks_empty     },
         { "evicted_blocks",   now.evicted_blocks   },
+        { "mib",              facts.bytes / (1024.0 * 1024.0) },
     };
     if (n_keys <= 1) {
         to["kv_pool"]["queried_tokens"] = numbers->queried_tokens.load();

@@ -83,14 +83,23 @@ struct espalier_slot {
         bool is_shared   = false;   // others may use what it computes
         bool has_turn    = false;   // it was let in, and holds its room
         bool joins       = false;   // it goes on from its parent's prompt when that is computed
-        bool was_counted = false;   // in the numbers: a preempted request is one request
+        bool was_asked   = false;   // by the scheduler, and may go on waiting
+        bool was_admitted = false;  // at least once: a preempted request is one request in the numbers
         espalier_owner owner;
         server_tokens  preempted;   // what it held when it had to give way while it generated
-        uint64_t n_overtaken = 0;   // by requests of another kind
+        bool is_in_step  = false;   // its batch key has this step
+        uint64_t last_step = 0;     // in which requests of its batch key were computed, or in which it was admitted
         uint32_t waits_for   = ESPALIER_SCHEDULE_FOR_NOTHING;
         int64_t  t_last_token = 0;
     };
     request now;
+
+    // Gives up the retained sequence. A request that was to go on from it looks for blocks in the pool instead, which it
+    // does when it is prepared.
+    void drop_kept() {
+        kept.reset();
+        now.is_prepared = false;
+    }
 
     // The request is over. What of its prompt is computed is published; then its text is kept with its cells, or both
     // are given up.
@@ -117,11 +126,21 @@ struct espalier_slot {
         prompt.clear();
     }
 
+    static json describe_wait(uint32_t waits_for) {
+        switch (waits_for) {
+            case ESPALIER_SCHEDULE_FOR_PREFIX: return "in-flight blocks of its prefix";
+            case ESPALIER_SCHEDULE_FOR_ROOM:   return "free blocks";
+            case ESPALIER_SCHEDULE_FOR_LINE:   return "the queue head";
+            default:                           return nullptr;
+        }
+    }
+
     // For /slots, which another thread answers while the model decodes.
     void add_to(json & to, llama_seq_id id, size_t n_tokens) const {
         if (kv) {
             to["kv_blocks"]       = kv->n_held(id);
             to["n_prompt_tokens"] = kept ? kept->tokens().size() : n_tokens;
+            to["waits_for"]       = describe_wait(now.waits_for);
         }
     }
 };

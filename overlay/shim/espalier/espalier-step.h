@@ -27,7 +27,7 @@ inline bool espalier_server::waits(const server_slot & slot) {
 
 template <typename server_t>
 bool espalier_server::has_turn(const server_t & server, const server_slot & slot) {
-    return !server.espalier.kv || runs(slot) || is_refused_by_the_server(slot);
+    return !server.espalier.kv || (slot.paged.now.is_in_step && (runs(slot) || is_refused_by_the_server(slot)));
 }
 
 inline bool espalier_server::generates(const server_slot & slot) {
@@ -128,6 +128,13 @@ void espalier_server::prepare_step(server_t & server) {
     }
     publish(server);
     prepare_requests(server);
+    schedule(server);
+    choose_batch_key(server);
+}
+
+template <typename server_t>
+void espalier_server::schedule(server_t & server) {
+    auto & paged = server.espalier;
     std::vector<uint32_t> why;
     while (true) {
         const line     those = line_up(server);
@@ -141,11 +148,36 @@ void espalier_server::prepare_step(server_t & server) {
         if (step.action == ESPALIER_SCHEDULE_NOTHING) {
             if (ask) {
                 note_waiting(server, those, why);
+                limit_newcomers(server, those);
                 paged.asked = now;
             }
             return;
         }
-        carry_out(server, those, why, step);
+        carry_out(server, those, step);
+    }
+}
+
+// Requests of one batch key are computed together: those that upstream puts into one batch. The keys take turns: a step is
+// given to the key of the request that was computed longest ago, so that nobody waits for a stream of another key to end.
+template <typename server_t>
+void espalier_server::choose_batch_key(server_t & server) {
+    // Upstream refuses a request when it would put it into the batch.
+    const auto takes_part = [](const server_slot & slot) {
+        return slot.is_processing() && slot.state != SLOT_STATE_WAIT_OTHER && (runs(slot) || is_refused_by_the_server(slot));
+    };
+    server_slot * next = nullptr;
+    for (server_slot * slot : in_order(server)) {
+        if (takes_part(*slot) && (!next || slot->paged.now.last_step < next->paged.now.last_step)) {
+            next = slot;
+        }
+    }
+    server.espalier.n_steps++;
+    for (server_slot & slot : server.slots) {
+        auto & now = slot.paged.now;
+        now.is_in_step = takes_part(slot) && slot.can_batch_with(*next);
+        if (now.is_in_step) {
+            now.last_step = server.espalier.n_steps;
+        }
     }
 }
 
@@ -167,11 +199,12 @@ void espalier_server::prepare_requests(server_t & server) {
     for (server_slot & slot : server.slots) {
         auto & now = slot.paged.now;
         if (slot.state == SLOT_STATE_WAIT_OTHER) {
-            slot.paged.kept.reset(); // its parent's cells come here
+            slot.paged.drop_kept(); // its parent's cells come here
             now.joins = true;
         } else if (now.joins) {
-            now.joins    = false; // they came, with the room that its parent was let in with
-            now.has_turn = true;
+            now.joins     = false; // they came, with the room that its parent was let in with
+            now.has_turn  = true;
+            now.last_step = server.espalier.n_steps;
         } else if (waits(slot) && !slot.paged.now.is_prepared) {
             prepare_request(*server.espalier.adapters, slot);
         }
@@ -196,7 +229,6 @@ espalier_server::line espalier_server::line_up(server_t & server) {
         if (runs(*slot) || waits(*slot)) {
             those.slots.push_back(slot);
             those.requests.push_back(describe(server, *slot));
-            those.requests.back().kind = kind_of(those, *slot);
         }
     }
     // Idle ones first, of these who was used longest ago; then who waits, the last in the line first.
@@ -219,12 +251,6 @@ espalier_server::line espalier_server::line_up(server_t & server) {
     return those;
 }
 
-// Of one kind are those that upstream puts into one batch.
-inline uint32_t espalier_server::kind_of(const line & those, server_slot & slot) {
-    const auto alike = std::find_if(those.slots.begin(), those.slots.end(), [&](server_slot * other) { return other->can_batch_with(slot); });
-    return alike - those.slots.begin();
-}
-
 template <typename server_t>
 espalier_schedule_request espalier_server::describe(const server_t & server, const server_slot & slot) {
     const auto & kept = slot.paged.kept;
@@ -237,7 +263,6 @@ espalier_schedule_request espalier_server::describe(const server_t & server, con
     request.first        = kept ? kept->tokens().size() : slot.prompt.tokens.size();
     request.end          = std::max<uint64_t>(request.first, end_of(slot));
     request.siblings     = count_siblings(server, slot);
-    request.overtaken    = slot.paged.now.n_overtaken;
     return request;
 }
 
@@ -261,12 +286,9 @@ uint64_t espalier_server::count_siblings(const server_t & server, const server_s
 }
 
 template <typename server_t>
-void espalier_server::carry_out(server_t & server, const line & those, const std::vector<uint32_t> & waits, const espalier_schedule_step & step) {
+void espalier_server::carry_out(server_t & server, const line & those, const espalier_schedule_step & step) {
     switch (step.action) {
         case ESPALIER_SCHEDULE_ADMIT:
-            for (size_t i = 0; i < step.index; i++) {
-                those.slots[i]->paged.now.n_overtaken += waits[i] == ESPALIER_SCHEDULE_FOR_KIND;
-            }
             admit(server, *those.slots[step.index], step.tokens);
             break;
         case ESPALIER_SCHEDULE_GIVE_WAY:
@@ -276,7 +298,8 @@ void espalier_server::carry_out(server_t & server, const line & those, const std
             refuse(server, *those.slots[step.index]);
             break;
         case ESPALIER_SCHEDULE_DROP:
-            those.keepers[step.index]->paged.kept.reset();
+            those.keepers[step.index]->paged.drop_kept();
+            prepare_requests(server); // its slot may have a request, which has to look for blocks before it is asked again
             break;
     }
 }
@@ -285,6 +308,7 @@ template <typename server_t>
 void espalier_server::admit(server_t & server, server_slot & slot, size_t n_tokens) {
     auto & now = slot.paged.now;
     now.has_turn  = true;
+    now.last_step = server.espalier.n_steps;
     now.waits_for = ESPALIER_SCHEDULE_FOR_NOTHING;
     if (slot.paged.kept) {
         now.owner          = slot.paged.kept->owner();
@@ -303,8 +327,8 @@ void espalier_server::admit(server_t & server, server_slot & slot, size_t n_toke
         slot.stats.n_prompt_cached    = std::min<uint64_t>(slot.stats.n_prompt_cached, n_tokens);
         slot.stats.n_prompt_processed = n_tokens - slot.stats.n_prompt_cached;
     }
-    if (!now.was_counted) {
-        now.was_counted = true;
+    const bool is_first = !std::exchange(now.was_admitted, true);
+    if (is_first && now.is_shared) { // the others look nothing up
         server.espalier.numbers->queried_tokens += text_of(slot).size();
         server.espalier.numbers->hit_tokens     += n_tokens;
     }
@@ -330,11 +354,16 @@ template <typename server_t>
 void espalier_server::refuse(server_t & server, server_slot & slot) {
     const int n_blocks = slot.paged.kv->statistics().block_count;
     const int n_choices = 1 + count_siblings(server, slot);
-    const std::string message = runs(slot)
-        ? string_format("the request has grown to %d tokens and needs more KV blocks than the pool has for it (%d in all)", slot.prompt.n_tokens(), n_blocks)
-        : string_format("the request needs %d KV blocks for the %d tokens of its prompt and %d answers, and the pool has %d",
-                (int) espalier_kv::n_blocks(end_of(slot)) + n_choices - 1, slot.task->n_tokens(), n_choices, n_blocks);
-    server.send_error(slot, message, ERROR_TYPE_UNAVAILABLE);
+    server.espalier.numbers->refusals++;
+    if (slot.paged.now.was_admitted) {
+        server.send_error(slot, string_format("the request has grown to %d tokens and needs more KV blocks than the pool has for it (%d in all)",
+                slot.prompt.n_tokens(), n_blocks), ERROR_TYPE_UNAVAILABLE);
+    } else {
+        // No later try can succeed.
+        server.send_error(slot, string_format("the request needs %d KV blocks for the %d tokens of its prompt and %d answers, and the pool has %d in all; "
+                "ask for fewer answers (\"n\") or with a shorter prompt, or start the server with a larger -c",
+                (int) espalier_kv::n_blocks(end_of(slot)) + n_choices - 1, slot.task->n_tokens(), n_choices, n_blocks), ERROR_TYPE_INVALID_REQUEST);
+    }
     slot.release();
 }
 

@@ -125,7 +125,7 @@ void espalier_keep_sinks(int cells) {
 static const struct espalier_kv_quality qualities[] = {
     { "safe",     "q8_0",   "turbo4", 32 },
     { "balanced", "turbo4", "tcq3",   32 },
-    { "small",    "tcq3",   "tcq2",   32 },
+    { "small",    "turbo4", "tcq2",   32 }, // a K of fewer bits costs far more than a V
 };
 
 const struct espalier_kv_quality * espalier_kv_quality_of_name(const char * name) {
@@ -137,8 +137,53 @@ const struct espalier_kv_quality * espalier_kv_quality_of_name(const char * name
     return nullptr;
 }
 
+static std::atomic<const struct espalier_kv_quality *> quality_given{ nullptr };
+
 void espalier_keep_kv_quality(const struct espalier_kv_quality * quality) {
+    quality_given = quality;
     recent_cells().suggest(quality->recent);
+}
+
+const char * espalier_kv_quality_given(void) {
+    const struct espalier_kv_quality * quality = quality_given;
+    return quality ? quality->name : "";
+}
+
+bool espalier_quality_chose_k(const char * type) {
+    const struct espalier_kv_quality * quality = quality_given;
+    return quality && !espalier_cache_type_was_given('K') && strcmp(quality->type_k, type) == 0;
+}
+
+static const struct { const char * old_name; const char * name; } renamed_variables[] = {
+    { "LLAMA_KV_PAGED",       "LLAMA_ARG_KV_PAGED"       },
+    { "LLAMA_PREFILL_BUDGET", "LLAMA_ARG_PREFILL_BUDGET" },
+    { "LLAMA_MAX_QUEUED",     "LLAMA_ARG_MAX_QUEUED"     },
+    { "LLAMA_ALLOW_PRIORITY", "LLAMA_ARG_ALLOW_PRIORITY" },
+};
+
+static void set_variable(const char * name, const char * value) {
+#ifdef _WIN32
+    _putenv_s(name, value);
+#else
+    setenv(name, value, 1);
+#endif
+}
+
+void espalier_accept_old_variables(void) {
+    static std::atomic<bool> was_done(false);
+    if (was_done.exchange(true)) {
+        return;
+    }
+    for (const auto & variable : renamed_variables) {
+        const char * value = getenv(variable.old_name);
+        if (value == nullptr) {
+            continue;
+        }
+        fprintf(stderr, "warning: %s is the old name of %s, and will not be read in a later release\n", variable.old_name, variable.name);
+        if (getenv(variable.name) == nullptr) {
+            set_variable(variable.name, value);
+        }
+    }
 }
 
 static std::atomic<bool> & cache_type_was_given(char what) {

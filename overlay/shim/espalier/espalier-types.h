@@ -62,6 +62,16 @@ ESPALIER_API void espalier_keep_kv_quality(const struct espalier_kv_quality * qu
 ESPALIER_API void espalier_note_cache_type(char what);
 ESPALIER_API bool espalier_cache_type_was_given(char what);
 
+/* The name that was given to --kv-quality; empty: none. */
+ESPALIER_API const char * espalier_kv_quality_given(void);
+
+/* Whether K has this type because a quality was given, and not by itself. */
+ESPALIER_API bool espalier_quality_chose_k(const char * type);
+
+/* Sets LLAMA_ARG_<FLAG> from the name that an option's variable had before, and warns on stderr. The new name wins. Call it before
+ * the environment is read. */
+ESPALIER_API void espalier_accept_old_variables(void);
+
 /* The names, and what each stands for. Static storage. */
 ESPALIER_API const char * espalier_kv_quality_help(void);
 

@@ -11,8 +11,8 @@ const BREAKS: [(&str, &str, &str); 6] = [
         "forgets the key of a slot",
         "bob, after alice's twice: found 320 tokens instead of 0",
     ),
-    ("last-block", "wants a spare block", "960 tokens: returned 503"),
-    ("several-choices", "wants a spare block", "n: 2, 896 tokens: returned 503"),
+    ("last-block", "wants a spare block", "960 tokens: returned 400"),
+    ("several-choices", "wants a spare block", "n: 2, 896 tokens: returned 400"),
     ("leaves-nothing", "forgets cache_prompt", "after cache_prompt: false: found 320 tokens instead of 0"),
     ("second-turn", "finds nothing", "the second turn from another slot: found 0 tokens instead of 384"),
 ];

@@ -15,7 +15,10 @@ pub const FEATURE: &str = "gdn-flat-output";
 pub const ATTENTION: &str = "attention";
 
 /// Switches a server's paged KV cache on, as `--kv-paged` does.
-pub const PAGED: &str = "LLAMA_KV_PAGED";
+pub const PAGED: &str = "LLAMA_ARG_KV_PAGED";
+
+/// The name that the variable of `--kv-paged` had before.
+pub const PAGED_BEFORE: &str = "LLAMA_KV_PAGED";
 
 /// How many layers at each end of a model keep V at q8_0 in a cache of our types.
 pub const EDGE_LAYERS: &str = "ESPALIER_KV_EDGE_LAYERS";
@@ -28,7 +31,7 @@ pub const SINKS: &str = "ESPALIER_KV_SINKS";
 
 /// Somebody's own switches would make one side into another.
 pub fn without_features(run: Run) -> Run {
-    [ENABLE, DISABLE, PAGED, EDGE_LAYERS, RECENT, SINKS].into_iter().fold(run, Run::without_env)
+    [ENABLE, DISABLE, PAGED, PAGED_BEFORE, EDGE_LAYERS, RECENT, SINKS].into_iter().fold(run, Run::without_env)
 }
 
 /// The same, with this feature switched on, if any.

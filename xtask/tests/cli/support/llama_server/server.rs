@@ -169,7 +169,7 @@ impl Fake {
     fn ask(&self, wanted: Wanted) -> Result<(), (u16, Value)> {
         let mut engine = self.engine();
         if !engine.fits(&wanted) {
-            return Err((503, json!({ "error": { "message": "it needs more KV blocks than there are" } })));
+            return Err((400, json!({ "error": { "message": "it needs more KV blocks than there are" } })));
         }
         engine.ask(wanted);
         self.asked.notify_one();

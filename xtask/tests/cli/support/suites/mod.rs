@@ -22,7 +22,8 @@ const WELL: [(&str, &str); 3] = [
 ];
 
 /// A server that is asked for a status; the paged one differs as `suites.toml` says.
-const SERVER: &str = "case \"$1$LLAMA_KV_PAGED\" in key*) echo 401;; props1) echo 400;; *) echo 200;; esac";
+const SERVER: &str =
+    "case \"$1$LLAMA_ARG_KV_PAGED\" in key*) echo 401;; props1) echo 400;; *) echo 200;; esac";
 
 /// A project on which `gate --only suites` passes.
 pub fn suites() -> Project {

@@ -1,4 +1,5 @@
-//! Statuses: an answer, a 400 for what cannot be, a 503 only where a request alone is more than the pool.
+//! Statuses: an answer, a 400 for what cannot be or cannot begin in the pool, a 503 only where a request alone outgrows
+//! the pool.
 
 use super::heard::Heard;
 use super::{Evidence, Finding, Played, finding};
@@ -36,7 +37,7 @@ fn allowed(server: &ServerPlan, played: &Played, evidence: &Evidence) -> Vec<u16
             let reference = played.reference.as_ref().and_then(|name| evidence.references.get(name));
             let prompt = reference.map_or(generate.prompt.length() as u64, |one| one.prompt_tokens);
             match may_outgrow(server, generate, usize::try_from(prompt).unwrap_or(usize::MAX)) {
-                true => vec![200, 503],
+                true => vec![200, 400, 503],
                 false => vec![200],
             }
         }
@@ -114,6 +115,8 @@ mod tests {
         };
         assert_eq!(judged(&server, choices(640, 4), 503), 1, "10 blocks and 4");
         assert_eq!(judged(&server, choices(900, 4), 503), 0, "14 blocks and 4");
+        assert_eq!(judged(&server, choices(900, 4), 400), 0, "14 blocks and 4");
+        assert_eq!(judged(&server, choices(640, 4), 400), 1, "10 blocks and 4");
     }
 
     #[test]

@@ -84,7 +84,7 @@ pub fn refuses_what_cannot_fit(server: &Server) -> Result<Option<String>> {
                        "ignore_eos": true });
     let (status, answer) = server.post("/v1/completions", &body)?;
     let said = answer["error"]["message"].as_str().unwrap_or_default();
-    if status != 503 || !said.contains("KV blocks") {
+    if status != 400 || !said.contains("KV blocks") {
         return Ok(Some(format!("a request too large for the pool returned {status}: {answer}")));
     }
     let (status, _) = server.post("/completion", &cases::request(&cases::any_prompt(100)))?;

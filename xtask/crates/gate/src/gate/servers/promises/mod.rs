@@ -5,7 +5,9 @@
 //! compared, the same program without a paged cache answers, one request at a time.
 
 mod adapters;
+mod admission;
 mod asking;
+mod configured;
 mod fairness;
 mod images;
 mod kept;
@@ -19,6 +21,7 @@ mod slots_of_others;
 mod stage;
 mod streams;
 mod tenants;
+mod turns;
 
 use std::path::Path;
 
@@ -83,6 +86,17 @@ const PROMISES: &[Promise] = &[
     promise("B", "left-while-waiting", room::left_while_waiting),
     promise("B", "second-turn", kept::second_turn),
     promise("B", "image-near-the-context", images::resumes_near_the_context),
+    promise("new", "one-request-counts-once", admission::one_request_counts_once),
+    promise("new", "newcomers-without-blocks", admission::newcomers_without_blocks),
+    promise("new", "refusals-and-counts", admission::refusals_and_counts),
+    promise("new", "odd-ids", admission::odd_ids_are_refused),
+    promise("new", "batch-keys-take-turns", turns::batch_keys_take_turns),
+    promise("new", "copies-push-nothing-out", turns::copies_push_nothing_out),
+    promise("new", "dropped-sequences", turns::dropped_sequences_are_looked_up),
+    promise("new", "pool-without-a-size", configured::pool_without_a_size),
+    promise("new", "variables-of-options", configured::variables_of_options),
+    promise("new", "cache-is-described", configured::cache_is_described),
+    promise("new", "cache-ram", configured::cache_ram_is_off),
 ];
 
 /// Holds `program` to the promises that are asked for, by name or item; to all when none is named. Goes on after a

@@ -36,6 +36,8 @@ pub enum Model {
     Adapted,
     /// The same with two adapters.
     AdaptedTwice,
+    /// Random weights with heads of 80, which no type of a cache with blocks of 32 or 64 fits.
+    OddHeads,
     /// Random weights with an encoder for images, and an adapter.
     Seeing,
 }
@@ -57,6 +59,7 @@ impl<'a> Stage<'a> {
         let stage = Stage { context, program, folder, compared: Compared::default() };
         let model = ModelSpec::small(Architecture::Llama, WeightType::F16);
         models::write(&stage.file("model.gguf"), &model)?;
+        models::write(&stage.file("odd-heads.gguf"), &ModelSpec { head_dim: 80, ..model.clone() })?;
         models::write_vision(&stage.file("vision.gguf"), &VisionSpec::small(model.n_embd))?;
         models::write_adapter(&stage.file("adapter.gguf"), &adapter::spec())?;
         let other = AdapterSpec { seed: 2, ..adapter::spec() };
@@ -82,6 +85,13 @@ impl<'a> Stage<'a> {
     /// A server with these arguments.
     pub fn serve(&self, model: Model, arguments: &[&str]) -> Result<Server> {
         let run = self.run().args(self.arguments_of(model)).args(arguments);
+        Server::start(run, &self.context.layout.log("gate-promise"))
+    }
+
+    /// A server with these variables of the environment besides.
+    pub fn serve_with(&self, model: Model, arguments: &[&str], variables: &[(&str, &str)]) -> Result<Server> {
+        let run = self.run().args(self.arguments_of(model)).args(arguments);
+        let run = variables.iter().fold(run, |run, (name, value)| run.env(name, value));
         Server::start(run, &self.context.layout.log("gate-promise"))
     }
 
@@ -112,6 +122,7 @@ impl<'a> Stage<'a> {
         match model {
             Model::Trained => vec!["--model".to_string(), self.trained_model()],
             Model::Random => random(),
+            Model::OddHeads => vec!["--model".to_string(), file("odd-heads.gguf")],
             Model::Adapted => [random(), vec!["--lora".to_string(), file("adapter.gguf")]].concat(),
             Model::AdaptedTwice => {
                 let both = format!("{},{}", file("adapter.gguf"), file("other-adapter.gguf"));

@@ -1,0 +1,68 @@
+//! Blocks with the same content: each answer is computed by its own request, so a prompt that is
+//! asked again leaves another copy of its answer.
+
+use espalier_kernels::pool::extra_keys::RequestKeys;
+use espalier_kernels::pool::pool::Pool;
+
+use crate::support::{
+    BLOCK_SIZE, attach, begin, finish, free_order, joined, pool_of, prefill, reserve, tokens,
+};
+
+/// Computes the prompt and its answer, and ends. How many blocks of the prompt were found.
+fn ask(pool: &mut Pool, sequence: i32, prompt: &[i32], answer: &[i32]) -> usize {
+    let hits = prefill(pool, sequence, prompt).0;
+    let text = joined(&[prompt, answer]);
+    assert!(reserve(pool, sequence, prompt.len()..text.len()).is_ok());
+    assert!(pool.publish(sequence, &text).is_ok());
+    finish(pool, sequence);
+    hits
+}
+
+#[test]
+fn copies_of_an_answer_push_nothing_out() {
+    let mut pool = pool_of(16);
+    let other = tokens(1, 8 * BLOCK_SIZE);
+    ask(&mut pool, 0, &other, &[]);
+    for _ in 0..20 {
+        ask(&mut pool, 1, &tokens(2, BLOCK_SIZE), &tokens(3, 3 * BLOCK_SIZE));
+    }
+    begin(&mut pool, 2, &joined(&[&other, &[1]]), RequestKeys::default());
+    assert_eq!(attach(&mut pool, 2).blocks.len(), 8);
+}
+
+/// However many copies are freed at once, one of them stays in the LRU order.
+#[test]
+fn one_of_two_copies_is_kept() {
+    let mut pool = pool_of(4);
+    let prompt = tokens(1, 2 * BLOCK_SIZE);
+    for sequence in 0..2 {
+        begin(&mut pool, sequence, &prompt, RequestKeys::default());
+        assert!(reserve(&mut pool, sequence, 0..prompt.len()).is_ok());
+        assert!(pool.publish(sequence, &prompt).is_ok());
+    }
+    finish(&mut pool, 0);
+    assert_eq!(free_order(&pool), [2, 1], "the other sequence holds a copy of each");
+    finish(&mut pool, 1);
+    assert_eq!(free_order(&pool), [2, 1, 4, 3]);
+    assert!(reserve(&mut pool, 2, 0..2 * BLOCK_SIZE).is_ok());
+    begin(&mut pool, 3, &joined(&[&prompt, &[1]]), RequestKeys::default());
+    assert_eq!(attach(&mut pool, 3).blocks.len(), 2);
+}
+
+/// A copy that is attached counts again when it is free: the one beside it may be gone.
+#[test]
+fn a_copy_that_was_attached_is_no_copy_for_ever() {
+    let mut pool = pool_of(4);
+    let prompt = tokens(1, BLOCK_SIZE);
+    for sequence in 0..2 {
+        begin(&mut pool, sequence, &prompt, RequestKeys::default());
+        assert!(reserve(&mut pool, sequence, 0..prompt.len()).is_ok());
+        assert!(pool.publish(sequence, &prompt).is_ok());
+    }
+    finish(&mut pool, 0);
+    begin(&mut pool, 2, &joined(&[&prompt, &[1]]), RequestKeys::default());
+    assert_eq!(attach(&mut pool, 2).blocks.len(), 1);
+    finish(&mut pool, 1);
+    finish(&mut pool, 2);
+    assert_eq!(free_order(&pool), [2, 3, 4, 1], "one copy is taken first, one last");
+}

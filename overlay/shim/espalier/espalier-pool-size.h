@@ -1,0 +1,116 @@
+// How large the pool of a server is that was started with --kv-paged and without -c: the context that the model was
+// trained with, or what fits into the memory that is free. It does not depend on the number of slots, which share it.
+
+#pragma once
+
+#include "common.h"
+#include "fit.h"
+
+#include "src/llama-ext.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <fstream>
+#include <string>
+#include <vector>
+
+struct espalier_pool_size {
+    uint32_t     n_ctx;
+    const char * reason;
+};
+
+// What the processes of a container may use, or INT64_MAX.
+inline int64_t espalier_free_of_container() {
+    int64_t limit = INT64_MAX;
+    int64_t used  = 0;
+    std::ifstream("/sys/fs/cgroup/memory.max") >> limit; // the word "max" sets it to 0
+    std::ifstream("/sys/fs/cgroup/memory.current") >> used;
+    return limit > 0 && limit < INT64_MAX ? std::max<int64_t>(0, limit - used) : INT64_MAX;
+}
+
+// ggml reports all memory of the host as free.
+inline int64_t espalier_free_of_host(int64_t otherwise) {
+    std::ifstream file("/proc/meminfo");
+    std::string   name;
+    int64_t       kib = 0;
+    while (file >> name >> kib) {
+        if (name == "MemAvailable:") {
+            return std::min(kib * 1024, espalier_free_of_container());
+        }
+        file.ignore(64, '\n');
+    }
+    return otherwise;
+}
+
+// Bytes of each device, and of the host as the last one.
+struct espalier_memory {
+    std::vector<int64_t> used;
+    std::vector<int64_t> free;
+    uint32_t             n_ctx_train = 0;
+};
+
+inline espalier_memory espalier_measure(const common_params & params, uint32_t n_ctx) {
+    const auto mparams = common_model_params_to_llama(const_cast<common_params &>(params));
+    auto       cparams = common_context_params_to_llama(params);
+    cparams.n_ctx = n_ctx; // 0: n_ctx_train
+    std::vector<ggml_backend_dev_t> devices;
+    uint32_t n_layers  = 0;
+    uint32_t n_experts = 0;
+    espalier_memory memory;
+    const auto measured = common_get_device_memory_data(params.model.path.c_str(), &mparams, &cparams, devices, n_layers, memory.n_ctx_train, n_experts, GGML_LOG_LEVEL_ERROR);
+    for (const auto & device : measured) {
+        memory.used.push_back(device.model + device.context + device.compute);
+        memory.free.push_back(device.free);
+    }
+    memory.free.back() = espalier_free_of_host(memory.free.back());
+    return memory;
+}
+
+// With the draft model, whose context is as large.
+inline espalier_memory espalier_measure_all(const common_params & params, uint32_t n_ctx) {
+    espalier_memory memory = espalier_measure(params, n_ctx);
+    if (params.speculative.has_dft()) {
+        const espalier_memory draft = espalier_measure(common_base_params_to_speculative(params), n_ctx == 0 ? memory.n_ctx_train : n_ctx);
+        memory.used.back() += draft.used.back();
+        for (size_t i = 0; i + 1 < std::min(memory.used.size(), draft.used.size()); i++) {
+            memory.used[i] += draft.used[i];
+        }
+    }
+    return memory;
+}
+
+inline espalier_pool_size espalier_size_pool(const common_params & params) {
+    const espalier_memory full = espalier_measure_all(params, 0);
+    const uint32_t        most = full.n_ctx_train;
+    if (params.fit_params_min_ctx == UINT32_MAX) { // -c 0
+        return { most, "the context that the model was trained with, as -c 0 asks for" };
+    }
+    const auto left = [&](const espalier_memory & memory, size_t i) {
+        const size_t target = std::min(i, params.fit_params_target.size() - 1);
+        return memory.free[i] - (int64_t) params.fit_params_target[target] - memory.used[i];
+    };
+    const uint32_t        least = std::min<uint32_t>(most, params.fit_params_min_ctx);
+    const espalier_memory small = least < most ? espalier_measure_all(params, least) : full;
+    int64_t n_ctx = most;
+    for (size_t i = 0; i < full.used.size(); i++) {
+        if (left(full, i) < 0 && full.used[i] > small.used[i]) {
+            // Memory grows with the context as a straight line.
+            const double per_token = double(full.used[i] - small.used[i]) / (most - least);
+            n_ctx = std::min(n_ctx, least + (int64_t) (std::max<int64_t>(0, left(small, i)) / per_token));
+        }
+    }
+    if (n_ctx >= most) {
+        return { most, "the context that the model was trained with" };
+    }
+    n_ctx = std::max<int64_t>(n_ctx - n_ctx % 256, least);
+    return { (uint32_t) n_ctx, "as many as fit into free memory" };
+}
+
+// Of its KV cache.
+inline uint64_t espalier_bytes_of_context(const llama_context * ctx) {
+    uint64_t bytes = 0;
+    for (const auto & [buft, memory] : llama_get_memory_breakdown(ctx)) {
+        bytes += memory.context;
+    }
+    return bytes;
+}

@@ -1,0 +1,185 @@
+//! Admission control: which requests `--max-queued` refuses, and which ids and counts are refused before they reach the
+//! queue.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::asking::{LIMIT, ask, metric, plain, post, with};
+use super::meanwhile::meanwhile;
+use super::stage::{Model, Stage};
+use super::tenants::MOMENT;
+use crate::error::Result;
+use crate::serving::cases;
+use crate::sys::machine::threads::result_of;
+use crate::sys::net::exchange::{Leave, Question};
+use crate::sys::net::server::Server;
+
+/// Admission control does not need a paged cache.
+const PAGED_OR_NOT: [&str; 2] = ["--kv-paged", "--kv-unified"];
+
+fn prompt(number: u64) -> Vec<u32> {
+    cases::numbered_prompt(number, 20)
+}
+
+/// One request with so many prompts.
+fn several(count: u64) -> Value {
+    let prompts: Vec<Vec<u32>> = (1..=count).map(prompt).collect();
+    json!({ "prompt": prompts, "n_predict": 4, "temperature": 0, "ignore_eos": true })
+}
+
+/// A request that finds a free slot is admitted, of however many prompts or choices it is made; one request counts once.
+pub fn one_request_counts_once(stage: &mut Stage<'_>) -> Result<()> {
+    for paging in PAGED_OR_NOT {
+        let arguments = ["-np", "4", "-c", "4096", paging, "--max-queued", "1", "--metrics"];
+        let server = stage.serve(Model::Trained, &arguments)?;
+        for (what, path, request) in [
+            ("4 prompts", "/completion", several(4)),
+            ("20 prompts", "/completion", several(20)),
+            ("4 choices", "/v1/completions", cases::request_for_choices(&prompt(1), 4)),
+        ] {
+            for _ in 0..3 {
+                let (status, body) = post(&server, path, &request)?;
+                stage.must(status == 200, || format!("{paging}, {what}, alone: returned {status}: {body}"));
+            }
+        }
+        let clients: Vec<Value> = (0..4).map(|number| plain(&prompt(number), 4)).collect();
+        for _ in 0..5 {
+            let statuses: Vec<u16> = server
+                .post_at_once("/completion", &clients)?
+                .answers
+                .iter()
+                .map(|(status, _)| *status)
+                .collect();
+            stage.must(statuses == [200; 4], || format!("{paging}: 4 clients of 4 slots got {statuses:?}"));
+        }
+        let refused = metric(&server, "rate_limited_requests_total")?;
+        stage.must(refused == 0.0, || format!("{paging}: {refused} requests are counted as refused"));
+    }
+    Ok(())
+}
+
+/// A pool of which a stream has most: requests find a slot and no blocks. One of them may wait, and the others are
+/// refused, also when all of them came in one step.
+pub fn newcomers_without_blocks(stage: &mut Stage<'_>) -> Result<()> {
+    let arguments = ["-np", "8", "-c", "1024", "--kv-paged", "--max-queued", "1", "--metrics"];
+    let server = stage.serve(Model::Random, &arguments)?;
+    let holder = plain(&cases::numbered_prompt(1, 600), 300);
+    let large: Vec<Value> =
+        (0..5).map(|number| plain(&cases::numbered_prompt(10 + number, 500), 2)).collect();
+    let (_, (mut statuses, in_time)) = meanwhile(&server, &holder, |running| {
+        let asked: Vec<Result<u16>> = std::thread::scope(|threads| {
+            let ask_one = |one| ask(&server, one).map(|(status, _)| status);
+            let asks: Vec<_> = large.iter().map(|one| threads.spawn(move || ask_one(one))).collect();
+            asks.into_iter().map(result_of).collect()
+        });
+        Ok((asked.into_iter().collect::<Result<Vec<u16>>>()?, !running.is_over()))
+    })?;
+    statuses.sort_unstable();
+    let refused = metric(&server, "rate_limited_requests_total")?;
+    let counted = statuses.iter().filter(|status| **status == 429).count() as f64;
+    stage.must(in_time || statuses.contains(&429), || {
+        "not reproduced: the stream was over before".to_string()
+    });
+    stage.must(statuses == [200, 429, 429, 429, 429], || {
+        format!("5 requests without blocks got {statuses:?}")
+    });
+    stage.must(refused == counted, || format!("{counted} were refused, {refused} are counted"));
+    Ok(())
+}
+
+/// Each refusal for a full queue tells the client when to ask again, and is counted; queued requests do not count as
+/// running.
+pub fn refusals_and_counts(stage: &mut Stage<'_>) -> Result<()> {
+    PAGED_OR_NOT.into_iter().try_for_each(|paging| refusals_and_counts_with(stage, paging))
+}
+
+fn refusals_and_counts_with(stage: &mut Stage<'_>, paging: &str) -> Result<()> {
+    let arguments = ["-np", "1", "-c", "4096", paging, "--max-queued", "2", "--metrics"];
+    let server = stage.serve(Model::Random, &arguments)?;
+    let holder = plain(&cases::numbered_prompt(1, 10), 3000);
+    std::thread::scope(|threads| {
+        let (_, waiting) = meanwhile(&server, &holder, |_| {
+            let waiting = [1, 2].map(|number| {
+                let server = &server;
+                let waiting = threads.spawn(move || ask(server, &plain(&prompt(number), 2)));
+                std::thread::sleep(2 * MOMENT);
+                waiting
+            });
+            let numbers = (metric(&server, "requests_processing")?, metric(&server, "requests_deferred")?);
+            stage.must(numbers == (1.0, 2.0), || {
+                format!("{paging}: 1 runs and 2 wait, and it says {numbers:?}")
+            });
+            for request in [several(3), with(plain(&prompt(3), 2), "stream", true)] {
+                let head = head_of(&server, &request);
+                let is_refused =
+                    head.contains(" 429 ") && head.to_ascii_lowercase().contains("\r\nretry-after: ");
+                stage.must(is_refused, || format!("{paging}: refused without Retry-After: {head}"));
+            }
+            Ok(waiting)
+        })?;
+        for one in waiting {
+            let (status, body) = result_of(one)?;
+            stage.must(status == 200, || format!("{paging}: one that may wait returned {status}: {body}"));
+        }
+        let refused = metric(&server, "rate_limited_requests_total")?;
+        stage.must(refused == 2.0, || format!("{paging}: 2 requests were refused, {refused} are counted"));
+        Ok(())
+    })
+}
+
+fn head_of(server: &Server, request: &Value) -> String {
+    let question =
+        Question { method: "POST", path: "/completion".into(), key: None, body: request.to_string() };
+    let bytes = server.exchange(&question, Leave::AfterTime(Duration::from_secs(5)), LIMIT).bytes;
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    text.split("\r\n\r\n").next().unwrap_or_default().to_string()
+}
+
+/// An id or a count that no slot has is refused, and stops nobody.
+pub fn odd_ids_are_refused(stage: &mut Stage<'_>) -> Result<()> {
+    let folder = stage.empty_folder("odd")?;
+    let arguments = ["-np", "2", "-c", "4096", "--kv-paged", "--allow-priority", "--slot-save-path", &folder];
+    let server = stage.serve(Model::Random, &arguments)?;
+    let (_, in_time) = meanwhile(&server, &plain(&cases::numbered_prompt(1, 10), 3000), |running| {
+        odd_fields_are_refused(stage, &server)?;
+        for id in ["-1", "-3", "2", "1abc", "4294967296", "0x1", "%2B1"] {
+            let (status, body) = post(&server, &format!("/slots/{id}?action=erase"), &json!({}))?;
+            stage.must(status == 400, || format!("erasing slot {id} returned {status}: {body}"));
+        }
+        for id in [json!(-1), json!(1), Value::Null] {
+            let (status, body) = ask(&server, &with(plain(&prompt(2), 2), "id_slot", id.clone()))?;
+            stage.must(status == 200, || format!("id_slot {id} beside a stream returned {status}: {body}"));
+        }
+        Ok(!running.is_over())
+    })?;
+    stage.must(in_time, || "not reproduced: the stream was over before".to_string());
+    Ok(())
+}
+
+fn odd_fields_are_refused(stage: &mut Stage<'_>, server: &Server) -> Result<()> {
+    let too_large = u64::MAX;
+    let odd = [
+        (
+            "id_slot",
+            vec![
+                json!(-2),
+                json!(-3),
+                json!(2),
+                json!(0.5),
+                json!("1"),
+                json!(4_294_967_297_u64),
+                json!(too_large),
+            ],
+        ),
+        ("n", vec![json!(0), json!(3), json!(1.5), json!(4_294_967_298_u64), json!(-1)]),
+        ("priority", vec![json!(0.5), json!("1"), json!(4_294_967_296_u64), json!(too_large)]),
+    ];
+    for (field, values) in odd {
+        for value in values {
+            let (status, body) = ask(server, &with(plain(&prompt(1), 2), field, value.clone()))?;
+            stage.must(status == 400, || format!("{field}: {value} returned {status}: {body}"));
+        }
+    }
+    Ok(())
+}

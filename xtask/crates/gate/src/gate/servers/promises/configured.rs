@@ -1,0 +1,87 @@
+//! What a server was started with: the size of a pool without `-c`, the variables of options, and that it says so.
+
+use serde_json::Value;
+
+use super::asking::{ask, plain};
+use super::stage::{Model, Stage};
+use crate::error::Result;
+use crate::serving::cases::{self, BLOCK};
+use crate::sys::net::server::Server;
+
+/// The trained context of the random model, in tokens.
+const TRAINED: u64 = 4096;
+
+fn props(server: &Server) -> Result<Value> {
+    Ok(server.get("/props")?.1)
+}
+
+/// Without `-c` the pool has the trained context, however many slots share it, and less where memory is short.
+pub fn pool_without_a_size(stage: &mut Stage<'_>) -> Result<()> {
+    let cases: [(&[&str], u64); 3] = [
+        (&["-np", "1"], TRAINED),
+        (&["-np", "16"], TRAINED),
+        (&["-np", "16", "--fit-target", "100000000", "--fit-ctx", "512"], 512),
+    ];
+    for (arguments, tokens) in cases {
+        let server = stage.serve(Model::Random, &[&["--kv-paged"], arguments].concat())?;
+        let pool = &props(&server)?["kv_pool"];
+        let found = pool["block_count"].as_u64().unwrap_or(0) * BLOCK as u64;
+        stage.must(found == tokens, || format!("{arguments:?}: a pool of {found} tokens; expected {tokens}"));
+        let mib = pool["mib"].as_f64().unwrap_or(0.0);
+        stage.must(mib > 0.0, || format!("{arguments:?}: /props does not say how large the pool is: {pool}"));
+        let said = stage.said()?;
+        let line = format!("{} blocks of {BLOCK} tokens, {mib:.1} MiB", tokens / BLOCK as u64);
+        stage.must(said.contains(&line), || format!("{arguments:?}: the log does not say \"{line}\""));
+    }
+    Ok(())
+}
+
+/// Each option reads `LLAMA_ARG_<FLAG>`; the names of before go on, with a warning, and the new one wins.
+pub fn variables_of_options(stage: &mut Stage<'_>) -> Result<()> {
+    let one: [(&str, &str); 2] = [("LLAMA_ARG_KV_PAGED", "1"), ("LLAMA_ARG_MAX_QUEUED", "7")];
+    let old: [(&str, &str); 2] = [("LLAMA_KV_PAGED", "1"), ("LLAMA_MAX_QUEUED", "7")];
+    let both: [(&str, &str); 2] = [("LLAMA_KV_PAGED", "1"), ("LLAMA_ARG_KV_PAGED", "0")];
+    for (variables, is_paged, warns) in [(one, true, false), (old, true, true), (both, false, true)] {
+        let server = stage.serve_with(Model::Random, &["-np", "1", "-c", "1024", "--metrics"], &variables)?;
+        let found = props(&server)?.get("kv_pool").is_some();
+        stage.must(found == is_paged, || format!("{variables:?}: paged is {found}"));
+        let warned = stage.said()?.contains("is the old name of LLAMA_ARG_KV_PAGED");
+        stage.must(warned == warns, || format!("{variables:?}: warned of an old name is {warned}"));
+    }
+    Ok(())
+}
+
+/// A server says once at start, at its default verbosity, which cache it has, and `/props` says so too. No quality needs
+/// a warning, and each starts with heads that its types do not fit.
+pub fn cache_is_described(stage: &mut Stage<'_>) -> Result<()> {
+    for model in [Model::Random, Model::OddHeads] {
+        for quality in ["safe", "balanced", "small"] {
+            let arguments = ["-np", "1", "-c", "1024", "--kv-paged", "--kv-quality", quality];
+            let server = stage.serve(model, &arguments)?;
+            let cache = &props(&server)?["kv_cache"];
+            stage.must(cache["kv_quality"] == quality, || format!("{model:?}: /props says {cache}"));
+            let said = stage.said()?;
+            let times = said.matches(&format!("(--kv-quality {quality})")).count();
+            stage.must(times == 1, || format!("{model:?}, {quality}: said {times} times at the start"));
+            stage.must(!said.contains("nonsense"), || format!("{quality} warns of itself"));
+            let says_instead = said.contains("layers with heads of 80 get f16 instead");
+            stage.must(says_instead == (model == Model::OddHeads), || {
+                format!("{model:?}, {quality}: said that f16 was taken is {says_instead}")
+            });
+            let (status, body) = ask(&server, &plain(&cases::numbered_prompt(1, 20), 4))?;
+            stage.must(status == 200, || format!("{model:?}, {quality}: returned {status}: {body}"));
+        }
+    }
+    let server = stage.serve(Model::Random, &["-np", "1", "-c", "1024"])?;
+    let props = props(&server)?;
+    stage.must(props.get("kv_cache").is_none(), || "a server without our options says kv_cache".to_string());
+    Ok(())
+}
+
+/// `--cache-ram` does nothing beside a pool, which is said once.
+pub fn cache_ram_is_off(stage: &mut Stage<'_>) -> Result<()> {
+    drop(stage.serve(Model::Random, &["-np", "1", "-c", "1024", "--kv-paged", "--cache-ram", "100"])?);
+    let times = stage.said()?.matches("--cache-ram is off").count();
+    stage.must(times == 1, || format!("said {times} times that --cache-ram is off"));
+    Ok(())
+}
