@@ -94,7 +94,8 @@ void espalier_pool_free(struct espalier_pool * pool);
  * the blocks that are missing, all or none. Asked again, it answers the same. A position in a
  * block that the sequence may not write into (attached, shared, published) goes to a new block.
  * fresh_blocks (room for `count`) gets the first cells of the blocks that were taken: what their
- * cells held is not wanted any more. */
+ * cells held is not wanted any more. A position of a sequence that comes twice is refused as
+ * invalid, since both tokens would get one cell. */
 int32_t espalier_pool_reserve(struct espalier_pool * pool, const int32_t * sequences,
                               const int32_t * positions, size_t count, uint32_t * cells,
                               uint32_t * fresh_blocks, size_t * fresh_count);

@@ -96,6 +96,8 @@ pub struct Pool {
     reservation: Reservation,
     /// Kept for its room: the blocks that a reserve has to take.
     missing: Vec<(SequenceId, u32)>,
+    /// Kept for its room: sequences and positions of a reserve, in order.
+    asked: Vec<(i32, i32)>,
 }
 
 impl Pool {
@@ -119,6 +121,7 @@ impl Pool {
             requests: vec![None; sequences],
             reservation: Reservation::default(),
             missing: Vec::new(),
+            asked: Vec::new(),
         })
     }
 
@@ -127,11 +130,13 @@ impl Pool {
     /// may not write into (attached, shared, published) goes to a new block.
     ///
     /// [`Refusal::Short`]: not enough free blocks. [`Refusal::Invalid`]: an unknown sequence, a
-    /// negative position, lists of different length.
+    /// negative position, a position of a sequence twice (both would get one cell), lists of
+    /// different length.
     pub fn reserve(&mut self, sequences: &[i32], positions: &[i32]) -> Result<&Reservation, Refusal> {
         if sequences.len() != positions.len() {
             return Err(Refusal::Invalid);
         }
+        self.refuse_repeated(sequences, positions)?;
         self.find_missing(sequences, positions)?;
         if self.missing.len() > self.blocks.free_count() as usize {
             self.blocks.counters.refused_reserves += 1;
@@ -139,6 +144,14 @@ impl Pool {
         }
         self.place(sequences, positions)?;
         Ok(&self.reservation)
+    }
+
+    fn refuse_repeated(&mut self, sequences: &[i32], positions: &[i32]) -> Result<(), Refusal> {
+        self.asked.clear();
+        self.asked.extend(sequences.iter().copied().zip(positions.iter().copied()));
+        self.asked.sort_unstable(); // in a batch they are nearly in order
+        let is_repeated = self.asked.windows(2).any(|pair| pair[0] == pair[1]);
+        if is_repeated { Err(Refusal::Invalid) } else { Ok(()) }
     }
 
     /// Counts what has to be taken before anything is.

@@ -13,11 +13,20 @@ fn cells(pool: &mut Pool, places: &[(i32, i32)]) -> Result<Vec<u32>, Refusal> {
 #[test]
 fn the_same_place_is_the_same_cell() {
     let mut pool = pool_of_ten();
-    let places = [(0, 0), (1, 0), (0, 1), (0, 0), (1, 17), (0, 1)];
-    let expected = Ok(vec![0, 16, 1, 0, 33, 1]);
+    let places = [(0, 0), (1, 0), (0, 1), (1, 17)];
+    let expected = Ok(vec![0, 16, 1, 33]);
     assert_eq!(cells(&mut pool, &places), expected);
     assert_eq!(cells(&mut pool, &places), expected);
     assert_eq!(pool.statistics().blocks_used, 3);
+}
+
+#[test]
+fn two_tokens_never_get_one_cell() {
+    let mut pool = pool_of_ten();
+    for places in [&[(0, 0), (0, 0)][..], &[(0, 5), (1, 5), (0, 6), (1, 7), (0, 5)]] {
+        assert_eq!(cells(&mut pool, places), Err(Refusal::Invalid), "{places:?}");
+    }
+    assert_eq!(pool.statistics().blocks_used, 0);
 }
 
 #[test]

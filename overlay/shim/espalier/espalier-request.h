@@ -4,6 +4,7 @@
 #pragma once
 
 #include "espalier-owner.h"
+#include "espalier-tenant.h"
 
 #include "server-common.h"
 #include "server-http.h"
@@ -84,31 +85,16 @@ private:
 // Who sent it
 //
 
-// The key that the server has checked, found as it finds it. A server that checks none takes the one that came: it is
-// a router's child, and the router has checked it, or it isolates who sends it and nobody else. Hashed, since it is
-// written next to saved slots.
+// The key that the server has checked, hashed. A server that checks none takes the one that came: it is a router's
+// child, and the router has checked it, or it isolates who sends it and nobody else.
 inline std::string espalier_get_tenant(const common_params & params, const server_http_req & req) {
-    std::string authorization;
-    std::string x_api_key;
-    for (const auto & [name, value] : req.headers) {
-        std::string lower = name;
-        std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
-        if (lower == "authorization") {
-            authorization = value;
-        } else if (lower == "x-api-key") {
-            x_api_key = value;
-        }
-    }
-    std::string key = authorization.empty() ? x_api_key : authorization;
-    if (key.rfind("Bearer ", 0) == 0) {
-        key = key.substr(7);
-    }
+    const std::string key  = espalier_find_key(req.headers);
+    const auto &      keys = params.api_keys;
     // Of several headers the server checks one, which need not be the one that is found here.
-    const auto & keys = params.api_keys;
-    if (params.kv_paged && !keys.empty() && std::find(keys.begin(), keys.end(), key) == keys.end()) {
+    if (!keys.empty() && std::find(keys.begin(), keys.end(), key) == keys.end()) {
         throw std::invalid_argument("several API keys came with the request, and one of them is not known");
     }
-    return key.empty() ? "" : espalier_digest("tenant " + key);
+    return espalier_tenant_of_key(key);
 }
 
 // A field of the body as it came. Some APIs are converted, and what the conversion does not know is lost.

@@ -11,6 +11,7 @@
 #include "espalier-slot-file.h"
 #include "espalier-slot.h"
 #include "espalier-types.h"
+#include "espalier-tenant.h"
 
 #include "mtmd.h"
 
@@ -23,6 +24,9 @@ struct espalier_server {
     std::string                        origin; // for files of slots
     uint64_t                           n_steps = 0;
     int                                refused = -1;      // the last request that was answered 429
+
+    // In every mode: what tells owners apart.
+    template <typename server_t> static void init_owners(server_t & server);
 
     template <typename server_t> static void init(server_t & server);
     template <typename server_t> static void destroy(server_t & server);
@@ -68,7 +72,20 @@ struct espalier_server {
     // Gives the slots that are free to those that wait for one. false: they are given as in stock
     template <typename server_t> static bool give_slots(server_t & server);
 
-    // While it lives, a slot's kept text is its prompt, as the actions on slots expect it.
+    // Whose a task's text is.
+    template <typename server_t> static espalier_owner owner_of(const server_t & server, const server_task & task);
+
+    // What an unpaged slot left after its last request: only a request of the same owner may go on from it, or is compared
+    // with it. A paged slot leaves nothing there (espalier_slot).
+    template <typename server_t> static bool may_reuse(const server_t & server, const server_slot & slot, const server_task & task);
+
+    // The slot is the task's now. What it left belongs to the same owner, or is cleared.
+    template <typename server_t> static void take_over(const server_t & server, server_slot & slot, const server_task & task);
+
+    // Of a slot, in /slots: what another tenant asks or has asked is not shown.
+    static void hide_from(const std::string & tenant, const server_slot & slot, json & shown);
+
+    // An action on an idle slot. While it lives, a slot's kept text is its prompt, as the actions expect it.
     class open_slot {
     public:
         open_slot(server_slot & slot, espalier_owner owner) : slot(slot), owner(std::move(owner)) {
@@ -79,7 +96,9 @@ struct espalier_server {
         }
 
         ~open_slot() {
-            if (slot.paged.kv && slot.prompt.n_tokens() > 0) {
+            if (!slot.paged.kv) {
+                slot.prompt.owner = owner;
+            } else if (slot.prompt.n_tokens() > 0) {
                 slot.paged.keep(slot.mem, slot.id, slot.prompt, owner);
             }
         }
@@ -87,17 +106,26 @@ struct espalier_server {
         open_slot(const open_slot &)             = delete;
         open_slot & operator=(const open_slot &) = delete;
 
-        std::unique_ptr<espalier_saving> saving; // if it is being saved
+        // Of a slot that is being saved.
+        std::unique_ptr<espalier_saving> saving;
+
+        // Of a file that is being restored.
+        void take_record(const std::string & path, std::vector<llama_token> & tokens, size_t n_read) const {
+            espalier_slot_file(path, "").take_record(restored, tokens, n_read);
+        }
+
+        espalier_slot_file::content restored;
 
     private:
         server_slot &  slot;
         espalier_owner owner;
     };
 
-    // For an action on an idle slot. Empty: it is another tenant's, or its file is, and the client was told so
+    // For an action on an idle slot. Empty: it is refused, and the client was told why
     template <typename server_t> static std::unique_ptr<open_slot> open(server_t & server, server_slot & slot, const server_task & task);
 
 private:
+    template <typename server_t> static std::string read_file(server_t & server, const server_slot & slot, const server_task & task, const espalier_slot_file & file, espalier_slot_file::content & content);
     template <typename server_t> static bool gives_slots_in_order(const server_t & server);
     template <typename server_t> static void open_pool(server_t & server);
     template <typename server_t> static espalier_cache_facts describe_cache(const server_t & server);

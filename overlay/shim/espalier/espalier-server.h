@@ -7,6 +7,7 @@
 
 #include "espalier-server-class.h"
 #include "espalier-step.h"
+#include "espalier-tenancy.h"
 
 inline void espalier_server::size_pool(common_params & params) {
     if (!params.kv_paged || params.n_ctx != 0) {
@@ -65,11 +66,7 @@ void espalier_server::open_pool(server_t & server) {
         SRV_WRN("--kv-paged: the KV cache runs unpaged, because %s\n", why_not.c_str());
         return;
     }
-    paged.adapters = std::make_unique<espalier_adapters>(server.params_base.lora_adapters);
-    paged.asked    = {};
-    if (!server.params_base.slot_save_path.empty()) {
-        paged.origin = espalier_origin(server.params_base, server.ctx_tgt);
-    }
+    paged.asked = {};
 
     const int n_slots = server.slots.size();
     const int n_batch = std::max((int) llama_n_batch(server.ctx_tgt), n_slots);
@@ -381,47 +378,6 @@ bool espalier_server::give_slots(server_t & server) {
 template <typename server_t>
 bool espalier_server::gives_slots_in_order(const server_t & server) {
     return espalier_gives_slots_in_order(server.params_base);
-}
-
-template <typename server_t>
-std::unique_ptr<espalier_server::open_slot> espalier_server::open(server_t & server, server_slot & slot, const server_task & task) {
-    const auto & tenant = task.params.kv_tenant;
-    const auto & kept   = slot.paged.kept;
-    espalier_owner owner = kept ? kept->owner() : espalier_owner{ tenant, task.params.kv_salt, "" };
-    if (!slot.paged.kv) {
-        return std::make_unique<open_slot>(slot, owner);
-    }
-    const auto refuse = [&](const std::string & why, error_type type) {
-        server.send_error(task, why, type);
-        return nullptr;
-    };
-    if (owner.tenant != tenant) {
-        return refuse(string_format("slot %d keeps the text of another API key", slot.id), ERROR_TYPE_PERMISSION);
-    }
-    if (task.type == SERVER_TASK_TYPE_SLOT_ERASE) {
-        return std::make_unique<open_slot>(slot, owner);
-    }
-    const espalier_slot_file file(task.slot_action.filepath, server.espalier.origin);
-    if (file.is_reserved()) {
-        return refuse("Invalid filename", ERROR_TYPE_INVALID_REQUEST);
-    }
-    const std::optional<espalier_owner> of_file = file.exists() ? file.owner() : std::nullopt;
-    if (of_file && of_file->tenant != tenant) {
-        return refuse("the file is another API key's", ERROR_TYPE_PERMISSION);
-    }
-    if (task.type == SERVER_TASK_TYPE_SLOT_RESTORE) {
-        // A file that another server saved says not whose it is, nor what computed it.
-        if (!of_file && file.exists() && !tenant.empty() && server.params_base.api_keys.size() != 1) {
-            return refuse("the file does not say whose it is, and this server has more than one API key", ERROR_TYPE_PERMISSION);
-        }
-        slot.prompt_clear(); // of both models, before the state of one of them is read
-        owner = of_file.value_or(owner);
-        owner.is_certain = of_file && of_file->is_certain;
-        return std::make_unique<open_slot>(slot, owner);
-    }
-    auto opened = std::make_unique<open_slot>(slot, owner);
-    opened->saving = std::make_unique<espalier_saving>(file, owner);
-    return opened;
 }
 
 //

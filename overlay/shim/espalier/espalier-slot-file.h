@@ -1,109 +1,337 @@
-// Whose a saved slot is: written beside the file, in one that no request can name.
+// A saved slot: upstream's file of a sequence, with a record of whose it is and what computed it, and a digest of all.
+//
+//     head | record | tokens | state | trailer
+//
+// Head, tokens and state are as upstream writes them. The record is the beginning of upstream's list of tokens, under a
+// version that upstream does not have, so that a stock server refuses the file. The trailer is the digest of everything
+// before it. A file that has only one of record and trailer is damaged, so neither a flipped bit nor a cut turns one of
+// our files into one that says nothing.
 
 #pragma once
 
 #include "espalier-owner.h"
 
+#include "llama.h"
+
 #include <algorithm>
 #include <cctype>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <optional>
+#include <random>
+#include <stdexcept>
 #include <string>
 #include <utility>
+#include <vector>
+
+#ifdef _WIN32
+#include <io.h>
+#else
+#include <fcntl.h>
+#include <unistd.h>
+#endif
+
+// What upstream's list of tokens begins with; the words after it are the record's length and its text.
+struct espalier_slot_record {
+    static constexpr llama_token marks[2]   = { -1, 0x31505345 }; // upstream's LLAMA_TOKEN_NULL, and "ESP1" as a version
+    static constexpr size_t      n_head     = 3;                  // marks and the number of bytes
+    static constexpr size_t      most_bytes = 1 << 20;
+
+    std::string text;
+
+    static espalier_slot_record of(const espalier_owner & owner, const std::string & origin) {
+        return { owner.tenant + "\n" + owner.salt + "\n" + owner.adapters + "\n" + (owner.is_certain ? origin : "") + "\n" };
+    }
+
+    size_t n_words() const { return n_head + (text.size() + sizeof(llama_token) - 1) / sizeof(llama_token); }
+
+    std::vector<char> to_bytes() const {
+        const llama_token head[n_head] = { marks[0], marks[1], (llama_token) text.size() };
+        std::vector<char> bytes((const char *) head, (const char *) (head + n_head));
+        bytes.insert(bytes.end(), text.begin(), text.end());
+        bytes.resize(n_words() * sizeof(llama_token));
+        return bytes;
+    }
+
+    // The four lines of a record. Fewer: it is not one.
+    std::vector<std::string> lines() const {
+        std::vector<std::string> found;
+        for (size_t from = 0, to; (to = text.find('\n', from)) != std::string::npos; from = to + 1) {
+            found.push_back(text.substr(from, to - from));
+        }
+        return found;
+    }
+};
 
 class espalier_slot_file {
 public:
     // `origin` is what computes here, as espalier_origin() says it; empty: it is not known.
     espalier_slot_file(const std::string & path, const std::string & origin) : path(path), origin(origin) {}
 
-    // Names that clients may not give to a file: they could write themselves an owner.
+    enum kind {
+        MISSING,
+        STOCK,   // without a record: whoever saved it was not this server
+        OURS,
+        DAMAGED, // not as it was written
+    };
+
+    struct content {
+        kind                 is = MISSING;
+        espalier_slot_record record = {};
+        espalier_owner       owner  = {}; // only of ours; not certain: something else computed it
+    };
+
+    // Names that clients may not give to a file: files that are being written, and those in which older versions kept the
+    // owner.
     bool is_reserved() const {
-        std::string lower = path;
-        std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
-        return lower.size() >= suffix().size() && lower.compare(lower.size() - suffix().size(), std::string::npos, suffix()) == 0;
+        std::string name = std::filesystem::path(path).filename().string();
+        std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });
+        const std::string old_suffix = ".espalier-owner";
+        return name.rfind(prefix_of_parts(), 0) == 0 ||
+            (name.size() >= old_suffix.size() && name.compare(name.size() - old_suffix.size(), std::string::npos, old_suffix) == 0);
     }
 
-    bool exists() const { return std::ifstream(path).good(); }
-
-    // Nothing: it was saved by a server that wrote no owner, or what is there cannot be read. Not certain: something else
-    // computed it.
-    std::optional<espalier_owner> owner() const {
-        std::ifstream  file(path + suffix());
-        std::string    head, tenant, salt, adapters, computed_by;
-        if (!std::getline(file, head) || head != header() || !std::getline(file, tenant) || !std::getline(file, salt) ||
-            !std::getline(file, adapters) || !std::getline(file, computed_by)) {
+    // What the file says it is. Nothing of it is to be believed before verify().
+    content look() const {
+        std::ifstream file(path, std::ios::binary);
+        if (!file) {
             return {};
         }
-        return espalier_owner{ tenant, salt, adapters, !origin.empty() && computed_by == origin };
+        content found;
+        const bool has_record  = read_record(file, found.record);
+        const bool has_trailer = read_trailer().rfind(trailer_mark(), 0) == 0;
+        if (!has_record && !has_trailer) {
+            found.is = STOCK;
+            return found;
+        }
+        const auto lines = found.record.lines();
+        if (!has_record || !has_trailer || lines.size() != 4) {
+            found.is = DAMAGED;
+            return found;
+        }
+        found.is    = OURS;
+        found.owner = { lines[0], lines[1], lines[2], !origin.empty() && lines[3] == origin };
+        return found;
     }
 
-    // What owner() reads, as it is.
-    std::string owner_text() const {
-        std::ifstream file(path + suffix());
-        return std::string(std::istreambuf_iterator<char>(file), {});
+    // The same after all of it was read and compared with its digest.
+    content verify() const {
+        content found = look();
+        if (found.is == OURS && read_trailer() != make_trailer(path, size() - n_trailer())) {
+            found.is = DAMAGED;
+        }
+        return found;
     }
 
-    std::string text_of(const espalier_owner & owner) const {
-        return header() + "\n" + owner.tenant + "\n" + owner.salt + "\n" + owner.adapters + "\n" +
-            (owner.is_certain ? origin : "") + "\n";
+    // Whether the cells in the file are those of its tokens: one for each, at positions 0, 1, 2 and so on. For a memory with
+    // full attention and one stream, whose state begins with its cells.
+    bool has_a_cell_for_each_token(const espalier_slot_record & record) const {
+        std::ifstream file(path, std::ios::binary);
+        const uint64_t n_file = size();
+        uint32_t head[3] = {};
+        if (!read(file, head, sizeof(head)) || head[2] > n_file / sizeof(llama_token)) {
+            return false;
+        }
+        const size_t n_skip = record.text.empty() ? 0 : record.n_words();
+        if (head[2] < n_skip) {
+            return false;
+        }
+        file.seekg(n_skip * sizeof(llama_token), std::ios::cur);
+        std::vector<llama_token> packed(head[2] - n_skip);
+        uint32_t counts[2] = {}; // streams, cells
+        if (!read(file, packed.data(), packed.size() * sizeof(llama_token)) || !read(file, counts, sizeof(counts))) {
+            return false;
+        }
+        // A list of tokens as upstream packs it has a mark, a version and its length; older ones are the tokens alone.
+        const bool     is_packed = packed.size() >= 3 && packed[0] == -1;
+        const uint64_t n_tokens  = is_packed ? (uint32_t) packed[2] : packed.size();
+        if (counts[0] != 1 || counts[1] != n_tokens || n_tokens > n_file / (3 * sizeof(uint32_t))) {
+            return false;
+        }
+        std::vector<bool> is_there(n_tokens);
+        for (uint64_t i = 0; i < n_tokens; i++) {
+            int32_t cell[3] = {}; // position, number of sequences, sequence
+            if (!read(file, cell, sizeof(cell)) || cell[0] < 0 || (uint64_t) cell[0] >= n_tokens || is_there[cell[0]]) {
+                return false;
+            }
+            is_there[cell[0]] = true;
+        }
+        return true;
     }
 
-    void set_owner_text(const std::string & text) const {
-        std::ofstream(path + suffix(), std::ios::trunc) << text;
+    // Upstream has read the file: the tokens without the record. Throws if it is another file than the one that was verified, or
+    // if upstream did not read all of it.
+    void take_record(const content & verified, std::vector<llama_token> & tokens, size_t n_read) const {
+        const size_t n_beside = verified.is == OURS ? n_trailer() : 0;
+        if (n_read + n_beside != size()) {
+            throw std::runtime_error("the slot file is longer than what is saved in it");
+        }
+        if (verified.is != OURS) {
+            return;
+        }
+        const auto bytes = verified.record.to_bytes();
+        if (tokens.size() * sizeof(llama_token) < bytes.size() || memcmp(tokens.data(), bytes.data(), bytes.size()) != 0) {
+            throw std::runtime_error("the slot file was replaced while it was read, try again");
+        }
+        tokens.erase(tokens.begin(), tokens.begin() + verified.record.n_words());
     }
 
-    void forget_owner() const {
-        std::error_code ignored;
-        std::filesystem::remove(path + suffix(), ignored);
+    const std::string & where() const { return path; }
+
+    // Beside the file, on the same file system; never the same twice.
+    std::string path_of_part() const {
+        std::random_device random;
+        const uint64_t number = (uint64_t) random() << 32 | random();
+        return (std::filesystem::path(path).parent_path() / (prefix_of_parts() + "-" + std::to_string(number))).string();
     }
 
-    // Another one after the file was written.
-    std::pair<uintmax_t, std::filesystem::file_time_type> stamp() const {
-        std::error_code ignored;
-        const auto size = std::filesystem::file_size(path, ignored);
-        return { size, std::filesystem::last_write_time(path, ignored) };
+    static std::string make_trailer(const std::string & path, uint64_t n_bytes) {
+        return trailer_mark() + digest_of_first(path, n_bytes);
     }
 
 private:
-    static const std::string & suffix() {
-        static const std::string text = ".espalier-owner";
+    static const std::string & prefix_of_parts() {
+        static const std::string text = ".espalier-part";
         return text;
     }
 
-    static const std::string & header() {
-        static const std::string text = "espalier slot owner 2";
+    static const std::string & trailer_mark() {
+        static const std::string text = "espalier slot digest 1 ";
         return text;
+    }
+
+    static size_t n_trailer() { return trailer_mark().size() + 64; }
+
+    uint64_t size() const {
+        std::error_code error;
+        const auto bytes = std::filesystem::file_size(path, error);
+        return error ? 0 : bytes;
+    }
+
+    static bool read(std::ifstream & file, void * to, size_t n) {
+        return n == 0 || (bool) file.read((char *) to, n);
+    }
+
+    // false: it has none. A record that cannot be read to its end has no text.
+    static bool read_record(std::ifstream & file, espalier_slot_record & record) {
+        llama_token words[3 + espalier_slot_record::n_head] = {}; // upstream's magic, version and count come first
+        if (!read(file, words, sizeof(words)) || memcmp(words + 3, espalier_slot_record::marks, sizeof(espalier_slot_record::marks)) != 0) {
+            return false;
+        }
+        const uint32_t n_bytes = words[5];
+        if (n_bytes <= espalier_slot_record::most_bytes) {
+            record.text.resize(n_bytes);
+            if (!read(file, &record.text[0], n_bytes)) {
+                record.text.clear();
+            }
+        }
+        return true;
+    }
+
+    std::string read_trailer() const {
+        std::ifstream file(path, std::ios::binary);
+        std::string   text(n_trailer(), '\0');
+        const uint64_t n_file = size();
+        if (n_file < text.size() || !file.seekg(n_file - text.size()) || !read(file, &text[0], text.size())) {
+            return "";
+        }
+        return text;
+    }
+
+    // In pieces, since a file can be larger than the free memory. Empty: it has fewer bytes.
+    static std::string digest_of_first(const std::string & path, uint64_t n_bytes) {
+        std::ifstream file(path, std::ios::binary);
+        std::string   digest;
+        std::string   piece;
+        for (uint64_t at = 0; at < n_bytes; at += piece.size()) {
+            piece.resize(std::min<uint64_t>(n_bytes - at, 1 << 20));
+            if (!read(file, &piece[0], piece.size())) {
+                return "";
+            }
+            digest = espalier_digest(digest + piece);
+        }
+        return digest;
     }
 
     std::string path;
     std::string origin;
 };
 
-// While a slot is being saved its file has no owner, so that no crash leaves one tenant's text with the name of another.
-// Afterwards it has the new one if it was written, else the old one.
+// A slot on its way to its file. It is written beside the file, which it replaces only when all of it is on the disk:
+// otherwise nothing of it is left, and what was there before is still there.
 class espalier_saving {
 public:
-    espalier_saving(espalier_slot_file file, espalier_owner owner) :
-        file(std::move(file)), owner(std::move(owner)), text_before(this->file.owner_text()), stamp_before(this->file.stamp()) {
-        this->file.forget_owner();
+    // Without a record the file is a stock server's, byte for byte.
+    espalier_saving(espalier_slot_file file, std::optional<espalier_slot_record> record) :
+        file(std::move(file)), part(this->file.path_of_part()), record(std::move(record)) {
     }
 
     ~espalier_saving() {
-        if (file.stamp() != stamp_before) {
-            file.set_owner_text(file.text_of(owner));
-        } else if (!text_before.empty()) {
-            file.set_owner_text(text_before);
-        }
+        std::error_code ignored;
+        std::filesystem::remove(part, ignored);
     }
 
     espalier_saving(const espalier_saving &)             = delete;
     espalier_saving & operator=(const espalier_saving &) = delete;
 
+    // Where upstream writes to.
+    const std::string & path() const { return part; }
+
+    // What upstream writes as the list of tokens.
+    std::vector<char> with_record(const std::vector<char> & packed) const {
+        std::vector<char> bytes = record ? record->to_bytes() : std::vector<char>();
+        bytes.insert(bytes.end(), packed.begin(), packed.end());
+        return bytes;
+    }
+
+    // Upstream has written that many bytes, or says so. Empty: the file is there; else why it is not.
+    std::string finish(size_t n_written) const {
+        std::error_code error;
+        if (n_written == 0 || std::filesystem::file_size(part, error) != n_written || error) {
+            return "it could not be written whole; is the disk full?";
+        }
+        if (!append(part, record ? espalier_slot_file::make_trailer(part, n_written) : "")) {
+            return std::string("it could not be written: ") + strerror(errno);
+        }
+        std::filesystem::rename(part, file.where(), error);
+        if (error) {
+            return "it could not be given its name: " + error.message();
+        }
+        sync_folder();
+        return "";
+    }
+
 private:
-    espalier_slot_file            file;
-    espalier_owner                owner;
-    std::string                   text_before;
-    std::pair<uintmax_t, std::filesystem::file_time_type> stamp_before;
+    static bool append(const std::string & path, const std::string & text) {
+        FILE * file = fopen(path.c_str(), "ab");
+        if (!file) {
+            return false;
+        }
+        bool is_written = fwrite(text.data(), 1, text.size(), file) == text.size() && fflush(file) == 0;
+#ifdef _WIN32
+        is_written = is_written && _commit(_fileno(file)) == 0;
+#else
+        is_written = is_written && fsync(fileno(file)) == 0;
+#endif
+        return fclose(file) == 0 && is_written;
+    }
+
+    // So that the new name outlives a power cut. The file is whole under either name, so a failure is not one of the save's.
+    void sync_folder() const {
+#ifndef _WIN32
+        const auto folder = std::filesystem::path(file.where()).parent_path();
+        const int  opened = open(folder.empty() ? "." : folder.c_str(), O_RDONLY);
+        if (opened >= 0) {
+            fsync(opened);
+            close(opened);
+        }
+#endif
+    }
+
+    espalier_slot_file                  file;
+    std::string                         part;
+    std::optional<espalier_slot_record> record;
 };

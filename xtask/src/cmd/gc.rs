@@ -71,7 +71,8 @@ fn line(context: &Context, removal: &Removal) -> String {
 }
 
 fn needed(context: &Context, pins: &Pins, all: &[Found]) -> Result<Needed> {
-    let (flavors, toolchains, models) = (context.flavors_if_there()?, context.toolchains()?, context.models()?);
+    let (flavors, toolchains, models) =
+        (context.flavors_if_there()?, context.toolchains()?, context.models()?);
     let variants: BTreeSet<String> = pins.variants.values().map(|variant| variant.name.to_string()).collect();
     let builds = match &flavors {
         Some(flavors) => variants

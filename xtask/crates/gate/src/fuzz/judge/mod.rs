@@ -3,7 +3,7 @@
 mod answer;
 mod clock;
 pub mod heard;
-mod http;
+pub mod http;
 mod log;
 mod metrics;
 mod numbers;

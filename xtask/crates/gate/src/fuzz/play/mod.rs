@@ -205,7 +205,11 @@ fn swap(server: &ServerPlan, scales: &[f64]) -> Question {
 
 /// GET as the holder of a key, where there are keys.
 fn get(server: &Server, plan: &ServerPlan, path: &str) -> Option<String> {
-    let key = plan.keys.then(|| KEYS[0].to_string());
+    get_as(server, plan.keys.then_some(KEYS[0]), path)
+}
+
+fn get_as(server: &Server, key: Option<&str>, path: &str) -> Option<String> {
+    let key = key.map(str::to_string);
     let question = Question { method: "GET", path: path.to_string(), key, body: String::new() };
     let exchange = server.exchange(&question, Leave::Never, Duration::from_secs(10));
     let reply = decode(&exchange.bytes).filter(|reply| reply.status == 200)?;
@@ -213,5 +217,9 @@ fn get(server: &Server, plan: &ServerPlan, path: &str) -> Option<String> {
 }
 
 fn get_json(server: &Server, plan: &ServerPlan, path: &str) -> serde_json::Value {
-    get(server, plan, path).and_then(|text| serde_json::from_str(&text).ok()).unwrap_or(json!(null))
+    get_json_as(server, plan.keys.then_some(KEYS[0]), path)
+}
+
+fn get_json_as(server: &Server, key: Option<&str>, path: &str) -> serde_json::Value {
+    get_as(server, key, path).and_then(|text| serde_json::from_str(&text).ok()).unwrap_or(json!(null))
 }

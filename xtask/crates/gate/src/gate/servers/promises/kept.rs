@@ -1,7 +1,5 @@
 //! Slots that keep their text (`--slot-save-path`): what they keep, and what it is used for.
 
-use std::path::Path;
-
 use serde_json::{Value, json};
 
 use super::asking::{ask, plain, post, with};
@@ -10,7 +8,6 @@ use super::tenants::{PROMPT, question};
 use crate::error::Result;
 use crate::serving::cases::{self, BLOCK};
 use crate::serving::reference::Reference;
-use crate::sys::machine::disk;
 use crate::sys::net::server::Server;
 
 /// A server that keeps, with these arguments besides.
@@ -167,8 +164,12 @@ pub fn file_of_no_origin(stage: &mut Stage<'_>) -> Result<()> {
     goes_on_from_the_file(stage, &server, "a file of another context", &prompt, of_file)?;
     drop(server);
 
-    // Saved once more, it is of no origin still.
-    disk::remove_file(&Path::new(&saves).join("file.espalier-owner"))?;
+    // As a stock server saves it: the file says neither whose it is nor what computed it. Saved once more, it still has no origin.
+    let stock = stage
+        .serve(Model::Trained, &["-np", "3", "-c", "4096", "--kv-unified", "--slot-save-path", &saves])?;
+    ask(&stock, &in_slot(plain(&prompt[..PROMPT], 1), 0))?;
+    act(stage, &stock, "save")?;
+    drop(stock);
     let server = serve(stage, &[])?;
     act(stage, &server, "restore")?;
     act(stage, &server, "save")?;

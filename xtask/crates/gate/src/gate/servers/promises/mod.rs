@@ -14,9 +14,12 @@ mod kept;
 mod leaks;
 mod meanwhile;
 mod numbers;
+mod others;
 mod queue;
 mod report;
 mod room;
+mod routes;
+mod slot_files;
 mod slots_of_others;
 mod stage;
 mod streams;
@@ -52,6 +55,8 @@ const PROMISES: &[Promise] = &[
     promise("A4", "kept-slot-has-an-owner", tenants::kept_slot_has_an_owner),
     promise("A5", "slots-of-others", slots_of_others::actions_of_others),
     promise("A5", "token-by-token", slots_of_others::reading_token_by_token),
+    promise("A5", "unpaged-slots-of-others", slots_of_others::unpaged_slots_of_others),
+    promise("A5", "slots-shown-to-others", slots_of_others::slots_shown_to_others),
     promise("A6", "choice-of-slot", slots_of_others::choice_of_slot),
     promise("A7", "escaped-salt", tenants::escaped_salt),
     promise("A8", "forgotten-kept-text", room::forgotten_kept_text),
@@ -82,6 +87,13 @@ const PROMISES: &[Promise] = &[
     promise("new", "file-of-another-type", kept::file_of_another_type),
     promise("new", "file-of-no-origin", kept::file_of_no_origin),
     promise("new", "copies-of-others", kept::copies_of_others),
+    promise("new", "damaged-slot-files", slot_files::damaged),
+    promise("new", "slot-saved-again", slot_files::saved_again),
+    promise("new", "failed-save", slot_files::failed_save),
+    promise("new", "streams-of-others", others::streams),
+    promise("new", "streams-of-others-behind-a-router", others::streams_behind_a_router),
+    promise("new", "control-of-others", others::control),
+    promise("new", "routes-by-role", routes::by_role),
     promise("new", "one-key-each", tenants::one_key_each),
     promise("B", "left-while-waiting", room::left_while_waiting),
     promise("B", "second-turn", kept::second_turn),

@@ -3,17 +3,108 @@
 
 use serde_json::{Value, json};
 
-use super::asking::{ask_as, plain, post_as, with};
+use super::asking::{LIMIT, ask_as, plain, post_as, with};
 use super::stage::{Model, Stage};
 use super::tenants::{ALICE, BOB, KEYS, PROMPT, question};
 use crate::error::Result;
 use crate::serving::cases;
+use crate::sys::net::loopback::Caller;
 use crate::sys::net::server::Server;
 
 fn keeping(stage: &Stage<'_>) -> Result<Server> {
+    keeping_as(stage, Model::Trained, &["--kv-paged"])
+}
+
+fn keeping_as(stage: &Stage<'_>, model: Model, mode: &[&str]) -> Result<Server> {
     let saves = stage.empty_folder("slots")?;
-    let arguments = ["-np", "3", "-c", "4096", "--kv-paged", "--api-key", KEYS, "--slot-save-path", &saves];
-    stage.serve(Model::Trained, &arguments)
+    let arguments = ["-np", "3", "-c", "4096", "--api-key", KEYS, "--slot-save-path", &saves];
+    stage.serve(model, &[&arguments[..], mode].concat())
+}
+
+/// A model that cannot be paged, and servers that are not asked to page.
+const UNPAGED: [(&str, Model, &[&str]); 4] = [
+    ("a window, asked to page", Model::Windowed, &["--kv-paged"]),
+    ("a recurrent state, asked to page", Model::Recurrent, &["--kv-paged"]),
+    ("unpaged", Model::Trained, &[]),
+    ("unpaged, unified, no cache of prompts", Model::Trained, &["--kv-unified", "--cache-ram", "0"]),
+];
+
+/// The rule of who shares is the server's: it holds where nothing is paged.
+pub fn unpaged_slots_of_others(stage: &mut Stage<'_>) -> Result<()> {
+    for (what, model, mode) in UNPAGED {
+        let server = keeping_as(stage, model, mode)?;
+        nothing_is_found(stage, &server, what)?;
+        actions_are_refused(stage, &server, what)?;
+    }
+    Ok(())
+}
+
+/// Everything in one slot, one after the other, so that each finds what the one before left there; and in any slot.
+fn nothing_is_found(stage: &mut Stage<'_>, server: &Server, what: &str) -> Result<()> {
+    for (place, first) in [(in_slot_0 as fn(Value) -> Value, 10), (|request| request, 20)] {
+        let salted = |salt: &str| with(question(first + 1), "cache_salt", salt);
+        let (other, bare) = (question(first), question(first + 2));
+        let orders = [
+            ("alice's", ALICE, other.clone(), BOB, other),
+            ("a salt's", ALICE, salted("a"), ALICE, salted("b")),
+            ("no salt's", ALICE, bare.clone(), ALICE, with(bare, "cache_salt", "a")),
+        ];
+        for (whose, first, hers, second, his) in orders {
+            let answer = ask_as(server, first, &place(hers))?;
+            stage.must(answer.0 == 200, || format!("{what}: {whose} returned {}: {}", answer.0, answer.1));
+            let answer = ask_as(server, second, &place(his))?;
+            stage.must_have_found(&format!("{what}: after {whose} prompt, another owner"), &answer, 0);
+        }
+    }
+    // One's own is found, or the test above would hold for a server that finds nothing.
+    ask_as(server, ALICE, &in_slot_0(question(4)))?;
+    let answer = ask_as(server, ALICE, &in_slot_0(question(4)))?;
+    let found = answer.1["timings"]["cache_n"].as_u64().unwrap_or_default();
+    stage.must(found > 0, || format!("{what}: alice finds nothing of her own prompt: {}", answer.1));
+    Ok(())
+}
+
+fn actions_are_refused(stage: &mut Stage<'_>, server: &Server, what: &str) -> Result<()> {
+    ask_as(server, ALICE, &in_slot_0(question(5)))?;
+    for (key, action, file, expected) in [
+        (ALICE, "save", "hers", 200),
+        (BOB, "save", "his", 403),
+        (BOB, "erase", "", 403),
+        (BOB, "restore", "hers", 403),
+        (ALICE, "erase", "", 200),
+        (BOB, "restore", "hers", 403),
+        (BOB, "save", "hers", 403),
+        (ALICE, "restore", "hers", 200),
+    ] {
+        let answer = act(server, key, action, file)?;
+        must_answer(stage, &format!("{what}: {action} of {file:?} as {key}"), &answer, expected);
+    }
+    let longer = [&cases::numbered_prompt(5, PROMPT)[..], &[7; 20]].concat();
+    let answer = ask_as(server, BOB, &in_slot_0(plain(&longer, 1)))?;
+    stage.must_have_found(&format!("{what}: bob, in the slot that alice restored"), &answer, 0);
+    Ok(())
+}
+
+/// `/slots` tells bob of alice's slot that it is busy or not, and nothing of what she asked.
+pub fn slots_shown_to_others(stage: &mut Stage<'_>) -> Result<()> {
+    for (what, model, mode) in [("paged", Model::Trained, &["--kv-paged"][..]), UNPAGED[0], UNPAGED[2]] {
+        let server = keeping_as(stage, model, mode)?;
+        ask_as(&server, ALICE, &in_slot_0(question(1)))?;
+        let shown = |key: &str| -> Result<Value> {
+            let text = server.get_text("/slots", Caller { key: Some(key), limit: LIMIT })?.1;
+            Ok(serde_json::from_str::<Value>(&text).unwrap_or_default()[0].take())
+        };
+        let (hers, his) = (shown(ALICE)?, shown(BOB)?);
+        stage.must(hers["n_prompt_tokens"].as_u64() > Some(0), || {
+            format!("{what}: alice sees nothing of her own slot: {hers}")
+        });
+        let mut names: Vec<&String> = his.as_object().into_iter().flatten().map(|(name, _)| name).collect();
+        names.sort();
+        stage.must(names == ["id", "is_processing", "n_ctx", "speculative"], || {
+            format!("{what}: bob sees of alice's slot {his}")
+        });
+    }
+    Ok(())
 }
 
 fn act(server: &Server, key: &str, action: &str, file: &str) -> Result<(u16, Value)> {

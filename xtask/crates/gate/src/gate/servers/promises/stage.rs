@@ -40,6 +40,10 @@ pub enum Model {
     OddHeads,
     /// Random weights with an encoder for images, and an adapter.
     Seeing,
+    /// Random weights and a sliding window: cannot be paged.
+    Windowed,
+    /// Random weights and a recurrent state: cannot be paged.
+    Recurrent,
 }
 
 /// How a promise ended.
@@ -60,6 +64,11 @@ impl<'a> Stage<'a> {
         let model = ModelSpec::small(Architecture::Llama, WeightType::F16);
         models::write(&stage.file("model.gguf"), &model)?;
         models::write(&stage.file("odd-heads.gguf"), &ModelSpec { head_dim: 80, ..model.clone() })?;
+        for (file, architecture) in
+            [("windowed.gguf", Architecture::Gemma3), ("recurrent.gguf", Architecture::Qwen35)]
+        {
+            models::write(&stage.file(file), &ModelSpec::small(architecture, WeightType::F16))?;
+        }
         models::write_vision(&stage.file("vision.gguf"), &VisionSpec::small(model.n_embd))?;
         models::write_adapter(&stage.file("adapter.gguf"), &adapter::spec())?;
         let other = AdapterSpec { seed: 2, ..adapter::spec() };
@@ -123,6 +132,8 @@ impl<'a> Stage<'a> {
             Model::Trained => vec!["--model".to_string(), self.trained_model()],
             Model::Random => random(),
             Model::OddHeads => vec!["--model".to_string(), file("odd-heads.gguf")],
+            Model::Windowed => vec!["--model".to_string(), file("windowed.gguf")],
+            Model::Recurrent => vec!["--model".to_string(), file("recurrent.gguf")],
             Model::Adapted => [random(), vec!["--lora".to_string(), file("adapter.gguf")]].concat(),
             Model::AdaptedTwice => {
                 let both = format!("{},{}", file("adapter.gguf"), file("other-adapter.gguf"));
@@ -133,6 +144,16 @@ impl<'a> Stage<'a> {
                     .concat()
             }
         }
+    }
+
+    /// A file of this repository.
+    pub fn document(&self, name: &str) -> PathBuf {
+        self.context.layout.root().join(name)
+    }
+
+    /// A file of the patched sources.
+    pub fn source(&self, path: &str) -> PathBuf {
+        self.context.layout.tree("paged").join(path)
     }
 
     /// The path of the trained model.

@@ -1,0 +1,143 @@
+// Who may see, continue, save, restore or erase what a slot holds: one rule for a paged and an unpaged server.
+// Included by espalier-server.h alone.
+
+#pragma once
+
+#include "espalier-server-class.h"
+
+template <typename server_t>
+void espalier_server::init_owners(server_t & server) {
+    auto & own = server.espalier;
+    own.adapters = std::make_unique<espalier_adapters>(server.params_base.lora_adapters);
+    if (!server.params_base.slot_save_path.empty()) {
+        own.origin = espalier_origin(server.params_base, server.ctx_tgt);
+    }
+}
+
+// Without keys, salts and --kv-paged everybody is one owner, and slots are reused as in stock.
+template <typename server_t>
+espalier_owner espalier_server::owner_of(const server_t & server, const server_task & task) {
+    const auto & params = task.params;
+    espalier_owner owner = { params.kv_tenant, params.kv_salt, "" };
+    if (server.params_base.kv_paged || !owner.scope().empty()) {
+        owner.adapters = server.espalier.adapters->key(
+            params.lora.empty() ? server.params_base.lora_adapters : server.construct_lora_list(params.lora));
+    }
+    return owner;
+}
+
+template <typename server_t>
+bool espalier_server::may_reuse(const server_t & server, const server_slot & slot, const server_task & task) {
+    return slot.paged.kv || slot.prompt.tokens.empty() || slot.prompt.owner == owner_of(server, task);
+}
+
+template <typename server_t>
+void espalier_server::take_over(const server_t & server, server_slot & slot, const server_task & task) {
+    if (slot.paged.kv) {
+        return;
+    }
+    if (!may_reuse(server, slot, task)) {
+        slot.prompt_clear();
+    }
+    slot.prompt.owner = owner_of(server, task);
+}
+
+// What a slot holds can belong to another tenant than its last request did: it was restored since. The load stays visible:
+// whether the slot is busy, and how large it is.
+inline void espalier_server::hide_from(const std::string & tenant, const server_slot & slot, json & shown) {
+    const auto & task = slot.task ? slot.task : slot.task_prev;
+    const bool is_asker = !task || task->params.kv_tenant == tenant;
+    bool is_holder = is_asker;
+    if (slot.paged.kept) {
+        is_holder = slot.paged.kept->owner().tenant == tenant;
+    } else if (!slot.is_processing() && !slot.paged.kv && !slot.prompt.tokens.empty()) {
+        is_holder = slot.prompt.owner.tenant == tenant;
+    }
+    json seen;
+    for (const auto & [name, value] : shown.items()) {
+        const bool is_load = name == "id" || name == "n_ctx" || name == "speculative" || name == "is_processing";
+        const bool is_held = name == "kv_blocks" || name == "n_prompt_tokens";
+        if (is_load || (is_held ? is_holder : is_asker)) {
+            seen[name] = value;
+        }
+    }
+    shown = std::move(seen);
+}
+
+// Empty: the file may be restored into the slot. Else why not; `content` is missing or damaged, or it belongs to another tenant.
+template <typename server_t>
+std::string espalier_server::read_file(server_t & server, const server_slot & slot, const server_task & task, const espalier_slot_file & file, espalier_slot_file::content & content) {
+    content = file.verify();
+    const std::string name = "the slot file \"" + task.slot_action.filename + "\"";
+    const std::string & tenant = task.params.kv_tenant;
+    if (content.is == espalier_slot_file::MISSING) {
+        return name + " does not exist; save a slot under that name first";
+    }
+    if (content.is == espalier_slot_file::DAMAGED) {
+        return name + " is not as it was saved: its digest does not match; save the slot again";
+    }
+    // A file that another server saved says not whose it is, nor what computed it.
+    if (content.is == espalier_slot_file::STOCK && !tenant.empty() && server.params_base.api_keys.size() != 1) {
+        return "the file does not say whose it is, and this server has more than one API key";
+    }
+    if (content.is == espalier_slot_file::OURS && content.owner.tenant != tenant) {
+        return "the file is another API key's";
+    }
+    if (slot.paged.kv && !file.has_a_cell_for_each_token(content.record)) {
+        content.is = espalier_slot_file::DAMAGED;
+        return name + " cannot be restored into a paged KV cache: it needs one cell for each token, at positions from 0";
+    }
+    return "";
+}
+
+template <typename server_t>
+std::unique_ptr<espalier_server::open_slot> espalier_server::open(server_t & server, server_slot & slot, const server_task & task) {
+    const auto & tenant = task.params.kv_tenant;
+    const auto & kept   = slot.paged.kept;
+    const bool   is_unpaged_text = !slot.paged.kv && !slot.prompt.tokens.empty();
+    espalier_owner owner = kept ? kept->owner() : is_unpaged_text ? slot.prompt.owner : espalier_owner{ tenant, task.params.kv_salt, "" };
+    const auto refuse = [&](const std::string & why, error_type type) {
+        server.send_error(task, why, type);
+        return nullptr;
+    };
+    if (owner.tenant != tenant) {
+        return refuse(string_format("slot %d keeps the text of another API key", slot.id), ERROR_TYPE_PERMISSION);
+    }
+    if (task.type == SERVER_TASK_TYPE_SLOT_ERASE) {
+        return std::make_unique<open_slot>(slot, owner);
+    }
+    const std::string &      origin = server.espalier.origin;
+    const espalier_slot_file file(task.slot_action.filepath, origin);
+    if (file.is_reserved()) {
+        return refuse("Invalid filename", ERROR_TYPE_INVALID_REQUEST);
+    }
+    if (task.type == SERVER_TASK_TYPE_SLOT_RESTORE) {
+        espalier_slot_file::content content;
+        const std::string why = read_file(server, slot, task, file, content);
+        if (!why.empty()) {
+            const bool is_readable = content.is == espalier_slot_file::STOCK || content.is == espalier_slot_file::OURS;
+            return refuse(why, is_readable ? ERROR_TYPE_PERMISSION : ERROR_TYPE_INVALID_REQUEST);
+        }
+        slot.prompt_clear(); // of both models, before the state of one of them is read
+        owner = content.is == espalier_slot_file::OURS ? content.owner : owner;
+        owner.is_certain = content.is == espalier_slot_file::OURS && content.owner.is_certain;
+        auto opened = std::make_unique<open_slot>(slot, owner);
+        opened->restored = std::move(content);
+        return opened;
+    }
+    // A damaged file says of nobody that it is his; where there are several keys it could be anybody's.
+    const espalier_slot_file::content before = file.look();
+    const bool is_of_another = before.is == espalier_slot_file::OURS && before.owner.tenant != tenant;
+    const bool is_of_unknown = before.is == espalier_slot_file::DAMAGED && server.params_base.api_keys.size() > 1;
+    if (is_of_another || is_of_unknown) {
+        return refuse("the file is another API key's", ERROR_TYPE_PERMISSION);
+    }
+    // As with reuse: without keys, salts and --kv-paged a file is as in stock.
+    std::optional<espalier_slot_record> record;
+    if (server.params_base.kv_paged || !owner.scope().empty()) {
+        record = espalier_slot_record::of(owner, origin);
+    }
+    auto opened = std::make_unique<open_slot>(slot, owner);
+    opened->saving = std::make_unique<espalier_saving>(file, std::move(record));
+    return opened;
+}

@@ -1,0 +1,48 @@
+// Who sent a request. One rule for every mode of the server, and for all that outlives a request: slots, the prompt
+// cache, slot files, drafts, resumable streams, and what /slots shows (SECURITY.md has the table).
+
+#pragma once
+
+#include "espalier-owner.h"
+
+#include <algorithm>
+#include <cctype>
+#include <map>
+#include <string>
+
+// The API key of a request, found as the server's middleware finds it. Empty: the request has none.
+inline std::string espalier_find_key(const std::map<std::string, std::string> & headers) {
+    std::string authorization;
+    std::string x_api_key;
+    for (const auto & [name, value] : headers) {
+        std::string lower = name;
+        std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
+        if (lower == "authorization") {
+            authorization = value;
+        } else if (lower == "x-api-key") {
+            x_api_key = value;
+        }
+    }
+    const std::string key = authorization.empty() ? x_api_key : authorization;
+    return key.rfind("Bearer ", 0) == 0 ? key.substr(7) : key;
+}
+
+// Hashed, because it is written into slot files. Empty: no key.
+inline std::string espalier_tenant_of_key(const std::string & key) {
+    return key.empty() ? "" : espalier_digest("tenant " + key);
+}
+
+// Where a conversation's stream is stored. A tenant never contains a newline, so the first one separates the parts and
+// no conversation id can name another tenant's stream.
+inline std::string espalier_stream_key(const std::map<std::string, std::string> & headers, const std::string & conversation_id) {
+    return conversation_id.empty() ? "" : espalier_tenant_of_key(espalier_find_key(headers)) + "\n" + conversation_id;
+}
+
+// The headers that tell a router's child who asks.
+inline std::multimap<std::string, std::string> espalier_key_headers(const std::map<std::string, std::string> & headers) {
+    const std::string key = espalier_find_key(headers);
+    if (key.empty()) {
+        return {};
+    }
+    return { { "Authorization", "Bearer " + key } };
+}

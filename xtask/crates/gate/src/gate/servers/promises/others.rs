@@ -1,0 +1,129 @@
+//! What outlives a request beside slots: resumable streams and running completions. Each is its
+//! tenant's.
+
+use std::ops::ControlFlow;
+
+use serde_json::{Value, json};
+
+use super::asking::{LIMIT, plain, post_as, with};
+use super::stage::{Model, Stage};
+use super::tenants::{ALICE, BOB, KEYS};
+use crate::error::Result;
+use crate::fuzz::judge::http::decode;
+use crate::serving::cases;
+use crate::sys::net::exchange::{Leave, Question};
+use crate::sys::net::loopback::Caller;
+use crate::sys::net::server::Server;
+
+/// The id that both use for their conversations.
+const CONVERSATION: &str = "chat-1";
+
+/// The status and the body of an answer; 0 when there is none.
+fn exchange(server: &Server, method: &'static str, path: &str, key: &str, body: &Value) -> (u16, String) {
+    let body = if body.is_null() { String::new() } else { body.to_string() };
+    let question = Question { method, path: path.to_string(), key: Some(key.to_string()), body };
+    let bytes = server.exchange(&question, Leave::Never, LIMIT).bytes;
+    decode(&bytes)
+        .map_or((0, String::new()), |reply| (reply.status, String::from_utf8_lossy(&reply.body).into_owned()))
+}
+
+/// Starts a stream under the conversation's id, and waits for its end.
+fn converse(server: &Server, key: &str, number: u64) -> (u16, String) {
+    let request = with(plain(&cases::numbered_prompt(number, 20), 8), "stream", true);
+    let request = with(request, "model", "tiny");
+    exchange(server, "POST", "/completion", &format!("{key}\r\nX-Conversation-Id: {CONVERSATION}"), &request)
+}
+
+fn resume(server: &Server, key: &str) -> (u16, String) {
+    exchange(server, "GET", &format!("/v1/stream?conv_id={CONVERSATION}"), key, &Value::Null)
+}
+
+fn found(server: &Server, key: &str) -> usize {
+    let body = json!({ "conversation_ids": [CONVERSATION] });
+    let (_, body) = exchange(server, "POST", "/v1/streams/lookup", key, &body);
+    serde_json::from_str::<Value>(&body)
+        .ok()
+        .and_then(|found| found.as_array().map(Vec::len))
+        .unwrap_or(usize::MAX)
+}
+
+fn end(server: &Server, key: &str) -> u16 {
+    exchange(server, "DELETE", &format!("/v1/stream?conv_id={CONVERSATION}"), key, &Value::Null).0
+}
+
+/// The same id is another stream for another key.
+pub fn streams(stage: &mut Stage<'_>) -> Result<()> {
+    for mode in [&["--kv-paged"][..], &[]] {
+        let arguments = ["-np", "2", "-c", "2048", "--api-key", KEYS];
+        let server = stage.serve(Model::Trained, &[&arguments[..], mode].concat())?;
+        streams_are_divided(stage, &server);
+    }
+    Ok(())
+}
+
+/// A router finds a stream's child by the caller's key, and hands the key on.
+pub fn streams_behind_a_router(stage: &mut Stage<'_>) -> Result<()> {
+    let folder = stage.folder_of_models("tiny.gguf")?;
+    let server =
+        stage.serve_nothing(&["--models-dir", &folder, "--api-key", KEYS, "-np", "2", "-c", "2048"])?;
+    // The first one waits until a child has loaded the model.
+    let patient = Caller { key: Some(ALICE), limit: 4 * LIMIT };
+    let first = with(plain(&cases::numbered_prompt(1, 20), 1), "model", "tiny").to_string();
+    let (status, body) = server.post_text("/completion", &first, patient)?;
+    stage.must(status == 200, || format!("the model was not loaded: {status}: {body}"));
+    streams_are_divided(stage, &server);
+    Ok(())
+}
+
+fn streams_are_divided(stage: &mut Stage<'_>, server: &Server) {
+    let mut must = |what: &str, is: String, expected: &str| {
+        stage.must(is == expected, || format!("{what}: {is} instead of {expected}"));
+    };
+    must("alice starts a stream", converse(server, ALICE, 1).0.to_string(), "200");
+    let (status, hers) = resume(server, ALICE);
+    must("alice resumes it", status.to_string(), "200");
+    must("her stream has text", hers.contains("data:").to_string(), "true");
+    must("bob resumes it", resume(server, BOB).0.to_string(), "404");
+    must("bob looks it up and finds", found(server, BOB).to_string(), "0");
+    must("alice looks it up and finds", found(server, ALICE).to_string(), "1");
+    must("bob ends it", end(server, BOB).to_string(), "204");
+    must("alice resumes it after that", (resume(server, ALICE).1 == hers).to_string(), "true");
+    must("bob starts one with the same id", converse(server, BOB, 2).0.to_string(), "200");
+    must("alice resumes hers after that", (resume(server, ALICE).1 == hers).to_string(), "true");
+    must("alice ends it", end(server, ALICE).to_string(), "204");
+    must("alice resumes what she ended", resume(server, ALICE).0.to_string(), "404");
+    must("bob resumes his after that", resume(server, BOB).0.to_string(), "200");
+}
+
+/// Who knows the id of another key's completion cannot control it.
+pub fn control(stage: &mut Stage<'_>) -> Result<()> {
+    let server = stage.serve(Model::Random, &["-np", "2", "-c", "2048", "--api-key", KEYS])?;
+    let request = json!({
+        "messages": [{ "role": "user", "content": "one two three" }], "max_tokens": 1000, "stream": true,
+    });
+    let mut answers = Vec::new();
+    server.read_lines(
+        "/v1/chat/completions",
+        &request,
+        Caller { key: Some(ALICE), limit: LIMIT },
+        |line| {
+            let Some(event) =
+                line.strip_prefix("data: ").and_then(|text| serde_json::from_str::<Value>(text).ok())
+            else {
+                return ControlFlow::Continue(());
+            };
+            let order = json!({ "id": event["id"], "action": "reasoning_end" });
+            for key in [BOB, ALICE] {
+                let answer = post_as(&server, key, "/v1/chat/completions/control", &order);
+                answers.push(answer.map_or_else(|error| error.to_string(), |(_, body)| body.to_string()));
+            }
+            ControlFlow::Break(())
+        },
+    )?;
+    stage.must(answers.len() == 2, || format!("the stream had no event: {answers:?}"));
+    let is_unknown =
+        |answer: Option<&String>| answer.is_some_and(|answer| answer.contains("no active completion"));
+    stage.must(is_unknown(answers.first()), || format!("bob controls alice's completion: {answers:?}"));
+    stage.must(!is_unknown(answers.get(1)), || format!("alice does not control hers: {answers:?}"));
+    Ok(())
+}

@@ -1,0 +1,119 @@
+//! Slot files: only what was saved is restored, to whom it belongs, and nothing in a file ends the server.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use super::asking::{ask, plain, post, with};
+use super::stage::{Model, Stage};
+use super::tenants::{PROMPT, question};
+use crate::error::Result;
+use crate::serving::cases;
+use crate::sys::machine::{disk, ours};
+use crate::sys::net::server::Server;
+
+/// Tokens of the saved prompt: few, so that a file is small.
+const FEW: usize = 5;
+
+/// Bytes at either end of a file that are all damaged, and about how many of those between.
+const ENDS: usize = 160;
+/// See [`ENDS`].
+const BETWEEN: usize = 120;
+
+fn act(server: &Server, action: &str, file: &str) -> Result<(u16, Value)> {
+    post(server, &format!("/slots/0?action={action}"), &json!({ "filename": file }))
+}
+
+fn must_answer(stage: &mut Stage<'_>, what: &str, (status, body): &(u16, Value), expected: u16) {
+    stage.must(*status == expected, || format!("{what}: returned {status} instead of {expected}: {body}"));
+}
+
+fn keeping(stage: &Stage<'_>, saves: &str, arguments: &[&str]) -> Result<Server> {
+    let keeps = ["-np", "1", "-c", "512", "--slot-save-path", saves];
+    stage.serve(Model::Trained, &[&keeps[..], arguments].concat())
+}
+
+/// A file with a small prompt, saved by such a server: where it is, and what is in it.
+fn saved_by(stage: &mut Stage<'_>, server: &Server, saves: &str) -> Result<(PathBuf, Vec<u8>)> {
+    ask(server, &plain(&cases::numbered_prompt(1, FEW), 1))?;
+    must_answer(stage, "save", &act(server, "save", "file")?, 200);
+    let path = Path::new(saves).join("file");
+    let bytes = disk::read(&path)?;
+    Ok((path, bytes))
+}
+
+/// All bytes at both ends, and some between.
+fn sample(length: usize) -> Vec<usize> {
+    let step = (length / BETWEEN).max(1);
+    (0..length).filter(|at| *at < ENDS || *at + ENDS >= length || at % step == 0).collect()
+}
+
+fn flipped(bytes: &[u8], at: usize) -> Vec<u8> {
+    let mut damaged = bytes.to_vec();
+    damaged[at] ^= 1 << (at % 8);
+    damaged
+}
+
+/// A flipped bit and a missing end are found wherever they are, before the slot is touched.
+pub fn damaged(stage: &mut Stage<'_>) -> Result<()> {
+    let saves = stage.empty_folder("slots")?;
+    let server = keeping(stage, &saves, &["--kv-paged"])?;
+    let (path, bytes) = saved_by(stage, &server, &saves)?;
+    let places = sample(bytes.len());
+    let flips = places.iter().map(|at| (format!("a bit of byte {at} flipped"), flipped(&bytes, *at)));
+    let cuts = places.iter().map(|at| (format!("cut after {at} bytes"), bytes[..*at].to_vec()));
+    let longer = std::iter::once(("a byte more".to_string(), [&bytes[..], &[0]].concat()));
+    for (what, damaged) in flips.chain(cuts).chain(longer) {
+        disk::write_atomically(&path, &damaged)?;
+        must_answer(stage, &what, &act(&server, "restore", "file")?, 400);
+        if !stage.is_kept_so_far() {
+            return Ok(());
+        }
+    }
+    disk::write_atomically(&path, &bytes)?;
+    must_answer(stage, "the file as it was saved", &act(&server, "restore", "file")?, 200);
+    Ok(())
+}
+
+/// How often a slot is saved twice in a row: within one tick of a file system's clock, mostly.
+const TWICE: usize = 40;
+
+/// The owner of a file is whose text was saved last, however soon after the one before.
+pub fn saved_again(stage: &mut Stage<'_>) -> Result<()> {
+    let saves = stage.empty_folder("slots")?;
+    let server = keeping(stage, &saves, &["--kv-paged"])?;
+    let salted = |salt: &str| with(question(1), "cache_salt", salt);
+    let mut wrong = 0;
+    for _ in 0..TWICE {
+        for salt in ["a", "b"] {
+            ask(&server, &salted(salt))?;
+            must_answer(stage, "save", &act(&server, "save", "file")?, 200);
+        }
+        must_answer(stage, "restore", &act(&server, "restore", "file")?, 200);
+        let (_, body) = ask(&server, &salted("b"))?;
+        let hers = body["timings"]["cache_n"].as_u64() == u64::try_from(PROMPT - 1).ok();
+        must_answer(stage, "restore", &act(&server, "restore", "file")?, 200);
+        wrong += usize::from(!hers);
+    }
+    stage.must(wrong == 0, || format!("{wrong} of {TWICE} files had the owner of the save before"));
+    Ok(())
+}
+
+/// What cannot be saved leaves nothing, and what was there before stays.
+pub fn failed_save(stage: &mut Stage<'_>) -> Result<()> {
+    let saves = stage.empty_folder("slots")?;
+    let server = keeping(stage, &saves, &["--kv-paged"])?;
+    let (path, bytes) = saved_by(stage, &server, &saves)?;
+    let folder = Path::new(&saves).join("folder");
+    disk::create_folder(&folder.join("not-empty"))?;
+    must_answer(stage, "save as a folder's name", &act(&server, "save", "folder")?, 500);
+    for name in [".espalier-part-1", ".ESPALIER-PART-1", "x.espalier-owner"] {
+        must_answer(stage, &format!("save as {name}"), &act(&server, "save", name)?, 400);
+    }
+    let left = disk::files_in(Path::new(&saves))?;
+    stage.must(left == ["file"], || format!("after a failed save the folder has {left:?}"));
+    stage.must(disk::read(&path)? == bytes, || "the file that was there before was changed".to_string());
+    ours::remove_folder(&folder)?;
+    must_answer(stage, "the same without the folder", &act(&server, "save", "folder")?, 200);
+    Ok(())
+}
