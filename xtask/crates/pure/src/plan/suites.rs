@@ -62,6 +62,19 @@ pub struct ServerTests {
     pub run: Vec<String>,
     /// How long one test may take, in seconds.
     pub seconds: u32,
+    /// Tests that patches bring along with their fixes.
+    #[serde(default)]
+    pub own: Vec<OwnTests>,
+}
+
+/// Tests that stock does not have: the patches of a variant add them, and each has to pass there.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OwnTests {
+    /// The variant whose patches add them.
+    pub variant: String,
+    /// Parts of their names.
+    pub names: Vec<String>,
 }
 
 /// Tests that end differently, and why.
@@ -92,6 +105,12 @@ impl Suites {
         let targets: BTreeSet<&String> = self.programs.iter().map(|program| &program.target).collect();
         targets.into_iter().cloned().collect()
     }
+
+    /// Parts of the names of server tests that the patches of these variants add.
+    pub fn own_tests(&self, variants: &[&str]) -> Vec<String> {
+        let own = self.server_tests.own.iter().filter(|own| variants.contains(&own.variant.as_str()));
+        own.flat_map(|own| own.names.clone()).collect()
+    }
 }
 
 #[cfg(test)]
@@ -111,6 +130,15 @@ mod tests {
         names.sort();
         names.dedup();
         assert_eq!(names.len(), suites.programs.len(), "runs of one target need names");
+    }
+
+    #[test]
+    fn own_tests_are_those_of_the_variants_that_are_stacked() {
+        let list = "programs = []\n[server-tests]\nrun = []\nseconds = 1\n\
+                    own = [{ variant = \"a\", names = [\"x\", \"y\"] }, { variant = \"b\", names = [\"z\"] }]\n";
+        let suites = parse(list).unwrap();
+        assert_eq!(suites.own_tests(&["a", "other"]), ["x", "y"]);
+        assert_eq!(suites.own_tests(&["stock"]), [""; 0]);
     }
 
     #[test]

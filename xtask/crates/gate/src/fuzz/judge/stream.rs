@@ -107,7 +107,11 @@ impl Stream {
                     && self.count_where(|event| event["choices"][0]["finish_reason"].is_string()) == choices
             }
             Api::Messages => last["type"] == "message_stop" && self.count("message_stop") == 1,
-            Api::Responses => last["type"] == "response.completed" && self.count("response.completed") == 1,
+            Api::Responses => {
+                let kinds = ["response.completed", "response.incomplete"];
+                kinds.iter().any(|kind| last["type"] == *kind)
+                    && kinds.iter().map(|kind| self.count(kind)).sum::<usize>() == 1
+            }
         };
         if !ends {
             let events = self.events.len();

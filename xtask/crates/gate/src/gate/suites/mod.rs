@@ -118,11 +118,20 @@ impl<'a> SuiteGate<'a> {
         runs.extend(ours.iter().map(|ours| (format!("{} on ours", ours.side), &ours.suite)));
         let mut outcomes = on_all_cores(runs, |(what, suite)| self.run(&what, suite))?.into_iter();
         let expected = outcomes.next().unwrap_or_default();
+        let own_tests = self.own_tests(variant)?;
         let hold = |(ours, outcomes): (&OursOf<'_>, Outcomes)| {
-            let allowed = Allowed { listed: ours.listed, ..Allowed::default() };
+            let allowed = Allowed { listed: ours.listed, own_cases: &own_tests };
             self.hold(ours.side, (&stock, &expected), (&ours.suite, &outcomes), allowed)
         };
         ours.iter().zip(outcomes).map(hold).collect()
+    }
+
+    /// Parts of the names of tests that the patches of `variant`, or of what it extends, bring along.
+    fn own_tests(&self, variant: &str) -> Result<Vec<String>> {
+        let pins = self.context.pins()?;
+        let stack: Vec<&str> =
+            pins.stack(pins.variant(Some(variant))?).iter().map(|below| below.name.as_str()).collect();
+        Ok(self.suites.own_tests(&stack))
     }
 
     fn server_tests(&self, variant: &str, paged: bool) -> ServerSuite<'_> {

@@ -145,7 +145,7 @@ impl Held {
             format!("{side}: {program}: told of no case on stock; check its arguments in `{LIST}`")
         });
         let unseen = self.unseen.iter().map(|part| {
-            format!("{side}: no case of ours has `{part}` in its name; see own-cases in `{LIST}`")
+            format!("{side}: no case of ours has `{part}` in its name; see own-cases and server-tests.own in `{LIST}`")
         });
         let nothing = (self.passed == 0).then(|| format!("{side}: no test passed on stock"));
         differing.chain(vanished).chain(unseen).chain(silent).chain(nothing).collect()
