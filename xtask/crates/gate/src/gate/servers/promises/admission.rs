@@ -139,11 +139,11 @@ fn head_of(server: &Server, request: &Value) -> String {
 /// An id or a count that no slot has is refused, and stops nobody.
 pub fn odd_ids_are_refused(stage: &mut Stage<'_>) -> Result<()> {
     let folder = stage.empty_folder("odd")?;
-    // The stream has to last until all have been asked; its client leaves then.
-    let arguments =
-        ["-np", "2", "-c", "32768", "--kv-paged", "--allow-priority", "--slot-save-path", &folder];
+    let arguments = ["-np", "2", "-c", "4096", "--kv-paged", "--allow-priority", "--slot-save-path", &folder];
     let server = stage.serve(Model::Random, &arguments)?;
-    let (_, in_time) = meanwhile(&server, &plain(&cases::numbered_prompt(1, 10), 30_000), |running| {
+    // In slot 0, so that slot 1 is free for who asks for it.
+    let stream = with(plain(&cases::numbered_prompt(1, 10), 3000), "id_slot", 0);
+    let (_, in_time) = meanwhile(&server, &stream, |running| {
         odd_fields_are_refused(stage, &server)?;
         for id in ["-1", "-3", "2", "1abc", "4294967296", "0x1", "%2B1"] {
             let (status, body) = post(&server, &format!("/slots/{id}?action=erase"), &json!({}))?;
