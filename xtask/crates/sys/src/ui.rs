@@ -167,7 +167,7 @@ impl Progress {
 /// How long the rest takes if it goes on as it went so far; nothing while too little is done to tell.
 fn time_left(elapsed: Duration, done: u64, total: u64) -> Option<Duration> {
     let part = done as f64 / total.max(1) as f64;
-    (part >= 0.01 && part < 1.0).then(|| elapsed.mul_f64((1.0 - part) / part))
+    (0.01..1.0).contains(&part).then(|| elapsed.mul_f64((1.0 - part) / part))
 }
 
 /// A duration as an estimate is read: no more digits than it deserves.

@@ -69,7 +69,7 @@ impl Server {
 
     /// GET `path`: the status code and the JSON body (null when it is none).
     pub fn get(&self, path: &str) -> Result<(u16, Value)> {
-        self.ask(path, |url| loopback::get(url))
+        self.ask(path, loopback::get)
     }
 
     /// POST `body` to `path`: the status code and the JSON body (null when it is none).
