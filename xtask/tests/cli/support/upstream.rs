@@ -65,6 +65,8 @@ int main(int argc, char ** argv) {
         }
     }
     int server = socket(AF_INET, SOCK_STREAM, 0);
+    int on = 1;
+    setsockopt(server, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
     if (bind(server, (struct sockaddr *) &address, sizeof(address)) || listen(server, 16)) {
         return 1;
     }
