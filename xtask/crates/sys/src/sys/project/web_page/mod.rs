@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::plan::layout::Layout;
 use crate::sys::machine::node::{self, Node};
 use crate::sys::machine::process::Run;
-use crate::sys::machine::{disk, ours, scratch};
+use crate::sys::machine::{disk, ours};
 
 /// What is put into a copy of upstream's sources, and the file of upstream's that it stands in front of.
 const RECIPE: [(&str, &str, Option<&str>); 3] = [
@@ -17,9 +17,6 @@ const RECIPE: [(&str, &str, Option<&str>); 3] = [
     ("vite.config.ts", include_str!("vite.config.ts"), Some("vite.config.upstream.ts")),
     ("espalier.notices.mjs", include_str!("espalier.notices.mjs"), None),
 ];
-
-/// What the page's packages take while it is built, in bytes, with room to spare: 870 MB were seen.
-const WORKSHOP_BYTES: u64 = 3 << 30;
 
 /// The licences of all that is in the page.
 const NOTICES: &str = "notices.txt";
@@ -56,9 +53,7 @@ impl Workshop {
     ///
     /// The disk is full; or upstream's page is configured in another way than ours knows.
     pub fn set_up(layout: &Layout, sources: &Path, tree: &str, node: Node) -> Result<Workshop> {
-        // 48,000 small files: a disk that discards blocks as they are freed takes minutes to remove them.
-        let in_memory = scratch::in_memory(WORKSHOP_BYTES);
-        let scratch = in_memory.map_or_else(|| disk::scratch_folder(&layout.scratch(), "page"), Ok)?;
+        let scratch = disk::scratch_folder(&layout.scratch(), "page")?;
         let workshop = Workshop { scratch, tree: tree.to_string(), node };
         disk::create_folder(&workshop.home())?;
         let folder = workshop.folder();
@@ -105,18 +100,16 @@ impl Workshop {
     ///
     /// There is no page, though the build ended well.
     pub fn keep(self, layout: &Layout) -> Result<Record> {
-        let dist = self.folder().join("dist");
+        let (dist, made) = (self.folder().join("dist"), self.scratch.path().join("made"));
         for file in [dist.join("index.html"), self.scratch.path().join(NOTICES)] {
             if disk::read_if_there(&file)?.is_none_or(|bytes| bytes.is_empty()) {
                 let name = file.file_name().unwrap_or_default().to_string_lossy();
                 return Err(Error::no(format!("the web page was built without a word, and has no `{name}`")));
             }
         }
-        // The workshop may be on another file system, so the page is copied beside its place and then moved there.
-        let beside = disk::scratch_folder(&layout.scratch(), "page")?;
-        let made = beside.path().join("made");
-        disk::copy_folder(&dist, &made.join("dist"))?;
-        disk::copy(&self.scratch.path().join(NOTICES), &made.join(NOTICES))?;
+        disk::create_folder(&made)?;
+        ours::rename(&dist, &made.join("dist"))?;
+        ours::rename(&self.scratch.path().join(NOTICES), &made.join(NOTICES))?;
         let files = digests(&made.join("dist"))?;
         let record =
             Record { tree: self.tree.clone(), recipe: recipe(), node: self.node.version.to_string(), files };
