@@ -233,6 +233,8 @@ impl Cli {
 fn called(command: &clap::Command, matches: &ArgMatches) -> Called {
     let takes_variant = command
         .get_subcommands()
+        // `init` names a variant that is yet to be, in a project of its own.
+        .filter(|one| one.get_name() != "init")
         .filter(|one| one.get_arguments().any(|argument| argument.get_long() == Some("variant")));
     let takes_variant = takes_variant.map(|one| one.get_name().to_string()).collect();
     let inner = matches.subcommand().map_or(matches, |(_, inner)| inner);

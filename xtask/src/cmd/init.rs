@@ -11,6 +11,7 @@ use crate::stack::import::new_pin::{checked_name, notes_on, revision_of};
 use crate::sys::git::store::Store;
 use crate::sys::machine::disk;
 use crate::sys::project::run_lock::{self, Access};
+use crate::sys::project::stage::Stage;
 use crate::sys::work_trees::fork::{ForkPlace, History};
 use crate::sys::work_trees::import_repo::ImportRepo;
 
@@ -51,15 +52,20 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     if !options.dry_run {
         store.adopt(repo.git_dir(), commit, tree)?;
         disk::create_folder(&context.layout.series(&new.folder()))?;
-        let attributes = context.layout.root().join(ATTRIBUTES_FILE);
-        let before = disk::read_if_there(&attributes)?.unwrap_or_default();
-        if let Some(after) = completed(&String::from_utf8_lossy(&before), &pins) {
-            disk::write_atomically(&attributes, after.as_bytes())?;
-        }
-        // Last: with it the folder is a project.
-        disk::write_atomically(&context.layout.pins(), text.as_bytes())?;
+        write_project(context, &pins, &text)?;
     }
     Ok(outcome(&new, text, options.dry_run))
+}
+
+/// Both files, or none.
+fn write_project(context: &Context, pins: &Pins, text: &str) -> Result<()> {
+    let mut stage = Stage::begin(&context.layout)?;
+    let attributes = disk::read_if_there(&context.layout.root().join(ATTRIBUTES_FILE))?.unwrap_or_default();
+    if let Some(after) = completed(&String::from_utf8_lossy(&attributes), pins) {
+        stage.write(ATTRIBUTES_FILE, after.as_bytes())?;
+    }
+    stage.write("pins.toml", text.as_bytes())?;
+    stage.commit("the new project".to_string()).map(drop)
 }
 
 fn refuse_second(context: &Context) -> Result<()> {

@@ -49,18 +49,18 @@ fn the_first_time_and_the_second_time() {
     insta::assert_snapshot!(project.run(&["apply"]), @"
     exit: 0
     -- stdout --
-    paged tree 0338b17d4e238aed27a3cda5fdd1c1c80e7ea8d2
+    paged tree de46f1d3b83f10c314ca9b80b13525f58bab212d
     target/espalier/trees/paged: 22 written, 0 removed, 0 kept
     -- stderr --
         Fetching hello v1.0 from path [UPSTREAM]
-         Locking paged in espalier.lock: tree 0338b17d4e238aed27a3cda5fdd1c1c80e7ea8d2
+         Locking paged in espalier.lock: tree de46f1d3b83f10c314ca9b80b13525f58bab212d
     ");
     let before = files::times(&project.path("target"));
     let lock = project.read("espalier.lock");
     insta::assert_snapshot!(project.run_with_path(&["--offline", "--locked", "apply"], ""), @r"
     exit: 0
     -- stdout --
-    paged tree 0338b17d4e238aed27a3cda5fdd1c1c80e7ea8d2
+    paged tree de46f1d3b83f10c314ca9b80b13525f58bab212d
     target/espalier/trees/paged: 0 written, 0 removed, 22 kept
     -- stderr --
     ");
@@ -196,7 +196,7 @@ fn check_writes_no_tree() {
     insta::assert_snapshot!(project.run(&["apply", "--check"]), @"
     exit: 0
     -- stdout --
-    paged tree 0338b17d4e238aed27a3cda5fdd1c1c80e7ea8d2
+    paged tree de46f1d3b83f10c314ca9b80b13525f58bab212d
     -- stderr --
         Fetching hello v1.0 from path [UPSTREAM]
     ");
@@ -225,7 +225,7 @@ fn dry_run_names_the_steps_and_writes_nothing() {
     exit: 0
     -- stdout --
     fetch        hello v1.0: there
-    apply        unchanged: tree 0338b17d4e238aed27a3cda5fdd1c1c80e7ea8d2
+    apply        unchanged: tree de46f1d3b83f10c314ca9b80b13525f58bab212d
     materialise  target/espalier/trees/paged
     -- stderr --
     ");

@@ -66,7 +66,7 @@ fn the_second_time_does_nothing() {
 
     -- stderr --
         Fetching hello v1.0 from path [UPSTREAM]
-         Locking paged in espalier.lock: tree 0338b17d4e238aed27a3cda5fdd1c1c80e7ea8d2
+         Locking paged in espalier.lock: tree de46f1d3b83f10c314ca9b80b13525f58bab212d
      Configuring paged-cpu-native
        Compiling paged-cpu-native
           Smoked paged-cpu-native: completion "grows", chat "green" in [TIME]

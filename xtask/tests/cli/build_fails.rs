@@ -18,7 +18,7 @@ fn no_compiler() {
 
     -- stderr --
         Fetching hello v1.0 from path [UPSTREAM]
-         Locking paged in espalier.lock: tree 0338b17d4e238aed27a3cda5fdd1c1c80e7ea8d2
+         Locking paged in espalier.lock: tree de46f1d3b83f10c314ca9b80b13525f58bab212d
     error: no C compiler found
       looked for cc, gcc, clang on PATH
       next: install one (Debian: `apt-get install g++`; macOS: `xcode-select --install`)
@@ -36,7 +36,7 @@ fn no_cxx_compiler() {
 
     -- stderr --
         Fetching hello v1.0 from path [UPSTREAM]
-         Locking paged in espalier.lock: tree 0338b17d4e238aed27a3cda5fdd1c1c80e7ea8d2
+         Locking paged in espalier.lock: tree de46f1d3b83f10c314ca9b80b13525f58bab212d
     error: no C++ compiler found
       looked for c++, g++, clang++ on PATH
       next: install one (Debian: `apt-get install g++`; macOS: `xcode-select --install`)
@@ -55,7 +55,7 @@ fn a_compiler_that_does_not_exist() {
 
     -- stderr --
         Fetching hello v1.0 from path [UPSTREAM]
-         Locking paged in espalier.lock: tree 0338b17d4e238aed27a3cda5fdd1c1c80e7ea8d2
+         Locking paged in espalier.lock: tree de46f1d3b83f10c314ca9b80b13525f58bab212d
     error: CXX is `no-such-compiler`, which is not a program here
       next: unset CXX, or set it to a C++ compiler
     ");
@@ -95,7 +95,7 @@ fn no_cmake_and_no_network() {
     -- stdout --
 
     -- stderr --
-         Locking paged in espalier.lock: tree 0338b17d4e238aed27a3cda5fdd1c1c80e7ea8d2
+         Locking paged in espalier.lock: tree de46f1d3b83f10c314ca9b80b13525f58bab212d
     error: cmake >= 3.14.0 not found, and `--offline` prevents downloading it
       next: install cmake, or run once without `--offline`
     ");
@@ -111,7 +111,7 @@ fn no_cmake_and_no_python() {
     -- stdout --
 
     -- stderr --
-         Locking paged in espalier.lock: tree 0338b17d4e238aed27a3cda5fdd1c1c80e7ea8d2
+         Locking paged in espalier.lock: tree de46f1d3b83f10c314ca9b80b13525f58bab212d
       Installing cmake 4.4.4 from PyPI, under target/
     error: could not run `python3`
       no such program on PATH

@@ -36,7 +36,7 @@ fn an_edited_file() {
     insta::assert_snapshot!(project.run(&["apply", "--discard-edits"]), @"
     exit: 0
     -- stdout --
-    paged tree 0338b17d4e238aed27a3cda5fdd1c1c80e7ea8d2
+    paged tree de46f1d3b83f10c314ca9b80b13525f58bab212d
     target/espalier/trees/paged: 1 written, 0 removed, 21 kept
     -- stderr --
        Restoring src/add.c, taken away by hand
@@ -134,7 +134,7 @@ fn what_comes_back_is_said() {
     insta::assert_snapshot!(project.run(&["apply"]), @"
     exit: 0
     -- stdout --
-    paged tree 0338b17d4e238aed27a3cda5fdd1c1c80e7ea8d2
+    paged tree de46f1d3b83f10c314ca9b80b13525f58bab212d
     target/espalier/trees/paged: 2 written, 0 removed, 20 kept
     -- stderr --
        Restoring src/add.c, taken away by hand

@@ -94,7 +94,7 @@ fn reordered_commits_only_change_their_numbers() {
       moved    0002-say-what-is-counted.patch -> 0001-say-what-is-counted.patch
       moved    0001-greet-more-warmly.patch -> 0002-greet-more-warmly.patch
     -- stderr --
-         Locking paged in espalier.lock: tree 0338b17d4e238aed27a3cda5fdd1c1c80e7ea8d2
+         Locking paged in espalier.lock: tree de46f1d3b83f10c314ca9b80b13525f58bab212d
     ");
     assert_eq!(texts(&series(&project)), texts(&before));
     assert_settled(&project);
@@ -211,7 +211,7 @@ fn reworded_with_another_subject_it_gets_another_name() {
       new      0003-greet-very-dearly.patch
       gone     0003-greet-dearly.patch
     -- stderr --
-         Locking paged in espalier.lock: tree 0338b17d4e238aed27a3cda5fdd1c1c80e7ea8d2
+         Locking paged in espalier.lock: tree de46f1d3b83f10c314ca9b80b13525f58bab212d
     ");
     assert_settled(&project);
 }

@@ -77,17 +77,7 @@ fn a_path_into_the_git_folder() {
 fn paths_that_are_outside_on_some_system() {
     for path in ["/etc/x", "src/../../x", ".GIT/config", "a\\..\\..\\x", "C:/x", ".git./x", "git~1/x"]
         .iter()
-        .chain(&[
-            "src/CON",
-            "aux.txt",
-            "foo.",
-            "foo /x",
-            "a*b.c",
-            "what?.c",
-            "cafe\u{301}.c",
-            "a\u{202e}b",
-            "a\u{206f}b",
-        ])
+        .chain(&["src/CON", "aux.txt", "foo.", "foo /x", "cafe\u{301}.c", "a\u{202e}b", "a\u{206f}b"])
     {
         let output = refused(path, "100644").code(2).says(&["0001-x.patch", "  next: "]);
         assert!(!output.stderr.contains("panicked"), "{output}");

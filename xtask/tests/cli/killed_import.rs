@@ -18,7 +18,7 @@ fn import_killed_at_sixteen_points_all_of_it_is_there_or_nothing() {
     // The end is where something is written: half of the kills fall right after the decision.
     let decided = || project.path("target/espalier/pending").exists();
     let wanted = kill_often("import", &project, &arguments, 16, decided);
-    assert_eq!(wanted.len(), 39, "pins, lock and 37 patches: {wanted:#?}");
+    assert_eq!(wanted.len(), 40, "attributes, pins, lock and 37 patches: {wanted:#?}");
 }
 
 #[test]
@@ -26,9 +26,9 @@ fn init_killed_at_eight_points_there_is_a_project_or_none() {
     let project = empty_project();
     let upstream = Upstream::shared().repository();
     let arguments = ["init", "--from", upstream.to_str().unwrap(), "--at", TAG, "--variant", "my"];
-    let decided = || project.path("pins.toml").exists();
+    let decided = || project.path("target/espalier/pending").exists();
     let wanted = kill_often("init", &project, &arguments, 8, decided);
-    assert_eq!(names(&wanted), ["pins.toml"]);
+    assert_eq!(names(&wanted), [".gitattributes", "pins.toml"]);
 }
 
 /// Killed anywhere, the next command finds all of it or nothing. Gives what all of it is.
@@ -83,7 +83,7 @@ fn forget(project: &Project) {
     for path in ["patches", "target"] {
         std::fs::remove_dir_all(project.path(path)).unwrap_or_default();
     }
-    for path in ["pins.toml", "espalier.lock"] {
+    for path in [".gitattributes", "pins.toml", "espalier.lock"] {
         std::fs::remove_file(project.path(path)).unwrap_or_default();
     }
 }

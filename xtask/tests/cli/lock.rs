@@ -15,7 +15,7 @@ fn written_for_every_variant_and_byte_stable() {
     insta::assert_snapshot!(project.run(&["lock"]), @r"
     exit: 0
     -- stdout --
-    paged tree 0338b17d4e238aed27a3cda5fdd1c1c80e7ea8d2
+    paged tree de46f1d3b83f10c314ca9b80b13525f58bab212d
     stock tree 9c674325bca54c5f99316fd196563d56cb1f5564
     changed: variant paged is not in the lock
     changed: variant stock is not in the lock
@@ -37,7 +37,7 @@ fn written_for_every_variant_and_byte_stable() {
     overlays = [
         { path = "espalier/note.txt", sha256 = "eaefb9a12999c59ddc41d9ce70b23a9d9b80bf568627b6ffccc74e61419dd78d" },
     ]
-    tree = "0338b17d4e238aed27a3cda5fdd1c1c80e7ea8d2"
+    tree = "de46f1d3b83f10c314ca9b80b13525f58bab212d"
 
     [variants.stock]
     pin = "v1.0"
@@ -63,7 +63,7 @@ fn check_says_yes() {
     insta::assert_snapshot!(project.run(&["lock", "--check"]), @r"
     exit: 0
     -- stdout --
-    paged tree 0338b17d4e238aed27a3cda5fdd1c1c80e7ea8d2
+    paged tree de46f1d3b83f10c314ca9b80b13525f58bab212d
     stock tree 9c674325bca54c5f99316fd196563d56cb1f5564
     -- stderr --
     ");

@@ -29,6 +29,7 @@ lint
 lock
 man target/man
 matrix
+model
 new Greet --dry-run
 newest --tip main --from UPSTREAM
 page

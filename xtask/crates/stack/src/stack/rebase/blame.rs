@@ -1,7 +1,7 @@
 //! Why a rebase stops: the upstream commit since which a patch does not go along, and what else is known to come.
 
-use super::conflict::Place;
 use super::course::{Course, PinMove};
+use super::place::Place;
 use crate::error::Result;
 use crate::report::status_text::{count, short};
 use crate::series::PatchClass;

@@ -5,12 +5,13 @@ use std::path::Path;
 use super::Prepared;
 use super::blame::blame;
 use super::course::{Course, PinMove};
+use super::place::Place;
 use crate::error::{Error, Kind, Result};
 use crate::plan::next_command::quoted;
-use crate::plan::rebase_state::{RebaseState, told_of};
+use crate::plan::rebase_state::RebaseState;
 use crate::report::replay::describe_conflict;
 use crate::series::ObjectId;
-use crate::series::{ConflictReason, FileConflict, Patch, Replay, Replayed, Version};
+use crate::series::{ConflictReason, FileConflict, Replay, Replayed, Version};
 use crate::sys::machine::disk;
 use crate::sys::work_trees::conflict_tree::{self, ConflictedFile};
 use crate::sys::work_trees::rebase_repo::RebaseRepo;
@@ -83,40 +84,6 @@ pub fn hand_over(
     state.ready = true;
     write_state(&home, state)?;
     Err(sentence(target, state, &here, (&stop.replayed, &solved)))
-}
-
-/// The patch that waits.
-pub struct Place<'c, 'a> {
-    /// Its series.
-    pub course: &'c Course<'a>,
-    /// The place of the series among those on the pin.
-    pub series: usize,
-    /// The place of the patch in the series.
-    pub at: usize,
-    pub patch: &'c Patch,
-    /// The file of the patch.
-    pub file: &'c str,
-    /// What upstream's commits made of it.
-    notes: Vec<String>,
-}
-
-impl<'c, 'a> Place<'c, 'a> {
-    /// The first patch that is not replayed.
-    pub fn of(target: &'c PinMove<'a>, state: &RebaseState) -> Result<Place<'c, 'a>> {
-        let found = state.current().and_then(|series| {
-            let (course, state) = (target.series.get(series)?, state.series.get(series)?);
-            let at = state.position();
-            let (patch, file) = (course.stack.patches.get(at)?, course.stack.files.get(at)?.file.as_str());
-            Some(Place { course, series, at, patch, file, notes: told_of(&state.upstream, at).to_vec() })
-        });
-        found.ok_or_else(|| Error::surroundings("the record of the rebase goes beyond the series"))
-    }
-
-    /// What is remembered of a conflict: the patch, and where it was to go.
-    fn scene(&self) -> String {
-        let Course { stack, tip, .. } = self.course;
-        format!("{} went onto {} {}", self.file, stack.pin.upstream, tip.name)
-    }
 }
 
 /// A run was killed while it showed this conflict, and a person may have begun to solve it since.

@@ -8,6 +8,7 @@ mod conflict;
 mod course;
 mod finish;
 mod in_memory;
+mod place;
 mod steps;
 mod waiting;
 mod walk;

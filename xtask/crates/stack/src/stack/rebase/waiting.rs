@@ -5,8 +5,8 @@ use std::path::Path;
 
 use serde_json::json;
 
-use super::conflict::Place;
 use super::course::{PinMove, load_with_tip};
+use super::place::Place;
 use super::walk::{Refusal, Walked, go_on, series_now};
 use super::{Choices, Prepared, conflict, finish};
 use crate::context::{Context, Outcome};

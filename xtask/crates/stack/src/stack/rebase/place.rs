@@ -1,0 +1,40 @@
+//! Where a rebase stands: the series, and the patch in it.
+
+use super::course::{Course, PinMove};
+use crate::error::{Error, Result};
+use crate::plan::rebase_state::{RebaseState, told_of};
+use crate::series::Patch;
+
+/// The patch that waits.
+pub struct Place<'c, 'a> {
+    /// Its series.
+    pub course: &'c Course<'a>,
+    /// The place of the series among those on the pin.
+    pub series: usize,
+    /// The place of the patch in the series.
+    pub at: usize,
+    pub patch: &'c Patch,
+    /// The file of the patch.
+    pub file: &'c str,
+    /// What upstream's commits made of it.
+    pub notes: Vec<String>,
+}
+
+impl<'c, 'a> Place<'c, 'a> {
+    /// The first patch that is not replayed.
+    pub fn of(target: &'c PinMove<'a>, state: &RebaseState) -> Result<Place<'c, 'a>> {
+        let found = state.current().and_then(|series| {
+            let (course, state) = (target.series.get(series)?, state.series.get(series)?);
+            let at = state.position();
+            let (patch, file) = (course.stack.patches.get(at)?, course.stack.files.get(at)?.file.as_str());
+            Some(Place { course, series, at, patch, file, notes: told_of(&state.upstream, at).to_vec() })
+        });
+        found.ok_or_else(|| Error::surroundings("the record of the rebase goes beyond the series"))
+    }
+
+    /// What is remembered of a conflict: the patch, and where it was to go.
+    pub fn scene(&self) -> String {
+        let Course { stack, tip, .. } = self.course;
+        format!("{} went onto {} {}", self.file, stack.pin.upstream, tip.name)
+    }
+}
