@@ -136,10 +136,10 @@ fn an_edited_patch_touches_its_file_and_no_other() {
     insta::assert_snapshot!(project.run(&["apply"]), @"
     exit: 0
     -- stdout --
-    paged tree 60439f25d898a7498886df4156d8c57bf17f5289
+    paged tree 0af30025dd420386c98eafb8394184d92ed007ca
     target/espalier/trees/paged: 1 written, 0 removed, 21 kept
     -- stderr --
-         Locking paged in espalier.lock: tree 60439f25d898a7498886df4156d8c57bf17f5289
+         Locking paged in espalier.lock: tree 0af30025dd420386c98eafb8394184d92ed007ca
     ");
     let after = files::times(&project.tree("paged"));
     assert_eq!(files::differences(&before, &after), ["src/count.c"]);

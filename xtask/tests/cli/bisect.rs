@@ -30,19 +30,19 @@ fn each_patch_has_the_commits_that_broke_it() {
     paged: 3 of 3 patches do not stay exact over the 4 commits of hello from v1.0 to main
 
       patches/paged/0001-greet-more-warmly.patch: exact at the pin, conflict at the tip
-        stops being exact and applying at d855eaf3abc1 2020-01-02 Say <b>hi</b> | bye (Test Person)
-          2 times; the one that holds at main: e867fd74c59d 2020-01-02 Say hi after all (Test Person)
-        exact -> conflict: d855eaf3abc1 Say <b>hi</b> | bye
-        conflict -> exact: 03bb337816c3 Revert "Say hi"
-        exact -> conflict: e867fd74c59d Say hi after all
+        stops being exact and applying at be98e0842f86 2020-01-02 Say <b>hi</b> | bye (Test Person)
+          2 times; the one that holds at main: af5c4a0b5ae0 2020-01-02 Say hi after all (Test Person)
+        exact -> conflict: be98e0842f86 Say <b>hi</b> | bye
+        conflict -> exact: be3cc4196ddf Revert "Say hi"
+        exact -> conflict: af5c4a0b5ae0 Say hi after all
       patches/paged/0002-say-what-is-counted.patch: exact at the pin, shifted at the tip
-        stops being exact at a398aafe3209 2020-01-02 Include more (Test Person)
+        stops being exact at 818a281851dd 2020-01-02 Include more (Test Person)
       patches/paged/0003-greet-dearly.patch: exact at the pin, blocked at the tip
-        stops being exact and applying at d855eaf3abc1 2020-01-02 Say <b>hi</b> | bye (Test Person)
-          2 times; the one that holds at main: e867fd74c59d 2020-01-02 Say hi after all (Test Person)
-        exact -> blocked: d855eaf3abc1 Say <b>hi</b> | bye
-        blocked -> exact: 03bb337816c3 Revert "Say hi"
-        exact -> blocked: e867fd74c59d Say hi after all
+        stops being exact and applying at be98e0842f86 2020-01-02 Say <b>hi</b> | bye (Test Person)
+          2 times; the one that holds at main: af5c4a0b5ae0 2020-01-02 Say hi after all (Test Person)
+        exact -> blocked: be98e0842f86 Say <b>hi</b> | bye
+        blocked -> exact: be3cc4196ddf Revert "Say hi"
+        exact -> blocked: af5c4a0b5ae0 Say hi after all
     -- stderr --
     "#);
     insta::assert_snapshot!(bisect(&project, &upstream, &["--patch", "2"]), @"
@@ -51,7 +51,7 @@ fn each_patch_has_the_commits_that_broke_it() {
     paged: 1 of 1 patches do not stay exact over the 4 commits of hello from v1.0 to main
 
       patches/paged/0002-say-what-is-counted.patch: exact at the pin, shifted at the tip
-        stops being exact at a398aafe3209 2020-01-02 Include more (Test Person)
+        stops being exact at 818a281851dd 2020-01-02 Include more (Test Person)
     -- stderr --
     ");
     insta::assert_snapshot!(bisect(&project, &upstream, &["--markdown"]).stdout, @r"
@@ -59,9 +59,9 @@ fn each_patch_has_the_commits_that_broke_it() {
 
     | patch | at the pin | at the tip | stops being exact | stops applying | upstreamed |
     |---|---|---|---|---|---|
-    | `patches/paged/0001-greet-more-warmly.patch` | exact | conflict | `d855eaf3abc1` `Say <b>hi</b> \| bye`, now `e867fd74c59d` `Say hi after all` | `d855eaf3abc1` `Say <b>hi</b> \| bye`, now `e867fd74c59d` `Say hi after all` |  |
-    | `patches/paged/0002-say-what-is-counted.patch` | exact | shifted | `a398aafe3209` `Include more` |  |  |
-    | `patches/paged/0003-greet-dearly.patch` | exact | blocked | `d855eaf3abc1` `Say <b>hi</b> \| bye`, now `e867fd74c59d` `Say hi after all` | `d855eaf3abc1` `Say <b>hi</b> \| bye`, now `e867fd74c59d` `Say hi after all` |  |
+    | `patches/paged/0001-greet-more-warmly.patch` | exact | conflict | `be98e0842f86` `Say <b>hi</b> \| bye`, now `af5c4a0b5ae0` `Say hi after all` | `be98e0842f86` `Say <b>hi</b> \| bye`, now `af5c4a0b5ae0` `Say hi after all` |  |
+    | `patches/paged/0002-say-what-is-counted.patch` | exact | shifted | `818a281851dd` `Include more` |  |  |
+    | `patches/paged/0003-greet-dearly.patch` | exact | blocked | `be98e0842f86` `Say <b>hi</b> \| bye`, now `af5c4a0b5ae0` `Say hi after all` | `be98e0842f86` `Say <b>hi</b> \| bye`, now `af5c4a0b5ae0` `Say hi after all` |  |
     ");
 }
 
@@ -75,10 +75,10 @@ fn what_is_mended_is_told_as_mended() {
     paged: 1 of 1 patches do not stay exact over the 3 commits of hello from v1.0 to main
 
       patches/paged/0001-greet-more-warmly.patch: exact at the pin, exact at the tip
-        stops being exact and applying at a1f2237ab970 2020-01-02 Say <b>hi</b> | bye (Test Person)
+        stops being exact and applying at 1d8ceea13ce4 2020-01-02 Say <b>hi</b> | bye (Test Person)
           fixed since
-        exact -> conflict: a1f2237ab970 Say <b>hi</b> | bye
-        conflict -> exact: b7d1a0aaf03d Revert "Say hi"
+        exact -> conflict: 1d8ceea13ce4 Say <b>hi</b> | bye
+        conflict -> exact: 4af6877cb635 Revert "Say hi"
     -- stderr --
     "#);
 }

@@ -208,7 +208,7 @@ fn a_server_that_does_not_start() {
 
     -- stderr --
         Fetching hello v1.0 from path [UPSTREAM]
-         Locking paged in espalier.lock: tree 7c82f784b01cb10e467f7d6474fe34a6e1e4e6df
+         Locking paged in espalier.lock: tree 97ecf9cc0f51e247d9628bb277a0ed4bc6c062ed
      Configuring paged-cpu-native
        Compiling paged-cpu-native
     error: the server ended before it was ready: it was killed

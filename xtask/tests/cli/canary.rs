@@ -73,14 +73,14 @@ fn a_good_tip_passes_every_level_and_the_pin_can_move() {
     insta::assert_snapshot!(watched.run(&["--until", "build"]), @r#"
     exit: 0
     -- stdout --
-    paged on hello HEAD (890e7f7f20a4), pin v1.0: is good
+    paged on hello HEAD (6b4da519dcf1), pin v1.0: is good
 
-      fetch     passed       commit 890e7f7f20a47560a930892ec82a5d1e01580ead
+      fetch     passed       commit 6b4da519dcf1ec4c5ccb1d34b6288ea5bd66f223
       status    passed       3 of 3 patches are exact
       contract  passed       2 files compile, syntax only
       build     passed       canary.paged-cpu-native is built and answers
 
-    the pin can move: cargo xtask sync --to 890e7f7f20a47560a930892ec82a5d1e01580ead --from [BESIDE]/moved
+    the pin can move: cargo xtask sync --to 6b4da519dcf1ec4c5ccb1d34b6288ea5bd66f223 --from [BESIDE]/moved
     -- stderr --
           Trying fetch
         Fetching hello v1.0 from path [UPSTREAM]
@@ -115,9 +115,9 @@ fn drift_ends_it_at_status() {
     insta::assert_snapshot!(watched.run(&["--quiet"]), @"
     exit: 1
     -- stdout --
-    paged on hello HEAD (07ab84a6934f), pin v1.0: is not good
+    paged on hello HEAD (b2f33ff0ec38), pin v1.0: is not good
 
-      fetch     passed       commit 07ab84a6934f448fe5b0d880bb69dee74d4c95ca
+      fetch     passed       commit b2f33ff0ec38adefab398555a49dff54606ae3ff
       status    FAILED       1 of 3 patches are exact
       contract  not reached  status did not pass
       build     not reached  status did not pass
@@ -208,7 +208,7 @@ fn one_issue_a_break_and_no_other_after_ten_runs() {
     let upstream = watched.upstream.display().to_string();
     let body = issue["body"].as_str().unwrap().replace(&watched.tip(), "[TIP]").replace(&upstream, "[MOVED]");
     insta::assert_snapshot!(format!("{}\n\n{body}", issue["title"]), @r#"
-    "0001-greet-more-warmly.patch: conflict since upstream 07ab84a6934f"
+    "0001-greet-more-warmly.patch: conflict since upstream b2f33ff0ec38"
 
     <!-- espalier-canary patch=patches/paged/0001-greet-more-warmly.patch culprit=[TIP] -->
 
@@ -224,7 +224,7 @@ fn one_issue_a_break_and_no_other_after_ten_runs() {
               nearest: line 3, 6 of 7 lines agree, in function: const char * words_greeting(int kind) {
                 expected (patch line 18):         return "hello";
                 found    (file line 6):         return "hi";
-          conflict since 07ab84a6934f Say hi, fixes #1 @octocat (Test Person)
+          conflict since b2f33ff0ec38 Say hi, fixes #1 @octocat (Test Person)
           next: `cargo xtask rebase` stops there for you to resolve it
 
     Waiting for it: `patches/paged/0003-greet-dearly.patch`.

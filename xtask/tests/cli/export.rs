@@ -60,7 +60,7 @@ fn an_amended_commit_changes_its_patch_alone() {
     patches/paged: 3 patches; changed:
       changed  0002-say-what-is-counted.patch
     -- stderr --
-         Locking paged in espalier.lock: tree 4b64ea2efcab91aa973a2c02e3286677d2a76bd2
+         Locking paged in espalier.lock: tree db1ed6e846c3bb578b045f6e7d1ea4cd987a8986
     ");
     let after = series(&project);
     assert_eq!(files::differences(&before, &after), ["0002-say-what-is-counted.patch"]);
@@ -121,7 +121,7 @@ fn a_dropped_commit_closes_the_gap() {
       moved    0003-greet-dearly.patch -> 0002-greet-dearly.patch
       gone     0002-say-what-is-counted.patch
     -- stderr --
-         Locking paged in espalier.lock: tree a84678255eb04020de52da825619426ea315c669
+         Locking paged in espalier.lock: tree 9c80fe3f5e24dc9c980b2f6ff7e95937710114b0
     ");
     assert_eq!(names(&project), ["0001-greet-more-warmly.patch", "0002-greet-dearly.patch"]);
     assert_eq!(series(&project)["0002-greet-dearly.patch"], before["0003-greet-dearly.patch"]);
@@ -155,7 +155,7 @@ fn an_inserted_commit_moves_the_rest() {
       moved    0002-say-what-is-counted.patch -> 0003-say-what-is-counted.patch
       moved    0003-greet-dearly.patch -> 0004-greet-dearly.patch
     -- stderr --
-         Locking paged in espalier.lock: tree b0538790a8e525580f53736e31b3900e09506cd2
+         Locking paged in espalier.lock: tree d4bb56fcf79187f525c4b0cca4a979c7088bff82
     ");
     assert_eq!(series(&project)["0004-greet-dearly.patch"], before["0003-greet-dearly.patch"]);
     insta::assert_snapshot!(project.read("patches/paged/0002-add-turn-it-around-v2.patch"), @r#"
@@ -263,7 +263,7 @@ fn edits_across_the_border_are_refused() {
     -- stdout --
 
     -- stderr --
-    error: edits across the border: df75c5879c31 is no longer below edit/child
+    error: edits across the border: fedfd9881a49 is no longer below edit/child
       up to patches/paged/0003-greet-dearly.patch, the patches are those of variants below
       next: change a patch of paged where it is: cargo xtask edit paged
       next: move your commits back: git -C target/espalier/edit/child rebase --onto espalier/edit/border FIRST~1    # FIRST: your first commit
@@ -293,7 +293,7 @@ fn a_changed_parent_changes_the_locks_of_its_children() {
     -- stderr --
     warning: child extends paged and no longer applies
       next: cargo xtask status --variant child
-         Locking paged in espalier.lock: tree d5b473a75479b9355133f7f2f1d5235e92ce60b2
+         Locking paged in espalier.lock: tree db31403b715e785491082e397ee21c2d1d4b0251
     ");
     project.run(&["export", "child"]).code(1);
 }

@@ -30,7 +30,7 @@ fn from_a_repository_on_this_machine() {
     insta::assert_snapshot!(project.run(&["fetch"]), @r"
     exit: 0
     -- stdout --
-    hello v1.0 tree 9c674325bca54c5f99316fd196563d56cb1f5564 from path [UPSTREAM]
+    hello v1.0 tree f11e88fc55186cde99addc9e847a0385c4f7f056 from path [UPSTREAM]
     -- stderr --
         Fetching hello v1.0 from path [UPSTREAM]
     ");
@@ -51,7 +51,7 @@ fn from_a_git_remote_one_commit_deep() {
     insta::assert_snapshot!(project.run(&["fetch"]), @r"
     exit: 0
     -- stdout --
-    hello v1.0 tree 9c674325bca54c5f99316fd196563d56cb1f5564 from git file://[UPSTREAM]
+    hello v1.0 tree f11e88fc55186cde99addc9e847a0385c4f7f056 from git file://[UPSTREAM]
     -- stderr --
         Fetching hello v1.0 from git file://[UPSTREAM]
     ");
@@ -69,7 +69,7 @@ fn from_a_bundle() {
     insta::assert_snapshot!(named, @r"
     exit: 0
     -- stdout --
-    hello v1.0 tree 9c674325bca54c5f99316fd196563d56cb1f5564 from path [BESIDE]/upstream.bundle
+    hello v1.0 tree f11e88fc55186cde99addc9e847a0385c4f7f056 from path [BESIDE]/upstream.bundle
     -- stderr --
         Fetching hello v1.0 from path [BESIDE]/upstream.bundle
     ");
@@ -95,7 +95,7 @@ fn the_second_time_starts_no_process_and_needs_no_source() {
     insta::assert_snapshot!(project.run_with_path(&["--offline", "fetch"], ""), @r"
     exit: 0
     -- stdout --
-    hello v1.0 tree 9c674325bca54c5f99316fd196563d56cb1f5564 already there
+    hello v1.0 tree f11e88fc55186cde99addc9e847a0385c4f7f056 already there
     -- stderr --
     ");
     assert_eq!(files::differences(&before, &files::times(&project.store())), [""; 0]);
@@ -108,7 +108,7 @@ fn the_second_source_helps_when_the_first_is_not_there() {
     insta::assert_snapshot!(project.run(&["fetch"]), @r"
     exit: 0
     -- stdout --
-    hello v1.0 tree 9c674325bca54c5f99316fd196563d56cb1f5564 from path [UPSTREAM]
+    hello v1.0 tree f11e88fc55186cde99addc9e847a0385c4f7f056 from path [UPSTREAM]
     -- stderr --
         Fetching hello v1.0 from path not-there
     warning: path not-there: `not-there` is not there
@@ -138,7 +138,7 @@ fn dry_run_names_the_sources_and_writes_nothing() {
     insta::assert_snapshot!(project.run(&["fetch", "--dry-run"]), @r"
     exit: 0
     -- stdout --
-    hello v1.0 tree 9c674325bca54c5f99316fd196563d56cb1f5564, first of: path [UPSTREAM]
+    hello v1.0 tree f11e88fc55186cde99addc9e847a0385c4f7f056, first of: path [UPSTREAM]
     -- stderr --
     ");
     assert!(!project.path("target").exists());

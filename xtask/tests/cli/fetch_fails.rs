@@ -50,7 +50,7 @@ fn no_network_and_no_npm() {
     warning: npm node-llama-cpp@3.21.1: could not run `npm`
       no such program on PATH
     error: no source served the pin `hello` (hello v1.0)
-      expected tree 9c674325bca54c5f99316fd196563d56cb1f5564
+      expected tree f11e88fc55186cde99addc9e847a0385c4f7f056
       git https://espalier.invalid/x: git says: unable to access 'https://espalier.invalid/x/': Could not resolve host: espalier.invalid
       npm node-llama-cpp@3.21.1: could not run `npm`
         no such program on PATH
@@ -73,7 +73,7 @@ fn no_git() {
     warning: path [UPSTREAM]: could not run `git`
       no such program on PATH
     error: no source served the pin `hello` (hello v1.0)
-      expected tree 9c674325bca54c5f99316fd196563d56cb1f5564
+      expected tree f11e88fc55186cde99addc9e847a0385c4f7f056
       path [UPSTREAM]: could not run `git`
         no such program on PATH
       next: install git (Debian: `apt-get install git`)
@@ -95,7 +95,7 @@ fn offline_with_an_empty_store() {
         Fetching hello v1.0 from npm node-llama-cpp@3.21.1
     warning: npm node-llama-cpp@3.21.1: not tried because of `--offline`
     error: no source served the pin `hello` (hello v1.0)
-      expected tree 9c674325bca54c5f99316fd196563d56cb1f5564
+      expected tree f11e88fc55186cde99addc9e847a0385c4f7f056
       git https://espalier.invalid/x: not tried because of `--offline`
       npm node-llama-cpp@3.21.1: not tried because of `--offline`
       next: run once without `--offline`, or give a copy: cargo xtask fetch --from PATH
@@ -112,10 +112,10 @@ fn a_pin_with_another_tree_than_the_source_serves() {
 
     -- stderr --
         Fetching hello v1.0 from path [UPSTREAM]
-    warning: path [UPSTREAM]: served tree 9c674325bca54c5f99316fd196563d56cb1f5564, the pin says 1212121212121212121212121212121212121212
+    warning: path [UPSTREAM]: served tree f11e88fc55186cde99addc9e847a0385c4f7f056, the pin says 1212121212121212121212121212121212121212
     error: no source served the pin `hello` (hello v1.0)
       expected tree 1212121212121212121212121212121212121212
-      path [UPSTREAM]: served tree 9c674325bca54c5f99316fd196563d56cb1f5564, the pin says 1212121212121212121212121212121212121212
+      path [UPSTREAM]: served tree f11e88fc55186cde99addc9e847a0385c4f7f056, the pin says 1212121212121212121212121212121212121212
       next: git rev-parse v1.0^{tree}    # in a clone that you trust: which of the two is right?
       next: if the pin is right, do not trust this source: remove `path [UPSTREAM]` from `pins.toml`
       next: or use a local repository or bundle: cargo xtask fetch --from PATH
@@ -134,7 +134,7 @@ fn a_source_that_is_not_there() {
         Fetching hello v1.0 from path ../upstream
     warning: path ../upstream: `../upstream` is not there
     error: no source served the pin `hello` (hello v1.0)
-      expected tree 9c674325bca54c5f99316fd196563d56cb1f5564
+      expected tree f11e88fc55186cde99addc9e847a0385c4f7f056
       path ../upstream: `../upstream` is not there
       next: or use a local repository or bundle: cargo xtask fetch --from PATH
     ");
@@ -165,7 +165,7 @@ fn a_folder_that_is_no_repository() {
     warning: path ci: git says: '[ROOT]/ci' does not appear to be a git repository
       Could not read from remote repository.
     error: no source served the pin `hello` (hello v1.0)
-      expected tree 9c674325bca54c5f99316fd196563d56cb1f5564
+      expected tree f11e88fc55186cde99addc9e847a0385c4f7f056
       path ci: git says: 'ci' does not appear to be a git repository
         Could not read from remote repository.
       next: or use a local repository or bundle: cargo xtask fetch --from PATH
@@ -186,7 +186,7 @@ fn a_bundle_that_is_cut_short() {
     warning: path upstream.bundle: git says: early EOF
       index-pack died
     error: no source served the pin `hello` (hello v1.0)
-      expected tree 9c674325bca54c5f99316fd196563d56cb1f5564
+      expected tree f11e88fc55186cde99addc9e847a0385c4f7f056
       path upstream.bundle: git says: early EOF
         index-pack died
       next: or use a local repository or bundle: cargo xtask fetch --from PATH
@@ -206,7 +206,7 @@ fn a_bundle_of_nothing() {
     warning: path upstream.bundle: git says: invalid gitfile format: [ROOT]/upstream.bundle
       Could not read from remote repository.
     error: no source served the pin `hello` (hello v1.0)
-      expected tree 9c674325bca54c5f99316fd196563d56cb1f5564
+      expected tree f11e88fc55186cde99addc9e847a0385c4f7f056
       path upstream.bundle: git says: invalid gitfile format: upstream.bundle
         Could not read from remote repository.
       next: or use a local repository or bundle: cargo xtask fetch --from PATH
@@ -262,8 +262,8 @@ fn a_store_that_is_damaged() {
     -- stdout --
 
     -- stderr --
-    error: the object 9c674325bca54c5f99316fd196563d56cb1f5564 cannot be read from the store
-      object not found - no match for id (9c674325bca54c5f99316fd196563d56cb1f5564)
+    error: the object f11e88fc55186cde99addc9e847a0385c4f7f056 cannot be read from the store
+      object not found - no match for id (f11e88fc55186cde99addc9e847a0385c4f7f056)
       next: rm -rf target/espalier/store.git    # it is fetched again
     ");
 }

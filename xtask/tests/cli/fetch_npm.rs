@@ -119,7 +119,7 @@ fn a_release_that_the_mirror_does_not_have() {
         Fetching hello v1.0 from npm node-llama-cpp
     warning: npm node-llama-cpp: this mirror has no `v1.0`
     error: no source served the pin `hello` (hello v1.0)
-      expected tree 9c674325bca54c5f99316fd196563d56cb1f5564
+      expected tree f11e88fc55186cde99addc9e847a0385c4f7f056
       npm node-llama-cpp: this mirror has no `v1.0`
       next: or use a local repository or bundle: cargo xtask fetch --from PATH
     ");

@@ -16,7 +16,7 @@ fn written_for_every_variant_and_byte_stable() {
     exit: 0
     -- stdout --
     paged tree de46f1d3b83f10c314ca9b80b13525f58bab212d
-    stock tree 9c674325bca54c5f99316fd196563d56cb1f5564
+    stock tree f11e88fc55186cde99addc9e847a0385c4f7f056
     changed: variant paged is not in the lock
     changed: variant stock is not in the lock
     -- stderr --
@@ -28,11 +28,11 @@ fn written_for_every_variant_and_byte_stable() {
 
     [variants.paged]
     pin = "v1.0"
-    base = "9c674325bca54c5f99316fd196563d56cb1f5564"
+    base = "f11e88fc55186cde99addc9e847a0385c4f7f056"
     patches = [
-        { file = "patches/paged/0001-greet-more-warmly.patch", sha256 = "9b7bcf4d4d4888d8e10f969b11802cfa3e22090189cd182f2ee8a590ccc5af99", tree = "3c10138123dd20112fd8e0aae1cfc568fe0b4a71" },
-        { file = "patches/paged/0002-say-what-is-counted.patch", sha256 = "1c6e58faf07201fe942376e86ce555fcb762bef7136ec96bc41855a9a773431f", tree = "2510626f16e0127398c98a58e49f09dd2cf0eeb2" },
-        { file = "patches/paged/0003-greet-dearly.patch", sha256 = "3c915415be9c291ec3693e94c0af63d024bac71bcb4e60762a6b9db25b02aaa3", tree = "0689ce7f3cf2b77f96cc077a97cdf274e5f70488" },
+        { file = "patches/paged/0001-greet-more-warmly.patch", sha256 = "9b7bcf4d4d4888d8e10f969b11802cfa3e22090189cd182f2ee8a590ccc5af99", tree = "2a4f93a34a379044bb3718d0a85debb2cef64128" },
+        { file = "patches/paged/0002-say-what-is-counted.patch", sha256 = "1c6e58faf07201fe942376e86ce555fcb762bef7136ec96bc41855a9a773431f", tree = "1f404dc60114e99eb86e22389dcc91578e99baab" },
+        { file = "patches/paged/0003-greet-dearly.patch", sha256 = "3c915415be9c291ec3693e94c0af63d024bac71bcb4e60762a6b9db25b02aaa3", tree = "ffac38472ad910edd6ab12f4f420bb8cd8b69174" },
     ]
     overlays = [
         { path = "espalier/note.txt", sha256 = "eaefb9a12999c59ddc41d9ce70b23a9d9b80bf568627b6ffccc74e61419dd78d" },
@@ -41,12 +41,12 @@ fn written_for_every_variant_and_byte_stable() {
 
     [variants.stock]
     pin = "v1.0"
-    base = "9c674325bca54c5f99316fd196563d56cb1f5564"
+    base = "f11e88fc55186cde99addc9e847a0385c4f7f056"
     patches = [
     ]
     overlays = [
     ]
-    tree = "9c674325bca54c5f99316fd196563d56cb1f5564"
+    tree = "f11e88fc55186cde99addc9e847a0385c4f7f056"
     "#);
     let before = files::times(project.root());
     project.run(&["lock"]).success();
@@ -64,7 +64,7 @@ fn check_says_yes() {
     exit: 0
     -- stdout --
     paged tree de46f1d3b83f10c314ca9b80b13525f58bab212d
-    stock tree 9c674325bca54c5f99316fd196563d56cb1f5564
+    stock tree f11e88fc55186cde99addc9e847a0385c4f7f056
     -- stderr --
     ");
     assert_eq!(files::times(&project.path("espalier.lock")), before);
@@ -140,7 +140,7 @@ fn a_damaged_one_is_refused_and_written_anew_when_asked() {
     error: invalid `espalier.lock`
        --> espalier.lock:6:1
         |
-      6 | bas = "9c674325bca54c5f99316fd196563d56cb1f5564"
+      6 | bas = "f11e88fc55186cde99addc9e847a0385c4f7f056"
         | ^^^ unknown field `bas`, expected one of `pin`, `base`, `patches`, `overlays`, `tree`
       next: cargo xtask lock    # regenerates it
     "#);

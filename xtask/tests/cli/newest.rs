@@ -30,12 +30,12 @@ fn the_furthest_commits_and_what_to_type_next() {
     -- stdout --
     paged on hello's main line (first parents) from v1.0 to main:
 
-      all of it applies up to bd068ef8ccd8 2020-01-02 Include more
+      all of it applies up to 84fa26ff4718 2020-01-02 Include more
         2 commits after the pin, 1 commit before the tip
-      all of it is exact up to f7d70f609375 2020-01-02 About
+      all of it is exact up to 7d78578872e0 2020-01-02 About
         1 commit after the pin, 2 commits before the tip
 
-    next: cargo xtask rebase --to bd068ef8ccd8a7c18109e3e400f191d76c5e751a --from [BESIDE]/moved
+    next: cargo xtask rebase --to 84fa26ff4718e1868feaf83c51a6bb9365dede54 --from [BESIDE]/moved
     -- stderr --
     ");
     let json = json(&project, &upstream);
@@ -52,10 +52,10 @@ fn the_tip_itself() {
     -- stdout --
     paged on hello's main line (first parents) from v1.0 to main:
 
-      all of it applies up to f7d70f609375 2020-01-02 About: the tip, 1 commit after the pin
-      all of it is exact up to f7d70f609375 2020-01-02 About: the tip, 1 commit after the pin
+      all of it applies up to 7d78578872e0 2020-01-02 About: the tip, 1 commit after the pin
+      all of it is exact up to 7d78578872e0 2020-01-02 About: the tip, 1 commit after the pin
 
-    next: cargo xtask rebase --to f7d70f609375e7b9a9e705af66178543816d6b43 --from [BESIDE]/moved
+    next: cargo xtask rebase --to 7d78578872e0cd8bedbd9be8bb0c85e3ad443ae8 --from [BESIDE]/moved
     -- stderr --
     ");
     // Without any commit after the pin.

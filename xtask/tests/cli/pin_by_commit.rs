@@ -165,13 +165,13 @@ fn a_source_without_the_commit_is_no_reason_to_pin_another_tree() {
     -- stdout --
 
     -- stderr --
-        Fetching hello 2013f4202bfe3e268cf1a480b164fb62bbff6cda from path ../old
+        Fetching hello beaf4aaee71a9ae2ed896d0829b3e29e4aab0fe2 from path ../old
     warning: path ../old: it has no such commit: no branch or tag there leads to it
-      its HEAD is something else: tree 9c674325bca54c5f99316fd196563d56cb1f5564
-    error: no source served the pin `hello` (hello 2013f4202bfe3e268cf1a480b164fb62bbff6cda)
-      expected tree 6ec268e93d7ca660d239e2af7dbc56dc0a13d0f4
+      its HEAD is something else: tree f11e88fc55186cde99addc9e847a0385c4f7f056
+    error: no source served the pin `hello` (hello beaf4aaee71a9ae2ed896d0829b3e29e4aab0fe2)
+      expected tree 5841ecddc2bc6da1ade4888cdd8076c8d97ef04f
       path ../old: it has no such commit: no branch or tag there leads to it
-        its HEAD is something else: tree 9c674325bca54c5f99316fd196563d56cb1f5564
+        its HEAD is something else: tree f11e88fc55186cde99addc9e847a0385c4f7f056
       next: or use a local repository or bundle: cargo xtask fetch --from PATH
     ");
 }
@@ -188,14 +188,14 @@ fn a_commit_and_a_tree_that_do_not_belong_together() {
     -- stdout --
 
     -- stderr --
-        Fetching hello 2013f4202bfe3e268cf1a480b164fb62bbff6cda from path ../newer
-    warning: path ../newer: served tree 6ec268e93d7ca660d239e2af7dbc56dc0a13d0f4, the pin says c07bf433854240dc3df481b2f8a27e8a7a73ea5f
+        Fetching hello beaf4aaee71a9ae2ed896d0829b3e29e4aab0fe2 from path ../newer
+    warning: path ../newer: served tree 5841ecddc2bc6da1ade4888cdd8076c8d97ef04f, the pin says 885d62441c5f61b7edb1b06359f935b4fc0a66d4
       `commit` and `tree` of `[pins.hello]` do not belong together
-    error: no source served the pin `hello` (hello 2013f4202bfe3e268cf1a480b164fb62bbff6cda)
-      expected tree c07bf433854240dc3df481b2f8a27e8a7a73ea5f
-      path ../newer: served tree 6ec268e93d7ca660d239e2af7dbc56dc0a13d0f4, the pin says c07bf433854240dc3df481b2f8a27e8a7a73ea5f
+    error: no source served the pin `hello` (hello beaf4aaee71a9ae2ed896d0829b3e29e4aab0fe2)
+      expected tree 885d62441c5f61b7edb1b06359f935b4fc0a66d4
+      path ../newer: served tree 5841ecddc2bc6da1ade4888cdd8076c8d97ef04f, the pin says 885d62441c5f61b7edb1b06359f935b4fc0a66d4
         `commit` and `tree` of `[pins.hello]` do not belong together
-      next: git rev-parse 2013f4202bfe3e268cf1a480b164fb62bbff6cda^{tree}    # in a clone that you trust: which of the two is right?
+      next: git rev-parse beaf4aaee71a9ae2ed896d0829b3e29e4aab0fe2^{tree}    # in a clone that you trust: which of the two is right?
       next: or use a local repository or bundle: cargo xtask fetch --from PATH
     ");
 }
@@ -215,9 +215,9 @@ fn a_branch_that_is_called_a_tag_is_told_what_to_write() {
         Fetching hello main from git file://[BESIDE]/newer
     warning: git file://[BESIDE]/newer: git says: couldn't find remote ref refs/tags/main
     error: no source served the pin `hello` (hello main)
-      expected tree 6ec268e93d7ca660d239e2af7dbc56dc0a13d0f4
+      expected tree 5841ecddc2bc6da1ade4888cdd8076c8d97ef04f
       git file://[BESIDE]/newer: git says: couldn't find remote ref refs/tags/main
-      next: if `main` is a branch, pin its commit: `commit = ID` in place of `tag`; in a clone, `git log --all --format='%H %T' | grep 6ec268e93d7ca660d239e2af7dbc56dc0a13d0f4` names it
+      next: if `main` is a branch, pin its commit: `commit = ID` in place of `tag`; in a clone, `git log --all --format='%H %T' | grep 5841ecddc2bc6da1ade4888cdd8076c8d97ef04f` names it
       next: or use a local repository or bundle: cargo xtask fetch --from PATH
     ");
     let named = "git log --all --format='%H %T' | grep ";

@@ -36,7 +36,7 @@ fn a_tree_id_that_is_too_short() {
     error: invalid `pins.toml`
        --> pins.toml:6:8
         |
-      6 | tree = "9c674325"
+      6 | tree = "f11e88fc"
         |        ^^^^^^^^^^ a tree id is 40 hexadecimal digits: `git rev-parse TAG^{tree}`
     "#);
 }

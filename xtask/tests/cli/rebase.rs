@@ -208,7 +208,7 @@ fn a_patch_that_upstream_has_is_dropped_on_request_only() {
          Reading 1 commit of hello since v1.0
     error: hello v2.0 has what 1 of 3 patches do; nothing was written
       patches/paged/0002-say-what-is-counted.patch: upstreamed
-        taken upstream by d334d0a24c9d Change upstream
+        taken upstream by 09067fe3d513 Change upstream
       next: if that is right, add: --drop-upstreamed
     ");
     assert_eq!(moving.committed(), before);
@@ -219,7 +219,7 @@ fn a_patch_that_upstream_has_is_dropped_on_request_only() {
 
       unchanged  patches/paged/0001-greet-more-warmly.patch
       dropped    patches/paged/0002-say-what-is-counted.patch
-                 taken upstream by d334d0a24c9d Change upstream
+                 taken upstream by 09067fe3d513 Change upstream
                  upstream has all of it
       unchanged  patches/paged/0003-greet-dearly.patch -> patches/paged/0002-greet-dearly.patch
     -- stderr --

@@ -20,7 +20,7 @@ fn a_conflict_is_solved_and_gone_on_with() {
          Judging the series at 1 commit
     error: patches/paged/0001-greet-more-warmly.patch does not apply to hello v2.0 automatically (0 of 3 patches done)
       src/greet.c: upstream changed the same lines
-      it stopped applying at 7bbc4e5d1804 Change upstream (Test Person)
+      it stopped applying at 71f33493c428 Change upstream (Test Person)
       after it 1 more of the patches will stop, as far as is known
       next: cd target/espalier/rebase/hello/work    # git status, git diff and git mergetool work there
       next: resolve it, `git add` the files, then: cargo xtask rebase --continue
@@ -89,7 +89,7 @@ fn a_conflict_is_solved_and_gone_on_with() {
          Judging the series at 1 commit
     error: patches/paged/0003-greet-dearly.patch does not apply to hello v2.0 automatically (2 of 3 patches done)
       src/greet.c: upstream changed the same lines
-      it stopped applying at 7bbc4e5d1804 Change upstream (Test Person)
+      it stopped applying at 71f33493c428 Change upstream (Test Person)
       next: cd target/espalier/rebase/hello/work    # git status, git diff and git mergetool work there
       next: resolve it, `git add` the files, then: cargo xtask rebase --continue
       next: or drop this patch: cargo xtask rebase --skip
@@ -260,7 +260,7 @@ fn conflicts_without_text_wait_in_the_index() {
       src/new.c: the patch creates this file, but a different one exists
       src/ring.c: upstream no longer has this file
       src/upper.c: the patch deletes this file, and upstream changed it
-      it stopped applying at 46a54ce67145 Change upstream (Test Person)
+      it stopped applying at b37a68fb6cc9 Change upstream (Test Person)
       next: cd target/espalier/rebase/hello/work    # git status, git diff and git mergetool work there
       next: resolve it, `git add` the files, then: cargo xtask rebase --continue
       next: or drop this patch: cargo xtask rebase --skip
@@ -305,7 +305,7 @@ fn a_conflict_is_never_written_through_a_link() {
          Judging the series at 1 commit
     error: patches/paged/0001-change-something.patch does not apply to hello v2.0 automatically (0 of 1 patches done)
       docs/old/story.txt: the patch must not write here: the path goes through `docs/old`, which is a symlink (120000)
-      it stopped applying at feee45fc1933 Change upstream (Test Person)
+      it stopped applying at 27f3f4c7d4d8 Change upstream (Test Person)
       next: cd target/espalier/rebase/hello/work    # git status, git diff and git mergetool work there
       next: resolve it, `git add` the files, then: cargo xtask rebase --continue
       next: or drop this patch: cargo xtask rebase --skip
@@ -345,7 +345,7 @@ fn what_was_solved_in_a_half_shown_conflict_is_kept() {
          Judging the series at 1 commit
     error: patches/paged/0001-greet-more-warmly.patch does not apply to hello v2.0 automatically (0 of 3 patches done)
       src/greet.c: upstream changed the same lines
-      it stopped applying at 7bbc4e5d1804 Change upstream (Test Person)
+      it stopped applying at 71f33493c428 Change upstream (Test Person)
       after it 1 more of the patches will stop, as far as is known
       next: cd target/espalier/rebase/hello/work    # git status, git diff and git mergetool work there
       next: resolve it, `git add` the files, then: cargo xtask rebase --continue
@@ -374,7 +374,7 @@ fn what_was_solved_is_remembered() {
          Judging the series at 1 commit
     error: patches/paged/0001-greet-more-warmly.patch does not apply to hello v2.0 automatically (0 of 3 patches done)
       src/greet.c: upstream changed the same lines
-      it stopped applying at 7bbc4e5d1804 Change upstream (Test Person)
+      it stopped applying at 71f33493c428 Change upstream (Test Person)
       after it 1 more of the patches will stop, as far as is known
       src/greet.c: resolved as when patches/paged/0001-greet-more-warmly.patch went onto hello v2.0; not staged yet: review it first
       next: cd target/espalier/rebase/hello/work    # git status, git diff and git mergetool work there

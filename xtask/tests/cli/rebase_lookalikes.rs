@@ -33,7 +33,7 @@ fn a_change_never_goes_into_a_lookalike() {
          Judging the series at 1 commit
     error: patches/paged/0001-change-something.patch does not apply to hello v2.0 automatically (0 of 1 patches done)
       src/twins.c: upstream changed the same lines
-      it stopped applying at 16fc3e04dea1 Change upstream (Test Person)
+      it stopped applying at dea5d5005d4c Change upstream (Test Person)
       next: cd target/espalier/rebase/hello/work    # git status, git diff and git mergetool work there
       next: resolve it, `git add` the files, then: cargo xtask rebase --continue
       next: or drop this patch: cargo xtask rebase --skip
@@ -84,7 +84,7 @@ fn a_change_of_one_twin_never_goes_into_the_other() {
     error: patches/paged/0001-change-something.patch does not apply to hello v2.0 automatically (0 of 1 patches done)
       src/twins.c: review it: the change fits, but maybe not where it was meant to go
         line 8: moved function: made for `int words_twin_left(int value) {`, would land in `int words_twin_right(int value) {`
-      it stopped applying at a7a1931cf88d Change upstream (Test Person)
+      it stopped applying at 3df539e8caf6 Change upstream (Test Person)
       next: cd target/espalier/rebase/hello/work    # git status, git diff and git mergetool work there
       next: resolve it, `git add` the files, then: cargo xtask rebase --continue
       next: or drop this patch: cargo xtask rebase --skip

@@ -145,7 +145,7 @@ fn a_name_that_is_not_utf8_can_be_solved() {
          Judging the series at 1 commit
     error: patches/paged/0001-change-something.patch does not apply to hello v2.0 automatically (0 of 1 patches done)
       src/na\xefve.c: the patch creates this file, but a different one exists
-      it stopped applying at 818cb24525e2 Change upstream (Test Person)
+      it stopped applying at 65031ee104fb Change upstream (Test Person)
       next: cd target/espalier/rebase/hello/work    # git status, git diff and git mergetool work there
       next: resolve it, `git add` the files, then: cargo xtask rebase --continue
       next: or drop this patch: cargo xtask rebase --skip
@@ -194,7 +194,7 @@ fn where_upstream_moved_things_a_person_says_where_to() {
       docs/old/new.txt: upstream moved the folder that this new file belongs in
         it was placed at docs/tales/new.txt: leave it there or move it
       src/ring.c: upstream has renamed it to src/wheel.c, and the patch renames it to src/circle.c
-      it stopped applying at 6f6d2d1b1a70 Change upstream (Test Person)
+      it stopped applying at 23dccae7dec8 Change upstream (Test Person)
       next: cd target/espalier/rebase/hello/work    # git status, git diff and git mergetool work there
       next: resolve it, `git add` the files, then: cargo xtask rebase --continue
       next: or drop this patch: cargo xtask rebase --skip

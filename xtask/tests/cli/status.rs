@@ -45,9 +45,9 @@ fn a_line_a_patch_and_what_to_do_about_each_class() {
     -- stdout --
     paged: 0 of 3 patches are exact at hello main, 2 commits after v1.0
 
-      conflict  patches/paged/0001-greet-more-warmly.patch, since 53ef46d9f62a
-      shifted   patches/paged/0002-say-what-is-counted.patch, since a398aafe3209
-      blocked   patches/paged/0003-greet-dearly.patch (by 0001-greet-more-warmly.patch) (provisional), since 53ef46d9f62a
+      conflict  patches/paged/0001-greet-more-warmly.patch, since 8b48e55d93dd
+      shifted   patches/paged/0002-say-what-is-counted.patch, since 818a281851dd
+      blocked   patches/paged/0003-greet-dearly.patch (by 0001-greet-more-warmly.patch) (provisional), since 8b48e55d93dd
 
       shifted: nothing to decide: `cargo xtask rebase` moves it there
       conflict: `cargo xtask rebase` stops there for you to resolve it
@@ -68,9 +68,9 @@ fn each_patch_has_its_class_and_the_commits_that_touched_it() {
     -- stdout --
     paged: 0 of 3 patches are exact at hello main, 2 commits after v1.0
 
-      conflict  patches/paged/0001-greet-more-warmly.patch, since 53ef46d9f62a
-      shifted   patches/paged/0002-say-what-is-counted.patch, since a398aafe3209
-      blocked   patches/paged/0003-greet-dearly.patch (by 0001-greet-more-warmly.patch) (provisional), since 53ef46d9f62a
+      conflict  patches/paged/0001-greet-more-warmly.patch, since 8b48e55d93dd
+      shifted   patches/paged/0002-say-what-is-counted.patch, since 818a281851dd
+      blocked   patches/paged/0003-greet-dearly.patch (by 0001-greet-more-warmly.patch) (provisional), since 8b48e55d93dd
 
     patches/paged/0001-greet-more-warmly.patch: conflict
       src/greet.c: upstream changed the same lines
@@ -82,7 +82,7 @@ fn each_patch_has_its_class_and_the_commits_that_touched_it() {
           nearest: line 3, 6 of 7 lines agree, in function: const char * words_greeting(int kind) {
             expected (patch line 18):         return "hello";
             found    (file line 6):         return "hi";
-      conflict since 53ef46d9f62a Say <b>hi</b> (Test Person)
+      conflict since 8b48e55d93dd Say <b>hi</b> (Test Person)
       next: `cargo xtask rebase` stops there for you to resolve it
 
     patches/paged/0002-say-what-is-counted.patch: shifted
@@ -92,7 +92,7 @@ fn each_patch_has_its_class_and_the_commits_that_touched_it() {
         hunk 1 @@ -1,7 +1,7 @@ (0002:14): shifted by +1 lines
           made for: int words_count(const char * text) {
           fits at line 2, in function: int words_count(const char * text) {
-      shifted since a398aafe3209 Include more (Test Person)
+      shifted since 818a281851dd Include more (Test Person)
       next: nothing to decide: `cargo xtask rebase` moves it there
 
     patches/paged/0003-greet-dearly.patch: blocked
@@ -105,7 +105,7 @@ fn each_patch_has_its_class_and_the_commits_that_touched_it() {
           nearest: line 3, 6 of 7 lines agree, in function: const char * words_greeting(int kind) {
             expected (patch line 18):         return "hello there";
             found    (file line 6):         return "hi";
-      blocked since 53ef46d9f62a Say <b>hi</b> (Test Person)
+      blocked since 8b48e55d93dd Say <b>hi</b> (Test Person)
       next: solve the patch that blocks it first
     -- stderr --
     "#);
@@ -184,9 +184,9 @@ fn markdown_for_an_issue() {
 
     | patch | class | since | changed upstream by |
     |---|---|---|---|
-    | `patches/paged/0001-greet-more-warmly.patch` | conflict | `00043aa3ef2d` | `00043aa3ef2d` |
+    | `patches/paged/0001-greet-more-warmly.patch` | conflict | `ede8cd87835d` | `ede8cd87835d` |
     | `patches/paged/0002-say-what-is-counted.patch` | exact |  |  |
-    | `patches/paged/0003-greet-dearly.patch` | blocked (by 0001-greet-more-warmly.patch) (provisional) | `00043aa3ef2d` | `00043aa3ef2d` |
+    | `patches/paged/0003-greet-dearly.patch` | blocked (by 0001-greet-more-warmly.patch) (provisional) | `ede8cd87835d` | `ede8cd87835d` |
 
     <details><summary>patches/paged/0001-greet-more-warmly.patch: conflict</summary>
 
@@ -200,7 +200,7 @@ fn markdown_for_an_issue() {
               nearest: line 3, 6 of 7 lines agree, in function: const char * words_greeting(int kind) {
                 expected (patch line 18):         return "hello";
                 found    (file line 6):         return "hi";
-          conflict since 00043aa3ef2d Say <b>hi</b> (Test Person)
+          conflict since ede8cd87835d Say <b>hi</b> (Test Person)
           next: `cargo xtask rebase` stops there for you to resolve it
 
     </details>
@@ -217,7 +217,7 @@ fn markdown_for_an_issue() {
               nearest: line 3, 6 of 7 lines agree, in function: const char * words_greeting(int kind) {
                 expected (patch line 18):         return "hello there";
                 found    (file line 6):         return "hi";
-          blocked since 00043aa3ef2d Say <b>hi</b> (Test Person)
+          blocked since ede8cd87835d Say <b>hi</b> (Test Person)
           next: solve the patch that blocks it first
 
     </details>

@@ -27,7 +27,7 @@ fn a_package_is_what_it_says_and_the_same_again() {
     insta::assert_snapshot!(project.run(&["verify", PACKAGE]), @r"
     exit: 0
     -- stdout --
-    target/espalier/dist/paged-cpu-native: paged cpu-native for linux-x86_64, pin v1.0, tree bce248fb36279a1c2f737f253e7c2f19083697ad
+    target/espalier/dist/paged-cpu-native: paged cpu-native for linux-x86_64, pin v1.0, tree 40965241c970d224dd58b418bc14c0257f385f45
     6 files, all as manifest, SBOM, provenance and lock say
     -- stderr --
     ");

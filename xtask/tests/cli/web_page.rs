@@ -176,7 +176,7 @@ fn npm_that_cannot_reach_the_registry() {
 
     -- stderr --
         Fetching hello v1.0 from path [UPSTREAM]
-         Locking paged in espalier.lock: tree e161b24bd31f6580fd4cfd0c0451cb8611828dc5
+         Locking paged in espalier.lock: tree 4dba01f29f36f1dd2a6ad0317dac08a389e42e5d
       Installing what the web page is built with, from npm, under target/
     error: page-install failed
       npm error network request failed
@@ -201,7 +201,7 @@ fn a_page_that_does_not_build() {
 
     -- stderr --
         Fetching hello v1.0 from path [UPSTREAM]
-         Locking paged in espalier.lock: tree e161b24bd31f6580fd4cfd0c0451cb8611828dc5
+         Locking paged in espalier.lock: tree 4dba01f29f36f1dd2a6ad0317dac08a389e42e5d
       Installing what the web page is built with, from npm, under target/
         Building the web page
     error: page-build failed

@@ -28,7 +28,10 @@ fn collect(folder: &Path, below: &Path, found: &mut Vec<String>) {
 /// The modification time of every file below `folder`.
 pub fn times(folder: &Path) -> BTreeMap<String, SystemTime> {
     let time = |path: &String| std::fs::symlink_metadata(folder.join(path)).unwrap().modified().unwrap();
-    list(folder).into_iter().map(|path| (path.clone(), time(&path))).collect()
+    // Which command holds a lock is written into it, whatever the command does.
+    let is_lock =
+        |path: &String| path.ends_with("espalier/run.lock") || path.ends_with("espalier/project.lock");
+    list(folder).into_iter().filter(|path| !is_lock(path)).map(|path| (path.clone(), time(&path))).collect()
 }
 
 /// Names that are in only one of the two, or whose value differs.

@@ -19,10 +19,10 @@ pub(super) struct ServerRun {
     pub(super) is_crowded: bool,
 }
 
-/// In a crowded pool as many requests as there are slots are asked for this much more, a whole block: they fit when they
-/// begin and not when they grow. A greedy answer begins like the longer one, so that only its beginning is compared.
+/// In a crowded pool twice as many requests as there are slots are asked for this much more, a whole block: they fit when
+/// they begin and not when they grow. A greedy answer begins like the longer one, so that only its beginning is compared.
 const GROWTH: u64 = 64;
-const GROWING: usize = 8;
+const GROWING: usize = 16;
 
 /// One request at a time, with the prompt cache: what the others are compared with.
 const ALONE: ServerRun = ServerRun {
