@@ -106,7 +106,7 @@ fn with_words(program: &str, error: Error, said: &[String]) -> Error {
     let mut told = Error::surroundings(format!("{program} says: {}", without_mark(reason)));
     let mut others: Vec<&str> = Vec::new();
     for line in lines.into_iter().map(without_mark) {
-        if line != without_mark(reason) && !others.contains(&line) {
+        if line != without_mark(reason) && line != CONSEQUENCE && !others.contains(&line) {
             others.push(line);
         }
     }
@@ -116,6 +116,9 @@ fn with_words(program: &str, error: Error, said: &[String]) -> Error {
     told.hints.extend(way_to_trust(said.iter().map(String::as_str)));
     told
 }
+
+/// What git adds when the other side has ended because of the reason that was given before.
+const CONSEQUENCE: &str = "the remote end hung up unexpectedly";
 
 /// The line that tells why a program failed: that the disk is full, else the first that is marked as an error, else the
 /// first at all. What a program says before it fails is often about something else.

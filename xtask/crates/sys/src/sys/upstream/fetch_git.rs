@@ -252,6 +252,10 @@ fn way_out(url: &str, said: &[String]) -> Option<String> {
     let said = said.join("\n").to_ascii_lowercase();
     let has = |words: &[&str]| words.iter().any(|words| said.contains(words));
     let alone = format!("git ls-remote {}", quoted(url));
+    // The server may end after this, which is then no failure of its own.
+    if has(&["couldn't find remote ref"]) {
+        return None;
+    }
     if has(&[
         "authentication failed",
         "could not read username",
@@ -348,5 +352,6 @@ mod tests {
         assert!(way("fatal: repository 'x' not found").starts_with("check the address: git ls-remote"));
         assert!(way("fatal: early EOF").starts_with("the server broke off"));
         assert_eq!(way("fatal: couldn't find remote ref refs/tags/v9"), "");
+        assert_eq!(way("fatal: couldn't find remote ref x\nfatal: the remote end hung up unexpectedly"), "");
     }
 }
