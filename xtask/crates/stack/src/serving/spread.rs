@@ -90,10 +90,11 @@ const P99: f64 = 1.75;
 const MAX: f64 = 2.5;
 /// The same for the part of the answers that diverge.
 const RATE: f64 = 1.5;
-/// What is added to each of these, where stock happens to have next to nothing: nats, and parts of the answers.
-const LEAST_MEDIAN: f64 = 0.004;
-const LEAST_P99: f64 = 0.03;
-const LEAST_MAX: f64 = 0.1;
+/// What is added to each of these, where stock happens to have next to nothing: nats, and parts of the answers. Of two runs
+/// of 31 requests on one machine stock's widest median was 0.016 and 0.026, its 99 % 0.199 and 0.261.
+const LEAST_MEDIAN: f64 = 0.02;
+const LEAST_P99: f64 = 0.15;
+const LEAST_MAX: f64 = 0.3;
 const LEAST_RATE: f64 = 0.1;
 
 /// How far a server may be from stock: stock's own spread, with a margin for chance.
@@ -198,16 +199,16 @@ mod tests {
     }
 
     #[test]
-    fn as_far_as_stock_from_itself_is_within_and_twice_as_far_is_not() {
+    fn as_far_as_stock_from_itself_is_within_and_three_times_as_far_is_not() {
         let limits = Limits::of(&[by(0.1), by(0.05)]);
         assert!(limits.exceeded_by(&by(0.1)).is_empty());
         assert!(limits.exceeded_by(&by(0.15)).is_empty());
-        let lines = limits.exceeded_by(&by(0.21));
+        let lines = limits.exceeded_by(&by(0.35));
         assert_eq!(
             lines,
             [
-                "median of |d|: 0.2100; stock's own spread allows 0.1540",
-                "99 % of |d|: 0.2100; stock's own spread allows 0.2050",
+                "median of |d|: 0.3500; stock's own spread allows 0.1700",
+                "99 % of |d|: 0.3500; stock's own spread allows 0.3250",
             ]
         );
     }
