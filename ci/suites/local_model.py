@@ -10,6 +10,7 @@ Loaded with `-p local_model` and this folder on PYTHONPATH, so that nothing is c
 """
 
 import json
+import linecache
 import os
 import random
 import re
@@ -47,8 +48,9 @@ def give_it_a_port(server_process):
     def init(self):
         original(self)
         # Bound and never listening for as long as the test has its server: the system gives the port to nobody else,
-        # neither before the server listens nor between a stop and a start. The server sets SO_REUSEPORT too.
+        # neither before the server listens nor between a stop and a start. A server binds beside it with either option.
         self.reserved_port = socket.socket()
+        self.reserved_port.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self.reserved_port.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         self.reserved_port.bind(("127.0.0.1", 0))
         self.server_port = self.reserved_port.getsockname()[1]
@@ -91,4 +93,12 @@ def how_it_failed(report):
         return None
     message = (crash.message or "").splitlines()[:1]
     what = [line if COMPARED_NUMBERS.fullmatch(line) else line.split(":")[0].split(" ")[0] for line in message]
-    return f"{os.path.basename(crash.path)}:{crash.lineno}: {''.join(what)}"
+    return f"{place_of(crash)}: {''.join(what)}"
+
+
+def place_of(crash):
+    """The line by its number; in what tests share by its text, since patches add lines there."""
+    file = os.path.basename(crash.path)
+    if file.startswith("test_"):
+        return f"{file}:{crash.lineno}"
+    return f"{file}: {linecache.getline(crash.path, crash.lineno).strip()}"

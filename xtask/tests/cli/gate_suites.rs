@@ -110,9 +110,13 @@ fn served(project: &Project, from: &str, to: &str) -> Output {
 #[test]
 fn a_server_that_ends_a_test_otherwise_is_seen() {
     let said = served(&suites(), "key*) echo 401", "completion1) echo 500;; key*) echo 200");
-    let key = "unit/test_basic.py::test_incorrect_api_key: passed on stock, failed (utils.py:21: assert 200 == 401)";
-    let completion =
-        "unit/test_basic.py::test_completion: passed on stock, failed (utils.py:21: assert 500 == 200)";
+    let line = r#"assert said == status, f"assert {said} == {status}""#;
+    let key = format!(
+        "unit/test_basic.py::test_incorrect_api_key: passed on stock, failed (utils.py: {line}: assert 200 == 401)"
+    );
+    let completion = format!(
+        "unit/test_basic.py::test_completion: passed on stock, failed (utils.py: {line}: assert 500 == 200)"
+    );
     assert!(!said.stderr.contains(&format!("server tests: {completion}")), "{said}");
     let reasons = [
         "3 differences",

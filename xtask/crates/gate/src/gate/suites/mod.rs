@@ -167,6 +167,9 @@ impl<'a> SuiteGate<'a> {
     /// Runs a test that ended differently alone, on both sides.
     fn is_luck(&self, difference: &Difference, stock: &dyn Suite, ours: &dyn Suite) -> Result<bool> {
         let Difference { test, .. } = difference;
+        if difference.stock == Outcome::Absent {
+            return Ok(false); // stock has no such test to run
+        }
         self.context.ui.status("Running", format!("{test} alone, {AGAIN} times on each side"));
         let alone = |suite: &dyn Suite| -> Result<Vec<Outcome>> {
             (0..AGAIN).map(|_| Ok(suite.alone(test)?.remove(test).unwrap_or(Outcome::Absent))).collect()
