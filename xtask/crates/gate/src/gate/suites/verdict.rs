@@ -71,7 +71,8 @@ pub fn hold(side: &str, stock: &Outcomes, ours: &Outcomes, allowed: Allowed<'_>)
     };
     let (own, differences): (Vec<_>, Vec<_>) = differences(stock, ours).into_iter().partition(is_own);
     let vanished = vanished(&differences, listed);
-    let is_unseen = |part: &&String| !own.iter().any(|one| one.test.contains(*part));
+    // One that is there and does not pass is a difference, and has to be listed.
+    let is_unseen = |part: &&String| !ours.keys().any(|test| test.contains(*part));
     let unseen = own_cases.iter().filter(is_unseen).cloned().collect();
     let (expected, unexpected) =
         differences.into_iter().partition(|difference| listed.iter().any(|one| expects(one, difference)));
