@@ -37,6 +37,22 @@ fn the_end_of_a_rebase_with_conflicts() {
     try_all("rebase --continue", &moving.project, &arguments, &unless_done(&moving.project, &arguments));
 }
 
+/// The repository is made anew the first time, and there already the second time.
+#[test]
+fn an_edit() {
+    if !wanted() {
+        return;
+    }
+    let project = Project::new();
+    project.run(&["lock"]).success();
+    try_all("edit", &project, &["edit"], &again(&project, &["edit"]));
+    project.run(&["edit"]).success();
+    project.write("overlay/extra/espalier/note.txt", "another one\n");
+    project.write("overlay/extra/espalier/second.txt", "a new one\n");
+    project.run(&["lock"]).success();
+    try_all("edit again", &project, &["edit"], &again(&project, &["edit"]));
+}
+
 #[test]
 fn an_export() {
     if !wanted() {

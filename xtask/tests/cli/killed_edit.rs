@@ -58,6 +58,18 @@ fn edit_killed_and_run_again_makes_the_same_commits() {
     }
 }
 
+/// Moments of microseconds, which random kills rarely hit: a file of ours, half written beside the whole one.
+#[test]
+fn a_file_half_written_in_the_edit_repository_is_swept() {
+    let project = Project::new();
+    let folder = edit(&project);
+    for half in [".git/.espalier-tmp-abc", ".git/info/.espalier-tmp-abc"] {
+        files::write(&folder.join(half), "half");
+        project.run(&["edit"]).success();
+        assert_clean(&project, half);
+    }
+}
+
 /// What an export starts from: an edit repository with work in it, the series and the lock as they were.
 struct Start {
     folder: tempfile::TempDir,

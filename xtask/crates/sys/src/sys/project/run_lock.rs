@@ -9,7 +9,7 @@
 
 use std::fs::{File, TryLockError};
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -157,12 +157,21 @@ fn sweep(layout: &Layout) -> Result<()> {
     for git_dir in edits.iter().map(|edit| edit.join(".git")).chain([layout.store()]) {
         sweep_refs(&git_dir.join("refs/espalier"))?;
     }
-    let builds = disk::folders_in(&layout.generated().join("build"));
-    let ours = ["applied", "dist", "store.git", "trees"].map(|name| layout.generated().join(name));
-    for folder in builds.into_iter().chain(ours).chain([layout.generated(), layout.root().to_path_buf()]) {
-        ours::sweep(&folder, is_temporary)?;
-    }
-    Ok(())
+    let folders = written_folders(layout);
+    folders.iter().try_for_each(|folder| ours::sweep(folder, is_temporary))
+}
+
+/// Every folder that outlives a run and in which [`disk::write_atomically`] writes: a run that was killed leaves its half
+/// file beside the whole one. The work tree of a variant is swept as it is made.
+fn written_folders(layout: &Layout) -> Vec<PathBuf> {
+    const KEPT: [&str; 6] = ["applied", "compiled", "dist", "store.git", "tested", "trees"];
+    let generated = layout.generated();
+    let edits = disk::folders_in(&generated.join("edit")).into_iter().map(|edit| edit.join(".git"));
+    let git_dirs = edits.chain([layout.store()]).flat_map(|git_dir| [git_dir.join("info"), git_dir]);
+    let many = ["build", "rebase"].map(|name| disk::folders_in(&generated.join(name)));
+    let kept = KEPT.iter().map(|name| generated.join(name));
+    let single = [generated.clone(), layout.root().to_path_buf(), layout.root().join("docs/measurements")];
+    git_dirs.chain(many.into_iter().flatten()).chain(kept).chain(single).collect()
 }
 
 /// Refs of ours have names with several parts: the locks may lie at any depth.

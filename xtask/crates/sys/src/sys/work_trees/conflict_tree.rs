@@ -34,7 +34,10 @@ pub fn prepare(repo: &RebaseRepo, head: ObjectId, tree: ObjectId, files: &[Confl
     in_work(repo, &["read-tree", "--reset", "-u", &tree.to_string()])?;
     for file in files {
         if let Some(text) = file.text.as_ref().filter(|_| stays_inside(repo.work(), &file.path)) {
-            disk::write_atomically(&repo.work().join(native(&file.path)), text)?;
+            let path = repo.work().join(native(&file.path));
+            let is_temporary = |name: &str| name.starts_with(disk::TEMPORARY_PREFIX);
+            path.parent().map_or(Ok(()), |folder| ours::sweep(folder, is_temporary))?;
+            disk::write_atomically(&path, text)?;
         }
     }
     let opened = Repository::open(repo.work()).map_err(broken)?;
