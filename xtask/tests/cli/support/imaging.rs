@@ -22,7 +22,8 @@ const APT: &str = r#"for word in "$@"; do case "$word" in
     cp "$BESIDE/libs.deb" libs_1-1_amd64.deb;;
 esac; done"#;
 
-const CARGO: &str = r#"[ -e "$BESIDE/slow" ] && { touch "$BESIDE/waits"; exec sleep 60; }
+const CARGO: &str = r#"[ -e "$BESIDE/slow" ] && touch "$BESIDE/waits"
+turns=0; while [ -e "$BESIDE/slow" ] && [ $turns -lt 600 ]; do sleep 0.1; turns=$((turns + 1)); done
 mkdir -p "$CARGO_TARGET_DIR/release"
 cp "$BESIDE/health" "$CARGO_TARGET_DIR/release/espalier-health""#;
 
