@@ -133,6 +133,8 @@ def main() -> int:
     arguments.add_argument("--bound", type=float, default=20, help="seconds within which the server must have ended")
     arguments.add_argument("--seed", type=int, default=1)
     options = arguments.parse_args()
+    # A shell's background job ignores SIGINT, and so would each server until it sets its own handler.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     random.seed(options.seed)
     slowest, unanswered, hung = 0.0, 0, 0
     outcomes: dict[str, int] = {}
