@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use super::kill::wait_while;
 use super::{Output, Project, files, program_path, sealing};
 
 /// The image of that package.
@@ -22,9 +23,7 @@ const APT: &str = r#"for word in "$@"; do case "$word" in
     cp "$BESIDE/libs.deb" libs_1-1_amd64.deb;;
 esac; done"#;
 
-const CARGO: &str = r#"[ -e "$BESIDE/slow" ] && touch "$BESIDE/waits"
-turns=0; while [ -e "$BESIDE/slow" ] && [ $turns -lt 600 ]; do sleep 0.1; turns=$((turns + 1)); done
-mkdir -p "$CARGO_TARGET_DIR/release"
+const CARGO: &str = r#"mkdir -p "$CARGO_TARGET_DIR/release"
 cp "$BESIDE/health" "$CARGO_TARGET_DIR/release/espalier-health""#;
 
 impl Imaging {
@@ -34,7 +33,8 @@ impl Imaging {
         let programs = ["cat", "cp", "mkdir", "touch", "sleep", "sh", "git", "cc", "rustc"];
         let programs = program_path::only(&project.beside("programs"), &programs);
         let beside = project.beside("").display().to_string();
-        for (name, text) in [("apt-get", APT), ("cargo", CARGO), ("dpkg-deb", "cat \"$2\"")] {
+        let cargo = [wait_while("$BESIDE/slow"), CARGO.to_string()].concat();
+        for (name, text) in [("apt-get", APT), ("cargo", &cargo), ("dpkg-deb", "cat \"$2\"")] {
             files::write_script(&programs.join(name), &format!("BESIDE={beside}\n{text}"));
         }
         std::fs::copy(project.path(sealing::PACKAGE).join("bin/hello"), project.beside("health")).unwrap();

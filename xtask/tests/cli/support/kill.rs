@@ -54,6 +54,15 @@ impl Drop for Kills {
     }
 }
 
+/// Shell commands for a fake program that is slow while the file `slow` exists, and then creates `$BESIDE/waits`. It polls:
+/// a killed run leaves it behind with the run lock, which it releases as soon as the file is removed, or after a minute.
+pub fn wait_while(slow: &str) -> String {
+    format!(
+        "[ -e \"{slow}\" ] && touch \"$BESIDE/waits\"\nturns=0\n\
+         while [ -e \"{slow}\" ] && [ $turns -lt 600 ]; do sleep 0.1; turns=$((turns + 1)); done\n"
+    )
+}
+
 /// Runs to the end, or until `limit`, then SIGKILL. Gives how long it ran.
 pub fn run_and_kill(command: Command, limit: Duration) -> Duration {
     run_and_kill_when(command, limit, || false).0

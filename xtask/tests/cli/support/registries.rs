@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use super::kill::wait_while;
 use super::{Output, Project, files, program_path};
 
 /// What the registries have, and a project whose flavor `gpu` wants it.
@@ -24,8 +25,6 @@ for word in "$@"; do case "$word" in
 esac; done"#;
 
 const CARGO: &str = r#"echo "$@" >> "$BESIDE/asked"
-[ -e "$BESIDE/served/slow" ] && touch "$BESIDE/waits"
-turns=0; while [ -e "$BESIDE/served/slow" ] && [ $turns -lt 600 ]; do sleep 0.1; turns=$((turns + 1)); done
 mkdir -p "$HOME/.cargo/registry/cache/mirror"
 cp "$BESIDE/served/vendored-1.0.0.crate" "$HOME/.cargo/registry/cache/mirror/""#;
 
@@ -42,7 +41,7 @@ impl Registries {
             files::write_script(&programs.join(name), &format!("BESIDE={}\n{text}", beside.display()));
         };
         script("apt-get", APT);
-        script("cargo", CARGO);
+        script("cargo", &[wait_while("$BESIDE/served/slow"), CARGO.to_string()].concat());
         script("dpkg-deb", "cat \"$2\"");
         let registries = Registries { project, programs };
         registries.serve_deb("usr/bin/gpu-cc", "#!/bin/sh\necho gpu-cc 2.1\n");

@@ -137,8 +137,13 @@ pub fn refuse_as_output(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Every temporary file of ours starts with this, so that a later run can sweep what a killed one left.
+/// Prefix of our temporary files, so that a later run can remove those that a killed run left.
 pub const TEMPORARY_PREFIX: &str = ".espalier-tmp-";
+
+/// Whether a file or folder of this name is one of our temporary ones.
+pub fn is_temporary(name: &str) -> bool {
+    name.starts_with(TEMPORARY_PREFIX)
+}
 
 /// Writes only when the content differs, so that the file's time tells the truth. Says whether it wrote.
 pub fn write_if_changed(path: &Path, bytes: &[u8]) -> Result<bool> {

@@ -63,8 +63,7 @@ fn is_as_good_as_empty(folder: &Path) -> bool {
     let Ok(entries) = fs::read_dir(folder) else { return false };
     let names: Vec<_> =
         entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
-    names.iter().any(|name| name == "run.lock")
-        || names.iter().all(|name| name.starts_with(disk::TEMPORARY_PREFIX))
+    names.iter().any(|name| name == "run.lock") || names.iter().all(|name| disk::is_temporary(name))
 }
 
 /// An error unless `path` really is, or lies below, a folder with our mark.
@@ -125,6 +124,11 @@ pub fn sweep(folder: &Path, unwanted: impl Fn(&str) -> bool) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Removes the temporary files that a killed run left directly in `folder`. The caller holds the run lock.
+pub fn sweep_temporary(folder: &Path) -> Result<()> {
+    sweep(folder, disk::is_temporary)
 }
 
 #[cfg(test)]

@@ -45,7 +45,7 @@ pub(super) fn finish_interrupted(layout: &Layout, ui: &Ui) -> Result<()> {
     for path in pending.files.iter().map(|file| layout.root().join(&file.path)) {
         // A run that was killed while it wrote here left its temporary file.
         let folder = path.parent().unwrap_or(layout.root());
-        ours::sweep(folder, |name| name.starts_with(disk::TEMPORARY_PREFIX))?;
+        ours::sweep_temporary(folder)?;
     }
     // All are looked at before the first is written: what cannot be finished is not begun.
     let changed = changed_meanwhile(layout, &pending)?;

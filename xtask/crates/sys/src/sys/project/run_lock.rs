@@ -153,21 +153,22 @@ fn sweep(layout: &Layout) -> Result<()> {
     for folder in [layout.store(), trees] {
         ours::sweep(&folder, |name| name.ends_with(".lock"))?;
     }
-    let edits = disk::folders_in(&layout.generated().join("edit"));
-    for git_dir in edits.iter().map(|edit| edit.join(".git")).chain([layout.store()]) {
-        sweep_refs(&git_dir.join("refs/espalier"))?;
-    }
-    let folders = written_folders(layout);
-    folders.iter().try_for_each(|folder| ours::sweep(folder, is_temporary))
+    git_dirs(layout).iter().try_for_each(|git_dir| sweep_refs(&git_dir.join("refs/espalier")))?;
+    written_folders(layout).iter().try_for_each(|folder| ours::sweep_temporary(folder))
 }
 
-/// Every folder that outlives a run and in which [`disk::write_atomically`] writes: a run that was killed leaves its half
-/// file beside the whole one. The work tree of a variant is swept as it is made.
+/// The object store, and the git folder of each edit repository.
+fn git_dirs(layout: &Layout) -> Vec<PathBuf> {
+    let edits = disk::folders_in(&layout.generated().join("edit"));
+    edits.into_iter().map(|edit| edit.join(".git")).chain([layout.store()]).collect()
+}
+
+/// Every folder that outlives a run and in which [`disk::write_atomically`] writes: a killed run leaves its temporary file
+/// beside the destination. Materialised trees are swept when they are updated.
 fn written_folders(layout: &Layout) -> Vec<PathBuf> {
-    const KEPT: [&str; 6] = ["applied", "compiled", "dist", "store.git", "tested", "trees"];
+    const KEPT: [&str; 5] = ["applied", "compiled", "dist", "tested", "trees"];
     let generated = layout.generated();
-    let edits = disk::folders_in(&generated.join("edit")).into_iter().map(|edit| edit.join(".git"));
-    let git_dirs = edits.chain([layout.store()]).flat_map(|git_dir| [git_dir.join("info"), git_dir]);
+    let git_dirs = git_dirs(layout).into_iter().flat_map(|git_dir| [git_dir.join("info"), git_dir]);
     let many = ["build", "rebase"].map(|name| disk::folders_in(&generated.join(name)));
     let kept = KEPT.iter().map(|name| generated.join(name));
     let single = [generated.clone(), layout.root().to_path_buf(), layout.root().join("docs/measurements")];
@@ -182,8 +183,4 @@ fn sweep_refs(folder: &Path) -> Result<()> {
     let locks = disk::files_below(folder)?.into_iter();
     let mut locks = locks.filter(|file| file.extension().is_some_and(|extension| extension == "lock"));
     locks.try_for_each(|lock| disk::remove_file(&folder.join(lock)))
-}
-
-fn is_temporary(name: &str) -> bool {
-    name.starts_with(disk::TEMPORARY_PREFIX)
 }

@@ -35,8 +35,7 @@ pub fn prepare(repo: &RebaseRepo, head: ObjectId, tree: ObjectId, files: &[Confl
     for file in files {
         if let Some(text) = file.text.as_ref().filter(|_| stays_inside(repo.work(), &file.path)) {
             let path = repo.work().join(native(&file.path));
-            let is_temporary = |name: &str| name.starts_with(disk::TEMPORARY_PREFIX);
-            path.parent().map_or(Ok(()), |folder| ours::sweep(folder, is_temporary))?;
+            path.parent().map_or(Ok(()), ours::sweep_temporary)?;
             disk::write_atomically(&path, text)?;
         }
     }

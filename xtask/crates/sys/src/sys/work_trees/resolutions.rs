@@ -76,7 +76,7 @@ pub fn learn(repo: &RebaseRepo, home: &Path) -> Result<()> {
 fn copy(from: &Path, to: &Path, is_wanted: impl Fn(&Path) -> bool) -> Result<()> {
     // Left by a run that was killed in here; it did not get any further, so this one comes by again.
     for folder in disk::folders_in(to) {
-        ours::sweep(&folder, |name| name.starts_with(disk::TEMPORARY_PREFIX))?;
+        ours::sweep_temporary(&folder)?;
     }
     if !disk::exists(from) {
         return Ok(());

@@ -18,7 +18,7 @@ pub(super) fn files_there(folder: &Path) -> Result<BTreeSet<Vec<u8>>> {
     let mut there = BTreeSet::new();
     for path in disk::files_below(folder)? {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        if name.starts_with(disk::TEMPORARY_PREFIX) {
+        if disk::is_temporary(&name) {
             disk::remove_file(&folder.join(&path))?;
         } else {
             there.insert(to_bytes(&path));
