@@ -1,5 +1,5 @@
 // What a server can be asked about its paged KV cache, and what it has to know for it: the declarations of
-// espalier-server.h and espalier-step.h. After the file's server_slot, like these.
+// espalier-admission.h, espalier-server.h and espalier-step.h. After the file's server_slot, like these.
 
 #pragma once
 
@@ -122,7 +122,7 @@ struct espalier_server {
     };
 
     // For an action on an idle slot. Empty: it is refused, and the client was told why
-    template <typename server_t> static std::unique_ptr<open_slot> open(server_t & server, server_slot & slot, const server_task & task);
+    template <typename server_t> static std::unique_ptr<open_slot> open_idle_slot(server_t & server, server_slot & slot, const server_task & task);
 
 private:
     template <typename server_t> static std::string read_file(server_t & server, const server_slot & slot, const server_task & task, const espalier_slot_file & file, espalier_slot_file::content & content);

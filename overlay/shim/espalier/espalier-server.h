@@ -5,6 +5,7 @@
 
 #pragma once
 
+#include "espalier-admission.h"
 #include "espalier-server-class.h"
 #include "espalier-step.h"
 #include "espalier-tenancy.h"
@@ -241,120 +242,6 @@ bool espalier_server::has_slot(server_t & server, server_task & task) {
     give_slots(server);
     limit_queue(server, id_task, id_request);
     return false;
-}
-
-// Asked, and not admitted. A slot that was just launched was not asked yet, and a preempted request was admitted before.
-inline bool espalier_server::is_queued(const server_slot & slot) {
-    return slot.paged.kv && waits(slot) && slot.paged.now.waits_for != ESPALIER_SCHEDULE_FOR_NOTHING && !slot.paged.now.was_admitted;
-}
-
-// A request of which anything was admitted, or has a slot and was not asked yet, is not queued with what is left of it.
-template <typename server_t>
-std::set<int> espalier_server::find_queued(const server_t & server, const espalier_tasks & deferred, const espalier_tasks & queue) {
-    std::set<int> queued;
-    for (const server_task & task : deferred) {
-        queued.insert(task.params.id_request);
-    }
-    for (const server_slot & slot : server.slots) {
-        if (is_queued(slot)) {
-            queued.insert(slot.task->params.id_request);
-        }
-    }
-    for (const server_slot & slot : server.slots) {
-        if (slot.is_processing() && slot.state != SLOT_STATE_WAIT_OTHER && !is_queued(slot)) {
-            queued.erase(slot.task->params.id_request);
-        }
-    }
-    for (const server_task & task : queue) {
-        if (task.params.has_slot) {
-            queued.erase(task.params.id_request);
-        }
-    }
-    return queued;
-}
-
-// A task that has just come and got no slot may wait, or is refused with 429.
-template <typename server_t>
-void espalier_server::limit_queue(server_t & server, int id_task, int id_request) {
-    const size_t most = server.params_base.max_queued;
-    if (most == 0) {
-        return;
-    }
-    size_t n_others   = 0;
-    bool   is_refused = false;
-    server.queue_tasks.look_at_deferred([&](espalier_tasks & deferred, const espalier_tasks & queue) {
-        const auto mine = std::find_if(deferred.begin(), deferred.end(), [&](const server_task & task) { return task.id == id_task; });
-        if (mine == deferred.end()) {
-            return; // it got a slot
-        }
-        const std::set<int> queued = find_queued(server, deferred, queue);
-        n_others   = queued.size() - queued.count(id_request);
-        is_refused = queued.count(id_request) > 0 && n_others >= most;
-        if (is_refused) {
-            deferred.erase(mine);
-        } else {
-            mine->params.may_wait = true;
-        }
-    });
-    if (is_refused) {
-        server.send_error(id_task, describe_full_queue(server, id_request, n_others), ERROR_TYPE_RATE_LIMIT);
-    }
-}
-
-// Likewise requests that got a slot, and were then asked for the first time and not admitted; the last of them first.
-template <typename server_t>
-void espalier_server::limit_newcomers(server_t & server, const line & those) {
-    const size_t most = server.params_base.max_queued;
-    if (most == 0) {
-        return;
-    }
-    std::set<int> queued;
-    server.queue_tasks.look_at_deferred([&](espalier_tasks & deferred, const espalier_tasks & queue) {
-        queued = find_queued(server, deferred, queue);
-    });
-    std::set<int> refused;
-    std::for_each(those.slots.rbegin(), those.slots.rend(), [&](server_slot * slot) {
-        if (!is_queued(*slot) || slot->task->params.may_wait || std::exchange(slot->paged.now.was_asked, true)) {
-            return;
-        }
-        const int id_request = slot->task->params.id_request;
-        if (queued.size() > most && queued.erase(id_request) > 0) {
-            refused.insert(id_request);
-        }
-        if (refused.count(id_request) > 0) {
-            server.send_error(*slot, describe_full_queue(server, id_request, queued.size()), ERROR_TYPE_RATE_LIMIT);
-            slot->release();
-        }
-    });
-}
-
-template <typename server_t>
-std::string espalier_server::describe_full_queue(server_t & server, int id_request, size_t n_waiting) {
-    if (std::exchange(server.espalier.refused, id_request) != id_request) {
-        server.espalier.numbers->rate_limited_requests++;
-    }
-    return string_format("%zu requests wait already, and no more than %d may (--max-queued); try again later", n_waiting, server.params_base.max_queued);
-}
-
-template <typename server_t>
-void espalier_server::count_requests(server_t & server, int & n_running, int & n_waiting) {
-    if (!server.espalier.kv) {
-        return;
-    }
-    std::set<int> running;
-    std::set<int> waiting;
-    server.queue_tasks.look_at_deferred([&](espalier_tasks & deferred, const espalier_tasks &) {
-        for (const server_task & task : deferred) {
-            waiting.insert(task.params.id_request);
-        }
-    });
-    for (const server_slot & slot : server.slots) {
-        if (slot.is_processing() && slot.state != SLOT_STATE_WAIT_OTHER) {
-            (waits(slot) ? waiting : running).insert(slot.task->params.id_request);
-        }
-    }
-    n_running = running.size();
-    n_waiting = std::count_if(waiting.begin(), waiting.end(), [&](int id) { return running.count(id) == 0; });
 }
 
 template <typename server_t>

@@ -120,7 +120,7 @@ public:
     // The same after all of it was read and compared with its digest.
     content verify() const {
         content found = look();
-        if (found.is == OURS && read_trailer() != make_trailer(path, size() - n_trailer())) {
+        if (found.is == OURS && read_trailer() != make_trailer(path, n_file_bytes() - n_trailer())) {
             found.is = DAMAGED;
         }
         return found;
@@ -130,9 +130,9 @@ public:
     // full attention and one stream, whose state begins with its cells.
     bool has_a_cell_for_each_token(const espalier_slot_record & record) const {
         std::ifstream file(path, std::ios::binary);
-        const uint64_t n_file = size();
+        const uint64_t n_file = n_file_bytes();
         uint32_t head[3] = {};
-        if (!read(file, head, sizeof(head)) || head[2] > n_file / sizeof(llama_token)) {
+        if (!read_exactly(file, head, sizeof(head)) || head[2] > n_file / sizeof(llama_token)) {
             return false;
         }
         const size_t n_skip = record.text.empty() ? 0 : record.n_words();
@@ -142,7 +142,7 @@ public:
         file.seekg(n_skip * sizeof(llama_token), std::ios::cur);
         std::vector<llama_token> packed(head[2] - n_skip);
         uint32_t counts[2] = {}; // streams, cells
-        if (!read(file, packed.data(), packed.size() * sizeof(llama_token)) || !read(file, counts, sizeof(counts))) {
+        if (!read_exactly(file, packed.data(), packed.size() * sizeof(llama_token)) || !read_exactly(file, counts, sizeof(counts))) {
             return false;
         }
         // A list of tokens as upstream packs it has a mark, a version and its length; older ones are the tokens alone.
@@ -154,7 +154,7 @@ public:
         std::vector<bool> is_there(n_tokens);
         for (uint64_t i = 0; i < n_tokens; i++) {
             int32_t cell[3] = {}; // position, number of sequences, sequence
-            if (!read(file, cell, sizeof(cell)) || cell[0] < 0 || (uint64_t) cell[0] >= n_tokens || is_there[cell[0]]) {
+            if (!read_exactly(file, cell, sizeof(cell)) || cell[0] < 0 || (uint64_t) cell[0] >= n_tokens || is_there[cell[0]]) {
                 return false;
             }
             is_there[cell[0]] = true;
@@ -166,7 +166,7 @@ public:
     // if upstream did not read all of it.
     void take_record(const content & verified, std::vector<llama_token> & tokens, size_t n_read) const {
         const size_t n_beside = verified.is == OURS ? n_trailer() : 0;
-        if (n_read + n_beside != size()) {
+        if (n_read + n_beside != n_file_bytes()) {
             throw std::runtime_error("the slot file is longer than what is saved in it");
         }
         if (verified.is != OURS) {
@@ -205,26 +205,26 @@ private:
 
     static size_t n_trailer() { return trailer_mark().size() + 64; }
 
-    uint64_t size() const {
+    uint64_t n_file_bytes() const {
         std::error_code error;
         const auto bytes = std::filesystem::file_size(path, error);
         return error ? 0 : bytes;
     }
 
-    static bool read(std::ifstream & file, void * to, size_t n) {
+    static bool read_exactly(std::ifstream & file, void * to, size_t n) {
         return n == 0 || (bool) file.read((char *) to, n);
     }
 
     // false: it has none. A record that cannot be read to its end has no text.
     static bool read_record(std::ifstream & file, espalier_slot_record & record) {
         llama_token words[3 + espalier_slot_record::n_head] = {}; // upstream's magic, version and count come first
-        if (!read(file, words, sizeof(words)) || memcmp(words + 3, espalier_slot_record::marks, sizeof(espalier_slot_record::marks)) != 0) {
+        if (!read_exactly(file, words, sizeof(words)) || memcmp(words + 3, espalier_slot_record::marks, sizeof(espalier_slot_record::marks)) != 0) {
             return false;
         }
         const uint32_t n_bytes = words[5];
         if (n_bytes <= espalier_slot_record::most_bytes) {
             record.text.resize(n_bytes);
-            if (!read(file, &record.text[0], n_bytes)) {
+            if (!read_exactly(file, &record.text[0], n_bytes)) {
                 record.text.clear();
             }
         }
@@ -234,8 +234,8 @@ private:
     std::string read_trailer() const {
         std::ifstream file(path, std::ios::binary);
         std::string   text(n_trailer(), '\0');
-        const uint64_t n_file = size();
-        if (n_file < text.size() || !file.seekg(n_file - text.size()) || !read(file, &text[0], text.size())) {
+        const uint64_t n_file = n_file_bytes();
+        if (n_file < text.size() || !file.seekg(n_file - text.size()) || !read_exactly(file, &text[0], text.size())) {
             return "";
         }
         return text;
@@ -248,7 +248,7 @@ private:
         std::string   piece;
         for (uint64_t at = 0; at < n_bytes; at += piece.size()) {
             piece.resize(std::min<uint64_t>(n_bytes - at, 1 << 20));
-            if (!read(file, &piece[0], piece.size())) {
+            if (!read_exactly(file, &piece[0], piece.size())) {
                 return "";
             }
             digest = espalier_digest(digest + piece);

@@ -3,35 +3,15 @@
 
 #pragma once
 
-#include "espalier-server-class.h"
+#include "espalier-admission.h"
 
 //
 // What a slot's request is about
 //
 
-// Upstream answers these as soon as it looks at them; nothing is computed.
-inline bool espalier_server::is_refused_by_the_server(const server_slot & slot) {
-    const int32_t n_tokens = slot.task->n_tokens();
-    return slot.state == SLOT_STATE_STARTED &&
-           (n_tokens == 0 || n_tokens >= slot.n_ctx || (!slot.can_split() && n_tokens > (int32_t) llama_n_ubatch(slot.ctx_tgt)));
-}
-
-inline bool espalier_server::runs(const server_slot & slot) {
-    return slot.is_processing() && slot.state != SLOT_STATE_WAIT_OTHER && slot.paged.now.has_turn;
-}
-
-// The choices of a parent are a part of it until its prompt is computed.
-inline bool espalier_server::waits(const server_slot & slot) {
-    return slot.is_processing() && slot.state != SLOT_STATE_WAIT_OTHER && !runs(slot) && !is_refused_by_the_server(slot);
-}
-
 template <typename server_t>
 bool espalier_server::has_turn(const server_t & server, const server_slot & slot) {
     return !server.espalier.kv || (slot.paged.now.is_in_step && (runs(slot) || is_refused_by_the_server(slot)));
-}
-
-inline bool espalier_server::generates(const server_slot & slot) {
-    return slot.state == SLOT_STATE_GENERATING || slot.state == SLOT_STATE_DONE_PROMPT || slot.state == SLOT_STATE_PREEMPTED;
 }
 
 // What is to be computed before anything is sampled.

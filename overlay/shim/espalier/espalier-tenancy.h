@@ -91,7 +91,7 @@ std::string espalier_server::read_file(server_t & server, const server_slot & sl
 }
 
 template <typename server_t>
-std::unique_ptr<espalier_server::open_slot> espalier_server::open(server_t & server, server_slot & slot, const server_task & task) {
+std::unique_ptr<espalier_server::open_slot> espalier_server::open_idle_slot(server_t & server, server_slot & slot, const server_task & task) {
     const auto & tenant = task.params.kv_tenant;
     const auto & kept   = slot.paged.kept;
     const bool   is_unpaged_text = !slot.paged.kv && !slot.prompt.tokens.empty();
