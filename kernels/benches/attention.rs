@@ -7,10 +7,10 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use espalier_kernels::attention::isa::{Isa, Work};
+use espalier_kernels::attention::isa::Isa;
 use espalier_kernels::attention::kv_type::KvType;
 use espalier_kernels::attention::problem::{Cells, Problem, TILE};
-use espalier_kernels::attention::simd::{MOST_LANES, Simd};
+use espalier_kernels::attention::simd::{MOST_LANES, Simd, Work};
 use espalier_kernels::attention::{Memory, Share, compute, merge, work_bytes};
 
 /// `tokens` that each see `cells`: the same ones, or each its own.

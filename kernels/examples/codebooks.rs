@@ -9,8 +9,8 @@
 
 use std::fmt::Write as _;
 
-use espalier_kernels::attention::isa::{Isa, Work};
-use espalier_kernels::attention::simd::Simd;
+use espalier_kernels::attention::isa::Isa;
+use espalier_kernels::attention::simd::{Simd, Work};
 use espalier_kernels::kv_types::path::{Table, circle};
 
 fn main() {
@@ -112,7 +112,7 @@ fn trellis(bits: usize) -> Vec<f64> {
     let values: Vec<f32> = (0..BLOCK * BLOCKS).map(|_| random.next() as f32).collect();
     let mut windows = vec![0; values.len()];
     for _ in 0..ROUNDS {
-        Isa::chosen().run(Encode { bits, table: &table, values: &values, windows: &mut windows });
+        encode(bits, &table, &values, &mut windows);
         let mut sums = vec![(0.0, 0u32); table.levels().len()];
         for (value, window) in values.iter().zip(&windows) {
             let (sum, count) = &mut sums[usize::from(*window)];
@@ -123,6 +123,17 @@ fn trellis(bits: usize) -> Vec<f64> {
         }
     }
     table.levels().iter().copied().map(f64::from).collect()
+}
+
+/// Encodes each block by itself, a part of them on each core.
+fn encode(bits: usize, table: &Table, values: &[f32], windows: &mut [u16]) {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let part = BLOCKS.div_ceil(threads) * BLOCK;
+    std::thread::scope(|scope| {
+        for (values, windows) in values.chunks(part).zip(windows.chunks_mut(part)) {
+            scope.spawn(move || Isa::chosen().run(Encode { bits, table, values, windows }));
+        }
+    });
 }
 
 struct Encode<'a> {

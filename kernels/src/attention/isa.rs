@@ -2,8 +2,10 @@
 
 use std::sync::OnceLock;
 
-use super::simd::Simd;
 use super::simd::portable::Portable;
+use super::simd::{Simd, Work};
+#[cfg(target_arch = "x86_64")]
+use super::simd::{avx2::Avx2, avx512::Avx512};
 use crate::report;
 
 /// The environment variable that names the instruction set to use.
@@ -22,19 +24,6 @@ pub enum Isa {
     Avx512Vbmi,
     /// NEON.
     Neon,
-}
-
-/// Something that is compiled for each instruction set.
-pub trait Work {
-    /// What it gives.
-    type Output;
-
-    /// Does it.
-    ///
-    /// # Safety
-    ///
-    /// The processor has the instruction set `S`.
-    unsafe fn run<S: Simd>(self) -> Self::Output;
 }
 
 impl Isa {
@@ -124,41 +113,20 @@ impl Isa {
         // SAFETY: the processor has it.
         unsafe {
             match self {
-                Isa::Scalar => work.run::<Portable>(),
+                Isa::Scalar => Portable::run(work),
                 #[cfg(target_arch = "x86_64")]
-                Isa::Avx2 => with_avx2(work),
+                Isa::Avx2 => Avx2::run(work),
                 #[cfg(target_arch = "x86_64")]
-                Isa::Avx512 => with_avx512(work),
+                Isa::Avx512 => Avx512::<false>::run(work),
                 #[cfg(target_arch = "x86_64")]
-                Isa::Avx512Vbmi => with_avx512vbmi(work),
+                Isa::Avx512Vbmi => Avx512::<true>::run(work),
                 #[cfg(target_arch = "aarch64")]
-                Isa::Neon => work.run::<super::simd::neon::Neon>(),
+                Isa::Neon => super::simd::neon::Neon::run(work),
                 #[allow(unreachable_patterns, reason = "other processors have fewer arms")]
-                _ => work.run::<Portable>(),
+                _ => Portable::run(work),
             }
         }
     }
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma,f16c")]
-fn with_avx2<W: Work>(work: W) -> W::Output {
-    // SAFETY: whoever calls this has made sure.
-    unsafe { work.run::<super::simd::avx2::Avx2>() }
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl")]
-fn with_avx512<W: Work>(work: W) -> W::Output {
-    // SAFETY: whoever calls this has made sure.
-    unsafe { work.run::<super::simd::avx512::Avx512<false>>() }
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vnni")]
-fn with_avx512vbmi<W: Work>(work: W) -> W::Output {
-    // SAFETY: whoever calls this has made sure.
-    unsafe { work.run::<super::simd::avx512::Avx512<true>>() }
 }
 
 #[cfg(test)]

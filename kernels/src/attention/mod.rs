@@ -34,11 +34,12 @@ pub mod tile;
 pub mod whole;
 
 use division::{Division, out_rows, partial_length};
-use isa::{Isa, Work};
+use isa::Isa;
 use item::{Found, Task};
 use problem::{Problem, Types};
 use scratch::Scratch;
 use simd::Simd;
+use simd::Work;
 use softmax::{State, factor};
 
 /// What one of several threads does of a problem.

@@ -133,7 +133,7 @@ mod tests {
 
     struct Exp(f32);
 
-    impl crate::attention::isa::Work for Exp {
+    impl crate::attention::simd::Work for Exp {
         type Output = f32;
 
         unsafe fn run<S: Simd>(self) -> f32 {
@@ -160,7 +160,7 @@ mod tests {
 
     struct Cap(f32);
 
-    impl crate::attention::isa::Work for Cap {
+    impl crate::attention::simd::Work for Cap {
         type Output = f32;
 
         unsafe fn run<S: Simd>(self) -> f32 {

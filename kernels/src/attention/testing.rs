@@ -6,10 +6,11 @@ use super::division::padded;
 use super::encoding::Lines;
 use super::guarded::Guarded;
 use super::half;
-use super::isa::{Isa, Work};
+use super::isa::Isa;
 use super::kv_type::{Floating, KvType, Quantized};
 use super::problem::{Cells, Problem, TILE};
 use super::simd::Simd;
+use super::simd::Work;
 use super::tile::Tile;
 
 /// A small problem, for its sizes only: its pointers are null.

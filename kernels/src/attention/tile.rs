@@ -8,7 +8,7 @@ use super::kv_type::{
 };
 use super::matrix::{AT_ONCE, Each, is_finite, rows_by_columns, rows_by_rows};
 use super::problem::TILE;
-use super::simd::{MOST_LANES, Simd};
+use super::simd::{MOST_LANES, Simd, Work};
 
 /// Up to so many rows that see a tile of floating-point numbers it is read where it lies, anew for each few of them; for more it is
 /// decoded once.
@@ -52,11 +52,27 @@ impl Tile<KvType> {
     /// Writes the rows to `to`, each padded with zeros.
     #[inline(always)]
     pub unsafe fn decode<S: Simd>(&self, to: *mut f32) {
-        // SAFETY: the caller's promise.
+        // SAFETY: per this block's contract.
+        unsafe { S::run(Decode { rows: *self, to }) }
+    }
+}
+
+struct Decode {
+    rows: Tile<KvType>,
+    to: *mut f32,
+}
+
+impl Work for Decode {
+    type Output = ();
+
+    #[inline(always)]
+    unsafe fn run<S: Simd>(self) {
+        let Decode { rows, to } = self;
+        // SAFETY: the caller of `Tile::decode` has made sure.
         unsafe {
-            match self.kind {
-                KvType::Floating(kind) => self.of(kind).decode::<S>(to),
-                KvType::Quantized(kind) => self.of(kind).decode::<S>(to),
+            match rows.kind {
+                KvType::Floating(kind) => rows.of(kind).decode::<S>(to),
+                KvType::Quantized(kind) => rows.of(kind).decode::<S>(to),
             }
         }
     }
@@ -269,10 +285,8 @@ impl Tile<Quantized> {
     /// Reads levels, scales and least values. Levels that are bytes of the cache stay where they are.
     #[inline(always)]
     pub unsafe fn read<S: Simd>(&self, room: Room) -> Levels {
-        with_blocks!(self.kind, blocks => {
-            // SAFETY: the caller's promise.
-            unsafe { self.read_blocks::<S, _>(blocks, room) }
-        })
+        // SAFETY: per this block's contract.
+        unsafe { S::run(Read { rows: *self, room }) }
     }
 
     #[inline(always)]
@@ -343,6 +357,23 @@ impl Tile<Quantized> {
     }
 }
 
+struct Read {
+    rows: Tile<Quantized>,
+    room: Room,
+}
+
+impl Work for Read {
+    type Output = Levels;
+
+    #[inline(always)]
+    unsafe fn run<S: Simd>(self) -> Levels {
+        with_blocks!(self.rows.kind, blocks => {
+            // SAFETY: the caller of `Tile::read` has made sure.
+            unsafe { self.rows.read_blocks::<S, _>(blocks, self.room) }
+        })
+    }
+}
+
 /// # Safety
 ///
 /// As the methods of [`Tile`].
@@ -367,7 +398,8 @@ unsafe fn decode_block<S: Simd, B: Blocks>(blocks: B, block: *const u8, to: *mut
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::attention::isa::{Isa, Work};
+    use crate::attention::isa::Isa;
+    use crate::attention::simd::Work;
     use crate::attention::testing::{Random, decoded, encoded};
 
     /// The values of one row, read where it lies; none, if its type is not read so.

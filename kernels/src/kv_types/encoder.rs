@@ -4,8 +4,9 @@ use super::bits::{self, UNIT};
 use super::nearest::nearest;
 use super::path::{Table, circle};
 use super::{Code, DenseType, MOST_VALUES};
-use crate::attention::isa::{Isa, Work};
+use crate::attention::isa::Isa;
 use crate::attention::simd::Simd;
+use crate::attention::simd::Work;
 
 /// Writes `from` as whole blocks.
 ///

@@ -163,7 +163,8 @@ unsafe fn take<S: Simd, const BITS: usize>(table: &Table, value: f32, before: &L
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::attention::isa::{Isa, Work};
+    use crate::attention::isa::Isa;
+    use crate::attention::simd::Work;
     use crate::attention::testing::Random;
 
     fn table(bits: usize, random: &mut Random) -> Table {

@@ -2,11 +2,18 @@
 
 use std::arch::x86_64::*;
 
-use super::Simd;
+use super::{Simd, Work};
 
 /// AVX2, FMA and F16C.
 #[derive(Clone, Copy, Debug)]
 pub struct Avx2;
+
+#[inline(never)]
+#[target_feature(enable = "avx2,fma,f16c")]
+fn with_avx2<W: Work>(work: W) -> W::Output {
+    // SAFETY: a processor that may call this function has the instruction set.
+    unsafe { work.run::<Avx2>() }
+}
 
 // SAFETY (of the block and of every method): the caller promises the instruction set and the pointers.
 unsafe impl Simd for Avx2 {
@@ -14,6 +21,11 @@ unsafe impl Simd for Avx2 {
     const REGISTERS: usize = 16;
     type V = __m256;
     type Pairs = __m256i;
+
+    #[inline(always)]
+    unsafe fn run<W: Work>(work: W) -> W::Output {
+        unsafe { with_avx2(work) }
+    }
 
     #[inline(always)]
     unsafe fn splat(x: f32) -> Self::V {

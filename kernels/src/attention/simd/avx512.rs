@@ -4,11 +4,25 @@
 use std::arch::x86_64::*;
 
 use super::avx2::{halves_of_16, look_up_16};
-use super::{Simd, Windows};
+use super::{Simd, Windows, Work};
 
 /// AVX-512 without VBMI and VNNI, and with both.
 #[derive(Clone, Copy, Debug)]
 pub struct Avx512<const RECENT: bool>;
+
+#[inline(never)]
+#[target_feature(enable = "avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl")]
+fn with_avx512<W: Work>(work: W) -> W::Output {
+    // SAFETY: a processor that may call this function has the instruction set.
+    unsafe { work.run::<Avx512<false>>() }
+}
+
+#[inline(never)]
+#[target_feature(enable = "avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vnni")]
+fn with_avx512vbmi<W: Work>(work: W) -> W::Output {
+    // SAFETY: a processor that may call this function has the instruction set.
+    unsafe { work.run::<Avx512<true>>() }
+}
 
 // SAFETY (of the block and of every method): the caller promises the instruction set and the pointers.
 unsafe impl<const RECENT: bool> Simd for Avx512<RECENT> {
@@ -16,6 +30,11 @@ unsafe impl<const RECENT: bool> Simd for Avx512<RECENT> {
     const REGISTERS: usize = 32;
     type V = __m512;
     type Pairs = __m512i;
+
+    #[inline(always)]
+    unsafe fn run<W: Work>(work: W) -> W::Output {
+        unsafe { if RECENT { with_avx512vbmi(work) } else { with_avx512(work) } }
+    }
 
     #[inline(always)]
     unsafe fn splat(x: f32) -> Self::V {

@@ -10,6 +10,19 @@ pub mod avx512;
 pub mod neon;
 pub mod portable;
 
+/// Work that is compiled for each instruction set.
+pub trait Work {
+    /// Its result.
+    type Output;
+
+    /// Does it.
+    ///
+    /// # Safety
+    ///
+    /// The processor has the instruction set `S`.
+    unsafe fn run<S: Simd>(self) -> Self::Output;
+}
+
 /// Vectors of [`Simd::LANES`] numbers.
 ///
 /// # Safety
@@ -27,6 +40,9 @@ pub unsafe trait Simd: Copy {
     /// `LANES` pairs of whole numbers of 16 bits, or as many whole numbers of 32 bits.
     type Pairs: Copy;
 
+    /// Runs `work` as a function of its own that is compiled for this instruction set. Work that is called at several places is
+    /// compiled once, and the function that calls it stays small enough to be compiled in reasonable time.
+    unsafe fn run<W: Work>(work: W) -> W::Output;
     /// The same number everywhere.
     unsafe fn splat(x: f32) -> Self::V;
     /// `LANES` numbers.

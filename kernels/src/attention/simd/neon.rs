@@ -2,7 +2,7 @@
 
 use std::arch::aarch64::*;
 
-use super::Simd;
+use super::{Simd, Work};
 
 /// NEON. Half precision is converted by instructions that the base has under another name.
 #[derive(Clone, Copy, Debug)]
@@ -14,6 +14,11 @@ unsafe impl Simd for Neon {
     const REGISTERS: usize = 32;
     type V = float32x4_t;
     type Pairs = int32x4_t;
+
+    #[inline(never)]
+    unsafe fn run<W: Work>(work: W) -> W::Output {
+        unsafe { work.run::<Self>() }
+    }
 
     #[inline(always)]
     unsafe fn splat(x: f32) -> Self::V {

@@ -1,6 +1,6 @@
 //! Plain Rust, for every processor: the reference of the other instruction sets.
 
-use super::Simd;
+use super::{Simd, Work};
 use crate::attention::half;
 
 /// Plain Rust.
@@ -28,6 +28,12 @@ unsafe impl Simd for Portable {
     const REGISTERS: usize = 16;
     type V = [f32; LANES];
     type Pairs = [i32; LANES];
+
+    #[inline(never)]
+    unsafe fn run<W: Work>(work: W) -> W::Output {
+        // SAFETY: every processor can run it.
+        unsafe { work.run::<Self>() }
+    }
 
     #[inline(always)]
     unsafe fn splat(x: f32) -> Self::V {
