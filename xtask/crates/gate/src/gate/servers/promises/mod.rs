@@ -8,6 +8,7 @@ mod adapters;
 mod admission;
 mod asking;
 mod configured;
+mod drafts;
 mod fairness;
 mod images;
 mod kept;
@@ -93,6 +94,7 @@ const PROMISES: &[Promise] = &[
     promise("new", "streams-of-others", others::streams),
     promise("new", "streams-of-others-behind-a-router", others::streams_behind_a_router),
     promise("new", "control-of-others", others::control),
+    promise("new", "drafts-of-others", drafts::of_others),
     promise("new", "routes-by-role", routes::by_role),
     promise("new", "one-key-each", tenants::one_key_each),
     promise("B", "left-while-waiting", room::left_while_waiting),

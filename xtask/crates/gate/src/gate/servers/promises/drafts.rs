@@ -1,0 +1,72 @@
+//! What speculative decoding learns from a sequence, it uses for the owner of that sequence alone.
+
+use super::asking::{ask_as, plain, with};
+use super::stage::{Model, Stage};
+use super::tenants::{ALICE, BOB, KEYS};
+use crate::error::{Error, Result};
+use crate::serving::cases;
+use crate::sys::net::server::Server;
+
+/// Each kind of draft that looks n-grams up, with options that let short ones match; and whether it remembers what earlier
+/// requests have sent.
+const KINDS: [(&str, &[&str], bool); 5] = [
+    (
+        "ngram-mod",
+        &["--spec-ngram-mod-n-match", "8", "--spec-ngram-mod-n-min", "4", "--spec-ngram-mod-n-max", "16"],
+        true,
+    ),
+    ("ngram-simple", &["--spec-ngram-simple-size-n", "8", "--spec-ngram-simple-size-m", "8"], false),
+    ("ngram-map-k", &["--spec-ngram-map-k-size-n", "8", "--spec-ngram-map-k-size-m", "8"], false),
+    ("ngram-map-k4v", &["--spec-ngram-map-k4v-size-n", "8", "--spec-ngram-map-k4v-size-m", "8"], false),
+    ("ngram-cache", &[], false),
+];
+
+/// Tokens of the common prompt.
+const PROMPT: usize = 40;
+/// Tokens of an answer.
+const ANSWER: usize = 48;
+
+/// Another tenant, or the same with another salt, gets the drafts of one who is the first to use the server, whatever others
+/// have sent before. The tenant who sent it gets more, where the kind remembers.
+pub fn of_others(stage: &mut Stage<'_>) -> Result<()> {
+    for mode in [&[][..], &["--kv-paged"]] {
+        for (kind, options, remembers) in KINDS {
+            // A slot for each owner below: there are as many tables as slots, and the one used longest ago is reused.
+            let arguments = ["-np", "4", "-c", "4096", "--api-key", KEYS, "--spec-type", kind];
+            let server = stage.serve(Model::Trained, &[&arguments[..], options, mode].concat())?;
+            let kind = format!("{kind}{}", if mode.is_empty() { ", unpaged" } else { "" });
+            are_divided(stage, &server, &kind, remembers)?;
+        }
+    }
+    Ok(())
+}
+
+fn are_divided(stage: &mut Stage<'_>, server: &Server, kind: &str, remembers: bool) -> Result<()> {
+    let prompt = cases::numbered_prompt(1, PROMPT);
+    let (alone, answer) = drafted(server, BOB, "first", &prompt)?;
+    let known = [&prompt[..], &answer[..]].concat();
+    for _ in 0..2 {
+        drafted(server, ALICE, "", &known)?;
+    }
+    let (others, _) = drafted(server, BOB, "second", &prompt)?;
+    let (salted, _) = drafted(server, ALICE, "third", &prompt)?;
+    let (own, _) = drafted(server, ALICE, "", &prompt)?;
+    stage.must([others, salted] == [alone; 2], || {
+        format!("{kind}: after alice's request bob drafts {others} tokens, alice with another salt {salted}; nobody's: {alone}")
+    });
+    stage.must(!remembers || own > alone, || {
+        format!(
+            "{kind}: alice drafts {own} tokens of what she sent, as many as a stranger: nothing is tested"
+        )
+    });
+    Ok(())
+}
+
+/// How many tokens were drafted for a request, and its answer's tokens.
+fn drafted(server: &Server, key: &str, salt: &str, prompt: &[u32]) -> Result<(u64, Vec<u32>)> {
+    let (status, body) = ask_as(server, key, &with(plain(prompt, ANSWER), "cache_salt", salt))?;
+    let tokens = serde_json::from_value(body["tokens"].clone()).ok().filter(|_| status == 200);
+    let tokens =
+        tokens.ok_or_else(|| Error::no(format!("a request with drafts returned {status}: {body}")))?;
+    Ok((body["timings"]["draft_n"].as_u64().unwrap_or(0), tokens))
+}
