@@ -40,6 +40,15 @@ pub fn claim_toolchains(layout: &Layout) -> Result<()> {
     claim_if(is_as_good_as_empty(&folder), &folder)
 }
 
+/// Marks a scratch folder that a run has just created.
+///
+/// # Errors
+///
+/// When something is in it already, or the mark cannot be written.
+pub fn claim_scratch(folder: &Path) -> Result<()> {
+    claim_if(is_as_good_as_empty(folder), folder)
+}
+
 fn claim_if(may_be_ours: bool, folder: &Path) -> Result<()> {
     if is_marked(folder) {
         return Ok(());

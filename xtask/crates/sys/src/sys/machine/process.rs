@@ -443,8 +443,13 @@ fn die_with_parent(_command: &mut Command) {}
 
 /// The environment for a nested cargo: what the outer one set for us would change its fingerprints.
 pub fn cargo(target: &Path) -> Run {
+    cargo_here().env("CARGO_TARGET_DIR", target)
+}
+
+/// The cargo that runs this program, for the target directory that it has by itself.
+pub fn cargo_here() -> Run {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
-    let mut run = Run::new(cargo).env("CARGO_TARGET_DIR", target);
+    let mut run = Run::new(cargo);
     for (key, _) in std::env::vars_os() {
         let name = key.to_string_lossy();
         let is_ours = name.starts_with("CARGO_PKG_")

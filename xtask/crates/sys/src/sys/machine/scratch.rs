@@ -4,7 +4,8 @@ use std::path::Path;
 
 use tempfile::TempDir;
 
-use super::disk;
+use super::{disk, ours};
+use crate::plan::layout::Layout;
 
 /// The variable that says where they do.
 pub const VARIABLE: &str = "TMPDIR";
@@ -25,6 +26,34 @@ pub fn in_memory(room: u64) -> Option<TempDir> {
     disk::scratch_folder(Path::new(IN_MEMORY), "espalier").ok()
 }
 
+/// As [`in_memory`], for a run that holds the run lock of this project; marked as ours. What a killed run leaves is removed by
+/// [`sweep`].
+#[must_use]
+pub fn in_memory_of(layout: &Layout, room: u64) -> Option<TempDir> {
+    if std::env::var_os(VARIABLE).is_some() || !has_room(Path::new(IN_MEMORY), room) {
+        return None;
+    }
+    let folder = disk::scratch_folder(Path::new(IN_MEMORY), &name_of(layout)).ok()?;
+    ours::claim_scratch(folder.path()).ok().map(|()| folder)
+}
+
+/// Removes what killed runs of this project left in memory. The caller holds the run lock.
+pub fn sweep(layout: &Layout) {
+    let prefix = format!("{}-", name_of(layout));
+    let is_of_project =
+        |folder: &Path| folder.file_name().is_some_and(|name| name.to_string_lossy().starts_with(&prefix));
+    for folder in disk::folders_in(Path::new(IN_MEMORY)).iter().filter(|folder| is_of_project(folder)) {
+        // Every user may write there: a folder of another user stays, and stops nothing.
+        let _ = ours::remove_folder(folder);
+    }
+}
+
+/// Different for each folder that holds a project.
+fn name_of(layout: &Layout) -> String {
+    let digest = disk::sha256(layout.root().as_os_str().as_encoded_bytes());
+    format!("espalier-{}", digest.chars().take(16).collect::<String>())
+}
+
 #[cfg(target_os = "linux")]
 fn has_room(folder: &Path, room: u64) -> bool {
     use rustix::fs::StatVfsMountFlags;
@@ -41,6 +70,23 @@ fn has_room(_folder: &Path, _room: u64) -> bool {
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_killed_run_left_in_memory_is_removed_and_nothing_else() {
+        let projects = [disk_folder(), disk_folder()];
+        let [layout, other] = projects.each_ref().map(|folder| Layout::new(folder.path().to_path_buf()));
+        let left = [&layout, &other].map(|layout| in_memory_of(layout, 1).unwrap().keep());
+        let foreign = disk::scratch_folder(Path::new(IN_MEMORY), &name_of(&layout)).unwrap();
+        sweep(&layout);
+        assert_eq!(left.each_ref().map(|folder| folder.exists()), [false, true]);
+        assert!(foreign.path().exists(), "it has no mark of ours");
+        sweep(&other);
+        assert!(!left[1].exists());
+    }
+
+    fn disk_folder() -> TempDir {
+        tempfile::tempdir().unwrap()
+    }
 
     #[test]
     fn a_folder_that_is_not_there_or_too_small_has_no_room() {

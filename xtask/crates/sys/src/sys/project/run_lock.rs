@@ -17,7 +17,7 @@ use super::pending;
 use crate::error::{Error, Result};
 use crate::plan::layout::Layout;
 use crate::plan::next_command::quoted;
-use crate::sys::machine::{clock, disk, ours};
+use crate::sys::machine::{clock, disk, ours, scratch};
 use crate::ui::Ui;
 
 /// What a command does, and so what may run beside it.
@@ -148,6 +148,7 @@ fn inherit(_file: &File) -> std::io::Result<()> {
 /// was killed.
 fn sweep(layout: &Layout) -> Result<()> {
     ours::remove_folder(&layout.scratch())?;
+    scratch::sweep(layout);
     let trees = layout.generated().join("trees");
     // libgit2 writes refs and indexes as `NAME.lock`, and refuses to when there is one already.
     for folder in [layout.store(), trees] {
