@@ -6,8 +6,8 @@
 
 pub mod build;
 pub mod error;
-pub mod modelgen;
 pub mod plan;
 pub mod report;
 
+pub use espalier_modelgen::modelgen;
 pub use espalier_series as series;

@@ -16,7 +16,8 @@ const EVERYTHING: Paths = &[""];
 const CARGO: Paths = &["Cargo.toml", "Cargo.lock", ".cargo"];
 
 /// The crates that every part of the tool is built on.
-const BASE: Paths = &["series", "xtask/crates/pure", "xtask/crates/sys", "xtask/crates/stack"];
+const BASE: Paths =
+    &["series", "xtask/crates/modelgen", "xtask/crates/pure", "xtask/crates/sys", "xtask/crates/stack"];
 
 /// The commands, and which of them a step is.
 const COMMANDS: Paths = &["xtask/src", "xtask/Cargo.toml"];
@@ -71,14 +72,15 @@ const fn part(name: &'static str, package: &'static str, reads: &'static [Paths]
 }
 
 /// All tests. What the end-to-end tests read of the repository besides the tool's sources is in those that say so.
-pub const PARTS: [Part; 9] = [
+pub const PARTS: [Part; 10] = [
     part("unit-kernels", "espalier-kernels", &[CARGO, &["kernels", "docs/kv-parity.md"]]),
     part("unit-health", "espalier-health", &[CARGO, &["health"]]),
+    part("unit-modelgen", "espalier-modelgen", &[CARGO, &["xtask/crates/modelgen"]]),
     part("unit-series", "espalier-series", &[CARGO, &["series"]]),
     part(
         "unit-pure",
         "espalier-pure",
-        &[CARGO, INCLUDED, &["series", "xtask/crates/pure", "ci", "pins.toml"]],
+        &[CARGO, INCLUDED, &["series", "xtask/crates/modelgen", "xtask/crates/pure", "ci", "pins.toml"]],
     ),
     part("unit-sys", "espalier-sys", &[CARGO, BASE]),
     part("unit-stack", "espalier-stack", &[CARGO, BASE, &["ci"]]),

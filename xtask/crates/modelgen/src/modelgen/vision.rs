@@ -42,7 +42,7 @@ const LAYERS: u64 = 2;
 /// # Errors
 ///
 /// What `out` answers.
-pub fn write_random_vision(out: &mut impl Write, spec: &VisionSpec) -> io::Result<()> {
+pub fn write_random_vision(out: &mut dyn Write, spec: &VisionSpec) -> io::Result<()> {
     write_file(out, &metadata_of(spec), &tensors_of(spec), spec.seed)
 }
 

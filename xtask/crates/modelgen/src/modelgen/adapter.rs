@@ -26,7 +26,7 @@ pub struct AdapterSpec {
 /// # Errors
 ///
 /// `InvalidInput` if the dimensions do not fit together or the rank is 0; otherwise what `out` answers.
-pub fn write_random_adapter(out: &mut impl Write, spec: &AdapterSpec) -> io::Result<()> {
+pub fn write_random_adapter(out: &mut dyn Write, spec: &AdapterSpec) -> io::Result<()> {
     check_spec(&spec.model)?;
     if spec.rank == 0 {
         return Err(invalid_input("the rank of an adapter is 0".to_owned()));

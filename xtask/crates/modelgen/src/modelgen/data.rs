@@ -6,15 +6,21 @@ use super::header::padding_after;
 use super::spec::WeightType;
 use super::tensors::Tensor;
 
-pub(super) fn write_tensor_data(out: &mut impl Write, tensor: &Tensor, seed: u64) -> io::Result<()> {
+/// Bytes that are written at once, at least.
+const PART: usize = 64 << 10;
+
+pub(super) fn write_tensor_data(out: &mut dyn Write, tensor: &Tensor, seed: u64) -> io::Result<()> {
     let mut noise = Noise::new(seed, &tensor.name);
-    let (block, block_bytes) = tensor.weights.block();
-    let mut bytes = Vec::with_capacity(block_bytes as usize);
+    let (block, _) = tensor.weights.block();
+    let mut bytes = Vec::with_capacity(2 * PART);
     for _ in 0..tensor.elements() / block {
-        bytes.clear();
         encode_block(&mut bytes, tensor, &mut noise);
-        out.write_all(&bytes)?;
+        if bytes.len() >= PART {
+            out.write_all(&bytes)?;
+            bytes.clear();
+        }
     }
+    out.write_all(&bytes)?;
     out.write_all(&vec![0; padding_after(tensor.bytes()) as usize])
 }
 
