@@ -59,6 +59,27 @@ pub fn one_request_counts_once(stage: &mut Stage<'_>) -> Result<()> {
     Ok(())
 }
 
+/// Reranking and embedding many documents is one request each.
+pub fn documents_count_once(stage: &mut Stage<'_>) -> Result<()> {
+    let documents: Vec<String> = (0..20).map(|number| format!("document {number}")).collect();
+    for paging in PAGED_OR_NOT {
+        let arguments = ["--reranking", "-np", "2", "-c", "2048", paging, "--max-queued", "8", "--metrics"];
+        let server = stage.serve(Model::Random, &arguments)?;
+        for (path, request) in [
+            ("/rerank", json!({ "query": "which one?", "documents": documents })),
+            ("/embeddings", json!({ "input": documents })),
+        ] {
+            let (status, body) = post(&server, path, &request)?;
+            stage.must(status == 200, || {
+                format!("{paging}, {path} of 20 documents: returned {status}: {body}")
+            });
+        }
+        let refused = metric(&server, "rate_limited_requests_total")?;
+        stage.must(refused == 0.0, || format!("{paging}: {refused} requests are counted as refused"));
+    }
+    Ok(())
+}
+
 /// A pool of which a stream has most: requests find a slot and no blocks. One of them may wait, and the others are
 /// refused, also when all of them came in one step.
 pub fn newcomers_without_blocks(stage: &mut Stage<'_>) -> Result<()> {

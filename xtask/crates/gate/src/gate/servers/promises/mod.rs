@@ -101,6 +101,7 @@ const PROMISES: &[Promise] = &[
     promise("B", "second-turn", kept::second_turn),
     promise("B", "image-near-the-context", images::resumes_near_the_context),
     promise("new", "one-request-counts-once", admission::one_request_counts_once),
+    promise("new", "documents-count-once", admission::documents_count_once),
     promise("new", "newcomers-without-blocks", admission::newcomers_without_blocks),
     promise("new", "refusals-and-counts", admission::refusals_and_counts),
     promise("new", "odd-ids", admission::odd_ids_are_refused),
