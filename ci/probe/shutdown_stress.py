@@ -5,6 +5,9 @@
 
 Prints the slowest exit, and counts requests that were sent before the signal and got no answer.
 Exits with 1 if a server did not end within `--bound` seconds, or a request had no answer.
+
+With `--router` the server is a router, `--model` lies in a folder that holds nothing else, and the router's children must be
+gone when it is.
 """
 
 import argparse
@@ -51,10 +54,10 @@ class Request(threading.Thread):
             connection.close()
 
 
-def random_request(port: int) -> Request:
+def random_request(port: int, model: str) -> Request:
     long = {"n_predict": -1, "ignore_eos": True, "prompt": "Once upon a time " * random.choice([1, 1, 10, 50])}
     chat = {"messages": [{"role": "user", "content": "hi"}], "max_tokens": -1, "ignore_eos": True}
-    return Request(port, *random.choice([
+    path, body = random.choice([
         ("/completion", long),
         ("/completion", {**long, "stream": True}),
         ("/completion", {**long, "prompt": ["a", "b", "c"]}),
@@ -65,7 +68,13 @@ def random_request(port: int) -> Request:
         ("/tokenize", {"content": "Once"}),
         ("/slots", None),
         ("/health", None),
-    ]))
+    ])
+    return Request(port, path, body and {"model": model, **body})
+
+
+def children_of(pid: int) -> list[str]:
+    with open(f"/proc/{pid}/task/{pid}/children") as children:
+        return children.read().split()
 
 
 def free_port() -> int:
@@ -91,7 +100,8 @@ def one_round(options) -> tuple[str, float, list[str]]:
     """What the server was doing, how long its exit took, and the outcomes of its requests."""
     port = free_port()
     state = random.choices(["serving", "loading", "sleeping"], [8, 1, 1])[0]
-    command = [options.server, "--model", options.model, "--port", str(port), "--parallel", "2", "--ctx-size", "512", "--context-shift",
+    what = ["--models-dir", os.path.dirname(options.model)] if options.router else ["--model", options.model]
+    command = [options.server, *what, "--port", str(port), "--parallel", "2", "--ctx-size", "512", "--context-shift",
                "--no-ui", "--slots", "--shutdown-timeout", str(options.timeout)]
     if state == "sleeping":
         command += ["--sleep-idle-seconds", "1"]
@@ -105,16 +115,21 @@ def one_round(options) -> tuple[str, float, list[str]]:
             wait_until_ready(process, port)
             if state == "sleeping":
                 time.sleep(random.uniform(0.8, 2.5))
-            requests = [random_request(port) for _ in range(random.randint(0, 8))]
+            name = os.path.splitext(os.path.basename(options.model))[0]
+            requests = [random_request(port, name) for _ in range(random.randint(0, 8))]
             for request in requests:
                 request.start()
             for request in requests:
                 request.sent.wait()
             time.sleep(random.uniform(0, 0.5))
+        children = children_of(process.pid)
         begin = time.monotonic()
         process.send_signal(random.choice([signal.SIGINT, signal.SIGTERM]))
         process.wait(timeout=options.bound)
         took = time.monotonic() - begin
+        orphans = [child for child in children if os.path.exists(f"/proc/{child}")]
+        if orphans:
+            raise RuntimeError(f"children {orphans} outlived their server")
         for request in requests:
             request.join(timeout=30)
         return state, took, [request.outcome or "no answer: waiting" for request in requests]
@@ -128,6 +143,7 @@ def main() -> int:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--server", required=True)
     arguments.add_argument("--model", required=True)
+    arguments.add_argument("--router", action="store_true", help="run as a router of the folder of --model")
     arguments.add_argument("--rounds", type=int, default=500)
     arguments.add_argument("--timeout", type=int, default=5, help="--shutdown-timeout of the server")
     arguments.add_argument("--bound", type=float, default=20, help="seconds within which the server must have ended")
