@@ -51,6 +51,43 @@ pub fn variables_of_options(stage: &mut Stage<'_>) -> Result<()> {
     Ok(())
 }
 
+/// The options of the server that upstream does not have.
+const OPTIONS: [&str; 9] = [
+    "--allow-priority",
+    "--kv-edge-layers",
+    "--kv-paged",
+    "--kv-quality",
+    "--kv-recent",
+    "--kv-sinks",
+    "--max-queued",
+    "--prefill-budget",
+    "--shutdown-timeout",
+];
+
+/// `--help` names `LLAMA_ARG_<FLAG>` for each of them.
+pub fn variables_in_help(stage: &mut Stage<'_>) -> Result<()> {
+    let help = stage.help()?;
+    for option in OPTIONS {
+        let (documented, expected) = (variable_of(&help, option), variable_name(option));
+        stage.must(documented == Some(&expected), || {
+            format!("`--help` documents {documented:?} for {option}, instead of {expected}")
+        });
+    }
+    Ok(())
+}
+
+fn variable_name(option: &str) -> String {
+    format!("LLAMA_ARG_{}", option.trim_start_matches('-').replace('-', "_").to_uppercase())
+}
+
+/// The environment variable that `--help` documents for an option. An entry begins with a dash at the start of a line.
+fn variable_of<'a>(help: &'a str, option: &str) -> Option<&'a str> {
+    let is_named = |line: &str| line.split([' ', ',']).any(|word| word == option);
+    let mut lines = help.lines().skip_while(|line| !(line.starts_with('-') && is_named(line)));
+    let own = lines.next().into_iter().chain(lines.take_while(|line| !line.starts_with('-')));
+    own.filter_map(|line| line.split_once("(env: ")?.1.split_once(')')).map(|(name, _)| name).next()
+}
+
 /// A server says once at start, at its default verbosity, which cache it has, and `/props` says so too. No quality needs
 /// a warning, and each starts with heads that its types do not fit.
 pub fn cache_is_described(stage: &mut Stage<'_>) -> Result<()> {
@@ -84,4 +121,18 @@ pub fn cache_ram_is_off(stage: &mut Stage<'_>) -> Result<()> {
     let times = stage.said()?.matches("--cache-ram is off").count();
     stage.must(times == 1, || format!("said {times} times that --cache-ram is off"));
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_variable_of_an_option_is_read_from_its_own_entry() {
+        let help = "-a, --first N   text\n                (env: FIRST)\n--second        text (env: SECOND)\n--third         text\n-d, --fourth\n                (env: FOURTH)\n";
+        let found =
+            ["--first", "--second", "--third", "--fourth", "--fifth"].map(|option| variable_of(help, option));
+        assert_eq!(found, [Some("FIRST"), Some("SECOND"), None, Some("FOURTH"), None]);
+        assert_eq!(variable_name("--kv-paged"), "LLAMA_ARG_KV_PAGED");
+    }
 }

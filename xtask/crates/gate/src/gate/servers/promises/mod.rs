@@ -110,6 +110,7 @@ const PROMISES: &[Promise] = &[
     promise("new", "dropped-sequences", turns::dropped_sequences_are_looked_up),
     promise("new", "pool-without-a-size", configured::pool_without_a_size),
     promise("new", "variables-of-options", configured::variables_of_options),
+    promise("new", "variables-in-help", configured::variables_in_help),
     promise("new", "cache-is-described", configured::cache_is_described),
     promise("new", "cache-ram", configured::cache_ram_is_off),
 ];

@@ -114,6 +114,11 @@ impl<'a> Stage<'a> {
         Server::start(self.run().args(arguments), &self.context.layout.log("gate-promise"))
     }
 
+    /// What the program prints with `--help`.
+    pub fn help(&self) -> Result<String> {
+        Ok(String::from_utf8_lossy(&self.run().arg("--help").success()?).into_owned())
+    }
+
     fn run(&self) -> Run {
         switches::without_features(Run::new(self.program)).args(["-t", "1"])
     }
