@@ -82,6 +82,7 @@ pub use model::path::RepoPath;
 pub use model::path_refusal::PathRefusal;
 pub use model::printable::{printable, visible, visible_json};
 pub use model::tree::{NewFile, Tree, TreeChange, TreeError};
+pub use model::utf8::{NotUtf8, lossy, utf8};
 pub use read::authorship::{Authorship, authorship, find_author, find_date, read_authorship};
 pub use read::dep3::{DiffHeader, fields_in_mail_header, read_diff_header, status_in_body};
 pub use read::hg_header::{HgHeader, read_hg_header};

@@ -21,6 +21,7 @@ mod cli {
     mod drift;
     mod edit;
     mod edited_tree;
+    mod encodings;
     mod export;
     mod fetch;
     mod fetch_fails;

@@ -15,3 +15,4 @@ mod path_elsewhere;
 pub(crate) mod path_refusal;
 pub(crate) mod printable;
 pub(crate) mod tree;
+pub(crate) mod utf8;

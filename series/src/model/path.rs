@@ -39,7 +39,7 @@ impl RepoPath {
         for component in bytes.split(|byte| *byte == b'/') {
             check_component(component)?;
         }
-        check_letters(&String::from_utf8_lossy(bytes))?;
+        check_letters(&crate::model::utf8::lossy(bytes))?;
         Ok(RepoPath(bytes.to_vec()))
     }
 

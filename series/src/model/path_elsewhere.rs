@@ -17,7 +17,7 @@ pub(super) fn check_letters(text: &str) -> Result<(), PathRefusal> {
 /// Windows opens a device whatever comes after the first dot, and whatever spaces stand before it.
 pub(super) fn is_windows_device(component: &[u8]) -> bool {
     let stem = component.split(|byte| *byte == b'.').next().unwrap_or_default();
-    let stem = String::from_utf8_lossy(stem).trim_end().to_ascii_lowercase();
+    let stem = crate::model::utf8::lossy(stem).trim_end().to_ascii_lowercase();
     let numbered = |name: &str| {
         let rest = stem.strip_prefix(name);
         rest.is_some_and(|rest| {
@@ -35,7 +35,7 @@ pub(super) fn is_windows_device(component: &[u8]) -> bool {
 /// ignores invisible characters and case. (Streams, `.git::$INDEX_ALLOCATION`, fall with every
 /// other colon, but a colon is cut off here too so that this function is right on its own.)
 pub(super) fn is_git_folder(component: &[u8]) -> bool {
-    let text = String::from_utf8_lossy(component);
+    let text = crate::model::utf8::lossy(component);
     let visible: String = text.chars().filter(|c| !is_ignored_by_hfs(*c)).collect();
     let name = visible.split(':').next().unwrap_or_default();
     let name = name.trim_end_matches([' ', '.']).to_lowercase();

@@ -95,7 +95,7 @@ mod tests {
     #[test]
     fn refuses_bad_escapes() {
         for bad in [&br#""a"#[..], br#""a\"#, br#""a\x""#, br#""\400""#, br#""\3""#, br#""\3+1""#] {
-            assert_eq!(unquote(bad), None, "{}", String::from_utf8_lossy(bad));
+            assert_eq!(unquote(bad), None, "{}", crate::model::utf8::lossy(bad));
         }
         assert_eq!(whole_path(br#""a" b"#), None);
     }

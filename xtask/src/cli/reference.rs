@@ -38,7 +38,7 @@ pub(super) fn pages() -> Vec<Page> {
 pub(super) fn completions(shell: Shell) -> String {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "xtask", &mut script);
-    let script = String::from_utf8_lossy(&script);
+    let script = crate::series::lossy(&script);
     let function = match shell {
         Shell::Elvish => "fn xtask {|@a| e:cargo xtask $@a }",
         Shell::Fish => "function xtask; cargo xtask $argv; end",

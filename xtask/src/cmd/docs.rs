@@ -71,8 +71,7 @@ fn documents(context: &Context, commands: &str) -> Result<Vec<Document>> {
         ("docs/flavors.md", flavors::long_tables(&flavors, &proofs)),
     ];
     for (file, table) in tables {
-        let bytes = disk::read_if_there(&context.layout.root().join(file))?.unwrap_or_default();
-        let text = String::from_utf8_lossy(&bytes);
+        let text = disk::read_text_if_there(&context.layout.root().join(file))?.unwrap_or_default();
         // A project of somebody else's need not have the table.
         if !region::is_in(&text, REGION) {
             continue;
@@ -87,7 +86,7 @@ impl Document {
     fn check(&self, context: &Context) -> Result<()> {
         let Document { file, text, source } = self;
         let bytes = disk::read_if_there(&context.layout.root().join(file))?.unwrap_or_default();
-        let there = String::from_utf8_lossy(&bytes);
+        let there = crate::series::lossy(&bytes);
         if there == *text {
             return Ok(());
         }

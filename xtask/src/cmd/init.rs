@@ -61,8 +61,8 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
 fn write_project(context: &Context, pins: &Pins, text: &str) -> Result<()> {
     let mut stage = Stage::begin(&context.layout)?;
     let attributes = disk::read_if_there(&context.layout.root().join(ATTRIBUTES_FILE))?.unwrap_or_default();
-    if let Some(after) = completed(&String::from_utf8_lossy(&attributes), pins) {
-        stage.write(ATTRIBUTES_FILE, after.as_bytes())?;
+    if let Some(after) = completed(&attributes, pins) {
+        stage.write(ATTRIBUTES_FILE, &after)?;
     }
     stage.write("pins.toml", text.as_bytes())?;
     stage.commit("the new project".to_string()).map(drop)

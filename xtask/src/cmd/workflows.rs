@@ -41,7 +41,7 @@ fn lint(context: &Context, files: &[PathBuf]) -> Result<Vec<String>> {
         .current_folder(context.layout.root());
     let words = run.words();
     let finished = run.finish()?;
-    let said = String::from_utf8_lossy(&finished.stdout).into_owned();
+    let said = crate::series::lossy(&finished.stdout).into_owned();
     match finished.status.code() {
         Some(0) => Ok(Vec::new()),
         // 1 is for problems in the files; everything above is about itself.

@@ -22,7 +22,7 @@ pub fn touched(stack: &Stack) -> BTreeSet<String> {
         .iter()
         .flat_map(|patch| &patch.files)
         .flat_map(|file| file.paths())
-        .map(|path| String::from_utf8_lossy(path.as_bytes()).into_owned());
+        .map(|path| crate::series::lossy(path.as_bytes()).into_owned());
     of_patches.chain(stack.overlays.iter().map(|file| file.path.clone())).collect()
 }
 
@@ -80,7 +80,7 @@ fn read_code(tree: &Path) -> Result<BTreeMap<String, String>> {
         let name = path.to_string_lossy().into_owned();
         if compile_commands::is_code(&name) {
             let text = disk::read(&tree.join(&path))?;
-            texts.insert(name, String::from_utf8_lossy(&text).into_owned());
+            texts.insert(name, crate::series::lossy(&text).into_owned());
         }
     }
     Ok(texts)
@@ -91,7 +91,7 @@ fn read_generated(commands: &[CompileCommand], tree: &str) -> Result<BTreeMap<St
     let mut texts = BTreeMap::new();
     for command in commands.iter().filter(|command| !command.file.starts_with(tree)) {
         if let Some(text) = disk::read_if_there(Path::new(&command.file))? {
-            let text = String::from_utf8_lossy(&text).replace(&format!("{tree}/"), "");
+            let text = crate::series::lossy(&text).replace(&format!("{tree}/"), "");
             texts.insert(command.file.clone(), text);
         }
     }
@@ -113,7 +113,7 @@ fn make_generated_headers(configured: &Configured, commands: &[&CompileCommand])
     if made.status.success() {
         return Ok(());
     }
-    let said = String::from_utf8_lossy(&made.stdout);
+    let said = crate::series::lossy(&made.stdout);
     Err(Error::no("the generated headers could not be made").detail(ninja::first_error(&said).excerpt))
 }
 

@@ -33,6 +33,7 @@ pub fn write_patches(
     }
     let mut written = Vec::with_capacity(commits.len());
     for (commit, text) in commits.iter().zip(texts) {
+        refuse_unknown_charset(repo, commit)?;
         let patch = read(repo, commit, &text.bytes)?;
         refuse_another_message(repo, commit, &patch)?;
         refuse_overlay_paths(commit, &patch, overlays)?;
@@ -53,17 +54,26 @@ fn read(repo: &EditRepo, commit: &EditCommit, text: &[u8]) -> Result<Patch> {
     Ok(patch)
 }
 
+fn refuse_unknown_charset(repo: &EditRepo, commit: &EditCommit) -> Result<()> {
+    if commit.not_utf8.is_empty() {
+        return Ok(());
+    }
+    let what = format!("{} is not UTF-8 and does not name its charset", commit.describe());
+    Err(Error::new(Kind::Conflict, what)
+        .detail(commit.not_utf8.join("\n"))
+        .hint(format!("reword it: {}    # and mark it `reword`", rebase_in(repo))))
+}
+
 /// A line such as `---` in a message ends it for everybody who reads the patch.
 fn refuse_another_message(repo: &EditRepo, commit: &EditCommit, patch: &Patch) -> Result<()> {
-    let message = commit.message.as_deref().map(as_in_a_patch);
-    if message == Some(as_in_a_patch(&patch.message())) {
+    if as_in_a_patch(&commit.message) == as_in_a_patch(&patch.message()) {
         return Ok(());
     }
     Err(Error::new(
         Kind::Conflict,
         format!("the message of {} does not survive in a patch", commit.describe()),
     )
-    .detail("it has a line that means something else there, such as `---`, or is not UTF-8")
+    .detail("it has a line that means something else there, such as `---`")
     .hint(format!("reword it: {}    # and mark it `reword`", rebase_in(repo))))
 }
 

@@ -27,8 +27,8 @@ pub fn stage(
     stage.write("pins.toml", pins_text.as_bytes())?;
     let pins = context.staged(&stage).pins()?;
     let attributes = disk::read_if_there(&context.layout.root().join(ATTRIBUTES_FILE))?.unwrap_or_default();
-    if let Some(after) = completed(&String::from_utf8_lossy(&attributes), &pins) {
-        stage.write(ATTRIBUTES_FILE, after.as_bytes())?;
+    if let Some(after) = completed(&attributes, &pins) {
+        stage.write(ATTRIBUTES_FILE, &after)?;
     }
     let variant = pins.variant(Some(variant))?;
     stage.keep_series(pins.series_folders())?;

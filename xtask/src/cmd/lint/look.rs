@@ -157,7 +157,7 @@ fn converted<'a>(
     let converted: Vec<&&PatchFile> = files.iter().filter(is_converted).collect();
     let Some(first) = converted.first() else { return Ok(None) };
     let attributes = disk::read_if_there(&context.layout.root().join(ATTRIBUTES_FILE))?.unwrap_or_default();
-    let commands = check_out_again(&String::from_utf8_lossy(&attributes), pins);
+    let commands = check_out_again(&crate::series::lossy(&attributes), pins);
     Ok(Some(Reported {
         file: plain(&first.file),
         line: 1,

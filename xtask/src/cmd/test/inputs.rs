@@ -59,7 +59,7 @@ impl Inputs {
 
     fn compare(&self, context: &Context, name: &str, inputs: &Digests) -> Result<Option<String>> {
         let recorded = disk::read_if_there(&context.layout.tested(name))?;
-        let recorded = recorded.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+        let recorded = recorded.map(|bytes| crate::series::lossy(&bytes).into_owned());
         Ok(tested::reason(recorded.as_deref(), &self.tools, inputs))
     }
 
@@ -91,5 +91,5 @@ impl Inputs {
 fn tools() -> String {
     let rust = Run::new("rustc").arg("--version").success().unwrap_or_default();
     let cxx = compilers::compilers().map(|compilers| compilers.version).unwrap_or_default();
-    format!("{}; {cxx}", String::from_utf8_lossy(&rust).trim())
+    format!("{}; {cxx}", crate::series::lossy(&rust).trim())
 }

@@ -80,7 +80,7 @@ fn real(context: &Context, scratch: &Path) -> Result<Contest> {
     let pin_commit = git(&context.layout.store())
         .args(["rev-parse", &format!("refs/espalier/pins/{}", locked.base)])
         .success()?;
-    let base_commit = String::from_utf8_lossy(&pin_commit)
+    let base_commit = crate::series::lossy(&pin_commit)
         .trim()
         .parse::<ObjectId>()
         .map_err(|error| Error::surroundings(error.to_string()))?;
@@ -134,7 +134,7 @@ impl Contest {
                     said = second.success()?;
                 }
                 times.rounds.push(begin.elapsed());
-                self.check(&times.name, &String::from_utf8_lossy(&said))?;
+                self.check(&times.name, &crate::series::lossy(&said))?;
             }
         }
         Ok(all)
@@ -143,7 +143,7 @@ impl Contest {
     /// `git am` prints nothing: its result is read from the repository.
     fn check(&self, name: &str, said: &str) -> Result<()> {
         let said = if name == "git am" {
-            String::from_utf8_lossy(&self.git().args(["rev-parse", "HEAD^{tree}"]).success()?).into_owned()
+            crate::series::lossy(&self.git().args(["rev-parse", "HEAD^{tree}"]).success()?).into_owned()
         } else {
             said.to_string()
         };

@@ -40,7 +40,7 @@ pub fn make(folder: &Path, size: Size) -> Result<()> {
         .arg("v1..ours")
         .success()?;
     let tree = git(&upstream).args(["rev-parse", "v1^{tree}"]).success()?;
-    let tree = String::from_utf8_lossy(&tree).trim().to_string();
+    let tree = crate::series::lossy(&tree).trim().to_string();
     disk::write_atomically(&folder.join("pins.toml"), pins(&tree).as_bytes())
 }
 

@@ -91,7 +91,7 @@ impl Contest {
 
 fn said(git_dir: &Path, arguments: &[&str]) -> Result<String> {
     let text = git(git_dir).args(arguments).success()?;
-    Ok(String::from_utf8_lossy(&text).trim().to_string())
+    Ok(crate::series::lossy(&text).trim().to_string())
 }
 
 /// This very program.

@@ -43,7 +43,7 @@ fn text(data: &[u8], at: usize) -> Option<String> {
     let is_text = |byte: &&u8| byte.is_ascii_graphic() || **byte == b' ';
     let begin = at - data.get(..at)?.iter().rev().take_while(is_text).count();
     let text: Vec<u8> = data[begin..].iter().take_while(is_text).take(LONGEST).copied().collect();
-    (text.len() >= 4).then(|| String::from_utf8_lossy(&text).into_owned())
+    (text.len() >= 4).then(|| crate::series::lossy(&text).into_owned())
 }
 
 const LONGEST: usize = 120;

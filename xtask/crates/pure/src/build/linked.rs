@@ -82,7 +82,7 @@ fn has(sections: &Sections<'_>, endian: Endianness, bytes: &[u8]) -> object::Res
 }
 
 fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
+    crate::series::lossy(bytes).into_owned()
 }
 
 /// What `files` ask for and do not get, of each other or of `base`: a sentence each.

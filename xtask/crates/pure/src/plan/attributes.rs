@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 
 use super::next_command::quoted;
 use super::pins::Pins;
+use crate::series::lossy;
 
 /// The name of the file, relative to the root.
 pub const ATTRIBUTES_FILE: &str = ".gitattributes";
@@ -30,18 +31,20 @@ pub fn check_out_again(text: &str, pins: &Pins) -> String {
 
 /// `text`, the `.gitattributes` of a project with these pins, with the lines that it lacks at its end, where they
 /// override what stands before them; `None` when it lacks none.
-pub fn completed(text: &str, pins: &Pins) -> Option<String> {
-    let present = lines_of(text);
+pub fn completed(text: &[u8], pins: &Pins) -> Option<Vec<u8>> {
+    let shown = lossy(text);
+    let present = lines_of(&shown);
     let missing: Vec<String> =
         wanted(pins).into_iter().filter(|line| !present.contains(line.as_str())).collect();
     if missing.is_empty() {
         return None;
     }
-    let before = match text.trim_end() {
-        "" => String::new(),
-        text => format!("{text}\n\n"),
+    let (before, gap) = match text.trim_ascii_end() {
+        b"" => (&b""[..], ""),
+        text => (text, "\n\n"),
     };
-    Some(format!("{before}{COMMENT}\n{}\n", missing.join("\n")))
+    let added = format!("{gap}{COMMENT}\n{}\n", missing.join("\n"));
+    Some([before, added.as_bytes()].concat())
 }
 
 fn wanted(pins: &Pins) -> BTreeSet<String> {
@@ -89,6 +92,9 @@ mod tests {
 
     #[test]
     fn what_is_missing_is_added_at_the_end() {
+        let completed = |text: &str, pins: &Pins| {
+            completed(text.as_bytes(), pins).map(|bytes| String::from_utf8(bytes).unwrap())
+        };
         let whole = completed("", &pins("")).unwrap();
         assert!(whole.starts_with("# "), "{whole}");
         for line in ["/patches/** -text", "/espalier.lock -text", "/pins.toml -text"] {
@@ -107,7 +113,7 @@ mod tests {
 
     #[test]
     fn a_converted_checkout_has_a_way_back() {
-        let whole = completed("", &pins("")).unwrap();
+        let whole = String::from_utf8(completed(b"", &pins("")).unwrap()).unwrap();
         let again = "git rm -r --cached --quiet -- patches && git checkout HEAD -- patches";
         assert_eq!(check_out_again(&whole, &pins("")), again);
         let first = check_out_again("", &pins(""));
@@ -125,6 +131,6 @@ mod tests {
         let read = |name: &str| std::fs::read_to_string(format!("{root}/{name}")).unwrap();
         let pins = read("pins.toml");
         let pins = Pins::parse(SourceText { name: "pins.toml", text: &pins }).unwrap();
-        assert_eq!(completed(&read(".gitattributes"), &pins), None);
+        assert_eq!(completed(read(".gitattributes").as_bytes(), &pins), None);
     }
 }

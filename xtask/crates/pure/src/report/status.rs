@@ -178,7 +178,7 @@ fn hunks_of_file(file: &FilePatch) -> Vec<HunkText> {
     hunks
         .iter()
         .map(|hunk| {
-            let section = String::from_utf8_lossy(&hunk.section);
+            let section = crate::series::lossy(&hunk.section);
             let header = format!("{} {section}", hunk.header()).trim_end().to_string();
             let lines = hunk.lines.iter().map(|line| signed_line(line.kind, line.bytes)).collect();
             HunkText { path: path.clone(), header, lines }
@@ -203,7 +203,7 @@ pub(super) fn signed_line(kind: LineKind, bytes: &[u8]) -> String {
         LineKind::Add => '+',
         LineKind::Delete => '-',
     };
-    let text = String::from_utf8_lossy(bytes);
+    let text = crate::series::lossy(bytes);
     let shown = text.trim_end_matches(['\n', '\r']);
     format!("{sign}{}", visible(shown))
 }

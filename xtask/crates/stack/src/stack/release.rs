@@ -99,8 +99,8 @@ fn check(options: &Options) -> Result<()> {
 
 /// What is new, by the changelog; a tag needs an entry of its own.
 fn entry(context: &Context, options: &Options) -> Result<String> {
-    let changelog = disk::read_if_there(&context.layout.root().join("CHANGELOG.md"))?.unwrap_or_default();
-    let changelog = String::from_utf8_lossy(&changelog).into_owned();
+    let changelog =
+        disk::read_text_if_there(&context.layout.root().join("CHANGELOG.md"))?.unwrap_or_default();
     let unreleased = || options.tag.is_none().then(|| changelog_entry(&changelog, "Unreleased")).flatten();
     match changelog_entry(&changelog, VERSION).or_else(unreleased) {
         Some(entry) => Ok(entry),

@@ -52,7 +52,7 @@ impl Made<'_> {
         texts.extend(licences::of_project(context.layout.root())?);
         let crates = self.crates(context, &mut texts)?;
         let licence = texts.get(&format!("{}/LICENSE", shipped::UPSTREAM_LICENCES));
-        let licence = licence.and_then(|text| licence_text::spdx_id(&String::from_utf8_lossy(text)));
+        let licence = licence.and_then(|text| licence_text::spdx_id(&crate::series::lossy(text)));
         let pin = &self.applied.pin;
         let origin = Origin {
             version: env!("CARGO_PKG_VERSION").to_string(),

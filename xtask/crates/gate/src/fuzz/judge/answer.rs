@@ -86,7 +86,7 @@ impl Expected<'_> {
         if place.is_some_and(|place| self.may_go_another_way(place)) {
             return None;
         }
-        let (text, whole) = (super::shorten(text), String::from_utf8_lossy(&whole).into_owned());
+        let (text, whole) = (super::shorten(text), crate::series::lossy(&whole).into_owned());
         Some(format!("the text differs from byte {common} on: {text:?} instead of {whole:?}"))
     }
 

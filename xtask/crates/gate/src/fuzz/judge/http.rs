@@ -14,7 +14,7 @@ pub struct Reply {
 /// Reads an answer; nothing when not even its head is there.
 pub fn decode(bytes: &[u8]) -> Option<Reply> {
     let end = find(bytes, b"\r\n\r\n")?;
-    let head = String::from_utf8_lossy(&bytes[..end]).to_lowercase();
+    let head = crate::series::lossy(&bytes[..end]).to_lowercase();
     let status = head.split_whitespace().nth(1)?.parse().ok()?;
     let rest = &bytes[end + 4..];
     let length = head.lines().find_map(|line| line.strip_prefix("content-length:")?.trim().parse().ok());
@@ -29,7 +29,7 @@ pub fn decode(bytes: &[u8]) -> Option<Reply> {
 fn join_chunks(mut rest: &[u8]) -> (Vec<u8>, bool) {
     let mut body = Vec::new();
     while let Some(line) = find(rest, b"\r\n") {
-        let size = usize::from_str_radix(String::from_utf8_lossy(&rest[..line]).trim(), 16);
+        let size = usize::from_str_radix(crate::series::lossy(&rest[..line]).trim(), 16);
         let Ok(size) = size else { break };
         if size == 0 {
             return (body, true);

@@ -15,7 +15,7 @@ pub struct Stream {
 
 /// Reads a stream; with `is_whole` it has to have its end.
 pub fn read(api: Api, choices: usize, body: &[u8], is_whole: bool) -> Stream {
-    let text = String::from_utf8_lossy(body);
+    let text = crate::series::lossy(body);
     let mut stream = Stream::default();
     let mut name = None;
     let mut is_done = false;

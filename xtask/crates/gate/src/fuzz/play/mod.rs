@@ -213,7 +213,7 @@ fn get_as(server: &Server, key: Option<&str>, path: &str) -> Option<String> {
     let question = Question { method: "GET", path: path.to_string(), key, body: String::new() };
     let exchange = server.exchange(&question, Leave::Never, Duration::from_secs(10));
     let reply = decode(&exchange.bytes).filter(|reply| reply.status == 200)?;
-    Some(String::from_utf8_lossy(&reply.body).into_owned())
+    Some(crate::series::lossy(&reply.body).into_owned())
 }
 
 fn get_json(server: &Server, plan: &ServerPlan, path: &str) -> serde_json::Value {

@@ -50,6 +50,6 @@ pub fn most(claims: &[Claim]) -> Option<f64> {
 fn cases(probe: &Path, feature: Option<&str>) -> Result<Vec<Found>> {
     let run = with_feature(Run::new(probe), feature);
     let words = run.words();
-    read_cases(&String::from_utf8_lossy(&run.success()?))
+    read_cases(&crate::series::lossy(&run.success()?))
         .map_err(|error| Error::no(format!("`{words}` said something else than cases")).detail(error))
 }

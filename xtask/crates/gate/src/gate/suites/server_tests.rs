@@ -105,5 +105,5 @@ impl ServerSuite<'_> {
 
 /// There is none when no test was there.
 fn read_report(path: &Path) -> Result<String> {
-    Ok(String::from_utf8_lossy(&disk::read_if_there(path)?.unwrap_or_default()).into_owned())
+    Ok(crate::series::lossy(&disk::read_if_there(path)?.unwrap_or_default()).into_owned())
 }

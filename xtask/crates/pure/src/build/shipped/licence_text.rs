@@ -11,9 +11,16 @@ pub fn is_licence_file(name: &str) -> bool {
 /// What a comment says that is about the rights to a source.
 const MARKS: [&str; 4] = ["copyright", "public domain", "spdx-license-identifier", "mit licen"];
 
-/// The comments of a C or C++ source that are about its licence, one after the other; empty without any.
+/// The comments of a C or C++ source that are about its licence, one after the other, byte for byte; empty without any.
 #[must_use]
-pub fn in_source(text: &str) -> String {
+pub fn in_source(source: &[u8]) -> Vec<u8> {
+    // One letter a byte, whatever the encoding of the source: only ASCII is looked for.
+    let text: String = source.iter().map(|byte| char::from(*byte)).collect();
+    let licence = licence_comments(&text);
+    licence.chars().filter_map(|letter| u8::try_from(letter).ok()).collect()
+}
+
+fn licence_comments(text: &str) -> String {
     let is_about_rights = |comment: &String| {
         let comment = comment.to_ascii_lowercase();
         MARKS.iter().any(|mark| comment.contains(mark))
@@ -72,12 +79,19 @@ mod tests {
     fn the_comments_about_rights_are_found_wherever_they_stand() {
         let source = "// Copyright 2024 A\n// all rights\nint x; // no licence\n/* how to use it\n*/\nint y;\n\
                       /* ALTERNATIVE B\n Public Domain */\n    // MIT licensed.\n";
+        let in_source = |text: &str| String::from_utf8(in_source(text.as_bytes())).unwrap();
         assert_eq!(
             in_source(source),
             "// Copyright 2024 A\n// all rights\n\n/* ALTERNATIVE B\n Public Domain */\n\n    // MIT licensed."
         );
         assert_eq!(in_source("// adds two numbers\nint add(int a, int b);\n"), "");
         assert_eq!(in_source("/* copyright, and no end"), "/* copyright, and no end");
+    }
+
+    #[test]
+    fn a_licence_keeps_its_bytes() {
+        let comment = b"// Copyright \xa9 J\xf6rg";
+        assert_eq!(in_source(&[&comment[..], b"\nint x;\n"].concat()), comment);
     }
 
     #[test]

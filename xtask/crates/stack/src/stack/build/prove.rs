@@ -99,7 +99,7 @@ fn has_device(build: &Build<'_>) -> Result<bool> {
     let device = equipment::device(build.context, build.flavors, flavor)?;
     let server = build.context.layout.server(&build.variant.name, &build.options.flavor);
     let said = device.run(&server).arg("--list-devices").success()?;
-    Ok(devices::names(&String::from_utf8_lossy(&said)).next().is_some())
+    Ok(devices::names(&crate::series::lossy(&said)).next().is_some())
 }
 
 /// What is typed to do the same again.

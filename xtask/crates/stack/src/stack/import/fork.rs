@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::left_out::LeftOut;
 use super::line::{Line, LineCommit};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::series::ObjectId;
 use crate::sys::work_trees::edit_repo::short;
 use crate::sys::work_trees::fork_history::{Fork, ForkCommit, Replayed};
@@ -21,6 +21,7 @@ pub fn straighten(fork: &Fork<'_>, left_out: &mut LeftOut<'_>, ui: &Ui) -> Resul
         line: Line::default(),
         there_already: Vec::new(),
         unsettled: Vec::new(),
+        not_utf8: Vec::new(),
     };
     let mut progress = ui.progress("commits of the fork", Some(commits.len() as u64), Unit::Steps);
     for (done, commit) in (1..).zip(&commits) {
@@ -31,7 +32,8 @@ pub fn straighten(fork: &Fork<'_>, left_out: &mut LeftOut<'_>, ui: &Ui) -> Resul
         }
         progress.set(done);
     }
-    let Way { mut line, there_already, .. } = way;
+    let Way { mut line, there_already, not_utf8, .. } = way;
+    refuse_unknown_charsets(&not_utf8)?;
     name_those_upstream_has(fork, &there_already, &mut line)?;
     name_backports(fork, &commits, &mut line)?;
     Ok(line)
@@ -47,6 +49,17 @@ struct Way<'a, 'b> {
     there_already: Vec<ForkCommit>,
     /// Commits since the last merge whose change is not in the line, or not as it was.
     unsettled: Vec<String>,
+    /// Authors and messages that no patch can say, each with its commit.
+    not_utf8: Vec<String>,
+}
+
+fn refuse_unknown_charsets(places: &[String]) -> Result<()> {
+    if places.is_empty() {
+        return Ok(());
+    }
+    Err(Error::usage("the text of a commit is not UTF-8 and does not name its charset; nothing was written")
+        .detail(places.join("\n"))
+        .hint("reword these commits where they come from, and import again: git rebase -i"))
 }
 
 impl Way<'_, '_> {
@@ -82,6 +95,7 @@ impl Way<'_, '_> {
 
     fn push(&mut self, commit: &ForkCommit, tree: ObjectId, notes: Vec<String>) {
         self.tree = tree;
+        self.not_utf8.extend(commit.not_utf8.iter().map(|place| format!("{}: {place}", short(commit.id))));
         self.line.commits.push(LineCommit {
             origin: commit.describe(),
             author: commit.author.clone(),
@@ -102,7 +116,9 @@ impl Way<'_, '_> {
         }
         let message = resolving(commit, &std::mem::take(&mut self.unsettled));
         let note = format!("it is what the merge {} changed beyond its two parents", commit.describe());
-        let commit = ForkCommit { message, ..commit.clone() };
+        let mut commit = ForkCommit { message, ..commit.clone() };
+        // Its own message is not used.
+        commit.not_utf8.retain(|place| place.starts_with("author"));
         self.push(&commit, new, vec![note]);
         Ok(())
     }

@@ -4,14 +4,15 @@ use std::path::Path;
 
 use std::collections::HashMap;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::series::{
-    DiffHeader, before_diff, fields_in_mail_header, has_diff, has_no_prefixes, is_useless, printable,
-    read_diff_header, read_hg_header, status_in_body,
+    DiffHeader, NotUtf8, before_diff, fields_in_mail_header, has_diff, has_no_prefixes, is_useless, lossy,
+    printable, read_diff_header, read_hg_header, status_in_body, utf8,
 };
+use crate::sys::machine::native_path::to_bytes;
 use crate::sys::project::patch_files::{self, PatchFiles};
 use crate::sys::work_trees::import_repo::ImportRepo;
-use crate::sys::work_trees::patch_apply::{HowToApply, ReadMail, read_mails};
+use crate::sys::work_trees::patch_apply::{HowToApply, MailFile, ReadMail, not_utf8, read_mails};
 
 /// One patch that was made elsewhere.
 #[derive(Clone, Debug)]
@@ -61,6 +62,10 @@ pub fn read(repo: &ImportRepo, path: &Path, strip: u32) -> Result<Loose> {
             reverse: patch.reverse,
             may_fuzz: patch.may_fuzz,
         };
+        if patch.path.to_str().is_none() {
+            let name = printable(&to_bytes(&patch.path));
+            return Err(Error::usage(format!("the file name `{name}` is not UTF-8")).hint("rename the file"));
+        }
         let name = printable(patch.name.as_bytes());
         loose.read_file(repo, &name, &patch_files::read(&patch.path)?, (how, patch.strip.is_some()))?;
     }
@@ -79,12 +84,13 @@ impl Loose {
         let strips = if is_strip_said { vec![how.strip] } else { strips(how.strip, text) };
         if !is_mail(text) {
             let how = HowToApply { may_fuzz: true, ..how };
-            self.take(LoosePatch::from_diff(name, text, how), &strips);
+            self.take(LoosePatch::from_diff(MailFile { name, text }, how)?, &strips);
             return Ok(());
         }
-        let mails = read_mails(repo, text)?;
+        let file = MailFile { name, text };
+        let mails = read_mails(repo, file)?;
         if let [mail] = &mails[..] {
-            let fields = fields_in_mail_header(&String::from_utf8_lossy(before_diff(text)));
+            let fields = header_fields(file)?;
             self.take(LoosePatch::from_mail(name, Some(name), mail.clone(), &fields, how), &strips);
             return Ok(());
         }
@@ -137,9 +143,30 @@ fn strips(strip: u32, text: &[u8]) -> Vec<u32> {
     std::iter::once(first).chain(others).collect()
 }
 
+/// The fields in the header of a mail that git drops and the message keeps.
+///
+/// # Errors
+///
+/// One of them is not UTF-8: git converts no raw bytes of a header.
+fn header_fields(file: MailFile<'_>) -> Result<Vec<String>> {
+    let header = before_diff(file.text);
+    let fields = fields_in_mail_header(&lossy(header));
+    let is_kept = |line: &[u8]| {
+        let line = lossy(line);
+        let value = line.split_once(':').map_or(&*line, |(_, value)| value).trim();
+        fields.iter().any(|field| field.contains(value))
+    };
+    let lines = (1..).zip(header.split(|byte| *byte == b'\n'));
+    let bad = lines.into_iter().find_map(|(number, line)| {
+        let bad = utf8(line).err().filter(|_| is_kept(line))?;
+        Some(NotUtf8 { line: number, ..bad })
+    });
+    bad.map_or(Ok(fields), |bad| Err(not_utf8(file, &bad)))
+}
+
 /// Whether it begins as an mbox does, or with the headers of a mail.
 fn is_mail(text: &[u8]) -> bool {
-    let head = String::from_utf8_lossy(before_diff(text)).into_owned();
+    let head = lossy(before_diff(text));
     if head.starts_with("From ") {
         return true;
     }
@@ -177,11 +204,12 @@ impl LoosePatch {
         }
     }
 
-    fn from_diff(origin: &str, text: &[u8], how: HowToApply) -> LoosePatch {
+    fn from_diff(file: MailFile<'_>, how: HowToApply) -> Result<LoosePatch> {
+        let MailFile { name: origin, text } = file;
         let before = before_diff(text);
-        let header = read_diff_header(&String::from_utf8_lossy(before));
+        let header = read_diff_header(utf8(before).map_err(|bad| not_utf8(file, &bad))?);
         let DiffHeader { subject, body, author, date, status } = header;
-        LoosePatch {
+        Ok(LoosePatch {
             origin: origin.to_string(),
             author,
             date,
@@ -192,7 +220,7 @@ impl LoosePatch {
             how,
             other_strips: Vec::new(),
             words: Some(words_of(origin)),
-        }
+        })
     }
 
     /// The commit message.

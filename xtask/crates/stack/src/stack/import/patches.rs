@@ -142,7 +142,7 @@ impl Refused {
 fn shell_word(path: &[u8]) -> String {
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"._-/+@%,".contains(byte);
     if path.iter().all(is_plain) {
-        return String::from_utf8_lossy(path).into_owned();
+        return path.iter().map(|byte| char::from(*byte)).collect();
     }
     let spell = |byte: &u8| match byte {
         b'\'' | b'\\' => format!("\\{}", char::from(*byte)),

@@ -28,7 +28,7 @@ pub fn files_at(root: &Path, reference: &str, paths: &[&str]) -> Result<BTreeMap
         return Err(Error::usage(format!("`{reference}` names no commit")));
     }
     let there = git(&root.join(".git")).args(["ls-tree", "--name-only", "-z", reference, "--"]).args(paths);
-    let there = String::from_utf8_lossy(&there.success()?).into_owned();
+    let there = crate::series::lossy(&there.success()?).into_owned();
     // `git archive` refuses a path that is not there, takes none for all, and converts line ends as a checkout does.
     let there: Vec<&str> = there.split_terminator('\0').collect();
     if there.is_empty() {
@@ -48,7 +48,7 @@ pub fn files_at(root: &Path, reference: &str, paths: &[&str]) -> Result<BTreeMap
             if !entry.header().entry_type().is_file() {
                 continue;
             }
-            let path = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
+            let path = crate::series::lossy(&entry.path_bytes()).into_owned();
             let mut content = Vec::new();
             entry.take(BYTES_LIMIT).read_to_end(&mut content).map_err(damaged)?;
             files.insert(path, content);

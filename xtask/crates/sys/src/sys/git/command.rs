@@ -39,7 +39,7 @@ pub struct Checkout {
 pub fn checkout_of(root: &Path) -> Result<Checkout> {
     let ask = |words: &[&str]| -> Result<String> {
         let said = git(&root.join(".git")).args(words).success()?;
-        Ok(String::from_utf8_lossy(&said).trim().to_string())
+        Ok(crate::series::lossy(&said).trim().to_string())
     };
     let commit = ask(&["rev-parse", "--verify", "HEAD^{commit}"])?;
     let named = std::env::var("GITHUB_REF_NAME").ok().filter(|name| !name.is_empty());

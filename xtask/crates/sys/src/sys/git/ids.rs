@@ -26,7 +26,7 @@ pub(in crate::sys) fn object_type(kind: ObjectKind) -> ObjectType {
 
 /// Whatever a commit says, it must not steer a terminal.
 pub(in crate::sys) fn text(bytes: Option<&[u8]>) -> String {
-    crate::series::visible(&String::from_utf8_lossy(bytes.unwrap_or_default()))
+    crate::series::visible(&crate::series::lossy(bytes.unwrap_or_default()))
 }
 
 /// A mode that git does not write is as untouchable as a submodule.

@@ -4,6 +4,7 @@ pub mod arrivals;
 pub mod at_commit;
 pub mod collect;
 pub mod command;
+pub(in crate::sys) mod commit_text;
 pub mod format_patch;
 pub mod history;
 pub(in crate::sys) mod ids;

@@ -67,7 +67,7 @@ impl CompilerCache {
         match &self.kind {
             Kind::Ccache(log) => {
                 let log = disk::read_if_there(log).ok()??;
-                Some(Objects::of_ccache(&String::from_utf8_lossy(&log)))
+                Some(Objects::of_ccache(&crate::series::lossy(&log)))
             }
             Kind::Sccache(before) => objects_of_sccache(&self.program).map(|now| now.since(*before)),
             Kind::Unknown => None,

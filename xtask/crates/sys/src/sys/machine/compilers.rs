@@ -37,7 +37,7 @@ pub fn compilers() -> Result<Compilers> {
     let (c, cxx) = (C.compiler()?, CXX.compiler()?);
     let said = call(&cxx).arg("--version").success();
     let said = said.map_err(|error| error.hint("set CXX to a C++ compiler, or unset it"))?;
-    let version = String::from_utf8_lossy(&said).lines().next().unwrap_or("unknown").trim().to_string();
+    let version = crate::series::lossy(&said).lines().next().unwrap_or("unknown").trim().to_string();
     Ok(Compilers { c, cxx, version })
 }
 

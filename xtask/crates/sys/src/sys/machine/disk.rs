@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 
 use crate::error::{Error, Result};
+use crate::series::{NotUtf8, utf8};
 
 /// The error for `io_error` met while doing `what` to `path`; a full disk gets its own words.
 pub fn explain(what: &str, path: &Path, io_error: &io::Error) -> Error {
@@ -95,8 +96,21 @@ fn refuse_endless(path: &Path) -> Result<()> {
 
 /// The whole file as text.
 pub fn read_text(path: &Path) -> Result<String> {
-    String::from_utf8(read(path)?)
-        .map_err(|_| Error::usage(format!("`{}` is not UTF-8 text", path.display())))
+    text_of(path, read(path)?)
+}
+
+/// The same; nothing when there is no such file.
+pub fn read_text_if_there(path: &Path) -> Result<Option<String>> {
+    read_if_there(path)?.map(|bytes| text_of(path, bytes)).transpose()
+}
+
+fn text_of(path: &Path, bytes: Vec<u8>) -> Result<String> {
+    String::from_utf8(bytes).map_err(|error| {
+        let NotUtf8 { line, found } =
+            utf8(error.as_bytes()).err().unwrap_or(NotUtf8 { line: 1, found: String::new() });
+        Error::usage(format!("`{}` is not UTF-8 text", path.display()))
+            .detail(format!("line {line}: {found}"))
+    })
 }
 
 /// Writes `bytes` so that another process, or the next run after a kill, sees the old content or

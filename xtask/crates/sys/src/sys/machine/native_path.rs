@@ -11,7 +11,7 @@ pub fn to_path(bytes: &[u8]) -> PathBuf {
 
 #[cfg(not(unix))]
 pub fn to_path(bytes: &[u8]) -> PathBuf {
-    PathBuf::from(String::from_utf8_lossy(bytes).into_owned())
+    PathBuf::from(crate::series::lossy(bytes).into_owned())
 }
 
 /// What a tree calls `path`.

@@ -33,7 +33,7 @@ pub fn find() -> std::result::Result<Node, String> {
     }
     let said = Run::new("node").with_environment_of(&PLAIN).arg("--version").success();
     let said = said.map_err(|error| error.what)?;
-    let version = Version::find_in(&String::from_utf8_lossy(&said));
+    let version = Version::find_in(&crate::series::lossy(&said));
     version.map(|version| Node { version }).ok_or_else(|| "`node --version` names no version".to_string())
 }
 

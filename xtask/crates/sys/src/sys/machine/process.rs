@@ -178,7 +178,7 @@ impl Run {
     /// Runs to the end and captures everything, whatever the exit status.
     pub fn finish(mut self) -> Result<Finished> {
         let output = self.command.output().map_err(|error| self.not_started(&error))?;
-        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        let stderr = crate::series::lossy(&output.stderr).into_owned();
         Ok(Finished { status: output.status, stdout: output.stdout, stderr })
     }
 
@@ -212,7 +212,7 @@ impl Run {
         if stdout.len() > limit {
             return Err(Error::surroundings(format!("`{}` printed more than {limit} bytes", self.program)));
         }
-        Ok(Finished { status, stdout, stderr: String::from_utf8_lossy(&said).into_owned() })
+        Ok(Finished { status, stdout, stderr: crate::series::lossy(&said).into_owned() })
     }
 
     /// Runs to the end while `reader` has its standard output; what `reader` says goes before how it ended.
@@ -237,7 +237,7 @@ impl Run {
         });
         let status = child.wait().map_err(|error| self.not_started(&error))?;
         match read {
-            Some(Ok(_)) if !status.success() => Err(failed(&words, status, &String::from_utf8_lossy(&said))),
+            Some(Ok(_)) if !status.success() => Err(failed(&words, status, &crate::series::lossy(&said))),
             Some(read) => read,
             None => Err(Error::surroundings(format!("`{words}` has no output"))),
         }
@@ -419,7 +419,7 @@ fn forward_lines(stream: Box<dyn Read + Send>, sender: &mpsc::Sender<String>) {
     for chunk in BufReader::new(stream).split(b'\n') {
         let Ok(chunk) = chunk else { return };
         for line in chunk.split(|byte| *byte == b'\r').filter(|line| !line.is_empty()) {
-            if sender.send(String::from_utf8_lossy(line).into_owned()).is_err() {
+            if sender.send(crate::series::lossy(line).into_owned()).is_err() {
                 return;
             }
         }

@@ -62,7 +62,7 @@ fn own_folder(tool: &Tool, layout: &Layout) -> PathBuf {
 fn own(tool: &Tool) -> Option<PathBuf> {
     let program = disk::find_program(&tool.name)?;
     let finished = Run::new(&program).arg("--version").finish().ok()?;
-    let version = Version::find_in(&String::from_utf8_lossy(&finished.stdout))?;
+    let version = Version::find_in(&crate::series::lossy(&finished.stdout))?;
     (finished.status.success() && version >= tool.at_least).then_some(program)
 }
 

@@ -64,7 +64,7 @@ pub fn send(request: &Request<'_>, token: &Secret, timeouts: Timeouts, scratch: 
         return nothing(&finished, token);
     }
     let head = disk::read_if_there(&headers)?.unwrap_or_default();
-    Ok(Answer::Reply(Reply::new(&String::from_utf8_lossy(&head), finished.stdout)))
+    Ok(Answer::Reply(Reply::new(&crate::series::lossy(&head), finished.stdout)))
 }
 
 const INSTALL: &str = "install curl (Debian: `apt-get install curl`)";

@@ -58,7 +58,7 @@ pub fn get_text(url: &str, caller: Caller<'_>) -> Result<(u16, String)> {
     let response = request
         .send()
         .map_err(|error| Error::surroundings(format!("{url}: no answer")).detail(error.to_string()))?;
-    Ok((response.status_code, String::from_utf8_lossy(response.as_bytes()).into_owned()))
+    Ok((response.status_code, crate::series::lossy(response.as_bytes()).into_owned()))
 }
 
 /// POSTs `text` and shows each line of the answer to `look` as it comes, until it has seen enough or the answer is
@@ -254,7 +254,7 @@ mod tests {
         for stream in &mut waiting {
             let mut bytes = [0; 4096];
             let length = stream.read(&mut bytes).unwrap();
-            let text = String::from_utf8_lossy(&bytes[..length]).into_owned();
+            let text = crate::series::lossy(&bytes[..length]).into_owned();
             let body = text.split("\r\n\r\n").nth(1).unwrap();
             write!(stream, "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len()).unwrap();
         }
@@ -287,7 +287,7 @@ mod tests {
                 let length = stream.read(&mut bytes).unwrap();
                 write!(stream, "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\ndata: null\n\ndata: [DONE]\n")
                     .unwrap();
-                String::from_utf8_lossy(&bytes[..length]).into_owned()
+                crate::series::lossy(&bytes[..length]).into_owned()
             });
             let look = |line: &str| {
                 lines.push(line.to_string());

@@ -145,7 +145,7 @@ impl Server {
 
     /// What the server has said so far.
     pub fn said(&self) -> Result<String> {
-        Ok(String::from_utf8_lossy(&disk::read(&self.log)?).into_owned())
+        Ok(crate::series::lossy(&disk::read(&self.log)?).into_owned())
     }
 
     /// Its resident memory in bytes; nothing where the system does not say.
@@ -208,13 +208,13 @@ pub fn last_words(log: &Path) -> String {
 
 /// What `program --help` says.
 pub fn help_of(program: &Path) -> Result<String> {
-    say(program, "--help").map(|finished| String::from_utf8_lossy(&finished.stdout).into_owned())
+    say(program, "--help").map(|finished| crate::series::lossy(&finished.stdout).into_owned())
 }
 
 /// What `program --version` says, on both streams.
 pub fn version_of(program: &Path) -> Result<String> {
     let finished = say(program, "--version")?;
-    Ok(format!("{}{}", String::from_utf8_lossy(&finished.stdout), finished.stderr))
+    Ok(format!("{}{}", crate::series::lossy(&finished.stdout), finished.stderr))
 }
 
 fn say(program: &Path, flag: &str) -> Result<Finished> {

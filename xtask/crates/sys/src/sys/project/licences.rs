@@ -59,11 +59,10 @@ pub fn of_upstream(tree: &Path, sources: &BTreeSet<String>) -> Result<Texts> {
             found.extend(folders[folder].clone());
         }
         if found.is_empty() {
-            let text = String::from_utf8_lossy(&disk::read(&tree.join(source))?).into_owned();
-            let licence = licence_text::in_source(&text);
+            let mut licence = licence_text::in_source(&disk::read(&tree.join(source))?);
             if !licence.is_empty() {
-                found
-                    .insert(format!("{UPSTREAM_LICENCES}/{source}.txt"), format!("{licence}\n").into_bytes());
+                licence.push(b'\n');
+                found.insert(format!("{UPSTREAM_LICENCES}/{source}.txt"), licence);
             }
         }
         texts.extend(found);
@@ -81,9 +80,9 @@ pub fn sources(ninja: &Path, build: &Path, targets: &[String], tree: &Path) -> R
         Run::new(ninja).arg("-C").arg(build).args(["-t"]).args(words).args(more).success()
     };
     // The log has what other targets were made from, too.
-    let inputs = String::from_utf8_lossy(&ask(&["inputs"], targets)?).into_owned();
+    let inputs = crate::series::lossy(&ask(&["inputs"], targets)?).into_owned();
     let inputs: BTreeSet<&str> = inputs.lines().map(str::trim).collect();
-    let deps = String::from_utf8_lossy(&ask(&["deps"], &[])?).into_owned();
+    let deps = crate::series::lossy(&ask(&["deps"], &[])?).into_owned();
     let mut is_wanted = false;
     let mut found: BTreeSet<&str> = inputs.clone();
     for line in deps.lines() {
@@ -198,7 +197,7 @@ fn linked<'a>(metadata: &'a Metadata, name: &str) -> BTreeSet<&'a str> {
 pub fn of_rust() -> Result<(Library, Texts)> {
     let said = |arguments: &[&str]| -> Result<String> {
         let said = Run::new("rustc").args(arguments).success()?;
-        Ok(String::from_utf8_lossy(&said).trim().to_string())
+        Ok(crate::series::lossy(&said).trim().to_string())
     };
     let version = said(&["--version"])?.split(' ').nth(1).unwrap_or("unknown").to_string();
     let library = Library { name: sbom::RUST.into(), version, licence: "MIT OR Apache-2.0".into() };
@@ -226,7 +225,7 @@ pub fn of_rust() -> Result<(Library, Texts)> {
 /// There is no rustc.
 pub fn host_triple() -> Result<String> {
     let said = Run::new("rustc").arg("-vV").success()?;
-    let said = String::from_utf8_lossy(&said).into_owned();
+    let said = crate::series::lossy(&said).into_owned();
     let triple = said.lines().find_map(|line| line.strip_prefix("host: "));
     triple.map(str::to_string).ok_or_else(|| Error::surroundings("`rustc -vV` names no host"))
 }

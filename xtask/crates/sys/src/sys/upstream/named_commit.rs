@@ -55,7 +55,7 @@ pub(in crate::sys) fn commit_in(git_dir: &Path, name: &str) -> Result<Option<Obj
         let what = format!("`{}` belongs to another user, and git refuses to read it", git_dir.display());
         return Err(Error::surroundings(what).hint(way_out));
     }
-    Ok(String::from_utf8_lossy(&found.stdout).trim().parse().ok().filter(|_| found.status.success()))
+    Ok(crate::series::lossy(&found.stdout).trim().parse().ok().filter(|_| found.status.success()))
 }
 
 /// The refusal of an id that is too short.

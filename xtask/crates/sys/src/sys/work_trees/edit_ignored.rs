@@ -12,20 +12,24 @@ pub(super) const LINKED: &str = "espalier-overlay";
 /// Lets git ignore what was linked, also where a person has rewritten `.git/info/exclude` since.
 pub(super) fn keep_out(git_dir: &Path) -> Result<()> {
     let linked = disk::read_if_there(&git_dir.join(LINKED))?.unwrap_or_default();
-    exclude(git_dir, &String::from_utf8_lossy(&linked).lines().collect())
+    exclude(git_dir, &crate::series::lossy(&linked).lines().collect())
 }
 
 /// Adds what is missing to the patterns by which git ignores files in this repository alone.
 pub(super) fn exclude(git_dir: &Path, paths: &BTreeSet<&str>) -> Result<()> {
     let file = git_dir.join("info/exclude");
-    let text = String::from_utf8_lossy(&disk::read_if_there(&file)?.unwrap_or_default()).into_owned();
+    let mut text = disk::read_if_there(&file)?.unwrap_or_default();
+    let has = |pattern: &String| text.split(|byte| *byte == b'\n').any(|line| line == pattern.as_bytes());
     let patterns = paths.iter().map(|path| pattern(path));
-    let missing: Vec<String> = patterns.filter(|pattern| !text.lines().any(|line| line == pattern)).collect();
+    let missing: Vec<String> = patterns.filter(|pattern| !has(pattern)).collect();
     if missing.is_empty() {
         return Ok(());
     }
-    let before = if text.is_empty() || text.ends_with('\n') { text } else { format!("{text}\n") };
-    disk::write_atomically(&file, format!("{before}{}\n", missing.join("\n")).as_bytes())
+    if !text.is_empty() && !text.ends_with(b"\n") {
+        text.push(b'\n');
+    }
+    text.extend(format!("{}\n", missing.join("\n")).into_bytes());
+    disk::write_atomically(&file, &text)
 }
 
 /// Only this path, whatever letters it has.
@@ -39,7 +43,19 @@ fn pattern(path: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::pattern;
+    use super::{exclude, pattern};
+
+    #[test]
+    fn what_a_person_wrote_keeps_its_bytes() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("info/exclude");
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(&file, b"gr\xf6\xdfe.o").unwrap();
+        for _ in 0..2 {
+            exclude(folder.path(), &["a.cpp"].into()).unwrap();
+            assert_eq!(std::fs::read(&file).unwrap(), b"gr\xf6\xdfe.o\n/a.cpp\n");
+        }
+    }
 
     #[test]
     fn a_pattern_is_one_path() {

@@ -17,7 +17,7 @@ use crate::sys::machine::disk;
 pub fn link(repo: &EditRepo, root: &Path, overlays: &[OverlayFile]) -> Result<Vec<String>> {
     let linked = repo.git_dir().join(LINKED);
     let before = disk::read_if_there(&linked)?.unwrap_or_default();
-    let before = String::from_utf8_lossy(&before).into_owned();
+    let before = crate::series::lossy(&before).into_owned();
     let now: BTreeSet<&str> = overlays.iter().map(|file| file.path.as_str()).collect();
     for gone in before.lines().filter(|path| !now.contains(path)) {
         let path = repo.folder().join(gone);

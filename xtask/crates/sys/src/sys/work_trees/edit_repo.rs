@@ -11,6 +11,7 @@ use super::edit_ignored::keep_out;
 use crate::error::{Error, Result};
 use crate::series::ObjectId;
 use crate::sys::git::command::git;
+use crate::sys::git::commit_text::{self, CommitText};
 use crate::sys::git::ids::{object_id, oid};
 use crate::sys::git::made_objects::write_made;
 use crate::sys::git::store::Store;
@@ -60,8 +61,10 @@ pub struct EditCommit {
     pub parent_tree: Option<ObjectId>,
     /// The first line of its message.
     pub subject: String,
-    /// Its message; nothing when it is not UTF-8.
-    pub message: Option<String>,
+    /// Its message.
+    pub message: String,
+    /// What of author and message is not UTF-8, and in no charset that it names.
+    pub not_utf8: Vec<String>,
 }
 
 impl EditCommit {
@@ -187,7 +190,7 @@ impl EditRepo {
             .arg("--ignore-submodules=none")
             .success()?;
         let lines = said.split(|byte| *byte == 0).filter(|line| line.len() > 3);
-        Ok(lines.map(|line| String::from_utf8_lossy(&line[3..]).into_owned()).collect())
+        Ok(lines.map(|line| crate::series::lossy(&line[3..]).into_owned()).collect())
     }
 
     /// The commits from the one after `base` to `tip`, oldest first, following first parents. It ends
@@ -214,15 +217,15 @@ impl EditRepo {
                 .detail(error.message().to_string())
         };
         let commit = self.repo.find_commit(oid(id)).map_err(fail)?;
-        let message = String::from_utf8(commit.message_raw_bytes().to_vec()).ok();
-        let lossy = String::from_utf8_lossy(commit.message_raw_bytes());
+        let CommitText { message, not_utf8, .. } = commit_text::read(|| self.git(), &commit)?;
         Ok(EditCommit {
             id,
             tree: object_id(commit.tree_id()),
             parents: commit.parent_ids().map(object_id).collect(),
             parent_tree: commit.parent(0).ok().map(|parent| object_id(parent.tree_id())),
-            subject: lossy.trim_start().lines().next().unwrap_or_default().trim().to_string(),
+            subject: message.trim_start().lines().next().unwrap_or_default().trim().to_string(),
             message,
+            not_utf8,
         })
     }
 

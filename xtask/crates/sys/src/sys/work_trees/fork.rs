@@ -146,7 +146,7 @@ pub enum History {
 fn refs_of(from: &str) -> Result<BTreeMap<String, ObjectId>> {
     let nowhere = Path::new("/dev/null");
     let said = git(nowhere).args(["ls-remote", "--quiet", "--"]).arg(from).success()?;
-    Ok(String::from_utf8_lossy(&said).lines().filter_map(read_ref).collect())
+    Ok(crate::series::lossy(&said).lines().filter_map(read_ref).collect())
 }
 
 /// git lists what is behind a tag after the tag, so that it is the one that stays in a map.

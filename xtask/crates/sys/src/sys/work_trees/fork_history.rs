@@ -9,6 +9,7 @@ use super::edit_repo::short;
 use super::import_repo::ImportRepo;
 use crate::error::{Error, Result};
 use crate::series::{ObjectId, ObjectKind};
+use crate::sys::git::commit_text::{self, CommitText};
 use crate::sys::git::ids::{object_id, oid};
 use crate::sys::machine::process::Finished;
 
@@ -25,8 +26,10 @@ pub struct ForkCommit {
     pub parent_tree: Option<ObjectId>,
     /// Its author as a commit says it: `Name <address> seconds zone`.
     pub author: String,
-    /// Its message; what is not UTF-8 is read as Latin-1.
+    /// Its message.
     pub message: String,
+    /// What of author and message is not UTF-8, and in no charset that it names.
+    pub not_utf8: Vec<String>,
     /// Whether everything before it in the order is behind it, and the border too: there the replayed tree
     /// and its own have to be the same.
     pub is_whole: bool,
@@ -138,16 +141,16 @@ impl<'a> Fork<'a> {
     }
 
     fn read(&self, commit: &git2::Commit<'_>, trunk: &HashSet<ObjectId>) -> Result<ForkCommit> {
-        let message = commit.message_raw_bytes();
-        let latin = || message.iter().map(|byte| char::from(*byte)).collect();
+        let text = commit_text::read(|| self.repo.git(), commit)?;
         let parent = commit.parent(0).ok();
         Ok(ForkCommit {
             id: object_id(commit.id()),
             tree: object_id(commit.tree_id()),
             parents: commit.parent_ids().map(object_id).collect(),
             parent_tree: parent.map(|parent| object_id(parent.tree_id())),
-            author: author_line(&commit.author()),
-            message: String::from_utf8(message.to_vec()).unwrap_or_else(|_| latin()),
+            author: author_line(&text, commit.author().when()),
+            message: text.message,
+            not_utf8: text.not_utf8,
             is_whole: trunk.contains(&object_id(commit.id())),
         })
     }
@@ -183,23 +186,22 @@ impl<'a> Fork<'a> {
 }
 
 fn read_id(said: &[u8]) -> Option<ObjectId> {
-    String::from_utf8_lossy(said).lines().next()?.trim().parse().ok()
+    crate::series::lossy(said).lines().next()?.trim().parse().ok()
 }
 
 /// As a commit holds it. What would end a field of it is left out; a name that is nothing then is the address.
-fn author_line(author: &git2::Signature<'_>) -> String {
-    let plain = |bytes: &[u8]| {
-        let text = String::from_utf8_lossy(bytes);
+fn author_line(author: &CommitText, when: git2::Time) -> String {
+    let plain = |text: &str| {
         let text = text.chars().filter(|letter| !letter.is_control() && !"<>".contains(*letter));
         text.collect::<String>().trim().to_string()
     };
-    let (name, address) = (plain(author.name_bytes()), plain(author.email_bytes()));
+    let (name, address) = (plain(&author.name), plain(&author.address));
     let name = if name.is_empty() { address.clone() } else { name };
     let name = if name.is_empty() { "nobody".to_string() } else { name };
-    let minutes = author.when().offset_minutes().clamp(-1439, 1439);
+    let minutes = when.offset_minutes().clamp(-1439, 1439);
     let sign = if minutes < 0 { '-' } else { '+' };
     let (hours, minutes) = (minutes.abs() / 60, minutes.abs() % 60);
-    format!("{name} <{address}> {} {sign}{hours:02}{minutes:02}", author.when().seconds().max(0))
+    format!("{name} <{address}> {} {sign}{hours:02}{minutes:02}", when.seconds().max(0))
 }
 
 pub(super) fn unreadable(id: ObjectId, error: &git2::Error) -> Error {

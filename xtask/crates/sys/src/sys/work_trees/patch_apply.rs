@@ -6,8 +6,8 @@ use tempfile::TempDir;
 
 use super::import_repo::ImportRepo;
 use crate::error::{Error, Result};
-use crate::series::ObjectId;
-use crate::series::printable;
+use crate::plan::next_command::quoted;
+use crate::series::{NotUtf8, ObjectId, before_diff, printable};
 use crate::sys::git::command::git;
 use crate::sys::machine::disk;
 use crate::sys::machine::process::{Finished, Run};
@@ -30,53 +30,97 @@ pub struct ReadMail {
 /// What git says is at most this long.
 const SAID_LIMIT: usize = 64 << 20;
 
-/// The mails of `text`, one or many, each taken apart.
-pub fn read_mails(repo: &ImportRepo, text: &[u8]) -> Result<Vec<ReadMail>> {
+/// A file with mails.
+#[derive(Clone, Copy, Debug)]
+pub struct MailFile<'a> {
+    /// As people are told of it.
+    pub name: &'a str,
+    /// Its content.
+    pub text: &'a [u8],
+}
+
+/// The mails of `file`, one or many, each taken apart.
+pub fn read_mails(repo: &ImportRepo, file: MailFile<'_>) -> Result<Vec<ReadMail>> {
     let scratch = repo.scratch("mail")?;
     let (mbox, folder) = (scratch.path().join("mbox"), scratch.path().join("split"));
-    disk::write_atomically(&mbox, text)?;
+    disk::write_atomically(&mbox, file.text)?;
     disk::create_folder(&folder)?;
     let mut run = repo.git().args(["mailsplit", "-d6", "-b"]);
-    let first = text.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let first = file.text.split(|byte| *byte == b'\n').next().unwrap_or_default();
     if !first.ends_with(b"\r") {
         // Carriage returns are then those of the patched files, and not the mail's.
         run = run.arg("--keep-cr");
     }
     run.arg(format!("-o{}", folder.display())).arg("--").arg(&mbox).success()?;
-    disk::files_below(&folder)?.iter().map(|mail| read_mail(repo, &folder.join(mail), &scratch)).collect()
+    disk::files_below(&folder)?
+        .iter()
+        .map(|mail| read_mail(repo, &folder.join(mail), file, &scratch))
+        .collect()
 }
 
-fn read_mail(repo: &ImportRepo, mail: &Path, scratch: &TempDir) -> Result<ReadMail> {
+fn read_mail(repo: &ImportRepo, mail: &Path, file: MailFile<'_>, scratch: &TempDir) -> Result<ReadMail> {
     let (message, diff) = (scratch.path().join("message"), scratch.path().join("diff"));
-    let said = repo
+    // Not `--encoding`: with it git converts nothing. UTF-8 is what it converts to where nobody configured another charset.
+    let finished = repo
         .git()
-        .args(["mailinfo", "-b", "--encoding=UTF-8", "--no-scissors", "--no-message-id"])
+        .args(["mailinfo", "-b", "--no-scissors", "--no-message-id"])
         .args([&message, &diff])
         .input(mail)?
-        .success()?;
-    let said = in_utf8(said, mail)?;
+        .finish()?;
+    if !finished.status.success() {
+        return Err(Error::usage(format!("git cannot read a mail of {}", file.name))
+            .detail(printable(finished.stderr.trim().as_bytes())));
+    }
+    let said = in_utf8(finished.stdout, file)?;
     let header = |key: &str| said.lines().find_map(|line| line.strip_prefix(key)).unwrap_or_default().trim();
     Ok(ReadMail {
         author: format!("{} <{}>", header("Author: "), header("Email: ")),
         date: header("Date: ").to_string(),
         subject: header("Subject: ").to_string(),
-        body: in_utf8(disk::read(&message)?, mail)?,
+        body: in_utf8(disk::read(&message)?, file)?,
         diff: disk::read(&diff)?,
     })
 }
 
-/// What git made of a mail's words: it converts those whose encoding the mail names. Others are refused, because a letter that
-/// is replaced is lost.
-fn in_utf8(words: Vec<u8>, mail: &Path) -> Result<String> {
-    String::from_utf8(words).map_err(|error| {
-        let number =
-            mail.file_name().unwrap_or_default().to_string_lossy().trim_start_matches('0').to_string();
-        let words = error.as_bytes();
-        let bad = words.split(|byte| *byte == b'\n').find(|line| std::str::from_utf8(line).is_err());
-        Error::usage(format!("the words of mail {number} are not UTF-8, and it does not say what they are"))
-            .detail(printable(bad.unwrap_or_default()))
-            .hint("name its encoding in the mail: `Content-Type: text/plain; charset=ISO-8859-1`")
-            .hint("or convert the file: iconv -f ISO-8859-1 -t UTF-8")
+/// A part of a mail after git has converted what names its charset. Other bytes are refused: a replaced letter is lost.
+fn in_utf8(text: Vec<u8>, file: MailFile<'_>) -> Result<String> {
+    String::from_utf8(text).map_err(|error| {
+        let bytes = error.as_bytes();
+        let is_bad = |line: &&[u8]| std::str::from_utf8(line).is_err();
+        let bad = bytes.split(|byte| *byte == b'\n').find(is_bad).unwrap_or_default();
+        refuse_bytes(file, bad)
+    })
+}
+
+/// The error for `bad`, a line of `file` as git gives it, perhaps with a key of git's before it.
+fn refuse_bytes(file: MailFile<'_>, bad: &[u8]) -> Error {
+    let keys: [&[u8]; 3] = [b"Author: ", b"Email: ", b"Subject: "];
+    let value = keys.iter().find_map(|key| bad.strip_prefix(*key)).unwrap_or(bad).trim_ascii();
+    let has_it = |line: &[u8]| line.windows(value.len().max(1)).any(|window| window == value);
+    let lines = (1..).zip(file.text.split(|byte| *byte == b'\n'));
+    match lines.into_iter().find(|(_, line)| has_it(line)) {
+        Some((line, found)) => not_utf8(file, &NotUtf8 { line, found: printable(found.trim_ascii_end()) }),
+        None => Error::usage(format!("{} is not UTF-8 and does not name its charset", file.name))
+            .detail(printable(bad)),
+    }
+    .hint("name the charset of its message in the mail: `Content-Type: text/plain; charset=ISO-8859-1`")
+}
+
+/// The error for a line above the diff of `file`, or of a mail in it, whose charset nothing names.
+pub fn not_utf8(file: MailFile<'_>, bad: &NotUtf8) -> Error {
+    let MailFile { name, text } = file;
+    let error = Error::usage(format!("{name} is not UTF-8 and does not name its charset"));
+    let error = error.detail(format!("{name}:{}: {}", bad.line, bad.found));
+    let above = before_diff(text).split_inclusive(|byte| *byte == b'\n').count();
+    let name = quoted(name);
+    error.hint(match bad.line <= above {
+        // The diff keeps its bytes: they are those of the patched files.
+        true => format!(
+            "convert what stands above its diff: (head -n {above} {name} | iconv -f ISO-8859-1 -t UTF-8; \
+             tail -n +{} {name}) >converted.patch",
+            above + 1
+        ),
+        false => "convert that line, and not the diffs: iconv -f ISO-8859-1 -t UTF-8".to_string(),
     })
 }
 
@@ -114,7 +158,7 @@ pub fn apply(repo: &ImportRepo, tree: ObjectId, diff: &[u8], how: HowToApply) ->
         let tried = git_apply(repo, &index, diff, how, way)?;
         if tried.status.success() {
             let written = indexed(repo, &index).arg("write-tree").success()?;
-            let id = String::from_utf8_lossy(&written).trim().to_string();
+            let id = crate::series::lossy(&written).trim().to_string();
             let tree = id.parse::<ObjectId>().map_err(|error| Error::surroundings(error.to_string()))?;
             return Ok(Applied::Tree(tree, placements(&tried.stderr)));
         }
@@ -170,7 +214,7 @@ fn complaints(said: &str) -> Vec<String> {
 pub fn user_of_git() -> Option<String> {
     let ask = |key: &str| {
         let said = git(Path::new("/dev/null")).args(["config", "--get", key]).finish().ok()?;
-        let value = String::from_utf8_lossy(&said.stdout).trim().to_string();
+        let value = crate::series::lossy(&said.stdout).trim().to_string();
         (said.status.success() && !value.is_empty()).then_some(value)
     };
     Some(format!("{} <{}>", ask("user.name")?, ask("user.email")?))

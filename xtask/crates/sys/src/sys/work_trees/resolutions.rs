@@ -43,7 +43,7 @@ pub fn offer(repo: &RebaseRepo, home: &Path, here: &str) -> Result<Vec<Remembere
         match disk::read_if_there(&origin)? {
             None => disk::write_atomically(&origin, here.as_bytes())?,
             Some(origin) if is_solved(repo, &path)? => {
-                let origin = String::from_utf8_lossy(&origin).into_owned();
+                let origin = crate::series::lossy(&origin).into_owned();
                 solved.push(Remembered { path: printable(&path), origin });
             }
             Some(_) => {}

@@ -153,7 +153,7 @@ fn head_of(server: &Server, request: &Value) -> String {
     let question =
         Question { method: "POST", path: "/completion".into(), key: None, body: request.to_string() };
     let bytes = server.exchange(&question, Leave::AfterTime(Duration::from_secs(5)), LIMIT).bytes;
-    let text = String::from_utf8_lossy(&bytes).into_owned();
+    let text = crate::series::lossy(&bytes).into_owned();
     text.split("\r\n\r\n").next().unwrap_or_default().to_string()
 }
 

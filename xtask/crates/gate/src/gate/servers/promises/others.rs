@@ -24,7 +24,7 @@ fn exchange(server: &Server, method: &'static str, path: &str, key: &str, body: 
     let question = Question { method, path: path.to_string(), key: Some(key.to_string()), body };
     let bytes = server.exchange(&question, Leave::Never, LIMIT).bytes;
     decode(&bytes)
-        .map_or((0, String::new()), |reply| (reply.status, String::from_utf8_lossy(&reply.body).into_owned()))
+        .map_or((0, String::new()), |reply| (reply.status, crate::series::lossy(&reply.body).into_owned()))
 }
 
 /// Starts a stream under the conversation's id, and waits for its end.

@@ -74,7 +74,7 @@ fn apt_get(settings: &[String]) -> Run {
 fn only_from(archive: &Archive, scratch: &Path, settings: &[String]) -> Result<[String; 2]> {
     let debian = ["Created-By: Packages", "Origin: Debian", "Label: Debian"];
     let said = apt_get(settings).args(["indextargets", "--format", "$(REPO_URI)"]).args(debian).success()?;
-    let said = String::from_utf8_lossy(&said);
+    let said = crate::series::lossy(&said);
     let mirror = said.lines().next().ok_or_else(|| {
         Error::surroundings(format!("no mirror of Debian for {archive}"))
             .detail(

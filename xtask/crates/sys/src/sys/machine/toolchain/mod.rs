@@ -66,7 +66,7 @@ pub fn state(name: &Name, toolchain: &Toolchain, layout: &Layout) -> State {
 fn own(own: &Own) -> Option<String> {
     let program = disk::find_program(own.program.as_str())?;
     let finished = Run::new(program).arg("--version").finish().ok()?;
-    let said = String::from_utf8_lossy(&finished.stdout).into_owned();
+    let said = crate::series::lossy(&finished.stdout).into_owned();
     let version = Version::find_in(&said).map_or_else(String::new, |version| format!(" {version}"));
     (finished.status.success() && own.does(&said)).then(|| format!("{}{version}", own.program))
 }

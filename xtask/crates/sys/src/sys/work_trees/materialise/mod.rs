@@ -137,7 +137,7 @@ impl Place {
 
     fn pending(&self) -> Result<BTreeSet<ObjectId>> {
         let text = disk::read_if_there(&self.pending_file())?.unwrap_or_default();
-        Ok(String::from_utf8_lossy(&text).lines().filter_map(|line| line.parse::<ObjectId>().ok()).collect())
+        Ok(crate::series::lossy(&text).lines().filter_map(|line| line.parse::<ObjectId>().ok()).collect())
     }
 
     /// Said before the first file changes: after a kill, what we wrote is no edit of a person.

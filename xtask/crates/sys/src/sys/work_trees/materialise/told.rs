@@ -16,7 +16,7 @@ pub(super) fn refuse_edits(plan: &Plan, folder: &Path) -> Result<()> {
         return Ok(());
     }
     let shown: Vec<String> =
-        plan.edited.iter().take(10).map(|path| String::from_utf8_lossy(path).into_owned()).collect();
+        plan.edited.iter().take(10).map(|path| crate::series::lossy(path).into_owned()).collect();
     let more = plan.edited.len().saturating_sub(shown.len());
     let more = if more > 0 { format!("\nand {more} more") } else { String::new() };
     let variant = folder.file_name().unwrap_or_default().to_string_lossy();
