@@ -88,6 +88,34 @@ fn check_says_no_when_a_patch_changed() {
     assert_eq!(project.read("espalier.lock"), before);
 }
 
+/// A patch that a variant inherits is named once, and of a list of patches only what is another one.
+#[test]
+fn what_is_stale_is_named_once() {
+    let project = Project::new();
+    let pins = project.read("pins.toml");
+    let more = "\n[variants.child]\nextends = \"paged\"\npatches = \"patches/child\"\n";
+    files::write(&project.path("pins.toml"), format!("{pins}{more}"));
+    project.run(&["lock"]).success();
+    reword(&project);
+    let count = |text: &str, words: &str| text.matches(words).count();
+    for command in
+        [&["lock", "--check"][..], &["--locked", "apply"], &["--locked", "apply", "--variant", "child"]]
+    {
+        let said = project.run(command).code(1).stderr;
+        assert_eq!(count(&said, "0002-say-what-is-counted.patch"), 1, "{said}");
+    }
+    let said = project.run(&["lock", "--check"]).code(1).stderr;
+    assert!(
+        said.contains("  child, paged: patches/paged/0002-say-what-is-counted.patch sha256: locked "),
+        "{said}"
+    );
+    project.run(&["lock"]).success();
+    std::fs::remove_file(project.path("patches/paged/0003-greet-dearly.patch")).unwrap();
+    let said = project.run(&["lock", "--check"]).code(1).stderr;
+    assert_eq!(count(&said, "0003-greet-dearly.patch"), 1, "{said}");
+    assert_eq!(count(&said, "0001-greet-more-warmly.patch"), 0, "{said}");
+}
+
 #[test]
 fn check_says_no_when_there_is_none() {
     let project = Project::new();

@@ -101,14 +101,30 @@ impl Lock {
     pub fn differences(&self, fresh: &Lock) -> Vec<String> {
         let names: std::collections::BTreeSet<&String> =
             self.variants.keys().chain(fresh.variants.keys()).collect();
-        names
-            .into_iter()
-            .flat_map(|name| match (self.variants.get(name), fresh.variants.get(name)) {
-                (Some(old), Some(new)) => old.differences(name, new),
-                (None, _) => vec![format!("variant {name} is not in the lock")],
-                (_, None) => vec![format!("variant {name} is in the lock but not in `pins.toml`")],
-            })
-            .collect()
+        // What a variant inherits is the same in all that extend it: it is told once, with their names.
+        let mut found: Vec<(String, Vec<&str>)> = Vec::new();
+        let mut missing = Vec::new();
+        for name in names {
+            let differences = match (self.variants.get(name), fresh.variants.get(name)) {
+                (Some(old), Some(new)) => old.differences(new),
+                (None, _) => {
+                    missing.push(format!("variant {name} is not in the lock"));
+                    continue;
+                }
+                (_, None) => {
+                    missing.push(format!("variant {name} is in the lock but not in `pins.toml`"));
+                    continue;
+                }
+            };
+            for difference in differences {
+                match found.iter_mut().find(|(known, _)| *known == difference) {
+                    Some((_, variants)) => variants.push(name),
+                    None => found.push((difference, vec![name])),
+                }
+            }
+        }
+        let found = found.into_iter().map(|(what, variants)| format!("{}: {what}", variants.join(", ")));
+        missing.into_iter().chain(found).collect()
     }
 }
 
@@ -153,32 +169,42 @@ impl LockedVariant {
         *text += &format!("]\ntree = {}\n", quote(&self.tree));
     }
 
-    fn differences(&self, name: &str, fresh: &LockedVariant) -> Vec<String> {
+    fn differences(&self, fresh: &LockedVariant) -> Vec<String> {
         let mut found = Vec::new();
         let mut compare = |what: String, locked: &str, now: &str| {
             if locked != now {
-                found.push(format!("{name}: {what}: locked {locked}, now {now}"));
+                found.push(format!("{what}: locked {locked}, now {now}"));
             }
         };
         compare("base tree".into(), &self.base, &fresh.base);
-        let files = |patches: &[LockedPatch]| {
-            patches.iter().map(|patch| patch.file.clone()).collect::<Vec<_>>().join(" ")
-        };
-        compare("patches".into(), &files(&self.patches), &files(&fresh.patches));
-        for (old, new) in self.patches.iter().zip(&fresh.patches).filter(|(old, new)| old.file == new.file) {
-            compare(format!("{} sha256", old.file), &old.sha256, &new.sha256);
-            compare(format!("tree after {}", old.file), &old.tree, &new.tree);
+        let (locked, now) = (patch_digests(&self.patches), patch_digests(&fresh.patches));
+        for file in locked.keys().chain(now.keys()).collect::<BTreeSet<_>>() {
+            compare(format!("{file} sha256"), digest_in(&locked, file), digest_in(&now, file));
+        }
+        let mut pairs = self.patches.iter().zip(&fresh.patches);
+        // The trees after it follow from this one.
+        if let Some((old, new)) = pairs.find(|(old, new)| old.file != new.file || old.tree != new.tree) {
+            match old.file == new.file {
+                true => compare(format!("tree after {}", old.file), &old.tree, &new.tree),
+                false if locked == now => compare("order of the patches".into(), &old.file, &new.file),
+                false => {}
+            }
         }
         let (locked, now) = (digests(&self.overlays), digests(&fresh.overlays));
         for path in locked.keys().chain(now.keys()).collect::<BTreeSet<_>>() {
-            let digest_in = |files: &BTreeMap<&str, &str>| {
-                files.get(path).map_or("not there", |digest| *digest).to_string()
-            };
-            compare(format!("overlay file {path}"), &digest_in(&locked), &digest_in(&now));
+            compare(format!("overlay file {path}"), digest_in(&locked, path), digest_in(&now, path));
         }
         compare("final tree".into(), &self.tree, &fresh.tree);
         found
     }
+}
+
+fn digest_in<'a>(files: &BTreeMap<&str, &'a str>, path: &str) -> &'a str {
+    files.get(path).copied().unwrap_or("not there")
+}
+
+fn patch_digests(patches: &[LockedPatch]) -> BTreeMap<&str, &str> {
+    patches.iter().map(|patch| (patch.file.as_str(), patch.sha256.as_str())).collect()
 }
 
 fn digests(files: &[LockedFile]) -> BTreeMap<&str, &str> {
@@ -262,6 +288,37 @@ mod tests {
         );
         assert!(sample().differences(&sample()).is_empty());
         assert_eq!(Lock::default().differences(&sample()), ["variant paged is not in the lock"]);
+    }
+
+    /// What a variant inherits is told once, and of a list of patches only those that come, go or change.
+    #[test]
+    fn nothing_is_named_twice() {
+        let patch = |file: &str, sha256: &str, tree: &str| LockedPatch {
+            file: file.into(),
+            sha256: sha256.into(),
+            tree: tree.into(),
+        };
+        let with = |patches: &[LockedPatch]| {
+            let mut lock = sample();
+            lock.variants.get_mut("paged").unwrap().patches = patches.to_vec();
+            lock.variants.insert("child".into(), lock.variants["paged"].clone());
+            lock
+        };
+        let old = [patch("a", "1", "1"), patch("b", "2", "2"), patch("c", "3", "3")];
+        let changed = [patch("a", "9", "8"), patch("b", "2", "7"), patch("c", "3", "6")];
+        assert_eq!(
+            with(&old).differences(&with(&changed)),
+            ["child, paged: a sha256: locked 1, now 9", "child, paged: tree after a: locked 1, now 8"]
+        );
+        assert_eq!(
+            with(&old).differences(&with(&[old[0].clone(), old[2].clone()])),
+            ["child, paged: b sha256: locked 2, now not there"]
+        );
+        let turned = [old[1].clone(), old[0].clone(), old[2].clone()];
+        assert_eq!(
+            with(&old).differences(&with(&turned)),
+            ["child, paged: order of the patches: locked a, now b"]
+        );
     }
 
     #[test]
