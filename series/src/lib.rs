@@ -86,6 +86,7 @@ pub use model::utf8::{NotUtf8, lossy, utf8};
 pub use read::authorship::{Authorship, authorship, find_author, find_date, read_authorship};
 pub use read::dep3::{DiffHeader, fields_in_mail_header, read_diff_header, status_in_body};
 pub use read::hg_header::{HgHeader, read_hg_header};
+pub use read::line_ends::{Adapted, LineEnds, OtherLineEnds, with_line_ends_of_files};
 pub use read::loose_diff::{before_diff, has_diff, has_no_prefixes, is_context_diff, stated_blobs};
 pub use read::parse::{PATCH_SIZE_LIMIT, parse};
 pub use read::parse_error::{ParseError, Refusal};

@@ -43,6 +43,7 @@ mod cli {
     mod image;
     mod import_fork;
     mod import_layouts;
+    mod import_line_ends;
     mod import_patches;
     mod killed;
     mod killed_by_call;

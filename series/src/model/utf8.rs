@@ -29,7 +29,7 @@ pub fn utf8(bytes: &[u8]) -> Result<&str, NotUtf8> {
 
 /// `bytes` as text to show or to search. Invalid UTF-8 becomes U+FFFD, so the result must never be written where the bytes
 /// are expected: [`utf8`] is for that. Every lossy conversion of the tool goes through here, and `clippy.toml` refuses others.
-#[allow(clippy::disallowed_methods, reason = "the one place")]
+#[expect(clippy::disallowed_methods, reason = "the one place")]
 pub fn lossy(bytes: &[u8]) -> Cow<'_, str> {
     String::from_utf8_lossy(bytes)
 }

@@ -2,6 +2,7 @@
 
 use super::left_out::LeftOut;
 use super::line::{Line, LineCommit};
+use super::line_ends::apply_with_those_of_files;
 use super::loose::{Loose, LoosePatch};
 use crate::error::{Error, Kind, Result};
 use crate::series::ObjectId;
@@ -28,11 +29,20 @@ pub fn line_of(
     let mut line = Line::default();
     loose.others.into_iter().for_each(|(origin, why)| line.drop(origin, why));
     refuse_nameless(&loose.patches, author)?;
-    let mut misfits: Vec<String> = Vec::new();
+    let (mut misfits, mut ways_out) = (Vec::new(), Vec::new());
     let mut tree = tree;
     let mut progress = ui.progress("patches", Some(loose.patches.len() as u64), Unit::Steps);
     for (done, patch) in (1..).zip(&loose.patches) {
         let (applied, guess) = apply_anyhow(repo, tree, patch)?;
+        let (applied, guess) = match applied {
+            Applied::Not(why) => {
+                let tried = apply_with_those_of_files(repo, tree, patch)?;
+                ways_out.extend(tried.way_out.filter(|_| tried.fits.is_none()));
+                let unfit = || (Applied::Not([why, tried.causes].concat()), Vec::new());
+                tried.fits.unwrap_or_else(unfit)
+            }
+            applied => (applied, guess.into_iter().collect()),
+        };
         match applied {
             Applied::Not(_) if is_context_diff(&patch.diff) => {
                 misfits.push(format!("{}: {CONTEXT_DIFF}", patch.origin));
@@ -54,7 +64,7 @@ pub fn line_of(
         }
         progress.set(done);
     }
-    refuse_misfits(&misfits, loose.patches.len())?;
+    refuse_misfits(&misfits, loose.patches.len(), ways_out)?;
     Ok(line)
 }
 
@@ -96,7 +106,7 @@ fn refuse_nameless(patches: &[LoosePatch], author: Option<&str>) -> Result<()> {
         .hint("set one for all of them: --author 'Name <you@example.org>'"))
 }
 
-fn refuse_misfits(misfits: &[String], patches: usize) -> Result<()> {
+fn refuse_misfits(misfits: &[String], patches: usize, ways_out: Vec<String>) -> Result<()> {
     let Some(first) = misfits.first() else { return Ok(()) };
     let what = format!("{} of {patches} patches do not apply; nothing was written", misfits.len());
     let error = Error::new(Kind::Conflict, what).detail(misfits.join("\n"));
@@ -106,7 +116,9 @@ fn refuse_misfits(misfits: &[String], patches: usize) -> Result<()> {
     } else {
         error
     };
-    Err(error
+    Err(ways_out
+        .into_iter()
+        .fold(error, Error::hint)
         .hint("import onto the upstream commit that they were made for, then move: cargo xtask init --help")
         .hint("or take these files away, import the rest, and make them by hand: cargo xtask edit"))
 }

@@ -55,11 +55,8 @@ pub fn format_series(
 ) -> Result<Vec<FormattedPatch>> {
     let (borrower, folder) = (scratch.join("borrower.git"), scratch.join("patches"));
     borrow_objects(git_dir, &borrower)?;
-    let mut run = git(&borrower);
-    for name in CHANGING {
-        run = run.without_env(name);
-    }
-    run.env("GIT_CONFIG_NOSYSTEM", "1")
+    git(&borrower)
+        .env("GIT_CONFIG_NOSYSTEM", "1")
         .env("GIT_CONFIG_GLOBAL", "/dev/null")
         .env("GIT_ATTR_NOSYSTEM", "1")
         .args(["-c", "core.attributesFile=/dev/null"])
@@ -78,17 +75,6 @@ pub fn format_series(
     disk::create_folder(&folder)?;
     disk::files_below(&folder)?.iter().map(read).collect()
 }
-
-/// Set by a person, these would change the text too.
-const CHANGING: [&str; 7] = [
-    "GIT_ATTR_SOURCE",
-    "GIT_DIFF_OPTS",
-    "GIT_EXTERNAL_DIFF",
-    "GIT_NOTES_DISPLAY_REF",
-    "GIT_NOTES_REF",
-    "GIT_REF_PARANOIA",
-    "GIT_DEFAULT_REF_FORMAT",
-];
 
 /// A bare repository at `to` without anything of its own.
 fn borrow_objects(from: &Path, to: &Path) -> Result<()> {

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use git2::Repository;
 
-use super::named_commit::{Found, find_in_folder, is_ambiguous, unreadable};
+use super::named_commit::{Found, find_in_folder, has_sha256_ids, is_ambiguous, unreadable};
 use super::short_id;
-use crate::error::{Error, Result};
+use crate::error::{Error, Kind as ErrorKind, Result};
 use crate::plan::next_command::quoted;
 use crate::plan::pins::TagName;
 use crate::plan::reference::{Reference, Step};
@@ -166,7 +166,12 @@ impl Remote {
             return self.serve_ref(repo, name, ui);
         }
         let as_tag = self.serve_ref(repo, &format!("refs/tags/{name}"), ui);
-        let named = as_tag.or_else(|_| self.serve_ref(repo, &format!("refs/heads/{name}"), ui));
+        // A repository that can serve nothing at all is not asked again.
+        let is_hopeless = as_tag.as_ref().is_err_and(|error| error.kind == ErrorKind::Usage);
+        let named = match is_hopeless {
+            true => return as_tag,
+            false => as_tag.or_else(|_| self.serve_ref(repo, &format!("refs/heads/{name}"), ui)),
+        };
         match (named, reference.short_id()) {
             (Err(_), Some(short)) => self.serve_short_id(repo, short, ui),
             (named, _) => named,
@@ -228,11 +233,23 @@ impl Remote {
         let git = Download { program: "git", folder: repo, patience: PATIENCE, progress, speech: git_words };
         let status = git.run(run, said)?;
         succeeded("git", &words, status, said).map_err(|error| match &self.kind {
+            _ if said.iter().any(|line| line.contains(OTHER_IDS)) => has_sha256_ids(&self.url),
+            Kind::Bundle if is_sha256_bundle(Path::new(&self.url)) => has_sha256_ids(&self.url),
             Kind::Server => way_out(&self.url, said).into_iter().fold(error, Error::hint),
             Kind::Bundle | Kind::Folder(_) => error,
         })
     }
 }
+
+/// A bundle says so in its head.
+fn is_sha256_bundle(path: &Path) -> bool {
+    let bundle = disk::read(path).unwrap_or_default();
+    let mut head = bundle.split(|byte| *byte == b'\n').take(16);
+    head.any(|line| line == b"@object-format=sha256")
+}
+
+/// What git says of a repository whose ids are of another kind.
+const OTHER_IDS: &str = "mismatched algorithms";
 
 /// Git's own counts ("Receiving objects: 12% (...)") are progress, everything else is speech. A `%` alone is not a count:
 /// URLs have it too.

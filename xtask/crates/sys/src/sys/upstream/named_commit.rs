@@ -8,7 +8,7 @@ use super::short_id::{self, Ambiguous};
 use crate::error::{Error, Result};
 use crate::plan::next_command::quoted;
 use crate::plan::reference::Reference;
-use crate::series::ObjectId;
+use crate::series::{ObjectId, lossy};
 use crate::sys::git::command::git;
 use crate::sys::machine::disk;
 use crate::sys::machine::watched::way_to_trust;
@@ -55,7 +55,33 @@ pub(in crate::sys) fn commit_in(git_dir: &Path, name: &str) -> Result<Option<Obj
         let what = format!("`{}` belongs to another user, and git refuses to read it", git_dir.display());
         return Err(Error::surroundings(what).hint(way_out));
     }
-    Ok(crate::series::lossy(&found.stdout).trim().parse().ok().filter(|_| found.status.success()))
+    let said = lossy(&found.stdout);
+    if is_sha256(said.trim()) {
+        return Err(has_sha256_ids(&git_dir.display().to_string()));
+    }
+    Ok(said.trim().parse().ok().filter(|_| found.status.success()))
+}
+
+/// Whether `id` is one of a repository with `extensions.objectFormat = sha256`.
+pub(in crate::sys) fn is_sha256(id: &str) -> bool {
+    id.len() == 64 && id.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// The error for the repository `from`, whose ids no pin, patch or store of a project can hold.
+pub(in crate::sys) fn has_sha256_ids(from: &str) -> Error {
+    let copy = "upstream-sha1.git";
+    let (clone, source) = match Path::new(from).is_dir() {
+        true => (String::new(), quoted(from)),
+        false => {
+            (format!("git clone --quiet --bare {} sha256.git && ", quoted(from)), "sha256.git".to_string())
+        }
+    };
+    Error::usage(format!("`{from}` has SHA-256 object ids (extensions.objectFormat = sha256)"))
+        .detail("pins, patches and the store have SHA-1 ids")
+        .hint(format!(
+            "make a SHA-1 copy, and name that: {clone}git init --quiet --bare --object-format=sha1 {copy} && git -C \
+             {source} fast-export --all --signed-tags=strip | git --git-dir={copy} fast-import --quiet"
+        ))
 }
 
 /// The refusal of an id that is too short.

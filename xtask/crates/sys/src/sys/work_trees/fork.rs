@@ -7,12 +7,12 @@ use super::import_repo::ImportRepo;
 use crate::error::{Error, Result};
 use crate::plan::pins::NewSource;
 use crate::plan::reference::Reference;
-use crate::series::ObjectId;
+use crate::series::{ObjectId, lossy};
 use crate::sys::git::command::git;
 use crate::sys::git::ids::object_id;
 use crate::sys::machine::disk;
 use crate::sys::upstream::fetch_git::{Depth, Remote};
-use crate::sys::upstream::named_commit::{commit_in, git_dir_of};
+use crate::sys::upstream::named_commit::{commit_in, git_dir_of, has_sha256_ids, is_sha256};
 use crate::ui::Ui;
 
 /// Where a fork is.
@@ -146,7 +146,11 @@ pub enum History {
 fn refs_of(from: &str) -> Result<BTreeMap<String, ObjectId>> {
     let nowhere = Path::new("/dev/null");
     let said = git(nowhere).args(["ls-remote", "--quiet", "--"]).arg(from).success()?;
-    Ok(crate::series::lossy(&said).lines().filter_map(read_ref).collect())
+    let said = lossy(&said);
+    if said.lines().filter_map(|line| line.split('\t').next()).any(is_sha256) {
+        return Err(has_sha256_ids(from));
+    }
+    Ok(said.lines().filter_map(read_ref).collect())
 }
 
 /// git lists what is behind a tag after the tag, so that it is the one that stays in a map.

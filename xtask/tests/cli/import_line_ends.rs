@@ -1,0 +1,85 @@
+//! A diff whose line ends are not those of the file: taken where nothing is ambiguous, explained where something is.
+
+use super::support::importing::empty_project;
+use super::support::upstream::{TAG, Upstream};
+use super::support::{Output, Project, files};
+
+fn started() -> Project {
+    let project = empty_project();
+    let from = Upstream::shared().repository();
+    project.run(&["init", "--from", from.to_str().unwrap(), "--at", TAG, "--variant", "my"]).success();
+    project
+}
+
+fn import(project: &Project, text: impl AsRef<[u8]>) -> Output {
+    let path = project.beside("fix.patch");
+    files::write(&path, text);
+    project.run(&["import", path.to_str().unwrap(), "--json", "--author", "A <a@b>"])
+}
+
+/// A change of a file with LF, and a new file.
+const ON_LF: &str = "Name people.\n\n--- a/src/name.c\n+++ b/src/name.c\n@@ -1,5 +1,5 @@\n #include \"words.h\"\n \n \
+    const char * words_name(void) {\n-    return \"world\";\n+    return \"people\";\n }\n\
+    --- /dev/null\n+++ b/src/new.c\n@@ -0,0 +1 @@\n+int it;\n";
+
+/// A change of `docs/windows.txt`, whose lines end in CRLF, with LF.
+fn on_crlf() -> String {
+    let repository = Upstream::shared().repository();
+    let text = std::fs::read_to_string(repository.join("docs/windows.txt")).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(text.ends_with("\r\n") && lines.contains(&"two"), "{text:?}");
+    let mut diff =
+        format!("--- a/docs/windows.txt\n+++ b/docs/windows.txt\n@@ -1,{0} +1,{0} @@\n", lines.len());
+    for line in lines {
+        diff += &if line == "two" { "-two\n+TWO\n".to_string() } else { format!(" {line}\n") };
+    }
+    diff
+}
+
+#[test]
+fn a_crlf_diff_of_an_lf_file_is_taken_as_patch_takes_it() {
+    let (plain, project) = (started(), started());
+    let tree = import(&plain, ON_LF).success().json()["tree"].clone();
+    let json = import(&project, ON_LF.replace('\n', "\r\n")).success().json();
+    assert_eq!(json["tree"], tree);
+    let note = "src/name.c: the patch has CRLF line endings, the file has LF line endings; taken with those of the file";
+    assert_eq!(json["patches"][0]["notes"][0], note);
+    let patch = project.read("patches/my/0001-name-people.patch");
+    assert!(!patch.contains('\r') && patch.contains("+++ b/src/new.c"), "{patch}");
+}
+
+#[test]
+fn an_lf_diff_of_a_crlf_file_is_taken_too() {
+    let (plain, project) = (started(), started());
+    let crlf: String = on_crlf()
+        .split_inclusive('\n')
+        .map(|line| match line.starts_with(['@']) || line.starts_with("---") || line.starts_with("+++") {
+            true => line.to_string(),
+            false => line.replace('\n', "\r\n"),
+        })
+        .collect();
+    let tree = import(&plain, crlf).success().json()["tree"].clone();
+    let json = import(&project, on_crlf()).success().json();
+    assert_eq!(json["tree"], tree);
+    let note = "docs/windows.txt: the patch has LF line endings, the file has CRLF line endings; taken with those of the \
+                file";
+    assert_eq!(json["patches"][0]["notes"][0], note);
+}
+
+#[test]
+fn what_is_mixed_is_refused_with_its_cause() {
+    let project = started();
+    let mixed = ON_LF.replace("void) {\n", "void) {\r\n");
+    import(&project, mixed).code(4).says(&[
+        "fix.patch: patch failed: src/name.c:1",
+        "src/name.c: the patch has mixed line endings, the file has LF line endings",
+        "  next: sed -i 's/\\r$//' fix.patch",
+    ]);
+    // Other content too: the line ends are named, and what git says stays.
+    let other = ON_LF.replace("world", "globe").replace('\n', "\r\n");
+    import(&project, other).code(4).says(&[
+        "patch failed: src/name.c:1",
+        "src/name.c: the patch has CRLF line endings, the file has LF line endings",
+    ]);
+    assert_eq!(files::list(&project.path("patches/my")), [""; 0]);
+}
