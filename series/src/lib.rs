@@ -97,7 +97,8 @@ pub use read::refusals::{FileRefusal, refusals};
 pub use read::subject::is_useless;
 pub use replay::origin::Origin;
 pub use replay::outcome::{
-    ConflictReason, Doubt, FileConflict, Followed, Replayed, ReplayedFile, Version, Way,
+    ConflictReason, Counter, Doubt, FileConflict, Followed, Replayed, ReplayedFile, SharedChange, Version,
+    Way,
 };
 pub use replay::patch::{Replay, ReplayError, Step, TreeNames};
 pub use replay::replayed_patch::replayed_patch;

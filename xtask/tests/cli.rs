@@ -70,6 +70,7 @@ mod cli {
     mod pipes;
     mod rebase;
     mod rebase_conflicts;
+    mod rebase_counters;
     mod rebase_lookalikes;
     mod rebase_odd;
     mod rebase_taken;

@@ -9,6 +9,7 @@ pub(crate) mod origin;
 pub(crate) mod outcome;
 pub(crate) mod patch;
 pub(crate) mod replayed_patch;
+mod shared;
 mod sides;
 pub(crate) mod survey;
 mod text;

@@ -134,6 +134,11 @@ pub enum ConflictReason {
     DeletedButChanged,
     /// Both changed a file that is no text.
     Binary,
+    /// Upstream made a part of the change too, and a person wants to decide what stays of it.
+    SharedChanges {
+        /// What both made.
+        changes: Vec<SharedChange>,
+    },
     /// The patch must not write here.
     Refused {
         /// Why.
@@ -158,6 +163,34 @@ pub struct Doubt {
     pub class: PatchClass,
 }
 
+/// One place of a file at which upstream and the patch made the same of the same lines.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SharedChange {
+    /// The file, as upstream has it.
+    pub path: RepoPath,
+    /// The first line there, from 1.
+    pub line: usize,
+    /// The first line in the file that the patch makes, from 1.
+    pub patch_line: usize,
+    /// The lines before either change, safe to show.
+    pub before: Vec<String>,
+    /// The lines after both.
+    pub after: Vec<String>,
+    /// The numbers, where this may be a counter.
+    pub counter: Option<Counter>,
+}
+
+/// A number that both sides raised to the same value, while the rest of the patch is not upstream's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Counter {
+    /// Before either change.
+    pub before: u64,
+    /// What each side made of it.
+    pub after: u64,
+    /// What both steps together make of it.
+    pub sum: u64,
+}
+
 impl ConflictReason {
     /// What the whole patch is called for it.
     fn class(&self) -> PatchClass {
@@ -169,6 +202,7 @@ impl ConflictReason {
             ConflictReason::FileGone { candidates } if candidates.is_empty() => PatchClass::TargetDeleted,
             ConflictReason::FileGone { .. } => PatchClass::TargetRenamed,
             ConflictReason::Refused { .. } => PatchClass::Refused,
+            ConflictReason::SharedChanges { .. } => PatchClass::PartlyUpstreamed,
             ConflictReason::SameLines
             | ConflictReason::FileExists
             | ConflictReason::FolderMoved { .. }

@@ -19,9 +19,9 @@ use crate::text::markers::Labels;
 
 /// A series on its way onto another tree.
 pub struct Replay<'a> {
-    origin: &'a Origin<'a>,
+    pub(super) origin: &'a Origin<'a>,
     new: LayeredTree<'a>,
-    names: TreeNames<'a>,
+    pub(super) names: TreeNames<'a>,
     taken: &'a BTreeSet<usize>,
 }
 
@@ -117,6 +117,15 @@ impl<'a> Replay<'a> {
     }
 }
 
+/// What stands beside conflict markers of the patch `name`.
+pub(super) fn labels(names: TreeNames<'_>, name: &str) -> Labels {
+    Labels {
+        base: format!("{}, before {name}", names.pin),
+        ours: names.tip.to_owned(),
+        theirs: name.to_owned(),
+    }
+}
+
 /// The patch at `at` of the series of `origin`, on `new`.
 pub(crate) fn replay_patch(
     origin: &Origin<'_>,
@@ -127,11 +136,7 @@ pub(crate) fn replay_patch(
     let (patch, made) = origin.patch(at).ok_or(ReplayError::NoSuchPatch)?;
     let made = made.map_err(|drift| ReplayError::NotExact(Box::new(drift.clone())))?;
     let mut collisions = find_collisions(patch, new)?;
-    let labels = Labels {
-        base: format!("{}, before {}", names.pin, patch.name),
-        ours: names.tip.to_owned(),
-        theirs: patch.name.clone(),
-    };
+    let labels = labels(names, &patch.name);
     let mut files = Vec::new();
     let mut changes = Vec::new();
     for (index, (file, base)) in patch.files.iter().zip(&made.bases).enumerate() {

@@ -19,10 +19,20 @@ pub(crate) struct Sides<'l, 'a> {
 /// or end with stand outside.
 pub(crate) fn add_marked(text: &mut Vec<u8>, sides: &Sides<'_, '_>, labels: &Labels, with_base: bool) {
     let (before, ours, theirs, after) = without_common_ends(sides.ours, sides.theirs);
-    let base = with_base.then(|| (format!("||||||| {}\n", labels.base), sides.base));
-    let blocks =
-        [Some((format!("<<<<<<< {}\n", labels.ours), ours)), base, Some(("=======\n".to_owned(), theirs))];
     text.extend(before.concat());
+    add_blocks(text, &Sides { base: sides.base, ours, theirs }, labels, with_base);
+    text.extend(after.concat());
+}
+
+/// The same with all of both sides between the markers, and the base.
+pub(crate) fn add_marked_whole(text: &mut Vec<u8>, sides: &Sides<'_, '_>, labels: &Labels) {
+    add_blocks(text, sides, labels, true);
+}
+
+fn add_blocks(text: &mut Vec<u8>, sides: &Sides<'_, '_>, labels: &Labels, with_base: bool) {
+    let base = with_base.then(|| (format!("||||||| {}\n", labels.base), sides.base));
+    let ours = Some((format!("<<<<<<< {}\n", labels.ours), sides.ours));
+    let blocks = [ours, base, Some(("=======\n".to_owned(), sides.theirs))];
     for (marker, block) in blocks.into_iter().flatten() {
         start_line(text);
         text.extend(marker.as_bytes());
@@ -30,7 +40,6 @@ pub(crate) fn add_marked(text: &mut Vec<u8>, sides: &Sides<'_, '_>, labels: &Lab
     }
     start_line(text);
     text.extend(format!(">>>>>>> {}\n", labels.theirs).as_bytes());
-    text.extend(after.concat());
 }
 
 type Lines<'l, 'a> = &'l [&'a [u8]];

@@ -9,7 +9,7 @@ use std::ops::Range;
 use imara_diff::Token;
 
 use super::line_diff::{ChangedRun, LineNumbers, lines_of, slice};
-use super::markers::{Labels, Sides, add_marked};
+use super::markers::{Labels, Sides, add_marked, add_marked_whole};
 
 /// A base and two texts that were made of it.
 pub(crate) struct ThreeWay<'a> {
@@ -56,6 +56,13 @@ pub(crate) struct Region {
     by: By,
     /// How many lines theirs removed and added here.
     size_of_theirs: usize,
+}
+
+impl Region {
+    /// The first line in theirs, from 1.
+    pub fn line_of_theirs(&self) -> usize {
+        self.theirs.start + 1
+    }
 }
 
 /// Who changed them.
@@ -118,6 +125,11 @@ impl<'a> ThreeWay<'a> {
         self.regions.iter().filter(|region| region.by == By::Theirs)
     }
 
+    /// Where both made the same of the same lines.
+    pub fn alike(&self) -> impl Iterator<Item = &Region> {
+        self.regions.iter().filter(|region| region.by == By::Alike)
+    }
+
     /// The lines that theirs has at a region; those of the base where it has none.
     pub fn written_at(&self, region: &Region) -> &[&'a [u8]] {
         match slice(&self.theirs, region.theirs.clone()) {
@@ -142,6 +154,24 @@ impl<'a> ThreeWay<'a> {
     /// Both changes in one text, with conflict markers where somebody has to decide, and at the regions that start on
     /// a line of ours that is in `doubtful`.
     pub fn write(&self, labels: &Labels, doubtful: &[usize]) -> Vec<u8> {
+        self.write_with(|text, region, sides| match region.by {
+            By::Both => add_marked(text, sides, labels, true),
+            By::Theirs if doubtful.contains(&region.ours.start) => add_marked(text, sides, labels, false),
+            By::Theirs => text.extend(sides.theirs.concat()),
+            By::Ours | By::Alike => text.extend(sides.ours.concat()),
+        })
+    }
+
+    /// Both changes in one text, with conflict markers where both made the same of the same lines.
+    pub fn write_alike(&self, labels: &Labels) -> Vec<u8> {
+        self.write_with(|text, region, sides| match region.by {
+            By::Alike | By::Both => add_marked_whole(text, sides, labels),
+            By::Theirs => text.extend(sides.theirs.concat()),
+            By::Ours => text.extend(sides.ours.concat()),
+        })
+    }
+
+    fn write_with(&self, mut add: impl FnMut(&mut Vec<u8>, &Region, &Sides<'_, 'a>)) -> Vec<u8> {
         let mut text = Vec::new();
         let mut at = 0;
         for region in &self.regions {
@@ -151,14 +181,7 @@ impl<'a> ThreeWay<'a> {
                 theirs: slice(&self.theirs, region.theirs.clone()),
             };
             text.extend(slice(&self.ours, at..region.ours.start).concat());
-            match region.by {
-                By::Both => add_marked(&mut text, &sides, labels, true),
-                By::Theirs if doubtful.contains(&region.ours.start) => {
-                    add_marked(&mut text, &sides, labels, false)
-                }
-                By::Theirs => text.extend(sides.theirs.concat()),
-                By::Ours | By::Alike => text.extend(sides.ours.concat()),
-            }
+            add(&mut text, region, &sides);
             at = region.ours.end;
         }
         text.extend(slice(&self.ours, at..self.ours.len()).concat());

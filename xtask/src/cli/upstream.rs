@@ -100,12 +100,15 @@ struct Upstreamed {
     /// Trim the parts of patches that upstream has taken.
     #[arg(long)]
     trim_upstreamed: bool,
+    /// Stop at patches that upstream has taken in part, to edit them by hand as after a conflict.
+    #[arg(long, conflicts_with = "trim_upstreamed")]
+    edit_upstreamed: bool,
 }
 
 impl Upstreamed {
     fn choices(&self) -> Choices {
-        let Upstreamed { drop_upstreamed, trim_upstreamed } = *self;
-        Choices { drop_upstreamed, trim_upstreamed, ..Choices::default() }
+        let Upstreamed { drop_upstreamed, trim_upstreamed, edit_upstreamed } = *self;
+        Choices { drop_upstreamed, trim_upstreamed, edit_upstreamed, ..Choices::default() }
     }
 }
 

@@ -146,7 +146,12 @@ fn a_patch_that_upstream_has_in_part_is_trimmed_on_request_only() {
     error: hello v2.0 has what 1 of 1 patches do; nothing was written
       patches/paged/0001-change-something.patch: partly upstreamed
         src/count.c: upstream has 2 of 4 changed lines
+        hello v2.0 src/count.c:4, the patch src/count.c:4: both have
+          -    int count = 0;
+          +    int count = 1;
+          possibly a counter: both sides changed it from 0 to 1; if each added an entry of its own, the right value is 2
       next: if that is right, add: --trim-upstreamed
+      next: or stop at each of those that it has in part, and edit it: add --edit-upstreamed
     ");
     let patch = moving.project.beside("as-it-was.patch");
     std::fs::copy(moving.project.path("patches/paged/0001-change-something.patch"), &patch).unwrap();

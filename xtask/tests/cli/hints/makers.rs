@@ -111,6 +111,25 @@ pub fn waiting(moves: &[(&str, &str, &str, &str)], work: impl Fn(&Path)) -> Proj
     project
 }
 
+/// A conflict that is solved, and after it a patch that upstream has in part.
+pub fn waiting_before_a_part() -> Project {
+    let count = ("Count", "src/count.c", "int count = 0;", "int count = 0; // words, not letters");
+    let project = project_by_git(&[GREETING_GOES, count]);
+    let fork = project.fork();
+    git::git(&fork, &["reset", "--quiet", "--hard", TAG]);
+    files::edit(&fork.join("src/greet.c"), "hello", "hello, dear");
+    git::commit(&fork, "Greet dearly");
+    files::edit(&fork.join("src/count.c"), "int count = 0;", "int count = 0; // words, not letters");
+    files::edit(&fork.join("src/count.c"), "    return count;", "    return count - 1;");
+    git::commit(&fork, "Count less");
+    project.take_series(&fork);
+    project.run(&["rebase", "--to", "main"]).code(4);
+    let work = project.path("target/espalier/rebase/hello/work");
+    files::write(&work.join("src/greet.c"), "int greet;\n");
+    git::git(&work, &["add", "--all"]);
+    project
+}
+
 /// A `v2.0` on which the series applies and does not compile, and a variant on top.
 pub fn syncs_badly() -> Project {
     let project = syncing::project(|upstream| {

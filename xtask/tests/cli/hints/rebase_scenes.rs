@@ -2,7 +2,9 @@
 
 use super::super::support::upstream::moved as moved_upstream;
 use super::super::support::{files, git};
-use super::makers::{GREETING_GOES, elsewhere, project_by_git, syncs_badly, waiting, with_child};
+use super::makers::{
+    GREETING_GOES, elsewhere, project_by_git, syncs_badly, waiting, waiting_before_a_part, with_child,
+};
 use super::{Place, Scene};
 
 pub const SCENES: &[Scene] = &[
@@ -107,6 +109,17 @@ pub const SCENES: &[Scene] = &[
         command: "rebase --continue",
         place: Place::Here,
         hints: &[("cargo xtask rebase --continue --drop-upstreamed", 4), ("cargo xtask rebase --abort", 0)],
+    },
+    Scene {
+        name: "a rebase that meets what upstream has in part after a conflict",
+        make: waiting_before_a_part,
+        command: "rebase --continue",
+        place: Place::Here,
+        hints: &[
+            ("cargo xtask rebase --continue --trim-upstreamed", 0),
+            ("cargo xtask rebase --continue --edit-upstreamed", 4),
+            ("cargo xtask rebase --abort", 0),
+        ],
     },
     Scene {
         name: "a rebase that meets what upstream has",

@@ -2,7 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Output, Project, files, git, upstream::TAG};
+use super::{
+    Output, Project, files, git,
+    upstream::{TAG, Upstream},
+};
 
 /// A project and a newer upstream beside it.
 pub struct Move {
@@ -20,13 +23,8 @@ impl Move {
 
     /// The same with a project of one's own.
     pub fn of(project: Project, change: impl Fn(&Path)) -> Move {
-        let upstream = project.beside("newer");
-        std::fs::rename(project.fork(), &upstream).unwrap();
-        git::git(&upstream, &["checkout", "--quiet", "--force", "--detach", TAG]);
-        change(&upstream);
-        git::commit(&upstream, "Change upstream");
-        git::git(&upstream, &["tag", TIP]);
-        Move { project, upstream }
+        let fork = project.fork();
+        Move::from_fork(project, &fork, change)
     }
 
     /// A project with one patch, which makes `patch`, and an upstream that made `change`.
@@ -34,6 +32,38 @@ impl Move {
         let project = Project::new();
         project.take_patch(patch);
         Move::of(project, change)
+    }
+
+    /// The same with a pin of its own, which is the usual one and `base`.
+    pub fn with_base(base: impl Fn(&Path), patch: impl Fn(&Path), change: impl Fn(&Path)) -> Move {
+        let project = Project::new();
+        let (pinned, fork) = (project.beside("pinned"), project.fork());
+        git::git(&fork, &["checkout", "--quiet", "--force", "-B", "main", TAG]);
+        base(&fork);
+        git::commit(&fork, "Begin");
+        git::git(&fork, &["tag", "--force", TAG]);
+        files::copy_folder(&fork, &pinned);
+        let shared = Upstream::shared();
+        let pins = project.read("pins.toml").replace(&shared.tree(), &git::tree_of(&fork, TAG));
+        let path = shared.repository();
+        project.write("pins.toml", pins.replace(path.to_str().unwrap(), pinned.to_str().unwrap()));
+        patch(&fork);
+        git::commit(&fork, "Change something");
+        project.take_series(&fork);
+        std::fs::remove_dir_all(&fork).unwrap();
+        files::copy_folder(&pinned, &fork);
+        Move::from_fork(project, &fork, change)
+    }
+
+    /// A project, and its upstream at `fork`, which makes `change` from now on.
+    fn from_fork(project: Project, fork: &Path, change: impl Fn(&Path)) -> Move {
+        let upstream = project.beside("newer");
+        std::fs::rename(fork, &upstream).unwrap();
+        git::git(&upstream, &["checkout", "--quiet", "--force", "--detach", TAG]);
+        change(&upstream);
+        git::commit(&upstream, "Change upstream");
+        git::git(&upstream, &["tag", TIP]);
+        Move { project, upstream }
     }
 
     pub fn rebase(&self, more: &[&str]) -> Output {

@@ -92,6 +92,9 @@ pub struct Choices {
     pub drop_upstreamed: bool,
     /// Leave out the part of a patch that upstream has.
     pub trim_upstreamed: bool,
+    /// Stop at a patch that upstream has in part, so that a person edits it.
+    #[serde(default)]
+    pub edit_upstreamed: bool,
     /// A patch that undoes what upstream did makes the answer no. What was said last counts.
     pub strict: Option<bool>,
     /// Leave the range-diff of each patch out of the report.
@@ -108,7 +111,9 @@ impl Choices {
     pub fn and(self, more: Choices) -> Choices {
         Choices {
             drop_upstreamed: self.drop_upstreamed || more.drop_upstreamed,
-            trim_upstreamed: self.trim_upstreamed || more.trim_upstreamed,
+            // One of the two: what was said last counts.
+            trim_upstreamed: more.trim_upstreamed || (self.trim_upstreamed && !more.edit_upstreamed),
+            edit_upstreamed: more.edit_upstreamed || (self.edit_upstreamed && !more.trim_upstreamed),
             strict: more.strict.or(self.strict),
             no_range_diff: self.no_range_diff || more.no_range_diff,
         }

@@ -1,8 +1,8 @@
 //! What a rebase does with a patch, in words: the same for every report.
 
 use crate::series::{
-    ConflictReason, Doubt, FileConflict, Followed, PatchClass, RenameCandidate, Replayed, Way,
-    describe_refusal,
+    ConflictReason, Counter, Doubt, FileConflict, Followed, PatchClass, RenameCandidate, Replayed,
+    SharedChange, Way, describe_refusal,
 };
 
 /// One conflict in words, without the next step.
@@ -37,11 +37,32 @@ pub fn describe_conflict(conflict: &FileConflict) -> String {
             let maybe: String = candidates.iter().map(describe_candidate).collect();
             format!("{path}: upstream no longer has this file{maybe}")
         }
+        ConflictReason::SharedChanges { changes } => {
+            let changes = changes.iter().map(|change| describe_shared(change, "upstream"));
+            let changes: Vec<String> =
+                changes.map(|change| format!("\n  {}", change.replace('\n', "\n  "))).collect();
+            format!("{path}: review it: upstream has made a part of the change{}", changes.concat())
+        }
         ConflictReason::LookAlike { doubts } => {
             let doubts: String = doubts.iter().map(describe_doubt).collect();
             format!("{path}: review it: the change fits, but maybe not where it was meant to go{doubts}")
         }
     }
+}
+
+/// A change that both sides made: where, which lines, and whether it may be a counter. `tip` names upstream's side.
+pub fn describe_shared(change: &SharedChange, tip: &str) -> String {
+    let SharedChange { path, line, patch_line, before, after, counter } = change;
+    let mut text = format!("{tip} {path}:{line}, the patch {path}:{patch_line}: both have");
+    text.extend(before.iter().map(|line| format!("\n  -{line}")));
+    text.extend(after.iter().map(|line| format!("\n  +{line}")));
+    if let Some(Counter { before, after, sum }) = counter {
+        text += &format!(
+            "\n  possibly a counter: both sides changed it from {before} to {after}; if each added an entry of its own, the \
+             right value is {sum}"
+        );
+    }
+    text
 }
 
 fn describe_candidate(candidate: &RenameCandidate) -> String {

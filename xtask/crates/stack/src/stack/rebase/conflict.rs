@@ -127,10 +127,14 @@ fn sentence(
     let Course { context, stack, tip, .. } = here.course;
     let work = context.layout.show(&context.layout.rebase(&stack.pin.name).join("work"));
     let (done, all) = state.progress();
-    let what = format!(
-        "{} does not apply to {} {} automatically ({done} of {all} patches done)",
-        here.file, stack.pin.upstream, tip.name
-    );
+    let is_to_edit =
+        |conflict: &FileConflict| matches!(conflict.reason, ConflictReason::SharedChanges { .. });
+    let (file, upstream, tip) = (here.file, &stack.pin.upstream, &tip.name);
+    let why = match replayed.conflicts().all(is_to_edit) {
+        true => format!("{file} is to be edited: {upstream} {tip} has a part of it"),
+        false => format!("{file} does not apply to {upstream} {tip} automatically"),
+    };
+    let what = format!("{why} ({done} of {all} patches done)");
     let remembered = solved.iter().map(|Remembered { path, origin }| {
         format!("{path}: resolved as when {origin}; not staged yet: review it first")
     });

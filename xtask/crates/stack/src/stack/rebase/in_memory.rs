@@ -2,7 +2,7 @@
 
 use super::Choices;
 use super::course::{Course, PinMove, read_upstream};
-use super::steps::{Verdict, names, notes, step, verdict};
+use super::steps::{Verdict, names, notes, shared, step, verdict};
 use crate::error::Result;
 use crate::plan::rebase_state::places_of_taken;
 use crate::report::range_diff::settled;
@@ -68,7 +68,8 @@ pub fn run_series(course: &Course<'_>, choices: Choices) -> Result<Tried> {
             true => verdict(&step.replayed, choices),
             false => Verdict::Asks(Fate::Blocked),
         };
-        let notes = notes(&step.replayed, &upstream, at, verdict);
+        let mut notes = notes(&step.replayed, &upstream, at, verdict);
+        notes.extend(shared(course, &replay, (at, &step.replayed), verdict)?);
         // Upstream may not have changed at all what a blocked patch does not find.
         let conflicts = step.replayed.conflicts().filter(|_| blocked_by.is_empty());
         let conflicts = conflicts.map(replay::describe_conflict).collect();

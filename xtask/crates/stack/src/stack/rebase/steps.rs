@@ -4,7 +4,7 @@ use super::course::Course;
 use crate::error::{Error, Result};
 use crate::plan::rebase_state::{Choices, TakenPatch, told_of};
 use crate::report::rebase::Fate;
-use crate::report::replay::notes_on;
+use crate::report::replay::{describe_shared, notes_on};
 use crate::series::{PatchClass, Replay, ReplayError, Replayed, Step, TreeNames};
 use crate::stack::apply;
 
@@ -50,6 +50,21 @@ pub fn verdict(replayed: &Replayed, choices: Choices) -> Verdict {
         PatchClass::PartlyUpstreamed if !choices.trim_upstreamed => Verdict::Asks(Fate::PartlyUpstreamed),
         _ => Verdict::Stays,
     }
+}
+
+/// What both upstream and a patch changed, in words, where a person has to say something about it.
+pub fn shared(
+    course: &Course<'_>,
+    replay: &Replay<'_>,
+    (at, replayed): (usize, &Replayed),
+    verdict: Verdict,
+) -> Result<Vec<String>> {
+    if !matches!(verdict, Verdict::Asks(Fate::PartlyUpstreamed)) {
+        return Ok(Vec::new());
+    }
+    let tip = format!("{} {}", course.stack.pin.upstream, course.tip.name);
+    let changes = replay.shared_changes(at, replayed)?;
+    Ok(changes.iter().map(|change| describe_shared(change, &tip)).collect())
 }
 
 /// What a person should know of the patch at `at`.

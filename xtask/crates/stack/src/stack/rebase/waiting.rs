@@ -116,11 +116,13 @@ fn with_state(
             conflict::write_state(&home, &state)?;
             finish::prepare(&target, &repo, &state)
         }
-        Walked::Refused(Refusal { error, flags }) => {
+        Walked::Refused(Refusal { error, flags, is_editable }) => {
             conflict::write_state(&home, &state)?;
-            Err(error
-                .hint(format!("if that is right: cargo xtask rebase --continue {flags}"))
-                .hint("or abort the rebase; nothing has changed: cargo xtask rebase --abort"))
+            let error = error.hint(format!("if that is right: cargo xtask rebase --continue {flags}"));
+            let by_hand = "or stop at each of those that it has in part, and edit it: cargo xtask rebase --continue \
+                           --edit-upstreamed";
+            let error = if is_editable { error.hint(by_hand) } else { error };
+            Err(error.hint("or abort the rebase; nothing has changed: cargo xtask rebase --abort"))
         }
         Walked::Conflict(stop) => conflict::hand_over(&target, &repo, &mut state, *stop),
     }

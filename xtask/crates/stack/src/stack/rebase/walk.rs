@@ -1,13 +1,13 @@
 //! Replaying patch by patch into the repository of a rebase, until the end or a conflict.
 
 use super::course::{Course, PinMove, read_upstream};
-use super::steps::{Verdict, names, notes, step, verdict};
+use super::steps::{Verdict, names, notes, shared, step, verdict};
 use super::{Choices, Prepared, conflict, finish};
 use crate::error::{Error, Kind, Result};
 use crate::plan::rebase_state::{DonePatch, NamedTree, RebaseState, SeriesState, places_of_taken};
 use crate::report::rebase::Fate;
 use crate::series::ObjectId;
-use crate::series::{Patch, Replay, Step};
+use crate::series::{Patch, Replay, Replayed, Step};
 use crate::stack::apply::change_tree;
 use crate::stack::range;
 use crate::sys::git::store_tree::StoreTree;
@@ -24,8 +24,10 @@ pub fn start(target: &PinMove<'_>, choices: Choices) -> Result<Prepared> {
     let mut state = new_state(target, choices);
     match go_on(target, &repo, &mut state)? {
         Walked::ToTheEnd => finish::prepare(target, &repo, &state),
-        Walked::Refused(Refusal { error, flags }) => {
-            Err(error.hint(format!("if that is right, add: {flags}")))
+        Walked::Refused(Refusal { error, flags, is_editable }) => {
+            let error = error.hint(format!("if that is right, add: {flags}"));
+            let by_hand = "or stop at each of those that it has in part, and edit it: add --edit-upstreamed";
+            Err(if is_editable { error.hint(by_hand) } else { error })
         }
         Walked::Conflict(stop) => {
             conflict::write_state(scratch.path(), &state)?;
@@ -73,6 +75,8 @@ pub enum Walked {
 pub struct Refusal {
     pub error: Error,
     pub flags: String,
+    /// Whether a person can edit one of them instead.
+    pub is_editable: bool,
 }
 
 /// Replays what is left of `state`, series by series; every patch that went well is a commit in `repo` and in `state`.
@@ -120,16 +124,26 @@ fn go_on_with_series(
     for (at, (patch, file)) in files {
         let step = step(course, &mut replay, at)?;
         change_tree(store, &mut walk.tree, &step.changes)?;
-        if !step.replayed.has_conflict() {
-            walk.take((at, patch), &file.file, &step)?;
+        let replayed = to_edit(&replay, at, &step, choices)?;
+        if !replayed.has_conflict() {
+            walk.take((at, patch), &file.file, (&step, &replay))?;
         } else if walk.refused.is_empty() {
             let tree = walk.tree.write()?;
             // On disk: git shows it in the work tree.
             store.write_tree(tree)?;
-            return Ok(Some(conflict::Stop::new(step.replayed, &replay, (walk.head, tree))));
+            return Ok(Some(conflict::Stop::new(replayed, &replay, (walk.head, tree))));
         }
     }
     Ok(None)
+}
+
+/// What the patch at `at` came to; with what upstream has of it in conflict, when a person wants to edit that.
+fn to_edit(replay: &Replay<'_>, at: usize, step: &Step, choices: Choices) -> Result<Replayed> {
+    let asks = matches!(verdict(&step.replayed, choices), Verdict::Asks(Fate::PartlyUpstreamed));
+    match asks && choices.edit_upstreamed {
+        true => Ok(replay.by_hand(at, &step.replayed)?),
+        false => Ok(step.replayed.clone()),
+    }
 }
 
 /// How far it is in one series.
@@ -152,12 +166,18 @@ struct Refused {
 
 impl Walk<'_> {
     /// A patch without conflicts. After the first one that is refused, in whatever series, the rest are only looked at.
-    fn take(&mut self, (at, patch): (usize, &Patch), file: &str, step: &Step) -> Result<()> {
+    fn take(
+        &mut self,
+        (at, patch): (usize, &Patch),
+        file: &str,
+        (step, replay): (&Step, &Replay<'_>),
+    ) -> Result<()> {
         let verdict = verdict(&step.replayed, self.choices);
-        let notes = notes(&step.replayed, &self.state.upstream, at, verdict);
+        let mut notes = notes(&step.replayed, &self.state.upstream, at, verdict);
         if let Verdict::Asks(fate) = verdict {
             // A parent's patch was refused with its own series.
             if at >= self.state.parents {
+                notes.extend(shared(self.course, replay, (at, &step.replayed), verdict)?);
                 self.refused.push(Refused { file: file.to_string(), fate, notes });
             }
             return Ok(());
@@ -190,11 +210,12 @@ fn upstream_has(target: &PinMove<'_>, refused: &[Refused]) -> Refusal {
     let mut error = Error::new(Kind::Conflict, what);
     for Refused { file, fate, notes } in refused {
         let class = fate.describe();
-        let notes: String = notes.iter().map(|note| format!("\n  {note}")).collect();
+        let lines = notes.iter().flat_map(|note| note.lines());
+        let notes: String = lines.map(|line| format!("\n  {line}")).collect();
         error = error.detail(format!("{file}: {class}{notes}"));
     }
     let is_needed = |fate: Fate| refused.iter().any(|refused| refused.fate == fate);
     let flags = [(Fate::Upstreamed, "--drop-upstreamed"), (Fate::PartlyUpstreamed, "--trim-upstreamed")];
     let flags: Vec<&str> = flags.iter().filter(|(fate, _)| is_needed(*fate)).map(|(_, flag)| *flag).collect();
-    Refusal { error, flags: flags.join(" ") }
+    Refusal { error, flags: flags.join(" "), is_editable: is_needed(Fate::PartlyUpstreamed) }
 }

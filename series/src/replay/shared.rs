@@ -1,0 +1,166 @@
+//! Changes that upstream and a patch both made: shown with their lines, and laid open to be edited by hand.
+//!
+//! Both sides may have changed a line alike for different reasons. A counter is the usual case: each side adds an entry of
+//! its own and raises the counter by one, and the merge keeps one step of the two.
+
+use super::outcome::{
+    ConflictReason, Counter, FileConflict, Replayed, ReplayedFile, SharedChange, Version, Way,
+};
+use super::patch::{Replay, labels};
+use super::text::is_binary;
+use crate::model::mode::Mode;
+use crate::model::path::RepoPath;
+use crate::model::printable::printable;
+use crate::model::tree::TreeError;
+use crate::text::line_diff::slice;
+use crate::text::three_way::{Region, ThreeWay};
+
+/// The three versions of a file of which upstream has a change of the patch.
+struct Versions<'v> {
+    base: &'v Version,
+    ours: &'v Version,
+    theirs: Version,
+}
+
+impl Replay<'_> {
+    /// The changes of the patch at `at`, replayed as `replayed`, that upstream has too, in files that are text.
+    ///
+    /// # Errors
+    ///
+    /// When a blob cannot be read.
+    pub fn shared_changes(&self, at: usize, replayed: &Replayed) -> Result<Vec<SharedChange>, TreeError> {
+        let mut found = Vec::new();
+        for index in 0..replayed.files.len() {
+            found
+                .extend(self.shared_in(at, replayed, index)?.map(|(changes, _)| changes).unwrap_or_default());
+        }
+        Ok(found)
+    }
+
+    /// `replayed` with every file that has shared changes in conflict: they are marked, and a person decides.
+    ///
+    /// # Errors
+    ///
+    /// When a blob cannot be read.
+    pub fn by_hand(&self, at: usize, replayed: &Replayed) -> Result<Replayed, TreeError> {
+        let mut files = Vec::new();
+        for (index, file) in replayed.files.iter().enumerate() {
+            let shared = self.shared_in(at, replayed, index)?;
+            files.push(match shared {
+                None => file.clone(),
+                Some((_, conflict)) => {
+                    ReplayedFile { after: None, way: Way::Conflict(Box::new(conflict)), ..file.clone() }
+                }
+            });
+        }
+        Ok(Replayed { patch: replayed.patch.clone(), files })
+    }
+
+    /// The shared changes of one file, and the file as a conflict about them; nothing where there are none.
+    fn shared_in(
+        &self,
+        at: usize,
+        replayed: &Replayed,
+        index: usize,
+    ) -> Result<Option<(Vec<SharedChange>, FileConflict)>, TreeError> {
+        let Some(versions) = self.versions(at, replayed, index) else { return Ok(None) };
+        let Versions { base, ours, theirs } = &versions;
+        let (old, here, new) = (self.blob(base.id)?, self.blob(ours.id)?, self.blob(theirs.id)?);
+        if [&old, &here, &new].iter().any(|content| is_binary(content)) {
+            return Ok(None);
+        }
+        let merge = ThreeWay::new(&old, &here, &new);
+        let is_partial = replayed.files.iter().any(|file| file.way != Way::AlreadyThere);
+        let change = |region: &Region| shared_change(&merge, region, &ours.path, is_partial);
+        let changes: Vec<SharedChange> = merge.alike().map(change).collect();
+        if changes.is_empty() || merge.has_conflict() {
+            return Ok(None);
+        }
+        let conflict = FileConflict {
+            path: ours.path.clone(),
+            reason: ConflictReason::SharedChanges { changes: changes.clone() },
+            base: Some((*base).clone()),
+            ours: Some((*ours).clone()),
+            theirs: Some(theirs.clone()),
+            marked: Some(merge.write_alike(&labels(self.names, &replayed.patch))),
+        };
+        Ok(Some((changes, conflict)))
+    }
+
+    fn versions<'v>(&'v self, at: usize, replayed: &'v Replayed, index: usize) -> Option<Versions<'v>> {
+        let now = replayed.files.get(index)?;
+        if !matches!(now.way, Way::AlreadyThere | Way::PartlyThere { .. }) {
+            return None;
+        }
+        let (patch, made) = self.origin.patch(at)?;
+        let made = made.ok()?;
+        let path = &patch.files.get(index)?.new.as_ref()?.path;
+        let change = made.changes.iter().find(|change| change.path == *path)?;
+        let new = change.new.as_ref()?;
+        let theirs = Version { path: path.clone(), mode: Mode::from(new.mode), id: new.id };
+        Some(Versions { base: made.bases.get(index)?.as_ref()?, ours: now.before.as_ref()?, theirs })
+    }
+}
+
+fn shared_change(merge: &ThreeWay<'_>, region: &Region, path: &RepoPath, is_partial: bool) -> SharedChange {
+    let (before, after) = (slice(&merge.base, region.base.clone()), slice(&merge.ours, region.ours.clone()));
+    let shown = |lines: &[&[u8]]| lines.iter().map(|line| printable(line)).collect::<Vec<_>>();
+    let counter = || before.iter().zip(after).find_map(|(before, after)| counter_in(before, after));
+    SharedChange {
+        path: path.clone(),
+        line: region.ours.start + 1,
+        patch_line: region.line_of_theirs(),
+        before: shown(before),
+        after: shown(after),
+        counter: if is_partial && before.len() == after.len() { counter() } else { None },
+    }
+}
+
+/// The number that was raised between two lines that are the same otherwise.
+fn counter_in(before: &[u8], after: &[u8]) -> Option<Counter> {
+    let (before, after) = (tokens(before), tokens(after));
+    if before.len() != after.len() {
+        return None;
+    }
+    let mut found = None;
+    for (old, new) in before.into_iter().zip(after).filter(|(old, new)| old != new) {
+        let (old, new) = (number(old)?, number(new)?);
+        let sum = new.checked_add(new.checked_sub(old)?)?;
+        if new <= old {
+            return None;
+        }
+        found = found.or(Some(Counter { before: old, after: new, sum }));
+    }
+    found
+}
+
+/// Runs of digits, and what is between them.
+fn tokens(line: &[u8]) -> Vec<&[u8]> {
+    line.chunk_by(|one, other| one.is_ascii_digit() == other.is_ascii_digit()).collect()
+}
+
+fn number(token: &[u8]) -> Option<u64> {
+    token.first().filter(|byte| byte.is_ascii_digit())?;
+    std::str::from_utf8(token).ok()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::counter_in;
+    use crate::replay::outcome::Counter;
+
+    #[test]
+    fn a_counter_is_a_line_in_which_only_numbers_rose() {
+        let counter = |before, after, sum| Some(Counter { before, after, sum });
+        assert_eq!(counter_in(b"    OP_COUNT = 81,\n", b"    OP_COUNT = 82,\n"), counter(81, 82, 83));
+        let check = |count| format!("static_assert(OP_COUNT == {count}, \"OP_COUNT != {count}\");\n");
+        assert_eq!(counter_in(check(81).as_bytes(), check(82).as_bytes()), counter(81, 82, 83));
+        assert_eq!(counter_in(b"x = 9;", b"x = 12;"), counter(9, 12, 15));
+        for (before, after) in
+            [("x = 82;", "x = 81;"), ("x = 1;", "y = 2;"), ("x = 1;", "x = a;"), ("a", "b")]
+        {
+            assert_eq!(counter_in(before.as_bytes(), after.as_bytes()), None, "{before} {after}");
+        }
+        assert_eq!(counter_in(b"99999999999999999999999", b"99999999999999999999998"), None);
+    }
+}

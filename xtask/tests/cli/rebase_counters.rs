@@ -1,0 +1,119 @@
+//! Both sides raised one counter: upstream has the patch's new value, and it is too small for both additions.
+
+use std::path::Path;
+
+use super::support::moving::Move;
+use super::support::{files, git};
+
+const OPS: &str = "src/name.c";
+
+/// As llama.cpp's `ggml.h`, and a counter of its operations in a second file.
+fn ops(names: &[&str], count: usize) -> String {
+    let names: String = names.iter().map(|name| format!("    OP_{name},\n")).collect();
+    format!(
+        "#include \"words.h\"\n\nenum op {{\n    OP_NONE,\n{names}    OP_LAST,\n}};\n\n\
+         // one line\n// another line\n// a third line\n\nint op_count(void) {{\n    return {count};\n}}\n\n\
+         const char * words_name(void) {{\n    return \"world\";\n}}\n"
+    )
+}
+
+const CHECK: &str = "docs/ops.txt";
+
+fn check(count: usize) -> String {
+    format!("operations:\n\nstatic_assert(OP_COUNT == {count});\n")
+}
+
+/// Upstream adds one operation and the patch another one, at another place of the list; both raise the counters.
+fn both_add_an_operation() -> Move {
+    Move::with_base(
+        |folder| {
+            files::write(&folder.join(OPS), ops(&["ADD", "MUL", "SUB", "DIV", "EXP"], 81));
+            files::write(&folder.join(CHECK), check(81));
+        },
+        |folder| {
+            files::write(&folder.join(OPS), ops(&["ADD", "FUSE", "MUL", "SUB", "DIV", "EXP"], 82));
+            files::write(&folder.join(CHECK), check(82));
+        },
+        |folder| {
+            files::write(&folder.join(OPS), ops(&["ADD", "MUL", "SUB", "DIV", "ROLL", "EXP"], 82));
+            files::write(&folder.join(CHECK), check(82));
+        },
+    )
+}
+
+const PATCH: &str = "patches/paged/0001-change-something.patch";
+
+#[test]
+fn the_lines_are_shown_and_a_counter_is_named() {
+    let moving = both_add_an_operation();
+    let before = moving.committed();
+    moving.rebase(&[]).code(4).says(&[
+        "src/name.c: upstream has 2 of 3 changed lines",
+        "\n    hello v2.0 src/name.c:19, the patch src/name.c:19: both have\n      -    return 81;\n      +    return 82;\n",
+        "\n      possibly a counter: both sides changed it from 81 to 82; if each added an entry of its own, the right value is 83\n",
+        "docs/ops.txt:3",
+        "      +static_assert(OP_COUNT == 82);\n",
+        "next: if that is right, add: --trim-upstreamed",
+        "next: or stop at each of those that it has in part, and edit it: add --edit-upstreamed",
+    ]);
+    assert_eq!(moving.committed(), before);
+    let tried = moving.rebase(&["--dry-run"]).code(4);
+    assert!(tried.stdout.contains("the right value is 83"), "{tried}");
+}
+
+#[test]
+fn a_person_sets_the_counter_by_hand() {
+    let moving = both_add_an_operation();
+    moving.rebase(&["--edit-upstreamed"]).code(4).says(&[
+        "src/name.c: review it: upstream has made a part of the change",
+        "the right value is 83",
+        "cargo xtask rebase --continue",
+    ]);
+    let shown = std::fs::read_to_string(moving.work().join(OPS)).unwrap();
+    for marked in
+        ["<<<<<<< v2.0\n    return 82;\n", "=======\n    return 82;\n>>>>>>> 0001-change-something.patch\n"]
+    {
+        assert!(shown.contains(marked), "{shown}");
+    }
+    assert!(shown.contains("    OP_FUSE,\n") && shown.contains("    OP_ROLL,\n"), "{shown}");
+    moving.run(&["--continue"]).code(4).says(&["conflict marker"]);
+    let names = ["ADD", "FUSE", "MUL", "SUB", "DIV", "ROLL", "EXP"];
+    files::write(&moving.work().join(OPS), ops(&names, 83));
+    files::write(&moving.work().join(CHECK), check(83));
+    git::git(&moving.work(), &["add", OPS, CHECK]);
+    moving.run(&["--continue"]).success();
+    moving.assert_moved();
+    let patch = moving.project.read(PATCH);
+    for line in [
+        "-    return 82;",
+        "+    return 83;",
+        "-static_assert(OP_COUNT == 82);",
+        "+static_assert(OP_COUNT == 83);",
+    ] {
+        assert!(patch.lines().any(|found| found == line), "{line}\n{patch}");
+    }
+}
+
+/// What was refused can be taken up again by the rebase that waits, and trimmed parts are told from edited ones.
+#[test]
+fn the_choice_can_come_later() {
+    let moving = both_add_an_operation();
+    moving.rebase(&["--edit-upstreamed", "--trim-upstreamed"]).code(2);
+    moving.rebase(&["--edit-upstreamed"]).code(4);
+    moving.run(&["--skip"]).success();
+    moving.assert_moved();
+}
+
+/// A line that both changed alike and that counts nothing is shown and not called a counter.
+#[test]
+fn a_line_without_a_number_is_no_counter() {
+    let change = |folder: &Path| {
+        files::edit(&folder.join("src/count.c"), "int count = 0;", "int count = -0;");
+        files::edit(&folder.join("src/count.c"), "    return count;", "    return count - 1;");
+    };
+    let moving = Move::with_patch(change, |folder| {
+        files::edit(&folder.join("src/count.c"), "int count = 0;", "int count = -0;");
+    });
+    let refused = moving.rebase(&[]).code(4).says(&["src/count.c:4", "      +    int count = -0;\n"]);
+    assert!(!refused.stderr.contains("counter"), "{refused}");
+}
