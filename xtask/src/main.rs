@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use xtask::cli::Cli;
+use xtask::sys::git::memory;
 use xtask::sys::machine::disk;
 use xtask::ui::{self, Answer};
 
@@ -12,6 +13,8 @@ use xtask::ui::{self, Answer};
 const PIPE_CLOSED: u8 = 141;
 
 fn main() -> ExitCode {
+    // SAFETY: it is the first thing that runs, and no thread has been spawned.
+    unsafe { memory::limit() };
     let cli = Cli::from_command_line();
     let json = cli.wants_json();
     let code = match cli.run() {

@@ -9,6 +9,7 @@ pub mod format_patch;
 pub mod history;
 pub(in crate::sys) mod ids;
 pub(in crate::sys) mod made_objects;
+pub mod memory;
 pub mod store;
 pub mod store_tree;
 pub mod tree;
