@@ -85,6 +85,7 @@ fn play_seeds(
             theme: format!("{:?}", round.server.theme),
             server: arena.words(&round.server),
             actions: evidence.played.len(),
+            tally: judge::tally::of(&evidence),
             took: begin.elapsed(),
             findings,
         });

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::judge::Finding;
+use super::judge::tally::{self, Tally};
 
 /// All rounds.
 #[derive(Clone, Debug)]
@@ -25,6 +26,8 @@ pub struct RoundReport {
     pub server: String,
     /// How many actions were played.
     pub actions: usize,
+    /// How often what is judged has happened.
+    pub tally: Tally,
     /// From the start of its server to the last verdict.
     pub took: Duration,
     /// What is wrong.
@@ -43,6 +46,13 @@ impl Report {
     /// How many findings there are.
     pub fn findings(&self) -> usize {
         self.rounds.iter().map(|round| round.findings.len()).sum()
+    }
+
+    /// What has happened in all rounds.
+    pub fn tally(&self) -> Tally {
+        let mut all = Tally::new();
+        self.rounds.iter().for_each(|round| tally::add(&mut all, &round.tally));
+        all
     }
 
     fn replay(&self, seed: u64) -> String {
@@ -87,6 +97,7 @@ impl Report {
         for round in &self.rounds {
             lines.extend(self.lines_of(round));
         }
+        lines.extend(self.tally().iter().map(|(name, count)| format!("{count} {name}")));
         lines.push(format!("{} rounds, {} findings", self.rounds.len(), self.findings()));
         lines.join("\n")
     }
@@ -97,9 +108,9 @@ impl Report {
         let round = |one: &RoundReport| {
             json!({ "seed": one.seed, "theme": one.theme, "server": one.server, "actions": one.actions,
                     "seconds": one.took.as_secs_f64(), "replay": self.replay(one.seed),
-                    "findings": one.findings.iter().map(finding).collect::<Vec<_>>() })
+                    "tally": one.tally, "findings": one.findings.iter().map(finding).collect::<Vec<_>>() })
         };
-        json!({ "rounds": self.rounds.iter().map(round).collect::<Vec<_>>(), "findings": self.findings() })
+        json!({ "rounds": self.rounds.iter().map(round).collect::<Vec<_>>(), "tally": self.tally(), "findings": self.findings() })
     }
 }
 
@@ -139,6 +150,7 @@ mod tests {
             theme: "Kept".to_string(),
             server: "llama-server -np 2".to_string(),
             actions: 5,
+            tally: [("answers judged", 4)].into(),
             took: Duration::from_secs(8),
             findings: vec![finding; 5],
         };
@@ -146,6 +158,7 @@ mod tests {
         let text = report.text();
         assert!(text.contains("--seed 9 --rounds 1") && text.contains("llama-server -np 2"), "{text}");
         assert!(text.contains("and 2 more") && text.ends_with("1 rounds, 5 findings"), "{text}");
+        assert!(text.contains("4 answers judged") && report.json()["tally"]["answers judged"] == 4, "{text}");
         assert_eq!(report.json()["rounds"][0]["findings"].as_array().unwrap().len(), 5);
         assert!(report.lines()[0].contains("expected no block in use; got 3"));
         assert!(report.findings_of_last().unwrap().starts_with("seed 9, Kept"));

@@ -49,6 +49,8 @@ pub struct Numbers {
     pub cached: Option<u64>,
     /// `timings.cache_n` and `timings.prompt_n`.
     pub timed: Option<(u64, u64)>,
+    /// `timings.draft_n` and `timings.draft_n_accepted`; they are not said where nothing was drafted.
+    pub drafted: (u64, u64),
 }
 
 impl Heard {
@@ -208,6 +210,11 @@ impl Numbers {
         let timings = &from["timings"];
         if let (Some(cached), Some(computed)) = (timings["cache_n"].as_u64(), timings["prompt_n"].as_u64()) {
             self.timed = Some((cached, computed));
+        }
+        if let (Some(drafted), Some(accepted)) =
+            (timings["draft_n"].as_u64(), timings["draft_n_accepted"].as_u64())
+        {
+            self.drafted = (drafted, accepted);
         }
     }
 

@@ -2,6 +2,8 @@
 
 mod answer;
 mod clock;
+mod conversations;
+mod drafts;
 pub mod heard;
 pub mod http;
 mod log;
@@ -14,6 +16,7 @@ mod sharing;
 mod slots;
 mod status;
 mod stream;
+pub mod tally;
 mod waits;
 
 use std::collections::BTreeMap;
@@ -22,12 +25,13 @@ use std::time::Duration;
 use serde_json::Value;
 
 use self::heard::Heard;
-use super::plan::actions::{Action, What};
+use super::plan::actions::{Action, ConversationAction, What};
 use super::plan::server::{ADAPTERS, ServerPlan};
 use super::plan::{Act, Round};
 use crate::serving::verdict::Answer;
 use crate::sys::net::exchange::Exchange;
 
+pub use self::drafts::first_of_owners;
 pub use self::http::decode;
 pub use self::waits::{cost, longest_silence};
 
@@ -97,6 +101,8 @@ pub struct Evidence {
     pub played: Vec<Played>,
     /// References by name.
     pub references: BTreeMap<String, Reference>,
+    /// What servers that were asked nothing else answered to [`first_of_owners`], in that order.
+    pub witnesses: Vec<Exchange>,
     /// After each act.
     pub rests: Vec<Rest>,
     /// `/metrics`, again and again.
@@ -133,8 +139,10 @@ fn in_words(action: &Action) -> String {
     match &action.what {
         What::Generate(one) => {
             let prompt = &one.prompt;
+            let conversation = one.conversation.map(ConversationAction::id);
+            let conversation = conversation.map_or(String::new(), |id| format!(" as {id}"));
             format!(
-                "{}{key}, {} prompt tokens (family {}, {} of it; own {}; images {:?}), {} to predict, stream {}, \
+                "{}{key}{conversation}, {} prompt tokens (family {}, {} of it; own {}; images {:?}), {} to predict, stream {}, \
                  salt {:?}, cache_prompt {}, scales {:?}, id_slot {:?}, n {}; leaves: {:?}",
                 one.api.path(),
                 prompt.length(),
@@ -154,6 +162,9 @@ fn in_words(action: &Action) -> String {
         }
         What::Embed(prompt) => format!("/v1/embeddings{key}, {} tokens", prompt.tokens().len()),
         What::Slot(slot) => format!("slot {} {} {}{key}", slot.slot, slot.action, slot.file_name()),
+        What::Conversation(one) => {
+            format!("{:?} {}{key}", one.order, ConversationAction::id(one.conversation))
+        }
         What::Mistake(mistake, prompt) => format!("{mistake:?}{key}, {} tokens", prompt.length()),
     }
 }
@@ -166,6 +177,8 @@ pub fn judge(round: &Round, evidence: &Evidence, patience: Duration) -> Vec<Find
     }
     findings.extend(sharing::judge(round, evidence));
     findings.extend(slots::judge(round, evidence));
+    findings.extend(conversations::judge(evidence));
+    findings.extend(drafts::judge(round, evidence));
     findings.extend(waits::judge(round, evidence, patience));
     findings.extend(clock::judge(round, evidence));
     findings.extend(
@@ -178,6 +191,13 @@ pub fn judge(round: &Round, evidence: &Evidence, patience: Duration) -> Vec<Find
 
 fn judge_one(round: &Round, evidence: &Evidence, played: &Played) -> Vec<Finding> {
     let mut findings = status::judge(&round.server, played, evidence);
+    findings.extend(judge_answer(evidence, played));
+    findings
+}
+
+/// What a client was answered; of a resumed stream too.
+fn judge_answer(evidence: &Evidence, played: &Played) -> Vec<Finding> {
+    let mut findings = Vec::new();
     let reference = played.reference.as_ref().and_then(|name| evidence.references.get(name));
     match (&played.action.what, reference) {
         (What::Generate(generate), reference) => {

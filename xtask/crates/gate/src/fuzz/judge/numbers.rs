@@ -44,8 +44,13 @@ mod tests {
 
     #[test]
     fn counts_have_to_agree() {
-        let right =
-            Numbers { prompt: Some(100), completion: Some(3), cached: Some(64), timed: Some((64, 36)) };
+        let right = Numbers {
+            prompt: Some(100),
+            completion: Some(3),
+            cached: Some(64),
+            timed: Some((64, 36)),
+            ..Numbers::default()
+        };
         assert_eq!(findings(right), 0);
         assert_eq!(findings(Numbers::default()), 0);
         assert_eq!(findings(Numbers { timed: Some((64, 356)), ..right }), 1);

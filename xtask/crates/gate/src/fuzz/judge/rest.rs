@@ -14,6 +14,10 @@ pub fn judge(server: &ServerPlan, act: usize, rest: &Rest) -> Vec<Finding> {
         expected: expected.to_string(),
         came: super::shorten(&came.to_string()),
     };
+    if !server.is_paged() {
+        let busy = rest.slots.as_array().into_iter().flatten().filter(|slot| slot["is_processing"] == true);
+        return busy.map(|slot| found("no busy slot", slot)).collect();
+    }
     let mut findings = Vec::new();
     let used = match Pool::parse(&rest.pool) {
         Ok(pool) => pool.blocks_used,
@@ -47,6 +51,7 @@ mod tests {
 
     use super::*;
     use crate::fuzz::plan::Round;
+    use crate::fuzz::plan::server::Unpageable;
     use crate::serving::kv_pool;
 
     fn pool(used: u64) -> Value {
@@ -68,6 +73,16 @@ mod tests {
         assert_eq!((judged(true, 3, 3, 150), judged(true, 4, 3, 150)), (0, 1));
         assert_eq!(judged(true, 3, 3, 0), 1, "blocks without a text");
         assert_eq!(judged(true, 0, 0, 150), 1, "a text without blocks");
+    }
+
+    #[test]
+    fn a_server_that_is_not_paged_has_no_pool_and_no_busy_slot() {
+        let server = ServerPlan { unpageable: Some(Unpageable::Window), ..Round::draw(0).server };
+        let judged = |is_busy: bool| {
+            let rest = Rest { pool: Value::Null, slots: json!([{ "is_processing": is_busy }]) };
+            judge(&server, 0, &rest).len()
+        };
+        assert_eq!((judged(false), judged(true)), (0, 1));
     }
 
     #[test]

@@ -21,6 +21,7 @@ pub fn generate() -> Generate {
         slot: None,
         choices: 1,
         likeliest: false,
+        conversation: None,
     }
 }
 

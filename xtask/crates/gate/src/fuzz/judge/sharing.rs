@@ -23,6 +23,8 @@ struct Asked<'a> {
     generate: &'a Generate,
     reference: &'a Reference,
     circle: Circle,
+    /// It leaves what it computed to others.
+    leaves: bool,
 }
 
 /// Holds `cache_n` against what was there.
@@ -38,7 +40,9 @@ impl<'a> Asked<'a> {
         let reference = evidence.references.get(played.reference.as_ref()?)?;
         let scales = played.scales(&round.server).to_vec();
         let circle = Circle { key: played.action.key, salt: generate.salt, scales };
-        Some(Asked { played, generate, reference, circle })
+        // A slot that is not paged has its last sequence, whatever was asked for.
+        let leaves = generate.cache || !round.server.is_paged();
+        Some(Asked { played, generate, reference, circle, leaves })
     }
 
     fn judge(&self, all: &[Asked<'_>]) -> Option<Finding> {
@@ -57,7 +61,7 @@ impl<'a> Asked<'a> {
         let end = self.played.sent + self.played.exchange.took;
         let others = all.iter().filter(|other| {
             other.played.place != self.played.place
-                && other.generate.cache
+                && other.leaves
                 && other.circle == self.circle
                 && other.played.sent <= end
         });
@@ -84,6 +88,7 @@ mod tests {
 
     use super::*;
     use crate::fuzz::judge::samples;
+    use crate::fuzz::plan::server::Unpageable;
 
     fn played(number: usize, generate: Generate, key: usize, found: u64) -> Played {
         let body = format!("{{\"timings\":{{\"cache_n\":{found},\"prompt_n\":1}},\"tokens\":[]}}");
@@ -99,9 +104,26 @@ mod tests {
     }
 
     fn findings(played: Vec<Played>) -> usize {
+        findings_in(&samples::round(0), played)
+    }
+
+    fn findings_in(round: &Round, played: Vec<Played>) -> usize {
         let reference = Reference { units: (0..100).collect(), prompt_tokens: 100, ..Reference::default() };
         let references = [("prompt".to_string(), reference)].into();
-        judge(&samples::round(0), &Evidence { played, references, ..Evidence::default() }).len()
+        judge(round, &Evidence { played, references, ..Evidence::default() }).len()
+    }
+
+    #[test]
+    fn where_nothing_is_paged_a_key_finds_nothing_of_another_one() {
+        let mut round = samples::round(0);
+        round.server.unpageable = Some(Unpageable::Recurrent);
+        let ask = samples::generate;
+        let private = Generate { cache: false, ..ask() };
+        let judged = |first: &Generate, key| {
+            findings_in(&round, vec![played(0, first.clone(), 0, 0), played(1, ask(), key, 64)])
+        };
+        assert_eq!((judged(&ask(), 0), judged(&ask(), 1)), (0, 1));
+        assert_eq!((judged(&private, 0), judged(&private, 1)), (0, 1), "a slot has its last sequence");
     }
 
     #[test]

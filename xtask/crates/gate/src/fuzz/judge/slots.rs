@@ -2,52 +2,98 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::Value;
+
 use super::heard::Heard;
 use super::{Evidence, Finding, Played, act_of, finding};
 use crate::fuzz::plan::Round;
-use crate::fuzz::plan::actions::What;
+use crate::fuzz::plan::actions::{SlotAction, What};
 
-/// Nobody may save or erase the text of another key's slot. Only where one client asks alone is it known whose a text
-/// is.
+/// What one client alone has left in slots and files.
+#[derive(Default)]
+struct Left {
+    /// The key whose text a slot has, where that is known.
+    slots: BTreeMap<usize, Option<usize>>,
+    /// Of each file, by owner and number in its name: the key that saved it, and how many tokens.
+    files: BTreeMap<(usize, usize), (Option<usize>, u64)>,
+}
+
+/// Nobody may save or erase the text of another key's slot, restore a file of another key, or save over it. Only where
+/// one client asks alone is it known whose they are.
 pub fn judge(round: &Round, evidence: &Evidence) -> Vec<Finding> {
     let mut alone: Vec<&Played> =
         evidence.played.iter().filter(|one| one.place.0 == 0 && act_of(round, one).is_alone()).collect();
     alone.sort_by_key(|one| one.place);
-    let mut owners: BTreeMap<usize, Option<usize>> = BTreeMap::new();
+    let mut left = Left::default();
     let mut findings = Vec::new();
     for played in alone {
         match &played.action.what {
             What::Generate(generate) => match Heard::read(generate, &played.exchange).slot {
                 Some(slot) => {
-                    owners.insert(slot, played.action.key);
+                    left.slots.insert(slot, played.action.key);
                 }
                 // Where it was is not said: any slot may be its own now.
-                None => owners.clear(),
+                None => left.slots.clear(),
             },
-            What::Slot(slot) if slot.action == "restore" => {
-                owners.remove(&slot.slot);
-            }
             What::Slot(slot) => {
                 let (status, body) = Heard::status_and_body(&played.exchange);
-                let tokens = body["n_saved"].as_u64().or(body["n_erased"].as_u64()).unwrap_or(0);
-                let is_foreign = owners.get(&slot.slot).is_some_and(|owner| *owner != played.action.key);
-                if status == Some(200) && tokens > 0 && is_foreign {
-                    let expected = "403: what the slot keeps is another key's";
-                    findings.push(finding("slots", played, expected, body.to_string()));
+                if status == Some(200) {
+                    findings.extend(left.wrong_with(*slot, played, &body));
+                    left.follow(*slot, played.action.key, &body);
                 }
             }
-            What::Embed(_) => owners.clear(),
-            What::Mistake(..) => {}
+            What::Embed(_) => left.slots.clear(),
+            What::Mistake(..) | What::Conversation(_) => {}
         }
     }
     findings
+}
+
+impl Left {
+    fn wrong_with(&self, slot: SlotAction, played: &Played, body: &Value) -> Option<Finding> {
+        let key = played.action.key;
+        let tokens = |name: &str| body[name].as_u64().unwrap_or(0);
+        let file = self.files.get(&(slot.owner, slot.file));
+        let is_foreign_file = file.is_some_and(|(saver, _)| *saver != key);
+        let is_foreign_slot = self.slots.get(&slot.slot).is_some_and(|owner| *owner != key);
+        let expected = match slot.action {
+            "save" if is_foreign_file => "403: the file is another key's".to_string(),
+            "restore" if is_foreign_file => "403: the file is another key's".to_string(),
+            "restore" => {
+                let saved = file.map(|(_, saved)| *saved)?;
+                if tokens("n_restored") == saved {
+                    return None;
+                }
+                format!("the {saved} tokens that were saved")
+            }
+            _ if is_foreign_slot && tokens("n_saved") + tokens("n_erased") > 0 => {
+                "403: what the slot keeps is another key's".to_string()
+            }
+            _ => return None,
+        };
+        Some(finding("slots", played, expected, body.to_string()))
+    }
+
+    fn follow(&mut self, slot: SlotAction, key: Option<usize>, body: &Value) {
+        match slot.action {
+            "save" => {
+                let saved = body["n_saved"].as_u64().unwrap_or(0);
+                self.files.insert((slot.owner, slot.file), (key, saved));
+            }
+            "restore" => {
+                self.slots.insert(slot.slot, key);
+            }
+            _ => {
+                self.slots.remove(&slot.slot);
+            }
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::fuzz::judge::samples;
-    use crate::fuzz::plan::actions::SlotAction;
 
     fn findings(saver: usize) -> usize {
         let mut asked = samples::played(samples::generate());
@@ -65,5 +111,33 @@ mod tests {
     #[test]
     fn a_slot_is_saved_by_its_owner_only() {
         assert_eq!((findings(0), findings(1)), (0, 1));
+    }
+
+    fn acts(orders: &[(usize, &'static str, &str)]) -> usize {
+        let play = |(number, (key, action, body)): (usize, &(usize, &'static str, &str))| {
+            let mut played = samples::of_what(What::Slot(SlotAction { slot: 0, action, owner: 0, file: 0 }));
+            (played.place, played.action.key) = ((0, 0, number), Some(*key));
+            played.exchange = samples::exchange(200, body);
+            played
+        };
+        let played = orders.iter().enumerate().map(play).collect();
+        judge(&samples::round(1), &Evidence { played, ..Evidence::default() }).len()
+    }
+
+    #[test]
+    fn a_file_is_restored_and_saved_again_by_its_owner_only() {
+        let save = (0, "save", "{\"n_saved\":100}");
+        let restore = |key, tokens| (key, "restore", tokens);
+        assert_eq!(acts(&[save, restore(0, "{\"n_restored\":100}"), save]), 0);
+        assert_eq!(acts(&[save, restore(1, "{\"n_restored\":100}")]), 1, "another key's file");
+        assert_eq!(acts(&[save, restore(0, "{\"n_restored\":99}")]), 1, "other tokens");
+        assert_eq!(acts(&[save, (1, "save", "{\"n_saved\":0}")]), 1, "over another key's file");
+    }
+
+    #[test]
+    fn what_was_restored_is_its_owners() {
+        let restore = (0, "restore", "{\"n_restored\":100}");
+        assert_eq!(acts(&[restore, (0, "erase", "{\"n_erased\":100}")]), 0);
+        assert_eq!(acts(&[restore, (1, "erase", "{\"n_erased\":100}")]), 1);
     }
 }

@@ -3,7 +3,7 @@
 
 use super::heard::Heard;
 use super::{Evidence, Finding, Played, finding};
-use crate::fuzz::plan::actions::{Generate, Mistake, SlotAction, What};
+use crate::fuzz::plan::actions::{Generate, Mistake, Order, SlotAction, What};
 use crate::fuzz::plan::server::ServerPlan;
 use crate::serving::cases::BLOCK;
 use crate::sys::net::exchange::Ending;
@@ -44,9 +44,15 @@ fn allowed(server: &ServerPlan, played: &Played, evidence: &Evidence) -> Vec<u16
         What::Embed(_) => vec![200],
         What::Mistake(mistake, _) => vec![of_mistake(*mistake)],
         What::Slot(slot) => {
-            let has_saved = evidence.played.iter().any(|one| has_saved(one, played.action.key, *slot));
-            of_slot(server, played.action.key, *slot, has_saved)
+            let is_before = |one: &&Played| one.sent <= played.sent + exchange_time(played);
+            let mut before = evidence.played.iter().filter(is_before);
+            of_slot(server, *slot, before.any(|one| has_saved(one, played.action.key, *slot)))
         }
+        What::Conversation(one) => match one.order {
+            Order::Resume => vec![200, 404],
+            Order::LookUp => vec![200],
+            Order::End => vec![204],
+        },
     }
 }
 
@@ -54,7 +60,7 @@ fn allowed(server: &ServerPlan, played: &Played, evidence: &Evidence) -> Vec<u16
 fn may_outgrow(server: &ServerPlan, generate: &Generate, prompt: usize) -> bool {
     let shared = prompt / BLOCK;
     let own = (prompt + generate.predict + 1).div_ceil(BLOCK) - shared;
-    generate.choices > 1 && shared + generate.choices * own > server.blocks
+    server.is_paged() && generate.choices > 1 && shared + generate.choices * own > server.blocks
 }
 
 fn of_mistake(mistake: Mistake) -> u16 {
@@ -72,13 +78,18 @@ fn has_saved(one: &Played, key: Option<usize>, file: SlotAction) -> bool {
     is_it(slot) && one.action.key == key && Heard::status_and_body(&one.exchange).0 == Some(200)
 }
 
-/// What is in a slot may be another tenant's; a file that was never written cannot be restored.
-fn of_slot(server: &ServerPlan, key: Option<usize>, slot: SlotAction, has_saved: bool) -> Vec<u16> {
+/// From sending to the end.
+fn exchange_time(played: &Played) -> std::time::Duration {
+    played.exchange.took
+}
+
+/// What is in a slot may be another tenant's; a file that its tenant has not saved cannot be restored.
+fn of_slot(server: &ServerPlan, slot: SlotAction, has_saved: bool) -> Vec<u16> {
     if !server.keeps {
         return vec![501];
     }
     match slot.action {
-        "restore" if key.is_some_and(|key| key != slot.owner) && !has_saved => vec![400, 403],
+        "restore" if !has_saved => vec![400, 403],
         _ => vec![200, 400, 403],
     }
 }
@@ -125,9 +136,24 @@ mod tests {
         let prompt = samples::generate().prompt;
         assert_eq!(judged(&server, What::Mistake(Mistake::Salt, prompt.clone()), 400), 0);
         assert_eq!(judged(&server, What::Mistake(Mistake::Salt, prompt), 200), 1);
-        let restore = |owner| What::Slot(SlotAction { slot: 0, action: "restore", owner, file: 0 });
-        assert_eq!(judged(&server, restore(0), 200), 0);
-        assert_eq!(judged(&server, restore(1), 200), 1);
-        assert_eq!(judged(&server, restore(1), 403), 0);
+    }
+
+    #[test]
+    fn a_file_is_restored_only_by_who_saved_it() {
+        let server = ServerPlan { keeps: true, keys: true, ..Round::draw(0).server };
+        let of_file = |action| What::Slot(SlotAction { slot: 0, action, owner: 1, file: 0 });
+        let judged = |saver: Option<usize>, status| {
+            let mut restored = samples::of_what(of_file("restore"));
+            restored.exchange = samples::exchange(status, "{}");
+            restored.action.key = Some(0);
+            restored.sent = std::time::Duration::from_secs(1);
+            let mut saved = samples::of_what(of_file("save"));
+            saved.action.key = saver;
+            let played = saver.is_some().then_some(saved).into_iter().collect();
+            judge(&server, &restored, &Evidence { played, ..Evidence::default() }).len()
+        };
+        assert_eq!((judged(Some(0), 200), judged(Some(0), 403)), (0, 0));
+        assert_eq!((judged(Some(1), 200), judged(Some(1), 403)), (1, 0));
+        assert_eq!((judged(None, 200), judged(None, 400)), (1, 0));
     }
 }

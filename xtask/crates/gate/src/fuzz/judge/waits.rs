@@ -42,7 +42,7 @@ pub fn cost(what: &What) -> u64 {
     let tokens = match what {
         What::Generate(one) => one.prompt.length() + one.predict * one.choices,
         What::Embed(prompt) | What::Mistake(_, prompt) => prompt.length(),
-        What::Slot(_) => 0,
+        What::Slot(_) | What::Conversation(_) => 0,
     };
     tokens as u64
 }

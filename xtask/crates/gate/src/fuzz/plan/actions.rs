@@ -29,6 +29,8 @@ pub enum What {
     Embed(Prompt),
     /// A slot's file.
     Slot(SlotAction),
+    /// A resumable stream.
+    Conversation(ConversationAction),
     /// Something that cannot be.
     Mistake(Mistake, Prompt),
 }
@@ -91,6 +93,8 @@ pub struct Generate {
     pub choices: usize,
     /// Say what else was likely.
     pub likeliest: bool,
+    /// `X-Conversation-Id`: the stream can be resumed under this id.
+    pub conversation: Option<usize>,
 }
 
 /// What is done with a slot's file.
@@ -106,6 +110,26 @@ pub struct SlotAction {
     pub file: usize,
 }
 
+/// What is done with the stream of an id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConversationAction {
+    /// The id.
+    pub conversation: usize,
+    /// What.
+    pub order: Order,
+}
+
+/// What can be done with a resumable stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// `GET /v1/stream`: all of it from its beginning.
+    Resume,
+    /// `POST /v1/streams/lookup`
+    LookUp,
+    /// `DELETE /v1/stream`
+    End,
+}
+
 /// Something that the server has to refuse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mistake {
@@ -119,6 +143,9 @@ pub enum Mistake {
     Infill,
 }
 
+/// Ids of conversations that a client uses.
+pub const CONVERSATIONS: usize = 2;
+
 /// Salts that are used.
 const SALTS: usize = 2;
 
@@ -130,12 +157,12 @@ impl Action {
     pub fn draw(dice: &mut Dice, server: &ServerPlan, prompts: &[Prompt]) -> Action {
         let pause = if dice.chance(60) { 0 } else { dice.below(60) };
         let what = What::draw(dice, server, prompts);
-        Action {
-            pause: Duration::from_millis(pause as u64),
-            key: server.keys.then(|| dice.below(KEYS.len())),
-            leave: what.draw_leave(dice),
-            what,
-        }
+        let key = server.keys.then(|| dice.below(KEYS.len()));
+        let key = match what {
+            What::Slot(slot) if server.theme == Theme::SlotFiles && dice.chance(60) => Some(slot.owner),
+            _ => key,
+        };
+        Action { pause: Duration::from_millis(pause as u64), key, leave: what.draw_leave(dice), what }
     }
 }
 
@@ -143,6 +170,12 @@ impl What {
     fn draw(dice: &mut Dice, server: &ServerPlan, prompts: &[Prompt]) -> What {
         let prompt = prompts[dice.below(prompts.len())].clone();
         let is_bare = prompt.images.is_empty();
+        if server.theme == Theme::Conversations && dice.chance(50) {
+            return What::Conversation(ConversationAction::draw(dice));
+        }
+        if server.theme == Theme::SlotFiles && dice.chance(45) {
+            return What::Slot(SlotAction::draw(dice, server));
+        }
         match dice.below(100) {
             0..12 if server.keeps => What::Slot(SlotAction::draw(dice, server)),
             12..40 if server.embeddings => What::Embed(prompt),
@@ -171,7 +204,7 @@ impl Generate {
             (_, Theme::Adapters | Theme::Images) => {
                 dice.pick(&[Api::Completion, Api::Completions, Api::Chat])
             }
-            (_, Theme::Streams) => {
+            (_, Theme::Streams | Theme::Conversations) => {
                 dice.pick(&[Api::Completion, Api::Completions, Api::Chat, Api::Messages, Api::Responses])
             }
             (_, Theme::Choices) => dice.pick(&[Api::Completions, Api::Completions, Api::Completion]),
@@ -188,7 +221,14 @@ impl Generate {
         let several = api == Api::Completions && dice.chance(if theme == Theme::Choices { 80 } else { 15 });
         let room = server.cells() - 1 - prompt.length().min(server.cells() - 2);
         let wanted = dice.pick(&[1, 2, 8, 20, 40, 70, MOST_PREDICTED]);
-        let stream = dice.chance(if theme == Theme::Streams { 85 } else { 45 });
+        let stream = dice.chance(match theme {
+            Theme::Streams | Theme::Conversations => 85,
+            _ => 45,
+        });
+        let wants_slot = match theme {
+            Theme::SlotFiles | Theme::Unpaged => 60,
+            _ => 10,
+        };
         Generate {
             api,
             predict: wanted.min(room).max(1),
@@ -198,9 +238,10 @@ impl Generate {
             // What a private prompt leaves is seen when somebody asks the same after it.
             cache: !dice.chance(if matches!(theme, Theme::Kept | Theme::Boundaries) { 40 } else { 12 }),
             scales: server.adapters.then(|| dice.pick(&SCALES)).filter(|_| dice.chance(80)),
-            slot: Some(dice.below(server.slots)).filter(|_| dice.chance(10)),
+            slot: Some(dice.below(server.slots)).filter(|_| dice.chance(wants_slot)),
             choices: if several { dice.between(2, server.slots.min(4)) } else { 1 },
             likeliest: dice.chance(50),
+            conversation: (server.theme == Theme::Conversations && stream).then(|| dice.below(CONVERSATIONS)),
             prompt,
         }
     }
@@ -224,6 +265,20 @@ impl SlotAction {
     /// The name of the file.
     pub fn file_name(&self) -> String {
         format!("owner-{}-{}.bin", self.owner, self.file)
+    }
+}
+
+impl ConversationAction {
+    fn draw(dice: &mut Dice) -> ConversationAction {
+        ConversationAction {
+            conversation: dice.below(CONVERSATIONS),
+            order: dice.pick(&[Order::Resume, Order::Resume, Order::LookUp, Order::End]),
+        }
+    }
+
+    /// The name of the conversation of a number.
+    pub fn id(conversation: usize) -> String {
+        format!("conversation-{conversation}")
     }
 }
 

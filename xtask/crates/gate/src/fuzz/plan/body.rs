@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::actions::{Action, Api, Generate, Mistake, SlotAction, What};
+use super::actions::{Action, Api, ConversationAction, Generate, Mistake, Order, SlotAction, What};
 use super::prompts::Prompt;
 use super::server::{KEYS, ServerPlan};
 use crate::serving::cases;
@@ -11,9 +11,13 @@ use crate::sys::net::exchange::Question;
 
 /// The question of an action; `marker` is the server's own word for an image.
 pub fn question(action: &Action, server: &ServerPlan, marker: &str) -> Question {
-    let key = action.key.map(|key| KEYS[key].to_string());
+    let mut key = action.key.map(|key| KEYS[key].to_string());
     let (path, body) = match &action.what {
-        What::Generate(generate) => (generate.api.path().to_string(), of_generate(generate, server, marker)),
+        What::Generate(generate) => {
+            key = key.map(|key| with_conversation(key, generate));
+            (generate.api.path().to_string(), of_generate(generate, server, marker))
+        }
+        What::Conversation(conversation) => return of_conversation(conversation, key),
         What::Embed(prompt) => ("/v1/embeddings".to_string(), of_embedding(prompt).to_string()),
         What::Slot(slot) => of_slot(slot),
         What::Mistake(mistake, prompt) => of_mistake(*mistake, prompt, server),
@@ -107,6 +111,27 @@ fn of_slot(slot: &SlotAction) -> (String, String) {
     (path, json!({ "filename": slot.file_name() }).to_string())
 }
 
+/// The header follows that of the key.
+fn with_conversation(key: String, generate: &Generate) -> String {
+    match generate.conversation {
+        Some(number) => format!("{key}\r\nX-Conversation-Id: {}", ConversationAction::id(number)),
+        None => key,
+    }
+}
+
+fn of_conversation(action: &ConversationAction, key: Option<String>) -> Question {
+    let id = ConversationAction::id(action.conversation);
+    let stream = format!("/v1/stream?conv_id={id}");
+    let (method, path, body) = match action.order {
+        Order::Resume => ("GET", stream, String::new()),
+        Order::End => ("DELETE", stream, String::new()),
+        Order::LookUp => {
+            ("POST", "/v1/streams/lookup".to_string(), json!({ "conversation_ids": [id] }).to_string())
+        }
+    };
+    Question { method, path, key, body }
+}
+
 fn of_mistake(mistake: Mistake, prompt: &Prompt, server: &ServerPlan) -> (String, String) {
     let mut body = cases::request_for(&prompt.tokens(), 4);
     if server.vision {
@@ -121,9 +146,9 @@ fn of_mistake(mistake: Mistake, prompt: &Prompt, server: &ServerPlan) -> (String
         }
         Mistake::Salt => body["cache_salt"] = 5.into(),
         Mistake::TooLong => {
-            let long = Prompt { kept: server.cells(), rest: 0, ..prompt.clone() };
+            let long = Prompt { kept: server.context(), rest: 0, ..prompt.clone() };
             body["prompt"] = match server.vision {
-                true => "a".repeat(server.cells()).into(),
+                true => "a".repeat(server.context()).into(),
                 false => json!(long.tokens()),
             };
         }

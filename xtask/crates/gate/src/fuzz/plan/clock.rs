@@ -29,6 +29,7 @@ pub fn act(server: &ServerPlan, seed: u64) -> Act {
             slot: None,
             choices: 1,
             likeliest: false,
+            conversation: None,
         }),
         leave: Leave::Never,
     };

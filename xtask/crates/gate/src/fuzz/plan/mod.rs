@@ -4,13 +4,14 @@ pub mod actions;
 pub mod body;
 mod clock;
 pub mod dice;
+mod foreign_drafts;
 pub mod prompts;
 pub mod server;
 
-use self::actions::{Action, What};
+use self::actions::{Action, CONVERSATIONS, What};
 use self::dice::Dice;
 use self::prompts::Prompt;
-use self::server::{ADAPTERS, ServerPlan, Theme};
+use self::server::{ADAPTERS, Drafts, KEYS, ServerPlan, Theme};
 
 /// Everything that a seed decides.
 #[derive(Clone, Debug, PartialEq)]
@@ -47,10 +48,18 @@ impl Round {
         let themes = Theme::ALL.len() as u64;
         let theme = Theme::ALL[usize::try_from(seed % themes).unwrap_or(0)];
         let mut dice = Dice::new(seed, 0);
-        let server = ServerPlan::draw(&mut dice, theme);
+        let mut server = ServerPlan::draw(&mut dice, theme);
+        if theme == Theme::ForeignDrafts {
+            let kinds = Drafts::KINDS.len() as u64;
+            server.drafts = Drafts::KINDS[usize::try_from(seed / themes % kinds).unwrap_or(0)];
+        }
         let prompts = Prompt::draw_all(&mut dice, &server, seed);
         let acts = match theme {
             Theme::Clock => vec![clock::act(&server, seed)],
+            Theme::ForeignDrafts => vec![
+                foreign_drafts::act(&mut dice, &server, seed),
+                Act::draw(&mut dice, &server, &prompts, 1),
+            ],
             _ => (0..3).map(|number| Act::draw(&mut dice, &server, &prompts, number)).collect(),
         };
         Round { seed, server, acts }
@@ -68,19 +77,42 @@ impl Round {
 
 impl Act {
     fn draw(dice: &mut Dice, server: &ServerPlan, prompts: &[Prompt], number: usize) -> Act {
+        // A file has to be saved before it can be restored.
+        let most_alone = if server.theme == Theme::SlotFiles { 40 } else { 16 };
         // The first act is one client alone: what comes is known best there.
         let clients = if number == 0 { 1 } else { dice.between(2, server.slots + 4) };
-        let visits = if number == 0 { 16 } else { dice.between(5, 9) };
+        let visits = if number == 0 { most_alone } else { dice.between(5, 9) };
         let few = &prompts[..if number == 0 { 4 } else { prompts.len() }];
         let draw_client = |_| (0..visits).map(|_| Action::draw(dice, server, few)).collect();
         let mut clients: Vec<Vec<Action>> = (0..clients).map(draw_client).collect();
         if number == 0 {
             clients.iter_mut().flatten().for_each(stay);
         }
+        if server.theme == Theme::Conversations && number > 0 {
+            divide_conversations(&mut clients);
+        }
         Act {
             own_scales: if number == 1 { [0.0, 0.0] } else { [1.0, 1.0] },
             after_sleep: server.sleeps && number > 0,
             clients,
+        }
+    }
+}
+
+/// Each pair of clients has ids of its own, and each of the two has another key: so whatever becomes of a stream that its
+/// client did not do is the other key's doing.
+fn divide_conversations(clients: &mut [Vec<Action>]) {
+    for (number, actions) in clients.iter_mut().enumerate() {
+        let offset = CONVERSATIONS * (1 + number / KEYS.len());
+        for action in actions {
+            action.key = Some(number % KEYS.len());
+            match &mut action.what {
+                What::Generate(generate) => {
+                    generate.conversation = generate.conversation.map(|one| one + offset);
+                }
+                What::Conversation(conversation) => conversation.conversation += offset,
+                _ => {}
+            }
         }
     }
 }

@@ -32,11 +32,19 @@ pub enum Theme {
     Clock,
     /// The server sleeps between acts.
     Sleep,
+    /// Few slots, files and prompts, and two keys that save and restore them all the time.
+    SlotFiles,
+    /// Two keys use the same ids of conversations for their resumable streams.
+    Conversations,
+    /// One owner asks what another one has asked before: its drafts must be those of a server that was asked nothing.
+    ForeignDrafts,
+    /// `--kv-paged` with a model that cannot be paged.
+    Unpaged,
 }
 
 impl Theme {
     /// Each in turn, by seed.
-    pub const ALL: [Theme; 12] = [
+    pub const ALL: [Theme; 16] = [
         Theme::Pressure,
         Theme::Tenants,
         Theme::Kept,
@@ -49,7 +57,21 @@ impl Theme {
         Theme::Streams,
         Theme::Clock,
         Theme::Sleep,
+        Theme::SlotFiles,
+        Theme::Conversations,
+        Theme::ForeignDrafts,
+        Theme::Unpaged,
     ];
+}
+
+impl Theme {
+    /// Themes about what one tenant may see of another.
+    fn needs_keys(self) -> bool {
+        matches!(
+            self,
+            Theme::Tenants | Theme::SlotFiles | Theme::Conversations | Theme::ForeignDrafts | Theme::Unpaged
+        )
+    }
 }
 
 /// Where drafts come from.
@@ -57,10 +79,68 @@ impl Theme {
 pub enum Drafts {
     /// Nothing is drafted.
     None,
-    /// From the text itself.
-    Ngram,
+    /// From the text itself: an n-gram that came before.
+    NgramSimple,
+    /// From the text itself: a map of n-grams that the slot keeps.
+    NgramMapK,
+    /// The same with several continuations for each n-gram.
+    NgramMapK4v,
+    /// From a table of n-grams for all slots of an owner.
+    NgramMod,
+    /// From counts of n-grams that the slot keeps.
+    NgramCache,
     /// From a draft model.
     Model,
+}
+
+impl Drafts {
+    /// Everything that drafts with the models here. Eagle, MTP, DFlash and DSpark need models that are trained for it.
+    pub const KINDS: [Drafts; 6] = [
+        Drafts::NgramSimple,
+        Drafts::NgramMapK,
+        Drafts::NgramMapK4v,
+        Drafts::NgramMod,
+        Drafts::NgramCache,
+        Drafts::Model,
+    ];
+
+    /// The options of a server; n-grams are short, or a short answer would never repeat one.
+    fn arguments(self, draft_model: &str) -> Vec<String> {
+        let words = match self {
+            Drafts::None => String::new(),
+            Drafts::NgramSimple => {
+                "ngram-simple --spec-ngram-simple-size-n 4 --spec-ngram-simple-size-m 8".to_string()
+            }
+            Drafts::NgramMapK => {
+                "ngram-map-k --spec-ngram-map-k-size-n 4 --spec-ngram-map-k-size-m 8".to_string()
+            }
+            Drafts::NgramMapK4v => {
+                "ngram-map-k4v --spec-ngram-map-k4v-size-n 4 --spec-ngram-map-k4v-size-m 8".to_string()
+            }
+            Drafts::NgramMod => "ngram-mod --spec-ngram-mod-n-match 4 --spec-ngram-mod-n-min 2 \
+                                 --spec-ngram-mod-n-max 8"
+                .to_string(),
+            Drafts::NgramCache => "ngram-cache".to_string(),
+            Drafts::Model => "draft-simple --spec-draft-n-max 8".to_string(),
+        };
+        let mut words: Vec<String> = words.split_whitespace().map(str::to_string).collect();
+        if self != Drafts::None {
+            words.insert(0, "--spec-type".to_string());
+        }
+        if self == Drafts::Model {
+            words.extend(["-md".to_string(), draft_model.to_string()]);
+        }
+        words
+    }
+}
+
+/// Why the memory of a model cannot be paged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unpageable {
+    /// A sliding window.
+    Window,
+    /// A recurrent state.
+    Recurrent,
 }
 
 /// The options of a server; the reference has those of them that change what is computed.
@@ -96,6 +176,8 @@ pub struct ServerPlan {
     pub adapters: bool,
     /// Random weights with a vision encoder.
     pub vision: bool,
+    /// Random weights of a model that cannot be paged.
+    pub unpageable: Option<Unpageable>,
 }
 
 /// A cache of two bits of which every cell has a copy in f16: answers are those of an f16 cache. Not where states are saved,
@@ -119,6 +201,10 @@ pub struct Files {
     pub adapters: [PathBuf; ADAPTERS],
     /// Its vision encoder.
     pub vision: PathBuf,
+    /// The model of random weights with a sliding window.
+    pub windowed: PathBuf,
+    /// The model of random weights with a recurrent state.
+    pub recurrent: PathBuf,
     /// Where slots are saved.
     pub slots: PathBuf,
 }
@@ -144,25 +230,55 @@ impl ServerPlan {
             // One token a step would make long prompts wait for all others, as it says.
             prefill_budget: Some(dice.pick(&[16, 32, 64, 2_147_483_647])).filter(|_| dice.chance(30)),
             keeps: match theme {
-                Theme::Tenants | Theme::Kept => true,
-                Theme::Embeddings | Theme::Drafts => dice.chance(70),
+                Theme::Tenants | Theme::Kept | Theme::SlotFiles => true,
+                Theme::Embeddings | Theme::Drafts | Theme::Unpaged => dice.chance(70),
+                Theme::ForeignDrafts => dice.chance(40),
                 _ => dice.chance(15),
             },
-            keys: theme == Theme::Tenants || dice.chance(30),
+            keys: theme.needs_keys() || dice.chance(30),
             metrics: dice.chance(70),
             sleeps: theme == Theme::Sleep,
             drafts: match theme {
-                Theme::Drafts => dice.pick(&[Drafts::Model, Drafts::Model, Drafts::Ngram]),
+                Theme::Drafts | Theme::ForeignDrafts => dice.pick(&Drafts::KINDS),
                 _ => Drafts::None,
             },
             embeddings: theme == Theme::Embeddings,
             adapters,
             vision,
+            unpageable: (theme == Theme::Unpaged)
+                .then(|| dice.pick(&[Unpageable::Window, Unpageable::Recurrent])),
         };
+        plan.restrict();
+        plan
+    }
+
+    /// What an option rules out.
+    fn restrict(&mut self) {
+        let plan = self;
         if plan.keeps && plan.kv_type == COPIES {
             plan.kv_type = "f16";
         }
-        plan
+        if plan.theme == Theme::SlotFiles {
+            plan.slots = 2;
+        }
+        // The draft model is the model: with a coarse cache nothing that it drafts would be accepted.
+        if plan.theme == Theme::ForeignDrafts {
+            plan.kv_type = "f16";
+        }
+        if plan.unpageable.is_some() {
+            plan.kv_type = "f16";
+            plan.prefill_budget = None;
+        }
+    }
+
+    /// Whether the KV cache is paged: the server is asked for it in any case.
+    pub fn is_paged(&self) -> bool {
+        self.unpageable.is_none()
+    }
+
+    /// Tokens that the server is started with: where nothing is paged, as many for each slot as a pool has for all.
+    pub fn context(&self) -> usize {
+        self.cells() * if self.is_paged() { 1 } else { self.slots }
     }
 
     /// Cells of the pool: the context of every request.
@@ -172,12 +288,12 @@ impl ServerPlan {
 
     /// Whether the weights are random, and a token is a byte.
     pub fn is_random(&self) -> bool {
-        self.adapters || self.vision
+        self.adapters || self.vision || self.unpageable.is_some()
     }
 
     /// What the paged server is started with, besides what `reference_arguments` says.
     pub fn arguments(&self, files: &Files) -> Vec<String> {
-        let mut words = self.common(files, "-c", self.cells());
+        let mut words = self.common(files, "-c", self.context());
         let mut add = |more: &[&str]| words.extend(more.iter().map(ToString::to_string));
         add(&["--kv-paged", "-np", &self.slots.to_string(), "-t", &self.threads.to_string()]);
         add(&["-b", &self.batches.0.to_string(), "-ub", &self.batches.1.to_string()]);
@@ -199,14 +315,7 @@ impl ServerPlan {
         if self.sleeps {
             add(&["--sleep-idle-seconds", "1"]);
         }
-        let draft = files.trained.display().to_string();
-        match self.drafts {
-            Drafts::None => {}
-            Drafts::Ngram => add(&["--spec-type", "ngram-simple"]),
-            Drafts::Model => {
-                add(&["-md", &draft, "--spec-type", "draft-simple", "--spec-draft-n-max", "8"]);
-            }
-        }
+        words.extend(self.drafts.arguments(&files.trained.display().to_string()));
         words
     }
 
@@ -219,7 +328,12 @@ impl ServerPlan {
     }
 
     fn common(&self, files: &Files, context: &str, cells: usize) -> Vec<String> {
-        let model = if self.is_random() { &files.random } else { &files.trained };
+        let model = match self.unpageable {
+            Some(Unpageable::Window) => &files.windowed,
+            Some(Unpageable::Recurrent) => &files.recurrent,
+            None if self.is_random() => &files.random,
+            None => &files.trained,
+        };
         let mut words = vec!["--model".to_string(), model.display().to_string()];
         words.extend([context.to_string(), cells.to_string()]);
         let kv_type = if self.kv_type == COPIES { "f16" } else { self.kv_type };

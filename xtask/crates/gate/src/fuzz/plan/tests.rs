@@ -1,10 +1,10 @@
-use super::actions::{Api, Generate, Mistake};
-use super::server::{COPIES, Drafts, Files};
+use super::actions::{Api, Generate, Mistake, Order};
+use super::server::{COPIES, Drafts, Files, Unpageable};
 use super::*;
 use crate::sys::net::exchange::Leave;
 
 fn rounds() -> Vec<Round> {
-    (0..120).map(Round::draw).collect()
+    (0..160).map(Round::draw).collect()
 }
 
 fn generates(rounds: &[Round]) -> Vec<(&ServerPlan, &Action, &Generate)> {
@@ -22,7 +22,7 @@ fn generates(rounds: &[Round]) -> Vec<(&ServerPlan, &Action, &Generate)> {
 #[test]
 fn a_seed_repeats_and_seeds_differ() {
     assert_eq!(Round::draw(7), Round::draw(7));
-    assert_ne!(Round::draw(7), Round::draw(7 + 12));
+    assert_ne!(Round::draw(7), Round::draw(7 + 16));
 }
 
 #[test]
@@ -30,7 +30,12 @@ fn every_kind_of_server_comes() {
     let rounds = rounds();
     let has = |what: fn(&ServerPlan) -> bool| rounds.iter().any(|round| what(&round.server));
     assert!(Theme::ALL.iter().all(|theme| rounds.iter().any(|round| round.server.theme == *theme)));
-    assert!(has(|plan| plan.drafts == Drafts::Model) && has(|plan| plan.drafts == Drafts::Ngram));
+    for kind in Drafts::KINDS {
+        assert!(rounds.iter().any(|round| round.server.drafts == kind && round.server.keys), "{kind:?}");
+    }
+    for kind in [Unpageable::Window, Unpageable::Recurrent] {
+        assert!(rounds.iter().any(|round| round.server.unpageable == Some(kind) && round.server.keys));
+    }
     assert!(has(|plan| plan.prefill_budget == Some(2_147_483_647)) && has(|plan| plan.sleeps));
     assert!(has(|plan| plan.keys && plan.keeps) && has(|plan| !plan.keys && plan.keeps));
     assert!(has(|plan| plan.kv_type == "f16") && has(|plan| plan.blocks == 64) && has(|plan| plan.vision));
@@ -47,6 +52,11 @@ fn every_kind_of_action_comes() {
     assert!(has(|action| matches!(action.what, What::Embed(_))));
     for kind in ["save", "restore", "erase"] {
         assert!(all.iter().any(|action| matches!(&action.what, What::Slot(slot) if slot.action == kind)));
+    }
+    for order in [Order::Resume, Order::LookUp, Order::End] {
+        assert!(
+            all.iter().any(|action| matches!(&action.what, What::Conversation(one) if one.order == order))
+        );
     }
     for kind in [Mistake::Grammar, Mistake::Salt, Mistake::TooLong, Mistake::Infill] {
         assert!(all.iter().any(|action| matches!(&action.what, What::Mistake(one, _) if *one == kind)));
@@ -97,6 +107,8 @@ fn the_reference_is_the_same_for_servers_that_compute_alike() {
         random: "random".into(),
         adapters: ["one".into(), "two".into()],
         vision: "vision".into(),
+        windowed: "windowed".into(),
+        recurrent: "recurrent".into(),
         slots: "slots".into(),
     };
     let server = Round::draw(0).server;
@@ -104,4 +116,50 @@ fn the_reference_is_the_same_for_servers_that_compute_alike() {
     assert_eq!(server.reference_arguments(&files), other.reference_arguments(&files));
     assert!(other.arguments(&files).join(" ").contains("-c 2112 "));
     assert!(!server.reference_arguments(&files).contains(&"--kv-paged".to_string()));
+}
+
+#[test]
+fn an_id_of_a_conversation_is_used_by_both_keys_and_by_one_client_of_each() {
+    let is_about_them = |round: &Round| round.server.theme == Theme::Conversations;
+    let mut meetings = 0;
+    for round in rounds().iter().filter(|round| is_about_them(round)) {
+        let mut users = std::collections::BTreeMap::<_, std::collections::BTreeSet<_>>::new();
+        for ((act, client, _), action) in round.actions() {
+            let id = match &action.what {
+                What::Generate(generate) => generate.conversation,
+                What::Conversation(one) => Some(one.conversation),
+                _ => None,
+            };
+            if let Some(id) = id {
+                users.entry((act, id)).or_default().insert((client, action.key));
+            }
+        }
+        for ((act, _), users) in users.into_iter().filter(|((act, _), _)| *act > 0) {
+            let keys: std::collections::BTreeSet<_> = users.iter().map(|(_, key)| *key).collect();
+            assert_eq!(keys.len(), users.len(), "act {act}: {users:?}");
+            meetings += usize::from(keys.len() == 2);
+        }
+    }
+    assert!(meetings > 20, "{meetings}");
+}
+
+#[test]
+fn who_is_drafted_for_after_others_has_asked_nothing_before() {
+    let about = |round: &&Round| round.server.theme == Theme::ForeignDrafts;
+    for round in rounds().iter().filter(about) {
+        let alone: Vec<_> = round.actions().filter(|((act, _, _), _)| *act == 0).collect();
+        let fresh = alone.iter().filter_map(|(_, action)| match &action.what {
+            What::Generate(one) if one.salt.is_some() => Some((action.key, one.salt, &one.prompt)),
+            _ => None,
+        });
+        let fresh: Vec<_> = fresh.collect();
+        let owners: std::collections::BTreeSet<_> = fresh.iter().map(|(key, salt, _)| (key, salt)).collect();
+        assert_eq!((fresh.len(), owners.len()), (6, 6));
+        for (_, _, prompt) in fresh {
+            let askers = alone
+                .iter()
+                .filter(|(_, action)| matches!(&action.what, What::Generate(one) if one.prompt == *prompt));
+            assert!(askers.count() >= 2);
+        }
+    }
 }

@@ -13,7 +13,7 @@ use serde_json::json;
 
 use self::crowd::Crowd;
 use self::references::References;
-use super::judge::{Evidence, decode};
+use super::judge::{self, Evidence, decode};
 use super::plan::Round;
 use super::plan::body;
 use super::plan::server::{COPIES, Files, KEYS, ServerPlan};
@@ -77,9 +77,13 @@ impl Arena {
             random: at("model.gguf"),
             adapters: [at("adapter-0.gguf"), at("adapter-1.gguf")],
             vision: at("vision.gguf"),
+            windowed: at("windowed.gguf"),
+            recurrent: at("recurrent.gguf"),
             slots: at("slots"),
         };
         models::write(&files.random, &spec)?;
+        models::write(&files.windowed, &ModelSpec::small(Architecture::Gemma3, WeightType::F16))?;
+        models::write(&files.recurrent, &ModelSpec::small(Architecture::Qwen35, WeightType::F16))?;
         models::write_vision(&files.vision, &VisionSpec::small(spec.n_embd))?;
         for (seed, path) in (1..).zip(&files.adapters) {
             models::write_adapter(path, &crate::modelgen::AdapterSpec { seed, ..adapter::spec() })?;
@@ -115,6 +119,7 @@ impl Arena {
         evidence.scrapes = scene.scrapes.into_inner().unwrap_or_default();
         evidence.log = server.said()?;
         drop(server);
+        self.ask_witnesses(round, &mut evidence)?;
         self.ask_the_reference(round, &mut evidence)?;
         Ok(evidence)
     }
@@ -142,6 +147,19 @@ impl Arena {
             evidence.rests.push(watch::at_rest(server, &round.server));
         }
         is_over
+    }
+
+    /// Asks again what owners asked first, each of a server that was asked nothing else.
+    fn ask_witnesses(&self, round: &Round, evidence: &mut Evidence) -> Result<()> {
+        let first: Vec<Question> = judge::first_of_owners(round, evidence)
+            .map(|played| body::question(&played.action, &round.server, ""))
+            .collect();
+        for question in first {
+            let log = self.folder.path().join("witness.log");
+            let server = Server::start(self.run_of(&round.server.arguments(&self.files)), &log)?;
+            evidence.witnesses.push(server.exchange(&question, Leave::Never, self.patience));
+        }
+        Ok(())
     }
 
     fn ask_the_reference(&mut self, round: &Round, evidence: &mut Evidence) -> Result<()> {

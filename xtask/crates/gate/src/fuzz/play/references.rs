@@ -59,7 +59,7 @@ impl Question {
             What::Embed(prompt) => {
                 Some(Question { kind: Kind::Vector, prompt: prompt.clone(), text: String::new(), scales })
             }
-            What::Slot(_) | What::Mistake(..) => None,
+            What::Slot(_) | What::Conversation(_) | What::Mistake(..) => None,
         }
     }
 

@@ -1,0 +1,96 @@
+//! How often what is judged has happened: a round in which nothing happens finds nothing.
+
+use std::collections::BTreeMap;
+
+use super::heard::Heard;
+use super::{Evidence, Played};
+use crate::fuzz::plan::actions::{Order, What};
+
+/// Counts by name.
+pub type Tally = BTreeMap<&'static str, u64>;
+
+/// Counts of a round.
+pub fn of(evidence: &Evidence) -> Tally {
+    let mut tally = Tally::new();
+    for played in &evidence.played {
+        for (name, count) in counts_of(evidence, played) {
+            *tally.entry(name).or_default() += count;
+        }
+    }
+    *tally.entry("requests of owners asked of a fresh server too").or_default() +=
+        evidence.witnesses.len() as u64;
+    tally.retain(|_, count| *count > 0);
+    tally
+}
+
+fn counts_of(evidence: &Evidence, played: &Played) -> Vec<(&'static str, u64)> {
+    let (status, body) = Heard::status_and_body(&played.exchange);
+    let is_ok = status == Some(200);
+    match &played.action.what {
+        What::Generate(generate) => {
+            let heard = Heard::read(generate, &played.exchange);
+            let has_reference =
+                played.reference.as_ref().is_some_and(|name| evidence.references.contains_key(name));
+            let is_judged = heard.is_whole && heard.status == Some(200) && has_reference;
+            let (drafted, accepted) = heard.numbers.drafted;
+            vec![
+                ("answers judged", u64::from(is_judged)),
+                ("tokens found in a cache", heard.numbers.found().unwrap_or(0)),
+                ("tokens drafted", drafted),
+                ("tokens accepted", accepted),
+            ]
+        }
+        What::Embed(_) => vec![("vectors judged", u64::from(is_ok))],
+        What::Slot(slot) => {
+            let tokens = |name: &str| u64::from(is_ok && body[name].as_u64() > Some(0));
+            vec![
+                ("slots saved", tokens("n_saved")),
+                ("slots restored", tokens("n_restored")),
+                ("slots erased", tokens("n_erased")),
+                ("files and slots of another key refused", u64::from(status == Some(403))),
+                ("restores refused", u64::from(!is_ok && slot.action == "restore")),
+            ]
+        }
+        What::Conversation(one) => {
+            let is_resume = one.order == Order::Resume;
+            vec![
+                ("streams resumed", u64::from(is_resume && is_ok)),
+                ("streams not found", u64::from(is_resume && status == Some(404))),
+                ("streams looked up", u64::from(one.order == Order::LookUp && is_ok)),
+                ("streams ended", u64::from(one.order == Order::End && status == Some(204))),
+            ]
+        }
+        What::Mistake(..) => Vec::new(),
+    }
+}
+
+/// Adds the counts of a round to those before.
+pub fn add(to: &mut Tally, more: &Tally) {
+    for (name, count) in more {
+        *to.entry(name).or_default() += count;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fuzz::judge::samples;
+    use crate::fuzz::plan::actions::SlotAction;
+
+    #[test]
+    fn what_happened_is_counted_and_what_did_not_is_left_out() {
+        let restore = What::Slot(SlotAction { slot: 0, action: "restore", owner: 0, file: 0 });
+        let with = |status, body: &str| Played {
+            exchange: samples::exchange(status, body),
+            ..samples::of_what(restore.clone())
+        };
+        let played = vec![with(200, "{\"n_restored\":5}"), with(200, "{\"n_restored\":0}"), with(403, "{}")];
+        let mut all = of(&Evidence { played, ..Evidence::default() });
+        let expected =
+            [("slots restored", 1), ("files and slots of another key refused", 1), ("restores refused", 1)];
+        assert_eq!(all, Tally::from(expected));
+        let more = all.clone();
+        add(&mut all, &more);
+        assert_eq!(all["slots restored"], 2);
+    }
+}
