@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::dice::Dice;
 use super::prompts::{MOST_PREDICTED, Prompt};
-use super::server::{ADAPTERS, KEYS, ServerPlan, Theme};
+use super::server::{ADAPTERS, KEYS, ServerPlan, Theme, Unpageable};
 use crate::sys::net::exchange::Leave;
 
 /// One thing that a client does.
@@ -159,7 +159,7 @@ impl Action {
         let what = What::draw(dice, server, prompts);
         let key = server.keys.then(|| dice.below(KEYS.len()));
         let key = match what {
-            What::Slot(slot) if server.theme == Theme::SlotFiles && dice.chance(60) => Some(slot.owner),
+            What::Slot(slot) if server.theme == Theme::SlotFiles && dice.chance(30) => Some(slot.owner),
             _ => key,
         };
         Action { pause: Duration::from_millis(pause as u64), key, leave: what.draw_leave(dice), what }
@@ -219,6 +219,8 @@ impl Generate {
             ]),
         };
         let several = api == Api::Completions && dice.chance(if theme == Theme::Choices { 80 } else { 15 });
+        // In a unified cache with a sliding window they run out of cells, in stock too.
+        let several = several && server.unpageable != Some(Unpageable::Window);
         let room = server.cells() - 1 - prompt.length().min(server.cells() - 2);
         let wanted = dice.pick(&[1, 2, 8, 20, 40, 70, MOST_PREDICTED]);
         let stream = dice.chance(match theme {
