@@ -218,9 +218,7 @@ impl Generate {
                 Api::Responses,
             ]),
         };
-        let several = api == Api::Completions && dice.chance(if theme == Theme::Choices { 80 } else { 15 });
-        // In a unified cache with a sliding window they run out of cells, in stock too.
-        let several = several && server.unpageable != Some(Unpageable::Window);
+        let several = api == Api::Completions && wants_choices(dice, server);
         let room = server.cells() - 1 - prompt.length().min(server.cells() - 2);
         let wanted = dice.pick(&[1, 2, 8, 20, 40, 70, MOST_PREDICTED]);
         let stream = dice.chance(match theme {
@@ -252,6 +250,12 @@ impl Generate {
     pub fn salt_text(&self) -> Option<String> {
         self.salt.map(|salt| format!("salt {salt}"))
     }
+}
+
+/// In a unified cache with a sliding window several choices run out of cells, in stock too.
+fn wants_choices(dice: &mut Dice, server: &ServerPlan) -> bool {
+    let is_wanted = dice.chance(if server.theme == Theme::Choices { 80 } else { 15 });
+    is_wanted && server.unpageable != Some(Unpageable::Window)
 }
 
 impl SlotAction {

@@ -262,8 +262,10 @@ impl ServerPlan {
             plan.slots = 2;
         }
         // The draft model is the model: with a coarse cache nothing that it drafts would be accepted.
+        // Two threads are slow on a busy machine, and an act ends after some seconds.
         if plan.theme == Theme::ForeignDrafts {
             plan.kv_type = "f16";
+            plan.threads = 1;
         }
         if plan.unpageable.is_some() {
             plan.kv_type = "f16";
