@@ -90,7 +90,7 @@ fn wrong_with(action: ConversationAction, played: &Played, session: &Session<'_>
             if is_it {
                 return None;
             }
-            let come = format!("{status}: {}", String::from_utf8_lossy(&reply.body));
+            let come = format!("{status}: {}", crate::series::lossy(&reply.body));
             ("the stream that this key started, byte by byte".to_string(), come)
         }
         (Order::Resume, _) if status == 404 => return None,

@@ -116,7 +116,7 @@ impl<'a> Stage<'a> {
 
     /// What the program prints with `--help`.
     pub fn help(&self) -> Result<String> {
-        Ok(String::from_utf8_lossy(&self.run().arg("--help").success()?).into_owned())
+        Ok(crate::series::lossy(&self.run().arg("--help").success()?).into_owned())
     }
 
     fn run(&self) -> Run {
