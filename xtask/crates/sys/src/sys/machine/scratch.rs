@@ -33,6 +33,10 @@ pub fn in_memory_of(layout: &Layout, room: u64) -> Option<TempDir> {
     if std::env::var_os(VARIABLE).is_some() || !has_room(Path::new(IN_MEMORY), room) {
         return None;
     }
+    marked(layout)
+}
+
+fn marked(layout: &Layout) -> Option<TempDir> {
     let folder = disk::scratch_folder(Path::new(IN_MEMORY), &name_of(layout)).ok()?;
     ours::claim_scratch(folder.path()).ok().map(|()| folder)
 }
@@ -75,7 +79,7 @@ mod tests {
     fn what_a_killed_run_left_in_memory_is_removed_and_nothing_else() {
         let projects = [disk_folder(), disk_folder()];
         let [layout, other] = projects.each_ref().map(|folder| Layout::new(folder.path().to_path_buf()));
-        let left = [&layout, &other].map(|layout| in_memory_of(layout, 1).unwrap().keep());
+        let left = [&layout, &other].map(|layout| marked(layout).unwrap().keep());
         let foreign = disk::scratch_folder(Path::new(IN_MEMORY), &name_of(&layout)).unwrap();
         sweep(&layout);
         assert_eq!(left.each_ref().map(|folder| folder.exists()), [false, true]);
