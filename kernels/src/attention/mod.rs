@@ -38,8 +38,7 @@ use isa::Isa;
 use item::{Found, Task};
 use problem::{Problem, Types};
 use scratch::Scratch;
-use simd::Simd;
-use simd::Work;
+use simd::{Simd, Work};
 use softmax::{State, factor};
 
 /// What one of several threads does of a problem.

@@ -9,8 +9,7 @@ use super::half;
 use super::isa::Isa;
 use super::kv_type::{Floating, KvType, Quantized};
 use super::problem::{Cells, Problem, TILE};
-use super::simd::Simd;
-use super::simd::Work;
+use super::simd::{Simd, Work};
 use super::tile::Tile;
 
 /// A small problem, for its sizes only: its pointers are null.

@@ -4,8 +4,7 @@ use super::{DenseType, MOST_VALUES};
 use crate::attention::encoding::Lines;
 use crate::attention::isa::Isa;
 use crate::attention::kv_type::Quantized;
-use crate::attention::simd::Simd;
-use crate::attention::simd::Work;
+use crate::attention::simd::{Simd, Work};
 use crate::attention::tile::Tile;
 
 /// Writes the values of whole blocks.

@@ -5,8 +5,7 @@ use super::nearest::nearest;
 use super::path::{Table, circle};
 use super::{Code, DenseType, MOST_VALUES};
 use crate::attention::isa::Isa;
-use crate::attention::simd::Simd;
-use crate::attention::simd::Work;
+use crate::attention::simd::{Simd, Work};
 
 /// Writes `from` as whole blocks.
 ///

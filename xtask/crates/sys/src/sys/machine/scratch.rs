@@ -20,20 +20,18 @@ const IN_MEMORY: &str = "/dev/shm";
 /// in the last seconds before it makes another, and took three quarters of the time of some tests.
 #[must_use]
 pub fn in_memory(room: u64) -> Option<TempDir> {
-    if std::env::var_os(VARIABLE).is_some() || !has_room(Path::new(IN_MEMORY), room) {
-        return None;
-    }
-    disk::scratch_folder(Path::new(IN_MEMORY), "espalier").ok()
+    is_wanted(room).then(|| disk::scratch_folder(Path::new(IN_MEMORY), "espalier").ok())?
 }
 
 /// As [`in_memory`], for a run that holds the run lock of this project; marked as ours. What a killed run leaves is removed by
 /// [`sweep`].
 #[must_use]
 pub fn in_memory_of(layout: &Layout, room: u64) -> Option<TempDir> {
-    if std::env::var_os(VARIABLE).is_some() || !has_room(Path::new(IN_MEMORY), room) {
-        return None;
-    }
-    marked(layout)
+    is_wanted(room).then(|| marked(layout))?
+}
+
+fn is_wanted(room: u64) -> bool {
+    std::env::var_os(VARIABLE).is_none() && has_room(Path::new(IN_MEMORY), room)
 }
 
 fn marked(layout: &Layout) -> Option<TempDir> {
@@ -83,7 +81,7 @@ mod tests {
         let foreign = disk::scratch_folder(Path::new(IN_MEMORY), &name_of(&layout)).unwrap();
         sweep(&layout);
         assert_eq!(left.each_ref().map(|folder| folder.exists()), [false, true]);
-        assert!(foreign.path().exists(), "it has no mark of ours");
+        assert!(foreign.path().exists(), "our mark is missing");
         sweep(&other);
         assert!(!left[1].exists());
     }

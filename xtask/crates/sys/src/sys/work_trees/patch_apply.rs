@@ -60,7 +60,7 @@ pub fn read_mails(repo: &ImportRepo, file: MailFile<'_>) -> Result<Vec<ReadMail>
 
 fn read_mail(repo: &ImportRepo, mail: &Path, file: MailFile<'_>, scratch: &TempDir) -> Result<ReadMail> {
     let (message, diff) = (scratch.path().join("message"), scratch.path().join("diff"));
-    // Not `--encoding`: with it git converts nothing. UTF-8 is what it converts to where nobody configured another charset.
+    // No `--encoding`: git then converts nothing. Without it git converts to UTF-8, unless another charset is configured.
     let finished = repo
         .git()
         .args(["mailinfo", "-b", "--no-scissors", "--no-message-id"])
