@@ -101,22 +101,16 @@ impl Lock {
     pub fn differences(&self, fresh: &Lock) -> Vec<String> {
         let names: std::collections::BTreeSet<&String> =
             self.variants.keys().chain(fresh.variants.keys()).collect();
-        // What a variant inherits is the same in all that extend it: it is told once, with their names.
+        let missing =
+            names.iter().filter_map(|name| match (self.variants.get(*name), fresh.variants.get(*name)) {
+                (None, _) => Some(format!("variant {name} is not in the lock")),
+                (_, None) => Some(format!("variant {name} is in the lock but not in `pins.toml`")),
+                _ => None,
+            });
+        // Inherited entries are the same in all extending variants: each difference is reported once, with their names.
         let mut found: Vec<(String, Vec<&str>)> = Vec::new();
-        let mut missing = Vec::new();
-        for name in names {
-            let differences = match (self.variants.get(name), fresh.variants.get(name)) {
-                (Some(old), Some(new)) => old.differences(new),
-                (None, _) => {
-                    missing.push(format!("variant {name} is not in the lock"));
-                    continue;
-                }
-                (_, None) => {
-                    missing.push(format!("variant {name} is in the lock but not in `pins.toml`"));
-                    continue;
-                }
-            };
-            for difference in differences {
+        for (name, old) in &self.variants {
+            for difference in fresh.variants.get(name).map(|new| old.differences(new)).unwrap_or_default() {
                 match found.iter_mut().find(|(known, _)| *known == difference) {
                     Some((_, variants)) => variants.push(name),
                     None => found.push((difference, vec![name])),
@@ -124,7 +118,7 @@ impl Lock {
             }
         }
         let found = found.into_iter().map(|(what, variants)| format!("{}: {what}", variants.join(", ")));
-        missing.into_iter().chain(found).collect()
+        missing.chain(found).collect()
     }
 }
 
@@ -290,7 +284,7 @@ mod tests {
         assert_eq!(Lock::default().differences(&sample()), ["variant paged is not in the lock"]);
     }
 
-    /// What a variant inherits is told once, and of a list of patches only those that come, go or change.
+    /// An inherited difference is reported once, and of a list of patches only those that are added, removed or changed.
     #[test]
     fn nothing_is_named_twice() {
         let patch = |file: &str, sha256: &str, tree: &str| LockedPatch {

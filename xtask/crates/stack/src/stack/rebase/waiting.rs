@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::course::{PinMove, load_with_tip};
 use super::place::Place;
-use super::walk::{Refusal, Walked, go_on, series_now};
+use super::walk::{Walked, go_on, series_now};
 use super::{Choices, Prepared, conflict, finish};
 use crate::context::{Context, Outcome};
 use crate::error::{Error, Kind, Result};
@@ -116,12 +116,10 @@ fn with_state(
             conflict::write_state(&home, &state)?;
             finish::prepare(&target, &repo, &state)
         }
-        Walked::Refused(Refusal { error, flags, is_editable }) => {
+        Walked::Refused(refusal) => {
             conflict::write_state(&home, &state)?;
-            let error = error.hint(format!("if that is right: cargo xtask rebase --continue {flags}"));
-            let by_hand = "or stop at each of those that it has in part, and edit it: cargo xtask rebase --continue \
-                           --edit-upstreamed";
-            let error = if is_editable { error.hint(by_hand) } else { error };
+            let command = "cargo xtask rebase --continue";
+            let error = refusal.with_hints(&format!(": {command}"), command);
             Err(error.hint("or abort the rebase; nothing has changed: cargo xtask rebase --abort"))
         }
         Walked::Conflict(stop) => conflict::hand_over(&target, &repo, &mut state, *stop),

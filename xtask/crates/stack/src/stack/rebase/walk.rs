@@ -24,11 +24,7 @@ pub fn start(target: &PinMove<'_>, choices: Choices) -> Result<Prepared> {
     let mut state = new_state(target, choices);
     match go_on(target, &repo, &mut state)? {
         Walked::ToTheEnd => finish::prepare(target, &repo, &state),
-        Walked::Refused(Refusal { error, flags, is_editable }) => {
-            let error = error.hint(format!("if that is right, add: {flags}"));
-            let by_hand = "or stop at each of those that it has in part, and edit it: add --edit-upstreamed";
-            Err(if is_editable { error.hint(by_hand) } else { error })
-        }
+        Walked::Refused(refusal) => Err(refusal.with_hints(", add:", "add")),
         Walked::Conflict(stop) => {
             conflict::write_state(scratch.path(), &state)?;
             let home = layout.rebase(&target.named.stack.pin.name);
@@ -79,6 +75,19 @@ pub struct Refusal {
     pub is_editable: bool,
 }
 
+impl Refusal {
+    /// The error with what can be typed next: how the flags are given, once after `if that is right` and once alone.
+    pub fn with_hints(self, if_right: &str, command: &str) -> Error {
+        let error = self.error.hint(format!("if that is right{if_right} {}", self.flags));
+        if !self.is_editable {
+            return error;
+        }
+        error.hint(format!(
+            "or stop at each of those that it has in part, and edit it: {command} --edit-upstreamed"
+        ))
+    }
+}
+
 /// Replays what is left of `state`, series by series; every patch that went well is a commit in `repo` and in `state`.
 pub fn go_on(target: &PinMove<'_>, repo: &RebaseRepo, state: &mut RebaseState) -> Result<Walked> {
     let choices = state.choices;
@@ -124,25 +133,29 @@ fn go_on_with_series(
     for (at, (patch, file)) in files {
         let step = step(course, &mut replay, at)?;
         change_tree(store, &mut walk.tree, &step.changes)?;
-        let replayed = to_edit(&replay, at, &step, choices)?;
-        if !replayed.has_conflict() {
+        let edited = to_edit(&replay, at, &step, choices)?;
+        if !edited.as_ref().unwrap_or(&step.replayed).has_conflict() {
             walk.take((at, patch), &file.file, (&step, &replay))?;
         } else if walk.refused.is_empty() {
             let tree = walk.tree.write()?;
             // On disk: git shows it in the work tree.
             store.write_tree(tree)?;
-            return Ok(Some(conflict::Stop::new(replayed, &replay, (walk.head, tree))));
+            return Ok(Some(conflict::Stop::new(
+                edited.unwrap_or(step.replayed),
+                &replay,
+                (walk.head, tree),
+            )));
         }
     }
     Ok(None)
 }
 
-/// What the patch at `at` came to; with what upstream has of it in conflict, when a person wants to edit that.
-fn to_edit(replay: &Replay<'_>, at: usize, step: &Step, choices: Choices) -> Result<Replayed> {
+/// The patch at `at` with what upstream has of it in conflict, if a person wants to edit that.
+fn to_edit(replay: &Replay<'_>, at: usize, step: &Step, choices: Choices) -> Result<Option<Replayed>> {
     let asks = matches!(verdict(&step.replayed, choices), Verdict::Asks(Fate::PartlyUpstreamed));
     match asks && choices.edit_upstreamed {
-        true => Ok(replay.by_hand(at, &step.replayed)?),
-        false => Ok(step.replayed.clone()),
+        true => Ok(Some(replay.by_hand(at, &step.replayed)?)),
+        false => Ok(None),
     }
 }
 
