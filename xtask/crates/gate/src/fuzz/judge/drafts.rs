@@ -10,8 +10,7 @@ use crate::fuzz::plan::server::Drafts;
 /// A server is started for each.
 const MOST: usize = 8;
 
-/// The first requests of owners, each while nobody else asked anything: a server that was asked nothing before has to
-/// draft the same for them.
+/// Each owner's first request that ran alone. A server without any earlier request has to draft the same for it.
 pub fn first_of_owners<'a>(round: &'a Round, evidence: &'a Evidence) -> impl Iterator<Item = &'a Played> {
     let is_first = move |one: &&Played| {
         let Some((owner, generate)) = owner_of(one) else { return false };

@@ -70,6 +70,13 @@ pub struct Played {
     pub reference: Option<String>,
 }
 
+impl Played {
+    /// When the exchange was over, since the round began.
+    fn end(&self) -> Duration {
+        self.sent + self.exchange.took
+    }
+}
+
 /// What the server that is not paged says, alone.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reference {

@@ -3,26 +3,13 @@
 use std::time::Duration;
 
 use super::Played;
-use crate::fuzz::plan::actions::{Action, Api, Generate, What};
+use crate::fuzz::plan::actions::{Action, Generate, What};
 use crate::fuzz::plan::prompts::Prompt;
 use crate::fuzz::plan::{Act, Round};
 use crate::sys::net::exchange::{Ending, Exchange, Leave};
 
 pub fn generate() -> Generate {
-    Generate {
-        api: Api::Completion,
-        prompt: Prompt { family: 1, kept: 100, rest: 0, own: 0, images: Vec::new() },
-        predict: 3,
-        stream: false,
-        salt: None,
-        escaped: false,
-        cache: true,
-        scales: None,
-        slot: None,
-        choices: 1,
-        likeliest: false,
-        conversation: None,
-    }
+    Generate::plain(Prompt { family: 1, kept: 100, rest: 0, own: 0, images: Vec::new() }, 3)
 }
 
 pub fn exchange(status: u16, body: &str) -> Exchange {

@@ -58,7 +58,7 @@ impl<'a> Asked<'a> {
         if !self.generate.cache {
             return (0, "cache_prompt is false".to_string());
         }
-        let end = self.played.sent + self.played.exchange.took;
+        let end = self.played.end();
         let others = all.iter().filter(|other| {
             other.played.place != self.played.place
                 && other.leaves

@@ -18,8 +18,8 @@ struct Left {
     files: BTreeMap<(usize, usize), (Option<usize>, u64)>,
 }
 
-/// Nobody may save or erase the text of another key's slot, restore a file of another key, or save over it. Only where
-/// one client asks alone is it known whose they are.
+/// A key must not save or erase the tokens of another key's slot, restore another key's file, or overwrite it. Owners are
+/// known only where a single client sends requests.
 pub fn judge(round: &Round, evidence: &Evidence) -> Vec<Finding> {
     let mut alone: Vec<&Played> =
         evidence.played.iter().filter(|one| one.place.0 == 0 && act_of(round, one).is_alone()).collect();
@@ -57,8 +57,7 @@ impl Left {
         let is_foreign_file = file.is_some_and(|(saver, _)| *saver != key);
         let is_foreign_slot = self.slots.get(&slot.slot).is_some_and(|owner| *owner != key);
         let expected = match slot.action {
-            "save" if is_foreign_file => "403: the file is another key's".to_string(),
-            "restore" if is_foreign_file => "403: the file is another key's".to_string(),
+            "save" | "restore" if is_foreign_file => "403: the file is another key's".to_string(),
             "restore" => {
                 let saved = file.map(|(_, saved)| *saved)?;
                 if tokens("n_restored") == saved {

@@ -44,7 +44,7 @@ fn allowed(server: &ServerPlan, played: &Played, evidence: &Evidence) -> Vec<u16
         What::Embed(_) => vec![200],
         What::Mistake(mistake, _) => vec![of_mistake(*mistake)],
         What::Slot(slot) => {
-            let is_before = |one: &&Played| one.sent <= played.sent + exchange_time(played);
+            let is_before = |one: &&Played| one.sent <= played.end();
             let mut before = evidence.played.iter().filter(is_before);
             of_slot(server, *slot, before.any(|one| has_saved(one, played.action.key, *slot)))
         }
@@ -76,11 +76,6 @@ fn has_saved(one: &Played, key: Option<usize>, file: SlotAction) -> bool {
         |slot: &SlotAction| slot.action == "save" && (slot.owner, slot.file) == (file.owner, file.file);
     let What::Slot(slot) = &one.action.what else { return false };
     is_it(slot) && one.action.key == key && Heard::status_and_body(&one.exchange).0 == Some(200)
-}
-
-/// From sending to the end.
-fn exchange_time(played: &Played) -> std::time::Duration {
-    played.exchange.took
 }
 
 /// What is in a slot may be another tenant's; a file that its tenant has not saved cannot be restored.

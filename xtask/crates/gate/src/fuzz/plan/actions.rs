@@ -97,6 +97,26 @@ pub struct Generate {
     pub conversation: Option<usize>,
 }
 
+impl Generate {
+    /// `/completion` with nothing but a prompt.
+    pub fn plain(prompt: Prompt, predict: usize) -> Generate {
+        Generate {
+            api: Api::Completion,
+            prompt,
+            predict,
+            stream: false,
+            salt: None,
+            escaped: false,
+            cache: true,
+            scales: None,
+            slot: None,
+            choices: 1,
+            likeliest: false,
+            conversation: None,
+        }
+    }
+}
+
 /// What is done with a slot's file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlotAction {

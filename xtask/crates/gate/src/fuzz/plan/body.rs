@@ -11,18 +11,21 @@ use crate::sys::net::exchange::Question;
 
 /// The question of an action; `marker` is the server's own word for an image.
 pub fn question(action: &Action, server: &ServerPlan, marker: &str) -> Question {
-    let mut key = action.key.map(|key| KEYS[key].to_string());
+    let key = action.key.map(|key| KEYS[key].to_string());
+    let conversation = match &action.what {
+        What::Generate(generate) => generate.conversation.map(ConversationAction::id),
+        _ => None,
+    };
     let (path, body) = match &action.what {
-        What::Generate(generate) => {
-            key = key.map(|key| with_conversation(key, generate));
-            (generate.api.path().to_string(), of_generate(generate, server, marker))
+        What::Generate(generate) => (generate.api.path().to_string(), of_generate(generate, server, marker)),
+        What::Conversation(one) => {
+            return of_conversation(one.order, &ConversationAction::id(one.conversation), key);
         }
-        What::Conversation(conversation) => return of_conversation(conversation, key),
         What::Embed(prompt) => ("/v1/embeddings".to_string(), of_embedding(prompt).to_string()),
         What::Slot(slot) => of_slot(slot),
         What::Mistake(mistake, prompt) => of_mistake(*mistake, prompt, server),
     };
-    Question { method: "POST", path, key, body }
+    Question { method: "POST", path, key, conversation, body }
 }
 
 /// A vector of tokens.
@@ -111,25 +114,17 @@ fn of_slot(slot: &SlotAction) -> (String, String) {
     (path, json!({ "filename": slot.file_name() }).to_string())
 }
 
-/// The header follows that of the key.
-fn with_conversation(key: String, generate: &Generate) -> String {
-    match generate.conversation {
-        Some(number) => format!("{key}\r\nX-Conversation-Id: {}", ConversationAction::id(number)),
-        None => key,
-    }
-}
-
-fn of_conversation(action: &ConversationAction, key: Option<String>) -> Question {
-    let id = ConversationAction::id(action.conversation);
+/// A request about the resumable stream `id`.
+pub fn of_conversation(order: Order, id: &str, key: Option<String>) -> Question {
     let stream = format!("/v1/stream?conv_id={id}");
-    let (method, path, body) = match action.order {
+    let (method, path, body) = match order {
         Order::Resume => ("GET", stream, String::new()),
         Order::End => ("DELETE", stream, String::new()),
         Order::LookUp => {
             ("POST", "/v1/streams/lookup".to_string(), json!({ "conversation_ids": [id] }).to_string())
         }
     };
-    Question { method, path, key, body }
+    Question { method, path, key, body, ..Question::default() }
 }
 
 fn of_mistake(mistake: Mistake, prompt: &Prompt, server: &ServerPlan) -> (String, String) {

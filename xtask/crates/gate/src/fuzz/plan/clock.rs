@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::Act;
-use super::actions::{Action, Api, Generate, What};
+use super::actions::{Action, Generate, What};
 use super::prompts::Prompt;
 use super::server::{ADAPTERS, ServerPlan};
 use crate::sys::net::exchange::Leave;
@@ -18,18 +18,8 @@ pub fn act(server: &ServerPlan, seed: u64) -> Act {
         pause: Duration::ZERO,
         key: server.keys.then_some(tenant),
         what: What::Generate(Generate {
-            api: Api::Completion,
-            prompt: prompt.clone(),
-            predict: 1,
-            stream: false,
             salt: (!server.keys).then_some(tenant),
-            escaped: false,
-            cache: true,
-            scales: None,
-            slot: None,
-            choices: 1,
-            likeliest: false,
-            conversation: None,
+            ..Generate::plain(prompt.clone(), 1)
         }),
         leave: Leave::Never,
     };

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::Act;
-use super::actions::{Action, Api, Generate, What};
+use super::actions::{Action, Generate, What};
 use super::dice::Dice;
 use super::prompts::{MOST_PREDICTED, Prompt};
 use super::server::{ADAPTERS, KEYS, ServerPlan};
@@ -47,19 +47,6 @@ fn ask_in_turn(dice: &mut Dice, server: &ServerPlan, seed: u64, number: usize) -
 }
 
 fn ask(prompt: &Prompt, key: usize, salt: Option<usize>, slot: usize) -> Action {
-    let generate = Generate {
-        api: Api::Completion,
-        prompt: prompt.clone(),
-        predict: MOST_PREDICTED,
-        stream: false,
-        salt,
-        escaped: false,
-        cache: true,
-        scales: None,
-        slot: Some(slot),
-        choices: 1,
-        likeliest: false,
-        conversation: None,
-    };
+    let generate = Generate { salt, slot: Some(slot), ..Generate::plain(prompt.clone(), MOST_PREDICTED) };
     Action { pause: Duration::ZERO, key: Some(key), what: What::Generate(generate), leave: Leave::Never }
 }

@@ -62,9 +62,7 @@ impl Theme {
         Theme::ForeignDrafts,
         Theme::Unpaged,
     ];
-}
 
-impl Theme {
     /// Themes about what one tenant may see of another.
     fn needs_keys(self) -> bool {
         matches!(
@@ -105,7 +103,7 @@ impl Drafts {
     ];
 
     /// The options of a server; n-grams are short, or a short answer would never repeat one.
-    fn arguments(self, draft_model: &str) -> Vec<String> {
+    pub fn arguments(self, draft_model: &str) -> Vec<String> {
         let words = match self {
             Drafts::None => String::new(),
             Drafts::NgramSimple => {
@@ -254,22 +252,21 @@ impl ServerPlan {
 
     /// What an option rules out.
     fn restrict(&mut self) {
-        let plan = self;
-        if plan.keeps && plan.kv_type == COPIES {
-            plan.kv_type = "f16";
+        if self.keeps && self.kv_type == COPIES {
+            self.kv_type = "f16";
         }
-        if plan.theme == Theme::SlotFiles {
-            plan.slots = 2;
+        if self.theme == Theme::SlotFiles {
+            self.slots = 2;
         }
         // The draft model is the model: with a coarse cache nothing that it drafts would be accepted.
         // Two threads are slow on a busy machine, and an act ends after some seconds.
-        if plan.theme == Theme::ForeignDrafts {
-            plan.kv_type = "f16";
-            plan.threads = 1;
+        if self.theme == Theme::ForeignDrafts {
+            self.kv_type = "f16";
+            self.threads = 1;
         }
-        if plan.unpageable.is_some() {
-            plan.kv_type = "f16";
-            plan.prefill_budget = None;
+        if self.unpageable.is_some() {
+            self.kv_type = "f16";
+            self.prefill_budget = None;
         }
     }
 

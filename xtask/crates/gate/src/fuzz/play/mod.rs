@@ -207,7 +207,13 @@ fn pace_of(server: &Server, plan: &ServerPlan) -> f64 {
     body["prompt"] = if plan.vision { "x".repeat(TOKENS).into() } else { json!(vec![7; TOKENS]) };
     body["cache_salt"] = "pace".into();
     let key = plan.keys.then(|| KEYS[0].to_string());
-    let question = Question { method: "POST", path: "/completion".to_string(), key, body: body.to_string() };
+    let question = Question {
+        method: "POST",
+        path: "/completion".to_string(),
+        key,
+        body: body.to_string(),
+        ..Question::default()
+    };
     let exchange = server.exchange(&question, Leave::Never, Duration::from_secs(60));
     exchange.took.as_secs_f64() / (TOKENS + ANSWER) as f64
 }
@@ -218,6 +224,7 @@ fn swap(server: &ServerPlan, scales: &[f64]) -> Question {
         path: "/lora-adapters".to_string(),
         key: server.keys.then(|| KEYS[0].to_string()),
         body: body::lora(scales).to_string(),
+        ..Question::default()
     }
 }
 
@@ -228,7 +235,8 @@ fn get(server: &Server, plan: &ServerPlan, path: &str) -> Option<String> {
 
 fn get_as(server: &Server, key: Option<&str>, path: &str) -> Option<String> {
     let key = key.map(str::to_string);
-    let question = Question { method: "GET", path: path.to_string(), key, body: String::new() };
+    let question =
+        Question { method: "GET", path: path.to_string(), key, body: String::new(), ..Question::default() };
     let exchange = server.exchange(&question, Leave::Never, Duration::from_secs(10));
     let reply = decode(&exchange.bytes).filter(|reply| reply.status == 200)?;
     Some(crate::series::lossy(&reply.body).into_owned())

@@ -6,14 +6,16 @@ use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 /// What is sent.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Question {
-    /// `GET` or `POST`.
+    /// `GET`, `POST` or `DELETE`.
     pub method: &'static str,
     /// The path, from its slash.
     pub path: String,
     /// An API key.
     pub key: Option<String>,
+    /// `X-Conversation-Id`.
+    pub conversation: Option<String>,
     /// The body; may be empty.
     pub body: String,
 }
@@ -85,12 +87,16 @@ pub fn ask(host: &str, question: &Question, leave: Leave, most_silence: Duration
 }
 
 fn send(host: &str, question: &Question) -> std::io::Result<TcpStream> {
-    let Question { method, path, key, body } = question;
-    let key = key.as_ref().map_or(String::new(), |key| format!("Authorization: Bearer {key}\r\n"));
+    let Question { method, path, key, conversation, body } = question;
+    let header = |name: &str, value: &Option<String>| {
+        value.as_ref().map_or(String::new(), |value| format!("{name}{value}\r\n"))
+    };
+    let key = header("Authorization: Bearer ", key);
+    let conversation = header("X-Conversation-Id: ", conversation);
     let mut stream = TcpStream::connect(host)?;
     stream.set_read_timeout(Some(TICK))?;
     let head = format!(
-        "{method} {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{key}Content-Type: application/json\r\n\
+        "{method} {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{key}{conversation}Content-Type: application/json\r\n\
          Content-Length: {}\r\n\r\n",
         body.len()
     );

@@ -278,7 +278,7 @@ mod tests {
         std::thread::spawn(move || answer_all(&another, 503));
         let told = server.get("/props").unwrap_err().to_string();
         assert!(told.contains("/props: the server has ended: exit code 7"), "{told}");
-        let question = Question { method: "GET", path: "/props".into(), key: None, body: String::new() };
+        let question = Question { method: "GET", path: "/props".into(), ..Question::default() };
         let exchange = server.exchange(&question, Leave::Never, Duration::from_secs(20));
         assert_eq!(exchange.ending, exchange::Ending::Broken("the server has ended: exit code 7".into()));
     }

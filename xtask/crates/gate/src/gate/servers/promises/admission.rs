@@ -150,8 +150,13 @@ fn refusals_and_counts_with(stage: &mut Stage<'_>, paging: &str) -> Result<()> {
 }
 
 fn head_of(server: &Server, request: &Value) -> String {
-    let question =
-        Question { method: "POST", path: "/completion".into(), key: None, body: request.to_string() };
+    let question = Question {
+        method: "POST",
+        path: "/completion".into(),
+        key: None,
+        body: request.to_string(),
+        ..Question::default()
+    };
     let bytes = server.exchange(&question, Leave::AfterTime(Duration::from_secs(5)), LIMIT).bytes;
     let text = crate::series::lossy(&bytes).into_owned();
     text.split("\r\n\r\n").next().unwrap_or_default().to_string()

@@ -4,22 +4,9 @@ use super::asking::{ask_as, plain, with};
 use super::stage::{Model, Stage};
 use super::tenants::{ALICE, BOB, KEYS};
 use crate::error::{Error, Result};
+use crate::fuzz::plan::server::Drafts;
 use crate::serving::cases;
 use crate::sys::net::server::Server;
-
-/// Each kind of draft that looks n-grams up, with options that let short ones match; and whether it remembers what earlier
-/// requests have sent.
-const KINDS: [(&str, &[&str], bool); 5] = [
-    (
-        "ngram-mod",
-        &["--spec-ngram-mod-n-match", "8", "--spec-ngram-mod-n-min", "4", "--spec-ngram-mod-n-max", "16"],
-        true,
-    ),
-    ("ngram-simple", &["--spec-ngram-simple-size-n", "8", "--spec-ngram-simple-size-m", "8"], false),
-    ("ngram-map-k", &["--spec-ngram-map-k-size-n", "8", "--spec-ngram-map-k-size-m", "8"], false),
-    ("ngram-map-k4v", &["--spec-ngram-map-k4v-size-n", "8", "--spec-ngram-map-k4v-size-m", "8"], false),
-    ("ngram-cache", &[], false),
-];
 
 /// Tokens of the common prompt.
 const PROMPT: usize = 40;
@@ -30,12 +17,15 @@ const ANSWER: usize = 48;
 /// have sent before. The tenant who sent it gets more, where the kind remembers.
 pub fn of_others(stage: &mut Stage<'_>) -> Result<()> {
     for mode in [&[][..], &["--kv-paged"]] {
-        for (kind, options, remembers) in KINDS {
+        for kind in Drafts::KINDS.into_iter().filter(|kind| *kind != Drafts::Model) {
             // A slot for each owner below: there are as many tables as slots, and the one used longest ago is reused.
-            let arguments = ["-np", "4", "-c", "4096", "--api-key", KEYS, "--spec-type", kind];
-            let server = stage.serve(Model::Trained, &[&arguments[..], options, mode].concat())?;
-            let kind = format!("{kind}{}", if mode.is_empty() { ", unpaged" } else { "" });
-            are_divided(stage, &server, &kind, remembers)?;
+            let arguments = ["-np", "4", "-c", "4096", "--api-key", KEYS];
+            let options = kind.arguments("");
+            let options: Vec<&str> = options.iter().map(String::as_str).collect();
+            let server = stage.serve(Model::Trained, &[&arguments[..], &options, mode].concat())?;
+            let name = format!("{kind:?}{}", if mode.is_empty() { ", unpaged" } else { "" });
+            // The table outlives the requests that filled it.
+            are_divided(stage, &server, &name, kind == Drafts::NgramMod)?;
         }
     }
     Ok(())
@@ -52,7 +42,7 @@ fn are_divided(stage: &mut Stage<'_>, server: &Server, kind: &str, remembers: bo
     let (salted, _) = drafted(server, ALICE, "third", &prompt)?;
     let (own, _) = drafted(server, ALICE, "", &prompt)?;
     stage.must([others, salted] == [alone; 2], || {
-        format!("{kind}: after alice's request bob drafts {others} tokens, alice with another salt {salted}; nobody's: {alone}")
+        format!("{kind}: after alice's request bob drafts {others} tokens, alice with another salt {salted}, and bob before it {alone}")
     });
     stage.must(!remembers || own > alone, || {
         format!(

@@ -10,6 +10,8 @@ use super::stage::{Model, Stage};
 use super::tenants::{ALICE, BOB, KEYS};
 use crate::error::Result;
 use crate::fuzz::judge::http::decode;
+use crate::fuzz::plan::actions::Order;
+use crate::fuzz::plan::body::of_conversation;
 use crate::serving::cases;
 use crate::sys::net::exchange::{Leave, Question};
 use crate::sys::net::loopback::Caller;
@@ -19,10 +21,8 @@ use crate::sys::net::server::Server;
 const CONVERSATION: &str = "chat-1";
 
 /// The status and the body of an answer; 0 when there is none.
-fn exchange(server: &Server, method: &'static str, path: &str, key: &str, body: &Value) -> (u16, String) {
-    let body = if body.is_null() { String::new() } else { body.to_string() };
-    let question = Question { method, path: path.to_string(), key: Some(key.to_string()), body };
-    let bytes = server.exchange(&question, Leave::Never, LIMIT).bytes;
+fn exchange(server: &Server, question: &Question) -> (u16, String) {
+    let bytes = server.exchange(question, Leave::Never, LIMIT).bytes;
     decode(&bytes)
         .map_or((0, String::new()), |reply| (reply.status, crate::series::lossy(&reply.body).into_owned()))
 }
@@ -31,16 +31,26 @@ fn exchange(server: &Server, method: &'static str, path: &str, key: &str, body: 
 fn converse(server: &Server, key: &str, number: u64) -> (u16, String) {
     let request = with(plain(&cases::numbered_prompt(number, 20), 8), "stream", true);
     let request = with(request, "model", "tiny");
-    exchange(server, "POST", "/completion", &format!("{key}\r\nX-Conversation-Id: {CONVERSATION}"), &request)
+    let question = Question {
+        method: "POST",
+        path: "/completion".to_string(),
+        key: Some(key.to_string()),
+        conversation: Some(CONVERSATION.to_string()),
+        body: request.to_string(),
+    };
+    exchange(server, &question)
+}
+
+fn order(server: &Server, key: &str, order: Order) -> (u16, String) {
+    exchange(server, &of_conversation(order, CONVERSATION, Some(key.to_string())))
 }
 
 fn resume(server: &Server, key: &str) -> (u16, String) {
-    exchange(server, "GET", &format!("/v1/stream?conv_id={CONVERSATION}"), key, &Value::Null)
+    order(server, key, Order::Resume)
 }
 
 fn found(server: &Server, key: &str) -> usize {
-    let body = json!({ "conversation_ids": [CONVERSATION] });
-    let (_, body) = exchange(server, "POST", "/v1/streams/lookup", key, &body);
+    let (_, body) = order(server, key, Order::LookUp);
     serde_json::from_str::<Value>(&body)
         .ok()
         .and_then(|found| found.as_array().map(Vec::len))
@@ -48,7 +58,7 @@ fn found(server: &Server, key: &str) -> usize {
 }
 
 fn end(server: &Server, key: &str) -> u16 {
-    exchange(server, "DELETE", &format!("/v1/stream?conv_id={CONVERSATION}"), key, &Value::Null).0
+    order(server, key, Order::End).0
 }
 
 /// The same id is another stream for another key.

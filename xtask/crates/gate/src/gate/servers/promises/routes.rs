@@ -51,8 +51,13 @@ fn status(server: &Server, route: &str, key: Option<&str>) -> u16 {
         _ => "GET",
     };
     let body = if method == "POST" { "{}" } else { "" }.to_string();
-    let question =
-        Question { method, path: path.replace(":id_slot", "0"), key: key.map(str::to_string), body };
+    let question = Question {
+        method,
+        path: path.replace(":id_slot", "0"),
+        key: key.map(str::to_string),
+        body,
+        ..Question::default()
+    };
     decode(&server.exchange(&question, Leave::Never, LIMIT).bytes).map_or(0, |reply| reply.status)
 }
 

@@ -15,7 +15,7 @@ use crate::serving::switches;
 use crate::serving::verdict::{self, Answer};
 use crate::sys::machine::process::Run;
 use crate::sys::machine::{disk, models, ours};
-use crate::sys::net::server::Server;
+use crate::sys::net::server::{Server, help_of};
 
 /// The program, its models, and what was found so far.
 pub struct Stage<'a> {
@@ -116,7 +116,7 @@ impl<'a> Stage<'a> {
 
     /// What the program prints with `--help`.
     pub fn help(&self) -> Result<String> {
-        Ok(crate::series::lossy(&self.run().arg("--help").success()?).into_owned())
+        help_of(self.program)
     }
 
     fn run(&self) -> Run {
