@@ -84,7 +84,7 @@ impl Inputs {
         let toolchains: String =
             named.iter().map(|(name, toolchain)| format!("{name} {}\n", toolchain.recipe())).collect();
         let kernels = if variant.kernels { self.kernels.as_str() } else { "" };
-        let entries = self.flavors.cache_entries(flavor, &[])?;
+        let entries = self.flavors.cache_entries(flavor, &[], &self.pins.cache_entries(variant))?;
         let tools = ["cmake", "ninja"].map(|name| self.pins.tools.get(name).map(|tool| &tool.version));
         let hosts_modules = self.flavors.host(flavor).map(|(_, host)| &host.modules);
         let ingredients = format!(

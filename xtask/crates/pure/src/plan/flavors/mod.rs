@@ -172,15 +172,18 @@ impl Flavors {
         })
     }
 
-    /// All CMake cache entries of `flavor`: the common ones, then its host's, then its own, of which later ones win.
-    /// `architectures`, where there are some, replace those of the file.
+    /// All CMake cache entries of a variant in `flavor`: the common ones, then those of the flavor's host, of the flavor
+    /// and of the variant (`variant`, see `Pins::cache_entries`); later ones replace earlier ones. `architectures`, where
+    /// there are some, replace those of the file.
     pub fn cache_entries(
         &self,
         flavor: &Flavor,
         architectures: &[String],
+        variant: &BTreeMap<String, String>,
     ) -> Result<BTreeMap<String, String>> {
         let host = self.host(flavor).map(|(_, host)| &host.cmake);
-        let all = [Some(&self.cmake), host, Some(&flavor.cmake)].into_iter().flatten().flatten();
+        let all =
+            [Some(&self.cmake), host, Some(&flavor.cmake), Some(variant)].into_iter().flatten().flatten();
         let mut entries: BTreeMap<String, String> =
             all.map(|(key, value)| (key.clone(), value.clone())).collect();
         let family = flavor.family.as_ref().and_then(|family| self.families.get(family.get_ref()));

@@ -130,6 +130,8 @@ pub struct Variant {
     pub gate: Option<Name>,
     /// The flavors that the matrix has of it; nothing for all.
     pub flavors: Option<Vec<Name>>,
+    /// CMake cache entries that replace those of the flavor, also in the variants that extend this one.
+    pub cmake: BTreeMap<String, String>,
 }
 
 impl Variant {
@@ -244,6 +246,11 @@ impl Pins {
         stack
     }
 
+    /// CMake cache entries of `variant`; a variant's own replace those of the variants that it extends.
+    pub fn cache_entries<'a>(&'a self, variant: &'a Variant) -> BTreeMap<String, String> {
+        self.stack(variant).into_iter().flat_map(|variant| variant.cmake.clone()).collect()
+    }
+
     /// The pin of `variant`. It is there: the file was checked when it was read.
     pub fn pin_of(&self, variant: &Variant) -> &Pin {
         &self.pins[&variant.pin]
@@ -292,6 +299,20 @@ patches = "patches/paged"
         let stack: Vec<&str> = pins.stack(paged).iter().map(|variant| variant.name.as_str()).collect();
         assert_eq!(stack, ["stock", "paged"]);
         assert_eq!(pins.pin_of(paged).sources.len(), 2);
+    }
+
+    #[test]
+    fn cmake_entries_are_inherited_and_replaced() {
+        let child = "\n[variants.child]\nextends = \"paged\"\ncmake = { B = \"3\" }\n";
+        let text = format!("{GOOD}cmake = {{ A = \"1\", B = \"2\" }}\n{child}");
+        let pins = parse(&text).unwrap();
+        let entries = |name: &str| pins.cache_entries(pins.variant(Some(name)).unwrap());
+        let of = |entries: &[(&str, &str)]| {
+            entries.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect()
+        };
+        assert_eq!(entries("stock"), of(&[]));
+        assert_eq!(entries("paged"), of(&[("A", "1"), ("B", "2")]));
+        assert_eq!(entries("child"), of(&[("A", "1"), ("B", "3")]));
     }
 
     #[test]

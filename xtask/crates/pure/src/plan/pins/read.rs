@@ -56,6 +56,8 @@ struct RawVariant {
     kernels: bool,
     gate: Option<Spanned<Name>>,
     flavors: Option<Vec<Name>>,
+    #[serde(default)]
+    cmake: BTreeMap<String, String>,
 }
 
 #[derive(Deserialize)]
@@ -176,6 +178,7 @@ impl Reader<'_> {
             kernels: raw.kernels,
             gate: gate.map(|reference| reference.get_ref().clone()),
             flavors: raw.flavors.clone(),
+            cmake: raw.cmake.clone(),
         })
     }
 

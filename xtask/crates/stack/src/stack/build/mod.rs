@@ -82,7 +82,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
 /// Everything that can be said against a build before anything starts.
 fn check(context: &Context, flavors: &Flavors, options: &Options) -> Result<()> {
     let flavor = flavors.get(&options.flavor)?;
-    flavors.cache_entries(flavor, &options.architectures)?;
+    flavors.cache_entries(flavor, &options.architectures, &BTreeMap::new())?;
     equipment::demand_platform(context, flavors, &options.flavor)
 }
 
@@ -175,11 +175,17 @@ impl Build<'_> {
         Ok(compilers)
     }
 
-    /// The flavor's own entries win over what its toolchain says.
+    /// The entries of the toolchain, the flavor and the variant; later ones replace earlier ones.
     fn cache_entries(&self) -> Result<BTreeMap<String, String>> {
         let mut entries = self.equipment()?.cmake;
-        entries.extend(self.flavors.cache_entries(self.flavor()?, &self.options.architectures)?);
+        entries.extend(self.declared_entries()?);
         Ok(entries)
+    }
+
+    /// The entries in `ci/flavors.toml` and `pins.toml`.
+    fn declared_entries(&self) -> Result<BTreeMap<String, String>> {
+        let variant = self.pins.cache_entries(self.variant);
+        self.flavors.cache_entries(self.flavor()?, &self.options.architectures, &variant)
     }
 
     /// Builds the page where it is not built yet, as far as this machine can. The tree is on disk.
@@ -351,8 +357,7 @@ impl Build<'_> {
         manifest: &'a Manifest,
     ) -> Result<Made<'a>> {
         let equipment = self.equipment()?;
-        let entries =
-            format!("{:?}", self.flavors.cache_entries(self.flavor()?, &self.options.architectures)?);
+        let entries = format!("{:?}", self.declared_entries()?);
         let lock = applied.locked.to_text(&self.variant.name);
         let mut inputs = BTreeMap::from([
             ("espalier.lock".to_string(), disk::sha256(lock.as_bytes())),
