@@ -446,8 +446,11 @@ fn border_program() -> &'static Path {
 fn compile_border_program() -> PathBuf {
     let crate_dir = Path::new(env!("CARGO_MANIFEST_DIR"));
     let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("border-program");
-    let compiler = std::env::var_os("CC").unwrap_or_else(|| "cc".into());
-    let output = Command::new(&compiler)
+    // As make takes it: a program and its arguments, such as `ccache gcc`.
+    let compiler = std::env::var("CC").unwrap_or_else(|_| "cc".to_owned());
+    let mut words = compiler.split_whitespace();
+    let output = Command::new(words.next().expect("CC is not empty"))
+        .args(words)
         .args(["-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-I"])
         .arg(crate_dir.join("include"))
         .arg(crate_dir.join("tests/border.c"))
