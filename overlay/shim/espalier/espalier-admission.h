@@ -17,7 +17,7 @@ inline bool espalier_server::is_refused_by_the_server(const server_slot & slot) 
 }
 
 inline bool espalier_server::runs(const server_slot & slot) {
-    return slot.is_processing() && slot.state != SLOT_STATE_WAIT_OTHER && slot.paged.now.has_turn;
+    return slot.is_processing() && slot.state != SLOT_STATE_WAIT_OTHER && (!slot.paged.kv || slot.paged.now.has_turn);
 }
 
 // The choices of a parent are a part of it until its prompt is computed.
@@ -33,17 +33,31 @@ inline bool espalier_server::generates(const server_slot & slot) {
 // Queued requests
 //
 
-// Asked, and not admitted. A slot that was just launched was not asked yet, and a preempted request was admitted before.
+// Without free blocks, and not admitted before. A request whose prefix another one computes is in the pool already, a slot
+// that was just launched was not asked yet, and a preempted request was admitted before.
 inline bool espalier_server::is_queued(const server_slot & slot) {
-    return slot.paged.kv && waits(slot) && slot.paged.now.waits_for != ESPALIER_SCHEDULE_FOR_NOTHING && !slot.paged.now.was_admitted;
+    const uint32_t why = slot.paged.now.waits_for;
+    const bool is_without_blocks = why == ESPALIER_SCHEDULE_FOR_ROOM || why == ESPALIER_SCHEDULE_FOR_LINE;
+    return slot.paged.kv && waits(slot) && is_without_blocks && !slot.paged.now.was_admitted;
+}
+
+// The requests that have tasks without a slot; actions on slots are not requests that compute.
+inline std::set<int> espalier_server::find_deferred(const espalier_tasks & deferred) {
+    std::set<int> found;
+    for (const server_task & task : deferred) {
+        if (!espalier_is_slot_action(task)) {
+            found.insert(task.params.id_request);
+        }
+    }
+    return found;
 }
 
 // A request of which anything was admitted, or has a slot and was not asked yet, is not queued with what is left of it.
 template <typename server_t>
 std::set<int> espalier_server::find_queued(const server_t & server, const espalier_tasks & deferred, const espalier_tasks & queue) {
-    std::set<int> queued;
-    for (const server_task & task : deferred) {
-        queued.insert(task.params.id_request);
+    std::set<int> queued = find_deferred(deferred);
+    for (const int id_request : server.espalier.admitted) {
+        queued.erase(id_request);
     }
     for (const server_slot & slot : server.slots) {
         if (is_queued(slot)) {
@@ -61,6 +75,31 @@ std::set<int> espalier_server::find_queued(const server_t & server, const espali
         }
     }
     return queued;
+}
+
+// The request is admitted until all of its tasks are over, also while none of them has a slot.
+template <typename server_t>
+void espalier_server::note_admitted(server_t & server, int id_request) {
+    std::set<int> & admitted = server.espalier.admitted;
+    if (server.params_base.max_queued == 0 || !admitted.insert(id_request).second) {
+        return;
+    }
+    std::set<int> left;
+    server.queue_tasks.look_at_deferred([&](espalier_tasks & deferred, const espalier_tasks & queue) {
+        left = find_deferred(deferred);
+        for (const server_task & task : queue) {
+            left.insert(task.params.id_request);
+        }
+    });
+    for (const server_slot & slot : server.slots) {
+        if (slot.is_processing()) {
+            left.insert(slot.task->params.id_request);
+        }
+    }
+    left.insert(id_request); // its slot is about to begin
+    for (auto id = admitted.begin(); id != admitted.end();) {
+        id = left.count(*id) > 0 ? std::next(id) : admitted.erase(id);
+    }
 }
 
 // A task that has just come and got no slot may wait, or is refused with 429.
@@ -104,7 +143,7 @@ void espalier_server::limit_newcomers(server_t & server, const line & those) {
     });
     std::set<int> refused;
     std::for_each(those.slots.rbegin(), those.slots.rend(), [&](server_slot * slot) {
-        if (!is_queued(*slot) || slot->task->params.may_wait || std::exchange(slot->paged.now.was_asked, true)) {
+        if (!waits(*slot) || slot->task->params.may_wait || std::exchange(slot->paged.now.was_asked, true) || !is_queued(*slot)) {
             return;
         }
         const int id_request = slot->task->params.id_request;
@@ -128,15 +167,13 @@ std::string espalier_server::describe_full_queue(server_t & server, int id_reque
 
 template <typename server_t>
 void espalier_server::count_requests(server_t & server, int & n_running, int & n_waiting) {
-    if (!server.espalier.kv) {
+    if (!gives_slots_in_order(server)) {
         return;
     }
     std::set<int> running;
     std::set<int> waiting;
     server.queue_tasks.look_at_deferred([&](espalier_tasks & deferred, const espalier_tasks &) {
-        for (const server_task & task : deferred) {
-            waiting.insert(task.params.id_request);
-        }
+        waiting = find_deferred(deferred);
     });
     for (const server_slot & slot : server.slots) {
         if (slot.is_processing() && slot.state != SLOT_STATE_WAIT_OTHER) {

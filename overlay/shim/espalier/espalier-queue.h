@@ -18,6 +18,11 @@
 
 using espalier_tasks = std::deque<server_task>;
 
+// Slots are saved, restored and erased one at a time, whatever else is queued, and nothing is computed.
+inline bool espalier_is_slot_action(const server_task & task) {
+    return task.type == SERVER_TASK_TYPE_SLOT_SAVE || task.type == SERVER_TASK_TYPE_SLOT_RESTORE || task.type == SERVER_TASK_TYPE_SLOT_ERASE;
+}
+
 // The tasks of one HTTP request, and those of its further choices, know that they are one.
 inline void espalier_name_request(std::vector<server_task> & tasks) {
     for (server_task & task : tasks) {
@@ -56,7 +61,7 @@ private:
     // The slot that a task has to have, as get_slot_by_id finds it; -1: any. Requests with an id that no slot has were
     // refused before they came here (espalier_get_id_slot, espalier_refuse_slot).
     int needed_by(const server_task & task) const {
-        const bool is_action = task.type == SERVER_TASK_TYPE_SLOT_SAVE || task.type == SERVER_TASK_TYPE_SLOT_RESTORE || task.type == SERVER_TASK_TYPE_SLOT_ERASE;
+        const bool is_action = espalier_is_slot_action(task);
         const int  id_slot   = is_action ? task.slot_action.id_slot : task.id_slot;
         return id_slot == -1 && !is_action ? -1 : (int) ((size_t) id_slot % (size_t) n_slots);
     }

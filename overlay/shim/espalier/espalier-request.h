@@ -85,6 +85,12 @@ private:
 // Who sent it
 //
 
+// How many API keys there are. A router keeps them to itself and tells its children how many it has.
+inline size_t espalier_count_keys(const common_params & params) {
+    const char * of_router = getenv("LLAMA_SERVER_ROUTER_KEYS");
+    return of_router ? (size_t) std::strtoull(of_router, nullptr, 10) : params.api_keys.size();
+}
+
 // The key that the server has checked, hashed. A server that checks none takes the one that came: it is a router's
 // child, and the router has checked it, or it isolates who sends it and nobody else.
 inline std::string espalier_get_tenant(const common_params & params, const server_http_req & req) {
@@ -103,7 +109,7 @@ inline json espalier_find_field(const server_http_req & req, const json & data, 
         return data.at(name);
     }
     // A key can be written with escaped letters, so its name is no proof that it is not there.
-    if (req.body.find(name) == std::string::npos && req.body.find("\\u") == std::string::npos) {
+    if (req.body.find('"' + name + '"') == std::string::npos && req.body.find("\\u") == std::string::npos) {
         return {};
     }
     const json body = json::parse_no_throw(req.body);
@@ -145,11 +151,11 @@ inline bool espalier_gives_slots_in_order(const common_params & params) {
 }
 
 // The slot that a completion asks for; -1: any.
-inline int32_t espalier_get_id_slot(const common_params & params, const json & data) {
+inline int32_t espalier_get_id_slot(const common_params & params, const server_http_req & req, const json & data) {
     if (!espalier_gives_slots_in_order(params)) {
         return json_value(data, "id_slot", -1);
     }
-    const json id_slot = data.contains("id_slot") ? data.at("id_slot") : json();
+    const json id_slot = espalier_find_field(req, data, "id_slot");
     return id_slot.is_null() ? -1 : espalier_get_integer(id_slot, "id_slot", -1, params.n_parallel - 1, "-1 is any slot");
 }
 
@@ -166,12 +172,25 @@ inline std::string espalier_refuse_slot(const common_params & params, const std:
 }
 
 // How many answers a request wants is how many slots it takes at once.
-inline void espalier_check_choices(const common_params & params, const json & data) {
+inline void espalier_check_choices(const common_params & params, const server_http_req & req, const json & data) {
+    if (!espalier_gives_slots_in_order(params)) {
+        return;
+    }
     for (const char * name : { "n", "n_cmpl" }) {
-        if (espalier_gives_slots_in_order(params) && data.is_object() && data.contains(name) && data.at(name).is_number()) {
-            espalier_get_integer(data.at(name), name, 1, params.n_parallel, "each answer takes one of the slots of -np");
+        const json choices = espalier_find_field(req, data, name);
+        if (!choices.is_null()) {
+            espalier_get_integer(choices, name, 1, params.n_parallel, "each answer takes one of the slots of -np");
         }
     }
+}
+
+// Lost by some conversions, and then the request would share. A wrong type is an error as with cache_salt.
+inline bool espalier_shares(const common_params & params, const server_http_req & req, const json & data) {
+    const json cache_prompt = params.kv_paged ? espalier_find_field(req, data, "cache_prompt") : json();
+    if (!cache_prompt.is_null() && !cache_prompt.is_boolean()) {
+        throw std::invalid_argument("\"cache_prompt\" must be true or false");
+    }
+    return cache_prompt.is_null() || cache_prompt.get<bool>();
 }
 
 inline int32_t espalier_get_priority(const common_params & params, const server_http_req & req, const json & data) {
@@ -191,8 +210,6 @@ inline void espalier_read_request(const common_params & params, const server_htt
     to.kv_tenant = espalier_get_tenant(params, req);
     to.kv_salt   = espalier_get_salt(req, data);
     to.priority  = espalier_get_priority(params, req, data);
-    espalier_check_choices(params, data);
-    // Lost by a conversion as well, and then it would share.
-    const json cache_prompt = params.kv_paged ? espalier_find_field(req, data, "cache_prompt") : json();
-    to.cache_prompt = to.cache_prompt && !(cache_prompt.is_boolean() && !cache_prompt.get<bool>());
+    espalier_check_choices(params, req, data);
+    to.cache_prompt = espalier_shares(params, req, data) && to.cache_prompt;
 }

@@ -24,6 +24,7 @@ struct espalier_server {
     std::string                        origin; // for files of slots
     uint64_t                           n_steps = 0;
     int                                refused = -1;      // the last request that was answered 429
+    std::set<int>                      admitted = {};     // with --max-queued: requests that have tasks left, of which one was computed
 
     // In every mode: what tells owners apart.
     template <typename server_t> static void init_owners(server_t & server);
@@ -75,12 +76,15 @@ struct espalier_server {
     // Whose a task's text is.
     template <typename server_t> static espalier_owner owner_of(const server_t & server, const server_task & task);
 
+    // Whose text a draft may be learned from: with "cache_prompt": false the request's alone.
+    template <typename server_t> static std::string draft_owner_of(const server_t & server, const server_task & task);
+
     // What an unpaged slot left after its last request: only a request of the same owner may go on from it, or is compared
     // with it. A paged slot leaves nothing there (espalier_slot).
     template <typename server_t> static bool may_reuse(const server_t & server, const server_slot & slot, const server_task & task);
 
     // The slot is the task's now. What it left belongs to the same owner, or is cleared.
-    template <typename server_t> static void take_over(const server_t & server, server_slot & slot, const server_task & task);
+    template <typename server_t> static void take_over(server_t & server, server_slot & slot, const server_task & task);
 
     // Of a slot, in /slots: what another tenant asks or has asked is not shown.
     static void hide_from(const std::string & tenant, const server_slot & slot, json & shown);
@@ -115,6 +119,7 @@ struct espalier_server {
         }
 
         espalier_slot_file::content restored;
+        std::string why_not_read() const;
 
     private:
         server_slot &  slot;
@@ -125,6 +130,7 @@ struct espalier_server {
     template <typename server_t> static std::unique_ptr<open_slot> open_idle_slot(server_t & server, server_slot & slot, const server_task & task);
 
 private:
+    template <typename server_t> static std::pair<std::string, error_type> make_room(server_t & server, size_t n_tokens);
     template <typename server_t> static std::string read_file(server_t & server, const server_slot & slot, const server_task & task, const espalier_slot_file & file, espalier_slot_file::content & content);
     template <typename server_t> static bool gives_slots_in_order(const server_t & server);
     template <typename server_t> static void open_pool(server_t & server);
@@ -155,6 +161,8 @@ private:
     snapshot asked;
 
     // For --max-queued: the ids of the requests that were asked and not admitted, for want of a slot or of blocks.
+    static std::set<int> find_deferred(const espalier_tasks & deferred);
+    template <typename server_t> static void note_admitted(server_t & server, int id_request);
     template <typename server_t> static std::set<int> find_queued(const server_t & server, const espalier_tasks & deferred, const espalier_tasks & queue);
     template <typename server_t> static void limit_queue(server_t & server, int id_task, int id_request);
     template <typename server_t> static void limit_newcomers(server_t & server, const line & those);

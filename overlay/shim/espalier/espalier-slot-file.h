@@ -82,6 +82,7 @@ public:
         kind                 is = MISSING;
         espalier_slot_record record = {};
         espalier_owner       owner  = {}; // only of ours; not certain: something else computed it
+        size_t               n_tokens = 0; // only where they were counted (count_cells)
     };
 
     // Names that clients may not give to a file: files that are being written, and those in which older versions kept the
@@ -126,40 +127,40 @@ public:
         return found;
     }
 
-    // Whether the cells in the file are those of its tokens: one for each, at positions 0, 1, 2 and so on. For a memory with
-    // full attention and one stream, whose state begins with its cells.
-    bool has_a_cell_for_each_token(const espalier_slot_record & record) const {
+    // The number of tokens, if the cells in the file are those of its tokens: one for each, at positions 0, 1, 2 and so on.
+    // For a memory with full attention and one stream, whose state begins with its cells.
+    std::optional<size_t> count_cells(const espalier_slot_record & record) const {
         std::ifstream file(path, std::ios::binary);
         const uint64_t n_file = n_file_bytes();
         uint32_t head[3] = {};
         if (!read_exactly(file, head, sizeof(head)) || head[2] > n_file / sizeof(llama_token)) {
-            return false;
+            return {};
         }
         const size_t n_skip = record.text.empty() ? 0 : record.n_words();
         if (head[2] < n_skip) {
-            return false;
+            return {};
         }
         file.seekg(n_skip * sizeof(llama_token), std::ios::cur);
         std::vector<llama_token> packed(head[2] - n_skip);
         uint32_t counts[2] = {}; // streams, cells
         if (!read_exactly(file, packed.data(), packed.size() * sizeof(llama_token)) || !read_exactly(file, counts, sizeof(counts))) {
-            return false;
+            return {};
         }
         // A list of tokens as upstream packs it has a mark, a version and its length; older ones are the tokens alone.
         const bool     is_packed = packed.size() >= 3 && packed[0] == -1;
         const uint64_t n_tokens  = is_packed ? (uint32_t) packed[2] : packed.size();
         if (counts[0] != 1 || counts[1] != n_tokens || n_tokens > n_file / (3 * sizeof(uint32_t))) {
-            return false;
+            return {};
         }
         std::vector<bool> is_there(n_tokens);
         for (uint64_t i = 0; i < n_tokens; i++) {
             int32_t cell[3] = {}; // position, number of sequences, sequence
             if (!read_exactly(file, cell, sizeof(cell)) || cell[0] < 0 || (uint64_t) cell[0] >= n_tokens || is_there[cell[0]]) {
-                return false;
+                return {};
             }
             is_there[cell[0]] = true;
         }
-        return true;
+        return n_tokens;
     }
 
     // Upstream has read the file: the tokens without the record. Throws if it is another file than the one that was verified, or

@@ -308,6 +308,7 @@ void espalier_server::admit(server_t & server, server_slot & slot, size_t n_toke
         slot.stats.n_prompt_processed = n_tokens - slot.stats.n_prompt_cached;
     }
     const bool is_first = !std::exchange(now.was_admitted, true);
+    note_admitted(server, slot.task->params.id_request);
     if (is_first && now.is_shared) { // the others look nothing up
         server.espalier.numbers->queried_tokens += text_of(slot).size();
         server.espalier.numbers->hit_tokens     += n_tokens;

@@ -27,15 +27,23 @@ espalier_owner espalier_server::owner_of(const server_t & server, const server_t
 }
 
 template <typename server_t>
+std::string espalier_server::draft_owner_of(const server_t & server, const server_task & task) {
+    const std::string scope = owner_of(server, task).scope();
+    const bool is_alone = server.params_base.kv_paged && !task.params.cache_prompt;
+    return is_alone ? scope + "\nrequest " + std::to_string(task.params.id_request) : scope;
+}
+
+template <typename server_t>
 bool espalier_server::may_reuse(const server_t & server, const server_slot & slot, const server_task & task) {
     return slot.paged.kv || slot.prompt.tokens.empty() || slot.prompt.owner == owner_of(server, task);
 }
 
 template <typename server_t>
-void espalier_server::take_over(const server_t & server, server_slot & slot, const server_task & task) {
+void espalier_server::take_over(server_t & server, server_slot & slot, const server_task & task) {
     if (slot.paged.kv) {
         return;
     }
+    note_admitted(server, task.params.id_request);
     if (!may_reuse(server, slot, task)) {
         slot.prompt_clear();
     }
@@ -77,17 +85,50 @@ std::string espalier_server::read_file(server_t & server, const server_slot & sl
         return name + " is not as it was saved: its digest does not match; save the slot again";
     }
     // A file that another server saved says not whose it is, nor what computed it.
-    if (content.is == espalier_slot_file::STOCK && !tenant.empty() && server.params_base.api_keys.size() != 1) {
+    if (content.is == espalier_slot_file::STOCK && !tenant.empty() && espalier_count_keys(server.params_base) != 1) {
         return "the file does not say whose it is, and this server has more than one API key";
     }
     if (content.is == espalier_slot_file::OURS && content.owner.tenant != tenant) {
         return "the file is another API key's";
     }
-    if (slot.paged.kv && !file.has_a_cell_for_each_token(content.record)) {
+    const auto n_tokens = slot.paged.kv ? file.count_cells(content.record) : 0;
+    if (!n_tokens) {
         content.is = espalier_slot_file::DAMAGED;
         return name + " cannot be restored into a paged KV cache: it needs one cell for each token, at positions from 0";
     }
+    content.n_tokens = *n_tokens;
     return "";
+}
+
+// Idle slots give up what they keep, the one that was used longest ago first, until the tokens fit. Empty: they fit, or the
+// cache is not paged; else why not, and whether that can change.
+template <typename server_t>
+std::pair<std::string, error_type> espalier_server::make_room(server_t & server, size_t n_tokens) {
+    if (!server.espalier.kv) {
+        return { "", ERROR_TYPE_INVALID_REQUEST };
+    }
+    const auto     now      = [&] { return server.espalier.kv->statistics(); };
+    const uint64_t n_needed = espalier_kv::n_blocks(n_tokens);
+    const uint64_t n_all    = now().block_count;
+    if (n_needed > n_all) {
+        return { string_format("the file has %zu tokens, which need %d KV blocks, and the pool has %d in all; start the server with a larger -c",
+                n_tokens, (int) n_needed, (int) n_all), ERROR_TYPE_INVALID_REQUEST };
+    }
+    while (n_all - now().blocks_used < n_needed && drop_kept(server)) {}
+    if (n_all - now().blocks_used < n_needed) {
+        return { string_format("the file has %zu tokens, which need %d KV blocks, and running requests hold %d of %d; try again later",
+                n_tokens, (int) n_needed, (int) now().blocks_used, (int) n_all), ERROR_TYPE_UNAVAILABLE };
+    }
+    return { "", ERROR_TYPE_INVALID_REQUEST };
+}
+
+// The file is as it was saved, and the context cannot read it.
+inline std::string espalier_server::open_slot::why_not_read() const {
+    if (restored.is == espalier_slot_file::OURS && !restored.owner.is_certain) {
+        return "the file was saved with another model, type of the KV cache (-ctk, -ctv) or adapter than this server has; "
+               "start it with those, or save the slot again";
+    }
+    return "the file does not fit into the KV cache of this server: it was saved with another model or type of the cache (-ctk, -ctv), or -c is too small for it";
 }
 
 template <typename server_t>
@@ -119,6 +160,9 @@ std::unique_ptr<espalier_server::open_slot> espalier_server::open_idle_slot(serv
             return refuse(why, is_readable ? ERROR_TYPE_PERMISSION : ERROR_TYPE_INVALID_REQUEST);
         }
         slot.prompt_clear(); // of both models, before the state of one of them is read
+        if (const auto [why_no_room, type] = make_room(server, content.n_tokens); !why_no_room.empty()) {
+            return refuse(why_no_room, type);
+        }
         owner = content.is == espalier_slot_file::OURS ? content.owner : owner;
         owner.is_certain = content.is == espalier_slot_file::OURS && content.owner.is_certain;
         auto opened = std::make_unique<open_slot>(slot, owner);
@@ -128,7 +172,7 @@ std::unique_ptr<espalier_server::open_slot> espalier_server::open_idle_slot(serv
     // A damaged file says of nobody that it is his; where there are several keys it could be anybody's.
     const espalier_slot_file::content before = file.look();
     const bool is_of_another = before.is == espalier_slot_file::OURS && before.owner.tenant != tenant;
-    const bool is_of_unknown = before.is == espalier_slot_file::DAMAGED && server.params_base.api_keys.size() > 1;
+    const bool is_of_unknown = before.is == espalier_slot_file::DAMAGED && espalier_count_keys(server.params_base) > 1;
     if (is_of_another || is_of_unknown) {
         return refuse("the file is another API key's", ERROR_TYPE_PERMISSION);
     }

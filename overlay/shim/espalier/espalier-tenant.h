@@ -9,6 +9,7 @@
 #include <cctype>
 #include <map>
 #include <string>
+#include <vector>
 
 // The API key of a request, found as the server's middleware finds it. Empty: the request has none.
 inline std::string espalier_find_key(const std::map<std::string, std::string> & headers) {
@@ -36,6 +37,21 @@ inline std::string espalier_tenant_of_key(const std::string & key) {
 // no conversation id can name another tenant's stream.
 inline std::string espalier_stream_key(const std::map<std::string, std::string> & headers, const std::string & conversation_id) {
     return conversation_id.empty() ? "" : espalier_tenant_of_key(espalier_find_key(headers)) + "\n" + conversation_id;
+}
+
+// What GET /models of a router shows of the arguments of a child: where there are several keys they are the operator's
+// business, and a token is nobody's.
+inline std::vector<std::string> espalier_args_shown(size_t n_keys, const std::vector<std::string> & args) {
+    if (n_keys > 1) {
+        return {};
+    }
+    std::vector<std::string> shown = args;
+    for (size_t i = 1; i < shown.size(); i++) {
+        if (args[i - 1] == "--hf-token" || args[i - 1] == "-hft") {
+            shown[i] = "***";
+        }
+    }
+    return shown;
 }
 
 // The headers that tell a router's child who asks.

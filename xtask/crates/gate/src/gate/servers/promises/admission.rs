@@ -109,6 +109,88 @@ pub fn newcomers_without_blocks(stage: &mut Stage<'_>) -> Result<()> {
     Ok(())
 }
 
+/// Clients whose prompts begin alike, of which one computes and the others find what it has computed.
+const ALIKE: u64 = 8;
+
+/// A request that waits for blocks that another one computes is not queued: it has a slot and a part of the pool.
+pub fn prefix_waits_are_not_queued(stage: &mut Stage<'_>) -> Result<()> {
+    let arguments =
+        ["-np", "8", "-c", "8192", "-b", "64", "-ub", "64", "--kv-paged", "--max-queued", "1", "--metrics"];
+    let server = stage.serve(Model::Random, &arguments)?;
+    let beginning = cases::numbered_prompt(1, 1000);
+    let clients: Vec<Value> =
+        (0..ALIKE).map(|number| plain(&[&beginning[..], &prompt(number)[..]].concat(), 2)).collect();
+    let answers = server.post_at_once("/completion", &clients)?.answers;
+    let statuses: Vec<u16> = answers.iter().map(|(status, _)| *status).collect();
+    let waits = metric(&server, "kv_pool_waits_total")?;
+    stage.must(statuses.iter().all(|status| *status == 200), || {
+        format!("{ALIKE} clients with one beginning, of {ALIKE} slots, got {statuses:?}")
+    });
+    stage.must(waits > 0.0, || "not reproduced: no request waited for the blocks of another".to_string());
+    Ok(())
+}
+
+/// Actions on slots that wait for a stream to end use up nothing of what may be queued.
+pub fn slot_actions_are_not_queued(stage: &mut Stage<'_>) -> Result<()> {
+    for paging in PAGED_OR_NOT {
+        let folder = stage.empty_folder("actions")?;
+        let arguments = ["-np", "1", "-c", "4096", paging, "--max-queued", "1", "--slot-save-path", &folder];
+        let server = stage.serve(Model::Random, &arguments)?;
+        let holder = plain(&cases::numbered_prompt(1, 10), 3000);
+        std::thread::scope(|threads| {
+            let (_, asked) = meanwhile(&server, &holder, |_| {
+                let ask_for = |path, body: Value| {
+                    let server = &server;
+                    let asked = threads.spawn(move || post(server, path, &body));
+                    std::thread::sleep(MOMENT);
+                    asked
+                };
+                let saves = [1, 2, 3]
+                    .map(|number| ask_for("/slots/0?action=save", json!({ "filename": number.to_string() })));
+                Ok((saves, ask_for("/completion", plain(&prompt(2), 2))))
+            })?;
+            let (status, body) = result_of(asked.1)?;
+            stage.must(status == 200, || {
+                format!("{paging}: beside 3 saves the first request got {status}: {body}")
+            });
+            for save in asked.0 {
+                let (status, body) = result_of(save)?;
+                stage.must(status == 200, || format!("{paging}: a save that waited got {status}: {body}"));
+            }
+            Ok::<(), crate::error::Error>(())
+        })?;
+    }
+    Ok(())
+}
+
+/// A request of which one prompt was computed is not queued again, whoever gets its slot before its next prompt does.
+pub fn admitted_once(stage: &mut Stage<'_>) -> Result<()> {
+    PAGED_OR_NOT.into_iter().try_for_each(|paging| admitted_once_with(stage, paging))
+}
+
+fn admitted_once_with(stage: &mut Stage<'_>, paging: &str) -> Result<()> {
+    let arguments = ["-np", "1", "-c", "4096", paging, "--max-queued", "1", "--allow-priority"];
+    let server = stage.serve(Model::Random, &arguments)?;
+    let later = with(with(several(3), "n_predict", 200), "priority", 5);
+    std::thread::scope(|threads| {
+        let server = &server;
+        let first = threads.spawn(move || ask(server, &later));
+        std::thread::sleep(MOMENT);
+        let (_, second) = meanwhile(server, &plain(&prompt(7), 3000), |_| {
+            let second = threads.spawn(move || ask(server, &plain(&prompt(8), 2)));
+            std::thread::sleep(2 * MOMENT);
+            Ok(second)
+        })?;
+        let (status, body) = result_of(second)?;
+        stage.must(status == 200, || {
+            format!("{paging}: beside one that was admitted, one got {status}: {body}")
+        });
+        let (status, body) = result_of(first)?;
+        stage.must(status == 200, || format!("{paging}: 3 prompts got {status}: {body}"));
+        Ok(())
+    })
+}
+
 /// Each refusal for a full queue tells the client when to ask again, and is counted; queued requests do not count as
 /// running.
 pub fn refusals_and_counts(stage: &mut Stage<'_>) -> Result<()> {
@@ -121,9 +203,9 @@ fn refusals_and_counts_with(stage: &mut Stage<'_>, paging: &str) -> Result<()> {
     let holder = plain(&cases::numbered_prompt(1, 10), 3000);
     std::thread::scope(|threads| {
         let (_, waiting) = meanwhile(&server, &holder, |_| {
-            let waiting = [1, 2].map(|number| {
+            let waiting = [plain(&prompt(1), 2), several(3)].map(|request| {
                 let server = &server;
-                let waiting = threads.spawn(move || ask(server, &plain(&prompt(number), 2)));
+                let waiting = threads.spawn(move || ask(server, &request));
                 std::thread::sleep(2 * MOMENT);
                 waiting
             });
@@ -207,6 +289,36 @@ fn odd_fields_are_refused(stage: &mut Stage<'_>, server: &Server) -> Result<()> 
         for value in values {
             let (status, body) = ask(server, &with(plain(&prompt(1), 2), field, value.clone()))?;
             stage.must(status == 400, || format!("{field}: {value} returned {status}: {body}"));
+        }
+    }
+    Ok(())
+}
+
+/// Fields that an API's conversion drops are held to the same rules as where they arrive.
+pub fn odd_fields_of_messages(stage: &mut Stage<'_>) -> Result<()> {
+    let arguments = ["-np", "2", "-c", "4096", "--kv-paged", "--allow-priority", "--chat-template", "chatml"];
+    let text = cases::only_text_arguments();
+    let arguments: Vec<&str> = arguments.into_iter().chain(text.iter().map(String::as_str)).collect();
+    let server = stage.serve(Model::Random, &arguments)?;
+    let message = json!({ "messages": [{ "role": "user", "content": "a" }], "max_tokens": 2 });
+    let fields = [
+        ("cache_prompt", vec![json!("false"), json!(0), json!([])]),
+        ("id_slot", vec![json!(-3), json!("abc"), json!(4_294_967_297_u64), json!(true)]),
+        ("n", vec![json!(true), json!("1"), json!(0), json!(3)]),
+        ("priority", vec![json!("1"), json!(0.5)]),
+        ("cache_salt", vec![json!(1)]),
+    ];
+    for path in ["/v1/messages", "/v1/chat/completions", "/v1/responses"] {
+        let message = match path {
+            "/v1/responses" => json!({ "input": "a", "max_output_tokens": 2 }),
+            _ => message.clone(),
+        };
+        let (status, body) = post(&server, path, &message)?;
+        stage.must(status == 200, || format!("{path}: returned {status}: {body}"));
+        for (field, value) in fields.iter().flat_map(|(field, values)| values.iter().map(move |v| (field, v)))
+        {
+            let (status, body) = post(&server, path, &with(message.clone(), field, value.clone()))?;
+            stage.must(status == 400, || format!("{path}, {field}: {value} returned {status}: {body}"));
         }
     }
     Ok(())

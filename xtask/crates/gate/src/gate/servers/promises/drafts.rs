@@ -1,6 +1,8 @@
 //! What speculative decoding learns from a sequence, it uses for the owner of that sequence alone.
 
-use super::asking::{ask_as, plain, with};
+use serde_json::Value;
+
+use super::asking::{ask, ask_as, plain, with};
 use super::stage::{Model, Stage};
 use super::tenants::{ALICE, BOB, KEYS};
 use crate::error::{Error, Result};
@@ -31,6 +33,33 @@ pub fn of_others(stage: &mut Stage<'_>) -> Result<()> {
     Ok(())
 }
 
+/// `"cache_prompt": false` teaches drafts nothing, and learns nothing from what others taught them.
+pub fn without_sharing(stage: &mut Stage<'_>) -> Result<()> {
+    let kind = Drafts::NgramMod;
+    let options = kind.arguments("");
+    let options: Vec<&str> = options.iter().map(String::as_str).collect();
+    let arguments = [&["-np", "4", "-c", "4096", "--kv-paged"], &options[..]].concat();
+    let server = stage.serve(Model::Trained, &arguments)?;
+    let unshared = |prompt: &[u32]| with(plain(prompt, ANSWER), "cache_prompt", false);
+    let prompt = cases::numbered_prompt(1, PROMPT);
+    let (cold, answer) = counted(ask(&server, &unshared(&prompt))?)?;
+    let known = [&prompt[..], &answer[..]].concat();
+    for _ in 0..2 {
+        ask(&server, &unshared(&known))?;
+    }
+    let (taught, _) = counted(ask(&server, &plain(&prompt, ANSWER))?)?;
+    ask(&server, &plain(&known, ANSWER))?;
+    let (shared, _) = counted(ask(&server, &plain(&prompt, ANSWER))?)?;
+    let (learned, _) = counted(ask(&server, &unshared(&prompt))?)?;
+    stage.must([taught, learned] == [cold; 2], || {
+        format!("cold {cold} tokens are drafted, after requests that share nothing {taught}, for one that shares nothing {learned}")
+    });
+    stage.must(shared > cold, || {
+        format!("{shared} tokens are drafted where much is known: nothing is tested")
+    });
+    Ok(())
+}
+
 fn are_divided(stage: &mut Stage<'_>, server: &Server, kind: &str, remembers: bool) -> Result<()> {
     let prompt = cases::numbered_prompt(1, PROMPT);
     let (alone, answer) = drafted(server, BOB, "first", &prompt)?;
@@ -54,7 +83,11 @@ fn are_divided(stage: &mut Stage<'_>, server: &Server, kind: &str, remembers: bo
 
 /// How many tokens were drafted for a request, and its answer's tokens.
 fn drafted(server: &Server, key: &str, salt: &str, prompt: &[u32]) -> Result<(u64, Vec<u32>)> {
-    let (status, body) = ask_as(server, key, &with(plain(prompt, ANSWER), "cache_salt", salt))?;
+    counted(ask_as(server, key, &with(plain(prompt, ANSWER), "cache_salt", salt))?)
+}
+
+/// How many tokens were drafted for an answer, and its tokens.
+fn counted((status, body): (u16, Value)) -> Result<(u64, Vec<u32>)> {
     let tokens = serde_json::from_value(body["tokens"].clone()).ok().filter(|_| status == 200);
     let tokens =
         tokens.ok_or_else(|| Error::no(format!("a request with drafts returned {status}: {body}")))?;

@@ -124,6 +124,7 @@ pub fn file_of_another_type(stage: &mut Stage<'_>) -> Result<()> {
     let server = serve(stage, "turbo3")?;
     let (status, body) = post(&server, "/slots/0?action=restore", &json!({ "filename": "file" }))?;
     stage.must(status == 400, || format!("a cache of turbo3 restored one of tcq3: {status}, {body}"));
+    stage.must(body.to_string().contains("-ctk, -ctv"), || format!("it does not say what to do: {body}"));
     let answer = ask(&server, &plain(&prompt, 1))?;
     stage.must_have_found("after a file of another type", &answer, 0);
     drop(server);

@@ -75,6 +75,32 @@ pub fn damaged(stage: &mut Stage<'_>) -> Result<()> {
     Ok(())
 }
 
+/// A restored slot gets the room of those that are idle, as a request would; what can never fit says so.
+pub fn restored_into_a_full_pool(stage: &mut Stage<'_>) -> Result<()> {
+    let saves = stage.empty_folder("slots")?;
+    let kept = ["-np", "3", "-c", "1024", "--kv-paged", "--slot-save-path", &saves];
+    let server = stage.serve(Model::Trained, &kept)?;
+    let fill = |slot: u64, tokens: usize| {
+        ask(&server, &with(plain(&cases::numbered_prompt(slot, tokens), 1), "id_slot", slot))
+    };
+    fill(0, 300)?;
+    must_answer(stage, "save", &act(&server, "save", "file")?, 200);
+    post(&server, "/slots/0?action=erase", &json!({}))?;
+    for (slot, tokens) in [(1, 500), (2, 400)] {
+        let answer = fill(slot, tokens)?;
+        must_answer(stage, "a prompt that fits", &answer, 200);
+    }
+    must_answer(stage, "restore beside two idle slots", &act(&server, "restore", "file")?, 200);
+    let small =
+        stage.serve(Model::Trained, &["-np", "1", "-c", "256", "--kv-paged", "--slot-save-path", &saves])?;
+    let (status, body) = act(&small, "restore", "file")?;
+    let says = body.to_string();
+    stage.must(status == 400 && says.contains("5 KV blocks") && says.contains("larger -c"), || {
+        format!("a file of 300 tokens in a pool of 4 blocks: returned {status}: {says}")
+    });
+    Ok(())
+}
+
 /// How often a slot is saved twice in a row: within one tick of a file system's clock, mostly.
 const TWICE: usize = 40;
 

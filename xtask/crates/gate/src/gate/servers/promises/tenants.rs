@@ -8,6 +8,7 @@ use super::asking::{ANYBODY, LIMIT, ask_as, plain, post_as, with};
 use super::stage::{Model, Stage};
 use crate::error::Result;
 use crate::serving::cases;
+use crate::sys::machine::disk;
 use crate::sys::net::loopback::Caller;
 use crate::sys::net::server::Server;
 
@@ -39,6 +40,11 @@ pub fn one_key_each(stage: &mut Stage<'_>) -> Result<()> {
     Ok(())
 }
 
+/// Somebody whose request waits until a child has loaded the model.
+fn patient(key: &str) -> Caller<'_> {
+    Caller { key: Some(key), limit: 4 * LIMIT }
+}
+
 /// A router passes the key on, so that its children know their tenants.
 pub fn behind_a_router(stage: &mut Stage<'_>) -> Result<()> {
     let folder = stage.folder_of_models("tiny.gguf")?;
@@ -53,12 +59,50 @@ pub fn behind_a_router(stage: &mut Stage<'_>) -> Result<()> {
         "4096",
         "--kv-paged",
     ])?;
-    // The first one waits until a child has loaded the model.
-    let patient = |key| Caller { key: Some(key), limit: 4 * LIMIT };
     let request = with(question(1), "model", "tiny").to_string();
     for (what, key, found) in [("alice", ALICE, 0), ("alice again", ALICE, PROMPT - 1), ("bob", BOB, 0)] {
         let answer = server.post_text("/completion", &request, patient(key))?;
         stage.must_have_found(what, &answer, found);
+    }
+    Ok(())
+}
+
+/// A router's children know that there are several tenants, though only the router knows their keys.
+pub fn children_know_of_several_keys(stage: &mut Stage<'_>) -> Result<()> {
+    let folder = stage.folder_of_models("tiny.gguf")?;
+    let saves = stage.empty_folder("slots")?;
+    let kept = ["-np", "1", "-c", "4096", "--kv-paged", "--slot-save-path", &saves];
+    let router = ["--models-dir", &folder, "--api-key", KEYS, "--hf-token", "secret-token"];
+    let server = stage.serve_nothing(&[&router[..], &kept].concat())?;
+    let request = with(question(1), "model", "tiny").to_string();
+    server.post_text("/completion", &request, patient(ALICE))?;
+    let (_, shown) = server.get_text("/props?model=tiny", patient(BOB))?;
+    stage.must(shown.contains("kv_pool") && !shown.contains("hit_tokens"), || {
+        format!("bob sees how much of alice's prompts was found: {shown}")
+    });
+    let save = json!({ "filename": "file", "model": "tiny" });
+    let saved = post_as(&server, ALICE, "/slots/0?action=save", &save)?;
+    stage.must(saved.0 == 200, || format!("alice's save returned {}: {}", saved.0, saved.1));
+    let path = std::path::Path::new(&saves).join("file");
+    let mut bytes = disk::read(&path)?;
+    bytes.pop();
+    disk::write_atomically(&path, &bytes)?;
+    server.post_text("/completion", &with(question(2), "model", "tiny").to_string(), patient(BOB))?;
+    let replaced = post_as(&server, BOB, "/slots/0?action=save", &save)?;
+    stage.must(replaced.0 == 403, || {
+        format!("bob's save over a damaged file returned {}: {}", replaced.0, replaced.1)
+    });
+    let (_, models) = server.get_text("/models", patient(BOB))?;
+    stage.must(
+        models.contains("tiny") && !models.contains("secret-token") && !models.contains("--models-dir"),
+        || format!("bob sees the operator's command line: {models}"),
+    );
+    for second in
+        ["authorization: Bearer key-of-nobody", "authorization: ", "Authorization: Bearer key-of-alice"]
+    {
+        let both = format!("{BOB}\r\n{second}");
+        let (status, body) = server.post_text("/completion", &request, patient(&both))?;
+        stage.must(status == 400, || format!("`{second}` beside bob's key: returned {status}: {body}"));
     }
     Ok(())
 }
