@@ -87,14 +87,18 @@ pub use read::authorship::{Authorship, authorship, find_author, find_date, read_
 pub use read::dep3::{DiffHeader, fields_in_mail_header, read_diff_header, status_in_body};
 pub use read::hg_header::{HgHeader, read_hg_header};
 pub use read::line_ends::{Adapted, LineEnds, OtherLineEnds, with_line_ends_of_files};
-pub use read::loose_diff::{before_diff, has_diff, has_no_prefixes, is_context_diff, stated_blobs};
+pub use read::loose_diff::{
+    before_diff, has_diff, has_no_prefixes, has_prefixes, is_context_diff, stated_blobs,
+};
 pub use read::parse::{PATCH_SIZE_LIMIT, parse};
 pub use read::parse_error::{ParseError, Refusal};
 pub use read::patch_message::patch_message;
 pub use read::quilt::{QuiltEntry, is_packed, read_quilt_series};
 pub use read::recipe::{Named, fits, read_recipe};
 pub use read::refusals::{FileRefusal, refusals};
+pub use read::spec::read_spec;
 pub use read::subject::is_useless;
+pub use read::tolerated::{Tolerated, tolerate};
 pub use replay::origin::Origin;
 pub use replay::outcome::{
     ConflictReason, Counter, Doubt, FileConflict, Followed, Replayed, ReplayedFile, SharedChange, Version,

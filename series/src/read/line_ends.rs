@@ -184,7 +184,7 @@ fn parts_of(diff: &[u8]) -> Vec<Part<'_>> {
 }
 
 /// How many lines of the old and of the new file stand below `@@ -1,2 +1,3 @@`.
-fn hunk_sizes(line: &[u8]) -> Option<(u64, u64)> {
+pub(super) fn hunk_sizes(line: &[u8]) -> Option<(u64, u64)> {
     let text = std::str::from_utf8(line.strip_prefix(b"@@ -")?.split(|byte| *byte == b'@').next()?).ok()?;
     let (old, new) = text.trim_end().split_once(" +")?;
     let size = |range: &str| range.split_once(',').map_or(Some(1), |(_, size)| size.parse().ok());

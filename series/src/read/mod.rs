@@ -20,4 +20,6 @@ pub(crate) mod quilt;
 mod quoted_path;
 pub(crate) mod recipe;
 pub(crate) mod refusals;
+pub(crate) mod spec;
 pub(crate) mod subject;
+pub(crate) mod tolerated;

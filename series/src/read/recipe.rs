@@ -1,4 +1,5 @@
-//! Which patches a package's recipe names, in order: a vcpkg port, a Yocto or Gentoo recipe, a Nix expression, a spec file.
+//! Which patches a package's recipe names, in order: a vcpkg port, a Yocto, Gentoo or Haiku recipe, a Nix
+//! expression. Spec files are read by [`super::spec`].
 //!
 //! A recipe is a program, and is not run: names are looked for, variables in them stand for anything, and conditions are
 //! not evaluated.
@@ -12,6 +13,8 @@ pub struct Named {
     pub pattern: String,
     /// How many parts are taken off the paths in it, when the recipe says so.
     pub strip: Option<u32>,
+    /// It is applied backwards.
+    pub reverse: bool,
     /// Why the recipe does not apply it to the source, when it does not.
     pub left_out: Option<&'static str>,
 }
@@ -43,11 +46,16 @@ fn read_word(word: &str) -> Option<Named> {
         None => (path, false),
     };
     let path = path.trim_start_matches("./");
-    if !path.ends_with(".patch") && !path.ends_with(".diff") {
+    if ![".patch", ".diff", ".patchset"].iter().any(|ending| path.ends_with(ending)) {
         return None;
     }
     let pattern = if is_remote { path.to_owned() } else { without_variables(path) };
-    let mut named = Named { pattern, strip: None, left_out: is_remote.then_some("the recipe downloads it") };
+    let mut named = Named {
+        pattern,
+        strip: None,
+        reverse: false,
+        left_out: is_remote.then_some("the recipe downloads it"),
+    };
     for (key, value) in parts.filter_map(|part| part.split_once('=')) {
         match key {
             "striplevel" | "pnum" => named.strip = value.parse().ok(),
@@ -62,7 +70,7 @@ fn read_word(word: &str) -> Option<Named> {
 }
 
 /// `${NAME}`, `%{name}`, `$NAME` become `*`.
-fn without_variables(path: &str) -> String {
+pub(super) fn without_variables(path: &str) -> String {
     let mut plain = String::new();
     let mut letters = path.chars().peekable();
     while let Some(letter) = letters.next() {
@@ -100,7 +108,7 @@ mod tests {
     use super::{Named, fits, read_recipe};
 
     fn plain(pattern: &str) -> Named {
-        Named { pattern: pattern.to_owned(), strip: None, left_out: None }
+        Named { pattern: pattern.to_owned(), strip: None, reverse: false, left_out: None }
     }
 
     fn patterns(text: &str) -> Vec<String> {
@@ -133,10 +141,7 @@ mod tests {
             patterns("PATCHES=(\n\"${FILESDIR}\"/${P}-x.patch\n\"${FILESDIR}/y.patch\" )"),
             ["/*-x.patch", "*/y.patch"]
         );
-        assert_eq!(
-            patterns("Patch0: %{name}-a.patch\nPatch1: b.patch\n%patch -P0 -p1\n"),
-            ["*-a.patch", "b.patch"]
-        );
+        assert_eq!(patterns("PATCHES=\"\n\ta-$portVersion.patchset\n\"\n"), ["a-*.patchset"]);
         assert_eq!(patterns("source=\"x.tar.gz\n\tb.patch\n\ta-$pkgver.patch\n\""), ["b.patch", "a-*.patch"]);
         assert_eq!(patterns("no patches here\n"), [""; 0]);
     }
