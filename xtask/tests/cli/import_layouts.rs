@@ -36,6 +36,11 @@ fn second() -> String {
     change(["a/", "b/"], "people", "folk")
 }
 
+/// As `diff -u name.c.orig name.c` writes it in the root of a project.
+fn in_place(from: &str, to: &str) -> String {
+    change(["", ""], from, to).replace("--- src/name.c\n", "--- src/name.c.orig\t2026-01-01 00:00:00 UTC\n")
+}
+
 fn mail(subject: &str, diff: &str) -> String {
     format!(
         "From 0000000000000000000000000000000000000000 Mon Sep 17 00:00:00 2001\nFrom: Jane Doe <jane@example.org>\n\
@@ -193,6 +198,63 @@ fn layouts() -> Vec<Layout> {
             wanted: ["hello-z.patch", "hello-a.patch"],
         },
         Layout {
+            name: "a spec file that applies each patch by itself",
+            path: "hello",
+            files: vec![
+                (
+                    "hello/hello.spec",
+                    text(
+                        "Name: hello\nPatch1: hello-a.patch\nPatch7: https://example.org/commit/z.patch\nPatch8: \
+                         other.patch\n%prep\n%setup -q\n%patch -P 7 -p2 -b .z\n%patch1 -p1\n",
+                    ),
+                ),
+                ("hello/z.patch", change(["x/a/", "x/b/"], "world", "people")),
+                ("hello/hello-a.patch", a.clone()),
+                ("hello/other.patch", text("of another source\n")),
+            ],
+            wanted: ["z.patch", "hello-a.patch"],
+        },
+        Layout {
+            name: "FreeBSD",
+            path: "misc/hello",
+            files: vec![
+                ("misc/hello/Makefile", text("PORTNAME= hello\n")),
+                ("misc/hello/files/patch-src_a.c", in_place("world", "people")),
+                ("misc/hello/files/patch-src_a.c.orig", text("left over\n")),
+                ("misc/hello/files/patch-src_b.c", in_place("people", "folk")),
+            ],
+            wanted: ["patch-src_a.c", "patch-src_b.c"],
+        },
+        Layout {
+            name: "pkgsrc and OpenBSD",
+            path: "misc/hello",
+            files: vec![
+                ("misc/hello/distinfo", text("SHA1 (patch-aa) = 0123\n")),
+                (
+                    "misc/hello/patches/patch-aa",
+                    format!("$NetBSD: patch-aa,v 1.2 $\n\nMore of them.\n\n{}", in_place("world", "people")),
+                ),
+                (
+                    "misc/hello/patches/patch-src_name_c",
+                    format!("Index: src/name.c\n{}", in_place("people", "folk")),
+                ),
+            ],
+            wanted: ["patch-aa", "patch-src_name_c"],
+        },
+        Layout {
+            name: "Haiku",
+            path: "dev/hello",
+            files: vec![
+                (
+                    "dev/hello/hello-1.0.recipe",
+                    text("PATCHES=\"\n\thello-$portVersion.patchset\n\ta.patch\n\"\n"),
+                ),
+                ("dev/hello/patches/hello-1.0.patchset", mail("first", &z)),
+                ("dev/hello/patches/a.patch", a.clone()),
+            ],
+            wanted: ["patches/hello-1.0.patchset", "patches/a.patch"],
+        },
+        Layout {
             name: "Mesh-LLM",
             path: "third_party/hello",
             files: vec![
@@ -297,6 +359,19 @@ fn paths_without_prefixes() {
     let json = import(&project, &folder, &["--json"]).success().json();
     assert!(json["patches"][0]["notes"].to_string().contains("its paths fit with -p 0"), "{json}");
     assert!(project.read("patches/my/0002-2.patch").contains("\n+++ b/src/new.c\n"));
+}
+
+#[test]
+fn what_a_spec_file_only_declares_is_named_once() {
+    let project = started();
+    let folder = project.beside("hello");
+    files::write(&folder.join("hello.spec"), "Patch1: z.patch\nPatch2: other.patch\n%patch -P 1 -p1\n");
+    files::write(&folder.join("z.patch"), first());
+    files::write(&folder.join("other.patch"), "of another source\n");
+    let json = import(&project, &folder, &["--json"]).success().json();
+    let dropped = json["dropped"].as_array().unwrap();
+    assert_eq!(dropped.len(), 1, "{json}");
+    assert_eq!(dropped[0]["why"], "the spec file does not apply it");
 }
 
 fn imported_patch(text: &str, file: &str) -> (String, Output) {

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
 use crate::plan::next_command::quoted;
-use crate::series::{PATCH_SIZE_LIMIT, QuiltEntry, fits, is_packed, read_quilt_series, read_recipe};
+use crate::series::{
+    Named, PATCH_SIZE_LIMIT, QuiltEntry, fits, is_packed, read_quilt_series, read_recipe, read_spec,
+};
 use crate::sys::machine::disk;
 
 /// What a path turned out to hold.
@@ -38,8 +40,8 @@ pub struct FoundPatch {
 const ORDER_FILES: [&str; 3] = ["series", ".patches", "00list"];
 /// Recipes that have one name in every package: vcpkg, Nix, Alpine, Arch.
 const RECIPES: [&str; 5] = ["portfile.cmake", "package.nix", "default.nix", "APKBUILD", "PKGBUILD"];
-/// And those that are named as the package is: Yocto, Gentoo, RPM.
-const RECIPE_ENDINGS: [&str; 5] = ["bb", "bbappend", "ebuild", "spec", "nix"];
+/// And those that are named as the package is: Yocto, Gentoo, RPM, Haiku.
+const RECIPE_ENDINGS: [&str; 6] = ["bb", "bbappend", "ebuild", "spec", "nix", "recipe"];
 
 /// Looks at `path`: a file of patches, an order file, a recipe, or a folder that has one of them.
 pub fn find(path: &Path) -> Result<PatchFiles> {
@@ -226,19 +228,30 @@ fn found_patch(path: PathBuf, name: String) -> FoundPatch {
     FoundPatch { path, name, strip: None, reverse: false, may_fuzz: false }
 }
 
+/// The patches that the recipe `file` names.
+fn named_in(file: &Path) -> Result<Vec<Named>> {
+    match has_ending(file, &["spec"]) {
+        true => text_of(file).map(|text| read_spec(&text)),
+        false => with_included(file, INCLUDE_DEPTH).map(|text| read_recipe(&text)),
+    }
+}
+
+/// The patches in `folder`, in which a recipe lies, and below.
+fn candidates_for(folder: &Path) -> Result<Vec<String>> {
+    let files = disk::files_below(folder)?;
+    Ok(files.iter().filter(|file| is_patch(file)).map(|file| file.display().to_string()).collect())
+}
+
 /// What `file` names, in its order; nothing when it names no patch that lies beside it.
 fn recipe(file: &Path) -> Result<Option<PatchFiles>> {
     let folder = file.parent().unwrap_or(Path::new(""));
     let name = name_of(file);
-    let candidates: Vec<String> = disk::files_below(folder)?
-        .iter()
-        .filter(|file| is_patch(file))
-        .map(|file| file.display().to_string())
-        .collect();
-    let mut found = PatchFiles::default();
-    for named in read_recipe(&with_included(file, INCLUDE_DEPTH)?) {
+    let candidates = candidates_for(folder)?;
+    let (mut found, mut left_out) = (PatchFiles::default(), Vec::new());
+    for named in named_in(file)? {
         if let Some(why) = named.left_out {
-            found.others.push((named.pattern, why.to_string()));
+            found.others.push((named.pattern.clone(), why.to_string()));
+            left_out.push(named.pattern);
             continue;
         }
         let fitting = fitting(&named.pattern, &candidates, &name);
@@ -247,6 +260,7 @@ fn recipe(file: &Path) -> Result<Option<PatchFiles>> {
             [one] if found.patches.iter().any(|patch| patch.name == **one) => {}
             [one] => found.patches.push(FoundPatch {
                 strip: named.strip,
+                reverse: named.reverse,
                 may_fuzz: true,
                 ..found_patch(folder.join(one), (*one).to_string())
             }),
@@ -265,9 +279,9 @@ fn recipe(file: &Path) -> Result<Option<PatchFiles>> {
     if found.patches.is_empty() {
         return Ok(None);
     }
-    for unnamed in unnamed_in(folder, &found.patches)? {
-        found.others.push((unnamed, format!("`{name}` does not name it")));
-    }
+    let mut unnamed = unnamed_in(folder, &found.patches)?;
+    unnamed.retain(|unnamed| !left_out.iter().any(|pattern| fits(pattern, unnamed)));
+    found.others.extend(unnamed.into_iter().map(|unnamed| (unnamed, format!("`{name}` does not name it"))));
     found.notes.push(format!("the order is that of `{name}`; conditions in it were not evaluated"));
     Ok(Some(found))
 }
@@ -363,7 +377,14 @@ fn entries_in(folder: &Path, are_folders: bool) -> Result<Vec<PathBuf>> {
 }
 
 fn is_patch(file: &Path) -> bool {
-    has_ending(file, &["patch", "diff", "dpatch", "eml", "mbox", "mbx"])
+    is_of_ports(&name_of(file))
+        || has_ending(file, &["patch", "diff", "dpatch", "patchset", "eml", "mbox", "mbx"])
+}
+
+/// Whether a file is named as the ports of the BSDs name theirs: `patch-src_main.c`, without an ending of its own.
+fn is_of_ports(name: &str) -> bool {
+    let leftovers = [".orig", ".rej", ".bak", "~"];
+    name.starts_with("patch-") && !is_packed(name) && !leftovers.iter().any(|ending| name.ends_with(ending))
 }
 
 fn has_ending(file: &Path, endings: &[&str]) -> bool {
