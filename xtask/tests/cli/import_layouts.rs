@@ -361,6 +361,48 @@ fn paths_without_prefixes() {
     assert!(project.read("patches/my/0002-2.patch").contains("\n+++ b/src/new.c\n"));
 }
 
+/// A diff that only makes a file fits with any number of parts taken off.
+#[test]
+fn a_new_file_goes_into_a_folder_that_is_there() {
+    let new = |path: &str| format!("--- /dev/null\n+++ {path}\n@@ -0,0 +1 @@\n+x\n");
+    for (name, path, wanted) in [
+        ("patch-src_new.c", "src/new.c", "src/new.c"),
+        ("new.patch", "src/new.c", "src/new.c"),
+        ("new.patch", "b/src/new.c", "src/new.c"),
+        ("new.patch", "b/there/new.c", "there/new.c"),
+        ("patch-new.patch", "b/there/new.c", "there/new.c"),
+        ("new.patch", "hello-1.0/new.c", "new.c"),
+        ("patch-there_new.c", "there/new.c", "there/new.c"),
+    ] {
+        let project = started();
+        let folder = project.beside("port/files");
+        files::write(&folder.join(name), new(path));
+        import(&project, &folder, &[]).success();
+        let patch = files::list(&project.path("patches/my")).remove(0);
+        let text = project.read(&format!("patches/my/{patch}"));
+        assert!(text.contains(&format!("\n+++ b/{wanted}\n")), "{name} {path}\n{text}");
+    }
+}
+
+#[test]
+fn what_patch_takes_and_git_does_not_is_taken() {
+    let head =
+        "--- a/src/name.c Thu Dec 17 16:39:15 2015 +0300\n+++ b/src/name.c Sat Jan 02 11:14:44 2016 -0800\n";
+    let (patch, output) =
+        imported_patch(&format!("{head}@@ -1,2 +1,3 @@\n #include \"words.h\"\n+// Names.\n"), "x.diff");
+    assert!(patch.contains("\n+// Names.\n \n"), "{patch}");
+    let note = "1 blank line was cut off at the end of its last hunk, and added again";
+    assert!(output.stdout.contains(note), "{output}");
+    // A diff that was cut elsewhere does not fit.
+    let project = started();
+    let path = project.beside("cut.diff");
+    files::write(
+        &path,
+        "--- a/src/name.c\n+++ b/src/name.c\n@@ -3,3 +3,4 @@\n+// Names.\n const char * words_name(void) {\n",
+    );
+    import(&project, &path, &[]).code(4).says(&["patch failed: src/name.c:3"]);
+}
+
 #[test]
 fn what_a_spec_file_only_declares_is_named_once() {
     let project = started();
@@ -372,6 +414,14 @@ fn what_a_spec_file_only_declares_is_named_once() {
     let dropped = json["dropped"].as_array().unwrap();
     assert_eq!(dropped.len(), 1, "{json}");
     assert_eq!(dropped[0]["why"], "the spec file does not apply it");
+}
+
+#[test]
+fn a_merge_is_only_called_one_where_git_merged() {
+    let index = "diff --git a/src/name.c b/src/name.c\nindex 1234567..2345678 100644\n--- a/";
+    let (_, output) = imported_patch(&first().replace("--- a/", index), "x.diff");
+    let note = "src/name.c: made from different content than is here; its hunks were placed by their context";
+    assert!(output.stdout.contains(note), "{output}");
 }
 
 fn imported_patch(text: &str, file: &str) -> (String, Output) {

@@ -6,11 +6,14 @@ use super::line_ends::apply_with_those_of_files;
 use super::loose::{Loose, LoosePatch};
 use crate::error::{Error, Kind, Result};
 use crate::series::ObjectId;
-use crate::series::{Difference, find_author, find_date, is_context_diff, read_authorship, stated_blobs};
+use crate::series::{
+    Difference, Tree, find_author, find_date, has_prefixes, is_context_diff, read_authorship, stated_blobs,
+};
 use crate::sys::git::history::changed_between;
+use crate::sys::git::store_tree::StoreTree;
 use crate::sys::machine::clock;
 use crate::sys::work_trees::import_repo::ImportRepo;
-use crate::sys::work_trees::patch_apply::{Applied, HowToApply, apply, user_of_git};
+use crate::sys::work_trees::patch_apply::{Applied, HowToApply, Placed, apply, user_of_git};
 use crate::ui::{Ui, Unit};
 
 /// Applies all of them, one on the other, to `tree`. `author` is who made those that name nobody.
@@ -34,7 +37,7 @@ pub fn line_of(
     let mut progress = ui.progress("patches", Some(loose.patches.len() as u64), Unit::Steps);
     for (done, patch) in (1..).zip(&loose.patches) {
         let (applied, guess) = apply_anyhow(repo, tree, patch)?;
-        let (applied, guess) = match applied {
+        let (applied, guess): (_, Vec<String>) = match applied {
             Applied::Not(why) => {
                 let tried = apply_with_those_of_files(repo, tree, patch)?;
                 ways_out.extend(tried.way_out.filter(|_| tried.fits.is_none()));
@@ -55,8 +58,7 @@ pub fn line_of(
                 if new == tree {
                     line.drop(patch.origin.clone(), "it changes only what is left out");
                 } else {
-                    let placed = guess.into_iter().chain(placed).collect();
-                    let notes = notes(repo, patch, [tree, new], placed)?;
+                    let notes = [guess, notes(repo, patch, [tree, new], placed)?].concat();
                     line.commits.push(commit(patch, new, author, notes));
                     tree = new;
                 }
@@ -71,22 +73,49 @@ pub fn line_of(
 const CONTEXT_DIFF: &str = "it is a context diff, which git does not read; rewrite it as a unified one: filterdiff --format=unified FILE";
 
 /// Applies `patch` as its queue says, or as is likely. Where that does not fit and nothing says how many parts to take
-/// off the paths, another number is taken if it alone fits, and that is noted.
+/// off the paths, another number is taken if it alone fits, and that is noted. A diff that only makes files fits with any
+/// number; a smaller one that puts them into folders which are there already is the right one.
 fn apply_anyhow(repo: &ImportRepo, tree: ObjectId, patch: &LoosePatch) -> Result<(Applied, Option<String>)> {
     let first = apply(repo, tree, &patch.diff, patch.how)?;
-    if !matches!(first, Applied::Not(_)) {
+    let is_guessed = !patch.other_strips.is_empty() && !has_prefixes(&patch.diff);
+    let is_doubtful = is_guessed && !folders_are_there(repo, tree, &first)?.is_empty();
+    if !matches!(first, Applied::Not(_)) && !is_doubtful {
         return Ok((first, None));
     }
     let mut fitting = Vec::new();
-    for strip in &patch.other_strips {
+    let is_likely = |strip: &&u32| !is_doubtful || **strip < patch.how.strip;
+    for strip in patch.other_strips.iter().filter(is_likely) {
         let how = HowToApply { strip: *strip, may_fuzz: false, ..patch.how };
         let tried = apply(repo, tree, &patch.diff, how)?;
-        fitting.extend((!matches!(tried, Applied::Not(_))).then_some((tried, *strip)));
+        let fits = match is_doubtful {
+            true => {
+                let there = folders_are_there(repo, tree, &tried)?;
+                !there.is_empty() && !there.contains(&false)
+            }
+            false => !matches!(tried, Applied::Not(_)),
+        };
+        fitting.extend(fits.then_some((tried, *strip)));
     }
     match (fitting.pop(), fitting.len()) {
         (Some((applied, strip)), 0) => Ok((applied, Some(format!("its paths fit with -p {strip}")))),
         _ => Ok((first, None)),
     }
+}
+
+/// For each file that a diff makes, whether `tree` has its folder.
+fn folders_are_there(repo: &ImportRepo, tree: ObjectId, applied: &Applied) -> Result<Vec<bool>> {
+    let Applied::Tree(new, _) = applied else { return Ok(Vec::new()) };
+    let files = StoreTree::new(&repo.store, tree)?;
+    let changed = changed_between(&repo.store, tree, *new)?;
+    let made = changed.iter().filter(|change| change.comes_or_goes && change.blobs[0].is_zero());
+    made.map(|change| match change.path.iter().rposition(|byte| *byte == b'/') {
+        None => Ok(true),
+        Some(end) => {
+            let entry = files.entry(&change.path[..end]);
+            entry.map(|entry| entry.is_some()).map_err(|error| Error::surroundings(error.to_string()))
+        }
+    })
+    .collect()
 }
 
 const THERE: &str = "the pin, or a patch before it, has it already";
@@ -163,9 +192,9 @@ fn notes(
     repo: &ImportRepo,
     patch: &LoosePatch,
     [old, new]: [ObjectId; 2],
-    placed: Vec<String>,
+    placed: Placed,
 ) -> Result<Vec<String>> {
-    let mut notes = placed;
+    let mut notes = [patch.notes.clone(), placed.hunks].concat();
     let stated = stated_blobs(&patch.diff);
     if stated.is_empty() || patch.how.reverse {
         return Ok(notes);
@@ -173,7 +202,12 @@ fn notes(
     let changed = changed_between(&repo.store, old, new)?;
     notes.extend(made_elsewhere(&changed, &stated).iter().map(|path| {
         let path = crate::series::printable(path);
-        format!("{path}: made from different content than is here; git merged it")
+        let how = if placed.merged.contains(&path) {
+            "git merged it"
+        } else {
+            "its hunks were placed by their context"
+        };
+        format!("{path}: made from different content than is here; {how}")
     }));
     Ok(notes)
 }

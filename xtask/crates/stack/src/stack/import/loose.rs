@@ -6,8 +6,9 @@ use std::collections::HashMap;
 
 use crate::error::{Error, Result};
 use crate::series::{
-    DiffHeader, NotUtf8, before_diff, fields_in_mail_header, has_diff, has_no_prefixes, is_useless, lossy,
-    printable, read_diff_header, read_hg_header, status_in_body, utf8,
+    DiffHeader, NotUtf8, Tolerated, before_diff, fields_in_mail_header, has_diff, has_no_prefixes,
+    has_prefixes, is_useless, lossy, printable, read_diff_header, read_hg_header, status_in_body, tolerate,
+    utf8,
 };
 use crate::sys::machine::native_path::to_bytes;
 use crate::sys::project::patch_files::{self, PatchFiles};
@@ -35,6 +36,8 @@ pub struct LoosePatch {
     pub how: HowToApply,
     /// The others to try; empty where its queue says the number.
     pub other_strips: Vec<u32>,
+    /// What was done to the diff so that git reads it.
+    pub notes: Vec<String>,
     /// The words of its file's name, when it is alone in its file.
     words: Option<String>,
 }
@@ -81,7 +84,8 @@ impl Loose {
         text: &[u8],
         (how, is_strip_said): (HowToApply, bool),
     ) -> Result<()> {
-        let strips = if is_strip_said { vec![how.strip] } else { strips(how.strip, text) };
+        let strips =
+            if is_strip_said { vec![how.strip] } else { strips(how.strip, text, name.starts_with("patch-")) };
         if !is_mail(text) {
             let how = HowToApply { may_fuzz: true, ..how };
             self.take(LoosePatch::from_diff(MailFile { name, text }, how)?, &strips);
@@ -104,6 +108,15 @@ impl Loose {
         if !has_diff(&patch.diff) {
             self.others.push((patch.origin, "it has no diff, like a cover letter".to_string()));
             return;
+        }
+        let Tolerated { diff, added } = tolerate(&patch.diff);
+        patch.diff = diff;
+        if added > 0 {
+            // A diff that was cut in the middle of a change must not fit by leaving out what was added.
+            patch.how.may_fuzz = false;
+            let lines =
+                if added == 1 { "1 blank line was".to_string() } else { format!("{added} blank lines were") };
+            patch.notes.push(format!("{lines} cut off at the end of its last hunk, and added again"));
         }
         if let Some((first, others)) = strips.split_first() {
             patch.how.strip = *first;
@@ -136,9 +149,11 @@ impl Loose {
 }
 
 /// The likely number of parts to take off the paths in `text` first. git names both sides alike where it writes no
-/// prefixes, and a new file would go to a wrong place without an error then.
-fn strips(strip: u32, text: &[u8]) -> Vec<u32> {
-    let first = if strip == 1 && has_no_prefixes(text) { 0 } else { strip };
+/// prefixes, and a new file would go to a wrong place without an error then. The ports of the BSDs and of macOS, which
+/// name their patches `patch-FILE`, take nothing off.
+fn strips(strip: u32, text: &[u8], is_of_ports: bool) -> Vec<u32> {
+    let first =
+        if strip == 1 && (has_no_prefixes(text) || (is_of_ports && !has_prefixes(text))) { 0 } else { strip };
     let others = [1, 0, 2].into_iter().filter(|other| *other != first);
     std::iter::once(first).chain(others).collect()
 }
@@ -200,6 +215,7 @@ impl LoosePatch {
             diff: mail.diff,
             how,
             other_strips: Vec::new(),
+            notes: Vec::new(),
             words: file.map(words_of),
         }
     }
@@ -219,6 +235,7 @@ impl LoosePatch {
             diff: text.get(before.len()..).unwrap_or_default().to_vec(),
             how,
             other_strips: Vec::new(),
+            notes: Vec::new(),
             words: Some(words_of(origin)),
         })
     }
@@ -229,10 +246,15 @@ impl LoosePatch {
     }
 }
 
-/// `sub/01-fix_port.diff` says "fix port".
+/// `sub/01-fix_port.diff` says "fix port", and `patch-src_a.c` of a port "src a.c".
 fn words_of(name: &str) -> String {
-    let stem = Path::new(name).file_stem().map(|stem| stem.to_string_lossy().into_owned());
-    let stem = stem.unwrap_or_else(|| name.to_string());
+    let path = Path::new(name);
+    let of_port = path
+        .file_name()
+        .and_then(|name| name.to_str()?.strip_prefix("patch-"))
+        .filter(|rest| rest.contains(['.', '_']) && !rest.ends_with(".patch") && !rest.ends_with(".diff"));
+    let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+    let stem = of_port.map(str::to_string).or(stem).unwrap_or_else(|| name.to_string());
     let words = stem.replace(['-', '_'], " ");
     let words = words.trim_start_matches(|letter: char| letter.is_ascii_digit() || letter == ' ');
     if words.is_empty() { stem } else { words.to_string() }
@@ -254,5 +276,8 @@ mod tests {
     fn a_name_has_words() {
         assert_eq!(words_of("sub/01-fix_the-port.diff"), "fix the port");
         assert_eq!(words_of("007.patch"), "007");
+        assert_eq!(words_of("patch-src_a.c"), "src a.c");
+        assert_eq!(words_of("patch-aa"), "patch aa");
+        assert_eq!(words_of("patch-src_a.c.diff"), "patch src a.c");
     }
 }

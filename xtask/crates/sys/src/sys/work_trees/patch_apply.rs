@@ -135,11 +135,20 @@ pub struct HowToApply {
     pub may_fuzz: bool,
 }
 
+/// What git decided when it applied a diff.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Placed {
+    /// Each hunk that went elsewhere than the diff says, or with less context.
+    pub hunks: Vec<String>,
+    /// The files whose blob was at hand: the change was merged three-way.
+    pub merged: Vec<String>,
+}
+
 /// What became of a diff.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Applied {
-    /// The tree with it, and each hunk that went elsewhere than the diff says, or with less context.
-    Tree(ObjectId, Vec<String>),
+    /// The tree with it, and what git decided on the way.
+    Tree(ObjectId, Placed),
     /// It is in the tree already, whole.
     There,
     /// It does not fit; why, in git's words.
@@ -188,18 +197,25 @@ fn git_apply(
     run.arg("-").converse(diff, SAID_LIMIT)
 }
 
-/// The lines about hunks that went elsewhere, each with its file.
-fn placements(said: &str) -> Vec<String> {
-    let mut file = "";
-    let mut found = Vec::new();
+/// The lines about hunks that went elsewhere, each with its file, and the files that were merged. What git says of a merge
+/// that it gave up is left out: those places are in the blob that the diff names, not in the file.
+fn placements(said: &str) -> Placed {
+    let (mut file, mut begins) = (String::new(), 0);
+    let mut placed = Placed::default();
     for line in said.lines() {
         if let Some(name) = line.strip_prefix("Checking patch ") {
-            file = name.trim_end_matches("...");
+            file = printable(name.trim_end_matches("...").as_bytes());
+            begins = placed.hunks.len();
+        } else if line.starts_with("Falling back to direct application") {
+            placed.hunks.truncate(begins);
+        } else if let Some(name) = line.strip_prefix("Applied patch to '") {
+            let name = name.strip_suffix("' cleanly.").unwrap_or(name);
+            placed.merged.push(printable(name.as_bytes()));
         } else if line.starts_with("Hunk #") || line.starts_with("Context reduced") {
-            found.push(printable(format!("{file}: {}", line.trim_end_matches('.')).as_bytes()));
+            placed.hunks.push(format!("{file}: {}", printable(line.trim_end_matches('.').as_bytes())));
         }
     }
-    found
+    placed
 }
 
 fn complaints(said: &str) -> Vec<String> {
@@ -226,17 +242,20 @@ mod tests {
 
     #[test]
     fn what_git_says_is_kept_with_its_file() {
-        let said = "Checking patch a.c...\nHunk #2 succeeded at 14 (offset 4 lines).\nContext reduced to (1/1) to apply \
+        let said = "Checking patch m.c...\nApplied patch to 'm.c' cleanly.\nChecking patch d.c...\nHunk #1 succeeded at 900 \
+                    (offset 800 lines).\nerror: patch failed: d.c:181\nFalling back to direct application...\n\
+                    Checking patch a.c...\nHunk #2 succeeded at 14 (offset 4 lines).\nContext reduced to (1/1) to apply \
                     fragment at 3\nChecking patch b.c...\nerror: patch failed: b.c:3\nerror: repository lacks the \
                     necessary blob to perform 3-way merge.\nApplied patch a.c cleanly.\n";
         let placed = placements(said);
+        assert_eq!(placed.merged, ["m.c"]);
         assert_eq!(
-            placed,
+            placed.hunks,
             [
                 "a.c: Hunk #2 succeeded at 14 (offset 4 lines)",
                 "a.c: Context reduced to (1/1) to apply fragment at 3"
             ]
         );
-        assert_eq!(complaints(said), ["patch failed: b.c:3"]);
+        assert_eq!(complaints(said), ["patch failed: d.c:181", "patch failed: b.c:3"]);
     }
 }
