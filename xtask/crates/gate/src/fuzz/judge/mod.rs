@@ -17,6 +17,7 @@ mod slots;
 mod status;
 mod stream;
 pub mod tally;
+mod views;
 mod waits;
 
 use std::collections::BTreeMap;
@@ -97,8 +98,10 @@ pub struct Reference {
 pub struct Rest {
     /// `/props`'s `kv_pool`.
     pub pool: Value,
-    /// `/slots`.
+    /// `/slots`, of all keys in one list.
     pub slots: Value,
+    /// `/slots` as each key is shown it.
+    pub views: Vec<Value>,
 }
 
 /// Everything that was seen in a round.
@@ -191,6 +194,7 @@ pub fn judge(round: &Round, evidence: &Evidence, patience: Duration) -> Vec<Find
     findings.extend(
         evidence.rests.iter().enumerate().flat_map(|(act, rest)| rest::judge(&round.server, act, rest)),
     );
+    findings.extend(evidence.rests.iter().enumerate().flat_map(|(act, rest)| views::judge(act, rest)));
     findings.extend(metrics::judge(&evidence.scrapes));
     findings.extend(log::judge(&evidence.log, evidence.ended.as_deref()));
     findings

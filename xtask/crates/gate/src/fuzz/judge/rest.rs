@@ -60,7 +60,7 @@ mod tests {
     fn judged(keeps: bool, used: u64, blocks: u64, tokens: u64) -> usize {
         let server = ServerPlan { keeps, ..Round::draw(0).server };
         let slot = json!({ "is_processing": false, "kv_blocks": blocks, "n_prompt_tokens": tokens });
-        let rest = Rest { pool: pool(used), slots: json!([slot]) };
+        let rest = Rest { pool: pool(used), slots: json!([slot]), ..Rest::default() };
         judge(&server, 0, &rest).len()
     }
 
@@ -76,7 +76,8 @@ mod tests {
     fn a_server_that_is_not_paged_has_no_pool_and_no_busy_slot() {
         let server = ServerPlan { unpageable: Some(Unpageable::Window), ..Round::draw(0).server };
         let judged = |is_busy: bool| {
-            let rest = Rest { pool: Value::Null, slots: json!([{ "is_processing": is_busy }]) };
+            let slots = json!([{ "is_processing": is_busy }]);
+            let rest = Rest { slots, ..Rest::default() };
             judge(&server, 0, &rest).len()
         };
         assert_eq!((judged(false), judged(true)), (0, 1));
@@ -85,7 +86,8 @@ mod tests {
     #[test]
     fn a_slot_at_work_and_a_server_that_does_not_say_are_found() {
         let server = Round::draw(0).server;
-        let busy = Rest { pool: pool(0), slots: json!([{ "is_processing": true }]) };
+        let slots = json!([{ "is_processing": true }]);
+        let busy = Rest { pool: pool(0), slots, ..Rest::default() };
         assert_eq!(judge(&server, 0, &busy).len(), 1);
         assert_eq!(judge(&server, 0, &Rest::default()).len(), 1);
     }

@@ -27,16 +27,28 @@ pub fn at_rest(server: &Server, plan: &ServerPlan) -> Rest {
 
 fn look(server: &Server, plan: &ServerPlan) -> Rest {
     // A server that sleeps must not be woken by who only looks.
-    let slots = if plan.sleeps { Value::Null } else { slots_of_all(server, plan) };
-    Rest { pool: get_json(server, plan, "/props")["kv_pool"].take(), slots }
+    let views = if plan.sleeps { Vec::new() } else { views_of_slots(server, plan) };
+    Rest { pool: get_json(server, plan, "/props")["kv_pool"].take(), slots: merge(&views), views }
 }
 
-/// What each key's holder is shown of the slots, as one list: nobody is shown what others' slots hold.
-fn slots_of_all(server: &Server, plan: &ServerPlan) -> Value {
-    let mut views = KEYS.iter().take(if plan.keys { KEYS.len() } else { 1 });
-    let view = |key: &&str| get_json_as(server, plan.keys.then_some(*key), "/slots");
-    let mut all = views.next().map(view).unwrap_or_default();
-    for other in views.map(view) {
+/// `/slots` as each key is shown it; only the first one's where a slot changed between the requests.
+fn views_of_slots(server: &Server, plan: &ServerPlan) -> Vec<Value> {
+    let view = |key: Option<&str>| get_json_as(server, key, "/slots");
+    if !plan.keys {
+        return vec![view(None)];
+    }
+    let mut views: Vec<Value> = KEYS.iter().map(|key| view(Some(key))).collect();
+    if view(Some(KEYS[0])) != views[0] {
+        views.truncate(1);
+    }
+    views
+}
+
+/// The views as one list: no key is shown what slots of other keys hold.
+fn merge(views: &[Value]) -> Value {
+    let mut views = views.iter();
+    let mut all = views.next().cloned().unwrap_or_default();
+    for other in views {
         let slots = all.as_array_mut().into_iter().flatten();
         for (slot, seen) in slots.zip(other.as_array().into_iter().flatten()) {
             if slot["kv_blocks"].is_null() {
