@@ -7,6 +7,7 @@ pub mod dice;
 mod foreign_drafts;
 pub mod prompts;
 pub mod server;
+mod slot_files;
 
 use self::actions::{Action, CONVERSATIONS, What};
 use self::dice::Dice;
@@ -54,7 +55,7 @@ impl Round {
             server.drafts = Drafts::KINDS[usize::try_from(seed / themes % kinds).unwrap_or(0)];
         }
         let prompts = Prompt::draw_all(&mut dice, &server, seed);
-        let acts = match theme {
+        let mut acts: Vec<Act> = match theme {
             Theme::Clock => vec![clock::act(&server, seed)],
             Theme::ForeignDrafts => vec![
                 foreign_drafts::act(&mut dice, &server, seed),
@@ -62,6 +63,9 @@ impl Round {
             ],
             _ => (0..3).map(|number| Act::draw(&mut dice, &server, &prompts, number)).collect(),
         };
+        if matches!(theme, Theme::SlotFiles | Theme::Unpaged) && server.keeps {
+            acts[0].clients[0].splice(0..0, slot_files::actions(&server, seed));
+        }
         Round { seed, server, acts }
     }
 

@@ -163,3 +163,32 @@ fn who_is_drafted_for_after_others_has_asked_nothing_before() {
         }
     }
 }
+
+#[test]
+fn what_was_saved_with_a_salt_is_asked_again_without_it_by_the_same_key() {
+    let about = |round: &&Round| matches!(round.server.theme, Theme::SlotFiles | Theme::Unpaged);
+    for round in rounds().iter().filter(about).filter(|round| round.server.keeps) {
+        let first: Vec<&Action> = round.acts[0].clients[0].iter().take(16).collect();
+        let mut families = std::collections::BTreeSet::new();
+        for four in first.chunks(4) {
+            let [What::Generate(one), What::Slot(save), What::Slot(restore), What::Generate(again)] =
+                [&four[0].what, &four[1].what, &four[2].what, &four[3].what]
+            else {
+                panic!("{four:?}");
+            };
+            assert!(four.iter().all(|action| action.key == first[0].key));
+            assert_eq!((save.action, restore.action), ("save", "restore"));
+            assert_eq!((save.owner, save.file), (restore.owner, restore.file));
+            assert_eq!((one.slot, again.slot), (Some(save.slot), Some(restore.slot)));
+            assert!(one.prompt == again.prompt && one.salt.is_some() && one.salt != again.salt);
+            families.insert(one.prompt.family);
+        }
+        let asks = |family| {
+            generates(std::slice::from_ref(round))
+                .iter()
+                .filter(|(_, _, one)| one.prompt.family == family)
+                .count()
+        };
+        assert!(families.len() == 4 && families.iter().all(|family| asks(*family) == 2));
+    }
+}
