@@ -51,8 +51,10 @@ impl Round {
         let mut dice = Dice::new(seed, 0);
         let mut server = ServerPlan::draw(&mut dice, theme);
         if theme == Theme::ForeignDrafts {
-            let kinds = Drafts::KINDS.len() as u64;
-            server.drafts = Drafts::KINDS[usize::try_from(seed / themes % kinds).unwrap_or(0)];
+            // First the table that all slots of an owner share: it leaks most if owners are mixed up.
+            let first = Drafts::KINDS.iter().position(|kind| *kind == Drafts::NgramMod).unwrap_or(0);
+            let number = usize::try_from(seed / themes).unwrap_or(0);
+            server.drafts = Drafts::KINDS[(first + number) % Drafts::KINDS.len()];
         }
         let prompts = Prompt::draw_all(&mut dice, &server, seed);
         let mut acts: Vec<Act> = match theme {
