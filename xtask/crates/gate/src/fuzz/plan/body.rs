@@ -25,7 +25,7 @@ pub fn question(action: &Action, server: &ServerPlan, marker: &str) -> Question 
         What::Slot(slot) => of_slot(slot),
         What::Mistake(mistake, prompt) => of_mistake(*mistake, prompt, server),
     };
-    Question { method: "POST", path, key, conversation, body }
+    Question { method: "POST", path, key, conversation, body, ..Question::default() }
 }
 
 /// A vector of tokens.

@@ -37,6 +37,7 @@ fn converse(server: &Server, key: &str, number: u64) -> (u16, String) {
         key: Some(key.to_string()),
         conversation: Some(CONVERSATION.to_string()),
         body: request.to_string(),
+        ..Question::default()
     };
     exchange(server, &question)
 }
