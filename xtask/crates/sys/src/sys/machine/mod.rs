@@ -11,6 +11,7 @@ pub mod native_path;
 pub mod node;
 pub mod ours;
 pub mod process;
+pub mod processor_time;
 pub mod scratch;
 pub mod secret;
 pub mod threads;

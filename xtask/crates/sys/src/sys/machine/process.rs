@@ -362,6 +362,12 @@ impl Started {
         self.child().try_wait().ok().flatten()
     }
 
+    /// Ends it at once; it stays until it is waited for.
+    pub fn kill(&self) {
+        // A child that is gone already is what we want.
+        let _ = self.child().kill();
+    }
+
     /// Several threads may ask the same server. None of them leaves a child half waited for.
     fn child(&self) -> MutexGuard<'_, Child> {
         self.child.lock().unwrap_or_else(PoisonError::into_inner)
@@ -395,10 +401,24 @@ pub fn last_words(said: &str) -> String {
 
 /// How a program ended, in words.
 pub fn ending(status: ExitStatus) -> String {
-    match status.code() {
-        Some(code) => format!("exit code {code}"),
-        None => "it was killed".to_string(),
+    /// That which the system and people end programs with.
+    const KILL: i32 = 9;
+    match (status.code(), signal(status)) {
+        (Some(code), _) => format!("exit code {code}"),
+        (None, Some(signal)) if signal != KILL => format!("signal {signal}"),
+        (None, _) => "it was killed".to_string(),
     }
+}
+
+/// Which signal ended it; nothing where the system has none.
+#[cfg(unix)]
+fn signal(status: ExitStatus) -> Option<i32> {
+    std::os::unix::process::ExitStatusExt::signal(&status)
+}
+
+#[cfg(not(unix))]
+fn signal(_: ExitStatus) -> Option<i32> {
+    None
 }
 
 fn read_lines(child: &mut Child) -> mpsc::Receiver<String> {
@@ -506,6 +526,14 @@ mod tests {
         assert_eq!(error.kind, crate::error::Kind::Surroundings);
         assert!(error.to_string().contains("could not run `no-such-program-here`"));
         assert!(error.to_string().contains("next: install it"));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_signal_is_named_unless_it_kills() {
+        let ended = |script: &str| ending(Run::new("sh").args(["-c", script]).finish().unwrap().status);
+        let endings = ["exit 3", "kill -SEGV $$", "kill -KILL $$"].map(ended);
+        assert_eq!(endings, ["exit code 3", "signal 11", "it was killed"]);
     }
 
     #[test]

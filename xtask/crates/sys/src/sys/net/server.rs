@@ -12,7 +12,7 @@ use super::port::ReservedPort;
 use crate::error::{Error, Kind, Result};
 use crate::sys::machine::process::{Finished, Run, Started, ending};
 use crate::sys::machine::threads::result_of;
-use crate::sys::machine::{disk, memory, process};
+use crate::sys::machine::{disk, memory, process, processor_time};
 
 /// A server that answers, on a port that is its own from before it starts until this value is dropped: once it has
 /// ended nobody answers in its place.
@@ -151,6 +151,26 @@ impl Server {
     /// Its resident memory in bytes; nothing where the system does not say.
     pub fn resident_bytes(&self) -> Option<u64> {
         memory::resident_bytes(self.started.id())
+    }
+
+    /// The maximum of its resident memory since it started, or since [`Server::reset_peak`]; in bytes.
+    pub fn peak_bytes(&self) -> Option<u64> {
+        memory::peak_bytes(self.started.id())
+    }
+
+    /// Sets that maximum to what is resident now; whether the system did it.
+    pub fn reset_peak(&self) -> bool {
+        memory::reset_peak(self.started.id())
+    }
+
+    /// How long it has computed, on all threads together; nothing where the system does not say.
+    pub fn processor_time(&self) -> Option<Duration> {
+        processor_time::of_process(self.started.id())
+    }
+
+    /// Ends it at once.
+    pub fn kill(&self) {
+        self.started.kill();
     }
 
     /// POSTs all `bodies` to `path` at once.
