@@ -85,6 +85,8 @@ pub(super) struct Fuzz {
 enum FuzzWhat {
     /// Compare the paged server with the same one unpaged: random options, random clients, every answer judged.
     Servers(FuzzServers),
+    /// Send grammars, schemas, lists and bodies of growing size, and hold each to a budget of time and memory.
+    Requests(FuzzRequests),
 }
 
 #[derive(Debug, Args)]
@@ -106,9 +108,38 @@ struct FuzzServers {
     patience: u32,
 }
 
+#[derive(Debug, Args)]
+struct FuzzRequests {
+    /// Start no new round after N minutes.
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    minutes: u32,
+    /// Seed of the first round; each round after it adds 1.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+    /// Maximum number of rounds.
+    #[arg(long, value_name = "N")]
+    rounds: Option<u64>,
+    /// `llama-server` to test; default: the packaged one.
+    #[arg(long, value_name = "PATH")]
+    program: Option<PathBuf>,
+    /// Only this family of requests, such as `grammar-range`; repeatable.
+    #[arg(long = "family", value_name = "NAME")]
+    families: Vec<String>,
+    /// Seconds in which another client has to be answered; a request itself has twice as many.
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
+    patience: u32,
+}
+
 impl Fuzz {
     pub(super) fn run(self, context: &Context) -> Result<Outcome> {
-        let FuzzWhat::Servers(FuzzServers { minutes, seed, rounds, program, patience }) = self.what;
-        fuzz::run(context, &fuzz::Options { minutes, seed, rounds, program, patience })
+        match self.what {
+            FuzzWhat::Servers(FuzzServers { minutes, seed, rounds, program, patience }) => {
+                fuzz::run(context, &fuzz::Options { minutes, seed, rounds, program, patience })
+            }
+            FuzzWhat::Requests(FuzzRequests { minutes, seed, rounds, program, families, patience }) => {
+                let options = fuzz::requests::Options { minutes, seed, rounds, program, families, patience };
+                fuzz::requests::run(context, &options)
+            }
+        }
     }
 }

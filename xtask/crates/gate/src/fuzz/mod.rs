@@ -1,4 +1,6 @@
-//! `cargo xtask fuzz servers`: the paged server against itself unpaged, with whatever a seed says.
+//! `cargo xtask fuzz`: random requests to servers, with whatever a seed says.
+//!
+//! Here `fuzz servers`: the paged server against itself unpaged. `requests` is `fuzz requests`.
 //!
 //! `plan` draws (pure), `play` starts servers and sends clients, `judge` says what is wrong (pure).
 
@@ -6,6 +8,7 @@ pub mod judge;
 pub mod plan;
 mod play;
 mod report;
+pub mod requests;
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -36,14 +39,7 @@ pub struct Options {
 
 /// Plays rounds until the time is over; the exit code is 1 when anything was found.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
-    let program = match &options.program {
-        Some(program) => program.clone(),
-        None => context.layout.server(&context.pins()?.variant(None)?.name, DEFAULT_FLAVOR),
-    };
-    if !disk::exists(&program) {
-        let what = format!("there is no server at `{}`", context.layout.show(&program));
-        return Err(Error::surroundings(what).hint("cargo xtask build"));
-    }
+    let program = program_or_packaged(context, options.program.as_ref())?;
     let limit = Duration::from_secs(u64::from(options.minutes) * 60);
     let begin = Instant::now();
     let seeds = (options.seed..).take_while(|seed| {
@@ -53,6 +49,23 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let report = play_seeds(context, program, options.patience, seeds)?;
     let code = u8::from(report.findings() > 0);
     Ok(Outcome { code, ..Outcome::ok(report.text(), report.json()) })
+}
+
+/// The server that was named, or the packaged paged one.
+///
+/// # Errors
+///
+/// It does not exist.
+fn program_or_packaged(context: &Context, program: Option<&PathBuf>) -> Result<PathBuf> {
+    let program = match program {
+        Some(program) => program.clone(),
+        None => context.layout.server(&context.pins()?.variant(None)?.name, DEFAULT_FLAVOR),
+    };
+    if !disk::exists(&program) {
+        let what = format!("there is no server at `{}`", context.layout.show(&program));
+        return Err(Error::surroundings(what).hint("cargo xtask build"));
+    }
+    Ok(program)
 }
 
 /// The rounds of these seeds with this program: for the gate. Gives what was found, a line each.

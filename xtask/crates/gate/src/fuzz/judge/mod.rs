@@ -6,7 +6,7 @@ mod conversations;
 mod drafts;
 pub mod heard;
 pub mod http;
-mod log;
+pub mod log;
 mod metrics;
 mod numbers;
 mod rest;

@@ -1,0 +1,107 @@
+//! `cargo xtask fuzz requests`: requests of growing size, each held to a budget of time and memory.
+//!
+//! `plan` draws (pure), `play` starts servers and sends requests, `judge` holds them to the budget (pure).
+
+pub mod judge;
+pub mod plan;
+mod play;
+mod report;
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use self::judge::Budget;
+use self::plan::Round;
+use self::plan::family::Family;
+use self::play::Arena;
+use self::report::{Report, RoundReport};
+use super::program_or_packaged;
+use crate::context::{Context, Outcome};
+use crate::error::Result;
+
+/// Options of `fuzz requests`.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// No round begins after so many minutes.
+    pub minutes: u32,
+    /// The first seed; the next rounds have the next ones.
+    pub seed: u64,
+    /// The maximum number of rounds.
+    pub rounds: Option<u64>,
+    /// The server; the packaged paged one when none is given.
+    pub program: Option<PathBuf>,
+    /// Families by name; all when empty.
+    pub families: Vec<String>,
+    /// Seconds that another client waits at most; a request itself has twice as many.
+    pub patience: u32,
+}
+
+/// Plays rounds until the time is over; the exit code is 1 when anything was found.
+pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
+    let program = program_or_packaged(context, options.program.as_ref())?;
+    let begin = Instant::now();
+    let limit = Duration::from_secs(u64::from(options.minutes) * 60);
+    let seeds = (options.seed..).take_while(|seed| {
+        let number = seed - options.seed;
+        options.rounds.is_none_or(|rounds| number < rounds) && (number == 0 || begin.elapsed() < limit)
+    });
+    let report = play_seeds(context, program, options.patience, &options.families, seeds)?;
+    let code = u8::from(report.findings() > 0);
+    Ok(Outcome { code, ..Outcome::ok(report.text(), report.json()) })
+}
+
+/// A round of each of these families: for the gate. Gives what was found, a line each.
+pub fn find_with_families(context: &Context, program: PathBuf, names: &[&str]) -> Result<Vec<String>> {
+    let names: Vec<String> = names.iter().map(|name| (*name).to_string()).collect();
+    let seeds = 0..names.len() as u64;
+    Ok(play_seeds(context, program, GATE_PATIENCE, &names, seeds)?.lines())
+}
+
+/// Seconds: the gate runs on machines that are busy.
+const GATE_PATIENCE: u32 = 30;
+
+fn play_seeds(
+    context: &Context,
+    program: PathBuf,
+    patience: u32,
+    names: &[String],
+    seeds: impl Iterator<Item = u64>,
+) -> Result<Report> {
+    let families: Vec<&'static Family> = match names.is_empty() {
+        true => plan::families().collect(),
+        false => names.iter().map(|name| plan::family(name)).collect::<Result<_>>()?,
+    };
+    let budget = Budget::with_patience(Duration::from_secs(u64::from(patience)));
+    let mut report = Report::new(program.display().to_string());
+    let arena = Arena::prepare(context, program, budget)?;
+    for seed in seeds {
+        let round = Round::draw(seed, &families);
+        context.ui.status("Playing", format!("seed {seed}: {}", round.words()));
+        report.rounds.push(play_round(&arena, &round, names, &budget)?);
+        // At once: a long run may be stopped.
+        if let Some(text) = report.findings_of_last() {
+            context.ui.warn(text);
+        }
+    }
+    Ok(report)
+}
+
+fn play_round(arena: &Arena, round: &Round, names: &[String], budget: &Budget) -> Result<RoundReport> {
+    let begin = Instant::now();
+    let evidence = arena.play(round)?;
+    let findings = judge::judge(round, &evidence, budget);
+    let report = RoundReport {
+        seed: round.seed,
+        chosen: names.to_vec(),
+        words: round.words(),
+        server: arena.words(round.duty()),
+        accepted: None,
+        refused: None,
+        slowest: Duration::ZERO,
+        other: Duration::ZERO,
+        growth: 0,
+        took: begin.elapsed(),
+        findings,
+    };
+    Ok(report.summarize(&evidence))
+}

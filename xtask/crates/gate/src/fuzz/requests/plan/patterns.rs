@@ -1,0 +1,25 @@
+//! Regular expressions of `grammar_triggers`, matched against an answer of `a`s that grows with the size.
+
+use serde_json::{Value, json};
+
+use super::family::{Family, fields};
+
+/// All of them. An answer ends with the context.
+pub const ALL: &[Family] = &[
+    fields("trigger-nested-quantifiers", 11, |n| trigger(n, "(a+)+b")),
+    fields("trigger-alternatives", 11, |n| trigger(n, "(a|a)*b")),
+    fields("trigger-polynomial", 11, |n| trigger(n, "a*a*a*a*b")),
+    fields("trigger-back-reference", 11, |n| trigger(n, "(a*)\\1b")),
+    fields("trigger-any-character", 11, |n| trigger(n, "[\\s\\S]*b")),
+    fields("trigger-long-pattern", 20, |n| trigger(16, &"a?".repeat(n))),
+    fields("trigger-large-count", 20, |n| trigger(16, &format!("(a{{0,{n}}})b"))),
+    fields("trigger-nested-counts", 8, |n| trigger(16, &format!("((a{{0,{n}}}){{0,{n}}}){{0,{n}}}b"))),
+    fields("trigger-parentheses", 20, |n| trigger(16, &format!("{}a{}", "(".repeat(n), ")".repeat(n)))),
+    fields("trigger-class", 18, |n| trigger(16, &format!("[{}]b", "a-c".repeat(n)))),
+];
+
+/// A grammar that waits for a pattern while the answer is `a`, again and again.
+fn trigger(tokens: usize, pattern: &str) -> Value {
+    json!({ "n_predict": tokens, "max_tokens": tokens, "logit_bias": [["a", 100]], "grammar": "root ::= [a-z]*",
+            "grammar_lazy": true, "grammar_triggers": [{ "type": 2, "value": pattern }] })
+}

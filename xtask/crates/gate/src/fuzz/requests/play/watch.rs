@@ -1,0 +1,83 @@
+//! What happens while a request is under way: another client asks, and memory is looked at.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use super::super::judge::{Budget, Other};
+use crate::fuzz::judge::decode;
+use crate::sys::net::exchange::{Ending, Exchange, Leave, Question};
+use crate::sys::net::server::Server;
+
+/// What was seen meanwhile.
+pub struct Watched {
+    /// What came.
+    pub exchange: Exchange,
+    /// The other client.
+    pub other: Other,
+    /// The most resident memory, in bytes.
+    pub peak: u64,
+}
+
+/// How often memory is looked at. A server was seen that takes 2 GiB a second: that is 10 MiB.
+const GUARD: Duration = Duration::from_millis(5);
+
+/// Pause of the other client between an answer and the next request.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// Asks, while another client asks `plain` again and again. A server with more than `limit` bytes is killed at once.
+pub fn during(
+    server: &Server,
+    plain: &Question,
+    budget: &Budget,
+    limit: u64,
+    ask: impl FnOnce() -> Exchange,
+) -> Watched {
+    let (is_over, sampled) = (AtomicBool::new(false), AtomicU64::new(0));
+    let is_exact = server.reset_peak();
+    let (exchange, other) = std::thread::scope(|threads| {
+        let other = threads.spawn(|| ask_meanwhile(server, plain, budget.other, &is_over));
+        threads.spawn(|| guard(server, limit, &sampled, &is_over));
+        let exchange = ask();
+        is_over.store(true, Ordering::Relaxed);
+        (exchange, other.join().unwrap_or_default())
+    });
+    let sampled = sampled.into_inner();
+    let peak = server.peak_bytes().filter(|_| is_exact).map_or(sampled, |peak| peak.max(sampled));
+    Watched { exchange, other, peak }
+}
+
+fn guard(server: &Server, limit: u64, most: &AtomicU64, is_over: &AtomicBool) {
+    while !is_over.load(Ordering::Relaxed) {
+        let bytes = server.resident_bytes().unwrap_or_default();
+        if most.fetch_max(bytes, Ordering::Relaxed).max(bytes) > limit {
+            server.kill();
+            return;
+        }
+        std::thread::sleep(GUARD);
+    }
+}
+
+/// One request at least, and none after the first that is not answered well.
+fn ask_meanwhile(server: &Server, plain: &Question, limit: Duration, is_over: &AtomicBool) -> Other {
+    let mut other = Other::default();
+    while other.asked == 0 || !is_over.load(Ordering::Relaxed) {
+        std::thread::sleep(PAUSE);
+        let exchange = server.exchange(plain, Leave::WhenAnswered(limit), limit);
+        other.asked += 1;
+        other.longest = other.longest.max(exchange.took);
+        other.failed = failure(&exchange);
+        if other.failed.is_some() {
+            break;
+        }
+    }
+    other
+}
+
+fn failure(exchange: &Exchange) -> Option<String> {
+    match (decode(&exchange.bytes), &exchange.ending) {
+        (Some(reply), _) if reply.status == 200 && reply.is_whole => None,
+        (Some(reply), _) => Some(format!("it got status {}", reply.status)),
+        (None, Ending::Left | Ending::Silent) => Some("it was not answered".to_string()),
+        (None, ending) => Some(format!("it got no answer: {ending:?}")),
+    }
+}

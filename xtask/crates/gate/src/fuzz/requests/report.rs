@@ -1,0 +1,209 @@
+//! PURE: what was found and where each family ended, for people and machines.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::judge::{Evidence, Observation};
+use crate::fuzz::judge::Finding;
+
+/// All rounds.
+#[derive(Clone, Debug)]
+pub struct Report {
+    program: String,
+    /// In the order in which they were played.
+    pub rounds: Vec<RoundReport>,
+}
+
+/// One round.
+#[derive(Clone, Debug)]
+pub struct RoundReport {
+    /// Its seed.
+    pub seed: u64,
+    /// `--family`, as it was given.
+    pub chosen: Vec<String>,
+    /// The family and what carries it.
+    pub words: String,
+    /// How the server was started.
+    pub server: String,
+    /// The largest size that was answered with 200.
+    pub accepted: Option<usize>,
+    /// The first size that was refused, with the status and the message.
+    pub refused: Option<(usize, u16, String)>,
+    /// The longest answer.
+    pub slowest: Duration,
+    /// The longest answer to another client.
+    pub other: Duration,
+    /// The most memory above that at rest, in bytes.
+    pub growth: u64,
+    /// From the start of the server to the last verdict.
+    pub took: Duration,
+    /// What is wrong.
+    pub findings: Vec<Finding>,
+}
+
+impl RoundReport {
+    /// What the evidence says of sizes, times and memory.
+    pub fn summarize(mut self, evidence: &Evidence) -> RoundReport {
+        for one in &evidence.observations {
+            self.add(one, evidence.rest);
+        }
+        self
+    }
+
+    fn add(&mut self, one: &Observation, rest: u64) {
+        match one.status() {
+            Some((200, _)) => self.accepted = Some(one.size),
+            Some((status, message)) if self.refused.is_none() => {
+                self.refused = Some((one.size, status, message))
+            }
+            _ => {}
+        }
+        self.slowest = self.slowest.max(one.exchange.took);
+        self.other = self.other.max(one.other.longest);
+        self.growth = self.growth.max(one.peak.saturating_sub(rest));
+    }
+
+    fn line(&self) -> String {
+        let accepted =
+            self.accepted.map_or("never answered".to_string(), |size| format!("answered up to {size}"));
+        let refused = self.refused.as_ref().map_or(String::new(), |(size, status, message)| {
+            format!(", {status} at {size}: {}", one_line(message))
+        });
+        let (slowest, other, growth) =
+            (self.slowest.as_secs_f64(), self.other.as_secs_f64(), self.growth >> 20);
+        format!(
+            "seed {}, {}: {accepted}{refused}; slowest {slowest:.2} s, others {other:.2} s, memory +{growth} MiB, {} findings",
+            self.seed,
+            self.words,
+            self.findings.len()
+        )
+    }
+}
+
+impl Report {
+    /// An empty one.
+    pub fn new(program: String) -> Report {
+        Report { program, rounds: Vec::new() }
+    }
+
+    /// Number of findings.
+    pub fn findings(&self) -> usize {
+        self.rounds.iter().map(|round| round.findings.len()).sum()
+    }
+
+    fn replay(&self, round: &RoundReport) -> String {
+        let families: String = round.chosen.iter().map(|name| format!(" --family {name}")).collect();
+        format!(
+            "cargo xtask fuzz requests --program {}{families} --seed {} --rounds 1",
+            self.program, round.seed
+        )
+    }
+
+    /// A line for each finding.
+    pub fn lines(&self) -> Vec<String> {
+        let of_round = |round: &RoundReport| {
+            let replay = self.replay(round);
+            let line = move |one: &Finding| {
+                let Finding { oracle, asked, expected, came } = one;
+                format!(
+                    "fuzz requests: {oracle}: {asked}: expected {expected}; got {came} (replay: {replay})"
+                )
+            };
+            round.findings.iter().map(line).collect::<Vec<_>>()
+        };
+        self.rounds.iter().flat_map(of_round).collect()
+    }
+
+    /// The findings of the last round, if there are any.
+    pub fn findings_of_last(&self) -> Option<String> {
+        let round = self.rounds.last().filter(|round| !round.findings.is_empty())?;
+        Some(self.lines_of(round).join("\n"))
+    }
+
+    fn lines_of(&self, round: &RoundReport) -> Vec<String> {
+        let mut lines = vec![round.line()];
+        if !round.findings.is_empty() {
+            lines.push(format!("  server: {}", round.server));
+            lines.push(format!("  replay: {}", self.replay(round)));
+        }
+        for one in &round.findings {
+            lines.push(format!("  {}: {}", one.oracle, one.asked));
+            lines.push(format!("    expected {}", one.expected));
+            lines.push(format!("    got      {}", one.came));
+        }
+        lines
+    }
+
+    /// For people.
+    pub fn text(&self) -> String {
+        let mut lines: Vec<String> = self.rounds.iter().flat_map(|round| self.lines_of(round)).collect();
+        lines.push(format!("{} rounds, {} findings", self.rounds.len(), self.findings()));
+        lines.join("\n")
+    }
+
+    /// For machines.
+    pub fn json(&self) -> Value {
+        let finding = |one: &Finding| json!({ "oracle": one.oracle, "asked": one.asked, "expected": one.expected, "came": one.came });
+        let round = |one: &RoundReport| {
+            json!({ "seed": one.seed, "request": one.words, "server": one.server, "accepted": one.accepted,
+                    "refused": one.refused, "slowest_seconds": one.slowest.as_secs_f64(),
+                    "other_seconds": one.other.as_secs_f64(), "growth_bytes": one.growth,
+                    "seconds": one.took.as_secs_f64(), "replay": self.replay(one),
+                    "findings": one.findings.iter().map(finding).collect::<Vec<_>>() })
+        };
+        json!({ "rounds": self.rounds.iter().map(round).collect::<Vec<_>>(), "findings": self.findings() })
+    }
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().take(24).collect::<Vec<_>>().join(" ").chars().take(160).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn round(findings: Vec<Finding>) -> RoundReport {
+        RoundReport {
+            seed: 9,
+            chosen: vec!["prompts".to_string()],
+            words: "prompts as a request of its own".to_string(),
+            server: "llama-server -np 2".to_string(),
+            accepted: Some(4096),
+            refused: Some((8192, 400, "too many\nprompts".to_string())),
+            slowest: Duration::from_millis(1500),
+            other: Duration::from_millis(20),
+            growth: 7 << 20,
+            took: Duration::from_secs(2),
+            findings,
+        }
+    }
+
+    #[test]
+    fn a_round_says_where_its_family_ended() {
+        let report = Report { program: "llama-server".to_string(), rounds: vec![round(Vec::new())] };
+        let text = report.text();
+        assert!(
+            text.contains("answered up to 4096, 400 at 8192: too many prompts; slowest 1.50 s"),
+            "{text}"
+        );
+        assert!(text.contains("memory +7 MiB") && text.ends_with("1 rounds, 0 findings"), "{text}");
+        assert_eq!((report.findings_of_last(), report.lines().len()), (None, 0));
+    }
+
+    #[test]
+    fn a_finding_has_its_seed_and_how_to_see_it_again() {
+        let finding = Finding {
+            oracle: "memory",
+            asked: "prompts".to_string(),
+            expected: "at most 300 MiB".to_string(),
+            came: "900 MiB".to_string(),
+        };
+        let report = Report { program: "llama-server".to_string(), rounds: vec![round(vec![finding])] };
+        assert!(report.text().contains("--family prompts --seed 9 --rounds 1"), "{}", report.text());
+        assert!(report.lines()[0].contains("memory: prompts: expected at most 300 MiB; got 900 MiB"));
+        assert!(report.findings_of_last().unwrap().starts_with("seed 9, prompts"));
+        assert_eq!(report.json()["rounds"][0]["findings"].as_array().unwrap().len(), 1);
+    }
+}
