@@ -225,6 +225,19 @@ fn compare_suites(context: &Context, sides: &Sides<'_>) -> Result<Outcome> {
 /// resumable streams, what is drafted for an owner after others, and a model that cannot be paged.
 const SEEDS: [u64; 10] = [1, 2, 5, 7, 8, 9, 12, 13, 14, 15];
 
+/// Families of requests of which the largest are refused, for each kind of limit: entries of lists, numbers, the nesting of
+/// a body and the headers of HTTP. All of them take about ten seconds.
+const FAMILIES: [&str; 8] = [
+    "bias-entries",
+    "samplers",
+    "probabilities",
+    "repeat-last-tokens",
+    "stop-strings",
+    "dry-breakers",
+    "nested-arrays",
+    "headers",
+];
+
 fn compare_servers(context: &Context, sides: &Sides<'_>, chosen: Chosen<'_>) -> Result<Outcome> {
     let Sides { reference, variant, claims, .. } = *sides;
     let server = |variant: &str| context.layout.server(variant, DEFAULT_FLAVOR);
@@ -234,6 +247,7 @@ fn compare_servers(context: &Context, sides: &Sides<'_>, chosen: Chosen<'_>) -> 
     if chosen.checks.is_empty() {
         compared.failures.extend(inputs::unlisted(&context.layout, variant)?);
         compared.failures.extend(fuzz::find_with_seeds(context, server(variant), &SEEDS)?);
+        compared.failures.extend(fuzz::requests::find_with_families(context, server(variant), &FAMILIES)?);
         compared.failures.extend(compared.too_many_near_ties());
     }
     if compared.failures.is_empty() && (compared.same > 0 || !chosen.checks.is_empty()) {
