@@ -226,8 +226,9 @@ fn compare_suites(context: &Context, sides: &Sides<'_>) -> Result<Outcome> {
 const SEEDS: [u64; 10] = [1, 2, 5, 7, 8, 9, 12, 13, 14, 15];
 
 /// Families of requests of which the largest are refused, for each kind of limit: entries of lists, numbers, the nesting of
-/// a body and the headers of HTTP. All of them take about ten seconds.
-const FAMILIES: [&str; 8] = [
+/// a body, the headers of HTTP, what recurses over a schema or a pattern, and a grammar that never ended. All of them take
+/// about fifteen seconds.
+const FAMILIES: [&str; 13] = [
     "bias-entries",
     "samplers",
     "probabilities",
@@ -236,6 +237,11 @@ const FAMILIES: [&str; 8] = [
     "dry-breakers",
     "nested-arrays",
     "headers",
+    "schema-all-of-a-cycle",
+    "schema-punctuated-property",
+    "schema-recursive-objects",
+    "trigger-parentheses",
+    "grammar-inverted-range",
 ];
 
 fn compare_servers(context: &Context, sides: &Sides<'_>, chosen: Chosen<'_>) -> Result<Outcome> {
