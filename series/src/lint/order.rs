@@ -107,8 +107,13 @@ fn read_name(name: &str) -> Option<SeriesEntry> {
 }
 
 /// A slug may leave words of the subject out, but not make words up. `git format-patch` cuts long
-/// slugs anywhere, so the last word may be the start of one.
+/// slugs anywhere, so the last word may be the start of one. The slug that [`slug_from_subject`] gives is
+/// always accepted, also where a subject has no word that a file name can have.
 pub(crate) fn check_slug(entry: &SeriesEntry, subject: &str) -> Option<Finding> {
+    let generated = slug_from_subject(subject);
+    if entry.slug == generated {
+        return None;
+    }
     let words = words_of(subject);
     let mut left = words.iter();
     let slug_words = words_of(&entry.slug);
@@ -119,14 +124,13 @@ pub(crate) fn check_slug(entry: &SeriesEntry, subject: &str) -> Option<Finding> 
         }
         None => false,
     };
-    let hint =
-        format!("name it `{:04}-{}.patch`: cargo xtask lint --fix", entry.number, slug_from_subject(subject));
+    let hint = format!("name it `{:04}-{generated}.patch`: cargo xtask lint --fix", entry.number);
     let message = format!("the name does not go with the subject `{subject}`");
     let rule = LintRule::SlugUnlikeSubject;
     (!is_made_from_subject).then(|| Finding::new(&entry.name, None, rule, [&message, &hint]))
 }
 
-/// The slug for a subject: its words in lower case, as many as fit in 52 characters.
+/// The slug for a subject: its words in lower case, as many as fit in 52 characters; `patch` when there are none.
 pub fn slug_from_subject(subject: &str) -> String {
     let mut slug = String::new();
     for word in words_of(subject) {

@@ -1,7 +1,10 @@
 //! Rules for the patches of a series.
 
-use espalier_series::{LintRule, LintRules, lint_patch, parse};
+use espalier_series::{
+    LintRule, LintRules, lint_patch, parse, series_entry, series_order, slug_fits, slug_from_subject,
+};
 
+use crate::random::Random;
 use crate::support::create;
 
 const TRAILERS: &str = "Upstream-Status: Pending\nDrop-when: upstream has it\n\
@@ -53,4 +56,50 @@ fn each_rule_can_be_broken() {
 fn without_trailers_all_four_are_missing() {
     let rules = findings("0001-add-a.patch", &text("add a", ""));
     assert_eq!(rules, [(LintRule::TrailerMissing, None); 4]);
+}
+
+/// Whatever the subject is, the generated file name is well formed and passes lint: otherwise `lint --fix` would rename a
+/// patch to a name that lint rejects.
+#[test]
+fn generated_slugs_are_accepted() {
+    let long = "x".repeat(60);
+    let pieces = [
+        "server",
+        "Add",
+        "KV",
+        "2",
+        "patch",
+        "修正する",
+        "é",
+        "...",
+        ".",
+        "_",
+        "-",
+        "--",
+        ":",
+        "/",
+        " ",
+        "  ",
+        "\t",
+        "\"",
+        "[v2]",
+        "\u{301}",
+        "İ",
+        &long,
+    ];
+    let mut random = Random::new(7);
+    let mut subjects: Vec<String> = ["", "修正する", "...", "-", &long].map(str::to_owned).to_vec();
+    for _ in 0..5_000 {
+        let length = 1 + random.below(8);
+        subjects.push((0..length).map(|_| *random.pick(&pieces)).collect());
+    }
+    for subject in subjects {
+        let name = format!("0001-{}.patch", slug_from_subject(&subject));
+        assert!(series_entry(&name).is_some(), "{name} for {subject:?}");
+        assert!(series_order(&[&name]).is_ok(), "{name} for {subject:?}");
+        assert!(slug_fits(&name, &subject), "{name} for {subject:?}");
+        assert!(name.len() <= "0001-.patch".len() + 52, "{name} for {subject:?}");
+    }
+    assert!(!slug_fits("0001-add-b.patch", "修正する"));
+    assert!(!slug_fits("0001-patch.patch", "server: add b"));
 }
