@@ -2,6 +2,7 @@
 
 use super::drift::RenameCandidate;
 use crate::model::patch::{Content, FilePatch};
+use crate::model::path::last_component;
 use crate::model::printable::printable;
 use crate::model::tree::{Tree, TreeError};
 use crate::text::line_index::LineIndex;
@@ -11,7 +12,7 @@ const SAME_NAME_LIMIT: usize = 16;
 const CANDIDATES_SHOWN: usize = 5;
 
 /// The paths at which the old file of `file` may be now: those of the very same blob, then files
-/// of the same name that have lines of the hunks, the likeliest first.
+/// of the same name that have lines of the hunks, the likeliest first; among equals those of the same name.
 pub(crate) fn find_renamed(file: &FilePatch, tree: &dyn Tree) -> Result<Vec<RenameCandidate>, TreeError> {
     let Some(old) = &file.old else {
         return Ok(Vec::new());
@@ -19,19 +20,22 @@ pub(crate) fn find_renamed(file: &FilePatch, tree: &dyn Tree) -> Result<Vec<Rena
     let mut candidates = Vec::new();
     if let Some(id) = old.id {
         for path in tree.find_blob(id)? {
-            candidates.push(candidate(&path, true, 100));
+            let has_other_name = last_component(&path) != old.path.file_name();
+            candidates.push((has_other_name, candidate(&path, true, 100)));
         }
     }
     for path in tree.find_file_name(old.path.file_name())?.iter().take(SAME_NAME_LIMIT) {
         let percent = percent_of_lines(file, path, tree)?;
-        let is_known = candidates.iter().any(|known| known.path == printable(path));
+        let is_known = candidates.iter().any(|(_, known)| known.path == printable(path));
         if percent > 0 && !is_known {
-            candidates.push(candidate(path, false, percent));
+            candidates.push((false, candidate(path, false, percent)));
         }
     }
-    candidates.sort_by_key(|known| std::cmp::Reverse((known.certain, known.percent)));
+    candidates.sort_by_key(|(has_other_name, known)| {
+        (std::cmp::Reverse((known.certain, known.percent)), *has_other_name)
+    });
     candidates.truncate(CANDIDATES_SHOWN);
-    Ok(candidates)
+    Ok(candidates.into_iter().map(|(_, candidate)| candidate).collect())
 }
 
 fn candidate(path: &[u8], certain: bool, percent: u8) -> RenameCandidate {

@@ -50,7 +50,7 @@ impl RepoPath {
 
     /// The last component.
     pub fn file_name(&self) -> &[u8] {
-        self.0.rsplit(|byte| *byte == b'/').next().unwrap_or_default()
+        last_component(&self.0)
     }
 
     /// The folders that hold this path, outermost first, without the root.
@@ -106,6 +106,11 @@ fn check_component(component: &[u8]) -> Result<(), PathRefusal> {
     } else {
         Ok(())
     }
+}
+
+/// The part of `path` behind its last `/`.
+pub(crate) fn last_component(path: &[u8]) -> &[u8] {
+    path.rsplit(|byte| *byte == b'/').next().unwrap_or_default()
 }
 
 #[cfg(test)]

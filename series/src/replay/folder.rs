@@ -23,8 +23,9 @@ pub(crate) fn find_moved_folder(
     }
     let mut votes: BTreeMap<Vec<u8>, usize> = BTreeMap::new();
     for name in origin.pin.siblings(folder)?.iter().take(LOOKED_FOR) {
-        let Some(entry) = origin.pin.entry(&[folder, b"/", name].concat())? else { continue };
-        if let Found::At { path, .. } = find_moved(entry.id, origin, tree)? {
+        let sibling = [folder, b"/", name].concat();
+        let Some(entry) = origin.pin.entry(&sibling)? else { continue };
+        if let Found::At { path, .. } = find_moved((&sibling, entry.id), origin, tree)? {
             *votes.entry(path.folders().last().unwrap_or_default().to_vec()).or_default() += 1;
         }
     }

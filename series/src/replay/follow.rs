@@ -2,6 +2,7 @@
 //!
 //! Only files that came since the pin are looked at: a copy that was there all along is no new home.
 
+use std::cmp::Reverse;
 use std::rc::Rc;
 
 use super::origin::Origin;
@@ -9,7 +10,7 @@ use super::text::is_binary;
 use crate::judge::drift::RenameCandidate;
 use crate::model::arrivals::{Arrival, Arrivals};
 use crate::model::object_id::ObjectId;
-use crate::model::path::RepoPath;
+use crate::model::path::{RepoPath, last_component};
 use crate::model::printable::printable;
 use crate::model::tree::{Tree, TreeError};
 use crate::text::likeness::{SIMILAR_PERCENT, percent_alike};
@@ -28,8 +29,13 @@ pub(crate) enum Found {
     Unknown(Vec<RenameCandidate>),
 }
 
-/// Looks for the file with the blob `id` among those that came to `tree`.
-pub(crate) fn find_moved(id: ObjectId, origin: &Origin<'_>, tree: &dyn Tree) -> Result<Found, TreeError> {
+/// Looks for the file `path` with the blob `id` among those that came to `tree`. Of several files with that very content
+/// the one with the same file name is taken, as git does, if it is the only one.
+pub(crate) fn find_moved(
+    (path, id): (&[u8], ObjectId),
+    origin: &Origin<'_>,
+    tree: &dyn Tree,
+) -> Result<Found, TreeError> {
     let search = Search { id, origin, tree, arrivals: tree.arrivals()? };
     let mut same: Vec<(&Arrival, u8)> = search
         .arrivals
@@ -41,7 +47,11 @@ pub(crate) fn find_moved(id: ObjectId, origin: &Origin<'_>, tree: &dyn Tree) -> 
     if same.is_empty() {
         same = search.similar_ones()?;
     }
-    same.sort_by(|left, right| right.1.cmp(&left.1).then(left.0.path.cmp(&right.0.path)));
+    let has_other_name = |arrival: &Arrival| last_component(&arrival.path) != last_component(path);
+    same.sort_by_key(|(arrival, percent)| (Reverse(*percent), has_other_name(arrival), &arrival.path));
+    if let Some(path) = search.only_namesake(path) {
+        return Ok(Found::At { path, percent: 100 });
+    }
     let similar = same.iter().filter(|(_, percent)| *percent >= SIMILAR_PERCENT).count();
     if let (1, Some((arrival, percent))) = (similar, same.first())
         && let Ok(path) = RepoPath::new(&arrival.path)
@@ -66,6 +76,18 @@ struct Search<'s, 'o> {
 }
 
 impl Search<'_, '_> {
+    /// Where the file `path` is when exactly one file of that name and content went, and exactly one came.
+    fn only_namesake(&self, path: &[u8]) -> Option<RepoPath> {
+        let is_namesake =
+            |file: &&Arrival| file.id == self.id && last_component(&file.path) == last_component(path);
+        let mut gone = self.arrivals.gone.iter().filter(is_namesake);
+        let mut came = self.arrivals.came.iter().filter(is_namesake);
+        match (gone.next(), gone.next(), came.next(), came.next()) {
+            (Some(gone), None, Some(came), None) if gone.path == path => RepoPath::new(&came.path).ok(),
+            _ => None,
+        }
+    }
+
     /// What is another file of the pin, moved unchanged, is left out, as by git.
     fn similar_ones(&self) -> Result<Vec<(&Arrival, u8)>, TreeError> {
         let mut similar = Vec::new();

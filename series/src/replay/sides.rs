@@ -31,7 +31,7 @@ impl FileReplay<'_, '_> {
     pub fn locate(&self, base: &Version) -> Result<Result<Followed, Vec<RenameCandidate>>, TreeError> {
         let at_pin = self.origin.pin.entry(base.path.as_bytes())?;
         let id = at_pin.map_or(base.id, |entry| entry.id);
-        Ok(match find_moved(id, self.origin, self.new)? {
+        Ok(match find_moved((base.path.as_bytes(), id), self.origin, self.new)? {
             Found::At { path, percent } if self.version_at(&path)?.is_some() => {
                 Ok(Followed { from: base.path.clone(), to: path, percent })
             }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use espalier_series::{ConflictReason, MemoryTree, Origin, Patch, PatchClass, Replay, Replayed, TreeNames};
 
+use crate::real_git::RealGit;
 use crate::support::{create, modify, read, rename, tree};
 
 const BASE: &str = "one\ntwo\nthree\nfour\nfive\nsix\nseven\neight\n";
@@ -62,4 +63,71 @@ fn a_folder_that_the_series_moved_away_itself_is_made_anew() {
     let pin = tree(&[("docs/old.md", "old\n")]);
     let taken = tree(&[("text/old.md", "old\n")]);
     assert_eq!(path_after(&replayed(&pin, taken, &[moves, makes])), "docs/new.md");
+}
+
+/// Files with equal content that move together keep their names, as `git rebase` sees it. Where a name does not decide,
+/// git picks one and the replay stops.
+#[test]
+fn equal_files_that_move_together_are_told_apart_by_name() {
+    type Paths<'a> = &'a [&'a str];
+    let cases: [(Paths<'_>, Paths<'_>, &str, Option<&str>); 6] = [
+        (&["old/a.c", "old/b.c", "old/c.c"], &["new/a.c", "new/b.c", "new/c.c"], "old/b.c", Some("new/b.c")),
+        (&["old/a.c", "old/b.c"], &["new/a.c", "new/b.c"], "old/a.c", Some("new/a.c")),
+        (&["old/a.c", "old/b.c"], &["x/y/b.c"], "old/b.c", Some("x/y/b.c")),
+        (&["old/a.c", "old/b.c"], &["x/a.c", "y/b.c", "z/c.c"], "old/b.c", Some("y/b.c")),
+        (&["old/x/a.c", "old/y/a.c"], &["new/x/a.c", "new/y/a.c"], "old/y/a.c", None),
+        (&["old/a.c", "old/b.c"], &["new/d.c", "new/e.c"], "old/b.c", None),
+    ];
+    for (pin, tip, patched, expected) in cases {
+        let of = |paths: Paths<'_>| tree(&paths.iter().map(|path| (*path, BASE)).collect::<Vec<_>>());
+        let hunk = "@@ -5,4 +5,4 @@\n five\n six\n seven\n-eight\n+nine\n";
+        let patch = read(&modify(patched, BASE, &BASE.replace("eight", "nine"), hunk));
+        let replayed = replayed(&of(pin), of(tip), &[patch]);
+        match expected {
+            Some(path) => {
+                assert_eq!(path_after(&replayed), path);
+                assert_eq!(changed_by_git_rebase(pin, tip, patched), path);
+            }
+            None => assert_eq!(replayed.class(), PatchClass::TargetRenamed, "{tip:?}"),
+        }
+    }
+    // Among candidates of equal content the one with the same name is listed first.
+    let pin = tree(&[("old/m.c", BASE), ("old/n/m.c", BASE)]);
+    let tip = tree(&[("a/a.c", BASE), ("b/m.c", BASE)]);
+    let hunk = "@@ -5,4 +5,4 @@\n five\n six\n seven\n-eight\n+nine\n";
+    let conflict =
+        replayed(&pin, tip, &[read(&modify("old/m.c", BASE, &BASE.replace("eight", "nine"), hunk))]);
+    let ConflictReason::FileGone { candidates } = &conflict.conflicts().next().unwrap().reason else {
+        panic!("{conflict:?}")
+    };
+    assert_eq!(candidates[0].path, "b/m.c");
+}
+
+/// The path of the file into which `git rebase` puts the change to `patched`.
+fn changed_by_git_rebase(pin: &[&str], tip: &[&str], patched: &str) -> String {
+    let git = RealGit::new();
+    let run = |arguments: &[&str]| {
+        let identity = ["-c", "user.name=T", "-c", "user.email=t@example.com"];
+        String::from_utf8(git.run(&[&identity, arguments].concat(), b"")).unwrap()
+    };
+    let write = |path: &str, text: &str| {
+        let path = git.folder().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    };
+    let commit = || {
+        run(&["add", "--all"]);
+        run(&["commit", "--quiet", "--message", "x"]);
+    };
+    pin.iter().for_each(|path| write(path, BASE));
+    commit();
+    run(&["checkout", "--quiet", "-b", "patch"]);
+    write(patched, &BASE.replace("eight", "nine"));
+    commit();
+    run(&["checkout", "--quiet", "main"]);
+    run(&["rm", "--quiet", "-r", "."]);
+    tip.iter().for_each(|path| write(path, BASE));
+    commit();
+    run(&["rebase", "--quiet", "main", "patch"]);
+    run(&["diff", "--name-only", "main", "patch"]).trim().to_owned()
 }
