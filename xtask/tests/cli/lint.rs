@@ -150,6 +150,18 @@ fn what_a_machine_can_mend() {
     project.run(&["apply", "--check"]).success();
 }
 
+/// Subjects of which no word can be in a file name get the fallback name, and that name passes.
+#[test]
+fn subjects_without_ascii_words_pass() {
+    for subject in ["修正する", "...", &"x".repeat(60)] {
+        let project = clean();
+        project.edit("patches/paged/0002-ring-a-note.patch", "Ring a note", subject);
+        let fixed = project.run(&["lint", "--fix"]).success();
+        assert!(fixed.stdout.contains("0002-ring-a-note.patch -> 0002-patch.patch"), "{fixed}");
+        project.run(&["lint"]).success();
+    }
+}
+
 #[test]
 fn what_only_a_person_can_mend_stays() {
     let project = broken();
