@@ -62,7 +62,7 @@ impl Status {
 pub(super) struct Bisect {
     #[command(flatten)]
     end: RangeEnd,
-    /// One patch, by number, file name or path; default: all.
+    /// One patch, by file name, path or number (the variant's own before its parents'); default: all.
     #[arg(long, value_name = "NNNN")]
     patch: Option<String>,
     /// Print Markdown.

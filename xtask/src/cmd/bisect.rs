@@ -13,6 +13,7 @@ use crate::stack::pinned_series::{Classes, PinnedSeries};
 use crate::stack::range::Range;
 use crate::stack::range::upstream_commit;
 use crate::sys::git::history::Commit;
+use crate::sys::project::inputs::find_patch;
 use crate::sys::project::run_lock::{self, Access};
 
 /// Options of `bisect`.
@@ -20,7 +21,8 @@ use crate::sys::project::run_lock::{self, Access};
 pub struct Options {
     /// Variant name; the default one when none is given.
     pub variant: Option<String>,
-    /// Number, file name or path of one patch; all of them when none is given.
+    /// Number (of the variant's own patches before its parents'), file name or path of one patch; all of them when none
+    /// is given.
     pub patch: Option<String>,
     /// Tag, branch or commit that ends the range; upstream's default branch when none is given.
     pub tip: Option<String>,
@@ -63,34 +65,14 @@ pub fn report(context: &Context, options: &Options) -> Result<BisectReport> {
 
 /// Which patches of the series `name` means, from 0.
 fn wanted_patches(series: &PinnedSeries, name: Option<&str>) -> Result<Vec<usize>> {
-    let Some(name) = name else { return Ok((0..series.stack.files.len()).collect()) };
-    let found: Vec<usize> = series
-        .stack
-        .files
-        .iter()
-        .enumerate()
-        .filter(|(_, file)| is_meant(&file.file, name))
-        .map(|(at, _)| at)
-        .collect();
-    let files = |all: &[usize]| -> Vec<&str> {
-        all.iter().filter_map(|at| series.stack.files.get(*at)).map(|file| file.file.as_str()).collect()
-    };
-    match found[..] {
-        [_] => Ok(found),
-        [] => Err(Error::usage(format!("`{}` has no patch `{name}`", series.stack.variant.name))
-            .detail(files(&(0..series.stack.files.len()).collect::<Vec<_>>()).join("\n"))
-            .hint("name one by its number: --patch 0001")),
-        _ => Err(Error::usage(format!("`{name}` is more than one patch of `{}`", series.stack.variant.name))
-            .detail(files(&found).join("\n"))
-            .hint("name one by its path: --patch patches/VARIANT/NNNN-slug.patch")),
-    }
-}
-
-/// A number may be written without its zeros.
-fn is_meant(file: &str, name: &str) -> bool {
-    let base = file.rsplit('/').next().unwrap_or(file);
-    let number = base.split('-').next().unwrap_or_default();
-    file == name || base == name || number.parse::<u32>().is_ok_and(|number| name.parse() == Ok(number))
+    let files = &series.stack.files;
+    let Some(name) = name else { return Ok((0..files.len()).collect()) };
+    find_patch(files, name).map(|at| vec![at]).ok_or_else(|| {
+        let all: Vec<&str> = files.iter().map(|file| file.file.as_str()).collect();
+        Error::usage(format!("`{}` has no patch `{name}`", series.stack.variant.name))
+            .detail(all.join("\n"))
+            .hint("name one by its number: --patch 0001")
+    })
 }
 
 fn patch_bisect(series: &PinnedSeries, range: &Range, history: &[Commit], at: usize) -> Option<PatchBisect> {
@@ -144,21 +126,5 @@ impl Scene<'_> {
             Some(Turn { commit: upstream_commit(commit), from, to })
         };
         self.history.iter().enumerate().filter_map(turn).collect()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::is_meant;
-
-    #[test]
-    fn a_patch_has_several_names() {
-        let file = "patches/paged/0012-slug.patch";
-        for name in ["12", "0012", "0012-slug.patch", file] {
-            assert!(is_meant(file, name), "{name}");
-        }
-        for name in ["1", "2", "001", "slug", "paged", ""] {
-            assert!(!is_meant(file, name), "{name}");
-        }
     }
 }

@@ -1,5 +1,7 @@
 //! `cargo xtask trailers`: fills a trailer in, in many patches at once.
 
+use std::collections::BTreeSet;
+
 use serde_json::json;
 
 use crate::context::{Context, Outcome};
@@ -8,7 +10,7 @@ use crate::plan::next_command::next_command;
 use crate::series::{self, Patch, SetWhich, TRAILER_KEYS, is_valid_trailer, set_trailer};
 use crate::stack::lock_file;
 use crate::stack::ready::series_folder;
-use crate::sys::project::inputs::{PatchFile, read_folder};
+use crate::sys::project::inputs::{PatchFile, find_patch, read_folder};
 use crate::sys::project::run_lock::Access;
 use crate::sys::project::stage::Stage;
 
@@ -36,10 +38,8 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let variant = pins.variant(options.variant.as_deref())?;
     let folder = series_folder(variant)?;
     let before = read_folder(&context.layout, folder)?;
-    refuse_unknown(&before, &options.patches)?;
-    let is_chosen = |file: &PatchFile| {
-        options.patches.is_empty() || options.patches.iter().any(|name| is_called(file, name))
-    };
+    let chosen = chosen(&before, &options.patches)?;
+    let is_chosen = |file: &PatchFile| chosen.contains(&file.file);
     let mut after = Vec::new();
     for file in &before {
         let bytes = if is_chosen(file) { set_all(file, &wanted, which)? } else { file.bytes.clone() };
@@ -75,17 +75,19 @@ fn read_setting<'a>(text: &'a str, options: &Options) -> Result<(&'a str, &'a st
     Err(Error::usage(format!("`{known}: {value}` is not allowed")).hint(format!("write {allowed}")))
 }
 
-fn is_called(file: &PatchFile, name: &str) -> bool {
-    let number = file.name().split('-').next().unwrap_or_default();
-    file.name() == name || file.file == name || number.trim_start_matches('0') == name.trim_start_matches('0')
-}
-
-fn refuse_unknown(files: &[PatchFile], names: &[String]) -> Result<()> {
-    match names.iter().find(|name| !files.iter().any(|file| is_called(file, name))) {
-        None => Ok(()),
-        Some(name) => Err(Error::usage(format!("the series has no patch `{name}`"))
-            .hint("name it by its number or its file name: --patch 0007")),
+/// The paths of the patches with these names; of all when there is no name.
+fn chosen(files: &[PatchFile], names: &[String]) -> Result<BTreeSet<String>> {
+    if names.is_empty() {
+        return Ok(files.iter().map(|file| file.file.clone()).collect());
     }
+    let find = |name: &String| {
+        let found = find_patch(files, name).and_then(|at| files.get(at));
+        found.map(|file| file.file.clone()).ok_or_else(|| {
+            Error::usage(format!("the series has no patch `{name}`"))
+                .hint("name it by its number or its file name: --patch 0007")
+        })
+    };
+    names.iter().map(find).collect()
 }
 
 /// A trailer that somebody filled in with a value that lint does not allow would stay as it is, and look as if it were

@@ -101,6 +101,33 @@ fn nothing_breaks() {
     project.run(&["bisect"]).success();
 }
 
+/// Every series counts from 0001: a bare number is one of the variant's own patches, and of a parent's only where the
+/// variant has no such number.
+#[test]
+fn a_number_names_the_own_patch_before_a_parents() {
+    let project = Project::new();
+    let upstream = moved_upstream(&project, &[]);
+    files::edit(
+        &project.path("pins.toml"),
+        "[variants.paged]",
+        "[variants.child]\nextends = \"paged\"\npatches = \"patches/child\"\n\n[variants.paged]",
+    );
+    project.run(&["edit", "child"]).success();
+    let edited = project.path("target/espalier/edit/child");
+    files::write(&edited.join("src/child.c"), "int child;\n");
+    git::commit(&edited, "Add a child");
+    project.run(&["export", "child"]).success();
+    let judged = |name: &str| {
+        let told = bisect(&project, &upstream, &["--variant", "child", "--patch", name]).success().stdout;
+        let found = told.lines().filter_map(|line| line.trim().strip_prefix("patches/")?.split_once(": "));
+        found.map(|(file, _)| file.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(judged("0001"), ["child/0001-add-a-child.patch"]);
+    assert_eq!(judged("1"), ["child/0001-add-a-child.patch"]);
+    assert_eq!(judged("2"), ["paged/0002-say-what-is-counted.patch"]);
+    assert_eq!(judged("patches/paged/0001-greet-more-warmly.patch"), ["paged/0001-greet-more-warmly.patch"]);
+}
+
 #[test]
 fn a_patch_that_is_not_there() {
     let project = Project::new();

@@ -36,6 +36,14 @@ impl PatchFile {
         self.file.rsplit_once('/').map_or("", |(folder, _)| folder)
     }
 
+    /// Whether `name`, from a command line, is this patch: its number with or without the leading zeros, its file name
+    /// or its path. A number or a file name can be that of a parent's patch too: see [`find_patch`].
+    fn is_called(&self, name: &str) -> bool {
+        let number = self.name().split('-').next().unwrap_or_default();
+        let is_number = || number.parse::<u32>().is_ok_and(|number| name.parse() == Ok(number));
+        self.file == name || self.name() == name || is_number()
+    }
+
     /// The patch as data; text that cannot be taken is an error that names the file and the line.
     pub fn parse(&self) -> Result<Patch> {
         series::parse(self.name(), &self.bytes).map_err(|error| {
@@ -44,6 +52,12 @@ impl PatchFile {
                 .hint("cargo xtask lint    # names all such patches, and the way to bring them in")
         })
     }
+}
+
+/// The place of the patch `name` among `files`, which are in the order in which they apply, parents first. Every series
+/// counts from 0001, so a number alone is the one of the last series that has it: the variant's own before its parents'.
+pub fn find_patch(files: &[PatchFile], name: &str) -> Option<usize> {
+    files.iter().rposition(|file| file.is_called(name))
 }
 
 /// Reads the overlays of `stack` alone, the oldest ancestor first.
@@ -143,4 +157,30 @@ fn slashed(path: &Path) -> Result<String> {
     parts
         .map(|parts| parts.join("/"))
         .ok_or_else(|| Error::usage(format!("the file name `{}` is not UTF-8", path.display())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{PatchFile, find_patch};
+
+    #[test]
+    fn a_patch_has_several_names() {
+        let files =
+            ["patches/base/0001-a.patch", "patches/base/0003-b.patch", "patches/paged/0001-slug.patch"];
+        let files = files.map(|file| PatchFile::new(file.to_string(), Vec::new()));
+        for (name, at) in [
+            ("1", 2),
+            ("0001", 2),
+            ("0001-slug.patch", 2),
+            ("patches/paged/0001-slug.patch", 2),
+            ("patches/base/0001-a.patch", 0),
+            ("0001-a.patch", 0),
+            ("3", 1),
+        ] {
+            assert_eq!(find_patch(&files, name), Some(at), "{name}");
+        }
+        for name in ["2", "0", "slug", "paged", "", "0001-", "patches/base"] {
+            assert_eq!(find_patch(&files, name), None, "{name}");
+        }
+    }
 }
