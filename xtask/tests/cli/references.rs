@@ -40,7 +40,9 @@ impl Scene {
         commit("two");
         git::git(&upstream, &["merge", "--quiet", "--no-ff", "--message", "Merge", "side"]);
         commit("three");
-        git::git(&upstream, &["tag", "v2.0"]);
+        for tag in ["v2.0", "v2.0+cu12", "v2.0@a#b=c"] {
+            git::git(&upstream, &["tag", tag]);
+        }
         let from = "path = \"../newer\"";
         match way {
             Way::Folder => {}
@@ -88,9 +90,23 @@ fn short_ids_and_steps_back_are_found_in_every_kind_of_source() {
         ] {
             assert_eq!(scene.goes_to(reference), scene.id(meant), "{way:?} {reference}");
         }
-        assert_eq!(scene.goes_to("v2.0"), "v2.0", "{way:?}");
-        assert_eq!(scene.goes_to("refs/tags/v2.0"), "v2.0", "{way:?}");
+        for tag in ["v2.0", "v2.0+cu12", "v2.0@a#b=c"] {
+            for prefix in ["", "tags/", "refs/tags/"] {
+                assert_eq!(scene.goes_to(&format!("{prefix}{tag}")), tag, "{way:?} {prefix}");
+            }
+        }
     }
+}
+
+/// What can be named on a command line stays a tag in `pins.toml`, and is read from there again.
+#[test]
+fn a_tag_with_punctuation_stays_a_tag() {
+    let scene = Scene::new(Way::Server);
+    scene.project.run(&["rebase", "--to", "tags/v2.0+cu12"]).success();
+    let pins = scene.project.read("pins.toml");
+    assert!(pins.contains("\ntag = \"v2.0+cu12\"\n") && !pins.contains("\ncommit ="), "{pins}");
+    let clone = scene.project.fresh_clone("moved");
+    clone.run(&["apply", "--check"]).success();
 }
 
 #[test]

@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use super::pins::Revision;
+use super::pins::{Revision, is_ref_name};
 use crate::error::{Error, Result};
 use crate::series::ObjectId;
 
@@ -32,18 +32,20 @@ pub enum Step {
 const STEPS_LIMIT: usize = 100_000;
 
 impl Reference {
-    /// Reads what stands behind `--to` or `--tip`.
+    /// Reads what stands behind `--to` or `--tip`. `tags/NAME`, as git also takes it, is `refs/tags/NAME`.
     ///
     /// # Errors
     ///
     /// When it is not a name or an id with `~N` or `^N` behind it.
     pub fn parse(text: &str) -> Result<Reference> {
+        let typed = text;
+        let text = if typed.starts_with("tags/") { format!("refs/{typed}") } else { typed.to_string() };
         let name_length = text.find(['~', '^']).unwrap_or(text.len());
         let (name, steps) = text.split_at(name_length);
-        match read_steps(steps).filter(|_| is_name(name)) {
-            Some(steps) => Ok(Reference { text: text.to_string(), name_length, steps }),
+        match read_steps(steps).filter(|_| is_ref_name(name)) {
+            Some(steps) => Ok(Reference { name_length, steps, text }),
             None => {
-                Err(Error::usage(format!("`{}` is not a tag, a branch or a commit id", text.escape_debug()))
+                Err(Error::usage(format!("`{}` is not a tag, a branch or a commit id", typed.escape_debug()))
                     .hint("name one, perhaps with steps back: v1.0, main~3, 0aceb8d1f2a3, main^2"))
             }
         }
@@ -52,6 +54,11 @@ impl Reference {
     /// The tag, branch or id that it starts from.
     pub fn name(&self) -> &str {
         self.text.get(..self.name_length).unwrap_or_default()
+    }
+
+    /// The whole of it as a pin or a mirror would call it: without `refs/tags/`.
+    pub fn release(&self) -> &str {
+        self.text.strip_prefix("refs/tags/").unwrap_or(&self.text)
     }
 
     /// The commit, when it is written out whole.
@@ -86,12 +93,6 @@ impl fmt::Display for Reference {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(&self.text)
     }
-}
-
-/// Of what git allows in a name, that which nobody uses for anything else.
-fn is_name(name: &str) -> bool {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-/+@#=".contains(&byte);
-    !name.is_empty() && !name.starts_with('-') && !name.contains("..") && name.bytes().all(is_plain)
 }
 
 /// `~3^2~` as data; nothing for anything else.
@@ -137,6 +138,10 @@ mod tests {
         assert_eq!(read("v1").as_tag("refs/tags/v1"), Revision::parse("v1"));
         assert_eq!(read("v1~1").as_tag("refs/tags/v1"), None);
         assert_eq!(read("v1").as_tag("refs/heads/v1"), None);
+        for text in ["tags/v1+2", "refs/tags/v1+2"] {
+            assert_eq!((read(text).name(), read(text).release()), ("refs/tags/v1+2", "v1+2"));
+            assert_eq!(read(text).as_tag("refs/tags/v1+2"), Revision::parse("v1+2"));
+        }
     }
 
     #[test]

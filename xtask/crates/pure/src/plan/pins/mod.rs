@@ -15,6 +15,7 @@ use crate::error::{Error, Result};
 use crate::series::ObjectId;
 pub use edit::move_pin;
 use read::{RawPins, Reader};
+pub(in crate::plan) use revision::is_ref_name;
 pub use revision::{Revision, TagName};
 pub use write::{NewPin, NewSource};
 

@@ -135,7 +135,7 @@ impl Reader<'_> {
                 Err(error.hint(format!("write `commit = \"{id}\"` in place of it")))
             }
             Some(tag) => Ok(tag),
-            None => Err(self.at(raw, "a tag has letters, digits, `.`, `_`, `-` and `/` only")),
+            None => Err(self.at(raw, "a tag has ASCII letters, digits and `. _ - / + @ # =` only")),
         }
     }
 

@@ -46,10 +46,15 @@ impl Revision {
         if let Ok(commit) = text.parse() {
             return Some(Revision::Commit(commit));
         }
-        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-/".contains(&byte);
-        let is_tag = !text.is_empty() && text.bytes().all(is_plain);
-        is_tag.then(|| Revision::Tag(TagName(text.to_string())))
+        is_ref_name(text).then(|| Revision::Tag(TagName(text.to_string())))
     }
+}
+
+/// Whether `name` can be the name of a tag or a branch and nothing else: no option, range, path or search. Pins and
+/// command lines accept the same names, so that a release that a command line can name stays a tag in `pins.toml`.
+pub(in crate::plan) fn is_ref_name(name: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-/+@#=".contains(&byte);
+    !name.is_empty() && !name.starts_with('-') && !name.contains("..") && name.bytes().all(is_plain)
 }
 
 /// A tag is its name, a commit its full id.
@@ -70,11 +75,13 @@ mod tests {
     fn what_is_written_is_read_as_the_same() {
         let id = "0aceb8d1".repeat(5);
         assert!(matches!(Revision::parse(&id), Some(Revision::Commit(_))));
-        assert!(matches!(Revision::parse("release/v1.0-rc_1"), Some(Revision::Tag(_))));
-        for text in [id.as_str(), "v1.0", "0aceb8d1"] {
+        for tag in ["release/v1.0-rc_1", "v1.0+cu12", "v1@x", "v1#2", "v1=2"] {
+            assert!(matches!(Revision::parse(tag), Some(Revision::Tag(_))), "{tag}");
+        }
+        for text in [id.as_str(), "v1.0", "0aceb8d1", "v1.0+cu12"] {
             assert_eq!(Revision::parse(text).unwrap().to_string(), text);
         }
-        for text in ["", "v1 0", "v1^{tree}", "a:b", "v1\n"] {
+        for text in ["", "v1 0", "v1^{tree}", "a:b", "v1\n", "-x", "a..b", "v1@{1}"] {
             assert_eq!(Revision::parse(text), None, "{text:?}");
         }
     }

@@ -56,7 +56,7 @@ pub fn resolve(fetcher: Fetcher<'_>, ask: &Ask<'_>) -> Result<Tip> {
     };
     let wanted = Wanted {
         upstream: &ask.pin.upstream,
-        name: reference.to_string(),
+        name: reference.release().to_string(),
         asked: vec![Asked::Reference(reference.clone())],
         depth: if ask.history { Depth::Since(tag_of(ask.pin)) } else { Depth::Commits(reference.depth()) },
     };
@@ -104,7 +104,7 @@ impl Search<'_> {
         let commit = store.adopt_commit(&arrival.quarantine)?;
         let named = match &arrival.served {
             // A mirror calls its releases as upstream does.
-            Served::Release => Revision::parse(self.ask.reference),
+            Served::Release => Revision::parse(self.reference.release()),
             Served::Ref(name) => self.reference.as_tag(name),
             Served::Commit => None,
         };
@@ -137,13 +137,13 @@ impl Search<'_> {
     }
 
     fn is_pin(self) -> bool {
-        self.ask.reference == self.ask.pin.revision.to_string()
+        self.reference.release() == self.ask.pin.revision.to_string()
     }
 
     /// A name that means the same commit for ever: a full id, or a release that a mirror knows.
     fn is_fixed(self) -> bool {
         let is_release = |source: &Source| match source {
-            Source::Npm { versions, .. } => versions.contains_key(self.ask.reference),
+            Source::Npm { versions, .. } => versions.contains_key(self.reference.release()),
             _ => false,
         };
         self.reference.full_id().is_some() || self.is_pin() || self.ask.pin.sources.iter().any(is_release)
@@ -153,8 +153,7 @@ impl Search<'_> {
     fn remembered(self, history: bool) -> Option<Result<Tip>> {
         let store = self.fetcher.store;
         if let Some(commit) = store.remembered(&self.store_name(history, true)) {
-            let tag = self.ask.reference.strip_prefix("refs/tags/").unwrap_or(self.ask.reference);
-            return Some(self.tip(commit, Revision::parse(tag)?));
+            return Some(self.tip(commit, Revision::parse(self.reference.release())?));
         }
         let commit = store.remembered(&self.store_name(history, false))?;
         Some(self.tip(commit, Revision::Commit(commit)))
@@ -185,7 +184,7 @@ impl Search<'_> {
     fn store_name(self, history: bool, is_tag: bool) -> String {
         let depth = if history { "history" } else { "commit" };
         let kind = if is_tag { "/tag" } else { "" };
-        format!("{}/{depth}{kind}/{}", spell(&self.ask.pin.upstream), spell(self.ask.reference))
+        format!("{}/{depth}{kind}/{}", spell(&self.ask.pin.upstream), spell(&self.reference.to_string()))
     }
 }
 
