@@ -207,6 +207,11 @@ impl Survey {
         self.verdicts.iter().map(|verdict| verdict.class)
     }
 
+    /// Whether every patch is exact. On the tree that the series was made for, this is what a rebase requires.
+    pub fn is_exact(&self) -> bool {
+        self.classes().all(|class| class == PatchClass::Exact)
+    }
+
     /// The whole outcome of every patch, in order; `tree` is the one that was judged.
     ///
     /// # Errors

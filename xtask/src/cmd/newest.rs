@@ -31,7 +31,7 @@ pub struct Options {
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let _lock = run_lock::take(&context.layout, &context.ui, Access::Read)?;
     let report = report(context, options)?;
-    let code = u8::from(!report.reaches_tip());
+    let code = u8::from(!report.reaches_tip() || !report.inexact_at_pin.is_empty());
     Ok(Outcome { text: newest::text(&report), json: json!(report), code })
 }
 
@@ -47,8 +47,18 @@ pub fn report(context: &Context, options: &Options) -> Result<NewestReport> {
     context.ui.status("Judging", format!("{patches} patches at {} commits", history.len()));
     let ranges = all().map(|series| series.survey(&history)).collect::<Result<Vec<_>>>()?;
     let applies = furthest(&ranges, &history, PatchClass::applies);
+    let inexact_at_pin: Vec<String> = all()
+        .zip(&ranges)
+        .filter(|(series, range)| !series.is_exact_in(&range.at_pin))
+        .map(|(series, _)| series.stack.variant.name.to_string())
+        .collect();
+    let next = match inexact_at_pin.first() {
+        Some(series) => Some(next_command("apply", &[("--variant", Some(series))])),
+        None => next_step(applies.as_ref(), options),
+    };
     Ok(NewestReport {
-        next: next_step(applies.as_ref(), options),
+        next,
+        inexact_at_pin,
         exact: furthest(&ranges, &history, |class| class == PatchClass::Exact),
         applies,
         variant: series.stack.variant.name.to_string(),

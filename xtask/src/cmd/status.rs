@@ -64,7 +64,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
         () if options.long => status_text::long_text(&report),
         () => status_text::text(&report),
     };
-    let code = u8::from(report.exact() < report.patches.len());
+    let code = u8::from(report.exact() < report.patches.len() || report.inexact_at_pin);
     let report = if options.long { report } else { report.without_hunks() };
     Ok(Outcome { text, json: json!(report), code })
 }
@@ -74,7 +74,14 @@ pub fn report(context: &Context, options: &Options) -> Result<StatusReport> {
     let series = PinnedSeries::load(context, options.variant.as_deref())?;
     let tip = find_tip(context, &series, options)?;
     let report = report_at(&series, &tip)?;
-    let next = if report.exact() < report.patches.len() { next_steps(options) } else { Vec::new() };
+    let next = match options.tip {
+        // Nothing moves the series before it is exact at its pin, and `apply` says why it is not.
+        Some(_) if report.inexact_at_pin => {
+            vec![next_command("apply", &[("--variant", Some(&report.variant))])]
+        }
+        _ if report.exact() < report.patches.len() => next_steps(options),
+        _ => Vec::new(),
+    };
     Ok(StatusReport { next, ..report })
 }
 
@@ -118,6 +125,7 @@ pub fn report_at(series: &PinnedSeries, tip: &Tip) -> Result<StatusReport> {
         upstream: pin.upstream.clone(),
         pin: Place { name: pin.revision.to_string(), tree: pin.tree.to_string() },
         tip: Place { name: tip.name.clone(), tree: tip.tree.to_string() },
+        inexact_at_pin: found.inexact_at_pin,
         patches,
         commit_page: pin.commit_page(),
         next: Vec::new(),
@@ -136,6 +144,7 @@ fn find_tip(context: &Context, series: &PinnedSeries, options: &Options) -> Resu
 
 /// What the patches came to, and for each the commit that brought its class about.
 struct Found {
+    inexact_at_pin: bool,
     outcomes: Vec<series::Outcome>,
     caused_by: Vec<Option<usize>>,
     stories: Vec<Story>,
@@ -147,14 +156,17 @@ fn hold_against(series: &PinnedSeries, tip: &Tip, history: Option<&[Commit]>) ->
     let tip_tree = StoreTree::on_way(store, tip.tree, pin.tree, tip.tree)?;
     let origin = range::origin(store, patches, &pin_tree)?;
     let Some(history) = history else {
+        let inexact_at_pin = !range::survey_tree(&origin, &pin_tree, &PatchSet::default())?.is_exact();
         let survey = range::survey_tree(&origin, &tip_tree, &PatchSet::default())?;
         let outcomes = outcomes(&survey, &origin, &tip_tree)?;
-        return Ok(Found { caused_by: vec![None; outcomes.len()], outcomes, stories: Vec::new() });
+        let caused_by = vec![None; outcomes.len()];
+        return Ok(Found { inexact_at_pin, caused_by, outcomes, stories: Vec::new() });
     };
     let range = range::survey_history(store, &origin, &pin_tree, history)?;
     let caused_by = (0..patches.len()).map(|patch| cause(&range, patch)).collect();
     let outcomes = outcomes(range.at_tip(), &origin, &tip_tree)?;
-    Ok(Found { caused_by, outcomes, stories: range.taken.stories })
+    let inexact_at_pin = !range.at_pin.is_exact();
+    Ok(Found { inexact_at_pin, caused_by, outcomes, stories: range.taken.stories })
 }
 
 fn outcomes(survey: &Survey, origin: &Origin<'_>, tree: &StoreTree<'_>) -> Result<Vec<series::Outcome>> {

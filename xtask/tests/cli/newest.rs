@@ -97,14 +97,49 @@ fn nowhere() {
     insta::assert_snapshot!(newest(&project, &upstream), @"
     exit: 1
     -- stdout --
+    paged is not exact at the pin, v1.0; a series is moved only from a pin on which it is exact
+
     paged on hello's main line (first parents) from v1.0 to main:
 
       all of it applies nowhere, not even at the pin
       all of it is exact nowhere, not even at the pin
 
-    next: cargo xtask bisect --tip main --from [BESIDE]/moved
+    next: cargo xtask apply --variant paged
     -- stderr --
     ");
+}
+
+/// A rebase moves a series only from a pin on which it is exact, so nothing says that the pin can move before that.
+#[test]
+fn a_series_that_is_shifted_at_its_pin_cannot_be_moved() {
+    let project = Project::new();
+    let upstream = moved_upstream(&project, &[ABOUT]);
+    let from = upstream.to_str().unwrap();
+    let patch = "patches/paged/0002-say-what-is-counted.patch";
+    let text = project.read(patch);
+    let header = text.lines().find(|line| line.starts_with("@@ -")).unwrap();
+    let line: usize = header["@@ -".len()..].split(',').next().unwrap().parse().unwrap();
+    let shifted = header.replace(&format!("-{line},"), &format!("-{},", line + 1));
+    let shifted = shifted.replace(&format!("+{line},"), &format!("+{},", line + 1));
+    project.edit(patch, header, &shifted);
+    let why = "paged is not exact at the pin, v1.0; a series is moved only from a pin on which it is exact";
+    let next = "next: cargo xtask apply --variant paged";
+    let first = newest(&project, &upstream).code(1);
+    assert!(first.stdout.starts_with(why) && first.stdout.contains(next), "{first}");
+    let status = project.run(&["status", "--tip", "main", "--from", from]).code(1);
+    assert!(status.stdout.starts_with(why) && status.stdout.contains(next), "{status}");
+    let canary = project.run(&["canary", "--until", "status", "--tip", "main", "--from", from]).code(1);
+    assert!(canary.stdout.contains(why) && canary.stdout.contains(next), "{canary}");
+    let json = project.run(&["--json", "newest", "--tip", "main", "--from", from]).code(1).json();
+    assert_eq!(json["inexact_at_pin"], serde_json::json!(["paged"]));
+    for output in [&first, &status, &canary] {
+        assert!(!output.stdout.contains("rebase --to") && !output.stdout.contains("sync --to"), "{output}");
+        assert!(!output.stdout.contains("--dry-run"), "{output}");
+    }
+    // They agree with what a rebase then does, and the printed command says why.
+    let refused = project.run(&["rebase", "--to", "main", "--from", from]).code(1);
+    refused.says(&["a series is moved only from a pin on which it is exact"]);
+    project.run(&["apply", "--variant", "paged"]).code(1).says(&["0002-say-what-is-counted.patch"]);
 }
 
 #[test]

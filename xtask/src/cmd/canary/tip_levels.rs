@@ -12,7 +12,7 @@ use crate::plan::name::Name;
 use crate::plan::next_command::next_command;
 use crate::plan::pins::{Pin, Pins, Revision, Variant};
 use crate::report::canary::{CanaryReport, Level, LevelReport, TipCommit};
-use crate::report::status::{PatchStatus, Place, StatusReport};
+use crate::report::status::{PatchStatus, Place, StatusReport, why_not_moved};
 use crate::series::PatchClass;
 use crate::stack::Stack;
 use crate::stack::apply::{self, Applied};
@@ -132,24 +132,20 @@ impl<'a> TipLevels<'a> {
         let (exact, all) = (report.exact(), report.patches.len());
         let applies = report.patches.iter().all(|patch| patch.class.applies());
         let drifted = report.patches.iter().filter(|patch| patch.class != PatchClass::Exact);
-        let describe = |patch: &PatchStatus| format!("{}: {}", patch.file, patch.class.describe());
         let mut lines: Vec<String> = drifted.map(describe).collect();
         let others = series.others_on_pin(self.context)?;
-        let mut held_by = Vec::new();
-        for other in &others {
-            let report = status::report_at(other, &tip)?;
-            let own = report.patches.iter().skip(other.stack.parents);
-            let stopped: Vec<String> = own.filter(|patch| !patch.class.applies()).map(describe).collect();
-            if !stopped.is_empty() {
-                held_by.push(other.stack.variant.name.as_str());
-                lines.extend(stopped);
-            }
-        }
-        if !applies || !held_by.is_empty() {
+        let (held_by, stopped) = stopped_in(&others, &tip)?;
+        lines.extend(stopped);
+        let inexact = series.inexact_at_pin(&others)?;
+        if inexact.is_empty() && (!applies || !held_by.is_empty()) {
             let commit = newest::reach(series, &others, &tip)?.and_then(|reach| reach.commit);
             self.reach = commit.map(|commit| commit.id);
         }
         let mut says = format!("{exact} of {all} patches are exact");
+        if let Some(first) = inexact.first() {
+            says = format!("{}; {says}", why_not_moved(&inexact, &report.pin));
+            lines.insert(0, format!("next: {}", next_command("apply", &[("--variant", Some(first))])));
+        }
         if applies && exact < all {
             says += ", the rest apply automatically";
         }
@@ -158,7 +154,8 @@ impl<'a> TipLevels<'a> {
         }
         self.is_held_by_others = !held_by.is_empty();
         self.status = Some(report);
-        Ok(Finding { passed: applies, says, details: lines.join("\n") })
+        let passed = applies && inexact.is_empty();
+        Ok(Finding { passed, says, details: lines.join("\n") })
     }
 
     /// The series on the tip, as a rebase would place it, in memory.
@@ -234,6 +231,25 @@ impl Levels for TipLevels<'_> {
             Level::Gate => self.gate(),
         }
     }
+}
+
+fn describe(patch: &PatchStatus) -> String {
+    format!("{}: {}", patch.file, patch.class.describe())
+}
+
+/// The series among `others` that do not apply to `tip`, by name, and those of their own patches that do not.
+fn stopped_in<'a>(others: &'a [PinnedSeries], tip: &Tip) -> Result<(Vec<&'a str>, Vec<String>)> {
+    let (mut held_by, mut lines) = (Vec::new(), Vec::new());
+    for other in others {
+        let report = status::report_at(other, tip)?;
+        let own = report.patches.iter().skip(other.stack.parents);
+        let stopped: Vec<String> = own.filter(|patch| !patch.class.applies()).map(describe).collect();
+        if !stopped.is_empty() {
+            held_by.push(other.stack.variant.name.as_str());
+            lines.extend(stopped);
+        }
+    }
+    Ok((held_by, lines))
 }
 
 /// What is built of a tip lies beside what is built of the pin.

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::day::day;
-use super::status::{Place, UpstreamCommit};
+use super::status::{Place, UpstreamCommit, why_not_moved};
 use super::status_text::{count, short};
 
 /// The whole report.
@@ -19,6 +19,8 @@ pub struct NewestReport {
     pub pin: Place,
     /// How far was looked.
     pub tip: Place,
+    /// Those of `series` that are not exact at the pin; no rebase moves the pin while there is one.
+    pub inexact_at_pin: Vec<String>,
     /// The furthest at which every patch is exact or shifted; nothing when that is so nowhere.
     pub applies: Option<Reach>,
     /// The furthest at which every patch is exact.
@@ -45,11 +47,13 @@ impl NewestReport {
     }
 }
 
-/// Three lines and the next step.
+/// Whether the pin can move at all, three lines and the next step.
 pub fn text(report: &NewestReport) -> String {
     let NewestReport { series, upstream, pin, tip, .. } = report;
+    let inexact: Vec<&str> = report.inexact_at_pin.iter().map(String::as_str).collect();
+    let first = if inexact.is_empty() { String::new() } else { why_not_moved(&inexact, pin) + "\n\n" };
     format!(
-        "{} on {upstream}'s main line (first parents) from {} to {}:\n\n  \
+        "{first}{} on {upstream}'s main line (first parents) from {} to {}:\n\n  \
          all of it applies {}\n  all of it is exact {}{}",
         series.join(", "),
         pin.name,

@@ -15,6 +15,8 @@ pub struct StatusReport {
     pub pin: Place,
     /// What it was held against.
     pub tip: Place,
+    /// Whether some patch is not exact at the pin, so that no rebase can move the series.
+    pub inexact_at_pin: bool,
     /// Every patch in order.
     pub patches: Vec<PatchStatus>,
     /// Where a browser shows one of upstream's commits: its id is appended. Nothing when that is not known.
@@ -23,6 +25,16 @@ pub struct StatusReport {
     pub next: Vec<String>,
     /// Upstream's commits since the pin, oldest first; nothing when the tip came without its history.
     pub history: Option<Vec<UpstreamCommit>>,
+}
+
+/// Why no command moves the pin while `series` are not exact on it.
+pub fn why_not_moved(series: &[&str], pin: &Place) -> String {
+    let are = if series.len() == 1 { "is" } else { "are" };
+    format!(
+        "{} {are} not exact at the pin, {}; a series is moved only from a pin on which it is exact",
+        series.join(" and "),
+        pin.name
+    )
 }
 
 /// A named tree.

@@ -1,6 +1,6 @@
 //! The status report for a terminal and as Markdown.
 
-use super::status::{PatchStatus, StatusReport, UpstreamCommit};
+use super::status::{PatchStatus, StatusReport, UpstreamCommit, why_not_moved};
 use crate::series::{PatchClass, PatchDrift};
 
 /// Of the commits that touched a patch's files, the newest are the likeliest to be looked for.
@@ -11,16 +11,17 @@ pub fn text(report: &StatusReport) -> String {
     let mut text = format!("{}\n\n{}", headline(report), table(report));
     let mut steps: Vec<(PatchClass, &str)> =
         report.patches.iter().filter_map(|patch| Some((patch.class, patch.next?))).collect();
-    if steps.is_empty() {
-        return text.trim_end().to_string();
-    }
     steps.sort_unstable();
     steps.dedup();
-    text += "\n";
+    if !steps.is_empty() {
+        text += "\n";
+    }
     for (class, step) in steps {
         text += &format!("  {}: {step}\n", class.describe());
     }
-    text += "\n";
+    if !report.next.is_empty() {
+        text += "\n";
+    }
     for command in &report.next {
         text += &format!("next: {command}\n");
     }
@@ -74,13 +75,17 @@ pub fn markdown(report: &StatusReport) -> String {
 
 fn headline(report: &StatusReport) -> String {
     let StatusReport { variant, upstream, pin, tip, patches, .. } = report;
+    let first = match report.inexact_at_pin && pin.tree != tip.tree {
+        true => why_not_moved(&[variant], pin) + "\n\n",
+        false => String::new(),
+    };
     let since = match &report.history {
         Some(commits) if pin.tree != tip.tree => format!(", {} after {}", count(commits.len()), pin.name),
         _ if pin.tree == tip.tree => ", the pin".to_string(),
         _ => format!(", pin {}, no history available", pin.name),
     };
     format!(
-        "{variant}: {} of {} patches are exact at {upstream} {}{since}",
+        "{first}{variant}: {} of {} patches are exact at {upstream} {}{since}",
         report.exact(),
         patches.len(),
         tip.name

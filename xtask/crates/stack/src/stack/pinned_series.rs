@@ -8,7 +8,7 @@ use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::plan::line::Line;
 use crate::plan::pins::{Pin, Source};
-use crate::series::PatchClass;
+use crate::series::{PatchClass, Survey};
 use crate::sys::git::history::{self, Commit};
 use crate::sys::git::store::Store;
 use crate::sys::upstream::fetch::{Fetcher, fetch_pin};
@@ -46,6 +46,24 @@ impl PinnedSeries {
             Ok(PinnedSeries { stack, store: Store::open(&context.layout.store())? })
         });
         others.collect()
+    }
+
+    /// Whether the variant's own patches are exact in a survey of the pin. If its parents' are not, that is the parents'
+    /// failure.
+    pub fn is_exact_in(&self, at_pin: &Survey) -> bool {
+        at_pin.classes().skip(self.stack.parents).all(|class| class == PatchClass::Exact)
+    }
+
+    /// Those of this series and `others`, on the same pin, that are not exact on it: while there is one, no rebase moves
+    /// the pin.
+    pub fn inexact_at_pin<'a>(&'a self, others: &'a [PinnedSeries]) -> Result<Vec<&'a str>> {
+        let mut inexact = Vec::new();
+        for series in std::iter::once(self).chain(others) {
+            if !series.is_exact_in(&series.survey(&[])?.at_pin) {
+                inexact.push(series.stack.variant.name.as_str());
+            }
+        }
+        Ok(inexact)
     }
 
     /// The commit that upstream, or the repository `from`, calls `reference`, with its history if it has
