@@ -2,6 +2,7 @@
 
 use std::process::Command;
 
+use super::support::importing::empty_project;
 use super::support::{
     Output, Project, Source, files, git, program_path,
     upstream::{TAG, Upstream},
@@ -162,15 +163,67 @@ fn a_folder_that_is_no_repository() {
 
     -- stderr --
         Fetching hello v1.0 from path ci
-    warning: path ci: git says: '[ROOT]/ci' does not appear to be a git repository
-      Could not read from remote repository.
+    warning: path ci: `[ROOT]/ci` is not a git repository
     error: no source served the pin `hello` (hello v1.0)
       expected tree f11e88fc55186cde99addc9e847a0385c4f7f056
-      path ci: git says: 'ci' does not appear to be a git repository
-        Could not read from remote repository.
+      path ci: `ci` is not a git repository
       next: or use a local repository or bundle: cargo xtask fetch --from PATH
     ");
     assert_nothing_left(&project);
+}
+
+/// An empty folder, or a part of a clone: every command that takes `--from` says the same, and not that a commit is
+/// missing.
+#[test]
+fn from_a_folder_that_is_no_repository() {
+    for new in [false, true] {
+        let project = if new { empty_project() } else { Project::new() };
+        let (empty, clone) = (project.beside("empty"), project.beside("clone"));
+        std::fs::create_dir_all(&empty).unwrap();
+        let upstream = Upstream::shared().repository();
+        git::git(&empty, &["clone", "--quiet", upstream.to_str().unwrap(), clone.to_str().unwrap()]);
+        let commands: [(&[&str], i32); 2] = match new {
+            false => [(&["status", "--tip", "v2"], 3), (&["rebase", "--to", "v2"], 3)],
+            true => [
+                (&["import", "--variant", "my", "v1..v2"], 2),
+                (&["init", "--at", "v2", "--variant", "my", "--upstream", "x"], 2),
+            ],
+        };
+        for folder in ["empty", "clone/src"] {
+            let from = project.beside(folder).display().to_string();
+            for (command, code) in commands {
+                let output = project.run(&[command, &["--from", &from]].concat()).code(code);
+                let output =
+                    output.says(&[&format!("`[BESIDE]/{folder}` is not a git repository"), "--from PATH"]);
+                assert!(!output.stderr.contains("core.hooksPath"), "{output}");
+                let has_place = output.stderr.contains("it is a folder in the repository `[BESIDE]/clone`");
+                assert_eq!(has_place, folder == "clone/src", "{output}");
+            }
+        }
+    }
+}
+
+/// A partial clone serves no commit whole: git calls that corruption, and the printed command completes the clone.
+#[test]
+fn from_a_partial_clone() {
+    let project = Project::new();
+    let upstream = project.beside("origin");
+    std::fs::rename(project.fork(), &upstream).unwrap();
+    git::git(&upstream, &["config", "uploadpack.allowFilter", "true"]);
+    let url = format!("file://{}", upstream.display());
+    let arguments = ["clone", "--quiet", "--no-checkout", "--filter=blob:none", &url, "partial"];
+    git::git(upstream.parent().unwrap(), &arguments);
+    let from = project.beside("partial").display().to_string();
+    let status = ["status", "--tip", "HEAD", "--from", &from];
+    let refused = project.run(&status).code(3);
+    let refused = refused.says(&["is a partial clone: it lacks the objects that its filter left out"]);
+    assert!(!refused.stderr.contains("corruption"), "{refused}");
+    refused.says(&[
+        "next: complete it, then run the same command again: git -C [BESIDE]/partial fetch --refetch",
+    ]);
+    git::git(&project.beside("partial"), &["fetch", "--quiet", "--refetch", "--no-filter"]);
+    let complete = project.run(&status);
+    assert!(complete.code != Some(3) && complete.stdout.contains("patches are exact at"), "{complete}");
 }
 
 #[test]

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::fetch_git::{Asked, Depth, Remote, Served, served_commit};
 use super::fetch_npm::fetch_npm;
+use super::named_commit::refuse_no_repository;
 use crate::error::{Error, Kind, Result};
 use crate::plan::layout::Layout;
 use crate::plan::pins::{Pin, Revision, Source};
@@ -161,7 +162,7 @@ impl Fetcher<'_> {
     fn remote_at(self, path: &str, depth: &Depth) -> Result<Remote> {
         let path = self.layout.root().join(path);
         match path.is_dir() {
-            true => Ok(Remote::folder(&path, depth)),
+            true => refuse_no_repository(&path).map(|()| Remote::folder(&path, depth)),
             false if disk::exists(&path) => Ok(Remote::bundle(&path)),
             false => Err(Error::surroundings(format!("`{}` is not there", self.layout.show(&path)))),
         }

@@ -234,6 +234,7 @@ impl Remote {
         let status = git.run(run, said)?;
         succeeded("git", &words, status, said).map_err(|error| match &self.kind {
             _ if said.iter().any(|line| line.contains(OTHER_IDS)) => has_sha256_ids(&self.url),
+            Kind::Folder(folder) if said.iter().any(|line| line.contains(LAZY)) => is_partial(folder),
             Kind::Bundle if is_sha256_bundle(Path::new(&self.url)) => has_sha256_ids(&self.url),
             Kind::Server => way_out(&self.url, said).into_iter().fold(error, Error::hint),
             Kind::Bundle | Kind::Folder(_) => error,
@@ -251,6 +252,19 @@ fn is_sha256_bundle(path: &Path) -> bool {
 /// What git says of a repository whose ids are of another kind.
 const OTHER_IDS: &str = "mismatched algorithms";
 
+/// What git says of a repository that has only promised objects: those that its filter left out.
+const LAZY: &str = "promisor remote";
+
+/// The error for a partial clone, which serves no commit whole.
+fn is_partial(folder: &Path) -> Error {
+    let what =
+        format!("`{}` is a partial clone: it lacks the objects that its filter left out", folder.display());
+    let folder = quoted(&folder.display().to_string());
+    Error::surroundings(what).hint(format!(
+        "complete it, then run the same command again: git -C {folder} fetch --refetch --no-filter"
+    ))
+}
+
 /// Git's own counts ("Receiving objects: 12% (...)") are progress, everything else is speech. A `%` alone is not a count:
 /// URLs have it too.
 fn git_words(line: &str) -> Option<String> {
@@ -265,7 +279,7 @@ fn git_words(line: &str) -> Option<String> {
 }
 
 /// What a person can do about a server that served nothing; `None` where git's words have to do.
-fn way_out(url: &str, said: &[String]) -> Option<String> {
+pub(in crate::sys) fn way_out(url: &str, said: &[String]) -> Option<String> {
     let said = said.join("\n").to_ascii_lowercase();
     let has = |words: &[&str]| words.iter().any(|words| said.contains(words));
     let alone = format!("git ls-remote {}", quoted(url));

@@ -47,6 +47,27 @@ pub(in crate::sys) fn git_dir_of(folder: &Path) -> PathBuf {
     if disk::exists(&inside) { inside } else { folder.to_path_buf() }
 }
 
+/// The error for a `folder` that is not a repository: an empty one, or a part of a clone. git looks for a commit in it
+/// all the same and finds none.
+pub(in crate::sys) fn refuse_no_repository(folder: &Path) -> Result<()> {
+    if is_repository(folder) {
+        return Ok(());
+    }
+    let error = Error::surroundings(format!("`{}` is not a git repository", folder.display()));
+    let around = folder.ancestors().skip(1).find(|around| disk::exists(&around.join(".git")));
+    Err(match around {
+        Some(around) => error.detail(format!("it is a folder in the repository `{}`", around.display())),
+        None => error,
+    })
+}
+
+/// By its files: whether git reads it is another question, with an answer of its own.
+fn is_repository(folder: &Path) -> bool {
+    let git_dir = git_dir_of(folder);
+    // A work tree of another repository has a file there.
+    git_dir.is_file() || disk::exists(&git_dir.join("HEAD")) && git_dir.join("objects").is_dir()
+}
+
 /// The commit that git calls `name` there.
 pub(in crate::sys) fn commit_in(git_dir: &Path, name: &str) -> Result<Option<ObjectId>> {
     let run = git(git_dir).args(["rev-parse", "--verify", "--quiet", "--end-of-options"]);

@@ -4,15 +4,18 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::import_repo::ImportRepo;
-use crate::error::{Error, Result};
+use crate::error::{Error, Kind, Result};
 use crate::plan::pins::NewSource;
 use crate::plan::reference::Reference;
 use crate::series::{ObjectId, lossy};
 use crate::sys::git::command::git;
 use crate::sys::git::ids::object_id;
 use crate::sys::machine::disk;
-use crate::sys::upstream::fetch_git::{Depth, Remote};
-use crate::sys::upstream::named_commit::{commit_in, git_dir_of, has_sha256_ids, is_sha256};
+use crate::sys::machine::watched::succeeded;
+use crate::sys::upstream::fetch_git::{Depth, Remote, way_out};
+use crate::sys::upstream::named_commit::{
+    commit_in, git_dir_of, has_sha256_ids, is_sha256, refuse_no_repository,
+};
 use crate::ui::Ui;
 
 /// Where a fork is.
@@ -51,6 +54,10 @@ impl ForkPlace {
         }
         // Without the `..` on the way: the path is written into `pins.toml`.
         let path = path.map(|path| path.canonicalize().unwrap_or(path));
+        if let Some(folder) = path.as_deref().filter(|path| path.is_dir()) {
+            let hint = "name a repository, a bundle or a URL: --from PATH|URL";
+            refuse_no_repository(folder).map_err(|error| Error { kind: Kind::Usage, ..error }.hint(hint))?;
+        }
         let from = path.as_ref().map_or(from.to_string(), |path| path.display().to_string());
         ui.status("Looking", format!("at the refs of {from}"));
         let refs = refs_of(&from)?;
@@ -80,7 +87,8 @@ impl ForkPlace {
         let found = match self.path.as_deref().filter(|path| path.is_dir()) {
             Some(folder) => commit_in(&git_dir_of(folder), name)?.map(|id| id.to_string()),
             None => {
-                let tries = [name.to_string(), format!("refs/tags/{name}"), format!("refs/heads/{name}")];
+                let tries =
+                    ["", "refs/", "refs/tags/", "refs/heads/"].map(|prefix| format!("{prefix}{name}"));
                 let known = tries.into_iter().find(|full| self.refs.contains_key(full));
                 known.or_else(|| reference.full_id().map(|id| id.to_string()))
             }
@@ -145,8 +153,13 @@ pub enum History {
 /// commit behind it.
 fn refs_of(from: &str) -> Result<BTreeMap<String, ObjectId>> {
     let nowhere = Path::new("/dev/null");
-    let said = git(nowhere).args(["ls-remote", "--quiet", "--"]).arg(from).success()?;
-    let said = lossy(&said);
+    let run = git(nowhere).args(["ls-remote", "--quiet", "--"]).arg(from);
+    let words = run.words();
+    let found = run.finish()?;
+    let errors: Vec<String> = found.stderr.lines().map(str::to_string).collect();
+    succeeded("git", &words, found.status, &errors)
+        .map_err(|error| way_out(from, &errors).into_iter().fold(error, Error::hint))?;
+    let said = lossy(&found.stdout);
     if said.lines().filter_map(|line| line.split('\t').next()).any(is_sha256) {
         return Err(has_sha256_ids(from));
     }
