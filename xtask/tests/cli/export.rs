@@ -315,10 +315,46 @@ fn a_parent_that_changed_since_is_told() {
     -- stderr --
     error: the series of a parent changed since `target/espalier/edit/child` was made; nothing was written
       an export now would undo that change
-      next: with commits to keep: put back what changed out here (git stash), export, bring it back (git stash pop)
-      next: without: cargo xtask edit child --discard
+      next: keep the commits, if the change is not committed yet: git stash push --include-untracked && cargo xtask export child && git checkout -- espalier.lock && git stash pop && cargo xtask lock
+      next: or without them: cargo xtask edit child --discard
     ");
     project.run(&["edit", "child"]).code(4);
+}
+
+/// The printed sequence keeps the commits of the child and the new patch of its parent, which git does not track yet.
+#[test]
+fn commits_are_kept_over_a_new_patch_of_the_parent() {
+    let project = with_child();
+    project.run(&["lock"]).success();
+    let in_project = |arguments: &[&str]| git::git(project.root(), arguments);
+    git::init(project.root());
+    in_project(&["add", "--all", "--", ".", ":!target"]);
+    in_project(&["commit", "--quiet", "--message", "The project"]);
+    let folder = edit_folder(&project, "child");
+    files::edit(&folder.join("src/ring.c"), "at % size", "size % at");
+    commit(&folder, "Ring otherwise");
+    let parent = edit(&project);
+    files::edit(&parent.join("src/add.c"), "left + right", "right + left");
+    commit(&parent, "Add backwards");
+    project.run(&["export"]).success();
+    let refused = project.run(&["export", "child"]).code(4);
+    let hint = refused.stderr.lines().find(|line| line.contains("git stash")).unwrap();
+    let (_, sequence) = hint.split_once(": git ").unwrap();
+    for step in format!("git {sequence}").split(" && ") {
+        match step.strip_prefix("cargo xtask ") {
+            Some(words) => {
+                project.run(&words.split(' ').collect::<Vec<_>>()).success();
+            }
+            None => drop(in_project(&step.split(' ').skip(1).collect::<Vec<_>>())),
+        }
+    }
+    assert_eq!(
+        files::list(&project.path("patches/child")),
+        ["0001-greet-my-dear.patch", "0002-ring-otherwise.patch"]
+    );
+    assert!(project.path("patches/paged/0004-add-backwards.patch").exists());
+    project.run(&["lock", "--check"]).success();
+    project.run(&["apply", "--check", "--variant", "child"]).success();
 }
 
 #[test]
@@ -335,8 +371,8 @@ fn a_series_that_changed_since_is_not_undone() {
     -- stderr --
     error: the series on disk changed since `target/espalier/edit/paged` was made; nothing was written
       an export now would undo that change
-      next: with commits to keep: put back what changed out here (git stash), export, bring it back (git stash pop)
-      next: without: cargo xtask edit paged --discard
+      next: keep the commits: put back what changed out here, export, and change it in the edit repository
+      next: or without them: cargo xtask edit paged --discard
     ");
     assert_eq!(names(&project).len(), 2);
 }

@@ -88,10 +88,20 @@ fn refuse_outdated(repo: &EditRepo, marks: &Marks, before: &SeriesCommits) -> Re
         return Ok(());
     };
     let variant = variant_of(repo);
+    let keep = match marks.border != before.border || marks.pin != before.pin {
+        true => format!(
+            "keep the commits, if the change is not committed yet: git stash push --include-untracked && cargo xtask \
+             export {variant} && git checkout -- espalier.lock && git stash pop && cargo xtask lock"
+        ),
+        false => {
+            "keep the commits: put back what changed out here, export, and change it in the edit repository"
+                .to_string()
+        }
+    };
     Err(conflict(format!("{changed} changed since `{folder}` was made; nothing was written"))
         .detail("an export now would undo that change")
-        .hint("with commits to keep: put back what changed out here (git stash), export, bring it back (git stash pop)")
-        .hint(format!("without: cargo xtask edit {variant} --discard")))
+        .hint(keep)
+        .hint(format!("or without them: cargo xtask edit {variant} --discard")))
 }
 
 fn refuse_uncommitted(repo: &EditRepo) -> Result<()> {

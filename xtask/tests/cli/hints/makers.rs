@@ -60,6 +60,24 @@ pub fn with_child() -> Project {
     project
 }
 
+/// The same, committed; a commit in the edit repository of `child` is in no patch yet, and `paged` has a new patch since.
+pub fn parent_went_on() -> Project {
+    let project = with_child();
+    project.run(&["lock"]).success();
+    git::init(project.root());
+    git::git(project.root(), &["add", "--all", "--", ".", ":!target"]);
+    git::git(project.root(), &["commit", "--quiet", "--message", "The project"]);
+    let child = edit_folder(&project, "child");
+    files::edit(&child.join("src/ring.c"), "at % size", "size % at");
+    git::commit(&child, "Ring otherwise");
+    project.run(&["edit"]).success();
+    let parent = edit_folder(&project, "paged");
+    files::edit(&parent.join("src/add.c"), "left + right", "right + left");
+    git::commit(&parent, "Add backwards");
+    project.run(&["export"]).success();
+    project
+}
+
 /// A project with `my`, which has no patches; beside it are patches as git writes them.
 pub fn started() -> Project {
     let project = empty_project();

@@ -1,7 +1,7 @@
 //! What is said about the work on a series.
 
 use super::super::support::{Project, files, git};
-use super::makers::{edited, with_child, with_work};
+use super::makers::{edited, parent_went_on, with_child, with_work};
 use super::{Place, Scene};
 
 pub const SCENES: &[Scene] = &[
@@ -41,6 +41,13 @@ pub const SCENES: &[Scene] = &[
             ("git -C target/espalier/edit/paged add --all && git", 0),
             ("git -C target/espalier/edit/paged stash", 0),
         ],
+    },
+    Scene {
+        name: "export over a new patch of the parent",
+        make: parent_went_on,
+        command: "export child",
+        place: Place::Here,
+        hints: &[("git stash push --include-untracked && cargo", 0), ("cargo xtask edit child --discard", 0)],
     },
     Scene {
         name: "export without an edit repository",
