@@ -1,7 +1,7 @@
 //! What stands before a diff in a quilt series or a lone `.diff`: a header of DEP-3 fields
 //! (<https://dep-team.pages.debian.net/deps/dep3/>), the header of `hg export`, a few words, or a mixture of them.
 
-use super::hg_header::{HgHeader, read_hg_header};
+use super::hg_header::{HgHeader, date_of_field, read_hg_header};
 use super::subject::is_useless;
 
 /// What the header says, in our words.
@@ -94,7 +94,7 @@ pub fn read_diff_header(text: &str) -> DiffHeader {
         } else if field.is(&["author", "from"]) && header.author.is_none() {
             header.author = Some(field.line());
         } else if field.is(&["date", "last-update"]) && header.date.is_none() {
-            header.date = Some(field.line());
+            header.date = Some(date_of_field(field.line()));
         } else {
             kept.push(format!("{}: {}", field.key, field.line()));
         }

@@ -36,6 +36,16 @@ pub fn read_hg_header(text: &str) -> (Option<HgHeader>, String) {
     (Some(header), rest)
 }
 
+/// A `Date:` field as a mail would say it: the plain header of a patch queue has Mercurial's form there. git's raw form,
+/// `SECONDS +HHMM`, has another offset and stays.
+pub(super) fn date_of_field(value: String) -> String {
+    let offset = value.split_once(' ').map_or("", |(_, offset)| offset.trim());
+    let digits = offset.strip_prefix('-').unwrap_or(offset);
+    let is_hg = digits == "0" || !digits.starts_with('0') && digits.bytes().all(|byte| byte.is_ascii_digit());
+    let read = if is_hg { mail_date(&value) } else { None };
+    read.unwrap_or(value)
+}
+
 /// `SECONDS OFFSET`, where the offset counts seconds west of Greenwich.
 fn mail_date(date: &str) -> Option<String> {
     let (seconds, west) = date.trim().split_once(' ')?;
@@ -47,7 +57,19 @@ fn mail_date(date: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{HgHeader, mail_date, read_hg_header};
+    use super::{HgHeader, date_of_field, mail_date, read_hg_header};
+
+    #[test]
+    fn a_plain_field_may_have_the_form_of_mercurial() {
+        let read = |value: &str| date_of_field(value.to_owned());
+        assert_eq!(read("1700000000 -7200"), "15 Nov 2023 00:13:20 +0200");
+        assert_eq!(read("1700000000 0"), "14 Nov 2023 22:13:20 +0000");
+        for other in
+            ["1700000000 +0200", "1700000000 -0700", "2023-11-14", "Tue, 14 Nov 2023 22:13:20 +0000", ""]
+        {
+            assert_eq!(read(other), other);
+        }
+    }
 
     #[test]
     fn the_offset_counts_west() {

@@ -516,3 +516,59 @@ fn the_status_of_a_yocto_patch_passes_lint() {
         assert!(findings.iter().all(|finding| finding["rule"] == "trailer-placeholder"), "{findings:#?}");
     }
 }
+
+/// Files of a patch queue in `patches` beside the project, imported; the report and the names of the patches.
+fn imported(queue: &[(&str, &str)]) -> (serde_json::Value, Vec<String>, Project) {
+    let project = started();
+    for (name, text) in queue {
+        files::write(&project.beside("queue").join(name), text);
+    }
+    let json = import(&project, &project.beside("queue"), &["--json"]).success().json();
+    let names = files::list(&project.path("patches/my"));
+    (json, names, project)
+}
+
+#[test]
+fn numbers_in_names_are_the_order() {
+    let third = change(["a/", "b/"], "folk", "crowd");
+    let queue = [("1.patch", first()), ("2.patch", second()), ("10.patch", third)];
+    let queue = queue.each_ref().map(|(name, text)| (*name, text.as_str()));
+    let (json, names, _) = imported(&queue);
+    assert_eq!(names.len(), 3, "{json}");
+    assert!(json.to_string().contains("so that 2 comes before 10"), "{json}");
+}
+
+#[test]
+fn a_diff_without_its_final_line_feed_is_read() {
+    let text = first();
+    let (json, names, _) = imported(&[("fix.diff", text.trim_end_matches('\n'))]);
+    assert_eq!(names, ["0001-fix.patch"], "{json}");
+    assert!(json.to_string().contains("fix.diff: its last line had no line feed, which was added"), "{json}");
+}
+
+#[test]
+fn an_order_file_may_begin_with_a_byte_order_mark() {
+    let (first, second) = (first(), second());
+    let (json, names, _) =
+        imported(&[("series", "\u{feff}z.diff\na.diff\n"), ("z.diff", &first), ("a.diff", &second)]);
+    assert_eq!(names, ["0001-z.patch", "0002-a.patch"], "{json}");
+}
+
+/// Mercurial writes a plain header above the patches of a queue when it is set to.
+#[test]
+fn the_plain_header_of_mercurial_has_a_date() {
+    let text = format!("From: Joe <j@example.org>\nDate: 1700000000 -7200\n\nFix the name\n\n{}", first());
+    let (_, names, project) = imported(&[("fix.patch", &text)]);
+    assert_eq!(names, ["0001-fix-the-name.patch"]);
+    let patch = project.read("patches/my/0001-fix-the-name.patch");
+    assert!(patch.contains("Date: Wed, 15 Nov 2023 00:13:20 +0200"), "{patch}");
+}
+
+/// A copy is left out, so it does not make the subject of the other one ambiguous.
+#[test]
+fn a_copy_of_a_patch_does_not_change_its_subject() {
+    let text = format!("Say people\n\n{}", first());
+    let (json, names, _) = imported(&[("one-thing.patch", &text), ("other-thing.patch", &text)]);
+    assert_eq!(names, ["0001-say-people.patch"], "{json}");
+    assert_eq!(json["dropped"][0]["why"], "the pin, or a patch before it, has it already", "{json}");
+}

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::error::{Error, Result};
 use crate::series::{
@@ -49,7 +49,7 @@ pub struct Loose {
     pub patches: Vec<LoosePatch>,
     /// What was left out, and why.
     pub others: Vec<(String, String)>,
-    /// What a person should know about the order.
+    /// What a person should know about the order and the files.
     pub notes: Vec<String>,
 }
 
@@ -70,7 +70,13 @@ pub fn read(repo: &ImportRepo, path: &Path, strip: u32) -> Result<Loose> {
             return Err(Error::usage(format!("the file name `{name}` is not UTF-8")).hint("rename the file"));
         }
         let name = printable(patch.name.as_bytes());
-        loose.read_file(repo, &name, &patch_files::read(&patch.path)?, (how, patch.strip.is_some()))?;
+        let mut text = patch_files::read(&patch.path)?;
+        if !text.is_empty() && !text.ends_with(b"\n") {
+            // git calls a diff without it corrupt.
+            text.push(b'\n');
+            loose.notes.push(format!("{name}: its last line had no line feed, which was added"));
+        }
+        loose.read_file(repo, &name, &text, (how, patch.strip.is_some()))?;
     }
     loose.tell_apart();
     Ok(loose)
@@ -126,16 +132,23 @@ impl Loose {
     }
 
     /// Of patches with one subject each takes the words of its file's name, where those differ: it is the name that
-    /// people know such patches by.
+    /// people know such patches by. A copy of an earlier patch does not count: it will be left out.
     fn tell_apart(&mut self) {
         let key = |text: &str| text.trim().to_lowercase();
         let mut subjects: HashMap<String, usize> = HashMap::new();
         let mut names: HashMap<String, usize> = HashMap::new();
+        let mut seen: HashSet<(String, &[u8])> = HashSet::new();
+        let mut is_copy = Vec::with_capacity(self.patches.len());
         for patch in &self.patches {
+            is_copy.push(!seen.insert((key(&patch.subject), &patch.diff)));
+            if is_copy.last() == Some(&true) {
+                continue;
+            }
             *subjects.entry(key(&patch.subject)).or_default() += 1;
             *names.entry(patch.words.as_deref().map(key).unwrap_or_default()).or_default() += 1;
         }
-        for patch in &mut self.patches {
+        let originals = self.patches.iter_mut().zip(is_copy).filter(|(_, is_copy)| !is_copy);
+        for (patch, _) in originals {
             let Some(words) = patch.words.clone() else { continue };
             let is_repeated = subjects.get(&key(&patch.subject)).is_some_and(|count| *count > 1);
             let is_known_by_name =

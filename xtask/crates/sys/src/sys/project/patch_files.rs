@@ -1,6 +1,7 @@
 //! Patches that were made elsewhere: a folder, an mbox, a queue with an order file, a package's recipe, one diff. All of
 //! it is hostile.
 
+use std::cmp::Ordering;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
@@ -144,12 +145,50 @@ fn by_name(folder: &Path, files: Vec<PathBuf>) -> Result<PatchFiles> {
             "a folder with patches: import it by itself".to_string(),
         ));
     }
+    let by_name = found.patches.clone();
+    found.patches.sort_by(|left, right| in_natural_order(&left.name, &right.name));
+    let is_reordered = found.patches != by_name;
+    if is_reordered {
+        let note = "no file says the order: they were applied by the numbers in their names, so that 2 comes before 10";
+        found.notes.push(note.to_string());
+    }
     let is_numbered = |found: &FoundPatch| found.name.starts_with(|letter: char| letter.is_ascii_digit());
-    if found.patches.len() > 1 && !found.patches.iter().all(is_numbered) {
+    if found.patches.len() > 1 && !is_reordered && !found.patches.iter().all(is_numbered) {
         let note = "no file says the order, and not every name has a number: they were applied in the order of their names";
         found.notes.push(note.to_string());
     }
     Ok(found)
+}
+
+/// Compares two file names, each run of digits by its value: `2.patch` comes before `10.patch`.
+fn in_natural_order(left: &str, right: &str) -> Ordering {
+    let (mut one, mut other) = (left, right);
+    loop {
+        let (first, second) = (digits_in(one), digits_in(other));
+        let (value, other_value) = (first.trim_start_matches('0'), second.trim_start_matches('0'));
+        let by_value = (value.len(), value).cmp(&(other_value.len(), other_value));
+        if !first.is_empty() && !second.is_empty() && by_value.is_ne() {
+            return by_value;
+        }
+        if !first.is_empty() && !second.is_empty() {
+            (one, other) = (one.trim_start_matches(first), other.trim_start_matches(second));
+            continue;
+        }
+        let (mut letters, mut other_letters) = (one.chars(), other.chars());
+        match (letters.next(), other_letters.next()) {
+            (Some(letter), Some(other_letter)) if letter == other_letter => {
+                (one, other) = (letters.as_str(), other_letters.as_str());
+            }
+            // `01` and `1` are the same number.
+            (None, None) => return left.cmp(right),
+            (letter, other_letter) => return letter.cmp(&other_letter),
+        }
+    }
+}
+
+/// The digits at the beginning of `text`.
+fn digits_in(text: &str) -> &str {
+    text.split(|letter: char| !letter.is_ascii_digit()).next().unwrap_or_default()
 }
 
 /// How deep patches may lie in the folder of a package.
@@ -345,9 +384,11 @@ fn with_included(file: &Path, depth: usize) -> Result<String> {
     Ok(whole)
 }
 
+/// Without the byte order mark that some editors write first.
 fn text_of(file: &Path) -> Result<String> {
-    String::from_utf8(read(file)?)
-        .map_err(|_| Error::usage(format!("`{}` is not UTF-8 text", file.display())))
+    let text = String::from_utf8(read(file)?)
+        .map_err(|_| Error::usage(format!("`{}` is not UTF-8 text", file.display())))?;
+    Ok(text.strip_prefix('\u{feff}').map(str::to_string).unwrap_or(text))
 }
 
 fn name_of(path: &Path) -> String {
@@ -406,4 +447,34 @@ pub fn read(file: &Path) -> Result<Vec<u8>> {
             .hint(format!("{FILE_LIMIT} are the most that one file of patches may have")));
     }
     disk::read(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::in_natural_order;
+
+    #[test]
+    fn numbers_in_names_are_compared_by_value() {
+        let sorted = [
+            "1",
+            "0001-a",
+            "1-b",
+            "02",
+            "2",
+            "9z",
+            "10",
+            "10a",
+            "99999999999999999999999",
+            "a1",
+            "a2b",
+            "a10",
+        ];
+        for (at, left) in sorted.iter().enumerate() {
+            for right in &sorted[at + 1..] {
+                let both = (in_natural_order(left, right), in_natural_order(right, left));
+                assert_eq!(both, (std::cmp::Ordering::Less, std::cmp::Ordering::Greater), "{left} {right}");
+            }
+        }
+        assert!(in_natural_order("x", "x").is_eq());
+    }
 }
