@@ -136,8 +136,22 @@ impl LockedVariant {
     ///
     /// What stands there is no id.
     pub fn series_tree(&self) -> Result<ObjectId> {
-        let last = self.patches.last();
-        let (after, id) = last.map_or(("no patch", &self.base), |patch| (&*patch.file, &patch.tree));
+        self.tree_after(self.patches.last())
+    }
+
+    /// The tree before the first patch in `folder`: what those in it were made for.
+    ///
+    /// # Errors
+    ///
+    /// What stands there is no id.
+    pub fn tree_below(&self, folder: &str) -> Result<ObjectId> {
+        let is_in_folder =
+            |patch: &&LockedPatch| patch.file.rsplit_once('/').is_some_and(|(parent, _)| parent == folder);
+        self.tree_after(self.patches.iter().take_while(|patch| !is_in_folder(patch)).last())
+    }
+
+    fn tree_after(&self, patch: Option<&LockedPatch>) -> Result<ObjectId> {
+        let (after, id) = patch.map_or(("no patch", &self.base), |patch| (&*patch.file, &patch.tree));
         id.parse().map_err(|_| {
             regenerate(Error::usage(format!("`{id}` is locked as the tree after {after}, and is no id")))
         })
@@ -259,6 +273,23 @@ mod tests {
                 .to_string()
                 .contains("`11` is locked as the tree after no patch")
         );
+    }
+
+    #[test]
+    fn the_tree_below_a_folder_is_that_of_the_last_patch_before_it() {
+        let mut variant = sample().variants.remove("paged").unwrap();
+        let ids = ["aa", "bb", "cc"].map(|byte| byte.repeat(20));
+        variant.base.clone_from(&ids[0]);
+        let patch = |file: &str, tree: &String| LockedPatch {
+            file: file.into(),
+            sha256: String::new(),
+            tree: tree.clone(),
+        };
+        variant.patches =
+            vec![patch("patches/p/0001-a.patch", &ids[1]), patch("patches/c/0001-b.patch", &ids[2])];
+        for (folder, id) in [("patches/p", &ids[0]), ("patches/c", &ids[1]), ("patches", &ids[2])] {
+            assert_eq!(variant.tree_below(folder).unwrap().to_string(), *id, "{folder}");
+        }
     }
 
     #[test]

@@ -228,6 +228,12 @@ impl Pins {
         series
     }
 
+    /// The nearest variant with patches that `variant` extends; nothing when it has no patches itself.
+    pub fn parent_series<'a>(&'a self, variant: &'a Variant) -> Option<&'a Variant> {
+        variant.patches.as_ref()?;
+        self.stack(variant).into_iter().rev().skip(1).find(|below| below.patches.is_some())
+    }
+
     /// The folders of the patches of `variant`, in the order in which they are applied.
     pub fn patch_folders<'a>(&'a self, variant: &'a Variant) -> Vec<&'a str> {
         self.stack(variant).into_iter().filter_map(|variant| variant.patches.as_deref()).collect()
@@ -400,6 +406,11 @@ patches = "patches/paged"
         let names: Vec<&str> =
             pins.series_on(&pins.variants["stock"].pin).iter().map(|variant| variant.name.as_str()).collect();
         assert_eq!(names, ["paged", "a-child"]);
+        let parent = |name: &str| pins.parent_series(&pins.variants[name]).map(|parent| parent.name.as_str());
+        assert_eq!(parent("a-child"), Some("paged"));
+        for name in ["stock", "paged", "same-patches", "only-overlays"] {
+            assert_eq!(parent(name), None, "{name}");
+        }
         assert!(pins.series_on(&Name::new("another").unwrap()).is_empty());
     }
 

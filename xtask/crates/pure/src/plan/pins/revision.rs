@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::plan::name::Name;
 use crate::series::ObjectId;
 
 /// One upstream commit, by a name that means the same commit for everybody: a branch is none, and a part of an id
@@ -55,6 +56,13 @@ impl Revision {
 pub(in crate::plan) fn is_ref_name(name: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-/+@#=".contains(&byte);
     !name.is_empty() && !name.starts_with('-') && !name.contains("..") && name.bytes().all(is_plain)
+}
+
+/// A variant in the place of a pin.
+impl From<&Name> for Revision {
+    fn from(name: &Name) -> Revision {
+        Revision::Tag(TagName(name.to_string()))
+    }
 }
 
 /// A tag is its name, a commit its full id.
