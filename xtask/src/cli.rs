@@ -92,7 +92,7 @@ enum Command {
     Bisect(Bisect),
     /// Find the furthest upstream commit at which the whole series still applies.
     Newest(Newest),
-    /// Move a variant's series to another upstream commit.
+    /// Move a variant's series to another upstream commit, or onto the series that it extends.
     Rebase(Rebase),
     /// Move pin, series, lock and report together, once everything builds and passes; else nothing.
     Sync(Sync),

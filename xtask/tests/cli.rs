@@ -47,6 +47,7 @@ mod cli {
     mod import_patches;
     mod killed;
     mod killed_by_call;
+    mod killed_descendants;
     mod killed_edit;
     mod killed_import;
     mod killed_rebase;
@@ -71,6 +72,7 @@ mod cli {
     mod rebase;
     mod rebase_conflicts;
     mod rebase_counters;
+    mod rebase_descendants;
     mod rebase_lookalikes;
     mod rebase_odd;
     mod rebase_taken;

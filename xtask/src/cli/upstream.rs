@@ -8,7 +8,7 @@ use super::values::{Until, absolute};
 use crate::cmd;
 use crate::context::{Context, Outcome};
 use crate::error::Result;
-use crate::stack::rebase::{self, Action, Choices};
+use crate::stack::rebase::{self, Action, Choices, Onto, Upstream};
 
 /// The end of a range of upstream commits that begins at the pin.
 #[derive(Debug, Args)]
@@ -114,8 +114,8 @@ impl Upstreamed {
 
 #[derive(Debug, Args)]
 pub(super) struct Rebase {
-    /// Target: tag, branch or commit id, also `v1.0~3`.
-    #[arg(long, value_name = "REF", required_unless_present = "step")]
+    /// Target: tag, branch or commit id, also `v1.0~3`; default: the series that the variant extends, as it is now.
+    #[arg(long, value_name = "REF")]
     to: Option<String>,
     /// Repository, bundle or URL to fetch it from, instead of the pin's sources.
     #[arg(long, value_name = "PATH|URL", requires = "to")]
@@ -172,11 +172,11 @@ impl Rebase {
         match (self.step, self.to) {
             (RebaseStep { abort: true, .. }, _) => Action::Abort(variant),
             (RebaseStep { skip: true, .. }, _) => Action::Skip(variant, choices),
-            (RebaseStep { go_on: false, .. }, Some(to)) => {
-                let dry_run = self.dry_run;
-                Action::Start(rebase::Options { variant, to, from, dry_run, choices })
+            (RebaseStep { go_on: true, .. }, _) => Action::Continue(variant, choices),
+            (_, to) => {
+                let onto = to.map_or(Onto::Parent, |to| Onto::Upstream(Upstream { to, from }));
+                Action::Start(rebase::Options { variant, onto, dry_run: self.dry_run, choices })
             }
-            _ => Action::Continue(variant, choices),
         }
     }
 }

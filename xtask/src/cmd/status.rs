@@ -79,14 +79,23 @@ pub fn report(context: &Context, options: &Options) -> Result<StatusReport> {
         Some(_) if report.inexact_at_pin => {
             vec![next_command("apply", &[("--variant", Some(&report.variant))])]
         }
-        _ if report.exact() < report.patches.len() => next_steps(options),
+        _ if report.exact() < report.patches.len() => {
+            next_steps(options, is_below_exact(context, &series, &report)?)
+        }
         _ => Vec::new(),
     };
     Ok(StatusReport { next, ..report })
 }
 
-/// At another tip the series can be moved there; at its own pin it has to be mended.
-fn next_steps(options: &Options) -> Vec<String> {
+/// Whether the series that this one extends is exact: then this one can be rebased onto it.
+fn is_below_exact(context: &Context, series: &PinnedSeries, report: &StatusReport) -> Result<bool> {
+    let has_parent = context.pins()?.parent_series(&series.stack.variant).is_some();
+    let mut parents = report.patches.iter().take(series.stack.parents);
+    Ok(has_parent && parents.all(|patch| patch.class == PatchClass::Exact))
+}
+
+/// At another tip the series can be moved there; at its own pin it is rebased onto the one that it extends, or fixed.
+fn next_steps(options: &Options, is_below_exact: bool) -> Vec<String> {
     let Options { variant, tip, from, .. } = options;
     let (variant, tip, from) = (variant.as_deref(), tip.as_deref(), from.as_deref());
     let all = [("--variant", variant), ("--tip", tip), ("--from", from)];
@@ -94,6 +103,7 @@ fn next_steps(options: &Options) -> Vec<String> {
         Some(_) => {
             next_command("rebase --dry-run", &[("--to", tip), ("--variant", variant), ("--from", from)])
         }
+        None if is_below_exact => next_command("rebase", &[("--variant", variant)]),
         None => next_command("apply --check", &[("--variant", variant)]),
     };
     vec![next_command("status --long", &all), act]

@@ -292,7 +292,7 @@ fn a_changed_parent_changes_the_locks_of_its_children() {
       gone     0004-add-backwards.patch
     -- stderr --
     warning: child extends paged and no longer applies
-      next: cargo xtask status --variant child
+      next: cargo xtask rebase --variant child
          Locking paged in espalier.lock: tree db31403b715e785491082e397ee21c2d1d4b0251
     ");
     project.run(&["export", "child"]).code(1);

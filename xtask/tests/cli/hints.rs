@@ -115,6 +115,8 @@ fn filled_in(command: &str) -> String {
     let fills = [
         ("PATH", upstream.to_str().unwrap()),
         ("PATCHES", "../patches"),
+        ("--source=COMMIT", "--source=HEAD~1"),
+        ("--to REF", "--to v1.0"),
         ("UPSTREAM", upstream.to_str().unwrap()),
         ("--at TAG", "--at v1.0"),
         ("--variant NEW", "--variant new"),

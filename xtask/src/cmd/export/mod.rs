@@ -15,8 +15,8 @@ use crate::plan::pins::Variant;
 use crate::series::{Patch, SeriesEntry, series_order};
 use crate::stack::Stack;
 use crate::stack::commits::{SeriesCommits, commits_of, make_commits};
-use crate::stack::lock;
 use crate::stack::ready::series_folder;
+use crate::stack::rebase::descendants;
 use crate::sys::git::store::Store;
 use crate::sys::project::inputs::PatchFile;
 use crate::sys::project::run_lock::Access;
@@ -47,11 +47,14 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let exported = choose(&store, &existing(&before), &collected.commits, written)?;
     let own = exported.iter().map(|new| PatchFile::new(format!("{folder}/{}", new.name), new.bytes.clone()));
     let after = prove(&store, &before.stack, own, &collected.commits)?;
-    if !options.dry_run {
-        let mut stage = Stage::begin(&context.layout)?;
-        stage.keep_series(pins.series_folders())?;
-        stage.replace_series(folder, before.stack.own_files(), after.stack.own_files())?;
-        lock::stage(context, &mut stage, (&store, &pins), variant, &after.locked)?;
+    let begin = if options.dry_run { Stage::begin_trial } else { Stage::begin };
+    let mut stage = begin(&context.layout)?;
+    stage.keep_series(pins.series_folders())?;
+    stage.replace_series(folder, before.stack.own_files(), after.stack.own_files())?;
+    if options.dry_run {
+        descendants::preview(context, &mut stage, (&store, &pins), variant, &after.locked)?;
+    } else {
+        descendants::stage(context, &mut stage, (&store, &pins), variant, &after.locked)?;
         repo.write_commit(&store, after.tip)?;
         stage.set_marks(&variant.name, &Marks { series: after.tip, made: collected.tip, ..collected.marks });
         stage.take_offer(&variant.name);

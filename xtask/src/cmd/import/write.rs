@@ -7,9 +7,10 @@ use crate::plan::lock::LockedVariant;
 use crate::plan::name::Name;
 use crate::plan::pins::{Pins, Variant};
 use crate::stack::Stack;
+use crate::stack::apply;
 use crate::stack::import::line::LineCommit;
 use crate::stack::import::patches::NewPatch;
-use crate::stack::{apply, lock};
+use crate::stack::rebase::descendants;
 use crate::sys::git::store::Store;
 use crate::sys::machine::disk;
 use crate::sys::project::stage::Stage;
@@ -36,7 +37,7 @@ pub fn stage(
         stage.write(&format!("{folder}/{}", patch.name), &patch.bytes)?;
     }
     let locked = prove(&stage, store, &pins, variant, commits)?;
-    lock::stage(context, &mut stage, (store, &pins), variant, &locked)?;
+    descendants::stage(context, &mut stage, (store, &pins), variant, &locked)?;
     Ok(stage)
 }
 

@@ -22,7 +22,7 @@ use crate::report::status::{Place, StatusReport};
 use crate::report::sync::{MovedPatch, MovedTree, SyncReport};
 use crate::serving::probe::{self, Probe};
 use crate::stack::lock_file;
-use crate::stack::rebase::{self, Choices, Prepared};
+use crate::stack::rebase::{self, Choices, Onto, Prepared, Upstream};
 use crate::sys::machine::disk;
 use crate::sys::project::run_lock::{self, Access};
 
@@ -82,11 +82,14 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
 fn rebase_options(options: &Options) -> rebase::Options {
     rebase::Options {
         variant: options.variant.clone(),
-        to: options.to.clone(),
-        from: options.from.clone(),
+        onto: Onto::Upstream(upstream(options)),
         dry_run: options.dry_run,
         choices: options.choices,
     }
+}
+
+fn upstream(options: &Options) -> Upstream {
+    Upstream { to: options.to.clone(), from: options.from.clone() }
 }
 
 /// The staged move, and what every series on the pin comes to at the new pin as it is now.
@@ -104,7 +107,8 @@ fn prepare(context: &Context, options: &Options) -> Result<(Prepared, Vec<Status
     };
     let pin = &pins.variant(options.variant.as_deref())?.pin;
     let classes = pins.series_on(pin).into_iter().map(at_tip).collect::<Result<_>>()?;
-    Ok((rebase::prepare(context, &rebase_options(options))?, classes))
+    let goal = (options.variant.as_deref(), &upstream(options));
+    Ok((rebase::prepare(context, goal, options.choices)?, classes))
 }
 
 fn describe(prepared: &Prepared, classes: &[StatusReport]) -> SyncReport {

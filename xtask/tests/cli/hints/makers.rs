@@ -78,6 +78,44 @@ pub fn parent_went_on() -> Project {
     project
 }
 
+/// The same after a change of `paged` with which the patch of `child` conflicts.
+pub fn with_stale_child() -> Project {
+    let project = with_child();
+    change_parent(&project);
+    project
+}
+
+/// The same in a clone, whose store does not have the tree that `child` was made for.
+pub fn clone_with_stale_child() -> Project {
+    let project = with_child();
+    project.fresh_clone("before");
+    change_parent(&project);
+    project.fresh_clone("after")
+}
+
+fn change_parent(project: &Project) {
+    project.run(&["edit"]).success();
+    let folder = edit_folder(project, "paged");
+    files::edit(&folder.join("src/greet.c"), "dear\"", "friend\"");
+    git::git(&folder, &["commit", "--quiet", "--all", "--amend", "--no-edit"]);
+    project.run(&["export"]).success();
+}
+
+/// A variant on top of `paged` whose overlay has a file that a commit of `paged` adds.
+pub fn with_overlay_in_the_way() -> Project {
+    let project = Project::new();
+    let pins = project.read("pins.toml");
+    let extra = "\n[variants.extra]\nextends = \"paged\"\noverlays = [\"overlay/more\"]\n";
+    project.write("pins.toml", pins + extra);
+    project.write("overlay/more/src/new.c", "int of_the_overlay;\n");
+    project.run(&["lock"]).success();
+    project.run(&["edit"]).success();
+    let folder = edit_folder(&project, "paged");
+    files::write(&folder.join("src/new.c"), "int of_the_patch;\n");
+    git::commit(&folder, "Add a file");
+    project
+}
+
 /// A project with `my`, which has no patches; beside it are patches as git writes them.
 pub fn started() -> Project {
     let project = empty_project();

@@ -1,9 +1,10 @@
 //! What is said when the pin moves, and on the way.
 
 use super::super::support::upstream::moved as moved_upstream;
-use super::super::support::{files, git};
+use super::super::support::{Project, files, git};
 use super::makers::{
-    GREETING_GOES, elsewhere, project_by_git, syncs_badly, waiting, waiting_before_a_part, with_child,
+    GREETING_GOES, clone_with_stale_child, elsewhere, project_by_git, syncs_badly, waiting,
+    waiting_before_a_part, with_child, with_stale_child,
 };
 use super::{Place, Scene};
 
@@ -47,6 +48,36 @@ pub const SCENES: &[Scene] = &[
             ("cargo xtask rebase --variant child --skip", 4),
             ("cargo xtask rebase --variant child --abort", 0),
         ],
+    },
+    Scene {
+        name: "a rebase of a child onto its parent",
+        make: with_stale_child,
+        command: "rebase --variant child",
+        place: Place::Here,
+        hints: &[
+            ("cd target/espalier/rebase/hello/work", 0),
+            ("cargo xtask rebase --variant child --continue", 4),
+            ("cargo xtask rebase --variant child --skip", 0),
+            ("cargo xtask rebase --variant child --abort", 0),
+        ],
+    },
+    Scene {
+        name: "a rebase of a child without the tree that it was made for",
+        make: clone_with_stale_child,
+        command: "rebase --variant child",
+        place: Place::Here,
+        hints: &[
+            ("git restore --staged --worktree --source=COMMIT patches/paged", 0),
+            ("cargo xtask apply --check --variant child", 0),
+            ("git restore --staged --worktree --source=HEAD patches/paged && cargo", 4),
+        ],
+    },
+    Scene {
+        name: "a rebase without a target of a series that extends none",
+        make: Project::new,
+        command: "rebase",
+        place: Place::Clone,
+        hints: &[("cargo xtask rebase --to REF --variant paged", 0)],
     },
     Scene {
         name: "a rebase with a marker that was left",

@@ -1,7 +1,9 @@
 //! What is said about the work on a series.
 
 use super::super::support::{Project, files, git};
-use super::makers::{edited, parent_went_on, with_child, with_work};
+use super::makers::{
+    edited, parent_went_on, with_child, with_overlay_in_the_way, with_stale_child, with_work,
+};
 use super::{Place, Scene};
 
 pub const SCENES: &[Scene] = &[
@@ -195,6 +197,27 @@ pub const SCENES: &[Scene] = &[
         },
         command: "export",
         place: Place::Here,
-        hints: &[("cargo xtask status --variant child", 1)],
+        hints: &[("cargo xtask rebase --variant child", 4)],
+    },
+    Scene {
+        name: "export of a parent that has a file of its child's overlay",
+        make: with_overlay_in_the_way,
+        command: "export",
+        place: Place::Here,
+        hints: &[("cargo xtask apply --check --variant extra", 1)],
+    },
+    Scene {
+        name: "status of a child whose parent has changed",
+        make: with_stale_child,
+        command: "status --variant child",
+        place: Place::Here,
+        hints: &[("cargo xtask status --long --variant child", 1), ("cargo xtask rebase --variant child", 4)],
+    },
+    Scene {
+        name: "apply of a child whose parent has changed",
+        make: with_stale_child,
+        command: "apply --variant child",
+        place: Place::Here,
+        hints: &[("cargo xtask rebase --variant child", 4)],
     },
 ];

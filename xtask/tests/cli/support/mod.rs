@@ -21,6 +21,7 @@ pub mod project;
 pub mod random;
 pub mod registries;
 pub mod sealing;
+pub mod stacked;
 pub mod suites;
 pub mod syncing;
 pub mod upstream;

@@ -17,15 +17,18 @@ const FORMAT: u32 = 3;
 pub struct RebaseState {
     /// Format version; another one is refused.
     pub format: u32,
-    /// The variant that was named; all series on its pin move.
+    /// The variant that was named.
     pub variant: String,
+    /// Its scope; a record without one is of a pin.
+    #[serde(default, skip_serializing_if = "Scope::is_pin")]
+    pub scope: Scope,
     /// What they were made for.
     pub from: NamedTree,
     /// Where it goes.
     pub to: NamedTree,
     /// The commit it goes to; zeros where only its tree is known.
     pub commit: String,
-    /// Every series on the pin, those that others extend first.
+    /// Every series that moves, those that others extend first.
     pub series: Vec<SeriesState>,
     /// Whether the work tree shows the next patch with its conflicts. Not so after a run was killed.
     pub ready: bool,
@@ -34,6 +37,23 @@ pub struct RebaseState {
     pub conflicts: Vec<RepoPath>,
     /// What was decided beforehand, at the start or on the way.
     pub choices: Choices,
+}
+
+/// The scope of a rebase.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Scope {
+    /// A pin, with every series on it.
+    #[default]
+    Pin,
+    /// The patches of one variant, onto its parent series as it is now.
+    Series,
+}
+
+impl Scope {
+    fn is_pin(&self) -> bool {
+        *self == Scope::Pin
+    }
 }
 
 /// How far the replay of one series is.
@@ -167,7 +187,7 @@ pub struct DonePatch {
 impl RebaseState {
     /// A rebase that has not begun.
     pub fn new(
-        variant: &str,
+        (variant, scope): (&str, Scope),
         from: NamedTree,
         to: NamedTree,
         series: Vec<SeriesState>,
@@ -176,6 +196,7 @@ impl RebaseState {
         RebaseState {
             format: FORMAT,
             variant: variant.to_string(),
+            scope,
             from,
             to,
             commit: ObjectId::ZERO.to_string(),
@@ -239,6 +260,11 @@ impl RebaseState {
         read_id(&self.commit)
     }
 
+    /// The tree that it was made for.
+    pub fn old_tree(&self) -> Result<ObjectId> {
+        read_id(&self.from.tree)
+    }
+
     /// The tree that it goes to.
     pub fn tip_tree(&self) -> Result<ObjectId> {
         read_id(&self.to.tree)
@@ -297,23 +323,34 @@ fn damaged(why: String) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use super::{Choices, DonePatch, NamedTree, RebaseState, SeriesState};
+    use super::{Choices, DonePatch, NamedTree, RebaseState, Scope, SeriesState};
     use crate::series::RepoPath;
 
     #[test]
     fn what_was_written_is_read_again() {
         let tree = NamedTree { name: "v1".into(), tree: "0".repeat(40) };
         let choices = Choices { strict: Some(true), ..Choices::default() };
-        let mut state = RebaseState::new("paged", tree.clone(), tree, Vec::new(), choices);
+        let mut state = RebaseState::new(("paged", Scope::Series), tree.clone(), tree, Vec::new(), choices);
         let names: [&[u8]; 3] = [b"a.c", "\u{e9}.c".as_bytes(), b"n\xef.c"];
         state.conflicts = names.map(|name| RepoPath::new(name).unwrap()).to_vec();
         assert_eq!(RebaseState::parse(&state.render()).unwrap(), state);
     }
 
     #[test]
+    fn a_record_without_a_scope_is_of_a_pin() {
+        let tree = NamedTree { name: "v1".into(), tree: "0".repeat(40) };
+        let named = ("paged", Scope::Pin);
+        let state = RebaseState::new(named, tree.clone(), tree, Vec::new(), Choices::default());
+        let text = String::from_utf8(state.render()).unwrap();
+        assert!(!text.contains("scope"), "{text}");
+        assert_eq!(RebaseState::parse(text.as_bytes()).unwrap(), state);
+    }
+
+    #[test]
     fn a_damaged_id_is_told_and_not_passed_over() {
         let tree = NamedTree { name: "v1".into(), tree: "ab".repeat(20) };
-        let mut state = RebaseState::new("paged", tree.clone(), tree, Vec::new(), Choices::default());
+        let mut state =
+            RebaseState::new(("paged", Scope::Pin), tree.clone(), tree, Vec::new(), Choices::default());
         let done = |commit: &str| DonePatch {
             file: "patches/p/0001-a.patch".into(),
             commit: Some(commit.into()),
@@ -343,7 +380,7 @@ mod tests {
             SeriesState::new("b", vec![file("b/1")], 0),
             SeriesState::new("ac", vec![file("a/1"), file("a/2"), file("c/1")], 2),
         ];
-        let mut state = RebaseState::new("b", tree.clone(), tree, series, Choices::default());
+        let mut state = RebaseState::new(("b", Scope::Pin), tree.clone(), tree, series, Choices::default());
         assert_eq!((state.current(), state.progress()), (Some(0), (0, 4)));
         state.series[0].done = vec![done("a/1"), done("a/2")];
         assert_eq!((state.current(), state.progress()), (Some(1), (2, 4)));

@@ -4,15 +4,13 @@ use serde_json::json;
 
 use super::Stack;
 use super::apply;
-use super::lock_file::{read, refuse_stale, write_to};
+use super::lock_file::{read, refuse_stale};
 use crate::context::{Context, Outcome};
 use crate::error::Result;
-use crate::plan::lock::{Lock, LockedVariant};
-use crate::plan::pins::{Pins, Variant};
+use crate::plan::lock::Lock;
 use crate::sys::git::store::Store;
 use crate::sys::machine::disk;
 use crate::sys::project::run_lock::Access;
-use crate::sys::project::stage::Stage;
 use crate::sys::upstream::fetch::fetch_pin;
 
 /// Options of `lock`.
@@ -32,6 +30,9 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
         let stack = Stack::read(&context.layout, &pins, variant)?;
         fetch_pin(&store, &context.layout, &stack.pin, context.offline, &context.ui)?;
         let applied = apply::apply_stack(&store, &stack)?;
+        if access == Access::Change {
+            apply::keep_base(&store, variant, &applied.locked)?;
+        }
         fresh.variants.insert(variant.name.to_string(), applied.locked);
     }
     let old = read_or_default(context, options.check)?;
@@ -58,29 +59,4 @@ fn read_or_default(context: &Context, check: bool) -> Result<Lock> {
         Err(error) if check => Err(error),
         Err(_) => Ok(Lock::default()),
     }
-}
-
-/// The lock of a change that gives `variant` another series, whose entry is `fresh`: it goes to the stage with those of
-/// all that extend it. One of them that no longer applies is told: it has to be mended in a series of its own.
-pub fn stage(
-    context: &Context,
-    stage: &mut Stage,
-    (store, pins): (&Store, &Pins),
-    variant: &Variant,
-    fresh: &LockedVariant,
-) -> Result<()> {
-    let old = read(context)?.unwrap_or_default();
-    let mut new = old.clone();
-    new.variants.insert(variant.name.to_string(), fresh.clone());
-    for other in pins.with_all_that_extend(variant).filter(|other| other.name != variant.name) {
-        let other_stack = Stack::read(&stage.layout(), pins, other)?;
-        match apply::apply_stack(store, &other_stack) {
-            Ok(applied) => drop(new.variants.insert(other.name.to_string(), applied.locked)),
-            Err(_) => context.ui.warn(format!(
-                "{} extends {} and no longer applies\n  next: cargo xtask status --variant {}",
-                other.name, variant.name, other.name
-            )),
-        }
-    }
-    write_to(context, stage, &old, &new)
 }

@@ -89,6 +89,18 @@ impl Stack {
         Stack::of(&self.variant, &self.pin, files, self.parents, self.overlays.clone())
     }
 
+    /// The variant's own patches alone, on `pin`.
+    pub fn own_on(&self, pin: Pin) -> Stack {
+        Stack {
+            variant: self.variant.clone(),
+            pin,
+            files: self.own_files().to_vec(),
+            patches: self.own_patches().to_vec(),
+            parents: 0,
+            overlays: Vec::new(),
+        }
+    }
+
     /// The files of the variant's own patches.
     pub fn own_files(&self) -> &[PatchFile] {
         self.files.get(self.parents..).unwrap_or_default()

@@ -29,8 +29,19 @@ pub fn refuse_drift(stack: &Stack, outcomes: &[PatchOutcome]) -> Result<()> {
     for (file, outcome) in drifted {
         error = error.detail(report(file, outcome));
     }
+    if is_child_alone(stack, outcomes) {
+        let name = &stack.variant.name;
+        error = error
+            .hint(format!("if a variant that it extends has changed: cargo xtask rebase --variant {name}"));
+    }
     let hints: BTreeSet<&str> = outcomes.iter().filter_map(|outcome| next_step(outcome)).collect();
     Err(hints.into_iter().fold(error, |error, hint| error.hint(hint)))
+}
+
+/// Whether all patches of the variants that it extends are exact, and some of its own are not.
+fn is_child_alone(stack: &Stack, outcomes: &[PatchOutcome]) -> bool {
+    let parents = outcomes.get(..stack.parents).unwrap_or_default();
+    !parents.is_empty() && parents.iter().all(|outcome| outcome.class == PatchClass::Exact)
 }
 
 /// What to type or do about one patch.

@@ -152,6 +152,7 @@ pub fn apply(
     }
     fetch_pin(store, &context.layout, &stack.pin, context.offline, &context.ui)?;
     let applied = apply_stack(store, &stack)?;
+    keep_base(store, variant, &applied.locked)?;
     if locking == Locking::Update || context.locked {
         lock_file::update(context, &variant.name, &applied.locked)?;
     }
@@ -207,7 +208,8 @@ fn place_of(context: &Context, variant: &Name) -> Place {
 fn unchanged(context: &Context, store: &Store, stack: &Stack) -> Result<Option<Applied>> {
     let Stack { variant, pin, .. } = stack;
     let locked = lock_file::read(context)?.and_then(|lock| lock.variants.get(variant.name.as_str()).cloned());
-    let Some(locked) = locked.filter(|locked| is_same(locked, stack)) else { return Ok(None) };
+    let is_current = |locked: &LockedVariant| is_same(locked, stack) && has_base(store, variant, locked);
+    let Some(locked) = locked.filter(is_current) else { return Ok(None) };
     let Ok(tree) = locked.tree.parse::<ObjectId>() else { return Ok(None) };
     // A lock that came with a checkout is a claim; only what was applied here counts as done.
     let done = disk::read_if_there(&context.layout.applied(&variant.name))?;
@@ -215,6 +217,21 @@ fn unchanged(context: &Context, store: &Store, stack: &Stack) -> Result<Option<A
         return Ok(None);
     }
     Ok(Some(Applied { pin: pin.clone(), tree, locked, unchanged: true }))
+}
+
+/// Writes the tree that the patches of `variant` were made for to the store: when a series that it extends changes, they are
+/// rebased from there, and the patches that gave the tree are gone.
+pub fn keep_base(store: &Store, variant: &Variant, locked: &LockedVariant) -> Result<()> {
+    match &variant.patches {
+        Some(folder) => store.write_tree_here(locked.tree_below(folder)?),
+        None => Ok(()),
+    }
+}
+
+/// Whether that tree is in the store.
+fn has_base(store: &Store, variant: &Variant, locked: &LockedVariant) -> bool {
+    let base = variant.patches.as_ref().map(|folder| locked.tree_below(folder));
+    base.is_none_or(|base| base.is_ok_and(|base| store.has(base)))
 }
 
 fn is_same(locked: &LockedVariant, stack: &Stack) -> bool {

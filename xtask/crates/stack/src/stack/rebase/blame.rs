@@ -1,6 +1,6 @@
 //! Why a rebase stops: the upstream commit since which a patch does not go along, and what else is known to come.
 
-use super::course::{Course, PinMove};
+use super::course::{Course, Target};
 use super::place::Place;
 use crate::error::Result;
 use crate::report::status_text::{count, short};
@@ -12,12 +12,12 @@ use crate::stack::range::{self, Range};
 use crate::sys::git::history;
 
 /// What upstream's commits say about the stop at a patch, line by line; nothing where they are not available.
-pub fn blame(target: &PinMove<'_>, here: &Place<'_, '_>) -> Vec<String> {
+pub fn blame(target: &Target<'_>, here: &Place<'_, '_>) -> Vec<String> {
     // The conflict itself is to be told, whatever becomes of this.
     find(target, here).unwrap_or_else(|error| vec![format!("upstream's commits cannot be read: {error}")])
 }
 
-fn find(target: &PinMove<'_>, here: &Place<'_, '_>) -> Result<Vec<String>> {
+fn find(target: &Target<'_>, here: &Place<'_, '_>) -> Result<Vec<String>> {
     let Course { context, store, stack, tip, .. } = here.course;
     if tip.commit.is_zero() {
         return Ok(Vec::new());
@@ -37,7 +37,7 @@ fn find(target: &PinMove<'_>, here: &Place<'_, '_>) -> Result<Vec<String>> {
     let more =
         (more > 0).then(|| format!("after it {more} more of the patches will stop, as far as is known"));
     let mut told: Vec<String> = since.into_iter().chain(more).collect();
-    for Course { stack, .. } in target.series.iter().skip(here.series + 1) {
+    for Course { stack, .. } in target.series().iter().skip(here.series + 1) {
         let (stop, own) = (stops_from(&survey(stack)?, stack.parents), stack.own_patches().len());
         if stop > 0 {
             told.push(format!("{}: {stop} of {own} patches will stop too", stack.variant.name));

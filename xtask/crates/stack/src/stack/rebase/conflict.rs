@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::Prepared;
 use super::blame::blame;
-use super::course::{Course, PinMove};
+use super::course::{Course, Target};
 use super::place::Place;
 use crate::error::{Error, Kind, Result};
 use crate::plan::next_command::quoted;
@@ -60,7 +60,7 @@ fn versions(conflict: &FileConflict) -> [Option<&Version>; 3] {
 /// Prepares the work tree, and says so. What is in `state` is written first, so that a run that is killed
 /// meanwhile can do it again.
 pub fn hand_over(
-    target: &PinMove<'_>,
+    target: &Target<'_>,
     repo: &RebaseRepo,
     state: &mut RebaseState,
     stop: Stop,
@@ -119,7 +119,7 @@ fn conflicted_file(conflict: &FileConflict, stop: &Stop) -> ConflictedFile {
 
 /// The error that says what waits, why, and how to go on.
 fn sentence(
-    target: &PinMove<'_>,
+    target: &Target<'_>,
     state: &RebaseState,
     here: &Place<'_, '_>,
     (replayed, solved): (&Replayed, &[Remembered]),

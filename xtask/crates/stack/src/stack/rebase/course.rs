@@ -1,10 +1,10 @@
 //! Where a rebase starts, where it goes, and what moves with the pin.
 
-use super::Options;
+use super::Upstream;
 use crate::context::Context;
 use crate::error::Result;
 use crate::plan::pins::{Pin, Pins};
-use crate::plan::rebase_state::TakenPatch;
+use crate::plan::rebase_state::{Scope, TakenPatch};
 use crate::report::status_text::count;
 use crate::report::taken::story_notes;
 use crate::series::Origin;
@@ -38,15 +38,51 @@ pub struct PinMove<'a> {
     pub series: Vec<Course<'a>>,
 }
 
+/// The series that a rebase moves, with the two trees.
+pub enum Target<'a> {
+    /// A pin, with every series on it.
+    Pin(PinMove<'a>),
+    /// The patches of one variant, from the tree that its parent series gave to the one that it gives now. They are all
+    /// of its stack; the first tree is in the place of the pin's, the second in that of the tip's, which has no commit.
+    Series(Course<'a>),
+}
+
+impl<'a> Target<'a> {
+    /// The variant that was named.
+    pub fn named(&self) -> &Course<'a> {
+        match self {
+            Target::Pin(moved) => &moved.named,
+            Target::Series(course) => course,
+        }
+    }
+
+    /// Every series that moves, those that others extend first.
+    pub fn series(&self) -> &[Course<'a>] {
+        match self {
+            Target::Pin(moved) => &moved.series,
+            Target::Series(course) => std::slice::from_ref(course),
+        }
+    }
+
+    /// Its scope, for the record of the rebase.
+    pub fn scope(&self) -> Scope {
+        match self {
+            Target::Pin(_) => Scope::Pin,
+            Target::Series(_) => Scope::Series,
+        }
+    }
+}
+
 /// Reads every series on the pin and brings both trees into the store.
 pub fn load<'a>(
     context: &'a Context,
     pins: &'a Pins,
     store: &'a Store,
-    options: &Options,
+    (variant, upstream): (Option<&str>, &Upstream),
 ) -> Result<PinMove<'a>> {
-    load_with_tip(context, pins, store, options.variant.as_deref(), |pin| {
-        let ask = Ask { pin, reference: &options.to, from: options.from.as_deref(), history: true };
+    load_with_tip(context, pins, store, variant, |pin| {
+        let Upstream { to, from } = upstream;
+        let ask = Ask { pin, reference: to, from: from.as_deref(), history: true };
         let mut tip = tip::resolve(fetcher(context, store), &ask)?;
         tip.name = tip.revision.to_string();
         Ok(tip)

@@ -1,7 +1,7 @@
 //! A rebase without a trace: `--dry-run`.
 
 use super::Choices;
-use super::course::{Course, PinMove, read_upstream};
+use super::course::{Course, Target, read_upstream};
 use super::steps::{Verdict, names, notes, shared, step, verdict};
 use crate::error::Result;
 use crate::plan::rebase_state::places_of_taken;
@@ -28,10 +28,10 @@ pub struct Tried {
 }
 
 /// Every series on the pin, in memory.
-pub fn run(target: &PinMove<'_>, choices: Choices) -> Result<RebaseReport> {
-    let named = &target.named;
+pub fn run(target: &Target<'_>, choices: Choices) -> Result<RebaseReport> {
+    let named = target.named();
     let mut report = empty_report(named, named.tip.tree);
-    for course in &target.series {
+    for course in target.series() {
         let tried = run_series(course, choices)?;
         if course.stack.files == named.stack.files {
             report.tree = tried.tree.to_string();

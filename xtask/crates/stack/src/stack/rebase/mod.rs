@@ -1,4 +1,5 @@
-//! `cargo xtask rebase`: all series on a pin, from its tree to another upstream tree.
+//! `cargo xtask rebase`: all series on a pin, from its tree to another upstream tree; or one series, onto the series that it
+//! extends.
 //!
 //! [`prepare`] replays and stages everything, and says what came of it; [`Stage::commit`] makes it happen. Between
 //! the two the stage can be built and tried as if it were the project.
@@ -6,19 +7,24 @@
 mod blame;
 mod conflict;
 mod course;
+pub mod descendants;
 mod finish;
 mod in_memory;
+mod new_series;
+mod parent;
 mod place;
+mod start;
 mod steps;
 mod waiting;
 mod walk;
 
+use course::Target;
 use serde_json::json;
 pub use waiting::{abort, resume, skip};
 
 use crate::context::{Context, Outcome};
 use crate::error::{Error, Kind, Result};
-use crate::plan::pins::Pins;
+use crate::plan::pins::{Pins, Variant};
 pub use crate::plan::rebase_state::Choices;
 use crate::report::rebase::RebaseReport;
 use crate::report::rebase_text;
@@ -29,22 +35,38 @@ use crate::sys::project::run_lock::{self, Access};
 use crate::sys::project::stage::Stage;
 use crate::sys::upstream::tip::Tip;
 
-/// Options of `rebase --to`.
-#[derive(Clone, Debug, Default)]
+/// Options of a rebase that starts.
+#[derive(Clone, Debug)]
 pub struct Options {
-    /// A variant on the pin that moves; the default one when none is given.
+    /// The variant that moves, or one on the pin that moves; the default one when none is given.
     pub variant: Option<String>,
-    /// Tag, branch or commit to move to.
-    pub to: String,
-    /// A repository, bundle or URL that has it.
-    pub from: Option<String>,
+    /// The destination.
+    pub onto: Onto,
     /// Do everything in memory and write nothing.
     pub dry_run: bool,
     /// How upstream's own changes and doubts are dealt with.
     pub choices: Choices,
 }
 
-/// What a rebase may do besides `--to`.
+/// The destination of a rebase.
+#[derive(Clone, Debug)]
+pub enum Onto {
+    /// To another upstream tree: the pin moves, with every series on it.
+    Upstream(Upstream),
+    /// To the series that the variant extends, as it is now. No pin moves.
+    Parent,
+}
+
+/// An upstream tree, as it is typed.
+#[derive(Clone, Debug)]
+pub struct Upstream {
+    /// Tag, branch or commit to move to.
+    pub to: String,
+    /// A repository, bundle or URL that has it.
+    pub from: Option<String>,
+}
+
+/// What a rebase may do.
 #[derive(Clone, Debug)]
 pub enum Action {
     /// Start one.
@@ -76,8 +98,7 @@ pub fn run(context: &Context, action: &Action) -> Result<Outcome> {
     let access = if is_tried { Access::Read } else { Access::Change };
     let _lock = run_lock::take(&context.layout, &context.ui, access)?;
     match action {
-        Action::Start(options) if options.dry_run => dry_run(context, options),
-        Action::Start(options) => prepare(context, options).and_then(finished),
+        Action::Start(options) => begin(context, options),
         Action::Continue(variant, choices) => {
             resume(context, variant.as_deref(), *choices).and_then(finished)
         }
@@ -92,11 +113,16 @@ pub fn run(context: &Context, action: &Action) -> Result<Outcome> {
 ///
 /// A conflict is handed over as a work tree and is an error of kind `Conflict`; so is a patch that upstream
 /// has when nothing was said about such.
-pub fn prepare(context: &Context, options: &Options) -> Result<Prepared> {
+pub fn prepare(
+    context: &Context,
+    (variant, upstream): (Option<&str>, &Upstream),
+    choices: Choices,
+) -> Result<Prepared> {
     let pins = context.pins()?;
-    waiting::refuse_waiting(context, pins.variant(options.variant.as_deref())?)?;
+    waiting::refuse_waiting(context, pins.variant(variant)?)?;
     let store = Store::open(&context.layout.store())?;
-    walk::start(&course::load(context, &pins, &store, options)?, options.choices)
+    let moved = course::load(context, &pins, &store, (variant, upstream))?;
+    start::start(&Target::Pin(moved), choices)
 }
 
 /// The tree that the series gives on `tip`, without overlays, in memory.
@@ -117,14 +143,40 @@ pub fn tree_on(context: &Context, pins: &Pins, store: &Store, stack: &Stack, tip
     }
 }
 
-fn dry_run(context: &Context, options: &Options) -> Result<Outcome> {
+/// Starts a rebase, or says that there is nothing to do.
+fn begin(context: &Context, options: &Options) -> Result<Outcome> {
     let pins = context.pins()?;
+    let named = options.variant.as_deref();
+    let variant = pins.variant(named)?;
+    if !options.dry_run {
+        waiting::refuse_waiting(context, variant)?;
+    }
     let store = Store::open(&context.layout.store())?;
-    let report = in_memory::run(&course::load(context, &pins, &store, options)?, options.choices)?;
+    let target = match &options.onto {
+        Onto::Upstream(upstream) => {
+            Some(Target::Pin(course::load(context, &pins, &store, (named, upstream))?))
+        }
+        Onto::Parent => parent::load(context, &pins, &store, variant)?,
+    };
+    match target {
+        None => Ok(nothing_to_do(variant)),
+        Some(target) if options.dry_run => dry_run(&target, options.choices),
+        Some(target) => start::start(&target, options.choices).and_then(finished),
+    }
+}
+
+fn nothing_to_do(variant: &Variant) -> Outcome {
+    let name = &variant.name;
+    let text = format!("{name} applies to what it extends; there is nothing to rebase");
+    Outcome::ok(text, json!({ "variant": name, "written": false }))
+}
+
+fn dry_run(target: &Target<'_>, choices: Choices) -> Result<Outcome> {
+    let report = in_memory::run(target, choices)?;
     let code = if report.patches.iter().any(|patch| patch.fate.waits()) {
         Kind::Conflict.exit_code()
     } else {
-        u8::from(options.choices.is_strict() && !report.reverts.is_empty())
+        u8::from(choices.is_strict() && !report.reverts.is_empty())
     };
     Ok(Outcome { text: rebase_text::text(&report), json: json!(report), code })
 }

@@ -1,6 +1,6 @@
 //! Where a rebase stands: the series, and the patch in it.
 
-use super::course::{Course, PinMove};
+use super::course::{Course, Target};
 use crate::error::{Error, Result};
 use crate::plan::rebase_state::{RebaseState, told_of};
 use crate::series::Patch;
@@ -22,9 +22,9 @@ pub struct Place<'c, 'a> {
 
 impl<'c, 'a> Place<'c, 'a> {
     /// The first patch that is not replayed.
-    pub fn of(target: &'c PinMove<'a>, state: &RebaseState) -> Result<Place<'c, 'a>> {
+    pub fn of(target: &'c Target<'a>, state: &RebaseState) -> Result<Place<'c, 'a>> {
         let found = state.current().and_then(|series| {
-            let (course, state) = (target.series.get(series)?, state.series.get(series)?);
+            let (course, state) = (target.series().get(series)?, state.series.get(series)?);
             let at = state.position();
             let (patch, file) = (course.stack.patches.get(at)?, course.stack.files.get(at)?.file.as_str());
             Some(Place { course, series, at, patch, file, notes: told_of(&state.upstream, at).to_vec() })

@@ -5,14 +5,14 @@ use std::path::Path;
 
 use serde_json::json;
 
-use super::course::{PinMove, load_with_tip};
+use super::course::{PinMove, Target, load_with_tip};
 use super::place::Place;
 use super::walk::{Walked, go_on, series_now};
-use super::{Choices, Prepared, conflict, finish};
+use super::{Choices, Prepared, conflict, finish, parent};
 use crate::context::{Context, Outcome};
 use crate::error::{Error, Kind, Result};
 use crate::plan::pins::{Pins, Revision, Variant};
-use crate::plan::rebase_state::{DonePatch, RebaseState, SeriesState};
+use crate::plan::rebase_state::{DonePatch, RebaseState, Scope, SeriesState};
 use crate::sys::git::store::Store;
 use crate::sys::machine::disk;
 use crate::sys::machine::ours;
@@ -126,8 +126,40 @@ fn with_state(
     }
 }
 
-/// The rebase as it was at the start. What was replayed already belongs to exactly those series and that pin.
+/// The rebase as it was at the start. What was replayed already belongs to exactly those series and those two trees.
 fn target_of<'a>(
+    context: &'a Context,
+    pins: &'a Pins,
+    store: &'a Store,
+    state: &RebaseState,
+) -> Result<Target<'a>> {
+    let target = match state.scope {
+        Scope::Pin => Target::Pin(pin_move(context, pins, store, state)?),
+        Scope::Series => {
+            let child = pins.variant(Some(&state.variant))?;
+            parent::reload(context, pins, store, (child, state.old_tree()?))?
+        }
+    };
+    let now = series_now(&target);
+    let (course, then) = (target.named(), (state.old_tree()?, state.tip_tree()?));
+    if (course.stack.pin.tree, course.tip.tree) != then || what_was_there(&state.series) != now {
+        return Err(Error::new(Kind::Conflict, changed_since(state.scope))
+            .detail(changed_files(&now, &state.series))
+            .hint("put it back, then: cargo xtask rebase --continue")
+            .hint("or abort the rebase; nothing in your project has changed: cargo xtask rebase --abort"));
+    }
+    Ok(target)
+}
+
+fn changed_since(scope: Scope) -> &'static str {
+    match scope {
+        Scope::Pin => "the series or its pin was changed since the rebase began",
+        Scope::Series => "the series or what it extends was changed since the rebase began",
+    }
+}
+
+/// To the tip that the record names.
+fn pin_move<'a>(
     context: &'a Context,
     pins: &'a Pins,
     store: &'a Store,
@@ -138,15 +170,7 @@ fn target_of<'a>(
         Error::surroundings(format!("the record of the rebase goes to `{name}`, which is no name"))
     })?;
     let tip = Tip { name, revision, commit: state.tip_commit()?, tree: state.tip_tree()? };
-    let target = load_with_tip(context, pins, store, Some(&state.variant), |_| Ok(tip))?;
-    let now = series_now(&target);
-    if target.named.stack.pin.tree.to_string() != state.from.tree || what_was_there(&state.series) != now {
-        return Err(Error::new(Kind::Conflict, "the series or its pin was changed since the rebase began")
-            .detail(changed_files(&now, &state.series))
-            .hint("put it back, then: cargo xtask rebase --continue")
-            .hint("or abort the rebase; nothing in your project has changed: cargo xtask rebase --abort"));
-    }
-    Ok(target)
+    load_with_tip(context, pins, store, Some(&state.variant), |_| Ok(tip))
 }
 
 /// The series without what was replayed of them.

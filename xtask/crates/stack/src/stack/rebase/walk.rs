@@ -1,8 +1,10 @@
 //! Replaying patch by patch into the repository of a rebase, until the end or a conflict.
 
-use super::course::{Course, PinMove, read_upstream};
+use std::path::Path;
+
+use super::course::{Course, Target, read_upstream};
 use super::steps::{Verdict, names, notes, shared, step, verdict};
-use super::{Choices, Prepared, conflict, finish};
+use super::{Choices, conflict};
 use crate::error::{Error, Kind, Result};
 use crate::plan::rebase_state::{DonePatch, NamedTree, RebaseState, SeriesState, places_of_taken};
 use crate::report::rebase::Fate;
@@ -12,49 +14,37 @@ use crate::stack::apply::change_tree;
 use crate::stack::range;
 use crate::sys::git::store_tree::StoreTree;
 use crate::sys::git::tree::GitTree;
-use crate::sys::machine::disk;
-use crate::sys::machine::ours;
 use crate::sys::work_trees::rebase_repo::RebaseRepo;
 
-/// A rebase from its beginning, in a repository under the scratch folder: only a conflict makes it stay.
-pub fn start(target: &PinMove<'_>, choices: Choices) -> Result<Prepared> {
-    let layout = &target.named.context.layout;
-    let scratch = disk::scratch_folder(&layout.scratch(), "rebase")?;
-    let repo = RebaseRepo::create(scratch.path())?;
-    let mut state = new_state(target, choices);
-    match go_on(target, &repo, &mut state)? {
-        Walked::ToTheEnd => finish::prepare(target, &repo, &state),
-        Walked::Refused(refusal) => Err(refusal.with_hints(", add:", "add")),
-        Walked::Conflict(stop) => {
-            conflict::write_state(scratch.path(), &state)?;
-            let home = layout.rebase(&target.named.stack.pin.name);
-            if let Some(parent) = home.parent() {
-                disk::create_folder(parent)?;
-            }
-            drop(repo);
-            ours::rename(&scratch.keep(), &home)?;
-            conflict::hand_over(target, &RebaseRepo::open(&home)?, &mut state, *stop)
-        }
-    }
+/// A repository in `folder` for the rebase of `target`. It borrows what the store has on disk; the trees that the rebase
+/// starts from and goes to may be in memory alone.
+pub fn create_repo(target: &Target<'_>, folder: &Path) -> Result<RebaseRepo> {
+    let Course { store, stack, tip, .. } = target.named();
+    let repo = RebaseRepo::create(folder)?;
+    store.write_tree_to(stack.pin.tree, &repo.store)?;
+    store.write_tree_to(tip.tree, &repo.store)?;
+    Ok(repo)
 }
 
-fn new_state(target: &PinMove<'_>, choices: Choices) -> RebaseState {
-    let course = &target.named;
+/// A rebase of which nothing is replayed.
+pub fn new_state(target: &Target<'_>, choices: Choices) -> RebaseState {
+    let course = target.named();
     let named = |name: &str, tree: ObjectId| NamedTree { name: name.to_string(), tree: tree.to_string() };
+    let variant = (course.stack.variant.name.as_str(), target.scope());
     let from = named(&course.old_name, course.stack.pin.tree);
     let to = named(&course.tip.name, course.tip.tree);
-    let mut state = RebaseState::new(&course.stack.variant.name, from, to, series_now(target), choices);
+    let mut state = RebaseState::new(variant, from, to, series_now(target), choices);
     state.commit = course.tip.commit.to_string();
     state
 }
 
-/// Every series on the pin as it is now, with nothing replayed.
-pub fn series_now(target: &PinMove<'_>) -> Vec<SeriesState> {
+/// Every series that moves as it is now, with nothing replayed.
+pub fn series_now(target: &Target<'_>) -> Vec<SeriesState> {
     let series = |Course { stack, .. }: &Course<'_>| {
         let files = stack.files.iter().map(|patch| (patch.file.clone(), patch.sha256.clone()));
         SeriesState::new(&stack.variant.name, files.collect(), stack.parents)
     };
-    target.series.iter().map(series).collect()
+    target.series().iter().map(series).collect()
 }
 
 /// Where walking stopped.
@@ -89,10 +79,10 @@ impl Refusal {
 }
 
 /// Replays what is left of `state`, series by series; every patch that went well is a commit in `repo` and in `state`.
-pub fn go_on(target: &PinMove<'_>, repo: &RebaseRepo, state: &mut RebaseState) -> Result<Walked> {
+pub fn go_on(target: &Target<'_>, repo: &RebaseRepo, state: &mut RebaseState) -> Result<Walked> {
     let choices = state.choices;
     let mut refused = Vec::new();
-    for (place, course) in target.series.iter().enumerate() {
+    for (place, course) in target.series().iter().enumerate() {
         state.inherit(place);
         let Some(series) = state.series.get_mut(place).filter(|series| !series.is_complete()) else {
             continue;
@@ -210,9 +200,9 @@ impl Walk<'_> {
     }
 }
 
-fn upstream_has(target: &PinMove<'_>, refused: &[Refused]) -> Refusal {
-    let course = &target.named;
-    let patches: usize = target.series.iter().map(|series| series.stack.own_patches().len()).sum();
+fn upstream_has(target: &Target<'_>, refused: &[Refused]) -> Refusal {
+    let course = target.named();
+    let patches: usize = target.series().iter().map(|series| series.stack.own_patches().len()).sum();
     let what = format!(
         "{} {} has what {} of {} patches do; nothing was written",
         course.stack.pin.upstream,

@@ -244,16 +244,29 @@ impl Store {
 
     /// Writes a tree that was made in memory, and the made trees and blobs below it, to disk.
     pub fn write_tree(&self, tree: ObjectId) -> Result<()> {
+        self.write_tree_to(tree, self)
+    }
+
+    /// The same, when the store reads other repositories too: libgit2 does not write what one of them has.
+    pub fn write_tree_here(&self, tree: ObjectId) -> Result<()> {
+        match self.made.borrow().contains_key(&tree) {
+            true => self.write_tree_to(tree, &Store::open(&self.path)?),
+            false => Ok(()),
+        }
+    }
+
+    /// The same, into the store `to`.
+    pub fn write_tree_to(&self, tree: ObjectId, to: &Store) -> Result<()> {
         let made = self.made.borrow().get(&tree).map(Arc::clone);
         let Some(text) = made else { return Ok(()) };
         for (_, entry) in tree_object::parse(tree, &text)? {
             if entry.mode == tree_object::FOLDER {
-                self.write_tree(entry.id)?;
+                self.write_tree_to(entry.id, to)?;
             } else if let Some(content) = self.made.borrow().get(&entry.id) {
-                self.write(ObjectKind::Blob, content)?;
+                to.write(ObjectKind::Blob, content)?;
             }
         }
-        self.write(ObjectKind::Tree, &text).map(drop)
+        to.write(ObjectKind::Tree, &text).map(drop)
     }
 
     /// Every file of `tree` as (path, mode, blob), folders in git's order.

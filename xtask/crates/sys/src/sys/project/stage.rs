@@ -44,6 +44,11 @@ impl Stage {
         Stage::begin_in(layout, layout.stage())
     }
 
+    /// The same for a change that does not happen: others may try theirs at the same time.
+    pub fn begin_trial(layout: &Layout) -> Result<Stage> {
+        Stage::begin_in(layout, disk::scratch_folder(&layout.scratch(), "trial")?.keep())
+    }
+
     fn begin_in(layout: &Layout, folder: PathBuf) -> Result<Stage> {
         ours::remove_folder(&folder)?;
         disk::create_folder(&folder)?;

@@ -1,0 +1,177 @@
+//! The variants that extend one whose series changes: those that do not apply any more are rebased with it.
+
+use super::Choices;
+use super::course::Target;
+use super::in_memory::reverts;
+use super::new_series::{NewFile, check_trees, new_series, pairs, replace_series};
+use super::parent::{Family, onto_parent};
+use super::walk::{Walked, create_repo, go_on, new_state};
+use crate::context::Context;
+use crate::error::Result;
+use crate::plan::lock::{Lock, LockedVariant};
+use crate::plan::name::Name;
+use crate::plan::pins::{Pins, Variant};
+use crate::stack::Stack;
+use crate::stack::{apply, lock_file};
+use crate::sys::git::store::Store;
+use crate::sys::machine::disk;
+use crate::sys::project::stage::Stage;
+
+/// The lock of a change that gives `variant` another series, whose entry is `fresh`, goes to the stage with the entries
+/// of all that extend it. Those that do not apply any more are rebased if every patch goes there without a conflict; the
+/// others keep their patches, and a warning says what to type. Gives the new lock.
+pub fn stage(
+    context: &Context,
+    stage: &mut Stage,
+    (store, pins): (&Store, &Pins),
+    variant: &Variant,
+    fresh: &LockedVariant,
+) -> Result<Lock> {
+    let (old, new) = follow(context, stage, (store, pins), (variant, fresh), "Rebased")?;
+    for other in pins.with_all_that_extend(variant) {
+        if let Some(locked) = new.variants.get(other.name.as_str()) {
+            apply::keep_base(store, other, locked)?;
+        }
+    }
+    lock_file::write_to(context, stage, &old, &new)?;
+    Ok(new)
+}
+
+/// The same for a change that is only tried: says what would become of the variants, and keeps nothing.
+pub fn preview(
+    context: &Context,
+    stage: &mut Stage,
+    (store, pins): (&Store, &Pins),
+    variant: &Variant,
+    fresh: &LockedVariant,
+) -> Result<()> {
+    follow(context, stage, (store, pins), (variant, fresh), "Would rebase").map(drop)
+}
+
+/// The lock as it is, and as it will be.
+fn follow(
+    context: &Context,
+    stage: &mut Stage,
+    (store, pins): (&Store, &Pins),
+    (variant, fresh): (&Variant, &LockedVariant),
+    verb: &str,
+) -> Result<(Lock, Lock)> {
+    let old = lock_file::read(context)?.unwrap_or_default();
+    let mut new = old.clone();
+    new.variants.insert(variant.name.to_string(), fresh.clone());
+    let mut following = Following { context, store, pins, old: &old, stage, verb, stale: Vec::new() };
+    let mut others: Vec<&Variant> =
+        pins.with_all_that_extend(variant).filter(|other| other.name != variant.name).collect();
+    others.sort_by_key(|other| pins.stack(other).len());
+    for other in others {
+        if let Some(locked) = following.entry(other)? {
+            new.variants.insert(other.name.to_string(), locked);
+        }
+    }
+    Ok((old, new))
+}
+
+/// A change on its way through the variants that extend the changed one, parents first.
+struct Following<'a> {
+    context: &'a Context,
+    store: &'a Store,
+    pins: &'a Pins,
+    /// The lock as it is.
+    old: &'a Lock,
+    stage: &'a mut Stage,
+    /// The verb of the status line of a rebased variant.
+    verb: &'a str,
+    /// The variants that could not be rebased.
+    stale: Vec<&'a Name>,
+}
+
+/// A series that was rebased, and what it gives.
+struct Rebased<'a> {
+    target: Target<'a>,
+    new: Vec<Option<NewFile>>,
+    locked: LockedVariant,
+}
+
+impl<'a> Following<'a> {
+    /// The entry of `other` in the new lock; nothing if it stays as it is.
+    fn entry(&mut self, other: &'a Variant) -> Result<Option<LockedVariant>> {
+        if let Ok(applied) = apply::apply_stack(self.store, &self.staged(other)?) {
+            return Ok(Some(applied.locked));
+        }
+        let family = Family::of(self.pins, other);
+        let made_for = self.made_for(other);
+        if let Some((family, made_for)) = family.zip(made_for.as_ref()) {
+            // Whatever stops it, the command of the warning says it in full, with the way out.
+            if let Ok(Some(rebased)) = self.rebase(family, made_for) {
+                return self.take(rebased).map(Some);
+            }
+        }
+        self.warn(other, family);
+        self.stale.push(&other.name);
+        Ok(made_for)
+    }
+
+    fn staged(&self, variant: &Variant) -> Result<Stack> {
+        Stack::read(&self.stage.layout(), self.pins, variant)
+    }
+
+    /// The entry of `other` that its patches were made for: of the project as it is, or else of the lock.
+    fn made_for(&self, other: &Variant) -> Option<LockedVariant> {
+        let stack = Stack::read(&self.context.layout, self.pins, other);
+        let applied = stack.and_then(|stack| apply::apply_stack(self.store, &stack));
+        let locked = applied.ok().map(|applied| applied.locked);
+        locked.or_else(|| self.old.variants.get(other.name.as_str()).cloned())
+    }
+
+    /// The series of a variant, replayed and proved; nothing if a patch needs a decision.
+    fn rebase(&self, family: Family<'a>, made_for: &LockedVariant) -> Result<Option<Rebased<'a>>> {
+        let parent = apply::apply_stack(self.store, &self.staged(family.parent)?)?;
+        let trees = (family.base(made_for)?, parent.locked.series_tree()?);
+        let stack = self.staged(family.child)?;
+        let course = onto_parent((self.context, self.pins, self.store), (&stack, family.parent), trees);
+        let target = Target::Series(course);
+        let scratch = disk::scratch_folder(&self.context.layout.scratch(), "rebase")?;
+        let repo = create_repo(&target, scratch.path())?;
+        let mut state = new_state(&target, Choices::default());
+        let Walked::ToTheEnd = go_on(&target, &repo, &mut state)? else { return Ok(None) };
+        let (mut new, mut locked) = (Vec::new(), made_for.clone());
+        for series in &state.series {
+            new = new_series(target.named(), &repo, series)?;
+            let files = new.iter().flatten().map(|new| new.file.clone());
+            locked = apply::apply_stack(self.store, &stack.with_own(files)?)?.locked;
+            check_trees(&repo, series, &locked)?;
+        }
+        Ok(Some(Rebased { target, new, locked }))
+    }
+
+    /// Puts the new series into the stage, and says so.
+    fn take(&mut self, rebased: Rebased<'a>) -> Result<LockedVariant> {
+        let Rebased { target, new, locked } = rebased;
+        let course = target.named();
+        replace_series(course, self.stage, &new)?;
+        let (name, parent, count) = (&course.stack.variant.name, &course.tip.name, new.len());
+        let changed = pairs(course, &new).filter(|(old, new)| old != new).count();
+        let what = format!("{name} onto {parent}: {changed} of {count} patches changed");
+        self.context.ui.status(self.verb, what);
+        for revert in reverts(course, pairs(course, &new))? {
+            self.context.ui.warn(revert);
+        }
+        Ok(locked)
+    }
+
+    fn warn(&self, other: &Variant, family: Option<Family<'_>>) {
+        let name = &other.name;
+        let stale =
+            self.pins.stack(other).into_iter().rev().skip(1).find(|below| self.stale.contains(&&below.name));
+        let parent = other.extends.as_ref().unwrap_or(name);
+        self.context.ui.warn(match (stale, family) {
+            (Some(stale), _) => format!("{name} extends {}, and will be rebased with it", stale.name),
+            (None, Some(_)) => format!(
+                "{name} extends {parent} and no longer applies\n  next: cargo xtask rebase --variant {name}"
+            ),
+            (None, None) => format!(
+                "{name} extends {parent} and no longer applies\n  next: cargo xtask apply --check --variant {name}"
+            ),
+        });
+    }
+}

@@ -1,0 +1,97 @@
+//! From new commits to patch files, and the proof that the files give the trees of the commits.
+
+use super::course::Course;
+use crate::error::{Error, Result};
+use crate::plan::lock::LockedVariant;
+use crate::plan::rebase_state::SeriesState;
+use crate::series::{self, Patch};
+use crate::sys::git::format_patch::{FormattedPatch, format_series};
+use crate::sys::machine::disk;
+use crate::sys::project::inputs::PatchFile;
+use crate::sys::project::stage::Stage;
+use crate::sys::work_trees::rebase_repo::RebaseRepo;
+
+/// One patch of the new series.
+pub struct NewFile {
+    pub file: PatchFile,
+    pub patch: Patch,
+}
+
+/// For each of a series' own patches what it became; nothing where it was dropped. A patch that is the same change keeps
+/// its bytes, every one keeps the words of its file name.
+pub fn new_series(
+    course: &Course<'_>,
+    repo: &RebaseRepo,
+    state: &SeriesState,
+) -> Result<Vec<Option<NewFile>>> {
+    let root = repo.commit_upstream(&course.tip.name, course.tip.tree)?;
+    let commits = state.commits()?;
+    let scratch = disk::scratch_folder(&course.context.layout.scratch(), "format")?;
+    let tip = commits.last().copied().unwrap_or(root);
+    let formatted = format_series(&repo.git_dir(), root, tip, 1, scratch.path())?;
+    if formatted.len() != commits.len() {
+        let what = format!("git wrote {} patches of {} commits", formatted.len(), commits.len());
+        return Err(Error::surroundings(what));
+    }
+    let (of_parents, own) = state.done.split_at(state.parents.min(state.done.len()));
+    let stays = of_parents.iter().filter(|done| done.commit.is_some()).count();
+    let mut formatted = formatted.into_iter().skip(stays);
+    let mut number = 0;
+    let mut new = Vec::new();
+    for ((old, patch), done) in course.stack.own_files().iter().zip(course.stack.own_patches()).zip(own) {
+        let Some(text) = done.commit.as_ref().and_then(|_| formatted.next()) else {
+            new.push(None);
+            continue;
+        };
+        let (folder, name) = (old.folder(), old.name());
+        number += 1;
+        let slug = name.split_once('-').map_or("patch.patch", |(_, slug)| slug);
+        new.push(Some(new_file(old, patch, &text, format!("{folder}/{number:04}-{slug}"))?));
+    }
+    Ok(new)
+}
+
+fn new_file(old: &PatchFile, patch: &Patch, text: &FormattedPatch, path: String) -> Result<NewFile> {
+    let fresh = PatchFile::new(path, text.bytes.clone());
+    let parsed = fresh.parse()?;
+    let words = |patch: &Patch| (patch.author.clone(), patch.date.clone(), patch.message());
+    if words(&parsed) != words(patch) {
+        return Err(Error::surroundings(format!("the message of {} did not survive as a commit", old.file)));
+    }
+    Ok(match series::is_same_change(patch, &parsed) {
+        true => NewFile { file: PatchFile::new(fresh.file, old.bytes.clone()), patch: patch.clone() },
+        false => NewFile { file: fresh, patch: parsed },
+    })
+}
+
+/// Ids decide: applied strictly, the new patches must give the trees that the replay gave. They are the last of `locked`.
+pub fn check_trees(repo: &RebaseRepo, state: &SeriesState, locked: &LockedVariant) -> Result<()> {
+    let commits = state.commits()?;
+    let below = locked.patches.len().saturating_sub(commits.len());
+    for (commit, patch) in commits.into_iter().zip(locked.patches.iter().skip(below)) {
+        let replayed = repo.store.tree_of(commit)?.to_string();
+        if replayed != patch.tree {
+            let what = format!("{} gives a different tree than its replay; nothing was written", patch.file);
+            return Err(
+                Error::surroundings(what).detail(format!("replayed {replayed}\napplied  {}", patch.tree))
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Puts the new series into the stage, in the place of the one that `course` read.
+pub fn replace_series(course: &Course<'_>, stage: &mut Stage, new: &[Option<NewFile>]) -> Result<()> {
+    let folder = course.stack.variant.patches.as_deref().unwrap_or_default();
+    let files: Vec<PatchFile> = new.iter().flatten().map(|new| new.file.clone()).collect();
+    stage.replace_series(folder, course.stack.own_files(), &files)
+}
+
+/// Each patch of the series that `course` read with what it became; those that were dropped are left out.
+pub fn pairs<'n>(
+    course: &'n Course<'_>,
+    new: &'n [Option<NewFile>],
+) -> impl Iterator<Item = (&'n Patch, &'n Patch)> {
+    let own = course.stack.own_patches().iter().zip(new);
+    own.filter_map(|(old, new)| Some((old, &new.as_ref()?.patch)))
+}

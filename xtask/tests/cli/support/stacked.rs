@@ -1,0 +1,136 @@
+//! A project in which `child` extends `paged` and `grandchild` extends `child`, each with a series of its own.
+
+use std::path::PathBuf;
+
+use super::editing::edit_folder;
+use super::{Output, Project, files, git};
+
+/// The patches of `child`: the first changes a file that no other variant changes.
+pub const CHILD: [&str; 2] =
+    ["patches/child/0001-ring-for-negative-positions.patch", "patches/child/0002-greet-all.patch"];
+/// The patch of `grandchild`.
+pub const GRANDCHILD: &str = "patches/grandchild/0001-greet-below-zero.patch";
+
+/// The project, with a lock that is current.
+pub struct Stacked {
+    pub project: Project,
+}
+
+impl Stacked {
+    /// With `grandchild`.
+    pub fn new() -> Stacked {
+        let stacked = Stacked::without_grandchild();
+        stacked.extend("grandchild", "child");
+        stacked.change("grandchild", "src/greet.c", ("kind == 0", "kind <= 0"), "Greet below zero");
+        stacked.export("grandchild", &[]).success();
+        stacked
+    }
+
+    /// Without it.
+    pub fn without_grandchild() -> Stacked {
+        let stacked = Stacked { project: Project::new() };
+        stacked.extend("child", "paged");
+        let more = "Ring for negative positions";
+        stacked.change("child", "src/ring.c", ("at % size", "(at + size) % size"), more);
+        stacked.change("child", "src/greet.c", ("day to you", "day to you all"), "Greet all");
+        stacked.export("child", &[]).success();
+        stacked.project.run(&["lock"]).success();
+        stacked
+    }
+
+    fn extend(&self, variant: &str, parent: &str) {
+        let pins = self.project.read("pins.toml");
+        let more =
+            format!("\n[variants.{variant}]\nextends = \"{parent}\"\npatches = \"patches/{variant}\"\n");
+        self.project.write("pins.toml", pins + &more);
+        std::fs::create_dir_all(self.project.path("patches").join(variant)).unwrap();
+    }
+
+    /// Commits a change of one text of `variant` in its edit repository.
+    pub fn change(&self, variant: &str, file: &str, (from, to): (&str, &str), message: &str) {
+        let said = self.project.run(&["edit", variant]);
+        assert!(said.code == Some(0) || said.stderr.contains("commits that are in no patch"), "{said}");
+        let folder = edit_folder(&self.project, variant);
+        files::edit(&folder.join(file), from, to);
+        git::commit(&folder, message);
+    }
+
+    /// A change of `paged` with which the patches of `child` go, and which is exported with `more`.
+    pub fn comment_parent(&self, more: &[&str]) -> Output {
+        self.change("paged", "src/greet.c", ("said first.", "said first of all."), "Say more");
+        self.export("paged", more)
+    }
+
+    /// A change of `paged` with which the second patch of `child` conflicts, exported.
+    pub fn turn_parent(&self) -> Output {
+        self.change("paged", "src/greet.c", ("good day", "good evening"), "Greet in the evening");
+        self.export("paged", &[])
+    }
+
+    /// The same in the last commit of `paged`: no patch gives the tree any more that `child` was made for.
+    pub fn amend_parent(&self) -> Output {
+        self.change("paged", "src/greet.c", ("good day", "good evening"), "Greet in the evening");
+        let folder = edit_folder(&self.project, "paged");
+        git::git(&folder, &["reset", "--quiet", "--soft", "HEAD~1"]);
+        git::git(&folder, &["commit", "--quiet", "--amend", "--no-edit"]);
+        self.export("paged", &[])
+    }
+
+    /// Takes the last commit of `paged` away again, and exports.
+    pub fn revert_parent(&self) -> Output {
+        self.project.run(&["edit", "paged"]).success();
+        git::git(&edit_folder(&self.project, "paged"), &["reset", "--quiet", "--hard", "HEAD~1"]);
+        self.export("paged", &[])
+    }
+
+    pub fn export(&self, variant: &str, more: &[&str]) -> Output {
+        self.project.run(&[&["export", variant], more].concat())
+    }
+
+    pub fn rebase(&self, more: &[&str]) -> Output {
+        self.project.run(&[&["rebase", "--variant", "child"], more].concat())
+    }
+
+    /// The work tree of a conflict.
+    pub fn work(&self) -> PathBuf {
+        self.project.path("target/espalier/rebase/hello/work")
+    }
+
+    /// Resolves the conflict of `turn_parent`.
+    pub fn solve(&self) {
+        let text = std::fs::read_to_string(self.work().join("src/greet.c")).unwrap();
+        files::write(&self.work().join("src/greet.c"), solved(&text));
+        git::git(&self.work(), &["add", "src/greet.c"]);
+    }
+
+    /// Everything that a person commits.
+    pub fn committed(&self) -> Vec<(String, String)> {
+        let mut paths = files::list(self.project.root());
+        paths.retain(|path| !path.starts_with("target/") && !path.starts_with(".git/"));
+        paths.into_iter().map(|path| (path.clone(), self.project.read(&path))).collect()
+    }
+
+    /// Every series applies, the lock is current, and nothing is under way.
+    #[track_caller]
+    pub fn assert_settled(&self) {
+        self.project.run(&["--locked", "--offline", "lock", "--check"]).success();
+        assert_eq!(self.project.scratch(), [""; 0]);
+        for name in ["pending", "stage", "rebase/hello"] {
+            assert!(!self.project.path("target/espalier").join(name).exists(), "{name}");
+        }
+    }
+
+    /// `src/greet.c` as `variant` has it.
+    pub fn greeting_of(&self, variant: &str) -> String {
+        self.project.run(&["apply", "--variant", variant]).success();
+        std::fs::read_to_string(self.project.tree(variant).join("src/greet.c")).unwrap()
+    }
+}
+
+/// The text with one line in the place of its conflict.
+fn solved(text: &str) -> String {
+    let (before, rest) = text.split_once("<<<<<<< ").unwrap();
+    let (_, after) = rest.split_once(">>>>>>> ").unwrap();
+    let (_, after) = after.split_once('\n').unwrap();
+    format!("{before}    return \"good evening to you all\";\n{after}")
+}
