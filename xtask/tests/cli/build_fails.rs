@@ -211,7 +211,7 @@ fn a_server_that_does_not_start() {
          Locking paged in espalier.lock: tree 97ecf9cc0f51e247d9628bb277a0ed4bc6c062ed
      Configuring paged-cpu-native
        Compiling paged-cpu-native
-    error: the server ended before it was ready: it was killed
+    error: the server ended before it was ready: signal 6
       next: the server's whole log: target/espalier/logs/smoke-paged-cpu-native.log
     ");
     assert_eq!(project.run_build(&["--json", "build"]).code(1).json()["error"]["kind"], "no");

@@ -159,7 +159,7 @@ fn a_tag_that_looks_like_an_option() {
        --> pins.toml:5:7
         |
       5 | tag = "--upload-pack=touch x"
-        |       ^^^^^^^^^^^^^^^^^^^^^^^ a tag has letters, digits, `.`, `_`, `-` and `/` only
+        |       ^^^^^^^^^^^^^^^^^^^^^^^ a tag has ASCII letters, digits and `. _ - / + @ # =` only
     "#);
 }
 
