@@ -216,15 +216,16 @@ mod tests {
 
     const LONG: Duration = Duration::from_secs(20);
 
-    /// Answers the first connection with `answer` after it has read `count` bytes; gives what it read.
-    fn exchange_with(question: &Question, leave: Leave, count: usize, answer: &str) -> (Exchange, String) {
+    /// Answers the first connection with `answer` after it has read a request that ends with `end`; gives what it read. What
+    /// it had not read would reset the connection.
+    fn exchange_with(question: &Question, leave: Leave, end: &str, answer: &str) -> (Exchange, String) {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let host = listener.local_addr().unwrap().to_string();
         std::thread::scope(|threads| {
             let server = threads.spawn(|| {
                 let mut stream = listener.accept().unwrap().0;
                 let mut bytes = Vec::new();
-                while bytes.len() < count {
+                while !bytes.ends_with(end.as_bytes()) {
                     let mut part = [0; 4096];
                     match stream.read(&mut part).unwrap() {
                         0 => break,
@@ -244,7 +245,7 @@ mod tests {
         let headers = vec![("X-One".to_string(), "1".to_string()), ("X-Two".to_string(), "2".to_string())];
         let question =
             Question { method: "POST", path: "/a".into(), headers, body: "{}".into(), ..Question::default() };
-        let (exchange, sent) = exchange_with(&question, Leave::Never, 100, "HTTP/1.1 200 OK\r\n\r\n");
+        let (exchange, sent) = exchange_with(&question, Leave::Never, "{}", "HTTP/1.1 200 OK\r\n\r\n");
         assert_eq!((exchange.ending, exchange.bytes.len()), (Ending::Closed, 19));
         assert!(sent.contains("X-One: 1\r\nX-Two: 2\r\n") && sent.ends_with("\r\n\r\n{}"), "{sent}");
     }
@@ -262,7 +263,7 @@ mod tests {
         let body = "x".repeat(10_000);
         let question = Question { method: "POST", path: "/a".into(), body, pacing, ..Question::default() };
         let leave = Leave::AfterTime(Duration::from_millis(200));
-        let (exchange, sent) = exchange_with(&question, leave, usize::MAX, "");
+        let (exchange, sent) = exchange_with(&question, leave, "an end that never comes", "");
         assert_eq!(exchange.ending, Ending::Left);
         assert!(sent.contains("Content-Length: 10000\r\n\r\nx") && sent.len() < 1000, "{}", sent.len());
     }
