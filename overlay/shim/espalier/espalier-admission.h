@@ -167,7 +167,7 @@ std::string espalier_server::describe_full_queue(server_t & server, int id_reque
 
 template <typename server_t>
 void espalier_server::count_requests(server_t & server, int & n_running, int & n_waiting) {
-    if (!gives_slots_in_order(server)) {
+    if (!espalier_gives_slots_in_order(server.params_base)) {
         return;
     }
     std::set<int> running;

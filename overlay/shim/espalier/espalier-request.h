@@ -15,6 +15,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <map>
+#include <memory>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -103,22 +104,36 @@ inline std::string espalier_get_tenant(const common_params & params, const serve
     return espalier_tenant_of_key(key);
 }
 
-// A field of the body as it came. Some APIs are converted, and what the conversion does not know is lost.
-inline json espalier_find_field(const server_http_req & req, const json & data, const std::string & name) {
-    if (data.is_object() && data.contains(name)) {
-        return data.at(name);
+// The fields of a body as they came. Some APIs are converted, and what the conversion does not know is lost: then the body
+// is parsed again, once for all fields. Lives no longer than the request and its data.
+class espalier_fields {
+public:
+    espalier_fields(const server_http_req & req, const json & data) : req(req), data(data) {}
+
+    // null: there is no such field
+    json find(const std::string & name) {
+        if (data.is_object() && data.contains(name)) {
+            return data.at(name);
+        }
+        // A key can be written with escaped letters, so its name need not stand in the body.
+        if (req.body.find('"' + name + '"') == std::string::npos && req.body.find("\\u") == std::string::npos) {
+            return {};
+        }
+        if (!body) {
+            body = std::make_unique<json>(json::parse_no_throw(req.body));
+        }
+        return body->is_object() && body->contains(name) ? body->at(name) : json();
     }
-    // A key can be written with escaped letters, so its name is no proof that it is not there.
-    if (req.body.find('"' + name + '"') == std::string::npos && req.body.find("\\u") == std::string::npos) {
-        return {};
-    }
-    const json body = json::parse_no_throw(req.body);
-    return body.is_object() && body.contains(name) ? body.at(name) : json();
-}
+
+private:
+    const server_http_req & req;
+    const json &            data;
+    std::unique_ptr<json>   body; // once it was needed
+};
 
 // What the client gave as cache_salt. A wrong type is an error: who asks not to share must not share by a mistake.
-inline std::string espalier_get_salt(const server_http_req & req, const json & data) {
-    const json salt = espalier_find_field(req, data, "cache_salt");
+inline std::string espalier_get_salt(espalier_fields & fields) {
+    const json salt = fields.find("cache_salt");
     if (!salt.is_null() && !salt.is_string()) {
         throw std::invalid_argument("\"cache_salt\" must be a string");
     }
@@ -155,7 +170,7 @@ inline int32_t espalier_get_id_slot(const common_params & params, const server_h
     if (!espalier_gives_slots_in_order(params)) {
         return json_value(data, "id_slot", -1);
     }
-    const json id_slot = espalier_find_field(req, data, "id_slot");
+    const json id_slot = espalier_fields(req, data).find("id_slot");
     return id_slot.is_null() ? -1 : espalier_get_integer(id_slot, "id_slot", -1, params.n_parallel - 1, "-1 is any slot");
 }
 
@@ -172,12 +187,12 @@ inline std::string espalier_refuse_slot(const common_params & params, const std:
 }
 
 // How many answers a request wants is how many slots it takes at once.
-inline void espalier_check_choices(const common_params & params, const server_http_req & req, const json & data) {
+inline void espalier_check_choices(const common_params & params, espalier_fields & fields) {
     if (!espalier_gives_slots_in_order(params)) {
         return;
     }
     for (const char * name : { "n", "n_cmpl" }) {
-        const json choices = espalier_find_field(req, data, name);
+        const json choices = fields.find(name);
         if (!choices.is_null()) {
             espalier_get_integer(choices, name, 1, params.n_parallel, "each answer takes one of the slots of -np");
         }
@@ -185,16 +200,16 @@ inline void espalier_check_choices(const common_params & params, const server_ht
 }
 
 // Lost by some conversions, and then the request would share. A wrong type is an error as with cache_salt.
-inline bool espalier_shares(const common_params & params, const server_http_req & req, const json & data) {
-    const json cache_prompt = params.kv_paged ? espalier_find_field(req, data, "cache_prompt") : json();
+inline bool espalier_shares(const common_params & params, espalier_fields & fields) {
+    const json cache_prompt = params.kv_paged ? fields.find("cache_prompt") : json();
     if (!cache_prompt.is_null() && !cache_prompt.is_boolean()) {
         throw std::invalid_argument("\"cache_prompt\" must be true or false");
     }
     return cache_prompt.is_null() || cache_prompt.get<bool>();
 }
 
-inline int32_t espalier_get_priority(const common_params & params, const server_http_req & req, const json & data) {
-    const json priority = espalier_find_field(req, data, "priority");
+inline int32_t espalier_get_priority(const common_params & params, espalier_fields & fields) {
+    const json priority = fields.find("priority");
     if (priority.is_null()) {
         return 0;
     }
@@ -207,9 +222,10 @@ inline int32_t espalier_get_priority(const common_params & params, const server_
 
 // Of every request that computes something or acts on a slot.
 inline void espalier_read_request(const common_params & params, const server_http_req & req, const json & data, task_params & to) {
+    espalier_fields fields(req, data);
     to.kv_tenant = espalier_get_tenant(params, req);
-    to.kv_salt   = espalier_get_salt(req, data);
-    to.priority  = espalier_get_priority(params, req, data);
-    espalier_check_choices(params, req, data);
-    to.cache_prompt = espalier_shares(params, req, data) && to.cache_prompt;
+    to.kv_salt   = espalier_get_salt(fields);
+    to.priority  = espalier_get_priority(params, fields);
+    espalier_check_choices(params, fields);
+    to.cache_prompt = espalier_shares(params, fields) && to.cache_prompt;
 }

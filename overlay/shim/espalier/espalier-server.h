@@ -233,7 +233,7 @@ bool espalier_server::drop_kept(server_t & server) {
 
 template <typename server_t>
 bool espalier_server::has_slot(server_t & server, server_task & task) {
-    if (!gives_slots_in_order(server) || std::exchange(task.params.has_slot, false)) {
+    if (!espalier_gives_slots_in_order(server.params_base) || std::exchange(task.params.has_slot, false)) {
         return true;
     }
     const int id_task    = task.id;
@@ -246,7 +246,7 @@ bool espalier_server::has_slot(server_t & server, server_task & task) {
 
 template <typename server_t>
 bool espalier_server::give_slots(server_t & server) {
-    if (!gives_slots_in_order(server)) {
+    if (!espalier_gives_slots_in_order(server.params_base)) {
         return false;
     }
     if (server.queue_tasks.queue_tasks_deferred_size() == 0) {
@@ -260,11 +260,6 @@ bool espalier_server::give_slots(server_t & server) {
     }
     server.queue_tasks.give_slots({ std::move(idle), (int) server.slots.size() });
     return true;
-}
-
-template <typename server_t>
-bool espalier_server::gives_slots_in_order(const server_t & server) {
-    return espalier_gives_slots_in_order(server.params_base);
 }
 
 //

@@ -39,8 +39,8 @@ inline std::string espalier_stream_key(const std::map<std::string, std::string> 
     return conversation_id.empty() ? "" : espalier_tenant_of_key(espalier_find_key(headers)) + "\n" + conversation_id;
 }
 
-// What GET /models of a router shows of the arguments of a child: where there are several keys they are the operator's
-// business, and a token is nobody's.
+// The arguments of a child that GET /models of a router shows: none where there are several keys, since the operator is not
+// every tenant, and never a token.
 inline std::vector<std::string> espalier_args_shown(size_t n_keys, const std::vector<std::string> & args) {
     if (n_keys > 1) {
         return {};
