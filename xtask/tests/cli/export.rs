@@ -1,14 +1,11 @@
 //! `export`: byte-stable, numbered by order, and refused by name when a commit cannot be a patch.
 
-use std::path::Path;
-
-use super::support::editing::{Series, Way, edit, edit_folder, names, rebase, series, take_rich_series};
-use super::support::{Project, files, git};
-
-fn commit(folder: &Path, message: &str) {
-    git::git(folder, &["add", "--all"]);
-    git::git(folder, &["commit", "--quiet", "--message", message]);
-}
+use super::support::editing::{
+    Series, Way, commit_project, edit, edit_folder, names, parent_goes_on, rebase, series, take_rich_series,
+    with_child,
+};
+use super::support::git::{self, commit};
+use super::support::{Project, files};
 
 /// The texts alone: what an untouched patch must keep under any number.
 fn texts(series: &Series) -> Vec<&[u8]> {
@@ -216,23 +213,6 @@ fn reworded_with_another_subject_it_gets_another_name() {
     assert_settled(&project);
 }
 
-/// A series whose parent has patches too.
-fn with_child() -> Project {
-    let project = Project::new();
-    let pins = project.read("pins.toml");
-    project.write(
-        "pins.toml",
-        format!("{pins}\n[variants.child]\nextends = \"paged\"\npatches = \"patches/child\"\n"),
-    );
-    std::fs::create_dir_all(project.path("patches/child")).unwrap();
-    project.run(&["edit", "child"]).success();
-    let folder = edit_folder(&project, "child");
-    files::edit(&folder.join("src/greet.c"), "dear\"", "my dear\"");
-    commit(&folder, "Greet my dear");
-    project.run(&["export", "child"]).success();
-    project
-}
-
 #[test]
 fn a_variant_on_top_of_another_exports_its_own_commits() {
     let project = with_child();
@@ -301,13 +281,7 @@ fn a_changed_parent_changes_the_locks_of_its_children() {
 #[test]
 fn a_parent_that_changed_since_is_told() {
     let project = with_child();
-    let folder = edit_folder(&project, "child");
-    files::edit(&folder.join("src/ring.c"), "at % size", "size % at");
-    commit(&folder, "Ring otherwise");
-    let parent = edit(&project);
-    files::edit(&parent.join("src/add.c"), "left + right", "right + left");
-    commit(&parent, "Add backwards");
-    project.run(&["export"]).success();
+    parent_goes_on(&project);
     insta::assert_snapshot!(project.run(&["export", "child"]), @"
     exit: 4
     -- stdout --
@@ -325,18 +299,8 @@ fn a_parent_that_changed_since_is_told() {
 #[test]
 fn commits_are_kept_over_a_new_patch_of_the_parent() {
     let project = with_child();
-    project.run(&["lock"]).success();
-    let in_project = |arguments: &[&str]| git::git(project.root(), arguments);
-    git::init(project.root());
-    in_project(&["add", "--all", "--", ".", ":!target"]);
-    in_project(&["commit", "--quiet", "--message", "The project"]);
-    let folder = edit_folder(&project, "child");
-    files::edit(&folder.join("src/ring.c"), "at % size", "size % at");
-    commit(&folder, "Ring otherwise");
-    let parent = edit(&project);
-    files::edit(&parent.join("src/add.c"), "left + right", "right + left");
-    commit(&parent, "Add backwards");
-    project.run(&["export"]).success();
+    commit_project(&project);
+    parent_goes_on(&project);
     let refused = project.run(&["export", "child"]).code(4);
     let hint = refused.stderr.lines().find(|line| line.contains("git stash")).unwrap();
     let (_, sequence) = hint.split_once(": git ").unwrap();
@@ -345,7 +309,7 @@ fn commits_are_kept_over_a_new_patch_of_the_parent() {
             Some(words) => {
                 project.run(&words.split(' ').collect::<Vec<_>>()).success();
             }
-            None => drop(in_project(&step.split(' ').skip(1).collect::<Vec<_>>())),
+            None => drop(git::git(project.root(), &step.split(' ').skip(1).collect::<Vec<_>>())),
         }
     }
     assert_eq!(

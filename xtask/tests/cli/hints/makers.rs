@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use super::super::support::editing::edit_folder;
+pub use super::super::support::editing::with_child;
+use super::super::support::editing::{commit_project, edit_folder, parent_goes_on};
 use super::super::support::importing::{self, empty_project};
 use super::super::support::upstream::moved as moved_upstream;
 use super::super::support::upstream::{TAG, Upstream};
@@ -45,36 +46,11 @@ pub fn with_work(change: fn(&Path)) -> Project {
     project
 }
 
-/// A variant `child` on top of `paged`, with a patch of its own.
-pub fn with_child() -> Project {
-    let project = Project::new();
-    let pins = project.read("pins.toml");
-    let child = "\n[variants.child]\nextends = \"paged\"\npatches = \"patches/child\"\n";
-    project.write("pins.toml", pins + child);
-    std::fs::create_dir_all(project.path("patches/child")).unwrap();
-    project.run(&["edit", "child"]).success();
-    let folder = edit_folder(&project, "child");
-    files::edit(&folder.join("src/greet.c"), "dear\"", "my dear\"");
-    git::commit(&folder, "Greet my dear");
-    project.run(&["export", "child"]).success();
-    project
-}
-
-/// The same, committed; a commit in the edit repository of `child` is in no patch yet, and `paged` has a new patch since.
+/// `with_child`, committed; a commit in the edit repository of `child` is in no patch yet, and `paged` has a new patch since.
 pub fn parent_went_on() -> Project {
     let project = with_child();
-    project.run(&["lock"]).success();
-    git::init(project.root());
-    git::git(project.root(), &["add", "--all", "--", ".", ":!target"]);
-    git::git(project.root(), &["commit", "--quiet", "--message", "The project"]);
-    let child = edit_folder(&project, "child");
-    files::edit(&child.join("src/ring.c"), "at % size", "size % at");
-    git::commit(&child, "Ring otherwise");
-    project.run(&["edit"]).success();
-    let parent = edit_folder(&project, "paged");
-    files::edit(&parent.join("src/add.c"), "left + right", "right + left");
-    git::commit(&parent, "Add backwards");
-    project.run(&["export"]).success();
+    commit_project(&project);
+    parent_goes_on(&project);
     project
 }
 

@@ -38,6 +38,45 @@ pub fn edit(project: &Project) -> PathBuf {
     edit_folder(project, "paged")
 }
 
+/// Declares `variant`, which extends `parent` and has a folder for patches.
+pub fn extend(project: &Project, variant: &str, parent: &str) {
+    let pins = project.read("pins.toml");
+    let more = format!("\n[variants.{variant}]\nextends = \"{parent}\"\npatches = \"patches/{variant}\"\n");
+    project.write("pins.toml", pins + &more);
+    std::fs::create_dir_all(project.path("patches").join(variant)).unwrap();
+}
+
+/// A variant `child` on top of `paged`, with a patch of its own.
+pub fn with_child() -> Project {
+    let project = Project::new();
+    extend(&project, "child", "paged");
+    project.run(&["edit", "child"]).success();
+    let folder = edit_folder(&project, "child");
+    files::edit(&folder.join("src/greet.c"), "dear\"", "my dear\"");
+    git::commit(&folder, "Greet my dear");
+    project.run(&["export", "child"]).success();
+    project
+}
+
+/// Commits the project, with a lock that is current, to a repository of its own.
+pub fn commit_project(project: &Project) {
+    project.run(&["lock"]).success();
+    git::init(project.root());
+    git::git(project.root(), &["add", "--all", "--", ".", ":!target"]);
+    git::git(project.root(), &["commit", "--quiet", "--message", "The project"]);
+}
+
+/// A commit in the edit repository of `child` that is in no patch, and after it a new patch of `paged`.
+pub fn parent_goes_on(project: &Project) {
+    let child = edit_folder(project, "child");
+    files::edit(&child.join("src/ring.c"), "at % size", "size % at");
+    git::commit(&child, "Ring otherwise");
+    let parent = edit(project);
+    files::edit(&parent.join("src/add.c"), "left + right", "right + left");
+    git::commit(&parent, "Add backwards");
+    project.run(&["export"]).success();
+}
+
 /// What `git commit` offers in the edit repository of `paged`; nothing when there is none, or it offers nothing.
 pub fn offered_message(project: &Project) -> Option<String> {
     let folder = edit_folder(project, "paged");

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::editing::edit_folder;
+use super::editing::{edit_folder, extend};
 use super::{Output, Project, files, git};
 
 /// The patches of `child`: the first changes a file that no other variant changes.
@@ -20,7 +20,7 @@ impl Stacked {
     /// With `grandchild`.
     pub fn new() -> Stacked {
         let stacked = Stacked::without_grandchild();
-        stacked.extend("grandchild", "child");
+        extend(&stacked.project, "grandchild", "child");
         stacked.change("grandchild", "src/greet.c", ("kind == 0", "kind <= 0"), "Greet below zero");
         stacked.export("grandchild", &[]).success();
         stacked
@@ -29,21 +29,13 @@ impl Stacked {
     /// Without it.
     pub fn without_grandchild() -> Stacked {
         let stacked = Stacked { project: Project::new() };
-        stacked.extend("child", "paged");
+        extend(&stacked.project, "child", "paged");
         let more = "Ring for negative positions";
         stacked.change("child", "src/ring.c", ("at % size", "(at + size) % size"), more);
         stacked.change("child", "src/greet.c", ("day to you", "day to you all"), "Greet all");
         stacked.export("child", &[]).success();
         stacked.project.run(&["lock"]).success();
         stacked
-    }
-
-    fn extend(&self, variant: &str, parent: &str) {
-        let pins = self.project.read("pins.toml");
-        let more =
-            format!("\n[variants.{variant}]\nextends = \"{parent}\"\npatches = \"patches/{variant}\"\n");
-        self.project.write("pins.toml", pins + &more);
-        std::fs::create_dir_all(self.project.path("patches").join(variant)).unwrap();
     }
 
     /// Commits a change of one text of `variant` in its edit repository.
