@@ -3,6 +3,8 @@
 //! A checkout that git converted (`core.autocrlf`), a web page or a mail program may have given a diff other line ends than
 //! the file has. patch(1) strips carriage returns then; git does not, and says only that the patch failed.
 
+use super::hunk_lines::{DiffLine, HunkLines};
+
 /// How the lines of a text end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LineEnds {
@@ -98,15 +100,7 @@ struct Part<'a> {
 #[derive(Clone, Copy)]
 struct Line<'a> {
     bytes: &'a [u8],
-    kind: Kind,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    /// Above the hunks, the head of one, or the remark that the line before has no line end.
-    Other,
-    /// A line of the file.
-    Content,
+    kind: DiffLine,
 }
 
 impl<'a> Part<'a> {
@@ -116,13 +110,13 @@ impl<'a> Part<'a> {
     }
 
     fn is_content_with_end(&self, at: usize) -> bool {
-        let is_content = self.lines.get(at).is_some_and(|line| line.kind == Kind::Content);
+        let is_content = self.lines.get(at).is_some_and(|line| line.kind == DiffLine::Content);
         is_content && !self.lines.get(at + 1).is_some_and(|next| next.bytes.starts_with(b"\\"))
     }
 
     fn path(&self, strip: u32, reverse: bool) -> Option<Vec<u8>> {
         let key: &[u8] = if reverse { b"+++ " } else { b"--- " };
-        let mut names = self.lines.iter().filter(|line| line.kind == Kind::Other);
+        let mut names = self.lines.iter().filter(|line| line.kind != DiffLine::Content);
         let name = names.find_map(|line| line.bytes.strip_prefix(key))?;
         let name = name.split(|byte| *byte == b'\t').next().unwrap_or_default().trim_ascii_end();
         if name == b"/dev/null" {
@@ -161,34 +155,20 @@ impl<'a> Part<'a> {
 /// `diff` cut before the head of each file.
 fn parts_of(diff: &[u8]) -> Vec<Part<'_>> {
     let mut parts = vec![Part::default()];
-    let (mut old, mut new) = (0, 0);
+    let mut lacks = HunkLines::default();
     let mut has_hunks = false;
     for bytes in diff.split_inclusive(|byte| *byte == b'\n') {
-        let is_content = (old > 0 || new > 0) && !bytes.starts_with(b"\\");
-        if is_content {
-            old -= u64::from(!bytes.starts_with(b"+")).min(old);
-            new -= u64::from(!bytes.starts_with(b"-")).min(new);
-        } else if let Some(sizes) = hunk_sizes(bytes) {
-            (old, new) = sizes;
-            has_hunks = true;
-        } else if has_hunks && !bytes.starts_with(b"\\") {
+        let kind = lacks.next(bytes);
+        has_hunks |= kind == DiffLine::HunkHead;
+        if kind == DiffLine::Other && has_hunks && !bytes.starts_with(b"\\") {
             parts.push(Part::default());
             has_hunks = false;
         }
-        let kind = if is_content { Kind::Content } else { Kind::Other };
         if let Some(part) = parts.last_mut() {
             part.lines.push(Line { bytes, kind });
         }
     }
     parts
-}
-
-/// How many lines of the old and of the new file stand below `@@ -1,2 +1,3 @@`.
-pub(super) fn hunk_sizes(line: &[u8]) -> Option<(u64, u64)> {
-    let text = std::str::from_utf8(line.strip_prefix(b"@@ -")?.split(|byte| *byte == b'@').next()?).ok()?;
-    let (old, new) = text.trim_end().split_once(" +")?;
-    let size = |range: &str| range.split_once(',').map_or(Some(1), |(_, size)| size.parse().ok());
-    Some((size(old)?, size(new)?))
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ mod encoded_word;
 mod file_patch;
 pub(crate) mod hg_header;
 pub(crate) mod hunk;
+mod hunk_lines;
 pub(crate) mod line_ends;
 pub(crate) mod loose_diff;
 pub(crate) mod mail;

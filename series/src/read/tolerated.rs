@@ -1,6 +1,6 @@
 //! What patch(1) accepts in a diff and git does not, rewritten so that git reads it too.
 
-use super::line_ends::hunk_sizes;
+use super::hunk_lines::{DiffLine, HunkLines};
 
 /// A diff that git reads, and how many blank lines were added at its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,29 +18,25 @@ const MOST_ADDED: u64 = 3;
 /// without its line feed, and blank lines of context that an editor or a mail program cut off at the end.
 pub fn tolerate(diff: &[u8]) -> Tolerated {
     let mut tolerated = Tolerated { diff: Vec::with_capacity(diff.len()), added: 0 };
-    let (mut old, mut new) = (0, 0);
+    let mut lacks = HunkLines::default();
     let mut has_hunks = false;
     for line in diff.split_inclusive(|byte| *byte == b'\n') {
-        let is_content = (old > 0 || new > 0) && !line.starts_with(b"\\");
-        if is_content {
-            old -= u64::from(!line.starts_with(b"+")).min(old);
-            new -= u64::from(!line.starts_with(b"-")).min(new);
-        } else if let Some(sizes) = hunk_sizes(line) {
-            (old, new) = sizes;
-            has_hunks = true;
-        } else if let Some(at) = date_at(line) {
-            tolerated.diff.extend(line[..at].trim_ascii_end());
-            tolerated.diff.push(b'\t');
-            tolerated.diff.extend(line[at..].trim_ascii_start());
-            continue;
+        let kind = lacks.next(line);
+        has_hunks |= kind == DiffLine::HunkHead;
+        match date_at(line).filter(|_| kind == DiffLine::Other) {
+            Some(at) => {
+                tolerated.diff.extend(line[..at].trim_ascii_end());
+                tolerated.diff.push(b'\t');
+                tolerated.diff.extend(line[at..].trim_ascii_start());
+            }
+            None => tolerated.diff.extend(line),
         }
-        tolerated.diff.extend(line);
     }
     if has_hunks && !tolerated.diff.ends_with(b"\n") {
         tolerated.diff.push(b'\n');
     }
-    if old == new && (1..=MOST_ADDED).contains(&old) {
-        for _ in 0..old {
+    if lacks.old == lacks.new && (1..=MOST_ADDED).contains(&lacks.old) {
+        for _ in 0..lacks.old {
             tolerated.diff.extend(b" \n");
             tolerated.added += 1;
         }

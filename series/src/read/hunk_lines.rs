@@ -1,0 +1,47 @@
+//! Which lines of a diff are lines of a file: as many as the head of their hunk says.
+
+/// A line of a diff.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum DiffLine {
+    /// A line of the file, with a sign before it.
+    Content,
+    /// `@@ -1,2 +1,3 @@`.
+    HunkHead,
+    /// Above the hunks, or the remark that the line before has no line end.
+    Other,
+}
+
+/// What the current hunk still lacks.
+#[derive(Clone, Copy, Default)]
+pub(super) struct HunkLines {
+    /// Lines of the old file.
+    pub old: u64,
+    /// Lines of the new file.
+    pub new: u64,
+}
+
+impl HunkLines {
+    /// What the next line of the diff is.
+    pub fn next(&mut self, line: &[u8]) -> DiffLine {
+        if (self.old > 0 || self.new > 0) && !line.starts_with(b"\\") {
+            self.old -= u64::from(!line.starts_with(b"+")).min(self.old);
+            self.new -= u64::from(!line.starts_with(b"-")).min(self.new);
+            return DiffLine::Content;
+        }
+        match hunk_sizes(line) {
+            Some((old, new)) => {
+                *self = HunkLines { old, new };
+                DiffLine::HunkHead
+            }
+            None => DiffLine::Other,
+        }
+    }
+}
+
+/// How many lines of the old and of the new file stand below `@@ -1,2 +1,3 @@`.
+fn hunk_sizes(line: &[u8]) -> Option<(u64, u64)> {
+    let text = std::str::from_utf8(line.strip_prefix(b"@@ -")?.split(|byte| *byte == b'@').next()?).ok()?;
+    let (old, new) = text.trim_end().split_once(" +")?;
+    let size = |range: &str| range.split_once(',').map_or(Some(1), |(_, size)| size.parse().ok());
+    Some((size(old)?, size(new)?))
+}
