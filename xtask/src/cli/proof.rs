@@ -134,11 +134,12 @@ impl Fuzz {
     pub(super) fn run(self, context: &Context) -> Result<Outcome> {
         match self.what {
             FuzzWhat::Servers(FuzzServers { minutes, seed, rounds, program, patience }) => {
-                fuzz::run(context, &fuzz::Options { minutes, seed, rounds, program, patience })
+                let span = fuzz::Span { minutes, seed, rounds };
+                fuzz::run(context, &fuzz::Options { span, program, patience })
             }
             FuzzWhat::Requests(FuzzRequests { minutes, seed, rounds, program, families, patience }) => {
-                let options = fuzz::requests::Options { minutes, seed, rounds, program, families, patience };
-                fuzz::requests::run(context, &options)
+                let span = fuzz::Span { minutes, seed, rounds };
+                fuzz::requests::run(context, &fuzz::requests::Options { span, program, families, patience })
             }
         }
     }

@@ -22,15 +22,34 @@ use crate::error::{Error, Result};
 use crate::plan::flavors::DEFAULT_FLAVOR;
 use crate::sys::machine::disk;
 
-/// Options of `fuzz servers`.
+/// Which rounds are played.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct Span {
     /// No round begins after so many minutes.
     pub minutes: u32,
     /// The first seed; the next rounds have the next ones.
     pub seed: u64,
     /// No more rounds than these.
     pub rounds: Option<u64>,
+}
+
+impl Span {
+    /// The seeds, from now on; the first round is played however late it is.
+    fn seeds(&self) -> impl Iterator<Item = u64> {
+        let Span { minutes, seed: first, rounds } = *self;
+        let (begin, limit) = (Instant::now(), Duration::from_secs(u64::from(minutes) * 60));
+        (first..).take_while(move |seed| {
+            let number = seed - first;
+            rounds.is_none_or(|rounds| number < rounds) && (number == 0 || begin.elapsed() < limit)
+        })
+    }
+}
+
+/// Options of `fuzz servers`.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Which rounds are played.
+    pub span: Span,
     /// The server; the packaged paged one when none is given.
     pub program: Option<PathBuf>,
     /// How long a client waits in silence, in seconds, when nothing was asked before.
@@ -40,13 +59,7 @@ pub struct Options {
 /// Plays rounds until the time is over; the exit code is 1 when anything was found.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let program = program_or_packaged(context, options.program.as_ref())?;
-    let limit = Duration::from_secs(u64::from(options.minutes) * 60);
-    let begin = Instant::now();
-    let seeds = (options.seed..).take_while(|seed| {
-        let number = seed - options.seed;
-        options.rounds.is_none_or(|rounds| number < rounds) && (number == 0 || begin.elapsed() < limit)
-    });
-    let report = play_seeds(context, program, options.patience, seeds)?;
+    let report = play_seeds(context, program, options.patience, options.span.seeds())?;
     let code = u8::from(report.findings() > 0);
     Ok(Outcome { code, ..Outcome::ok(report.text(), report.json()) })
 }

@@ -63,11 +63,7 @@ impl Report {
     pub fn lines(&self) -> Vec<String> {
         let of_round = |round: &RoundReport| {
             let replay = self.replay(round.seed);
-            let line = move |one: &Finding| {
-                let Finding { oracle, asked, expected, came } = one;
-                format!("fuzz: {oracle}: {asked}: expected {expected}; got {came} (replay: {replay})")
-            };
-            round.findings.iter().map(line).collect::<Vec<_>>()
+            round.findings.iter().map(|one| one.line("fuzz", &replay)).collect::<Vec<_>>()
         };
         self.rounds.iter().flat_map(of_round).collect()
     }
@@ -104,11 +100,10 @@ impl Report {
 
     /// For machines; everything.
     pub fn json(&self) -> Value {
-        let finding = |one: &Finding| json!({ "oracle": one.oracle, "asked": one.asked, "expected": one.expected, "came": one.came });
         let round = |one: &RoundReport| {
             json!({ "seed": one.seed, "theme": one.theme, "server": one.server, "actions": one.actions,
                     "seconds": one.took.as_secs_f64(), "replay": self.replay(one.seed),
-                    "tally": one.tally, "findings": one.findings.iter().map(finding).collect::<Vec<_>>() })
+                    "tally": one.tally, "findings": one.findings.iter().map(Finding::json).collect::<Vec<_>>() })
         };
         json!({ "rounds": self.rounds.iter().map(round).collect::<Vec<_>>(), "tally": self.tally(), "findings": self.findings() })
     }
@@ -122,9 +117,7 @@ fn shown(findings: &[Finding]) -> Vec<String> {
     for oracle in oracles {
         let of_oracle: Vec<&Finding> = findings.iter().filter(|one| one.oracle == oracle).collect();
         for one in of_oracle.iter().take(SHOWN) {
-            lines.push(format!("  {oracle}: {}", one.asked));
-            lines.push(format!("    expected {}", one.expected));
-            lines.push(format!("    got      {}", one.came));
+            lines.extend(one.lines());
         }
         if of_oracle.len() > SHOWN {
             lines.push(format!("  {oracle}: and {} more", of_oracle.len() - SHOWN));

@@ -23,7 +23,7 @@ mod waits;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use self::heard::Heard;
 use super::plan::actions::{Action, ConversationAction, What};
@@ -52,6 +52,28 @@ pub struct Finding {
     pub expected: String,
     /// What came.
     pub came: String,
+}
+
+impl Finding {
+    /// All of it in one line, for the gate: `fuzzer` found it, and `replay` is the command that plays its round again.
+    pub fn line(&self, fuzzer: &str, replay: &str) -> String {
+        let Finding { oracle, asked, expected, came } = self;
+        format!("{fuzzer}: {oracle}: {asked}: expected {expected}; got {came} (replay: {replay})")
+    }
+
+    /// For people.
+    pub fn lines(&self) -> [String; 3] {
+        [
+            format!("  {}: {}", self.oracle, self.asked),
+            format!("    expected {}", self.expected),
+            format!("    got      {}", self.came),
+        ]
+    }
+
+    /// For machines.
+    pub fn json(&self) -> Value {
+        json!({ "oracle": self.oracle, "asked": self.asked, "expected": self.expected, "came": self.came })
+    }
 }
 
 /// An action that was played.

@@ -13,7 +13,7 @@ use crate::sys::net::exchange::Leave;
 /// How many prompts.
 const TIMES: usize = 4;
 
-/// The first family: those below are of the round's other prompts, so nobody else asks these.
+/// The first family: those below belong to the round's other prompts, so no other client sends these.
 const FAMILY: u64 = 32;
 
 /// Salts from this one on are used in one sequence only.

@@ -15,19 +15,15 @@ use self::plan::Round;
 use self::plan::family::Family;
 use self::play::Arena;
 use self::report::{Report, RoundReport};
-use super::program_or_packaged;
+use super::{GATE_PATIENCE, Span, program_or_packaged};
 use crate::context::{Context, Outcome};
 use crate::error::Result;
 
 /// Options of `fuzz requests`.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// No round begins after so many minutes.
-    pub minutes: u32,
-    /// The first seed; the next rounds have the next ones.
-    pub seed: u64,
-    /// The maximum number of rounds.
-    pub rounds: Option<u64>,
+    /// Which rounds are played.
+    pub span: Span,
     /// The server; the packaged paged one when none is given.
     pub program: Option<PathBuf>,
     /// Families by name; all when empty.
@@ -39,12 +35,7 @@ pub struct Options {
 /// Plays rounds until the time is over; the exit code is 1 when anything was found.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let program = program_or_packaged(context, options.program.as_ref())?;
-    let begin = Instant::now();
-    let limit = Duration::from_secs(u64::from(options.minutes) * 60);
-    let seeds = (options.seed..).take_while(|seed| {
-        let number = seed - options.seed;
-        options.rounds.is_none_or(|rounds| number < rounds) && (number == 0 || begin.elapsed() < limit)
-    });
+    let seeds = options.span.seeds();
     let report = play_seeds(context, program, options.patience, &options.families, seeds)?;
     let code = u8::from(report.findings() > 0);
     Ok(Outcome { code, ..Outcome::ok(report.text(), report.json()) })
@@ -56,9 +47,6 @@ pub fn find_with_families(context: &Context, program: PathBuf, names: &[&str]) -
     let seeds = 0..names.len() as u64;
     Ok(play_seeds(context, program, GATE_PATIENCE, &names, seeds)?.lines())
 }
-
-/// Seconds: the gate runs on machines that are busy.
-const GATE_PATIENCE: u32 = 30;
 
 fn play_seeds(
     context: &Context,

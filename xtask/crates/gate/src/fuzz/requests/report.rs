@@ -104,13 +104,7 @@ impl Report {
     pub fn lines(&self) -> Vec<String> {
         let of_round = |round: &RoundReport| {
             let replay = self.replay(round);
-            let line = move |one: &Finding| {
-                let Finding { oracle, asked, expected, came } = one;
-                format!(
-                    "fuzz requests: {oracle}: {asked}: expected {expected}; got {came} (replay: {replay})"
-                )
-            };
-            round.findings.iter().map(line).collect::<Vec<_>>()
+            round.findings.iter().map(|one| one.line("fuzz requests", &replay)).collect::<Vec<_>>()
         };
         self.rounds.iter().flat_map(of_round).collect()
     }
@@ -127,11 +121,7 @@ impl Report {
             lines.push(format!("  server: {}", round.server));
             lines.push(format!("  replay: {}", self.replay(round)));
         }
-        for one in &round.findings {
-            lines.push(format!("  {}: {}", one.oracle, one.asked));
-            lines.push(format!("    expected {}", one.expected));
-            lines.push(format!("    got      {}", one.came));
-        }
+        lines.extend(round.findings.iter().flat_map(Finding::lines));
         lines
     }
 
@@ -144,13 +134,12 @@ impl Report {
 
     /// For machines.
     pub fn json(&self) -> Value {
-        let finding = |one: &Finding| json!({ "oracle": one.oracle, "asked": one.asked, "expected": one.expected, "came": one.came });
         let round = |one: &RoundReport| {
             json!({ "seed": one.seed, "request": one.words, "server": one.server, "accepted": one.accepted,
                     "refused": one.refused, "slowest_seconds": one.slowest.as_secs_f64(),
                     "other_seconds": one.other.as_secs_f64(), "growth_bytes": one.growth,
                     "seconds": one.took.as_secs_f64(), "replay": self.replay(one),
-                    "findings": one.findings.iter().map(finding).collect::<Vec<_>>() })
+                    "findings": one.findings.iter().map(Finding::json).collect::<Vec<_>>() })
         };
         json!({ "rounds": self.rounds.iter().map(round).collect::<Vec<_>>(), "findings": self.findings() })
     }
