@@ -40,7 +40,7 @@ pub fn one_key_each(stage: &mut Stage<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Somebody whose request waits until a child has loaded the model.
+/// The holder of a key, whose request waits until a child has loaded the model.
 fn patient(key: &str) -> Caller<'_> {
     Caller { key: Some(key), limit: 4 * LIMIT }
 }
@@ -98,7 +98,7 @@ pub fn children_know_of_several_keys(stage: &mut Stage<'_>) -> Result<()> {
         || format!("bob sees the operator's command line: {models}"),
     );
     for second in
-        ["authorization: Bearer key-of-nobody", "authorization: ", "Authorization: Bearer key-of-alice"]
+        ["authorization: Bearer unknown-key", "authorization: ", "Authorization: Bearer key-of-alice"]
     {
         let both = format!("{BOB}\r\n{second}");
         let (status, body) = server.post_text("/completion", &request, patient(&both))?;
