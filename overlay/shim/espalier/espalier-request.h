@@ -105,10 +105,10 @@ inline std::string espalier_get_tenant(const common_params & params, const serve
 }
 
 // The fields of a body as they came. Some APIs are converted, and what the conversion does not know is lost: then the body
-// is parsed again, once for all fields. Lives no longer than the request and its data.
+// is parsed again, once for all fields and for all prompts of a request. Lives no longer than the request and its data.
 class espalier_fields {
 public:
-    espalier_fields(const server_http_req & req, const json & data) : req(req), data(data) {}
+    espalier_fields(const server_http_req & req, const json & data) : data(data), req(req) {}
 
     // null: there is no such field
     json find(const std::string & name) {
@@ -125,9 +125,10 @@ public:
         return body->is_object() && body->contains(name) ? body->at(name) : json();
     }
 
+    const json & data; // as the API's conversion left them
+
 private:
     const server_http_req & req;
-    const json &            data;
     std::unique_ptr<json>   body; // once it was needed
 };
 
@@ -166,11 +167,11 @@ inline bool espalier_gives_slots_in_order(const common_params & params) {
 }
 
 // The slot that a completion asks for; -1: any.
-inline int32_t espalier_get_id_slot(const common_params & params, const server_http_req & req, const json & data) {
+inline int32_t espalier_get_id_slot(const common_params & params, espalier_fields & fields) {
     if (!espalier_gives_slots_in_order(params)) {
-        return json_value(data, "id_slot", -1);
+        return json_value(fields.data, "id_slot", -1);
     }
-    const json id_slot = espalier_fields(req, data).find("id_slot");
+    const json id_slot = fields.find("id_slot");
     return id_slot.is_null() ? -1 : espalier_get_integer(id_slot, "id_slot", -1, params.n_parallel - 1, "-1 is any slot");
 }
 
@@ -221,11 +222,16 @@ inline int32_t espalier_get_priority(const common_params & params, espalier_fiel
 }
 
 // Of every request that computes something or acts on a slot.
-inline void espalier_read_request(const common_params & params, const server_http_req & req, const json & data, task_params & to) {
-    espalier_fields fields(req, data);
+inline void espalier_read_request(const common_params & params, const server_http_req & req, espalier_fields & fields, task_params & to) {
     to.kv_tenant = espalier_get_tenant(params, req);
     to.kv_salt   = espalier_get_salt(fields);
     to.priority  = espalier_get_priority(params, fields);
     espalier_check_choices(params, fields);
     to.cache_prompt = espalier_shares(params, fields) && to.cache_prompt;
+}
+
+// The same of a request that is one task.
+inline void espalier_read_request(const common_params & params, const server_http_req & req, const json & data, task_params & to) {
+    espalier_fields fields(req, data);
+    espalier_read_request(params, req, fields, to);
 }

@@ -160,13 +160,13 @@ private:
     snapshot asked;
 
     // For --max-queued: the ids of the requests that were asked and not admitted, for want of a slot or of blocks.
-    static std::set<int> find_deferred(const espalier_tasks & deferred);
-    template <typename server_t> static void note_admitted(server_t & server, int id_request);
     template <typename server_t> static std::set<int> find_queued(const server_t & server, const espalier_tasks & deferred, const espalier_tasks & queue);
     template <typename server_t> static void limit_queue(server_t & server, int id_task, int id_request);
     template <typename server_t> static void limit_newcomers(server_t & server, const line & those);
     template <typename server_t> static std::string describe_full_queue(server_t & server, int id_request, size_t n_waiting);
     static bool is_queued(const server_slot & slot);
+    static std::set<int> find_deferred(const espalier_tasks & deferred);
+    template <typename server_t> static void note_admitted(server_t & server, int id_request);
 
     static bool drafts_from_tokens_alone(const common_params & params);
     static std::vector<media_in_prompt> find_media(const server_tokens & tokens);
