@@ -79,6 +79,7 @@ impl Move {
             self.assert_project_is(start, "a rebase that waits has changed nothing");
             self.run(&["--continue"]).success();
         }
+        self.project.sweep();
         self.assert_moved();
         let last = self.project.read("patches/paged/0003-greet-dearly.patch");
         assert!(last.contains("+        return \"hi there, dear\";"), "{last}");

@@ -203,6 +203,14 @@ impl Project {
         Output::new(output, &names)
     }
 
+    /// What a killed run left goes with the next command that changes the project: `lock` does, and writes nothing new,
+    /// for the lock is current.
+    #[track_caller]
+    pub fn sweep(&self) {
+        self.run(&["lock", "--check"]).success();
+        self.run(&["lock"]).success();
+    }
+
     /// Everything that only a run that was cut short may leave.
     pub fn scratch(&self) -> Vec<String> {
         let marks = ["target/espalier/tmp/", ".espalier-tmp-", "target/espalier/dist/."];
