@@ -27,7 +27,7 @@
 //! # The rooms
 //!
 //! Each imports only what stands left of it, on any floor below: `model` < `read`, `text` < `apply` < `judge` < `replay` <
-//! `taken`; `lint` stands on `read`.
+//! `taken`; `lint` stands on `read`, and `loose` on `read` and `text`.
 //!
 //! # Invariants
 //!
@@ -41,6 +41,7 @@
 mod apply;
 mod judge;
 mod lint;
+mod loose;
 mod model;
 mod read;
 mod replay;
@@ -70,6 +71,9 @@ pub use lint::rules::{LintRules, PathPattern};
 pub use lint::same_change::is_same_change;
 pub use lint::trailers::{PLACEHOLDER, is_valid_trailer};
 pub use lint::trailers_edit::{SetWhich, add_trailers, set_trailer};
+pub use loose::line_ends::{Adapted, LineEnds, OtherLineEnds, with_line_ends_of_files};
+pub use loose::placed_hunks::{LooseReading, PlacedHunks, place_hunks};
+pub use loose::tolerated::{Tolerated, tolerate};
 pub use model::arrivals::{Arrival, Arrivals};
 pub use model::entry::TreeEntry;
 pub use model::hunk_lines::{HunkLines, Line, LineKind};
@@ -86,7 +90,6 @@ pub use model::utf8::{NotUtf8, lossy, utf8};
 pub use read::authorship::{Authorship, authorship, find_author, find_date, read_authorship};
 pub use read::dep3::{DiffHeader, fields_in_mail_header, read_diff_header, status_in_body};
 pub use read::hg_header::{HgHeader, read_hg_header};
-pub use read::line_ends::{Adapted, LineEnds, OtherLineEnds, with_line_ends_of_files};
 pub use read::loose_diff::{
     before_diff, has_diff, has_no_prefixes, has_prefixes, is_context_diff, stated_blobs,
 };
@@ -98,7 +101,6 @@ pub use read::recipe::{Named, fits, read_recipe};
 pub use read::refusals::{FileRefusal, refusals};
 pub use read::spec::read_spec;
 pub use read::subject::is_useless;
-pub use read::tolerated::{Tolerated, tolerate};
 pub use replay::origin::Origin;
 pub use replay::outcome::{
     ConflictReason, Counter, Doubt, FileConflict, Followed, Replayed, ReplayedFile, SharedChange, Version,

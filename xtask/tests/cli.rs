@@ -42,6 +42,7 @@ mod cli {
     mod hostile;
     mod image;
     mod import_fork;
+    mod import_functions;
     mod import_layouts;
     mod import_line_ends;
     mod import_patches;

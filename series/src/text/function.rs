@@ -227,6 +227,14 @@ fn cut_like_git(line: &[u8]) -> &[u8] {
     line.get(..SECTION_LIMIT).unwrap_or(line).trim_ascii_end()
 }
 
+/// Whether `section`, which follows the ranges of a hunk's header, is `line`, perhaps cut short: git cuts at 80 bytes and
+/// `diff -p` at 40.
+pub(crate) fn is_section(section: &[u8], line: &[u8]) -> bool {
+    const SHORTEST_CUT: usize = 36;
+    let (section, line) = (section.trim_ascii_end(), line.trim_ascii_end());
+    line == section || (section.len() >= SHORTEST_CUT && line.starts_with(section))
+}
+
 /// A section as it is compared: cut and trimmed like git's own.
 pub(crate) fn comparable_section(section: &[u8]) -> &[u8] {
     cut_like_git(section)

@@ -2,17 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::support::importing::empty_project;
-use super::support::upstream::{TAG, Upstream};
+use super::support::importing::started;
 use super::support::{Output, Project, files};
-
-fn started() -> Project {
-    let project = empty_project();
-    let upstream = Upstream::shared().repository();
-    let from = upstream.to_str().unwrap();
-    project.run(&["init", "--from", from, "--at", TAG, "--variant", "my"]).success();
-    project
-}
 
 fn import(project: &Project, path: &Path, more: &[&str]) -> Output {
     let author = ["--author", "A <a@example.org>"];

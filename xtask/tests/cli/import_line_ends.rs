@@ -1,15 +1,8 @@
 //! A diff whose line ends are not those of the file: taken where nothing is ambiguous, explained where something is.
 
-use super::support::importing::empty_project;
-use super::support::upstream::{TAG, Upstream};
+use super::support::importing::started;
+use super::support::upstream::Upstream;
 use super::support::{Output, Project, files};
-
-fn started() -> Project {
-    let project = empty_project();
-    let from = Upstream::shared().repository();
-    project.run(&["init", "--from", from.to_str().unwrap(), "--at", TAG, "--variant", "my"]).success();
-    project
-}
 
 fn import(project: &Project, text: impl AsRef<[u8]>) -> Output {
     let path = project.beside("fix.patch");

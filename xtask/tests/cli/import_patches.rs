@@ -2,18 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use super::support::importing::{applied_by_git, empty_project};
+use super::support::importing::{applied_by_git, empty_project, started};
 use super::support::upstream::{TAG, Upstream};
 use super::support::{Output, Project, files, git};
-
-/// A project with one variant, `my`, that has no patches.
-fn started() -> Project {
-    let project = empty_project();
-    let upstream = Upstream::shared().repository();
-    let from = upstream.to_str().unwrap();
-    project.run(&["init", "--from", from, "--at", TAG, "--variant", "my"]).success();
-    project
-}
 
 fn import(project: &Project, path: &Path, more: &[&str]) -> Output {
     project.run(&[&["import", path.to_str().unwrap()], more].concat())

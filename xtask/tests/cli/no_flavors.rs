@@ -1,16 +1,7 @@
 //! A project that holds patches and builds nothing has no `ci/flavors.toml`.
 
-use super::support::importing::empty_project;
-use super::support::upstream::{TAG, Upstream};
+use super::support::importing::started;
 use super::support::{Project, files};
-
-fn started() -> Project {
-    let project = empty_project();
-    let upstream = Upstream::shared().repository();
-    let from = upstream.to_str().unwrap();
-    project.run(&["init", "--from", from, "--at", TAG, "--variant", "my"]).success();
-    project
-}
 
 #[test]
 fn nothing_to_build_is_a_fine_answer() {

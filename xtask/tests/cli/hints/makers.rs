@@ -94,10 +94,7 @@ pub fn with_overlay_in_the_way() -> Project {
 
 /// A project with `my`, which has no patches; beside it are patches as git writes them.
 pub fn started() -> Project {
-    let project = empty_project();
-    let from = Upstream::shared().repository();
-    project.run(&["init", "--from", from.to_str().unwrap(), "--at", TAG, "--variant", "my"]).success();
-    with_patches_beside(project)
+    with_patches_beside(importing::started())
 }
 
 /// The fork's commits as `git format-patch` writes them, in `patches` beside the project.

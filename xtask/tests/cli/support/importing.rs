@@ -16,6 +16,14 @@ pub fn empty_project() -> Project {
     project
 }
 
+/// A project with one variant, `my`, that has no patches.
+pub fn started() -> Project {
+    let project = empty_project();
+    let from = Upstream::shared().repository();
+    project.run(&["init", "--from", from.to_str().unwrap(), "--at", TAG, "--variant", "my"]).success();
+    project
+}
+
 /// What `--leave-out` has to name for [`fork`].
 pub const NOT_SAID: [&str; 2] = ["docs/shortcut", "a\tb.txt"];
 

@@ -90,6 +90,12 @@ impl Store {
         self.made.borrow().contains_key(&id) || self.odb().is_ok_and(|odb| odb.exists(oid(id)))
     }
 
+    /// Whether exactly one object on disk has an id that begins with `short`.
+    pub fn has_short(&self, short: &str) -> bool {
+        let id = git2::Oid::from_str(short);
+        id.is_ok_and(|id| self.odb().is_ok_and(|odb| odb.exists_prefix(id, short.len()).is_ok()))
+    }
+
     /// The bytes of the object `id`.
     pub fn read(&self, id: ObjectId) -> Result<Bytes> {
         if let Some(bytes) = self.made.borrow().get(&id) {

@@ -1,5 +1,6 @@
 //! Mails read, and diffs applied to a tree, by git itself and without a work tree.
 
+use std::borrow::Cow;
 use std::path::Path;
 
 use tempfile::TempDir;
@@ -7,8 +8,11 @@ use tempfile::TempDir;
 use super::import_repo::ImportRepo;
 use crate::error::{Error, Result};
 use crate::plan::next_command::quoted;
-use crate::series::{NotUtf8, ObjectId, before_diff, printable};
+use crate::series::{
+    LooseReading, NotUtf8, ObjectId, PlacedHunks, Tree, before_diff, place_hunks, printable,
+};
 use crate::sys::git::command::git;
+use crate::sys::git::store_tree::StoreTree;
 use crate::sys::machine::disk;
 use crate::sys::machine::process::{Finished, Run};
 
@@ -155,21 +159,22 @@ pub enum Applied {
     Not(Vec<String>),
 }
 
-/// Applies `diff` to `tree`.
+/// Applies `diff` to `tree`. Where its context fits at several places, its hunks go to the functions that they name.
 pub fn apply(repo: &ImportRepo, tree: ObjectId, diff: &[u8], how: HowToApply) -> Result<Applied> {
     let scratch = repo.scratch("apply")?;
     let index = scratch.path().join("index");
-    // What the diff names by its blob is merged, if the blob is here: git then need not guess the place.
-    let ways: &[&[&str]] = if how.may_fuzz { &[&["--3way"], &["-C2"], &["-C1"]] } else { &[&["--3way"]] };
+    let ways: &[Way] = if how.may_fuzz { &WAYS } else { &WAYS[..1] };
     let mut first = Vec::new();
     for way in ways {
         indexed(repo, &index).args(["read-tree", &tree.to_string()]).success()?;
-        let tried = git_apply(repo, &index, diff, how, way)?;
+        let PlacedHunks { diff, notes } = way.place(repo, tree, diff, how)?;
+        let tried = git_apply(repo, &index, &diff, how, &[way.option])?;
         if tried.status.success() {
             let written = indexed(repo, &index).arg("write-tree").success()?;
             let id = crate::series::lossy(&written).trim().to_string();
             let tree = id.parse::<ObjectId>().map_err(|error| Error::surroundings(error.to_string()))?;
-            return Ok(Applied::Tree(tree, placements(&tried.stderr)));
+            let placed = placements(&tried.stderr);
+            return Ok(Applied::Tree(tree, Placed { hunks: [notes, placed.hunks].concat(), ..placed }));
         }
         if first.is_empty() {
             first = complaints(&tried.stderr);
@@ -179,6 +184,33 @@ pub fn apply(repo: &ImportRepo, tree: ObjectId, diff: &[u8], how: HowToApply) ->
     let back = HowToApply { reverse: !how.reverse, ..how };
     let is_there = git_apply(repo, &index, diff, back, &["--check"])?.status.success();
     Ok(if is_there { Applied::There } else { Applied::Not(first) })
+}
+
+/// One way to apply a diff.
+struct Way {
+    option: &'static str,
+    /// What the diff names by its blob is merged, if the blob is here: git then need not guess the place.
+    merges: bool,
+}
+
+const WAYS: [Way; 3] = [
+    Way { option: "--3way", merges: true },
+    Way { option: "-C2", merges: false },
+    Way { option: "-C1", merges: false },
+];
+
+impl Way {
+    /// A file that is the one that the diff was made from needs no search.
+    fn place(&self, repo: &ImportRepo, tree: ObjectId, diff: &[u8], how: HowToApply) -> Result<PlacedHunks> {
+        let files = StoreTree::new(&repo.store, tree)?;
+        let reading = LooseReading { strip: how.strip, reverse: how.reverse, may_fuzz: !self.merges };
+        Ok(place_hunks(diff, reading, |path, blob| {
+            let id = files.entry(path).ok().flatten()?.id;
+            let is_known =
+                |blob: &str| id.to_string().starts_with(blob) || (self.merges && repo.store.has_short(blob));
+            if blob.is_some_and(is_known) { None } else { files.blob(id).ok().map(Cow::into_owned) }
+        }))
+    }
 }
 
 fn indexed(repo: &ImportRepo, index: &Path) -> Run {

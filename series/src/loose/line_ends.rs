@@ -3,7 +3,7 @@
 //! A checkout that git converted (`core.autocrlf`), a web page or a mail program may have given a diff other line ends than
 //! the file has. patch(1) strips carriage returns then; git does not, and says only that the patch failed.
 
-use super::hunk_lines::{DiffLine, HunkLines};
+use super::diff_parts::{DiffPart, parts_of};
 
 /// How the lines of a text end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,21 +68,20 @@ pub fn with_line_ends_of_files(
 ) -> Adapted {
     let mut adapted = Adapted { diff: Vec::with_capacity(diff.len()), others: Vec::new() };
     for part in parts_of(diff) {
-        let path = part.path(strip, reverse);
+        let there = part.paths(strip, reverse).into_iter().find_map(|path| Some((ends_of(&path)?, path)));
         let ours = LineEnds::of_lines(part.content());
-        let file = path.as_deref().and_then(&mut ends_of);
         let is_stripped = adapted.others.iter().any(|other| (other.diff, other.file) == STRIPPED);
-        match (ours, file, path) {
-            (Some(ours), Some(file), Some(path)) if ours != file => {
+        match (ours, there) {
+            (Some(ours), Some((file, path))) if ours != file => {
                 adapted.others.push(OtherLineEnds { path, diff: ours, file });
                 match (ours, file) {
-                    STRIPPED => part.write_lf(&mut adapted.diff),
-                    (LineEnds::Lf, LineEnds::Crlf) => part.write_crlf(&mut adapted.diff),
+                    STRIPPED => write_lf(&part, &mut adapted.diff),
+                    (LineEnds::Lf, LineEnds::Crlf) => write_crlf(&part, &mut adapted.diff),
                     _ => part.write(&mut adapted.diff),
                 }
             }
             // A file that the diff makes, in a diff that was converted as a whole.
-            (Some(LineEnds::Crlf), None, _) if is_stripped => part.write_lf(&mut adapted.diff),
+            (Some(LineEnds::Crlf), None) if is_stripped => write_lf(&part, &mut adapted.diff),
             _ => part.write(&mut adapted.diff),
         }
     }
@@ -91,84 +90,22 @@ pub fn with_line_ends_of_files(
 
 const STRIPPED: (LineEnds, LineEnds) = (LineEnds::Crlf, LineEnds::Lf);
 
-/// The part of a diff for one file: what stands above its hunks, and the hunks.
-#[derive(Default)]
-struct Part<'a> {
-    lines: Vec<Line<'a>>,
-}
-
-#[derive(Clone, Copy)]
-struct Line<'a> {
-    bytes: &'a [u8],
-    kind: DiffLine,
-}
-
-impl<'a> Part<'a> {
-    /// Lines of the file; one without a line end in the file has none that could be another one.
-    fn content(&self) -> impl Iterator<Item = &'a [u8]> {
-        (0..self.lines.len()).filter(|at| self.is_content_with_end(*at)).map(|at| self.lines[at].bytes)
-    }
-
-    fn is_content_with_end(&self, at: usize) -> bool {
-        let is_content = self.lines.get(at).is_some_and(|line| line.kind == DiffLine::Content);
-        is_content && !self.lines.get(at + 1).is_some_and(|next| next.bytes.starts_with(b"\\"))
-    }
-
-    fn path(&self, strip: u32, reverse: bool) -> Option<Vec<u8>> {
-        let key: &[u8] = if reverse { b"+++ " } else { b"--- " };
-        let mut names = self.lines.iter().filter(|line| line.kind != DiffLine::Content);
-        let name = names.find_map(|line| line.bytes.strip_prefix(key))?;
-        let name = name.split(|byte| *byte == b'\t').next().unwrap_or_default().trim_ascii_end();
-        if name == b"/dev/null" {
-            return None;
-        }
-        let parts: Vec<&[u8]> = name.split(|byte| *byte == b'/').collect();
-        parts
-            .get(usize::try_from(strip).ok()?..)
-            .filter(|parts| !parts.is_empty())
-            .map(|parts| parts.join(&b'/'))
-    }
-
-    fn write(&self, to: &mut Vec<u8>) {
-        self.lines.iter().for_each(|line| to.extend(line.bytes));
-    }
-
-    fn write_lf(&self, to: &mut Vec<u8>) {
-        for line in &self.lines {
-            match line.bytes.strip_suffix(b"\r\n") {
-                Some(bare) => to.extend([bare, b"\n"].concat()),
-                None => to.extend(line.bytes),
-            }
-        }
-    }
-
-    fn write_crlf(&self, to: &mut Vec<u8>) {
-        for (at, line) in self.lines.iter().enumerate() {
-            match line.bytes.strip_suffix(b"\n").filter(|_| self.is_content_with_end(at)) {
-                Some(bare) => to.extend([bare, b"\r\n"].concat()),
-                None => to.extend(line.bytes),
-            }
+fn write_lf(part: &DiffPart<'_>, to: &mut Vec<u8>) {
+    for line in &part.lines {
+        match line.bytes.strip_suffix(b"\r\n") {
+            Some(bare) => to.extend([bare, b"\n"].concat()),
+            None => to.extend(line.bytes),
         }
     }
 }
 
-/// `diff` cut before the head of each file.
-fn parts_of(diff: &[u8]) -> Vec<Part<'_>> {
-    let mut parts = vec![Part::default()];
-    let mut lacks = HunkLines::default();
-    let mut has_hunks = false;
-    for bytes in diff.split_inclusive(|byte| *byte == b'\n') {
-        let kind = lacks.next(bytes);
-        has_hunks |= kind == DiffLine::HunkHead;
-        if kind == DiffLine::Other && has_hunks && !bytes.starts_with(b"\\") {
-            parts.push(Part::default());
-            has_hunks = false;
-        }
-        if let Some(part) = parts.last_mut() {
-            part.lines.push(Line { bytes, kind });
+fn write_crlf(part: &DiffPart<'_>, to: &mut Vec<u8>) {
+    for (at, line) in part.lines.iter().enumerate() {
+        match line.bytes.strip_suffix(b"\n").filter(|_| part.is_content_with_end(at)) {
+            Some(bare) => to.extend([bare, b"\r\n"].concat()),
+            None => to.extend(line.bytes),
         }
     }
-    parts
 }
 
 #[cfg(test)]

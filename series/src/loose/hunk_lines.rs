@@ -2,7 +2,7 @@
 
 /// A line of a diff.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum DiffLine {
+pub(crate) enum DiffLine {
     /// A line of the file, with a sign before it.
     Content,
     /// `@@ -1,2 +1,3 @@`.
@@ -13,7 +13,7 @@ pub(super) enum DiffLine {
 
 /// What the current hunk still lacks.
 #[derive(Clone, Copy, Default)]
-pub(super) struct HunkLines {
+pub(crate) struct HunkLines {
     /// Lines of the old file.
     pub old: u64,
     /// Lines of the new file.

@@ -1,0 +1,120 @@
+//! A loose diff, cut into the parts for each file.
+
+use super::hunk_lines::{DiffLine, HunkLines};
+use crate::read::quoted_path::unquote;
+
+/// The part of a diff for one file: what stands above its hunks, and the hunks.
+#[derive(Default)]
+pub(crate) struct DiffPart<'a> {
+    /// All of its lines, in order.
+    pub lines: Vec<PartLine<'a>>,
+}
+
+/// One line of a part.
+#[derive(Clone, Copy)]
+pub(crate) struct PartLine<'a> {
+    /// With its line feed.
+    pub bytes: &'a [u8],
+    /// What it is.
+    pub kind: DiffLine,
+}
+
+impl<'a> DiffPart<'a> {
+    /// Lines of the file; one without a line end in the file has none that could be another one.
+    pub fn content(&self) -> impl Iterator<Item = &'a [u8]> {
+        (0..self.lines.len()).filter(|at| self.is_content_with_end(*at)).map(|at| self.lines[at].bytes)
+    }
+
+    /// Whether line `at` is one of the file and has a line end there.
+    pub fn is_content_with_end(&self, at: usize) -> bool {
+        let is_content = self.lines.get(at).is_some_and(|line| line.kind == DiffLine::Content);
+        is_content && !self.lines.get(at + 1).is_some_and(|next| next.bytes.starts_with(b"\\"))
+    }
+
+    /// The paths that the file to change may have, without the first `strip` parts, the likely one first: other tools name
+    /// a copy on one side, such as `x.orig`. None when the diff makes the file. A `reverse` diff is made from what it calls the
+    /// new file.
+    pub fn paths(&self, strip: u32, reverse: bool) -> Vec<Vec<u8>> {
+        let mut keys: [&[u8]; 2] = [b"--- ", b"+++ "];
+        if reverse {
+            keys.reverse();
+        }
+        let names = keys.map(|key| self.above_hunks(key).and_then(name_in));
+        let is_none = |name: &Vec<u8>| name == b"/dev/null";
+        if names[0].as_ref().is_some_and(is_none) {
+            return Vec::new();
+        }
+        let there = names.iter().flatten().filter(|name| !is_none(name));
+        there.filter_map(|name| without_parts(name, strip)).collect()
+    }
+
+    /// The blob of the file to change, as its `index` line says it, perhaps cut short.
+    pub fn stated_blob(&self, reverse: bool) -> Option<&'a str> {
+        let ids = std::str::from_utf8(self.above_hunks(b"index ")?).ok()?.split_whitespace().next()?;
+        let (old, new) = ids.split_once("..")?;
+        Some(if reverse { new } else { old })
+    }
+
+    /// What follows `key` at the start of a line above the hunks.
+    fn above_hunks(&self, key: &[u8]) -> Option<&'a [u8]> {
+        let mut above = self.lines.iter().filter(|line| line.kind == DiffLine::Other);
+        above.find_map(|line| line.bytes.strip_prefix(key))
+    }
+
+    /// Puts the lines at the end of `to`.
+    pub fn write(&self, to: &mut Vec<u8>) {
+        self.lines.iter().for_each(|line| to.extend(line.bytes));
+    }
+}
+
+/// The name in what follows `--- `: in quotes, or up to the time of the file.
+fn name_in(text: &[u8]) -> Option<Vec<u8>> {
+    let plain = text.split(|byte| *byte == b'\t').next().unwrap_or_default().trim_ascii_end();
+    if text.starts_with(b"\"") { unquote(text).map(|(name, _)| name) } else { Some(plain.to_vec()) }
+}
+
+fn without_parts(name: &[u8], strip: u32) -> Option<Vec<u8>> {
+    let parts: Vec<&[u8]> = name.split(|byte| *byte == b'/').collect();
+    let parts = parts.get(usize::try_from(strip).ok()?..)?;
+    (!parts.is_empty()).then(|| parts.join(&b'/'))
+}
+
+/// `diff` cut before the head of each file.
+pub(crate) fn parts_of(diff: &[u8]) -> Vec<DiffPart<'_>> {
+    let mut parts = vec![DiffPart::default()];
+    let mut lacks = HunkLines::default();
+    let mut has_hunks = false;
+    for bytes in diff.split_inclusive(|byte| *byte == b'\n') {
+        let kind = lacks.next(bytes);
+        has_hunks |= kind == DiffLine::HunkHead;
+        if kind == DiffLine::Other && has_hunks && !bytes.starts_with(b"\\") {
+            parts.push(DiffPart::default());
+            has_hunks = false;
+        }
+        if let Some(part) = parts.last_mut() {
+            part.lines.push(PartLine { bytes, kind });
+        }
+    }
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parts_of;
+
+    #[test]
+    fn a_part_knows_its_paths_and_its_blob() {
+        let diff = b"words\n--- a/x.c.orig\t2020\n+++ a/x.c\n@@ -1 +1 @@\n--- a/no\n+++ a/no\n\
+                     diff --git \"a/\\303\\244\" b/y\nindex 1234567..89abcde 100644\n--- \"a/\\303\\244\"\n+++ b/y\n@@ -1 +1 @@\n-a\n+b\n";
+        let parts = parts_of(diff);
+        assert_eq!(parts[0].paths(1, false), [b"x.c.orig".to_vec(), b"x.c".to_vec()]);
+        assert_eq!(parts[0].paths(1, true), [b"x.c".to_vec(), b"x.c.orig".to_vec()]);
+        assert_eq!((parts[0].stated_blob(false), parts[1].stated_blob(false)), (None, Some("1234567")));
+        assert_eq!(parts[1].paths(1, false), ["ä".as_bytes().to_vec(), b"y".to_vec()]);
+        assert_eq!((parts[1].stated_blob(true), parts.len()), (Some("89abcde"), 2));
+        assert!(parts[0].paths(3, false).is_empty());
+        let made = parts_of(b"--- /dev/null\n+++ b/new\n@@ -0,0 +1 @@\n+n\n");
+        assert!(made[0].paths(1, false).is_empty());
+        assert_eq!(made[0].paths(1, true), [b"new".to_vec()]);
+    }
+}

@@ -1,0 +1,7 @@
+//! Diffs as other tools write them: made readable for git, and their hunks placed where they belong.
+
+mod diff_parts;
+mod hunk_lines;
+pub(crate) mod line_ends;
+pub(crate) mod placed_hunks;
+pub(crate) mod tolerated;

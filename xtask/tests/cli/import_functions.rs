@@ -1,0 +1,100 @@
+//! A diff whose context fits at more than one place: its hunks go to the functions that they name.
+
+use super::support::importing::started;
+use super::support::{Output, Project, files};
+
+const TWINS: &str =
+    "int one() {\n    a();\n    b();\n    c();\n}\n\n\n\n\n\nint two() {\n    a();\n    b();\n    c();\n}\n";
+const CHANGE: &str = "     a();\n-    b();\n+    d();\n     c();\n";
+
+/// The project with `src/pair.c`, and a change of it that fits in both functions.
+fn import_into(twins: &str, hunks: &str) -> (Project, Output) {
+    let project = started();
+    let folder = project.beside("series");
+    let lines: String = twins.lines().map(|line| format!("+{line}\n")).collect();
+    let count = twins.lines().count();
+    let new = format!("New file.\n\n--- /dev/null\n+++ b/src/pair.c\n@@ -0,0 +1,{count} @@\n{lines}");
+    files::write(&folder.join("0001-new.diff"), new);
+    let change = format!("Change it.\n\n--- a/src/pair.c\n+++ b/src/pair.c\n{hunks}");
+    files::write(&folder.join("0002-change.diff"), change);
+    let arguments = ["import", folder.to_str().unwrap(), "--json", "--author", "A <a@b>"];
+    let output = project.run(&arguments).success();
+    project.run(&["apply"]).success();
+    (project, output)
+}
+
+fn imported(project: &Project) -> String {
+    std::fs::read_to_string(project.tree("my").join("src/pair.c")).unwrap()
+}
+
+fn notes(output: &Output) -> Vec<String> {
+    serde_json::from_value(output.json()["patches"][1]["notes"].clone()).unwrap()
+}
+
+/// `TWINS` with the change in its first or in its second function.
+fn changed(in_second: bool) -> String {
+    let (first, second) = TWINS.split_at(TWINS.find("int two").unwrap());
+    match in_second {
+        true => first.to_string() + &second.replace("b();", "d();"),
+        false => first.replace("b();", "d();") + second,
+    }
+}
+
+#[test]
+fn the_function_of_the_header_decides_and_not_the_nearest_line() {
+    for line in [2, 4, 6, 11, 12, 40] {
+        let (project, output) =
+            import_into(TWINS, &format!("@@ -{line},3 +{line},3 @@ int two() {{\n{CHANGE}"));
+        assert_eq!(imported(&project), changed(true), "{line}");
+        let told = "src/pair.c: hunk #1 fits at lines 2 and 12; it was put at line 12, in `int two() {`, which it names";
+        assert_eq!(notes(&output).contains(&told.to_string()), line != 12, "{line}: {output}");
+    }
+    let (project, output) = import_into(TWINS, &format!("@@ -12,3 +12,3 @@ int one() {{\n{CHANGE}"));
+    assert_eq!(imported(&project), changed(false), "{output}");
+}
+
+#[test]
+fn with_less_context_too() {
+    // The first lines are those of a third function, which is not here.
+    let hunk = format!("@@ -3,5 +3,5 @@ int two() {{\n     x();\n     y();\n{CHANGE}");
+    let (project, output) = import_into(TWINS, &hunk);
+    assert_eq!(imported(&project), changed(true), "{output}");
+}
+
+#[test]
+fn a_hunk_above_that_adds_lines_moves_those_below() {
+    let above = "@@ -6,3 +6,5 @@\n \n+int x;\n+int y;\n \n \n";
+    let (project, output) = import_into(TWINS, &format!("{above}@@ -4,3 +6,3 @@ int two() {{\n{CHANGE}"));
+    let wanted = changed(true).replacen("}\n\n", "}\n\nint x;\nint y;\n", 1);
+    assert_eq!(imported(&project), wanted, "{output}");
+}
+
+#[test]
+fn a_function_that_is_not_here_any_more_is_named() {
+    let (_, output) = import_into(TWINS, &format!("@@ -2,3 +2,3 @@ int six() {{\n{CHANGE}"));
+    let told = "src/pair.c: hunk #1 was made for `int six() {`, and fits elsewhere only, at lines 2 and 12";
+    assert_eq!(notes(&output)[0], told);
+    let one = &TWINS[..TWINS.find("int two").unwrap()];
+    let (_, output) = import_into(one, &format!("@@ -9,3 +9,3 @@ int six() {{\n{CHANGE}"));
+    let told = "src/pair.c: hunk #1 was made for `int six() {`, and is in `int one() {` at line 2";
+    assert_eq!(notes(&output)[0], told);
+}
+
+#[test]
+fn a_reversed_diff_is_placed_the_same_way() {
+    let project = started();
+    let folder = project.beside("series");
+    let both = TWINS.replace("b();", "d();");
+    let lines: String = both.lines().map(|line| format!("+{line}\n")).collect();
+    let count = both.lines().count();
+    let new = format!("New file.\n\n--- /dev/null\n+++ b/src/pair.c\n@@ -0,0 +1,{count} @@\n{lines}");
+    files::write(&folder.join("new.diff"), new);
+    let change =
+        format!("Undo.\n\n--- a/src/pair.c\n+++ b/src/pair.c\n@@ -2,3 +2,3 @@ int two() {{\n{CHANGE}");
+    files::write(&folder.join("undo.diff"), change);
+    files::write(&folder.join("series"), "new.diff\nundo.diff -R\n");
+    project.run(&["import", folder.to_str().unwrap(), "--author", "A <a@b>"]).success();
+    project.run(&["apply"]).success();
+    let (first, second) = both.split_at(both.find("int two").unwrap());
+    assert_eq!(imported(&project), first.to_string() + &second.replace("d();", "b();"));
+}
