@@ -3,5 +3,6 @@
 mod diff_parts;
 mod hunk_lines;
 pub(crate) mod line_ends;
+mod loose_hunk;
 pub(crate) mod placed_hunks;
 pub(crate) mod tolerated;

@@ -7,16 +7,14 @@
 
 use super::diff_parts::{DiffPart, parts_of};
 use super::hunk_lines::DiffLine;
-use crate::model::hunk_lines::LineKind;
+use super::loose_hunk::{LooseHunk, Place, signed};
 use crate::model::printable::printable;
-use crate::text::function::{FunctionMap, is_function_line, is_section, names_a_function};
+use crate::text::function::{FunctionMap, is_section, names_a_function};
 use crate::text::language::Language;
 use crate::text::line_index::LineIndex;
 use crate::text::search::find_all;
 
-/// More places than this need not be told apart.
-const PLACES_LIMIT: usize = 64;
-/// So many of them are named.
+/// So many places are named.
 const PLACES_SHOWN: usize = 4;
 /// Less context than this is never enough.
 const LEAST_CONTEXT: usize = 1;
@@ -41,9 +39,9 @@ pub struct PlacedHunks {
     pub notes: Vec<String>,
 }
 
-/// Places the hunks of `diff` in the files that are here. `file_of` gives the content of a file by its path, and knows the
-/// blob that the diff was made from, perhaps cut short; nothing when there is no such file, or nothing to search for: it is
-/// that blob, or git will merge it.
+/// Places the hunks of `diff` in the files that are here. `file_of` is asked with a path and with the blob that the diff was
+/// made from, perhaps cut short, and gives the content of the file. It gives nothing where there is no such file, and where
+/// no hunk has to be searched: the file is that blob, or git will merge it.
 pub fn place_hunks(
     diff: &[u8],
     reading: LooseReading,
@@ -123,16 +121,6 @@ impl Walk {
     }
 }
 
-/// One hunk, its sides as it is applied.
-struct LooseHunk<'a> {
-    /// The lines above it in the old file, as its header says.
-    stated: usize,
-    /// `-1,2` and `+1,3` of the header, the counts as they are written.
-    counts: [Option<&'a str>; 2],
-    section: &'a [u8],
-    lines: Vec<(LineKind, &'a [u8])>,
-}
-
 /// Where a hunk fits, and what it took.
 struct Fits {
     /// Lines above the first one that was compared.
@@ -149,15 +137,6 @@ struct Decision {
     /// The same, where git would not find it by itself.
     moved: Option<Place>,
     told: Option<String>,
-}
-
-/// The place of a hunk.
-#[derive(Clone, Copy)]
-struct Place {
-    /// Lines above the first one that was compared.
-    start: usize,
-    /// Lines of the hunk that were left out above that one.
-    trimmed: usize,
 }
 
 struct File<'f> {
@@ -218,7 +197,7 @@ impl File<'_> {
 
     fn find(&self, lines: &[&[u8]]) -> Vec<usize> {
         let ids = self.index.ids_of(lines.iter().copied());
-        ids.map(|ids| find_all(&self.index.ids, &ids, PLACES_LIMIT)).unwrap_or_default()
+        ids.map(|ids| find_all(&self.index.ids, &ids, usize::MAX)).unwrap_or_default()
     }
 
     /// A hunk without context below belongs at the end of the file, and one for line 1 at its begin, unless it may go where
@@ -279,88 +258,6 @@ fn lines(starts: &[usize]) -> String {
         ([first @ .., last], 0) => format!("lines {} and {last}", first.join(", ")),
         (shown, more) => format!("lines {} and {more} more", shown.join(", ")),
     }
-}
-
-impl<'a> LooseHunk<'a> {
-    /// The hunk whose header is line `at` of `part`.
-    fn read(part: &DiffPart<'a>, at: usize, reverse: bool) -> Option<LooseHunk<'a>> {
-        let header = part.lines.get(at)?.bytes.strip_prefix(b"@@ -")?;
-        let end = header.windows(3).position(|window| window == b" @@")?;
-        let (old, new) = std::str::from_utf8(header.get(..end)?).ok()?.split_once(" +")?;
-        let sides = if reverse { [new, old] } else { [old, new] };
-        let counts = sides.map(|range| range.split_once(',').map(|(_, count)| count));
-        let start = sides.first()?.split(',').next()?.parse::<usize>().ok()?;
-        let is_empty = counts.first()?.is_some_and(|count| count == "0");
-        Some(LooseHunk {
-            stated: if is_empty { start } else { start.saturating_sub(1) },
-            counts,
-            section: header.get(end + 3..)?.trim_ascii(),
-            lines: read_lines(part, at + 1, reverse),
-        })
-    }
-
-    fn expected(&self) -> impl Iterator<Item = &'a [u8]> {
-        self.lines.iter().filter(|(kind, _)| *kind != LineKind::Add).map(|(_, bytes)| *bytes)
-    }
-
-    fn leading(&self) -> usize {
-        self.lines.iter().take_while(|(kind, _)| *kind == LineKind::Context).count()
-    }
-
-    fn trailing(&self) -> usize {
-        self.lines.iter().rev().take_while(|(kind, _)| *kind == LineKind::Context).count()
-    }
-
-    fn growth(&self) -> i64 {
-        let count = |wanted| signed(self.lines.iter().filter(|(kind, _)| *kind == wanted).count());
-        count(LineKind::Add) - count(LineKind::Delete)
-    }
-
-    /// Whether the line that opens the function is in the context, and so is compared with it.
-    fn shows_function(&self) -> bool {
-        let above = self.lines.get(..self.leading()).unwrap_or_default();
-        above.iter().any(|(_, line)| is_function_line(line))
-    }
-
-    /// The header that sends git to `place` when the hunks above add `grown` lines. git starts from the number of the new
-    /// side, and goes up a line for every line of context above that it leaves out.
-    fn header_at(&self, place: Place, grown: i64, reverse: bool) -> Vec<u8> {
-        let start = |lines_above: i64, count: Option<&str>| {
-            let first = lines_above + i64::from(count != Some("0"));
-            count.map_or(first.to_string(), |count| format!("{first},{count}"))
-        };
-        let (above, trimmed) = (signed(place.start), signed(place.trimmed));
-        let [old, new] = self.counts;
-        let old = start((above - trimmed).max(0), old);
-        let new = start(above + trimmed + grown, new);
-        let (minus, plus) = if reverse { (new, old) } else { (old, new) };
-        let blank: &[u8] = if self.section.is_empty() { b"" } else { b" " };
-        [format!("@@ -{minus} +{plus} @@").as_bytes(), blank, self.section, b"\n"].concat()
-    }
-}
-
-fn read_lines<'a>(part: &DiffPart<'a>, from: usize, reverse: bool) -> Vec<(LineKind, &'a [u8])> {
-    let lines = (from..).map_while(|at| part.lines.get(at).map(|line| (at, line)));
-    lines
-        .take_while(|(_, line)| line.kind == DiffLine::Content || line.bytes.starts_with(b"\\"))
-        .filter(|(_, line)| line.kind == DiffLine::Content)
-        .map(|(at, line)| {
-            let (kind, bytes) = match line.bytes.split_first() {
-                Some((b'+', rest)) if reverse => (LineKind::Delete, rest),
-                Some((b'-', rest)) if reverse => (LineKind::Add, rest),
-                Some((b'+', rest)) => (LineKind::Add, rest),
-                Some((b'-', rest)) => (LineKind::Delete, rest),
-                Some((b' ', rest)) => (LineKind::Context, rest),
-                _ => (LineKind::Context, line.bytes),
-            };
-            let bare = bytes.strip_suffix(b"\n").unwrap_or(bytes);
-            (kind, if part.is_content_with_end(at) { bytes } else { bare })
-        })
-        .collect()
-}
-
-fn signed(count: usize) -> i64 {
-    i64::try_from(count).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]
@@ -452,6 +349,20 @@ mod tests {
         let placed = place(&TWINS.replace("a();", "q();"), &hunk, true);
         // One line of context is left out, for which git goes up one line.
         assert_eq!(header(&placed, 1), "@@ -7,4 +9,4 @@ int two() {");
+    }
+
+    #[test]
+    fn many_places_and_lines_that_no_file_has_are_no_trouble() {
+        let many = TWINS.repeat(100);
+        let hunk = |line: usize| format!("@@ -{line},3 +{line},3 @@\n{CHANGE}");
+        let placed = place(&many, &hunk(1001), false);
+        assert_eq!(header(&placed, 1), "@@ -1003,3 +1003,3 @@");
+        for file in [TWINS, ""] {
+            let placed = place(file, &(hunk(usize::MAX) + &hunk(7)), true);
+            assert_eq!(placed.notes.is_empty(), file.is_empty(), "{placed:?}");
+        }
+        let only_context = "@@ -9,2 +9,2 @@\n     a();\n     b();\n@@ -1,9 +1,9 @@\n";
+        place(TWINS, only_context, true);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use super::parse_error::{ParseError, Refusal};
 use crate::model::lines::split_inclusive;
 
 /// The largest line number or line count that is believed.
-const NUMBER_LIMIT: usize = 10_000_000;
+pub(crate) const NUMBER_LIMIT: usize = 10_000_000;
 /// Digits are counted before a number is read, so that none can overflow.
 const DIGIT_LIMIT: usize = 9;
 
