@@ -38,6 +38,7 @@ const HOW: &[(&str, How)] = &[
     ("import", Parsed(ELSEWHERE)),
     ("init", Parsed(ELSEWHERE)),
     ("lint", Runs(&[])),
+    ("model", Runs(&["--dry-run"])),
     ("new", Runs(&["--dry-run"])),
     ("newest", Parsed(ELSEWHERE)),
     ("page", Parsed(BUILT)),
