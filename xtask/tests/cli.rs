@@ -55,6 +55,7 @@ mod cli {
     mod killed_sync;
     mod killed_writers;
     mod line_ends;
+    mod links;
     mod lint;
     mod lock;
     mod long;
