@@ -11,6 +11,7 @@
 #include <set>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 // Ours of the same code, the larger blocks first.
@@ -86,6 +87,29 @@ ggml_type espalier_cache_type(const llama_hparams & hparams, uint32_t layer, con
         warn_once(layer, format("%s cache: %s has blocks of %d values, and layers with heads of %u get %s instead", what, name, block, head, ggml_type_name(found)));
     }
     return found;
+}
+
+std::string espalier_describe_cache_types(const llama_model * model, bool is_k, ggml_type asked) {
+    const llama_hparams & hparams = model->hparams;
+    std::vector<std::pair<ggml_type, int>> found; // in the order of the layers
+    for (uint32_t layer = 0; layer < hparams.n_layer(); layer++) {
+        if (!hparams.has_kv(layer) || hparams.is_recr(layer) || (!is_k && hparams.is_mla())) {
+            continue;
+        }
+        const ggml_type type = type_of_layer(hparams, layer, is_k, asked);
+        const auto same = std::find_if(found.begin(), found.end(), [&](const std::pair<ggml_type, int> & one) { return one.first == type; });
+        if (same == found.end()) {
+            found.push_back({ type, 1 });
+        } else {
+            same->second++;
+        }
+    }
+    std::string text;
+    for (const auto & [type, n_layers] : found) {
+        text += (text.empty() ? "" : ", ") + std::string(ggml_type_name(type));
+        text += found.size() > 1 ? " (" + std::to_string(n_layers) + " layers)" : "";
+    }
+    return text.empty() ? "none" : text;
 }
 
 // The device of a layer that has a type of ours and is not on a CPU; NULL if there is none.

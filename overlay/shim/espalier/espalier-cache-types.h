@@ -5,15 +5,21 @@
 #include "espalier-types.h"
 
 #include "ggml.h"
+#include "llama.h"
+
+#include <string>
 
 struct llama_hparams;
-struct llama_model;
 
 // The type of K or V (`what`) of a layer for which `asked` was asked: the same for types that are not ours (but f16 for a K that
 // --kv-quality chose and that does not fit the heads); ours in the larger
 // blocks that fit its heads; where none fits, or upstream does not rotate the cache, q8_0 for V and f16 for K, which is said once
 // a cache; and q8_0 for V of the layers that espalier_keep_edge_layers names.
 ggml_type espalier_cache_type(const llama_hparams & hparams, uint32_t layer, const char * what, ggml_type asked);
+
+// The types that the layers' K or V really have if `asked` was asked for: "tcq3", or with the number of layers of each if they
+// differ, or "none" if no layer has one.
+LLAMA_API std::string espalier_describe_cache_types(const llama_model * model, bool is_k, ggml_type asked);
 
 // Whether the cache stays in host memory, and attention on the CPU: a layer with a type of ours is on another device, and ours are
 // only on CPUs. Says so.

@@ -41,18 +41,18 @@ void espalier_server::init(server_t & server) {
     }
 }
 
-// The types that were asked for; a layer that cannot have one is named by a warning (espalier_cache_type).
+// The types that the layers have, which need not be those that were asked for (espalier_cache_type).
 template <typename server_t>
 espalier_cache_facts espalier_server::describe_cache(const server_t & server) {
     const auto & params = server.params_base;
     espalier_cache_facts facts;
-    facts.type_k  = ggml_type_name(params.cache_type_k);
-    facts.type_v  = ggml_type_name(params.cache_type_v);
+    facts.type_k  = espalier_describe_cache_types(server.model_tgt, true,  params.cache_type_k);
+    facts.type_v  = espalier_describe_cache_types(server.model_tgt, false, params.cache_type_v);
     facts.quality = espalier_kv_quality_given();
     facts.recent  = espalier_kv_exact().recent;
     facts.sinks   = espalier_kv_exact().sinks;
     facts.bytes   = espalier_bytes_of_context(server.ctx_tgt) + (server.ctx_dft ? espalier_bytes_of_context(server.ctx_dft) : 0);
-    facts.is_worth_saying = params.kv_paged || facts.type_k != "f16" || facts.type_v != "f16" || !facts.quality.empty();
+    facts.is_worth_saying = params.kv_paged || params.cache_type_k != GGML_TYPE_F16 || params.cache_type_v != GGML_TYPE_F16 || !facts.quality.empty();
     return facts;
 }
 

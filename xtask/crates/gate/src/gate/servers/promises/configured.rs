@@ -97,6 +97,16 @@ pub fn cache_is_described(stage: &mut Stage<'_>) -> Result<()> {
             let server = stage.serve(model, &arguments)?;
             let cache = &props(&server)?["kv_cache"];
             stage.must(cache["kv_quality"] == quality, || format!("{model:?}: /props says {cache}"));
+            // No type has blocks that divide a head of 80.
+            let are_f16 = cache["type_k"] == "f16" && cache["type_v"] == "f16";
+            stage.must(are_f16 == (model == Model::OddHeads), || {
+                format!("{model:?}, {quality}: /props says {cache}")
+            });
+            let line = said_of_cache(stage)?;
+            let named = ["type_k", "type_v"].map(|name| cache[name].as_str().unwrap_or("?").to_string());
+            stage.must(line.contains(&format!("K {}, V {}", named[0], named[1])), || {
+                format!("{model:?}, {quality}: /props says {cache}, and the log `{line}`")
+            });
             let said = stage.said()?;
             let times = said.matches(&format!("(--kv-quality {quality})")).count();
             stage.must(times == 1, || format!("{model:?}, {quality}: said {times} times at the start"));
@@ -113,6 +123,12 @@ pub fn cache_is_described(stage: &mut Stage<'_>) -> Result<()> {
     let props = props(&server)?;
     stage.must(props.get("kv_cache").is_none(), || "a server without our options says kv_cache".to_string());
     Ok(())
+}
+
+/// The line about the cache that the server logs at start.
+fn said_of_cache(stage: &Stage<'_>) -> Result<String> {
+    let said = stage.said()?;
+    Ok(said.lines().find(|line| line.contains("the KV cache is paged")).unwrap_or_default().to_string())
 }
 
 /// `--cache-ram` does nothing beside a pool, which is said once.
