@@ -102,19 +102,18 @@ void espalier_server::note_admitted(server_t & server, int id_request) {
     }
 }
 
-// A task that has just come and got no slot may wait, or is refused with 429.
+// A task that has just arrived and got no slot may wait, or is refused with 429. true: it waits
 template <typename server_t>
-void espalier_server::limit_queue(server_t & server, int id_task, int id_request) {
+bool espalier_server::limit_queue(server_t & server, int id_task, int id_request) {
     const size_t most = server.params_base.max_queued;
-    if (most == 0) {
-        return;
-    }
     size_t n_others   = 0;
+    bool   is_waiting = false;
     bool   is_refused = false;
     server.queue_tasks.look_at_deferred([&](espalier_tasks & deferred, const espalier_tasks & queue) {
         const auto mine = std::find_if(deferred.begin(), deferred.end(), [&](const server_task & task) { return task.id == id_task; });
-        if (mine == deferred.end()) {
-            return; // it got a slot
+        is_waiting = mine != deferred.end();
+        if (!is_waiting || most == 0) {
+            return;
         }
         const std::set<int> queued = find_queued(server, deferred, queue);
         n_others   = queued.size() - queued.count(id_request);
@@ -128,31 +127,56 @@ void espalier_server::limit_queue(server_t & server, int id_task, int id_request
     if (is_refused) {
         server.send_error(id_task, describe_full_queue(server, id_request, n_others), ERROR_TYPE_RATE_LIMIT);
     }
+    return is_waiting && !is_refused;
+}
+
+// An action on a slot waits at most this long for the slot's request, and is refused with 503 then.
+constexpr int64_t espalier_most_wait_of_action_us = 5 * 1000 * 1000;
+
+template <typename server_t>
+void espalier_server::limit_actions(server_t & server) {
+    const int64_t now = ggml_time_us();
+    std::vector<server_task> refused;
+    server.queue_tasks.look_at_deferred([&](espalier_tasks & deferred, const espalier_tasks &) {
+        for (auto task = deferred.begin(); task != deferred.end();) {
+            if (espalier_is_slot_action(*task) && now - task->params.t_arrival > espalier_most_wait_of_action_us) {
+                refused.push_back(std::move(*task));
+                task = deferred.erase(task);
+            } else {
+                task++;
+            }
+        }
+    });
+    for (const server_task & task : refused) {
+        server.send_error(task, string_format("slot %d has been busy for %d s; try again later", task.slot_action.id_slot,
+                (int) (espalier_most_wait_of_action_us / 1000000)), ERROR_TYPE_BUSY);
+    }
 }
 
 // Likewise requests that got a slot, and were then asked for the first time and not admitted; the last of them first.
 template <typename server_t>
 void espalier_server::limit_newcomers(server_t & server, const line & those) {
     const size_t most = server.params_base.max_queued;
-    if (most == 0) {
-        return;
-    }
     std::set<int> queued;
-    server.queue_tasks.look_at_deferred([&](espalier_tasks & deferred, const espalier_tasks & queue) {
-        queued = find_queued(server, deferred, queue);
-    });
+    if (most > 0) {
+        server.queue_tasks.look_at_deferred([&](espalier_tasks & deferred, const espalier_tasks & queue) {
+            queued = find_queued(server, deferred, queue);
+        });
+    }
     std::set<int> refused;
     std::for_each(those.slots.rbegin(), those.slots.rend(), [&](server_slot * slot) {
-        if (!waits(*slot) || slot->task->params.may_wait || std::exchange(slot->paged.now.was_asked, true) || !is_queued(*slot)) {
+        if (!waits(*slot) || slot->task->params.may_wait || std::exchange(slot->paged.now.was_asked, true)) {
             return;
         }
         const int id_request = slot->task->params.id_request;
-        if (queued.size() > most && queued.erase(id_request) > 0) {
+        if (most > 0 && is_queued(*slot) && queued.size() > most && queued.erase(id_request) > 0) {
             refused.insert(id_request);
         }
-        if (refused.count(id_request) > 0) {
+        if (is_queued(*slot) && refused.count(id_request) > 0) {
             server.send_error(*slot, describe_full_queue(server, id_request, queued.size()), ERROR_TYPE_RATE_LIMIT);
             slot->release();
+        } else {
+            server.send_waiting(slot->task->id);
         }
     });
 }

@@ -142,10 +142,11 @@ inline std::string espalier_get_salt(espalier_fields & fields) {
     return text.empty() ? "" : espalier_digest("salt " + text);
 }
 
-// A client that was refused because the queue is full is told when to ask again: nobody knows how long the requests before
-// it take, and one that is refused again costs nothing.
-inline void espalier_add_headers(int status, std::map<std::string, std::string> & headers) {
-    if (status == 429) {
+// A client that was refused because the queue is full, or a slot or the pool is busy, gets a Retry-After. How long the requests
+// before it take is not known, and a request that is refused again costs nothing.
+inline void espalier_add_headers(const json & error, std::map<std::string, std::string> & headers) {
+    const std::string type = json_value(error, "type", std::string());
+    if (type == "rate_limit_error" || type == "busy_error") {
         headers["Retry-After"] = "1";
     }
 }
@@ -234,4 +235,15 @@ inline void espalier_read_request(const common_params & params, const server_htt
 inline void espalier_read_request(const common_params & params, const server_http_req & req, const json & data, task_params & to) {
     espalier_fields fields(req, data);
     espalier_read_request(params, req, fields, to);
+    to.t_arrival = ggml_time_us();
+}
+
+// Refuses a request for its fields before a sleeping server loads the model for it. The same checks as when its tasks are made.
+inline void espalier_check_request(const common_params & params, const server_http_req & req, const json & data, bool has_slot) {
+    task_params ignored;
+    espalier_fields fields(req, data);
+    espalier_read_request(params, req, fields, ignored);
+    if (has_slot) {
+        espalier_get_id_slot(params, fields);
+    }
 }

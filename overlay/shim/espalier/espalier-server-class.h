@@ -161,7 +161,8 @@ private:
 
     // For --max-queued: the ids of the requests that were asked and not admitted, for want of a slot or of blocks.
     template <typename server_t> static std::set<int> find_queued(const server_t & server, const espalier_tasks & deferred, const espalier_tasks & queue);
-    template <typename server_t> static void limit_queue(server_t & server, int id_task, int id_request);
+    template <typename server_t> static bool limit_queue(server_t & server, int id_task, int id_request);
+    template <typename server_t> static void limit_actions(server_t & server);
     template <typename server_t> static void limit_newcomers(server_t & server, const line & those);
     template <typename server_t> static std::string describe_full_queue(server_t & server, int id_request, size_t n_waiting);
     static bool is_queued(const server_slot & slot);

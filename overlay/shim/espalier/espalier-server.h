@@ -240,7 +240,9 @@ bool espalier_server::has_slot(server_t & server, server_task & task) {
     const int id_request = task.params.id_request;
     server.queue_tasks.defer(std::move(task));
     give_slots(server);
-    limit_queue(server, id_task, id_request);
+    if (limit_queue(server, id_task, id_request)) {
+        server.send_waiting(id_task);
+    }
     return false;
 }
 
@@ -252,6 +254,7 @@ bool espalier_server::give_slots(server_t & server) {
     if (server.queue_tasks.queue_tasks_deferred_size() == 0) {
         return true; // as in nearly every step
     }
+    limit_actions(server);
     std::set<int> idle;
     for (const server_slot & slot : server.slots) {
         if (!slot.is_processing()) {

@@ -117,7 +117,7 @@ std::pair<std::string, error_type> espalier_server::make_room(server_t & server,
     while (n_all - now().blocks_used < n_needed && drop_kept(server)) {}
     if (n_all - now().blocks_used < n_needed) {
         return { string_format("the file has %zu tokens, which need %d KV blocks, and running requests hold %d of %d; try again later",
-                n_tokens, (int) n_needed, (int) now().blocks_used, (int) n_all), ERROR_TYPE_UNAVAILABLE };
+                n_tokens, (int) n_needed, (int) now().blocks_used, (int) n_all), ERROR_TYPE_BUSY };
     }
     return { "", ERROR_TYPE_INVALID_REQUEST };
 }

@@ -78,17 +78,18 @@ fn has_saved(one: &Played, key: Option<usize>, file: SlotAction) -> bool {
     is_it(slot) && one.action.key == key && Heard::status_and_body(&one.exchange).0 == Some(200)
 }
 
-/// What is in a slot may be another tenant's; a file that its tenant has not saved cannot be restored, and one that is saved
-/// not while running requests hold the blocks that it needs.
+/// What is in a slot may be another tenant's; a file that its tenant has not saved cannot be restored. A slot that stays busy
+/// is refused, and so is a file while running requests hold the blocks that it needs.
 fn of_slot(server: &ServerPlan, slot: SlotAction, has_saved: bool) -> Vec<u16> {
     if !server.keeps {
         return vec![501];
     }
-    match slot.action {
-        "restore" if !has_saved => vec![400, 403],
-        "restore" if server.is_paged() => vec![200, 400, 403, 503],
-        _ => vec![200, 400, 403],
-    }
+    let of_action: &[u16] = match slot.action {
+        "restore" if !has_saved => &[400, 403],
+        _ => &[200, 400, 403],
+    };
+    let of_busy: &[u16] = if server.is_paged() { &[503] } else { &[] };
+    [of_action, of_busy].concat()
 }
 
 #[cfg(test)]
@@ -152,6 +153,6 @@ mod tests {
         assert_eq!((judged(Some(0), 200), judged(Some(0), 403)), (0, 0));
         assert_eq!((judged(Some(1), 200), judged(Some(1), 403)), (1, 0));
         assert_eq!((judged(None, 200), judged(None, 400)), (1, 0));
-        assert_eq!((judged(Some(0), 503), judged(None, 503)), (0, 1));
+        assert_eq!((judged(Some(0), 503), judged(None, 503)), (0, 0));
     }
 }

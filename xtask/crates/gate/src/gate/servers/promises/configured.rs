@@ -51,6 +51,40 @@ pub fn variables_of_options(stage: &mut Stage<'_>) -> Result<()> {
     Ok(())
 }
 
+/// A value that cannot be parsed ends the start with the variable, the value and what was expected.
+pub fn values_of_variables(stage: &mut Stage<'_>) -> Result<()> {
+    let is_flag = |option: &str| ["--allow-priority", "--kv-paged"].contains(&option);
+    let mut cases = Vec::new();
+    for option in OPTIONS {
+        match option {
+            "--kv-quality" => cases.push((option, "banana", "safe, balanced or small")),
+            _ if is_flag(option) => cases.push((option, "banana", "expected one of on")),
+            _ => {
+                cases.push((option, "abc", "expected an integer"));
+                cases.push((option, "12abc", "expected an integer"));
+            }
+        }
+    }
+    for (option, value, expected) in cases {
+        let name = variable_name(option);
+        let started = stage.serve_with(Model::Random, &["-np", "1", "-c", "512"], &[(&name, value)]);
+        stage.must(started.is_err(), || format!("{name}={value}: the server starts"));
+        drop(started);
+        let said = stage.said()?;
+        let names_value = option == "--kv-quality" || said.contains(&format!("\"{value}\""));
+        stage.must(said.contains(&name) && names_value && said.contains(expected), || {
+            format!("{name}={value}: it says {}", said.lines().last().unwrap_or_default())
+        });
+    }
+    for (option, value) in [("--kv-paged", "off"), ("--kv-paged", ""), ("--max-queued", "0")] {
+        let name = variable_name(option);
+        let server = stage.serve_with(Model::Random, &["-np", "1", "-c", "512"], &[(&name, value)])?;
+        let paged = props(&server)?.get("kv_pool").is_some();
+        stage.must(!paged, || format!("{name}={value}: the cache is paged"));
+    }
+    Ok(())
+}
+
 /// The options of the server that upstream does not have.
 const OPTIONS: [&str; 9] = [
     "--allow-priority",

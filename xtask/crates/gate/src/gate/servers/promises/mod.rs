@@ -17,6 +17,7 @@ mod meanwhile;
 mod numbers;
 mod others;
 mod queue;
+mod refusals;
 mod report;
 mod room;
 mod routes;
@@ -112,6 +113,11 @@ const PROMISES: &[Promise] = &[
     promise("new", "prefix-waits-are-not-queued", admission::prefix_waits_are_not_queued),
     promise("new", "slot-actions-are-not-queued", admission::slot_actions_are_not_queued),
     promise("new", "admitted-once", admission::admitted_once),
+    promise("new", "streams-outlive-refusals", refusals::streams_outlive_refusals),
+    promise("new", "waiting-replaces-its-stream", refusals::waiting_replaces_its_stream),
+    promise("new", "slot-actions-are-bounded", refusals::slot_actions_are_bounded),
+    promise("new", "refused-while-asleep", refusals::refused_while_asleep),
+    promise("new", "values-of-variables", configured::values_of_variables),
     promise("new", "batch-keys-take-turns", turns::batch_keys_take_turns),
     promise("new", "copies-push-nothing-out", turns::copies_push_nothing_out),
     promise("new", "dropped-sequences", turns::dropped_sequences_are_looked_up),
