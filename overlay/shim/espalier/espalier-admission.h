@@ -130,7 +130,7 @@ bool espalier_server::limit_queue(server_t & server, int id_task, int id_request
     return is_waiting && !is_refused;
 }
 
-// An action on a slot waits at most this long for the slot's request, and is refused with 503 then.
+// The time after which an action that waits for a busy slot is refused with 503.
 constexpr int64_t espalier_most_wait_of_action_us = 5 * 1000 * 1000;
 
 template <typename server_t>

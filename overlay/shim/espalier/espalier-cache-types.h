@@ -17,8 +17,8 @@ struct llama_hparams;
 // a cache; and q8_0 for V of the layers that espalier_keep_edge_layers names.
 ggml_type espalier_cache_type(const llama_hparams & hparams, uint32_t layer, const char * what, ggml_type asked);
 
-// The types that the layers' K or V really have if `asked` was asked for: "tcq3", or with the number of layers of each if they
-// differ, or "none" if no layer has one.
+// The types of the layers' K or V if `asked` was requested: "tcq3", or with the number of layers of each if they differ, or
+// "none" if no layer has a cache.
 LLAMA_API std::string espalier_describe_cache_types(const llama_model * model, bool is_k, ggml_type asked);
 
 // Whether the cache stays in host memory, and attention on the CPU: a layer with a type of ours is on another device, and ours are

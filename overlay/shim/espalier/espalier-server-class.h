@@ -89,6 +89,13 @@ struct espalier_server {
     // Of a slot, in /slots: what another tenant asks or has asked is not shown.
     static void hide_from(const std::string & tenant, const server_slot & slot, json & shown);
 
+    // A copy of the sequence of an idle slot.
+    struct held_sequence {
+        espalier_owner       owner;
+        server_prompt        prompt;
+        std::vector<uint8_t> state;
+    };
+
     // An action on an idle slot. While it lives, a slot's kept text is its prompt, as the actions expect it.
     class open_slot {
     public:
@@ -121,6 +128,10 @@ struct espalier_server {
         espalier_slot_file::content restored;
         std::string why_not_read() const;
 
+        // The slot's sequence before a restore. roll_back() puts it back if the file is refused; the slot must be empty then.
+        std::optional<held_sequence> before;
+        void roll_back();
+
     private:
         server_slot &  slot;
         espalier_owner owner;
@@ -130,6 +141,7 @@ struct espalier_server {
     template <typename server_t> static std::unique_ptr<open_slot> open_idle_slot(server_t & server, server_slot & slot, const server_task & task);
 
 private:
+    template <typename server_t> static std::optional<held_sequence> copy_held(server_t & server, const server_slot & slot, const espalier_owner & owner);
     template <typename server_t> static std::pair<std::string, error_type> make_room(server_t & server, size_t n_tokens);
     template <typename server_t> static std::string read_file(server_t & server, const server_slot & slot, const server_task & task, const espalier_slot_file & file, espalier_slot_file::content & content);
     template <typename server_t> static void open_pool(server_t & server);

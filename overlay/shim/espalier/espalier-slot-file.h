@@ -76,12 +76,14 @@ public:
         STOCK,   // without a record: whoever saved it was not this server
         OURS,
         DAMAGED, // not as it was written
+        UNFIT,   // as it was written, and not for this server
     };
 
     struct content {
         kind                 is = MISSING;
         espalier_slot_record record = {};
         espalier_owner       owner  = {}; // only of ours; not certain: something else computed it
+        std::string          origin = {}; // only of ours; empty: not known
         size_t               n_tokens = 0; // only where they were counted (count_cells)
     };
 
@@ -115,6 +117,7 @@ public:
         }
         found.is    = OURS;
         found.owner = { lines[0], lines[1], lines[2], !origin.empty() && lines[3] == origin };
+        found.origin = lines[3];
         return found;
     }
 

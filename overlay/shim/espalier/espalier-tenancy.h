@@ -91,9 +91,14 @@ std::string espalier_server::read_file(server_t & server, const server_slot & sl
     if (content.is == espalier_slot_file::OURS && content.owner.tenant != tenant) {
         return "the file is another API key's";
     }
+    const std::string difference = espalier_name_difference(content.origin, server.espalier.origin);
+    if (!difference.empty()) {
+        content.is = espalier_slot_file::UNFIT;
+        return name + " was saved " + difference + "; restore it with a server that has the same, or save the slot again";
+    }
     const auto n_tokens = slot.paged.kv ? file.count_cells(content.record) : 0;
     if (!n_tokens) {
-        content.is = espalier_slot_file::DAMAGED;
+        content.is = espalier_slot_file::UNFIT;
         return name + " cannot be restored into a paged KV cache: it needs one cell for each token, at positions from 0";
     }
     content.n_tokens = *n_tokens;
@@ -131,6 +136,42 @@ inline std::string espalier_server::open_slot::why_not_read() const {
     return "the file does not fit into the KV cache of this server: it was saved with another model or type of the cache (-ctk, -ctv), or -c is too small for it";
 }
 
+// Reading a file overwrites the slot's state, and may fail after that, so the state is copied first.
+template <typename server_t>
+std::optional<espalier_server::held_sequence> espalier_server::copy_held(server_t & server, const server_slot & slot, const espalier_owner & owner) {
+    const server_tokens & tokens = slot.paged.kept ? slot.paged.kept->tokens() : slot.prompt.tokens;
+    if (tokens.empty()) {
+        return {};
+    }
+    held_sequence held;
+    held.owner = owner;
+    if (slot.paged.kept) {
+        held.prompt.tokens = tokens.clone();
+    } else {
+        held.prompt = slot.prompt.clone();
+    }
+    held.state.resize(llama_state_seq_get_size(server.ctx_tgt, slot.id));
+    if (llama_state_seq_get_data(server.ctx_tgt, held.state.data(), held.state.size(), slot.id) == 0) {
+        return {};
+    }
+    return held;
+}
+
+// The state of the target model only: a draft model recomputes its own, as after a restore.
+inline void espalier_server::open_slot::roll_back() {
+    if (!before) {
+        return;
+    }
+    if (llama_state_seq_set_data(slot.ctx_tgt, before->state.data(), before->state.size(), slot.id) == 0) {
+        SLT_WRN(slot, "%s", "a refused restore lost the sequence of the slot: no free cells are left for it\n");
+        slot.prompt_clear();
+    } else {
+        slot.prompt = std::move(before->prompt);
+        owner       = before->owner;
+    }
+    before.reset();
+}
+
 template <typename server_t>
 std::unique_ptr<espalier_server::open_slot> espalier_server::open_idle_slot(server_t & server, server_slot & slot, const server_task & task) {
     const auto & tenant = task.params.kv_tenant;
@@ -159,13 +200,16 @@ std::unique_ptr<espalier_server::open_slot> espalier_server::open_idle_slot(serv
             const bool is_readable = content.is == espalier_slot_file::STOCK || content.is == espalier_slot_file::OURS;
             return refuse(why, is_readable ? ERROR_TYPE_PERMISSION : ERROR_TYPE_INVALID_REQUEST);
         }
-        slot.prompt_clear(); // of both models, before the state of one of them is read
-        if (const auto [why_no_room, type] = make_room(server, content.n_tokens); !why_no_room.empty()) {
-            return refuse(why_no_room, type);
-        }
+        auto before = copy_held(server, slot, owner);
         owner = content.is == espalier_slot_file::OURS ? content.owner : owner;
         owner.is_certain = content.is == espalier_slot_file::OURS && content.owner.is_certain;
+        slot.prompt_clear(); // of both models, before the state of one of them is read
         auto opened = std::make_unique<open_slot>(slot, owner);
+        opened->before = std::move(before);
+        if (const auto [why_no_room, type] = make_room(server, content.n_tokens); !why_no_room.empty()) {
+            opened->roll_back();
+            return refuse(why_no_room, type);
+        }
         opened->restored = std::move(content);
         return opened;
     }

@@ -155,6 +155,50 @@ pub fn slot_actions_are_bounded(stage: &mut Stage<'_>) -> Result<()> {
     Ok(())
 }
 
+/// Tokens of a slot's own sequence.
+const HELD: usize = 200;
+
+/// A restore that is refused, for whatever reason, leaves the slot what it had.
+pub fn refused_restores_keep_the_sequence(stage: &mut Stage<'_>) -> Result<()> {
+    for paging in [&["--kv-paged"][..], &[]] {
+        let saves = stage.empty_folder("restores")?;
+        let serve = |stage: &Stage<'_>, model: Model, arguments: &[&str]| {
+            stage.serve(model, &[&["-np", "1", "--slot-save-path", &saves], paging, arguments].concat())
+        };
+        let fill = |server: &Server, number: u64, tokens: usize, file: &str| {
+            ask(server, &plain(&cases::numbered_prompt(number, tokens), 1))?;
+            post(server, "/slots/0?action=save", &json!({ "filename": file }))
+        };
+        // Files that cannot be restored below: damaged, too long, of a stock server with another type of the cache.
+        let server = serve(stage, Model::Trained, &["-c", "1024"])?;
+        fill(&server, 1, 900, "long")?;
+        fill(&server, 2, 40, "damaged")?;
+        drop(server);
+        let bytes = disk::read(&Path::new(&saves).join("damaged"))?;
+        disk::write_atomically(&Path::new(&saves).join("damaged"), &bytes[..bytes.len() - 9])?;
+        let stock = ["-np", "1", "-c", "512", "-ctk", "q8_0", "--slot-save-path", &saves];
+        let server = stage.serve(Model::Trained, &stock)?;
+        fill(&server, 3, 40, "stock")?;
+        drop(server);
+
+        let server = serve(stage, Model::Trained, &["-c", "512"])?;
+        let held = cases::numbered_prompt(4, HELD + 20);
+        ask(&server, &plain(&held[..HELD], 1))?;
+        for file in ["long", "damaged", "stock", "missing"] {
+            let (status, body) = post(&server, "/slots/0?action=restore", &json!({ "filename": file }))?;
+            stage.must(status == 400, || format!("{paging:?}, {file}: returned {status}: {body}"));
+            let (status, body) = post(&server, "/slots/0?action=save", &json!({ "filename": "own" }))?;
+            let saved = body["n_saved"].as_u64();
+            stage.must(status == 200 && saved == u64::try_from(HELD).ok(), || {
+                format!("{paging:?}, {file}: after the refusal the slot has {saved:?} tokens instead of {HELD}: {body}")
+            });
+        }
+        let answer = ask(&server, &plain(&held, 1))?;
+        stage.must_have_found(&format!("{paging:?}: after refused restores"), &answer, HELD);
+    }
+    Ok(())
+}
+
 /// Requests with ids, counts and fields that no server takes do not load the model of a server that sleeps.
 pub fn refused_while_asleep(stage: &mut Stage<'_>) -> Result<()> {
     let folder = stage.empty_folder("asleep")?;
