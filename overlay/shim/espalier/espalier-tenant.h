@@ -54,6 +54,26 @@ inline std::vector<std::string> espalier_args_shown(size_t n_keys, const std::ve
     return shown;
 }
 
+// Adds the router's keys to the environment of a child, so that the child's port refuses requests without a key. A command line
+// could be read by other users. A key with a comma or a quote (possible in a key file) cannot be passed in this list; then no key is.
+inline void espalier_pass_keys(std::vector<std::string> & variables, const std::vector<std::string> & keys) {
+    const std::string name = "LLAMA_API_KEY=";
+    std::string value;
+    for (const std::string & key : keys) {
+        if (key.find_first_of(",\"") != std::string::npos) {
+            return;
+        }
+        value += (value.empty() ? "" : ",") + key;
+    }
+    if (value.empty()) {
+        return;
+    }
+    variables.erase(std::remove_if(variables.begin(), variables.end(), [&](const std::string & variable) {
+        return variable.rfind(name, 0) == 0;
+    }), variables.end());
+    variables.push_back(name + value);
+}
+
 // The headers that tell a router's child who asks.
 inline std::multimap<std::string, std::string> espalier_key_headers(const std::map<std::string, std::string> & headers) {
     const std::string key = espalier_find_key(headers);

@@ -102,6 +102,7 @@ const PROMISES: &[Promise] = &[
     promise("new", "routes-by-role", routes::by_role),
     promise("new", "one-key-each", tenants::one_key_each),
     promise("new", "children-know-of-several-keys", tenants::children_know_of_several_keys),
+    promise("new", "children-refuse-without-a-key", tenants::children_refuse_without_a_key),
     promise("B", "left-while-waiting", room::left_while_waiting),
     promise("B", "second-turn", kept::second_turn),
     promise("B", "image-near-the-context", images::resumes_near_the_context),

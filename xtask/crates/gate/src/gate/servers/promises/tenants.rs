@@ -107,6 +107,31 @@ pub fn children_know_of_several_keys(stage: &mut Stage<'_>) -> Result<()> {
     Ok(())
 }
 
+/// A router's child listens on a port of its own, and that port wants a key too.
+pub fn children_refuse_without_a_key(stage: &mut Stage<'_>) -> Result<()> {
+    let folder = stage.folder_of_models("tiny.gguf")?;
+    let server =
+        stage.serve_nothing(&["--models-dir", &folder, "--api-key", KEYS, "-np", "1", "-c", "2048"])?;
+    let request = with(question(1), "model", "tiny").to_string();
+    let (status, body) = server.post_text("/completion", &request, patient(ALICE))?;
+    stage.must(status == 200, || format!("through the router: returned {status}: {body}"));
+    let said = stage.said()?;
+    let port = said.lines().find_map(|line| {
+        line.split_once("name=tiny on port ")?.1.split_whitespace().next()?.parse::<u16>().ok()
+    });
+    let Some(port) = port else {
+        stage.must(false, || "not reproduced: the router logs no port of its child".to_string());
+        return Ok(());
+    };
+    let url = format!("http://127.0.0.1:{port}/completion");
+    for (key, expected) in [(None, 401), (Some("key-of-nobody"), 401), (Some(BOB), 200)] {
+        let caller = Caller { key, limit: LIMIT };
+        let (status, _) = crate::sys::net::loopback::post_text(&url, &request, caller)?;
+        stage.must(status == expected, || format!("the child, with the key {key:?}: returned {status}"));
+    }
+    Ok(())
+}
+
 /// What alice does with a slot that keeps its text, none of which makes it bob's.
 pub fn kept_slot_has_an_owner(stage: &mut Stage<'_>) -> Result<()> {
     let saves = stage.empty_folder("slots")?;
