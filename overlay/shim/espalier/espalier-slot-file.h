@@ -83,7 +83,7 @@ public:
         kind                 is = MISSING;
         espalier_slot_record record = {};
         espalier_owner       owner  = {}; // only of ours; not certain: something else computed it
-        std::string          origin = {}; // only of ours; empty: not known
+        std::string          origin = {}; // only in our files; empty if unknown
         size_t               n_tokens = 0; // only where they were counted (count_cells)
     };
 

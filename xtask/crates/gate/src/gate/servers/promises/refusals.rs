@@ -121,7 +121,7 @@ pub fn waiting_replaces_its_stream(stage: &mut Stage<'_>) -> Result<()> {
     Ok(())
 }
 
-/// How long an action waits, and a margin for the machine.
+/// The time after which an action on a busy slot is refused.
 const BOUND: Duration = Duration::from_secs(5);
 
 /// An action on a slot that stays busy is refused with 503 and `Retry-After`, and can be repeated.
