@@ -183,8 +183,8 @@ pub fn refused_restores_keep_the_sequence(stage: &mut Stage<'_>) -> Result<()> {
 
         let server = serve(stage, Model::Trained, &["-c", "512"])?;
         let held = cases::numbered_prompt(4, HELD + 20);
-        ask(&server, &plain(&held[..HELD], 1))?;
         for file in ["long", "damaged", "stock", "missing"] {
+            ask(&server, &plain(&held[..HELD], 1))?;
             let (status, body) = post(&server, "/slots/0?action=restore", &json!({ "filename": file }))?;
             stage.must(status == 400, || format!("{paging:?}, {file}: returned {status}: {body}"));
             let (status, body) = post(&server, "/slots/0?action=save", &json!({ "filename": "own" }))?;
