@@ -33,11 +33,11 @@ use crate::ui::{self, Talk, Ui};
 /// What the exit codes mean, below `--help`.
 const EXIT_CODES: &str = "\
 Exit codes:
-  0  yes
-  1  the answer is no: drift, a failed gate
+  0  success
+  1  a check failed: drift, the gate
   2  usage
-  3  the surroundings failed: network, disk, a missing tool
-  4  something waits for a person";
+  3  environment error: network, disk, a missing tool
+  4  manual action required: a conflict";
 
 /// Espalier: fetch the pinned upstream, apply the series strictly, build, prove.
 #[derive(Debug, Parser)]
@@ -106,7 +106,7 @@ enum Command {
     Model(Model),
     /// Say which flavors this machine can build, what is missing, and what to type to get it.
     Doctor(Doctor),
-    /// Remove what was generated and nothing has use for any more: old builds, trees, toolchains, objects, logs.
+    /// Remove generated files that are no longer needed: old builds, trees, toolchains, objects, logs.
     Gc(Gc),
     /// Print what CI builds: a row for each variant, flavor and platform.
     Matrix(Matrix),
@@ -124,7 +124,7 @@ enum Command {
     Run(Run),
     /// Run everything that CI checks, step by step.
     Test(Test),
-    /// Compare stock and a variant: logits, the servers' answers, how upstream's own tests end.
+    /// Compare stock and a variant: logits, the servers' answers, outcomes of upstream's own tests.
     Gate(Gate),
     /// Fuzz the paged server with random options and clients.
     Fuzz(Fuzz),

@@ -33,13 +33,13 @@ enum BenchWhat {
     PagedDecode(PagedDecode),
     /// Time the operations of the block pool, on one core.
     Kernels(Keep),
-    /// Time attention alone, on one core: how near it is to the core's products and to a copy.
+    /// Time attention alone, on one core, against the core's peak multiply-add rate and copy bandwidth.
     Attention(Keep),
-    /// Measure what types of the KV cache cost a model: divergence, perplexity, needles, bytes, speed.
+    /// Measure the cost of KV cache types: divergence, perplexity, needles, bytes, speed.
     KvQuality(KvQuality),
     /// Overload the paged server with clients, some of which disconnect: answers, leaks, memory.
     Overload(Overload),
-    /// Measure how fairly the paged server shares a full pool: stalls, overtaking, what waiting requests cost others.
+    /// Measure how fairly the paged server shares a full pool: stalls, queue bypass, the cost of queued requests.
     Fairness(Fairness),
 }
 
@@ -56,7 +56,7 @@ struct Keep {
 
 #[derive(Debug, Args)]
 struct Rounds {
-    /// Number of rounds; in each the contestants run in turn.
+    /// Number of rounds; in each, the programs under test run in turn.
     #[arg(long, value_name = "N", default_value_t = 7)]
     rounds: u32,
 }
@@ -97,7 +97,7 @@ struct Burst {
     /// Tokens to predict for each request.
     #[arg(long, value_name = "N", default_value_t = 8)]
     predict: usize,
-    /// Measure only this contestant; repeatable; answers are compared with the first one's.
+    /// Measure only this server; repeatable; answers are compared with the first one's.
     #[arg(long, value_enum, value_name = "NAME")]
     only: Vec<Contestant>,
     #[command(flatten)]
@@ -149,7 +149,7 @@ struct PagedDecode {
     /// Leave the pool empty before.
     #[arg(long)]
     fresh: bool,
-    /// Measure this contestant only: `stock-unified`, `paged` or `paged-plain`.
+    /// Measure only this server: `stock-unified`, `paged` or `paged-plain`.
     #[arg(long, value_enum, value_name = "NAME")]
     only: Vec<Contestant>,
     #[command(flatten)]
@@ -242,14 +242,14 @@ impl From<Overload> for bench::overload::Options {
 
 #[derive(Debug, Args)]
 struct Fairness {
-    /// Duration of a scene in seconds; a scene that has not seen everything by then runs on.
+    /// Duration of a workload in seconds; one that has not shown everything by then is extended.
     #[arg(long, value_name = "N", default_value_t = 45, value_parser = clap::value_parser!(u32).range(1..))]
     seconds: u32,
-    /// Also measure this server binary, as `before`; each scene runs on both in turn.
+    /// Also measure this server binary, as `before`; each workload runs on both in turn.
     #[arg(long, value_name = "PATH")]
     program: Option<PathBuf>,
-    /// Run only this scene; repeatable.
-    #[arg(long, value_enum, value_name = "SCENE")]
+    /// Run only this workload; repeatable.
+    #[arg(long, value_enum, value_name = "WORKLOAD")]
     only: Vec<Scene>,
     #[command(flatten)]
     serving: Serving,

@@ -49,15 +49,15 @@ impl From<Until> for Level {
 pub(super) enum Part {
     /// Logits, byte by byte.
     Logits,
-    /// How far attention is from double precision.
+    /// Attention error against double precision.
     Attention,
-    /// The servers' answers, token by token, and the promises.
+    /// The servers' answers, token by token, and the guarantees.
     Servers,
-    /// What the paged server promises; no stock server is needed.
+    /// Guarantees of the paged server; no stock server is needed.
     Promises,
     /// The servers' answers on real weights, within stock's own spread.
     Weights,
-    /// How upstream's own tests end.
+    /// Outcomes of upstream's own tests.
     Suites,
 }
 
@@ -77,7 +77,7 @@ impl From<Part> for gate::Part {
 /// A server that is measured.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(super) enum Contestant {
-    /// Stock as it comes: four slots that share one cache.
+    /// Stock with its defaults: four slots that share one cache.
     Stock,
     /// Stock with a slot and a cache of its own for each request.
     StockSplit,
@@ -85,7 +85,7 @@ pub(super) enum Contestant {
     StockUnified,
     /// Ours with a slot for each request and the paged cache.
     Paged,
-    /// The same, with attention as stock computes it.
+    /// The same, with stock's attention kernel.
     PagedPlain,
 }
 
@@ -101,14 +101,14 @@ impl From<Contestant> for contestant::Contestant {
     }
 }
 
-/// What happens to a server.
+/// A workload of a server.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(super) enum Scene {
-    /// Endless requests, of which three fit at once: how long a stream says nothing.
+    /// Endless requests, of which three fit at once: the longest stall of a stream.
     Streams,
-    /// The same, and now and then a prompt that needs most of the pool: who overtakes it.
+    /// The same, with prompts in between that need most of the pool: how many requests bypass them.
     Large,
-    /// Prompts that cannot fit beside a long stream: what they cost it.
+    /// Prompts that cannot fit beside a long stream: what they cost that stream.
     Waiting,
 }
 
