@@ -3,6 +3,7 @@
 use super::drift::{HunkClass, HunkDrift, Placement};
 use super::nearest::nearest_candidate;
 use crate::model::patch::Hunk;
+use crate::model::signed::signed;
 use crate::text::function::FunctionMap;
 use crate::text::line_index::LineIndex;
 use crate::text::same_function::HunkFunction;
@@ -112,8 +113,4 @@ fn placed(hunk: &Hunk, place: &Placement) -> HunkClass {
         (true, 0) => HunkClass::Exact,
         (true, offset) => HunkClass::Shifted { offset },
     }
-}
-
-fn signed(line: usize) -> i64 {
-    i64::try_from(line).unwrap_or(i64::MAX)
 }

@@ -3,6 +3,7 @@
 use super::diff_parts::DiffPart;
 use super::hunk_lines::DiffLine;
 use crate::model::hunk_lines::LineKind;
+use crate::model::signed::signed;
 use crate::read::cursor::NUMBER_LIMIT;
 use crate::text::function::is_function_line;
 
@@ -106,9 +107,4 @@ fn read_lines<'a>(part: &DiffPart<'a>, from: usize, reverse: bool) -> Vec<(LineK
             (kind, if part.is_content_with_end(at) { bytes } else { bare })
         })
         .collect()
-}
-
-/// `count` as a number that can be subtracted.
-pub(super) fn signed(count: usize) -> i64 {
-    i64::try_from(count).unwrap_or(i64::MAX)
 }

@@ -7,8 +7,9 @@
 
 use super::diff_parts::{DiffPart, parts_of};
 use super::hunk_lines::DiffLine;
-use super::loose_hunk::{LooseHunk, Place, signed};
+use super::loose_hunk::{LooseHunk, Place};
 use crate::model::printable::printable;
+use crate::model::signed::signed;
 use crate::text::function::{FunctionMap, is_section, names_a_function};
 use crate::text::language::Language;
 use crate::text::line_index::LineIndex;

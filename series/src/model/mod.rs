@@ -14,5 +14,6 @@ pub(crate) mod path;
 mod path_elsewhere;
 pub(crate) mod path_refusal;
 pub(crate) mod printable;
+pub(crate) mod signed;
 pub(crate) mod tree;
 pub(crate) mod utf8;
