@@ -1,5 +1,7 @@
 //! Which lines of a diff are lines of a file: as many as the head of their hunk says.
 
+use crate::read::hunk_header::{HunkHeader, Range};
+
 /// A line of a diff.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DiffLine {
@@ -40,8 +42,8 @@ impl HunkLines {
 
 /// How many lines of the old and of the new file stand below `@@ -1,2 +1,3 @@`.
 fn hunk_sizes(line: &[u8]) -> Option<(u64, u64)> {
-    let text = std::str::from_utf8(line.strip_prefix(b"@@ -")?.split(|byte| *byte == b'@').next()?).ok()?;
-    let (old, new) = text.trim_end().split_once(" +")?;
-    let size = |range: &str| range.split_once(',').map_or(Some(1), |(_, size)| size.parse().ok());
-    Some((size(old)?, size(new)?))
+    let header = HunkHeader::split(line)?;
+    let size =
+        |range: Range<'_>| range.count.map_or(Some(1), |count| std::str::from_utf8(count).ok()?.parse().ok());
+    Some((size(header.old)?, size(header.new)?))
 }

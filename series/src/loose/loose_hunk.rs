@@ -5,14 +5,18 @@ use super::hunk_lines::DiffLine;
 use crate::model::hunk_lines::LineKind;
 use crate::model::signed::signed;
 use crate::read::cursor::NUMBER_LIMIT;
+use crate::read::hunk_header::HunkHeader;
 use crate::text::function::is_function_line;
+
+/// The count of a side that has no lines: its start is then the line above.
+const NO_LINES: Option<&[u8]> = Some(b"0");
 
 /// One hunk, its sides as it is applied.
 pub(super) struct LooseHunk<'a> {
     /// The lines above it in the old file, as its header says.
     pub stated: usize,
     /// `-1,2` and `+1,3` of the header, the counts as they are written.
-    counts: [Option<&'a str>; 2],
+    counts: [Option<&'a [u8]>; 2],
     /// What follows the ranges in its header.
     pub section: &'a [u8],
     lines: Vec<(LineKind, &'a [u8])>,
@@ -30,17 +34,14 @@ pub(super) struct Place {
 impl<'a> LooseHunk<'a> {
     /// The hunk whose header is line `at` of `part`.
     pub fn read(part: &DiffPart<'a>, at: usize, reverse: bool) -> Option<LooseHunk<'a>> {
-        let header = part.lines.get(at)?.bytes.strip_prefix(b"@@ -")?;
-        let end = header.windows(3).position(|window| window == b" @@")?;
-        let (old, new) = std::str::from_utf8(header.get(..end)?).ok()?.split_once(" +")?;
-        let sides = if reverse { [new, old] } else { [old, new] };
-        let counts = sides.map(|range| range.split_once(',').map(|(_, count)| count));
-        let start = sides.first()?.split(',').next()?.parse::<usize>().ok()?.min(NUMBER_LIMIT);
-        let is_empty = counts.first()?.is_some_and(|count| count == "0");
+        let header = HunkHeader::split(part.lines.get(at)?.bytes)?;
+        let sides = if reverse { [header.new, header.old] } else { [header.old, header.new] };
+        let [old, _] = sides;
+        let start = std::str::from_utf8(old.start).ok()?.parse::<usize>().ok()?.min(NUMBER_LIMIT);
         Some(LooseHunk {
-            stated: if is_empty { start } else { start.saturating_sub(1) },
-            counts,
-            section: header.get(end + 3..)?.trim_ascii(),
+            stated: if old.count == NO_LINES { start } else { start.saturating_sub(1) },
+            counts: sides.map(|side| side.count),
+            section: header.section.trim_ascii(),
             lines: read_lines(part, at + 1, reverse),
         })
     }
@@ -75,9 +76,12 @@ impl<'a> LooseHunk<'a> {
     /// The header that sends git to `place` when the hunks above add `grown` lines. git starts from the number of the new
     /// side, and goes up a line for every line of context above that it leaves out.
     pub fn header_at(&self, place: Place, grown: i64, reverse: bool) -> Vec<u8> {
-        let start = |lines_above: i64, count: Option<&str>| {
-            let first = lines_above + i64::from(count != Some("0"));
-            count.map_or(first.to_string(), |count| format!("{first},{count}"))
+        let start = |lines_above: i64, count: Option<&[u8]>| {
+            let first = (lines_above + i64::from(count != NO_LINES)).to_string();
+            match count {
+                Some(count) => [first.as_bytes(), b",", count].concat(),
+                None => first.into_bytes(),
+            }
         };
         let (above, trimmed) = (signed(place.start), signed(place.trimmed));
         let [old, new] = self.counts;
@@ -85,7 +89,7 @@ impl<'a> LooseHunk<'a> {
         let new = start(above + trimmed + grown, new);
         let (minus, plus) = if reverse { (new, old) } else { (old, new) };
         let blank: &[u8] = if self.section.is_empty() { b"" } else { b" " };
-        [format!("@@ -{minus} +{plus} @@").as_bytes(), blank, self.section, b"\n"].concat()
+        [b"@@ -", &minus[..], b" +", &plus, b" @@", blank, self.section, b"\n"].concat()
     }
 }
 

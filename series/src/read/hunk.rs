@@ -1,6 +1,7 @@
 //! Text hunks: headers, lines, and whether they fit together.
 
 use super::cursor::{Cursor, RawLine, number};
+use super::hunk_header::{HunkHeader, Range};
 use super::parse_error::{ParseError, Refusal};
 use crate::model::hunk_lines::{HunkLines, LineKind};
 use crate::model::patch::Hunk;
@@ -42,19 +43,16 @@ fn read_hunk(cursor: &mut Cursor<'_>, budget: &mut usize) -> Result<Hunk, ParseE
     Ok(hunk)
 }
 
-/// `@@ -<start>[,<count>] +<start>[,<count>] @@[ <section>]`
 fn read_hunk_header(line: &RawLine<'_>) -> Result<Hunk, ParseError> {
     let bad = || line.refused(Refusal::BadHunkHeader, "`@@ -1,7 +1,8 @@`");
-    let rest = line.bytes.strip_prefix(b"@@ -").ok_or_else(bad)?;
-    let (old, rest) = split_once(rest, b" +").ok_or_else(bad)?;
-    let (new, rest) = split_once(rest, b" @@").ok_or_else(bad)?;
-    let section = match rest {
-        [] => rest,
+    let header = HunkHeader::split(line.bytes).ok_or_else(bad)?;
+    let section = match header.section {
+        [] => &[],
         [b' ', section @ ..] => section,
         _ => return Err(bad()),
     };
-    let (old_start, old_count) = range(old, line)?;
-    let (new_start, new_count) = range(new, line)?;
+    let (old_start, old_count) = range(header.old, line)?;
+    let (new_start, new_count) = range(header.new, line)?;
     Ok(Hunk {
         old_start,
         old_count,
@@ -66,18 +64,9 @@ fn read_hunk_header(line: &RawLine<'_>) -> Result<Hunk, ParseError> {
     })
 }
 
-fn split_once<'a>(text: &'a [u8], separator: &[u8]) -> Option<(&'a [u8], &'a [u8])> {
-    let at = text.windows(separator.len()).position(|window| window == separator)?;
-    let (before, rest) = text.split_at_checked(at)?;
-    Some((before, rest.strip_prefix(separator)?))
-}
-
-/// `<start>` (a count of one) or `<start>,<count>`.
-fn range(text: &[u8], line: &RawLine<'_>) -> Result<(usize, usize), ParseError> {
-    let (start, count) = match split_once(text, b",") {
-        Some((start, count)) => (number(start, line)?, number(count, line)?),
-        None => (number(text, line)?, 1),
-    };
+fn range(written: Range<'_>, line: &RawLine<'_>) -> Result<(usize, usize), ParseError> {
+    let start = number(written.start, line)?;
+    let count = written.count.map_or(Ok(1), |count| number(count, line))?;
     if start == 0 && count > 0 {
         return Err(line.refused(Refusal::BadHunkHeader, "a start of at least 1"));
     }

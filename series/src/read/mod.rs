@@ -10,6 +10,7 @@ mod encoded_word;
 mod file_patch;
 pub(crate) mod hg_header;
 pub(crate) mod hunk;
+pub(crate) mod hunk_header;
 pub(crate) mod loose_diff;
 pub(crate) mod mail;
 pub(crate) mod parse;
