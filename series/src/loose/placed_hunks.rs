@@ -3,7 +3,7 @@
 //! git takes the place nearest to the line that a hunk names at which its context fits, in whatever function that is. The
 //! header names the function too: where the context fits at several places and one is in that function, the header is
 //! given the line of that one, so that git finds it first. Of several in it, that is the one nearest to where the hunk above
-//! went. Each such choice is told, and each hunk that is in another function than its header says.
+//! went. Each such choice is reported, and each hunk that is in another function than its header says.
 
 use super::diff_parts::{DiffPart, parts_of};
 use super::hunk_lines::DiffLine;
@@ -86,8 +86,8 @@ fn place_part(
         };
         number += 1;
         let decision = file.decide(&hunk, &state);
-        let told = decision.told.map(|told| format!("{}: hunk #{number} {told}", printable(path)));
-        placed.notes.extend(told);
+        let note = decision.reported.map(|report| format!("{}: hunk #{number} {report}", printable(path)));
+        placed.notes.extend(note);
         match decision.moved.filter(|_| may_move) {
             Some(place) => placed.diff.extend(hunk.header_at(place, state.grown, reading.reverse)),
             None => placed.diff.extend(line.bytes),
@@ -131,13 +131,12 @@ struct Fits {
 }
 
 /// What is done with a hunk.
-#[derive(Default)]
 struct Decision {
     /// Its place, where that is known.
     place: Option<Place>,
     /// The same, where git would not find it by itself.
     moved: Option<Place>,
-    told: Option<String>,
+    reported: Option<String>,
 }
 
 struct File<'f> {
@@ -161,19 +160,21 @@ impl File<'_> {
         let is_forced = fits.starts.len() == 1;
         let is_stated = place == Some(hunk.stated) && fits.trimmed == 0;
         let moves = place.filter(|_| !is_forced && !is_stated);
-        let told = match (moves, &here[..]) {
-            (None, []) => self.tell_other_function(hunk, candidates),
+        let reported = match (moves, &here[..]) {
+            (None, []) => self.report_other_function(hunk, candidates),
             (None, _) => None,
-            (Some(start), [_]) if knows_function => Some(tell_choice(&fits.starts, start, &self.named(hunk))),
-            (Some(start), _) if signed(start) == expected => {
-                Some(tell_choice(&fits.starts, start, "where the hunk above it went"))
+            (Some(start), [_]) if knows_function => {
+                Some(report_choice(&fits.starts, start, &self.named(hunk)))
             }
-            (Some(start), _) => Some(tell_choice(&fits.starts, start, "the nearest")),
+            (Some(start), _) if signed(start) == expected => {
+                Some(report_choice(&fits.starts, start, "where the hunk above it went"))
+            }
+            (Some(start), _) => Some(report_choice(&fits.starts, start, "the nearest")),
         };
         let place = place.or(is_forced.then(|| fits.starts.first().copied()).flatten());
         let [place, moved] =
             [place, moves].map(|start| start.map(|start| Place { start, trimmed: fits.trimmed }));
-        Decision { place, moved, told }
+        Decision { place, moved, reported }
     }
 
     /// All places, with as much context as fits anywhere, shortened the way git does it.
@@ -233,7 +234,7 @@ impl File<'_> {
         format!("in `{}`, which it names", printable(hunk.section))
     }
 
-    fn tell_other_function(&self, hunk: &LooseHunk<'_>, fits: &[usize]) -> Option<String> {
+    fn report_other_function(&self, hunk: &LooseHunk<'_>, fits: &[usize]) -> Option<String> {
         let first = fits.first()?;
         let there = match self.functions.section_before(*first) {
             [] => "no function".to_owned(),
@@ -247,7 +248,7 @@ impl File<'_> {
     }
 }
 
-fn tell_choice(fits: &[usize], start: usize, why: &str) -> String {
+fn report_choice(fits: &[usize], start: usize, why: &str) -> String {
     format!("fits at {}; it was put at line {}, {why}", lines(fits), start + 1)
 }
 
@@ -286,9 +287,9 @@ mod tests {
             let placed = place(TWINS, &format!("@@ -{line},3 +{line},3 @@ int two() {{\n{CHANGE}"), false);
             let is_there = line == 8;
             assert_eq!(header(&placed, 1), "@@ -8,3 +8,3 @@ int two() {");
-            let told =
+            let note =
                 "x.c: hunk #1 fits at lines 2 and 8; it was put at line 8, in `int two() {`, which it names";
-            assert_eq!(placed.notes, if is_there { vec![] } else { vec![told] }, "{line}");
+            assert_eq!(placed.notes, if is_there { vec![] } else { vec![note] }, "{line}");
         }
         // At exactly its own line it would be in the look-alike.
         let placed = place(TWINS, &format!("@@ -8,3 +8,3 @@ int one() {{\n{CHANGE}"), false);
@@ -304,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hunk_in_another_function_is_told() {
+    fn a_hunk_in_another_function_is_reported() {
         let notes = |file: &str, section: &str| {
             place(file, &format!("@@ -2,3 +2,3 @@{section}\n{CHANGE}"), false).notes
         };
@@ -322,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nothing_tells_apart_follows_the_hunk_above_or_is_told() {
+    fn what_nothing_tells_apart_follows_the_hunk_above_or_is_reported() {
         let alike = format!("start\n{}\n{}", "    a();\n    b();\n    c();\n".repeat(2), "x\ny\n");
         let hunk = |line: usize| format!("@@ -{line},3 +{line},3 @@\n{CHANGE}");
         assert_eq!(place(&alike, &hunk(2), false).notes, [""; 0]);
