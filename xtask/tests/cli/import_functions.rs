@@ -11,16 +11,20 @@ const CHANGE: &str = "     a();\n-    b();\n+    d();\n     c();\n";
 fn import_into(twins: &str, hunks: &str) -> (Project, Output) {
     let project = started();
     let folder = project.beside("series");
-    let lines: String = twins.lines().map(|line| format!("+{line}\n")).collect();
-    let count = twins.lines().count();
-    let new = format!("New file.\n\n--- /dev/null\n+++ b/src/pair.c\n@@ -0,0 +1,{count} @@\n{lines}");
-    files::write(&folder.join("0001-new.diff"), new);
+    files::write(&folder.join("0001-new.diff"), new_file(twins));
     let change = format!("Change it.\n\n--- a/src/pair.c\n+++ b/src/pair.c\n{hunks}");
     files::write(&folder.join("0002-change.diff"), change);
     let arguments = ["import", folder.to_str().unwrap(), "--json", "--author", "A <a@b>"];
     let output = project.run(&arguments).success();
     project.run(&["apply"]).success();
     (project, output)
+}
+
+/// A diff that adds `src/pair.c`.
+fn new_file(text: &str) -> String {
+    let lines: String = text.lines().map(|line| format!("+{line}\n")).collect();
+    let count = text.lines().count();
+    format!("New file.\n\n--- /dev/null\n+++ b/src/pair.c\n@@ -0,0 +1,{count} @@\n{lines}")
 }
 
 fn imported(project: &Project) -> String {
@@ -46,8 +50,8 @@ fn the_function_of_the_header_decides_and_not_the_nearest_line() {
         let (project, output) =
             import_into(TWINS, &format!("@@ -{line},3 +{line},3 @@ int two() {{\n{CHANGE}"));
         assert_eq!(imported(&project), changed(true), "{line}");
-        let told = "src/pair.c: hunk #1 fits at lines 2 and 12; it was put at line 12, in `int two() {`, which it names";
-        assert_eq!(notes(&output).contains(&told.to_string()), line != 12, "{line}: {output}");
+        let note = "src/pair.c: hunk #1 fits at lines 2 and 12; it was put at line 12, in `int two() {`, which it names";
+        assert_eq!(notes(&output).contains(&note.to_string()), line != 12, "{line}: {output}");
     }
     let (project, output) = import_into(TWINS, &format!("@@ -12,3 +12,3 @@ int one() {{\n{CHANGE}"));
     assert_eq!(imported(&project), changed(false), "{output}");
@@ -72,12 +76,12 @@ fn a_hunk_above_that_adds_lines_moves_those_below() {
 #[test]
 fn a_function_that_is_not_here_any_more_is_named() {
     let (_, output) = import_into(TWINS, &format!("@@ -2,3 +2,3 @@ int six() {{\n{CHANGE}"));
-    let told = "src/pair.c: hunk #1 was made for `int six() {`, and fits elsewhere only, at lines 2 and 12";
-    assert_eq!(notes(&output)[0], told);
+    let note = "src/pair.c: hunk #1 was made for `int six() {`, and fits elsewhere only, at lines 2 and 12";
+    assert_eq!(notes(&output)[0], note);
     let one = &TWINS[..TWINS.find("int two").unwrap()];
     let (_, output) = import_into(one, &format!("@@ -9,3 +9,3 @@ int six() {{\n{CHANGE}"));
-    let told = "src/pair.c: hunk #1 was made for `int six() {`, and is in `int one() {` at line 2";
-    assert_eq!(notes(&output)[0], told);
+    let note = "src/pair.c: hunk #1 was made for `int six() {`, and is in `int one() {` at line 2";
+    assert_eq!(notes(&output)[0], note);
 }
 
 #[test]
@@ -85,10 +89,7 @@ fn a_reversed_diff_is_placed_the_same_way() {
     let project = started();
     let folder = project.beside("series");
     let both = TWINS.replace("b();", "d();");
-    let lines: String = both.lines().map(|line| format!("+{line}\n")).collect();
-    let count = both.lines().count();
-    let new = format!("New file.\n\n--- /dev/null\n+++ b/src/pair.c\n@@ -0,0 +1,{count} @@\n{lines}");
-    files::write(&folder.join("new.diff"), new);
+    files::write(&folder.join("new.diff"), new_file(&both));
     let change =
         format!("Undo.\n\n--- a/src/pair.c\n+++ b/src/pair.c\n@@ -2,3 +2,3 @@ int two() {{\n{CHANGE}");
     files::write(&folder.join("undo.diff"), change);
