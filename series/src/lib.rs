@@ -71,6 +71,7 @@ pub use lint::rules::{LintRules, PathPattern};
 pub use lint::same_change::is_same_change;
 pub use lint::trailers::{PLACEHOLDER, is_valid_trailer};
 pub use lint::trailers_edit::{SetWhich, add_trailers, set_trailer};
+pub use loose::hunk_places::FileHere;
 pub use loose::line_ends::{Adapted, LineEnds, OtherLineEnds, with_line_ends_of_files};
 pub use loose::placed_hunks::{LooseReading, PlacedHunks, place_hunks};
 pub use loose::tolerated::{Tolerated, tolerate};

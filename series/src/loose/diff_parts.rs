@@ -55,6 +55,11 @@ impl<'a> DiffPart<'a> {
         Some(if reverse { new } else { old })
     }
 
+    /// Whether the file that it is made from stays as it is.
+    pub fn is_copy(&self) -> bool {
+        self.above_hunks(b"copy from ").is_some()
+    }
+
     /// What follows `key` at the start of a line above the hunks.
     fn above_hunks(&self, key: &[u8]) -> Option<&'a [u8]> {
         let mut above = self.lines.iter().filter(|line| line.kind == DiffLine::Other);

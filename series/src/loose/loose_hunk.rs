@@ -67,10 +67,27 @@ impl<'a> LooseHunk<'a> {
         count(LineKind::Add) - count(LineKind::Delete)
     }
 
-    /// Whether the line that opens the function is in the context, and so is compared with it.
-    pub fn shows_function(&self) -> bool {
-        let above = self.lines.get(..self.leading()).unwrap_or_default();
-        above.iter().any(|(_, line)| is_function_line(line))
+    /// Whether the line that opens the function is in the context below the first `trimmed` lines, and so is compared.
+    pub fn shows_function(&self, trimmed: usize) -> bool {
+        self.above().iter().skip(trimmed).any(|(_, line)| is_function_line(line))
+    }
+
+    /// The section for a header of the hunk without its first `trimmed` lines.
+    pub fn section_below(&self, trimmed: usize) -> &'a [u8] {
+        let left_out = self.above().get(..trimmed).unwrap_or_default();
+        let shown = left_out.iter().rev().find(|(_, line)| is_function_line(line));
+        shown.map_or(self.section, |(_, line)| line.trim_ascii_end())
+    }
+
+    fn above(&self) -> &[(LineKind, &'a [u8])] {
+        self.lines.get(..self.leading()).unwrap_or_default()
+    }
+
+    /// The lines that it puts in the place of the ones that were compared, without the context that was left out.
+    pub fn result(&self, trimmed: [usize; 2]) -> impl Iterator<Item = &'a [u8]> {
+        let [above, below] = trimmed;
+        let compared = self.lines.get(above..self.lines.len().saturating_sub(below)).unwrap_or_default();
+        compared.iter().filter(|(kind, _)| *kind != LineKind::Delete).map(|(_, bytes)| *bytes)
     }
 
     /// The header that sends git to `place` when the hunks above add `grown` lines. git starts from the number of the new

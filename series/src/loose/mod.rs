@@ -2,6 +2,7 @@
 
 mod diff_parts;
 mod hunk_lines;
+pub(crate) mod hunk_places;
 pub(crate) mod line_ends;
 mod loose_hunk;
 pub(crate) mod placed_hunks;

@@ -1,24 +1,17 @@
 //! Where the hunks of a loose diff belong, before git looks for them.
 //!
-//! git takes the place nearest to the line that a hunk names at which its context fits, in whatever function that is. The
-//! header names the function too: where the context fits at several places and one is in that function, the header is
-//! given the line of that one, so that git finds it first. Of several in it, that is the one nearest to where the hunk above
-//! went. Each such choice is reported, and each hunk that is in another function than its header says.
+//! git takes the place nearest to the line that a hunk names at which its context fits, in whatever function that is. Here
+//! each hunk gets the line of its place in the header (`hunk_places.rs`), so that git finds it first. Each choice among
+//! several places is reported, and each hunk that is in another function than its header says.
+
+use std::collections::HashMap;
 
 use super::diff_parts::{DiffPart, parts_of};
 use super::hunk_lines::DiffLine;
-use super::loose_hunk::{LooseHunk, Place};
+use super::hunk_places::{File, FileHere};
+use super::loose_hunk::LooseHunk;
 use crate::model::printable::printable;
-use crate::model::signed::signed;
-use crate::text::function::{FunctionMap, is_section, names_a_function};
-use crate::text::language::Language;
 use crate::text::line_index::LineIndex;
-use crate::text::search::find_all;
-
-/// So many places are named.
-const PLACES_SHOWN: usize = 4;
-/// Less context than this is never enough.
-const LEAST_CONTEXT: usize = 1;
 
 /// How a loose diff is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,7 +25,7 @@ pub struct LooseReading {
 }
 
 /// A diff whose hunks name the lines at which they belong.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PlacedHunks {
     /// The diff.
     pub diff: Vec<u8>,
@@ -41,239 +34,99 @@ pub struct PlacedHunks {
 }
 
 /// Places the hunks of `diff` in the files that are here. `file_of` is asked with a path and with the blob that the diff was
-/// made from, perhaps cut short, and gives the content of the file. It gives nothing where there is no such file, and where
-/// no hunk has to be searched: the file is that blob, or git will merge it.
+/// made from, perhaps cut short. It gives nothing where there is no such file, and where git will merge it. A file that the
+/// diff changes twice is asked for once.
 pub fn place_hunks(
     diff: &[u8],
     reading: LooseReading,
-    mut file_of: impl FnMut(&[u8], Option<&str>) -> Option<Vec<u8>>,
+    mut file_of: impl FnMut(&[u8], Option<&str>) -> Option<FileHere>,
 ) -> PlacedHunks {
-    let mut placed = PlacedHunks { diff: Vec::with_capacity(diff.len()), notes: Vec::new() };
-    let mut seen: Vec<Vec<u8>> = Vec::new();
-    for part in parts_of(diff) {
+    let mut parts = parts_of(diff);
+    if reading.reverse {
+        // git takes the last change of a file back first.
+        parts.reverse();
+    }
+    let mut changed: HashMap<Vec<u8>, Option<Vec<u8>>> = HashMap::new();
+    let mut texts: Vec<Vec<u8>> = Vec::new();
+    let mut all = PlacedHunks::default();
+    for part in &parts {
+        let paths = part.paths(reading.strip, reading.reverse);
         let stated = part.stated_blob(reading.reverse);
-        let mut paths = part.paths(reading.strip, reading.reverse).into_iter();
-        match paths.find_map(|path| Some((file_of(&path, stated)?, path))) {
-            None => part.write(&mut placed.diff),
-            Some((content, path)) => {
-                // The lines of a file that the diff has changed above are not known any more.
-                let may_move = !seen.contains(&path);
-                place_part(&part, reading, (&path, &content), may_move, &mut placed);
-                seen.push(path);
-            }
+        let here = paths.iter().find_map(|path| match changed.get(path) {
+            Some(content) => Some((path, FileHere { content: content.clone()?, is_base: false })),
+            None => Some((path, file_of(path, stated)?)),
+        });
+        let placed = match &here {
+            Some((path, file)) => place_part(part, reading, path, file),
+            None => PlacedPart {
+                text: part.lines.iter().flat_map(|line| line.bytes).copied().collect(),
+                ..PlacedPart::default()
+            },
+        };
+        let old = here.map(|(path, _)| path).filter(|_| !part.is_copy());
+        for path in old.into_iter().chain(paths.last()) {
+            changed.insert(path.clone(), placed.content.clone());
         }
+        texts.push(placed.text);
+        all.notes.extend(placed.notes);
+    }
+    if reading.reverse {
+        texts.reverse();
+    }
+    PlacedHunks { diff: texts.concat(), ..all }
+}
+
+/// The hunks of `part`, each with the line of its header.
+fn hunks_of<'a>(part: &DiffPart<'a>, reverse: bool) -> impl Iterator<Item = (usize, LooseHunk<'a>)> {
+    let heads = (0..).zip(&part.lines).filter(|(_, line)| line.kind == DiffLine::HunkHead);
+    heads.filter_map(move |(at, _)| Some((at, LooseHunk::read(part, at, reverse)?)))
+}
+
+/// The part of a diff for one file.
+#[derive(Default)]
+struct PlacedPart {
+    text: Vec<u8>,
+    notes: Vec<String>,
+    /// The file with it, where the place of every hunk is known.
+    content: Option<Vec<u8>>,
+}
+
+fn place_part(part: &DiffPart<'_>, reading: LooseReading, path: &[u8], here: &FileHere) -> PlacedPart {
+    let (heads, hunks): (Vec<usize>, Vec<LooseHunk<'_>>) = hunks_of(part, reading.reverse).unzip();
+    let index = LineIndex::new(&here.content);
+    let decisions = File::new(path, here, &index, reading.may_fuzz).decide(&hunks, reading.reverse);
+    let mut placed = PlacedPart { content: decisions.content, ..PlacedPart::default() };
+    let mut headers: HashMap<usize, Vec<u8>> = HashMap::new();
+    for (number, (at, decision)) in (1..).zip(heads.into_iter().zip(decisions.hunks)) {
+        headers.extend(decision.header.map(|header| (at, header)));
+        let note = decision.report.map(|report| format!("{}: hunk #{number} {report}", printable(path)));
+        placed.notes.extend(note);
+    }
+    for (at, line) in part.lines.iter().enumerate() {
+        placed.text.extend(headers.get(&at).map_or(line.bytes, Vec::as_slice));
     }
     placed
 }
 
-fn place_part(
-    part: &DiffPart<'_>,
-    reading: LooseReading,
-    (path, content): (&[u8], &[u8]),
-    may_move: bool,
-    placed: &mut PlacedHunks,
-) {
-    let index = LineIndex::new(content);
-    let language = Language::of(path, content);
-    let file = File { index: &index, functions: FunctionMap::new(&index.lines, language), reading };
-    let mut state = Walk::default();
-    let mut number = 0;
-    for (at, line) in part.lines.iter().enumerate() {
-        let hunk = (line.kind == DiffLine::HunkHead).then(|| LooseHunk::read(part, at, reading.reverse));
-        let Some(hunk) = hunk.flatten() else {
-            placed.diff.extend(line.bytes);
-            continue;
-        };
-        number += 1;
-        let decision = file.decide(&hunk, &state);
-        let note = decision.reported.map(|report| format!("{}: hunk #{number} {report}", printable(path)));
-        placed.notes.extend(note);
-        match decision.moved.filter(|_| may_move) {
-            Some(place) => placed.diff.extend(hunk.header_at(place, state.grown, reading.reverse)),
-            None => placed.diff.extend(line.bytes),
-        }
-        state.pass(&hunk, decision.place);
-    }
-}
-
-/// What the hunks above came to.
-#[derive(Default)]
-struct Walk {
-    /// How far below the line that it names the last one is.
-    offset: i64,
-    /// Where it begins.
-    last: Option<usize>,
-    /// How many lines they add.
-    grown: i64,
-}
-
-impl Walk {
-    fn pass(&mut self, hunk: &LooseHunk<'_>, place: Option<Place>) {
-        self.grown += hunk.growth();
-        if let Some(place) = place {
-            self.offset = signed(place.start) - signed(hunk.stated + place.trimmed);
-            self.last = Some(place.start);
-        }
-    }
-
-    /// The lines above the first one that is compared, if the hunk moved as far as the last one.
-    fn expected(&self, hunk: &LooseHunk<'_>, trimmed: usize) -> i64 {
-        signed(hunk.stated + trimmed) + self.offset
-    }
-}
-
-/// Where a hunk fits, and what it took.
-struct Fits {
-    /// Lines above the first one that was compared.
-    starts: Vec<usize>,
-    /// Lines of context that were left out above the change.
-    trimmed: usize,
-}
-
-/// What is done with a hunk.
-struct Decision {
-    /// Its place, where that is known.
-    place: Option<Place>,
-    /// The same, where git would not find it by itself.
-    moved: Option<Place>,
-    reported: Option<String>,
-}
-
-struct File<'f> {
-    index: &'f LineIndex<'f>,
-    functions: FunctionMap<'f>,
-    reading: LooseReading,
-}
-
-impl File<'_> {
-    fn decide(&self, hunk: &LooseHunk<'_>, walk: &Walk) -> Decision {
-        let fits = self.fits(hunk);
-        let in_order = |start: &&usize| walk.last.is_none_or(|last| **start > last);
-        let ordered: Vec<usize> = fits.starts.iter().filter(in_order).copied().collect();
-        let candidates = if ordered.is_empty() { &fits.starts } else { &ordered };
-        let knows_function = self.knows_function(hunk);
-        let is_here = |start: &&usize| !knows_function || self.is_in_section(hunk, **start);
-        let here: Vec<usize> = candidates.iter().filter(is_here).copied().collect();
-        // patch(1) takes the nearest too, and knows how far the hunk above went; git does not.
-        let expected = walk.expected(hunk, fits.trimmed);
-        let place = here.iter().copied().min_by_key(|start| signed(*start).abs_diff(expected));
-        let is_forced = fits.starts.len() == 1;
-        let is_stated = place == Some(hunk.stated) && fits.trimmed == 0;
-        let moves = place.filter(|_| !is_forced && !is_stated);
-        let reported = match (moves, &here[..]) {
-            (None, []) => self.report_other_function(hunk, candidates),
-            (None, _) => None,
-            (Some(start), [_]) if knows_function => {
-                Some(report_choice(&fits.starts, start, &self.named(hunk)))
-            }
-            (Some(start), _) if signed(start) == expected => {
-                Some(report_choice(&fits.starts, start, "where the hunk above it went"))
-            }
-            (Some(start), _) => Some(report_choice(&fits.starts, start, "the nearest")),
-        };
-        let place = place.or(is_forced.then(|| fits.starts.first().copied()).flatten());
-        let [place, moved] =
-            [place, moves].map(|start| start.map(|start| Place { start, trimmed: fits.trimmed }));
-        Decision { place, moved, reported }
-    }
-
-    /// All places, with as much context as fits anywhere, shortened the way git does it.
-    fn fits(&self, hunk: &LooseHunk<'_>) -> Fits {
-        let expected: Vec<&[u8]> = hunk.expected().collect();
-        let (mut leading, mut trailing) = (hunk.leading(), hunk.trailing());
-        let (all_leading, all_trailing) = (leading, trailing);
-        loop {
-            let (above, below) = (all_leading - leading, all_trailing - trailing);
-            let shortened = expected.get(above..expected.len() - below).unwrap_or_default();
-            let starts = self.find(shortened);
-            let starts = if above + below == 0 { self.anchored(hunk, starts) } else { starts };
-            let is_enough = leading <= LEAST_CONTEXT && trailing <= LEAST_CONTEXT;
-            if !starts.is_empty() || is_enough || !self.reading.may_fuzz {
-                return Fits { starts, trimmed: above };
-            }
-            let is_shortened_above = leading >= trailing;
-            leading -= usize::from(is_shortened_above);
-            trailing -= usize::from(trailing > leading);
-        }
-    }
-
-    fn find(&self, lines: &[&[u8]]) -> Vec<usize> {
-        let ids = self.index.ids_of(lines.iter().copied());
-        ids.map(|ids| find_all(&self.index.ids, &ids, usize::MAX)).unwrap_or_default()
-    }
-
-    /// A hunk without context below belongs at the end of the file, and one for line 1 at its begin, unless it may go where
-    /// less fits.
-    fn anchored(&self, hunk: &LooseHunk<'_>, starts: Vec<usize>) -> Vec<usize> {
-        let (at_begin, at_end) = (hunk.stated == 0, hunk.trailing() == 0);
-        let size = hunk.expected().count();
-        let is_anchored =
-            |start: &usize| (!at_begin || *start == 0) && (!at_end || start + size == self.index.lines.len());
-        let anchored: Vec<usize> = starts.iter().copied().filter(is_anchored).collect();
-        if anchored.is_empty() && self.reading.may_fuzz { starts } else { anchored }
-    }
-
-    /// Whether the header of `hunk` names a function by the line that opens it, as git and `diff -p` do. A name that only
-    /// indented lines have was found by rules for the language, which are not known here.
-    fn knows_function(&self, hunk: &LooseHunk<'_>) -> bool {
-        if !self.functions.has_functions() || !names_a_function(hunk.section) || hunk.shows_function() {
-            return false;
-        }
-        let has = |text: fn(&[u8]) -> &[u8]| {
-            self.index.lines.iter().any(|line| is_section(hunk.section, text(line)))
-        };
-        has(|line| line) || !has(<[u8]>::trim_ascii_start)
-    }
-
-    /// `at` is the first line that was compared.
-    fn is_in_section(&self, hunk: &LooseHunk<'_>, at: usize) -> bool {
-        is_section(hunk.section, self.functions.section_before(at))
-    }
-
-    fn named(&self, hunk: &LooseHunk<'_>) -> String {
-        format!("in `{}`, which it names", printable(hunk.section))
-    }
-
-    fn report_other_function(&self, hunk: &LooseHunk<'_>, fits: &[usize]) -> Option<String> {
-        let first = fits.first()?;
-        let there = match self.functions.section_before(*first) {
-            [] => "no function".to_owned(),
-            section => format!("`{}`", printable(section.trim_ascii())),
-        };
-        let made_for = printable(hunk.section.trim_ascii());
-        Some(match fits {
-            [only] => format!("was made for `{made_for}`, and is in {there} at line {}", only + 1),
-            _ => format!("was made for `{made_for}`, and fits elsewhere only, at {}", lines(fits)),
-        })
-    }
-}
-
-fn report_choice(fits: &[usize], start: usize, why: &str) -> String {
-    format!("fits at {}; it was put at line {}, {why}", lines(fits), start + 1)
-}
-
-/// `line 1`, `lines 1 and 2`; of many, the first ones.
-fn lines(starts: &[usize]) -> String {
-    let shown: Vec<String> = starts.iter().take(PLACES_SHOWN).map(|start| (start + 1).to_string()).collect();
-    match (&shown[..], starts.len() - shown.len()) {
-        ([only], _) => format!("line {only}"),
-        ([first @ .., last], 0) => format!("lines {} and {last}", first.join(", ")),
-        (shown, more) => format!("lines {} and {more} more", shown.join(", ")),
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{LooseReading, PlacedHunks, place_hunks};
+    use super::{FileHere, LooseReading, PlacedHunks, place_hunks};
 
     const TWINS: &str =
         "int one() {\n    a();\n    b();\n    c();\n}\n\nint two() {\n    a();\n    b();\n    c();\n}\n";
     const CHANGE: &str = "     a();\n-    b();\n+    d();\n     c();\n";
 
     fn place(file: &str, hunks: &str, may_fuzz: bool) -> PlacedHunks {
-        let diff = format!("--- a/x.c\n+++ b/x.c\n{hunks}");
+        place_diff(file, &format!("--- a/x.c\n+++ b/x.c\n{hunks}"), may_fuzz)
+    }
+
+    /// The file is the base of a diff that names the blob `ba5e`.
+    fn place_diff(file: &str, diff: &str, may_fuzz: bool) -> PlacedHunks {
         let reading = LooseReading { strip: 1, reverse: false, may_fuzz };
-        place_hunks(diff.as_bytes(), reading, |path, _| (path == b"x.c").then(|| file.as_bytes().to_vec()))
+        place_hunks(diff.as_bytes(), reading, |path, blob| {
+            let is_base = blob == Some("ba5e");
+            (path == b"x.c").then(|| FileHere { content: file.as_bytes().to_vec(), is_base })
+        })
     }
 
     fn header(placed: &PlacedHunks, number: usize) -> String {
@@ -298,8 +151,9 @@ mod tests {
 
     #[test]
     fn lines_that_came_above_are_counted() {
-        let hunks =
-            format!("@@ -1,1 +1,2 @@\n int one() {{\n+    n();\n@@ -2,3 +3,3 @@ int two() {{\n{CHANGE}");
+        let hunks = format!(
+            "@@ -1,2 +1,3 @@\n int one() {{\n+    n();\n     a();\n@@ -3,3 +4,3 @@ int two() {{\n{CHANGE}"
+        );
         let placed = place(TWINS, &hunks, false);
         assert_eq!(header(&placed, 2), "@@ -8,3 +9,3 @@ int two() {");
     }
@@ -312,7 +166,7 @@ mod tests {
         let one = &TWINS[..TWINS.find("int two").unwrap()];
         let other = "x.c: hunk #1 was made for `int two() {`, and is in `int one() {` at line 2";
         assert_eq!(notes(one, " int two() {"), [other]);
-        let nowhere = "x.c: hunk #1 was made for `int six() {`, and fits elsewhere only, at lines 2 and 8";
+        let nowhere = "x.c: hunk #1 was made for `int six() {`, and fits elsewhere only, at lines 2 and 8; it was put at line 2, as its header says";
         assert_eq!(notes(TWINS, " int six() {"), [nowhere]);
         for silent in [" int one() {", "", " class x {", " public:"] {
             assert_eq!(notes(one, silent), [""; 0], "{silent}");
@@ -326,7 +180,8 @@ mod tests {
     fn what_nothing_tells_apart_follows_the_hunk_above_or_is_reported() {
         let alike = format!("start\n{}\n{}", "    a();\n    b();\n    c();\n".repeat(2), "x\ny\n");
         let hunk = |line: usize| format!("@@ -{line},3 +{line},3 @@\n{CHANGE}");
-        assert_eq!(place(&alike, &hunk(2), false).notes, [""; 0]);
+        let stated = "x.c: hunk #1 fits at lines 2 and 5; it was put at line 2, as its header says";
+        assert_eq!(place(&alike, &hunk(2), false).notes, [stated]);
         let placed = place(&alike, &hunk(3), false);
         assert_eq!(placed.notes, ["x.c: hunk #1 fits at lines 2 and 5; it was put at line 2, the nearest"]);
         assert_eq!(header(&placed, 1), "@@ -2,3 +2,3 @@");
@@ -372,5 +227,125 @@ mod tests {
         let hunk = "@@ -1,1 +1,2 @@\n x\n+y\n";
         let placed = place("x\nx\nx\n", &hunk.replace("-1,1 +1,2", "-2,1 +2,2"), false);
         assert_eq!((placed.notes.len(), header(&placed, 1).as_str()), (0, "@@ -2,1 +2,2 @@"));
+    }
+
+    #[test]
+    fn the_number_on_the_new_side_does_not_send_a_hunk_elsewhere() {
+        // As of a hunk whose diff had another one above it.
+        let placed = place(TWINS, &format!("@@ -2,3 +8,3 @@ int one() {{\n{CHANGE}"), false);
+        assert_eq!(header(&placed, 1), "@@ -2,3 +2,3 @@ int one() {");
+    }
+
+    #[test]
+    fn hunks_keep_their_order_and_leave_room_for_those_below() {
+        let hunk = |line: usize| format!("@@ -{line},3 +{line},3 @@\n{CHANGE}");
+        for lines in [[2, 8], [8, 14], [3, 4]] {
+            let placed = place(TWINS, &(hunk(lines[0]) + &hunk(lines[1])), false);
+            let headers = [header(&placed, 1), header(&placed, 2)];
+            assert_eq!(headers, ["@@ -2,3 +2,3 @@", "@@ -8,3 +8,3 @@"], "{lines:?}");
+        }
+        let only_above = "@@ -5,3 +5,3 @@\n }\n \n-int two() {\n+int six() {\n".to_owned()
+            + "@@ -12,2 +12,2 @@\n-int one() {\n+int q() {\n     a();\n";
+        let placed = place(
+            TWINS,
+            &only_above.replace("+int six() {\n", "+int six() {\n     a();\n").replace("5,3", "5,4"),
+            false,
+        );
+        assert_eq!(placed.notes, ["x.c: hunk #2 fits only at line 1, above the hunk before it"]);
+    }
+
+    #[test]
+    fn a_hunk_whose_place_is_certain_says_how_far_the_others_moved() {
+        let file = format!("int x;\n{}x();\n\n", "    a();\n    b();\n    c();\n".repeat(5));
+        let hunks = |lines: [usize; 2]| {
+            let [first, second] = lines;
+            let below = format!("@@ -{second},3 +{second},3 @@\n     c();\n-x();\n+y();\n \n");
+            format!("@@ -{first},3 +{first},3 @@\n{CHANGE}{below}")
+        };
+        let placed = place(&file, &hunks([8, 13]), false);
+        assert_eq!(header(&placed, 1), "@@ -11,3 +11,3 @@");
+        assert!(
+            placed.notes[0].ends_with("it was put at line 11, where the hunk below it went"),
+            "{placed:?}"
+        );
+        // The begin of the file is nearer.
+        assert_eq!(header(&place(&file, &hunks([5, 13]), false), 1), "@@ -5,3 +5,3 @@");
+        // Between two that did not move, its line is right.
+        assert_eq!(place(&file, &hunks([8, 16]), false).notes, [""; 0]);
+    }
+
+    #[test]
+    fn a_hunk_from_the_end_of_a_file_goes_to_the_end() {
+        let hunk = "@@ -3,4 +3,4 @@\n     a();\n     b();\n-    c();\n+    d();\n }\n";
+        let placed = place(TWINS, hunk, false);
+        let note = "x.c: hunk #1 fits at lines 2 and 8; it was put at line 8, at the end of the file";
+        assert_eq!(placed.notes, [note]);
+        assert_eq!(header(&placed, 1), "@@ -8,4 +8,4 @@");
+    }
+
+    #[test]
+    fn the_names_of_structs_and_methods_count_too() {
+        let fields = "    int a;\n    int b;\n};\n";
+        let structs = format!("struct one {{\n{fields}struct two {{\n{fields}");
+        let change = "@@ -2,2 +2,3 @@ struct two {\n     int a;\n+    int n;\n     int b;\n";
+        assert_eq!(header(&place(&structs, change, false), 1), "@@ -6,2 +6,3 @@ struct two {");
+        let one = &structs[..structs.find("struct two").unwrap()];
+        let renamed = format!("{one}struct two {{\n}};\n");
+        let note = "x.c: hunk #1 was made for `struct two {`, and is in `struct one {` at line 2";
+        assert_eq!(place(&renamed, change, false).notes, [note]);
+        let methods = "class x {\n    int one() {\n        a();\n        b();\n    }\n    int two() {\n        a();\n        b();\n    }\n};\n";
+        let change = "@@ -3,2 +3,3 @@ int two() {\n         a();\n+        n();\n         b();\n";
+        assert_eq!(header(&place(methods, change, false), 1), "@@ -7,2 +7,3 @@ int two() {");
+    }
+
+    #[test]
+    fn a_name_that_another_one_begins_with_is_not_cut_short() {
+        let name = "static void a_function_with_a_long_name(";
+        let twins = TWINS.replace("int one(", &format!("{name}int x")).replace("int two(", name);
+        let hunk = format!("@@ -2,3 +2,3 @@ {name}) {{\n{CHANGE}");
+        assert_eq!(header(&place(&twins, &hunk, false), 1), format!("@@ -8,3 +8,3 @@ {name}) {{"));
+    }
+
+    #[test]
+    fn the_function_in_context_that_is_left_out_counts() {
+        let hunk = format!("@@ -1,4 +1,4 @@\n int two() {{\n     gone();\n{CHANGE}").replace(",4", ",5");
+        let placed = place(TWINS, &hunk, true);
+        assert!(
+            placed.notes[0].ends_with("it was put at line 8, in `int two() {`, which it names"),
+            "{placed:?}"
+        );
+    }
+
+    #[test]
+    fn a_file_that_is_changed_twice_is_known_with_the_first_change() {
+        let change = |hunk: &str| format!("--- a/x.c\n+++ b/x.c\n{hunk}");
+        let six = "+int six() {\n+    a();\n+    b();\n+    c();\n+}\n+\n";
+        let above = format!("@@ -1,2 +1,8 @@\n{six} int one() {{\n     a();\n");
+        let below = format!("@@ -8,3 +8,3 @@ int one() {{\n{CHANGE}");
+        let placed = place_diff(TWINS, &(change(&above) + &change(&below)), false);
+        // The middle one of three functions, and the only one that has the name.
+        assert_eq!(
+            (header(&placed, 2).as_str(), placed.notes.len()),
+            ("@@ -8,3 +8,3 @@ int one() {", 0),
+            "{placed:?}"
+        );
+        let below = below.replace("-8,3 +8,3", "-2,3 +2,3");
+        for base in ["", "index ba5e..ab1e\n"] {
+            let diff = format!("diff --git a/x.c b/x.c\n{base}{}{}", change(&above), change(&below));
+            let placed = place_diff(TWINS, &diff, false);
+            assert_eq!(header(&placed, 2), "@@ -8,3 +8,3 @@ int one() {", "{base}");
+            assert_eq!(placed.notes.len(), 1, "{base}");
+        }
+    }
+
+    #[test]
+    fn a_base_is_changed_where_the_diff_says() {
+        let diff = |line: usize| {
+            format!(
+                "diff --git a/x.c b/x.c\nindex ba5e..ab1e\n--- a/x.c\n+++ b/x.c\n@@ -{line},3 +{line},3 @@\n{CHANGE}"
+            )
+        };
+        assert_eq!(place_diff(TWINS, &diff(8), false).notes, [""; 0]);
+        assert_eq!(place_diff(TWINS, &diff(7), false).notes.len(), 1);
     }
 }

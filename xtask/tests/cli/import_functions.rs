@@ -76,7 +76,7 @@ fn a_hunk_above_that_adds_lines_moves_those_below() {
 #[test]
 fn a_function_that_is_not_here_any_more_is_named() {
     let (_, output) = import_into(TWINS, &format!("@@ -2,3 +2,3 @@ int six() {{\n{CHANGE}"));
-    let note = "src/pair.c: hunk #1 was made for `int six() {`, and fits elsewhere only, at lines 2 and 12";
+    let note = "src/pair.c: hunk #1 was made for `int six() {`, and fits elsewhere only, at lines 2 and 12; it was put at line 2, as its header says";
     assert_eq!(notes(&output)[0], note);
     let one = &TWINS[..TWINS.find("int two").unwrap()];
     let (_, output) = import_into(one, &format!("@@ -9,3 +9,3 @@ int six() {{\n{CHANGE}"));
@@ -98,4 +98,15 @@ fn a_reversed_diff_is_placed_the_same_way() {
     project.run(&["apply"]).success();
     let (first, second) = both.split_at(both.find("int two").unwrap());
     assert_eq!(imported(&project), first.to_string() + &second.replace("d();", "b();"));
+}
+
+#[test]
+fn a_file_that_is_changed_twice_is_placed_both_times() {
+    let above = "@@ -6,3 +6,8 @@\n \n+int six() {\n+    a();\n+    b();\n+    c();\n+}\n \n \n";
+    let below = format!("--- a/src/pair.c\n+++ b/src/pair.c\n@@ -7,3 +7,3 @@ int two() {{\n{CHANGE}");
+    let (project, output) = import_into(TWINS, &(above.to_string() + &below));
+    let six = "}\n\nint six() {\n    a();\n    b();\n    c();\n}\n";
+    assert_eq!(imported(&project), changed(true).replacen("}\n\n", six, 1), "{output}");
+    let note = "hunk #1 fits at lines 2, 8 and 17; it was put at line 17, in `int two() {`, which it names";
+    assert!(notes(&output).iter().any(|said| said.ends_with(note)), "{output}");
 }

@@ -1,6 +1,5 @@
 //! Mails read, and diffs applied to a tree, by git itself and without a work tree.
 
-use std::borrow::Cow;
 use std::path::Path;
 
 use tempfile::TempDir;
@@ -9,7 +8,7 @@ use super::import_repo::ImportRepo;
 use crate::error::{Error, Result};
 use crate::plan::next_command::quoted;
 use crate::series::{
-    LooseReading, NotUtf8, ObjectId, PlacedHunks, Tree, before_diff, place_hunks, printable,
+    FileHere, LooseReading, NotUtf8, ObjectId, PlacedHunks, Tree, before_diff, place_hunks, printable,
 };
 use crate::sys::git::command::git;
 use crate::sys::git::store_tree::StoreTree;
@@ -200,15 +199,19 @@ const WAYS: [Way; 3] = [
 ];
 
 impl Way {
-    /// A file that is the one that the diff was made from needs no search.
+    /// Where git merges a file, it needs no search.
     fn place(&self, repo: &ImportRepo, tree: ObjectId, diff: &[u8], how: HowToApply) -> Result<PlacedHunks> {
         let files = StoreTree::new(&repo.store, tree)?;
         let reading = LooseReading { strip: how.strip, reverse: how.reverse, may_fuzz: !self.merges };
         Ok(place_hunks(diff, reading, |path, blob| {
             let id = files.entry(path).ok().flatten()?.id;
-            let is_known =
-                |blob: &str| id.to_string().starts_with(blob) || (self.merges && repo.store.has_short(blob));
-            if blob.is_some_and(is_known) { None } else { files.blob(id).ok().map(Cow::into_owned) }
+            let is_base = blob.is_some_and(|blob| id.to_string().starts_with(blob));
+            let is_merged = !is_base && self.merges && blob.is_some_and(|blob| repo.store.has_short(blob));
+            if is_merged {
+                return None;
+            }
+            let content = files.blob(id).ok()?.into_owned();
+            Some(FileHere { content, is_base })
         }))
     }
 }
