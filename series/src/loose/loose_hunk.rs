@@ -61,6 +61,11 @@ impl<'a> LooseHunk<'a> {
         self.lines.iter().rev().take_while(|(kind, _)| *kind == LineKind::Context).count()
     }
 
+    /// Whether nothing but its line number says where it belongs. One for a whole file needs no context.
+    pub fn lacks_context(&self) -> bool {
+        self.stated > 0 && self.leading() == 0 && self.trailing() == 0
+    }
+
     /// How many lines longer it makes the file.
     pub fn growth(&self) -> i64 {
         let count = |wanted| signed(self.lines.iter().filter(|(kind, _)| *kind == wanted).count());

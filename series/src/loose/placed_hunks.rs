@@ -31,6 +31,8 @@ pub struct PlacedHunks {
     pub diff: Vec<u8>,
     /// What a person should look at.
     pub notes: Vec<String>,
+    /// Hunks that cannot be placed: they have no context. git puts them at the end of the file if that fits.
+    pub without_context: Vec<String>,
 }
 
 /// Places the hunks of `diff` in the files that are here. `file_of` is asked with a path and with the blob that the diff was
@@ -69,6 +71,7 @@ pub fn place_hunks(
         }
         texts.push(placed.text);
         all.notes.extend(placed.notes);
+        all.without_context.extend(without_context(part, reading.strip, reading.reverse));
     }
     if reading.reverse {
         texts.reverse();
@@ -81,6 +84,16 @@ fn hunks_of<'a>(part: &DiffPart<'a>, reverse: bool) -> impl Iterator<Item = (usi
     let heads = (0..).zip(&part.lines).filter(|(_, line)| line.kind == DiffLine::HunkHead);
     heads.filter_map(move |(at, _)| Some((at, LooseHunk::read(part, at, reverse)?)))
 }
+
+fn without_context(part: &DiffPart<'_>, strip: u32, reverse: bool) -> Vec<String> {
+    let paths = part.paths(strip, reverse);
+    let path = paths.last().map(|path| printable(path)).unwrap_or_default();
+    let hunks = (1..).zip(hunks_of(part, reverse)).filter(|(_, (_, hunk))| hunk.lacks_context());
+    hunks.map(|(number, _)| format!("{path}: hunk #{number} {WITHOUT_CONTEXT}")).collect()
+}
+
+const WITHOUT_CONTEXT: &str = "has no lines of context, so nothing but a line number says where it belongs; \
+                               make the diff with them: git diff -U3";
 
 /// The part of a diff for one file.
 #[derive(Default)]
@@ -314,6 +327,21 @@ mod tests {
             placed.notes[0].ends_with("it was put at line 8, in `int two() {`, which it names"),
             "{placed:?}"
         );
+    }
+
+    #[test]
+    fn a_hunk_without_context_is_refused() {
+        for (hunk, is_refused) in [
+            ("@@ -2,0 +3,1 @@\n+n\n", true),
+            ("@@ -3 +3 @@\n-    b();\n+n\n", true),
+            ("@@ -0,0 +1 @@\n+n\n", false),
+            ("@@ -1,2 +0,0 @@\n-a\n-b\n", false),
+        ] {
+            let refused = place(TWINS, hunk, true).without_context;
+            assert_eq!(refused.len(), usize::from(is_refused), "{hunk}");
+        }
+        let new = place_diff("", "--- /dev/null\n+++ b/y.c\n@@ -0,0 +1 @@\n+n\n", true);
+        assert!(new.without_context.is_empty());
     }
 
     #[test]

@@ -100,6 +100,26 @@ fn a_reversed_diff_is_placed_the_same_way() {
     assert_eq!(imported(&project), first.to_string() + &second.replace("d();", "b();"));
 }
 
+/// What import says of a change of `src/pair.c` that it does not take.
+fn not_imported(twins: &str, hunks: &str) -> String {
+    let project = started();
+    let folder = project.beside("series");
+    files::write(&folder.join("0001-new.diff"), new_file(twins));
+    let change = format!("Change it.\n\n--- a/src/pair.c\n+++ b/src/pair.c\n{hunks}");
+    files::write(&folder.join("0002-change.diff"), change);
+    let output = project.run(&["import", folder.to_str().unwrap(), "--author", "A <a@b>"]);
+    output.stdout + &output.stderr
+}
+
+#[test]
+fn a_hunk_without_context_is_refused() {
+    // git puts the first one at the end of the file, and the second one into the last function.
+    for hunk in ["@@ -2,0 +3 @@ int one() {\n+    n();\n", "@@ -5 +5 @@ int one() {\n-}\n+} // one\n"] {
+        let said = not_imported(TWINS, hunk);
+        assert!(said.contains("src/pair.c: hunk #1 has no lines of context"), "{said}");
+    }
+}
+
 #[test]
 fn a_file_that_is_changed_twice_is_placed_both_times() {
     let above = "@@ -6,3 +6,8 @@\n \n+int six() {\n+    a();\n+    b();\n+    c();\n+}\n \n \n";

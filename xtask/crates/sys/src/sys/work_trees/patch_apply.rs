@@ -166,7 +166,10 @@ pub fn apply(repo: &ImportRepo, tree: ObjectId, diff: &[u8], how: HowToApply) ->
     let mut first = Vec::new();
     for way in ways {
         indexed(repo, &index).args(["read-tree", &tree.to_string()]).success()?;
-        let PlacedHunks { diff, notes } = way.place(repo, tree, diff, how)?;
+        let PlacedHunks { diff, notes, without_context } = way.place(repo, tree, diff, how)?;
+        if !without_context.is_empty() {
+            return Ok(Applied::Not(without_context));
+        }
         let tried = git_apply(repo, &index, &diff, how, &[way.option])?;
         if tried.status.success() {
             let written = indexed(repo, &index).arg("write-tree").success()?;
