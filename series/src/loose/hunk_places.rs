@@ -45,6 +45,8 @@ pub(super) struct Decision {
     pub header: Option<Vec<u8>>,
     /// The note for the user.
     pub report: Option<String>,
+    /// Its context fits, but nowhere in the function that its header names.
+    pub is_elsewhere: bool,
 }
 
 /// The hunks of one file.
@@ -225,6 +227,7 @@ impl<'f> File<'f> {
         Decision {
             header: start.filter(|_| has_choice).map(header),
             report: start.and_then(|start| self.report(candidate, start, anchors, placed.are_above(start))),
+            is_elsewhere: candidate.section == Section::Elsewhere,
         }
     }
 

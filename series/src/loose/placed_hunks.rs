@@ -31,6 +31,8 @@ pub struct PlacedHunks {
     pub diff: Vec<u8>,
     /// What a person should look at.
     pub notes: Vec<String>,
+    /// Whether the context of a hunk fits, but nowhere in the function that its header names.
+    pub is_elsewhere: bool,
     /// Hunks that cannot be placed: they have no context. git puts them at the end of the file if that fits.
     pub without_context: Vec<String>,
 }
@@ -71,6 +73,7 @@ pub fn place_hunks(
         }
         texts.push(placed.text);
         all.notes.extend(placed.notes);
+        all.is_elsewhere |= placed.is_elsewhere;
         all.without_context.extend(without_context(part, reading.strip, reading.reverse));
     }
     if reading.reverse {
@@ -100,6 +103,7 @@ const WITHOUT_CONTEXT: &str = "has no lines of context, so nothing but a line nu
 struct PlacedPart {
     text: Vec<u8>,
     notes: Vec<String>,
+    is_elsewhere: bool,
     /// The file with it, where the place of every hunk is known.
     content: Option<Vec<u8>>,
 }
@@ -112,6 +116,7 @@ fn place_part(part: &DiffPart<'_>, reading: LooseReading, path: &[u8], here: &Fi
     let mut headers: HashMap<usize, Vec<u8>> = HashMap::new();
     for (number, (at, decision)) in (1..).zip(heads.into_iter().zip(decisions.hunks)) {
         headers.extend(decision.header.map(|header| (at, header)));
+        placed.is_elsewhere |= decision.is_elsewhere;
         let note = decision.report.map(|report| format!("{}: hunk #{number} {report}", printable(path)));
         placed.notes.extend(note);
     }

@@ -112,6 +112,19 @@ fn not_imported(twins: &str, hunks: &str) -> String {
 }
 
 #[test]
+fn a_change_that_only_a_look_alike_has_is_not_left_out() {
+    let file = changed(false).replace("    b();", "    e();");
+    let said = not_imported(&file, &format!("@@ -12,3 +12,3 @@ int two() {{\n{CHANGE}"));
+    assert!(said.contains("0002-change.diff: patch failed: src/pair.c:12"), "{said}");
+}
+
+#[test]
+fn a_change_that_is_there_does_not_go_to_a_look_alike() {
+    let said = not_imported(&changed(true), &format!("@@ -12,3 +12,3 @@ int two() {{\n{CHANGE}"));
+    assert!(said.contains("0002-change.diff: the pin, or a patch before it, has it already"), "{said}");
+}
+
+#[test]
 fn a_hunk_without_context_is_refused() {
     // git puts the first one at the end of the file, and the second one into the last function.
     for hunk in ["@@ -2,0 +3 @@ int one() {\n+    n();\n", "@@ -5 +5 @@ int one() {\n-}\n+} // one\n"] {

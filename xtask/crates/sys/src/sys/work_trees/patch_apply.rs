@@ -166,13 +166,17 @@ pub fn apply(repo: &ImportRepo, tree: ObjectId, diff: &[u8], how: HowToApply) ->
     let mut first = Vec::new();
     for way in ways {
         indexed(repo, &index).args(["read-tree", &tree.to_string()]).success()?;
-        let PlacedHunks { diff, notes, without_context } = way.place(repo, tree, diff, how)?;
+        let PlacedHunks { diff: placed, notes, is_elsewhere, without_context } =
+            way.place(repo, tree, diff, how)?;
         if !without_context.is_empty() {
             return Ok(Applied::Not(without_context));
         }
-        let tried = git_apply(repo, &index, &diff, how, &[way.option])?;
+        let tried = git_apply(repo, &index, &placed, how, way)?;
         if tried.status.success() {
             let written = indexed(repo, &index).arg("write-tree").success()?;
+            if is_elsewhere && is_there(repo, &index, tree, diff, how)? {
+                return Ok(Applied::There);
+            }
             let id = crate::series::lossy(&written).trim().to_string();
             let tree = id.parse::<ObjectId>().map_err(|error| Error::surroundings(error.to_string()))?;
             let placed = placements(&tried.stderr);
@@ -182,10 +186,16 @@ pub fn apply(repo: &ImportRepo, tree: ObjectId, diff: &[u8], how: HowToApply) ->
             first = complaints(&tried.stderr);
         }
     }
-    indexed(repo, &index).args(["read-tree", &tree.to_string()]).success()?;
-    let back = HowToApply { reverse: !how.reverse, ..how };
-    let is_there = git_apply(repo, &index, diff, back, &["--check"])?.status.success();
+    let is_there = is_there(repo, &index, tree, diff, how)?;
     Ok(if is_there { Applied::There } else { Applied::Not(first) })
+}
+
+/// Whether `tree` has all of `diff`, each hunk in the function that it names.
+fn is_there(repo: &ImportRepo, index: &Path, tree: ObjectId, diff: &[u8], how: HowToApply) -> Result<bool> {
+    indexed(repo, index).args(["read-tree", &tree.to_string()]).success()?;
+    let back = HowToApply { reverse: !how.reverse, ..how };
+    let PlacedHunks { diff, is_elsewhere, .. } = CHECK.place(repo, tree, diff, back)?;
+    Ok(!is_elsewhere && git_apply(repo, index, &diff, back, &CHECK)?.status.success())
 }
 
 /// One way to apply a diff.
@@ -193,19 +203,22 @@ struct Way {
     option: &'static str,
     /// What the diff names by its blob is merged, if the blob is here: git then need not guess the place.
     merges: bool,
+    /// Less context than the diff has is enough.
+    may_fuzz: bool,
 }
 
 const WAYS: [Way; 3] = [
-    Way { option: "--3way", merges: true },
-    Way { option: "-C2", merges: false },
-    Way { option: "-C1", merges: false },
+    Way { option: "--3way", merges: true, may_fuzz: false },
+    Way { option: "-C2", merges: false, may_fuzz: true },
+    Way { option: "-C1", merges: false, may_fuzz: true },
 ];
+const CHECK: Way = Way { option: "--check", merges: false, may_fuzz: false };
 
 impl Way {
     /// Where git merges a file, it needs no search.
     fn place(&self, repo: &ImportRepo, tree: ObjectId, diff: &[u8], how: HowToApply) -> Result<PlacedHunks> {
         let files = StoreTree::new(&repo.store, tree)?;
-        let reading = LooseReading { strip: how.strip, reverse: how.reverse, may_fuzz: !self.merges };
+        let reading = LooseReading { strip: how.strip, reverse: how.reverse, may_fuzz: self.may_fuzz };
         Ok(place_hunks(diff, reading, |path, blob| {
             let id = files.entry(path).ok().flatten()?.id;
             let is_base = blob.is_some_and(|blob| id.to_string().starts_with(blob));
@@ -223,15 +236,9 @@ fn indexed(repo: &ImportRepo, index: &Path) -> Run {
     repo.git().env("GIT_INDEX_FILE", index)
 }
 
-fn git_apply(
-    repo: &ImportRepo,
-    index: &Path,
-    diff: &[u8],
-    how: HowToApply,
-    way: &[&str],
-) -> Result<Finished> {
+fn git_apply(repo: &ImportRepo, index: &Path, diff: &[u8], how: HowToApply, way: &Way) -> Result<Finished> {
     let run = indexed(repo, index).args(["apply", "--cached", "--verbose", "--whitespace=nowarn"]);
-    let run = run.arg(format!("-p{}", how.strip)).args(way).args(how.reverse.then_some("--reverse"));
+    let run = run.arg(format!("-p{}", how.strip)).arg(way.option).args(how.reverse.then_some("--reverse"));
     run.arg("-").converse(diff, SAID_LIMIT)
 }
 
