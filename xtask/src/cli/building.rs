@@ -120,6 +120,9 @@ pub(super) struct Build {
     /// Build once more, from nothing in another folder, and compare every byte of both packages.
     #[arg(long, conflicts_with_all = ["no_smoke", "configure_only", "record"])]
     twice: bool,
+    /// Compile all but ggml and libllama at -O1: enough to compare answers with, and never timed or shipped.
+    #[arg(long, conflicts_with_all = ["record", "twice"])]
+    reference: bool,
     /// Processors of the accelerator, separated by commas, instead of the flavor's own list.
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     architectures: Vec<String>,
@@ -144,6 +147,7 @@ impl Build {
             record: self.record,
             twice: self.twice,
             recompile: false,
+            reference: self.reference,
             architectures: self.architectures,
         };
         stack::build::run(context, &options)

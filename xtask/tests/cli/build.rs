@@ -1,7 +1,10 @@
 //! `build`, when it goes well: the package, the second time, what is compiled after a change.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::process::Command;
+
+use xtask::build::reference;
 
 use super::support::{Project, files, program_path, upstream::Upstream};
 
@@ -102,6 +105,74 @@ fn the_stock_variant_stands_beside_it() {
     project.run_build(&["build", "--variant", "stock"]).success();
     assert_eq!(hello(&project, "stock"), "hello, world\n");
     assert_eq!(hello(&project, "paged"), "hello there, dear, world\n");
+}
+
+/// The last level of optimisation that the compiler is given for each source of a build folder.
+fn levels(folder: &Path) -> Vec<(String, String)> {
+    let list = std::fs::read(folder.join("compile_commands.json")).unwrap();
+    let list: Vec<serde_json::Value> = serde_json::from_slice(&list).unwrap();
+    let level = |command: &str| command.split(' ').rfind(|word| word.starts_with("-O")).unwrap().to_string();
+    let one = |entry: &serde_json::Value| {
+        let (_, file) = entry["file"].as_str().unwrap().rsplit_once('/').unwrap();
+        (file.to_string(), level(entry["command"].as_str().unwrap()))
+    };
+    let mut levels: Vec<(String, String)> = list.iter().map(one).collect();
+    levels.sort();
+    levels
+}
+
+#[test]
+fn a_reference_cannot_be_shipped_and_a_full_build_serves_as_one() {
+    let project = Project::new();
+    let configured = || project.read("target/espalier/build/paged-cpu-native/espalier-configure.txt");
+    project.run_build(&["build", "--reference"]).success();
+    assert!(configured().contains("-DESPALIER_REFERENCE=ON"));
+    project.run(&["verify", PACKAGE]).code(1).says(&["it is a reference for comparisons, compiled at -O1"]);
+    project.run_build(&["build"]).success();
+    assert!(!configured().contains("REFERENCE"));
+    let again = project.run_build(&["--json", "build", "--reference"]).success().json();
+    assert_eq!(again["current"], true);
+    assert!(!configured().contains("REFERENCE"));
+}
+
+#[test]
+fn what_computes_logits_keeps_its_level_in_a_reference() {
+    let folder = tempfile::tempdir().unwrap();
+    let lists = [
+        (
+            "",
+            "cmake_minimum_required(VERSION 3.19)\nproject(top C)\nadd_subdirectory(src)\nadd_subdirectory(common)\n",
+        ),
+        ("src", "project(inner C)\nadd_library(model STATIC model.c)\nadd_subdirectory(models)\n"),
+        ("src/models", "add_library(models STATIC models.c)\n"),
+        ("common", "add_library(arguments STATIC arguments.c)\nadd_subdirectory(src)\n"),
+        ("common/src", "add_library(chat STATIC chat.c)\n"),
+    ];
+    for (name, text) in lists {
+        files::write(&folder.path().join(name).join("CMakeLists.txt"), text);
+    }
+    for source in ["src/model.c", "src/models/models.c", "common/arguments.c", "common/src/chat.c"] {
+        files::write(&folder.path().join(source), "int zero;\n");
+    }
+    files::write(&folder.path().join("reference.cmake"), reference::CMAKE);
+    let include = format!("-DCMAKE_PROJECT_INCLUDE={}", folder.path().join("reference.cmake").display());
+    let build = folder.path().join("build");
+    let mut cmake = Command::new("cmake");
+    cmake.env("PATH", program_path::with_build_tools()).args([
+        "-G",
+        "Ninja",
+        "-DCMAKE_BUILD_TYPE=Release",
+        &include,
+    ]);
+    cmake
+        .args(["-DCMAKE_EXPORT_COMPILE_COMMANDS=ON", "-DESPALIER_REFERENCE=ON", "-S"])
+        .arg(folder.path())
+        .arg("-B");
+    let output = cmake.arg(&build).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert!(output.stderr.is_empty(), "{output:?}");
+    let expected = [("arguments.c", "-O1"), ("chat.c", "-O1"), ("model.c", "-O3"), ("models.c", "-O3")];
+    assert_eq!(levels(&build), expected.map(|(file, level)| (file.to_string(), level.to_string())));
 }
 
 #[test]

@@ -9,6 +9,7 @@ use super::probe::{self, Probe};
 use super::switches;
 use super::{Serving, WhenBusy};
 use crate::build::manifest::Manifest;
+use crate::build::reference;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::modelgen::ModelSpec;
@@ -170,7 +171,7 @@ fn check_contestants(context: &Context, ours: &str, contestants: &[Contestant]) 
             return Err(not_built(variant, *contestant));
         }
         check_flag(context, ours, *contestant)?;
-        manifests.push(manifest(context, variant)?);
+        manifests.push(manifest(context, variant).and_then(timed)?);
     }
     builds(&manifests)
 }
@@ -211,6 +212,18 @@ fn manifest(context: &Context, variant: &str) -> Result<Manifest> {
     })
 }
 
+/// The manifest of a build that may be timed.
+fn timed(manifest: Manifest) -> Result<Manifest> {
+    let Manifest { variant, flavor, flags, .. } = &manifest;
+    if !reference::is_reference(flags) {
+        return Ok(manifest);
+    }
+    let what = format!(
+        "{variant}-{flavor} is a reference that `cargo xtask test` built: its server is compiled at -O1"
+    );
+    Err(Error::usage(what).hint(format!("cargo xtask build --variant {variant} --flavor {flavor}")))
+}
+
 fn builds(manifests: &[Manifest]) -> Result<Builds> {
     let trees = manifests.iter().map(|one| (one.variant.clone(), one.tree.clone())).collect();
     let Some(first) = manifests.first() else { return Ok(Builds::default()) };
@@ -246,6 +259,14 @@ mod tests {
             page: None,
             inputs: String::new(),
         }
+    }
+
+    #[test]
+    fn a_reference_is_not_timed() {
+        assert!(timed(made("stock", "v1")).is_ok());
+        let reference = Manifest { flags: reference::cache_entries("/f".to_string()), ..made("stock", "v1") };
+        let error = timed(reference).unwrap_err();
+        assert!(error.what.contains("stock-cpu-native is a reference"), "{error}");
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use super::{Build, Tools};
 use crate::build::cmake::{self, Configure};
 use crate::build::prefix_map::PrefixMap;
+use crate::build::reference;
 use crate::error::Result;
 use crate::plan::pins::Revision;
 use crate::stack::apply::Applied;
@@ -25,6 +26,10 @@ impl Build<'_> {
         let name = if cfg!(windows) { "espalier_kernels.lib" } else { "libespalier_kernels.a" };
         let target = self.equipment()?.cargo.get("CARGO_BUILD_TARGET").cloned().unwrap_or_default();
         Ok(self.context.layout.cargo_target("kernels").join(target).join("release").join(name))
+    }
+
+    pub(super) fn reference_file(&self) -> PathBuf {
+        self.build_folder().join(reference::FILE)
     }
 
     pub(super) fn identity_folder(&self) -> PathBuf {
@@ -84,6 +89,9 @@ impl Build<'_> {
         }
         self.context.ui.status("Configuring", self.name());
         disk::create_folder(&build)?;
+        if self.options.reference {
+            disk::write_if_changed(&self.reference_file(), reference::CMAKE.as_bytes())?;
+        }
         // Without the cache, an entry that is no longer given falls back to its default.
         disk::remove_file(&build.join("CMakeCache.txt"))?;
         let run = Run::new(&tools.cmake).args(&arguments);

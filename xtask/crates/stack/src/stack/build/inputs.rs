@@ -1,6 +1,6 @@
 //! What decides the bytes of a package, and whether the one that is there still has them.
 
-use super::Build;
+use super::{Build, Options};
 use crate::build::manifest::Stamp;
 use crate::build::shipped;
 use crate::error::Result;
@@ -62,6 +62,21 @@ impl Build<'_> {
         // A stamp that cannot be read is of another version of this tool: build.
         let Ok(stamp) = serde_json::from_slice::<Stamp>(&text) else { return Ok(false) };
         Ok(stamp.inputs == inputs && package::is_as_stamped(&self.package_folder(), &stamp))
+    }
+
+    /// Whether a reference is asked for and the full build, which serves as one, is there.
+    pub(super) fn has_full_build(
+        &self,
+        applied: &Applied,
+        compilers: &Compilers,
+        page: &Choice,
+    ) -> Result<bool> {
+        if !self.options.reference {
+            return Ok(false);
+        }
+        let options = Options { reference: false, ..self.options.clone() };
+        let full = Build { options: &options, ..*self };
+        full.is_current(&full.inputs_digest(applied, compilers, page)?)
     }
 
     /// Whether a run would leave all as it is.

@@ -18,6 +18,7 @@ use super::smoke;
 use super::watched::Watched;
 use super::web_page::{self, Choice, Wanted};
 use crate::build::manifest::{Manifest, portable_flags};
+use crate::build::reference;
 use crate::build::web_page::Named;
 use crate::context::{Context, Outcome};
 use crate::error::{Error, Result};
@@ -57,6 +58,8 @@ pub struct Options {
     pub twice: bool,
     /// Compile even what a compiler cache has.
     pub recompile: bool,
+    /// Build a reference for comparisons, unless a full build is there: see `build::reference`.
+    pub reference: bool,
     /// The processors of the accelerator, instead of the flavor's own list.
     pub architectures: Vec<String>,
 }
@@ -153,7 +156,7 @@ impl Build<'_> {
         let compilers = self.compilers()?;
         let page = web_page::choose(self.context, self.variant, self.options.page)?;
         let inputs = self.inputs_digest(applied, &compilers, &page)?;
-        if self.is_current(&inputs)? {
+        if self.is_current(&inputs)? || self.has_full_build(applied, &compilers, &page)? {
             return Ok(self.outcome(applied, &page, true));
         }
         let tools = self.tools(compilers, page)?;
@@ -179,6 +182,9 @@ impl Build<'_> {
     fn cache_entries(&self) -> Result<BTreeMap<String, String>> {
         let mut entries = self.equipment()?.cmake;
         entries.extend(self.declared_entries()?);
+        if self.options.reference {
+            entries.extend(reference::cache_entries(self.reference_file().display().to_string()));
+        }
         Ok(entries)
     }
 

@@ -14,6 +14,7 @@ use super::{
     CRATE_LICENCES, Contents, MANIFEST, PAGE_LICENCES, PROVENANCE, PatchNote, SBOM, UPSTREAM_LICENCES,
 };
 use crate::build::manifest::Manifest;
+use crate::build::reference::is_reference;
 use crate::plan::lock::{Lock, LockedVariant};
 
 /// What the repository at hand says.
@@ -49,8 +50,17 @@ pub fn audit(contents: &Contents, known: &Known) -> Audit {
         }
         findings.extend(licences(contents, manifest));
         findings.extend(lock(manifest, known));
+        findings.extend(reference(manifest));
     }
     Audit { manifest, findings }
+}
+
+fn reference(manifest: &Manifest) -> Option<String> {
+    let build = format!("cargo xtask build --variant {} --flavor {}", manifest.variant, manifest.flavor);
+    let what = format!(
+        "it is a reference for comparisons, compiled at -O1; `{build}` makes the one that can be shipped"
+    );
+    is_reference(&manifest.flags).then_some(what)
 }
 
 fn read<T: DeserializeOwned>(contents: &Contents, name: &str, findings: &mut Vec<String>) -> Option<T> {
