@@ -1,8 +1,8 @@
-//! Asks the server of a container how it is. Ends with 0 when its `/health` answers 200, else with 1 and a line that
-//! says why.
+//! Health check of a container's server. Exits with 0 if its `/health` answers 200, else with 1 and a line with the
+//! reason.
 //!
-//! It reads what the server reads: `LLAMA_ARG_HOST`, `LLAMA_ARG_PORT` and `LLAMA_ARG_API_PREFIX`. Who gives these as
-//! arguments instead has to give the environment too.
+//! It reads the server's own variables: `LLAMA_ARG_HOST`, `LLAMA_ARG_PORT` and `LLAMA_ARG_API_PREFIX`. A user who
+//! passes these as arguments instead has to set the environment too.
 
 #![allow(clippy::disallowed_methods, reason = "it is no part of the tool, and this is all that it does")]
 
@@ -11,10 +11,10 @@ use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-/// The whole answer is there after this, or there is none.
+/// Timeout of the whole request.
 const PATIENCE: Duration = Duration::from_secs(4);
 
-/// Where to ask.
+/// Address and path of the request.
 #[derive(Debug, PartialEq, Eq)]
 struct Question {
     host: String,
@@ -23,7 +23,7 @@ struct Question {
 }
 
 impl Question {
-    /// From the environment; `variable` gives what is set.
+    /// Reads the environment; `variable` returns the value of a variable.
     fn new(variable: impl Fn(&str) -> Option<String>) -> Result<Question, String> {
         let set = |name: &str| variable(name).filter(|value| !value.is_empty());
         let host = match set("LLAMA_ARG_HOST").as_deref() {
@@ -46,7 +46,7 @@ impl Question {
         found.next().ok_or_else(|| format!("{} has no address", self.host))
     }
 
-    /// The status that the server answers with.
+    /// Returns the status of the server's response.
     fn ask(&self, patience: Duration) -> Result<u16, String> {
         let (end, told) = (Instant::now() + patience, |error: std::io::Error| error.to_string());
         let mut stream = TcpStream::connect_timeout(&self.address()?, patience).map_err(told)?;
@@ -55,7 +55,7 @@ impl Question {
         stream.write_all(request.as_bytes()).map_err(told)?;
         let mut answer = Vec::new();
         let mut part = [0; 256];
-        // The first line is all that matters; a server that sends it byte by byte is not waited for for ever.
+        // Only the first line matters; the timeout also covers a server that sends it byte by byte.
         while !answer.contains(&b'\n') && answer.len() < 1024 {
             let left = end.saturating_duration_since(Instant::now());
             if left.is_zero() {
@@ -71,7 +71,7 @@ impl Question {
     }
 }
 
-/// The status in the first line of an answer.
+/// Parses the status from the first line of a response.
 fn status(answer: &[u8]) -> Option<u16> {
     let line = answer.split(|byte| *byte == b'\n').next()?;
     let mut words = std::str::from_utf8(line).ok()?.split_ascii_whitespace();
@@ -89,7 +89,7 @@ fn main() -> ExitCode {
     match said {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
-            // A closed pipe is no reason to end otherwise.
+            // A closed pipe must not change the exit code.
             let _ = writeln!(std::io::stderr(), "unhealthy: {why}");
             ExitCode::FAILURE
         }

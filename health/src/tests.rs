@@ -8,7 +8,7 @@ fn question(set: &[(&str, &str)]) -> Result<Question, String> {
     Question::new(|name| set.iter().find(|(key, _)| key == name).map(|(_, value)| value.clone()))
 }
 
-/// What is said of a server that answers with `parts`, a moment between each.
+/// Checks a server that responds with `parts`, a moment between each. Returns the result, and the request it received.
 fn said_of(parts: &'static [&'static [u8]], patience: Duration) -> (Result<u16, String>, String) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port().to_string();
@@ -53,7 +53,7 @@ fn a_server_that_does_not_answer_is_not_waited_for() {
     let begin = Instant::now();
     let (said, _) = said_of(&[b"H", b"T", b"T", b"P", b"/", b"1"], Duration::from_millis(150));
     assert!(said.is_err() && begin.elapsed() < Duration::from_secs(2), "{said:?}");
-    // The client's end of a connection keeps its port from every other program, and nobody listens on it.
+    // The client's end of a connection keeps its port from every other program, and nothing listens on it.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     let closed = client.local_addr().unwrap().port().to_string();

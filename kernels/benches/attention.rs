@@ -1,7 +1,7 @@
-//! How fast attention is on one thread, and what that thread could do at most.
+//! Throughput of attention on one thread, and the peak throughput of that thread.
 //!
-//! `cargo xtask bench attention` reads what this measures; `ESPALIER_ISA=` chooses the instruction set. An element is one useful
-//! multiplication with its addition, so `Gelem/s` times two is GFLOP/s; bytes are those of K and V that are read.
+//! `cargo xtask bench attention` reads these results; `ESPALIER_ISA=` selects the instruction set. An element is one
+//! useful multiply-add, so `Gelem/s` times two is GFLOP/s; bytes are those of K and V that are read.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use espalier_kernels::attention::problem::{Cells, Problem, TILE};
 use espalier_kernels::attention::simd::{MOST_LANES, Simd, Work};
 use espalier_kernels::attention::{Memory, Share, compute, merge, work_bytes};
 
-/// `tokens` that each see `cells`: the same ones, or each its own.
+/// `tokens` that each attend to `cells`: the same ones, or each its own.
 struct Shape {
     name: &'static str,
     tokens: u32,
@@ -33,7 +33,7 @@ const SHAPES: [Shape; 7] = [
 
 const HEADS: u32 = 8;
 const KV_HEADS: u32 = 2;
-/// Bits of a word of tiles.
+/// Bits of a word of the tile bitmap.
 const WORD: u32 = 32;
 
 /// Memory of a problem; every value is small and finite.
@@ -46,17 +46,17 @@ struct Tensors {
 }
 
 impl Shape {
-    /// Cells of all tokens.
+    /// Returns the number of cells of all tokens.
     fn all_cells(&self) -> u32 {
         if self.is_shared { self.cells } else { self.cells * self.tokens }
     }
 
-    /// Words of bits for a token.
+    /// Returns the number of bitmap words for a token.
     fn words(&self) -> u32 {
         self.all_cells().div_ceil(WORD * TILE as u32)
     }
 
-    /// The tiles that each token sees.
+    /// Returns the tile bitmap of each token.
     fn tiles(&self) -> Vec<u32> {
         let tiles = self.cells / TILE as u32;
         let mut bits = vec![0; (self.words() * self.tokens) as usize];
@@ -134,7 +134,7 @@ fn attention(criterion: &mut Criterion) {
                 group.bench_function(BenchmarkId::from_parameter(shape.name), |bencher| {
                     bencher.iter(|| {
                         let share = Share { thread: 0, threads: 1 };
-                        // SAFETY: the tensors and the memory are as large as the problem says.
+                        // SAFETY: the tensors and the memory have the sizes in the problem.
                         unsafe {
                             let memory = Memory::new(&problem, share, work.as_mut_ptr());
                             compute(&problem, share, &memory);
@@ -147,10 +147,10 @@ fn attention(criterion: &mut Criterion) {
     }
 }
 
-/// Multiplications and additions out of registers, as many of them at once as a processor can have under way.
+/// Multiply-adds on registers, with enough of them in flight to saturate the processor.
 struct Products(usize);
 
-/// Sums that do not wait for each other.
+/// Number of independent accumulators.
 const AT_ONCE: usize = 12;
 
 impl Work for Products {
@@ -158,7 +158,7 @@ impl Work for Products {
 
     #[inline(always)]
     unsafe fn run<S: Simd>(self) -> f32 {
-        // SAFETY: the caller's promise.
+        // SAFETY: `Work::run` is called with the instruction set `S`.
         unsafe {
             let factor = S::splat(black_box(0.999));
             let mut sums = [S::splat(black_box(1.0)); AT_ONCE];
@@ -172,7 +172,7 @@ impl Work for Products {
     }
 }
 
-/// The lanes of the instruction set that is used.
+/// Number of lanes of the instruction set in use.
 struct Lanes;
 
 impl Work for Lanes {

@@ -1,14 +1,14 @@
-//! How long a block of each type takes to encode, and how fast blocks are decoded, on one thread.
+//! Encoding time per block of each type, and decoding throughput, on one thread.
 
 use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use espalier_kernels::kv_types::{DenseType, decoder, encoder};
 
-/// Values that are encoded at once: 16 blocks of 128.
+/// Number of values encoded at once: 16 blocks of 128.
 const VALUES: usize = 2048;
 
-/// Not normal, but as far apart.
+/// Not normally distributed, but with the same spread.
 fn values() -> Vec<f32> {
     (0..VALUES).map(|at| ((at * 7919 % 2003) as f32 / 1001.0 - 1.0) * 1.7).collect()
 }

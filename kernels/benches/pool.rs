@@ -1,4 +1,4 @@
-//! How many operations of the block pool there are in a second.
+//! Throughput of the block pool's operations.
 //!
 //! `cargo bench --package espalier-kernels --bench pool`
 
@@ -26,7 +26,7 @@ fn reserve(pool: &mut Pool, sequence: i32, positions: std::ops::Range<usize>) {
     pool.reserve(&sequences, &positions).expect("there are enough blocks");
 }
 
-/// A pool in which sequence 0 has computed and published this prompt.
+/// Caches this prompt, computed in sequence 0, in a pool.
 fn published(pool: &mut Pool, prompt: &[i32]) {
     pool.begin(0, prompt, RequestKeys::default()).expect("the sequence is empty");
     pool.attach(0).expect("the request has begun");
@@ -34,7 +34,7 @@ fn published(pool: &mut Pool, prompt: &[i32]) {
     pool.publish(0, prompt).expect("the tokens are those of the prompt");
 }
 
-/// One token more on a sequence with 100 blocks; every 16th takes a block.
+/// One more token on a sequence with 100 blocks; every 16th allocates a block.
 fn reserve_one_token(criterion: &mut Criterion) {
     let mut pool = pool_of(8192);
     reserve(&mut pool, 0, 0..1600);
@@ -63,7 +63,7 @@ fn reserve_one_token(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// Begin (which hashes), attach, end and give up. Per block.
+/// Begin (which hashes), match, end and release. Per block.
 fn attach_a_prompt(criterion: &mut Criterion) {
     let mut pool = pool_of(8192);
     let prompt = prompt(100);
@@ -89,7 +89,7 @@ fn attach_a_prompt(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// 100 blocks given up and taken again. Per block.
+/// 100 blocks released and allocated again. Per block.
 fn free_and_reallocate(criterion: &mut Criterion) {
     let mut pool = pool_of(128);
     let (sequences, positions): (Vec<i32>, Vec<i32>) = (0..100).map(|block| (0, block * 16)).unzip();
@@ -104,7 +104,7 @@ fn free_and_reallocate(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// 100 retained blocks taken for something else. Per block.
+/// 100 cached blocks evicted. Per block.
 fn evict(criterion: &mut Criterion) {
     let prompt = prompt(100);
     let mut full = pool_of(101);
@@ -123,7 +123,7 @@ fn evict(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// Begin, compute and publish a prompt nobody knows: the way of every block. Per block.
+/// Begin, compute and cache a new prompt: the life of every block. Per block.
 fn publish_a_prompt(criterion: &mut Criterion) {
     let mut pool = pool_of(1000);
     let mut prompt = prompt(100);

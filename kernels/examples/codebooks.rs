@@ -1,11 +1,11 @@
-//! Computes the tables of the cache types and prints the file that has them:
+//! Computes the tables of the cache types and prints the file that contains them:
 //!
 //! ```text
 //! cargo run --release --package espalier-kernels --example codebooks > kernels/src/kv_types/levels.rs
 //! ```
 //!
-//! All there is to know of the data is that it is N(0, 1). Nothing depends on the machine: functions are `libm`'s, which is
-//! plain Rust, and the encoder writes the same on each processor.
+//! The only assumption about the data is that it is N(0, 1). The result does not depend on the machine: functions are
+//! `libm`'s, which is plain Rust, and the encoder writes the same bytes on all processors.
 
 use std::fmt::Write as _;
 
@@ -17,7 +17,7 @@ fn main() {
     print!("{}", text());
 }
 
-/// The whole file.
+/// Returns the whole file.
 pub fn text() -> String {
     let turbo =
         [("TURBO2", 4), ("TURBO3", 8), ("TURBO4", 16)].map(|(name, n)| (name, rounded(&lloyd_max(n))));
@@ -32,7 +32,7 @@ pub fn text() -> String {
 const HEAD: &str =
     "//! What each window stands for. Written by kernels/examples/codebooks.rs; do not edit.\n";
 
-/// Levels as whole numbers, and how many of them lie in a standard deviation.
+/// Integer levels, and the number of level units in one standard deviation.
 struct Rounded {
     levels: Vec<i8>,
     spread: f64,
@@ -60,7 +60,7 @@ fn list(row: &[i8]) -> String {
     row.iter().map(i8::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// The largest whole number below or at 127 for which rounding does the least harm.
+/// Rounds levels to integers, with the largest magnitude, up to 127, that minimises the rounding error.
 fn rounded(levels: &[f64]) -> Rounded {
     let largest = levels.iter().map(|level| level.abs()).fold(0.0, f64::max);
     let error = |top: u32| {
@@ -73,7 +73,7 @@ fn rounded(levels: &[f64]) -> Rounded {
     Rounded { levels: levels.iter().map(|level| libm::round(level * spread) as i8).collect(), spread }
 }
 
-/// The quantizer of least mean square error for N(0, 1): each level is the mean of what is nearest to it.
+/// The quantizer of minimum mean square error for N(0, 1): each level is the mean of the values nearest to it.
 fn lloyd_max(count: usize) -> Vec<f64> {
     const STEPS: usize = 20_000;
     let mut levels: Vec<f64> = (0..count).map(|at| (at as f64 + 0.5) / count as f64 * 4.0 - 2.0).collect();
@@ -88,7 +88,7 @@ fn lloyd_max(count: usize) -> Vec<f64> {
     levels
 }
 
-/// The mean of N(0, 1) between two values.
+/// Returns the mean of N(0, 1) between two values.
 fn mean_between(low: f64, high: f64) -> f64 {
     let density = |x: f64| libm::exp(-x * x / 2.0) / libm::sqrt(2.0 * std::f64::consts::PI);
     let below = |x: f64| libm::erfc(-x / std::f64::consts::SQRT_2) / 2.0;
@@ -97,12 +97,12 @@ fn mean_between(low: f64, high: f64) -> f64 {
 
 /// Values in a block of the training data.
 const BLOCK: usize = 128;
-/// Blocks of it.
+/// Number of blocks.
 const BLOCKS: usize = 8192;
-/// How often the data are encoded.
+/// Number of times that the data are encoded.
 const ROUNDS: usize = 100;
 
-/// The generalized Lloyd algorithm (Linde, Buzo, Gray) on the best circles of normal values.
+/// The generalized Lloyd algorithm (Linde-Buzo-Gray) on the best codewords of normal values.
 fn trellis(bits: usize) -> Vec<f64> {
     let mut random = Normal { state: 1 };
     let mut table = Table::new(bits, &vec![0; 64 << bits]);
@@ -125,7 +125,7 @@ fn trellis(bits: usize) -> Vec<f64> {
     table.levels().iter().copied().map(f64::from).collect()
 }
 
-/// Encodes each block by itself, a part of them on each core.
+/// Encodes each block independently, a part of them on each core.
 fn encode(bits: usize, table: &Table, values: &[f32], windows: &mut [u16]) {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let part = BLOCKS.div_ceil(threads) * BLOCK;
@@ -149,7 +149,7 @@ impl Work for Encode<'_> {
     #[inline(always)]
     unsafe fn run<S: Simd>(self) {
         for (values, windows) in self.values.chunks_exact(BLOCK).zip(self.windows.chunks_exact_mut(BLOCK)) {
-            // SAFETY: the caller's promise.
+            // SAFETY: `Work::run` is called with the instruction set `S`.
             unsafe {
                 match self.bits {
                     2 => circle::<S, 2>(self.table, values, windows),
@@ -160,7 +160,7 @@ impl Work for Encode<'_> {
     }
 }
 
-/// Numbers that are N(0, 1), the same ones in every run: SplitMix64, Box and Muller.
+/// Reproducible normal random numbers: SplitMix64, Box-Muller.
 struct Normal {
     state: u64,
 }
@@ -171,7 +171,7 @@ impl Normal {
         libm::sqrt(-2.0 * libm::log(radius)) * libm::cos(2.0 * std::f64::consts::PI * angle)
     }
 
-    /// Above 0, at most 1.
+    /// Returns a number above 0 and at most 1.
     fn uniform(&mut self) -> f64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let z = (self.state ^ (self.state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,11 +1,11 @@
 /*
- * The C border of Espalier's Rust kernels. C99 and C++.
+ * The C ABI of Espalier's Rust kernels. C99 and C++.
  *
  * Written by hand; kernels/tests/header.rs checks that it declares exactly what the library
- * exports, with the same numbers and layouts.
+ * exports, with the same values and layouts.
  *
- * Every function may be called from any thread. None throws, none aborts: a failure inside is
- * reported on stderr and the neutral value ("off") comes back.
+ * Every function may be called from any thread. None throws or aborts: an internal failure is
+ * reported on stderr, and the neutral value ("off") is returned.
  */
 #ifndef ESPALIER_KERNELS_H
 #define ESPALIER_KERNELS_H
@@ -17,22 +17,22 @@
 extern "C" {
 #endif
 
-/* Raised whenever a signature, a number or a layout below changes. */
+/* Raised whenever a signature, a value or a layout below changes. */
 #define ESPALIER_KERNELS_ABI_VERSION 6u
 
 /* The ABI version the library was built with; differs from the constant if header and library
  * are of different builds. */
 uint32_t espalier_kernels_abi_version(void);
 
-/* What Espalier does differently from stock llama.cpp. Everything is off until the environment
- * variable ESPALIER_ENABLE, a comma-separated list read once per process, names it; attention is
- * also on for a paged cache. What ESPALIER_DISABLE names stays off. */
+/* Behaviours that differ from stock llama.cpp. Everything is off until the environment variable
+ * ESPALIER_ENABLE, a comma-separated list read once per process, names it; attention is also on for
+ * a paged cache. ESPALIER_DISABLE lists features that stay off. */
 enum espalier_feature {
     ESPALIER_FEATURE_GDN_FLAT_OUTPUT = 0, /* "gdn-flat-output" */
     ESPALIER_FEATURE_ATTENTION       = 1, /* "attention" */
 };
 
-/* 1 if the feature is on in this process, else 0; 0 for a number that no feature has. */
+/* 1 if the feature is on in this process, else 0; 0 for an unknown number. */
 int32_t espalier_feature_enabled(enum espalier_feature feature);
 
 /* Writes the comma-separated names of the enabled features, cut to fit `length` bytes and ended
@@ -40,7 +40,7 @@ int32_t espalier_feature_enabled(enum espalier_feature feature);
  * bytes, without the NUL; 0 means that no feature is on. */
 size_t espalier_features(char * buffer, size_t length);
 
-/* What is known about one output projection of a gated delta net layer. Booleans are 0 or 1. */
+/* Properties of one output projection of a gated delta net layer. Booleans are 0 or 1. */
 struct espalier_gdn_output_facts {
     int32_t weight_type;           /* enum ggml_type of the weight */
     int32_t weight_in_cpu_memory;  /* the weight is in ggml's plain or repacked CPU memory */
@@ -49,8 +49,8 @@ struct espalier_gdn_output_facts {
     int32_t adapter_covers_weight; /* an active LoRA adapter has a pair for this weight */
 };
 
-/* 1 if gdn-flat-output is on and flattening this projection's input keeps every bit of its
- * output, else 0 (also for NULL). The first refusal for each reason is said on stderr. */
+/* 1 if gdn-flat-output is on and flattening this projection's input keeps every bit of its output,
+ * else 0 (also for NULL). The first refusal for each reason is logged on stderr. */
 int32_t espalier_gdn_output_is_flat(const struct espalier_gdn_output_facts * facts);
 
 /* The SHA-256 of `length` bytes (NULL only if that is 0), to `digest`. */
@@ -58,13 +58,13 @@ void espalier_sha256(const uint8_t * bytes, size_t length, uint8_t digest[32]);
 
 /* ---- The KV block pool ---- */
 
-/* A pool of KV cells in blocks of equal size, and which sequence holds which block. A block is
- * free, held by one or more sequences, or retained: free, but its content is known by a hash and
- * can be attached again until the block is taken for something else. Position p of a sequence is
- * token p of its request.
+/* A pool of KV cells in blocks of equal size, with the block tables of sequences. A block is free,
+ * held by one or more sequences, or cached and evictable: free, but its content is known by a hash
+ * and can be matched by a prompt until the block is allocated for something else. Position p of a
+ * sequence is token p of its request.
  *
- * A failure inside makes every function answer INVALID (and next_event 0), because nobody knows
- * then what the pool's tables say, until espalier_pool_clear() builds them anew. */
+ * After an internal failure the pool's tables cannot be trusted: every function returns INVALID
+ * (and next_event 0), until espalier_pool_clear() rebuilds them. */
 struct espalier_pool;
 
 struct espalier_pool_options {
@@ -84,38 +84,38 @@ enum espalier_pool_status {
                                 * was changed */
 };
 
-/* NULL: the options are refused, or there is not enough memory. */
+/* Returns NULL if the options are out of range, or if there is not enough memory. */
 struct espalier_pool * espalier_pool_new(const struct espalier_pool_options * options);
 
-/* NULL is allowed. Nobody may use the pool any more. */
+/* NULL is allowed. The pool must not be used afterwards. */
 void espalier_pool_free(struct espalier_pool * pool);
 
-/* Where the tokens go: token i of `sequences[i]` at `positions[i]` goes to cell cells[i]. Takes
- * the blocks that are missing, all or none. Asked again, it answers the same. A position in a
- * block that the sequence may not write into (attached, shared, published) goes to a new block.
- * fresh_blocks (room for `count`) gets the first cells of the blocks that were taken: what their
- * cells held is not wanted any more. A position of a sequence that comes twice is refused as
- * invalid, since both tokens would get one cell. */
+/* Allocates cells for tokens: token i of `sequences[i]` at `positions[i]` gets cell cells[i].
+ * Allocates the blocks that are missing, all or none. Calling it again returns the same cells. A
+ * position in a block that the sequence may not write to (matched, shared, cached) goes to a new
+ * block. fresh_blocks (space for `count`) gets the first cells of the blocks that were allocated:
+ * the old content of their cells is obsolete. A position that occurs twice in a sequence is refused
+ * as invalid, since both tokens would get one cell. */
 int32_t espalier_pool_reserve(struct espalier_pool * pool, const int32_t * sequences,
                               const int32_t * positions, size_t count, uint32_t * cells,
                               uint32_t * fresh_blocks, size_t * fresh_count);
 
-/* `to` holds from now on, besides what it has, every block of `from` with a position in [p0, p1).
- * It never writes into a block that it did not take itself. As in llama.cpp a negative p0 is the
+/* Adds to `to`, besides the blocks it has, every block of `from` with a position in [p0, p1). It
+ * never writes to a block that it did not allocate itself. As in llama.cpp a negative p0 is the
  * beginning and a negative p1 (or INT32_MAX) the end; here and in espalier_pool_remove. */
 int32_t espalier_pool_share(struct espalier_pool * pool, int32_t from, int32_t to, int32_t p0,
                             int32_t p1);
 
-/* The sequence gives up its positions in [p0, p1). Blocks that lie in there whole are released. A
- * block that lies in there in part stays; the sequence writes on into it only if nobody else holds
- * it and it was never published, else the next position there goes to a new block. What a request
- * published of its output from p0 on may become something else; its prompt may not. */
+/* Removes the positions in [p0, p1) from the sequence. Blocks that lie entirely in that range are
+ * released. A block that lies in it partly stays; the sequence appends to it only if no other
+ * sequence holds it and it was never cached, else the next position there goes to a new block. The
+ * output of a request from p0 on may differ afterwards from the cached one; its prompt may not. */
 int32_t espalier_pool_remove(struct espalier_pool * pool, int32_t sequence, int32_t p0, int32_t p1);
 
-/* Every sequence gives up everything, every request ends, and nothing is retained. */
+/* Removes all sequences, requests and cached blocks. */
 void espalier_pool_clear(struct espalier_pool * pool);
 
-/* Something beside the tokens that the KV of positions first .. first + length - 1 depends on: an
+/* An input besides the tokens that the KV of positions first .. first + length - 1 depends on: an
  * image's hash. */
 struct espalier_pool_extra {
     uint32_t        first;
@@ -124,7 +124,7 @@ struct espalier_pool_extra {
     size_t          key_length; /* bytes */
 };
 
-/* What decides whether two prompts have the same KV. */
+/* Everything that decides whether two prompts have the same KV. */
 struct espalier_pool_request {
     const int32_t * tokens;          /* the whole prompt */
     size_t          token_count;
@@ -139,40 +139,42 @@ struct espalier_pool_request {
     size_t          extra_count;
 };
 
-/* The sequence, which must hold held_count tokens and nothing else, begins to compute this prompt.
- * Copies what it needs. A request that the sequence had ends. */
+/* Starts a request: the sequence, which must hold held_count tokens and nothing else, begins to
+ * compute this prompt. Copies what it needs. An earlier request of the sequence ends. */
 int32_t espalier_pool_begin(struct espalier_pool * pool, int32_t sequence,
                             const struct espalier_pool_request * request);
 
-/* Attaches the published blocks that come next in the request's prompt, as far as there are any;
- * at least one token of the prompt is left to be computed. `blocks` (room for `capacity`) gets
- * their first cells, and `block_count` how many there are, also if that is more than there was
- * room for. The tokens of each are compared, not only the hash. May be called again and again
- * while the sequence has only attached blocks. WAIT: the next block is being computed by another
- * sequence, ask again after its next publish; OK: the sequence computes the rest, and others that
- * need the same blocks are told to wait for it. Both may have attached blocks. */
+/* Adds the cached blocks that come next in the request's prompt, as far as there are any, to the
+ * sequence (a prefix-cache hit); at least one token of the prompt is left to be computed. `blocks`
+ * (space for `capacity`) gets their first cells, and `block_count` their number, even if that is
+ * more than `capacity`. The tokens of each are compared, not only the hash. May be called
+ * repeatedly while the sequence has only matched blocks. WAIT: the next block is in flight in
+ * another sequence, call again after its next publish; OK: the sequence computes the rest, and
+ * other sequences that need the same blocks get WAIT. The sequence may have matched blocks in both
+ * cases. */
 int32_t espalier_pool_attach(struct espalier_pool * pool, int32_t sequence, uint32_t * blocks,
                              size_t capacity, size_t * block_count);
 
-/* The KV of the first token_count of `tokens` (prompt, then accepted output) is in the sequence's
- * cells: each block that is full with them and not published yet is published. `blocks` (room for
- * `capacity`) gets the first cells of those that were published by this call, and `block_count`
- * how many there are, also if that is more than there was room for. A block that can't be
- * published is left out: the sequence did not take it itself, or holds several blocks for the same
+/* Caches each block of the sequence that is full and not cached yet; the KV of the first
+ * token_count of `tokens` (prompt, then accepted output) must be in the sequence's cells. `blocks`
+ * (space for `capacity`) gets the first cells of the blocks that this call cached, and
+ * `block_count` their number, even if that is more than `capacity`. A block that cannot be cached
+ * is left out: the sequence did not allocate it itself, or holds several blocks for the same
  * positions. INVALID: the tokens are not the request's, or the sequence does not hold them. */
 int32_t espalier_pool_publish(struct espalier_pool * pool, int32_t sequence, const int32_t * tokens,
                               size_t token_count, uint32_t * blocks, size_t capacity,
                               size_t * block_count);
 
-/* The request of the sequence ends, if it has one: nobody waits for it any more. What it holds, it
- * holds until it is removed. */
+/* Ends the request of the sequence, if it has one; none of its blocks is in flight any more. The
+ * sequence keeps its blocks until they are removed. */
 int32_t espalier_pool_end(struct espalier_pool * pool, int32_t sequence);
 
-/* Blocks that the sequence holds. Any thread may ask while another one decodes. */
+/* Number of blocks that the sequence holds. May be called from any thread while another one
+ * decodes. */
 uint64_t espalier_pool_held(const struct espalier_pool * pool, int32_t sequence);
 
-/* Goes up whenever something happened that may let a request go on that could not: a block became
- * free or was published, or a promise was withdrawn. */
+/* A counter that increases whenever a waiting request may be able to continue: a block became free
+ * or was cached, or an in-flight block was cancelled. */
 uint64_t espalier_pool_changes(const struct espalier_pool * pool);
 
 enum espalier_schedule_stage {
@@ -180,7 +182,7 @@ enum espalier_schedule_stage {
     ESPALIER_SCHEDULE_RUNS  = 1, /* it was let in */
 };
 
-/* A request as the server knows it. */
+/* A request as the server describes it. */
 struct espalier_schedule_request {
     uint64_t arrival;      /* of two the smaller goes first */
     uint64_t first;        /* the first position whose KV it has not */
@@ -213,16 +215,17 @@ enum espalier_schedule_wait {
     ESPALIER_SCHEDULE_FOR_LINE    = 4, /* it comes after the first that there is no room for */
 };
 
-/* What to do next: one action, which is to be carried out before the next question. Changes
- * nothing. `kept` names sequences whose text nobody computes with, in the order in which they are
- * given up. ask_waiting is 0 if nothing was freed and nobody came since who waits was asked. `waits`
- * (room for request_count) gets why each request waits: enum espalier_schedule_wait. */
+/* Decides the next action, to be carried out before the next call. Has no side effects. `kept`
+ * names the retained sequences of idle slots, in the order in which they are evicted. ask_waiting
+ * is 0 if no block was freed and no request arrived since the waiting requests were last
+ * considered. `waits` (space for request_count) gets the reason why each request waits: enum
+ * espalier_schedule_wait. */
 int32_t espalier_pool_schedule(const struct espalier_pool * pool,
                                const struct espalier_schedule_request * requests, size_t request_count,
                                const int32_t * kept, size_t kept_count, int32_t ask_waiting,
                                uint32_t * waits, struct espalier_schedule_step * step);
 
-/* Forgets every retained block. SHORT: a block is in use, nothing was changed. */
+/* Evicts every cached block. SHORT: a block is in use, nothing was changed. */
 int32_t espalier_pool_forget(struct espalier_pool * pool);
 
 struct espalier_pool_statistics {
@@ -239,7 +242,7 @@ struct espalier_pool_statistics {
     uint64_t refused_matches;  /* hash equal, content not: a collision */
 };
 
-/* A snapshot of the numbers. What is counted is not reset by espalier_pool_clear. */
+/* A snapshot of counters and gauges. Counters are not reset by espalier_pool_clear. */
 int32_t espalier_pool_statistics(const struct espalier_pool * pool,
                                  struct espalier_pool_statistics * statistics);
 
@@ -249,7 +252,7 @@ enum espalier_pool_event_kind {
     ESPALIER_POOL_EVENT_CLEARED = 2, /* no block is published any more */
 };
 
-/* What happened to a published block. What a kind does not speak of is 0. */
+/* An event of a cached block. Fields that a kind does not use are 0. */
 struct espalier_pool_event {
     uint64_t number;       /* counts the pool's events from 0; a gap: some were dropped unread */
     uint32_t kind;         /* enum espalier_pool_event_kind */
@@ -262,16 +265,16 @@ struct espalier_pool_event {
     uint8_t  parent[32];   /* STORED: the hash of the block before it */
 };
 
-/* Takes the oldest event that was not read yet: 1, or 0 if there is none. */
+/* Removes the oldest unread event: 1, or 0 if there is none. */
 int32_t espalier_pool_next_event(struct espalier_pool * pool, struct espalier_pool_event * event);
 
 /* ---- Attention ----------------------------------------------------------------------------- */
 
-/* Cells that a bit of `tiles` stands for. */
+/* Number of cells for each bit of `tiles`. */
 #define ESPALIER_ATTENTION_TILE 64
 
-/* softmax(scale * Q K^T + mask) V for each token and head, over the cells of a cache. Types are numbers of `enum ggml_type`,
- * strides are in bytes. Heads that read the same head of K and V lie side by side. */
+/* softmax(scale * Q K^T + mask) V for each token and head, over the cells of a cache. Types are ids
+ * of `enum ggml_type`, strides are in bytes. The heads of Q that share a KV head are adjacent. */
 struct espalier_attention_cells {
     const void * k; /* keys: rows of key_size values of key_type */
     const void * v; /* values: rows of value_size values of value_type */
@@ -312,19 +315,19 @@ struct espalier_attention {
     float softcap; /* scores become softcap * tanh(score / softcap); 0 for scores as they are */
 };
 
-/* Bytes of memory that `threads` threads need together; 0 if the problem is not for this kernel, or the feature is off. Of the
- * pointers only which are NULL matters. */
+/* Bytes of memory that `threads` threads need together; 0 if the problem is not supported, or the
+ * feature is off. Pointers are not dereferenced; only whether they are NULL matters. */
 size_t espalier_attention_work_bytes(const struct espalier_attention * problem, uint32_t threads);
 
-/* Each of `threads` threads calls the first with its number and the same `memory`; once all have left it, the second. The result
- * does not depend on the number of threads. */
+/* Each of `threads` threads calls compute with its index and the same `memory`, and merge once all
+ * have returned. The result does not depend on the number of threads. */
 void espalier_attention_compute(const struct espalier_attention * problem, uint32_t thread, uint32_t threads, void * memory);
 void espalier_attention_merge(const struct espalier_attention * problem, uint32_t thread, uint32_t threads, void * memory);
 
 /* ---- Types of a KV cache ------------------------------------------------------------------- */
 
-/* The types of a KV cache that are ours: their private numbers in `enum ggml_type`, from ESPALIER_KV_TYPE_FIRST on. For each
- * X(number, name, values in a block, bytes of a block). */
+/* Our KV cache types: their private ids in `enum ggml_type`, from ESPALIER_KV_TYPE_FIRST on. For
+ * each X(id, name, values in a block, bytes of a block). */
 #define ESPALIER_KV_TYPE_FIRST 200
 #define ESPALIER_KV_TYPES(X)        \
     X(200, "turbo2",    128, 34)    \
@@ -338,15 +341,16 @@ void espalier_attention_merge(const struct espalier_attention * problem, uint32_
     X(208, "tcq3",      128, 50)    \
     X(209, "tcq3_64",    64, 26)
 
-/* Counts are of values, a whole number of blocks; for other types nothing is written, and the others say nothing good. */
+/* Counts are of values, a multiple of the block size. For other types nothing is written, and the
+ * functions that return a value return NaN or 0. */
 void  espalier_kv_encode(int32_t type, const float * from, void * to, size_t count);
 void  espalier_kv_decode(int32_t type, const void * from, float * to, size_t count);
 float espalier_kv_dot(int32_t type, const void * from, const float * with, size_t count);
 
-/* 1 if all values of the blocks are numbers, else 0. */
+/* 1 if all values of the blocks are finite, else 0. */
 int32_t espalier_kv_is_finite(int32_t type, const void * from, size_t count);
 
-/* Two builds whose types have the same one read each other's blocks. */
+/* A type's fingerprint: two builds with the same fingerprint can read each other's blocks. */
 uint64_t espalier_kv_fingerprint(int32_t type);
 
 #ifdef __cplusplus

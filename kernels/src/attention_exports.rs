@@ -6,24 +6,26 @@ use crate::border::guarded;
 use crate::features::{Feature, disabled_features, enabled_features};
 use crate::kv_types::DenseType;
 
-/// Bytes of memory that `threads` threads need together to compute `problem`; 0 if it is not for this kernel, or nobody asked
-/// for it: `ESPALIER_ENABLE` does everywhere, and a paged cache for itself, unless `ESPALIER_DISABLE` forbids it.
+/// Returns the bytes of memory that `threads` threads need together to compute `problem`; 0 if this kernel does not
+/// support it, or is not enabled: `ESPALIER_ENABLE` enables it everywhere, a paged cache for itself, and
+/// `ESPALIER_DISABLE` overrides both.
 ///
 /// # Safety
 ///
-/// `problem` is null or points to a valid `struct espalier_attention`, whose pointers need not be set but for which of them are
-/// null.
+/// `problem` is null or points to a valid `struct espalier_attention`. Its pointers are not dereferenced; only whether
+/// they are null matters.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn espalier_attention_work_bytes(problem: *const Problem, threads: u32) -> usize {
     guarded(0, || {
-        // SAFETY: the caller's promise is the one needed here.
+        // SAFETY: per this function's contract `problem` is null or points to a valid problem.
         let problem = unsafe { problem.as_ref() };
         let ours = problem.filter(|problem| problem.types().is_some());
         ours.filter(|problem| is_wanted(problem)).map_or(0, |problem| work_bytes(problem, threads as usize))
     })
 }
 
-/// Only a paged cache marks tiles, and only ours has copies of cells.
+/// Returns whether the kernel is enabled for this problem: only a paged cache marks tiles, and only ours has a residual
+/// window.
 fn is_wanted(problem: &Problem) -> bool {
     let [cache, copies] = &problem.cells;
     let has_own_type =
@@ -33,12 +35,12 @@ fn is_wanted(problem: &Problem) -> bool {
         || enabled_features().contains(Feature::Attention)
 }
 
-/// Computes a thread's share of the items. Once all threads have, [`espalier_attention_merge`] follows.
+/// Computes a thread's share of the items. Call [`espalier_attention_merge`] once all threads have returned.
 ///
 /// # Safety
 ///
-/// `problem` points to a valid `struct espalier_attention` for which [`espalier_attention_work_bytes`] is not 0; `memory` has that
-/// many bytes, and is the same for all `threads`; each of them has another number.
+/// `problem` points to a valid `struct espalier_attention` for which [`espalier_attention_work_bytes`] is not 0;
+/// `memory` has that many bytes, and is the same for all `threads`; each of them has a different index.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn espalier_attention_compute(
     problem: *const Problem,
@@ -46,17 +48,17 @@ pub unsafe extern "C" fn espalier_attention_compute(
     threads: u32,
     memory: *mut u8,
 ) {
-    // SAFETY: the caller's promise is the one needed here.
+    // SAFETY: per this function's contract the problem and the memory are valid, and no other thread has this index.
     unsafe {
         with(problem, thread, threads, memory, |problem, share, memory| compute(problem, share, memory))
     }
 }
 
-/// Puts together what the threads have computed.
+/// Merges the partial results of the threads.
 ///
 /// # Safety
 ///
-/// As [`espalier_attention_compute`], which all threads have left.
+/// As [`espalier_attention_compute`], which has returned on all threads.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn espalier_attention_merge(
     problem: *const Problem,
@@ -64,7 +66,7 @@ pub unsafe extern "C" fn espalier_attention_merge(
     threads: u32,
     memory: *mut u8,
 ) {
-    // SAFETY: the caller's promise is the one needed here.
+    // SAFETY: per this function's contract as for `espalier_attention_compute`, which has returned on all threads.
     unsafe { with(problem, thread, threads, memory, |problem, share, memory| merge(problem, share, memory)) }
 }
 
@@ -79,7 +81,7 @@ unsafe fn with(
     work: impl FnOnce(&Problem, Share, &Memory),
 ) {
     guarded((), || {
-        // SAFETY: the caller's promise is the one needed here.
+        // SAFETY: per this function's contract `problem` points to a valid problem.
         let Some(problem) = (unsafe { problem.as_ref() }) else { return };
         let share = Share { thread: thread as usize, threads: threads as usize };
         if memory.is_null() || share.thread >= share.threads {

@@ -1,4 +1,4 @@
-//! The border to C: a panic must not unwind into C++ frames, that is undefined behaviour.
+//! FFI guard: a panic must not unwind into C++ frames, which is undefined behaviour.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -6,9 +6,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 ///
 /// The panic hook has already written its message to stderr, so nothing is lost.
 pub(crate) fn guarded<T>(neutral: T, body: impl FnOnce() -> T) -> T {
-    // A caught panic can leave no broken state behind that anyone sees: what the exports initialise
-    // lives in `OnceLock`s and atomics, and a block pool lies behind a lock that a panic poisons
-    // (see `pool_exports`).
+    // `AssertUnwindSafe` is sound here: a caught panic leaves no broken state that later calls can observe. The exports
+    // initialise their state in `OnceLock`s and atomics, and a block pool is behind a lock that a panic poisons (see
+    // `pool_exports`).
     catch_unwind(AssertUnwindSafe(body)).unwrap_or(neutral)
 }
 

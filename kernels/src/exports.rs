@@ -1,8 +1,8 @@
-//! The C ABI: what `include/espalier_kernels.h` declares, and nothing else. The block pool's part
-//! of it is in [`crate::pool_exports`], the scheduler's in [`crate::scheduler_exports`], attention's in
+//! The C ABI: exactly the declarations of `include/espalier_kernels.h`. The block pool's part is in
+//! [`crate::pool_exports`], the scheduler's in [`crate::scheduler_exports`], attention's in
 //! [`crate::attention_exports`].
 //!
-//! `tests/header.rs` holds the two together: names, numbers and layouts.
+//! `tests/header.rs` checks that both agree: names, values and layouts.
 
 use std::ffi::c_char;
 
@@ -12,8 +12,7 @@ use crate::border::guarded;
 use crate::features::{Feature, enabled_features};
 use crate::gdn_output::{OutputFacts, may_flatten};
 
-/// The version of this border. Raise it, here and in the header, whenever a signature, a number
-/// or a layout changes.
+/// The version of the C ABI. Raise it, here and in the header, whenever a signature, a value or a layout changes.
 pub const ABI_VERSION: u32 = 6;
 
 /// Returns [`ABI_VERSION`]; the caller compares it with its header's constant.
@@ -22,8 +21,7 @@ pub extern "C" fn espalier_kernels_abi_version() -> u32 {
     ABI_VERSION
 }
 
-/// Returns 1 if the feature with this number is on in this process, else 0, also for a number
-/// that no feature has.
+/// Returns 1 if the feature with this number is on in this process, else 0, also for an unknown number.
 #[unsafe(no_mangle)]
 pub extern "C" fn espalier_feature_enabled(feature: u32) -> i32 {
     guarded(0, || i32::from(is_enabled(feature)))
@@ -43,7 +41,7 @@ fn is_enabled(number: u32) -> bool {
 pub unsafe extern "C" fn espalier_features(buffer: *mut c_char, length: usize) -> usize {
     guarded(0, || {
         let names = enabled_features().names();
-        // SAFETY: the caller's promise is the one needed here.
+        // SAFETY: per this function's contract `buffer` points to `length` writable bytes.
         unsafe { write_c_string(&names, buffer, length) };
         names.len()
     })
@@ -57,7 +55,8 @@ unsafe fn write_c_string(text: &str, buffer: *mut c_char, length: usize) {
         return;
     }
     let copied = text.len().min(length - 1);
-    // SAFETY: `copied + 1 <= length`, and a fresh buffer does not overlap `text`.
+    // SAFETY: `copied + 1 <= length`, and per this function's contract `buffer` has `length` bytes; it does not overlap
+    // `text`.
     unsafe {
         std::ptr::copy_nonoverlapping(text.as_ptr(), buffer.cast::<u8>(), copied);
         buffer.add(copied).write(0);
@@ -73,7 +72,7 @@ unsafe fn write_c_string(text: &str, buffer: *mut c_char, length: usize) {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn espalier_gdn_output_is_flat(facts: *const OutputFacts) -> i32 {
     guarded(0, || {
-        // SAFETY: the caller's promise is the one needed here.
+        // SAFETY: per this function's contract `facts` is null or points to valid facts.
         let facts = unsafe { facts.as_ref() };
         let enabled = enabled_features().contains(Feature::GdnFlatOutput);
         i32::from(enabled && facts.is_some_and(may_flatten))
@@ -84,16 +83,17 @@ pub unsafe extern "C" fn espalier_gdn_output_is_flat(facts: *const OutputFacts) 
 ///
 /// # Safety
 ///
-/// `bytes` points to `length` bytes, or `length` is 0; `digest` is null or has room for 32.
+/// `bytes` points to `length` bytes, or `length` is 0; `digest` is null or points to space for 32 bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn espalier_sha256(bytes: *const u8, length: usize, digest: *mut u8) {
     guarded((), || {
         let is_nothing = bytes.is_null() || length == 0;
-        // SAFETY: the caller's promise is the one needed here.
+        // SAFETY: per this function's contract `bytes` points to `length` bytes.
         let bytes = if is_nothing { &[] } else { unsafe { std::slice::from_raw_parts(bytes, length) } };
         let made: [u8; 32] = Sha256::digest(bytes).into();
         if !digest.is_null() {
-            // SAFETY: there is room for 32 bytes, and what was just made does not overlap it.
+            // SAFETY: per this function's contract `digest` has space for 32 bytes, and the new digest does not overlap
+            // it.
             unsafe { std::ptr::copy_nonoverlapping(made.as_ptr(), digest, made.len()) };
         }
     });

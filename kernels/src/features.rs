@@ -1,8 +1,8 @@
-//! Feature switches: everything is off until it is asked for.
+//! Feature switches: every feature is off by default.
 //!
-//! `ESPALIER_ENABLE` and `ESPALIER_DISABLE` hold comma-separated lists of feature names. They are read once, at the
-//! first question, so that a process never changes its mind between two graphs. The second is for what comes with
-//! something else that was asked for: attention, with a paged cache.
+//! `ESPALIER_ENABLE` and `ESPALIER_DISABLE` hold comma-separated lists of feature names. They are read once, on first
+//! use, so that a process never changes its behaviour between two graphs. The second one overrides features that
+//! another option enables: attention, with a paged cache.
 
 use std::sync::OnceLock;
 
@@ -11,12 +11,12 @@ use crate::report;
 /// The environment variable that names the features to switch on.
 pub const ENABLE_VARIABLE: &str = "ESPALIER_ENABLE";
 
-/// The environment variable that names the features to keep off, whatever else asks for them.
+/// The environment variable that names the features to keep off, even if another option enables them.
 pub const DISABLE_VARIABLE: &str = "ESPALIER_DISABLE";
 
-/// One thing Espalier does differently from stock llama.cpp.
+/// A behaviour that differs from stock llama.cpp.
 ///
-/// The numbers are part of the C ABI (`enum espalier_feature`): append, never renumber.
+/// The values are part of the C ABI (`enum espalier_feature`): append, never renumber.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Feature {
@@ -30,7 +30,7 @@ impl Feature {
     /// Every feature, in the order of their numbers.
     pub const ALL: [Feature; 2] = [Feature::GdnFlatOutput, Feature::Attention];
 
-    /// The name used in both variables.
+    /// Returns the name used in both variables.
     pub fn name(self) -> &'static str {
         match self {
             Feature::GdnFlatOutput => "gdn-flat-output",
@@ -38,7 +38,7 @@ impl Feature {
         }
     }
 
-    /// The feature with this C number, or `None` if there is none.
+    /// Returns the feature with this C number, or `None` if there is none.
     pub fn from_number(number: u32) -> Option<Feature> {
         Self::ALL.into_iter().find(|feature| *feature as u32 == number)
     }
@@ -59,17 +59,17 @@ pub struct FeatureSet {
 }
 
 impl FeatureSet {
-    /// Is `feature` in the set?
+    /// Returns whether `feature` is in the set.
     pub fn contains(self, feature: Feature) -> bool {
         self.bits & feature.bit() != 0
     }
 
-    /// The names in the set, comma-separated, in the order of their numbers; empty if none.
+    /// Returns the names in the set, comma-separated, in the order of their numbers; empty if none.
     pub fn names(self) -> String {
         comma_separated(Feature::ALL.into_iter().filter(|feature| self.contains(*feature)))
     }
 
-    /// Those that are not in `others` too.
+    /// Returns the features that are not in `others`.
     fn without(self, others: FeatureSet) -> FeatureSet {
         FeatureSet { bits: self.bits & !others.bits }
     }
@@ -79,12 +79,12 @@ impl FeatureSet {
     }
 }
 
-/// What a variable names: known features, and names that mean nothing here.
+/// The parsed value of a variable: known features, and unknown names.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Request {
     /// The features that have these names.
     pub features: FeatureSet,
-    /// Names that no feature has, in the order in which they were written.
+    /// Unknown names, in the order in which they were written.
     pub unknown: Vec<String>,
 }
 
@@ -100,14 +100,14 @@ pub fn parse_request(text: &str) -> Request {
     request
 }
 
-/// The features that this process was asked for, but for those that it was told to keep off. Unknown names are reported
-/// once, when it is first asked.
+/// Returns the features that are enabled in this process and not disabled. Unknown names are reported once, on first
+/// use.
 pub fn enabled_features() -> FeatureSet {
     static ENABLED: OnceLock<FeatureSet> = OnceLock::new();
     *ENABLED.get_or_init(|| read_variable(ENABLE_VARIABLE).without(disabled_features()))
 }
 
-/// The features that this process was told to keep off; reported as above.
+/// Returns the features that are disabled in this process; unknown names are reported as above.
 pub fn disabled_features() -> FeatureSet {
     static DISABLED: OnceLock<FeatureSet> = OnceLock::new();
     *DISABLED.get_or_init(|| read_variable(DISABLE_VARIABLE))

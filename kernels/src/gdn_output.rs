@@ -1,13 +1,12 @@
-//! Where a gated delta net layer may flatten the input of its output projection.
+//! Conditions under which a gated delta net layer may flatten the input of its output projection.
 //!
-//! Stock llama.cpp multiplies a `[value_dim, n_seq_tokens, n_seqs]` activation. With one token
-//! per sequence, which is what decoding is, that is `n_seqs` matrix-vector products, and each
-//! reads the whole weight. Seen as `[value_dim, n_seq_tokens * n_seqs]` the same numbers are one
-//! matrix product, and the weight is read once.
+//! Stock llama.cpp multiplies a `[value_dim, n_seq_tokens, n_seqs]` activation. With one token per sequence, as in
+//! decoding, that is `n_seqs` matrix-vector products, and each reads the whole weight. Viewed as
+//! `[value_dim, n_seq_tokens * n_seqs]` the same values are one matrix product, and the weight is read once.
 //!
-//! The two shapes reach different kernels. This module says where those kernels are known to
-//! add up in the same order, so that the outputs stay byte-identical. Everywhere else the stock
-//! shape is kept, and the reason is said once.
+//! The two shapes reach different kernels. This module decides where those kernels are known to accumulate in the same
+//! order, so that the outputs stay byte-identical. Everywhere else the stock shape is kept, and the reason is logged
+//! once.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -19,7 +18,7 @@ pub const GGML_TYPE_Q4_0: i32 = 2;
 /// `GGML_TYPE_Q8_0`: part of the GGUF format, so the number cannot change.
 pub const GGML_TYPE_Q8_0: i32 = 8;
 
-/// What the C++ side knows about one output projection. Booleans are 0 or 1.
+/// The C++ side's description of one output projection. Booleans are 0 or 1.
 ///
 /// The layout is `struct espalier_gdn_output_facts` of the C header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,21 +36,21 @@ pub struct OutputFacts {
     pub adapter_covers_weight: i32,
 }
 
-/// Why the stock shape is kept.
+/// Reasons to keep the stock shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum KeptBecause {
     /// Only q4_0 and q8_0 are proven. f16 and f32 are known to differ in the last bits.
     WeightType = 0,
-    /// The weight's memory brings kernels of its own.
+    /// The weight's memory type has its own kernels.
     WeightMemory = 1,
-    /// A large batch may run on another device, and "large" is judged by the shape.
+    /// A large batch may be offloaded to another device, and "large" depends on the shape.
     OtherDevices = 2,
-    /// With AVX2 (and with AVX-512 on top) both kernels add up one block after the other. With
-    /// plain AVX the vector kernel takes two blocks at a time, and the outputs are known to differ.
-    /// Nobody has compared the kernels of other processors.
+    /// With AVX2 (and with AVX-512 on top) both kernels accumulate one block after the other. With plain AVX the vector
+    /// kernel takes two blocks at a time, and the outputs are known to differ. The kernels of other processors have not
+    /// been compared.
     CpuKernels = 3,
-    /// Adapter matrices are f16 or f32, and they take the same activation.
+    /// Adapter matrices are f16 or f32, and they are multiplied with the same activation.
     Adapter = 4,
 }
 
@@ -67,7 +66,7 @@ impl KeptBecause {
     }
 }
 
-/// The decision, and the only place where it is made.
+/// Decides whether to flatten. No other code makes this decision.
 pub fn check_flattening(facts: &OutputFacts) -> Result<(), KeptBecause> {
     let conditions = [
         (is_proven_type(facts.weight_type), KeptBecause::WeightType),
@@ -86,8 +85,8 @@ fn is_proven_type(weight_type: i32) -> bool {
     matches!(weight_type, GGML_TYPE_Q4_0 | GGML_TYPE_Q8_0)
 }
 
-/// [`check_flattening`], with the first refusal for each reason reported on stderr: whoever
-/// asked for the feature should learn that it has no effect.
+/// Like [`check_flattening`], but logs the first refusal for each reason on stderr, so that a user who enabled the
+/// feature learns that it has no effect.
 pub fn may_flatten(facts: &OutputFacts) -> bool {
     match check_flattening(facts) {
         Ok(()) => true,

@@ -1,18 +1,19 @@
-//! The C ABI of [`crate::kv_types`]. Types are numbers of `enum ggml_type`, counts are of values.
+//! The C ABI of [`crate::kv_types`]. Types are ids of `enum ggml_type`, counts are of values.
 
 use crate::border::guarded;
 use crate::kv_types::{DenseType, bits, decoder, encoder};
 
-/// Writes `count` values, a whole number of blocks, as blocks of the type `number`. Nothing is written for another type.
+/// Encodes `count` values, a multiple of the block size, as blocks of the type `number`. Writes nothing for another
+/// type.
 ///
 /// # Safety
 ///
-/// `from` leads to `count` numbers, `to` to the bytes of their blocks.
+/// `from` points to `count` floats, `to` to space for the bytes of their blocks.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn espalier_kv_encode(number: i32, from: *const f32, to: *mut u8, count: usize) {
     guarded((), || {
         let Some((kind, bytes)) = blocks(number, count) else { return };
-        // SAFETY: the caller's promise.
+        // SAFETY: per this function's contract both pointers are valid for these lengths.
         unsafe {
             let to = slice_mut(to, bytes);
             encoder::encode(kind, slice(from, count), to);
@@ -20,16 +21,16 @@ pub unsafe extern "C" fn espalier_kv_encode(number: i32, from: *const f32, to: *
     });
 }
 
-/// Writes the `count` values of blocks of the type `number`. Nothing is written for another type.
+/// Decodes the `count` values of blocks of the type `number`. Writes nothing for another type.
 ///
 /// # Safety
 ///
-/// `from` leads to the bytes of their blocks, `to` has room for `count` numbers.
+/// `from` points to the bytes of the blocks, `to` to space for `count` floats.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn espalier_kv_decode(number: i32, from: *const u8, to: *mut f32, count: usize) {
     guarded((), || {
         let Some((kind, bytes)) = blocks(number, count) else { return };
-        // SAFETY: the caller's promise.
+        // SAFETY: per this function's contract both pointers are valid for these lengths.
         unsafe {
             let to = slice_mut(to, count);
             decoder::decode(kind, slice(from, bytes), to);
@@ -37,11 +38,11 @@ pub unsafe extern "C" fn espalier_kv_decode(number: i32, from: *const u8, to: *m
     });
 }
 
-/// The sum of the products of `count` values of blocks with as many numbers; no number for another type.
+/// Returns the dot product of the `count` values of blocks with as many floats; NaN for another type.
 ///
 /// # Safety
 ///
-/// `from` leads to the bytes of their blocks, `with` to `count` numbers.
+/// `from` points to the bytes of the blocks, `with` to `count` floats.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn espalier_kv_dot(
     number: i32,
@@ -51,7 +52,7 @@ pub unsafe extern "C" fn espalier_kv_dot(
 ) -> f32 {
     guarded(f32::NAN, || {
         let Some((kind, bytes)) = blocks(number, count) else { return f32::NAN };
-        // SAFETY: the caller's promise.
+        // SAFETY: per this function's contract both pointers are valid for these lengths.
         unsafe {
             let from = slice(from, bytes);
             decoder::dot(kind, from, slice(with, count))
@@ -59,51 +60,52 @@ pub unsafe extern "C" fn espalier_kv_dot(
     })
 }
 
-/// 1 if all `count` values of the blocks are numbers, 0 if they are not or the type is another.
+/// Returns 1 if all `count` values of the blocks are finite, 0 if not or for another type.
 ///
 /// # Safety
 ///
-/// `from` leads to the bytes of their blocks.
+/// `from` points to the bytes of the blocks.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn espalier_kv_is_finite(number: i32, from: *const u8, count: usize) -> i32 {
     guarded(0, || {
         let Some((kind, bytes)) = blocks(number, count) else { return 0 };
-        // SAFETY: the caller's promise.
+        // SAFETY: per this function's contract `from` points to as many bytes.
         let from = unsafe { slice(from, bytes) };
         i32::from(from.chunks_exact(kind.bytes()).all(|block| bits::scale(block).is_finite()))
     })
 }
 
-/// Tells a type from others of its name: two builds whose types have the same read each other's blocks. 0 for other types.
+/// Returns the fingerprint of a type: two builds with the same fingerprint can read each other's blocks. 0 for other
+/// types.
 #[unsafe(no_mangle)]
 pub extern "C" fn espalier_kv_fingerprint(number: i32) -> u64 {
     guarded(0, || DenseType::from_number(number).map_or(0, |kind| kind.code.fingerprint()))
 }
 
-/// The type with this number, and the bytes of so many values.
+/// Returns the type with this id, and the bytes of `count` values.
 fn blocks(number: i32, count: usize) -> Option<(DenseType, usize)> {
     let kind = DenseType::from_number(number)?;
     let block = kind.block.values();
     count.is_multiple_of(block).then(|| (kind, count / block * kind.bytes()))
 }
 
-/// `count` values at `from`, which may be null where there are none.
+/// Returns `count` values at `from`, which may be null if `count` is 0.
 ///
 /// # Safety
 ///
-/// As [`std::slice::from_raw_parts`] otherwise.
+/// As [`std::slice::from_raw_parts`] if `count` is not 0.
 unsafe fn slice<'a, T>(from: *const T, count: usize) -> &'a [T] {
-    // SAFETY: the caller's promise.
+    // SAFETY: per this function's contract a slice of `count` values is valid.
     if count == 0 { &[] } else { unsafe { std::slice::from_raw_parts(from, count) } }
 }
 
-/// As [`slice`], to be written.
+/// Like [`slice`], writable.
 ///
 /// # Safety
 ///
-/// As [`std::slice::from_raw_parts_mut`], but for null where there are no values.
+/// As [`std::slice::from_raw_parts_mut`] if `count` is not 0.
 unsafe fn slice_mut<'a, T>(to: *mut T, count: usize) -> &'a mut [T] {
-    // SAFETY: the caller's promise.
+    // SAFETY: per this function's contract a slice of `count` values is valid.
     if count == 0 { &mut [] } else { unsafe { std::slice::from_raw_parts_mut(to, count) } }
 }
 

@@ -1,12 +1,11 @@
-//! The block pool's part of the C ABI.
+//! The C ABI of the block pool.
 //!
-//! # When something inside panics
+//! # Panics inside the pool
 //!
-//! Then a change may have stopped half way, and nobody knows what the pool's tables say. The lock
-//! is poisoned by that, and from then on every function answers as if its arguments made no sense:
-//! no cell is handed out twice, nothing half published is attached. The pool is not lost: emptying
-//! it ([`espalier_pool_clear`]) builds every table anew, and after that it works again. It is said
-//! once on stderr.
+//! A panic may leave a change half done, so the pool's tables can no longer be trusted. It poisons the lock, and from
+//! then on every function returns [`PoolStatus::Invalid`]: no cell is handed out twice, and no half-written block can
+//! be matched. The pool can be reset: [`espalier_pool_clear`] rebuilds all tables, and the pool works again. The
+//! failure is logged once on stderr.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard};
@@ -19,8 +18,7 @@ use crate::pool::pool::{Next, Pool, PoolOptions, Refusal};
 use crate::pool::statistics::Statistics;
 use crate::report;
 
-/// What a function of the pool answers. The numbers are part of the C ABI
-/// (`enum espalier_pool_status`).
+/// Status that the pool's functions return. The values are part of the C ABI (`enum espalier_pool_status`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
 pub enum PoolStatus {
@@ -30,7 +28,7 @@ pub enum PoolStatus {
     Short = 1,
     /// Another sequence is computing the next block.
     Wait = 2,
-    /// The arguments make no sense; nothing was changed.
+    /// The arguments are invalid; nothing was changed.
     Invalid = 3,
 }
 
@@ -43,7 +41,7 @@ impl From<Refusal> for PoolStatus {
     }
 }
 
-/// A pool as C sees it: `struct espalier_pool`, whose inside is nobody's business there.
+/// A pool as C sees it: `struct espalier_pool`, opaque there.
 #[derive(Debug)]
 pub struct SharedPool {
     block_size: u32,
@@ -61,7 +59,7 @@ impl SharedPool {
         })
     }
 
-    /// The state, unless nobody knows what it is.
+    /// Locks the state; `None` if the lock is poisoned.
     fn state(&self) -> Option<MutexGuard<'_, Pool>> {
         let state = self.state.lock().ok();
         if state.is_none() && !self.has_reported_failure.swap(true, Ordering::Relaxed) {
@@ -70,7 +68,7 @@ impl SharedPool {
         state
     }
 
-    /// Builds all tables anew, known or not.
+    /// Rebuilds all tables, also after a panic.
     fn clear(&self) {
         self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clear();
         self.state.clear_poison();
@@ -82,45 +80,45 @@ impl SharedPool {
     }
 }
 
-/// What decides whether two prompts have the same KV. The layout is `struct espalier_pool_request`.
+/// Everything that decides whether two prompts have the same KV. The layout is `struct espalier_pool_request`.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct PoolRequest {
     /// The whole prompt.
     pub tokens: *const i32,
-    /// How many tokens it has.
+    /// Number of tokens.
     pub token_count: usize,
-    /// Tokens at its beginning whose KV the sequence holds.
+    /// Number of tokens at its beginning whose KV the sequence already holds.
     pub held_count: usize,
-    /// Who may share.
+    /// Cache salt: only requests with the same salt share blocks.
     pub salt: *const u8,
-    /// In bytes.
+    /// Length of the salt in bytes.
     pub salt_length: usize,
     /// LoRA adapters with their scales.
     pub adapters: *const u8,
-    /// In bytes; 0: none.
+    /// Length in bytes; 0: none.
     pub adapters_length: usize,
     /// Images and the like, sorted and not overlapping.
     pub extras: *const PoolExtra,
-    /// How many there are.
+    /// Number of extras.
     pub extra_count: usize,
 }
 
-/// Something beside the tokens that KV depends on. The layout is `struct espalier_pool_extra`.
+/// An input besides the tokens that KV depends on. The layout is `struct espalier_pool_extra`.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct PoolExtra {
     /// The first position it covers.
     pub first: u32,
-    /// How many positions it covers.
+    /// Number of positions it covers.
     pub length: u32,
-    /// What it is.
+    /// Its key, such as the hash of an image.
     pub key: *const u8,
-    /// In bytes.
+    /// Length of the key in bytes.
     pub key_length: usize,
 }
 
-/// Makes a pool. NULL: `options` is null or out of range, or there is not enough memory.
+/// Creates a pool. Returns NULL if `options` is null or out of range, or if there is not enough memory.
 ///
 /// # Safety
 ///
@@ -128,23 +126,24 @@ pub struct PoolExtra {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn espalier_pool_new(options: *const PoolOptions) -> *mut SharedPool {
     guarded(std::ptr::null_mut(), || {
-        // SAFETY: the caller's promise is the one needed here.
+        // SAFETY: per this function's contract `options` is null or points to valid options.
         let options = unsafe { options.as_ref() };
         let pool = options.and_then(|options| SharedPool::new(*options));
         pool.map_or(std::ptr::null_mut(), |pool| Box::into_raw(Box::new(pool)))
     })
 }
 
-/// Ends a pool; null is allowed.
+/// Frees a pool; null is allowed.
 ///
 /// # Safety
 ///
-/// `pool` is null or comes from [`espalier_pool_new`], and nobody uses it any more.
+/// `pool` is null or comes from [`espalier_pool_new`], and is not used afterwards.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn espalier_pool_free(pool: *mut SharedPool) {
     guarded((), || {
         if !pool.is_null() {
-            // SAFETY: the caller's promise is the one needed here.
+            // SAFETY: per this function's contract `pool` comes from `espalier_pool_new`, which boxed it, and is not
+            // used afterwards.
             drop(unsafe { Box::from_raw(pool) });
         }
     });
@@ -154,8 +153,8 @@ pub unsafe extern "C" fn espalier_pool_free(pool: *mut SharedPool) {
 ///
 /// # Safety
 ///
-/// `pool` is null or lives. `sequences` and `positions` point to `count` numbers, `cells` and
-/// `fresh_blocks` have room for as many, `fresh_count` for one. Null is refused.
+/// `pool` is null or points to a live pool. `sequences` and `positions` point to `count` integers, `cells` and
+/// `fresh_blocks` to space for as many, `fresh_count` to space for one. Null is refused.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn espalier_pool_reserve(
     pool: *mut SharedPool,
@@ -166,7 +165,8 @@ pub unsafe extern "C" fn espalier_pool_reserve(
     fresh_blocks: *mut u32,
     fresh_count: *mut usize,
 ) -> i32 {
-    // SAFETY: the caller's promise; the pointers are compared with null before they are written.
+    // SAFETY: per this function's contract the pointers are valid for these lengths; they are checked for null before
+    // they are written.
     let answer = |shared: &SharedPool, pool: &mut Pool| unsafe {
         room_is_there(cells, count)?;
         room_is_there(fresh_blocks, count)?;
@@ -176,7 +176,7 @@ pub unsafe extern "C" fn espalier_pool_reserve(
         write_blocks(&shared.first_cells(&reservation.fresh_blocks), fresh_blocks, count, fresh_count);
         Ok(PoolStatus::Ok)
     };
-    // SAFETY: the caller's promise is the one needed here.
+    // SAFETY: per this function's contract `pool` is null or points to a live pool.
     unsafe { with_pool(pool, answer) }
 }
 
@@ -184,7 +184,7 @@ pub unsafe extern "C" fn espalier_pool_reserve(
 ///
 /// # Safety
 ///
-/// `pool` is null or lives.
+/// `pool` is null or points to a live pool.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn espalier_pool_share(
     pool: *mut SharedPool,
@@ -193,7 +193,7 @@ pub unsafe extern "C" fn espalier_pool_share(
     p0: i32,
     p1: i32,
 ) -> i32 {
-    // SAFETY: the caller\'s promise is the one needed here.
+    // SAFETY: per this function's contract `pool` is null or points to a live pool.
     unsafe { with_pool(pool, |_, pool| Ok(pool.share(from, to, p0, p1).map(|()| PoolStatus::Ok)?)) }
 }
 
@@ -201,22 +201,22 @@ pub unsafe extern "C" fn espalier_pool_share(
 ///
 /// # Safety
 ///
-/// `pool` is null or lives.
+/// `pool` is null or points to a live pool.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn espalier_pool_remove(pool: *mut SharedPool, sequence: i32, p0: i32, p1: i32) -> i32 {
-    // SAFETY: the caller\'s promise is the one needed here.
+    // SAFETY: per this function's contract `pool` is null or points to a live pool.
     unsafe { with_pool(pool, |_, pool| Ok(pool.remove(sequence, p0, p1).map(|()| PoolStatus::Ok)?)) }
 }
 
-/// See [`Pool::clear`]. Also brings a pool back that failed inside.
+/// See [`Pool::clear`]. Also resets a pool after an internal panic.
 ///
 /// # Safety
 ///
-/// `pool` is null or lives.
+/// `pool` is null or points to a live pool.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn espalier_pool_clear(pool: *mut SharedPool) {
     guarded((), || {
-        // SAFETY: the caller's promise is the one needed here.
+        // SAFETY: per this function's contract `pool` is null or points to a live pool.
         if let Some(shared) = unsafe { pool.as_ref() } {
             shared.clear();
         }
@@ -227,8 +227,8 @@ pub unsafe extern "C" fn espalier_pool_clear(pool: *mut SharedPool) {
 ///
 /// # Safety
 ///
-/// `pool` is null or lives. `request` is null or a valid `struct espalier_pool_request` whose
-/// pointers point to as much as it says.
+/// `pool` is null or points to a live pool. `request` is null or points to a valid `struct espalier_pool_request` whose
+/// pointers are valid for the lengths beside them.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn espalier_pool_begin(
     pool: *mut SharedPool,
@@ -236,14 +236,15 @@ pub unsafe extern "C" fn espalier_pool_begin(
     request: *const PoolRequest,
 ) -> i32 {
     let answer = |_: &SharedPool, pool: &mut Pool| {
-        // SAFETY: the caller's promise is the one needed here.
+        // SAFETY: per this function's contract `request` is null or valid, and its pointers are valid for their
+        // lengths.
         let (held, tokens, keys) = unsafe {
             let request = request.as_ref().ok_or(PoolStatus::Invalid)?;
             (request.held_count, slice(request.tokens, request.token_count)?, request_keys(request)?)
         };
         Ok(pool.go_on(sequence, held, tokens, keys).map(|()| PoolStatus::Ok)?)
     };
-    // SAFETY: the caller's promise is the one needed here.
+    // SAFETY: per this function's contract `pool` is null or points to a live pool.
     unsafe { with_pool(pool, answer) }
 }
 
@@ -251,8 +252,8 @@ pub unsafe extern "C" fn espalier_pool_begin(
 ///
 /// # Safety
 ///
-/// `pool` is null or lives. `blocks` has room for `capacity` numbers, `block_count` for one. Null
-/// is refused.
+/// `pool` is null or points to a live pool. `blocks` points to space for `capacity` integers, `block_count` to space
+/// for one. Null is refused.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn espalier_pool_attach(
     pool: *mut SharedPool,
@@ -261,7 +262,8 @@ pub unsafe extern "C" fn espalier_pool_attach(
     capacity: usize,
     block_count: *mut usize,
 ) -> i32 {
-    // SAFETY: the caller's promise; the pointers are compared with null before they are written.
+    // SAFETY: per this function's contract the pointers are valid for these lengths; they are checked for null before
+    // they are written.
     let answer = |shared: &SharedPool, pool: &mut Pool| unsafe {
         room_is_there(blocks, capacity)?;
         room_is_there(block_count, 1)?;
@@ -272,7 +274,7 @@ pub unsafe extern "C" fn espalier_pool_attach(
             Next::Wait => PoolStatus::Wait,
         })
     };
-    // SAFETY: the caller's promise is the one needed here.
+    // SAFETY: per this function's contract `pool` is null or points to a live pool.
     unsafe { with_pool(pool, answer) }
 }
 
@@ -280,8 +282,8 @@ pub unsafe extern "C" fn espalier_pool_attach(
 ///
 /// # Safety
 ///
-/// `pool` is null or lives. `tokens` points to `token_count` numbers, `blocks` has room for
-/// `capacity` numbers, `block_count` for one. Null is refused.
+/// `pool` is null or points to a live pool. `tokens` points to `token_count` integers, `blocks` to space for `capacity`
+/// integers, `block_count` to space for one. Null is refused.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn espalier_pool_publish(
     pool: *mut SharedPool,
@@ -292,7 +294,8 @@ pub unsafe extern "C" fn espalier_pool_publish(
     capacity: usize,
     block_count: *mut usize,
 ) -> i32 {
-    // SAFETY: the caller's promise; the pointers are compared with null before they are written.
+    // SAFETY: per this function's contract the pointers are valid for these lengths; they are checked for null before
+    // they are written.
     let answer = |shared: &SharedPool, pool: &mut Pool| unsafe {
         room_is_there(blocks, capacity)?;
         room_is_there(block_count, 1)?;
@@ -300,7 +303,7 @@ pub unsafe extern "C" fn espalier_pool_publish(
         write_blocks(&shared.first_cells(&published), blocks, capacity, block_count);
         Ok(PoolStatus::Ok)
     };
-    // SAFETY: the caller's promise is the one needed here.
+    // SAFETY: per this function's contract `pool` is null or points to a live pool.
     unsafe { with_pool(pool, answer) }
 }
 
@@ -308,10 +311,10 @@ pub unsafe extern "C" fn espalier_pool_publish(
 ///
 /// # Safety
 ///
-/// `pool` is null or lives.
+/// `pool` is null or points to a live pool.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn espalier_pool_end(pool: *mut SharedPool, sequence: i32) -> i32 {
-    // SAFETY: the caller\'s promise is the one needed here.
+    // SAFETY: per this function's contract `pool` is null or points to a live pool.
     unsafe { with_pool(pool, |_, pool| Ok(pool.end(sequence).map(|()| PoolStatus::Ok)?)) }
 }
 
@@ -319,10 +322,10 @@ pub unsafe extern "C" fn espalier_pool_end(pool: *mut SharedPool, sequence: i32)
 ///
 /// # Safety
 ///
-/// `pool` is null or lives.
+/// `pool` is null or points to a live pool.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn espalier_pool_forget(pool: *mut SharedPool) -> i32 {
-    // SAFETY: the caller\'s promise is the one needed here.
+    // SAFETY: per this function's contract `pool` is null or points to a live pool.
     unsafe { with_pool(pool, |_, pool| Ok(pool.forget().map(|()| PoolStatus::Ok)?)) }
 }
 
@@ -330,8 +333,8 @@ pub unsafe extern "C" fn espalier_pool_forget(pool: *mut SharedPool) -> i32 {
 ///
 /// # Safety
 ///
-/// `pool` is null or lives, `statistics` is null or has room for a `struct
-/// espalier_pool_statistics`. Null is refused.
+/// `pool` is null or points to a live pool, `statistics` is null or points to space for a
+/// `struct espalier_pool_statistics`. Null is refused.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn espalier_pool_statistics(
     pool: *const SharedPool,
@@ -339,44 +342,44 @@ pub unsafe extern "C" fn espalier_pool_statistics(
 ) -> i32 {
     let answer = |_: &SharedPool, pool: &mut Pool| {
         room_is_there(statistics, 1)?;
-        // SAFETY: the caller's promise is the one needed here.
+        // SAFETY: `statistics` is not null, so per this function's contract it has space for the struct.
         unsafe { statistics.write(pool.statistics()) };
         Ok(PoolStatus::Ok)
     };
-    // SAFETY: the caller's promise is the one needed here.
+    // SAFETY: per this function's contract `pool` is null or points to a live pool.
     unsafe { with_pool(pool, answer) }
 }
 
-/// Writes the oldest unread event and returns 1; 0: there is none, or a pointer is null.
+/// Writes the oldest unread event and returns 1; returns 0 if there is none or a pointer is null.
 ///
 /// # Safety
 ///
-/// `pool` is null or lives, `event` is null or has room for a `struct espalier_pool_event`.
+/// `pool` is null or points to a live pool, `event` is null or points to space for a `struct espalier_pool_event`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn espalier_pool_next_event(pool: *mut SharedPool, event: *mut Event) -> i32 {
     let answer = |_: &SharedPool, pool: &mut Pool| {
         room_is_there(event, 1)?;
         let next = pool.next_event().ok_or(PoolStatus::Short)?;
-        // SAFETY: the caller's promise is the one needed here.
+        // SAFETY: `event` is not null, so per this function's contract it has space for the struct.
         unsafe { event.write(next) };
         Ok(PoolStatus::Ok)
     };
-    // SAFETY: the caller's promise is the one needed here.
+    // SAFETY: per this function's contract `pool` is null or points to a live pool.
     let status = unsafe { with_pool(pool, answer) };
     i32::from(status == PoolStatus::Ok as i32)
 }
 
-/// Locks the pool and runs `body`. Null, a pool that failed inside and a panic are `Invalid`.
+/// Locks the pool and runs `body`. Returns `Invalid` for null, for a poisoned pool and after a panic.
 ///
 /// # Safety
 ///
-/// `pool` is null or lives.
+/// `pool` is null or points to a live pool.
 pub(crate) unsafe fn with_pool(
     pool: *const SharedPool,
     body: impl FnOnce(&SharedPool, &mut Pool) -> Result<PoolStatus, PoolStatus>,
 ) -> i32 {
     let answer = guarded(Err(PoolStatus::Invalid), || {
-        // SAFETY: the caller's promise is the one needed here.
+        // SAFETY: per this function's contract `pool` is null or points to a live pool.
         let shared = unsafe { pool.as_ref() }.ok_or(PoolStatus::Invalid)?;
         let mut state = shared.state().ok_or(PoolStatus::Invalid)?;
         body(shared, &mut state)
@@ -390,22 +393,22 @@ pub(crate) fn room_is_there<T>(room: *mut T, count: usize) -> Result<(), PoolSta
 
 /// # Safety
 ///
-/// `start` is null or points to `count` values that live as long as the answer is used.
+/// `start` is null or points to `count` values that outlive the returned slice.
 pub(crate) unsafe fn slice<'a, T>(start: *const T, count: usize) -> Result<&'a [T], PoolStatus> {
     let is_too_long = count > isize::MAX as usize / size_of::<T>();
     match (count, start.is_null() || is_too_long) {
         (0, _) => Ok(&[]),
         (_, true) => Err(PoolStatus::Invalid),
-        // SAFETY: the caller's promise, and the length was checked.
+        // SAFETY: per this function's contract `start` points to `count` values, and the length was checked.
         (_, false) => Ok(unsafe { std::slice::from_raw_parts(start, count) }),
     }
 }
 
 /// # Safety
 ///
-/// The pointers in `request` point to as much as it says.
+/// The pointers in `request` are valid for the lengths beside them.
 unsafe fn request_keys(request: &PoolRequest) -> Result<RequestKeys, PoolStatus> {
-    // SAFETY: the caller's promise is the one needed here.
+    // SAFETY: per this function's contract the pointers in `request` are valid for their lengths.
     unsafe {
         let extras = slice(request.extras, request.extra_count)?;
         Ok(RequestKeys {
@@ -418,33 +421,33 @@ unsafe fn request_keys(request: &PoolRequest) -> Result<RequestKeys, PoolStatus>
 
 /// # Safety
 ///
-/// The key of `extra` is as long as it says.
+/// `extra.key` is valid for `extra.key_length` bytes.
 unsafe fn copied_extra(extra: &PoolExtra) -> Result<Extra, PoolStatus> {
-    // SAFETY: the caller's promise is the one needed here.
+    // SAFETY: per this function's contract the key is valid for its length.
     let key = unsafe { slice(extra.key, extra.key_length)? }.to_vec();
     Ok(Extra { first: extra.first, length: extra.length, key })
 }
 
-/// Writes as many numbers as there is room for.
+/// Writes at most `capacity` integers.
 ///
 /// # Safety
 ///
-/// `room` has room for `capacity` numbers.
+/// `room` points to space for `capacity` integers.
 unsafe fn write(numbers: &[u32], room: *mut u32, capacity: usize) {
     let count = numbers.len().min(capacity);
     if count > 0 {
-        // SAFETY: `count <= capacity`, and what this pool owns does not overlap the caller's room.
+        // SAFETY: `count <= capacity`, and the pool's memory does not overlap the caller's buffer.
         unsafe { std::ptr::copy_nonoverlapping(numbers.as_ptr(), room, count) };
     }
 }
 
-/// Writes as many blocks as there is room for, and how many there are.
+/// Writes at most `capacity` blocks, and their full number to `count`.
 ///
 /// # Safety
 ///
-/// As for [`write`], and `count` has room for one number.
+/// As for [`write`], and `count` points to space for one integer.
 unsafe fn write_blocks(first_cells: &[u32], room: *mut u32, capacity: usize, count: *mut usize) {
-    // SAFETY: the caller's promise is the one needed here.
+    // SAFETY: per this function's contract both pointers have the space that is written.
     unsafe {
         write(first_cells, room, capacity);
         count.write(first_cells.len());
@@ -463,14 +466,14 @@ mod tests {
 
     fn reserve(pool: *mut SharedPool, position: i32) -> (i32, u32) {
         let (mut cell, mut fresh, mut count) = (77, 0, 0);
-        // SAFETY: the pool lives, and there is room for one of each.
+        // SAFETY: the pool is live, and each pointer has space for one value.
         let status =
             unsafe { espalier_pool_reserve(pool, &0, &position, 1, &mut cell, &mut fresh, &mut count) };
         (status, cell)
     }
 
     fn fail_inside(pool: *mut SharedPool) {
-        // SAFETY: the pool lives.
+        // SAFETY: the pool is live.
         let status = unsafe { with_pool(pool, |_, _| panic!("this panic is part of the test")) };
         assert_eq!(status, PoolStatus::Invalid as i32);
     }
@@ -483,7 +486,7 @@ mod tests {
         assert_eq!(reserve(pool, 5), (3, 77));
         let mut statistics = Statistics { block_count: 77, ..Statistics::default() };
         let mut event = Event::of_kind(crate::pool::events::EventKind::Stored);
-        // SAFETY: the pool lives until it is freed, at the end.
+        // SAFETY: the pool is live until it is freed, at the end.
         unsafe {
             assert_eq!(espalier_pool_statistics(pool, &mut statistics), 3);
             assert_eq!(statistics.block_count, 77);
@@ -498,7 +501,7 @@ mod tests {
             assert_eq!(event.kind, crate::pool::events::EventKind::Cleared as u32);
         }
         assert_eq!(reserve(pool, 5), (0, 1));
-        // SAFETY: nobody uses it any more.
+        // SAFETY: the pool is not used afterwards.
         unsafe { espalier_pool_free(pool) };
     }
 
@@ -518,7 +521,7 @@ mod tests {
             extra_count: 0,
         };
         let (mut blocks, mut count) = ([77, 77], 0);
-        // SAFETY: the pool lives until it is freed, at the end; all rooms are as large as said.
+        // SAFETY: the pool is live until it is freed, at the end; every buffer is as large as its length says.
         unsafe {
             assert_eq!(espalier_pool_begin(pool, 0, &request), 0);
             (0..8).for_each(|position| assert_eq!(reserve(pool, position).0, 0));
@@ -551,7 +554,7 @@ mod tests {
             (0..32).map(|position| (sequence, position)).unzip();
         let (mut cells, mut fresh, mut count) = ([0; 32], [0; 32], 0);
         for _ in 0..100 {
-            // SAFETY: the pool lives, and there is room for 32 of each.
+            // SAFETY: the pool is live, and each buffer has space for 32 values.
             unsafe {
                 let (from, at) = (sequences.as_ptr(), positions.as_ptr());
                 let status = espalier_pool_reserve(

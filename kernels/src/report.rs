@@ -1,8 +1,8 @@
-//! Messages to the person who runs the server.
+//! Messages for the operator of the server.
 
 use std::io::Write;
 
-/// Writes one line to stderr. A closed stderr is no reason to fail, so errors are dropped.
+/// Writes one line to stderr. Errors are ignored: a closed stderr must not make the server fail.
 pub(crate) fn line_to_stderr(text: &str) {
     let _ = writeln!(std::io::stderr(), "espalier: {text}");
 }

@@ -1,44 +1,43 @@
-//! The scheduler's part of the C ABI: a pool and what the server knows of its requests in, one
-//! action out.
+//! The C ABI of the scheduler: a pool and the server's requests in, one action out.
 
 use crate::pool_exports::{PoolStatus, SharedPool, room_is_there, slice, with_pool};
 use crate::scheduler::{Action, Decision, Request, Stage, decide};
 
-/// A request as the server knows it. The layout is `struct espalier_schedule_request`.
+/// A request as the server describes it. The layout is `struct espalier_schedule_request`.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct ScheduleRequest {
-    /// When it came.
+    /// Arrival time.
     pub arrival: u64,
-    /// The first position whose KV it has not.
+    /// The first position whose KV it does not have.
     pub first: u64,
-    /// One past the last position that it needs room for now.
+    /// One past the last position that it needs blocks for now.
     pub end: u64,
-    /// Sequences that will go on where it ends.
+    /// Number of further choices (`n`) that continue where its prompt ends.
     pub siblings: u64,
-    /// Smaller goes first.
+    /// Priority: smaller goes first.
     pub priority: i32,
-    /// Its sequence.
+    /// Id of its sequence.
     pub sequence: i32,
     /// `enum espalier_schedule_stage`.
     pub stage: u32,
-    /// 1 if what it holds can be computed again, else 0.
+    /// 1 if it can be preempted (its KV can be recomputed), else 0.
     pub may_give_way: u32,
 }
 
-/// What is to be done. The numbers are part of the C ABI (`enum espalier_schedule_action`).
+/// The action to carry out. The values are part of the C ABI (`enum espalier_schedule_action`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum ScheduleAction {
     /// Nothing.
     Nothing = 0,
-    /// The request is let in.
+    /// Admit the request.
     Admit = 1,
-    /// The request gives up what it holds.
+    /// Preempt the request.
     GiveWay = 2,
-    /// The request can never have its room.
+    /// Refuse the request: the pool can never have its blocks.
     Refuse = 3,
-    /// The kept text is given up.
+    /// Evict the retained sequence.
     Drop = 4,
 }
 
@@ -46,11 +45,11 @@ pub enum ScheduleAction {
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct ScheduleStep {
-    /// Positions of its prompt that an admitted request has then.
+    /// Number of positions that an admitted request has afterwards.
     pub tokens: u64,
     /// `enum espalier_schedule_action`.
     pub action: u32,
-    /// Of the requests, or of what is kept.
+    /// Index of the request, or of the retained sequence.
     pub index: u32,
 }
 
@@ -75,8 +74,8 @@ impl From<Action> for ScheduleStep {
 ///
 /// # Safety
 ///
-/// `pool` is null or lives. `requests` points to `request_count` requests, `kept` to `kept_count`
-/// numbers; `waits` has room for `request_count` numbers, `step` for one step. Null is refused.
+/// `pool` is null or points to a live pool. `requests` points to `request_count` requests, `kept` to `kept_count`
+/// integers; `waits` points to space for `request_count` integers, `step` to space for one step. Null is refused.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn espalier_pool_schedule(
     pool: *const SharedPool,
@@ -88,7 +87,8 @@ pub unsafe extern "C" fn espalier_pool_schedule(
     waits: *mut u32,
     step: *mut ScheduleStep,
 ) -> i32 {
-    // SAFETY: the caller's promise; the pointers are compared with null before they are written.
+    // SAFETY: per this function's contract the pointers are valid for these lengths; they are checked for null before
+    // they are written.
     let answer = |_: &SharedPool, pool: &mut crate::pool::pool::Pool| unsafe {
         room_is_there(waits, request_count)?;
         room_is_there(step, 1)?;
@@ -105,7 +105,7 @@ pub unsafe extern "C" fn espalier_pool_schedule(
         step.write(action.into());
         Ok(PoolStatus::Ok)
     };
-    // SAFETY: the caller's promise is the one needed here.
+    // SAFETY: per this function's contract `pool` is null or points to a live pool.
     unsafe { with_pool(pool, answer) }
 }
 
@@ -115,7 +115,7 @@ fn read(request: &ScheduleRequest) -> Result<Request, PoolStatus> {
         1 => Stage::Runs,
         _ => return Err(PoolStatus::Invalid),
     };
-    // A position is an i32 of llama.cpp's: what is beyond is a mistake, and would take for ever to count.
+    // llama.cpp's positions are i32: anything larger is an error, and would take very long to count.
     if request.end > i32::MAX as u64 || request.first > request.end {
         return Err(PoolStatus::Invalid);
     }
@@ -131,16 +131,16 @@ fn read(request: &ScheduleRequest) -> Result<Request, PoolStatus> {
     })
 }
 
-/// Blocks that the sequence holds; 0 also for a sequence that there is not, or no pool. Any thread
-/// may ask while another one decodes.
+/// Returns the number of blocks that the sequence holds; 0 for an unknown sequence or a null pool. May be called from
+/// any thread while another one decodes.
 ///
 /// # Safety
 ///
-/// `pool` is null or lives.
+/// `pool` is null or points to a live pool.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn espalier_pool_held(pool: *const SharedPool, sequence: i32) -> u64 {
     let mut held = 0;
-    // SAFETY: the caller's promise is the one needed here.
+    // SAFETY: per this function's contract `pool` is null or points to a live pool.
     unsafe {
         with_pool(pool, |_, pool| {
             held = crate::scheduler::Room::held(pool, sequence);
@@ -150,15 +150,15 @@ pub unsafe extern "C" fn espalier_pool_held(pool: *const SharedPool, sequence: i
     held
 }
 
-/// Goes up whenever a request that waits may be able to go on; 0 if there is no pool.
+/// Returns a counter that increases whenever a waiting request may be able to continue; 0 for a null pool.
 ///
 /// # Safety
 ///
-/// `pool` is null or lives.
+/// `pool` is null or points to a live pool.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn espalier_pool_changes(pool: *const SharedPool) -> u64 {
     let mut changes = 0;
-    // SAFETY: the caller's promise is the one needed here.
+    // SAFETY: per this function's contract `pool` is null or points to a live pool.
     unsafe {
         with_pool(pool, |_, pool| {
             changes = pool.changes();

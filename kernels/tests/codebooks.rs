@@ -1,4 +1,4 @@
-//! The tables of the cache types are what their example computes.
+//! The tables of the cache types are up to date with the example that generates them.
 
 #[path = "../examples/codebooks.rs"]
 #[allow(dead_code, reason = "its main function is the example's")]

@@ -1,17 +1,17 @@
-//! The checked-in C header and the Rust exports are the same border.
+//! The checked-in C header and the Rust exports agree.
 //!
-//! One test compares the names in both texts. The others compile `border.c` against the header
-//! and the static library, run it, and compare numbers, layouts and behaviour.
+//! One test compares the names in both. The others compile `border.c` against the header and the static library, run
+//! it, and compare values, layouts and behaviour.
 //!
-//! One more runs the program under valgrind's memcheck, if there is a `valgrind` in `PATH`; else it
-//! says that it did not. To see what valgrind sees, run the program that the tests leave behind:
+//! One more runs the program under valgrind's memcheck if there is a `valgrind` in `PATH`; else it reports that it was
+//! skipped. To see valgrind's output, run the program that the tests leave behind:
 //!
 //! ```text
 //! cargo test --package espalier-kernels --test header
 //! valgrind --leak-check=full target/tmp/border-program
 //! ```
 
-// The ban on starting processes is for the orchestrator; here a C compiler is the subject.
+// The ban on starting processes is for the orchestrator; these tests need a C compiler.
 #![allow(clippy::disallowed_methods)]
 #![allow(clippy::too_many_lines, reason = "a layout is held against the header in one piece")]
 
@@ -256,7 +256,7 @@ fn attention_is_computed_where_it_is_asked_for() {
     }
 }
 
-/// One request that fits and one that does not, as C sees it.
+/// One request that fits and one that does not, as C sees them.
 #[test]
 fn the_scheduler_answers_one_action() {
     let printed = run_border_program(&[]).values;
@@ -289,7 +289,7 @@ fn the_pool_refuses_what_makes_no_sense() {
     for (name, value) in [("new_odd", "1"), ("new_null", "1"), ("null_event", "0"), ("short_reserve", "1")] {
         assert_eq!(printed[&format!("pool.{name}")], value, "{name}");
     }
-    // Nothing was written, either.
+    // No output was written either.
     assert_eq!(printed["pool.count_after_refusals"], "77");
 }
 
@@ -325,7 +325,7 @@ fn the_pool_serves_two_requests_with_one_prompt() {
     assert_eq!(printed["pool.events"], expected_events());
 }
 
-/// The hashes are worked out here anew, from what the documentation says of them.
+/// Hashes are recomputed here from the documentation alone.
 fn expected_events() -> String {
     let extra_keys = |start: i64| {
         let salt = [&[1, 2, 0, 0, 0, 0, 0, 0, 0][..], &[1, 2]].concat();
@@ -357,7 +357,7 @@ fn expected_events() -> String {
     .join(" ")
 }
 
-/// Memcheck sees what no assertion does: reading what was never written, and what is never freed.
+/// Memcheck detects what assertions cannot: reads of uninitialised memory, and leaks.
 #[test]
 fn the_border_program_is_clean_under_valgrind() {
     let mut command = Command::new("valgrind");
@@ -365,7 +365,7 @@ fn the_border_program_is_clean_under_valgrind() {
     match command.arg(border_program()).env_remove("ESPALIER_ENABLE").env_remove("ESPALIER_DISABLE").output()
     {
         Ok(output) => assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr)),
-        // Past the test harness, which keeps quiet what a passed test prints.
+        // Bypasses the test harness, which hides the output of a passed test.
         Err(error) => {
             let _ = writeln!(std::io::stderr(), "NOT CHECKED for memory errors: no valgrind ({error})");
         }
@@ -423,7 +423,7 @@ struct BorderRun {
     errors: String,
 }
 
-/// Runs the C program with these variables and no others of ours.
+/// Runs the C program with these `ESPALIER_*` variables and no others.
 fn run_border_program(variables: &[(&str, &str)]) -> BorderRun {
     let mut command = Command::new(border_program());
     command.env_remove("ESPALIER_ENABLE").env_remove("ESPALIER_DISABLE").envs(variables.iter().copied());
@@ -446,7 +446,7 @@ fn border_program() -> &'static Path {
 fn compile_border_program() -> PathBuf {
     let crate_dir = Path::new(env!("CARGO_MANIFEST_DIR"));
     let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("border-program");
-    // As make takes it: a program and its arguments, such as `ccache gcc`.
+    // Parsed as make does: a program and its arguments, such as `ccache gcc`.
     let compiler = std::env::var("CC").unwrap_or_else(|_| "cc".to_owned());
     let mut words = compiler.split_whitespace();
     let output = Command::new(words.next().expect("CC is not empty"))
@@ -463,9 +463,8 @@ fn compile_border_program() -> PathBuf {
     program
 }
 
-/// Builds the static library as `cargo xtask build` does: in a target directory of its own,
-/// because this test runs while the outer cargo may hold the lock on the shared one, and because
-/// there the library has its plain name.
+/// Builds the static library as `cargo xtask build` does: in a separate target directory, because this test runs while
+/// the outer cargo may hold the lock on the shared one, and because the library has its plain name there.
 fn static_library() -> PathBuf {
     let target_dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("static-library");
     let output = Command::new(env!("CARGO"))
@@ -478,7 +477,7 @@ fn static_library() -> PathBuf {
     target_dir.join("debug/libespalier_kernels.a")
 }
 
-/// The functions a C header declares: `espalier_...(` at the end of a type, outside comments.
+/// Returns the functions that a C header declares: `espalier_...(` after a type, outside comments.
 fn declared_functions(header: &str) -> BTreeSet<String> {
     let code = without_comments(header);
     let before_parentheses = code.split('(').map(last_word);

@@ -1,62 +1,61 @@
-//! How the types of a cache whose values are whole numbers of a scale store them: a block's values are `level * scale`, or
-//! `level * scale + least`, where levels are whole numbers of 8 bits. A new type is one more [`Blocks`] and its line in
-//! [`super::kv_type`].
+//! Storage formats of quantized cache types: a block's values are `level * scale`, or `level * scale + least`, where
+//! levels (quants) are int8. A new type is one more [`Blocks`] and its line in [`super::kv_type`].
 //!
-//! Layouts are those of GGUF (`ggml-common.h`): a block begins with its scale, in half precision. Each instruction set gives the
-//! same levels.
+//! Layouts are those of GGUF (`ggml-common.h`): a block begins with its scale, in half precision. All instruction sets
+//! give the same quants.
 
 use super::encoding::Encoding;
 use super::simd::{Simd, Windows};
 use crate::kv_types::bits::{SCALE_BYTES, UNIT};
 use crate::kv_types::{Block, Code, DenseType, MOST_VALUES};
 
-/// How a type stores its blocks.
+/// The storage format of one type.
 pub trait Blocks: Copy {
-    /// What a scale is multiplied with besides.
+    /// Additional constant factor of the scale.
     const UNIT: f32 = 1.0;
-    /// Whether a block has a least value, behind its scale.
+    /// Whether a block has a minimum, stored behind its scale.
     const HAS_LEAST: bool = false;
 
-    /// Values of a block, at most [`MOST_OF_BLOCK`], and its bytes.
+    /// Returns the number of values in a block, at most [`MOST_OF_BLOCK`], and its bytes.
     fn block(self) -> (usize, usize);
 
-    /// Where in a block its levels lie, if they are bytes there.
+    /// Offset of the quants in a block, if they are stored as bytes.
     const BYTES_AT: Option<usize> = None;
 
-    /// Writes the levels of a block.
+    /// Writes the quants of a block.
     ///
     /// # Safety
     ///
-    /// The processor has the instruction set `S`; the block is there, and there is room.
+    /// The processor has the instruction set `S`; the block is readable, and `to` has space for its quants.
     unsafe fn levels<S: Simd>(self, block: *const u8, to: *mut i8);
 }
 
-/// The most values of a block.
+/// Largest number of values in a block.
 pub const MOST_OF_BLOCK: usize = MOST_VALUES;
-/// The fewest: types of upstream's have so many.
+/// Smallest number of values in a block: that of upstream's types.
 pub const FEWEST_OF_BLOCK: usize = 32;
 
-/// Bytes of half precision.
+/// Bytes of a half-precision value.
 const HALF: usize = 2;
 
-/// 8 bits.
+/// `q8_0`: 8 bits.
 #[derive(Clone, Copy, Debug)]
 pub struct Q8_0;
-/// 4 bits that look a level up.
+/// `q4_0`, `q4_1` and `iq4_nl`: 4 bits that index a table of quants.
 #[derive(Clone, Copy, Debug)]
 pub struct Halves<const TABLE: usize, const HAS_LEAST: bool>;
-/// 5 bits, of which the highest lie apart; from a minimum, or from the middle.
+/// `q5_0` and `q5_1`: 5 bits, of which the highest are stored separately; relative to a minimum, or centred.
 #[derive(Clone, Copy, Debug)]
 pub struct Fifths<const HAS_LEAST: bool>;
 
-/// A code of [`crate::kv_types`], by its place in [`Code::ALL`].
+/// A code of [`crate::kv_types`], by its index in [`Code::ALL`].
 #[derive(Clone, Copy, Debug)]
 pub struct Coded<const CODE: usize> {
     /// The size of its blocks.
     pub block: Block,
 }
 
-/// The levels of `q4_0`, `q4_1` and `iq4_nl`.
+/// The quants of `q4_0`, `q4_1` and `iq4_nl`.
 const TABLES: [[i8; 16]; 3] = [
     [-8, -7, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7],
     [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15],
@@ -73,7 +72,7 @@ impl Blocks for Q8_0 {
 
     #[inline(always)]
     unsafe fn levels<S: Simd>(self, block: *const u8, to: *mut i8) {
-        // SAFETY: the caller's promise.
+        // SAFETY: per this function's contract the block is readable and `to` has space for its quants.
         unsafe { block.add(HALF).cast::<i8>().copy_to_nonoverlapping(to, FEWEST_OF_BLOCK) };
     }
 }
@@ -82,7 +81,8 @@ impl Encoding for Q8_0 {
     #[inline(always)]
     unsafe fn vector<S: Simd>(self, row: *const u8, at: usize) -> S::V {
         let (values, bytes) = self.block();
-        // SAFETY: the caller's promise; a block is a multiple of vectors.
+        // SAFETY: per this function's contract the block is readable and `to` has space; a block is a multiple of
+        // vectors.
         unsafe {
             let block = row.add(at / values * bytes);
             let levels = S::from_levels(block.add(HALF + at % values).cast());
@@ -101,7 +101,7 @@ impl<const TABLE: usize, const HAS_LEAST: bool> Blocks for Halves<TABLE, HAS_LEA
 
     #[inline(always)]
     unsafe fn levels<S: Simd>(self, block: *const u8, to: *mut i8) {
-        // SAFETY: the caller's promise.
+        // SAFETY: per this function's contract the processor has `S`, the block is readable and `to` has space.
         unsafe {
             let bytes = block.add(head(HAS_LEAST)).cast::<[u8; 16]>().read();
             let [low, high] = S::halves_of(bytes);
@@ -111,7 +111,7 @@ impl<const TABLE: usize, const HAS_LEAST: bool> Blocks for Halves<TABLE, HAS_LEA
     }
 }
 
-/// Bytes of the scale, and of the least value behind it.
+/// Returns the bytes of the scale, and of the minimum behind it.
 const fn head(has_least: bool) -> usize {
     HALF + HALF * has_least as usize
 }
@@ -126,14 +126,14 @@ impl<const HAS_LEAST: bool> Blocks for Fifths<HAS_LEAST> {
 
     #[inline(always)]
     unsafe fn levels<S: Simd>(self, block: *const u8, to: *mut i8) {
-        // SAFETY: the caller's promise.
+        // SAFETY: per this function's contract the block is readable and `to` has space for its quants.
         unsafe {
             let fifths = block.add(head(HAS_LEAST)).cast::<[u8; 4]>().read();
             let lower = block.add(head(HAS_LEAST) + 4).cast::<[[u8; 8]; 2]>().read().map(u64::from_le_bytes);
             let lower = [lower[0], lower[1], lower[0] >> 4, lower[1] >> 4];
             for (at, (lower, fifths)) in lower.into_iter().zip(fifths).enumerate() {
                 let numbers = lower & (ONES * 15) | bits_of(fifths) << 4;
-                // Sixteen less, byte by byte: the highest bits take what is borrowed.
+                // Subtracts sixteen from each byte: the highest bits absorb the borrow.
                 let levels =
                     if HAS_LEAST { numbers } else { ((numbers | ONES << 7) - ONES * 16) ^ ONES << 7 };
                 to.add(8 * at).cast::<[u8; 8]>().write(levels.to_le_bytes());
@@ -142,20 +142,20 @@ impl<const HAS_LEAST: bool> Blocks for Fifths<HAS_LEAST> {
     }
 }
 
-/// A byte of one, eight times.
+/// Eight bytes of 1.
 const ONES: u64 = u64::from_le_bytes([1; 8]);
 
-/// Each bit as a byte, the lowest first.
+/// Expands each bit to a byte, the lowest first.
 #[inline(always)]
 fn bits_of(byte: u8) -> u64 {
     const EACH: u64 = u64::from_le_bytes([1, 2, 4, 8, 16, 32, 64, 128]);
     let one_each = (u64::from(byte) * ONES) & EACH;
-    // Where a byte is not 0, adding 127 to its lower bits, or its own highest one, sets its highest bit.
+    // Where a byte is not 0, adding 127 to its lower bits, or its own highest bit, sets its highest bit.
     let is_set = ((one_each & !(ONES << 7)) + ONES * 127) | one_each;
     is_set >> 7 & ONES
 }
 
-/// Levels again and again, as [`Simd::levels_of_64`] takes them.
+/// Repeats the quants to fill a table for [`Simd::levels_of_64`].
 const fn again<const BYTES: usize>(code: Code) -> [i8; BYTES] {
     let mut bytes = [0; BYTES];
     let mut at = 0;
@@ -166,7 +166,7 @@ const fn again<const BYTES: usize>(code: Code) -> [i8; BYTES] {
     bytes
 }
 
-/// The levels of `COUNT` windows that follow each other, by the bits of them all.
+/// Builds a table of the quants of `COUNT` consecutive states, indexed by the bits of them all.
 const fn several<const COUNT: usize, const ENTRIES: usize>(code: Code) -> [[i8; COUNT]; ENTRIES] {
     let mut table = [[0; COUNT]; ENTRIES];
     let mut at = 0;
@@ -181,20 +181,20 @@ const fn several<const COUNT: usize, const ENTRIES: usize>(code: Code) -> [[i8; 
 impl<const CODE: usize> Coded<CODE> {
     const CODE: Code = Code::ALL[CODE];
 
-    /// The bits of the circle from the value `inside` on, the lowest first: as many as sixteen windows take.
+    /// Returns the bits of the codeword from the value `inside` on, the lowest first: enough for sixteen states.
     ///
     /// # Safety
     ///
-    /// The circle is there, and has that value.
+    /// The codeword is readable, and has that value.
     #[inline(always)]
     unsafe fn word(self, circle: *const u8, inside: usize) -> u64 {
         const WORD: usize = size_of::<u64>();
         let code = Self::CODE;
         let bytes = self.block.values() * code.bits() / 8;
         let first = inside * code.bits() / 8;
-        // No byte after the circle is read.
+        // No byte past the codeword is read.
         let from = first.min(bytes - WORD);
-        // SAFETY: the caller's promise.
+        // SAFETY: per this function's contract the codeword is readable; `from` leaves a whole word before its end.
         let word = unsafe { u64::from_le(circle.add(from).cast::<u64>().read_unaligned()) };
         let mut word = word >> (8 * (first - from));
         if code.window() > code.bits() && bytes - first < WORD {
@@ -204,7 +204,7 @@ impl<const CODE: usize> Coded<CODE> {
         word
     }
 
-    /// Writes sixteen levels, `COUNT` with each look-up.
+    /// Writes sixteen quants, `COUNT` with each look-up.
     ///
     /// # Safety
     ///
@@ -213,24 +213,24 @@ impl<const CODE: usize> Coded<CODE> {
     unsafe fn look_up<const COUNT: usize>(self, table: &[[i8; COUNT]], word: u64, to: *mut i8) {
         for at in (0..16).step_by(COUNT) {
             let bits = (word >> (at * Self::CODE.bits())) as usize & (table.len() - 1);
-            // SAFETY: the caller's promise.
+            // SAFETY: per this function's contract `to` has space for sixteen quants.
             unsafe { to.add(at).cast::<[i8; COUNT]>().write(table[bits]) };
         }
     }
 
-    /// Writes sixteen levels.
+    /// Writes sixteen quants.
     ///
     /// # Safety
     ///
     /// As [`Blocks::levels`].
     #[inline(always)]
     unsafe fn sixteen<S: Simd>(self, circle: *const u8, inside: usize, to: *mut i8) {
-        // Two levels or four at once: the tables are a small part of a processor's first cache.
+        // Two or four quants at once: the tables are a small part of the L1 cache.
         static TURBO2: [[i8; 4]; 256] = several(Code::Turbo2);
         static TCQ2: [[i8; 2]; 1024] = several(Code::Tcq2);
         static TCQ3: [[i8; 2]; 4096] = several(Code::Tcq3);
         let bits = Self::CODE.bits();
-        // SAFETY: the caller's promise.
+        // SAFETY: per this function's contract the processor has `S`, the codeword is readable and `to` has space.
         unsafe {
             let word = self.word(circle, inside);
             match Self::CODE {
@@ -248,7 +248,7 @@ impl<const CODE: usize> Coded<CODE> {
     }
 }
 
-/// The first eight times `bits` bits of a word, `bits` to a byte.
+/// Distributes the lowest `8 * bits` bits of a word over eight bytes, `bits` to each.
 #[inline(always)]
 fn spread(word: u64, bits: usize) -> [u8; 8] {
     let mut spread = word & ((1 << (8 * bits)) - 1);
@@ -258,7 +258,7 @@ fn spread(word: u64, bits: usize) -> [u8; 8] {
     spread.to_le_bytes()
 }
 
-/// The levels of a code, for [`Simd::levels_of_64`]; fewer than 64 are there again and again.
+/// Returns the quants of a code for [`Simd::levels_of_64`]; tables of fewer than 64 are repeated.
 #[inline(always)]
 fn table(code: Code) -> &'static [i8] {
     static TURBO2: [i8; 64] = again(Code::Turbo2);
@@ -283,7 +283,7 @@ impl<const CODE: usize> Blocks for Coded<CODE> {
     #[inline(always)]
     unsafe fn levels<S: Simd>(self, block: *const u8, to: *mut i8) {
         let (code, values) = (Self::CODE, self.block.values());
-        // SAFETY: the caller's promise; a block is a multiple of 64 values.
+        // SAFETY: per this function's contract the block is readable and `to` has space; it is a multiple of 64 values.
         unsafe {
             let circle = block.add(SCALE_BYTES);
             if S::LOOKS_UP_BYTES {

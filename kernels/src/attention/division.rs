@@ -1,37 +1,37 @@
-//! How the work is divided, the same way whatever the number of threads: so the result does not depend on it.
+//! Division of the work, independent of the number of threads: so the result does not depend on it either.
 
 use super::problem::Problem;
 use super::simd::MOST_LANES;
 
-/// Rows of Q that are computed together. A row is a token and one of the heads that share a head of K and V. Each block reads
-/// the cells anew: of 16k cells with heads of 128, 64 rows took 1.14 times as long (Zen 5).
+/// Number of rows of Q that are computed together. A row is a token and one of the heads that share a KV head. Each
+/// block reads the cells again: with 16k cells and heads of 128, blocks of 64 rows took 1.14 times as long (Zen 5).
 pub const ROWS: usize = 128;
 
-/// Items that there should be, so that many threads have some.
+/// Target number of items, so that many threads have work.
 const ITEMS: usize = 64;
-/// The most parts that the cells of an item are divided into.
+/// Largest number of chunks that the cells of an item are divided into.
 const MOST_CHUNKS: usize = 32;
-/// The fewest tiles in such a part.
+/// Smallest number of tiles in a chunk.
 const FEWEST_TILES: usize = 2;
-/// The most rows in an item, of all its heads of K and V: their sums should stay in the processor's cache.
+/// Largest number of rows in an item, over all its KV heads: their accumulators should stay in the CPU's cache.
 const MOST_ROWS: usize = 512;
 
-/// A part of the work.
+/// A work item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Item {
     /// The stream of Q.
     pub stream: usize,
-    /// The first head of K and V.
+    /// The first KV head.
     pub kv_head: usize,
-    /// How many of them.
+    /// Number of KV heads.
     pub kv_heads: usize,
     /// The first row of the block, for each of these heads.
     pub row: usize,
-    /// Rows in the block, for each of these heads.
+    /// Number of rows in the block, for each of these heads.
     pub rows: usize,
-    /// The part of the cells.
+    /// Index of the chunk of cells.
     pub chunk: usize,
-    /// The first tile of the part.
+    /// The first tile of the chunk.
     pub tile: usize,
     /// The tile after the last one.
     pub tile_end: usize,
@@ -42,12 +42,12 @@ pub struct Item {
 pub struct Division {
     streams: usize,
     kv_heads: usize,
-    /// Heads of K and V in an item: where there is one block of rows, as many as can be.
+    /// Number of KV heads in an item: as many as possible if there is one block of rows.
     pub heads_at_once: usize,
     rows: usize,
     blocks: usize,
     tiles: usize,
-    /// Parts that the cells are divided into; with one there is nothing to merge.
+    /// Number of chunks that the cells are divided into; with one there is nothing to merge.
     pub chunks: usize,
 }
 
@@ -66,7 +66,7 @@ impl Division {
         Division { streams, kv_heads, heads_at_once, rows, blocks, tiles, chunks }
     }
 
-    /// How many items there are.
+    /// Returns the number of items.
     #[must_use]
     pub fn items(&self) -> usize {
         self.streams * self.head_groups() * self.blocks * self.chunks
@@ -76,13 +76,13 @@ impl Division {
         self.kv_heads / self.heads_at_once
     }
 
-    /// Rows in a block; the last one may have fewer.
+    /// Returns the number of rows in a block; the last one may have fewer.
     #[must_use]
     pub fn block_rows(&self) -> usize {
         self.rows.min(ROWS)
     }
 
-    /// The item with this number. Those of one head of K and V, which read the same cells, follow each other.
+    /// Returns the item with this index. Items of the same KV head, which read the same cells, are consecutive.
     #[must_use]
     pub fn item(&self, number: usize) -> Item {
         let (number, chunk) = (number / self.chunks, number % self.chunks);
@@ -103,25 +103,25 @@ impl Division {
     }
 }
 
-/// `size` rounded up, so that rows end with whole vectors.
+/// Rounds `size` up, so that rows end with whole vectors.
 #[must_use]
 pub fn padded(size: u32) -> usize {
     (size as usize).next_multiple_of(MOST_LANES)
 }
 
-/// Numbers that a partial result has for one row and one chunk: maximum, sum, and the row.
+/// Returns the number of floats in a partial result of one row and one chunk: maximum, sum, and the row.
 #[must_use]
 pub fn partial_length(problem: &Problem) -> usize {
     2 + problem.value_size as usize
 }
 
-/// All rows of the result.
+/// Returns the number of rows of the output.
 #[must_use]
 pub fn out_rows(problem: &Problem) -> usize {
     [problem.streams, problem.tokens, problem.heads].into_iter().map(|one| one as usize).product()
 }
 
-/// Numbers in the partial results of all rows.
+/// Returns the number of floats in the partial results of all rows.
 #[must_use]
 pub fn partials(problem: &Problem, division: &Division) -> usize {
     if division.chunks == 1 { 0 } else { out_rows(problem) * division.chunks * partial_length(problem) }

@@ -1,12 +1,12 @@
-//! How the types of a cache whose rows can be read as numbers where they lie store their values. Each instruction set gives the same
+//! Storage formats of the cache types whose rows can be read in place as floats. All instruction sets give the same
 //! bits.
 
 use super::matrix::Source;
 use super::simd::Simd;
 
-/// How a type stores its values.
+/// The storage format of one type.
 pub trait Encoding: Copy {
-    /// The values from `at` on, which is a multiple of `LANES`.
+    /// Loads the values from `at` on, which is a multiple of `LANES`.
     ///
     /// # Safety
     ///
@@ -14,47 +14,47 @@ pub trait Encoding: Copy {
     unsafe fn vector<S: Simd>(self, row: *const u8, at: usize) -> S::V;
 }
 
-/// How many rows ahead memory is asked for: what is computed in the time that it needs to answer.
+/// Prefetch distance in rows: about as much computation as memory latency.
 const AHEAD: usize = 32;
-/// Bytes that it gives at once.
+/// Bytes that one prefetch loads.
 const CACHE_LINE: usize = 64;
 
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn prefetch(line: *const u8) {
     use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-    // SAFETY: an address that leads nowhere is passed over, and every x86-64 has the instruction.
+    // SAFETY: a prefetch of an invalid address is ignored, and every x86-64 has the instruction.
     unsafe { _mm_prefetch::<_MM_HINT_T0>(line.cast()) };
 }
 
-/// Stable Rust has no such instruction elsewhere.
+/// Does nothing: stable Rust has no prefetch intrinsic on other architectures.
 #[cfg(not(target_arch = "x86_64"))]
 fn prefetch(_: *const u8) {}
 
-/// Rows as they lie in the cache.
+/// Rows as they are stored in the cache.
 #[derive(Clone, Copy, Debug)]
 pub struct Lines {
     /// The first row.
     pub first: *const u8,
-    /// Bytes from one row to the next.
+    /// Stride between rows in bytes.
     pub stride: usize,
-    /// Bytes of each row that memory is asked for in advance.
+    /// Bytes of each row to prefetch.
     pub ahead: usize,
 }
 
 impl Lines {
-    /// A row.
+    /// Returns a pointer to a row.
     ///
     /// # Safety
     ///
-    /// It is there.
+    /// The row exists.
     #[inline(always)]
     pub unsafe fn row(self, number: usize) -> *const u8 {
-        // SAFETY: the caller's promise.
+        // SAFETY: per this function's contract the row exists.
         unsafe { self.first.add(number * self.stride) }
     }
 
-    /// Asks memory for what will be read some rows after `row`.
+    /// Prefetches the row that will be read `AHEAD` rows after `row`.
     #[inline(always)]
     pub fn look_ahead(self, row: usize) {
         let row = self.first.wrapping_add((row + AHEAD) * self.stride);
@@ -67,16 +67,16 @@ impl Lines {
 /// Encoded rows.
 #[derive(Clone, Copy, Debug)]
 pub struct Rows<E> {
-    /// Where they lie.
+    /// Location of the rows.
     pub lines: Lines,
-    /// How they are to be read.
+    /// Format of the rows.
     pub encoding: E,
 }
 
 impl<E: Encoding, S: Simd> Source<S> for Rows<E> {
     #[inline(always)]
     unsafe fn vector(self, row: usize, at: usize) -> S::V {
-        // SAFETY: the caller's promise.
+        // SAFETY: per this function's contract the processor has `S` and the values exist.
         unsafe { self.encoding.vector::<S>(self.lines.row(row), at) }
     }
 
@@ -86,20 +86,20 @@ impl<E: Encoding, S: Simd> Source<S> for Rows<E> {
     }
 }
 
-/// Single precision.
+/// `f32`.
 #[derive(Clone, Copy, Debug)]
 pub struct F32;
-/// Half precision.
+/// Half precision (IEEE 754 binary16).
 #[derive(Clone, Copy, Debug)]
 pub struct F16;
-/// The upper half of single precision.
+/// bfloat16, the upper half of an `f32`.
 #[derive(Clone, Copy, Debug)]
 pub struct Bf16;
 
 impl Encoding for F32 {
     #[inline(always)]
     unsafe fn vector<S: Simd>(self, row: *const u8, at: usize) -> S::V {
-        // SAFETY: the caller's promise.
+        // SAFETY: per this function's contract the row has these values.
         unsafe { S::load(row.add(4 * at).cast()) }
     }
 }
@@ -107,7 +107,7 @@ impl Encoding for F32 {
 impl Encoding for F16 {
     #[inline(always)]
     unsafe fn vector<S: Simd>(self, row: *const u8, at: usize) -> S::V {
-        // SAFETY: the caller's promise.
+        // SAFETY: per this function's contract the row has these values.
         unsafe { S::load_f16(row.add(2 * at).cast()) }
     }
 }
@@ -115,7 +115,7 @@ impl Encoding for F16 {
 impl Encoding for Bf16 {
     #[inline(always)]
     unsafe fn vector<S: Simd>(self, row: *const u8, at: usize) -> S::V {
-        // SAFETY: the caller's promise.
+        // SAFETY: per this function's contract the row has these values.
         unsafe { S::load_bf16(row.add(2 * at).cast()) }
     }
 }

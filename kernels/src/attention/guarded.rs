@@ -1,23 +1,23 @@
-//! Memory that ends where a page begins that nobody may read: reading past the end stops the test.
+//! Memory that ends at an unreadable page: reading past its end aborts the test.
 
 use std::ops::{Deref, DerefMut};
 
-/// A copy of some numbers, at the end of its pages.
+/// A copy of some values, at the end of its pages.
 pub struct Guarded<T> {
-    /// What `first` leads into.
+    /// The pages that `first` points into.
     _pages: Pages,
     first: *mut T,
     length: usize,
 }
 
 impl<T: Copy> Guarded<T> {
-    /// A copy of `numbers`.
+    /// Copies `numbers`.
     pub fn new(numbers: &[T]) -> Guarded<T> {
         let bytes = size_of_val(numbers);
         let pages = Pages::new(bytes);
         let first = pages.end.wrapping_byte_sub(bytes).cast::<T>();
         assert!(first.is_aligned(), "pages and numbers have sizes that are powers of two");
-        // SAFETY: the pages have room for them, and are nobody else's.
+        // SAFETY: the pages have space for them, and were just allocated.
         unsafe { first.copy_from_nonoverlapping(numbers.as_ptr(), numbers.len()) };
         Guarded { _pages: pages, first, length: numbers.len() }
     }
@@ -27,7 +27,7 @@ impl<T: Copy> Deref for Guarded<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
-        // SAFETY: they were written by `new`, and live as long as the pages.
+        // SAFETY: the values were written by `new`, and live as long as the pages.
         unsafe { std::slice::from_raw_parts(self.first, self.length) }
     }
 }
@@ -43,10 +43,10 @@ impl<T: Copy> DerefMut for Guarded<T> {
 mod pages {
     use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect, munmap};
 
-    /// Pages of this process, of which the last may not be read.
+    /// Pages of this process, of which the last is unreadable.
     pub struct Pages {
         first: *mut u8,
-        /// Where the last one begins.
+        /// Start of the last page.
         pub end: *mut u8,
         bytes: usize,
     }
@@ -56,7 +56,7 @@ mod pages {
             let page = rustix::param::page_size();
             let readable = bytes.next_multiple_of(page);
             let bytes = readable + page;
-            // SAFETY: new memory is nobody's.
+            // SAFETY: a new mapping overlaps no other memory.
             unsafe {
                 let (access, none) = (ProtFlags::READ | ProtFlags::WRITE, std::ptr::null_mut());
                 let first = mmap_anonymous(none, bytes, access, MapFlags::PRIVATE).expect("there is memory");
@@ -69,13 +69,13 @@ mod pages {
 
     impl Drop for Pages {
         fn drop(&mut self) {
-            // SAFETY: they are this one's, and nothing leads to them any more.
+            // SAFETY: the pages belong to this value, and no pointer to them is left.
             unsafe { munmap(self.first.cast(), self.bytes) }.expect("what was mapped can be unmapped");
         }
     }
 }
 
-/// Elsewhere memory is as it is.
+/// On other systems, ordinary memory.
 #[cfg(not(unix))]
 mod pages {
     pub struct Pages {

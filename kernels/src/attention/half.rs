@@ -1,19 +1,19 @@
-//! Numbers of 16 bits, by plain arithmetic.
+//! 16-bit floats in plain arithmetic.
 
-/// The value of a number in half precision (IEEE 754 binary16).
+/// Converts half precision (IEEE 754 binary16) to f32.
 #[must_use]
 #[inline(always)]
 pub fn to_f32(half: u16) -> f32 {
     let sign = u32::from(half & 0x8000) << 16;
     let rest = u32::from(half & 0x7fff) << 13;
-    // The exponent's bias is 15 there and 127 here; the product is exact, also for denormal numbers.
+    // The exponent's bias is 15 there and 127 here; the product is exact, also for subnormal numbers.
     let value = f32::from_bits(rest) * f32::from_bits((127 + 112) << 23);
-    // Infinity and what is no number have the largest exponent, here too.
+    // Infinity and NaN have the largest exponent, here too.
     let bits = if rest >= 0x7c00 << 13 { rest | 0x7f80_0000 } else { value.to_bits() };
     f32::from_bits(sign | bits)
 }
 
-/// The number in half precision that is nearest to `x`, of two the even one; too large is infinite.
+/// Converts to half precision, rounding to nearest, ties to even; too large values become infinite.
 #[must_use]
 #[inline(always)]
 pub fn from_f32(x: f32) -> u16 {
@@ -24,7 +24,7 @@ pub fn from_f32(x: f32) -> u16 {
     } else if size >= 65_520.0 {
         0x7c00
     } else if size < f32::from_bits((127 - 14) << 23) {
-        // The last place of 0.5 is that of the smallest numbers there: the sum is rounded to it.
+        // The last place of 0.5 equals that of the smallest half-precision numbers: the sum is rounded to it.
         ((size + 0.5).to_bits() - 0.5f32.to_bits()) as u16
     } else {
         let bits = size.to_bits();
@@ -32,21 +32,21 @@ pub fn from_f32(x: f32) -> u16 {
     }
 }
 
-/// The value of a bfloat16.
+/// Converts bfloat16 to f32.
 #[must_use]
 #[inline(always)]
 pub fn bf16_to_f32(half: u16) -> f32 {
     f32::from_bits(u32::from(half) << 16)
 }
 
-/// Minus infinity in half precision: what masks have for a cell that a token may not see.
+/// Minus infinity in half precision: the mask value of a cell that a token may not attend to.
 pub const NEGATIVE_INFINITY: u16 = 0xfc00;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// By the definition, in double precision.
+    /// Converts by the definition of the format, in f64.
     fn defined(half: u16) -> f64 {
         let sign = if half & 0x8000 == 0 { 1.0 } else { -1.0 };
         let (exponent, fraction) = (i32::from(half >> 10 & 31), f64::from(half & 1023) / 1024.0);

@@ -1,4 +1,4 @@
-//! Which instruction set the kernels run with: the best that the processor has, or the one that `ESPALIER_ISA` names.
+//! Instruction set of the kernels: the best that the processor has, or the one that `ESPALIER_ISA` names.
 
 use std::sync::OnceLock;
 
@@ -14,7 +14,7 @@ pub const ISA_VARIABLE: &str = "ESPALIER_ISA";
 /// An instruction set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Isa {
-    /// What every processor has.
+    /// Baseline that every processor has.
     Scalar,
     /// AVX2, FMA and F16C.
     Avx2,
@@ -70,12 +70,12 @@ impl Isa {
         self == Isa::Scalar || (cfg!(target_arch = "aarch64") && self == Isa::Neon)
     }
 
-    /// Those that this processor has, from the slowest to the fastest.
+    /// Returns the instruction sets that this processor has, from the slowest to the fastest.
     pub fn here() -> impl Iterator<Item = Isa> {
         Self::ALL.into_iter().filter(|isa| isa.is_here())
     }
 
-    /// The one that this process uses. A name that means nothing here is reported once.
+    /// Returns the one that this process uses. An unknown or unsupported name is reported once.
     #[must_use]
     pub fn chosen() -> Isa {
         static CHOSEN: OnceLock<Isa> = OnceLock::new();
@@ -107,10 +107,10 @@ impl Isa {
     ///
     /// # Panics
     ///
-    /// The processor does not have it: [`Isa::here`] and [`Isa::chosen`] give only those that it has.
+    /// If the processor does not have it: [`Isa::here`] and [`Isa::chosen`] return only those that it has.
     pub fn run<W: Work>(self, work: W) -> W::Output {
         assert!(self.is_here(), "{self:?}");
-        // SAFETY: the processor has it.
+        // SAFETY: the assertion has checked that the processor has it.
         unsafe {
             match self {
                 Isa::Scalar => Portable::run(work),

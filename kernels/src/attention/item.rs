@@ -1,4 +1,4 @@
-//! One item: a block of rows over a part of the cells.
+//! One work item: a block of query rows over a chunk of the cells.
 
 use std::ffi::c_void;
 
@@ -16,7 +16,7 @@ use super::softmax::{State, cap, weigh};
 use super::tile::{Levels, Tile};
 use super::whole;
 
-/// What an item found for one of its rows.
+/// Result of an item for one of its rows.
 pub struct Found<'a> {
     /// The token.
     pub token: usize,
@@ -28,37 +28,37 @@ pub struct Found<'a> {
     pub sums: &'a mut [f32],
 }
 
-/// Where a tile is.
+/// Location of a tile.
 struct Place<'a> {
-    /// In the cache, or among the copies.
+    /// The cache, or the cells of the residual window beside it.
     cells: &'a Cells,
-    /// Their types.
+    /// Types of K and V.
     types: (KvType, KvType),
-    /// Which tile of them.
+    /// Index of the tile among these cells.
     tile: usize,
-    /// The cells in it.
+    /// Number of cells in it.
     count: usize,
 }
 
-/// One item of a problem.
+/// One work item of a problem.
 pub struct Task<'a> {
     /// The problem.
     pub problem: &'a Problem,
-    /// The types of its cells.
+    /// Types of the problem's cells.
     pub types: Types,
     /// The item.
     pub item: Item,
 }
 
 impl Task<'_> {
-    /// Computes it, and gives each row to `take`.
+    /// Computes the item and passes each row's result to `take`.
     ///
     /// # Safety
     ///
-    /// The processor has the instruction set `S`, and the problem's pointers lead to what they say.
+    /// The processor has the instruction set `S`, and the problem's pointers are valid for the sizes beside them.
     #[inline(always)]
     pub unsafe fn run<S: Simd>(&self, scratch: &mut Scratch<'_>, mut take: impl FnMut(Found<'_>)) {
-        // SAFETY: the caller's promises.
+        // SAFETY: per this function's contract the processor has `S` and the problem's pointers are valid.
         unsafe {
             for number in 0..self.item.kv_heads {
                 self.begin::<S>(number, &mut scratch.of_head(number).0);
@@ -78,7 +78,7 @@ impl Task<'_> {
         }
     }
 
-    /// Copies come after the cache.
+    /// Locates a tile; tiles of the residual window come after those of the cache.
     fn place(&self, tile: usize) -> Place<'_> {
         let [cache, copies] = &self.problem.cells;
         let (cells, types, tile) = match tile.checked_sub(cache.tile_count()) {
@@ -92,7 +92,7 @@ impl Task<'_> {
         (self.item.row + row) / self.problem.group()
     }
 
-    /// The head of Q that a row has, of those that read the head of K and V with this number in the item.
+    /// Returns the head of Q of a row, where `number` is the index of its KV head in the item.
     fn head(&self, number: usize, row: usize) -> usize {
         let group = self.problem.group();
         (self.item.kv_head + number) * group + (self.item.row + row) % group
@@ -108,7 +108,7 @@ impl Task<'_> {
         let scale = if problem.softcap == 0.0 { problem.scale } else { problem.scale / problem.softcap };
         for row in 0..self.item.rows {
             let (token, head) = (self.token(row), self.head(number, row));
-            // SAFETY: the caller's promise.
+            // SAFETY: per this function's contract the processor has `S` and the problem's pointers are valid.
             let from = unsafe {
                 let at = offset(token, problem.q_token) + offset(head, problem.q_head);
                 let at = at + offset(self.item.stream, problem.q_stream);
@@ -122,13 +122,13 @@ impl Task<'_> {
         }
         of_head.q[self.item.rows * key..].fill(0.0);
         if self.types.iter().any(|(key, _)| matches!(key, KvType::Quantized(_))) {
-            // SAFETY: the caller's promise.
+            // SAFETY: per this function's contract the processor has `S` and the problem's pointers are valid.
             unsafe { self.round_rows::<S>(size, of_head) };
         }
         of_head.sums.fill(0.0);
     }
 
-    /// Rounds Q, and the row of zeros after the last. Rows of a quantized K have no padding.
+    /// Quantizes Q to int16, and the row of zeros after the last. Rows of a quantized K have no padding.
     ///
     /// # Safety
     ///
@@ -138,7 +138,7 @@ impl Task<'_> {
         let pairs = of_head.q_pairs.as_mut_ptr().cast::<i32>();
         for (row, scale) in of_head.q_scales.iter_mut().enumerate().take(self.item.rows + 1) {
             let q = of_head.q[row * size..].as_ptr();
-            // SAFETY: the caller's promise.
+            // SAFETY: per this function's contract the processor has `S`; the rows lie in `of_head`.
             unsafe {
                 let rounded = whole::round::<S>(q, size, pairs.add(row * size / 2));
                 *scale = if is_finite::<S>(q, size) { rounded } else { f32::NAN };
@@ -151,26 +151,26 @@ impl Task<'_> {
     /// As [`Task::run`].
     #[inline(always)]
     unsafe fn take_tile<S: Simd>(&self, place: &Place<'_>, scratch: &mut Scratch<'_>) {
-        // SAFETY: the caller's promises.
+        // SAFETY: per this function's contract the processor has `S` and the problem's pointers are valid.
         unsafe {
             let active = self.active::<S>(place, scratch.tile.mask);
             if active.count == 0 {
                 return;
             }
-            // The heads of a cell lie side by side, and memory is fastest in its own order.
+            // The KV heads of a cell are adjacent in memory, and sequential access is fastest.
             for number in 0..self.item.kv_heads {
                 let (mut of_head, of_tile) = scratch.of_head(number);
                 score::<S>(&self.keys(number, place), &active, &of_head, of_tile);
                 self.weigh::<S>(place, &active, &mut of_head, of_tile);
                 let values = self.values(number, place);
-                // Upstream is exact with such keys, and so are we.
+                // Upstream computes exactly with F32 keys, and so does this kernel.
                 let is_exact = place.types.0 == KvType::F32;
                 add_values::<S>(&values, is_exact, &active, &mut of_head, of_tile);
             }
         }
     }
 
-    /// Which rows see the tile; their tokens' masks are read.
+    /// Finds the rows that attend to the tile, and reads their tokens' masks.
     ///
     /// # Safety
     ///
@@ -182,14 +182,14 @@ impl Task<'_> {
         let mut sees = [false; ROWS];
         for (at, mask) in masks.as_chunks_mut::<TILE>().0.iter_mut().take(tokens.len()).enumerate() {
             let token = Token { cells, stream, token: tokens.start + at };
-            // SAFETY: the caller's promises.
+            // SAFETY: per this function's contract the processor has `S` and the problem's pointers are valid.
             sees[at] = unsafe { token.sees::<S>(place.tile, place.count, mask) };
         }
         let group = self.problem.group();
         Active::new(self.item.rows, (group, self.item.row % group), &sees[..tokens.len()])
     }
 
-    /// Turns scores into weights.
+    /// Turns scores into softmax weights.
     ///
     /// # Safety
     ///
@@ -206,7 +206,8 @@ impl Task<'_> {
         for (first, rows) in active.blocks() {
             let count = AT_ONCE.min(active.count - first);
             let mut states = [State::EMPTY; AT_ONCE];
-            // SAFETY: the caller's promises; there is room for the scores of all rows of a block.
+            // SAFETY: per this function's contract the processor has `S`; the scores have space for all rows of a
+            // block.
             unsafe {
                 let scores = rows_from(scores.add(first * TILE), TILE);
                 for i in 0..count {
@@ -228,7 +229,7 @@ impl Task<'_> {
         }
     }
 
-    /// Softcap and mask.
+    /// Applies softcap and mask.
     ///
     /// # Safety
     ///
@@ -238,7 +239,7 @@ impl Task<'_> {
         let problem = self.problem;
         let has_mask = !place.cells.mask.is_null() || place.count < TILE;
         for at in (0..TILE).step_by(S::LANES) {
-            // SAFETY: the caller's promise.
+            // SAFETY: per this function's contract the processor has `S`; `scores` and `mask` have `TILE` values.
             unsafe {
                 let to = scores.add(at);
                 if problem.softcap != 0.0 {
@@ -246,7 +247,7 @@ impl Task<'_> {
                 }
                 if has_mask {
                     let mask = S::load(mask.as_ptr().add(at));
-                    // Whatever a cell has that may not be seen, it is not seen.
+                    // Masked cells must not contribute, even if they hold NaN or Inf.
                     S::store(to, S::unless_hidden(mask, S::mul_add(S::splat(slope), mask, S::load(to))));
                 }
             }
@@ -275,7 +276,7 @@ impl Task<'_> {
     ) -> Tile<KvType> {
         let [stride, of_head, _] = strides.map(|bytes| bytes as usize);
         let (first, size) = (self.first(all, strides, number, place.tile), size as usize);
-        // Memory is fastest in its own order: with the first head it is asked for all that is read of a cell.
+        // Sequential access is fastest: the first head prefetches the cell's rows of all heads.
         let of_cell = self.item.kv_heads * of_head;
         let ahead = match of_cell <= stride {
             true if number == 0 => of_cell,
@@ -285,7 +286,7 @@ impl Task<'_> {
         Tile { lines: Lines { first, stride, ahead }, cells: place.count, size, kind }
     }
 
-    /// Where the first cell of a tile lies.
+    /// Returns the address of a tile's first cell.
     fn first(
         &self,
         all: *const c_void,
@@ -299,11 +300,11 @@ impl Task<'_> {
     }
 }
 
-/// The scores of the rows that see a tile.
+/// Computes the scores of the rows that attend to a tile.
 ///
 /// # Safety
 ///
-/// The processor has the instruction set `S`, and the tile is there.
+/// The processor has the instruction set `S`, and the tile is readable.
 #[inline(always)]
 unsafe fn score<S: Simd>(
     keys: &Tile<KvType>,
@@ -311,7 +312,7 @@ unsafe fn score<S: Simd>(
     of_head: &OfHead<'_>,
     of_tile: &mut OfTile<'_>,
 ) {
-    // SAFETY: the caller's promises.
+    // SAFETY: per this function's contract the processor has `S` and the tile is readable.
     unsafe {
         match (keys.in_place::<S>(active.count), keys.kind) {
             (Some(keys), _) => score_in_place::<S>(&keys, active, of_head, of_tile),
@@ -333,7 +334,7 @@ unsafe fn score_in_place<S: Simd>(
 ) {
     let scores = of_tile.scores.as_mut_ptr();
     for (at, rows) in active.blocks() {
-        // SAFETY: the caller's promises.
+        // SAFETY: per this function's contract the processor has `S` and the tile is readable.
         unsafe {
             keys.scores::<S>(of_head.rows_of_q(rows, keys.size), rows_from(scores.add(at * TILE), TILE))
         };
@@ -351,7 +352,7 @@ unsafe fn score_floating<S: Simd>(
     of_tile: &mut OfTile<'_>,
 ) {
     let (k, scores) = (of_tile.k.as_mut_ptr(), of_tile.scores.as_mut_ptr());
-    // SAFETY: the caller's promises.
+    // SAFETY: per this function's contract the processor has `S` and the tile is readable.
     unsafe {
         keys.decode_to_columns::<S>(of_tile.some_k.as_mut_ptr(), k);
         for (at, rows) in active.blocks() {
@@ -373,7 +374,7 @@ unsafe fn score_quantized<S: Simd>(
 ) {
     let (room, columns) = (of_tile.room(), of_tile.k.as_mut_ptr().cast());
     let scores = of_tile.scores.as_mut_ptr();
-    // SAFETY: the caller's promises.
+    // SAFETY: per this function's contract the processor has `S` and the tile is readable.
     unsafe {
         let levels = keys.read::<S>(room);
         whole::to_columns::<S>(levels, keys.cells, columns);
@@ -384,11 +385,11 @@ unsafe fn score_quantized<S: Simd>(
     }
 }
 
-/// Adds to the sums of the rows that see a tile.
+/// Adds a tile's weighted values to the sums of the rows that attend to it.
 ///
 /// # Safety
 ///
-/// The processor has the instruction set `S`, and the tile is there.
+/// The processor has the instruction set `S`, and the tile is readable.
 #[inline(always)]
 unsafe fn add_values<S: Simd>(
     values: &Tile<KvType>,
@@ -397,7 +398,7 @@ unsafe fn add_values<S: Simd>(
     of_head: &mut OfHead<'_>,
     of_tile: &mut OfTile<'_>,
 ) {
-    // SAFETY: the caller's promises.
+    // SAFETY: per this function's contract the processor has `S` and the tile is readable.
     unsafe {
         match (values.in_place::<S>(active.count), values.kind) {
             (None, KvType::Quantized(kind)) if !is_exact => {
@@ -411,7 +412,7 @@ unsafe fn add_values<S: Simd>(
 
 /// # Safety
 ///
-/// As [`add_values`]; the levels are those of the tile.
+/// As [`add_values`]; `levels` are the quants of the tile.
 #[inline(always)]
 unsafe fn add_whole<S: Simd>(
     values: &Tile<KvType>,
@@ -421,7 +422,7 @@ unsafe fn add_whole<S: Simd>(
     of_tile: &mut OfTile<'_>,
 ) {
     let (pairs, mut weights, size) = (of_tile.v.as_mut_ptr().cast(), of_tile.weights(), values.size);
-    // SAFETY: the caller's promises.
+    // SAFETY: per this function's contract the processor has `S` and the tile is readable.
     unsafe {
         let infinite = if levels.are_finite::<S>() { None } else { Some(levels.without_infinite()) };
         if infinite.is_some() {
@@ -450,15 +451,15 @@ unsafe fn add_whole<S: Simd>(
     }
 }
 
-/// Weights of a row that adds nothing.
+/// Weights of a row that contributes nothing.
 static NOTHING: [f32; TILE] = [0.0; TILE];
 
-/// Whether one of the cells has a weight.
+/// Returns whether any of the marked cells has a nonzero weight.
 fn sees_any(weights: &[f32; TILE], cells: &[bool; TILE]) -> bool {
     weights.iter().zip(cells).any(|(weight, is_one)| *is_one && *weight != 0.0)
 }
 
-/// Adds the tile to those of a few rows that see an infinity in it. It was decoded where K lay.
+/// Adds the tile in f32 to a few rows that attend to an infinity in it. The tile was decoded into the buffer of K.
 ///
 /// # Safety
 ///
@@ -473,7 +474,7 @@ unsafe fn add_infinite<S: Simd>(
     let decoded = Numbers { first: of_tile.k.as_ptr(), stride: values.size };
     let more = rows_from(of_tile.more.as_mut_ptr(), values.size);
     let weights = std::array::from_fn(|i| of_tile.scores[(at + i) * TILE..][..TILE].as_ptr());
-    // SAFETY: the caller's promises.
+    // SAFETY: per this function's contract the processor has `S` and the tile is readable.
     unsafe {
         rows_by_columns_but_for_zeros::<S, _>(weights, decoded, values.cells, values.size, more);
         for i in (0..AT_ONCE).filter(|i| is_meant[*i]) {
@@ -493,11 +494,11 @@ unsafe fn add_numbers<S: Simd>(
     of_tile: &mut OfTile<'_>,
 ) {
     let stride = padded(values.size as u32);
-    // Of rows that are read in place the padding is not written.
+    // The padding of rows that are read in place is not written.
     of_tile.more.fill(0.0);
     let (v, weights) = (of_tile.v.as_mut_ptr(), of_tile.scores.as_ptr());
     let (decoded, more) = (Numbers { first: v, stride }, rows_from(of_tile.more.as_mut_ptr(), stride));
-    // SAFETY: the caller's promises.
+    // SAFETY: per this function's contract the processor has `S` and the tile is readable.
     unsafe {
         if in_place.is_none() {
             values.decode::<S>(v);
@@ -508,7 +509,7 @@ unsafe fn add_numbers<S: Simd>(
                 Some(values) => values.weighted::<S>(weights, more),
                 None => rows_by_columns::<S, _>(weights, decoded, values.cells, stride, more),
             }
-            // An infinity, or no number, of a cell that a row does not see must not change it by a bit.
+            // An infinity or NaN in a masked cell must not change a row by a single bit.
             if !is_finite::<S>(more[0], AT_ONCE * stride) {
                 values.decode::<S>(v);
                 rows_by_columns_but_for_zeros::<S, _>(weights, decoded, values.cells, stride, more);
@@ -521,7 +522,7 @@ unsafe fn add_numbers<S: Simd>(
     }
 }
 
-/// The first few rows of a matrix.
+/// Returns pointers to the first [`AT_ONCE`] rows of a matrix.
 fn rows_from(first: *mut f32, stride: usize) -> Each<*mut f32> {
     std::array::from_fn(|i| first.wrapping_add(i * stride))
 }

@@ -1,13 +1,13 @@
-//! The types of a KV cache, by their numbers in GGUF and in ggml.
+//! The types of a KV cache, by their ids in GGUF and in ggml.
 
 use crate::kv_types::DenseType;
 
 /// A type that K or V of a cache can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KvType {
-    /// Each value for itself.
+    /// One floating-point number per value.
     Floating(Floating),
-    /// Blocks of whole numbers with a scale.
+    /// Blocks of quants with a scale.
     Quantized(Quantized),
 }
 
@@ -22,31 +22,31 @@ pub enum Floating {
     Bf16,
 }
 
-/// A type whose values are whole numbers of a block's scale.
+/// A quantized type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quantized {
-    /// 4 bits, from -8.
+    /// 4 bits, with an offset of -8.
     Q4_0,
-    /// 4 bits, from a minimum.
+    /// 4 bits, with a minimum.
     Q4_1,
-    /// 5 bits, from -16.
+    /// 5 bits, with an offset of -16.
     Q5_0,
-    /// 5 bits, from a minimum.
+    /// 5 bits, with a minimum.
     Q5_1,
     /// 8 bits.
     Q8_0,
-    /// 4 bits that look a value up.
+    /// 4 bits that index a table.
     Iq4Nl,
-    /// Below four bits and a half, and ours.
+    /// Our types below 4.5 bits.
     Dense(DenseType),
 }
 
-/// A type whose rows can be read as numbers where they lie.
+/// A type whose rows can be read in place, without decoding a tile first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InPlace {
-    /// They are such.
+    /// Floating-point numbers.
     Floating(Floating),
-    /// Bytes that need no more than their scale.
+    /// int8 quants, which only need their scale.
     Q8_0,
 }
 
@@ -58,7 +58,7 @@ macro_rules! with_one {
 }
 pub(crate) use with_one;
 
-/// `$body` with `$encoding`, the type's [`Encoding`](super::encoding::Encoding).
+/// Evaluates `$body` with `$encoding`, the type's [`Encoding`](super::encoding::Encoding).
 macro_rules! with_encoding {
     ($kind:expr, $encoding:ident => $body:expr) => {{
         use $crate::attention::encoding;
@@ -72,7 +72,7 @@ macro_rules! with_encoding {
 }
 pub(crate) use with_encoding;
 
-/// As [`with_encoding`], for an [`InPlace`].
+/// Like [`with_encoding`], for an [`InPlace`].
 macro_rules! with_encoding_in_place {
     ($kind:expr, $encoding:ident => $body:expr) => {{
         use $crate::attention::kv_type::InPlace;
@@ -84,7 +84,7 @@ macro_rules! with_encoding_in_place {
 }
 pub(crate) use with_encoding_in_place;
 
-/// `$body` with `$blocks`, the type's [`Blocks`](super::blocks::Blocks).
+/// Evaluates `$body` with `$blocks`, the type's [`Blocks`](super::blocks::Blocks).
 macro_rules! with_blocks {
     ($kind:expr, $blocks:ident => $body:expr) => {{
         use $crate::attention::blocks;
@@ -110,7 +110,7 @@ macro_rules! with_blocks {
 pub(crate) use with_blocks;
 
 impl Floating {
-    /// Bytes of a value.
+    /// Returns the bytes of a value.
     #[must_use]
     pub fn bytes(self) -> usize {
         match self {
@@ -132,7 +132,7 @@ impl KvType {
     /// 8 bits.
     pub const Q8_0: KvType = KvType::Quantized(Quantized::Q8_0);
 
-    /// All that upstream has.
+    /// All of upstream's types.
     const UPSTREAM: [KvType; 9] = [
         KvType::F32,
         KvType::F16,
@@ -145,13 +145,13 @@ impl KvType {
         KvType::Quantized(Quantized::Iq4Nl),
     ];
 
-    /// All of them.
+    /// Returns all types.
     pub fn all() -> impl Iterator<Item = KvType> {
         let dense = DenseType::ALL.map(|dense| KvType::Quantized(Quantized::Dense(dense)));
         Self::UPSTREAM.into_iter().chain(dense)
     }
 
-    /// The number in `enum ggml_type`. Upstream's are part of the GGUF format, so they cannot change.
+    /// Returns the id in `enum ggml_type`. Upstream's are part of the GGUF format, so they cannot change.
     #[must_use]
     pub fn number(self) -> i32 {
         match self {
@@ -168,13 +168,13 @@ impl KvType {
         }
     }
 
-    /// The type with this number, if a cache can have it.
+    /// Returns the type with this id, if a cache can have it.
     #[must_use]
     pub fn from_number(number: i32) -> Option<KvType> {
         Self::all().find(|one| one.number() == number)
     }
 
-    /// The values that lie together, and their bytes.
+    /// Returns the number of values in a block, and its bytes.
     #[must_use]
     pub fn block(self) -> (usize, usize) {
         match self {
@@ -183,7 +183,7 @@ impl KvType {
         }
     }
 
-    /// The bytes of a row; none, when it has no whole number of blocks.
+    /// Returns the bytes of a row; `None` if `values` is not a multiple of the block size.
     #[must_use]
     pub fn row_bytes(self, values: usize) -> Option<usize> {
         let (block, bytes) = self.block();

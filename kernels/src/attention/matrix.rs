@@ -1,52 +1,52 @@
-//! Products of small matrices, a few rows at once.
+//! Products of small matrices, [`AT_ONCE`] rows at a time.
 
 use std::ops::Range;
 
 use super::simd::Simd;
 
-/// Rows that are computed at once.
+/// Number of rows that are computed at once.
 pub const AT_ONCE: usize = 4;
 
-/// The same thing of each row.
+/// One value for each of these rows.
 pub type Each<T> = [T; AT_ONCE];
 
 /// A matrix that is read vector by vector.
 pub trait Source<S: Simd>: Copy {
-    /// The numbers of `row` from `at` on, which is a multiple of `LANES`.
+    /// Loads the values of `row` from `at` on, which is a multiple of `LANES`.
     ///
     /// # Safety
     ///
-    /// The processor has the instruction set `S`, and the matrix has those numbers.
+    /// The processor has the instruction set `S`, and the matrix has those values.
     unsafe fn vector(self, row: usize, at: usize) -> S::V;
 
-    /// Asks memory for what will be read some rows after `row`.
+    /// Prefetches the data that will be read some rows after `row`.
     #[inline(always)]
     fn look_ahead(self, _row: usize) {}
 }
 
-/// Rows of numbers.
+/// Rows of floats.
 #[derive(Clone, Copy, Debug)]
 pub struct Numbers {
     /// The first row.
     pub first: *const f32,
-    /// Numbers from one row to the next.
+    /// Stride between rows, in floats.
     pub stride: usize,
 }
 
 impl<S: Simd> Source<S> for Numbers {
     #[inline(always)]
     unsafe fn vector(self, row: usize, at: usize) -> S::V {
-        // SAFETY: the caller's promise.
+        // SAFETY: per this function's contract the processor has `S` and the values exist.
         unsafe { S::load(self.first.add(row * self.stride + at)) }
     }
 }
 
-/// `c[i][j] = a[i] . b[j]`, for the `b_rows` rows of `b`, of `length` numbers each.
+/// Computes `c[i][j] = a[i] . b[j]` for the `b_rows` rows of `b`, of `length` floats each.
 ///
 /// # Safety
 ///
-/// The processor has the instruction set `S`. `length` is a multiple of `S::LANES`; each of `a` has as many numbers. Each of `c`
-/// has `b_rows` numbers, rounded up to an even number.
+/// The processor has the instruction set `S`. `length` is a multiple of `S::LANES`; each of `a` has as many floats.
+/// Each of `c` has space for `b_rows` floats, rounded up to an even number.
 #[inline(always)]
 pub unsafe fn rows_by_rows<S: Simd, B: Source<S>>(
     a: Each<*const f32>,
@@ -56,9 +56,9 @@ pub unsafe fn rows_by_rows<S: Simd, B: Source<S>>(
     c: Each<*mut f32>,
 ) {
     for j in (0..b_rows).step_by(2) {
-        // Of an odd number the last one is computed twice.
+        // If the number of rows is odd, the last one is computed twice.
         let second = (j + 1).min(b_rows - 1);
-        // SAFETY: the caller's promises.
+        // SAFETY: per this function's contract the processor has `S` and all rows have `length` floats.
         unsafe {
             // No `map` here: its closure would not be compiled for the instruction set.
             b.look_ahead(j);
@@ -84,12 +84,13 @@ pub unsafe fn rows_by_rows<S: Simd, B: Source<S>>(
     }
 }
 
-/// Numbers of a row that are read at once: with their vectors, the sums fit the registers.
+/// Number of floats of a row that are read at once: with the vectors that hold them, the accumulators fit the
+/// registers.
 const fn width<S: Simd>() -> usize {
     if S::REGISTERS < 32 { 2 * S::LANES } else { 4 * S::LANES }
 }
 
-/// Adds the products of `COUNT` vectors from `at` on.
+/// Accumulates the products of `COUNT` vectors from `at` on.
 ///
 /// # Safety
 ///
@@ -102,7 +103,7 @@ unsafe fn add_products<S: Simd, B: Source<S>, const COUNT: usize>(
     at: usize,
     sums: &mut [[S::V; AT_ONCE]; 2],
 ) {
-    // SAFETY: the caller's promises.
+    // SAFETY: per this function's contract the processor has `S` and all rows have these vectors.
     unsafe {
         for j in 0..COUNT {
             let from = at + j * S::LANES;
@@ -116,12 +117,12 @@ unsafe fn add_products<S: Simd, B: Source<S>, const COUNT: usize>(
     }
 }
 
-/// `c[i] = a[i] b`, where `b` has `b_rows` rows of `columns` numbers.
+/// Computes `c[i] = a[i] b`, where `b` has `b_rows` rows of `columns` floats.
 ///
 /// # Safety
 ///
-/// The processor has the instruction set `S`. `columns` is a multiple of `S::LANES`; each of `a` has `b_rows` numbers, which is
-/// one at least, each of `c` has `columns`.
+/// The processor has the instruction set `S`. `columns` is a multiple of `S::LANES`; each of `a` has `b_rows` floats,
+/// at least one; each of `c` has space for `columns`.
 #[inline(always)]
 pub unsafe fn rows_by_columns<S: Simd, B: Source<S>>(
     a: Each<*const f32>,
@@ -131,7 +132,7 @@ pub unsafe fn rows_by_columns<S: Simd, B: Source<S>>(
     c: Each<*mut f32>,
 ) {
     let wide = columns / width::<S>() * width::<S>();
-    // SAFETY: the caller's promises.
+    // SAFETY: per this function's contract the processor has `S` and all rows have these lengths.
     unsafe {
         for at in (0..wide).step_by(width::<S>()) {
             if S::REGISTERS < 32 {
@@ -146,7 +147,8 @@ pub unsafe fn rows_by_columns<S: Simd, B: Source<S>>(
     }
 }
 
-/// As [`rows_by_columns`], to the bit; but where a number of `a` is 0 it is so whatever `b` has, an infinity or no number too.
+/// Like [`rows_by_columns`], bit for bit, except that a zero in `a` contributes zero even if `b` holds an infinity or
+/// NaN.
 ///
 /// # Safety
 ///
@@ -160,7 +162,7 @@ pub unsafe fn rows_by_columns_but_for_zeros<S: Simd, B: Source<S>>(
     c: Each<*mut f32>,
 ) {
     for at in (0..columns).step_by(S::LANES) {
-        // SAFETY: the caller's promises.
+        // SAFETY: per this function's contract the processor has `S` and all rows have these lengths.
         unsafe { some_columns::<S, B, 1, true>(a, b, b_rows, at, c) };
     }
 }
@@ -178,7 +180,7 @@ unsafe fn some_columns<S: Simd, B: Source<S>, const WIDTH: usize, const BUT_FOR_
 ) {
     for first in (0..b_rows).step_by(CHAIN) {
         let rows = first..b_rows.min(first + CHAIN);
-        // SAFETY: the caller's promises.
+        // SAFETY: per this function's contract the processor has `S` and all rows have these vectors.
         unsafe {
             let sums = sums_of_rows::<S, B, WIDTH, BUT_FOR_ZEROS>(a, b, rows, at);
             for (sums, c) in sums.into_iter().zip(c) {
@@ -194,11 +196,11 @@ unsafe fn some_columns<S: Simd, B: Source<S>, const WIDTH: usize, const BUT_FOR_
     }
 }
 
-/// So many products are added up one after the other. A longer row is summed in parts, which rounds less: upstream's
-/// products add up as many numbers at once as its registers hold.
+/// Number of products that are accumulated one after the other. A longer row is summed in parts, which reduces the
+/// rounding error: upstream's products use as many partial sums as its registers hold.
 const CHAIN: usize = 128;
 
-/// The part of [`some_columns`] that some rows of `b` are.
+/// Computes the part of [`some_columns`] that covers some rows of `b`.
 ///
 /// # Safety
 ///
@@ -210,7 +212,7 @@ unsafe fn sums_of_rows<S: Simd, B: Source<S>, const WIDTH: usize, const BUT_FOR_
     rows: Range<usize>,
     at: usize,
 ) -> Each<[S::V; WIDTH]> {
-    // SAFETY: the caller's promises.
+    // SAFETY: per this function's contract the processor has `S` and all rows have these vectors.
     unsafe {
         let mut sums = [[S::splat(0.0); WIDTH]; AT_ONCE];
         for row in rows {
@@ -235,14 +237,14 @@ unsafe fn sums_of_rows<S: Simd, B: Source<S>, const WIDTH: usize, const BUT_FOR_
     }
 }
 
-/// Whether `length` numbers are all finite; it is a multiple of `S::LANES`.
+/// Returns whether `length` floats, a multiple of `S::LANES`, are all finite.
 ///
 /// # Safety
 ///
-/// The processor has the instruction set `S`, and the numbers are there.
+/// The processor has the instruction set `S`, and the floats are readable.
 #[inline(always)]
 pub unsafe fn is_finite<S: Simd>(numbers: *const f32, length: usize) -> bool {
-    // SAFETY: the caller's promise.
+    // SAFETY: per this function's contract the processor has `S` and there are `length` floats.
     unsafe {
         let mut zero = S::splat(0.0);
         for at in (0..length).step_by(S::LANES) {
@@ -252,15 +254,15 @@ pub unsafe fn is_finite<S: Simd>(numbers: *const f32, length: usize) -> bool {
     }
 }
 
-/// `sums = factor * sums + more`, of `length` numbers, which is a multiple of `S::LANES`.
+/// Computes `sums = factor * sums + more` for `length` floats, a multiple of `S::LANES`.
 ///
 /// # Safety
 ///
-/// The processor has the instruction set `S`, and the numbers are there.
+/// The processor has the instruction set `S`, and both pointers are valid for `length` floats.
 #[inline(always)]
 pub unsafe fn scale_and_add<S: Simd>(sums: *mut f32, factor: f32, more: *const f32, length: usize) {
     for at in (0..length).step_by(S::LANES) {
-        // SAFETY: the caller's promise.
+        // SAFETY: per this function's contract the processor has `S` and both pointers have `length` floats.
         unsafe {
             let sum = S::mul_add(S::load(sums.add(at)), S::splat(factor), S::load(more.add(at)));
             S::store(sums.add(at), sum);

@@ -1,15 +1,15 @@
-//! Flash attention on the processor.
+//! Flash attention on the CPU.
 //!
-//! All heads that share a head of K and V, of all tokens that see a tile of cells, are the rows of one small matrix: a tile is
-//! read and converted once for all of them, whatever the type of the cache. So a prefix that many sequences share costs what it
-//! costs one of them, and decoding, drafts and prompts are one code path.
+//! The rows of one small matrix are all heads that share a KV head, of all tokens that attend to a tile of cells: a
+//! tile is read and converted once for all of them, whatever the type of the cache. So a prefix that many sequences
+//! share costs as much as one of them, and decoding, drafts and prompts are one code path.
 //!
-//! * [`problem`]: what is asked for. [`division`]: how it is divided among threads.
-//! * [`item`]: one part of it, out of [`tile`]s of K and V ([`kv_type`]), products and [`softmax`].
-//! * [`encoding`] and [`matrix`]: types of floating-point numbers. [`blocks`] and [`whole`]: types of whole numbers with a scale.
-//! * [`isa`]: the instruction set, chosen once; [`simd`]: what a vector can do on each.
+//! * [`problem`]: the inputs of the computation. [`division`]: its division among threads.
+//! * [`item`]: one work item: [`tile`]s of K and V ([`kv_type`]), products and [`softmax`].
+//! * [`encoding`] and [`matrix`]: floating-point types. [`blocks`] and [`whole`]: quantized types.
+//! * [`isa`]: the instruction set, chosen once; [`simd`]: vector operations on each.
 //!
-//! Sums are in single precision, or exact in 32 bits. The result does not depend on the number of threads.
+//! Sums are in f32, or exact in int32. The result does not depend on the number of threads.
 
 pub mod blocks;
 pub mod division;
@@ -41,12 +41,12 @@ use scratch::Scratch;
 use simd::{Simd, Work};
 use softmax::{State, factor};
 
-/// What one of several threads does of a problem.
+/// The part of a problem that one of several threads computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share {
-    /// The thread's number.
+    /// Index of the thread.
     pub thread: usize,
-    /// How many threads there are.
+    /// Number of threads.
     pub threads: usize,
 }
 
@@ -56,10 +56,10 @@ impl Share {
     }
 }
 
-/// What each part of the memory is aligned to, in bytes.
+/// Alignment of each part of the memory, in bytes.
 const ALIGNMENT: usize = 64;
 
-/// Bytes of memory that `threads` threads need together, with room to align it.
+/// Returns the bytes of memory that `threads` threads need together, including space for alignment.
 #[must_use]
 pub fn work_bytes(problem: &Problem, threads: usize) -> usize {
     let division = Division::new(problem);
@@ -68,7 +68,7 @@ pub fn work_bytes(problem: &Problem, threads: usize) -> usize {
     size_of::<f32>() * numbers + ALIGNMENT
 }
 
-/// Memory that all threads of a problem share, and what each of them has for itself.
+/// Memory that all threads of a problem share, and each thread's scratch memory.
 pub struct Memory {
     partials: *mut f32,
     scratch: *mut f32,
@@ -76,18 +76,18 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Takes [`work_bytes`] bytes apart for one thread.
+    /// Splits [`work_bytes`] bytes for one thread.
     ///
     /// # Safety
     ///
-    /// `memory` leads to that many bytes.
+    /// `memory` points to that many bytes.
     #[must_use]
     pub unsafe fn new(problem: &Problem, share: Share, memory: *mut u8) -> Memory {
         let division = Division::new(problem);
         let partials = division::partials(problem, &division);
         let scratch_length = Scratch::length(problem, &division);
         let stride = scratch_length + ALIGNMENT / size_of::<f32>();
-        // SAFETY: the caller's promise: there is room for all of it, and to align each.
+        // SAFETY: per this function's contract there is space for all parts and their alignment.
         unsafe {
             let first = memory.add(memory.align_offset(ALIGNMENT)).cast::<f32>();
             let own = first.add(partials + share.thread * stride);
@@ -97,11 +97,13 @@ impl Memory {
     }
 }
 
-/// The first half: every item that is this thread's. Where cells are divided, [`merge`] follows once all threads are here.
+/// First phase: computes all items of this thread. If the cells are divided into chunks, [`merge`] follows once all
+/// threads are done.
 ///
 /// # Safety
 ///
-/// The problem's pointers lead to what they say; no two threads have the same share, and all have one `memory`.
+/// The problem's pointers are valid for the sizes beside them; no two threads have the same share, and all have the
+/// same `memory`.
 pub unsafe fn compute(problem: &Problem, share: Share, memory: &Memory) {
     let Some(types) = problem.types() else { return };
     Isa::chosen().run(Items { problem, types, share, memory });
@@ -121,14 +123,14 @@ impl Work for Items<'_> {
     unsafe fn run<S: Simd>(self) {
         let Items { problem, types, share, memory } = self;
         let division = Division::new(problem);
-        // SAFETY: nobody else has this thread's memory.
+        // SAFETY: no other thread uses this thread's scratch memory.
         let scratch = unsafe { std::slice::from_raw_parts_mut(memory.scratch, memory.scratch_length) };
         let mut scratch = Scratch::new(problem, &division, scratch);
         for item in share.of(division.items()).map(|number| division.item(number)) {
             let task = Task { problem, types, item };
             let take = |mut found: Found<'_>| {
                 let row = out_row(problem, item.stream, found.token, found.head);
-                // SAFETY: the row is of this item, and so of this thread.
+                // SAFETY: the row belongs to this item, and so to this thread.
                 unsafe {
                     if division.chunks == 1 {
                         finish(problem, row, &mut found.state, found.sums);
@@ -137,7 +139,8 @@ impl Work for Items<'_> {
                     }
                 }
             };
-            // SAFETY: the caller's promises.
+            // SAFETY: per this function's contract the problem's pointers are valid, and `Isa::run` has checked the
+            // instruction set.
             unsafe { task.run::<S>(&mut scratch, take) };
         }
     }
@@ -149,10 +152,10 @@ fn out_row(problem: &Problem, stream: usize, token: usize, head: usize) -> usize
 
 /// # Safety
 ///
-/// The partial result with this number is this thread's.
+/// The partial result with this index belongs to this thread.
 unsafe fn put_aside(problem: &Problem, memory: &Memory, number: usize, found: &Found<'_>) {
     let length = partial_length(problem);
-    // SAFETY: the caller's promise.
+    // SAFETY: per this function's contract no other thread writes this partial result.
     let to = unsafe { std::slice::from_raw_parts_mut(memory.partials.add(number * length), length) };
     to[0] = found.state.maximum;
     to[1] = found.state.sum;
@@ -163,44 +166,44 @@ unsafe fn put_aside(problem: &Problem, memory: &Memory, number: usize, found: &F
 ///
 /// # Safety
 ///
-/// The row is this thread's.
+/// The row belongs to this thread.
 unsafe fn finish(problem: &Problem, row: usize, state: &mut State, sums: &mut [f32]) {
     let mut scale = 1.0;
     if !problem.sinks.is_null() {
-        // SAFETY: there is one for each head.
+        // SAFETY: there is one sink for each head.
         let sink = unsafe { *problem.sinks.add(row % problem.heads as usize) };
         scale = state.take_sink(sink);
     }
-    // Of no cell nothing is read.
+    // Rows that attend to no cell produce zeros.
     let scale = if state.sum == 0.0 { 0.0 } else { scale / state.sum };
-    // SAFETY: the caller's promise.
+    // SAFETY: per this function's contract no other thread writes this row.
     let to = unsafe { std::slice::from_raw_parts_mut(problem.out.add(row * sums.len()), sums.len()) };
     to.iter_mut().zip(sums).for_each(|(to, sum)| *to = *sum * scale);
 }
 
-/// The second half: puts the parts of this thread's rows together. There is nothing to do where cells are not divided.
+/// Second phase: merges the partial results of this thread's rows. Does nothing if the cells are not divided.
 ///
 /// # Safety
 ///
-/// As [`compute`], which all threads have ended.
+/// As [`compute`], which has returned on all threads.
 pub unsafe fn merge(problem: &Problem, share: Share, memory: &Memory) {
     let division = Division::new(problem);
     if division.chunks == 1 || problem.types().is_none() {
         return;
     }
     let length = partial_length(problem);
-    // SAFETY: nobody else has this thread's memory, and it is longer than a row.
+    // SAFETY: no other thread uses this thread's scratch memory, and it is longer than a row.
     let sums = unsafe { std::slice::from_raw_parts_mut(memory.scratch, length - 2) };
     for row in share.of(out_rows(problem)) {
         let mut state = State::EMPTY;
         sums.fill(0.0);
         for chunk in 0..division.chunks {
             let number = row * division.chunks + chunk;
-            // SAFETY: all threads have written theirs.
+            // SAFETY: all threads have written their partial results.
             let part = unsafe { std::slice::from_raw_parts(memory.partials.add(number * length), length) };
             add_part(&mut state, sums, part);
         }
-        // SAFETY: the row is of this thread's share.
+        // SAFETY: the row belongs to this thread's share.
         unsafe { finish(problem, row, &mut state, sums) };
     }
 }

@@ -1,10 +1,10 @@
-//! One flash attention, as the C side describes it.
+//! The inputs of one flash attention, as the C side describes them.
 
 use std::ffi::c_void;
 
 use super::kv_type::KvType;
 
-/// K and V of some cells, and what tokens see of them. Strides are in bytes.
+/// K and V of some cells, and the masks of tokens over them. Strides are in bytes.
 ///
 /// The layout is `struct espalier_attention_cells` of the C header.
 #[derive(Clone, Copy, Debug)]
@@ -14,92 +14,94 @@ pub struct Cells {
     pub k: *const c_void,
     /// Values: rows of `value_size` values of `value_type`.
     pub v: *const c_void,
-    /// What is added to the scores, in half precision, `count` numbers a token; null for nothing.
+    /// Mask that is added to the scores, in half precision, `count` values for each token; null for none.
     pub mask: *const c_void,
-    /// Bits: the runs of [`TILE`] cells that a token may see; null for all.
+    /// Bitmap of the runs of [`TILE`] cells that a token may attend to; null for all.
     pub tiles: *const u32,
-    /// From one cell's row to the next.
+    /// Stride between cells.
     pub k_cell: u64,
-    /// From one head's row to the next.
+    /// Stride between heads.
     pub k_head: u64,
-    /// From one stream to the next.
+    /// Stride between streams.
     pub k_stream: u64,
-    /// From one cell's row to the next.
+    /// Stride between cells.
     pub v_cell: u64,
-    /// From one head's row to the next.
+    /// Stride between heads.
     pub v_head: u64,
-    /// From one stream to the next.
+    /// Stride between streams.
     pub v_stream: u64,
-    /// From one token's row to the next.
+    /// Stride between tokens.
     pub mask_token: u64,
-    /// From one stream's rows to the next; those of stream `s` are `s % mask_streams`.
+    /// Stride between streams; stream `s` reads mask `s % mask_streams`.
     pub mask_stream: u64,
-    /// From one token's bits to the next.
+    /// Stride between tokens.
     pub tiles_token: u64,
     /// `enum ggml_type` of K.
     pub key_type: i32,
     /// `enum ggml_type` of V.
     pub value_type: i32,
-    /// Cells in a stream of K and V.
+    /// Number of cells in a stream of K and V.
     pub count: u32,
-    /// Streams of the mask.
+    /// Number of streams of the mask.
     pub mask_streams: u32,
 }
 
-/// What is asked for: for each token and head `softmax(scale * Q K^T + mask) V` over the cells of a cache.
+/// One attention: for each token and head `softmax(scale * Q K^T + mask) V` over the cells of a cache.
 ///
-/// The layout is `struct espalier_attention` of the C header. Strides are in bytes. Heads are consecutive in groups: those
-/// that read the same head of K and V lie side by side.
+/// The layout is `struct espalier_attention` of the C header. Strides are in bytes. The heads of Q that share a KV head
+/// are adjacent.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Problem {
-    /// Queries: rows of `key_size` numbers in single precision.
+    /// Queries: rows of `key_size` f32 values.
     pub q: *const c_void,
-    /// A score for each head of which nothing is read; null for none.
+    /// Attention sinks: an extra score for each head without a value; null for none.
     pub sinks: *const f32,
-    /// The result: rows of `value_size` numbers, by head, then by token, then by stream, without gaps.
+    /// The output: rows of `value_size` f32 values, by head, then by token, then by stream, contiguous.
     pub out: *mut f32,
-    /// From one token's row to the next.
+    /// Stride between tokens.
     pub q_token: u64,
-    /// From one head's row to the next.
+    /// Stride between heads.
     pub q_head: u64,
-    /// From one stream to the next.
+    /// Stride between streams.
     pub q_stream: u64,
-    /// The cache, and copies of some of its cells in other types, instead of which the cache's own are hidden; mostly none.
+    /// The cache, and the residual window: copies of some of its cells in other types, while the originals are masked.
+    /// Usually empty.
     pub cells: [Cells; 2],
     /// Values in a row of Q and K.
     pub key_size: u32,
     /// Values in a row of V.
     pub value_size: u32,
-    /// Tokens in a stream.
+    /// Number of tokens in a stream.
     pub tokens: u32,
-    /// Heads of Q.
+    /// Number of heads of Q.
     pub heads: u32,
-    /// Heads of K and of V.
+    /// Number of heads of K and of V.
     pub kv_heads: u32,
-    /// Streams of Q.
+    /// Number of streams of Q.
     pub streams: u32,
-    /// Streams of K and of V.
+    /// Number of streams of K and of V.
     pub kv_streams: u32,
-    /// What scores are multiplied by.
+    /// Factor of the scores.
     pub scale: f32,
-    /// ALiBi: the largest slope's exponent; 0 for a mask that is added as it is.
+    /// ALiBi: the largest slope's exponent; 0 for a mask that is added unscaled.
     pub max_bias: f32,
-    /// Scores become `softcap * tanh(score / softcap)`; 0 for scores as they are.
+    /// Scores become `softcap * tanh(score / softcap)`; 0 for no softcap.
     pub softcap: f32,
 }
 
 /// The types of K and V of both [`Problem::cells`].
 pub type Types = [(KvType, KvType); 2];
 
-/// Cells in a tile: what is read and converted at once. Also the cells of a bit of [`Cells::tiles`].
+/// Number of cells in a tile, which is read and converted at once. Also the number of cells of a bit of
+/// [`Cells::tiles`].
 pub const TILE: usize = 64;
 
-/// The longest row of Q, K or V.
+/// Length limit of a row of Q, K or V.
 const SIZE_LIMIT: u32 = 1024;
 
 impl Cells {
-    /// None of them.
+    /// No cells.
     pub const NONE: Cells = Cells {
         k: std::ptr::null(),
         v: std::ptr::null(),
@@ -120,7 +122,7 @@ impl Cells {
         mask_streams: 1,
     };
 
-    /// The types of K and V, if rows of these sizes can have them.
+    /// Returns the types of K and V, if they are supported for rows of these sizes.
     fn types(&self, key_size: u32, value_size: u32) -> Option<(KvType, KvType)> {
         let (key, value) = (KvType::from_number(self.key_type)?, KvType::from_number(self.value_type)?);
         key.row_bytes(key_size as usize)?;
@@ -128,7 +130,7 @@ impl Cells {
         (self.mask.is_null() || self.mask_streams > 0).then_some((key, value))
     }
 
-    /// Runs of [`TILE`] cells; the last one may have fewer.
+    /// Returns the number of runs of [`TILE`] cells; the last one may have fewer.
     #[must_use]
     pub fn tile_count(&self) -> usize {
         (self.count as usize).div_ceil(TILE)
@@ -136,7 +138,7 @@ impl Cells {
 }
 
 impl Problem {
-    /// The types of K and V, if this kernel computes it. Of no cells it means nothing which they are.
+    /// Returns the types of K and V, if this kernel supports the problem. Without cells the types are arbitrary.
     #[must_use]
     pub fn types(&self) -> Option<Types> {
         let [cache, copies] = &self.cells;
@@ -155,19 +157,19 @@ impl Problem {
         shapes.then_some([of_cache, of_copies])
     }
 
-    /// Tiles of the cache, and then of the copies.
+    /// Returns the number of tiles of the cache and of the residual window.
     #[must_use]
     pub fn tile_count(&self) -> usize {
         self.cells.iter().map(Cells::tile_count).sum()
     }
 
-    /// The heads that read the same head of K and V.
+    /// Returns the number of heads that share a KV head.
     #[must_use]
     pub fn group(&self) -> usize {
         (self.heads / self.kv_heads) as usize
     }
 
-    /// What the mask of a head is multiplied by: ALiBi, <https://arxiv.org/abs/2108.12409>.
+    /// Returns the factor of a head's mask: ALiBi, <https://arxiv.org/abs/2108.12409>.
     #[must_use]
     pub fn slope(&self, head: usize) -> f32 {
         if self.max_bias <= 0.0 {

@@ -1,4 +1,4 @@
-//! The memory of one thread, taken apart. Rows are padded to whole vectors.
+//! The scratch memory of one thread, split into buffers. Rows are padded to whole vectors.
 
 use super::blocks::FEWEST_OF_BLOCK;
 use super::division::{Division, padded};
@@ -10,45 +10,45 @@ use super::softmax::State;
 use super::tile::Room;
 use super::whole::{Rounded, Weights};
 
-/// Memory of one thread.
+/// Scratch memory of one thread.
 pub struct Scratch<'a> {
     heads: &'a mut [f32],
     sizes: Sizes,
-    /// What one tile needs.
+    /// Buffers for one tile.
     pub tile: OfTile<'a>,
 }
 
-/// What is kept for each row that reads one head of K and V.
+/// Buffers for the rows that share one KV head.
 pub struct OfHead<'a> {
     /// Rows of Q, times the scale; the one after the last is zero.
     pub q: &'a mut [f32],
-    /// The same rows, rounded to pairs of whole numbers.
+    /// The same rows, quantized to int16 pairs.
     pub q_pairs: &'a mut [f32],
-    /// What those are multiplied with.
+    /// Scales of the quantized rows.
     pub q_scales: &'a mut [f32],
-    /// What rows have summed up; what is in the one after the last means nothing.
+    /// Output accumulators of the rows; the one after the last is unspecified.
     pub sums: &'a mut [f32],
-    /// What the mask of each row is multiplied by.
+    /// Factor of each row's mask (ALiBi slope).
     pub slopes: &'a mut [f32],
     maxima: &'a mut [f32],
     totals: &'a mut [f32],
 }
 
-/// What is needed while a tile is read, by one head of K and V after the other.
+/// Buffers used while a tile is read, by one KV head after the other.
 pub struct OfTile<'a> {
     /// The mask of each token of the block.
     pub mask: &'a mut [f32],
-    /// A tile of K, by columns: numbers, or pairs of whole ones.
+    /// A tile of K, by columns: floats, or int16 pairs.
     pub k: &'a mut [f32],
     /// Some rows of K.
     pub some_k: &'a mut [f32],
-    /// A tile of V: numbers, or pairs of whole ones.
+    /// A tile of V: floats, or int16 pairs.
     pub v: &'a mut [f32],
-    /// Scores, then weights, of the rows that see the tile.
+    /// Scores, then softmax weights, of the rows that attend to the tile.
     pub scores: &'a mut [f32],
-    /// By their place among the rows that see the tile: what their sums so far are to be multiplied with.
+    /// Factors to rescale the accumulators, by index among the rows that attend to the tile.
     pub factors: &'a mut [f32],
-    /// What a few rows get of the tile.
+    /// Contributions of the tile to a few rows.
     pub more: &'a mut [f32],
     levels: &'a mut [f32],
     numbers: [&'a mut [f32]; 2],
@@ -63,7 +63,7 @@ struct Sizes {
     rows: usize,
     key: usize,
     value: usize,
-    /// The longest row that may be whole numbers.
+    /// The longest row that may be quantized.
     whole: usize,
 }
 
@@ -84,7 +84,7 @@ impl Sizes {
 
     fn of_tile(self) -> [usize; 13] {
         let rows = self.rows.next_multiple_of(AT_ONCE);
-        // Where K lay, V is decoded, if it cannot be whole numbers.
+        // V is decoded into the buffer of K if it is not quantized.
         let keys = [self.key.max(self.value) * TILE, MOST_LANES * self.key];
         let levels = TILE * self.whole / size_of::<f32>();
         let (blocks, numbers) = (self.blocks(), self.blocks() * TILE);
@@ -106,7 +106,7 @@ impl Sizes {
         ]
     }
 
-    /// The most blocks of a row.
+    /// Returns the maximum number of blocks in a row.
     fn blocks(self) -> usize {
         self.whole / FEWEST_OF_BLOCK
     }
@@ -117,18 +117,18 @@ fn split<const PARTS: usize>(mut memory: &mut [f32], lengths: [usize; PARTS]) ->
 }
 
 impl<'a> Scratch<'a> {
-    /// How many numbers it takes.
+    /// Returns the number of floats it needs.
     #[must_use]
     pub fn length(problem: &Problem, division: &Division) -> usize {
         let sizes = Sizes::new(problem, division);
         sizes.heads * sizes.of_head().iter().sum::<usize>() + sizes.of_tile().iter().sum::<usize>()
     }
 
-    /// Takes [`Scratch::length`] numbers apart.
+    /// Splits [`Scratch::length`] floats into buffers.
     ///
     /// # Panics
     ///
-    /// There are fewer.
+    /// If `memory` is shorter.
     #[must_use]
     pub fn new(problem: &Problem, division: &Division, memory: &'a mut [f32]) -> Scratch<'a> {
         let sizes = Sizes::new(problem, division);
@@ -143,7 +143,7 @@ impl<'a> Scratch<'a> {
         Scratch { heads, sizes, tile }
     }
 
-    /// The part of the head with this number among those of an item, and what a tile needs.
+    /// Returns the buffers of the KV head `number` of an item, and those of a tile.
     pub fn of_head(&mut self, number: usize) -> (OfHead<'_>, &mut OfTile<'a>) {
         let lengths = self.sizes.of_head();
         let length: usize = lengths.iter().sum();
@@ -154,34 +154,34 @@ impl<'a> Scratch<'a> {
 }
 
 impl OfHead<'_> {
-    /// Maximum and sum of a row's weights so far.
+    /// Returns maximum and sum of a row's weights so far.
     #[must_use]
     pub fn state(&self, row: usize) -> State {
         State { maximum: self.maxima[row], sum: self.totals[row] }
     }
 
-    /// Rows of Q, of `size` numbers and their padding.
+    /// Returns pointers to rows of Q, of `size` floats and their padding.
     #[must_use]
     pub fn rows_of_q(&self, rows: Each<usize>, size: usize) -> Each<*const f32> {
         let stride = padded(size as u32);
         rows.map(|row| self.q[row * stride..][..stride].as_ptr())
     }
 
-    /// A row of Q as whole numbers, of which there are `size`.
+    /// Returns a row of Q as int16 values, of which there are `size`.
     #[must_use]
     pub fn rounded(&self, row: usize, size: usize) -> Rounded {
         let pairs = self.q_pairs[row * size / 2..][..size / 2].as_ptr().cast();
         Rounded { pairs, scale: self.q_scales[row] }
     }
 
-    /// Sets them.
+    /// Sets maximum and sum of a row's weights.
     pub fn set_state(&mut self, row: usize, state: State) {
         (self.maxima[row], self.totals[row]) = (state.maximum, state.sum);
     }
 }
 
 impl OfTile<'_> {
-    /// Where the whole numbers of a tile go.
+    /// Returns the buffers for the quants of a tile.
     pub fn room(&mut self) -> Room {
         let [scales, least] = &mut self.numbers;
         Room {
@@ -192,7 +192,7 @@ impl OfTile<'_> {
         }
     }
 
-    /// Where the rounded weights of a few rows go.
+    /// Returns the buffers for the quantized weights of a few rows.
     pub fn weights(&mut self) -> Each<Weights> {
         let [pairs, least] = self.weights.each_mut().map(|part| part.as_mut_ptr());
         let blocks = self.blocks;

@@ -1,4 +1,4 @@
-//! Which rows see a tile, and the masks of their tokens.
+//! The rows that attend to a tile, and the masks of their tokens.
 
 use super::division::ROWS;
 use super::half::NEGATIVE_INFINITY;
@@ -6,18 +6,18 @@ use super::matrix::{AT_ONCE, Each};
 use super::problem::{Cells, TILE};
 use super::simd::Simd;
 
-/// The rows of an item that see a tile, by their number in the block; filled up with the number after the last one.
+/// The rows of an item that attend to a tile, by index in the block; padded with the index after the last row.
 pub struct Active {
     rows: [u8; ROWS + AT_ONCE],
-    /// Of each: which of the block's tokens it is of.
+    /// For each row, the index of its token in the block.
     tokens: [u8; ROWS + AT_ONCE],
-    /// How many they are.
+    /// Number of rows, without padding.
     pub count: usize,
 }
 
 impl Active {
-    /// Those of `rows` rows whose token sees the tile. A token has `group` rows; of the first one, `left_out` of them are in the
-    /// block before.
+    /// Selects those of `rows` rows whose token attends to the tile. A token has `group` rows; `left_out` of the first
+    /// token's rows are in the block before.
     pub fn new(rows: usize, (group, left_out): (usize, usize), sees: &[bool]) -> Active {
         let mut active = Active { rows: [rows as u8; ROWS + AT_ONCE], tokens: [0; ROWS + AT_ONCE], count: 0 };
         let seeing = sees.iter().enumerate().filter(|(_, sees)| **sees);
@@ -31,17 +31,17 @@ impl Active {
         active
     }
 
-    /// The token of the row at this place, by its number in the block.
+    /// Returns the index in the block of the token of the row at this place.
     pub fn token(&self, at: usize) -> usize {
         usize::from(self.tokens[at])
     }
 
-    /// How many they are with those that they are filled up with.
+    /// Returns the number of rows including padding.
     fn padded(&self) -> usize {
         self.count.next_multiple_of(AT_ONCE)
     }
 
-    /// A few at once: the place of the first, and which they are.
+    /// Iterates over [`AT_ONCE`] rows at a time: the place of the first, and their indexes.
     pub fn blocks(&self) -> impl Iterator<Item = (usize, Each<usize>)> {
         let blocks = self.rows[..self.padded()].as_chunks::<AT_ONCE>().0.iter().enumerate();
         blocks.map(|(at, rows)| (at * AT_ONCE, rows.map(usize::from)))
@@ -51,33 +51,34 @@ impl Active {
 /// A token of a stream.
 #[derive(Clone, Copy)]
 pub struct Token<'a> {
-    /// The cells in question.
+    /// The cells that it may attend to.
     pub cells: &'a Cells,
     /// The stream of Q.
     pub stream: usize,
-    /// The token's number there.
+    /// Index of the token in the stream.
     pub token: usize,
 }
 
 impl Token<'_> {
-    /// Whether it sees any of the first `count` cells of a tile. If it does, `mask` gets what is added to their scores.
+    /// Returns whether it attends to any of the first `count` cells of a tile. If so, writes their mask values to
+    /// `mask`.
     ///
     /// # Safety
     ///
-    /// The processor has the instruction set `S`, and the cells' pointers lead to what they say.
+    /// The processor has the instruction set `S`, and the cells' pointers are valid for the sizes beside them.
     #[inline(always)]
     pub unsafe fn sees<S: Simd>(self, tile: usize, count: usize, mask: &mut [f32; TILE]) -> bool {
-        // SAFETY: the caller's promises.
+        // SAFETY: per this function's contract the processor has `S` and the cells' pointers are valid.
         unsafe { self.has_tile(tile) && self.read_mask::<S>(tile, count, mask) }
     }
 
     /// # Safety
     ///
-    /// The cells' pointers lead to what they say.
+    /// The cells' pointers are valid for the sizes beside them.
     unsafe fn has_tile(self, tile: usize) -> bool {
         let tiles = self.cells.tiles;
         let at = self.token * self.cells.tiles_token as usize;
-        // SAFETY: the caller's promise.
+        // SAFETY: per this function's contract `tiles` is null or has a bit for each tile of each token.
         tiles.is_null() || unsafe { *tiles.byte_add(at).add(tile / 32) } >> (tile % 32) & 1 == 1
     }
 
@@ -95,7 +96,7 @@ impl Token<'_> {
         let mut mask = [NEGATIVE_INFINITY; TILE];
         let stream = self.stream % cells.mask_streams as usize;
         let at = self.token * cells.mask_token as usize + stream * cells.mask_stream as usize;
-        // SAFETY: the caller's promises.
+        // SAFETY: per this function's contract the processor has `S` and the mask has these values.
         unsafe {
             let from = cells.mask.byte_add(at).cast::<u16>().add(tile * TILE);
             from.copy_to_nonoverlapping(mask.as_mut_ptr(), count);

@@ -1,10 +1,10 @@
-//! Softmax of one tile after the other: <https://arxiv.org/abs/2112.05682>.
+//! Online softmax over one tile after the other: <https://arxiv.org/abs/2112.05682>.
 
 use super::matrix::{AT_ONCE, Each};
 use super::problem::TILE;
 use super::simd::Simd;
 
-/// What a row has summed up so far, all of it times `exp(-maximum)`.
+/// Running softmax state of a row; all sums are scaled by `exp(-maximum)`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct State {
     /// The largest score.
@@ -14,10 +14,10 @@ pub struct State {
 }
 
 impl State {
-    /// Nothing yet.
+    /// The state before any score.
     pub const EMPTY: State = State { maximum: f32::NEG_INFINITY, sum: 0.0 };
 
-    /// Takes a score in of which no value is read. Gives what the sums so far are to be multiplied with.
+    /// Adds the score of an attention sink, which has no value. Returns the factor to rescale the accumulators.
     #[must_use]
     pub fn take_sink(&mut self, score: f32) -> f32 {
         let maximum = self.maximum.max(score);
@@ -27,7 +27,7 @@ impl State {
     }
 }
 
-/// `exp(old - new)`, where nothing has been summed up yet too.
+/// Returns `exp(old - new)`, also if no score was added yet.
 #[must_use]
 pub fn factor(old: f32, new: f32) -> f32 {
     if old == f32::NEG_INFINITY {
@@ -39,15 +39,15 @@ pub fn factor(old: f32, new: f32) -> f32 {
     }
 }
 
-/// Turns the scores of a tile into weights, those of a few rows, and takes them in. Gives what each row's sums so far are to be
-/// multiplied with.
+/// Turns the scores of a tile into weights, for [`AT_ONCE`] rows, and updates their states. Returns the factors to
+/// rescale each row's accumulators.
 ///
 /// # Safety
 ///
 /// The processor has the instruction set `S`; each row has [`TILE`] scores.
 #[inline(always)]
 pub unsafe fn weigh<S: Simd>(scores: Each<*mut f32>, states: &mut Each<State>) -> Each<f32> {
-    // SAFETY: the caller's promise, and `TILE` is a multiple of `LANES`.
+    // SAFETY: per this function's contract each row has `TILE` scores, and `TILE` is a multiple of `LANES`.
     unsafe {
         let mut largest = [S::splat(f32::NEG_INFINITY); AT_ONCE];
         for (largest, scores) in largest.iter_mut().zip(scores) {
@@ -61,7 +61,7 @@ pub unsafe fn weigh<S: Simd>(scores: Each<*mut f32>, states: &mut Each<State>) -
         for (i, state) in states.iter_mut().enumerate() {
             let before = state.maximum;
             state.maximum = if largest[i] <= before { before } else { largest[i] };
-            // Where nothing is seen all weights are zero. A comparison may lose what is no number; the sum does not.
+            // If all cells are masked, all weights are zero. A maximum may drop a NaN; the sum does not.
             let base = if state.maximum == f32::NEG_INFINITY { 0.0 } else { state.maximum };
             let minus = S::splat(-base);
             for at in (0..TILE).step_by(S::LANES) {
@@ -80,14 +80,14 @@ pub unsafe fn weigh<S: Simd>(scores: Each<*mut f32>, states: &mut Each<State>) -
     }
 }
 
-/// `most * tanh(x)`.
+/// Computes `most * tanh(x)`.
 ///
 /// # Safety
 ///
 /// The processor has the instruction set `S`.
 #[inline(always)]
 pub unsafe fn cap<S: Simd>(x: S::V, most: f32) -> S::V {
-    // SAFETY: the caller's promise.
+    // SAFETY: per this function's contract the processor has `S`.
     unsafe {
         let size = S::magnitude(x);
         let small = exp::<S>(S::mul(size, S::splat(-2.0)));
@@ -97,21 +97,21 @@ pub unsafe fn cap<S: Simd>(x: S::V, most: f32) -> S::V {
     }
 }
 
-/// `exp(x)` for `x <= 0`, to 2 units in the last place; no number stays none.
+/// Computes `exp(x)` for `x <= 0`, to 2 units in the last place. NaN in, NaN out.
 ///
 /// # Safety
 ///
 /// The processor has the instruction set `S`.
 #[inline(always)]
 unsafe fn exp<S: Simd>(x: S::V) -> S::V {
-    /// Less is 0 in single precision.
+    /// Below this the result is 0 in f32.
     const LEAST: f32 = -110.0;
-    // ln 2 in two parts, of which the first has few enough bits for its product with a whole number to be exact.
+    // ln 2 in two parts, of which the first has few enough bits for its product with an integer to be exact.
     const LN_2_HIGH: f32 = 0.693_359_4;
     const LN_2_LOW: f32 = -2.121_944_4e-4;
-    // Taylor's series up to the seventh power: within ln 2 / 2 of 0 what is left out is 1e-8 of the value.
+    // Taylor series up to the seventh power: within ln 2 / 2 of 0 the truncation error is 1e-8 of the value.
     const SERIES: [f32; 8] = [1.0 / 5040.0, 1.0 / 720.0, 1.0 / 120.0, 1.0 / 24.0, 1.0 / 6.0, 0.5, 1.0, 1.0];
-    // SAFETY: the caller's promise.
+    // SAFETY: per this function's contract the processor has `S`.
     unsafe {
         let x = S::max(S::splat(LEAST), x);
         let n = S::round(S::mul(x, S::splat(std::f32::consts::LOG2_E)));
@@ -138,7 +138,7 @@ mod tests {
 
         unsafe fn run<S: Simd>(self) -> f32 {
             let mut to = [0.0; crate::attention::simd::MOST_LANES];
-            // SAFETY: the caller's promise, and a vector fits.
+            // SAFETY: `Work::run` is called with the instruction set, and a vector fits.
             unsafe { S::store(to.as_mut_ptr(), exp::<S>(S::splat(self.0))) };
             to[0]
         }
@@ -165,7 +165,7 @@ mod tests {
 
         unsafe fn run<S: Simd>(self) -> f32 {
             let mut to = [0.0; crate::attention::simd::MOST_LANES];
-            // SAFETY: the caller's promise, and a vector fits.
+            // SAFETY: `Work::run` is called with the instruction set, and a vector fits.
             unsafe { S::store(to.as_mut_ptr(), cap::<S>(S::splat(self.0), 30.0)) };
             to[0]
         }

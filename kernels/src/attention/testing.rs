@@ -1,4 +1,4 @@
-//! Problems for tests: their memory, and what they should give.
+//! Attention problems for tests: their memory, and the expected results.
 
 use std::ffi::c_void;
 
@@ -12,12 +12,12 @@ use super::problem::{Cells, Problem, TILE};
 use super::simd::{Simd, Work};
 use super::tile::Tile;
 
-/// A small problem, for its sizes only: its pointers are null.
+/// Returns a small problem, for its sizes only: its pointers are null.
 pub fn problem() -> Problem {
     problem_of(100)
 }
 
-/// The same on so many cells.
+/// The same with `count` cells.
 pub fn problem_of(count: u32) -> Problem {
     let kind = KvType::F16.number();
     Problem {
@@ -41,11 +41,11 @@ pub fn problem_of(count: u32) -> Problem {
     }
 }
 
-/// Numbers that are the same in every run: SplitMix64.
+/// Reproducible random numbers: SplitMix64.
 pub struct Random(pub u64);
 
 impl Random {
-    /// Any number.
+    /// Returns the next 64-bit number.
     pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -53,24 +53,24 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// A whole number below `end`.
+    /// Returns an integer below `end`.
     pub fn below(&mut self, end: usize) -> usize {
         (self.next() % end as u64) as usize
     }
 
-    /// One of them.
+    /// Returns one of the elements.
     pub fn one_of<T: Copy>(&mut self, all: &[T]) -> T {
         all[self.below(all.len())]
     }
 
-    /// Normal: Box and Muller.
+    /// Returns a normally distributed number: Box-Muller.
     pub fn gaussian(&mut self) -> f32 {
         let mut uniform = || (self.next() >> 11) as f64 / (1u64 << 53) as f64;
         let (radius, angle) = (1.0 - uniform(), uniform());
         ((-2.0 * radius.ln()).sqrt() * (std::f64::consts::TAU * angle).cos()) as f32
     }
 
-    /// Nearly normal, around 0.
+    /// Returns an approximately normally distributed number, around 0.
     pub fn normal(&mut self) -> f32 {
         let sum: f64 = (0..12).map(|_| self.next() as f64 / u64::MAX as f64).sum();
         (sum - 6.0) as f32
@@ -79,7 +79,7 @@ impl Random {
 
 /// A problem with its memory.
 pub struct Case {
-    /// Sizes; the pointers are put in by [`Case::problem`].
+    /// Sizes; the pointers are filled in by [`Case::problem`].
     pub sizes: Problem,
     pub q: Guarded<f32>,
     pub sinks: Option<Guarded<f32>>,
@@ -95,7 +95,7 @@ pub struct Memory {
 }
 
 impl Case {
-    /// Random contents for `sizes`.
+    /// Creates random contents for `sizes`.
     pub fn new(sizes: Problem, random: &mut Random) -> Case {
         let rows = sizes.tokens as usize * (sizes.heads * sizes.streams) as usize;
         let q: Vec<f32> = (0..rows * sizes.key_size as usize).map(|_| random.normal()).collect();
@@ -109,7 +109,7 @@ impl Case {
         }
     }
 
-    /// The problem, whose result goes to `out`.
+    /// Returns the problem, with `out` as its output.
     pub fn problem(&self, out: &mut [f32]) -> Problem {
         let sizes = self.sizes;
         let q_row = 4 * u64::from(sizes.key_size);
@@ -126,12 +126,12 @@ impl Case {
         }
     }
 
-    /// Numbers in the result.
+    /// Returns the number of floats in the output.
     pub fn out_length(&self) -> usize {
         super::division::out_rows(&self.sizes) * self.sizes.value_size as usize
     }
 
-    /// The result, in double precision.
+    /// Computes the result in f64.
     pub fn reference(&self) -> Vec<Expected> {
         let sizes = self.sizes;
         let decoded = [0, 1].map(|at| self.cells[at].decoded(&sizes, &sizes.cells[at]));
@@ -163,7 +163,7 @@ impl Case {
         let largest = scores.iter().map(|(_, score)| *score).fold(sink, f64::max);
         let mut sum = if sink == f64::NEG_INFINITY { 0.0 } else { (sink - largest).exp() };
         let (mut out, mut sizes_of) = (vec![0.0; value], vec![0.0; value]);
-        // A weight times its cell's scale is rounded like the largest product of both.
+        // The product of a weight and its cell's scale is rounded relative to the largest product.
         let (mut largest_weight, mut largest_value, count) = (0.0f64, 0.0f64, scores.len() as f64);
         for (v, score) in scores {
             let weight = (score - largest).exp();
@@ -186,7 +186,7 @@ impl Case {
         out.iter().zip(&sizes_of).map(expected).collect()
     }
 
-    /// What rounding Q to 16 bits may change a score by.
+    /// Returns by how much quantizing Q to int16 may change a score.
     fn rounded_score(&self, at: usize, row: Row, k: &[f32]) -> f64 {
         if matches!(kind(self.sizes.cells[at].key_type), KvType::Floating(_)) {
             return 0.0;
@@ -213,7 +213,7 @@ impl Case {
         score + f64::from(self.mask_of(at, row, cell) * sizes.slope(row.head))
     }
 
-    /// The row of K and V that a row of Q reads of a cell.
+    /// Returns the index of the row of K and V that a row of Q reads for a cell.
     fn row_of(&self, at: usize, row: Row, cell: usize) -> usize {
         let sizes = self.sizes;
         let stream = row.stream / (sizes.streams / sizes.kv_streams) as usize;
@@ -237,19 +237,19 @@ impl Case {
     }
 }
 
-/// A number of the result.
+/// An expected value of the output.
 #[derive(Clone, Copy, Debug)]
 pub struct Expected {
-    /// In double precision.
+    /// Computed in f64.
     pub value: f64,
-    /// How far from it rounding to 16 bits may lead, where a type is quantized.
+    /// Allowed error from rounding to int16, if a type is quantized.
     pub slack: f64,
 }
 
-/// Six times the standard deviation of a number that was rounded to a multiple of 1/32767: by sqrt(1/12) of it.
+/// Six times the standard deviation of the error of rounding to a multiple of 1/32767, which is sqrt(1/12) of it.
 const ROUNDED: f64 = 6.0 * 0.288_675 / 32767.0;
 
-/// A row of Q and of the result.
+/// A row of Q and of the output.
 #[derive(Clone, Copy)]
 struct Row {
     stream: usize,
@@ -258,7 +258,7 @@ struct Row {
 }
 
 impl Memory {
-    /// Random contents: a mask in half the cases, which hides some runs of cells and some cells.
+    /// Creates random contents: a mask in half the cases, which hides some runs of cells and some cells.
     fn new(sizes: &Problem, cells: &Cells, random: &mut Random) -> Memory {
         let (tokens, count) = (sizes.tokens as usize, cells.count as usize);
         let rows = count * (sizes.kv_heads * sizes.kv_streams) as usize;
@@ -279,7 +279,7 @@ impl Memory {
         }
     }
 
-    /// `cells` with pointers and strides.
+    /// Returns `cells` with pointers and strides.
     fn cells(&self, sizes: &Problem, cells: &Cells) -> Cells {
         let of = |number: i32, size: u32| kind(number).row_bytes(size as usize).unwrap() as u64;
         let (key, value) = (of(cells.key_type, sizes.key_size), of(cells.value_type, sizes.value_size));
@@ -302,7 +302,7 @@ impl Memory {
         }
     }
 
-    /// K and V.
+    /// Decodes K and V.
     fn decoded(&self, sizes: &Problem, cells: &Cells) -> [Vec<f32>; 2] {
         let sizes = [sizes.key_size, sizes.value_size].map(|size| size as usize);
         [decoded(kind(cells.key_type), &self.k, sizes[0]), decoded(kind(cells.value_type), &self.v, sizes[1])]
@@ -313,7 +313,7 @@ fn kind(number: i32) -> KvType {
     KvType::from_number(number).unwrap()
 }
 
-/// Words of bits that a token has.
+/// Returns the number of bitmap words for each token.
 fn words(cells: &Cells) -> usize {
     cells.tile_count().div_ceil(32)
 }
@@ -322,13 +322,13 @@ fn pointer<T: Copy>(all: Option<&Guarded<T>>) -> *const T {
     all.map_or(std::ptr::null(), |all| all.as_ptr())
 }
 
-/// How many random cases; `ESPALIER_CASES` names another number.
+/// Returns the number of random cases; `ESPALIER_CASES` overrides it.
 pub fn cases(usual: u64) -> u64 {
     std::env::var("ESPALIER_CASES")
         .map_or(usual, |number| number.parse().expect("ESPALIER_CASES is a number"))
 }
 
-/// Random values of a type, in a moderate range.
+/// Returns random values of a type, in a moderate range.
 pub fn encoded(kind: KvType, values: usize, random: &mut Random) -> Vec<u8> {
     let (block, bytes) = kind.block();
     let mut all = Vec::with_capacity(values / block * bytes);
@@ -354,7 +354,7 @@ pub fn encoded(kind: KvType, values: usize, random: &mut Random) -> Vec<u8> {
     all
 }
 
-/// A number in half precision, below two to the power of `exponent - 14`.
+/// Returns a half-precision float below two to the power of `exponent - 14`.
 fn small_half(random: &mut Random, exponent: usize) -> u16 {
     let sign = (random.next() & 0x8000) as u16;
     sign | ((exponent - random.below(4)) << 10) as u16 | (random.next() & 1023) as u16
@@ -372,7 +372,7 @@ fn mask_row(cells: usize, random: &mut Random) -> Vec<u16> {
     (0..cells).map(|cell| value(cell, random)).collect()
 }
 
-/// Rows of `size` values.
+/// Decodes rows of `size` values.
 pub fn decoded(kind: KvType, bytes: &[u8], size: usize) -> Vec<f32> {
     decoded_on(Isa::Scalar, kind, bytes, size)
 }
@@ -400,7 +400,7 @@ impl Work for Decode<'_> {
         let mut to = vec![f32::NAN; cells * padded];
         let lines = Lines { first: bytes.as_ptr(), stride, ahead: 0 };
         let tile = Tile { lines, cells, size, kind };
-        // SAFETY: there is room for each padded row.
+        // SAFETY: there is space for each padded row.
         unsafe { tile.decode::<S>(to.as_mut_ptr()) };
         assert!(to.chunks_exact(padded).all(|row| row[size..].iter().all(|one| *one == 0.0)));
         to.chunks_exact(padded).flat_map(|row| &row[..size]).copied().collect()

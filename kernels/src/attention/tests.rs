@@ -1,4 +1,4 @@
-//! The kernel against a reference in double precision.
+//! The kernel against a reference in f64.
 
 use super::guarded::Guarded;
 use super::isa::Isa;
@@ -7,7 +7,7 @@ use super::problem::{Cells, Problem, Types};
 use super::testing::{Case, Expected, Random, cases, problem, problem_of};
 use super::{Items, Memory, Share, merge, work_bytes};
 
-/// What threads share.
+/// State shared by threads.
 struct Shared<'a> {
     problem: &'a Problem,
     types: Types,
@@ -15,18 +15,19 @@ struct Shared<'a> {
     threads: usize,
 }
 
-// SAFETY: threads write to parts of the memory that are their own, or one of them does after the other: what is tested.
+// SAFETY: each thread writes to its own part of the memory, or one of them does after the other, which is what these
+// tests check.
 unsafe impl Sync for Shared<'_> {}
 
 impl Shared<'_> {
-    /// Runs `work` in all threads at once.
+    /// Runs `work` on all threads at once.
     fn run(&self, work: impl Fn(&Problem, Share, &Memory) + Sync) {
         std::thread::scope(|scope| {
             for thread in 0..self.threads {
                 let work = &work;
                 scope.spawn(move || {
                     let share = Share { thread, threads: self.threads };
-                    // SAFETY: the memory is as long as it has to be.
+                    // SAFETY: the memory has `work_bytes` bytes.
                     work(self.problem, share, &unsafe { Memory::new(self.problem, share, self.work) });
                 });
             }
@@ -34,7 +35,7 @@ impl Shared<'_> {
     }
 }
 
-/// The result of `threads` threads.
+/// Computes the result with `threads` threads.
 fn computed(case: &Case, isa: Isa, threads: usize) -> Vec<f32> {
     let mut out = Guarded::new(&vec![f32::NAN; case.out_length()]);
     let problem = case.problem(&mut out);
@@ -119,7 +120,7 @@ fn the_number_of_threads_changes_no_bit() {
     }
 }
 
-/// A case whose first token does not see the cells `hidden`, which the others do.
+/// Returns a case whose first token may not attend to the cells `hidden`, while the others may.
 fn hiding(kinds: [KvType; 2], tokens: u32, hidden: &[usize], random: &mut Random) -> Case {
     let mut sizes = Problem { tokens, key_size: 128, value_size: 128, ..problem() };
     let cells = &mut sizes.cells[0];
@@ -132,11 +133,12 @@ fn hiding(kinds: [KvType; 2], tokens: u32, hidden: &[usize], random: &mut Random
     case
 }
 
-/// Another tenant's cell is such a cell. One is in a whole tile, one in a shorter one; few rows are computed otherwise than many.
+/// Another tenant's cell is such a cell. One is in a full tile, one in a partial one; few rows take another code path
+/// than many.
 #[test]
 fn whatever_a_hidden_cell_has_it_changes_no_bit() {
     const HIDDEN: [usize; 2] = [5, 70];
-    /// No number, and a large one, of each type.
+    /// NaN, and a large number, of each type.
     const NO_NUMBER: u8 = 0xff;
     const LARGE: u8 = 0x7b;
     let mut random = Random(7);

@@ -1,4 +1,4 @@
-//! The rows of K or V that are read together: a tile, as the cache has it.
+//! A tile: the rows of K or V that are read together, as the cache stores them.
 
 use super::blocks::{Blocks, MOST_OF_BLOCK};
 use super::division::padded;
@@ -10,18 +10,18 @@ use super::matrix::{AT_ONCE, Each, is_finite, rows_by_columns, rows_by_rows};
 use super::problem::TILE;
 use super::simd::{MOST_LANES, Simd, Work};
 
-/// Up to so many rows that see a tile of floating-point numbers it is read where it lies, anew for each few of them; for more it is
-/// decoded once.
+/// Up to this many rows that attend to a floating-point tile, it is read in place, again for each few of them; for more
+/// rows it is decoded once.
 const FEW: usize = 8;
-/// The same for bytes: what is turned into whole numbers for so few is turned for nothing.
+/// The same limit for byte quants: converting them to int16 columns does not pay off for so few rows.
 const FEW_OF_BYTES: usize = AT_ONCE;
 
 /// Rows of K or V.
 #[derive(Clone, Copy, Debug)]
 pub struct Tile<Kind> {
-    /// Where they lie.
+    /// Location of the rows.
     pub lines: Lines,
-    /// Cells: at most [`TILE`].
+    /// Number of cells: at most [`TILE`].
     pub cells: usize,
     /// Values in a row.
     pub size: usize,
@@ -30,16 +30,16 @@ pub struct Tile<Kind> {
 }
 
 impl<Kind> Tile<Kind> {
-    /// The same rows, of this type.
+    /// Returns the same rows with another type.
     pub fn of<Other>(&self, kind: Other) -> Tile<Other> {
         Tile { lines: self.lines, cells: self.cells, size: self.size, kind }
     }
 }
 
-/// Safety, of all methods: the processor has the instruction set, the rows are there, and what is written to has room.
+/// Safety, of all methods: the processor has the instruction set, the rows are readable, and the output has space.
 #[allow(clippy::missing_safety_doc, reason = "it is the block's")]
 impl Tile<KvType> {
-    /// The tile as numbers, if so many rows that see it are to read it where it lies.
+    /// Returns the tile as floating-point rows if this many rows should read it in place.
     pub fn in_place<S: Simd>(&self, rows: usize) -> Option<Tile<InPlace>> {
         let is_whole = self.size.is_multiple_of(S::LANES);
         match self.kind {
@@ -68,7 +68,7 @@ impl Work for Decode {
     #[inline(always)]
     unsafe fn run<S: Simd>(self) {
         let Decode { rows, to } = self;
-        // SAFETY: the caller of `Tile::decode` has made sure.
+        // SAFETY: per the contract of `Tile::decode`.
         unsafe {
             match rows.kind {
                 KvType::Floating(kind) => rows.of(kind).decode::<S>(to),
@@ -78,47 +78,47 @@ impl Work for Decode {
     }
 }
 
-/// Safety, of all methods: the processor has the instruction set, the rows are there, and what is written to has room.
+/// Safety, of all methods: the processor has the instruction set, the rows are readable, and the output has space.
 #[allow(clippy::missing_safety_doc, reason = "it is the block's")]
 impl Tile<InPlace> {
-    /// `to[i][cell] = a[i] . row of the cell`.
+    /// Computes `to[i][cell] = a[i] . row of the cell`.
     #[inline(always)]
     pub unsafe fn scores<S: Simd>(&self, a: Each<*const f32>, to: Each<*mut f32>) {
         with_encoding_in_place!(self.kind, encoding => {
             let rows = Rows { lines: self.lines, encoding };
-            // SAFETY: the caller's promise.
+            // SAFETY: per this block's contract the processor has `S`, and rows and output are valid.
             unsafe { rows_by_rows::<S, _>(a, rows, self.cells, self.size, to) }
         });
     }
 
-    /// `to[i] = weights[i][cell] * row of the cell`, summed up for all cells.
+    /// Computes `to[i] = weights[i][cell] * row of the cell`, summed over all cells.
     #[inline(always)]
     pub unsafe fn weighted<S: Simd>(&self, weights: Each<*const f32>, to: Each<*mut f32>) {
         with_encoding_in_place!(self.kind, encoding => {
             let rows = Rows { lines: self.lines, encoding };
-            // SAFETY: the caller's promise.
+            // SAFETY: per this block's contract the processor has `S`, and rows and output are valid.
             unsafe { rows_by_columns::<S, _>(weights, rows, self.cells, self.size, to) }
         });
     }
 }
 
-/// Safety, of all methods: the processor has the instruction set, the rows are there, and what is written to has room.
+/// Safety, of all methods: the processor has the instruction set, the rows are readable, and the output has space.
 #[allow(clippy::missing_safety_doc, reason = "it is the block's")]
 impl Tile<Floating> {
     /// Writes the rows to `to`, each padded with zeros.
     #[inline(always)]
     pub unsafe fn decode<S: Simd>(&self, to: *mut f32) {
-        // SAFETY: the caller's promise.
+        // SAFETY: per this block's contract the processor has `S`, and rows and output are valid.
         unsafe { self.decode_some::<S>(0, self.cells, to) }
     }
 
-    /// Writes the rows to the columns of `to`, whose rows have [`TILE`] numbers. `some` has room for a few rows. What is in the
-    /// columns after the last cell means nothing.
+    /// Decodes the rows into the columns of `to`, whose rows have [`TILE`] values. `some` has space for a few rows. The
+    /// columns after the last cell are unspecified.
     #[inline(always)]
     pub unsafe fn decode_to_columns<S: Simd>(&self, some: *mut f32, to: *mut f32) {
         let stride = padded(self.size as u32);
         for first in (0..self.cells).step_by(S::LANES) {
-            // SAFETY: the caller's promise.
+            // SAFETY: per this block's contract the processor has `S`, and rows and output are valid.
             unsafe {
                 self.decode_some::<S>(first, S::LANES.min(self.cells - first), some);
                 for at in (0..stride).step_by(S::LANES) {
@@ -132,7 +132,7 @@ impl Tile<Floating> {
     unsafe fn decode_some<S: Simd>(&self, first: usize, cells: usize, to: *mut f32) {
         with_encoding!(self.kind, encoding => {
             for cell in 0..cells {
-                // SAFETY: the caller's promise.
+                // SAFETY: per this block's contract the processor has `S`, and rows and output are valid.
                 unsafe {
                     let row = self.lines.row(first + cell);
                     let to = to.add(cell * padded(self.size as u32));
@@ -145,7 +145,7 @@ impl Tile<Floating> {
 
 /// # Safety
 ///
-/// As the methods of [`Tile`].
+/// As for the methods of [`Tile`].
 #[inline(always)]
 unsafe fn decode_row<S: Simd, E: Encoding>(
     encoding: E,
@@ -154,7 +154,7 @@ unsafe fn decode_row<S: Simd, E: Encoding>(
     to: *mut f32,
 ) {
     let whole = size / S::LANES * S::LANES;
-    // SAFETY: the caller's promise.
+    // SAFETY: as for the methods of `Tile`, per this function's contract.
     unsafe {
         for at in (0..whole).step_by(S::LANES) {
             S::store(to.add(at), encoding.vector::<S>(row, at));
@@ -171,59 +171,59 @@ unsafe fn decode_row<S: Simd, E: Encoding>(
     }
 }
 
-/// The whole numbers of a tile: `level * scale + least` is a value.
+/// Quants of a tile: a value is `level * scale + least`.
 #[derive(Clone, Copy, Debug)]
 pub struct Levels {
-    /// Those of the first cell's first block.
+    /// Quants of the first cell's first block.
     first: *const i8,
-    /// From one cell's to the next.
+    /// Stride between cells.
     of_cell: usize,
-    /// From one block's to the next.
+    /// Stride between blocks.
     of_block: usize,
-    /// Blocks of a row.
+    /// Number of blocks in a row.
     pub blocks: usize,
-    /// Values of a block: a multiple of `2 * LANES`.
+    /// Number of values in a block: a multiple of `2 * LANES`.
     pub values: usize,
-    /// By block, then by cell: [`TILE`] numbers each, zero after the last cell.
+    /// Scales by block, then by cell: [`TILE`] values each, zero after the last cell.
     pub scales: *mut f32,
-    /// The same; null where blocks have none.
+    /// Block minimums in the same order; null for types without them.
     pub least: *mut f32,
 }
 
 impl Levels {
-    /// Values of a row.
+    /// Returns the number of values in a row.
     #[inline(always)]
     pub fn size(self) -> usize {
         self.blocks * self.values
     }
 
-    /// Those of a cell from the value `at` on, as many as are in its block.
+    /// Returns a cell's quants from the value `at` on, as many as are left in its block.
     ///
     /// # Safety
     ///
-    /// They are there.
+    /// The cell and the value exist.
     #[inline(always)]
     pub unsafe fn at(self, cell: usize, at: usize) -> *const i8 {
         let inside = at / self.values * self.of_block + at % self.values;
-        // SAFETY: the caller's promise.
+        // SAFETY: per this function's contract the cell and the value exist.
         unsafe { self.first.add(cell * self.of_cell + inside) }
     }
 
-    /// From one cell's to the next.
+    /// Returns the stride between cells.
     #[inline(always)]
     pub fn stride(self) -> usize {
         self.of_cell
     }
 
-    /// Takes zero for scales and least values that are not finite, and says which cells have them.
+    /// Replaces scales and minimums that are not finite by zero, and returns which cells had them.
     ///
     /// # Safety
     ///
-    /// They are there.
+    /// The scales, and the minimums unless null, are readable and writable.
     pub unsafe fn without_infinite(self) -> [bool; TILE] {
         let mut has = [false; TILE];
         for numbers in [self.scales, self.least].into_iter().filter(|numbers| !numbers.is_null()) {
-            // SAFETY: the caller's promise.
+            // SAFETY: per this function's contract there are `blocks * TILE` values.
             let numbers = unsafe { std::slice::from_raw_parts_mut(numbers, self.blocks * TILE) };
             for (at, number) in numbers.iter_mut().enumerate().filter(|(_, number)| !number.is_finite()) {
                 *number = 0.0;
@@ -233,16 +233,16 @@ impl Levels {
         has
     }
 
-    /// The largest of each cell's scales, without their signs.
+    /// Returns the largest magnitude of each cell's scales.
     ///
     /// # Safety
     ///
-    /// The processor has the instruction set `S`, and they are there.
+    /// The processor has the instruction set `S`, and the scales are readable.
     #[inline(always)]
     pub unsafe fn largest_scales<S: Simd>(self) -> [f32; TILE] {
         let mut largest = [0.0; TILE];
         for at in (0..self.blocks * TILE).step_by(S::LANES) {
-            // SAFETY: the caller's promise.
+            // SAFETY: per this function's contract the processor has `S` and the scales are readable.
             unsafe {
                 let to = largest.as_mut_ptr().add(at % TILE);
                 S::store(to, S::max(S::magnitude(S::load(self.scales.add(at))), S::load(to)));
@@ -251,38 +251,38 @@ impl Levels {
         largest
     }
 
-    /// Whether all scales and least values are finite.
+    /// Returns whether all scales and minimums are finite.
     ///
     /// # Safety
     ///
-    /// The processor has the instruction set `S`, and they are there.
+    /// The processor has the instruction set `S`, and the scales and minimums are readable.
     #[inline(always)]
     pub unsafe fn are_finite<S: Simd>(self) -> bool {
         let count = self.blocks * TILE;
-        // SAFETY: the caller's promise.
+        // SAFETY: per this function's contract the processor has `S` and the values are readable.
         unsafe {
             is_finite::<S>(self.scales, count) && (self.least.is_null() || is_finite::<S>(self.least, count))
         }
     }
 }
 
-/// Where the whole numbers of a tile go.
+/// Output buffers for the quants of a tile.
 #[derive(Clone, Copy, Debug)]
 pub struct Room {
-    /// For the levels of [`TILE`] rows.
+    /// Space for the quants of [`TILE`] rows.
     pub levels: *mut i8,
-    /// For a number for each block of [`TILE`] rows.
+    /// Space for one scale for each block of [`TILE`] rows.
     pub scales: *mut f32,
-    /// The same.
+    /// Space for as many minimums.
     pub least: *mut f32,
-    /// The same in half precision.
+    /// Space for as many values in half precision.
     pub halves: *mut u16,
 }
 
-/// Safety, of all methods: the processor has the instruction set, the rows are there, and what is written to has room.
+/// Safety, of all methods: the processor has the instruction set, the rows are readable, and the output has space.
 #[allow(clippy::missing_safety_doc, reason = "it is the block's")]
 impl Tile<Quantized> {
-    /// Reads levels, scales and least values. Levels that are bytes of the cache stay where they are.
+    /// Reads quants, scales and minimums. Quants that are stored as bytes stay in the cache.
     #[inline(always)]
     pub unsafe fn read<S: Simd>(&self, room: Room) -> Levels {
         // SAFETY: per this block's contract.
@@ -292,9 +292,9 @@ impl Tile<Quantized> {
     #[inline(always)]
     unsafe fn read_blocks<S: Simd, B: Blocks>(&self, blocks: B, room: Room) -> Levels {
         let ((values, bytes), count) = (blocks.block(), self.size / blocks.block().0);
-        // Of a tile with fewer cells more are read than there are.
+        // Cells are read in groups, so a partial tile must be copied: in-place reads would go past its last cell.
         let in_place = if self.cells == TILE { B::BYTES_AT } else { None };
-        // SAFETY: the caller's promise.
+        // SAFETY: per this block's contract the processor has `S`, and rows and output are valid.
         unsafe {
             for cell in 0..self.cells {
                 self.lines.look_ahead(cell);
@@ -323,10 +323,10 @@ impl Tile<Quantized> {
         }
     }
 
-    /// A number for each block and cell out of half precision, times `unit`.
+    /// Converts one half-precision value for each block and cell to f32, times `unit`.
     #[inline(always)]
     unsafe fn numbers<S: Simd>(&self, blocks: usize, unit: f32, halves: *mut u16, to: *mut f32) {
-        // SAFETY: the caller's promise.
+        // SAFETY: per this block's contract the processor has `S`, and the buffers have a tile's space.
         unsafe {
             if self.cells < TILE {
                 for row in (0..blocks).map(|at| halves.add(at * TILE)) {
@@ -339,14 +339,14 @@ impl Tile<Quantized> {
         }
     }
 
-    /// Writes the rows to `to`. They need no padding.
+    /// Decodes the rows into `to`, without padding.
     #[inline(always)]
     pub unsafe fn decode<S: Simd>(&self, to: *mut f32) {
         with_blocks!(self.kind, blocks => {
             let (values, bytes) = blocks.block();
             for cell in 0..self.cells {
                 for at in 0..self.size / values {
-                    // SAFETY: the caller's promise.
+                    // SAFETY: per this block's contract the processor has `S`, and rows and output are valid.
                     unsafe {
                         let block = self.lines.row(cell).add(at * bytes);
                         decode_block::<S, _>(blocks, block, to.add(cell * self.size + at * values));
@@ -376,14 +376,14 @@ impl Work for Read {
 
 /// # Safety
 ///
-/// As the methods of [`Tile`].
+/// As for the methods of [`Tile`].
 #[inline(always)]
 unsafe fn decode_block<S: Simd, B: Blocks>(blocks: B, block: *const u8, to: *mut f32) {
     let mut levels = [0; MOST_OF_BLOCK];
-    // SAFETY: the caller's promise; a block is a multiple of vectors.
+    // SAFETY: as for the methods of `Tile`, per this function's contract; a block is a multiple of vectors.
     unsafe {
         blocks.levels::<S>(block, levels.as_mut_ptr());
-        // As exact as each alone: the unit is a power of two.
+        // As exact as multiplying separately: the unit is a power of two.
         let scale = S::mul(S::splat_f16(block.cast()), S::splat(B::UNIT));
         for at in (0..blocks.block().0).step_by(S::LANES) {
             let mut value = S::mul(S::from_levels(levels.as_ptr().add(at)), scale);
@@ -402,7 +402,7 @@ mod tests {
     use crate::attention::simd::Work;
     use crate::attention::testing::{Random, decoded, encoded};
 
-    /// The values of one row, read where it lies; none, if its type is not read so.
+    /// Values of one row, read in place; empty if its type is not read that way.
     struct ReadInPlace<'a>(KvType, &'a [u8]);
 
     impl Work for ReadInPlace<'_> {
@@ -415,7 +415,7 @@ mod tests {
             let lines = Lines { first: bytes.as_ptr(), stride: bytes.len(), ahead: 0 };
             let tile = Tile { lines, cells: 1, size, kind }.in_place::<S>(1)?;
             let mut to = [const { Vec::new() }; AT_ONCE].map(|_: Vec<f32>| vec![f32::NAN; size]);
-            // SAFETY: each row has a weight and room.
+            // SAFETY: each row has a weight and space for its result.
             unsafe {
                 tile.weighted::<S>([[1.0].as_ptr(); AT_ONCE], to.each_mut().map(|row| row.as_mut_ptr()))
             };

@@ -1,8 +1,10 @@
-//! Products of whole numbers, for caches whose types are such: a tile's levels as they are, and the rows that read it rounded to
-//! 16 bits. Two numbers that lie side by side, a pair, are multiplied with two others and added up in one step.
+//! Int8 x int16 dot products for quantized caches: a tile's quants stay int8, and the query rows that read it are
+//! quantized to int16. Two adjacent values form a pair; one step multiplies a pair with another and accumulates both
+//! products.
 //!
-//! A row of Q loses at most half of 1/32767 of its largest number so, where upstream rounds it to 8 bits. Sums are exact within
-//! a block of the cache: at most 128 products of 8 and 16 bits, or those of a tile's cells.
+//! The quantization error of a row of Q is at most half of 1/32767 of its largest magnitude, where upstream quantizes
+//! it to int8. Sums are exact within a block of the cache: at most 128 int8 x int16 products, or those of a tile's
+//! cells.
 
 use std::ops::Range;
 
@@ -11,31 +13,31 @@ use super::problem::TILE;
 use super::simd::Simd;
 use super::tile::Levels;
 
-/// Pairs of a tile's cells.
+/// Number of pairs of cells in a tile.
 const PAIRS: usize = TILE / 2;
-/// The largest whole number that a row is rounded to.
+/// Largest integer that a row is quantized to.
 const LARGEST: f32 = i16::MAX as f32;
-/// Where no number is larger, all become zeros: their factor would be no number.
+/// Rows whose maximum magnitude is below this quantize to zero; the reciprocal scale would overflow.
 const SMALLEST: f32 = 1e-30;
 
-/// A row of numbers that were rounded.
+/// A row quantized to int16.
 #[derive(Clone, Copy, Debug)]
 pub struct Rounded {
     /// Pairs.
     pub pairs: *const i32,
-    /// What they are multiplied with.
+    /// Scale: the factor that turns the integers back into the row's values.
     pub scale: f32,
 }
 
-/// Rounds `length` numbers, a multiple of `2 * LANES`, and gives what they are to be multiplied with. If one of them is infinite,
-/// that is no number.
+/// Quantizes `length` values, a multiple of `2 * LANES`, to int16 and returns the scale. It is NaN if a value is
+/// infinite.
 ///
 /// # Safety
 ///
-/// The processor has the instruction set `S`; the numbers are there, and room for half as many pairs.
+/// The processor has the instruction set `S`; `numbers` has `length` values, and `pairs` space for half as many pairs.
 #[inline(always)]
 pub unsafe fn round<S: Simd>(numbers: *const f32, length: usize, pairs: *mut i32) -> f32 {
-    // SAFETY: the caller's promise.
+    // SAFETY: per this function's contract the processor has `S` and the pointers are valid for `length`.
     unsafe {
         let mut largest = S::splat(0.0);
         for at in (0..length).step_by(S::LANES) {
@@ -51,26 +53,27 @@ pub unsafe fn round<S: Simd>(numbers: *const f32, length: usize, pairs: *mut i32
     }
 }
 
-/// What numbers are multiplied with before they are rounded, by the size of the largest.
+/// Returns the factor applied before rounding, from the largest magnitude.
 fn factor(largest: f32) -> f32 {
     if largest > SMALLEST { LARGEST / largest } else { 0.0 }
 }
 
-/// What the whole numbers are multiplied with.
+/// Returns the scale of the integers, from the largest magnitude.
 fn unit(largest: f32) -> f32 {
     if largest.is_finite() { largest / LARGEST } else { f32::NAN }
 }
 
-/// Writes the pairs of a tile's rows to columns: [`TILE`] for each two values.
+/// Transposes the pairs of a tile's rows into columns of [`TILE`] pairs, one column for each two values.
 ///
 /// # Safety
 ///
-/// The processor has the instruction set `S`; levels are there, for `cells` rounded up to a multiple of `LANES`, and room.
+/// The processor has the instruction set `S`; `levels` has `cells` rows, rounded up to a multiple of `LANES`, and `to`
+/// has space for them.
 #[inline(always)]
 pub unsafe fn to_columns<S: Simd>(levels: Levels, cells: usize, to: *mut i32) {
     for first in (0..cells).step_by(S::LANES) {
         for at in (0..levels.size()).step_by(2 * S::LANES) {
-            // SAFETY: the caller's promise.
+            // SAFETY: per this function's contract the processor has `S` and both pointers are valid.
             unsafe {
                 let to = to.add(at / 2 * TILE + first);
                 S::columns_of_pairs(levels.at(first, at), levels.stride(), to, TILE);
@@ -79,17 +82,18 @@ pub unsafe fn to_columns<S: Simd>(levels: Levels, cells: usize, to: *mut i32) {
     }
 }
 
-/// Writes the pairs of two cells each, by value.
+/// Writes, value by value, the pairs of each two consecutive cells.
 ///
 /// # Safety
 ///
-/// The processor has the instruction set `S`; levels are there, for `cells` rounded up to an even number, and room.
+/// The processor has the instruction set `S`; `levels` has `cells` rows, rounded up to an even number, and `to` has
+/// space for them.
 #[inline(always)]
 pub unsafe fn to_pairs_of_cells<S: Simd>(levels: Levels, cells: usize, to: *mut i32) {
     let size = levels.size();
     for at in (0..size).step_by(2 * S::LANES) {
         for cell in (0..cells).step_by(2) {
-            // SAFETY: the caller's promise.
+            // SAFETY: per this function's contract the processor has `S` and both pointers are valid.
             unsafe {
                 let [low, high] = S::pairs_of_rows(levels.at(cell, at), levels.at(cell + 1, at));
                 let to = to.add(cell / 2 * size + at);
@@ -100,15 +104,16 @@ pub unsafe fn to_pairs_of_cells<S: Simd>(levels: Levels, cells: usize, to: *mut 
     }
 }
 
-/// `to[i][cell] = q[i] . row of the cell`, for all [`TILE`] cells, out of columns.
+/// Computes `to[i][cell] = q[i] . row of the cell` for all [`TILE`] cells, from columns.
 ///
 /// # Safety
 ///
-/// The processor has the instruction set `S`; each of `q` has a row's pairs, and each of `to` room for the cells.
+/// The processor has the instruction set `S`; each of `q` has a row's pairs, and each of `to` space for [`TILE`]
+/// scores.
 #[inline(always)]
 pub unsafe fn scores<S: Simd>(q: Each<Rounded>, columns: *const i32, levels: Levels, to: Each<*mut f32>) {
     let pairs = levels.values / 2;
-    // SAFETY: the caller's promise; the tile is a multiple of either width.
+    // SAFETY: per this function's contract the pointers are valid; the tile is a multiple of either width.
     unsafe {
         for block in 0..levels.blocks {
             let rows = q.map(|row| Rounded { pairs: row.pairs.add(block * pairs), ..row });
@@ -133,7 +138,7 @@ unsafe fn add_scores<S: Simd, const WIDTH: usize>(
     to: Each<*mut f32>,
 ) {
     let (pairs, has_least) = (levels.values / 2, !levels.least.is_null());
-    // SAFETY: the caller's promise.
+    // SAFETY: per this function's contract the processor has `S` and the pointers are valid.
     unsafe {
         let columns = columns.add(block * pairs * TILE);
         let (scales, least) = (levels.scales.add(block * TILE), levels.least.wrapping_add(block * TILE));
@@ -160,31 +165,33 @@ unsafe fn add_scores<S: Simd, const WIDTH: usize>(
 
 /// # Safety
 ///
-/// They are there.
+/// `pairs` points to `count` pairs.
 unsafe fn sum_of_pairs(pairs: *const i32, count: usize) -> f32 {
-    // SAFETY: the caller's promise; a pair is two numbers.
+    // SAFETY: per this function's contract there are `count` pairs; a pair is two int16 values.
     let numbers = unsafe { std::slice::from_raw_parts(pairs.cast::<i16>(), 2 * count) };
     numbers.iter().map(|number| i32::from(*number)).sum::<i32>() as f32
 }
 
-/// The weights of a row's cells, by block of V: each times its cell's scale, rounded.
+/// Softmax weights of a row, by block of V: each multiplied by its cell's scale, then quantized to int16.
 #[derive(Clone, Copy, Debug)]
 pub struct Weights {
-    /// By block, the pairs of a tile's cells.
+    /// By block: the pairs of a tile's cells.
     pub pairs: *mut i32,
-    /// What those are multiplied with.
+    /// Scale of the quantized weights.
     pub scale: f32,
-    /// By block: what the least values add to each of its values.
+    /// By block: the contribution of the blocks' minimums to each value.
     pub least: *mut f32,
 }
 
-/// Rounds the weights of a few rows, those of all blocks of a row alike: `largest_scales` has the largest of each cell's scales. So
-/// a block of V with far smaller values than another is rounded more coarsely; with values 250 times smaller, as coarsely as
-/// upstream rounds Q. What a cell of no weight has does not matter, as long as it is finite.
+/// Quantizes the weights of a few rows. Each row is quantized independently; within a tile its weights share one scale
+/// across the blocks of V: `largest_scales` has the largest scale of each cell. So a block of V with far smaller values
+/// than another is quantized more coarsely; with values 250 times smaller, as coarsely as upstream quantizes Q. The
+/// content of a cell with weight zero does not matter, as long as it is finite.
 ///
 /// # Safety
 ///
-/// The processor has the instruction set `S`; each row has [`TILE`] weights, scales are there, and room.
+/// The processor has the instruction set `S`; each row has [`TILE`] weights, the scales are readable, and the output
+/// has space.
 #[inline(always)]
 pub unsafe fn round_weights<S: Simd>(
     weights: Each<*const f32>,
@@ -192,7 +199,7 @@ pub unsafe fn round_weights<S: Simd>(
     levels: Levels,
     to: &mut Each<Weights>,
 ) {
-    // SAFETY: the caller's promise.
+    // SAFETY: per this function's contract the processor has `S` and the pointers are valid.
     unsafe {
         let mut largest = [S::splat(0.0); AT_ONCE];
         for (largest, weights) in largest.iter_mut().zip(weights) {
@@ -216,15 +223,16 @@ pub unsafe fn round_weights<S: Simd>(
     }
 }
 
-/// Rounds the products of a tile's weights, a factor, and its scales.
+/// Rounds the products of a tile's weights, a factor and its scales to int16.
 ///
 /// # Safety
 ///
-/// The processor has the instruction set `S`; weights and scales are there, and room.
+/// The processor has the instruction set `S`; `weights` and `scales` have [`TILE`] values, and `pairs` has space for
+/// half as many pairs.
 #[inline(always)]
 unsafe fn round_products<S: Simd>(weights: *const f32, factor: S::V, scales: *const f32, pairs: *mut i32) {
     for at in (0..TILE).step_by(2 * S::LANES) {
-        // SAFETY: the caller's promise.
+        // SAFETY: per this function's contract the processor has `S` and the pointers are valid for a tile.
         unsafe {
             let (weights, scales) = (weights.add(at), scales.add(at));
             let first = S::mul(S::mul(S::load(weights), factor), S::load(scales));
@@ -235,14 +243,14 @@ unsafe fn round_products<S: Simd>(weights: *const f32, factor: S::V, scales: *co
     }
 }
 
-/// The sum of the products of a tile's numbers.
+/// Returns the dot product of two vectors of [`TILE`] values.
 ///
 /// # Safety
 ///
-/// The processor has the instruction set `S`; they are there.
+/// The processor has the instruction set `S`; `a` and `b` have [`TILE`] values.
 #[inline(always)]
 unsafe fn sum_of_products<S: Simd>(a: *const f32, b: *const f32) -> f32 {
-    // SAFETY: the caller's promise.
+    // SAFETY: per this function's contract the processor has `S` and both vectors have `TILE` values.
     unsafe {
         let mut sum = S::splat(0.0);
         for at in (0..TILE).step_by(S::LANES) {
@@ -252,11 +260,13 @@ unsafe fn sum_of_products<S: Simd>(a: *const f32, b: *const f32) -> f32 {
     }
 }
 
-/// `to[i] = factors[i] * to[i] + (weights[i][cell] * row of the cell)`, summed up for all cells, out of pairs of cells.
+/// Computes `to[i] = factors[i] * to[i] + (weights[i][cell] * row of the cell)`, summed over all cells, from pairs of
+/// cells.
 ///
 /// # Safety
 ///
-/// The processor has the instruction set `S`; `pairs` has those of `cells`, rounded up to an even number, and each of `to` a row.
+/// The processor has the instruction set `S`; `pairs` has those of `cells`, rounded up to an even number, and each of
+/// `to` has space for a row.
 #[inline(always)]
 pub unsafe fn add_weighted<S: Simd>(
     weights: Each<Weights>,
@@ -267,14 +277,14 @@ pub unsafe fn add_weighted<S: Simd>(
 ) {
     let sums = Sums { weights, pairs, levels, cells, factors, to };
     let of_block = levels.values / S::LANES;
-    // SAFETY: the caller's promise.
+    // SAFETY: per this function's contract the processor has `S` and the pointers are valid.
     unsafe {
         if S::REGISTERS < 32 {
             sums.add::<S, 2, 1>(0..levels.size());
         } else if of_block.is_multiple_of(4) {
             sums.add::<S, 4, 1>(0..levels.size());
         } else {
-            // Fewer sums at once would wait for each other.
+            // Fewer accumulators would make the additions depend on each other's latency.
             let even = levels.blocks / 2 * 2 * levels.values;
             sums.add::<S, 4, 2>(0..even);
             sums.add::<S, 2, 1>(even..levels.size());
@@ -282,7 +292,7 @@ pub unsafe fn add_weighted<S: Simd>(
     }
 }
 
-/// What [`add_weighted`] has.
+/// Arguments of [`add_weighted`].
 struct Sums {
     weights: Each<Weights>,
     pairs: *const i32,
@@ -293,7 +303,7 @@ struct Sums {
 }
 
 impl Sums {
-    /// Adds to some of the values, `WIDTH` vectors at once, which are in `PARTS` blocks.
+    /// Accumulates a range of values, `WIDTH` vectors at once, which lie in `PARTS` blocks.
     ///
     /// # Safety
     ///
@@ -303,7 +313,7 @@ impl Sums {
         let levels = self.levels;
         for at in values.step_by(WIDTH * S::LANES) {
             let first = at / levels.values;
-            // SAFETY: the caller's promise.
+            // SAFETY: as for `add_weighted`, per this function's contract.
             unsafe {
                 let mut rows = [[std::ptr::null(); PARTS]; AT_ONCE];
                 for (rows, weights) in rows.iter_mut().zip(&self.weights) {
@@ -327,8 +337,8 @@ impl Sums {
     }
 }
 
-/// `a[i] b`, where `b` has `count` rows of pairs: `WIDTH` vectors of sums for each. The vectors are in `PARTS` parts, each of which
-/// has its own rows of `a`.
+/// Computes `a[i] b`, where `b` has `count` rows of pairs: `WIDTH` vectors of sums for each `i`. The vectors lie in
+/// `PARTS` parts, each of which has its own rows of `a`.
 ///
 /// # Safety
 ///
@@ -340,7 +350,7 @@ unsafe fn products<S: Simd, const WIDTH: usize, const PARTS: usize>(
     b_stride: usize,
     count: usize,
 ) -> Each<[S::Pairs; WIDTH]> {
-    // SAFETY: the caller's promise.
+    // SAFETY: per this function's contract the processor has `S` and the rows are that long.
     unsafe {
         let mut sums = [[S::no_products(); WIDTH]; AT_ONCE];
         for row in 0..count {

@@ -1,20 +1,20 @@
-//! How a block lies in memory: its scale, then its circle of bits.
+//! Memory layout of a block: its scale, then its codeword.
 
 use super::{Code, DenseType};
 use crate::attention::half;
 
-/// What levels are multiplied with besides the scale: it keeps the scale near the values' own size, where half precision has
-/// all its digits.
+/// Constant factor of the levels besides the scale: it keeps the scale near the values' own magnitude, where half
+/// precision has its full number of digits.
 pub const UNIT: f32 = 1.0 / 32.0;
 
 /// Bytes of the scale.
 pub const SCALE_BYTES: usize = 2;
 
-/// Writes the lowest bits of each window, which together are the circle, and the scale.
+/// Writes the scale and the codeword, which consists of the lowest bits of each state.
 ///
 /// # Panics
 ///
-/// The lengths are not those of a block.
+/// If the lengths are not those of a block.
 pub fn write(code: Code, scale: f32, windows: &[u16], to: &mut [u8]) {
     let (head, circle) = to.split_at_mut(SCALE_BYTES);
     head.copy_from_slice(&half::from_f32(scale).to_le_bytes());
@@ -30,13 +30,13 @@ pub fn write(code: Code, scale: f32, windows: &[u16], to: &mut [u8]) {
     }
 }
 
-/// The scale of a block.
+/// Returns the scale of a block.
 #[must_use]
 pub fn scale(block: &[u8]) -> f32 {
     half::to_f32(u16::from_le_bytes([block[0], block[1]]))
 }
 
-/// The window of a value: the oracle of all decoders.
+/// Returns the state of a value: the reference for all decoders.
 #[must_use]
 pub fn window(code: Code, block: &[u8], value: usize) -> usize {
     let circle = &block[SCALE_BYTES..];
@@ -44,7 +44,7 @@ pub fn window(code: Code, block: &[u8], value: usize) -> usize {
     (0..code.window()).map(|at| bit(value * code.bits() + at) << at).sum()
 }
 
-/// Writes the values of whole blocks: the oracle of all decoders.
+/// Decodes blocks: the reference for all decoders.
 pub fn decode(kind: DenseType, blocks: &[u8], to: &mut [f32]) {
     for (block, to) in blocks.chunks_exact(kind.bytes()).zip(to.chunks_exact_mut(kind.block.values())) {
         let scale = scale(block);

@@ -1,4 +1,4 @@
-//! From blocks to values, and products with them, at the speed of the processor.
+//! Vectorised decoder: blocks to values, and dot products with them.
 
 use super::{DenseType, MOST_VALUES};
 use crate::attention::encoding::Lines;
@@ -7,21 +7,21 @@ use crate::attention::kv_type::Quantized;
 use crate::attention::simd::{Simd, Work};
 use crate::attention::tile::Tile;
 
-/// Writes the values of whole blocks.
+/// Decodes blocks.
 ///
 /// # Panics
 ///
-/// `blocks` is no whole number of blocks, or `to` has not their values.
+/// If `blocks` is not a whole number of blocks, or `to` does not have as many values.
 pub fn decode(kind: DenseType, blocks: &[u8], to: &mut [f32]) {
     check(kind, blocks, to.len());
     Isa::chosen().run(Decode { kind, blocks, to });
 }
 
-/// The sum of products of blocks' values with `with`.
+/// Returns the dot product of the values of blocks with `with`.
 ///
 /// # Panics
 ///
-/// `blocks` is no whole number of blocks, or `with` has not as many values.
+/// If `blocks` is not a whole number of blocks, or `with` does not have as many values.
 #[must_use]
 pub fn dot(kind: DenseType, blocks: &[u8], with: &[f32]) -> f32 {
     check(kind, blocks, with.len());
@@ -47,7 +47,7 @@ impl Work for Decode<'_> {
         let Decode { kind, blocks, to } = self;
         let lines = Lines { first: blocks.as_ptr(), stride: blocks.len(), ahead: 0 };
         let row = Tile { lines, cells: 1, size: to.len(), kind: Quantized::Dense(kind) };
-        // SAFETY: the caller's promise; there is room for the values, which need no padding.
+        // SAFETY: `Work::run` is called with the instruction set; `to` has space for the values, which need no padding.
         unsafe { row.decode::<S>(to.as_mut_ptr()) };
     }
 }
@@ -66,7 +66,7 @@ impl Work for Dot<'_> {
         let Dot { kind, blocks, with } = self;
         let mut values = [0.0; MOST_VALUES];
         let values = &mut values[..kind.block.values()];
-        // SAFETY: the caller's promise; a block is a multiple of vectors.
+        // SAFETY: `Work::run` is called with the instruction set; a block is a multiple of vectors.
         unsafe {
             let mut sum = S::splat(0.0);
             for (blocks, with) in blocks.chunks_exact(kind.bytes()).zip(with.chunks_exact(values.len())) {

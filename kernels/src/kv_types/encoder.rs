@@ -1,4 +1,4 @@
-//! From values to blocks.
+//! Encoder: values to blocks.
 
 use super::bits::{self, UNIT};
 use super::nearest::nearest;
@@ -7,11 +7,11 @@ use super::{Code, DenseType, MOST_VALUES};
 use crate::attention::isa::Isa;
 use crate::attention::simd::{Simd, Work};
 
-/// Writes `from` as whole blocks.
+/// Encodes `from` as blocks.
 ///
 /// # Panics
 ///
-/// `from` is no whole number of blocks, or `to` has not their bytes.
+/// If the length of `from` is not a multiple of the block size, or `to` does not have the bytes of the blocks.
 pub fn encode(kind: DenseType, from: &[f32], to: &mut [u8]) {
     Isa::chosen().run(Blocks { kind, from, to });
 }
@@ -38,7 +38,7 @@ impl Work for Blocks<'_> {
                 && to.len() == from.len() / kind.block.values() * kind.bytes()
         );
         for (from, to) in from.chunks_exact(kind.block.values()).zip(to.chunks_exact_mut(kind.bytes())) {
-            // SAFETY: the caller's promise.
+            // SAFETY: `Work::run` is called with the instruction set `S`.
             unsafe { encode_block::<S>(kind.code, from, to) };
         }
     }
@@ -51,7 +51,7 @@ impl Work for Blocks<'_> {
 unsafe fn encode_block<S: Simd>(code: Code, from: &[f32], to: &mut [u8]) {
     let square = dot(from, from);
     if square == 0.0 || !square.is_finite() {
-        // What is no number stays none.
+        // NaN in, NaN out.
         return bits::write(code, 0.0 * square, &[0; MOST_VALUES][..from.len()], to);
     }
     let (mut values, mut windows) = ([0.0; MOST_VALUES], [0; MOST_VALUES]);
@@ -61,15 +61,15 @@ unsafe fn encode_block<S: Simd>(code: Code, from: &[f32], to: &mut [u8]) {
         for (value, from) in values.iter_mut().zip(from) {
             *value = from / scale;
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: per this function's contract the processor has `S`.
         unsafe { choose::<S>(code, values, windows) };
         scale = least_squares(code, from, windows);
     }
     bits::write(code, scale / UNIT, windows, to);
 }
 
-/// How often the scale is found anew from what was chosen with the last one. That makes the error of `turbo4` 5 % less, and
-/// that of a circle 1 %, which is not worth another search.
+/// Number of times that the scale is refitted to the states chosen with the last one. That reduces the error of
+/// `turbo4` by 5 %, and that of a trellis by 1 %, which is not worth another search.
 const fn passes(code: Code) -> usize {
     if code.window() > code.bits() { 1 } else { 4 }
 }
@@ -88,14 +88,14 @@ unsafe fn choose<S: Simd>(code: Code, values: &[f32], windows: &mut [u16]) {
         Code::Turbo2 => nearest(&TURBO2, values, windows),
         Code::Turbo3 => nearest(&TURBO3, values, windows),
         Code::Turbo4 => nearest(&TURBO4, values, windows),
-        // SAFETY: the caller's promise.
+        // SAFETY: per this function's contract the processor has `S`.
         Code::Tcq2 => unsafe { circle::<S, 2>(&TCQ2, values, windows) },
-        // SAFETY: the same.
+        // SAFETY: as above.
         Code::Tcq3 => unsafe { circle::<S, 3>(&TCQ3, values, windows) },
     }
 }
 
-/// What levels are multiplied with to come nearest to the values; above 0.
+/// Returns the least-squares scale of the levels for the values; above 0.
 #[inline(always)]
 fn least_squares(code: Code, from: &[f32], windows: &[u16]) -> f32 {
     let mut levels = [0.0; MOST_VALUES];
@@ -103,11 +103,11 @@ fn least_squares(code: Code, from: &[f32], windows: &[u16]) -> f32 {
     for (level, window) in levels.iter_mut().zip(windows) {
         *level = f32::from(code.levels()[usize::from(*window)]);
     }
-    // Smaller than any scale that half precision has.
+    // Smaller than any scale that half precision can represent.
     (dot(from, levels) / dot(levels, levels)).max(f32::MIN_POSITIVE)
 }
 
-/// In sixteen sums, whatever the processor's vectors have: the same bits everywhere.
+/// Dot product in sixteen partial sums, independent of the vector width: the same bits on all processors.
 #[inline(always)]
 fn dot(a: &[f32], b: &[f32]) -> f32 {
     const SUMS: usize = 16;
@@ -150,7 +150,7 @@ mod tests {
         to
     }
 
-    /// Of values that are N(0, 1), in blocks of their own length.
+    /// Mean square error for values that are N(0, 1), in blocks of their own length.
     fn mean_square_error(kind: DenseType, blocks: usize) -> f64 {
         let from = normal(&mut Random(5), blocks * kind.block.values());
         let to = decoded(kind, &encoded(kind, &from));
@@ -171,7 +171,7 @@ mod tests {
         }
     }
 
-    /// Values as a cache may have them, and as it hardly will.
+    /// Values that are typical of a cache, and some that are not.
     fn any_values(random: &mut Random, count: usize) -> Vec<f32> {
         let size = random.one_of(&[1.0, 1e-3, 100.0, 1e-20, 1e15]);
         let spike = random.below(count);
@@ -203,7 +203,7 @@ mod tests {
                     |isa| bits(decoded_on(isa, KvType::from_number(kind.number()).unwrap(), &to, from.len()));
                 assert_eq!(read(isa), read(Isa::Scalar), "{isa:?} {kind:?} {from:?}");
             }
-            // A scale that half precision has not is infinite, and upstream's check of rows refuses it.
+            // A scale that half precision cannot represent is infinite, and upstream's check of rows refuses it.
             if from.iter().all(|x| x.abs() < 60_000.0) {
                 assert!(decoded(kind, &expected).iter().all(|x| x.is_finite()), "{kind:?} {from:?}");
             }

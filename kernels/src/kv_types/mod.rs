@@ -1,19 +1,21 @@
-//! Types of a KV cache below four bits and a half: `turbo2`, `turbo3`, `turbo4`, and `tcq2`, `tcq3`, which are trellis-coded.
+//! KV cache types below 4.5 bits: `turbo2`, `turbo3`, `turbo4`, and the trellis-coded `tcq2`, `tcq3`.
 //!
-//! All are one code with other numbers. A block has 64 or 128 values: its scale in half precision, then a circle of
-//! [`Code::bits`] bits a value, the lowest first. Value `t` is `scale * levels[w] / 32`, where `w` are the [`Code::window`]
-//! bits of the circle that begin at bit `t * bits`. Where windows are as wide as a value's own bits, that is a table
-//! of levels (Lloyd and Max); where they are wider, each bit takes part in several values, and the encoder looks for the
-//! best circle of all: trellis coding (<https://arxiv.org/abs/2406.11235>, the bit-shift trellis).
+//! All are one code with other parameters. A block has 64 or 128 values: its scale in half precision, then a
+//! tail-biting codeword of [`Code::bits`] bits per value, the lowest first. Value `t` is `scale * levels[w] / 32`,
+//! where the state `w` is the [`Code::window`] bits of the codeword that begin at bit `t * bits`, cyclically. If a
+//! state is as wide as a value's own bits, that is a table of sigma levels (Lloyd-Max); if it is wider, each bit takes
+//! part in several values, and the encoder searches for the best codeword: trellis coding
+//! (<https://arxiv.org/abs/2406.11235>, the bit-shift trellis).
 //!
-//! Values are taken to be normal, which upstream's rotation of quantized caches makes them. [`levels`] are computed for
-//! N(0, 1) by `kernels/examples/codebooks.rs`, from no model's data.
+//! Values are assumed to be normally distributed, which upstream's rotation of quantized caches achieves. The
+//! [`levels`] are computed for N(0, 1) by `kernels/examples/codebooks.rs`, without calibration data.
 //!
-//! * [`levels`]: the tables.
-//! * [`encoder`]: a block's scale and circle, out of [`nearest`] levels or the best [`path`]; [`bits`]: how they lie in memory.
+//! * [`levels`]: the tables of sigma levels.
+//! * [`encoder`]: a block's scale and codeword, from [`nearest`] levels or the best [`path`].
+//! * [`bits`]: the memory layout of both.
 //! * [`decoder`]: rows of blocks back to values.
 //!
-//! Encoders write the same bytes on each instruction set.
+//! Encoders write the same bytes on all instruction sets.
 
 pub mod bits;
 pub mod decoder;
@@ -24,7 +26,7 @@ pub mod path;
 
 use sha2::{Digest, Sha256};
 
-/// How bits stand for values.
+/// A mapping of bits to values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Code {
     /// 4 levels.
@@ -40,10 +42,10 @@ pub enum Code {
 }
 
 impl Code {
-    /// All of them, in the order of their numbers.
+    /// All codes, in the order of their type ids.
     pub const ALL: [Code; 5] = [Code::Turbo2, Code::Turbo3, Code::Turbo4, Code::Tcq2, Code::Tcq3];
 
-    /// As `--cache-type-k` calls it.
+    /// Returns the name used by `--cache-type-k`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -55,7 +57,7 @@ impl Code {
         }
     }
 
-    /// Bits that a value adds to the circle.
+    /// Returns the number of bits that a value adds to the codeword.
     #[must_use]
     pub const fn bits(self) -> usize {
         match self {
@@ -65,7 +67,7 @@ impl Code {
         }
     }
 
-    /// Bits that a value is read from.
+    /// Returns the width of a state: the number of bits that a value is decoded from.
     #[must_use]
     pub const fn window(self) -> usize {
         match self {
@@ -75,7 +77,7 @@ impl Code {
         }
     }
 
-    /// What each window stands for.
+    /// Returns the sigma level of each state.
     #[must_use]
     pub const fn levels(self) -> &'static [i8] {
         match self {
@@ -87,7 +89,7 @@ impl Code {
         }
     }
 
-    /// The levels as numbers; after the last come zeros.
+    /// Returns the levels as floats, followed by zeros.
     #[must_use]
     pub const fn numbers<const COUNT: usize>(self) -> [f32; COUNT] {
         let mut numbers = [0.0; COUNT];
@@ -99,7 +101,7 @@ impl Code {
         numbers
     }
 
-    /// How many levels lie in a standard deviation.
+    /// Returns the number of level units in one standard deviation.
     #[must_use]
     pub const fn spread(self) -> f32 {
         match self {
@@ -111,7 +113,8 @@ impl Code {
         }
     }
 
-    /// Tells this code from others of the same name: another table, or another way to read it.
+    /// Returns a hash of everything that decides how blocks are read, to tell apart versions of a code with the same
+    /// name.
     #[must_use]
     pub fn fingerprint(self) -> u64 {
         let mut digest = Sha256::new();
@@ -121,20 +124,20 @@ impl Code {
     }
 }
 
-/// How many values have a scale.
+/// The number of values that share a scale.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Block {
-    /// 128, which takes an eighth of a bit for each.
+    /// 128, which costs an eighth of a bit per value.
     Of128,
-    /// 64, for heads that are no multiple of 128.
+    /// 64, for head sizes that are not a multiple of 128.
     Of64,
 }
 
 impl Block {
-    /// Both, the sparing one first.
+    /// Both, the more compact one first.
     pub const ALL: [Block; 2] = [Block::Of128, Block::Of64];
 
-    /// The number of values.
+    /// Returns the number of values.
     #[must_use]
     pub const fn values(self) -> usize {
         match self {
@@ -144,7 +147,7 @@ impl Block {
     }
 }
 
-/// The most values of a block.
+/// Largest number of values in a block.
 pub const MOST_VALUES: usize = Block::Of128.values();
 
 /// A code in blocks of one size.
@@ -156,11 +159,11 @@ pub struct DenseType {
     pub block: Block,
 }
 
-/// The number of the first of them in `enum ggml_type`. Upstream counts up from 0, and forks go on from there.
+/// The first of these ids in `enum ggml_type`. Upstream counts up from 0, and forks continue from there.
 pub const FIRST_NUMBER: i32 = 200;
 
 impl DenseType {
-    /// All of them, in the order of their numbers.
+    /// All types, in the order of their ids.
     pub const ALL: [DenseType; 10] = {
         let mut all = [DenseType { code: Code::Turbo2, block: Block::Of128 }; 10];
         let mut at = 0;
@@ -171,19 +174,19 @@ impl DenseType {
         all
     };
 
-    /// The number in `enum ggml_type`.
+    /// Returns the id in `enum ggml_type`.
     #[must_use]
     pub fn number(self) -> i32 {
         FIRST_NUMBER + 2 * self.code as i32 + self.block as i32
     }
 
-    /// The type with this number.
+    /// Returns the type with this id.
     #[must_use]
     pub fn from_number(number: i32) -> Option<DenseType> {
         Self::ALL.into_iter().find(|kind| kind.number() == number)
     }
 
-    /// Bytes of a block.
+    /// Returns the bytes of a block.
     #[must_use]
     pub const fn bytes(self) -> usize {
         2 + self.block.values() * self.code.bits() / 8
@@ -219,7 +222,7 @@ mod tests {
 
     #[test]
     fn codes_are_these_and_no_others() {
-        // Saved states carry these: another table is another type.
+        // Saved states carry these: a changed table is a different type.
         let fingerprints = Code::ALL.map(|code| format!("{} {:016x}", code.name(), code.fingerprint()));
         let expected = [
             "turbo2 3743809dc25eed0b",

@@ -1,6 +1,6 @@
-//! The nearest level of each value, where a window is a value's own bits.
+//! Nearest level of each value, for codes whose states are as wide as a value's own bits.
 
-/// Writes the number of the level that is nearest to each value; of two, the first.
+/// Writes the index of the level that is nearest to each value; of two, the first.
 #[inline(always)]
 pub fn nearest(levels: &[f32], values: &[f32], windows: &mut [u16]) {
     for (value, window) in values.iter().zip(windows) {

@@ -1,40 +1,41 @@
-//! The best circle of bits, where each bit takes part in several values: Viterbi's algorithm on a bit-shift trellis.
+//! Search for the best tail-biting codeword, in which each bit takes part in several values: Viterbi's algorithm on a
+//! bit-shift trellis.
 //!
-//! A state is a window. Walked from the last value to the first, a value's window has its own bits at the lower end, and has
-//! lost as many at the upper one of the window after it. So the states that lead to a state differ in their highest bits
-//! alone, and all states that share the bits in between, a group, have the same forerunners. A step is the least cost of each
-//! group's forerunners, vector by vector, and one addition for each state.
+//! Walked from the last value to the first, a value's state has its own bits at the lower end, and has dropped as many
+//! at the upper end of the state after it. So the predecessors of a state differ in their highest bits alone, and all
+//! states that share the bits in between, a group, have the same predecessors. A step takes the minimum cost over each
+//! group's predecessors, vector by vector, and one addition for each state.
 //!
-//! Costs are those of the squared distance, halved, without the value's own square: `level^2 / 2 - value * level`. Their last
-//! bits are the highest bits of their state, so that the least of them says whose it is.
+//! Costs are half the squared distance without the constant square of the value: `level^2 / 2 - value * level`. Their
+//! last bits hold the highest bits of their state, so that the minimum also identifies its state.
 
 use super::MOST_VALUES;
 use crate::attention::simd::Simd;
 
-/// What windows stand for.
+/// The sigma level of each state.
 #[derive(Clone, Debug)]
 pub struct Table {
     states: usize,
     levels: [f32; MOST_STATES],
-    /// Half the square of each.
+    /// Half the square of each level.
     halves: [f32; MOST_STATES],
 }
 
-/// The most states of a table.
+/// Largest number of states of a table.
 pub const MOST_STATES: usize = 512;
-/// Groups of states with the same forerunners: windows have six bits more than a value's own.
+/// Groups of states with the same predecessors: states have six bits more than a value.
 const GROUPS: usize = 64;
-/// So many values on either side decide where a circle is closed.
+/// Number of values on either side that decide the closing state.
 const AROUND: usize = 16;
-/// More than any cost, and finite with any last bits.
+/// Larger than any cost, and finite with any last bits.
 const FAR: f32 = 1e30;
 
 impl Table {
-    /// `levels[window]` is what a window stands for.
+    /// Creates a table in which `levels[window]` is the level of the state `window`.
     ///
     /// # Panics
     ///
-    /// Windows have not six bits more than `bits`.
+    /// If `levels` does not have six bits more than `bits`.
     #[must_use]
     pub const fn new(bits: usize, levels: &[i8]) -> Table {
         assert!(levels.len() == GROUPS << bits && levels.len() <= MOST_STATES);
@@ -54,17 +55,17 @@ impl Table {
         self.halves[state] = 0.5 * level * level;
     }
 
-    /// The level of each window.
+    /// Returns the level of each state.
     #[must_use]
     pub fn levels(&self) -> &[f32] {
         &self.levels[..self.states]
     }
 }
 
-/// By group: the least cost of its forerunners, and in its last bits the highest bits of that forerunner.
+/// By group: the minimum cost of its predecessors, whose last bits hold the highest bits of that predecessor.
 type Least = [f32; GROUPS];
 
-/// Writes the windows of the best circle, or nearly the best: where it is closed is decided by the values nearby.
+/// Writes the states of the best codeword, or nearly the best: the closing state is chosen from nearby values only.
 ///
 /// # Safety
 ///
@@ -72,13 +73,13 @@ type Least = [f32; GROUPS];
 #[inline(always)]
 pub unsafe fn circle<S: Simd, const BITS: usize>(table: &Table, values: &[f32], windows: &mut [u16]) {
     let mut steps = [[0.0; GROUPS]; MOST_VALUES];
-    // SAFETY: the caller's promise.
+    // SAFETY: per this function's contract the processor has `S`.
     unsafe {
         let seam = seam::<S, BITS>(table, values, &mut steps);
         let mut first = [FAR; GROUPS];
         first[seam] = 0.0;
         walk::<S, BITS>(table, values.iter().rev(), first, &mut steps);
-        // The first value's state is a forerunner of the last one's: the best of the seam's group.
+        // The first value's state is a predecessor of the last one's: take the best of the closing state's group.
         let mut group = seam;
         for (window, step) in windows.iter_mut().zip(steps[..values.len()].iter().rev()) {
             let state = forerunner::<BITS>(step, group);
@@ -88,7 +89,7 @@ pub unsafe fn circle<S: Simd, const BITS: usize>(table: &Table, values: &[f32], 
     }
 }
 
-/// The group of the last value's state: the lowest bits of the first one's.
+/// Returns the group of the last value's state: the lowest bits of the first one's.
 ///
 /// # Safety
 ///
@@ -100,7 +101,7 @@ unsafe fn seam<S: Simd, const BITS: usize>(
     steps: &mut [Least; MOST_VALUES],
 ) -> usize {
     let around = values[values.len() - AROUND..].iter().chain(&values[..AROUND]);
-    // SAFETY: the caller's promise.
+    // SAFETY: per this function's contract the processor has `S`.
     let least = unsafe { walk::<S, BITS>(table, around.rev(), [0.0; GROUPS], steps) };
     let mut group = (0..GROUPS).fold(0, |best, group| if least[group] < least[best] { group } else { best });
     for step in steps[AROUND..2 * AROUND].iter().rev() {
@@ -109,13 +110,13 @@ unsafe fn seam<S: Simd, const BITS: usize>(
     group
 }
 
-/// The best state that leads to a group.
+/// Returns the best predecessor of a group.
 fn forerunner<const BITS: usize>(step: &Least, group: usize) -> usize {
     let highest = step[group].to_bits() as usize & ((1 << BITS) - 1);
     highest * GROUPS + group
 }
 
-/// Walks along the values, from `least` costs of the groups before the first, and notes those after each.
+/// Runs Viterbi along the values from the costs `least` of the groups before the first, and records those after each.
 ///
 /// # Safety
 ///
@@ -128,21 +129,22 @@ unsafe fn walk<'a, S: Simd, const BITS: usize>(
     steps: &mut [Least; MOST_VALUES],
 ) -> Least {
     for (value, step) in values.zip(steps) {
-        // SAFETY: the caller's promise.
+        // SAFETY: per this function's contract the processor has `S`.
         unsafe { take::<S, BITS>(table, *value, &least, step) };
         least = *step;
     }
     least
 }
 
-/// One step: for each group the least of `before[group of the state] + distance` of the states that lead to it.
+/// One step: for each group the minimum of `before[group of the state] + distance` over its predecessors.
 ///
 /// # Safety
 ///
 /// As [`circle`].
 #[inline(always)]
 unsafe fn take<S: Simd, const BITS: usize>(table: &Table, value: f32, before: &Least, least: &mut Least) {
-    // SAFETY: the caller's promise; a table has `GROUPS << BITS` states, and vectors are a part of a group.
+    // SAFETY: per this function's contract the processor has `S`; a table has `GROUPS << BITS` states, and vectors
+    // divide a group.
     unsafe {
         let value = S::splat(value);
         for first in (0..GROUPS).step_by(S::LANES) {
@@ -185,7 +187,7 @@ mod tests {
         windows.iter().zip(next).all(|(window, next)| window >> bits == next & (GROUPS as u16 - 1))
     }
 
-    /// A circle, and the best one of all, by trying every seam: its windows, and twice its cost.
+    /// A codeword found by the encoder, and the optimum by trying every closing state: its states, and twice its cost.
     struct Both<'a> {
         bits: usize,
         table: &'a Table,
@@ -203,7 +205,7 @@ mod tests {
             let of_seam = |seam: usize| {
                 let mut first = [FAR; GROUPS];
                 first[seam] = 0.0;
-                // SAFETY: the caller's promise.
+                // SAFETY: `Work::run` is called with the instruction set `S`.
                 let least = unsafe {
                     match bits {
                         2 => walk::<S, 2>(table, values.iter().rev(), first, &mut steps),
@@ -213,7 +215,7 @@ mod tests {
                 least[seam]
             };
             let best = 2.0 * (0..GROUPS).map(of_seam).fold(f32::INFINITY, f32::min);
-            // SAFETY: the caller's promise.
+            // SAFETY: `Work::run` is called with the instruction set `S`.
             unsafe {
                 match bits {
                     2 => circle::<S, 2>(table, values, &mut windows),

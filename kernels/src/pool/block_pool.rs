@@ -1,7 +1,7 @@
-//! The blocks: who is free, who is held how often, and what was published.
+//! The blocks: free list, reference counts and cached contents.
 //!
-//! A block that is given up keeps its content until it is taken for something else, which is when
-//! it is evicted: nothing is thrown away before its room is needed.
+//! A block that is released keeps its content until it is allocated again, which is when it is evicted: no cached block
+//! is dropped before its space is needed.
 
 use super::block::BlockId;
 use super::contents::{ContentId, Contents};
@@ -10,14 +10,14 @@ use super::free_queue::FreeQueue;
 use super::hash::{BlockHash, HashFunction};
 use super::statistics::Statistics;
 
-/// What the pool knows of one block.
+/// The pool's record of one block.
 #[derive(Clone, Debug, Default)]
 pub struct Block {
-    /// How many sequences hold it; 0 exactly when it is in the free list.
+    /// Number of sequences that hold it; 0 exactly if it is in the free list.
     pub holders: u32,
-    /// What it was published as. Set at most once between two evictions.
+    /// Content that it is cached with. Set at most once between two evictions.
     pub content: Option<ContentId>,
-    /// Free, and another block that is not spare has the same content: evicting this one loses nothing.
+    /// Free, and another block that is not spare has the same content: evicting this one loses no cached content.
     is_spare: bool,
 }
 
@@ -25,23 +25,23 @@ pub struct Block {
 #[derive(Clone, Debug)]
 pub struct BlockPool {
     block_size: u32,
-    /// The first one is nobody, see [`BlockId`].
+    /// The first entry is unused, see [`BlockId`].
     blocks: Vec<Block>,
     free: FreeQueue,
-    /// How many free blocks have a content.
+    /// Number of free blocks with a content (evictable).
     retained: u32,
-    /// How often blocks became free.
+    /// Number of times that a block became free.
     freed: u64,
-    /// What blocks and requests hold.
+    /// Contents of blocks and requests.
     pub contents: Contents,
-    /// What happened to published blocks.
+    /// Events of cached blocks.
     pub events: Events,
-    /// What only grows; the rest is 0, and looked up when it is asked for.
+    /// Counters; the gauges in it are 0 and computed on request.
     pub counters: Statistics,
 }
 
 impl BlockPool {
-    /// `block_count` free blocks of `block_size` cells each. `None`: not enough memory.
+    /// Creates `block_count` free blocks of `block_size` cells each. `None`: not enough memory.
     pub fn new(block_count: u32, block_size: u32, events: Events, hash: HashFunction) -> Option<BlockPool> {
         let mut blocks = Vec::new();
         blocks.try_reserve_exact(block_count as usize + 1).ok()?;
@@ -51,37 +51,37 @@ impl BlockPool {
         Some(BlockPool { block_size, blocks, free, retained: 0, freed: 0, contents, events, counters })
     }
 
-    /// Cells of a block.
+    /// Returns the number of cells in a block.
     pub fn block_size(&self) -> u32 {
         self.block_size
     }
 
-    /// How many blocks can be taken.
+    /// Returns the number of free blocks.
     pub fn free_count(&self) -> u32 {
         self.free.len()
     }
 
-    /// The free blocks in the order in which they will be taken.
+    /// Returns the free blocks in the order in which they will be allocated.
     pub fn free_blocks(&self) -> impl Iterator<Item = BlockId> {
         self.free.iter()
     }
 
-    /// How many sequences hold the block.
+    /// Returns the number of sequences that hold the block.
     pub fn holders(&self, block: BlockId) -> u32 {
         self.block(block).holders
     }
 
-    /// What the block was published as.
+    /// Returns the content that the block is cached with.
     pub fn content(&self, block: BlockId) -> Option<ContentId> {
         self.block(block).content
     }
 
-    /// The hash the block was published with.
+    /// Returns the hash that the block is cached with.
     pub fn hash(&self, block: BlockId) -> Option<BlockHash> {
         self.content(block).map(|content| self.contents.hash_of(content))
     }
 
-    /// Takes the free block in front, for one holder. What it held before is evicted.
+    /// Allocates the first free block, for one holder. Its previous content is evicted.
     pub fn take(&mut self) -> Option<BlockId> {
         let block = self.free.pop_front()?;
         if self.evict(block) {
@@ -94,7 +94,7 @@ impl BlockPool {
         Some(block)
     }
 
-    /// The block loses its content. False: it had none.
+    /// Removes the block's content. Returns false if it had none.
     fn evict(&mut self, block: BlockId) -> bool {
         let Some(content) = self.block_mut(block).content.take() else {
             return false;
@@ -106,7 +106,7 @@ impl BlockPool {
         true
     }
 
-    /// One more sequence holds the block; if it was free, it is not any more.
+    /// Adds a holder to the block; if it was free, it leaves the free list.
     pub fn hold(&mut self, block: BlockId) {
         if self.free.remove(block) {
             self.retained -= u32::from(self.content(block).is_some());
@@ -121,9 +121,9 @@ impl BlockPool {
         self.counters.blocks_used_peak = self.counters.blocks_used_peak.max(used);
     }
 
-    /// One holder of each of these blocks gives it up. A block without holders is free. Blocks
-    /// without a content are taken next, in the given order, then spare copies, and all others
-    /// last. So the caller names the end of a prompt first: it is of use to fewer than its beginning.
+    /// Removes one holder from each of these blocks. A block without holders is free. Blocks without a content are
+    /// allocated next, in the given order, then spare copies, and all others last. So the caller passes the end of a
+    /// prompt first: fewer requests can use it than its beginning.
     pub fn give_up(&mut self, blocks: &[BlockId]) {
         let (mut without_content, mut spares) = (Vec::new(), Vec::new());
         for block in blocks {
@@ -148,15 +148,15 @@ impl BlockPool {
         self.free.push_front_all(&without_content);
     }
 
-    /// Does a block that is not spare, besides this one, have the content? Of several copies only
-    /// one takes part in the LRU order: otherwise copies of one prompt would push out other prompts.
+    /// Returns whether a block that is not spare, besides this one, has the content. Of several copies only one takes
+    /// part in the LRU order: otherwise copies of one prompt would evict other prompts.
     fn is_in_another_block(&self, content: ContentId, block: BlockId) -> bool {
         let is_copy = |other: &BlockId| *other != block && !self.block(*other).is_spare;
         self.contents.blocks(content).iter().any(is_copy)
     }
 
-    /// The block, which has no content yet, holds this one from now on and can be attached.
-    /// `index` is its place in its prompt, in blocks. False, and nothing is changed: it has one.
+    /// Caches the block, which has no content yet, with this content, so that requests can match it. `index` is its
+    /// position in its prompt, in blocks. Returns false and changes nothing if it has a content.
     pub fn publish(&mut self, block: BlockId, content: ContentId, index: u32) -> bool {
         if self.content(block).is_some() {
             return false;
@@ -182,7 +182,7 @@ impl BlockPool {
         });
     }
 
-    /// Every content is forgotten. False, and nothing is changed: a block is in use.
+    /// Evicts every content. Returns false and changes nothing if a block is in use.
     pub fn forget(&mut self) -> bool {
         if self.free.len() < self.block_count() {
             return false;
@@ -198,7 +198,7 @@ impl BlockPool {
         true
     }
 
-    /// As at the start, whatever state this is in; only what is counted goes on.
+    /// Resets everything but the counters, whatever the current state.
     pub fn reset(&mut self) {
         self.blocks.fill_with(Block::default);
         self.free.refill();
@@ -209,12 +209,13 @@ impl BlockPool {
         self.events.record(Event::of_kind(EventKind::Cleared));
     }
 
-    /// Goes up with every block that becomes free or is published, and with every promise that is withdrawn.
+    /// Returns a counter that increases with every block that becomes free or is cached, and with every in-flight block
+    /// that ends.
     pub fn changes(&self) -> u64 {
         self.freed + self.counters.published_blocks + self.contents.withdrawals()
     }
 
-    /// A snapshot of all numbers.
+    /// Returns a snapshot of all counters and gauges.
     pub fn statistics(&self) -> Statistics {
         let (block_count, free) = (u64::from(self.block_count()), u64::from(self.free.len()));
         Statistics {
@@ -228,7 +229,7 @@ impl BlockPool {
         }
     }
 
-    /// How many blocks there are.
+    /// Returns the number of blocks.
     pub fn block_count(&self) -> u32 {
         (self.blocks.len() - 1) as u32
     }

@@ -1,14 +1,12 @@
-//! What blocks can hold: each distinct chain of tokens and extra keys, once.
+//! The contents of blocks: each distinct chain of tokens and extra keys, stored once.
 //!
-//! A content is one block's tokens and extra keys together with the content before it. Two
-//! contents are the same only if their parents are the same content and their tokens and extra
-//! keys are equal, byte by byte; the hash only finds candidates. So whoever has a [`ContentId`] has
-//! verified every token up to there, and comparing two chains is comparing two numbers.
+//! A content is one block's tokens and extra keys together with the content before it. Two contents are the same only
+//! if their parents are the same content and their tokens and extra keys are equal, byte by byte; the hash only finds
+//! candidates. So a [`ContentId`] stands for a verified chain of tokens, and comparing two chains is comparing two ids.
 //!
-//! A content lives as long as something refers to it: a block that was published with it, a
-//! request whose prompt goes through it, or a later content of the chain. The last one matters:
-//! when a block is evicted and computed again, the blocks behind it, which may still be there,
-//! must find the parent that they know.
+//! A content lives as long as it is referenced: by a block that was cached with it, by a request whose prompt contains
+//! it, or by a later content of the chain. The last one matters: when a block is evicted and computed again, the blocks
+//! behind it, which may still be cached, must find the parent that they know.
 
 use std::collections::HashMap;
 
@@ -16,11 +14,11 @@ use super::block::BlockId;
 use super::extra_keys::ExtraKeys;
 use super::hash::{BlockHash, HashFunction};
 
-/// A sequence, counted from 0.
+/// Id of a sequence, from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SequenceId(pub u32);
 
-/// A content that something refers to.
+/// Id of a content that is referenced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ContentId(u32);
 
@@ -32,16 +30,16 @@ struct Content {
     extra_keys: ExtraKeys,
     /// The next content with the same hash. With SHA-256 there is none.
     next_alike: Option<ContentId>,
-    /// Blocks, requests and later contents that refer to this one.
+    /// Number of blocks, requests and later contents that reference this one.
     references: usize,
-    /// The blocks that hold it, the earliest published first. Duplicates are kept: a block table
-    /// is never changed under the sequence that reads through it.
+    /// The blocks that hold it, the earliest cached first. Duplicates are kept: the block table of a running sequence
+    /// is never changed.
     blocks: Vec<BlockId>,
-    /// The sequence that said it would publish it.
+    /// The sequence for which it is in flight.
     promised_by: Option<SequenceId>,
 }
 
-/// All contents that something refers to.
+/// All contents that are referenced.
 #[derive(Clone, Debug)]
 pub struct Contents {
     hash: HashFunction,
@@ -49,19 +47,19 @@ pub struct Contents {
     vacant: Vec<ContentId>,
     by_hash: HashMap<BlockHash, ContentId>,
     refused_matches: u64,
-    /// How often a promise was withdrawn, kept or not.
+    /// Number of in-flight contents that ended, cached or cancelled.
     withdrawals: u64,
 }
 
 impl Contents {
-    /// No content yet.
+    /// Creates an empty set.
     pub fn new(hash: HashFunction) -> Contents {
         let (slots, vacant, by_hash) = (Vec::new(), Vec::new(), HashMap::new());
         Contents { hash, slots, vacant, by_hash, refused_matches: 0, withdrawals: 0 }
     }
 
-    /// The content with these tokens and extra keys after `parent`, known before or not, with one
-    /// more reference, which [`Contents::release`] gives back.
+    /// Returns the content with these tokens and extra keys after `parent`, creating it if necessary, with one more
+    /// reference, which [`Contents::release`] drops.
     pub fn refer(&mut self, parent: Option<ContentId>, tokens: &[i32], extra_keys: ExtraKeys) -> ContentId {
         let parent_hash = parent.map(|parent| self.hash_of(parent));
         let hash = (self.hash)(parent_hash.as_ref(), tokens, &extra_keys.encoded);
@@ -70,7 +68,7 @@ impl Contents {
             self.slot_mut(known).references += 1;
             return known;
         }
-        // Something has this hash, but is not this content.
+        // A hash collision: a content with this hash exists, but it differs.
         self.refused_matches += u64::from(candidate.is_some());
         if let Some(parent) = parent {
             self.slot_mut(parent).references += 1;
@@ -100,7 +98,7 @@ impl Contents {
         self.alike(first).find(|id| is_it(self.slot(*id)))
     }
 
-    /// The contents with one hash.
+    /// Returns the contents with one hash.
     fn alike(&self, first: Option<ContentId>) -> impl Iterator<Item = ContentId> {
         std::iter::successors(first, |id| self.slot(*id).next_alike)
     }
@@ -121,7 +119,7 @@ impl Contents {
         id
     }
 
-    /// Gives back one reference. A loop and not a recursion: a chain can be as long as a context.
+    /// Drops one reference. A loop, not a recursion: a chain can be as long as a context.
     pub fn release(&mut self, id: ContentId) {
         let mut next = Some(id);
         while let Some(id) = next.take() {
@@ -149,14 +147,14 @@ impl Contents {
         self.vacant.push(id);
     }
 
-    /// `block` holds this content from now on; that is a reference.
+    /// Records that `block` holds this content; that is a reference.
     pub fn add_block(&mut self, id: ContentId, block: BlockId) {
         let content = self.slot_mut(id);
         content.blocks.push(block);
         content.references += 1;
     }
 
-    /// `block` does not hold this content any more. False, and nothing is changed: it never did.
+    /// Records that `block` no longer holds this content. Returns false and changes nothing if it did not.
     pub fn remove_block(&mut self, id: ContentId, block: BlockId) -> bool {
         let blocks = &mut self.slot_mut(id).blocks;
         let Some(place) = blocks.iter().position(|other| *other == block) else {
@@ -167,37 +165,38 @@ impl Contents {
         true
     }
 
-    /// The blocks that hold this content, the earliest published first.
+    /// Returns the blocks that hold this content, the earliest cached first.
     pub fn blocks(&self, id: ContentId) -> &[BlockId] {
         &self.slot(id).blocks
     }
 
-    /// The hash of this content.
+    /// Returns the hash of this content.
     pub fn hash_of(&self, id: ContentId) -> BlockHash {
         self.slot(id).hash
     }
 
-    /// The content before this one; `None` if it begins a prompt.
+    /// Returns the content before this one; `None` at the beginning of a prompt.
     pub fn parent(&self, id: ContentId) -> Option<ContentId> {
         self.slot(id).parent
     }
 
-    /// Are adapters among the extra keys of this content?
+    /// Returns whether the extra keys of this content include adapters.
     pub fn has_adapters(&self, id: ContentId) -> bool {
         self.slot(id).extra_keys.has_adapters
     }
 
-    /// Who said that it would publish this content.
+    /// Returns the sequence for which this content is in flight.
     pub fn promised_by(&self, id: ContentId) -> Option<SequenceId> {
         self.slot(id).promised_by
     }
 
-    /// `sequence` says that it will publish this content, unless another one said so before.
+    /// Marks this content as in flight for `sequence`, unless it already is for another one.
     pub fn promise(&mut self, id: ContentId, sequence: SequenceId) {
         self.slot_mut(id).promised_by.get_or_insert(sequence);
     }
 
-    /// `sequence` publishes this content no more, or has done so. Nothing, if it never promised it.
+    /// Ends the in-flight state of this content, cached or cancelled. Does nothing if it is not in flight for
+    /// `sequence`.
     pub fn withdraw(&mut self, id: ContentId, sequence: SequenceId) {
         if self.promised_by(id) == Some(sequence) {
             self.slot_mut(id).promised_by = None;
@@ -205,28 +204,28 @@ impl Contents {
         }
     }
 
-    /// How often a promise was withdrawn, kept or not.
+    /// Returns the number of in-flight contents that ended, cached or cancelled.
     pub fn withdrawals(&self) -> u64 {
         self.withdrawals
     }
 
-    /// How many contents something refers to.
+    /// Returns the number of contents that are referenced.
     pub fn len(&self) -> usize {
         self.slots.len() - self.vacant.len()
     }
 
-    /// Does nothing refer to any content?
+    /// Returns whether no content is referenced.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// No content, and the same counts: what is left when a pool is emptied.
+    /// Returns an empty set with the same counters, for a pool that is reset.
     pub fn restarted(&self) -> Contents {
         let (refused_matches, withdrawals) = (self.refused_matches, self.withdrawals);
         Contents { refused_matches, withdrawals, ..Contents::new(self.hash) }
     }
 
-    /// How often a hash was found whose content was another one.
+    /// Returns the number of hash collisions: equal hashes of different contents.
     pub fn refused_matches(&self) -> u64 {
         self.refused_matches
     }

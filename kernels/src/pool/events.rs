@@ -1,18 +1,18 @@
-//! What happened to published blocks, for whoever keeps track of them from outside.
+//! Events of cached blocks, for external observers such as a KV-aware router.
 
 use std::collections::VecDeque;
 
 use super::hash::BlockHash;
 
-/// What happened. The numbers are part of the C ABI (`enum espalier_pool_event_kind`).
+/// Kind of an event. The values are part of the C ABI (`enum espalier_pool_event_kind`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum EventKind {
-    /// A block was published.
+    /// A block was cached.
     Stored = 0,
-    /// A published block was taken for something else.
+    /// A cached block was evicted.
     Removed = 1,
-    /// No block is published any more.
+    /// All cached blocks were dropped.
     Cleared = 2,
 }
 
@@ -20,17 +20,17 @@ pub enum EventKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Event {
-    /// Counts all events of the pool from 0: a gap means that events were dropped unread.
+    /// Sequence number, counted from 0: a gap means that events were dropped unread.
     pub number: u64,
-    /// An [`EventKind`] as its number.
+    /// The [`EventKind`] as an integer.
     pub kind: u32,
     /// The first cell of the block; 0 for `Cleared`.
     pub block: u32,
-    /// `Stored`: the place of the block in its prompt, in blocks from 0. Else 0.
+    /// `Stored`: index of the block in its prompt, from 0. Else 0.
     pub block_index: u32,
-    /// `Stored`: tokens in the block. Else 0.
+    /// `Stored`: number of tokens in the block. Else 0.
     pub token_count: u32,
-    /// `Stored`: 1 if another block comes before it in its prompt. Else 0.
+    /// `Stored`: 1 if a block precedes it in its prompt. Else 0.
     pub has_parent: u32,
     /// `Stored`: 1 if the KV depends on adapters. Else 0.
     pub has_adapters: u32,
@@ -41,7 +41,7 @@ pub struct Event {
 }
 
 impl Event {
-    /// An event of this kind that says nothing more. [`Events::record`] gives it its number.
+    /// Creates an event of this kind with all other fields 0. [`Events::record`] sets its number.
     pub fn of_kind(kind: EventKind) -> Event {
         Event {
             number: 0,
@@ -57,7 +57,7 @@ impl Event {
     }
 }
 
-/// The events that nobody has read yet.
+/// Queue of unread events.
 #[derive(Clone, Debug)]
 pub struct Events {
     unread: VecDeque<Event>,
@@ -66,12 +66,12 @@ pub struct Events {
 }
 
 impl Events {
-    /// Keeps up to `capacity` unread events; 0 records none.
+    /// Creates a queue of up to `capacity` unread events; 0 records none.
     pub fn new(capacity: u32) -> Events {
         Events { unread: VecDeque::new(), capacity: capacity as usize, next_number: 0 }
     }
 
-    /// Records an event; the oldest unread one makes room.
+    /// Records an event; if the queue is full, drops the oldest.
     pub fn record(&mut self, event: Event) {
         if self.capacity == 0 {
             return;
@@ -83,12 +83,12 @@ impl Events {
         self.next_number += 1;
     }
 
-    /// The oldest event that was not read yet.
+    /// Removes and returns the oldest unread event.
     pub fn take(&mut self) -> Option<Event> {
         self.unread.pop_front()
     }
 
-    /// The same count, and nothing to read: what is left of a pool that has to be built anew.
+    /// Returns an empty queue that continues the numbering, for a pool that is reset.
     pub fn restarted(&self) -> Events {
         Events { unread: VecDeque::new(), capacity: self.capacity, next_number: self.next_number }
     }

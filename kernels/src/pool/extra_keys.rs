@@ -1,13 +1,13 @@
-//! What the KV of a block depends on besides its tokens.
+//! Inputs besides its tokens that the KV of a block depends on.
 
-/// Something that the KV of some positions depends on, such as the hash of an image.
+/// An input that the KV of some positions depends on, such as the hash of an image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Extra {
     /// The first position it covers.
     pub first: u32,
-    /// How many positions it covers; at least 1.
+    /// Number of positions it covers; at least 1.
     pub length: u32,
-    /// What it is.
+    /// Its key.
     pub key: Vec<u8>,
 }
 
@@ -17,24 +17,24 @@ impl Extra {
     }
 }
 
-/// What a whole request brings besides its tokens.
+/// All inputs of a request besides its tokens.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RequestKeys {
-    /// Who may share. Enters the first block, and by the chain of hashes all others; empty: anyone.
+    /// Cache salt: only requests with the same salt share blocks. It enters the first block, and by the chain of hashes
+    /// all others; empty: shared with all.
     pub salt: Vec<u8>,
-    /// Adapters with their scales. Enters every block; empty: none.
+    /// Adapters with their scales. They enter every block; empty: none.
     pub adapters: Vec<u8>,
     /// Sorted by their first position, not overlapping, none of length 0.
     pub extras: Vec<Extra>,
 }
 
-/// The extra keys of one block, in an encoding that has one text for one meaning. Most blocks have
-/// none, which is the empty text.
+/// The extra keys of one block, in a canonical encoding. Most blocks have none, which is the empty encoding.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExtraKeys {
     /// The encoded keys.
     pub encoded: Box<[u8]>,
-    /// Are adapters among them?
+    /// Whether they include adapters.
     pub has_adapters: bool,
 }
 
@@ -43,20 +43,20 @@ const ADAPTERS: u8 = 2;
 const EXTRA: u8 = 3;
 
 impl RequestKeys {
-    /// Are the extras sorted, apart, and none of them empty?
+    /// Returns whether the extras are sorted, disjoint and not empty.
     pub fn are_valid(&self) -> bool {
         let none_empty = self.extras.iter().all(|extra| extra.length > 0);
         none_empty && self.extras.windows(2).all(|pair| pair[0].end() <= u64::from(pair[1].first))
     }
 
-    /// `positions`, or where the extra begins that goes on there.
+    /// Returns `positions`, or the start of the extra that continues across it.
     pub fn end_before_cut_extra(&self, positions: u64) -> u64 {
         let at = self.extras.partition_point(|extra| extra.end() <= positions);
         let cut = self.extras.get(at).filter(|extra| u64::from(extra.first) < positions);
         cut.map_or(positions, |extra| u64::from(extra.first))
     }
 
-    /// The keys of the block whose first position is `start`.
+    /// Returns the keys of the block whose first position is `start`.
     pub fn of_block(&self, start: u64, block_size: u32) -> ExtraKeys {
         let mut encoded = Vec::new();
         if start == 0 && !self.salt.is_empty() {
@@ -83,8 +83,8 @@ fn push_key(encoded: &mut Vec<u8>, tag: u8, key: &[u8]) {
     encoded.extend_from_slice(key);
 }
 
-/// The offset is relative to the block and negative when the extra began before it: two blocks
-/// with the same placeholder tokens inside one image must not look alike.
+/// Encodes an extra. The offset is relative to the block, and negative if the extra began before it: two blocks with
+/// the same placeholder tokens inside one image must have different keys.
 fn push_extra(encoded: &mut Vec<u8>, extra: &Extra, start: u64) {
     let offset = i64::from(extra.first) - start.cast_signed();
     push_key(encoded, EXTRA, &extra.key);

@@ -1,15 +1,15 @@
-//! The free blocks, in the order in which they are taken.
+//! The free blocks, in the order in which they are allocated.
 //!
-//! A doubly linked list whose links lie in two arrays: a block that is attached again leaves the
-//! middle of the list in constant time, and nothing is ever allocated after the start.
+//! A doubly linked list whose links are stored in two arrays: a block that is matched leaves the middle of the list in
+//! constant time, and no operation allocates memory.
 
 use super::block::BlockId;
 
-/// The place of "no block" in the arrays: its links are the two ends of the list, which makes a
-/// ring of it, so that no operation has a special case.
+/// Index of the sentinel: its links are the two ends of the list, which makes a ring of it, so that no operation has a
+/// special case.
 const ENDS: usize = 0;
 
-/// Free blocks; the front is taken first.
+/// Free blocks; the front is allocated first.
 #[derive(Clone, Debug)]
 pub struct FreeQueue {
     /// Links towards the front. A block that is not in the list is linked to itself.
@@ -20,14 +20,14 @@ pub struct FreeQueue {
 }
 
 impl FreeQueue {
-    /// All blocks `1..=block_count`, the first one in front. `None`: not enough memory.
+    /// Creates a queue of all blocks `1..=block_count`, the first one in front. `None`: not enough memory.
     pub fn full(block_count: u32) -> Option<FreeQueue> {
         let mut queue = FreeQueue::empty(block_count)?;
         queue.refill();
         Some(queue)
     }
 
-    /// No block, but room for the blocks `1..=block_count`. `None`: not enough memory.
+    /// Creates an empty queue with capacity for the blocks `1..=block_count`. `None`: not enough memory.
     pub fn empty(block_count: u32) -> Option<FreeQueue> {
         let links = || {
             let mut links = Vec::new();
@@ -38,7 +38,7 @@ impl FreeQueue {
         Some(FreeQueue { previous: links()?, next: links()?, length: 0 })
     }
 
-    /// All blocks are free again, the first one in front, whatever the list looked like before.
+    /// Frees all blocks, the first one in front, whatever the current state.
     pub fn refill(&mut self) {
         for links in [&mut self.previous, &mut self.next] {
             links.iter_mut().zip(0..).for_each(|(link, number)| *link = number);
@@ -47,44 +47,43 @@ impl FreeQueue {
         (1..self.next.len() as u32).for_each(|number| self.push_back(BlockId(number)));
     }
 
-    /// How many blocks are free.
+    /// Returns the number of free blocks.
     pub fn len(&self) -> u32 {
         self.length
     }
 
-    /// Is no block free?
+    /// Returns whether no block is free.
     pub fn is_empty(&self) -> bool {
         self.length == 0
     }
 
-    /// Is this block in the list?
+    /// Returns whether this block is in the list.
     pub fn contains(&self, block: BlockId) -> bool {
         self.next[block.0 as usize] != block.0
     }
 
-    /// Takes the block in front.
+    /// Removes and returns the block in front.
     pub fn pop_front(&mut self) -> Option<BlockId> {
         let front = BlockId(self.next[ENDS]);
         self.remove(front).then_some(front)
     }
 
-    /// Puts a block in front of all others; it is taken next. A block that is in the list stays
-    /// where it is.
+    /// Inserts a block at the front, so that it is allocated next. Does nothing if it is in the list.
     pub fn push_front(&mut self, block: BlockId) {
         self.insert_after(ENDS, block);
     }
 
-    /// Puts a block behind all others. A block that is in the list stays where it is.
+    /// Inserts a block at the back. Does nothing if it is in the list.
     pub fn push_back(&mut self, block: BlockId) {
         self.insert_after(self.previous[ENDS] as usize, block);
     }
 
-    /// Puts several blocks in front of all others; the first of them is taken next.
+    /// Inserts several blocks at the front; the first of them is allocated next.
     pub fn push_front_all(&mut self, blocks: &[BlockId]) {
         blocks.iter().rev().for_each(|block| self.push_front(*block));
     }
 
-    /// Takes a block out of the list, wherever it is. False: it was not in the list.
+    /// Removes a block from the list, wherever it is. Returns false if it was not in the list.
     pub fn remove(&mut self, block: BlockId) -> bool {
         if block.0 as usize == ENDS || !self.contains(block) {
             return false;
@@ -98,7 +97,7 @@ impl FreeQueue {
         true
     }
 
-    /// The blocks, from the front to the tail.
+    /// Returns the blocks, from the front to the back.
     pub fn iter(&self) -> impl Iterator<Item = BlockId> {
         let follow = |number: &u32| Some(self.next[*number as usize]);
         let numbers = std::iter::successors(Some(self.next[ENDS]), follow);

@@ -1,15 +1,14 @@
-//! The KV block pool of the `paged` variant: which sequence's tokens lie in which cells, and which
-//! blocks of them others may use.
+//! The KV block pool of the `paged` variant: the cells of each sequence's tokens, and prefix caching.
 //!
-//! * [`pool`]: the whole, as the C border sees it (`crate::pool_exports`)
-//! * [`sequences`]: which blocks a sequence holds, by position
-//! * [`requests`]: what a sequence is computing, and what it promised to others
-//! * [`block_pool`]: the blocks: free, held, published
-//! * [`free_queue`]: the order in which free blocks are taken
-//! * [`contents`]: what blocks can hold; verified token by token, found by hash
-//! * [`hash`], [`extra_keys`]: what goes into a hash
-//! * [`room`]: what the scheduler asks
-//! * [`events`], [`statistics`]: what is told to the outside
+//! * [`pool`]: the interface, as the C ABI sees it (`crate::pool_exports`)
+//! * [`sequences`]: block tables: the blocks that a sequence holds, by position
+//! * [`requests`]: the request of a sequence, with its in-flight blocks
+//! * [`block_pool`]: the blocks: free, held, cached
+//! * [`free_queue`]: the order in which free blocks are allocated
+//! * [`contents`]: the contents of blocks; verified token by token, found by hash
+//! * [`hash`], [`extra_keys`]: the hash of a block and its inputs
+//! * [`room`]: the scheduler's view of the pool
+//! * [`events`], [`statistics`]: events, counters and gauges
 
 pub mod block;
 pub mod block_pool;

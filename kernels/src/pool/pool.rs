@@ -1,20 +1,20 @@
-//! The pool as its users see it: sequences put tokens into cells and share blocks.
+//! The block pool's interface: allocation of cells for the tokens of sequences, and prefix caching.
 //!
-//! # Who waits for whom
+//! # Waiting for in-flight blocks
 //!
-//! When two sequences are about to compute the same blocks, one computes and the other waits. A
-//! sequence whose [`Pool::attach`] was answered [`Next::Compute`] promises the full blocks of its
-//! prompt that it has to compute; one whose next block is promised by another is told
-//! [`Next::Wait`]. No two sequences can wait for each other, because of one rule:
+//! When two sequences are about to compute the same blocks, one computes and the other waits. A sequence for which
+//! [`Pool::attach`] returned [`Next::Compute`] has the full blocks that it still has to compute in flight; a sequence
+//! whose next block is in flight in another one gets [`Next::Wait`]. No two sequences can wait for each other, because
+//! of one rule:
 //!
-//! **A sequence that was told to wait promises nothing.** Its own promises are withdrawn with that
-//! answer. So whoever is waited for was told to compute by its last answer, and waits for nobody:
-//! chains of waiting have one link. And a promise belongs to a live request: it ends when the block
-//! is published, when it can't be published any more (several blocks lie at its index, or one that
-//! the sequence does not own), when the sequence gives everything up, or with the request.
+//! **A waiting sequence has no blocks in flight.** [`Next::Wait`] cancels its own in-flight blocks. So a sequence that
+//! others wait for got [`Next::Compute`] from its last call and waits for none: waits cannot chain or deadlock. An
+//! in-flight block belongs to a live request: it ends when the block is cached, when it cannot be cached any more
+//! (several blocks at its index, or one that the sequence does not own), when the sequence frees everything, or with
+//! the request.
 //!
-//! (Even without the rule there would be no circle: whoever promised a block has it in its own
-//! prompt, so it could only wait for one that comes earlier there. But the chains could be long.)
+//! (Even without the rule there would be no deadlock: a sequence can only wait for a block that comes earlier in its
+//! own prompt than those it has in flight. But the chains could be long.)
 
 use super::block::BlockId;
 use super::block_pool::BlockPool;
@@ -26,17 +26,17 @@ use super::requests::Request;
 use super::sequences::{BlockSpan, BlockTable};
 use super::statistics::Statistics;
 
-/// What a pool is made of. The layout is `struct espalier_pool_options` of the C header.
+/// Dimensions of a pool. The layout is `struct espalier_pool_options` of the C header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct PoolOptions {
-    /// Blocks; at least 1, and all cells together fewer than 2^31.
+    /// Number of blocks; at least 1, and fewer than 2^31 cells in all.
     pub block_count: u32,
-    /// Cells of a block: a power of two, 1 to 4096.
+    /// Cells per block: a power of two, 1 to 4096.
     pub block_size: u32,
-    /// Sequences are `0..sequence_count`; 1 to 65536.
+    /// Number of sequences, 1 to 65536; their ids are `0..sequence_count`.
     pub sequence_count: u32,
-    /// Events kept until they are read; 0 records none.
+    /// Capacity of the event queue; 0 records no events.
     pub event_capacity: u32,
 }
 
@@ -50,39 +50,39 @@ impl PoolOptions {
     }
 }
 
-/// Why something was not done. Nothing was changed then.
+/// Reason for an error. The pool was not changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// Not enough free blocks, or, for [`Pool::forget`], a block is in use.
     Short,
-    /// The arguments make no sense.
+    /// The arguments are invalid.
     Invalid,
 }
 
-/// Where tokens go.
+/// Cells for the tokens of a batch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reservation {
     /// The cell of each token.
     pub cells: Vec<u32>,
-    /// The blocks that were taken for them, in the order in which they were needed.
+    /// The blocks that were allocated for them, in the order in which they were needed.
     pub fresh_blocks: Vec<BlockId>,
 }
 
-/// What a sequence does next.
+/// Next step of a sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// It computes what is left of its prompt; it promised to publish it.
+    /// It computes the rest of its prompt; the full blocks of it are in flight.
     Compute,
-    /// Another sequence is computing the next block: ask again when that one has published.
+    /// Another sequence is computing the next block: call again once that block is cached.
     Wait,
 }
 
-/// What came of [`Pool::attach`].
+/// Result of [`Pool::attach`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attachment {
-    /// The blocks that this call attached, in the order of the prompt.
+    /// The cached blocks that this call matched, in the order of the prompt.
     pub blocks: Vec<BlockId>,
-    /// What the sequence does next.
+    /// Next step of the sequence.
     pub next: Next,
 }
 
@@ -92,22 +92,22 @@ pub struct Pool {
     blocks: BlockPool,
     tables: Vec<BlockTable>,
     requests: Vec<Option<Request>>,
-    /// Kept for its room: the answer of the last reserve.
+    /// Reused allocation: the result of the last reserve.
     reservation: Reservation,
-    /// Kept for its room: the blocks that a reserve has to take.
+    /// Reused allocation: the blocks that a reserve has to allocate.
     missing: Vec<(SequenceId, u32)>,
-    /// Kept for its room: sequences and positions of a reserve, in order.
+    /// Reused allocation: sorted sequences and positions of a reserve.
     asked: Vec<(i32, i32)>,
 }
 
 impl Pool {
-    /// A pool with SHA-256. [`Refusal::Invalid`]: options out of range; [`Refusal::Short`]: not
+    /// Creates a pool that hashes with SHA-256. [`Refusal::Invalid`]: options out of range; [`Refusal::Short`]: not
     /// enough memory.
     pub fn new(options: PoolOptions) -> Result<Pool, Refusal> {
         Pool::with_hash(options, sha256)
     }
 
-    /// A pool with another hash function. Errors as for [`Pool::new`].
+    /// Creates a pool with another hash function. Errors as for [`Pool::new`].
     pub fn with_hash(options: PoolOptions, hash: HashFunction) -> Result<Pool, Refusal> {
         if !options.are_valid() {
             return Err(Refusal::Invalid);
@@ -125,13 +125,12 @@ impl Pool {
         })
     }
 
-    /// Where the tokens go: token `i` of `sequences[i]` at `positions[i]`. Takes the blocks that are
-    /// missing, all or none; asked again, answers the same. A position in a block that the sequence
-    /// may not write into (attached, shared, published) goes to a new block.
+    /// Returns the cells for token `i` of `sequences[i]` at `positions[i]`. Allocates the blocks that are missing, all
+    /// or none; calling it again returns the same cells. A position in a block that the sequence may not write to
+    /// (matched, shared or cached) goes to a new block.
     ///
-    /// [`Refusal::Short`]: not enough free blocks. [`Refusal::Invalid`]: an unknown sequence, a
-    /// negative position, a position of a sequence twice (both would get one cell), lists of
-    /// different length.
+    /// [`Refusal::Short`]: not enough free blocks. [`Refusal::Invalid`]: an unknown sequence, a negative position, a
+    /// position that occurs twice in a sequence (both would get one cell), lists of different length.
     pub fn reserve(&mut self, sequences: &[i32], positions: &[i32]) -> Result<&Reservation, Refusal> {
         if sequences.len() != positions.len() {
             return Err(Refusal::Invalid);
@@ -149,17 +148,17 @@ impl Pool {
     fn refuse_repeated(&mut self, sequences: &[i32], positions: &[i32]) -> Result<(), Refusal> {
         self.asked.clear();
         self.asked.extend(sequences.iter().copied().zip(positions.iter().copied()));
-        self.asked.sort_unstable(); // in a batch they are nearly in order
+        self.asked.sort_unstable(); // in a batch they are nearly sorted
         let is_repeated = self.asked.windows(2).any(|pair| pair[0] == pair[1]);
         if is_repeated { Err(Refusal::Invalid) } else { Ok(()) }
     }
 
-    /// Counts what has to be taken before anything is.
+    /// Counts the blocks to allocate before any is allocated.
     fn find_missing(&mut self, sequences: &[i32], positions: &[i32]) -> Result<(), Refusal> {
         self.missing.clear();
         for (sequence, position) in sequences.iter().zip(positions) {
             let place = self.place_of(*sequence, *position)?;
-            // Neighbours in a batch are neighbours in a block: most repeats end here.
+            // Neighbours in a batch are neighbours in a block: most repeats are caught here.
             if self.missing.last() != Some(&place) && self.writable_block(place).is_none() {
                 self.missing.push(place);
             }
@@ -190,7 +189,7 @@ impl Pool {
     fn take_for(&mut self, (sequence, index): (SequenceId, u32)) -> Result<BlockId, Refusal> {
         let block = self.blocks.take().ok_or(Refusal::Short)?;
         if self.tables[sequence.0 as usize].add_own(index, block) {
-            // Several blocks lie at this index now, so none of them will be published.
+            // Several blocks lie at this index now, so none of them will be cached.
             self.withdraw_promise(sequence, index);
         }
         self.reservation.fresh_blocks.push(block);
@@ -206,8 +205,8 @@ impl Pool {
         Ok((self.sequence(sequence)?, position / self.block_size()))
     }
 
-    /// `to` holds from now on, besides what it has, every block of `from` with a position in
-    /// `first..end` (as in [`BlockSpan::of`]). It only reads them.
+    /// Adds to `to`, besides the blocks it has, a reference to every block of `from` with a position in `first..end`
+    /// (as in [`BlockSpan::of`]). `to` only reads them.
     ///
     /// [`Refusal::Invalid`]: an unknown sequence.
     pub fn share(&mut self, from: i32, to: i32, first: i32, end: i32) -> Result<(), Refusal> {
@@ -237,9 +236,9 @@ impl Pool {
         }
     }
 
-    /// The sequence gives up its positions `first..end` (as in [`BlockSpan::of`]). Blocks that lie
-    /// in there whole are released. A block that lies in there in part stays; the sequence writes
-    /// on into it only if nobody else holds it and it was never published.
+    /// Removes the positions `first..end` (as in [`BlockSpan::of`]) from the sequence. Blocks that lie entirely in that
+    /// range are released. A block that lies in it partly stays; the sequence appends to it only if no other sequence
+    /// holds it and it was never cached.
     ///
     /// [`Refusal::Invalid`]: an unknown sequence.
     pub fn remove(&mut self, sequence: i32, first: i32, end: i32) -> Result<(), Refusal> {
@@ -254,8 +253,8 @@ impl Pool {
         Ok(())
     }
 
-    /// What is written at a position that was given up must not appear in a block that another
-    /// sequence reads or may attach.
+    /// Tokens written at a position that was removed must not appear in a block that another sequence reads or may
+    /// match.
     fn seal_if_others_read(&mut self, sequence: SequenceId, index: u32) {
         let Some(block) = self.writable_block((sequence, index)) else { return };
         if self.blocks.holders(block) > 1 || self.blocks.content(block).is_some() {
@@ -275,23 +274,22 @@ impl Pool {
             return;
         }
         request.has_begun_to_compute = false;
-        // Only if something was computed: before that, "remove all" is how a server makes sure to
-        // begin at the beginning, and it is still going to compute what it promised.
+        // Only if something was computed: before that, "remove all" is how a server makes sure that it starts at
+        // position 0, and the sequence is still going to compute its in-flight blocks.
         if table.is_empty() {
             request.withdraw_all(sequence, &mut self.blocks.contents);
         }
     }
 
-    /// Every sequence gives up everything, every request ends, nothing is retained. Also brings a
-    /// pool back into order whose state nobody knows.
+    /// Removes all sequences, requests and cached blocks. Also resets a pool whose state is inconsistent.
     pub fn clear(&mut self) {
         self.tables.fill_with(BlockTable::default);
         self.requests.fill_with(|| None);
         self.blocks.reset();
     }
 
-    /// The sequence, which must hold nothing, begins to compute this prompt. A request that it had
-    /// ends.
+    /// Starts a request: the sequence, which must hold nothing, begins to compute this prompt. An earlier request of
+    /// the sequence ends.
     ///
     /// [`Refusal::Invalid`]: an unknown sequence, one that holds something, or extras that overlap
     /// or are not sorted.
@@ -303,12 +301,12 @@ impl Pool {
         }
     }
 
-    /// The sequence, which holds the KV of the first `held` tokens of this prompt and nothing else,
-    /// computes the rest. It attaches nothing; what it computes from there on, others may attach.
-    /// A request that it had ends.
+    /// Resumes a sequence that holds the KV of the first `held` tokens of this prompt and nothing else, and computes
+    /// the rest. No cached blocks are matched; other requests can match the blocks that it computes from there on. An
+    /// earlier request of the sequence ends.
     ///
-    /// [`Refusal::Invalid`]: an unknown sequence, one that does not hold as much, or extras that
-    /// overlap or are not sorted.
+    /// [`Refusal::Invalid`]: an unknown sequence, one that does not hold exactly that, or extras that overlap or are
+    /// not sorted.
     pub fn go_on(
         &mut self,
         sequence: i32,
@@ -331,11 +329,9 @@ impl Pool {
         Ok(())
     }
 
-    /// Attaches the published blocks that come next in the prompt, and says what the sequence does
-    /// next.
+    /// Matches the cached blocks that come next in the prompt, adds them to the sequence, and returns its next step.
     ///
-    /// [`Refusal::Invalid`]: an unknown sequence, one without a request, or one that holds anything
-    /// but attached blocks.
+    /// [`Refusal::Invalid`]: an unknown sequence, one without a request, or one that holds anything but matched blocks.
     pub fn attach(&mut self, sequence: i32) -> Result<Attachment, Refusal> {
         let sequence = self.sequence(sequence)?;
         let held = self.tables[sequence.0 as usize].len();
@@ -376,9 +372,9 @@ impl Pool {
         Ok(Next::Compute)
     }
 
-    /// The KV of `tokens` (the prompt, then accepted output) is in the sequence's cells: each block
-    /// that is full with them and not published yet is published. A block that can't be (several
-    /// lie at its index, or the sequence does not own it) is left out. The published ones.
+    /// Caches each block of the sequence that is full and not cached yet; the KV of `tokens` (the prompt, then accepted
+    /// output) must be in the sequence's cells. A block that cannot be cached (several lie at its index, or the
+    /// sequence does not own it) is left out. Returns the blocks that were cached.
     ///
     /// [`Refusal::Invalid`]: an unknown sequence, one without a request, one that holds nothing at
     /// the index of a full block, or tokens that are not those of the request.
@@ -405,7 +401,7 @@ impl Pool {
         if !self.blocks.publish(block, content, index as u32) {
             return None;
         }
-        // Others may read it from now on.
+        // Others may read it from here on.
         table.seal(index as u32);
         Some(block)
     }
@@ -420,8 +416,8 @@ impl Pool {
         }
     }
 
-    /// The request of the sequence, if it has one, ends: nobody waits for it any more. What the
-    /// sequence holds, it holds until it is removed.
+    /// Ends the request of the sequence, if it has one; none of its blocks is in flight any more. The sequence keeps
+    /// its blocks until they are removed.
     ///
     /// [`Refusal::Invalid`]: an unknown sequence.
     pub fn end(&mut self, sequence: i32) -> Result<(), Refusal> {
@@ -436,37 +432,37 @@ impl Pool {
         }
     }
 
-    /// Forgets every retained block. [`Refusal::Short`]: a block is in use.
+    /// Evicts every cached block. [`Refusal::Short`]: a block is in use.
     pub fn forget(&mut self) -> Result<(), Refusal> {
         if self.blocks.forget() { Ok(()) } else { Err(Refusal::Short) }
     }
 
-    /// A snapshot of all numbers.
+    /// Returns a snapshot of all counters and gauges.
     pub fn statistics(&self) -> Statistics {
         self.blocks.statistics()
     }
 
-    /// The oldest event that was not read yet.
+    /// Removes and returns the oldest unread event.
     pub fn next_event(&mut self) -> Option<Event> {
         self.blocks.events.take()
     }
 
-    /// Cells of a block.
+    /// Returns the number of cells in a block.
     pub fn block_size(&self) -> u32 {
         self.blocks.block_size()
     }
 
-    /// The blocks, to look at.
+    /// Returns the blocks, read-only.
     pub fn blocks(&self) -> &BlockPool {
         &self.blocks
     }
 
-    /// What a sequence holds, to look at.
+    /// Returns the block table of a sequence, read-only.
     pub fn table(&self, sequence: i32) -> Option<&BlockTable> {
         self.tables.get(usize::try_from(sequence).ok()?)
     }
 
-    /// What a sequence is computing, to look at.
+    /// Returns the request of a sequence, read-only.
     pub fn request(&self, sequence: i32) -> Option<&Request> {
         self.requests.get(usize::try_from(sequence).ok()?)?.as_ref()
     }

@@ -1,39 +1,39 @@
-//! What a sequence is computing, as far as others may share it.
+//! The request of a sequence: the state that prefix caching needs.
 
 use super::contents::{ContentId, Contents, SequenceId};
 use super::extra_keys::RequestKeys;
 
 /// A request: a prompt, and then the output that was accepted.
 ///
-/// It refers to the content of every full block of the prompt from its beginning on, so that all
-/// hashing and comparing is done once, when the request begins.
+/// It references the content of every full block of the prompt from its beginning on, so that all hashing and comparing
+/// is done once, when the request begins.
 #[derive(Clone, Debug)]
 pub struct Request {
     keys: RequestKeys,
     block_size: u32,
-    /// The prompt, and the output as far as it fills blocks that were published.
+    /// The prompt, and the output as far as it fills cached blocks.
     tokens: Vec<i32>,
     prompt_length: usize,
     /// The contents of the full blocks of `tokens`.
     contents: Vec<ContentId>,
-    /// How many blocks at the beginning of the sequence's table are attached ones.
+    /// Number of matched blocks at the beginning of the sequence's table.
     pub attached: usize,
-    /// Blocks below this index are published, attached, or can't be published any more.
+    /// Blocks below this index are cached, matched, or can no longer be cached.
     pub settled: usize,
-    /// The sequence holds, or held since it was last empty, something that it did not attach.
+    /// Whether the sequence holds, or held since it was last empty, blocks that it did not match.
     pub has_begun_to_compute: bool,
-    /// The request may have promised something.
+    /// Whether the request may have blocks in flight.
     pub is_promising: bool,
 }
 
 impl Request {
-    /// A request for this prompt.
+    /// Creates a request for this prompt.
     pub fn new(prompt: &[i32], keys: RequestKeys, block_size: u32, contents: &mut Contents) -> Request {
         Request::going_on(0, prompt, keys, block_size, contents)
     }
 
-    /// The same for a sequence that has the first `held` tokens of the prompt already: it attaches
-    /// nothing, and publishes what it computes from there on.
+    /// The same for a sequence that has the first `held` tokens of the prompt already: it matches no blocks, and caches
+    /// those that it computes from there on.
     pub fn going_on(
         held: usize,
         prompt: &[i32],
@@ -67,13 +67,13 @@ impl Request {
         }
     }
 
-    /// Does this text agree with the prompt and with what was published, as far as both go?
+    /// Returns whether these tokens agree with the prompt and with cached output, as far as both go.
     pub fn agrees_with(&self, tokens: &[i32]) -> bool {
         let common = tokens.len().min(self.tokens.len());
         tokens[..common] == self.tokens[..common]
     }
 
-    /// Learns the output in the full blocks of `tokens`, which agree with what is known.
+    /// Appends the output in the full blocks of `tokens`, which agree with the known ones.
     pub fn learn(&mut self, tokens: &[i32], contents: &mut Contents) {
         let full = tokens.len() - tokens.len() % self.block_size as usize;
         if full > self.tokens.len() {
@@ -82,13 +82,13 @@ impl Request {
         }
     }
 
-    /// Tokens of the prompt.
+    /// Returns the number of tokens of the prompt.
     pub fn prompt_length(&self) -> usize {
         self.prompt_length
     }
 
-    /// The positions from this block index on were given up: what was attached and published there
-    /// is to be done again, and the output there, if any, may become another one.
+    /// Handles the removal of the positions from this block index on: matching and caching there start again, and the
+    /// output there, if any, may differ.
     pub fn forget_from(&mut self, index: usize, contents: &mut Contents) {
         self.attached = self.attached.min(index);
         self.settled = self.settled.min(index);
@@ -100,30 +100,30 @@ impl Request {
         }
     }
 
-    /// The content of the block at this index, if it is full.
+    /// Returns the content of the block at this index, if it is full.
     pub fn content(&self, index: usize) -> Option<ContentId> {
         self.contents.get(index).copied()
     }
 
-    /// The next block to attach. `None`: at most one block of the prompt is left to be computed,
-    /// and one token has to be, for its output is what the prompt is computed for.
+    /// Returns the content of the next block to match. `None` if at most one block of the prompt is left to compute: at
+    /// least one token has to be computed, to get its logits.
     pub fn next_to_attach(&self) -> Option<ContentId> {
         self.attachable(self.attached)
     }
 
-    /// The content of the block at this index, if it may be attached.
+    /// Returns the content of the block at this index, if it may be matched.
     pub fn attachable(&self, index: usize) -> Option<ContentId> {
         let most = self.prompt_length.saturating_sub(1) / self.block_size as usize;
         if index < most { self.content(index) } else { None }
     }
 
-    /// The first `tokens` of the prompt without the extra that they end inside of, if they do.
+    /// Returns `tokens`, reduced to the start of an extra if the first `tokens` of the prompt end inside of one.
     pub fn end_before_cut_extra(&self, tokens: u64) -> u64 {
         self.keys.end_before_cut_extra(tokens)
     }
 
-    /// Promises the full blocks of the prompt that are still to be computed and that nobody else
-    /// promised.
+    /// Marks the full blocks of the prompt that are still to be computed as in flight, unless they are for another
+    /// sequence.
     pub fn promise_the_rest(&mut self, sequence: SequenceId, contents: &mut Contents) {
         let full = self.prompt_length / self.block_size as usize;
         for content in &self.contents[self.attached.min(full)..full] {
@@ -132,24 +132,24 @@ impl Request {
         self.is_promising = true;
     }
 
-    /// Withdraws what was promised for one block, or says that it is done.
+    /// Ends the in-flight state of one block, cached or cancelled.
     pub fn withdraw(&self, index: usize, sequence: SequenceId, contents: &mut Contents) {
         if let Some(content) = self.content(index) {
             contents.withdraw(content, sequence);
         }
     }
 
-    /// Withdraws everything that was promised.
+    /// Cancels all in-flight blocks.
     pub fn withdraw_all(&mut self, sequence: SequenceId, contents: &mut Contents) {
         if std::mem::take(&mut self.is_promising) {
             self.contents.iter().for_each(|content| contents.withdraw(*content, sequence));
         }
     }
 
-    /// The request ends: it refers to nothing any more.
+    /// Ends the request and drops its references.
     pub fn end(mut self, sequence: SequenceId, contents: &mut Contents) {
         self.withdraw_all(sequence, contents);
-        // From the end, so that the contents leave one by one and not as a chain.
+        // From the end, so that the contents are freed one by one and not as a chain.
         self.contents.iter().rev().for_each(|content| contents.release(*content));
     }
 }

@@ -1,4 +1,4 @@
-//! What the scheduler asks of the pool: counts, in blocks, that change nothing.
+//! The scheduler's view of the pool: read-only counts, in blocks.
 
 use std::ops::Range;
 
@@ -8,13 +8,14 @@ use super::requests::Request;
 use crate::scheduler::{Offer, Room};
 
 impl Pool {
-    /// Goes up whenever something happened that may let a request go on that could not: a block
-    /// became free or was published, or a promise was withdrawn.
+    /// Returns a counter that increases whenever a waiting request may be able to continue: a block became free or was
+    /// cached, or an in-flight block was cancelled.
     pub fn changes(&self) -> u64 {
         self.blocks().changes()
     }
 
-    /// Published blocks that come next in the request's prompt, and who computes the one after them.
+    /// Returns the number of cached blocks that come next in the request's prompt, and the sequence that computes the
+    /// one after them.
     fn find_published(&self, request: &Request) -> (usize, Option<SequenceId>) {
         let contents = &self.blocks().contents;
         let mut index = request.attached;
@@ -70,8 +71,8 @@ impl Room for Pool {
         blocks.filter(|block| self.blocks().holders(*block) == 1).count() as u64
     }
 
-    /// What is attached may end inside of an image, which is computed whole: then the part of it in
-    /// the last block takes a block more. Where the pool has no such block, nothing is attached.
+    /// The matched blocks may end inside of an image, which is computed as a whole: then the part of it in the last
+    /// block takes one more block. If the pool has no such block, no blocks are matched.
     fn offer(&self, sequence: i32, end: u64) -> Offer {
         let size = Room::block_size(self);
         let nothing = Offer { tokens: 0, blocks: end.div_ceil(size), waits_for: None };

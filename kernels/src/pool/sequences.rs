@@ -1,23 +1,22 @@
-//! Which blocks a sequence holds, by position.
+//! Block tables: the blocks that a sequence holds, by position.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::block::BlockId;
 
-/// The blocks that one sequence holds for one block's worth of positions.
+/// The blocks that one sequence holds at one block index.
 ///
-/// Nearly always one. There are more when the sequence has to write where it may not: into a block
-/// that it attached, shared or published. Then it goes on in a block of its own and still reads the
-/// other.
+/// Nearly always one. There are more if the sequence has to write at a position whose block is read-only: one that it
+/// matched, shared or cached. Then it continues in a block of its own and still reads the other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Blocks that are only read.
+    /// Read-only blocks.
     pub earlier: Vec<BlockId>,
-    /// The block held last.
+    /// The block added last.
     pub last: BlockId,
-    /// May the sequence write into `last`? Only if it took the block itself, did not publish it,
-    /// and gave up none of its positions while another sequence held it too.
+    /// Whether the sequence may write to `last`. Only if it allocated the block itself, did not cache it, and removed
+    /// none of its positions while another sequence held it too.
     pub is_writable: bool,
 }
 
@@ -26,12 +25,12 @@ impl Entry {
         Entry { earlier: Vec::new(), last, is_writable }
     }
 
-    /// The blocks in the order in which they came.
+    /// Returns the blocks in the order in which they were added.
     pub fn blocks(&self) -> impl DoubleEndedIterator<Item = BlockId> {
         self.earlier.iter().copied().chain([self.last])
     }
 
-    /// The only block, if the sequence may write into it: what can be published.
+    /// Returns the only block if the sequence may write to it: a block that can be cached.
     pub fn own_single_block(&self) -> Option<BlockId> {
         (self.is_writable && self.earlier.is_empty()).then_some(self.last)
     }
@@ -44,46 +43,46 @@ impl Entry {
     }
 }
 
-/// The block table of one sequence: an entry for each block index, which is position / block size.
-/// Sparse, because positions may begin anywhere and have gaps.
+/// The block table of one sequence: an entry for each block index, which is position / block size. Sparse, because
+/// positions may begin anywhere and have gaps.
 #[derive(Clone, Debug, Default)]
 pub struct BlockTable {
     entries: BTreeMap<u32, Entry>,
 }
 
 impl BlockTable {
-    /// Does the sequence hold nothing?
+    /// Returns whether the sequence holds nothing.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// How many block indexes have an entry.
+    /// Returns the number of block indexes that have an entry.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Is there nothing but the `attached` first blocks of a prompt, each alone at its index?
+    /// Returns whether it holds exactly the `attached` first blocks of a prompt, each alone at its index.
     pub fn holds_only_attached(&self, attached: usize) -> bool {
         let is_attached = |entry: &Entry| entry.earlier.is_empty() && !entry.is_writable;
         self.len() == attached && self.entries.values().all(is_attached)
     }
 
-    /// What is held at this block index.
+    /// Returns the entry at this block index.
     pub fn entry(&self, index: u32) -> Option<&Entry> {
         self.entries.get(&index)
     }
 
-    /// All entries with their block indexes, in their order.
+    /// Returns all entries with their block indexes, in order.
     pub fn entries(&self) -> impl DoubleEndedIterator<Item = (u32, &Entry)> {
         self.entries.iter().map(|(index, entry)| (*index, entry))
     }
 
-    /// The block that takes tokens at this block index, if the sequence has one.
+    /// Returns the block at this block index that new tokens are written to, if the sequence has one.
     pub fn writable_block(&self, index: u32) -> Option<BlockId> {
         self.entries.get(&index).filter(|entry| entry.is_writable).map(|entry| entry.last)
     }
 
-    /// Adds a block that the sequence took to write into. True: the index had blocks before.
+    /// Adds a block that the sequence allocated to write to. Returns true if the index had blocks before.
     pub fn add_own(&mut self, index: u32, block: BlockId) -> bool {
         let Some(entry) = self.entries.get_mut(&index) else {
             self.entries.insert(index, Entry::of(block, true));
@@ -94,7 +93,7 @@ impl BlockTable {
         true
     }
 
-    /// Adds a block that the sequence only reads. False: it holds the block already.
+    /// Adds a read-only block. Returns false if the sequence holds the block already.
     pub fn add_read_only(&mut self, index: u32, block: BlockId) -> bool {
         match self.entries.get_mut(&index) {
             None => drop(self.entries.insert(index, Entry::of(block, false))),
@@ -104,15 +103,15 @@ impl BlockTable {
         true
     }
 
-    /// The sequence writes no more into what it holds at this index.
+    /// Makes the entry at this index read-only.
     pub fn seal(&mut self, index: u32) {
         if let Some(entry) = self.entries.get_mut(&index) {
             entry.is_writable = false;
         }
     }
 
-    /// Removes the entries with these indexes. Their blocks, the last one first. One by one: most
-    /// removals are of a few rejected tokens at the end of a long table, which is not to be walked.
+    /// Removes the entries with these indexes and returns their blocks, the last one first. Looks them up one by one:
+    /// most removals are of a few rejected tokens at the end of a long table, which should not be scanned.
     pub fn remove(&mut self, indexes: Range<u32>) -> Vec<BlockId> {
         let mut blocks = Vec::new();
         for index in self.indexes(indexes).into_iter().rev() {
@@ -123,7 +122,7 @@ impl BlockTable {
         blocks
     }
 
-    /// The indexes of this range that have an entry.
+    /// Returns the indexes in this range that have an entry.
     pub fn indexes(&self, range: Range<u32>) -> Vec<u32> {
         if range.is_empty() {
             return Vec::new();
@@ -132,18 +131,18 @@ impl BlockTable {
     }
 }
 
-/// A range of positions in blocks: what it covers whole, and what it touches at all.
+/// A range of positions in blocks: those that it covers entirely, and those that it touches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlockSpan {
-    /// Block indexes that have a position in the range.
+    /// Block indexes with at least one position in the range.
     pub touched: Range<u32>,
-    /// Block indexes that have no position outside of it.
+    /// Block indexes with all positions in the range.
     pub whole: Range<u32>,
 }
 
 impl BlockSpan {
-    /// Positions `first..end` as llama.cpp means them: a negative `first` is the beginning, a
-    /// negative `end`, and the highest position that there is, mean "to the end".
+    /// Converts positions `first..end` in llama.cpp's convention: a negative `first` is the beginning; a negative
+    /// `end`, and the highest possible position, mean "to the end".
     pub fn of(first: i32, end: i32, block_size: u32) -> BlockSpan {
         let size = u64::from(block_size);
         let first = first.max(0) as u64;

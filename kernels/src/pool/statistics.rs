@@ -1,29 +1,29 @@
-//! Numbers about the pool.
+//! Counters and gauges of the pool.
 
 /// A snapshot. The layout is `struct espalier_pool_statistics` of the C header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Statistics {
-    /// Blocks of the pool.
+    /// Number of blocks.
     pub block_count: u64,
-    /// Cells of a block.
+    /// Number of cells in a block.
     pub block_size: u64,
     /// Blocks that a sequence holds.
     pub blocks_used: u64,
-    /// Free blocks whose content is known.
+    /// Free blocks with cached content (evictable).
     pub blocks_retained: u64,
-    /// Free blocks whose content is not known.
+    /// Free blocks without cached content.
     pub blocks_empty: u64,
-    /// The most blocks that were ever used at a time.
+    /// High-water mark of used blocks.
     pub blocks_used_peak: u64,
-    /// Attaches that were told to wait.
+    /// Number of [`Next::Wait`](super::pool::Next) results: waits for in-flight blocks.
     pub waited_attaches: u64,
-    /// Blocks that were published.
+    /// Number of blocks that were cached.
     pub published_blocks: u64,
-    /// Retained blocks that were taken for something else.
+    /// Number of cached blocks that were evicted.
     pub evicted_blocks: u64,
-    /// Reserves that were refused for want of free blocks.
+    /// Number of reserves refused because of too few free blocks.
     pub refused_reserves: u64,
-    /// Hashes that were found, but stood for something else: collisions.
+    /// Number of hash collisions: equal hashes of different contents.
     pub refused_matches: u64,
 }

@@ -2,8 +2,8 @@
 
 use super::{Action, Decision, Request, Room, Stage, Wait};
 
-/// What to do next. `kept`: sequences whose text nobody computes with, in the order in which they
-/// are given up. `ask_waiting`: false if nothing was freed and nobody came since they were asked.
+/// Returns the next action. `kept`: retained sequences of idle slots, in the order in which they are evicted.
+/// `ask_waiting`: false if no block was freed and no request arrived since the waiting requests were last considered.
 pub fn decide(room: &impl Room, requests: &[Request], kept: &[i32], ask_waiting: bool) -> Decision {
     let scene = Scene { room, requests, kept };
     let nobody = vec![None; requests.len()];
@@ -32,12 +32,12 @@ impl<R: Room> Scene<'_, R> {
         self.requests.iter().enumerate().filter(|(_, request)| request.stage == Stage::Runs)
     }
 
-    /// Blocks that a running request may take in this step, or was promised for its prompt.
+    /// Returns the number of blocks that a running request may allocate in this step, or has reserved for its prompt.
     fn need(&self, request: &Request) -> u64 {
         self.room.missing(request.sequence, request.first..request.end) + request.siblings
     }
 
-    /// Blocks that it needs when it is alone.
+    /// Returns the number of blocks that it needs when it is alone.
     fn whole(&self, request: &Request) -> u64 {
         request.end.div_ceil(self.room.block_size()) + request.siblings
     }
@@ -47,7 +47,8 @@ impl<R: Room> Scene<'_, R> {
         Some(Action::Drop { index })
     }
 
-    /// Those that run need more than there is.
+    /// Returns the action if the running requests need more blocks than there are: evict a retained sequence, preempt
+    /// the last request, or refuse it if it can never fit.
     fn make_room(&self) -> Action {
         let holders = || self.running().filter(|(_, request)| self.room.held(request.sequence) > 0);
         let last = |may_give_way: bool| {
@@ -64,7 +65,7 @@ impl<R: Room> Scene<'_, R> {
         })
     }
 
-    /// Asks those that wait, in their order, until one goes or does not fit.
+    /// Considers the waiting requests in their order, until one is admitted or does not fit.
     fn let_in(&self, left: u64) -> Decision {
         let mut waits = vec![None; self.requests.len()];
         let mut is_closed = false;
@@ -119,7 +120,7 @@ impl<R: Room> Scene<'_, R> {
     }
 }
 
-/// Smaller goes first.
+/// Returns the sort key of the queue: smaller goes first.
 fn place(request: &Request) -> (i32, u64, i32) {
     (request.priority, request.arrival, request.sequence)
 }

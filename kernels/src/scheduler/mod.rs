@@ -1,25 +1,26 @@
-//! Who goes on in a step of the server, who waits, and who gives way: data in, one action out.
+//! Admission, queueing and preemption of requests in a step of the server: data in, one action out.
 //!
-//! The rules, and where each is proven (`tests/scheduler/`):
+//! The rules, each with its tests in `tests/scheduler/`:
 //!
-//! 1. **Who runs has its room.** A running request needs room for the tokens that it was promised:
-//!    the rest of its prompt, or its next token with its drafts. That is counted in the pool's own
-//!    tables, block by block, so nothing is promised twice or forgotten.
-//! 2. **Nobody overtakes the first that waits for room.** Requests ask in the order of their
-//!    priority and then of their arrival; the walk ends at the first one that does not fit. A
-//!    preempted request arrived before those that were never let in, so it is asked before them.
-//! 3. **The last in that order gives way**, and what idle slots keep goes before anybody waits.
-//! 4. **Who waits holds nothing** that others could use, but for a kept text, which goes first. So
-//!    when nobody runs, the whole pool is free, and the first in the order fits or is refused.
-//! 5. **A prefix is waited for only while its owner runs.** Its owner holds its blocks and is
-//!    computed in one of the next steps, so this wait ends.
+//! 1. **A running request has its blocks.** It needs the blocks for the tokens that it was admitted for: the rest of
+//!    its prompt, or its next token with its drafts. They are counted in the pool's own tables, block by block, so
+//!    nothing is counted twice or forgotten.
+//! 2. **No bypass of the queue head.** Requests are considered in the order of their priority and then of their
+//!    arrival; the walk ends at the first one that does not fit. A preempted request arrived before those that were
+//!    never admitted, so it is considered before them.
+//! 3. **The last in that order is preempted**, and retained sequences of idle slots are evicted before any request
+//!    waits.
+//! 4. **A waiting request holds no blocks** that others could use, except a retained sequence, which is evicted first.
+//!    So when no request runs, the whole pool is free, and the queue head fits or is refused.
+//! 5. **A request awaits an in-flight prefix only while its owner runs.** The owner holds its blocks and is computed in
+//!    one of the next steps, so this wait ends.
 //!
-//! Requests that cannot share a batch (other adapters, or embeddings beside completions) run side
-//! by side: all that run hold their blocks, and the server gives each step to the batch key whose
-//! requests were computed longest ago. So with K keys each has at least every Kth step.
+//! Requests that cannot share a batch (other adapters, or embeddings beside completions) run concurrently: all running
+//! requests hold their blocks, and the server gives each step to the batch key whose requests were computed longest
+//! ago. So with K keys each has at least every Kth step.
 //!
-//! [`decide`] changes nothing and gives one action; the caller carries it out and asks again, until
-//! there is nothing to do. So each decision sees what the one before it did to the pool.
+//! [`decide`] has no side effects and returns one action; the caller carries it out and calls again, until there is
+//! nothing to do. So each decision sees the effect of the one before it on the pool.
 
 mod decide;
 
@@ -27,119 +28,118 @@ pub use decide::decide;
 
 use std::ops::Range;
 
-/// Whether a request has been let in. The numbers are `enum espalier_schedule_stage`.
+/// Whether a request has been admitted. The values are those of `enum espalier_schedule_stage`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Stage {
-    /// It computes nothing and holds at most a kept text.
+    /// Waiting: it computes nothing and holds at most a retained sequence.
     Waits = 0,
-    /// It was let in: its prompt is computed, or it generates.
+    /// Admitted: its prompt is computed, or it generates.
     Runs = 1,
 }
 
 /// A request as the scheduler sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// When it came; of two that came at once the smaller goes first.
+    /// Arrival time; of two requests that arrived at once the smaller sequence id goes first.
     pub arrival: u64,
-    /// Smaller goes first, before all that arrival says.
+    /// Priority: smaller goes first, before arrival is considered.
     pub priority: i32,
-    /// The pool's number of its sequence.
+    /// Id of its sequence in the pool.
     pub sequence: i32,
-    /// Has it been let in?
+    /// Whether it has been admitted.
     pub stage: Stage,
-    /// Can what it holds be computed again?
+    /// Whether it can be preempted, because its KV can be recomputed.
     pub may_give_way: bool,
-    /// The first position whose KV it has not.
+    /// The first position whose KV it does not have.
     pub first: u64,
-    /// One past the last position that it needs room for now.
+    /// One past the last position that it needs blocks for now.
     pub end: u64,
-    /// Sequences that will go on where it ends, each in a block of its own.
+    /// Number of further choices (`n`) that continue where its prompt ends, each in a block of its own.
     pub siblings: u64,
 }
 
-/// Why a request waits. The numbers are `enum espalier_schedule_wait`.
+/// Reason why a request waits. The values are those of `enum espalier_schedule_wait`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Wait {
     /// Another request computes the blocks that it needs next.
     Prefix = 1,
-    /// It is the first that there is no room for.
+    /// It is the queue head: the first request that does not fit.
     Room = 2,
-    /// It comes after the first that there is no room for.
+    /// It is in the queue behind the first request that does not fit.
     Line = 4,
 }
 
-/// What is to be done. Indexes are of the requests, or of what is kept.
+/// The action to carry out. Indexes refer to the requests, or to the retained sequences.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Nothing, until something is freed or somebody comes.
+    /// Nothing, until blocks are freed or a request arrives.
     Nothing,
-    /// This request is let in, with the first `tokens` of its prompt attached.
+    /// Admit this request, with the first `tokens` of its prompt matched.
     Admit {
-        /// Of the requests.
+        /// Index of the request.
         index: usize,
-        /// Positions that it has then.
+        /// Number of positions that it has afterwards.
         tokens: u64,
     },
-    /// This request gives up what it holds, and waits.
+    /// Preempt this request: it frees its blocks and waits.
     GiveWay {
-        /// Of the requests.
+        /// Index of the request.
         index: usize,
     },
-    /// This request can never have the room that it needs.
+    /// Refuse this request: the pool can never have the blocks that it needs.
     Refuse {
-        /// Of the requests.
+        /// Index of the request.
         index: usize,
     },
-    /// This kept text is given up.
+    /// Evict this retained sequence.
     Drop {
-        /// Of what is kept.
+        /// Index of the retained sequence.
         index: usize,
     },
 }
 
-/// What is to be done, and who waits for what.
+/// The action to carry out, and the reasons why requests wait.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decision {
-    /// One thing; carried out, the next question is asked.
+    /// One action; once it is carried out, the caller asks again.
     pub action: Action,
-    /// For each request why it waits; `None`: it runs, or nobody asked.
+    /// For each request the reason why it waits; `None` if it runs or was not considered.
     pub waits: Vec<Option<Wait>>,
 }
 
-/// What a sequence that holds nothing would get if it were let in.
+/// Blocks and tokens that a sequence without blocks would get on admission.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Offer {
-    /// Positions of its prompt that it would have, computed by others.
+    /// Positions of its prompt with cached KV.
     pub tokens: u64,
-    /// Blocks that would not be free any more: those that it attaches and nobody else holds, and
-    /// those for the rest.
+    /// Blocks that would no longer be free: those that it matches and no other sequence holds, and those for the rest.
     pub blocks: u64,
-    /// The sequence that computes the block after these.
+    /// The sequence that computes the next block, if it is in flight.
     pub waits_for: Option<i32>,
 }
 
-/// What a decision asks of a pool. All counts are of blocks.
+/// The pool as a decision sees it. All counts are of blocks.
 pub trait Room {
-    /// Blocks of the pool.
+    /// Number of blocks in the pool.
     fn block_count(&self) -> u64;
 
-    /// Blocks that nobody holds.
+    /// Number of free blocks.
     fn free(&self) -> u64;
 
-    /// Positions of a block.
+    /// Number of positions in a block.
     fn block_size(&self) -> u64;
 
-    /// Blocks that the sequence has to take to write at these positions.
+    /// Number of blocks that the sequence has to allocate to write at these positions.
     fn missing(&self, sequence: i32, positions: Range<u64>) -> u64;
 
-    /// Blocks that the sequence holds.
+    /// Number of blocks that the sequence holds.
     fn held(&self, sequence: i32) -> u64;
 
-    /// Blocks that nobody else holds.
+    /// Number of blocks that only this sequence holds.
     fn held_alone(&self, sequence: i32) -> u64;
 
-    /// What the sequence, which holds nothing, would get for a prompt up to position `end`.
+    /// Returns the offer for the sequence, which holds nothing, and a prompt up to position `end`.
     fn offer(&self, sequence: i32, end: u64) -> Offer;
 }

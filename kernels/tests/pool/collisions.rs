@@ -1,4 +1,4 @@
-//! A hash only finds candidates: with one that is always the same, everything is still right.
+//! A hash only finds candidates: with a constant hash function, all results are still correct.
 
 use espalier_kernels::pool::extra_keys::RequestKeys;
 use espalier_kernels::pool::hash::BlockHash;
@@ -21,15 +21,15 @@ fn a_forged_hash_is_no_hit() {
     assert_eq!(pool.statistics().refused_matches, 0);
     assert_eq!(prefill(&mut pool, 1, &tokens(2, 20)).0, 0);
     assert_eq!(pool.statistics().refused_matches, 1);
-    // The right tokens, but other keys.
+    // The same tokens, but other keys.
     assert_eq!(prefill_with(&mut pool, 2, &tokens(1, 20), salted("salt")).0, 0);
     assert_eq!(pool.statistics().refused_matches, 2);
-    // And the true one is still found among them.
+    // The matching one is still found among them.
     assert_eq!(prefill(&mut pool, 3, &tokens(1, 20)), (1, vec![1, 7]));
     assert_eq!(pool.statistics().refused_matches, 2);
 }
 
-/// The same tokens in another place are another content, whatever the hash says.
+/// The same tokens at another place are another content, whatever the hash.
 #[test]
 fn a_block_is_only_found_behind_its_own_parent() {
     let mut pool = colliding_pool();
@@ -65,7 +65,7 @@ fn contents_with_one_hash_leave_one_by_one() {
     assert!(pool.blocks().contents.is_empty());
 }
 
-/// The blocks behind an evicted one know their parent. Computed again, it is the same parent.
+/// The blocks behind an evicted one reference their parent. Computed again, it is the same parent.
 #[test]
 fn a_chain_whose_beginning_was_computed_again_is_whole() {
     let mut pool = pool_of(4);
@@ -73,7 +73,7 @@ fn a_chain_whose_beginning_was_computed_again_is_whole() {
     begin(&mut pool, 0, &prompt, RequestKeys::default());
     assert_eq!(reserve(&mut pool, 0, 0..49), Ok(vec![1, 2, 3, 4]));
     assert!(pool.publish(0, &prompt).is_ok());
-    // The beginning is given up first, and evicted.
+    // The beginning is released first, and evicted.
     assert_eq!(pool.end(0), Ok(()));
     assert_eq!(pool.remove(0, 0, 16), Ok(()));
     assert_eq!(pool.remove(0, 16, -1), Ok(()));

@@ -1,4 +1,4 @@
-//! What is known of contents and blocks by themselves, without sequences.
+//! Contents and blocks alone, without sequences.
 
 use espalier_kernels::pool::block::BlockId;
 use espalier_kernels::pool::block_pool::BlockPool;
@@ -11,7 +11,7 @@ fn always_the_same(_: Option<&BlockHash>, _: &[i32], _: &[u8]) -> BlockHash {
     BlockHash([7; 32])
 }
 
-/// Whichever of them leaves, the others are still found.
+/// Whichever of them is freed, the others are still found.
 #[test]
 fn contents_with_one_hash_are_found_when_another_one_leaves() {
     for leaving in 0..3 {
@@ -40,7 +40,7 @@ fn a_promise_belongs_to_the_one_who_made_it_first() {
     assert_eq!(contents.promised_by(content), None);
 }
 
-/// A chain as long as a context leaves without using the stack for it.
+/// A chain as long as a context is freed without recursion.
 #[test]
 fn a_long_chain_leaves_at_once() {
     let mut contents = Contents::new(sha256);

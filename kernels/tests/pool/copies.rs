@@ -1,5 +1,5 @@
-//! Blocks with the same content: each answer is computed by its own request, so a prompt that is
-//! asked again leaves another copy of its answer.
+//! Blocks with the same content: each answer is computed by its own request, so a repeated prompt leaves another copy
+//! of its answer.
 
 use espalier_kernels::pool::extra_keys::RequestKeys;
 use espalier_kernels::pool::pool::Pool;
@@ -8,7 +8,7 @@ use crate::support::{
     BLOCK_SIZE, attach, begin, finish, free_order, joined, pool_of, prefill, reserve, tokens,
 };
 
-/// Computes the prompt and its answer, and ends. How many blocks of the prompt were found.
+/// Computes the prompt and its answer, and ends. Returns the number of prompt blocks that were matched.
 fn ask(pool: &mut Pool, sequence: i32, prompt: &[i32], answer: &[i32]) -> usize {
     let hits = prefill(pool, sequence, prompt).0;
     let text = joined(&[prompt, answer]);
@@ -49,7 +49,7 @@ fn one_of_two_copies_is_kept() {
     assert_eq!(attach(&mut pool, 3).blocks.len(), 2);
 }
 
-/// A copy that is attached counts again when it is free: the one beside it may be gone.
+/// A matched copy counts again when it is free: the other one may have been evicted.
 #[test]
 fn a_copy_that_was_attached_is_no_copy_for_ever() {
     let mut pool = pool_of(4);

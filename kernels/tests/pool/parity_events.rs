@@ -1,4 +1,4 @@
-//! vLLM's tests of events. There is one event a block here, where vLLM has one for a run of blocks.
+//! vLLM's tests of events. There is one event per block here, where vLLM has one for a run of blocks.
 
 use espalier_kernels::pool::events::{Event, EventKind};
 use espalier_kernels::pool::extra_keys::RequestKeys;
@@ -33,7 +33,7 @@ fn check_events(blocks: u32, keys: RequestKeys, has_adapters: u32) {
     check_stored(&pool, &stored, has_adapters);
     assert_eq!(events(&mut pool), []);
 
-    // Each block that is taken for something else loses its content, the last one first.
+    // Each block that is allocated again loses its content, the last one first.
     finish(&mut pool, 0);
     prefill_with(&mut pool, 0, &tokens(2, length), keys);
     let replaced = events(&mut pool);

@@ -1,4 +1,4 @@
-//! vLLM's `test_kv_cache_utils.py`, as far as it is about hashes and their extra keys.
+//! vLLM's `test_kv_cache_utils.py`, the part about hashes and their extra keys.
 
 use espalier_kernels::pool::extra_keys::RequestKeys;
 use espalier_kernels::pool::hash::{BlockHash, sha256};
@@ -9,7 +9,7 @@ fn keys_of_blocks(keys: &RequestKeys, block_count: u64) -> Vec<Vec<u8>> {
     (0..block_count).map(|index| keys.of_block(index * 16, 16).encoded.to_vec()).collect()
 }
 
-/// What stands in for the parent of the first block: nothing that any block's hash could be.
+/// The value used as the parent of the first block cannot be any block's hash.
 #[test]
 fn test_none_hash() {
     let first = sha256(None, &[1, 2, 3], &[]);
@@ -78,7 +78,7 @@ fn test_generate_block_hash_extra_keys_different_prompt_embeds() {
     assert!(one.iter().zip(&other).all(|(one, other)| one != other));
 }
 
-/// No two kinds of keys, and no two ways to cut the same bytes, have one encoding.
+/// The encoding of extra keys is unique: no two kinds of keys, and no two ways to split the same bytes, share one.
 #[test]
 fn the_encoding_of_extra_keys_has_one_meaning() {
     let kinds = [
@@ -154,7 +154,7 @@ fn test_metrics() {
     let mut pool = pool_of_ten();
     assert_eq!(prefill(&mut pool, 0, &tokens(1, 50)).0, 0);
     assert_eq!(prefill(&mut pool, 1, &tokens(1, 50)).0, 3);
-    // What was given up is attached again.
+    // Blocks that were released are matched again.
     finish(&mut pool, 1);
     begin(&mut pool, 1, &tokens(1, 20), RequestKeys::default());
     for _ in 0..2 {

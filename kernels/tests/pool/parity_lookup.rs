@@ -16,7 +16,7 @@ fn test_block_lookup_cache_single_block_per_key() {
     contents.add_block(one, BlockId(1));
     assert_eq!(contents.blocks(one), [BlockId(1)]);
     assert_eq!(contents.blocks(two), []);
-    // The wrong block, the wrong content: nothing happens.
+    // Wrong block or wrong content: nothing changes.
     assert!(!contents.remove_block(one, BlockId(2)));
     assert!(!contents.remove_block(two, BlockId(1)));
     assert_eq!(contents.blocks(one), [BlockId(1)]);
@@ -32,14 +32,14 @@ fn test_block_lookup_cache_multi_blocks_per_key() {
     let mut contents = Contents::new(sha256);
     let one = contents.refer(None, &[1], ExtraKeys::default());
     (1..=3).for_each(|block| contents.add_block(one, BlockId(block)));
-    // The first one that came is the one that is found.
+    // The block that was added first is found.
     assert_eq!(numbers(contents.blocks(one)), [1, 2, 3]);
     assert!(contents.remove_block(one, BlockId(1)));
     assert!(!contents.remove_block(one, BlockId(1)));
     assert_eq!(numbers(contents.blocks(one)), [2, 3]);
     assert!(contents.remove_block(one, BlockId(3)));
     contents.release(one);
-    // The blocks alone keep it.
+    // The content is kept by its blocks alone.
     assert_eq!(numbers(contents.blocks(one)), [2]);
     assert!(contents.remove_block(one, BlockId(2)));
     assert!(contents.is_empty());
@@ -50,7 +50,7 @@ fn test_maybe_evict_cached_block() {
     let mut pool = pool_of(4);
     let prompt = tokens(1, 16);
     for sequence in 0..3 {
-        // One token has to be computed, so a prompt of one block is never attached.
+        // One token has to be computed, so a prompt of one block never matches.
         assert_eq!(prefill(&mut pool, sequence, &prompt).0, 0);
     }
     begin(&mut pool, 3, &prompt, RequestKeys::default());
@@ -58,7 +58,7 @@ fn test_maybe_evict_cached_block() {
     let blocks = |pool: &espalier_kernels::pool::pool::Pool| numbers(pool.blocks().contents.blocks(content));
     assert_eq!(blocks(&pool), [1, 2, 3]);
     (0..3).for_each(|sequence| finish(&mut pool, sequence));
-    // Unlike vLLM's, copies are taken before other blocks, so the last one that is freed stays longest.
+    // Unlike in vLLM, copies are allocated before other blocks, so the last one that is freed stays longest.
     assert_eq!(free_order(&pool), [2, 1, 4, 3]);
     assert_eq!(reserve(&mut pool, 4, 0..16), Ok(vec![2]));
     assert_eq!((blocks(&pool), hash(&pool, 2)), (vec![1, 3], None));

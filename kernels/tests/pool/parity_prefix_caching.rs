@@ -1,4 +1,4 @@
-//! vLLM's `test_prefix_caching.py`, as far as it is about full attention.
+//! vLLM's `test_prefix_caching.py`, the part about full attention.
 
 use espalier_kernels::pool::extra_keys::RequestKeys;
 use espalier_kernels::pool::hash::sha256;
@@ -27,7 +27,7 @@ fn test_prefill() {
     assert_eq!(holders(&pool, &[1, 2, 3, 5]), [1, 1, 1, 1]);
     finish(&mut pool, 2);
 
-    // A miss takes everything, in exactly the order of the list.
+    // A miss allocates all blocks, in exactly the order of the list.
     assert_eq!(prefill(&mut pool, 3, &tokens(5, 160)), (0, vec![5, 4, 6, 7, 8, 9, 10, 3, 2, 1]));
     assert_eq!(free_order(&pool), []);
 }
@@ -41,7 +41,7 @@ fn check_chained_hashes(pool: &Pool, common: &[i32]) {
     }
 }
 
-/// A request that wants the logprobs of its prompt does not read the cache: it never attaches.
+/// A request for the logprobs of its prompt does not read the cache: it never matches.
 #[test]
 fn test_prefill_plp() {
     let mut pool = pool_of_ten();
@@ -54,7 +54,8 @@ fn test_prefill_plp() {
         assert_eq!(hash(&pool, block), hash(&pool, duplicate));
     }
     assert_eq!(holders(&pool, &[1, 2, 3, 5, 6, 7]), [1, 1, 1, 1, 1, 1]);
-    // With the first ones gone, the duplicates are found. Unlike vLLM's, copies are taken before empty blocks.
+    // Once the first request is gone, the duplicates are matched. Unlike in vLLM, copies are allocated before empty
+    // blocks.
     finish(&mut pool, 0);
     assert_eq!(reserve(&mut pool, 2, 0..96), Ok(vec![4, 3, 2, 1, 9, 10]));
     assert_eq!(prefill_hits(&mut pool, 3, &prompt), [5, 6, 7]);
@@ -70,7 +71,7 @@ fn test_decode() {
     let mut pool = pool_of_ten();
     let text = joined(&[&tokens(1, 55), &tokens(2, 30)]);
     prefill(&mut pool, 0, &text[..55]);
-    // Four tokens more need no block.
+    // Four more tokens need no block.
     assert_eq!(reserve(&mut pool, 0, 55..59), Ok(vec![]));
     assert_eq!(pool.publish(0, &text[..59]), Ok(vec![]));
     assert_eq!(hash(&pool, 4), None);
@@ -114,13 +115,13 @@ fn test_computed_blocks_not_evicted() {
     finish(&mut pool, 0);
     finish(&mut pool, 1);
     assert_eq!(free_order(&pool), [1, 2]);
-    // The hit is in front of the list, and still it is the other one that makes room.
+    // The hit is at the front of the list, but the other block is evicted.
     let longer = joined(&[&tokens(1, 16), &tokens(3, 16)]);
     assert_eq!(prefill(&mut pool, 2, &longer), (1, vec![1, 2]));
     assert_eq!(pool.statistics().evicted_blocks, 1);
 }
 
-/// A sequence without a request neither finds nor publishes anything.
+/// A sequence without a request neither matches nor caches anything.
 #[test]
 fn test_basic_prefix_caching_disabled() {
     let mut pool = pool_of(4);
@@ -151,7 +152,7 @@ fn test_mm_prefix_caching() {
     let images = [(11, 10, "aaa"), (30, 18, "bbb"), (48, 7, "ccc")];
     assert_eq!(prefill_with(&mut pool, 0, &prompt, with_extras(&images)).0, 0);
     check_hash_inputs(&pool, &prompt);
-    // The last image lies in the part that is never shared.
+    // The last image is in the part that is never shared.
     let other_tail = [(11, 10, "aaa"), (30, 18, "bbb"), (48, 7, "ddd")];
     assert_eq!(prefill_with(&mut pool, 1, &prompt, with_extras(&other_tail)).0, 3);
     // The second one begins in the second block.
@@ -199,7 +200,7 @@ fn test_prefill_not_enough_free_blocks_with_computed_blocks() {
     finish(&mut pool, 1);
     prefill(&mut pool, 2, &tokens(3, 48));
     let before = (free_order(&pool), pool.statistics());
-    // Three hits, three more that are free, and three that are not there.
+    // Three hits, three more that are free, and three that do not exist.
     begin(&mut pool, 3, &joined(&[&common, &tokens(4, 96)]), RequestKeys::default());
     assert_eq!(numbers(&attach(&mut pool, 3).blocks), [1, 2, 3]);
     let counts = holders(&pool, &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
@@ -238,7 +239,7 @@ fn test_can_fit_full_sequence_full_attention_still_gates_oversized() {
     assert_eq!(reserve(&mut pool, 0, 0..160).map(|blocks| blocks.len()), Ok(10));
 }
 
-/// Of what is freed at once, blocks without a hash are taken next and those with one last.
+/// Of the blocks that are freed at once, those without a hash are allocated next and those with one last.
 #[test]
 fn test_swa_free_split_keeps_cached_tail_ahead_of_scratch() {
     let mut pool = pool_of_ten();

@@ -39,7 +39,7 @@ fn test_free_kv_cache_block_queue_operations() {
     assert!(queue.remove(BlockId(5)));
     assert!(queue.remove(BlockId(2)));
     assert_eq!(order(&queue), [4]);
-    // What is not there can't be removed, and what is there is not added again.
+    // A block that is not in the list cannot be removed, and one that is in it is not added again.
     assert!(!queue.remove(BlockId(2)));
     assert!(!queue.remove(BlockId(0)));
     queue.push_back(BlockId(4));

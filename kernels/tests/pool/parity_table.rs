@@ -1,4 +1,4 @@
-//! `docs/kv-parity.md` and the tests say the same.
+//! `docs/kv-parity.md` agrees with the tests.
 
 use std::collections::BTreeSet;
 

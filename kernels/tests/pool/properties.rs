@@ -1,8 +1,8 @@
-//! Whatever is asked for in whatever order, some things always hold.
+//! Invariants that hold for every sequence of operations.
 //!
-//! A model runs beside the pool: it knows what the KV in every cell was computed from, and which
-//! cells each sequence reads. So the pool is not compared with another pool, but with what it is
-//! for: nobody reads KV that was computed from something else.
+//! A model runs beside the pool: it records what the KV in every cell was computed from, and which cells each sequence
+//! reads. So the pool is not compared with another pool, but with its purpose: no sequence reads KV that was computed
+//! from something else.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,7 +22,7 @@ const SEQUENCES: i32 = 4;
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// A prompt of blocks that look much alike, and a tail.
+    /// A prompt of blocks that are much alike, and a tail.
     Begin {
         sequence: i32,
         blocks: Vec<i32>,
@@ -32,13 +32,13 @@ enum Step {
     Attach {
         sequence: i32,
     },
-    /// Goes on where the sequence is, with tokens like these.
+    /// Continues the sequence, with tokens like these.
     Compute {
         sequence: i32,
         count: usize,
         token: i32,
     },
-    /// Anywhere, as a caller with a bug would.
+    /// Any position, as a buggy caller might pass.
     Reserve {
         sequence: i32,
         position: i32,
@@ -96,7 +96,7 @@ fn always_the_same(_: Option<&BlockHash>, _: &[i32], _: &[u8]) -> BlockHash {
     BlockHash([7; 32])
 }
 
-/// What the KV in a cell was computed from: the salt and every token up to there.
+/// The input of the KV in a cell: the salt and every token up to there.
 type Origin = Vec<i32>;
 
 #[derive(Default)]
@@ -105,21 +105,21 @@ struct Reader {
     cells: BTreeSet<(i32, u32)>,
     /// Salt, prompt, and the output so far; `None` without a request.
     text: Option<Origin>,
-    /// The last answer to an attach of the live request.
+    /// The last result of an attach of the live request.
     answer: Option<Next>,
 }
 
-/// Free blocks, tables, contents of blocks, how many contents there are, and the numbers.
+/// Free blocks, tables, contents of blocks, the number of contents, and the statistics.
 type Snapshot = (Vec<u32>, Vec<Vec<u32>>, Vec<Option<ContentId>>, usize, Statistics);
 
 struct Model {
     pool: Pool,
     readers: Vec<Reader>,
     origins: BTreeMap<u32, Origin>,
-    /// Who took a block to write into it.
+    /// The sequence that allocated each block to write to it.
     writers: BTreeMap<BlockId, i32>,
     contents: BTreeMap<BlockId, ContentId>,
-    /// Makes the origin of what no request accounts for unlike all others.
+    /// Makes the origin of tokens that no request accounts for unlike all others.
     garbage: i32,
 }
 
@@ -188,7 +188,7 @@ impl Model {
         Ok(())
     }
 
-    /// What is attached holds the KV of the very prompt that it is attached to.
+    /// Matched blocks hold the KV of the very prompt that they are added to.
     fn attach(&mut self, sequence: i32) -> Result<Next, Refusal> {
         let first = held(&self.pool, sequence).len();
         let attachment = self.pool.attach(sequence)?;
@@ -218,7 +218,7 @@ impl Model {
         self.reserve(sequence, &positions)
     }
 
-    /// How many positions from 0 on the sequence reads that were computed from its own text.
+    /// Returns the number of positions from 0 on that the sequence reads and that were computed from its own tokens.
     fn true_length(&self, sequence: i32) -> usize {
         let reader = &self.readers[sequence as usize];
         let Some(text) = &reader.text else { return 0 };
@@ -247,7 +247,7 @@ impl Model {
         let block = BlockId(cell / BLOCK_SIZE as u32 + 1);
         assert_eq!(cell % BLOCK_SIZE as u32, position as u32 % BLOCK_SIZE as u32);
         if self.readers[sequence as usize].cells.contains(&(position, cell)) {
-            // Asked again for what was not given up: nothing is written anew.
+            // Reserved again without a removal: the cell is not rewritten.
             return;
         }
         assert_eq!(self.writers[&block], sequence, "{block:?} has two writers");
@@ -267,7 +267,7 @@ impl Model {
         self.reader(sequence).cells.insert((position, cell));
     }
 
-    /// Claims only what is true, as the pool's user has to.
+    /// Passes only tokens that were computed, as the pool's contract requires.
     fn publish(&mut self, sequence: i32, count: usize) -> Result<(), Refusal> {
         let count = count.min(self.true_length(sequence));
         let text = self.readers[sequence as usize].text.clone().unwrap_or(vec![0]);
@@ -294,7 +294,7 @@ impl Model {
         let prompt_and_salt = self.prompt_length(sequence) + 1;
         let reader = self.reader(sequence);
         reader.cells.retain(|(position, _)| !in_range(*position));
-        // The output from there on may become another one: the model says that it does.
+        // The output from there on may differ: in this model it does.
         if let Some(text) = reader.text.as_mut().filter(|_| end < 0 || end > first.max(0)) {
             text.truncate(prompt_and_salt.max(first.max(0) as usize + 1));
         }
@@ -311,7 +311,7 @@ impl Model {
         Ok(())
     }
 
-    /// All that a refusal must leave alone; that it was refused is counted.
+    /// All state that a refusal must not change; only its counter does.
     fn snapshot(&self) -> Snapshot {
         let blocks = (1..=BLOCK_COUNT).map(|block| self.pool.blocks().content(BlockId(block)));
         let counted = Statistics { refused_reserves: 0, refused_matches: 0, ..self.pool.statistics() };
@@ -370,7 +370,8 @@ impl Model {
         self.contents = now;
     }
 
-    /// What a sequence reads lies in blocks that it holds, so nobody takes them away.
+    /// Checks that the cells that a sequence reads are in blocks that it holds, so they cannot be allocated for another
+    /// one.
     fn check_readers(&self) {
         for (sequence, reader) in (0..).zip(&self.readers) {
             let blocks = held(&self.pool, sequence);
@@ -381,7 +382,7 @@ impl Model {
         }
     }
 
-    /// Who is waited for has a request, and does not wait itself.
+    /// Checks that a sequence that others wait for has a request, and does not wait itself.
     fn check_who_waits(&self) {
         for (sequence, reader) in (0..).zip(&self.readers) {
             let Some(request) = self.pool.request(sequence) else { continue };
@@ -395,7 +396,7 @@ impl Model {
         }
     }
 
-    /// Everyone comes to an end if each does what it is told.
+    /// Checks that every sequence finishes if each follows the results that it gets.
     fn run_to_the_end(&mut self) {
         for round in 0.. {
             let live: Vec<i32> = (0..SEQUENCES).filter(|at| self.pool.request(*at).is_some()).collect();
@@ -408,7 +409,7 @@ impl Model {
         }
     }
 
-    /// Finishes the request, unless it has to wait.
+    /// Finishes the request, unless it has to wait. Returns whether it did.
     fn goes_on(&mut self, sequence: i32) -> bool {
         if matches!(self.attach(sequence), Ok(Next::Wait)) {
             return false;
@@ -422,7 +423,7 @@ impl Model {
         true
     }
 
-    /// With nobody left, nothing is held, and without the retained blocks nothing is known.
+    /// Checks that without sequences no block is held, and without cached blocks no content is left.
     fn check_that_nothing_is_left(&mut self) {
         for sequence in 0..SEQUENCES {
             self.remove(sequence, 0, -1).expect("the sequence is known");
@@ -433,7 +434,7 @@ impl Model {
     }
 }
 
-/// `PROPTEST_CASES` asks for more; the default takes about two seconds.
+/// `PROPTEST_CASES` overrides the number of cases; the default takes about two seconds.
 fn config() -> ProptestConfig {
     let cases = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok());
     ProptestConfig { cases: cases.unwrap_or(1000), failure_persistence: None, ..ProptestConfig::default() }

@@ -1,4 +1,4 @@
-//! What happens when positions are given up.
+//! Removal of positions.
 
 use espalier_kernels::pool::extra_keys::RequestKeys;
 use espalier_kernels::pool::pool::{Next, Refusal};
@@ -42,7 +42,7 @@ fn a_shared_block_given_up_in_part_is_not_written_again() {
     assert_eq!(reserve(&mut pool, 0, 0..10), Ok(vec![1]));
     assert_eq!(pool.share(0, 1, 0, 10), Ok(()));
     assert_eq!(pool.remove(0, 5, -1), Ok(()));
-    // Not even after the other one is gone: what it may have been copied to is not known.
+    // Not even after the other sequence is gone: its blocks may have been shared further.
     finish(&mut pool, 1);
     assert_eq!(reserve(&mut pool, 0, 5..6), Ok(vec![2]));
     assert_eq!(held(&pool, 0), [1, 2]);
@@ -53,7 +53,7 @@ fn a_published_block_given_up_in_part_is_not_written_again() {
     let mut pool = pool_of_ten();
     let prompt = tokens(1, 16);
     prefill(&mut pool, 0, &prompt);
-    // What a server does that has the whole prompt already: compute the last token again.
+    // A server that has the whole prompt already computes the last token again.
     assert_eq!(pool.remove(0, 15, -1), Ok(()));
     assert_eq!(reserve(&mut pool, 0, 15..17), Ok(vec![2, 3]));
     assert_eq!(held(&pool, 0), [1, 2, 3]);
@@ -67,15 +67,15 @@ fn output_that_was_given_up_may_become_another_one() {
     prefill(&mut pool, 0, &prompt);
     assert_eq!(reserve(&mut pool, 0, 20..48), Ok(vec![3]));
     assert_eq!(pool.publish(0, &joined(&[&prompt, &output])).map(|blocks| blocks.len()), Ok(2));
-    // Not while it is there.
+    // Not while the old output is there.
     assert_eq!(pool.publish(0, &joined(&[&prompt, &other])), Err(Refusal::Invalid));
     assert_eq!(pool.remove(0, 32, -1), Ok(()));
     assert_eq!(reserve(&mut pool, 0, 32..48), Ok(vec![4]));
     let mixed = joined(&[&prompt, &output[..12], &other[..16]]);
     assert_eq!(numbers(&pool.publish(0, &mixed).expect("the tokens agree")), [4]);
-    // The prompt stays what it is.
+    // The prompt does not change.
     assert_eq!(pool.publish(0, &tokens(4, 48)), Err(Refusal::Invalid));
-    // All of it can be found.
+    // All of it can be matched.
     assert_eq!(prefill(&mut pool, 1, &joined(&[&mixed, &[1]])).1[..3], [1, 2, 4]);
 }
 
@@ -90,7 +90,7 @@ fn publishing_what_is_not_held_is_refused() {
     assert_eq!(pool.publish(0, &prompt[..31]).map(|blocks| blocks.len()), Ok(1));
 }
 
-/// Draft tokens lie in cells like others, but `publish` is told of accepted ones only.
+/// Draft tokens are in cells like others, but only accepted ones are passed to `publish`.
 #[test]
 fn draft_tokens_are_never_published() {
     let mut pool = pool_of_ten();
@@ -113,7 +113,7 @@ fn a_sequence_that_gave_up_all_it_computed_may_attach_again() {
     assert_eq!(pool.attach(1), Err(Refusal::Invalid));
     assert_eq!(pool.remove(1, 32, -1), Ok(()));
     assert_eq!(attach(&mut pool, 1).next, Next::Compute);
-    // A hole is no place to go on from.
+    // A sequence with a gap cannot continue.
     assert_eq!(pool.remove(1, 0, 16), Ok(()));
     assert_eq!(pool.attach(1), Err(Refusal::Invalid));
     assert_eq!(pool.remove(1, 0, -1), Ok(()));

@@ -1,4 +1,4 @@
-//! Where tokens go.
+//! Allocation of cells for tokens.
 
 use espalier_kernels::pool::extra_keys::RequestKeys;
 use espalier_kernels::pool::pool::{Pool, PoolOptions, Refusal};
@@ -68,7 +68,7 @@ fn nothing_is_written_into_a_block_that_was_attached() {
     assert_eq!(attach(&mut pool, 1).blocks.len(), 2);
     assert_eq!(cells(&mut pool, &[(1, 20)]), Ok(vec![3 * 16 + 4]));
     assert_eq!(held(&pool, 1), [1, 2, 4]);
-    // And asked again, the same.
+    // A second call returns the same.
     assert_eq!(cells(&mut pool, &[(1, 20)]), Ok(vec![3 * 16 + 4]));
     assert_eq!(pool.attach(1), Err(Refusal::Invalid));
 }

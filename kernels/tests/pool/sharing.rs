@@ -1,4 +1,4 @@
-//! Sequences that hold each other's blocks.
+//! Sequences that share blocks.
 
 use espalier_kernels::pool::extra_keys::RequestKeys;
 use espalier_kernels::pool::pool::{Next, Refusal};
@@ -11,7 +11,7 @@ fn a_shared_block_is_read_and_never_written() {
     assert_eq!(reserve(&mut pool, 0, 0..20), Ok(vec![1, 2]));
     assert_eq!(pool.share(0, 1, 0, 20), Ok(()));
     assert_eq!(held(&pool, 1), [1, 2]);
-    // Both go on at position 20: the one that took the block in it, the other one in its own.
+    // Both continue at position 20: the one that allocated its block writes there, the other one to a block of its own.
     assert_eq!(reserve(&mut pool, 0, 20..21), Ok(vec![]));
     assert_eq!(reserve(&mut pool, 1, 20..21), Ok(vec![3]));
     assert_eq!(held(&pool, 1), [1, 2, 3]);
@@ -44,9 +44,9 @@ fn what_is_shared_comes_besides_what_is_there() {
     assert_eq!(reserve(&mut pool, 1, 4..8), Ok(vec![2]));
     assert_eq!(pool.share(0, 1, 0, 4), Ok(()));
     assert_eq!(held(&pool, 1), [1, 2]);
-    // It still writes into its own.
+    // It still writes to its own block.
     assert_eq!(reserve(&mut pool, 1, 8..9), Ok(vec![]));
-    // Sharing on hands over both.
+    // Sharing again passes on both.
     assert_eq!(pool.share(1, 2, 0, 9), Ok(()));
     assert_eq!(held(&pool, 2), [1, 2]);
     assert_eq!(reserve(&mut pool, 2, 9..10), Ok(vec![3]));
@@ -62,7 +62,7 @@ fn several_blocks_at_one_index_are_not_published_and_not_promised() {
     assert_eq!(attach(&mut pool, 1).next, Next::Compute);
     assert_eq!(attach(&mut pool, 2).next, Next::Wait);
     assert_eq!(pool.share(0, 1, 0, 4), Ok(()));
-    // The block is not what was promised, so the other one need not wait for it.
+    // The block is not the in-flight one, so the other sequence need not wait for it.
     assert_eq!(attach(&mut pool, 2).next, Next::Compute);
     assert_eq!(pool.attach(1), Err(Refusal::Invalid));
     assert_eq!(reserve(&mut pool, 1, 4..40), Ok(vec![2, 3, 4]));

@@ -1,4 +1,4 @@
-//! Pools and requests as the tests want them, and the answers as plain numbers.
+//! Pools and requests for the tests, and results as plain integers.
 
 use espalier_kernels::pool::block::BlockId;
 use espalier_kernels::pool::events::Event;
@@ -12,7 +12,7 @@ pub fn options(block_count: u32) -> PoolOptions {
     PoolOptions { block_count, block_size: BLOCK_SIZE as u32, sequence_count: 8, event_capacity: 100 }
 }
 
-/// vLLM's pool of 11 blocks: one of them is its placeholder, which this pool has no block for.
+/// vLLM's pool of 11 blocks: one of them is its placeholder, which does not exist in this pool.
 pub fn pool_of_ten() -> Pool {
     pool_of(10)
 }
@@ -21,7 +21,7 @@ pub fn pool_of(block_count: u32) -> Pool {
     Pool::new(options(block_count)).expect("the options are in range")
 }
 
-/// `count` tokens, all different from those of other kinds.
+/// Returns `count` tokens, all different from those of other kinds.
 pub fn tokens(kind: i32, count: usize) -> Vec<i32> {
     (0..count as i32).map(|token| kind * 10_000 + token).collect()
 }
@@ -47,7 +47,7 @@ pub fn with_extras(extras: &[(u32, u32, &str)]) -> RequestKeys {
     RequestKeys { extras: extras.iter().map(extra).collect(), ..RequestKeys::default() }
 }
 
-/// Blocks as numbers from 1, as vLLM counts them.
+/// Returns blocks as integers from 1, as vLLM counts them.
 pub fn numbers(blocks: &[BlockId]) -> Vec<u32> {
     blocks.iter().map(|block| block.0).collect()
 }
@@ -70,8 +70,8 @@ pub fn attach(pool: &mut Pool, sequence: i32) -> Attachment {
     pool.attach(sequence).expect("the sequence has a request and only attached blocks")
 }
 
-/// A whole prompt: attached as far as it goes, then computed and published. How many blocks were
-/// hits, and all blocks of the sequence.
+/// Processes a whole prompt: matched as far as possible, then computed and cached. Returns the number of matched
+/// blocks, and all blocks of the sequence.
 pub fn prefill_with(pool: &mut Pool, sequence: i32, prompt: &[i32], keys: RequestKeys) -> (usize, Vec<u32>) {
     begin(pool, sequence, prompt, keys);
     let hits = attach(pool, sequence).blocks.len();
@@ -84,13 +84,13 @@ pub fn prefill(pool: &mut Pool, sequence: i32, prompt: &[i32]) -> (usize, Vec<u3
     prefill_with(pool, sequence, prompt, RequestKeys::default())
 }
 
-/// The request is over: nothing is held any more.
+/// Ends the request: the sequence holds nothing afterwards.
 pub fn finish(pool: &mut Pool, sequence: i32) {
     assert_eq!(pool.end(sequence), Ok(()));
     assert_eq!(pool.remove(sequence, 0, -1), Ok(()));
 }
 
-/// All blocks of a sequence, in the order of their positions.
+/// Returns all blocks of a sequence, in the order of their positions.
 pub fn held(pool: &Pool, sequence: i32) -> Vec<u32> {
     let table = pool.table(sequence).expect("the sequence is known");
     table.entries().flat_map(|(_, entry)| entry.blocks()).map(|block| block.0).collect()

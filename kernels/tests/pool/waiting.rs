@@ -1,4 +1,4 @@
-//! One computes, the others wait.
+//! Waits for in-flight blocks.
 
 use espalier_kernels::pool::extra_keys::RequestKeys;
 use espalier_kernels::pool::pool::{Next, Pool};
@@ -57,7 +57,7 @@ fn a_new_request_takes_the_place_of_the_old_one() {
 #[test]
 fn giving_up_everything_withdraws_the_promise_once_something_was_computed() {
     let mut pool = one_waits(&tokens(1, 40));
-    // A server empties the sequence before it begins to compute: the promise holds.
+    // A server empties the sequence before it begins to compute: the block stays in flight.
     assert_eq!(pool.remove(0, 0, -1), Ok(()));
     assert_eq!(attach(&mut pool, 1).next, Next::Wait);
     assert!(reserve(&mut pool, 0, 0..40).is_ok());
@@ -73,7 +73,7 @@ fn a_promise_that_cannot_be_kept_is_withdrawn() {
     assert!(reserve(&mut pool, 0, 0..4).is_ok());
     assert_eq!(pool.share(0, 2, 0, 4), Ok(()));
     assert_eq!(attach(&mut pool, 1).next, Next::Wait);
-    // Positions of a block that another one reads: it is never going to be full and its own.
+    // Positions of a block that another sequence reads: it can no longer become full and its own.
     assert_eq!(pool.remove(0, 2, 4), Ok(()));
     assert_eq!(attach(&mut pool, 1).next, Next::Compute);
 }
@@ -91,7 +91,7 @@ fn who_waits_promises_nothing() {
     assert_eq!(attach(&mut pool, 2).next, Next::Wait);
     assert!(reserve(&mut pool, 0, 0..48).is_ok());
     assert!(pool.publish(0, &common).is_ok());
-    // Sequence 2 comes second for the common block, and first for its own.
+    // Sequence 2 is second for the common block, and first for its own.
     assert_eq!(attach(&mut pool, 2).next, Next::Compute);
 }
 
@@ -100,8 +100,8 @@ fn promisor(pool: &Pool, sequence: i32, index: usize) -> Option<u32> {
     pool.blocks().contents.promised_by(content).map(|sequence| sequence.0)
 }
 
-/// What was published is a promise kept, also if it was evicted since: others need not wait for
-/// one who is done. And one who finds itself waiting withdraws what else it promised.
+/// A cached block is not in flight any more, even if it was evicted since: other sequences do not wait for its former
+/// owner. A sequence that has to wait cancels its other in-flight blocks.
 #[test]
 fn one_who_was_told_to_compute_and_then_to_wait_promises_nothing() {
     let mut pool = pool_of_ten();
@@ -110,7 +110,7 @@ fn one_who_was_told_to_compute_and_then_to_wait_promises_nothing() {
     begin(&mut pool, 0, &prompt, RequestKeys::default());
     assert_eq!(attach(&mut pool, 0).next, Next::Compute);
     assert_eq!([1, 2, 3].map(|index| promisor(&pool, 0, index)), [Some(0); 3]);
-    // It publishes one block, gives it up, and it is evicted.
+    // It caches one block, releases it, and the block is evicted.
     assert!(reserve(&mut pool, 0, 16..32).is_ok());
     assert_eq!(pool.publish(0, &prompt[..32]).map(|blocks| blocks.len()), Ok(1));
     assert_eq!(pool.remove(0, 16, -1), Ok(()));
@@ -128,7 +128,7 @@ fn one_who_was_told_to_compute_and_then_to_wait_promises_nothing() {
 fn who_writes_beside_an_attached_block_does_not_promise_it() {
     let prompt = tokens(1, 40);
     let mut pool = one_waits(&prompt);
-    // One who did not ask is faster.
+    // A sequence that did not call `attach` is faster.
     begin(&mut pool, 2, &prompt, RequestKeys::default());
     assert!(reserve(&mut pool, 2, 0..16).is_ok());
     assert!(pool.publish(2, &prompt[..16]).is_ok());
@@ -148,7 +148,7 @@ fn the_last_full_block_is_promised_though_it_is_not_attached_by_its_own() {
     assert_eq!(attach(&mut pool, 0).next, Next::Compute);
     assert!(reserve(&mut pool, 0, 0..32).is_ok());
     assert!(pool.publish(0, &prompt[..16]).is_ok());
-    // One token has to be computed, and it is in the last block: nothing to wait for.
+    // One token has to be computed, and it is in the last block: there is nothing to wait for.
     assert_eq!(attach(&mut pool, 1).next, Next::Compute);
     assert_eq!(attach(&mut pool, 2).next, Next::Wait);
 }

@@ -1,4 +1,4 @@
-//! The scheduler: its rules one by one on made-up rooms, and all of them on the real pool.
+//! The scheduler: its rules one by one on a mock pool, and all of them on the real one.
 
 mod rules;
 mod simulation;

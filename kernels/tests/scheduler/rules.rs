@@ -1,11 +1,11 @@
-//! One rule at a time, in a room that says what the test wants.
+//! One rule at a time, on a mock pool that is set up by the test.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 use espalier_kernels::scheduler::{Action, Offer, Request, Room, Stage, Wait, decide};
 
-/// Blocks of ten positions; a sequence holds what `held` says, nobody shares anything.
+/// Blocks of ten positions; a sequence holds the number of blocks in `held`, and no blocks are shared.
 #[derive(Default)]
 struct MadeUp {
     block_count: u64,
@@ -42,7 +42,7 @@ fn room(block_count: u64, held: &[(i32, u64)]) -> MadeUp {
     MadeUp { block_count, held: held.iter().copied().collect(), ..MadeUp::default() }
 }
 
-/// A request that came `sequence`th, and needs positions up to `end`.
+/// Returns the waiting request that arrived `sequence`th, and needs positions up to `end`.
 fn waits(sequence: i32, end: u64) -> Request {
     Request {
         arrival: sequence as u64,
@@ -131,7 +131,7 @@ fn who_outgrows_the_pool_alone_is_refused() {
 fn who_holds_blocks_twice_begins_anew_before_it_is_refused() {
     let mut pool = room(4, &[(0, 4)]);
     pool.held.insert(0, 4);
-    // It needs a fifth block, though its text fits into four.
+    // It needs a fifth block, although its tokens fit into four.
     struct Twice(MadeUp);
     impl Room for Twice {
         fn block_count(&self) -> u64 {
@@ -167,7 +167,7 @@ fn a_prefix_is_waited_for_and_others_go_on() {
     let decision = decide(&pool, &[runs(0, 20), waits(1, 20), waits(2, 10)], &[], true);
     assert_eq!(decision.action, Action::Admit { index: 2, tokens: 0 });
     assert_eq!(decision.waits[1], Some(Wait::Prefix));
-    // Its owner was let out meanwhile: nobody is waited for who does not run.
+    // Its owner was preempted meanwhile: only running requests are waited for.
     let decision = decide(&pool, &[waits(1, 20)], &[], true);
     assert_eq!(decision.action, Action::Admit { index: 0, tokens: 10 });
 }
@@ -176,7 +176,7 @@ fn a_prefix_is_waited_for_and_others_go_on() {
 fn who_was_asked_in_vain_is_not_asked_again() {
     let pool = room(4, &[]);
     assert_eq!(decide(&pool, &[waits(0, 10)], &[], false).action, Action::Nothing);
-    // But those that run always have their room.
+    // But running requests always have their blocks.
     let pool = room(4, &[(0, 2), (1, 2)]);
     assert_eq!(decide(&pool, &[runs(0, 30), runs(1, 20)], &[], false).action, Action::GiveWay { index: 1 });
 }

@@ -1,4 +1,4 @@
-//! Whatever comes, in whatever order: everybody is answered, in turn, and finds the promised room.
+//! For every arrival pattern, all requests are answered, in order, and find the blocks that were reserved for them.
 
 use proptest::prelude::*;
 
@@ -20,8 +20,8 @@ fn run(blocks: usize, slots: usize, tokens: usize, mut jobs: Vec<Job>) {
     jobs.retain(|job| whole(job) <= blocks && job.choices <= slots);
     jobs.sort_by_key(|job| job.comes);
     let work: usize = jobs.iter().map(|job| (job.prompt + job.answer) * job.choices).sum();
-    // Whoever is first in line makes progress in each step, and each block that it takes costs
-    // the others at most all they had.
+    // The queue head makes progress in each step, and each block that it allocates costs the others at most all they
+    // had.
     let most_steps = 100 + 20 * work;
     let mut world = World::new(blocks, slots);
     let wanted: usize = jobs.iter().map(|job| job.choices).sum();
@@ -48,8 +48,8 @@ proptest! {
     }
 }
 
-/// The case of the audit: endless requests of five blocks, four slots, sixteen blocks, and one that
-/// needs eleven. It is let in when those are done that ran when it came.
+/// The case of the audit: an endless stream of requests of five blocks, four slots, sixteen blocks, and one request
+/// that needs eleven. It is admitted once the requests have finished that were running when it arrived.
 #[test]
 fn a_large_prompt_waits_for_those_that_ran_when_it_came() {
     let small = |comes| Job {
@@ -75,8 +75,8 @@ fn a_large_prompt_waits_for_those_that_ran_when_it_came() {
     assert_eq!(later, 0, "overtaken by {later}");
 }
 
-/// A long stream with one batch key, and requests with another one that come all the time: each is
-/// answered while the stream goes on, and the stream goes on beside them.
+/// A long stream with one batch key, and a steady arrival of requests with another one: each is answered while the
+/// stream continues, and the stream continues beside them.
 #[test]
 fn batch_keys_take_turns() {
     let short = |comes, batch_key| Job {

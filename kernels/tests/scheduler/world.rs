@@ -1,5 +1,5 @@
-//! A server made of nothing but the pool and the scheduler: jobs come, are let in, compute a few
-//! tokens a step, give way, share, leave texts behind, go away.
+//! A simulated server of only the pool and the scheduler: jobs arrive, are admitted, compute a few tokens per step, are
+//! preempted, share blocks, leave retained sequences behind, and disconnect.
 
 use std::collections::BTreeMap;
 
@@ -9,12 +9,12 @@ use espalier_kernels::scheduler::{Action, Request, Stage, Wait, decide};
 
 pub const BLOCK: usize = 4;
 
-/// What a client wants.
+/// The request of a client.
 #[derive(Clone, Debug)]
 pub struct Job {
-    /// Step in which it comes.
+    /// Step in which it arrives.
     pub comes: usize,
-    /// Prompts of a family begin alike.
+    /// Prompts of a family share a prefix.
     pub family: i32,
     pub prompt: usize,
     pub answer: usize,
@@ -22,14 +22,14 @@ pub struct Job {
     /// Only jobs with one batch key are computed in one step.
     pub batch_key: u32,
     pub priority: i32,
-    /// It leaves its text in its slot.
+    /// Whether its sequence is retained in its slot afterwards.
     pub keeps: bool,
-    /// It goes away after so many steps.
+    /// Number of steps after which the client disconnects.
     pub patience: Option<usize>,
 }
 
-/// The most blocks that a job ever needs at once: its prompt with a block for each further choice, or one choice to its
-/// end. Choices that do not fit together give way to each other.
+/// Returns the maximum number of blocks that a job ever needs at once: its prompt with a block for each further choice,
+/// or one choice to its end. Choices that do not fit together preempt each other.
 pub fn whole(job: &Job) -> usize {
     let begin = (job.prompt + 1).div_ceil(BLOCK) + job.choices - 1;
     begin.max((job.prompt + job.answer).div_ceil(BLOCK))
@@ -47,33 +47,34 @@ struct Run {
     begun: bool,
     /// Other choices that have not begun, or the slot of the first choice.
     children: Vec<usize>,
-    /// It goes on from another one's prompt, when that is computed.
+    /// It continues from another choice's prompt, once that is computed.
     joins: bool,
     is_child: bool,
     begin_step: usize,
 }
 
 impl Run {
-    /// The token that was said last is to be computed next.
+    /// Returns whether the last generated token is to be computed next.
     fn generates(&self) -> bool {
         self.computed + 1 >= self.text.len()
     }
 
-    /// It needs room for its next token, or for its prompt and the first token after it.
+    /// Returns the end of the positions it needs blocks for: its next token, or its prompt and the first token after
+    /// it.
     fn end(&self) -> usize {
         let next = if self.generates() { self.text.len() } else { self.text.len() + 1 };
         next.min(self.job.prompt + self.job.answer).max(self.computed)
     }
 }
 
-/// The server.
+/// The simulated server.
 pub struct World {
     pool: Pool,
     slots: Vec<Option<Run>>,
     kept: BTreeMap<usize, usize>,
     queue: Vec<(usize, Job)>,
     pub step: usize,
-    /// Of each job that ended: its index.
+    /// Indexes of the jobs that have finished.
     pub answered: Vec<usize>,
     pub left: Vec<usize>,
 }
@@ -101,7 +102,7 @@ impl World {
         self.queue.push((number, job));
     }
 
-    /// Everybody was answered or went away.
+    /// Returns whether every job was answered or disconnected.
     pub fn is_done(&self) -> bool {
         self.queue.is_empty() && self.slots.iter().all(Option::is_none)
     }
@@ -115,7 +116,7 @@ impl World {
         self.step += 1;
     }
 
-    /// In the order in which they came: the first that does not find enough slots holds up the rest.
+    /// In arrival order: the first job that does not find enough slots blocks the rest.
     fn launch(&mut self) {
         while let Some((number, job)) = self.queue.first().cloned() {
             let free: Vec<usize> = (0..self.slots.len()).filter(|slot| self.slots[*slot].is_none()).collect();
@@ -191,7 +192,7 @@ impl World {
         let mut places = Vec::new();
         let mut requests = Vec::new();
         for (slot, run) in self.slots.iter_mut().enumerate() {
-            // A choice that has not begun is its first one's sibling.
+            // A choice that has not begun is counted in `siblings` of its first one.
             let Some(run) = run.as_mut().filter(|run| !run.joins) else { continue };
             if !run.begun && run.stage == Stage::Waits {
                 let keys = RequestKeys::default();
@@ -234,7 +235,7 @@ impl World {
         panic!("the scheduler does not come to an end");
     }
 
-    /// When nobody runs, somebody was let in.
+    /// Checks that if no request runs, one was admitted.
     fn check_nobody_is_stuck(&self) {
         let runs = |run: &&Run| run.stage == Stage::Runs || run.joins;
         let waiting = self.slots.iter().flatten().filter(|run| !runs(run)).count();
@@ -242,7 +243,7 @@ impl World {
         assert!(waiting == 0 || running > 0, "{waiting} wait and nobody runs");
     }
 
-    /// Only a request that waits for a prefix is bypassed.
+    /// Checks that only a request that waits for a prefix is bypassed.
     fn check_order(&self, requests: &[Request], waits: &[Option<Wait>], admitted: usize) {
         let place = |request: &Request| (request.priority, request.arrival);
         for (index, request) in requests.iter().enumerate() {
@@ -271,8 +272,8 @@ impl World {
         run.begun = false;
     }
 
-    /// Of the jobs with the batch key whose turn it is: those that generate first, then prompts, so
-    /// many tokens in all. Whatever was admitted finds its blocks.
+    /// Computes jobs with the batch key whose turn it is: decoding ones first, then prompts, up to `tokens` tokens in
+    /// all. Every admitted job finds its blocks.
     fn compute(&mut self, mut tokens: usize) {
         let Some(batch_key) = self.next_batch_key() else { return };
         for is_prompt in [false, true] {
@@ -293,7 +294,7 @@ impl World {
         }
     }
 
-    /// As the server does it: the key of the request that was computed longest ago.
+    /// As in the server: the key of the request that was computed longest ago.
     fn next_batch_key(&self) -> Option<u32> {
         let runs = self.slots.iter().flatten().filter(|run| run.stage == Stage::Runs);
         runs.min_by_key(|run| (run.last_step, run.arrival)).map(|run| run.job.batch_key)

@@ -11,11 +11,12 @@ pub struct Avx2;
 #[inline(never)]
 #[target_feature(enable = "avx2,fma,f16c")]
 fn with_avx2<W: Work>(work: W) -> W::Output {
-    // SAFETY: a processor that may call this function has the instruction set.
+    // SAFETY: callers of a `target_feature` function ensure that the processor has these features.
     unsafe { work.run::<Avx2>() }
 }
 
-// SAFETY (of the block and of every method): the caller promises the instruction set and the pointers.
+// SAFETY (of the block and of every method): per the trait's contract the processor has the instruction set and the
+// pointers are valid.
 unsafe impl Simd for Avx2 {
     const LANES: usize = 8;
     const REGISTERS: usize = 16;
@@ -93,7 +94,7 @@ unsafe impl Simd for Avx2 {
     #[inline(always)]
     unsafe fn to_pairs(of: [Self::V; 2]) -> Self::Pairs {
         unsafe {
-            // Each half of a register is packed alone.
+            // Each 128-bit lane is packed separately.
             let packed = _mm256_packs_epi32(_mm256_cvtps_epi32(of[0]), _mm256_cvtps_epi32(of[1]));
             _mm256_permute4x64_epi64::<0b11_01_10_00>(packed)
         }
@@ -248,7 +249,7 @@ unsafe impl Simd for Avx2 {
         unsafe {
             let pairs = |a, b| _mm256_max_ps(_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b));
             let (low, high) = (pairs(of[0], of[1]), pairs(of[2], of[3]));
-            // a b of `low` and c d of `high`, in each half
+            // a b of `low` and c d of `high`, in each 128-bit lane
             let halves = _mm256_max_ps(
                 _mm256_shuffle_ps::<0b01_00_01_00>(low, high),
                 _mm256_shuffle_ps::<0b11_10_11_10>(low, high),
@@ -279,14 +280,14 @@ unsafe impl Simd for Avx2 {
     }
 }
 
-/// The lower halves of bytes, and their upper halves.
+/// Returns the low nibbles of the bytes, and the high nibbles.
 ///
 /// # Safety
 ///
 /// The processor has the instruction set.
 #[inline(always)]
 pub unsafe fn halves_of_16(bytes: [u8; 16]) -> [[u8; 16]; 2] {
-    // SAFETY: the caller's promise; all are 16 bytes, whatever they are.
+    // SAFETY: per this function's contract the processor has the instruction set; all are 16 bytes of plain data.
     unsafe {
         let (bytes, lower) = (_mm_loadu_si128(bytes.as_ptr().cast()), _mm_set1_epi8(15));
         let halves = [_mm_and_si128(bytes, lower), _mm_and_si128(_mm_srli_epi16::<4>(bytes), lower)];
@@ -294,30 +295,30 @@ pub unsafe fn halves_of_16(bytes: [u8; 16]) -> [[u8; 16]; 2] {
     }
 }
 
-/// What the table has for each byte, which is less than 16.
+/// Looks each byte, which is less than 16, up in the table.
 ///
 /// # Safety
 ///
 /// The processor has the instruction set.
 #[inline(always)]
 pub unsafe fn look_up_16(bytes: [u8; 16], table: &[i8; 16]) -> [i8; 16] {
-    // SAFETY: the caller's promise; both are 16 bytes, whatever they are.
+    // SAFETY: per this function's contract the processor has the instruction set; both are 16 bytes of plain data.
     unsafe {
         let (table, bytes) = (_mm_loadu_si128(table.as_ptr().cast()), _mm_loadu_si128(bytes.as_ptr().cast()));
         std::mem::transmute::<__m128i, [i8; 16]>(_mm_shuffle_epi8(table, bytes))
     }
 }
 
-/// Writes the columns of eight rows; the stride is in numbers.
+/// Writes the columns of eight rows; the stride is in floats.
 ///
 /// # Safety
 ///
-/// The processor has the instruction set, and there is room.
+/// The processor has the instruction set, and `to` has space for the columns.
 #[inline(always)]
 unsafe fn store_columns(rows: [__m256; 8], to: *mut f32, to_stride: usize) {
-    // SAFETY: the caller's promise.
+    // SAFETY: per this function's contract the processor has the instruction set and `to` has space.
     unsafe {
-        // In each half of `four[4 * q + c]`: column c of the half, of rows 4 q to 4 q + 3.
+        // In each 128-bit lane of `four[4 * q + c]`: column c of the lane, of rows 4 q to 4 q + 3.
         let mut four = rows;
         for q in [0, 4] {
             let low =

@@ -1,5 +1,5 @@
-//! AVX-512 F, BW, DQ and VL, which every server with AVX-512 has, and what those since 2019 have: tables of bytes (VBMI), and
-//! products of whole numbers that are added up in one step (VNNI).
+//! AVX-512 F, BW, DQ and VL, which every server with AVX-512 has, and the additions of those since 2019: byte table
+//! look-ups (VBMI), and fused integer dot products (VNNI).
 
 use std::arch::x86_64::*;
 
@@ -13,18 +13,19 @@ pub struct Avx512<const RECENT: bool>;
 #[inline(never)]
 #[target_feature(enable = "avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl")]
 fn with_avx512<W: Work>(work: W) -> W::Output {
-    // SAFETY: a processor that may call this function has the instruction set.
+    // SAFETY: callers of a `target_feature` function ensure that the processor has these features.
     unsafe { work.run::<Avx512<false>>() }
 }
 
 #[inline(never)]
 #[target_feature(enable = "avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vnni")]
 fn with_avx512vbmi<W: Work>(work: W) -> W::Output {
-    // SAFETY: a processor that may call this function has the instruction set.
+    // SAFETY: callers of a `target_feature` function ensure that the processor has these features.
     unsafe { work.run::<Avx512<true>>() }
 }
 
-// SAFETY (of the block and of every method): the caller promises the instruction set and the pointers.
+// SAFETY (of the block and of every method): per the trait's contract the processor has the instruction set and the
+// pointers are valid.
 unsafe impl<const RECENT: bool> Simd for Avx512<RECENT> {
     const LANES: usize = 16;
     const REGISTERS: usize = 32;
@@ -86,7 +87,7 @@ unsafe impl<const RECENT: bool> Simd for Avx512<RECENT> {
                 [] => _mm512_permutexvar_epi8(at, _mm512_loadu_si512(table.as_ptr().cast())),
                 [a, b] => byte_of_256([a, b], at),
                 parts => {
-                    // The ninth bit of each window is the highest of what begins a bit later.
+                    // The ninth bit of each state is the highest bit of the byte that begins one bit later.
                     let is_high = _mm512_movepi8_mask(_mm512_multishift_epi64_epi8(
                         bytes(&SHIFTS[1][windows.step]),
                         spread,
@@ -127,7 +128,7 @@ unsafe impl<const RECENT: bool> Simd for Avx512<RECENT> {
     #[inline(always)]
     unsafe fn to_pairs(of: [Self::V; 2]) -> Self::Pairs {
         unsafe {
-            // Each quarter of a register is packed alone.
+            // Each 128-bit lane is packed separately.
             let packed = _mm512_packs_epi32(_mm512_cvtps_epi32(of[0]), _mm512_cvtps_epi32(of[1]));
             _mm512_permutexvar_epi64(_mm512_set_epi64(7, 5, 3, 1, 6, 4, 2, 0), packed)
         }
@@ -217,7 +218,7 @@ unsafe impl<const RECENT: bool> Simd for Avx512<RECENT> {
     #[inline(always)]
     unsafe fn repeat<const BITS: usize>(from: *const f32) -> Self::V {
         unsafe {
-            // Each quarter of the vector has all that its places name.
+            // Each 128-bit lane has all the values that its indexes name.
             if BITS == 2 {
                 let four = _mm512_broadcast_f32x4(_mm_loadu_ps(from));
                 let places = _mm512_set_epi32(3, 3, 3, 3, 2, 2, 2, 2, 1, 1, 1, 1, 0, 0, 0, 0);
@@ -271,7 +272,7 @@ unsafe impl<const RECENT: bool> Simd for Avx512<RECENT> {
         unsafe {
             let pairs = |a, b| _mm512_add_ps(_mm512_unpacklo_ps(a, b), _mm512_unpackhi_ps(a, b));
             let (low, high) = (pairs(of[0], of[1]), pairs(of[2], of[3]));
-            // a b of `low` and c d of `high`, in each quarter
+            // a b of `low` and c d of `high`, in each 128-bit lane
             let quarters = _mm512_add_ps(
                 _mm512_shuffle_ps::<0b01_00_01_00>(low, high),
                 _mm512_shuffle_ps::<0b11_10_11_10>(low, high),
@@ -321,16 +322,16 @@ unsafe impl<const RECENT: bool> Simd for Avx512<RECENT> {
     }
 }
 
-/// Writes the columns of sixteen rows; the stride is in numbers.
+/// Writes the columns of sixteen rows; the stride is in floats.
 ///
 /// # Safety
 ///
-/// The processor has the instruction set, and there is room.
+/// The processor has the instruction set, and `to` has space for the columns.
 #[inline(always)]
 unsafe fn store_columns(rows: [__m512; 16], to: *mut f32, to_stride: usize) {
-    // SAFETY: the caller's promise.
+    // SAFETY: per this function's contract the processor has the instruction set and `to` has space.
     unsafe {
-        // In each quarter of `four[4 * q + c]`: column c of the quarter, of rows 4 q to 4 q + 3.
+        // In each 128-bit lane of `four[4 * q + c]`: column c of the lane, of rows 4 q to 4 q + 3.
         let mut four = rows;
         for q in (0..16).step_by(4) {
             let low =
@@ -343,7 +344,7 @@ unsafe fn store_columns(rows: [__m512; 16], to: *mut f32, to_stride: usize) {
                 four[at + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(a, b));
             }
         }
-        // Quarters 0 and 2 of both, or 1 and 3.
+        // 128-bit lanes 0 and 2 of both, or 1 and 3.
         for c in 0..4 {
             let even = [
                 _mm512_shuffle_f32x4::<0x88>(four[c], four[4 + c]),
@@ -361,7 +362,7 @@ unsafe fn store_columns(rows: [__m512; 16], to: *mut f32, to_stride: usize) {
     }
 }
 
-/// Where the windows of each eight values begin, after how many bits: at once, and a bit later; by their step.
+/// Bit offsets at which eight consecutive states begin, and the same one bit later; by their step.
 static SHIFTS: [[[u8; 64]; 5]; 2] = {
     let mut shifts = [[[0; 64]; 5]; 2];
     let mut at = 0;
@@ -373,7 +374,7 @@ static SHIFTS: [[[u8; 64]; 5]; 2] = {
     shifts
 };
 
-/// Bytes of a circle, eight for each eight values, from the first value's on; by their step.
+/// Byte indexes into a codeword, eight for each eight values, from the first value's on; by their step.
 static SPREAD: [[u8; 64]; 5] = {
     let mut spread = [[0; 64]; 5];
     let mut at = 0;
@@ -390,51 +391,53 @@ static SPREAD: [[u8; 64]; 5] = {
 /// The processor has the instruction set.
 #[inline(always)]
 unsafe fn bytes(from: &[u8; 64]) -> __m512i {
-    // SAFETY: the caller's promise.
+    // SAFETY: per this function's contract the processor has the instruction set, and the load is 64 bytes.
     unsafe { _mm512_loadu_si512(from.as_ptr().cast()) }
 }
 
-/// The bytes of a circle where the windows are, eight for each eight of them. After the last byte comes the first.
+/// Gathers the bytes of a codeword that hold the states, eight for each eight of them. The index wraps around at its
+/// end.
 ///
 /// # Safety
 ///
-/// The processor has the instruction set, and VBMI; the circle is there.
+/// The processor has the instruction set and VBMI; the codeword is readable.
 #[inline(always)]
 unsafe fn spread(circle: *const u8, windows: Windows) -> __m512i {
     let Windows { circle: length, first, step } = windows;
-    // SAFETY: the caller's promise; nothing after the circle is read.
+    // SAFETY: per this function's contract the processor has VBMI and the codeword is readable; no byte past it is
+    // read.
     unsafe {
         let whole = _mm512_maskz_loadu_epi8(u64::MAX >> (64 - length), circle.cast());
         let at = _mm512_add_epi8(bytes(&SPREAD[step]), _mm512_set1_epi8(first as i8));
         let length = _mm512_set1_epi8(length as i8);
-        // 64 bytes need no more: higher bits of a place mean nothing.
+        // Sufficient for 64 bytes: higher bits of an index are ignored.
         let again = _mm512_cmpge_epu8_mask(at, length);
         _mm512_permutexvar_epi8(_mm512_mask_sub_epi8(at, again, at, length), whole)
     }
 }
 
-/// What 256 bytes have at each place.
+/// Looks indexes up in a table of 256 bytes.
 ///
 /// # Safety
 ///
-/// The processor has the instruction set, and VBMI.
+/// The processor has the instruction set and VBMI.
 #[inline(always)]
 unsafe fn byte_of_256(parts: [&[i8; 128]; 2], at: __m512i) -> __m512i {
-    // SAFETY: the caller's promise, and a part is two vectors.
+    // SAFETY: per this function's contract the processor has VBMI, and a part is two vectors.
     unsafe {
         let is_upper = _mm512_movepi8_mask(at);
         _mm512_mask_blend_epi8(is_upper, byte_of_128(parts[0], at), byte_of_128(parts[1], at))
     }
 }
 
-/// What 128 bytes have at each place, whose highest bit means nothing.
+/// Looks indexes up in a table of 128 bytes; their highest bit is ignored.
 ///
 /// # Safety
 ///
 /// As [`byte_of_256`].
 #[inline(always)]
 unsafe fn byte_of_128(part: &[i8; 128], at: __m512i) -> __m512i {
-    // SAFETY: the caller's promise, and they are two vectors.
+    // SAFETY: per this function's contract the processor has VBMI, and the table is two vectors.
     unsafe {
         let first = part.as_ptr().cast::<__m512i>();
         _mm512_permutex2var_epi8(_mm512_loadu_si512(first), at, _mm512_loadu_si512(first.add(1)))

@@ -1,4 +1,4 @@
-//! What a vector of `f32` can do, on each instruction set. The kernels are written once, over [`Simd`].
+//! Operations on vectors of `f32`, for each instruction set. The kernels are written once, over [`Simd`].
 //!
 //! Every method is inlined into a function that was compiled for the instruction set: see [`crate::attention::isa`].
 
@@ -10,12 +10,12 @@ pub mod avx512;
 pub mod neon;
 pub mod portable;
 
-/// Work that is compiled for each instruction set.
+/// A function that is compiled for each instruction set.
 pub trait Work {
-    /// Its result.
+    /// Return type.
     type Output;
 
-    /// Does it.
+    /// Runs it.
     ///
     /// # Safety
     ///
@@ -23,126 +23,128 @@ pub trait Work {
     unsafe fn run<S: Simd>(self) -> Self::Output;
 }
 
-/// Vectors of [`Simd::LANES`] numbers.
+/// Vectors of [`Simd::LANES`] floats.
 ///
 /// # Safety
 ///
-/// The methods are called on a processor that has the instruction set. Pointers lead to as many values as the method
-/// takes; they need no alignment.
+/// The methods are called on a processor that has the instruction set. Pointers point to as many values as the method
+/// reads or writes; they need no alignment.
 #[allow(clippy::missing_safety_doc, reason = "it is the trait's, for each method")]
 pub unsafe trait Simd: Copy {
-    /// How many numbers a vector has: a power of two, at most [`MOST_LANES`].
+    /// Number of floats in a vector: a power of two, at most [`MOST_LANES`].
     const LANES: usize;
-    /// How many vectors there are registers for.
+    /// Number of vector registers.
     const REGISTERS: usize;
-    /// The vector.
+    /// The vector type.
     type V: Copy;
-    /// `LANES` pairs of whole numbers of 16 bits, or as many whole numbers of 32 bits.
+    /// `LANES` pairs of int16, or as many int32.
     type Pairs: Copy;
 
-    /// Runs `work` as a function of its own that is compiled for this instruction set. Work that is called at several places is
-    /// compiled once, and the function that calls it stays small enough to be compiled in reasonable time.
+    /// Runs `work` as a separate function that is compiled for this instruction set. Work that is called at several
+    /// places is compiled once, and its caller stays small enough to be compiled in reasonable time.
     unsafe fn run<W: Work>(work: W) -> W::Output;
-    /// The same number everywhere.
+    /// Broadcasts a float to all lanes.
     unsafe fn splat(x: f32) -> Self::V;
-    /// `LANES` numbers.
+    /// Loads `LANES` floats.
     unsafe fn load(from: *const f32) -> Self::V;
-    /// `LANES` numbers in half precision.
+    /// Loads and converts `LANES` half-precision floats.
     unsafe fn load_f16(from: *const u16) -> Self::V;
-    /// The upper halves of `LANES` numbers.
+    /// Loads and converts `LANES` bfloat16 values, the upper halves of floats.
     unsafe fn load_bf16(from: *const u16) -> Self::V;
-    /// The same number everywhere, out of half precision.
+    /// Broadcasts one half-precision float to all lanes.
     unsafe fn splat_f16(from: *const u16) -> Self::V;
-    /// The lower halves of bytes, and their upper halves.
+    /// Returns the low nibbles of the bytes, and the high nibbles.
     unsafe fn halves_of(bytes: [u8; 16]) -> [[u8; 16]; 2];
-    /// What the table has for each byte, which is less than 16.
+    /// Looks each byte, which is less than 16, up in the table.
     unsafe fn look_up(bytes: [u8; 16], table: &[i8; 16]) -> [i8; 16];
-    /// Whether [`Simd::levels_of_64`] is there.
+    /// Whether [`Simd::levels_of_64`] is implemented.
     const LOOKS_UP_BYTES: bool = false;
-    /// Writes what the table has for 64 windows of a circle.
+    /// Looks up 64 trellis states of a tail-biting codeword and writes their quants.
     unsafe fn levels_of_64(_table: &[i8], _circle: *const u8, _windows: Windows, _to: *mut i8) {
         unreachable!("LOOKS_UP_BYTES is false")
     }
-    /// `LANES` levels as numbers.
+    /// Converts `LANES` quants to floats.
     unsafe fn from_levels(from: *const i8) -> Self::V;
-    /// No products yet.
+    /// Returns a zero accumulator.
     unsafe fn no_products() -> Self::Pairs;
-    /// `LANES` pairs.
+    /// Loads `LANES` pairs.
     unsafe fn load_pairs(from: *const i32) -> Self::Pairs;
-    /// `LANES` pairs.
+    /// Stores `LANES` pairs.
     unsafe fn store_pairs(to: *mut i32, pairs: Self::Pairs);
-    /// The same pair everywhere.
+    /// Broadcasts a pair to all lanes.
     unsafe fn splat_pair(pair: i32) -> Self::Pairs;
-    /// Numbers, rounded: each vector has half of the pairs.
+    /// Rounds floats to int16: each vector gives half of the pairs.
     unsafe fn to_pairs(of: [Self::V; 2]) -> Self::Pairs;
-    /// `sums + a[0] * b[0] + a[1] * b[1]`, in 32 bits, for each pair.
+    /// Computes `sums + a[0] * b[0] + a[1] * b[1]` in int32 for each pair.
     unsafe fn add_products(a: Self::Pairs, b: Self::Pairs, sums: Self::Pairs) -> Self::Pairs;
-    /// Whole numbers of 32 bits as numbers.
+    /// Converts int32 sums to floats.
     unsafe fn from_sums(sums: Self::Pairs) -> Self::V;
-    /// Pairs of two rows of `2 * LANES` levels: one of the first, and the one of the second below it.
+    /// Interleaves two rows of `2 * LANES` quants: each pair has a value of the first row and the one below it of the
+    /// second.
     unsafe fn pairs_of_rows(first: *const i8, second: *const i8) -> [Self::Pairs; 2];
-    /// Column `i` of the pairs that lie side by side in `LANES` rows of `2 * LANES` levels goes to `to[i * to_stride..]`.
+    /// Writes column `i` of the adjacent pairs in `LANES` rows of `2 * LANES` quants to `to[i * to_stride..]`.
     unsafe fn columns_of_pairs(from: *const i8, from_stride: usize, to: *mut i32, to_stride: usize);
-    /// `LANES` numbers.
+    /// Stores `LANES` floats.
     unsafe fn store(to: *mut f32, v: Self::V);
-    /// `a + b`.
+    /// Computes `a + b`.
     unsafe fn add(a: Self::V, b: Self::V) -> Self::V;
-    /// `a - b`.
+    /// Computes `a - b`.
     unsafe fn sub(a: Self::V, b: Self::V) -> Self::V;
-    /// `a / b`.
+    /// Computes `a / b`.
     unsafe fn div(a: Self::V, b: Self::V) -> Self::V;
-    /// `a * b`.
+    /// Computes `a * b`.
     unsafe fn mul(a: Self::V, b: Self::V) -> Self::V;
-    /// `a * b + c`, rounded once where the instruction set has it.
+    /// Computes `a * b + c`, rounded once (fused) where the instruction set supports it.
     unsafe fn mul_add(a: Self::V, b: Self::V, c: Self::V) -> Self::V;
-    /// The larger ones; where `b` is no number, no number.
+    /// Lane-wise maximum; NaN where `b` is NaN.
     unsafe fn max(a: Self::V, b: Self::V) -> Self::V;
-    /// The smaller ones; where `b` is no number, no number.
+    /// Lane-wise minimum; NaN where `b` is NaN.
     unsafe fn min(a: Self::V, b: Self::V) -> Self::V;
-    /// Each of some numbers `2^BITS` times, one after the other; `BITS` is 2 or 3.
+    /// Repeats each of some floats `2^BITS` times, in order; `BITS` is 2 or 3.
     unsafe fn repeat<const BITS: usize>(from: *const f32) -> Self::V;
-    /// `a` with these as its last `BITS` bits.
+    /// Replaces the lowest `BITS` bits of each lane of `a`.
     unsafe fn with_last_bits<const BITS: usize>(a: Self::V, bits: u32) -> Self::V;
-    /// `mask` where it is minus infinity, `a` elsewhere.
+    /// Selects `mask` where it is minus infinity, `a` elsewhere.
     unsafe fn unless_hidden(mask: Self::V, a: Self::V) -> Self::V;
-    /// The sizes of `a` with the signs of `b`.
+    /// Returns the magnitudes of `a` with the signs of `b`.
     unsafe fn copy_sign(a: Self::V, b: Self::V) -> Self::V;
-    /// The sizes of `a`, without signs.
+    /// Returns the magnitudes of `a`.
     #[inline(always)]
     unsafe fn magnitude(a: Self::V) -> Self::V {
-        // SAFETY: the caller's promise.
+        // SAFETY: per the trait's contract the processor has the instruction set.
         unsafe { Self::copy_sign(a, Self::splat(1.0)) }
     }
-    /// To the nearest whole number.
+    /// Rounds to the nearest integer.
     unsafe fn round(a: Self::V) -> Self::V;
-    /// `x * 2^n` for whole `n` in -252..=0.
+    /// Computes `x * 2^n` for integers `n` in -252..=0.
     unsafe fn times_power_of_two(x: Self::V, n: Self::V) -> Self::V;
-    /// The sum of each.
+    /// Returns the horizontal sum of each vector.
     unsafe fn sums(of: [Self::V; 4]) -> [f32; 4];
-    /// The sum.
+    /// Returns the horizontal sum.
     unsafe fn sum(a: Self::V) -> f32;
-    /// The largest of each.
+    /// Returns the horizontal maximum of each vector.
     #[inline(always)]
     unsafe fn largests(of: [Self::V; 4]) -> [f32; 4] {
-        // SAFETY: the caller's promise.
+        // SAFETY: per the trait's contract the processor has the instruction set.
         unsafe { [Self::largest(of[0]), Self::largest(of[1]), Self::largest(of[2]), Self::largest(of[3])] }
     }
-    /// The largest.
+    /// Returns the horizontal maximum.
     unsafe fn largest(a: Self::V) -> f32;
-    /// `to[i][j] = from[j][i]` for `LANES` rows of `LANES` numbers; strides are in numbers.
+    /// Transposes: `to[i][j] = from[j][i]` for `LANES` rows of `LANES` floats; strides are in floats.
     unsafe fn transpose(from: *const f32, from_stride: usize, to: *mut f32, to_stride: usize);
 }
 
-/// 64 windows of a circle of bits.
+/// The positions of 64 trellis states in a tail-biting codeword.
 #[derive(Clone, Copy, Debug)]
 pub struct Windows {
-    /// Bytes of the circle, at most 64.
+    /// Bytes of the codeword, at most 64.
     pub circle: usize,
-    /// The byte where the first window begins.
+    /// Byte at which the first state begins.
     pub first: usize,
-    /// Bits from one window to the next: 2, 3 or 4. They are as wide as the table is long, up to 9 bits.
+    /// Bits from one state to the next: 2, 3 or 4. The width of a state follows from the length of the table, up to 9
+    /// bits.
     pub step: usize,
 }
 
-/// The most lanes that a vector has: rows are padded to a multiple of it.
+/// Largest number of lanes of any instruction set: rows are padded to a multiple of it.
 pub const MOST_LANES: usize = 16;

@@ -4,11 +4,12 @@ use std::arch::aarch64::*;
 
 use super::{Simd, Work};
 
-/// NEON. Half precision is converted by instructions that the base has under another name.
+/// NEON. Half precision is converted by instructions that the baseline has under another name.
 #[derive(Clone, Copy, Debug)]
 pub struct Neon;
 
-// SAFETY (of the block and of every method): the caller promises the pointers; the instructions are always there.
+// SAFETY (of the block and of every method): per the trait's contract the pointers are valid; every 64-bit Arm
+// processor has NEON.
 unsafe impl Simd for Neon {
     const LANES: usize = 4;
     const REGISTERS: usize = 32;
@@ -237,14 +238,14 @@ unsafe impl Simd for Neon {
     }
 }
 
-/// Writes the columns of four rows; the stride is in numbers.
+/// Writes the columns of four rows; the stride is in floats.
 ///
 /// # Safety
 ///
-/// There is room.
+/// `to` has space for the columns.
 #[inline(always)]
 unsafe fn store_columns(rows: [float32x4_t; 4], to: *mut f32, to_stride: usize) {
-    // SAFETY: the caller's promise.
+    // SAFETY: per this function's contract `to` has space.
     unsafe {
         let pairs = |a, b| (vtrn1q_f32(a, b), vtrn2q_f32(a, b));
         let ((even_a, odd_a), (even_b, odd_b)) = (pairs(rows[0], rows[1]), pairs(rows[2], rows[3]));

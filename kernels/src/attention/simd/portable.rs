@@ -1,4 +1,4 @@
-//! Plain Rust, for every processor: the reference of the other instruction sets.
+//! Plain Rust for every processor: the reference for the other instruction sets.
 
 use super::{Simd, Work};
 use crate::attention::half;
@@ -13,7 +13,7 @@ fn each(f: impl Fn(usize) -> f32) -> [f32; LANES] {
     std::array::from_fn(f)
 }
 
-/// A pair: its first number has the lower bits.
+/// Packs a pair: its first integer has the lower bits.
 fn pair([first, second]: [i16; 2]) -> i32 {
     i32::from(first as u16) | i32::from(second) << 16
 }
@@ -22,7 +22,7 @@ fn unpair(pair: i32) -> [i32; 2] {
     [i32::from(pair as i16), pair >> 16]
 }
 
-// SAFETY: there is nothing that a processor could lack.
+// SAFETY: plain Rust needs no processor features.
 unsafe impl Simd for Portable {
     const LANES: usize = LANES;
     const REGISTERS: usize = 16;
@@ -42,27 +42,27 @@ unsafe impl Simd for Portable {
 
     #[inline(always)]
     unsafe fn load(from: *const f32) -> Self::V {
-        // SAFETY: the caller's promise.
+        // SAFETY: per the trait's contract `from` points to as many values.
         unsafe { from.cast::<Self::V>().read_unaligned() }
     }
 
     #[inline(always)]
     unsafe fn load_f16(from: *const u16) -> Self::V {
-        // SAFETY: the caller's promise.
+        // SAFETY: per the trait's contract `from` points to as many values.
         let halves = unsafe { from.cast::<[u16; LANES]>().read_unaligned() };
         each(|i| half::to_f32(halves[i]))
     }
 
     #[inline(always)]
     unsafe fn load_bf16(from: *const u16) -> Self::V {
-        // SAFETY: the caller's promise.
+        // SAFETY: per the trait's contract `from` points to as many values.
         let halves = unsafe { from.cast::<[u16; LANES]>().read_unaligned() };
         each(|i| half::bf16_to_f32(halves[i]))
     }
 
     #[inline(always)]
     unsafe fn splat_f16(from: *const u16) -> Self::V {
-        // SAFETY: the caller's promise.
+        // SAFETY: per the trait's contract `from` points to a value.
         [half::to_f32(unsafe { from.read_unaligned() }); LANES]
     }
 
@@ -78,7 +78,7 @@ unsafe impl Simd for Portable {
 
     #[inline(always)]
     unsafe fn from_levels(from: *const i8) -> Self::V {
-        // SAFETY: the caller's promise.
+        // SAFETY: per the trait's contract `from` points to as many values.
         let levels = unsafe { from.cast::<[i8; LANES]>().read() };
         each(|i| f32::from(levels[i]))
     }
@@ -90,13 +90,13 @@ unsafe impl Simd for Portable {
 
     #[inline(always)]
     unsafe fn load_pairs(from: *const i32) -> Self::Pairs {
-        // SAFETY: the caller's promise.
+        // SAFETY: per the trait's contract `from` points to as many pairs.
         unsafe { from.cast::<Self::Pairs>().read_unaligned() }
     }
 
     #[inline(always)]
     unsafe fn store_pairs(to: *mut i32, pairs: Self::Pairs) {
-        // SAFETY: the caller's promise.
+        // SAFETY: per the trait's contract `to` has space for as many pairs.
         unsafe { to.cast::<Self::Pairs>().write_unaligned(pairs) }
     }
 
@@ -115,7 +115,7 @@ unsafe impl Simd for Portable {
     unsafe fn add_products(a: Self::Pairs, b: Self::Pairs, sums: Self::Pairs) -> Self::Pairs {
         std::array::from_fn(|i| {
             let ([a, c], [b, d]) = (unpair(a[i]), unpair(b[i]));
-            // Only of what is no number anyway they are too large.
+            // They overflow only for pairs of a row whose scale is NaN anyway.
             sums[i].wrapping_add((a * b).wrapping_add(c * d))
         })
     }
@@ -127,7 +127,7 @@ unsafe impl Simd for Portable {
 
     #[inline(always)]
     unsafe fn pairs_of_rows(first: *const i8, second: *const i8) -> [Self::Pairs; 2] {
-        // SAFETY: the caller's promise.
+        // SAFETY: per the trait's contract both rows have as many quants.
         let level = |row: *const i8, at: usize| i16::from(unsafe { *row.add(at) });
         [0, LANES].map(|at| std::array::from_fn(|i| pair([level(first, at + i), level(second, at + i)])))
     }
@@ -136,7 +136,7 @@ unsafe impl Simd for Portable {
     unsafe fn columns_of_pairs(from: *const i8, from_stride: usize, to: *mut i32, to_stride: usize) {
         for i in 0..LANES {
             for j in 0..LANES {
-                // SAFETY: the caller's promise.
+                // SAFETY: per the trait's contract the rows and columns exist.
                 unsafe {
                     let row = from.add(j * from_stride + 2 * i);
                     *to.add(i * to_stride + j) = pair([i16::from(*row), i16::from(*row.add(1))]);
@@ -147,7 +147,7 @@ unsafe impl Simd for Portable {
 
     #[inline(always)]
     unsafe fn store(to: *mut f32, v: Self::V) {
-        // SAFETY: the caller's promise.
+        // SAFETY: per the trait's contract `to` has space for as many values.
         unsafe { to.cast::<Self::V>().write_unaligned(v) }
     }
 
@@ -188,7 +188,7 @@ unsafe impl Simd for Portable {
 
     #[inline(always)]
     unsafe fn repeat<const BITS: usize>(from: *const f32) -> Self::V {
-        // SAFETY: the caller's promise.
+        // SAFETY: per the trait's contract `from` points to as many values.
         each(|i| unsafe { *from.add(i >> BITS) })
     }
 
@@ -214,7 +214,7 @@ unsafe impl Simd for Portable {
 
     #[inline(always)]
     unsafe fn times_power_of_two(x: Self::V, n: Self::V) -> Self::V {
-        // In two steps: 2^-252 is no number of single precision, and the smallest results are denormal.
+        // In two steps: 2^-252 is not representable in f32, and the smallest results are subnormal.
         let power = |n: i32| f32::from_bits(((n + 127) << 23) as u32);
         each(|i| {
             let n = n[i] as i32;
@@ -224,7 +224,7 @@ unsafe impl Simd for Portable {
 
     #[inline(always)]
     unsafe fn sums(of: [Self::V; 4]) -> [f32; 4] {
-        // SAFETY: nothing is promised.
+        // SAFETY: `sum` has no requirements in plain Rust.
         of.map(|a| unsafe { Self::sum(a) })
     }
 
@@ -242,7 +242,7 @@ unsafe impl Simd for Portable {
     unsafe fn transpose(from: *const f32, from_stride: usize, to: *mut f32, to_stride: usize) {
         for i in 0..LANES {
             for j in 0..LANES {
-                // SAFETY: the caller's promise.
+                // SAFETY: per the trait's contract the rows and columns exist.
                 unsafe { *to.add(i * to_stride + j) = *from.add(j * from_stride + i) };
             }
         }
