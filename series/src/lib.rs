@@ -1,33 +1,29 @@
-//! Patches as data: reading them, applying them exactly, and saying what is wrong when they do
-//! not apply.
+//! Patches as data: reading them, applying them exactly, and reporting why they do not apply.
 //!
-//! This crate is pure. It never opens a file, starts a process or uses the network: text and
-//! blobs come in as bytes, an upstream tree comes in as the trait [`Tree`], and what goes out is
-//! plain data. The rooms `sys` and `cmd` of xtask do the rest.
+//! This crate is pure. It never opens a file, starts a process or uses the network: text and blobs come in as bytes, an
+//! upstream tree as the trait [`Tree`], and the results are plain data. xtask's modules `sys` and `cmd` do the rest.
 //!
-//! # The way of a patch
+//! # From text to verdict
 //!
 //! 1. [`parse`] turns the text of one `git format-patch --full-index --zero-commit
-//!    --no-signature --binary` file into a [`Patch`]. Patch text is hostile until it has passed:
-//!    every path, mode, number and count is checked, and what is refused is refused by name
-//!    ([`Refusal`]) with its line.
+//!    --no-signature --binary` file into a [`Patch`]. Patch text is untrusted until it has passed: every path, mode,
+//!    number and count is checked, and every refusal has a name ([`Refusal`]) and a line.
 //! 2. [`apply_patch`] turns a [`Patch`] and a [`Tree`] into [`TreeChange`]s, or into a
 //!    [`PatchDrift`]. It accepts only what is exact: the pre-image blob named by the patch is the
 //!    blob that is there, each hunk fits on its own line, and the result hashes to the post-image
 //!    blob named by the patch.
-//! 3. [`run_series`] does that for a whole series in memory, never stops early, and says which
-//!    patches are blocked by an earlier one.
-//! 4. What is not exact gets a class for each hunk ([`HunkClass`]). A class is something to tell
-//!    a person. It is never a licence to apply: nothing that is built places a hunk anywhere but
-//!    on its own line.
-//! 5. [`Replay`] takes a series from the tree it was made for ([`Origin`]) to another one, patch by patch, three-way, and
-//!    gives every patch its verdict ([`Replayed::class`]). [`survey_series`] does the same for reports: what was found
-//!    for one tree is taken over for the next where nothing that was looked at differs.
+//! 3. [`run_series`] does that for a whole series in memory, never stops early, and reports which patches are blocked
+//!    by an earlier one.
+//! 4. What is not exact gets a class for each hunk ([`HunkClass`]). A class is for reports only. It is never a licence
+//!    to apply: no build places a hunk anywhere but on its own line.
+//! 5. [`Replay`] takes a series from the tree it was made for ([`Origin`]) to another one, patch by patch, three-way,
+//!    and gives every patch its verdict ([`Replayed::class`]). [`survey_series`] does the same for reports: results for
+//!    one tree are reused for the next unless something that was looked at differs.
 //!
-//! # The rooms
+//! # The modules
 //!
-//! Each imports only what stands left of it, on any floor below: `model` < `read`, `text` < `apply` < `judge` < `replay` <
-//! `taken`; `lint` stands on `read`, and `loose` on `read` and `text`.
+//! A module imports only modules to its left: `model` < `read`, `text` < `apply` < `judge` < `replay` < `taken`; `lint`
+//! builds on `read`, and `loose` on `read` and `text`.
 //!
 //! # Invariants
 //!
@@ -35,8 +31,8 @@
 //! * A [`RepoPath`] is the only way to name a file, and it cannot leave the tree.
 //! * Work is linear in the size of a patch and of the files it touches; an untouched file is
 //!   never looked at, except by the two searches that run after a failure.
-//! * Nothing here trusts that a hunk fits. When upstream deletes the patched function and a
-//!   look-alike stays, the hunk still fits: that is the class [`HunkClass::MovedFunction`].
+//! * The code never assumes that a hunk that fits is in the right place. When upstream deletes the patched function and
+//!   a look-alike stays, the hunk still fits: that is the class [`HunkClass::MovedFunction`].
 
 mod apply;
 mod judge;

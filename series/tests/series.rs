@@ -1,4 +1,4 @@
-//! The tests of the room `series` that need more than one of its files.
+//! The tests of the crate `series` that involve several of its modules.
 #![allow(
     clippy::disallowed_methods,
     missing_docs,
@@ -44,7 +44,7 @@ mod survey;
 #[path = "series/taken.rs"]
 mod taken;
 
-/// A test file that nobody listed above would never run.
+/// A test file that is not listed above would never run.
 #[test]
 fn every_test_file_is_listed() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/series");

@@ -1,4 +1,4 @@
-//! New paths that some file system cannot tell from a path that is already there.
+//! New paths that some file system cannot distinguish from an existing path.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,10 +8,10 @@ use crate::model::path::RepoPath;
 use crate::model::printable::printable;
 use crate::model::tree::{Tree, TreeError};
 
-/// Which files of a patch collide, by their index in the patch.
+/// The collisions of a patch, by the index of the file in the patch.
 pub(crate) type Collisions = HashMap<usize, TargetRefusal>;
 
-/// The paths that are gone after the patch: deleted, or renamed to somewhere else.
+/// Returns the paths that are gone after the patch: deleted, or renamed.
 pub(crate) fn leaving_paths(patch: &Patch) -> HashSet<&[u8]> {
     let leaves = |change| matches!(change, Change::Delete | Change::Rename);
     let files = patch.files.iter().filter(|file| leaves(file.change));
@@ -38,7 +38,7 @@ fn new_paths(patch: &Patch) -> Vec<(usize, &RepoPath)> {
     files.filter_map(|(index, file)| Some((index, &file.new.as_ref()?.path))).collect()
 }
 
-/// The path and the folders that hold it, outermost first.
+/// Returns the path and the folders that contain it, outermost first.
 fn path_and_folders(path: &RepoPath) -> impl Iterator<Item = &[u8]> {
     path.folders().chain(std::iter::once(path.as_bytes()))
 }
@@ -63,19 +63,18 @@ fn collisions_within(new_paths: &[(usize, &RepoPath)]) -> Collisions {
     collisions
 }
 
-/// Looks new paths up in a tree; remembers the folders it has listed.
+/// Looks up new paths in a tree; caches the folders it has listed.
 struct TreeFinder<'a> {
     tree: &'a dyn Tree,
     leaving: HashSet<&'a [u8]>,
     folders: HashMap<Vec<u8>, FoldedNames>,
 }
 
-/// The names in a folder by their folded form.
+/// The names in a folder by their case-folded form.
 type FoldedNames = HashMap<Vec<u8>, Vec<Vec<u8>>>;
 
 impl TreeFinder<'_> {
-    /// A path that is in the tree, stays there, and differs from `path`, or from a folder of
-    /// it, in case only.
+    /// Returns a path that is in the tree, stays there, and differs from `path`, or from a folder of it, in case only.
     fn collision(&mut self, path: &RepoPath) -> Result<Option<Vec<u8>>, TreeError> {
         let mut folder: &[u8] = b"";
         for prefix in path_and_folders(path) {
@@ -95,7 +94,7 @@ impl TreeFinder<'_> {
         Ok(None)
     }
 
-    /// The names in `folder` that fold to the same as `name`.
+    /// Returns the names in `folder` that fold to the same as `name`.
     fn names_like(&mut self, folder: &[u8], name: &[u8]) -> Result<Vec<Vec<u8>>, TreeError> {
         if !self.folders.contains_key(folder) {
             let mut names = FoldedNames::new();
@@ -113,7 +112,7 @@ fn joined(folder: &[u8], name: &[u8]) -> Vec<u8> {
     if folder.is_empty() { name.to_vec() } else { [folder, b"/", name].concat() }
 }
 
-/// What a file system that ignores case compares.
+/// Returns the form of a path that a case-insensitive file system compares.
 fn folded(path: &[u8]) -> Vec<u8> {
     match std::str::from_utf8(path) {
         Ok(text) if !text.is_ascii() => text.to_lowercase().into_bytes(),
@@ -121,12 +120,12 @@ fn folded(path: &[u8]) -> Vec<u8> {
     }
 }
 
-/// Whether any file of `patch` writes a path that `touched` holds.
+/// Returns whether any file of `patch` writes a path in `touched`.
 pub(crate) fn touches_any(patch: &Patch, touched: &HashSet<RepoPath>) -> bool {
     patch.files.iter().flat_map(|file| file.paths()).any(|path| touched.contains(path))
 }
 
-/// Every path that `patch` writes.
+/// Returns every path that `patch` writes.
 pub(crate) fn all_written_paths(patch: &Patch) -> impl Iterator<Item = &RepoPath> {
     patch.files.iter().flat_map(|file| file.written_paths())
 }

@@ -1,46 +1,46 @@
-//! One file patch on one blob, exactly or not at all.
+//! One file patch applied to one blob, exactly or not at all.
 
 use super::text::{HunkMismatch, apply_hunks};
 use crate::model::delta::apply_delta;
 use crate::model::object_id::ObjectId;
 use crate::model::patch::{BinaryHalf, Change, Content, FilePatch};
 
-/// Why a file patch does not fit a blob.
+/// Reasons why a file patch does not fit a blob.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Mismatch {
-    /// There is no file, and the patch needs one.
+    /// There is no file, but the patch needs one.
     PreImageMissing,
-    /// There is a file, and the patch makes a new one.
+    /// There is a file, but the patch creates a new one.
     PreImageExists,
-    /// The blob that is there is another one than the patch was made from.
+    /// The blob differs from the one that the patch was made from.
     PreImageDiffers {
         /// The id the patch names.
         expected: ObjectId,
-        /// The id that is there.
+        /// The id of the blob in the tree.
         found: ObjectId,
     },
     /// A hunk does not fit on its own line.
     Hunk(HunkMismatch),
     /// The delta of a binary patch does not fit.
     BinaryDelta,
-    /// The result is another blob than the patch promises.
+    /// The result differs from the blob that the patch names.
     PostImageDiffers {
         /// The id the patch names.
         expected: ObjectId,
         /// The id of the result.
         found: ObjectId,
     },
-    /// The hunks of a deleted file leave something behind.
+    /// The hunks of a deleted file do not remove all of its lines.
     DeleteLeavesContent,
 }
 
-/// Applies `file` to the blob `pre_image` (`None` when there is no file at the old path).
+/// Applies `file` to the blob `pre_image` (`None` if there is no file at the old path).
 ///
-/// Gives the new content, or `None` when the patch deletes the file.
+/// Returns the new content, or `None` if the patch deletes the file.
 ///
 /// # Errors
 ///
-/// What does not fit. Both blob ids that the patch names are checked.
+/// The mismatch. Both blob ids that the patch names are checked.
 pub fn apply_file(pre_image: Option<&[u8]>, file: &FilePatch) -> Result<Option<Vec<u8>>, Mismatch> {
     let pre_image = match (pre_image, file.change) {
         (None, Change::Create) => &[],
@@ -57,7 +57,7 @@ pub fn apply_file(pre_image: Option<&[u8]>, file: &FilePatch) -> Result<Option<V
     Ok(apply_checked(pre_image, file)?.map(|(bytes, _)| bytes))
 }
 
-/// Applies `file` to `pre_image`, whose id has been checked; gives the result with its id.
+/// Applies `file` to `pre_image`, whose id has been checked; returns the result with its id.
 pub(crate) fn apply_checked(
     pre_image: &[u8],
     file: &FilePatch,

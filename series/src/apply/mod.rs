@@ -1,4 +1,4 @@
-//! A patch on a tree: exactly, or why not.
+//! Exact application of a patch to a tree.
 
 pub(crate) mod collision;
 pub(crate) mod file;

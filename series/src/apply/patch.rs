@@ -1,4 +1,4 @@
-//! The files of a patch on a tree, each exactly or with why not.
+//! The files of a patch applied to a tree, each exactly or with the reason why not.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::model::patch::{Change, Content, FilePatch, Patch};
 use crate::model::path::RepoPath;
 use crate::model::tree::{NewFile, Tree, TreeChange, TreeError};
 
-/// What each file of a patch came to.
+/// The result of each file of a patch.
 pub(crate) type FileResults = Vec<Result<Vec<TreeChange>, Failure>>;
 
 /// Applies each file of `patch` to `tree`, which is not changed.
@@ -31,7 +31,7 @@ pub(crate) fn apply_files(patch: &Patch, tree: &dyn Tree) -> Result<FileResults,
     Ok(results)
 }
 
-/// What one file of a patch changes, when it is exact.
+/// Returns the changes of one file of a patch, if it is exact.
 pub(crate) fn apply_one(
     file: &FilePatch,
     tree: &dyn Tree,
@@ -64,7 +64,7 @@ fn new_path(file: &FilePatch) -> Option<&RepoPath> {
     file.new.as_ref().map(|side| &side.path)
 }
 
-/// The file after the patch; `None` when it is deleted.
+/// Returns the file after the patch; `None` if it is deleted.
 fn new_file(file: &FilePatch, found: Option<FoundFile>, tree: &dyn Tree) -> Result<Option<NewFile>, Failure> {
     let stated_mode = file.new.as_ref().and_then(|side| side.mode);
     let kept_mode = found.map(|found| found.mode);
@@ -85,7 +85,7 @@ fn new_file(file: &FilePatch, found: Option<FoundFile>, tree: &dyn Tree) -> Resu
     Ok(Some(NewFile { mode, id, content: Some(Arc::new(content)) }))
 }
 
-/// The pre-image is the one that the patch names, so whatever does not fit is the patch's fault.
+/// Returns the failure for a mismatch: the pre-image is the one that the patch names, so the patch contradicts itself.
 fn contradiction(mismatch: Mismatch) -> Failure {
     Failure::Contradiction(match mismatch {
         Mismatch::Hunk(at) => {

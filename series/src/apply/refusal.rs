@@ -1,23 +1,23 @@
-//! What keeps a patch from a path, whatever its content.
+//! Reasons why a patch must not write to a path, whatever its content.
 
 use serde::Serialize;
 
 use crate::model::mode::Mode;
 
-/// Why a patch must not write to a path of this tree.
+/// The reason why a patch must not write to a path of this tree.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "reason")]
 pub enum TargetRefusal {
-    /// A folder of the path is none.
+    /// A folder of the path is not a folder in the tree.
     ThroughNonFolder {
         /// The folder.
         parent: String,
-        /// What it is.
+        /// Its kind.
         found: Mode,
     },
-    /// The path holds something that is not a regular file.
+    /// The entry at the path is not a regular file.
     NotAFile {
-        /// What it is.
+        /// Its kind.
         found: Mode,
     },
     /// The path differs from another one in case only.
@@ -25,7 +25,7 @@ pub enum TargetRefusal {
         /// The other path.
         with: String,
     },
-    /// The patch makes a file and a folder of the same name.
+    /// The patch creates a file and a folder of the same name.
     FileAndFolder {
         /// The name.
         with: String,

@@ -1,4 +1,4 @@
-//! What a tree holds at the paths a file patch reads and writes.
+//! The tree's entries at the paths that a file patch reads and writes.
 
 use std::collections::HashSet;
 
@@ -11,14 +11,14 @@ use crate::model::path::RepoPath;
 use crate::model::printable::printable;
 use crate::model::tree::{Tree, TreeError};
 
-/// What is at a path.
+/// The file at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FoundFile {
     pub mode: FileMode,
     pub id: ObjectId,
 }
 
-/// Why a file patch cannot be applied as it is.
+/// Reasons why a file patch cannot be applied unchanged.
 #[derive(Debug)]
 pub(crate) enum Failure {
     Tree(TreeError),
@@ -49,7 +49,7 @@ impl From<TargetRefusal> for Failure {
     }
 }
 
-/// The file at `side`, which must be the one that the patch names.
+/// Returns the file at `side`, which must be the one that the patch names.
 pub(crate) fn require_pre_image(
     tree: &dyn Tree,
     side: &FileSide,
@@ -68,7 +68,7 @@ pub(crate) fn require_pre_image(
     Ok(found)
 }
 
-/// The link at `side`, when that is what the patch takes away.
+/// Returns the symlink at `side` if the patch deletes it.
 fn gone_link(tree: &dyn Tree, side: &FileSide) -> Result<Option<FoundFile>, Failure> {
     if side.mode != Some(FileMode::GoneLink) {
         return Ok(None);
@@ -77,7 +77,7 @@ fn gone_link(tree: &dyn Tree, side: &FileSide) -> Result<Option<FoundFile>, Fail
     Ok(entry.map(|entry| FoundFile { mode: FileMode::GoneLink, id: entry.id }))
 }
 
-/// Refuses when anything is at `path`, except a file that the same patch takes away.
+/// Requires that no entry is at `path`, except a file that the same patch deletes or moves away.
 pub(crate) fn require_room(
     tree: &dyn Tree,
     path: &RepoPath,
@@ -89,7 +89,7 @@ pub(crate) fn require_room(
     }
 }
 
-/// The regular file at `path`; `None` when nothing is there and a file could be made.
+/// Returns the regular file at `path`; `None` if there is no entry and a file could be created.
 pub(crate) fn find_file(
     tree: &dyn Tree,
     path: &RepoPath,
@@ -111,8 +111,7 @@ fn regular_file(entry: TreeEntry) -> Result<FoundFile, TargetRefusal> {
     }
 }
 
-/// Every folder of a missing path must be a folder or missing. Through a symlink, a path would
-/// leave the tree.
+/// Requires that every folder of a missing path is a folder or missing. Through a symlink, a path would leave the tree.
 fn require_folders(tree: &dyn Tree, path: &RepoPath, leaving: &HashSet<&[u8]>) -> Result<(), Failure> {
     for folder in path.folders() {
         match tree.entry(folder)?.map(|entry| entry.mode) {

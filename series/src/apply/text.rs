@@ -1,9 +1,9 @@
-//! Hunks on a blob: each on its own line and byte for byte, or not at all.
+//! Hunks applied to a blob: each on its own line and byte for byte, or not at all.
 
 use crate::model::hunk_lines::{Line, LineKind};
 use crate::model::patch::Hunk;
 
-/// The first line of a hunk that is not what the hunk expects.
+/// The first line that differs from what a hunk expects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HunkMismatch {
     /// Index of the hunk in its file patch, from 0.
@@ -12,8 +12,8 @@ pub struct HunkMismatch {
     pub line: usize,
 }
 
-/// Applies `hunks` to `pre_image`. The hunks are in order and do not overlap (the parser sees to
-/// it), so one pass over the text is enough.
+/// Applies `hunks` to `pre_image`. The hunks are in order and do not overlap (the parser checks that), so one pass over
+/// the text is enough.
 pub(crate) fn apply_hunks(pre_image: &[u8], hunks: &[Hunk]) -> Result<Vec<u8>, HunkMismatch> {
     let added = hunks.iter().map(|hunk| hunk.lines.added_bytes()).sum::<usize>();
     let mut result = Vec::with_capacity(pre_image.len() + added);
@@ -39,7 +39,7 @@ pub(crate) fn apply_hunks(pre_image: &[u8], hunks: &[Hunk]) -> Result<Vec<u8>, H
     Ok(result)
 }
 
-/// The first `count` lines of `text`, and how many there really are.
+/// Returns the first `count` lines of `text`, and their actual number.
 fn first_lines(text: &[u8], count: usize) -> (&[u8], usize) {
     let Some(last) = count.checked_sub(1) else { return (&[], 0) };
     let mut ends = memchr::memchr_iter(b'\n', text);
@@ -50,14 +50,14 @@ fn first_lines(text: &[u8], count: usize) -> (&[u8], usize) {
     (text, ended + usize::from(lacks_final_newline(text)))
 }
 
-/// What follows `line` in `text`, which must start with just that line.
+/// Returns the rest of `text` after `line`, with which it must start.
 fn after_line<'a>(text: &'a [u8], line: Line<'_>) -> Option<&'a [u8]> {
     let rest = text.strip_prefix(line.bytes)?;
     (rest.is_empty() || !line.lacks_final_newline()).then_some(rest)
 }
 
-/// Applies one hunk at the start of `rest`; gives what is left and the number of lines read, or
-/// the number of the line that differs.
+/// Applies one hunk at the start of `rest`; returns the rest and the number of lines read, or the number of the line
+/// that differs.
 fn apply_hunk<'a>(
     mut rest: &'a [u8],
     mut lines_read: usize,
@@ -79,7 +79,7 @@ fn apply_hunk<'a>(
     Ok((rest, lines_read))
 }
 
-/// Whether a line appended to `text` would be glued to its last line.
+/// Returns whether a line appended to `text` would be joined to its last line.
 fn lacks_final_newline(text: &[u8]) -> bool {
     !text.is_empty() && !text.ends_with(b"\n")
 }

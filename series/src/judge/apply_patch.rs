@@ -1,4 +1,4 @@
-//! One patch on a tree: exactly, or a report of what is wrong.
+//! One patch applied to a tree exactly, or a drift report.
 
 use super::classify::describe_drift;
 use super::drift::PatchDrift;
@@ -6,13 +6,12 @@ use crate::apply::patch::apply_files;
 use crate::model::patch::Patch;
 use crate::model::tree::{Tree, TreeChange, TreeError};
 
-/// What applying a patch came to.
+/// The result of applying a patch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Applied {
-    /// The patch is exact. The changes are in an order in which they can be made: what goes
-    /// away first.
+    /// The patch is exact. The changes are in an order in which they can be applied: removals first.
     Exact(Vec<TreeChange>),
-    /// It is not, and nothing of it must be applied.
+    /// The patch is not exact, and no part of it must be applied.
     Drifted(PatchDrift),
 }
 

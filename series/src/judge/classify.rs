@@ -1,4 +1,4 @@
-//! From what failed to what a person should read: the drift of a whole patch.
+//! Drift of a whole patch: from failures to a report.
 
 use super::classify_hunk::{CurrentFile, classify_hunk};
 use super::drift::{FileDrift, FileDriftKind, HunkClass, PatchClass, PatchDrift};
@@ -57,7 +57,7 @@ fn describe_failure(
     })
 }
 
-/// A new file whose path is taken: by itself, or by something else.
+/// Classifies a new file whose path exists: with the expected content, or with another one.
 fn existing_path(file: &FilePatch, found: FoundFile) -> FileDriftKind {
     match file.change == Change::Create && is_result(file, found) {
         true => FileDriftKind::Upstreamed,
@@ -65,17 +65,17 @@ fn existing_path(file: &FilePatch, found: FoundFile) -> FileDriftKind {
     }
 }
 
-/// Whether `found` is what the patch would leave.
+/// Returns whether `found` is the result of the patch.
 fn is_result(file: &FilePatch, found: FoundFile) -> bool {
     let Some(new) = &file.new else {
         return false;
     };
-    // Without an id the patch changes the mode alone, so any content is as it should be.
+    // Without an id the patch changes only the mode, so any content matches.
     let same_content = new.id.is_none_or(|id| id == found.id);
     same_content && new.mode.is_none_or(|mode| mode == found.mode)
 }
 
-/// A file that is not there. Deleting it, or moving it to where its result is, has been done.
+/// Classifies a missing file. Deleting it, or moving it to a path that has its result, is already done.
 fn missing_file(file: &FilePatch, tree: &dyn Tree) -> Result<FileDriftKind, TreeError> {
     if file.change == Change::Rename && rename_is_done(file, tree)? {
         return Ok(FileDriftKind::Upstreamed);
@@ -143,14 +143,14 @@ fn classify_hunks(
     })
 }
 
-/// The class of a patch from the classes of its files and hunks.
+/// Returns the class of a patch from the classes of its files and hunks.
 fn overall_class(files: &[FileDrift]) -> PatchClass {
     let classes: Vec<PatchClass> = files.iter().flat_map(|file| classes_of(&file.kind)).collect();
     let worst = classes.iter().copied().max().unwrap_or(PatchClass::Conflict);
     let upstreamed = classes.iter().filter(|class| **class == PatchClass::Upstreamed).count();
     if worst == PatchClass::Refused || upstreamed == 0 {
-        // Every hunk can fit on its own line although the file around them is another one, and
-        // such a patch still is not exact.
+        // Every hunk may fit on its own line although the rest of the file differs, and such a patch is still not
+        // exact.
         return worst.max(PatchClass::Shifted);
     }
     match upstreamed == classes.len() {
@@ -178,7 +178,7 @@ fn classes_of(kind: &FileDriftKind) -> Vec<PatchClass> {
     }
 }
 
-/// One line about a refusal, without a full stop.
+/// Describes a refusal in one line, without a full stop.
 pub fn describe_refusal(refusal: &TargetRefusal) -> String {
     match refusal {
         TargetRefusal::ThroughNonFolder { parent, found } => {

@@ -1,4 +1,4 @@
-//! The class of one hunk of a file that is not the one its patch was made from.
+//! The class of one hunk of a file that differs from the one its patch was made from.
 
 use super::drift::{HunkClass, HunkDrift, Placement};
 use super::nearest::nearest_candidate;
@@ -9,18 +9,18 @@ use crate::text::line_index::LineIndex;
 use crate::text::same_function::HunkFunction;
 use crate::text::search::find_all;
 
-/// More places than this need not be told apart: the hunk is ambiguous.
+/// Limit of the places that are reported: with this many the hunk is ambiguous.
 const PLACES_SHOWN: usize = 16;
 
 /// The current file, prepared for looking up hunks.
 pub(crate) struct CurrentFile<'a> {
     pub index: &'a LineIndex<'a>,
     pub functions: &'a FunctionMap<'a>,
-    /// The file that the patch was made from, when it is still known.
+    /// The file that the patch was made from, if it is still available.
     pub pre_image: Option<&'a FunctionMap<'a>>,
 }
 
-/// Classes the hunk `number` (from 1).
+/// Classifies the hunk `number` (from 1).
 pub(crate) fn classify_hunk(file: &CurrentFile<'_>, hunk: &Hunk, number: usize) -> HunkDrift {
     let function = HunkFunction::new(hunk, file.pre_image);
     let fits = find_places(file, &function, hunk.pre_image());
@@ -61,8 +61,8 @@ fn find_places<'b>(
     starts.into_iter().map(placement).collect()
 }
 
-/// The result in the right function outweighs places where the hunk would fit elsewhere; a place
-/// where the hunk fits counts only when it is the only one.
+/// Decides the class of a hunk. The result in the right function outweighs places where the hunk would fit elsewhere; a
+/// place where the hunk fits counts only if it is the only one.
 fn decide(hunk: &Hunk, fits: &[Placement], results: &[Placement]) -> HunkClass {
     let result_here = only(results.iter().filter(|place| place.same_function));
     let mut fits_here = fits.iter().filter(|place| place.same_function);
@@ -94,9 +94,9 @@ enum Seen {
     Both,
 }
 
-/// In one function, both what the hunk expects and its result can be found. When they overlap,
-/// one is a part of the other, and only the longer one is really there; a hunk that adds a line
-/// equal to its neighbour is the usual case.
+/// Decides between the hunk's pre-image and its result if both are found in one function. If they overlap, one is a
+/// part of the other, and only the longer one is really present; a hunk that adds a line equal to its neighbour is the
+/// usual case.
 fn result_or_fit(hunk: &Hunk, result: &Placement, fit: &Placement) -> Seen {
     let overlap = result.line < fit.line + hunk.old_count && fit.line < result.line + hunk.new_count;
     match hunk.old_count.cmp(&hunk.new_count) {

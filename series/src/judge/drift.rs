@@ -1,4 +1,4 @@
-//! What is wrong with a patch that is not exact, as data.
+//! The verdict on a patch that is not exact, as data.
 
 use serde::Serialize;
 
@@ -9,24 +9,23 @@ use crate::model::mode::Mode;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "class")]
 pub enum HunkClass {
-    /// It fits on its own line, in its own function, and nowhere else.
+    /// Fits at its own line, in its own function, and nowhere else.
     Exact,
-    /// It fits at one place only, in its own function, `offset` lines further down.
+    /// Fits at one place only, in its own function, `offset` lines further down.
     Shifted {
-        /// Lines; negative is up.
+        /// Offset in lines; negative is up.
         offset: i64,
     },
-    /// It fits at one place only, but that is in another function, or nothing proves that it is
-    /// in the same one.
+    /// Fits at one place only, but in another function, or in one that cannot be proven to be the same.
     MovedFunction {
-        /// Lines; negative is up.
+        /// Offset in lines; negative is up.
         offset: i64,
     },
-    /// It fits at more than one place, or it fits while its result is there as well.
+    /// Fits at more than one place, or fits while its result is present as well.
     Ambiguous,
-    /// What it does has been done, in its own function.
+    /// Its result is already present, in its own function.
     Upstreamed,
-    /// It fits nowhere.
+    /// Fits nowhere.
     Conflict,
 }
 
@@ -34,7 +33,7 @@ pub enum HunkClass {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PatchClass {
-    /// It applies as it is.
+    /// Applies unchanged.
     Exact,
     /// All of it is in the tree already.
     Upstreamed,
@@ -42,9 +41,9 @@ pub enum PatchClass {
     PartlyUpstreamed,
     /// Its hunks are the same, on other lines of their functions.
     Shifted,
-    /// Upstream changed the text around it; both changes go together, and every line has its place.
+    /// Upstream changed the lines around it; the merge is clean and the position of every line is certain.
     Merged,
-    /// A file it changes has moved, and is certainly or clearly known again.
+    /// A file it changes has moved, and was identified with certainty or by clear similarity.
     Followed,
     /// A hunk fits in another function only.
     MovedFunction,
@@ -58,17 +57,17 @@ pub enum PatchClass {
     TargetDeleted,
     /// It needs an earlier patch that failed.
     Blocked,
-    /// It must not be applied to this tree: it would leave it, or it contradicts itself.
+    /// Must not be applied to this tree: it would write outside of it, or it contradicts itself.
     Refused,
 }
 
 impl PatchClass {
-    /// Whether a rebase takes it along without asking.
+    /// Returns whether a rebase applies it without asking.
     pub fn applies(self) -> bool {
         matches!(self, PatchClass::Exact | PatchClass::Shifted | PatchClass::Merged | PatchClass::Followed)
     }
 
-    /// The words of the design, as in `moved function`.
+    /// Returns the class in words, such as `moved function`.
     pub fn describe(self) -> &'static str {
         match self {
             PatchClass::Exact => "exact",
@@ -89,7 +88,7 @@ impl PatchClass {
 }
 
 impl HunkClass {
-    /// The class a patch has when all it holds is a hunk of this class.
+    /// Returns the class of a patch whose only content is a hunk of this class.
     pub fn as_patch_class(self) -> PatchClass {
         match self {
             HunkClass::Exact => PatchClass::Exact,
@@ -109,7 +108,7 @@ pub struct PatchDrift {
     pub patch: String,
     /// The class of the whole patch.
     pub class: PatchClass,
-    /// Every file of the patch, the exact ones too.
+    /// All files of the patch, including the exact ones.
     pub files: Vec<FileDrift>,
 }
 
@@ -120,20 +119,20 @@ pub struct FileDrift {
     pub path: String,
     /// Line of `diff --git` in the patch file, from 1.
     pub patch_line: usize,
-    /// What is wrong with it.
+    /// The verdict on the file.
     #[serde(flatten)]
     pub kind: FileDriftKind,
 }
 
-/// What is wrong with one file.
+/// The verdict on one file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum FileDriftKind {
-    /// Nothing.
+    /// No difference.
     Exact,
-    /// The file is already as the patch would leave it.
+    /// The file already has the content that the patch would give it.
     Upstreamed,
-    /// The blob is another one than the patch was made from; each hunk has its class.
+    /// The blob differs from the one the patch was made from; each hunk has its class.
     Hunks {
         /// One for each hunk, in order.
         hunks: Vec<HunkDrift>,
@@ -142,57 +141,57 @@ pub enum FileDriftKind {
         /// Blob id in the tree.
         found: String,
     },
-    /// A binary file is another one than the patch was made from.
+    /// A binary file differs from the one the patch was made from.
     BinaryDiffers {
         /// Blob id in the patch.
         expected: String,
         /// Blob id in the tree.
         found: String,
     },
-    /// The file is another one than the patch was made from, where it would only be moved.
+    /// The file, which the patch only renames, differs from the one the patch was made from.
     ContentDiffers {
         /// Blob id in the patch.
         expected: String,
         /// Blob id in the tree.
         found: String,
     },
-    /// The mode is another one than the patch was made from.
+    /// The mode differs from the one the patch was made from.
     ModeDiffers {
         /// Mode in the patch.
         expected: Mode,
         /// Mode in the tree.
         found: Mode,
     },
-    /// The patch makes a file where one is, with other content.
+    /// The patch creates a file where one exists with other content.
     PathExists,
-    /// The file is gone, and nothing like it is left.
+    /// The file is gone, and no similar file exists.
     TargetDeleted,
     /// The file is gone from its path.
     TargetRenamed {
-        /// Where it is now, the likeliest first; certain ones are the very same blob.
+        /// Candidates for its new path, the likeliest first; certain ones have the identical blob.
         candidates: Vec<RenameCandidate>,
     },
-    /// The patch must not write here.
+    /// The patch must not write to this path.
     Refused {
-        /// Why.
+        /// The reason.
         refusal: TargetRefusal,
     },
-    /// The file is the one the patch was made from, yet the patch does not fit it or does not
-    /// give the promised result: the patch was damaged or edited by hand.
+    /// The file is the one the patch was made from, yet the patch does not fit it or does not give the stated result:
+    /// the patch was damaged or edited by hand.
     PatchContradictsItself {
-        /// What does not fit.
+        /// The mismatch.
         detail: String,
     },
 }
 
-/// Where a missing file may be now.
+/// A possible new path of a missing file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RenameCandidate {
     /// The path.
     pub path: String,
-    /// Whether it is the very blob that the patch was made from.
+    /// Whether its blob is the very one that the patch was made from.
     pub certain: bool,
-    /// Of 100 lines that the hunks expect, or of 100 bytes of the whole file, how many it has.
+    /// Similarity: how many of 100 lines that the hunks expect, or of 100 bytes of the whole file, it contains.
     pub percent: u8,
 }
 
@@ -208,13 +207,13 @@ pub struct HunkDrift {
     /// Its class.
     #[serde(flatten)]
     pub class: HunkClass,
-    /// The function it belongs to, as far as the patch or its pre-image says.
+    /// The function it belongs to, if the patch or its pre-image tells.
     pub function: Option<String>,
-    /// Where it fits (at most sixteen places).
+    /// Places where it fits (at most sixteen).
     pub fits_at: Vec<Placement>,
-    /// Where its result already stands (at most sixteen places).
+    /// Places where its result is already present (at most sixteen).
     pub result_at: Vec<Placement>,
-    /// For a conflict: the place that agrees in most lines.
+    /// For a conflict: the place where most lines agree.
     pub nearest: Option<Candidate>,
 }
 
@@ -225,7 +224,7 @@ pub struct Placement {
     pub line: usize,
     /// The function around it.
     pub function: Option<String>,
-    /// Whether that is the function the hunk belongs to.
+    /// Whether it is the function the hunk belongs to.
     pub same_function: bool,
 }
 
@@ -236,23 +235,23 @@ pub struct Candidate {
     pub line: usize,
     /// The function around it.
     pub function: Option<String>,
-    /// How many lines agree.
+    /// Number of lines that agree.
     pub agreeing: usize,
-    /// Of how many.
+    /// Number of lines compared.
     pub of: usize,
     /// The first lines that do not agree (at most eight).
     pub disagreements: Vec<Disagreement>,
 }
 
-/// A line that is not what a hunk expects.
+/// A line that differs from what a hunk expects.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Disagreement {
-    /// Line of the expectation in the patch file, from 1.
+    /// Line of the expected text in the patch file, from 1.
     pub patch_line: usize,
     /// Line in the current file, from 1.
     pub file_line: usize,
-    /// What the hunk expects, safe to print.
+    /// The text that the hunk expects, safe to print.
     pub expected: String,
-    /// What is there, safe to print; `None` past the end of the file.
+    /// The text in the file, safe to print; `None` past the end of the file.
     pub found: Option<String>,
 }

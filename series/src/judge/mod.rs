@@ -1,4 +1,4 @@
-//! What a patch that is not exact comes to.
+//! Verdicts on patches that are not exact.
 
 pub(crate) mod apply_patch;
 pub(crate) mod classify;

@@ -1,4 +1,4 @@
-//! Where does a hunk almost fit?
+//! Search for the place where a hunk almost fits.
 
 use std::collections::HashMap;
 
@@ -8,14 +8,14 @@ use crate::model::patch::Hunk;
 use crate::model::printable::printable;
 use crate::text::line_index::LineIndex;
 
-/// A line that occurs more often says little about where a hunk belongs.
+/// A line that occurs more often is ignored: it hardly tells where a hunk belongs.
 const COMMON_LINE: usize = 256;
-/// All votes of one hunk, so that a hostile one cannot make the search long.
+/// Limit of the votes of one hunk, so that a hostile one cannot make the search long.
 const VOTE_LIMIT: usize = 1_000_000;
 const SHOWN_DISAGREEMENTS: usize = 8;
 
-/// The place at which most lines of the hunk's pre-image agree with the file; the one nearest to
-/// the hunk's own line when several do equally well. `function_at` names the function around a place.
+/// Returns the place where most lines of the hunk's pre-image agree with the file; among equals the one nearest to the
+/// hunk's own line. `function_at` returns the function around a place.
 pub(crate) fn nearest_candidate(
     index: &LineIndex<'_>,
     function_at: impl Fn(usize) -> Option<String>,
@@ -46,8 +46,8 @@ struct ExpectedLine<'a> {
     patch_line: usize,
 }
 
-/// The pre-image, each line with its line in the patch file. A line without a line feed takes
-/// two lines there: itself and the marker.
+/// Returns the pre-image, each line with its line in the patch file. A line without a line feed takes two lines there:
+/// itself and the marker.
 fn expected_lines(hunk: &Hunk) -> Vec<ExpectedLine<'_>> {
     let mut patch_line = hunk.line;
     let mut expected = Vec::new();
@@ -65,8 +65,8 @@ fn found_at<'a>(index: &LineIndex<'a>, start: usize, at: usize) -> Option<&'a [u
     index.lines.get(start.checked_add(at)?).copied()
 }
 
-/// Lets every line of the hunk that is not too common vote for the starts that would make it
-/// agree, and takes the start with most votes.
+/// Returns the start with the most votes: each line of the hunk that is not too common votes for the starts at which it
+/// would agree.
 fn best_start(index: &LineIndex<'_>, expected: &[ExpectedLine<'_>], own: usize) -> Option<usize> {
     let mut votes: HashMap<usize, usize> = HashMap::new();
     let mut votes_left = VOTE_LIMIT;

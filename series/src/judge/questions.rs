@@ -1,4 +1,4 @@
-//! What judging a patch asked of a tree, so that the same answer is known to hold for another tree.
+//! The queries that judging a patch made of a tree, to decide whether the result holds for another tree.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -12,8 +12,7 @@ use crate::model::object_id::ObjectId;
 use crate::model::path::RepoPath;
 use crate::model::tree::{Tree, TreeChange, TreeError};
 
-/// Everything that was asked of a tree. Whatever was made of the answers is the same for every
-/// tree that gives the same answers.
+/// All queries of a tree. A result derived from the answers is the same for every tree that gives the same answers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Questions {
     entries: HashSet<Vec<u8>>,
@@ -24,25 +23,25 @@ pub(crate) struct Questions {
     arrivals: Option<HashSet<Vec<u8>>>,
 }
 
-/// One path at which two trees are not the same.
+/// A path at which two trees differ.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Difference {
-    /// Where.
+    /// The path.
     pub path: Vec<u8>,
-    /// Whether one of the trees has nothing there, or nothing of the same kind.
+    /// Whether one of the trees has nothing there, or an entry of another kind.
     pub comes_or_goes: bool,
-    /// The blobs on both sides; all zeros where there is none.
+    /// The blobs on both sides; the null id if there is none.
     pub blobs: [ObjectId; 2],
 }
 
 impl Questions {
-    /// Whether one of the answers may differ between two trees that differ at `differences` only.
+    /// Returns whether one of the answers may differ between two trees that differ at `differences` only.
     pub fn may_differ(&self, differences: &[Difference]) -> bool {
         differences.iter().any(|difference| self.is_about(difference))
     }
 
-    /// The same for two sets of changes on top of one tree. What is taken off a path shows again what the
-    /// tree has there, which may be any blob.
+    /// The same for two sets of changes on top of one tree. If a change is absent, the tree's own entry is visible,
+    /// which may be any blob.
     pub fn may_differ_above(&self, differences: &[Difference]) -> bool {
         let uncovers = differences.iter().any(|difference| difference.comes_or_goes);
         (uncovers && !self.searched.is_empty()) || self.may_differ(differences)
@@ -57,7 +56,8 @@ impl Questions {
             || (difference.comes_or_goes && self.is_about_place(&difference.path))
     }
 
-    /// With a file, the folders that hold it may come or go, and so may a name in each of those.
+    /// Returns whether adding or removing the file at `path` could change an answer: it may also add or remove its
+    /// folders, and a name in each of those.
     fn is_about_place(&self, path: &[u8]) -> bool {
         let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
         let slashes = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
@@ -68,7 +68,7 @@ impl Questions {
     }
 }
 
-/// A tree that remembers what it is asked.
+/// A tree that records the queries it answers.
 pub(crate) struct AskedTree<'a> {
     tree: &'a dyn Tree,
     questions: RefCell<Questions>,
@@ -90,7 +90,7 @@ impl Tree for AskedTree<'_> {
         self.tree.entry(path)
     }
 
-    // The id says all about the content: no tree can answer otherwise.
+    // Not recorded: the id determines the content, so no tree can answer otherwise.
     fn blob(&self, id: ObjectId) -> Result<Cow<'_, [u8]>, TreeError> {
         self.tree.blob(id)
     }
@@ -123,7 +123,7 @@ impl Tree for AskedTree<'_> {
     }
 }
 
-/// Where a tree with the changes `left` on top and the same tree with `right` on top differ.
+/// Returns the differences between a tree with the changes `left` on top and the same tree with `right` on top.
 pub(crate) fn differences(left: &[TreeChange], right: &[TreeChange]) -> Vec<Difference> {
     let at = |changes: &[TreeChange], path: &RepoPath| changes.iter().position(|change| change.path == *path);
     let of_left = left
@@ -133,7 +133,7 @@ pub(crate) fn differences(left: &[TreeChange], right: &[TreeChange]) -> Vec<Diff
     of_left.chain(only_right.filter_map(|change| difference(None, Some(change)))).collect()
 }
 
-/// Contents need no look: the ids say whether they are the same.
+/// Contents need not be compared: the ids tell whether they are the same.
 fn difference(left: Option<&TreeChange>, right: Option<&TreeChange>) -> Option<Difference> {
     let file = |change: Option<&TreeChange>| Some(change?.new.as_ref().map(|new| (new.mode, new.id)));
     let (old, new) = (file(left), file(right));

@@ -1,4 +1,4 @@
-//! Where is a file that is gone from its path?
+//! Search for a file that is gone from its path.
 
 use super::drift::RenameCandidate;
 use crate::model::patch::{Content, FilePatch};
@@ -7,12 +7,12 @@ use crate::model::printable::printable;
 use crate::model::tree::{Tree, TreeError};
 use crate::text::line_index::LineIndex;
 
-/// Files of the same name that are read in search of a moved one.
+/// Maximum number of files of the same name that are read in search of a moved one.
 const SAME_NAME_LIMIT: usize = 16;
 const CANDIDATES_SHOWN: usize = 5;
 
-/// The paths at which the old file of `file` may be now: those of the very same blob, then files
-/// of the same name that have lines of the hunks, the likeliest first; among equals those of the same name.
+/// Returns the paths at which the old file of `file` may be now: those of the identical blob, then files of the same
+/// name that have lines of the hunks, the likeliest first; among equals those of the same name.
 pub(crate) fn find_renamed(file: &FilePatch, tree: &dyn Tree) -> Result<Vec<RenameCandidate>, TreeError> {
     let Some(old) = &file.old else {
         return Ok(Vec::new());
@@ -42,7 +42,7 @@ fn candidate(path: &[u8], certain: bool, percent: u8) -> RenameCandidate {
     RenameCandidate { path: printable(path), certain, percent }
 }
 
-/// Of 100 lines that the hunks of `file` expect, how many the file at `path` has.
+/// Returns how many of 100 lines that the hunks of `file` expect the file at `path` has.
 fn percent_of_lines(file: &FilePatch, path: &[u8], tree: &dyn Tree) -> Result<u8, TreeError> {
     let (Content::Text(hunks), Some(entry)) = (&file.content, tree.entry(path)?) else {
         return Ok(0);

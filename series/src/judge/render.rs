@@ -1,4 +1,4 @@
-//! A drift report as plain text. The caller adds the next command to type.
+//! A drift report as plain text. The caller adds the next command to run.
 
 use std::fmt;
 
@@ -108,7 +108,7 @@ fn write_places(out: &mut fmt::Formatter<'_>, what: &str, places: &[Placement]) 
     Ok(())
 }
 
-/// Above the first function of a file, and in a file without functions, there is nothing to say.
+/// Returns an empty string above the first function of a file and in a file without functions.
 fn in_function(function: Option<&str>) -> String {
     function.map(|function| format!(", in function: {function}")).unwrap_or_default()
 }

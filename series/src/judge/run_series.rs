@@ -1,4 +1,4 @@
-//! A whole series on one tree, in memory.
+//! Application of a whole series to one tree, in memory.
 
 use std::collections::HashSet;
 
@@ -10,7 +10,7 @@ use crate::model::patch::Patch;
 use crate::model::path::RepoPath;
 use crate::model::tree::{Tree, TreeError};
 
-/// What one patch of a series came to.
+/// The result of one patch of a series.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PatchOutcome {
     /// The patch's file name.
@@ -18,7 +18,7 @@ pub struct PatchOutcome {
     /// Its class; [`PatchClass::Blocked`] when it failed on files that an earlier patch should
     /// have changed.
     pub class: PatchClass,
-    /// The changes, or what is wrong. A blocked patch keeps its own report.
+    /// The changes, or the drift. A blocked patch keeps its own report.
     pub applied: Applied,
     /// The names of the failed patches whose files it touches, in order.
     pub blocked_by: Vec<String>,
@@ -28,8 +28,8 @@ pub struct PatchOutcome {
 
 /// Applies `patches` in order, each on the result of the ones before it.
 ///
-/// A patch that is not exact changes nothing and never hides the next: the rest are tried on the
-/// last good tree. One that is already upstream counts as there, so it blocks nothing.
+/// A patch that is not exact changes nothing and never hides the next: the rest are tried on the last good tree. A
+/// patch that is already upstream blocks nothing.
 ///
 /// # Errors
 ///
@@ -58,11 +58,12 @@ pub fn run_series(patches: &[Patch], tree: &dyn Tree) -> Result<Vec<PatchOutcome
     Ok(outcomes)
 }
 
-/// The patches of a series that failed so far. The one place that says which patch is blocked, for reports and rebases.
+/// The patches of a series that failed so far. The only code that decides which patch is blocked, for reports and
+/// rebases.
 #[derive(Debug, Default)]
 pub struct FailedPatches(Vec<FailedPatch>);
 
-/// A patch that failed, with what it would have written.
+/// A patch that failed, with the paths it would have written.
 #[derive(Debug)]
 struct FailedPatch {
     name: String,
@@ -70,13 +71,13 @@ struct FailedPatch {
 }
 
 impl FailedPatches {
-    /// Whether none failed.
+    /// Returns whether none failed.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Adds a patch that failed too. Returns the names of the earlier ones whose files it touches, in order: while there
-    /// is one, it is blocked, and its own conflicts say nothing.
+    /// Adds a failed patch. Returns the names of the earlier ones whose files it touches, in order: if there are any,
+    /// it is blocked, and its own conflicts mean nothing.
     pub fn add(&mut self, patch: &Patch) -> Vec<String> {
         let blockers = self.0.iter().filter(|earlier| touches_any(patch, &earlier.paths));
         let names = blockers.map(|earlier| earlier.name.clone()).collect();

@@ -1,8 +1,8 @@
-//! What lint finds.
+//! Lint findings.
 
 use serde::Serialize;
 
-/// Which rule was broken. The name is part of the output.
+/// The rule that was broken. The name is part of the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[allow(missing_docs, reason = "the finding's message says what each means")]
@@ -29,13 +29,13 @@ pub enum LintRule {
 pub struct Finding {
     /// The patch's file name.
     pub patch: String,
-    /// Line in the patch file, from 1; `None` when no line is to blame.
+    /// Line in the patch file, from 1; `None` if no single line is responsible.
     pub line: Option<usize>,
     /// The rule.
     pub rule: LintRule,
-    /// What is wrong.
+    /// Description of the problem.
     pub message: String,
-    /// What to do about it.
+    /// Suggested fix.
     pub hint: String,
 }
 

@@ -1,4 +1,4 @@
-//! Rules of a series besides being well formed.
+//! Rules of a series beyond well-formedness.
 
 pub(crate) mod finding;
 pub(crate) mod numerics;

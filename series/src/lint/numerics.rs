@@ -1,33 +1,33 @@
-//! What a patch may do to numbers: the value of its trailer `Numerics:`.
+//! The permitted numerical effect of a patch: the value of its trailer `Numerics:`.
 //!
 //! * `identical`: no bit of any logit changes.
-//! * `bounded N`: no logit moves by more than `N`, whatever is switched on or off.
-//! * `bounded N with FEATURE`: the same, and no bit changes unless `FEATURE` is switched on.
+//! * `bounded N`: no logit changes by more than `N`, whatever is enabled or disabled.
+//! * `bounded N with FEATURE`: the same, and no bit changes unless `FEATURE` is enabled.
 //!
-//! `N` is a distance of logits, so in natural logarithms. It adds up: what a series may move is the sum of what its
-//! patches may.
+//! `N` is a difference of logits, so in natural logarithms. It is additive: the bound of a series is the sum of the
+//! bounds of its patches.
 
 use crate::model::patch::Patch;
 
-/// What a patch says that it does to numbers.
+/// The numerical effect that a patch declares.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Numerics {
-    /// Not a bit of any logit changes.
+    /// No bit of any logit changes.
     Identical,
-    /// No logit moves by more than that.
+    /// No logit changes by more than the bound.
     Bounded {
-        /// The most that a logit moves, above 0 and finite.
+        /// The bound, above 0 and finite.
         most: f64,
-        /// What has to be switched on before any bit changes; nothing where that is always so.
+        /// The feature that has to be enabled before any bit changes; `None` if the bound always applies.
         feature: Option<String>,
     },
 }
 
-/// What the trailer may say, for messages.
+/// The permitted values of the trailer, for messages.
 pub const NUMERICS_ALLOWED: &str = "`identical`, `bounded N` or `bounded N with FEATURE`, where N is the most that a logit moves, such as 1e-5";
 
 impl Numerics {
-    /// Reads the trailer's value; nothing when it has another form.
+    /// Parses the trailer's value; `None` if it is malformed.
     pub fn parse(value: &str) -> Option<Numerics> {
         match value.split(' ').collect::<Vec<_>>()[..] {
             ["identical"] => Some(Numerics::Identical),
@@ -39,14 +39,14 @@ impl Numerics {
         }
     }
 
-    /// What `patch` says. One that says nothing, or nothing that can be read, is held to the bit.
+    /// Returns the declaration of `patch`. A missing or malformed one counts as `identical`.
     pub fn of(patch: &Patch) -> Numerics {
         let mut trailers = patch.trailers.iter();
         let said = trailers.find(|trailer| trailer.key.eq_ignore_ascii_case("numerics"));
         said.and_then(|trailer| Numerics::parse(&trailer.value)).unwrap_or(Numerics::Identical)
     }
 
-    /// The most that a logit may move where `enabled` is switched on, and nothing else.
+    /// Returns the largest change of a logit if only `enabled` is enabled.
     pub fn most_with(&self, enabled: Option<&str>) -> f64 {
         match self {
             Numerics::Bounded { most, feature } if feature.is_none() || feature.as_deref() == enabled => {
@@ -57,7 +57,7 @@ impl Numerics {
     }
 }
 
-/// Digits, a point and an exponent: not `inf`, `nan` or a sign, which Rust would read too.
+/// Accepts digits, a point and an exponent: not `inf`, `nan` or a sign, which Rust would parse too.
 fn read_bound(text: &str) -> Option<f64> {
     let is_plain = text.starts_with(|letter: char| letter.is_ascii_digit())
         && text.bytes().all(|byte| byte.is_ascii_digit() || b".e-".contains(&byte));
@@ -65,7 +65,7 @@ fn read_bound(text: &str) -> Option<f64> {
     (most > 0.0 && most.is_finite()).then_some(most)
 }
 
-/// It becomes a word of an environment variable.
+/// Returns whether `name` is a valid feature name; it becomes a word of an environment variable.
 fn is_feature(name: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     !name.is_empty() && name.bytes().all(is_plain)

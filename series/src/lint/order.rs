@@ -15,11 +15,11 @@ pub struct SeriesEntry {
     pub name: String,
 }
 
-/// The patches in the order in which they are applied, from the names in any order.
+/// Returns the patches in the order in which they are applied, from their names in any order.
 ///
 /// # Errors
 ///
-/// Every name that is malformed, every number that is there twice, every gap.
+/// Every malformed name, every duplicate number and every gap.
 pub fn series_order(names: &[&str]) -> Result<Vec<SeriesEntry>, Vec<Finding>> {
     let mut entries = Vec::new();
     let mut findings = Vec::new();
@@ -64,20 +64,21 @@ fn number_finding(entry: &SeriesEntry, rule: LintRule, message: &str) -> Finding
     )
 }
 
-/// Whether a file in the folder of a series, by its path in there, is meant as a patch. What is hidden, and what an
-/// editor or a person leaves beside a patch (`x.patch~`, `x.patch.orig`, `series`, `README.md`), is not.
+/// Returns whether a file in the folder of a series, by its path in there, is intended as a patch. Hidden files, and
+/// other files that an editor or a user leaves beside a patch (`x.patch~`, `x.patch.orig`, `series`, `README.md`), are
+/// not.
 pub fn looks_like_a_patch(path: &str) -> bool {
     let is_hidden = path.split('/').any(|part| part.starts_with('.'));
     let path = path.to_ascii_lowercase();
     !is_hidden && [".patch", ".diff", ".mbox", ".eml"].iter().any(|end| path.ends_with(end))
 }
 
-/// Number and slug of one file name; nothing when it is malformed.
+/// Parses number and slug of a file name; `None` if it is malformed.
 pub fn series_entry(name: &str) -> Option<SeriesEntry> {
     read_name(name)
 }
 
-/// Whether the slug of a file name goes with the subject.
+/// Returns whether the slug of a file name matches the subject.
 pub fn slug_fits(name: &str, subject: &str) -> bool {
     read_name(name).is_some_and(|entry| check_slug(&entry, subject).is_none())
 }
@@ -96,7 +97,7 @@ fn read_name(name: &str) -> Option<SeriesEntry> {
     let (digits, slug) = name.strip_suffix(".patch")?.split_once('-')?;
     let is_number = digits.len() == 4 && digits.bytes().all(|byte| byte.is_ascii_digit());
     let is_word = |word: &str| {
-        // What `git format-patch` keeps of a subject, and nothing else.
+        // The characters that `git format-patch` keeps of a subject.
         !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._".contains(&byte))
     };
     if !is_number || !slug.split('-').all(is_word) {
@@ -106,9 +107,9 @@ fn read_name(name: &str) -> Option<SeriesEntry> {
     Some(SeriesEntry { number, slug: slug.to_owned(), name: name.to_owned() })
 }
 
-/// A slug may leave words of the subject out, but not make words up. `git format-patch` cuts long
-/// slugs anywhere, so the last word may be the start of one. The slug that [`slug_from_subject`] gives is
-/// always accepted, also where a subject has no word that a file name can have.
+/// Checks a slug. It may omit words of the subject, but not add any. `git format-patch` cuts long slugs anywhere, so
+/// the last word may be the start of one. The slug that [`slug_from_subject`] returns is always accepted, even if a
+/// subject has no word that a file name can have.
 pub(crate) fn check_slug(entry: &SeriesEntry, subject: &str) -> Option<Finding> {
     let generated = slug_from_subject(subject);
     if entry.slug == generated {
@@ -130,7 +131,7 @@ pub(crate) fn check_slug(entry: &SeriesEntry, subject: &str) -> Option<Finding> 
     (!is_made_from_subject).then(|| Finding::new(&entry.name, None, rule, [&message, &hint]))
 }
 
-/// The slug for a subject: its words in lower case, as many as fit in 52 characters; `patch` when there are none.
+/// Returns the slug for a subject: its words in lower case, as many as fit in 52 characters; `patch` if there are none.
 pub fn slug_from_subject(subject: &str) -> String {
     let mut slug = String::new();
     for word in words_of(subject) {

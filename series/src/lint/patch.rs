@@ -1,4 +1,4 @@
-//! Rules a patch must keep besides being well formed: its name, its subject, its trailers.
+//! Rules for a well-formed patch: its name, its subject, its trailers.
 
 use super::finding::{Finding, LintRule};
 use super::order::{check_name, check_slug};
@@ -7,11 +7,11 @@ use super::rules::LintRules;
 use super::trailers::check_trailers;
 use crate::model::patch::Patch;
 
-/// The most characters that a subject may have.
+/// Maximum length of a subject in characters.
 pub const SUBJECT_LIMIT: usize = 72;
 
-/// Every rule that `patch`, read from `text`, breaks on its own. Rules about a whole series are
-/// checked by [`series_order`](super::order).
+/// Returns the violations of `patch`, parsed from `text`, on its own. Rules for a whole series are checked by
+/// [`series_order`](super::order).
 pub fn lint_patch(patch: &Patch, text: &[u8], rules: &LintRules) -> Vec<Finding> {
     let mut findings = Vec::new();
     match check_name(&patch.name) {
@@ -25,8 +25,8 @@ pub fn lint_patch(patch: &Patch, text: &[u8], rules: &LintRules) -> Vec<Finding>
     findings
 }
 
-/// The finding for `patch`, whose subject the patch file `first` of the same stack has too: people and
-/// tools tell patches apart by their subjects.
+/// Returns the finding for `patch`, whose subject is that of the patch file `first` of the same stack too: users and
+/// tools identify patches by their subjects.
 pub fn same_subject(patch: &Patch, first: &str) -> Finding {
     let message = format!("{first} has the same subject `{}`", patch.subject);
     let hint =

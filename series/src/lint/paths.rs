@@ -1,18 +1,18 @@
-//! Which files a patch may touch: what is compiled and what compiles it, and nothing that an overlay owns.
+//! The files that a patch may touch: sources and the files that build them, but none that an overlay owns.
 
 use super::finding::{Finding, LintRule};
 use super::rules::LintRules;
 use crate::model::patch::{Content, FilePatch, Patch};
 use crate::model::path::RepoPath;
 
-/// Folders whose files are for upstream's people and machines, not for the build.
+/// Folders whose files serve upstream's contributors and CI, not the build.
 const FOLDERS: [&str; 2] = ["docs/", ".github/"];
 
-/// Endings of texts for people, and of pictures.
+/// Suffixes of documents and pictures.
 const ENDINGS: [&str; 10] = [".md", ".png", ".jpg", ".jpeg", ".gif", ".bmp", ".webp", ".ico", ".svg", ".pdf"];
 
-/// A patch is source-only: a text for people drifts with every release and changes no program, and a
-/// checkout without it must not break.
+/// Checks that a patch is source-only: documents drift with every release and change no program, and a checkout without
+/// them must not break.
 pub(crate) fn check_source_only(patch: &Patch, rules: &LintRules) -> Vec<Finding> {
     let not_source = |path: &RepoPath| !is_source(path.as_bytes()) && !rules.allows(path.as_bytes());
     let hint =
@@ -23,7 +23,7 @@ pub(crate) fn check_source_only(patch: &Patch, rules: &LintRules) -> Vec<Finding
     found
 }
 
-/// Nobody can read such a change, and nothing can merge it.
+/// Returns the finding for a binary change, which can be neither reviewed nor merged.
 fn binary(patch: &Patch, file: &FilePatch, rules: &LintRules, hint: &str) -> Option<Finding> {
     let is_meant = |path: &&RepoPath| is_source(path.as_bytes()) && !rules.allows(path.as_bytes());
     let path = file.path().filter(is_meant).filter(|_| matches!(file.content, Content::Binary(_)))?;
@@ -31,7 +31,7 @@ fn binary(patch: &Patch, file: &FilePatch, rules: &LintRules, hint: &str) -> Opt
     Some(Finding::new(&patch.name, Some(file.line), LintRule::NotSource, [&message, hint]))
 }
 
-/// `owner_of` gives the overlay file that owns a path, in words.
+/// Returns a finding for each path that an overlay file owns; `owner_of` returns its description.
 pub fn lint_owners(patch: &Patch, owner_of: impl Fn(&RepoPath) -> Option<String>) -> Vec<Finding> {
     let says = |path: &RepoPath| format!("`{path}` is {}", owner_of(path).unwrap_or_default());
     let hint = "make the change in the overlay, and take the file out of the patch";
@@ -50,7 +50,7 @@ fn each_path(
     bad.map(|(line, path)| Finding::new(&patch.name, Some(line), rule, [&says(&path), hint])).collect()
 }
 
-/// Files that say how git is to treat others.
+/// Files that control how git treats others.
 const FOR_GIT: [&str; 2] = [".gitattributes", ".gitmodules"];
 
 fn is_source(path: &[u8]) -> bool {

@@ -1,4 +1,4 @@
-//! The four trailers that every patch carries, and what each may say.
+//! The four required trailers of a patch, and their permitted values.
 
 use super::numerics::{NUMERICS_ALLOWED, Numerics};
 
@@ -37,7 +37,7 @@ pub(crate) const REQUIREMENTS: [Requirement; 4] = [
     },
 ];
 
-/// The required trailers with what each may say, for the message of a new patch.
+/// The required trailers with their permitted values, for the message of a new patch.
 pub const TRAILER_KEYS: [(&str, &str); 4] = [
     (REQUIREMENTS[0].key, REQUIREMENTS[0].allowed),
     (REQUIREMENTS[1].key, REQUIREMENTS[1].allowed),
@@ -60,7 +60,8 @@ fn is_upstream_status(value: &str) -> bool {
     }
 }
 
-/// The states of <https://docs.yoctoproject.org/contributor-guide/recipe-style-guide.html>, each with details in brackets.
+/// The states of <https://docs.yoctoproject.org/contributor-guide/recipe-style-guide.html>, each with details in
+/// brackets.
 const YOCTO_STATES: [&str; 6] =
     ["Pending", "Submitted", "Inappropriate", "Backport", "Denied", "Inactive-Upstream"];
 
@@ -69,7 +70,8 @@ fn is_bracketed(detail: &str) -> bool {
     inner.is_some_and(|inner| !inner.trim().is_empty())
 }
 
-/// Twelve digits are the shortest that stay unique in a repository of upstream's size.
+/// Returns whether `detail` is a commit id. Twelve digits are the shortest abbreviation that stays unique in a
+/// repository of upstream's size.
 fn is_commit(detail: &str) -> bool {
     (12..=40).contains(&detail.len()) && detail.bytes().all(|byte| byte.is_ascii_hexdigit())
 }

@@ -1,4 +1,4 @@
-//! Which of lint's rules a project relaxes. Nothing is relaxed until a project says so.
+//! Relaxation of lint rules by a project. By default none is relaxed.
 
 use super::requirements::TRAILER_KEYS;
 
@@ -16,30 +16,30 @@ impl Default for LintRules {
 }
 
 impl LintRules {
-    /// The same with only these trailers required; each is one of [`TRAILER_KEYS`].
+    /// Returns the rules with only these trailers required; each is one of [`TRAILER_KEYS`].
     #[must_use]
     pub fn requiring(self, required: Vec<&'static str>) -> Self {
         LintRules { required, ..self }
     }
 
-    /// The same with these paths allowed besides sources.
+    /// Returns the rules with these paths allowed besides sources.
     #[must_use]
     pub fn allowing(self, allowed: Vec<PathPattern>) -> Self {
         LintRules { allowed, ..self }
     }
 
-    /// The trailers that every patch must have, in the order in which they are written.
+    /// Returns the trailers that every patch must have, in the order in which they are written.
     pub fn required(&self) -> &[&'static str] {
         &self.required
     }
 
-    /// Whether a patch may touch `path` although it is no source.
+    /// Returns whether a patch may touch `path` although it is not a source.
     pub(crate) fn allows(&self, path: &[u8]) -> bool {
         self.allowed.iter().any(|pattern| pattern.holds(path))
     }
 }
 
-/// A few paths: a folder with all below it, all with an ending, or one file.
+/// A set of paths: a folder with its contents, all files with a suffix, or one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PathPattern {
     /// `docs/`
@@ -51,7 +51,7 @@ pub enum PathPattern {
 }
 
 impl PathPattern {
-    /// Reads one; nothing when it is none of the three.
+    /// Parses a pattern; `None` if it is none of the three.
     pub fn read(text: &str) -> Option<PathPattern> {
         let (is_ending, rest) = text.strip_prefix('*').map_or((false, text), |rest| (true, rest));
         if rest.is_empty() || rest.contains('*') || rest.starts_with('/') {

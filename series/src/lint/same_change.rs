@@ -1,9 +1,9 @@
-//! Whether two patches make the same commit, however their text came to differ.
+//! Comparison of two patches by the commit that they make, however their texts came to differ.
 
 use crate::model::patch::Patch;
 
-/// Whether author, date, message, and every path, mode and blob on both sides are the same. Hunks, context
-/// and diffstat follow from those; they may be cut differently by another version of git.
+/// Returns whether author, date, message, and every path, mode and blob on both sides are the same. Hunks, context and
+/// diffstat follow from those; other versions of git may cut them differently.
 pub fn is_same_change(left: &Patch, right: &Patch) -> bool {
     let words = |patch: &Patch| (patch.author.clone(), patch.date.clone(), patch.message());
     let sides = |patch: &Patch| {

@@ -1,20 +1,20 @@
-//! The four trailers that every patch carries.
+//! The four required trailers of a patch.
 
 use super::finding::{Finding, LintRule};
 use super::requirements::{REQUIREMENTS, Requirement};
 use super::rules::LintRules;
 use crate::model::patch::{Patch, Trailer};
 
-/// What a trailer says that nobody has filled in yet. It keeps no rule, so that lint finds it.
+/// Value of a trailer that has not been filled in yet. It satisfies no rule, so that lint reports it.
 pub const PLACEHOLDER: &str = "TODO";
 
-/// Whether the trailer `key`, which lint knows, may say `value`. An unknown one never may.
+/// Returns whether `value` is permitted for the trailer `key`. For an unknown key none is.
 pub fn is_valid_trailer(key: &str, value: &str) -> bool {
     let known = REQUIREMENTS.iter().find(|requirement| requirement.key == key);
     known.is_some_and(|requirement| value != PLACEHOLDER && (requirement.is_valid)(value))
 }
 
-/// Every required trailer that is missing, and every one that is repeated or has a value it must not have.
+/// Returns every required trailer that is missing, repeated or invalid.
 pub(crate) fn check_trailers(patch: &Patch, rules: &LintRules) -> Vec<Finding> {
     REQUIREMENTS.iter().flat_map(|requirement| check_requirement(patch, requirement, rules)).collect()
 }

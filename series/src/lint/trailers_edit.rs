@@ -1,10 +1,10 @@
-//! Trailers put into a commit message, or into the text of a patch; every other byte stays.
+//! Insertion and replacement of trailers in a commit message, or in the text of a patch; every other byte is kept.
 
 use super::trailers::PLACEHOLDER;
 use crate::model::patch::{Patch, Trailer};
 use crate::read::mail::{ends_message, find_trailers};
 
-/// `message` with those of `wanted` (key, value) that it does not have yet, in its last paragraph.
+/// Returns `message` with those of `wanted` (key, value) that it does not have yet added to its last paragraph.
 pub fn add_trailers(message: &str, wanted: &[(String, String)]) -> String {
     let body: Vec<(usize, &str)> = message.lines().enumerate().skip(1).collect();
     let there = find_trailers(&body);
@@ -18,17 +18,17 @@ pub fn add_trailers(message: &str, wanted: &[(String, String)]) -> String {
     if missing.is_empty() { message.to_owned() } else { format!("{}{gap}{missing}", message.trim_end()) }
 }
 
-/// Which trailers of a patch are set to another value.
+/// The trailers of a patch that are set to another value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SetWhich {
-    /// Those that still say [`PLACEHOLDER`], and those that are not there.
+    /// Those whose value is [`PLACEHOLDER`], and missing ones.
     Unfilled,
     /// All.
     All,
 }
 
-/// `text`, from which `patch` was read, with the trailer `key` saying `value`; nothing when it stays as it
-/// is. One that is not there becomes the last.
+/// Returns `text`, from which `patch` was parsed, with the value of the trailer `key` set; `None` if nothing changes. A
+/// missing trailer is added as the last one.
 pub fn set_trailer(text: &[u8], patch: &Patch, key: &str, value: &str, which: SetWhich) -> Option<Vec<u8>> {
     let is_it = |trailer: &&Trailer| trailer.key.eq_ignore_ascii_case(key);
     let found: Vec<&Trailer> = patch.trailers.iter().filter(is_it).collect();
@@ -43,7 +43,7 @@ pub fn set_trailer(text: &[u8], patch: &Patch, key: &str, value: &str, which: Se
     (changed != text).then_some(changed)
 }
 
-/// The first of `lines` (from 1) becomes `new`, the others go, each with the lines that continue it.
+/// Replaces the first of `lines` (from 1) by `new` and removes the others, each with its continuation lines.
 fn replace_lines(text: &[u8], lines: &[usize], new: &str) -> Vec<u8> {
     let mut changed = Vec::with_capacity(text.len() + new.len());
     let mut in_old = false;
@@ -62,7 +62,7 @@ fn continues(line: &[u8]) -> bool {
     line.starts_with(b" ") || line.starts_with(b"\t")
 }
 
-/// After the last trailer, or as a paragraph of its own at the end of the message.
+/// Inserts after the last trailer, or as a paragraph of its own at the end of the message.
 fn insert(text: &[u8], patch: &Patch, new: &str) -> Vec<u8> {
     let after = patch.trailers.last().map_or(patch.subject_line, |trailer| trailer.line);
     let mut changed = Vec::with_capacity(text.len() + new.len());

@@ -1,4 +1,4 @@
-//! Which files came to a tree since the pin, and which went.
+//! The files added to and removed from a tree since the pin.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -6,10 +6,10 @@ use super::entry::TreeEntry;
 use super::mode::Mode;
 use super::object_id::ObjectId;
 
-/// A file that one of two trees has and the other has not.
+/// A file that exists in only one of two trees.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Arrival {
-    /// Where it is.
+    /// Its path.
     pub path: Vec<u8>,
     /// Its blob.
     pub id: ObjectId,
@@ -18,10 +18,10 @@ pub struct Arrival {
 /// The files of a tree by path.
 type Entries = BTreeMap<Vec<u8>, TreeEntry>;
 
-/// How the paths of a tree differ from those of the pin.
+/// The differences between the paths of a tree and those of the pin.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Arrivals {
-    /// The files that the pin has not.
+    /// The files that the pin does not have.
     pub came: Vec<Arrival>,
     /// The files that only the pin has.
     pub gone: Vec<Arrival>,
@@ -29,7 +29,7 @@ pub struct Arrivals {
 }
 
 impl Arrivals {
-    /// From all that is in both trees, by path. Of what is no regular file nothing is told.
+    /// Compares the contents of both trees, by path. Entries that are not regular files are ignored.
     pub fn between(pin: &Entries, tree: &Entries) -> Arrivals {
         let (came, gone) = (only_in(tree, pin), only_in(pin, tree));
         let (arrived, left) = (counts(&came), counts(&gone));
@@ -38,7 +38,7 @@ impl Arrivals {
         Arrivals { came, gone, moved }
     }
 
-    /// Whether each file that came with the blob `id` is one that went, under another name: then it is no other one.
+    /// Returns whether each added file with the blob `id` is a removed one under another name, and so not a new file.
     pub(crate) fn is_moved(&self, id: ObjectId) -> bool {
         self.moved.contains(&id)
     }

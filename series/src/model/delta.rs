@@ -1,13 +1,13 @@
 //! git's binary delta: copies from the old content and inserts of new bytes.
 
-/// The sizes that a delta states: of the content it starts from, and of its result.
+/// Reads the sizes that a delta states: of its source, and of its result.
 pub(crate) fn delta_sizes(delta: &[u8]) -> Option<(u64, u64)> {
     let (source, rest) = size(delta)?;
     let (result, _) = size(rest)?;
     Some((source, result))
 }
 
-/// The result of `delta` on `source`.
+/// Applies `delta` to `source`.
 ///
 /// `None` when the delta is malformed, copies from outside of `source`, or does not yield
 /// exactly the size that it states. Memory never exceeds that size.
@@ -33,7 +33,7 @@ pub(crate) fn apply_delta(source: &[u8], delta: &[u8]) -> Option<Vec<u8>> {
     (result.len() as u64 == result_size).then_some(result)
 }
 
-/// A size in groups of seven bits, lowest first; the high bit says that another group follows.
+/// Reads a size in groups of seven bits, lowest first; the high bit means that another group follows.
 fn size(bytes: &[u8]) -> Option<(u64, &[u8])> {
     let mut value = 0u64;
     let mut rest = bytes;
@@ -48,8 +48,8 @@ fn size(bytes: &[u8]) -> Option<(u64, &[u8])> {
     None
 }
 
-/// The bytes a copy command means. Its low four bits say which offset bytes follow, the next
-/// three which length bytes; a length of zero means 65536.
+/// Returns the bytes of a copy command. Its low four bits indicate which offset bytes follow, the next three which
+/// length bytes; a length of zero means 65536.
 fn copied<'a>(source: &'a [u8], command: u8, bytes: &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
     let (offset, rest) = sparse_number(command & 0x0f, bytes)?;
     let (length, rest) = sparse_number((command >> 4) & 0x07, rest)?;
@@ -58,7 +58,7 @@ fn copied<'a>(source: &'a [u8], command: u8, bytes: &'a [u8]) -> Option<(&'a [u8
     Some((source.get(offset..end)?, rest))
 }
 
-/// A little-endian number whose zero bytes are left out; `present` has a bit for each byte.
+/// Reads a little-endian integer whose zero bytes are left out; `present` has a bit for each byte.
 fn sparse_number(present: u8, bytes: &[u8]) -> Option<(usize, &[u8])> {
     let mut value = 0usize;
     let mut rest = bytes;

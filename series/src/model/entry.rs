@@ -1,4 +1,4 @@
-//! What stands at a path of a tree.
+//! The entry at a path of a tree.
 
 use super::mode::Mode;
 use super::object_id::ObjectId;
@@ -6,8 +6,8 @@ use super::object_id::ObjectId;
 /// An entry of a tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TreeEntry {
-    /// What it is.
+    /// Its mode.
     pub mode: Mode,
-    /// Its object; says nothing for a folder.
+    /// Its object id; unspecified for a folder.
     pub id: ObjectId,
 }

@@ -1,6 +1,6 @@
-//! The lines of a hunk, in one piece of memory: a series has tens of thousands of them.
+//! The lines of a hunk, in one allocation: a series has tens of thousands of them.
 
-/// What a hunk line does.
+/// The kind of a hunk line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LineKind {
     /// On both sides.
@@ -14,14 +14,14 @@ pub enum LineKind {
 /// One line of a hunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Line<'a> {
-    /// What it does.
+    /// Its kind.
     pub kind: LineKind,
     /// The line as it is in the file: with its line feed, unless it is a last line without one.
     pub bytes: &'a [u8],
 }
 
 impl Line<'_> {
-    /// Whether this is the last line of a file that does not end with a line feed.
+    /// Returns whether this is the last line of a file that does not end with a line feed.
     pub fn lacks_final_newline(&self) -> bool {
         !self.bytes.ends_with(b"\n")
     }
@@ -31,19 +31,19 @@ impl Line<'_> {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HunkLines {
     text: Vec<u8>,
-    /// What each line does, and its length.
+    /// Kind and length of each line.
     lines: Vec<(LineKind, usize)>,
 }
 
 impl HunkLines {
-    /// Adds a line at the end; `bytes` may come in pieces.
+    /// Adds a line at the end; `bytes` may be in pieces.
     pub(crate) fn push(&mut self, kind: LineKind, bytes: &[&[u8]]) {
         let before = self.text.len();
         bytes.iter().for_each(|piece| self.text.extend_from_slice(piece));
         self.lines.push((kind, self.text.len() - before));
     }
 
-    /// Each line, from the first.
+    /// Iterates over the lines.
     pub fn iter(&self) -> impl Iterator<Item = Line<'_>> {
         let mut rest = self.text.as_slice();
         self.lines.iter().map(move |(kind, length)| {
@@ -53,7 +53,7 @@ impl HunkLines {
         })
     }
 
-    /// The bytes that the new side has and the old one has not.
+    /// Returns the number of bytes that only the new side has.
     pub fn added_bytes(&self) -> usize {
         self.lines.iter().filter(|(kind, _)| *kind == LineKind::Add).map(|(_, length)| length).sum()
     }

@@ -21,12 +21,12 @@ pub struct LayeredTree<'a> {
 }
 
 impl<'a> LayeredTree<'a> {
-    /// `base`, unchanged so far.
+    /// Creates a layer over `base` without changes.
     pub fn new(base: &'a dyn Tree) -> LayeredTree<'a> {
         LayeredTree { base, entries: BTreeMap::new(), blobs: HashMap::new() }
     }
 
-    /// Puts the result of a patch on top.
+    /// Adds the result of a patch.
     pub fn add(&mut self, changes: &[TreeChange]) {
         for change in changes {
             let entry =
@@ -40,7 +40,7 @@ impl<'a> LayeredTree<'a> {
         }
     }
 
-    /// The paths below `prefix` that the layer knows, with what it says of each.
+    /// Returns the paths below `prefix` that the layer has, with their entries.
     fn below<'b>(&'b self, prefix: &'b [u8]) -> impl Iterator<Item = (&'b [u8], &'b Option<TreeEntry>)> {
         let from_prefix = self.entries.range(prefix.to_vec()..);
         from_prefix.map_while(move |(path, entry)| Some((path.strip_prefix(prefix)?, entry)))
@@ -67,7 +67,7 @@ impl Tree for LayeredTree<'_> {
         if let Some(entry @ Some(_)) = self.entries.get(path) {
             return Ok(*entry);
         }
-        // A deleted file may have made room for a folder.
+        // A deleted file may be replaced by a folder.
         let folder = [path, b"/"].concat();
         if self.below(&folder).any(|(_, entry)| entry.is_some()) {
             return Ok(Some(TreeEntry { mode: Mode::Folder, id: ObjectId::ZERO }));

@@ -1,4 +1,4 @@
-//! A tree in memory: the smallest [`Tree`], for tests and for trying patches on made-up files.
+//! A tree in memory: the smallest [`Tree`], for tests and for trying patches on synthetic files.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -10,7 +10,7 @@ use super::mode::Mode;
 use super::object_id::ObjectId;
 use super::tree::{Tree, TreeError};
 
-/// Files by path; folders are there because files are in them.
+/// Files by path; a folder exists if it contains files.
 #[derive(Debug, Clone, Default)]
 pub struct MemoryTree {
     files: BTreeMap<Vec<u8>, TreeEntry>,
@@ -19,7 +19,7 @@ pub struct MemoryTree {
 }
 
 impl MemoryTree {
-    /// A tree without files.
+    /// Creates a tree without files.
     pub fn new() -> MemoryTree {
         MemoryTree::default()
     }
@@ -30,7 +30,7 @@ impl MemoryTree {
         self.files.insert(path.as_bytes().to_vec(), TreeEntry { mode, id });
     }
 
-    /// Keeps a blob without naming it in the tree, as a git store does; gives its id.
+    /// Keeps a blob without an entry in the tree, as a git store does; returns its id.
     pub fn remember(&mut self, content: &[u8]) -> ObjectId {
         let id = ObjectId::of_blob(content);
         self.blobs.insert(id, content.to_vec());
@@ -42,13 +42,12 @@ impl MemoryTree {
         self.files.remove(path.as_bytes());
     }
 
-    /// Says that all files of this tree that `pin` has not came since the pin.
+    /// Records all files of this tree that `pin` does not have as added since the pin.
     pub fn came_after(&mut self, pin: &MemoryTree) {
         self.arrivals = Rc::new(Arrivals::between(&pin.files, &self.files));
     }
 
-    /// The first component after `prefix` of the first path at or after `from`, and whether it
-    /// is a folder.
+    /// Returns the first component after `prefix` of the first path at or after `from`, and whether it is a folder.
     fn first_name(&self, prefix: &[u8], from: &[u8]) -> Option<(&[u8], bool)> {
         let (path, _) = self.files.range(from.to_vec()..).next()?;
         let mut parts = path.strip_prefix(prefix)?.splitn(2, |byte| *byte == b'/');
@@ -82,8 +81,8 @@ impl Tree for MemoryTree {
         let mut names = Vec::new();
         let mut from = prefix.clone();
         while let Some((name, is_folder)) = self.first_name(&prefix, &from) {
-            // `0` comes right after `/`, so it skips all that is in the folder `name`; NUL comes
-            // first of all, so it skips the file `name` alone.
+            // `0` is the character after `/`, so it skips the contents of the folder `name`; NUL is the smallest
+            // character, so it skips the file `name` alone.
             let next: &[u8] = if is_folder { b"0" } else { b"\0" };
             from = [&prefix, name, next].concat();
             names.push(name.to_vec());

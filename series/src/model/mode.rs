@@ -1,8 +1,8 @@
-//! File modes: what a tree may hold, and the little that a patch may write.
+//! File modes: those of tree entries, and the few that a patch may write.
 
 use serde::Serialize;
 
-/// What an entry of a tree is.
+/// The kind of a tree entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
@@ -19,7 +19,7 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// The number that git stores, as in `0o100644`.
+    /// Returns the number that git stores, as in `0o100644`.
     pub fn as_git_mode(self) -> u32 {
         match self {
             Mode::File => 0o100_644,
@@ -30,7 +30,7 @@ impl Mode {
         }
     }
 
-    /// The words a report uses for it.
+    /// Returns the description used in reports.
     pub fn describe(self) -> &'static str {
         match self {
             Mode::File => "a file (100644)",
@@ -42,7 +42,7 @@ impl Mode {
     }
 }
 
-/// The modes a patch may name. It writes regular files only.
+/// The modes that a patch may name. It writes regular files only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FileMode {
@@ -50,12 +50,12 @@ pub enum FileMode {
     Regular,
     /// `100755`.
     Executable,
-    /// `120000`: a link of upstream's that a patch takes away. The parser gives it to nothing else.
+    /// `120000`: an upstream symlink that a patch deletes. The parser uses it for nothing else.
     GoneLink,
 }
 
 impl FileMode {
-    /// The file mode of a tree entry, or `None` when the entry is not a regular file.
+    /// Returns the file mode of a tree entry, or `None` if the entry is not a regular file.
     pub fn of_entry(mode: Mode) -> Option<FileMode> {
         match mode {
             Mode::File => Some(FileMode::Regular),
@@ -64,7 +64,7 @@ impl FileMode {
         }
     }
 
-    /// The number that git stores, as in `0o100644`.
+    /// Returns the number that git stores, as in `0o100644`.
     pub fn as_git_mode(self) -> u32 {
         match self {
             FileMode::Regular => 0o100_644,

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::{Serialize, Serializer};
 use sha1::{Digest, Sha1};
 
-/// What an object is.
+/// The kind of a git object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ObjectKind {
     /// The content of a file.
@@ -18,7 +18,7 @@ pub enum ObjectKind {
 }
 
 impl ObjectKind {
-    /// As git writes it.
+    /// Returns git's name for it.
     pub fn name(self) -> &'static str {
         match self {
             ObjectKind::Blob => "blob",
@@ -33,14 +33,14 @@ impl ObjectKind {
 pub struct ObjectId([u8; 20]);
 
 impl ObjectId {
-    /// No object: git writes it where there is none.
+    /// The null id, which git writes if there is no object.
     pub const ZERO: ObjectId = ObjectId([0; 20]);
 
-    /// The id of an object of `kind` with this content.
+    /// Computes the id of an object of `kind` with this content.
     ///
-    /// Plain SHA-1, several times faster than libgit2's, which also looks for collision attacks. That look
-    /// would add nothing here: whoever could plant a collision in a patch wrote both contents, and the lock
-    /// holds the sha256 of every patch. What comes from outside is hashed by git itself when it is fetched.
+    /// Plain SHA-1, several times faster than libgit2's, which also detects collision attacks. Detection would add
+    /// nothing here: an attacker who could plant a collision in a patch wrote both contents, and the lock holds the
+    /// sha256 of every patch. Fetched objects are hashed by git itself.
     pub fn of(kind: ObjectKind, bytes: &[u8]) -> ObjectId {
         let mut hasher = Sha1::new();
         hasher.update(format!("{} {}\0", kind.name(), bytes.len()));
@@ -48,28 +48,28 @@ impl ObjectId {
         ObjectId(hasher.finalize().into())
     }
 
-    /// The id of a file's content.
+    /// Computes the id of a file's content.
     pub fn of_blob(bytes: &[u8]) -> ObjectId {
         ObjectId::of(ObjectKind::Blob, bytes)
     }
 
-    /// From its 20 bytes.
+    /// Creates an id from its 20 bytes.
     pub const fn from_bytes(bytes: [u8; 20]) -> ObjectId {
         ObjectId(bytes)
     }
 
-    /// Its 20 bytes.
+    /// Returns its 20 bytes.
     pub fn as_bytes(&self) -> &[u8; 20] {
         &self.0
     }
 
-    /// Whether it is [`ObjectId::ZERO`].
+    /// Returns whether it is [`ObjectId::ZERO`].
     pub fn is_zero(&self) -> bool {
         *self == ObjectId::ZERO
     }
 }
 
-/// A text that is not the 40 hexadecimal digits of an object id.
+/// The error for text that is not the 40 hexadecimal digits of an object id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NotAnObjectId;
 

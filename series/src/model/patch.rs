@@ -1,4 +1,4 @@
-//! A patch as data. Everything in here has passed the parser's checks.
+//! A patch as data. All values have passed the parser's checks.
 
 use super::hunk_lines::{HunkLines, LineKind};
 use super::mode::FileMode;
@@ -10,9 +10,9 @@ use super::path::RepoPath;
 pub struct Patch {
     /// The file's name, `NNNN-slug.patch`.
     pub name: String,
-    /// The author as the mail header says it, decoded: `Name <address>`.
+    /// The author as in the mail header, decoded: `Name <address>`.
     pub author: String,
-    /// The date as the mail header says it.
+    /// The date as in the mail header.
     pub date: String,
     /// The first line of the commit message, without the `[PATCH n/m]` prefix.
     pub subject: String,
@@ -27,7 +27,7 @@ pub struct Patch {
 }
 
 impl Patch {
-    /// The commit message: subject, blank line, body; ends with a line feed.
+    /// Returns the commit message: subject, blank line, body; ends with a line feed.
     pub fn message(&self) -> String {
         if self.body.is_empty() {
             format!("{}\n", self.subject)
@@ -40,57 +40,57 @@ impl Patch {
 /// One `Key: value` line at the end of a commit message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trailer {
-    /// What stands before the colon.
+    /// The text before the colon.
     pub key: String,
-    /// What stands after it, continuation lines joined with one space.
+    /// The text after it, continuation lines joined with one space.
     pub value: String,
     /// Line in the patch file, from 1.
     pub line: usize,
 }
 
-/// What happens to a file.
+/// The kind of a change to a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
-    /// It is new: there is no old side.
+    /// The file is new: there is no old side.
     Create,
-    /// It goes: there is no new side.
+    /// The file is deleted: there is no new side.
     Delete,
-    /// It stays where it is; its content or its mode changes.
+    /// The path stays; content or mode changes.
     Modify,
-    /// It moves, and its content or mode may change.
+    /// The path changes; content or mode may change too.
     Rename,
-    /// It stays, and a copy of it is made, which may differ.
+    /// The file stays, and a copy is made, which may differ.
     Copy,
 }
 
 /// One `diff --git` of a patch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FilePatch {
-    /// What happens.
+    /// The kind of the change.
     pub change: Change,
     /// The file before; `None` for [`Change::Create`].
     pub old: Option<FileSide>,
     /// The file after; `None` for [`Change::Delete`].
     pub new: Option<FileSide>,
-    /// How the content changes.
+    /// The change to the content.
     pub content: Content,
     /// Line of `diff --git` in the patch file, from 1.
     pub line: usize,
 }
 
 impl FilePatch {
-    /// The path to show: the new one, or the old one of a deleted file.
+    /// Returns the path to show: the new one, or the old one of a deleted file.
     pub fn path(&self) -> Option<&RepoPath> {
         self.new.as_ref().or(self.old.as_ref()).map(|side| &side.path)
     }
 
-    /// The paths that differ after the file patch: a rename writes two, a copy only its target.
+    /// Returns the paths that the file patch changes: both of a rename, only the target of a copy.
     pub(crate) fn written_paths(&self) -> impl Iterator<Item = &RepoPath> {
         let old = self.old.as_ref().filter(|_| matches!(self.change, Change::Delete | Change::Rename));
         old.into_iter().chain(&self.new).map(|side| &side.path)
     }
 
-    /// Every path that this file patch reads or writes.
+    /// Returns every path that this file patch reads or writes.
     pub fn paths(&self) -> impl Iterator<Item = &RepoPath> {
         self.old.iter().chain(self.new.iter()).map(|side| &side.path)
     }
@@ -99,22 +99,22 @@ impl FilePatch {
 /// A file before or after a patch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileSide {
-    /// Where it is.
+    /// Its path.
     pub path: RepoPath,
-    /// Its mode; `None` when the patch does not say, which means unchanged.
+    /// Its mode; `None` if the patch omits it, which means unchanged.
     pub mode: Option<FileMode>,
-    /// Its blob; `None` when the patch does not say, which means unchanged.
+    /// Its blob; `None` if the patch omits it, which means unchanged.
     pub id: Option<ObjectId>,
 }
 
-/// How the content of a file changes.
+/// The change to the content of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Content {
-    /// Not at all: a pure rename, copy or mode change, or an empty file made or deleted.
+    /// None: a pure rename, copy or mode change, or an empty file created or deleted.
     Unchanged,
-    /// By hunks, in order, never overlapping; at least one.
+    /// Hunks, in order, never overlapping; at least one.
     Text(Vec<Hunk>),
-    /// By a `GIT binary patch`.
+    /// A `GIT binary patch`.
     Binary(BinaryPatch),
 }
 
@@ -123,13 +123,13 @@ pub enum Content {
 pub struct Hunk {
     /// First line in the old file, from 1; with `old_count` 0, the line it follows.
     pub old_start: usize,
-    /// Lines taken from the old file.
+    /// Number of lines in the old file.
     pub old_count: usize,
     /// First line in the new file, from 1; with `new_count` 0, the line it follows.
     pub new_start: usize,
-    /// Lines given to the new file.
+    /// Number of lines in the new file.
     pub new_count: usize,
-    /// What follows the second `@@`: the function above the hunk, cut by git at 80 bytes.
+    /// The text after the second `@@`: the function above the hunk, cut by git at 80 bytes.
     pub section: Vec<u8>,
     /// The lines, in order.
     pub lines: HunkLines,
@@ -138,41 +138,42 @@ pub struct Hunk {
 }
 
 impl Hunk {
-    /// How many lines of the old file come before the hunk.
+    /// Returns the number of lines of the old file before the hunk.
     pub fn old_lines_before(&self) -> usize {
         lines_before(self.old_start, self.old_count)
     }
 
-    /// Its lines in the old file, from 0.
+    /// Returns its lines in the old file, from 0.
     pub fn old_lines(&self) -> std::ops::Range<usize> {
         let before = self.old_lines_before();
         before..before + self.old_count
     }
 
-    /// How many lines of the new file come before the hunk.
+    /// Returns the number of lines of the new file before the hunk.
     pub fn new_lines_before(&self) -> usize {
         lines_before(self.new_start, self.new_count)
     }
 
-    /// The lines it expects to find, each with its line feed if it has one.
+    /// Returns the lines it expects to find, each with its line feed if it has one.
     pub fn pre_image(&self) -> impl Iterator<Item = &[u8]> {
         let lines = self.lines.iter().filter(|line| line.kind != LineKind::Add);
         lines.map(|line| line.bytes)
     }
 
-    /// The lines it leaves behind, each with its line feed if it has one.
+    /// Returns the lines that result from it, each with its line feed if it has one.
     pub fn post_image(&self) -> impl Iterator<Item = &[u8]> {
         let lines = self.lines.iter().filter(|line| line.kind != LineKind::Delete);
         lines.map(|line| line.bytes)
     }
 
-    /// The header as a report shows it, without the section: `@@ -1,7 +1,8 @@`.
+    /// Returns the header as reports show it, without the section: `@@ -1,7 +1,8 @@`.
     pub fn header(&self) -> String {
         format!("@@ -{},{} +{},{} @@", self.old_start, self.old_count, self.new_start, self.new_count)
     }
 }
 
-/// A range that is empty starts *after* the line it names; any other starts *at* it.
+/// Returns the number of lines before a range. An empty range starts *after* the line it names; any other starts *at*
+/// it.
 fn lines_before(start: usize, count: usize) -> usize {
     if count == 0 { start } else { start.saturating_sub(1) }
 }

@@ -1,7 +1,7 @@
-//! What a path in a patch may be.
+//! Validated paths in patches.
 //!
-//! A patch is written on one machine and applied on others, so a path is refused when it would
-//! leave the tree, or mean something else, on *any* of them: Linux, macOS or Windows.
+//! A patch is written on one machine and applied on others, so a path is refused if it would leave the tree, or have
+//! another meaning, on *any* of them: Linux, macOS or Windows.
 
 use std::fmt;
 
@@ -13,10 +13,10 @@ use super::printable::printable;
 
 const PATH_LIMIT: usize = 4096;
 const COMPONENT_LIMIT: usize = 255;
-/// Trees are read and written folder by folder, and each knows its whole path: deeper ones cost the square.
+/// Trees are read and written folder by folder, with full paths: the cost is quadratic in the depth.
 const DEPTH_LIMIT: usize = 100;
 
-/// A path inside a tree, checked: relative, `/` between components, no way out.
+/// A validated path inside a tree: relative, `/` between components, no escape from the tree.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RepoPath(Vec<u8>);
 
@@ -43,17 +43,17 @@ impl RepoPath {
         Ok(RepoPath(bytes.to_vec()))
     }
 
-    /// The path as git stores it.
+    /// Returns the path as git stores it.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// The last component.
+    /// Returns the last component.
     pub fn file_name(&self) -> &[u8] {
         last_component(&self.0)
     }
 
-    /// The folders that hold this path, outermost first, without the root.
+    /// Returns the folders that contain this path, outermost first, without the root.
     pub fn folders(&self) -> impl Iterator<Item = &[u8]> {
         let slashes = self.0.iter().enumerate().filter(|(_, byte)| **byte == b'/');
         slashes.filter_map(|(at, _)| self.0.get(..at))
@@ -108,7 +108,7 @@ fn check_component(component: &[u8]) -> Result<(), PathRefusal> {
     }
 }
 
-/// The part of `path` behind its last `/`.
+/// Returns the part of `path` behind its last `/`.
 pub(crate) fn last_component(path: &[u8]) -> &[u8] {
     path.rsplit(|byte| *byte == b'/').next().unwrap_or_default()
 }
@@ -132,7 +132,7 @@ mod tests {
             "aux2.c",
             "café.c",
             "हिन्दी.txt",
-            // Windows cannot write these, and takes them for nothing else either.
+            // Windows cannot write these, but does not treat them as another path either.
             "a*b?.txt",
             "a|b",
             "<a>",

@@ -1,10 +1,10 @@
-//! What a name means on systems that have other rules for names than this one.
+//! Meaning of a path on systems with other rules for names.
 
 use super::path_refusal::PathRefusal;
 use super::printable::obeyed_or_hidden;
 
 pub(super) fn check_letters(text: &str) -> Result<(), PathRefusal> {
-    // The second halves of what Unicode can also say in one letter: accents, Korean vowels and finals, Kana marks.
+    // Combining characters that Unicode also has in composed form: accents, Korean vowels and finals, Kana marks.
     let is_part =
         |c: char| matches!(c, '\u{300}'..='\u{36f}' | '\u{1161}'..='\u{11ff}' | '\u{3099}' | '\u{309a}');
     match text.chars().find(|c| obeyed_or_hidden(*c) || is_part(*c)) {
@@ -14,7 +14,7 @@ pub(super) fn check_letters(text: &str) -> Result<(), PathRefusal> {
     }
 }
 
-/// Windows opens a device whatever comes after the first dot, and whatever spaces stand before it.
+/// Windows ignores everything after the first dot of a device name, and spaces before it.
 pub(super) fn is_windows_device(component: &[u8]) -> bool {
     let stem = component.split(|byte| *byte == b'.').next().unwrap_or_default();
     let stem = crate::model::utf8::lossy(stem).trim_end().to_ascii_lowercase();
@@ -29,11 +29,11 @@ pub(super) fn is_windows_device(component: &[u8]) -> bool {
         || numbered("lpt")
 }
 
-/// Whether some file system opens `.git` when it is asked for `component`.
+/// Returns whether some file system opens `.git` for the name `component`.
 ///
-/// NTFS drops trailing dots and spaces and knows `.git` by its short name `git~1` too; HFS+
-/// ignores invisible characters and case. (Streams, `.git::$INDEX_ALLOCATION`, fall with every
-/// other colon, but a colon is cut off here too so that this function is right on its own.)
+/// NTFS drops trailing dots and spaces and has `git~1` as the short name of `.git`; HFS+ ignores invisible characters
+/// and case. (Streams, `.git::$INDEX_ALLOCATION`, are refused with every other colon, but a colon is cut off here too
+/// so that this function is correct on its own.)
 pub(super) fn is_git_folder(component: &[u8]) -> bool {
     let text = crate::model::utf8::lossy(component);
     let visible: String = text.chars().filter(|c| !is_ignored_by_hfs(*c)).collect();

@@ -1,14 +1,14 @@
-//! Why a path is none that a patch may name.
+//! Reasons why a patch must not name a path.
 
 use std::fmt;
 
 use serde::Serialize;
 
-/// Why a path was refused.
+/// The reason why a path was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PathRefusal {
-    /// Nothing at all.
+    /// The path is empty.
     Empty,
     /// It starts with `/`.
     Absolute,
@@ -16,7 +16,7 @@ pub enum PathRefusal {
     EmptyComponent,
     /// A component is `.` or `..`.
     DotComponent,
-    /// A component is `.git`, or some file system would take it for `.git`.
+    /// A component is `.git`, or a name that some file system treats as `.git`.
     GitFolder,
     /// It holds a backslash, which separates folders on Windows.
     Backslash,
@@ -24,13 +24,14 @@ pub enum PathRefusal {
     Colon,
     /// It holds a NUL or another control character.
     ControlCharacter,
-    /// It holds a letter that is not shown, or one that changes the direction of others.
+    /// It contains an invisible character, or one that changes the direction of others.
     HiddenCharacter,
-    /// It holds a letter in parts, such as `e` and an accent, which macOS takes for the one letter `é`.
+    /// It contains a decomposed character, such as `e` and a combining accent, which macOS treats as the single
+    /// character `é`.
     LetterInParts,
-    /// A component ends with a dot or a space, which Windows leaves out.
+    /// A component ends with a dot or a space, which Windows drops.
     TrailingDotOrSpace,
-    /// A component is a device on Windows, such as `nul` or `aux.txt`.
+    /// A component is a device name on Windows, such as `nul` or `aux.txt`.
     WindowsDevice,
     /// It is longer than 4096 bytes.
     TooLong,

@@ -1,9 +1,9 @@
-//! Untrusted bytes made safe to show.
+//! Sanitising of untrusted bytes for display.
 
-/// The most characters of one line that a report shows.
+/// Maximum number of characters of one line that a report shows.
 const SHOWN_CHARACTERS: usize = 160;
 
-/// `bytes` as one line of text that is safe on a terminal.
+/// Returns `bytes` as one line of text that is safe on a terminal.
 ///
 /// Control characters (a patch may hold terminal escapes) and bytes that are not UTF-8 are
 /// escaped, a final line feed is left out, and long lines are cut.
@@ -28,7 +28,7 @@ pub fn printable(bytes: &[u8]) -> String {
     shown
 }
 
-/// Text of several lines, whole, with everything shown that a terminal would obey or hide.
+/// Escapes everything in a text of several lines that a terminal would interpret or hide.
 pub fn visible(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for character in text.chars() {
@@ -37,7 +37,7 @@ pub fn visible(text: &str) -> String {
     shown
 }
 
-/// The same for JSON: what is escaped there stands inside of a string, and means the same.
+/// The same for JSON: escaped characters are inside of strings, and keep their meaning.
 pub fn visible_json(json: &str) -> String {
     let mut shown = String::with_capacity(json.len());
     for character in json.chars() {
@@ -64,8 +64,8 @@ fn push_safe(shown: &mut String, character: char) {
     }
 }
 
-/// What a terminal obeys, and what it does not show: marks that make a line read as something else than it is
-/// (bidirectional text), separators of lines, and letters without a width.
+/// Returns whether a terminal interprets or hides a character: control characters, bidirectional marks that make a line
+/// read differently, line separators, and zero-width characters.
 pub(crate) fn obeyed_or_hidden(character: char) -> bool {
     character.is_control()
         || matches!(character,

@@ -1,4 +1,4 @@
-//! The tree that patches are applied to, and what applying one does to it.
+//! The tree that patches are applied to, and the changes that result.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,10 +11,10 @@ use super::mode::FileMode;
 use super::object_id::ObjectId;
 use super::path::RepoPath;
 
-/// A tree could not be read. This is the surroundings failing, never an answer about a patch.
+/// A tree could not be read. This is an environment error, never a verdict on a patch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TreeError {
-    /// What could not be read, and why.
+    /// The object that could not be read, and the reason.
     pub message: String,
 }
 
@@ -26,34 +26,34 @@ impl fmt::Display for TreeError {
 
 impl std::error::Error for TreeError {}
 
-/// A tree of files, as seen by this room. Paths are relative to its root, `/` between components.
+/// A tree of files. Paths are relative to its root, `/` between components.
 ///
 /// A lookup never follows a symlink: `a/b` is missing when `a` is one.
 pub trait Tree {
-    /// The entry at `path`, folders included, or `None`. Called for touched paths only.
+    /// Returns the entry at `path`, folders included, or `None`. Called for touched paths only.
     fn entry(&self, path: &[u8]) -> Result<Option<TreeEntry>, TreeError>;
 
-    /// The content of the blob `id`, which an entry of this tree named.
+    /// Returns the content of the blob `id`, which an entry of this tree named.
     fn blob(&self, id: ObjectId) -> Result<Cow<'_, [u8]>, TreeError>;
 
-    /// The names in `folder` (empty for the root), in any order; none when there is no such
-    /// folder. Called for new paths only.
+    /// Returns the names in `folder` (empty for the root), in any order; none if the folder does not exist. Called for
+    /// new paths only.
     fn siblings(&self, folder: &[u8]) -> Result<Vec<Vec<u8>>, TreeError>;
 
-    /// Every path at which the blob `id` is now. Called after a failure only.
+    /// Returns every path at which the blob `id` is now. Called after a failure only.
     fn find_blob(&self, id: ObjectId) -> Result<Vec<Vec<u8>>, TreeError>;
 
-    /// Every path whose last component is `file_name`. Called after a failure only.
+    /// Returns every path whose last component is `file_name`. Called after a failure only.
     fn find_file_name(&self, file_name: &[u8]) -> Result<Vec<Vec<u8>>, TreeError>;
 
-    /// The blob `id` if the store still has it, although this tree may not. With it the
-    /// enclosing function of a hunk is known for certain. Called after a failure only.
+    /// Returns the blob `id` if the store still has it, although this tree may not. With it the enclosing function of a
+    /// hunk is known for certain. Called after a failure only.
     fn remembered_blob(&self, _id: ObjectId) -> Result<Option<Cow<'_, [u8]>>, TreeError> {
         Ok(None)
     }
 
-    /// The files that came to this tree since the pin, and that went; none where no pin is known. Called when a file is
-    /// missing.
+    /// Returns the files added to and removed from this tree since the pin; empty if no pin is known. Called when a
+    /// file is missing.
     fn arrivals(&self) -> Result<Rc<Arrivals>, TreeError> {
         Ok(Rc::default())
     }
@@ -62,9 +62,9 @@ pub trait Tree {
 /// One path that a patch changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TreeChange {
-    /// Where.
+    /// The path.
     pub path: RepoPath,
-    /// The file to put there; `None` when the path goes away.
+    /// The file to write; `None` if the path is removed.
     pub new: Option<NewFile>,
 }
 

@@ -1,4 +1,4 @@
-//! Bytes as text: strictly, for what is written again, and lossily, for what is only shown or searched.
+//! Conversion of bytes to text: strict for text that is written again, lossy for text that is only shown or searched.
 
 use std::borrow::Cow;
 
@@ -13,7 +13,7 @@ pub struct NotUtf8 {
     pub found: String,
 }
 
-/// `bytes` as text.
+/// Returns `bytes` as text.
 ///
 /// # Errors
 ///
@@ -27,8 +27,9 @@ pub fn utf8(bytes: &[u8]) -> Result<&str, NotUtf8> {
     })
 }
 
-/// `bytes` as text to show or to search. Invalid UTF-8 becomes U+FFFD, so the result must never be written where the bytes
-/// are expected: [`utf8`] is for that. Every lossy conversion of the tool goes through here, and `clippy.toml` refuses others.
+/// Returns `bytes` as text to show or to search. Invalid UTF-8 becomes U+FFFD, so the result must never be written
+/// where the bytes are expected: [`utf8`] is for that. All lossy conversions of the tool use this function;
+/// `clippy.toml` bans others.
 #[expect(clippy::disallowed_methods, reason = "the one place")]
 pub fn lossy(bytes: &[u8]) -> Cow<'_, str> {
     String::from_utf8_lossy(bytes)

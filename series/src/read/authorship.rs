@@ -1,4 +1,4 @@
-//! Who wrote a patch and when, in the form in which a git commit holds it.
+//! Author and date of a patch, in the form of a git commit.
 
 use jiff::fmt::rfc2822::DateTimeParser;
 use jiff::fmt::strtime;
@@ -6,7 +6,7 @@ use jiff::{Timestamp, Zoned};
 
 use crate::model::patch::Patch;
 
-/// The author and the date of a patch, read as git reads a mail.
+/// The author and the date of a patch, parsed as git parses a mail.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Authorship {
     /// The author's name without quotes.
@@ -20,7 +20,7 @@ pub struct Authorship {
 }
 
 impl Authorship {
-    /// The line of a commit without its key: `Name <address> seconds zone`.
+    /// Returns the line of a commit without its key: `Name <address> seconds zone`.
     pub fn ident(&self) -> String {
         format!("{} <{}> {} {}", self.name, self.address, self.seconds, self.zone)
     }
@@ -30,7 +30,7 @@ impl Authorship {
 ///
 /// # Errors
 ///
-/// What is wrong with them, in words.
+/// A description of the invalid value.
 pub fn authorship(patch: &Patch) -> Result<Authorship, String> {
     read_authorship(&patch.author, &patch.date)
 }
@@ -39,7 +39,7 @@ pub fn authorship(patch: &Patch) -> Result<Authorship, String> {
 ///
 /// # Errors
 ///
-/// What is wrong with them, in words.
+/// A description of the invalid value.
 pub fn read_authorship(author: &str, date: &str) -> Result<Authorship, String> {
     let (name, address) = read_author(author)
         .ok_or_else(|| format!("its author is `{author}`, which is not `Name <address>`"))?;
@@ -55,7 +55,7 @@ pub(crate) fn read_author(author: &str) -> Option<(String, String)> {
     (!name.is_empty() && is_plain(&name) && is_plain(address)).then(|| (name, address.trim().to_owned()))
 }
 
-/// git puts a name into quotes when it has a character that mail gives a meaning.
+/// Removes the quotes that git adds to a name with characters that are special in mail.
 fn unquoted(name: &str) -> String {
     let Some(inner) = name.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) else {
         return name.to_owned();
@@ -68,21 +68,21 @@ fn unquoted(name: &str) -> String {
     plain
 }
 
-/// Reads `Thu, 1 Jan 2026 00:00:00 +0100`, with or without the day of the week. Dates before 1970 are
-/// refused: a commit cannot have them.
+/// Reads `Thu, 1 Jan 2026 00:00:00 +0100`, with or without the day of the week. Dates before 1970 are refused: git
+/// commits cannot represent them.
 pub(crate) fn read_date(date: &str) -> Option<(i64, String)> {
     let mut words: Vec<&str> = date.split_whitespace().collect();
     if words.first()?.ends_with(',') {
         words.remove(0);
     }
     let [_, _, year, clock, zone] = words[..] else { return None };
-    // A mail may leave the seconds out, name its zone, or count a leap second; git writes none of these.
+    // A mail may omit the seconds, name its zone, or have a leap second; git writes none of these.
     let is_gits = year.len() == 4 && clock.len() == 8 && zone.len() == 5 && !clock.ends_with(":60");
     let instant = DateTimeParser::new().parse_timestamp(words.join(" ")).ok()?;
     (is_gits && instant >= Timestamp::UNIX_EPOCH).then(|| (instant.as_second(), zone.to_owned()))
 }
 
-/// The first author in `text`, which people write in many ways, as `Name <address>`.
+/// Finds the first author in free-form `text`, as `Name <address>`.
 pub fn find_author(text: &str) -> Option<String> {
     let text = text.trim();
     if read_author(text).is_some() {
@@ -98,7 +98,7 @@ pub fn find_author(text: &str) -> Option<String> {
         }
         (_, Some(address)) => (address.trim_end_matches('>'), ""),
         _ if first.contains('@') && !first.contains(char::is_whitespace) => (first, ""),
-        // No address is known; git takes an empty one.
+        // Without an address; git accepts an empty one.
         _ => ("", first),
     };
     let name = if name.is_empty() { address } else { name };
@@ -106,7 +106,7 @@ pub fn find_author(text: &str) -> Option<String> {
     read_author(&author).is_some().then_some(author)
 }
 
-/// The moment in `text`, which people write in many ways, as git writes it. A day without a time is its beginning.
+/// Finds a date in free-form `text`, in git's format. A date without a time means midnight.
 pub fn find_date(text: &str) -> Option<String> {
     let text = text.trim();
     if read_date(text).is_some() {

@@ -15,8 +15,7 @@ const ALPHABET: &[u8; 85] =
 
 /// Reads both halves, after the line `GIT binary patch`.
 ///
-/// `budget` is how many more bytes all binary content of the patch may have, results of deltas
-/// included.
+/// `budget` is the number of bytes left for all binary content of the patch, results of deltas included.
 pub(crate) fn read_binary_patch(
     cursor: &mut Cursor<'_>,
     budget: &mut u64,
@@ -66,7 +65,7 @@ fn spend(budget: &mut u64, size: u64, line: &RawLine<'_>) -> Result<(), ParseErr
     Ok(())
 }
 
-/// Inflates at most `stated_size` bytes; the buffer grows with what really comes out.
+/// Inflates at most `stated_size` bytes; the buffer grows with the actual output.
 fn inflate(
     compressed: &[u8],
     stated_size: u64,
@@ -137,7 +136,7 @@ mod tests {
     use crate::read::cursor::Cursor;
     use crate::read::parse_error::Refusal;
 
-    /// What git 2.47 writes for a file that goes from 5 bytes `\0abc\n` to nothing.
+    /// Output of git 2.47 for a file that goes from the 5 bytes `\0abc\n` to nothing.
     const REMOVED: &str = "literal 0\nHcmV?d00001\n\nliteral 5\nMcmZQbOiJbg00VykF#rGn\n\n";
 
     fn refusal(text: &str, mut budget: u64) -> Refusal {

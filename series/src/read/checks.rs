@@ -1,4 +1,4 @@
-//! Do the header lines of one diff agree with each other? Out come its two sides.
+//! Consistency checks of the header lines of one diff, which result in its two sides.
 
 use super::cursor::RawLine;
 use super::diff_header::DiffHeader;
@@ -9,7 +9,7 @@ use crate::model::object_id::ObjectId;
 use crate::model::patch::{Change, FileSide};
 use crate::model::path::RepoPath;
 
-/// What a consistent header says.
+/// The two sides of a consistent header.
 #[derive(Debug)]
 pub(crate) struct Sides {
     pub change: Change,
@@ -17,7 +17,7 @@ pub(crate) struct Sides {
     pub new: Option<FileSide>,
 }
 
-/// Checks `header` and works out which file becomes which.
+/// Checks `header` and determines the old and the new file.
 pub(crate) fn check_header(header: &DiffHeader<'_>) -> Result<Sides, ParseError> {
     let change = find_change(header)?;
     let (old_path, new_path) = find_paths(header)?;
@@ -66,7 +66,7 @@ fn find_change(header: &DiffHeader<'_>) -> Result<Change, ParseError> {
     }
 }
 
-/// The two paths, from the `rename`/`copy` lines or from the `diff --git` line, which must agree.
+/// Returns the two paths, from the `rename`/`copy` lines or from the `diff --git` line, which must agree.
 fn find_paths(header: &DiffHeader<'_>) -> Result<(RepoPath, RepoPath), ParseError> {
     let line = &header.git_line;
     let stated_old = header.rename_from.as_deref().or(header.copy_from.as_deref());
@@ -92,8 +92,7 @@ fn checked_path(path: &[u8], line: &RawLine<'_>) -> Result<RepoPath, ParseError>
         .map_err(|refusal| line.refused(Refusal::BadPath(refusal), "a relative path inside the tree"))
 }
 
-/// `--- a/<old>` and `+++ b/<new>`, where the missing side of a new or deleted file is
-/// `/dev/null`.
+/// Checks `--- a/<old>` and `+++ b/<new>`; the missing side of a new or deleted file is `/dev/null`.
 fn check_file_lines(
     header: &DiffHeader<'_>,
     change: Change,
@@ -118,7 +117,7 @@ fn check_file_lines(
     Err(header.git_line.refused(Refusal::PathsDisagree, expected))
 }
 
-/// git leaves the `index` line out only when both ids are the same.
+/// Checks the presence of the `index` line: git omits it only if both ids are the same.
 fn check_index_presence(header: &DiffHeader<'_>, change: Change) -> Result<(), ParseError> {
     let content_is_stated = header.minus.is_some() || header.index.is_some();
     let mode_changes = header.old_mode.is_some() || header.new_mode.is_some();
@@ -174,7 +173,7 @@ fn modes_without_change(
     }
 }
 
-/// The all-zero id stands for "no file", on the side where there is none and nowhere else.
+/// Checks the all-zero id: it means "no file", on the side where there is none and nowhere else.
 fn check_null_ids(header: &DiffHeader<'_>, change: Change) -> Result<(), ParseError> {
     let Some(index) = header.index else {
         return Ok(());

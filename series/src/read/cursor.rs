@@ -3,24 +3,24 @@
 use super::parse_error::{ParseError, Refusal};
 use crate::model::lines::split_inclusive;
 
-/// The largest line number or line count that is believed.
+/// Largest line number or line count that is accepted.
 pub(crate) const NUMBER_LIMIT: usize = 10_000_000;
-/// Digits are counted before a number is read, so that none can overflow.
+/// Digits are counted before a number is parsed, so that it cannot overflow.
 const DIGIT_LIMIT: usize = 9;
 
 /// One line of the patch file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RawLine<'a> {
-    /// Without its line feed.
+    /// The line without its line feed.
     pub bytes: &'a [u8],
-    /// From 1.
+    /// Line number, from 1.
     pub number: usize,
     /// Whether a line feed followed it. Only the last line of a file can lack one.
     pub has_line_feed: bool,
 }
 
 impl RawLine<'_> {
-    /// A refusal of this line.
+    /// Creates the error for a refusal of this line.
     pub fn refused(&self, refusal: Refusal, expected: &str) -> ParseError {
         ParseError::new(self.number, refusal, self.bytes, expected)
     }
@@ -41,17 +41,17 @@ impl<'a> Cursor<'a> {
         cursor
     }
 
-    /// The next line, not consumed.
+    /// Returns the next line without consuming it.
     pub fn peek(&self) -> Option<RawLine<'a>> {
         self.ahead
     }
 
-    /// The number of the next line; past the end, one more than the last line.
+    /// Returns the number of the next line; past the end, one more than the last line.
     pub fn line_number(&self) -> usize {
         self.ahead.map_or(self.next_number, |line| line.number)
     }
 
-    /// The next line if it starts with `prefix`, not consumed.
+    /// Returns the next line without consuming it if it starts with `prefix`.
     pub fn peek_prefix(&self, prefix: &[u8]) -> Option<RawLine<'a>> {
         self.ahead.filter(|line| line.bytes.starts_with(prefix))
     }
@@ -81,7 +81,7 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// The first line without its line feed, whether it had one, and what follows.
+/// Splits off the first line: without its line feed, whether it had one, and the rest.
 fn split_line(text: &[u8]) -> (&[u8], bool, &[u8]) {
     let (line, rest) = split_inclusive(text);
     match line.strip_suffix(b"\n") {

@@ -1,25 +1,25 @@
-//! What stands before a diff in a quilt series or a lone `.diff`: a header of DEP-3 fields
-//! (<https://dep-team.pages.debian.net/deps/dep3/>), the header of `hg export`, a few words, or a mixture of them.
+//! The text before a diff in a quilt series or a lone `.diff`: a header of DEP-3 fields
+//! (<https://dep-team.pages.debian.net/deps/dep3/>), the header of `hg export`, some prose, or a mixture of them.
 
 use super::hg_header::{HgHeader, date_of_field, read_hg_header};
 use super::subject::is_useless;
 
-/// What the header says, in our words.
+/// The header, in normalised form.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DiffHeader {
-    /// The first line of its description that says something.
+    /// The first informative line of its description.
     pub subject: Option<String>,
-    /// The rest, and every field that has no place of its own here, without blank lines at either end.
+    /// The rest, and all fields without a field of their own here, without blank lines at either end.
     pub body: String,
     /// `Name <address>`.
     pub author: Option<String>,
-    /// When, as the header says it.
+    /// The date, as written in the header.
     pub date: Option<String>,
-    /// The value of `Upstream-Status:`, when `Forwarded`, `Applied-Upstream`, `Origin` or `Bug` give one.
+    /// The value for `Upstream-Status:`, if `Forwarded`, `Applied-Upstream`, `Origin` or `Bug` give one.
     pub status: Option<String>,
 }
 
-/// Fields that a header may have, besides those that begin with `Bug-` or end with `-by`. None of them is ever a
+/// Fields that a header may have, besides those that begin with `Bug-` or end with `-by`. None of them is used as a
 /// subject.
 const KEYS: &[&str] = &[
     "applied-upstream",
@@ -51,8 +51,8 @@ const KEYS: &[&str] = &[
     "upstream-status",
 ];
 
-/// Keys that are also names of a part of a program, as in `url: parse ports`: fields only when the value is a link, an
-/// address, a number or an id.
+/// Keys that are also names of parts of a program, as in `url: parse ports`: they are fields only if the value is a
+/// link, an address, a number or an id.
 const AMBIGUOUS_KEYS: &[&str] =
     &["cc", "closes", "commit", "fixes", "link", "references", "source", "to", "url"];
 
@@ -71,7 +71,7 @@ impl Field<'_> {
     }
 }
 
-/// The header, taken apart: fields, and paragraphs of everything else.
+/// The parsed header: fields, and paragraphs of everything else.
 #[derive(Default)]
 struct Parts<'a> {
     fields: Vec<Field<'a>>,
@@ -108,7 +108,8 @@ pub fn read_diff_header(text: &str) -> DiffHeader {
     header
 }
 
-/// `Description:` may begin on the line of its key or on the next one.
+/// Splits a description into its first line and the rest. `Description:` may begin on the line of its key or on the
+/// next one.
 fn split_description<'a, 'b>(value: &'b [&'a str]) -> (Option<String>, &'b [&'a str]) {
     let first = value.iter().position(|line| !line.is_empty()).unwrap_or(value.len());
     let rest = value.get(first + 1..).unwrap_or_default();
@@ -116,7 +117,7 @@ fn split_description<'a, 'b>(value: &'b [&'a str]) -> (Option<String>, &'b [&'a 
     (subject.filter(|subject| !is_useless(subject)), rest)
 }
 
-/// The first line of the prose that says something; what stands before it stays in the body.
+/// Removes the first informative line from the prose; the lines before it stay in the body.
 fn take_subject(prose: &mut [String]) -> Option<String> {
     for paragraph in prose {
         let lines: Vec<&str> = paragraph.lines().collect();
@@ -130,7 +131,7 @@ fn take_subject(prose: &mut [String]) -> Option<String> {
     None
 }
 
-/// The value of `Upstream-Status:` that the fields in the body of a mail give.
+/// Returns the value for `Upstream-Status:` from the fields in the body of a mail.
 pub fn status_in_body(body: &str) -> Option<String> {
     // Yocto puts it beside trailers of its own, such as `CVE:`, and sometimes below a sentence.
     let stated = body.lines().find_map(|line| {
@@ -152,7 +153,7 @@ pub fn status_in_body(body: &str) -> Option<String> {
     status_of(&parts.fields)
 }
 
-/// Without the lines of `#` that some tools put on top; `dpatch` keeps its description in such lines.
+/// Strips the lines of `#` that some tools put on top; `dpatch` keeps its description in such lines.
 fn plain_text(text: &str) -> String {
     let plain = |line: &str| -> Option<String> {
         match (line.strip_prefix("## DP:"), line.starts_with('#')) {
@@ -171,7 +172,7 @@ fn take_apart(text: &str) -> Parts<'_> {
     parts
 }
 
-/// Fields may stand beside prose: `Origin:` below a sentence is no sentence, and never becomes a subject.
+/// Reads fields beside prose: an `Origin:` below a sentence belongs to no sentence, and never becomes a subject.
 fn read_paragraph<'a>(lines: &[&'a str], parts: &mut Parts<'a>) {
     let mut prose: Vec<&str> = Vec::new();
     let mut in_field = false;
@@ -191,7 +192,7 @@ fn read_paragraph<'a>(lines: &[&'a str], parts: &mut Parts<'a>) {
     }
 }
 
-/// Key and value of a line that is a field we know.
+/// Returns key and value if the line is a known field.
 fn field_of(line: &str) -> Option<(&str, &str)> {
     let (key, value) = line.split_once(':')?;
     let lower = key.to_ascii_lowercase();
@@ -210,7 +211,7 @@ fn is_reference(value: &str) -> bool {
     first.contains("://") || value.contains('@') || first.starts_with('#') || is_id
 }
 
-/// The fields in the headers of a mail that a program for mails would drop, as lines: `Origin:`, `Bug:`.
+/// Returns the fields in the headers of a mail that a mail program would drop, as lines: `Origin:`, `Bug:`.
 pub fn fields_in_mail_header(text: &str) -> Vec<String> {
     let header: Vec<&str> = text.lines().take_while(|line| !line.trim().is_empty()).collect();
     let mut parts = Parts::default();
@@ -225,7 +226,7 @@ pub fn fields_in_mail_header(text: &str) -> Vec<String> {
     fields.map(|field| format!("{}: {}", field.key, field.line())).collect()
 }
 
-/// A line of one dot stands for an empty one.
+/// Joins lines; a line of a single dot stands for an empty one.
 fn long_text(lines: &[&str]) -> String {
     let lines: Vec<&str> = lines.iter().map(|line| if *line == "." { "" } else { line }).collect();
     lines.join("\n").trim_matches('\n').to_owned()
@@ -256,7 +257,7 @@ fn status_of(fields: &[Field<'_>]) -> Option<String> {
         Some(why) if why.starts_with("not-needed") => {
             Some("Inappropriate not needed upstream (DEP-3: not-needed)".to_owned())
         }
-        // Forwarded, or not said, with a bug: that is where it was sent.
+        // Forwarded, or unspecified, with a bug: it was sent to that bug.
         _ => bug().map(|url| format!("Submitted {url}")),
     }
 }
@@ -265,7 +266,7 @@ fn is_url(text: &str) -> bool {
     text.starts_with("https://") && !text.contains(char::is_whitespace)
 }
 
-/// The first word of 12 to 40 hexadecimal digits, also at the end of a URL.
+/// Returns the first word of 12 to 40 hexadecimal digits, also at the end of a URL.
 fn commit_in(text: &str) -> Option<&str> {
     let is_commit = |word: &&str| {
         (12..=40).contains(&word.len())

@@ -6,7 +6,7 @@ use super::quoted_path::whole_path;
 use crate::model::mode::FileMode;
 use crate::model::object_id::ObjectId;
 
-/// The header lines as they stand, each at most once; checked against each other later.
+/// The header lines as written, each at most once; checked for consistency later.
 #[derive(Debug)]
 pub(crate) struct DiffHeader<'a> {
     pub git_line: RawLine<'a>,
@@ -20,9 +20,9 @@ pub(crate) struct DiffHeader<'a> {
     pub copy_to: Option<Vec<u8>>,
     pub similarity: Option<()>,
     pub index: Option<IndexLine>,
-    /// What follows `--- `, decoded.
+    /// The path after `--- `, decoded.
     pub minus: Option<Vec<u8>>,
-    /// What follows `+++ `, decoded.
+    /// The path after `+++ `, decoded.
     pub plus: Option<Vec<u8>>,
 }
 
@@ -62,7 +62,7 @@ pub(crate) fn read_diff_header<'a>(cursor: &mut Cursor<'a>) -> Result<DiffHeader
     Ok(header)
 }
 
-/// A cut-off path or id can still be a well-formed one.
+/// Requires a line feed: a truncated path or id can still be well-formed.
 fn require_line_feed(line: &RawLine<'_>) -> Result<(), ParseError> {
     match line.has_line_feed {
         true => Ok(()),
@@ -70,7 +70,7 @@ fn require_line_feed(line: &RawLine<'_>) -> Result<(), ParseError> {
     }
 }
 
-/// Keeps one header line; `false` when `line` is none. `--- ` and `+++ ` come last, in order.
+/// Stores one header line; returns `false` if `line` is not one. `--- ` and `+++ ` come last, in order.
 fn read_header_line(header: &mut DiffHeader<'_>, line: &RawLine<'_>) -> Result<bool, ParseError> {
     if header.minus.is_some() || header.plus.is_some() {
         return Ok(header.plus.is_none() && read_file_line(header, line)?);
@@ -128,8 +128,8 @@ fn read_index_or_similarity(header: &mut DiffHeader<'_>, line: &RawLine<'_>) -> 
     Ok(false)
 }
 
-/// `--- ` and `+++ `: git ends a path that holds a space with a tab, so that the space is not
-/// taken for the start of a date.
+/// Reads `--- ` and `+++ `: git ends a path that contains a space with a tab, so that the space is not taken for the
+/// start of a date.
 fn read_file_line(header: &mut DiffHeader<'_>, line: &RawLine<'_>) -> Result<bool, ParseError> {
     let slots: [(&[u8], &mut Option<Vec<u8>>); 2] =
         [(b"--- ", &mut header.minus), (b"+++ ", &mut header.plus)];
@@ -157,7 +157,7 @@ fn decoded_path(value: &[u8], line: &RawLine<'_>) -> Result<Vec<u8>, ParseError>
     })
 }
 
-/// Reads a mode; everything but the two modes of a regular file is refused by its own name.
+/// Reads a mode; all but the two modes of a regular file are refused, each by its own name.
 fn file_mode(value: &[u8], line: &RawLine<'_>) -> Result<FileMode, ParseError> {
     let refusal = match value {
         b"100644" => return Ok(FileMode::Regular),

@@ -2,8 +2,8 @@
 
 /// Decodes the encoded words of one unfolded header value.
 ///
-/// `None` when a word is malformed, has another charset than UTF-8, US-ASCII or ISO-8859-1, or
-/// decodes to something that is not text.
+/// Returns `None` if a word is malformed, has another charset than UTF-8, US-ASCII or ISO-8859-1, or decodes to invalid
+/// text.
 pub(crate) fn decode_header(value: &str) -> Option<String> {
     let mut decoded = String::new();
     let mut rest = value;
@@ -23,7 +23,7 @@ pub(crate) fn decode_header(value: &str) -> Option<String> {
     Some(decoded)
 }
 
-/// Decodes the word at the start of `text`: its bytes, its charset, and what follows.
+/// Decodes the word at the start of `text`; returns its bytes, its charset, and the rest.
 fn decode_word(text: &str) -> Option<(Vec<u8>, &str, &str)> {
     let (charset, rest) = text.strip_prefix("=?")?.split_once('?')?;
     let (encoding, rest) = rest.split_once('?')?;

@@ -1,4 +1,4 @@
-//! One `diff --git` with all that follows it.
+//! One `diff --git` with all its lines.
 
 use super::binary::read_binary_patch;
 use super::checks::{Sides, check_header};
@@ -8,16 +8,16 @@ use super::hunk::read_hunks;
 use super::parse_error::{ParseError, Refusal};
 use crate::model::patch::{Change, Content, FilePatch, Hunk};
 
-/// What a patch may still use up.
+/// The remaining limits of a patch.
 #[derive(Debug)]
 pub(crate) struct Budget {
-    /// Hunk lines.
+    /// Number of hunk lines.
     pub lines: usize,
     /// Bytes of inflated binary content.
     pub binary_bytes: u64,
 }
 
-/// Reads one file patch; the cursor stands on its `diff --git` line.
+/// Reads one file patch; the cursor is at its `diff --git` line.
 pub(crate) fn read_file_patch(cursor: &mut Cursor<'_>, budget: &mut Budget) -> Result<FilePatch, ParseError> {
     let header = read_diff_header(cursor)?;
     let sides = check_header(&header)?;
@@ -59,7 +59,7 @@ fn read_content(
     Ok(Content::Unchanged)
 }
 
-/// A new or deleted file has no old or no new lines, so it has exactly one hunk.
+/// Checks that a new or deleted file, which has no old or no new lines, has exactly one hunk.
 fn check_whole_file_hunks(hunks: &[Hunk], change: Change) -> Result<(), ParseError> {
     let is_whole = |hunk: &Hunk| match change {
         Change::Create => hunk.old_start == 0 && hunk.old_count == 0,
@@ -77,7 +77,7 @@ fn check_whole_file_hunks(hunks: &[Hunk], change: Change) -> Result<(), ParseErr
     }
 }
 
-/// Without hunks only an empty file can be made or deleted, and no content can change.
+/// Checks a file patch without hunks: only an empty file can be created or deleted, and no content can change.
 fn check_no_content(cursor: &Cursor<'_>, header: &DiffHeader<'_>, change: Change) -> Result<(), ParseError> {
     let is_whole_file = matches!(change, Change::Create | Change::Delete);
     if header.index.is_some() && !is_whole_file {

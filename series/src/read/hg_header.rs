@@ -5,16 +5,16 @@ use jiff::tz::Offset;
 
 const FIRST_LINE: &str = "# HG changeset patch";
 
-/// Who made a changeset, and when.
+/// Author and date of a changeset.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HgHeader {
     /// `Name <address>`.
     pub author: Option<String>,
-    /// As a mail would say it.
+    /// The date in mail format.
     pub date: Option<String>,
 }
 
-/// The header in `text`, when there is one, and the text without it. `hg email` puts it below the headers of a mail.
+/// Splits `text` into its header, if there is one, and the rest. `hg email` puts it below the headers of a mail.
 pub fn read_hg_header(text: &str) -> (Option<HgHeader>, String) {
     let mut lines = text.lines();
     let mut before: Vec<&str> = lines.by_ref().take_while(|line| line.trim_end() != FIRST_LINE).collect();
@@ -36,8 +36,8 @@ pub fn read_hg_header(text: &str) -> (Option<HgHeader>, String) {
     (Some(header), rest)
 }
 
-/// A `Date:` field as a mail would say it: the plain header of a patch queue has Mercurial's form there. git's raw form,
-/// `SECONDS +HHMM`, has another offset and stays.
+/// Converts a `Date:` field to mail format: in the plain header of a patch queue it has Mercurial's format. git's raw
+/// format, `SECONDS +HHMM`, has another offset and is kept.
 pub(super) fn date_of_field(value: String) -> String {
     let offset = value.split_once(' ').map_or("", |(_, offset)| offset.trim());
     let digits = offset.strip_prefix('-').unwrap_or(offset);
@@ -46,7 +46,7 @@ pub(super) fn date_of_field(value: String) -> String {
     read.unwrap_or(value)
 }
 
-/// `SECONDS OFFSET`, where the offset counts seconds west of Greenwich.
+/// Parses `SECONDS OFFSET`, where the offset counts seconds west of Greenwich.
 fn mail_date(date: &str) -> Option<String> {
     let (seconds, west) = date.trim().split_once(' ')?;
     let seconds = seconds.split('.').next()?.parse().ok()?;

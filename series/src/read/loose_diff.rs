@@ -1,8 +1,8 @@
-//! The text of a diff as other tools write it: what stands before it, and which blobs it was made from.
+//! The text of a diff as other tools write it: the text before it, and the blobs it was made from.
 
 use super::mail::looks_like_diff;
 
-/// What stands before the diff. All of the text when there is none.
+/// Returns the text before the diff; all of the text if there is no diff.
 pub fn before_diff(text: &[u8]) -> &[u8] {
     let mut length = 0;
     for line in text.split_inclusive(|byte| *byte == b'\n') {
@@ -16,13 +16,13 @@ pub fn before_diff(text: &[u8]) -> &[u8] {
     text.get(..length).unwrap_or(text)
 }
 
-/// Whether there is any diff in `text`.
+/// Returns whether `text` contains a diff.
 pub fn has_diff(text: &[u8]) -> bool {
     let rest = &text[before_diff(text).len()..];
     rest.split(|byte| *byte == b'\n').any(|line| line.starts_with(b"diff --git ") || looks_like_diff(line))
 }
 
-/// Whether the diff has no prefixes such as `a/` and `b/`: git names both sides alike then.
+/// Returns whether the diff has no prefixes such as `a/` and `b/`: git then uses the same name on both sides.
 pub fn has_no_prefixes(text: &[u8]) -> bool {
     let is_alike = |line: &[u8]| {
         let half = line.len() / 2;
@@ -33,19 +33,19 @@ pub fn has_no_prefixes(text: &[u8]) -> bool {
     lines.peek().is_some() && lines.all(|line| is_alike(line.strip_suffix(b"\r").unwrap_or(line)))
 }
 
-/// Whether any side of a file in the diff has git's prefix.
+/// Returns whether any side of a file in the diff has git's prefix.
 pub fn has_prefixes(text: &[u8]) -> bool {
     let starts: [&[u8]; 3] = [b"--- a/", b"+++ b/", b"diff --git a/"];
     text.split(|byte| *byte == b'\n').any(|line| starts.iter().any(|start| line.starts_with(start)))
 }
 
-/// Whether the diff is in the context format of `diff -c`, which git does not read.
+/// Returns whether the diff is in the context format of `diff -c`, which git does not read.
 pub fn is_context_diff(text: &[u8]) -> bool {
     let mut lines = text.split(|byte| *byte == b'\n');
     lines.any(|line| line.starts_with(b"***************"))
 }
 
-/// The blobs on both sides of every `index` line, as short as they are written there.
+/// Returns the blobs on both sides of every `index` line, with the abbreviations used there.
 pub fn stated_blobs(text: &[u8]) -> Vec<(String, String)> {
     let lines = text.split(|byte| *byte == b'\n').filter_map(|line| line.strip_prefix(b"index "));
     let ids = lines.filter_map(|line| std::str::from_utf8(line).ok()?.split_whitespace().next());

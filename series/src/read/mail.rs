@@ -5,7 +5,7 @@ use super::encoded_word::decode_header;
 use super::parse_error::{ParseError, Refusal};
 use crate::model::patch::Trailer;
 
-/// What stands before the first diff.
+/// The part before the first diff.
 #[derive(Debug, Default)]
 pub(crate) struct Mail {
     pub author: String,
@@ -56,7 +56,7 @@ struct Header<'a> {
     value: String,
 }
 
-/// The next header, or `None` after the blank line that ends them.
+/// Reads the next header; `None` after the blank line that ends them.
 fn read_header<'a>(cursor: &mut Cursor<'a>) -> Result<Option<Header<'a>>, ParseError> {
     const EXPECTED: &str = "a mail header `Key: value` or the blank line after the headers";
     let line = cursor.require(EXPECTED)?;
@@ -148,7 +148,7 @@ fn check_headers(mail: &Mail, line: usize) -> Result<(), ParseError> {
     }
 }
 
-/// The lines of the message after the subject, with their numbers.
+/// Returns the lines of the message after the subject, with their numbers.
 ///
 /// `git format-patch --no-stat` writes no `---`, so a `diff --git` ends the message too.
 fn read_body<'a>(cursor: &mut Cursor<'a>) -> Result<Vec<(usize, &'a str)>, ParseError> {
@@ -164,7 +164,7 @@ fn read_body<'a>(cursor: &mut Cursor<'a>) -> Result<Vec<(usize, &'a str)>, Parse
     Ok(body)
 }
 
-/// Whether a line of a patch, without its line end, ends the message.
+/// Returns whether a line of a patch, without its line end, ends the message.
 pub(crate) fn ends_message(line: &[u8]) -> bool {
     line == b"---" || line.starts_with(b"diff --git ")
 }
@@ -178,7 +178,7 @@ fn join_body(body: &[(usize, &str)]) -> String {
     lines.join("\n").trim_matches('\n').to_owned()
 }
 
-/// The trailers: the last paragraph, when every line of it is a trailer or continues one.
+/// Returns the trailers: the last paragraph, if every line of it is a trailer or continues one.
 pub(crate) fn find_trailers(body: &[(usize, &str)]) -> Vec<Trailer> {
     let mut lines = body.iter().rev().skip_while(|(_, text)| text.trim().is_empty());
     let mut paragraph: Vec<_> = lines.by_ref().take_while(|(_, text)| !text.trim().is_empty()).collect();
@@ -219,13 +219,13 @@ fn skip_diffstat(cursor: &mut Cursor<'_>) -> Result<(), ParseError> {
     Ok(())
 }
 
-/// Whether other tools would take a line for one of a diff, wherever it stands.
+/// Returns whether other tools would treat a line as part of a diff, wherever it is.
 pub(crate) fn looks_like_diff(line: &[u8]) -> bool {
     let starts: [&[u8]; 4] = [b"--- ", b"+++ ", b"@@ -", b"GIT binary patch"];
     starts.iter().any(|start| line.starts_with(start))
 }
 
-/// Refuses what other tools would take for a diff and apply, while we would skip it as prose.
+/// Refuses lines that other tools would treat as a diff and apply, while this parser would skip them as prose.
 fn refuse_stray_diff(line: &RawLine<'_>) -> Result<(), ParseError> {
     if looks_like_diff(line.bytes) {
         let expected = "nothing that looks like a diff before the first `diff --git`";

@@ -1,4 +1,4 @@
-//! The text of patches, mails and other series, read into data.
+//! Parsers of patches, mails and other series.
 
 pub(crate) mod authorship;
 mod binary;

@@ -1,4 +1,4 @@
-//! The text of a patch file, read into a [`Patch`].
+//! Parser of a patch file: text to [`Patch`].
 
 use std::collections::HashMap;
 
@@ -10,19 +10,19 @@ use super::parse_error::{ParseError, Refusal};
 use crate::model::patch::{FilePatch, Patch};
 use crate::model::path::RepoPath;
 
-/// The most bytes that a patch file may have.
+/// Maximum size of a patch file in bytes.
 pub const PATCH_SIZE_LIMIT: usize = 64 << 20;
 const LINE_LIMIT: usize = 2_000_000;
 const BINARY_LIMIT: u64 = 256 << 20;
 
-/// Reads `text`, the content of the patch file called `name`.
+/// Parses `text`, the content of the patch file called `name`.
 ///
-/// The text is what `git format-patch --full-index --zero-commit --no-signature --binary`
-/// writes; a mail signature and a missing diffstat are tolerated, nothing else is.
+/// The accepted format is that of `git format-patch --full-index --zero-commit --no-signature --binary`; a mail
+/// signature and a missing diffstat are tolerated, nothing else.
 ///
 /// # Errors
 ///
-/// The first thing that is wrong, with its line, what is there and what should be.
+/// The first problem, with its line, the text found and the text expected.
 pub fn parse(name: &str, text: &[u8]) -> Result<Patch, ParseError> {
     parse_text(text).map(|patch| named(patch, name)).map_err(|mut error| {
         error.patch = name.to_owned();
@@ -57,7 +57,7 @@ fn parse_text(text: &[u8]) -> Result<Patch, ParseError> {
     })
 }
 
-/// Every command takes the same authors and dates: those that a commit can have.
+/// Checks author and date; all commands accept the same ones: those that a commit can have.
 fn check_authorship(mail: &Mail) -> Result<(), ParseError> {
     let refused = |line, refusal, found: &str, expected| {
         Err(ParseError::new(line, refusal, found.as_bytes(), expected))
@@ -86,7 +86,7 @@ fn read_files(cursor: &mut Cursor<'_>) -> Result<Vec<FilePatch>, ParseError> {
     Ok(files)
 }
 
-/// After the last diff: blank lines, then perhaps a mail signature, `-- ` and what follows.
+/// Checks the text after the last diff: blank lines, then optionally a mail signature, `-- ` and its text.
 fn check_end(cursor: &mut Cursor<'_>) -> Result<(), ParseError> {
     let mut in_signature = false;
     while let Some(line) = cursor.take() {
@@ -105,8 +105,8 @@ fn looks_like_diff(line: &RawLine<'_>) -> bool {
     starts.iter().any(|start| line.bytes.starts_with(start))
 }
 
-/// Every path is written once, and one that is written is not read by another file patch, except
-/// as the source of a copy, which is always the content before the patch.
+/// Checks that every path is written once, and that a written path is not read by another file patch, except as the
+/// source of a copy, which is always the content before the patch.
 fn check_paths_once(files: &[FilePatch]) -> Result<(), ParseError> {
     let mut written: HashMap<&RepoPath, usize> = HashMap::new();
     for file in files {

@@ -1,4 +1,4 @@
-//! Why a patch was refused, where, and what was expected instead.
+//! Reasons why a patch was refused, with position and expectation.
 
 use std::fmt;
 
@@ -59,7 +59,7 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// One sentence without a full stop.
+    /// Returns one sentence without a full stop.
     pub fn describe(self) -> String {
         if let Refusal::BadPath(refusal) = self {
             return format!("the patch names {refusal}");
@@ -141,16 +141,16 @@ pub struct ParseError {
     pub patch: String,
     /// Line in the patch file, from 1.
     pub line: usize,
-    /// Why.
+    /// The reason.
     pub refusal: Refusal,
-    /// What stands there, safe to print.
+    /// The text found, safe to print.
     pub found: String,
-    /// What should have stood there.
+    /// The text expected.
     pub expected: String,
 }
 
 impl ParseError {
-    /// A refusal of the line `line`, which reads `found`. The patch's name is added by `parse`.
+    /// Creates a refusal of the line `line` with the text `found`. `parse` adds the patch's name.
     pub(crate) fn new(line: usize, refusal: Refusal, found: &[u8], expected: &str) -> ParseError {
         ParseError {
             patch: String::new(),

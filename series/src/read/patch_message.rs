@@ -1,9 +1,9 @@
-//! A commit message in the form that survives in a patch.
+//! Conversion of a commit message to a form that survives in a patch.
 
 use super::mail::{ends_message, looks_like_diff};
 
-/// `message` with its first paragraph as one line, without control characters, and without lines that end
-/// a message for whoever reads the patch: those get a space in front. Also how many lines those were.
+/// Returns `message` with its first paragraph as one line, without control characters, and with a space before lines
+/// that would end the message when the patch is read. Also returns the number of those lines.
 pub fn patch_message(message: &str) -> (String, usize) {
     let mut lines = message.lines().map(str::trim_end).skip_while(|line| line.is_empty());
     let subject: Vec<&str> = lines.by_ref().take_while(|line| !line.is_empty()).collect();
@@ -23,7 +23,7 @@ pub fn patch_message(message: &str) -> (String, usize) {
     (text, moved)
 }
 
-/// A tab stays: it is how people indent.
+/// Strips control characters except tabs, which are used for indentation.
 fn plain_line(line: &str) -> String {
     line.chars().map(|letter| if letter.is_control() && letter != '\t' { ' ' } else { letter }).collect()
 }

@@ -1,21 +1,21 @@
-//! The order files of patch queues: which patches, in which order, and how each is applied. quilt calls it `series`,
-//! Electron `.patches`, dpatch `00list`; StGit exports one for quilt.
+//! Order files of patch queues: the patches, their order, and the options of each. quilt calls it `series`, Electron
+//! `.patches`, dpatch `00list`; StGit exports one for quilt.
 
-/// One line of it.
+/// One line of an order file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QuiltEntry {
     /// Path of the patch, relative to the file's folder.
     pub name: String,
-    /// How many parts are taken off the paths in it, when the line says so.
+    /// Number of leading path components to strip (`-p`), if the line specifies it.
     pub strip: Option<u32>,
-    /// It is applied backwards.
+    /// Whether it is applied in reverse.
     pub reverse: bool,
-    /// All of its context has to fit, as `-F0` asks for.
+    /// Whether all of its context has to match, as `-F0` requests.
     pub is_strict: bool,
 }
 
 impl QuiltEntry {
-    /// A patch about which nothing but its name is said.
+    /// Creates an entry without options.
     pub fn plain(name: String) -> QuiltEntry {
         QuiltEntry { name, strip: None, reverse: false, is_strict: false }
     }
@@ -25,7 +25,7 @@ impl QuiltEntry {
 ///
 /// # Errors
 ///
-/// Every line that cannot be followed, with its number and why.
+/// Every unsupported line, with its number and the reason.
 pub fn read_quilt_series(file: &str, text: &str) -> Result<Vec<QuiltEntry>, Vec<String>> {
     let (mut entries, mut wrong) = (Vec::new(), Vec::new());
     for (number, line) in (1..).zip(text.lines()) {
@@ -41,7 +41,7 @@ pub fn read_quilt_series(file: &str, text: &str) -> Result<Vec<QuiltEntry>, Vec<
     if wrong.is_empty() { Ok(entries) } else { Err(wrong) }
 }
 
-/// `fix-#12.patch` has no comment in it.
+/// Strips the comment of a line; `fix-#12.patch` does not contain one.
 pub(crate) fn without_comment(line: &str) -> &str {
     let begins = |(at, _): &(usize, &str)| {
         line.get(..*at).is_none_or(|before| before.is_empty() || before.ends_with([' ', '\t']))
@@ -52,7 +52,7 @@ pub(crate) fn without_comment(line: &str) -> &str {
     }
 }
 
-/// Options of patch(1) that change nothing about where a hunk goes.
+/// Options of patch(1) that do not affect where a hunk is applied.
 const HARMLESS: [&str; 14] = [
     "-E",
     "--remove-empty-files",
@@ -106,7 +106,7 @@ fn refuse_name(name: &str) -> Result<(), String> {
     if is_packed(name) { Err(format!("`{name}` is packed: unpack it first")) } else { Ok(()) }
 }
 
-/// Whether a file's name says that it is compressed.
+/// Returns whether a file's name indicates that it is compressed.
 pub fn is_packed(name: &str) -> bool {
     [".gz", ".bz2", ".xz", ".zst", ".lzma"].iter().any(|ending| name.ends_with(ending))
 }

@@ -2,8 +2,8 @@
 
 /// Decodes the quoted path at the start of `text`.
 ///
-/// `text` starts with a double quote. Gives the decoded bytes and what follows the closing
-/// quote, or `None` when the quoting is malformed.
+/// `text` starts with a double quote. Returns the decoded bytes and the rest after the closing quote, or `None` if the
+/// quoting is malformed.
 pub(crate) fn unquote(text: &[u8]) -> Option<(Vec<u8>, &[u8])> {
     let mut rest = text.strip_prefix(b"\"")?;
     let mut decoded = Vec::new();
@@ -24,7 +24,7 @@ pub(crate) fn unquote(text: &[u8]) -> Option<(Vec<u8>, &[u8])> {
     }
 }
 
-/// Decodes what follows a backslash: one letter, or three octal digits up to `377`.
+/// Decodes the part after a backslash: one letter, or three octal digits up to `377`.
 fn unescape(text: &[u8]) -> Option<(u8, &[u8])> {
     let (first, rest) = text.split_first()?;
     let byte = match first {
@@ -45,12 +45,12 @@ fn unescape(text: &[u8]) -> Option<(u8, &[u8])> {
 fn unescape_octal(text: &[u8]) -> Option<(u8, &[u8])> {
     let (digits, rest) = text.split_at_checked(3)?;
     let digits = std::str::from_utf8(digits).ok()?;
-    // `from_str_radix` would take a sign, but the first digit is known to be one of 0 to 3.
+    // `from_str_radix` would accept a sign, but the first digit is known to be one of 0 to 3.
     let byte = u8::from_str_radix(digits, 8).ok()?;
     Some((byte, rest))
 }
 
-/// Decodes a path that fills the whole of `text`, quoted or plain.
+/// Decodes a path that fills all of `text`, quoted or plain.
 pub(crate) fn whole_path(text: &[u8]) -> Option<Vec<u8>> {
     if !text.starts_with(b"\"") {
         return Some(text.to_vec());
@@ -59,10 +59,10 @@ pub(crate) fn whole_path(text: &[u8]) -> Option<Vec<u8>> {
     rest.is_empty().then_some(decoded)
 }
 
-/// The two paths of a `diff --git` line, with their `a/` and `b/`.
+/// Returns the two paths of a `diff --git` line, with their `a/` and `b/`.
 ///
-/// `text` is what follows `diff --git `. Two plain paths can be told apart only when they are
-/// the same path, or when `known_old` (from a `rename from` line) says where the first ends.
+/// `text` is the line after `diff --git `. Two plain paths can be told apart only if they are the same path, or if
+/// `known_old` (from a `rename from` line) marks the end of the first.
 pub(crate) fn header_paths(text: &[u8], known_old: Option<&[u8]>) -> Option<(Vec<u8>, Vec<u8>)> {
     if text.starts_with(b"\"") {
         let (old, rest) = unquote(text)?;

@@ -1,25 +1,25 @@
-//! Which patches a package's recipe names, in order: a vcpkg port, a Yocto, Gentoo or Haiku recipe, a Nix
+//! The patches that a package's recipe names, in order: a vcpkg port, a Yocto, Gentoo or Haiku recipe, a Nix
 //! expression. Spec files are read by [`super::spec`].
 //!
-//! A recipe is a program, and is not run: names are looked for, variables in them stand for anything, and conditions are
-//! not evaluated.
+//! A recipe is a program, but is not executed: the text is searched for names, variables in them match anything, and
+//! conditions are not evaluated.
 
 use super::quilt::without_comment;
 
 /// One patch that a recipe names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Named {
-    /// The path as it stands there, with `*` for each variable.
+    /// The path as written, with `*` for each variable.
     pub pattern: String,
-    /// How many parts are taken off the paths in it, when the recipe says so.
+    /// Number of leading path components to strip (`-p`), if the recipe specifies it.
     pub strip: Option<u32>,
-    /// It is applied backwards.
+    /// Whether it is applied in reverse.
     pub reverse: bool,
-    /// Why the recipe does not apply it to the source, when it does not.
+    /// The reason why the recipe does not apply it to the source, if it does not.
     pub left_out: Option<&'static str>,
 }
 
-/// The patches that `text` names, each once, in the order of their first mention.
+/// Returns the patches that `text` names, each once, in the order of their first occurrence.
 pub fn read_recipe(text: &str) -> Vec<Named> {
     let mut found: Vec<Named> = Vec::new();
     let words = text.lines().map(without_comment).flat_map(|line| line.split(is_separator));
@@ -35,7 +35,7 @@ fn is_separator(letter: char) -> bool {
     letter.is_whitespace() || "\"'()[],\\`".contains(letter)
 }
 
-/// `file://0001-a.patch;striplevel=2` is a patch; so is `./a.patch`, and `${P}-fix.diff`.
+/// Reads a word as a patch: `file://0001-a.patch;striplevel=2`, `./a.patch`, or `${P}-fix.diff`.
 fn read_word(word: &str) -> Option<Named> {
     let mut parts = word.split(';');
     let path = parts.next()?;
@@ -69,7 +69,7 @@ fn read_word(word: &str) -> Option<Named> {
     Some(named)
 }
 
-/// `${NAME}`, `%{name}`, `$NAME` become `*`.
+/// Replaces `${NAME}`, `%{name}`, `$NAME` by `*`.
 pub(super) fn without_variables(path: &str) -> String {
     let mut plain = String::new();
     let mut letters = path.chars().peekable();
@@ -85,7 +85,7 @@ pub(super) fn without_variables(path: &str) -> String {
     plain
 }
 
-/// Whether `name` fits `pattern`, in which each `*` stands for any letters.
+/// Returns whether `name` matches `pattern`, in which each `*` matches any characters.
 pub fn fits(pattern: &str, name: &str) -> bool {
     let mut parts = pattern.split('*');
     let first = parts.next().unwrap_or_default();
@@ -98,7 +98,7 @@ pub fn fits(pattern: &str, name: &str) -> bool {
             None => return false,
         }
     }
-    // The last part has to be at the end.
+    // The last part has to match at the end.
     let last = pattern.rsplit('*').next().unwrap_or_default();
     if is_literal { rest.is_empty() } else { name.ends_with(last) }
 }

@@ -1,21 +1,21 @@
-//! Everything for which a patch is refused, file by file: [`parse`](super::parse) stops at the first.
+//! All refusals of a patch, file by file: [`parse`](super::parse) stops at the first.
 
 use super::mail::ends_message;
 use super::parse::parse;
 use super::parse_error::ParseError;
 use super::quoted_path::header_paths;
 
-/// One file of a patch that cannot be taken.
+/// One file of a patch that is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileRefusal {
-    /// Its path, when the patch says one.
+    /// Its path, if the patch names one.
     pub path: Option<Vec<u8>>,
-    /// Why. Its line is counted in the text of this file alone.
+    /// The refusal. Its line is counted in the text of this file alone.
     pub error: ParseError,
 }
 
-/// Reads `text`, which [`parse`] refuses, once for each file. Empty when all of the files can be taken
-/// alone: then it is the patch as a whole that cannot.
+/// Parses `text`, which [`parse`] refuses, once for each file. Returns an empty list if each file alone is accepted:
+/// then the patch as a whole is refused.
 pub fn refusals(name: &str, text: &[u8]) -> Vec<FileRefusal> {
     let (head, files) = split_files(text);
     let refuse = |file: &Vec<u8>| {
@@ -25,7 +25,7 @@ pub fn refusals(name: &str, text: &[u8]) -> Vec<FileRefusal> {
     files.iter().filter_map(refuse).collect()
 }
 
-/// The mail, and each `diff --git` with what belongs to it. No line of a hunk or of a binary patch starts so.
+/// Splits off the mail, and each `diff --git` with its lines. No line of a hunk or of a binary patch starts like that.
 fn split_files(text: &[u8]) -> (Vec<u8>, Vec<Vec<u8>>) {
     let (mut head, mut files): (Vec<u8>, Vec<Vec<u8>>) = (Vec::new(), Vec::new());
     let mut in_message = true;
@@ -39,7 +39,7 @@ fn split_files(text: &[u8]) -> (Vec<u8>, Vec<Vec<u8>>) {
     (head, files)
 }
 
-/// The path on the new side. Lines that name it again are preferred: they say renames too.
+/// Returns the path on the new side. Lines that name it again are preferred: they also cover renames.
 fn path_of(file: &[u8]) -> Option<Vec<u8>> {
     let first = file.split(|byte| *byte == b'\n').next()?;
     let (_, new) = header_paths(first.strip_prefix(b"diff --git ")?, None)?;

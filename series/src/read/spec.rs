@@ -1,6 +1,6 @@
-//! Which patches an RPM spec file applies: declared by `PatchN:`, applied by `%patch`, `%autopatch` or `%autosetup`.
+//! The patches that an RPM spec file applies: declared by `PatchN:`, applied by `%patch`, `%autopatch` or `%autosetup`.
 //!
-//! Macros are not expanded: they stand for anything in a name. Conditions are not evaluated.
+//! Macros are not expanded: in a name they match anything. Conditions are not evaluated.
 
 use super::recipe::{Named, without_variables};
 
@@ -23,7 +23,7 @@ struct Options {
     numbers: Vec<u32>,
 }
 
-/// The patches that the spec file `text` applies, in the order in which it does, then those that it only declares.
+/// Returns the patches that the spec file `text` applies, in order, then those that it only declares.
 pub fn read_spec(text: &str) -> Vec<Named> {
     let mut declared: Vec<Declared> = Vec::new();
     let (mut applied, mut has_directive): (Vec<Named>, bool) = (Vec::new(), false);
@@ -54,7 +54,7 @@ pub fn read_spec(text: &str) -> Vec<Named> {
             }
         }
     }
-    // `git am %{patches}` and `patch < %{PATCH7}` say nothing that could be read here.
+    // `git am %{patches}` and `patch < %{PATCH7}` cannot be interpreted here.
     let is_by_hand = text.contains("%{patches}") || text.contains("%{PATCH") || text.contains("%PATCH");
     for patch in &declared {
         if !applied.iter().any(|other| other.pattern == patch.file) {
@@ -69,7 +69,7 @@ fn plain(patch: &Declared) -> Named {
     Named { pattern: patch.file.clone(), strip: None, reverse: false, left_out: None }
 }
 
-/// `Patch12: value`, in which the number may be missing.
+/// Parses `Patch12: value`; the number may be missing.
 fn declaration(line: &str) -> Option<(Option<u32>, &str)> {
     let (key, value) = line.split_once(':')?;
     let number = key
@@ -81,13 +81,13 @@ fn declaration(line: &str) -> Option<(Option<u32>, &str)> {
     Some((number, value.trim()))
 }
 
-/// The file beside the spec: a URL is that of a copy.
+/// Returns the file beside the spec: a URL refers to the same file elsewhere.
 fn file_of(value: &str) -> String {
     let value = value.split_whitespace().next().unwrap_or_default();
     without_variables(value.rsplit('/').next().unwrap_or(value))
 }
 
-/// `%patch -P 12 -p1`, `%patch12 -p1`, `%{patch12}`, `%autopatch -p1 -m 100`, `%autosetup -p1`.
+/// Parses `%patch -P 12 -p1`, `%patch12 -p1`, `%{patch12}`, `%autopatch -p1 -m 100`, `%autosetup -p1`.
 fn directive(line: &str) -> Option<(&'static str, Options)> {
     let rest = line.strip_prefix('%')?;
     let rest = rest.strip_prefix('{').unwrap_or(rest);
@@ -124,7 +124,7 @@ fn directive(line: &str) -> Option<(&'static str, Options)> {
             _ => {}
         }
     }
-    // `%patch` without a number is the first one.
+    // `%patch` without a number means the first one.
     if name == "patch" && options.numbers.is_empty() {
         options.numbers.push(0);
     }

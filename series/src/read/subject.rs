@@ -1,6 +1,6 @@
-//! Whether a line can be the subject of a commit.
+//! Suitability of a line as the subject of a commit.
 
-/// Whether `line` tells a reader nothing about the change: decoration, a link, a keyword of a version control system.
+/// Returns whether `line` is uninformative: decoration, a link, a keyword of a version control system.
 pub fn is_useless(line: &str) -> bool {
     let line = line.trim();
     let is_keyword = line.len() > 1 && line.starts_with('$') && line.ends_with('$');

@@ -17,27 +17,27 @@ use crate::model::path::RepoPath;
 use crate::model::tree::{NewFile, Tree, TreeChange, TreeError};
 use crate::text::markers::Labels;
 
-/// Everything that is known about one file of a patch.
+/// All inputs for the replay of one file of a patch.
 pub(crate) struct FileReplay<'r, 'a> {
     pub origin: &'r Origin<'a>,
-    /// What the other tree has after the patches before.
+    /// The other tree after the earlier patches.
     pub new: &'r dyn Tree,
     pub patch: &'r Patch,
     pub file: &'r FilePatch,
     /// The file that the patch was made from.
     pub base: Option<&'r Version>,
-    /// What the whole patch does on its own tree.
+    /// The effect of the whole patch on its own tree.
     pub made: &'r Made,
     pub labels: &'r Labels,
 }
 
-/// What came of it.
+/// The result.
 pub(crate) struct FileResult {
     pub file: ReplayedFile,
     pub changes: Vec<TreeChange>,
 }
 
-/// Content after a merge: a blob that is there, or a new one.
+/// Content after a merge: an existing blob or a new one.
 struct Merged {
     id: ObjectId,
     content: Option<Arc<Vec<u8>>>,
@@ -47,14 +47,14 @@ struct Merged {
 impl FileReplay<'_, '_> {
     pub fn run(&self) -> Result<FileResult, TreeError> {
         match self.file.change {
-            // A copy was made of the file as it was; its content is known whole.
+            // A copy starts from the old content of the source, so its content is known entirely.
             Change::Create | Change::Copy => self.create(),
             Change::Delete => self.delete(),
             Change::Modify | Change::Rename => self.change(),
         }
     }
 
-    /// The patch must not write here.
+    /// Returns a conflict: the patch must not write to this path.
     pub fn refused(&self, refusal: TargetRefusal) -> Result<FileResult, TreeError> {
         let path = self.file.path().cloned();
         let Some(path) = path else { return Err(no_path()) };
@@ -89,7 +89,7 @@ impl FileReplay<'_, '_> {
         let Some(ours) = self.version_at(&base.path)? else {
             let gone = ReplayedFile { before: None, after: None, way: Way::AlreadyThere, followed: None };
             return match self.locate(base)? {
-                // The content lives on elsewhere, and the patch wants it gone.
+                // The content has moved elsewhere, but the patch deletes it.
                 Ok(followed) => {
                     let candidates = vec![candidate(&followed)];
                     Ok(self.conflict(base.path.clone(), ConflictReason::FileGone { candidates }, None, None))
@@ -104,7 +104,7 @@ impl FileReplay<'_, '_> {
         Ok(self.taken(Some(ours), vec![change], Way::AsItWas, None))
     }
 
-    /// A file that stays, or moves.
+    /// Replays a change to a file that stays or moves.
     fn change(&self) -> Result<FileResult, TreeError> {
         let base = self.base.ok_or_else(no_path)?;
         let (target, theirs) =
@@ -137,7 +137,7 @@ impl FileReplay<'_, '_> {
         self.merge(base, ours, &to, &theirs, followed)
     }
 
-    /// Upstream's version of `base`, and how it was followed; or that there is none.
+    /// Finds upstream's version of `base`, and the rename that was followed; or the reason why there is none.
     #[allow(clippy::type_complexity, reason = "used in one place")]
     fn find_ours(
         &self,
@@ -160,7 +160,7 @@ impl FileReplay<'_, '_> {
         Ok(Err(Box::new(gone)))
     }
 
-    /// What keeps a file from moving to `to`.
+    /// Returns the conflict that prevents a file from moving to `to`, if any.
     fn no_room(&self, to: &RepoPath) -> Result<Option<FileResult>, TreeError> {
         match find_file(self.new, to, &leaving_paths(self.patch)) {
             Ok(None) => self.folder_moved(to),
@@ -202,7 +202,7 @@ impl FileReplay<'_, '_> {
         Ok(self.taken(Some(ours), changes, merged.way, followed))
     }
 
-    /// The merged content, or why there is none and what to show.
+    /// Returns the merged content, or the reason for a conflict and the text to show.
     #[allow(clippy::type_complexity, reason = "used in one place")]
     fn merge_content(
         &self,
@@ -239,8 +239,8 @@ impl FileReplay<'_, '_> {
         })
     }
 
-    /// A new file goes where its neighbours are: when upstream has moved its folder, somebody has to decide. Where the
-    /// patch makes the folder too, it has none.
+    /// Returns a conflict if upstream has moved the folder of a new file: the file belongs with its neighbours. Not for
+    /// a folder that the patch creates too, which has none.
     fn folder_moved(&self, path: &RepoPath) -> Result<Option<FileResult>, TreeError> {
         if self.made.in_new_folders.contains(path) {
             return Ok(None);
@@ -251,7 +251,7 @@ impl FileReplay<'_, '_> {
         Ok(Some(self.conflict(at, reason, None, None)))
     }
 
-    /// Upstream moved the file to the same place, and perhaps changed it since.
+    /// Handles a rename that upstream has made too, perhaps with changes to the file since.
     fn rename_done(
         &self,
         base: &Version,
@@ -313,7 +313,7 @@ fn candidate(followed: &Followed) -> RenameCandidate {
     }
 }
 
-/// Looking for room fails only by a refusal, or because the tree cannot be read.
+/// Returns the refusal in `failure`. Checking a path fails only by a refusal, or because the tree cannot be read.
 fn refusal_of(failure: Failure) -> Result<TargetRefusal, TreeError> {
     match failure {
         Failure::Refused(refusal) => Ok(refusal),
@@ -322,7 +322,7 @@ fn refusal_of(failure: Failure) -> Result<TargetRefusal, TreeError> {
     }
 }
 
-/// A patch that was applied names its files; this is said instead of a panic.
+/// Returns an error instead of a panic: a patch that was applied names its files.
 fn no_path() -> TreeError {
     TreeError { message: "a patch changes a file that is not there".to_owned() }
 }

@@ -1,4 +1,4 @@
-//! Where did upstream move a folder into which a patch puts a new file?
+//! Search for the new place of a folder that upstream moved and into which a patch puts a new file.
 
 use std::collections::BTreeMap;
 
@@ -7,11 +7,11 @@ use super::origin::Origin;
 use crate::model::path::RepoPath;
 use crate::model::tree::{Tree, TreeError};
 
-/// Files of a folder that are looked for elsewhere.
+/// Maximum number of files of a folder that are searched for elsewhere.
 const LOOKED_FOR: usize = 50;
 
-/// Where `path` would be when its folder was moved: as git sees it, the pin has the folder, the tree has not, and most of
-/// its files that are still there are in one other folder. Nothing when it was not moved.
+/// Returns the new path of `path` if its folder was moved. Like git, it counts as moved if the pin has the folder, the
+/// tree does not, and most of its surviving files are in one other folder. `None` if it was not moved.
 pub(crate) fn find_moved_folder(
     path: &RepoPath,
     origin: &Origin<'_>,

@@ -1,6 +1,6 @@
-//! Where did upstream move a file that a patch changes?
+//! Search for the new path of a file that upstream moved.
 //!
-//! Only files that came since the pin are looked at: a copy that was there all along is no new home.
+//! Only files added since the pin are considered: a copy that existed all along is not a move.
 
 use std::cmp::Reverse;
 use std::rc::Rc;
@@ -15,22 +15,22 @@ use crate::model::printable::printable;
 use crate::model::tree::{Tree, TreeError};
 use crate::text::likeness::{SIMILAR_PERCENT, percent_alike};
 
-/// With less than that it may still be one of those that a file was split into: worth a person's look.
+/// A file of at least this similarity may be one of those that the old file was split into, and is reported.
 const LIKE_PERCENT: u8 = 25;
-/// Files that are read in search of a moved one.
+/// Maximum number of files that are read in search of a moved one.
 const READ_LIMIT: usize = 2_000;
 const CANDIDATES_SHOWN: usize = 5;
 
-/// Where a missing file is.
+/// Location of a missing file.
 pub(crate) enum Found {
-    /// At one path, certainly or clearly.
+    /// At one path, with certainty or by clear similarity.
     At { path: RepoPath, percent: u8 },
-    /// Nobody can say; these are like it.
+    /// Uncertain; these are similar.
     Unknown(Vec<RenameCandidate>),
 }
 
-/// Looks for the file `path` with the blob `id` among those that came to `tree`. Of several files with that very content
-/// the one with the same file name is taken, as git does, if it is the only one.
+/// Searches for the file `path` with the blob `id` among those added to `tree`. Of several files with identical content
+/// the one with the same file name is taken, as git does, if it is unique.
 pub(crate) fn find_moved(
     (path, id): (&[u8], ObjectId),
     origin: &Origin<'_>,
@@ -67,7 +67,7 @@ pub(crate) fn find_moved(
     Ok(Found::Unknown(candidates.collect()))
 }
 
-/// For the file with the blob `id`, among the files that came to `tree`.
+/// A search for the file with the blob `id` among the files added to `tree`.
 struct Search<'s, 'o> {
     id: ObjectId,
     origin: &'s Origin<'o>,
@@ -76,7 +76,7 @@ struct Search<'s, 'o> {
 }
 
 impl Search<'_, '_> {
-    /// Where the file `path` is when exactly one file of that name and content went, and exactly one came.
+    /// Returns the new path if exactly one file of that name and content was removed, and exactly one was added.
     fn only_namesake(&self, path: &[u8]) -> Option<RepoPath> {
         let is_namesake =
             |file: &&Arrival| file.id == self.id && last_component(&file.path) == last_component(path);
@@ -88,7 +88,7 @@ impl Search<'_, '_> {
         }
     }
 
-    /// What is another file of the pin, moved unchanged, is left out, as by git.
+    /// Returns the similar files. Another file of the pin that was moved unchanged is left out, as in git.
     fn similar_ones(&self) -> Result<Vec<(&Arrival, u8)>, TreeError> {
         let mut similar = Vec::new();
         if is_binary(&self.origin.blob(self.id)?) {
@@ -104,8 +104,8 @@ impl Search<'_, '_> {
         Ok(similar)
     }
 
-    /// Whether another file that went is at least as much like `arrival` as the one that is looked for, which is so by
-    /// `percent`: then it may be that one under another name.
+    /// Returns whether another removed file is at least as similar to `arrival` as the one searched for, whose
+    /// similarity is `percent`: then `arrival` may be that other file under a new name.
     fn may_be_another(&self, arrival: &Arrival, percent: u8) -> Result<bool, TreeError> {
         if arrival.id == self.id {
             return Ok(self.arrivals.gone.iter().filter(|gone| gone.id == self.id).count() > 1);
@@ -119,7 +119,7 @@ impl Search<'_, '_> {
         Ok(false)
     }
 
-    /// How much the file `old` of the pin is like the file `new` of the tree, in percent of their bytes.
+    /// Returns the similarity of the file `old` of the pin and the file `new` of the tree, in percent of their bytes.
     fn likeness(&self, old: ObjectId, new: ObjectId) -> Result<u8, TreeError> {
         if let Some(percent) = self.origin.likeness.borrow().get(&(old, new)) {
             return Ok(*percent);

@@ -1,9 +1,9 @@
-//! Where did a merge put the lines of a patch, and is that where they were made for?
+//! Checks that a merge put the lines of a patch where they belong.
 //!
-//! A merge goes by lines alone. Where a text says the same twice, another reading of what upstream did may be as good
-//! and put the change elsewhere: so the texts are read from below as well, and both readings have to agree. And
-//! where upstream deleted the patched function and a look-alike stays, the function tells: its head must be the line that
-//! the merge takes the old head to.
+//! A merge considers lines alone. If a text repeats itself, upstream's change may have another equally good alignment,
+//! which would put the patch's change elsewhere: so the texts are also compared from the bottom up, and both alignments
+//! have to agree. If upstream deleted the patched function and a look-alike stays, the function tells: its head must be
+//! the line that the merge maps the old head to.
 
 use std::ops::Range;
 
@@ -18,8 +18,8 @@ use crate::text::line_diff::ChangedRun;
 use crate::text::line_index::LineIndex;
 use crate::text::three_way::{Occurrences, Region, ThreeWay};
 
-/// The places in ours that nobody can be sure of, each with what is known about it; empty when all is well. In a text that
-/// has no functions none can be the wrong one.
+/// Returns the uncertain places in ours, each with the known facts about it; empty if there are none. In a text without
+/// functions no place can be in the wrong one.
 pub(crate) fn check_landing(merge: &ThreeWay<'_>, hunks: &[Hunk], language: Language) -> Vec<Doubt> {
     if merge.landed().next().is_none() {
         return Vec::new();
@@ -38,7 +38,7 @@ pub(crate) fn check_landing(merge: &ThreeWay<'_>, hunks: &[Hunk], language: Lang
     merge.landed().filter_map(|region| places.doubt(region)).collect()
 }
 
-/// Lines of the base, from 0, of the hunks whose result stands in ours already, in their own function.
+/// Lines of the base, from 0, of the hunks whose result ours has already, in their own function.
 fn already_made(
     index: &LineIndex<'_>,
     functions: &FunctionMap<'_>,
@@ -50,7 +50,7 @@ fn already_made(
     hunks.iter().filter(is_there).map(Hunk::old_lines).collect()
 }
 
-/// Something of the base and the same of ours.
+/// A value of the base and the same of ours.
 struct Sides<T> {
     base: T,
     ours: T,
@@ -60,14 +60,14 @@ struct Places<'m, 'a> {
     merge: &'m ThreeWay<'a>,
     language: Language,
     functions: Sides<FunctionMap<'m>>,
-    /// For each line the head of the function that it is in.
+    /// For each line the head of its enclosing function.
     heads: Sides<Vec<Option<usize>>>,
     from_below: Vec<ChangedRun>,
     occurrences: Occurrences<'m>,
     made_twice: Vec<Range<usize>>,
 }
 
-/// Two lines, one of the base and one of ours, that should be the head of the same function or scope and are not.
+/// Two lines, one of the base and one of ours, that should be the head of the same function or scope but are not.
 type OtherHead = Sides<Option<usize>>;
 
 impl Places<'_, '_> {
@@ -106,7 +106,7 @@ impl Places<'_, '_> {
         }
     }
 
-    /// A line that is only added needs one neighbour that is where it was.
+    /// A line that is only added needs one neighbour at its old place.
     fn is_the_same_from_below(&self, region: &Region) -> bool {
         let is_at = |base: usize, ours: usize| image(&self.from_below, base) == Some(ours);
         let (base, ours) = (&region.base, &region.ours);
@@ -117,7 +117,7 @@ impl Places<'_, '_> {
         base.clone().zip(ours.clone()).all(|(base, ours)| is_at(base, ours))
     }
 
-    /// The head of the function, or of a scope around the place, that is another one in ours.
+    /// Returns the head of the function, or of a scope around the place, that differs in ours.
     fn other_head(&self, region: &Region) -> Option<OtherHead> {
         if self.is_outside(region) {
             return None;
@@ -135,15 +135,16 @@ impl Places<'_, '_> {
         pairs.find(|pair| !self.is_same_head(pair.base, pair.ours))
     }
 
-    /// Where indentation ends a function, a line that is not indented is in none.
+    /// In languages where indentation ends a function, a line that is not indented is in none.
     fn is_outside(&self, region: &Region) -> bool {
         let mut indentations = self.merge.written_at(region).iter().filter_map(|line| indentation(line));
         self.language == Language::Indentation && indentations.next() == Some(0)
     }
 
-    /// Whether the head in ours is the head in the base, perhaps rewritten. Its line decides, not its text: the line that the
-    /// merge takes the base's to; or one that upstream wrote in its place, when the old one went and the new one came with it.
-    /// Wherever the lines are, a text that occurs once on either side is the same head.
+    /// Returns whether the head in ours is the head in the base, perhaps rewritten. Its line decides, not its text:
+    /// either the line that the merge maps the base's to, or one that upstream wrote in its place, when the old text is
+    /// gone and the new one was not there before. A text that occurs once on either side is the same head, wherever the
+    /// lines are.
     fn is_same_head(&self, own: Option<usize>, there: Option<usize>) -> bool {
         let (Some(own), Some(there)) = (own, there) else { return own == there };
         if image(self.merge.by_ours(), own) == Some(there) {
@@ -159,20 +160,20 @@ impl Places<'_, '_> {
     }
 }
 
-/// The scopes around a place, innermost first: those of the last line before it that is not blank, because what follows may
-/// be upstream's.
+/// Returns the scopes around a place, innermost first: those of the last line before it that is not blank, because the
+/// lines after it may be upstream's.
 fn scopes_around(functions: &FunctionMap<'_>, at: usize) -> Option<Vec<usize>> {
     let anchor = functions.last_line_before(at, |line| indentation(line).is_some()).unwrap_or(at);
     functions.scopes_around(anchor)
 }
 
-/// The run that line `at` of the old text is in.
+/// Returns the run that contains line `at` of the old text.
 fn run_at(runs: &[ChangedRun], at: usize) -> Option<&ChangedRun> {
     let before = runs.partition_point(|run| run.old.start <= at);
     before.checked_sub(1).and_then(|last| runs.get(last)).filter(|run| run.old.contains(&at))
 }
 
-/// Where line `at` of the old text is in the new one.
+/// Returns the position in the new text of line `at` of the old one.
 fn image(runs: &[ChangedRun], at: usize) -> Option<usize> {
     let before = runs.partition_point(|run| run.old.start <= at);
     match before.checked_sub(1).and_then(|last| runs.get(last)) {

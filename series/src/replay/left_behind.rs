@@ -1,4 +1,4 @@
-//! What did upstream put into a folder that a patch moves away?
+//! Detection of files that upstream added to a folder that a patch moves away.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -10,8 +10,8 @@ use crate::model::patch::{Change, FileSide, Patch};
 use crate::model::path::RepoPath;
 use crate::model::tree::{Tree, TreeError};
 
-/// A conflict for each file that came since the pin to a folder of which `patch` moves all that was there: as git sees it,
-/// it may belong to the folder's new place. Nothing when the folder stays for another reason.
+/// Returns a conflict for each file that was added since the pin to a folder that `patch` moves entirely: like git, it
+/// assumes that the file may belong to the folder's new place. None if the folder stays for another reason.
 pub(crate) fn left_behind(
     patch: &Patch,
     origin: &Origin<'_>,
@@ -31,7 +31,8 @@ pub(crate) fn left_behind(
     Ok(found.into_values().map(|(to, ours)| conflict(ours, to)).collect())
 }
 
-/// Each folder out of which files are moved, the outer ones first, and the folder that most of them are moved to.
+/// Returns each folder out of which files are moved, the outer ones first, and the folder that most of them are moved
+/// to.
 fn moved_folders(patch: &Patch) -> BTreeMap<&[u8], &[u8]> {
     let mut votes: BTreeMap<&[u8], BTreeMap<&[u8], usize>> = BTreeMap::new();
     for file in patch.files.iter().filter(|file| file.change == Change::Rename) {
@@ -58,7 +59,7 @@ struct Search<'s, 'o> {
 }
 
 impl Search<'_, '_> {
-    /// Whether all that does not leave `folder` came to it upstream; it is then in `came`.
+    /// Returns whether all files that do not leave `folder` were added to it upstream, collecting them in `came`.
     fn only_arrivals_in(&mut self, folder: &[u8]) -> Result<bool, TreeError> {
         for name in self.new.siblings(folder)? {
             let path = [folder, b"/", &name].concat();

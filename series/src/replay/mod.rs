@@ -1,4 +1,4 @@
-//! A series from the tree it was made for to another one.
+//! Replay of a series on another tree than it was made for.
 
 mod file;
 mod folder;

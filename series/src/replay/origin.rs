@@ -1,4 +1,4 @@
-//! A series on the tree that it was made for: base and theirs of every merge are known there for certain.
+//! A series on the tree that it was made for, where base and theirs of every merge are known exactly.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -14,24 +14,24 @@ use crate::model::patch::Patch;
 use crate::model::path::RepoPath;
 use crate::model::tree::{Tree, TreeChange, TreeError};
 
-/// A series, applied where it was made. A patch that is not exact there changes nothing, and the next is tried
-/// without it.
+/// A series, applied to its own base. A patch that is not exact there changes nothing, and the next is tried without
+/// it.
 pub struct Origin<'a> {
     pub(crate) pin: &'a dyn Tree,
     patches: &'a [Patch],
     made: Vec<Result<Made, PatchDrift>>,
     after: LayeredTree<'a>,
-    /// How like two blobs are, in percent of their lines.
+    /// Similarity of two blobs, in percent of their lines.
     pub(crate) likeness: RefCell<HashMap<(ObjectId, ObjectId), u8>>,
 }
 
-/// What one patch does where it was made.
+/// The effect of one patch on its own base.
 pub(crate) struct Made {
-    /// For each file of the patch the one that it was made from; nothing where it makes a file.
+    /// For each file of the patch the one that it was made from; `None` if the patch creates it.
     pub bases: Vec<Option<Version>>,
-    /// What the patch changes, its results in full.
+    /// The changes of the patch, with their full results.
     pub changes: Vec<TreeChange>,
-    /// The files that it puts into a folder in which nothing was before.
+    /// The files that it adds to a folder that was empty before.
     pub in_new_folders: HashSet<RepoPath>,
 }
 
@@ -58,22 +58,22 @@ impl<'a> Origin<'a> {
         Ok(Origin { pin, patches, made, after, likeness: RefCell::default() })
     }
 
-    /// The series, in order.
+    /// Returns the series, in order.
     pub fn patches(&self) -> &'a [Patch] {
         self.patches
     }
 
-    /// What the exact patches make of each file: the blobs that later patches were made from.
+    /// Returns the changes of the exact patches to each file: the blobs that later patches were made from.
     pub fn changes(&self) -> impl Iterator<Item = &TreeChange> {
         self.made.iter().flatten().flat_map(|made| &made.changes)
     }
 
-    /// The patch at `at`, from 0, and what it does here or why it does not fit; nothing after the last.
+    /// Returns the patch at `at`, from 0, and its effect here or the reason why it does not fit; `None` after the last.
     pub(crate) fn patch(&self, at: usize) -> Option<(&'a Patch, Result<&Made, &PatchDrift>)> {
         Some((self.patches.get(at)?, self.made.get(at)?.as_ref()))
     }
 
-    /// The content of a blob of the pin, or of one that a patch makes.
+    /// Returns the content of a blob of the pin, or of one that a patch creates.
     pub(crate) fn blob(&self, id: ObjectId) -> Result<Cow<'_, [u8]>, TreeError> {
         self.after.blob(id)
     }
@@ -99,7 +99,7 @@ fn files_in_new_folders(changes: &[TreeChange], tree: &dyn Tree) -> Result<HashS
     Ok(files)
 }
 
-/// Whether there is anything in `folder`: one from which patches took all is still an entry.
+/// Returns whether `folder` contains any file: a folder that patches have emptied is still an entry.
 fn holds_a_file(folder: &[u8], tree: &dyn Tree) -> Result<bool, TreeError> {
     for name in tree.siblings(folder)? {
         let path = if folder.is_empty() { name } else { [folder, b"/", &name].concat() };

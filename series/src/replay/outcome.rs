@@ -1,4 +1,4 @@
-//! What replaying a patch on another tree came to, as data.
+//! The result of replaying a patch on another tree, as data.
 
 use serde::Serialize;
 
@@ -13,53 +13,53 @@ use crate::model::path::RepoPath;
 pub struct Replayed {
     /// The patch's file name.
     pub patch: String,
-    /// Its files, in the patch's order; none when upstream's history took the patch whole.
+    /// Its files, in the patch's order; empty if upstream's history contains the whole patch.
     pub files: Vec<ReplayedFile>,
 }
 
 /// One file of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReplayedFile {
-    /// The file before the patch in the tree that it is replayed on; nothing when there is none.
+    /// The file before the patch in the tree that it is replayed on; `None` if there is none.
     pub before: Option<Version>,
-    /// The file after it; nothing when it goes, or when somebody has to decide.
+    /// The file after it; `None` if it is deleted, or if there is a conflict to resolve.
     pub after: Option<Version>,
-    /// What it took.
+    /// The kind of merge that was needed.
     pub way: Way,
-    /// Where the file was found, when it was not at the path that the patch names.
+    /// The rename that was followed, if the file was not at the path that the patch names.
     pub followed: Option<Followed>,
 }
 
 /// A file in one tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Version {
-    /// Where it is.
+    /// Its path.
     pub path: RepoPath,
-    /// What it is.
+    /// Its mode.
     pub mode: Mode,
     /// Its blob.
     pub id: ObjectId,
 }
 
-/// How the change to a file came onto the other tree.
+/// The kind of merge that brought a file's change onto the other tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Way {
-    /// The file is the one that the patch was made from: its result was taken as it is.
+    /// The file is the one that the patch was made from, so the patch's result is taken unchanged.
     AsItWas,
-    /// Upstream changed the file elsewhere: the hunks are the same, on other lines perhaps.
+    /// Upstream changed other parts of the file: the hunks are the same, possibly on other lines.
     Placed,
     /// Upstream changed the file nearby: both changes were merged.
     Merged,
-    /// All of the change was there already.
+    /// The whole change was already present.
     AlreadyThere,
-    /// A part of the change was there already; the rest was merged.
+    /// Part of the change was already present; the rest was merged.
     PartlyThere {
-        /// How many changed lines of the patch were there.
+        /// Number of changed lines of the patch that were present.
         lines: usize,
-        /// Of how many.
+        /// Number of changed lines of the patch.
         of: usize,
     },
-    /// Somebody has to decide.
+    /// There is a conflict to resolve.
     Conflict(Box<FileConflict>),
 }
 
@@ -68,62 +68,62 @@ pub enum Way {
 pub struct Followed {
     /// The path that the patch names.
     pub from: RepoPath,
-    /// Where it is now.
+    /// Its new path.
     pub to: RepoPath,
-    /// Of 100 bytes, how many are the same; 100 when it is the very same blob.
+    /// Similarity: how many of 100 bytes are the same; 100 for the identical blob.
     pub percent: u8,
 }
 
-/// A file that somebody has to decide about.
+/// A file with a conflict to resolve.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileConflict {
-    /// Where the decision goes.
+    /// Path of the resolved file.
     pub path: RepoPath,
-    /// Why.
+    /// The reason.
     pub reason: ConflictReason,
     /// The file that the patch was made from.
     pub base: Option<Version>,
-    /// The file that is there.
+    /// The file in the tree that the patch is replayed on.
     pub ours: Option<Version>,
-    /// The file that the patch makes.
+    /// The file that results from the patch on its own base.
     pub theirs: Option<Version>,
-    /// The text with conflict markers, where text can show it.
+    /// The text with conflict markers, if the file is text.
     pub marked: Option<Vec<u8>>,
 }
 
-/// Why somebody has to decide.
+/// Reasons for a conflict.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "reason")]
 pub enum ConflictReason {
     /// Upstream and the patch changed the same lines.
     SameLines,
-    /// It would fit, but nothing proves that it is the right place.
+    /// The hunk would fit, but nothing proves that it is the right place.
     LookAlike {
-        /// The hunks and places in doubt.
+        /// The ambiguous hunks and places.
         doubts: Vec<Doubt>,
     },
-    /// The file is gone, and it is not certain where to.
+    /// The file is gone, and its new path is uncertain.
     FileGone {
-        /// Where it may be.
+        /// Candidates for its new path.
         candidates: Vec<RenameCandidate>,
     },
-    /// The patch makes a file where another one is.
+    /// The patch creates a file where another one exists.
     FileExists,
-    /// The patch makes a file in a folder that upstream has moved.
+    /// The patch creates a file in a folder that upstream has moved.
     FolderMoved {
         /// The path that the patch names.
         from: RepoPath,
-        /// Where it would be in the folder's new place.
+        /// Its path in the folder's new place.
         to: RepoPath,
     },
-    /// Upstream put a file into a folder that the patch moves away.
+    /// Upstream added a file to a folder that the patch moves away.
     FolderLeft {
-        /// Where it would be in the folder's new place.
+        /// Its path in the folder's new place.
         to: RepoPath,
     },
-    /// The patch gives a file a new name, and upstream gave it another one.
+    /// The patch renames a file, and upstream gave it another name.
     RenamedTwice {
-        /// The name that it had.
+        /// The old name.
         from: RepoPath,
         /// The name that the patch gives it.
         by_patch: RepoPath,
@@ -132,67 +132,67 @@ pub enum ConflictReason {
     },
     /// The patch deletes a file that upstream changed.
     DeletedButChanged,
-    /// Both changed a file that is no text.
+    /// Both sides changed a binary file.
     Binary,
-    /// Upstream made a part of the change too, and a person wants to decide what stays of it.
+    /// Upstream made part of the change too, and a person has to decide how much of it to keep.
     SharedChanges {
-        /// What both made.
+        /// The changes that both sides made.
         changes: Vec<SharedChange>,
     },
-    /// The patch must not write here.
+    /// The patch must not write to this path.
     Refused {
-        /// Why.
+        /// The reason.
         refusal: TargetRefusal,
     },
 }
 
-/// A place at which a hunk would land, and nobody can tell whether it belongs there.
+/// A place where a hunk would land, without proof that it belongs there.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Doubt {
-    /// Line in the file that is there, from 1.
+    /// Line in the current file, from 1.
     pub line: usize,
-    /// The head of the function that the hunk was made for, or of a scope in it, as far as it is known.
+    /// The head of the function that the hunk was made for, or of a scope in it, if known.
     pub made_for: Option<String>,
     /// Its line in the file that the patch was made from, from 1.
     pub made_for_line: Option<usize>,
     /// The head of the function or scope that it would land in.
     pub lands_in: Option<String>,
-    /// Its line in the file that is there, from 1.
+    /// Its line in the current file, from 1.
     pub lands_in_line: Option<usize>,
-    /// Ambiguous, in another function, or done there already.
+    /// `Ambiguous`, `MovedFunction` or `Upstreamed`.
     pub class: PatchClass,
 }
 
-/// One place of a file at which upstream and the patch made the same of the same lines.
+/// A place in a file where upstream and the patch made the same change to the same lines.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SharedChange {
     /// The file, as upstream has it.
     pub path: RepoPath,
     /// The first line there, from 1.
     pub line: usize,
-    /// The first line in the file that the patch makes, from 1.
+    /// The first line in the file that results from the patch, from 1.
     pub patch_line: usize,
-    /// The lines before either change, safe to show.
+    /// The lines before either change, safe to print.
     pub before: Vec<String>,
     /// The lines after both.
     pub after: Vec<String>,
-    /// The numbers, where this may be a counter.
+    /// The numbers, if this may be a counter.
     pub counter: Option<Counter>,
 }
 
-/// A number that both sides raised to the same value, while the rest of the patch is not upstream's.
+/// A number that both sides raised to the same value, while the rest of the patch is not upstream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Counter {
-    /// Before either change.
+    /// Value before either change.
     pub before: u64,
-    /// What each side made of it.
+    /// Value after the change, on each side.
     pub after: u64,
-    /// What both steps together make of it.
+    /// Value with both increments applied.
     pub sum: u64,
 }
 
 impl ConflictReason {
-    /// What the whole patch is called for it.
+    /// Returns the class that this conflict gives to the whole patch.
     fn class(&self) -> PatchClass {
         match self {
             ConflictReason::LookAlike { doubts } => {
@@ -215,7 +215,7 @@ impl ConflictReason {
 }
 
 impl ReplayedFile {
-    /// The class of a file without a conflict.
+    /// Returns the class of a file without a conflict.
     fn class(&self) -> PatchClass {
         match self.way {
             _ if self.followed.is_some() => PatchClass::Followed,
@@ -227,7 +227,7 @@ impl ReplayedFile {
 }
 
 impl Replayed {
-    /// The verdict on the patch: the same for everybody who asks.
+    /// Returns the verdict on the patch; every command reports this one.
     pub fn class(&self) -> PatchClass {
         let worst = self.conflicts().map(|conflict| conflict.reason.class()).max();
         match worst {
@@ -238,12 +238,12 @@ impl Replayed {
         }
     }
 
-    /// Whether any file waits for a decision.
+    /// Returns whether any file has a conflict to resolve.
     pub fn has_conflict(&self) -> bool {
         self.conflicts().next().is_some()
     }
 
-    /// The files that wait for a decision.
+    /// Returns the files with a conflict to resolve.
     pub fn conflicts(&self) -> impl Iterator<Item = &FileConflict> {
         self.files.iter().filter_map(|file| match &file.way {
             Way::Conflict(conflict) => Some(&**conflict),
@@ -251,12 +251,12 @@ impl Replayed {
         })
     }
 
-    /// Whether the patch changes nothing any more.
+    /// Returns whether the patch has no effect any more.
     fn is_upstreamed(&self) -> bool {
         self.files.iter().all(|file| file.way == Way::AlreadyThere)
     }
 
-    /// Whether a part of it is there already, and a part is not.
+    /// Returns whether a part of the patch is present already and another part is not.
     fn is_partly_upstreamed(&self) -> bool {
         let there = |file: &ReplayedFile| matches!(file.way, Way::AlreadyThere | Way::PartlyThere { .. });
         !self.is_upstreamed() && self.files.iter().any(there)

@@ -1,7 +1,7 @@
-//! A series, made for one tree, replayed on another: every patch three-way, in memory.
+//! A series replayed on another tree than it was made for: every patch three-way, in memory.
 //!
-//! Base and theirs of every merge are known for certain ([`Origin`]). Ours is what the other tree has after the
-//! patches before. `status`, `bisect`, `newest`, the canary and `rebase` all judge a patch by [`replay_patch`].
+//! Base and theirs of every merge are known exactly ([`Origin`]). Ours is the content of the other tree after the
+//! earlier patches. `status`, `bisect`, `newest`, the canary and `rebase` all judge a patch by [`replay_patch`].
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -17,7 +17,7 @@ use crate::model::object_id::ObjectId;
 use crate::model::tree::{Tree, TreeChange, TreeError};
 use crate::text::markers::Labels;
 
-/// A series on its way onto another tree.
+/// A series being replayed on another tree.
 pub struct Replay<'a> {
     pub(super) origin: &'a Origin<'a>,
     new: LayeredTree<'a>,
@@ -25,21 +25,21 @@ pub struct Replay<'a> {
     taken: &'a BTreeSet<usize>,
 }
 
-/// How people call the two trees.
+/// Names of the two trees in messages and conflict markers.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct TreeNames<'a> {
-    /// The one the series was made for.
+    /// The tree the series was made for.
     pub pin: &'a str,
-    /// The one it is replayed on.
+    /// The tree it is replayed on.
     pub tip: &'a str,
 }
 
-/// Why a patch could not be replayed at all.
+/// Errors that prevent the replay of a patch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReplayError {
     /// A tree could not be read.
     Tree(TreeError),
-    /// The patch is not exact where it was made.
+    /// The patch is not exact on its own base.
     NotExact(Box<PatchDrift>),
     /// The series has no such patch.
     NoSuchPatch,
@@ -51,26 +51,25 @@ impl From<TreeError> for ReplayError {
     }
 }
 
-/// One patch, replayed, and what it does to the new tree.
+/// One patch, replayed, with its changes to the new tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
-    /// What it came to.
+    /// The result.
     pub replayed: Replayed,
-    /// The changes, in an order in which they can be made; of a patch with conflicts those of its other
-    /// files.
+    /// The changes, in an order in which they can be applied; for a patch with conflicts, those to its other files.
     pub changes: Vec<TreeChange>,
 }
 
 impl Step {
-    /// The step when upstream's history took the patch, or did not. Where upstream's text is as the patch was made for,
-    /// wherever the file is, it is not there any more, whoever took it once.
+    /// Adjusts the step to whether upstream's history contains the patch. A file that is unchanged from the patch's
+    /// base, at whatever path, does not have the change any more, even if upstream had it once.
     pub(crate) fn in_view_of(mut self, taken: bool) -> Step {
         let keeps_content = |file: &ReplayedFile| {
             file.before.as_ref().map(|old| old.id) == file.after.as_ref().map(|new| new.id)
         };
         let as_made_for = |file: &ReplayedFile| match file.way {
             Way::AsItWas | Way::Placed => true,
-            // It changes the mode or the name only, and has yet to.
+            // It changes only the mode or the name, and has not done so yet.
             Way::Merged => keeps_content(file),
             _ => false,
         };
@@ -83,7 +82,7 @@ impl Step {
 }
 
 impl<'a> Replay<'a> {
-    /// The series of `origin`, to be replayed on `tip`, whose history took the patches `taken`, by their places.
+    /// Creates a replay of the series of `origin` on `tip`, whose history contains the patches `taken`, by index.
     pub fn new(
         origin: &'a Origin<'a>,
         tip: &'a dyn Tree,
@@ -93,12 +92,12 @@ impl<'a> Replay<'a> {
         Replay { origin, new: LayeredTree::new(tip), names, taken }
     }
 
-    /// Replays the patch at `at`, from 0; those before it were, or are left out. The new tree takes its changes
-    /// unless there is a conflict.
+    /// Replays the patch at `at`, from 0; the earlier ones were replayed or are left out. Applies its changes to the
+    /// new tree unless there is a conflict.
     ///
     /// # Errors
     ///
-    /// When a tree cannot be read, the patch is not exact on its own tree, or there is none.
+    /// When a tree cannot be read, the patch is not exact on its own tree, or it does not exist.
     pub fn step(&mut self, at: usize) -> Result<Step, ReplayError> {
         let step = replay_patch(self.origin, at, &self.new, self.names)?.in_view_of(self.taken.contains(&at));
         if !step.replayed.has_conflict() {
@@ -107,7 +106,7 @@ impl<'a> Replay<'a> {
         Ok(step)
     }
 
-    /// The content of a blob that either tree has or had.
+    /// Returns the content of a blob that either tree has or had.
     ///
     /// # Errors
     ///
@@ -117,7 +116,7 @@ impl<'a> Replay<'a> {
     }
 }
 
-/// What stands beside conflict markers of the patch `name`.
+/// Returns the labels of conflict markers for the patch `name`.
 pub(super) fn labels(names: TreeNames<'_>, name: &str) -> Labels {
     Labels {
         base: format!("{}, before {name}", names.pin),
@@ -126,7 +125,7 @@ pub(super) fn labels(names: TreeNames<'_>, name: &str) -> Labels {
     }
 }
 
-/// The patch at `at` of the series of `origin`, on `new`.
+/// Replays the patch at `at` of the series of `origin` on `new`.
 pub(crate) fn replay_patch(
     origin: &Origin<'_>,
     at: usize,

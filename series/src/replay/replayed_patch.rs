@@ -1,4 +1,4 @@
-//! A replayed patch as a patch again, without git.
+//! Conversion of a replayed patch back to a patch, without git.
 
 use super::outcome::{Replayed, ReplayedFile, Version, Way};
 use super::patch::Replay;
@@ -7,8 +7,8 @@ use crate::model::patch::{Change, Content, FilePatch, FileSide, Patch};
 use crate::model::tree::TreeError;
 use crate::text::line_diff::hunks_between;
 
-/// What `patch` has become: its message, and its files as they are on the new tree. Files whose change is
-/// there already are left out; those with conflicts too.
+/// Returns `patch` adapted to the new tree: its message, and its files as they are there. Files whose change is already
+/// present are left out; those with conflicts too.
 pub fn replayed_patch(patch: &Patch, replayed: &Replayed, replay: &Replay<'_>) -> Result<Patch, TreeError> {
     let mut files = Vec::new();
     for (file, now) in patch.files.iter().zip(&replayed.files) {

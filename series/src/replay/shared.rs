@@ -1,7 +1,7 @@
-//! Changes that upstream and a patch both made: shown with their lines, and laid open to be edited by hand.
+//! Changes that upstream and a patch both made: shown with their lines, and marked for manual resolution.
 //!
-//! Both sides may have changed a line alike for different reasons. A counter is the usual case: each side adds an entry of
-//! its own and raises the counter by one, and the merge keeps one step of the two.
+//! Both sides may have made the same change to a line for different reasons. A counter is the usual case: each side
+//! adds an entry and increments the counter, and the merge keeps only one of the two increments.
 
 use super::outcome::{
     ConflictReason, Counter, FileConflict, Replayed, ReplayedFile, SharedChange, Version, Way,
@@ -15,7 +15,7 @@ use crate::model::tree::TreeError;
 use crate::text::line_diff::slice;
 use crate::text::three_way::{Region, ThreeWay};
 
-/// The three versions of a file of which upstream has a change of the patch.
+/// The three versions of a file in which upstream and the patch share a change.
 struct Versions<'v> {
     base: &'v Version,
     ours: &'v Version,
@@ -23,7 +23,7 @@ struct Versions<'v> {
 }
 
 impl Replay<'_> {
-    /// The changes of the patch at `at`, replayed as `replayed`, that upstream has too, in files that are text.
+    /// Returns the changes of the patch at `at`, replayed as `replayed`, that upstream made too, in text files.
     ///
     /// # Errors
     ///
@@ -37,7 +37,7 @@ impl Replay<'_> {
         Ok(found)
     }
 
-    /// `replayed` with every file that has shared changes in conflict: they are marked, and a person decides.
+    /// Returns `replayed` with every file that has shared changes as a conflict, with markers for manual resolution.
     ///
     /// # Errors
     ///
@@ -56,7 +56,7 @@ impl Replay<'_> {
         Ok(Replayed { patch: replayed.patch.clone(), files })
     }
 
-    /// The shared changes of one file, and the file as a conflict about them; nothing where there are none.
+    /// Returns the shared changes of one file, and the file as a conflict about them; `None` if there are none.
     fn shared_in(
         &self,
         at: usize,
@@ -116,7 +116,7 @@ fn shared_change(merge: &ThreeWay<'_>, region: &Region, path: &RepoPath, is_part
     }
 }
 
-/// The number that was raised between two lines that are the same otherwise.
+/// Returns the number that was incremented if two lines are otherwise the same.
 fn counter_in(before: &[u8], after: &[u8]) -> Option<Counter> {
     let (before, after) = (tokens(before), tokens(after));
     if before.len() != after.len() {
@@ -134,7 +134,7 @@ fn counter_in(before: &[u8], after: &[u8]) -> Option<Counter> {
     found
 }
 
-/// Runs of digits, and what is between them.
+/// Splits a line into runs of digits and the text between them.
 fn tokens(line: &[u8]) -> Vec<&[u8]> {
     line.chunk_by(|one, other| one.is_ascii_digit() == other.is_ascii_digit()).collect()
 }

@@ -8,7 +8,7 @@ use crate::model::path::RepoPath;
 use crate::model::tree::{NewFile, TreeError};
 
 impl FileReplay<'_, '_> {
-    /// The file that the patch makes on its own tree.
+    /// Returns the file as the patch leaves it on its own tree.
     pub fn theirs(&self) -> Option<(&RepoPath, &NewFile)> {
         let path = &self.file.new.as_ref()?.path;
         let change = self.made.changes.iter().find(|change| change.path == *path && change.new.is_some())?;
@@ -27,7 +27,7 @@ impl FileReplay<'_, '_> {
         Ok(entry.map(|entry| Version { path: path.clone(), mode: entry.mode, id: entry.id }))
     }
 
-    /// Where a missing file is: what the pin has at its path is looked for among the files that came.
+    /// Finds a missing file: the pin's content at its path is searched for among the added files.
     pub fn locate(&self, base: &Version) -> Result<Result<Followed, Vec<RenameCandidate>>, TreeError> {
         let at_pin = self.origin.pin.entry(base.path.as_bytes())?;
         let id = at_pin.map_or(base.id, |entry| entry.id);

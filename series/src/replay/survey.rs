@@ -1,11 +1,11 @@
-//! A whole series on a tree that it was not made for, for reports: nothing is built from it.
+//! A whole series evaluated on a tree that it was not made for, for reports only: no build uses the result.
 //!
-//! [`run_series`](crate::judge::run_series) changes nothing for a patch that is not exact, so that all
-//! that depend on it are blocked. Here a patch goes where a rebase would put it, and its dependants are judged on top
-//! of it and marked provisional.
+//! [`run_series`](crate::judge::run_series) changes nothing for a patch that is not exact, so that all its dependants
+//! are blocked. Here a patch goes where a rebase would put it, and its dependants are judged on top of it and marked
+//! provisional.
 //!
-//! What was found for one tree is taken over for the next where no answer to any question that was
-//! asked can have changed, so that a thousand commits cost little more than their differences.
+//! Results for one tree are reused for the next unless an answer to a question that was asked may have changed, so a
+//! thousand commits cost little more than their differences.
 
 use std::collections::{BTreeSet, HashSet};
 use std::rc::Rc;
@@ -22,14 +22,14 @@ use crate::model::patch::Patch;
 use crate::model::path::RepoPath;
 use crate::model::tree::{Tree, TreeChange, TreeError};
 
-/// What one patch came to on one tree.
+/// The result of one patch on one tree.
 #[derive(Debug, PartialEq, Eq)]
 struct Judged {
     found: Found,
     questions: Questions,
 }
 
-/// A patch that is not exact where it was made cannot be replayed: then it is exact here, or it is not.
+/// A patch that is not exact on its own base cannot be replayed: here it is either exact or not.
 #[derive(Debug, PartialEq, Eq)]
 enum Found {
     Replayed(Step),
@@ -45,7 +45,7 @@ impl Judged {
         }
     }
 
-    /// What it does to the tree; nothing while somebody has to decide.
+    /// Returns its changes to the tree; empty while there is a conflict.
     fn changes(&self) -> &[TreeChange] {
         match &self.found {
             Found::Replayed(step) if !step.replayed.has_conflict() => &step.changes,
@@ -63,7 +63,7 @@ impl Judged {
     }
 }
 
-/// What every patch of a series came to on one tree.
+/// The results of all patches of a series on one tree.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Survey {
     judged: Vec<Rc<Judged>>,
@@ -71,7 +71,7 @@ pub struct Survey {
     taken: Rc<BTreeSet<usize>>,
 }
 
-/// What is made of a patch in view of the patches before it.
+/// The verdict on a patch, considering the patches before it.
 #[derive(Debug, PartialEq, Eq)]
 struct Verdict {
     class: PatchClass,
@@ -79,24 +79,24 @@ struct Verdict {
     provisional: bool,
 }
 
-/// A survey of another tree, and where the tree at hand differs from that one.
+/// A survey of another tree, and the differences between that tree and the current one.
 #[derive(Debug)]
 pub struct Known<'a> {
-    /// What was found.
+    /// The survey.
     survey: &'a Survey,
     /// Every path at which the two trees differ.
     differences: Rc<[Difference]>,
-    /// Every path at which the earlier patches make something else of them.
+    /// Every path at which the results of the earlier patches differ.
     above: Vec<Difference>,
 }
 
 impl<'a> Known<'a> {
-    /// What `survey` says of a tree that differs at `differences`, and nowhere else, from the tree at hand.
+    /// Reuses `survey` for a tree that differs at `differences`, and nowhere else, from the current one.
     pub fn new(survey: &'a Survey, differences: Rc<[Difference]>) -> Known<'a> {
         Known { survey, differences, above: Vec::new() }
     }
 
-    /// Whether all that was found holds for the tree at hand too, whose history took the patches `taken`.
+    /// Returns whether all results hold for the current tree too, whose history contains the patches `taken`.
     pub fn still_holds(&self, taken: &BTreeSet<usize>) -> bool {
         *self.survey.taken == *taken && self.survey.judged.iter().all(|judged| self.holds(judged))
     }
@@ -111,7 +111,7 @@ impl<'a> Known<'a> {
         self.survey.judged.get(at).filter(|judged| same && self.holds(judged))
     }
 
-    /// The patches after this one see another tree where it does something else.
+    /// Advances past the patch `at`: the patches after it see another tree if its result differs.
     fn go_on(&mut self, at: usize, now: &Rc<Judged>) {
         let before = self.survey.judged.get(at).filter(|before| !Rc::ptr_eq(before, now));
         if let Some(before) = before {
@@ -120,8 +120,8 @@ impl<'a> Known<'a> {
     }
 }
 
-/// Replays the series in order on `tree`, whose history took the patches `taken`, each on the result of the ones before
-/// it. What one of `known` has found is not looked for again.
+/// Replays the series in order on `tree`, whose history contains the patches `taken`, each on the result of the ones
+/// before it. Results that one of `known` has are reused.
 ///
 /// # Errors
 ///
@@ -186,33 +186,33 @@ fn verdicts(patches: &[Patch], judged: &[Rc<Judged>]) -> Vec<Verdict> {
     verdicts
 }
 
-/// What one patch came to, with all that a report needs.
+/// The result of one patch, with all that a report needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
-    /// Its class; [`PatchClass::Blocked`] when it is stuck on files that an earlier patch should have changed.
+    /// Its class; [`PatchClass::Blocked`] if it conflicts in files that an earlier patch should have changed.
     pub class: PatchClass,
-    /// The names of the stuck patches whose files it touches, in order.
+    /// The names of the conflicting patches whose files it touches, in order.
     pub blocked_by: Vec<String>,
     /// Whether it touches a file of an earlier patch that is not exact.
     pub provisional: bool,
-    /// What a rebase does with it; nothing for a patch that is not exact at the pin.
+    /// The rebase step; `None` for a patch that is not exact at the pin.
     pub step: Option<Step>,
-    /// Hunk by hunk, why it is not exact.
+    /// Reasons why it is not exact, hunk by hunk.
     pub drift: Option<PatchDrift>,
 }
 
 impl Survey {
-    /// The class of every patch, in order.
+    /// Returns the class of every patch, in order.
     pub fn classes(&self) -> impl Iterator<Item = PatchClass> {
         self.verdicts.iter().map(|verdict| verdict.class)
     }
 
-    /// Whether every patch is exact. On the tree that the series was made for, this is what a rebase requires.
+    /// Returns whether every patch is exact. On the tree that the series was made for, a rebase requires this.
     pub fn is_exact(&self) -> bool {
         self.classes().all(|class| class == PatchClass::Exact)
     }
 
-    /// The whole outcome of every patch, in order; `tree` is the one that was judged.
+    /// Returns the full outcome of every patch, in order; `tree` is the one that was judged.
     ///
     /// # Errors
     ///

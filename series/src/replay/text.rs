@@ -1,6 +1,6 @@
-//! The change to one text file, merged into another version of it.
+//! Merge of the change to one text file into another version of it.
 //!
-//! It is merged as git would, and what that gives is believed only when every changed line landed where it was made for.
+//! It is merged as git would, and the result is accepted only if every changed line landed where it was made for.
 
 use super::landing::check_landing;
 use super::outcome::Doubt;
@@ -11,9 +11,9 @@ use crate::text::line_diff::{changed_runs, lines_of};
 use crate::text::markers::{Labels, Sides, add_marked};
 use crate::text::three_way::ThreeWay;
 
-/// The three versions of a text, and how they are called beside conflict markers.
+/// The three versions of a text, and their labels in conflict markers.
 pub(crate) struct ThreeTexts<'a> {
-    /// The file: what is a function in it depends on its language.
+    /// The file: its language decides what counts as a function.
     pub path: &'a RepoPath,
     pub base: &'a [u8],
     pub ours: &'a [u8],
@@ -21,15 +21,15 @@ pub(crate) struct ThreeTexts<'a> {
     pub labels: &'a Labels,
 }
 
-/// What merging came to.
+/// The result of a merge.
 pub(crate) enum TextMerge {
-    /// Upstream left every hunk's lines alone: the hunks are the same, on other lines perhaps.
+    /// Upstream did not touch any hunk's lines: the hunks are the same, possibly on other lines.
     Placed { text: Vec<u8> },
-    /// Every change has its place; `there` of `of` changed lines were there already.
+    /// Every change has its place; `there` of `of` changed lines were already present.
     Clean { text: Vec<u8>, there: usize, of: usize },
     /// Both changed the same lines.
     Conflict { marked: Vec<u8> },
-    /// The lines could be merged, but not every place is certain.
+    /// The lines could be merged, but some places are uncertain.
     Doubt { marked: Vec<u8>, doubts: Vec<Doubt> },
 }
 
@@ -52,7 +52,7 @@ pub(crate) fn merge_text(texts: &ThreeTexts<'_>, hunks: &[Hunk]) -> TextMerge {
     }
 }
 
-/// What two files that came from nowhere have in common is context, the rest is marked.
+/// Merges two files without a common base: common lines are context, the rest is marked.
 pub(crate) fn merge_new_files(ours: &[u8], theirs: &[u8], labels: &Labels) -> Vec<u8> {
     let (ours, theirs) = (lines_of(ours), lines_of(theirs));
     let mut text = Vec::new();
@@ -67,7 +67,7 @@ pub(crate) fn merge_new_files(ours: &[u8], theirs: &[u8], labels: &Labels) -> Ve
     text
 }
 
-/// Whether git would not show this as text.
+/// Returns whether git would treat this as binary.
 pub(crate) fn is_binary(content: &[u8]) -> bool {
     content.iter().take(8000).any(|byte| *byte == 0)
 }

@@ -1,4 +1,4 @@
-//! What a change adds and deletes, counted, so that two changes can be compared wherever they are made.
+//! Counts of added and deleted lines, so that two changes can be compared wherever they are made.
 
 use hashbrown::{HashMap, HashSet};
 
@@ -7,27 +7,28 @@ use crate::model::tree::TreeError;
 use crate::replay::origin::{Made, Origin};
 use crate::text::line_diff::{ChangedRun, histogram_runs, lines_of, slice};
 
-/// Lines around a change that count as around it.
+/// Number of lines around a change that count as its context.
 const CONTEXT: usize = 3;
 
-/// What one upstream commit did to one file.
+/// The change of one upstream commit to one file.
 #[derive(Debug, Clone)]
 pub struct ChangedFile {
-    /// Where it is.
+    /// Its path.
     pub path: Vec<u8>,
-    /// Where it was before, when the commit moved it.
+    /// Its earlier path, if the commit moved it.
     pub moved_from: Option<Vec<u8>>,
-    /// Its blob before, in hexadecimal; empty where it was not there.
+    /// Blob id before, in hexadecimal; empty if it did not exist.
     pub old_id: String,
-    /// Its blob afterwards, in hexadecimal; empty where it is gone.
+    /// Blob id afterwards, in hexadecimal; empty if it was deleted.
     pub new_id: String,
-    /// Its content before; empty where it was not there.
+    /// Content before; empty if it did not exist.
     pub old: Vec<u8>,
-    /// Its content afterwards; empty where it is gone.
+    /// Content afterwards; empty if it was deleted.
     pub new: Vec<u8>,
 }
 
-/// One line that is added or deleted in a file, without its blanks if it says anything; or a blob that a file becomes.
+/// A line that is added to or deleted from a file, without its whitespace if it has other characters; or the blob that
+/// a file becomes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Line {
     pub path: Vec<u8>,
@@ -35,22 +36,22 @@ pub(crate) struct Line {
     text: Vec<u8>,
 }
 
-/// How often each line is added or deleted.
+/// Number of times that each line is added or deleted.
 pub(crate) type Counts = HashMap<Line, usize>;
 
-/// What a change does, line by line, and what it would be a revert of.
+/// A change, line by line, and the change that it would revert.
 #[derive(Debug, Default)]
 pub(crate) struct CountedChange {
     /// The lines that it adds and deletes.
     pub made: Counts,
-    /// The lines that a change adds and deletes of which this is the revert.
+    /// The lines that the reverted change adds and deletes, if this change is a revert.
     pub undone: Counts,
-    /// The lines around: path and text.
+    /// The context lines: path and text.
     pub around: HashSet<(Vec<u8>, Vec<u8>)>,
 }
 
 impl CountedChange {
-    /// What the files do, each under the path that is named beside it.
+    /// Counts the changes of the files, each under the path beside it.
     pub fn new<'f>(files: impl IntoIterator<Item = (&'f [u8], &'f ChangedFile)>) -> CountedChange {
         let mut seen = CountedChange::default();
         for (path, file) in files {
@@ -86,13 +87,13 @@ impl CountedChange {
     }
 }
 
-/// How many lines the two have in common.
+/// Returns the number of lines that both have in common.
 pub(crate) fn common(left: &Counts, right: &Counts) -> usize {
     let in_both = left.iter().filter_map(|(line, count)| Some((*count).min(*right.get(line)?)));
     in_both.sum()
 }
 
-/// What a patch does where it was made, file by file.
+/// Returns the changes of a patch on its own base, file by file.
 pub(crate) fn changed_files(
     patch: &Patch,
     made: &Made,
@@ -119,23 +120,24 @@ pub(crate) fn changed_files(
     Ok(files)
 }
 
-/// Whether `line` stands for a file of `patch` that has no lines to compare.
+/// Returns whether `line` represents a file of `patch` without lines to compare.
 pub(crate) fn has_no_text(patch: &Patch, line: &Line) -> bool {
     let is_text = |file: &FilePatch| matches!(file.content, Content::Text(_));
     let is_it = |file: &&FilePatch| file.path().is_some_and(|path| path.as_bytes() == line.path);
     patch.files.iter().find(is_it).is_some_and(|file| !is_text(file))
 }
 
-/// How a file's blob afterwards is written as a line. No line of a text is like this: blanks are taken out of those.
+/// Prefix of the line that represents a file's blob afterwards. No line of text looks like this, because its whitespace
+/// is removed.
 const BLOB: &[u8] = b"blob ";
 
-/// How it is written as a line that the file at `path` goes from one blob to another, and is then at `home`.
+/// Returns the line for the reverse of a file at `path` going from one blob to another; the file is then at `home`.
 fn blob_undone(path: &[u8], [from, to]: [&str; 2], home: &[u8]) -> Line {
     let text = [BLOB, from.as_bytes(), b">", to.as_bytes(), b"@", home].concat();
     Line { path: path.to_vec(), added: true, text }
 }
 
-/// The line that a revert has for `line`, which one of `files` made.
+/// Returns the line that a revert has for `line`, which one of `files` made.
 pub(crate) fn undone_line(line: &Line, files: &[ChangedFile]) -> Line {
     let Some(file) = files.iter().find(|file| file.path == line.path).filter(|_| is_blob(line)) else {
         return line.clone();
@@ -144,12 +146,12 @@ pub(crate) fn undone_line(line: &Line, files: &[ChangedFile]) -> Line {
     blob_undone(&file.path, [&file.new_id, &file.old_id], home)
 }
 
-/// Whether it stands for what a file becomes.
+/// Returns whether it represents a blob.
 pub(crate) fn is_blob(line: &Line) -> bool {
     line.text.starts_with(BLOB)
 }
 
-/// Whether it has a letter or a digit: others are in every file.
+/// Returns whether it has a letter or a digit: other lines occur in every file.
 pub(crate) fn says_something(line: &Line) -> bool {
     has_a_word(&line.text)
 }
@@ -158,7 +160,7 @@ fn has_a_word(text: &[u8]) -> bool {
     text.iter().any(|byte| byte.is_ascii_alphanumeric() || *byte >= 0x80)
 }
 
-/// A line without its blanks; nothing for one that says nothing.
+/// Returns a line without its whitespace; `None` for an uninformative one.
 fn plain(line: &[u8]) -> Option<Vec<u8>> {
     has_a_word(line).then(|| line.iter().copied().filter(|byte| !byte.is_ascii_whitespace()).collect())
 }

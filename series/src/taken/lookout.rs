@@ -1,9 +1,10 @@
-//! Which upstream commits took a patch, and which took it back.
+//! Detection of upstream commits that contain a patch of the series, and of commits that revert it.
 //!
-//! A commit took a patch when it adds and deletes what the patch adds and deletes, in the same files, whatever else it
-//! does: lines are counted, and neither their numbers nor blanks matter, so that a reworded, a moved and a squashed
-//! patch are known again, as they are by git's patch-id and by the measure of `git range-diff`. Several commits can take
-//! a patch between them. What later commits make of those lines changes nothing, unless one of them undoes all.
+//! A commit contains a patch if it adds and deletes the lines that the patch adds and deletes, in the same files,
+//! whatever else it does. Lines are counted; their positions and whitespace do not matter, so reworded, moved and
+//! squashed patches are recognised, as they are by git's patch-id and by the similarity of `git range-diff`. Several
+//! commits can contain a patch together. Later changes to those lines are ignored, unless one commit reverts all of
+//! them.
 
 use hashbrown::{HashMap, HashSet};
 
@@ -15,84 +16,84 @@ use crate::model::patch::{FilePatch, Patch};
 use crate::model::tree::TreeError;
 use crate::replay::origin::{Made, Origin};
 
-/// A patch of fewer lines than this could be like another change by chance: something around it must be alike too.
+/// A patch of fewer lines than this could match another change by chance: some context must match too.
 const FEW_LINES: usize = 5;
-/// A commit that makes less than this share of a patch takes no part of it.
+/// A commit that makes less than this share of a patch is not counted as a part of it.
 const PART_PERCENT: usize = 20;
-/// A commit that makes this share of a patch is worth a look.
+/// A commit that makes at least this share of a patch is reported as similar.
 const ALIKE_PERCENT: usize = 60;
 
-/// What an upstream commit has to do with a patch. Commits are places in a history, oldest first.
+/// A relation of an upstream commit to a patch. Commits are indexes into a history, oldest first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
-    /// With this commit all of the patch was taken: by it alone, or together with `earlier` ones.
+    /// With this commit the whole patch is upstream: by it alone, or together with `earlier` ones.
     Taken {
         /// The commit.
         by: usize,
-        /// Those that had taken parts before.
+        /// Commits that contain the other parts.
         earlier: Vec<usize>,
     },
-    /// This commit took all of it back.
+    /// This commit reverted all of it.
     Reverted {
         /// The commit.
         by: usize,
     },
 }
 
-/// What became of one patch upstream.
+/// The history of one patch upstream.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Story {
-    /// Taken, reverted, taken again: in the order of the commits.
+    /// Upstreamed, reverted, upstreamed again: in the order of the commits.
     pub events: Vec<Event>,
-    /// Of a patch that was never taken: the commit that is most like it, and how many of 100 lines that makes.
+    /// For a patch that was never upstreamed: the most similar commit, and how many of 100 lines it has in common.
     pub alike: Option<(usize, usize)>,
 }
 
 impl Story {
-    /// Whether upstream has it, as far as the commits go that were seen.
+    /// Returns whether upstream contains it, as of the last commit seen.
     pub fn is_taken(&self) -> bool {
         matches!(self.events.last(), Some(Event::Taken { .. }))
     }
 }
 
-/// One patch that is looked out for.
+/// A patch that the scan searches for.
 struct Wanted {
     subject: String,
     paths: HashSet<Vec<u8>>,
     lines: Counts,
-    /// The same as a revert has them.
+    /// The same lines as a revert has them.
     undone_lines: Counts,
     total: usize,
     around: HashSet<(Vec<u8>, Vec<u8>)>,
-    /// What no commit has made yet.
+    /// Lines that no commit has made so far.
     missing: Counts,
     parts: Vec<usize>,
     story: Story,
-    /// How sure it is that the last commit that took it is the one.
+    /// Confidence that the last matching commit is the right one.
     likeness: Likeness,
 }
 
-/// How like a patch a commit is that makes all of it.
+/// Similarity of a patch and a commit that contains all of it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 enum Likeness {
-    /// It does more in the same files.
+    /// The commit changes more in the same files.
     #[default]
     Holds,
-    /// It does nothing else in them.
+    /// The commit changes nothing else in them.
     Equals,
-    /// It has its subject too.
+    /// The commit has the same subject too.
     IsCalledTheSame,
 }
 
-/// Watches a history go by, from the pin to a tip, for the patches of a series.
+/// Scans a history, from the pin to a tip, for the patches of a series.
 pub struct Lookout {
     wanted: Vec<Wanted>,
-    /// The paths to which commits moved files, each with all that the file was called before.
+    /// Paths to which commits moved files, each with all earlier paths of the file.
     moved: HashMap<Vec<u8>, Vec<Vec<u8>>>,
 }
 
 impl Lookout {
-    /// For the patches of a series. One that is not exact where it was made is not looked out for.
+    /// Creates a scan for the patches of a series. A patch that is not exact on its own base is skipped.
     ///
     /// # Errors
     ///
@@ -103,19 +104,20 @@ impl Lookout {
         Ok(Lookout { wanted: wanted.collect::<Result<_, _>>()?, moved: HashMap::new() })
     }
 
-    /// Whether a change of the file at `path` can say anything.
+    /// Returns whether a change to the file at `path` can be relevant.
     pub fn cares_about(&self, path: &[u8]) -> bool {
         let is_wanted = |path: &[u8]| self.wanted.iter().any(|wanted| wanted.paths.contains(path));
         is_wanted(path) || self.moved.get(path).is_some_and(|names| names.iter().any(|name| is_wanted(name)))
     }
 
-    /// The path, and what the file there was called before.
+    /// Returns the path and all earlier paths of the file.
     fn names(&self, path: &[u8]) -> Vec<Vec<u8>> {
         let before = self.moved.get(path).into_iter().flatten();
         std::iter::once(path).chain(before.map(Vec::as_slice)).map(<[u8]>::to_vec).collect()
     }
 
-    /// Each file under each of its names. What a commit moves has the old ones: the change is to the same file.
+    /// Returns each file under each of its paths. A file that a commit moves keeps its old ones: the change is to the
+    /// same file.
     fn named<'f>(&mut self, files: &'f [ChangedFile]) -> Vec<(Vec<u8>, &'f ChangedFile)> {
         let mut named = Vec::new();
         for (file, from) in files.iter().filter_map(|file| Some((file, file.moved_from.as_ref()?))) {
@@ -135,8 +137,8 @@ impl Lookout {
         named
     }
 
-    /// The commit `at` comes by. Of its files those are enough that the series [cares about](Lookout::cares_about).
-    /// Gives the patches, from 0, of which something happened.
+    /// Processes the commit `at`. Of its files, only those that the series [cares about](Lookout::cares_about) are
+    /// needed. Returns the patches, from 0, that have a new event.
     pub fn see(&mut self, at: usize, subject: &str, files: &[ChangedFile]) -> Vec<usize> {
         let files = self.named(files);
         let change = CountedChange::new(files.iter().map(|(name, file)| (name.as_slice(), *file)));
@@ -154,15 +156,15 @@ impl Lookout {
         moved
     }
 
-    /// What became of the patch `at` so far.
+    /// Returns the history of the patch `at` so far.
     pub fn story(&self, at: usize) -> Option<&Story> {
         self.wanted.get(at).map(|wanted| &wanted.story)
     }
 }
 
 impl Wanted {
-    /// Its lines are found as those of a commit are, and not read from its text: there are several ways to tell two
-    /// texts apart.
+    /// Finds the patch's lines by a diff, as for commits, and not from its text: different diffs of the same two texts
+    /// can differ.
     fn new(patch: &Patch, made: Option<&Made>, origin: &Origin<'_>) -> Result<Wanted, TreeError> {
         let files = made.map_or(Ok(Vec::new()), |made| changed_files(patch, made, origin))?;
         let CountedChange { made: mut lines, around, .. } =
@@ -201,7 +203,7 @@ impl Wanted {
         }
     }
 
-    /// By a commit that makes all of it. One that took it before, and is less like it, did not mean it.
+    /// Records a commit that makes all of the patch. It supersedes an earlier match that was less similar.
     fn take_whole(&mut self, at: usize, likeness: Likeness) {
         if self.story.is_taken() && likeness <= self.likeness {
             return;
@@ -264,7 +266,7 @@ impl Wanted {
     }
 }
 
-/// A subject without what a host puts behind it: `(#1234)`.
+/// Returns a subject without the suffix that a host appends: `(#1234)`.
 fn plain_subject(subject: &str) -> &str {
     let number = subject.rsplit_once(" (#").filter(|(_, number)| {
         number.strip_suffix(')').is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()))

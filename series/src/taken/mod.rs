@@ -1,4 +1,4 @@
-//! Which upstream commits took a patch.
+//! Detection of upstream commits that contain a patch.
 
 pub(crate) mod counted_change;
 pub(crate) mod lookout;

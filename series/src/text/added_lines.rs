@@ -1,12 +1,11 @@
-//! The lines that one version of a file has and an older one has not.
+//! The lines that one version of a file has and an older one does not have.
 
 use std::collections::HashMap;
 
 use super::line_diff::{changed_runs, lines_of};
 use crate::model::tree::{Tree, TreeError};
 
-/// How often each line was added to the file at `path` between two trees; a file that is new was added
-/// whole.
+/// Counts how often each line was added to the file at `path` between two trees; all lines of a new file count.
 ///
 /// # Errors
 ///

@@ -1,17 +1,17 @@
-//! Which function is a line in? Found the way git finds it for its hunk headers.
+//! Detection of the function that contains a line, by git's rules for hunk headers.
 
 use super::language::Language;
 
-/// git cuts the section of a hunk header here.
+/// Length at which git cuts the section of a hunk header, in bytes.
 const SECTION_LIMIT: usize = 80;
-/// How far up the scopes around a line are looked for. Past it they count as unknown.
+/// Number of lines above a line that are searched for its scopes. Past it they count as unknown.
 const SCOPE_SEARCH_LIMIT: usize = 20_000;
 
 /// For each line of a file, the function line above it.
 pub(crate) struct FunctionMap<'a> {
     lines: &'a [&'a [u8]],
     language: Language,
-    /// At `n`: the last line before line `n` that git takes for a function line.
+    /// At `n`: the last line before line `n` that git considers a function line.
     by_git: Vec<Option<usize>>,
     /// The same without labels and access specifiers.
     strict: Vec<Option<usize>>,
@@ -20,7 +20,7 @@ pub(crate) struct FunctionMap<'a> {
 }
 
 impl<'a> FunctionMap<'a> {
-    /// In a file that is not source code, no line is in a function.
+    /// Builds the map. In a file that is not source code, no line is in a function.
     pub fn new(lines: &'a [&'a [u8]], language: Language) -> FunctionMap<'a> {
         let is_code = language != Language::NotCode;
         FunctionMap {
@@ -32,27 +32,27 @@ impl<'a> FunctionMap<'a> {
         }
     }
 
-    /// Whether lines of this file can be in a function.
+    /// Returns whether lines of this file can be in a function.
     pub fn has_functions(&self) -> bool {
         self.language != Language::NotCode
     }
 
-    /// The function line before line `at` (from 0), without labels.
+    /// Returns the function line before line `at` (from 0), ignoring labels.
     pub fn function_before(&self, at: usize) -> Option<&'a [u8]> {
         self.line(&self.strict, at)
     }
 
-    /// What git would write after `@@` for a hunk that starts at line `at` (from 0).
+    /// Returns the text that git would write after `@@` for a hunk that starts at line `at` (from 0).
     pub fn section_before(&self, at: usize) -> &'a [u8] {
         self.line(&self.by_git, at).map_or(&[], cut_like_git)
     }
 
-    /// Line `at` (from 0) without the blanks around it.
+    /// Returns line `at` (from 0) without surrounding whitespace.
     pub fn text(&self, at: usize) -> &'a [u8] {
         self.lines.get(at).map(|line| line.trim_ascii()).unwrap_or_default()
     }
 
-    /// The last line before line `at` (from 0) that is wanted.
+    /// Returns the last line before line `at` (from 0) that satisfies `is_wanted`.
     pub fn last_line_before(&self, at: usize, is_wanted: impl Fn(&[u8]) -> bool) -> Option<usize> {
         self.lines.get(..at)?.iter().rposition(|line| is_wanted(line))
     }
@@ -62,15 +62,15 @@ impl<'a> FunctionMap<'a> {
         self.lines.get(found).map(|line| line.trim_ascii_end())
     }
 
-    /// Whether the function above line `at` was closed before it, by a brace at column 0.
+    /// Returns whether the function above line `at` was closed before it, by a brace at column 0.
     pub fn is_closed_before(&self, at: usize) -> bool {
         let function = self.strict.get(at).copied().flatten();
         let closing = self.closings.get(at).copied().flatten();
         function.is_some() && closing > function
     }
 
-    /// At `n`: the head of the function that line `n` (from 0) is in. A line that is not indented and opens nothing, such as a
-    /// declaration or an import, is not a head. One longer than the lines.
+    /// Returns, at `n`, the head of the function that line `n` (from 0) is in. A line that is not indented and opens
+    /// nothing, such as a declaration or an import, is not a head. The result is one longer than the lines.
     pub fn enclosing_heads(&self) -> Vec<Option<usize>> {
         let mut open: Option<OpenFunction> = None;
         let mut heads = Vec::with_capacity(self.lines.len() + 1);
@@ -82,7 +82,7 @@ impl<'a> FunctionMap<'a> {
         heads
     }
 
-    /// The function that is open after line `at`, when `open` is the one before it.
+    /// Returns the function that is open after line `at`, given the one that was open before it.
     fn open_after(&self, open: Option<OpenFunction>, at: usize, line: &[u8]) -> Option<OpenFunction> {
         let text = line.trim_ascii();
         let has_body = opens_more_than_it_closes(text);
@@ -97,7 +97,7 @@ impl<'a> FunctionMap<'a> {
         (!is_declaration).then_some(OpenFunction { has_body: open.has_body || has_body, ..open })
     }
 
-    /// Whether the line `at`, which is not indented, goes on below: in a body, or in lines that are indented.
+    /// Returns whether the line `at`, which is not indented, is followed by a body or by indented lines.
     fn opens_something(&self, at: usize, text: &[u8]) -> bool {
         let below = self.lines.iter().skip(at + 1).find(|line| !line.trim_ascii().is_empty());
         if below.is_some_and(|line| line.starts_with(b"{")) {
@@ -108,9 +108,9 @@ impl<'a> FunctionMap<'a> {
         !is_control_flow(text) && !text.ends_with(b";") && (goes_on || is_indented)
     }
 
-    /// The scopes around line `at`, innermost first: lines above it that are indented less, each
-    /// less than the one before, without control flow and statements. Finds methods, which are not at column 0.
-    /// `None` when the search gets too long.
+    /// Returns the scopes around line `at`, innermost first: lines above it that are indented less, each less than the
+    /// one before, without control flow and statements. Finds methods, which are not at column 0. Returns `None` if the
+    /// search gets too long.
     pub fn scopes_around(&self, at: usize) -> Option<Vec<usize>> {
         if !self.has_functions() {
             return Some(Vec::new());
@@ -129,7 +129,7 @@ impl<'a> FunctionMap<'a> {
             };
             limit = indent;
             let text = line.trim_ascii();
-            // A scope that was closed above is not around the line, but hides what is.
+            // A scope that was closed above does not contain the line, but hides the scopes inside of it.
             if !is_control_flow(text) && !text.starts_with(b"}") && !text.ends_with(b";") {
                 scopes.push(line_at);
             }
@@ -138,7 +138,7 @@ impl<'a> FunctionMap<'a> {
     }
 }
 
-/// A function whose end has not come yet.
+/// A function whose end has not been found yet.
 struct OpenFunction {
     head: usize,
     /// Whether its body has begun. Until then it may be a declaration.
@@ -150,7 +150,7 @@ fn opens_more_than_it_closes(text: &[u8]) -> bool {
     count(b'{') > count(b'}')
 }
 
-/// At `n`: the last line before line `n` that `is_wanted`. One longer than `lines`.
+/// Returns, at `n`, the last line before line `n` that satisfies `is_wanted`. The result is one longer than `lines`.
 fn last_before(lines: &[&[u8]], is_wanted: impl Fn(&[u8]) -> bool) -> Vec<Option<usize>> {
     let mut last = None;
     let mut map = vec![None];
@@ -163,17 +163,17 @@ fn last_before(lines: &[&[u8]], is_wanted: impl Fn(&[u8]) -> bool) -> Vec<Option
     map
 }
 
-/// git's rule when no attribute names a language: a letter, `_` or `$` at column 0.
+/// Implements git's rule if no attribute names a language: a letter, `_` or `$` at column 0.
 fn looks_like_function(line: &[u8]) -> bool {
     line.first().is_some_and(|byte| byte.is_ascii_alphabetic() || matches!(byte, b'_' | b'$'))
 }
 
-/// The same, but neither a label nor an access specifier.
+/// The same, but excluding labels and access specifiers.
 pub(crate) fn is_function_line(line: &[u8]) -> bool {
     looks_like_function(line) && !is_label(line.trim_ascii())
 }
 
-/// `public:`, `error:`, `case X:`, but not `class A::B` or `A::A() :`.
+/// Matches `public:`, `error:`, `case X:`, but not `class A::B` or `A::A() :`.
 fn is_label(text: &[u8]) -> bool {
     let Some(name) = text.strip_suffix(b":") else {
         return false;
@@ -182,8 +182,8 @@ fn is_label(text: &[u8]) -> bool {
     name.iter().all(is_name)
 }
 
-/// Whether `section` names a function, so that equal sections mean equal functions. A label or
-/// a class holds many functions.
+/// Returns whether `section` names a function, so that equal sections mean equal functions. A label or a class contains
+/// many functions.
 pub(crate) fn names_a_function(section: &[u8]) -> bool {
     const HOLDERS: [&[u8]; 6] = [b"class", b"struct", b"namespace", b"union", b"enum", b"extern"];
     let text = section.trim_ascii();
@@ -200,16 +200,16 @@ fn is_control_flow(text: &[u8]) -> bool {
     WORDS.contains(&first_word(text))
 }
 
-/// The indentation of a line that can open a scope. Labels, comments and lines that start with
-/// an opening bracket cannot, and often stand further left than the scope that they are in.
+/// Returns the indentation of a line that can open a scope. Labels, comments and lines that start with an opening
+/// bracket cannot, and are often indented less than the scope that they are in.
 fn scope_indentation(line: &[u8]) -> Option<usize> {
     let text = line.trim_ascii();
     let is_mark = text.first().is_some_and(|byte| b"{()[]/*".contains(byte));
     indentation(line).filter(|_| !is_mark && !is_label(text))
 }
 
-/// Blanks at the start of a line that has something else too; a tab counts for eight. Lines of
-/// the preprocessor are skipped: their column says nothing.
+/// Returns the width of the whitespace at the start of a line that is not blank; a tab counts for eight. Preprocessor
+/// lines are skipped: their column means nothing.
 pub(crate) fn indentation(line: &[u8]) -> Option<usize> {
     let mut width = 0usize;
     for byte in line {
@@ -227,15 +227,15 @@ fn cut_like_git(line: &[u8]) -> &[u8] {
     line.get(..SECTION_LIMIT).unwrap_or(line).trim_ascii_end()
 }
 
-/// Whether `section`, which follows the ranges of a hunk's header, is `line`, perhaps cut short: git cuts at 80 bytes and
-/// `diff -p` at 40.
+/// Returns whether `section`, which follows the ranges of a hunk's header, is `line`, possibly truncated: git cuts at
+/// 80 bytes and `diff -p` at 40.
 pub(crate) fn is_section(section: &[u8], line: &[u8]) -> bool {
     const SHORTEST_CUT: usize = 36;
     let (section, line) = (section.trim_ascii_end(), line.trim_ascii_end());
     line == section || (section.len() >= SHORTEST_CUT && line.starts_with(section))
 }
 
-/// A section as it is compared: cut and trimmed like git's own.
+/// Returns a section in the form that is compared: cut and trimmed like git's own.
 pub(crate) fn comparable_section(section: &[u8]) -> &[u8] {
     cut_like_git(section)
 }

@@ -1,6 +1,6 @@
-//! Which files are source code, and how a function ends in them.
+//! Detection of source code, and the end of functions in it.
 
-/// How the end of a function shows.
+/// The way in which the end of a function is recognised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Language {
     /// Not source code, or not known to be: no line is the head of a function.
@@ -23,11 +23,12 @@ const INDENTATION: [&str; 24] = [
     "r", "nim", "tcl", "f", "f90", "s", "asm", "el",
 ];
 
-/// What comes before these endings decides: `config.h.in`.
+/// Template suffixes: the suffix before them decides, as in `config.h.in`.
 const TEMPLATES: [&str; 3] = ["in", "tmpl", "template"];
 
 impl Language {
-    /// The language of the file at `path`. A file whose name has no ending is code if it says which program runs it.
+    /// Returns the language of the file at `path`. A file without a suffix is code if it starts with an interpreter
+    /// line.
     pub fn of(path: &[u8], content: &[u8]) -> Language {
         let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default().to_ascii_lowercase();
         let mut endings = name.rsplit(|byte| *byte == b'.').peekable();

@@ -1,20 +1,21 @@
-//! How much one text is like another, as git measures it when it looks for renames.
+//! Similarity of two texts, as git measures it to detect renames.
 //!
-//! A change follows a moved file where git's would, and stops where git's would: so the measure is git's too, in bytes, which
-//! `tests/series/likeness_oracle.rs` holds against git.
+//! A change follows a moved file exactly where git's would, so the measure is git's too, in bytes;
+//! `tests/series/likeness_oracle.rs` checks it against git.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::line_diff::lines_of;
 
-/// With less than that a file is another one.
+/// Below this similarity, files count as different.
 pub const SIMILAR_PERCENT: u8 = 50;
 
-/// Longer lines are compared in parts, so that one line of a whole file is like a line with a word changed.
+/// Longer lines are compared in parts, so that a file of a single line is still similar to that line with a word
+/// changed.
 const PIECE: usize = 64;
 
-/// Of 100 bytes of the longer text, how many are in lines that the other one has too.
+/// Returns how many of 100 bytes of the longer text are in lines that the other one has too.
 pub fn percent_alike(left: &[u8], right: &[u8]) -> u8 {
     let longer = left.len().max(right.len()).max(1);
     let (left, right) = (with_unix_ends(left), with_unix_ends(right));

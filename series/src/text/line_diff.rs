@@ -1,4 +1,4 @@
-//! Which lines differ between two texts.
+//! Line diffs of two texts.
 
 use std::ops::Range;
 
@@ -10,10 +10,10 @@ use crate::model::hunk_lines::{HunkLines, LineKind};
 use crate::model::lines::split_inclusive;
 use crate::model::patch::Hunk;
 
-/// Lines of context around a change, as git writes them.
+/// Number of context lines around a change, as git writes them.
 const CONTEXT: usize = 3;
 
-/// A run of lines that differ: those that went and those that came. One of the two may be empty.
+/// A run of changed lines: removed and added ones. One of the two may be empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ChangedRun {
     /// Lines of the old text, from 0.
@@ -23,18 +23,18 @@ pub(crate) struct ChangedRun {
 }
 
 impl ChangedRun {
-    /// Where line `at` of the old text is in the new one, when this is the last run above it.
+    /// Returns the position in the new text of line `at` of the old one, if this is the last run above it.
     pub fn line_below(&self, at: usize) -> usize {
         at + self.new.end - self.old.end
     }
 
-    /// How many lines went and came.
+    /// Returns the number of removed and added lines.
     pub fn size(&self) -> usize {
         self.old.len() + self.new.len()
     }
 }
 
-/// The lines of a text, each with its line feed if it has one.
+/// Splits a text into lines, each with its line feed if it has one.
 pub(crate) fn lines_of(text: &[u8]) -> Vec<&[u8]> {
     let mut rest = text;
     let next = || {
@@ -45,36 +45,37 @@ pub(crate) fn lines_of(text: &[u8]) -> Vec<&[u8]> {
     std::iter::from_fn(next).collect()
 }
 
-/// Some lines of a text; none where it has not so many.
+/// Returns a range of lines; empty if it is out of bounds.
 pub(crate) fn slice<'l, 'a>(lines: &'l [&'a [u8]], range: Range<usize>) -> &'l [&'a [u8]] {
     lines.get(range).unwrap_or_default()
 }
 
-/// Where two texts differ, from top to bottom; two runs never touch.
+/// Returns the differences of two texts, from top to bottom; two runs never touch.
 pub(crate) fn changed_runs(old: &[&[u8]], new: &[&[u8]]) -> Vec<ChangedRun> {
     numbered_runs(old, new, Algorithm::Myers)
 }
 
-/// Numbers the lines of texts that are compared: equal lines have equal numbers.
+/// Numbers the lines of the compared texts: equal lines have equal numbers.
 pub(crate) struct LineNumbers<'a>(Interner<&'a [u8]>);
 
 impl<'a> LineNumbers<'a> {
-    /// For texts of about so many lines in all.
+    /// Creates a table for texts of about `lines` lines in all.
     pub fn new(lines: usize) -> LineNumbers<'a> {
         LineNumbers(Interner::new(lines))
     }
 
-    /// The number of each line.
+    /// Returns the number of each line.
     pub fn of(&mut self, lines: &[&'a [u8]]) -> Vec<Token> {
         lines.iter().map(|line| self.0.intern(*line)).collect()
     }
 
-    /// How many different lines there are.
+    /// Returns the number of distinct lines.
     pub fn count(&self) -> usize {
         self.0.num_tokens() as usize
     }
 
-    /// Where two numbered texts differ, as git's merges find it: by histogram, each change moved down as far as it goes.
+    /// Returns the differences of two numbered texts as git's merges compute them: by histogram diff, each change moved
+    /// down as far as possible.
     pub fn runs(&self, old: &[Token], new: &[Token]) -> Vec<ChangedRun> {
         self.runs_by(Algorithm::Histogram, old, new)
     }
@@ -88,7 +89,7 @@ impl<'a> LineNumbers<'a> {
     }
 }
 
-/// The [`LineNumbers::runs`] of two texts.
+/// Returns the [`LineNumbers::runs`] of two texts.
 pub(crate) fn histogram_runs(old: &[&[u8]], new: &[&[u8]]) -> Vec<ChangedRun> {
     numbered_runs(old, new, Algorithm::Histogram)
 }
@@ -99,8 +100,8 @@ fn numbered_runs(old: &[&[u8]], new: &[&[u8]], algorithm: Algorithm) -> Vec<Chan
     numbers.runs_by(algorithm, &old, &new)
 }
 
-/// The hunks that turn `before` into `after`, with the context and the sections that git writes. They
-/// stand in no patch file, so each says line 0.
+/// Returns the hunks that turn `before` into `after`, with git's context and sections. They are not from a patch file,
+/// so their patch line is 0.
 pub fn hunks_between(before: &[u8], after: &[u8]) -> Vec<Hunk> {
     let (old, new) = (lines_of(before), lines_of(after));
     let runs = changed_runs(&old, &new);
@@ -140,7 +141,7 @@ fn hunk_of(runs: &[ChangedRun], old: &[&[u8]], new: &[&[u8]], functions: &Functi
     }
 }
 
-/// A range that is empty is said to start at the line before it.
+/// Returns the first line of a range in a hunk header; an empty range starts at the line before it.
 fn first_line(before: usize, count: usize) -> usize {
     if count == 0 { before } else { before + 1 }
 }

@@ -1,22 +1,22 @@
-//! The lines of a file, each with a small number that equal lines share.
+//! The lines of a file, each with a small id that equal lines share.
 
 use std::cell::OnceCell;
 use std::collections::HashMap;
 
 use crate::model::lines::split_inclusive;
 
-/// A file as lines. Built only after a patch failed.
+/// A file as lines. Created only after a patch failed.
 pub(crate) struct LineIndex<'a> {
     /// Each line with its line feed, if it has one.
     pub lines: Vec<&'a [u8]>,
-    /// For each line a number; equal lines have equal numbers.
+    /// For each line its id; equal lines have equal ids.
     pub ids: Vec<u32>,
     ids_by_bytes: HashMap<&'a [u8], u32>,
-    /// Made when it is first asked for: only a hunk that fits nowhere needs it.
+    /// Created on first use: only a hunk that fits nowhere needs it.
     positions: OnceCell<Vec<Vec<usize>>>,
 }
 
-/// About so many bytes has a line; a guess that saves most of the growing.
+/// Estimated bytes per line; it avoids most reallocations.
 const USUAL_LINE: usize = 24;
 
 impl<'a> LineIndex<'a> {
@@ -37,7 +37,7 @@ impl<'a> LineIndex<'a> {
         index
     }
 
-    /// The same of a text that is in lines already.
+    /// Creates the index for a text that is split into lines already.
     pub fn of_lines(lines: &[&'a [u8]]) -> LineIndex<'a> {
         let mut index = LineIndex::new(b"");
         lines.iter().for_each(|line| index.push(line));
@@ -45,20 +45,20 @@ impl<'a> LineIndex<'a> {
     }
 
     fn push(&mut self, line: &'a [u8]) {
-        // A file has fewer than 2^32 lines: its blob was read into memory, and the largest
-        // number only ever means that two lines compare as equal in a report.
+        // A file has fewer than 2^32 lines: its blob was read into memory, and at the largest id two lines would only
+        // compare as equal in a report.
         let fresh = u32::try_from(self.ids_by_bytes.len()).unwrap_or(u32::MAX);
         let id = *self.ids_by_bytes.entry(line).or_insert(fresh);
         self.lines.push(line);
         self.ids.push(id);
     }
 
-    /// The numbers of `lines`, or `None` when one of them is nowhere in the file.
+    /// Returns the ids of `lines`, or `None` if one of them does not occur in the file.
     pub fn ids_of<'b>(&self, lines: impl Iterator<Item = &'b [u8]>) -> Option<Vec<u32>> {
         lines.map(|line| self.ids_by_bytes.get(line).copied()).collect()
     }
 
-    /// Where `line` is in the file, from 0.
+    /// Returns the positions of `line` in the file, from 0.
     pub fn positions_of(&self, line: &[u8]) -> &[usize] {
         let id = self.ids_by_bytes.get(line).copied();
         let positions = self.positions.get_or_init(|| self.all_positions());
@@ -75,7 +75,7 @@ impl<'a> LineIndex<'a> {
         all
     }
 
-    /// Whether `line` is anywhere in the file.
+    /// Returns whether `line` occurs in the file.
     pub fn has_line(&self, line: &[u8]) -> bool {
         self.ids_by_bytes.contains_key(line)
     }

@@ -1,6 +1,6 @@
-//! Conflict markers, drawn as git draws them in its style `zdiff3`.
+//! Conflict markers in git's style `zdiff3`.
 
-/// What stands beside conflict markers.
+/// Labels beside conflict markers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Labels {
     pub base: String,
@@ -8,15 +8,15 @@ pub(crate) struct Labels {
     pub theirs: String,
 }
 
-/// The lines of one place in three texts.
+/// The lines of one region in three texts.
 pub(crate) struct Sides<'l, 'a> {
     pub base: &'l [&'a [u8]],
     pub ours: &'l [&'a [u8]],
     pub theirs: &'l [&'a [u8]],
 }
 
-/// Adds both sides with markers around them, and the base between them if it is wanted. Lines that both sides begin
-/// or end with stand outside.
+/// Adds both sides with markers around them, and the base between them if requested. Common lines at the start or end
+/// of both sides are outside of the markers.
 pub(crate) fn add_marked(text: &mut Vec<u8>, sides: &Sides<'_, '_>, labels: &Labels, with_base: bool) {
     let (before, ours, theirs, after) = without_common_ends(sides.ours, sides.theirs);
     text.extend(before.concat());
@@ -24,7 +24,7 @@ pub(crate) fn add_marked(text: &mut Vec<u8>, sides: &Sides<'_, '_>, labels: &Lab
     text.extend(after.concat());
 }
 
-/// The same with all of both sides between the markers, and the base.
+/// The same, with all lines of both sides between the markers, and the base.
 pub(crate) fn add_marked_whole(text: &mut Vec<u8>, sides: &Sides<'_, '_>, labels: &Labels) {
     add_blocks(text, sides, labels, true);
 }
@@ -57,21 +57,21 @@ fn without_common_ends<'l, 'a>(
     (before, ours, theirs, after)
 }
 
-/// A marker stands at the start of a line, also after a last line without a line feed.
+/// Starts a new line for a marker, also after a last line without a line feed.
 fn start_line(text: &mut Vec<u8>) {
     if !text.is_empty() && !text.ends_with(b"\n") {
         text.push(b'\n');
     }
 }
 
-/// The line, from 1, of the first conflict marker in `text`.
+/// Returns the line, from 1, of the first conflict marker in `text`.
 pub fn first_marker(text: &[u8]) -> Option<usize> {
     let is_marker = |line: &[u8]| {
         [&b"<<<<<<< "[..], b"||||||| ", b">>>>>>> "].iter().any(|marker| line.starts_with(marker))
             || line.trim_ascii_end() == b"======="
     };
     let mut lines = text.split(|byte| *byte == b'\n');
-    // A line of equals signs underlines headings too; the other markers never stand alone.
+    // A line of equals signs also underlines headings; the other markers occur for no other reason.
     let is_certain = |line: &[u8]| is_marker(line) && !line.starts_with(b"=");
     let has_any = text.split(|byte| *byte == b'\n').any(is_certain);
     if has_any { lines.position(is_marker).map(|at| at + 1) } else { None }

@@ -1,4 +1,4 @@
-//! Lines, functions and differences of texts.
+//! Lines, functions and diffs of texts.
 
 pub(crate) mod added_lines;
 pub(crate) mod function;

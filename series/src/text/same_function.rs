@@ -1,18 +1,18 @@
-//! Does a place in the current file belong to the function that a hunk was made for?
+//! Check whether a place in the current file belongs to the function that a hunk was made for.
 
 use super::function::{FunctionMap, comparable_section, indentation, is_function_line, names_a_function};
 use crate::model::hunk_lines::LineKind;
 use crate::model::patch::Hunk;
 use crate::model::printable::printable;
 
-/// The function of one hunk, and what proves it.
+/// The function of one hunk, and the evidence for it.
 pub(crate) struct HunkFunction<'a> {
     hunk: &'a Hunk,
-    /// The file the patch was made from, when it is still known.
+    /// The file the patch was made from, if it is still available.
     pre_image: Option<&'a FunctionMap<'a>>,
-    /// Lines of context before the first changed line.
+    /// Number of context lines before the first changed line.
     leading: usize,
-    /// The last of them that is not blank: where the scopes are looked at.
+    /// The last of them that is not blank: the scopes are determined there.
     anchor: usize,
 }
 
@@ -25,7 +25,7 @@ impl<'a> HunkFunction<'a> {
         HunkFunction { hunk, pre_image, leading, anchor }
     }
 
-    /// The name to show, as far as it is known.
+    /// Returns the name to show, if it is known.
     pub fn name(&self, current: &FunctionMap<'_>) -> Option<String> {
         if !current.has_functions() {
             return None;
@@ -35,8 +35,9 @@ impl<'a> HunkFunction<'a> {
         (!name.trim_ascii().is_empty()).then(|| printable(name.trim_ascii()))
     }
 
-    /// Whether the hunk, or its result, placed after `start` lines of `current`, would be in the
-    /// function it was made for. What cannot be proved is `false`; where there are no functions, none can be the wrong one.
+    /// Returns whether the hunk, or its result, placed after `start` lines of `current`, would be in the function it
+    /// was made for. Returns `false` if this cannot be proven; where there are no functions, no place can be in the
+    /// wrong one.
     pub fn is_around(&self, current: &FunctionMap<'_>, start: usize) -> bool {
         match self.pre_image {
             _ if !current.has_functions() => true,
@@ -45,7 +46,7 @@ impl<'a> HunkFunction<'a> {
         }
     }
 
-    /// The function line above the first change, were the hunk, or its result, placed after `start` lines.
+    /// Returns the function line above the first change if the hunk, or its result, were placed after `start` lines.
     pub fn found_at(&self, current: &FunctionMap<'_>, start: usize) -> Option<String> {
         current.function_before(start + self.leading).map(printable)
     }
@@ -64,8 +65,8 @@ impl<'a> HunkFunction<'a> {
         own == there && own_scopes.eq(scopes_there.into_iter().map(|at| current.text(at)))
     }
 
-    /// A function line in the context is matched with the context, so it needs no other proof.
-    /// Otherwise all that is known is the section of the header.
+    /// Returns whether the section of the header names the function at `start`. A function line in the context is
+    /// matched with the context, so it needs no other proof.
     fn agrees_with_section(&self, current: &FunctionMap<'_>, start: usize) -> bool {
         if self.function_in_context().is_some() {
             return true;

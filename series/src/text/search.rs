@@ -1,9 +1,9 @@
-//! Every place at which a run of lines occurs in a file.
+//! Search for all occurrences of a run of lines in a file.
 
-/// Where `needle` starts in `haystack`, at most `limit` places, overlapping ones too. An empty
-/// needle occurs nowhere.
+/// Returns the positions of `needle` in `haystack`, at most `limit`, including overlapping ones. An empty needle does
+/// not occur.
 ///
-/// The search is Knuth, Morris and Pratt's: linear, whatever a hostile patch repeats.
+/// Knuth-Morris-Pratt search: linear, whatever a hostile patch repeats.
 pub(crate) fn find_all(haystack: &[u32], needle: &[u32], limit: usize) -> Vec<usize> {
     let mut places = Vec::new();
     if needle.is_empty() || needle.len() > haystack.len() {
@@ -24,7 +24,7 @@ pub(crate) fn find_all(haystack: &[u32], needle: &[u32], limit: usize) -> Vec<us
     places
 }
 
-/// How much of the needle is matched after reading `id`, when `matched` of it was before.
+/// Returns the matched length of the needle after reading `id`, given the length matched before.
 fn advance(needle: &[u32], fallback: &[usize], mut matched: usize, id: u32) -> usize {
     while matched > 0 && needle.get(matched) != Some(&id) {
         matched = fall_back(fallback, matched);
@@ -36,7 +36,7 @@ fn fall_back(fallback: &[usize], matched: usize) -> usize {
     matched.checked_sub(1).and_then(|last| fallback.get(last)).copied().unwrap_or(0)
 }
 
-/// For each length of a matched part: the longest shorter part that is matched as well.
+/// Returns for each matched length the longest shorter prefix that is matched as well.
 fn fallback_table(needle: &[u32]) -> Vec<usize> {
     let mut table = vec![0];
     let mut matched = 0usize;

@@ -1,8 +1,9 @@
-//! Three versions of a text, merged as git merges them.
+//! Three-way merge of texts, by git's rules.
 //!
-//! Git's `ort` compares the base with either side by histogram, and asks somebody wherever both sides changed the
-//! same lines, or lines that touch, unless both made the same of them. So does this, which
-//! `tests/series/merge_oracle.rs` holds against `git merge-file`. How a conflict is drawn decides nothing.
+//! Git's `ort` compares the base with either side by histogram diff, and reports a conflict wherever both sides changed
+//! the same or adjacent lines, unless both made the same change. This module does the same;
+//! `tests/series/merge_oracle.rs` checks it against `git merge-file`. The presentation of a conflict does not affect
+//! the verdict.
 
 use std::ops::Range;
 
@@ -11,21 +12,21 @@ use imara_diff::Token;
 use super::line_diff::{ChangedRun, LineNumbers, lines_of, slice};
 use super::markers::{Labels, Sides, add_marked, add_marked_whole};
 
-/// A base and two texts that were made of it.
+/// A base and two texts derived from it.
 pub(crate) struct ThreeWay<'a> {
     pub base: Vec<&'a [u8]>,
     pub ours: Vec<&'a [u8]>,
     theirs: Vec<&'a [u8]>,
-    /// From base to ours.
+    /// Changes from base to ours.
     by_ours: Vec<ChangedRun>,
     numbers: LineNumbers<'a>,
     numbered_base: Vec<Token>,
     numbered_ours: Vec<Token>,
-    /// Lines that somebody changed, from top to bottom. Between two of them nobody changed anything.
+    /// Changed regions, from top to bottom. The lines between them are unchanged on both sides.
     regions: Vec<Region>,
 }
 
-/// How often each line occurs in the base and in ours.
+/// Number of occurrences of each line in the base and in ours.
 pub(crate) struct Occurrences<'m> {
     base: &'m [Token],
     ours: &'m [Token],
@@ -33,12 +34,12 @@ pub(crate) struct Occurrences<'m> {
 }
 
 impl Occurrences<'_> {
-    /// How often line `at` of the base is in the base, and how often in ours.
+    /// Returns the number of occurrences of line `at` of the base in the base, and in ours.
     pub fn of_base_line(&self, at: usize) -> (usize, usize) {
         self.of(self.base.get(at))
     }
 
-    /// The same for line `at` of ours.
+    /// Returns the same for line `at` of ours.
     pub fn of_our_line(&self, at: usize) -> (usize, usize) {
         self.of(self.ours.get(at))
     }
@@ -48,31 +49,31 @@ impl Occurrences<'_> {
     }
 }
 
-/// Lines that somebody changed, in all three texts, from 0.
+/// A changed region: its lines in all three texts, from 0.
 pub(crate) struct Region {
     pub base: Range<usize>,
     pub ours: Range<usize>,
     theirs: Range<usize>,
     by: By,
-    /// How many lines theirs removed and added here.
+    /// Number of lines that theirs removed and added here.
     size_of_theirs: usize,
 }
 
 impl Region {
-    /// The first line in theirs, from 1.
+    /// Returns the first line in theirs, from 1.
     pub fn line_of_theirs(&self) -> usize {
         self.theirs.start + 1
     }
 }
 
-/// Who changed them.
+/// The side that changed a region.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum By {
     Ours,
     Theirs,
-    /// Both, and they made the same of them.
+    /// Both, with the same result.
     Alike,
-    /// Both, and somebody has to decide.
+    /// Both, with different results: a conflict.
     Both,
 }
 
@@ -88,12 +89,12 @@ impl<'a> ThreeWay<'a> {
         ThreeWay { base, ours, theirs, by_ours, numbers, numbered_base, numbered_ours, regions }
     }
 
-    /// From base to ours.
+    /// Returns the changes from base to ours.
     pub fn by_ours(&self) -> &[ChangedRun] {
         &self.by_ours
     }
 
-    /// How often each line occurs.
+    /// Returns the number of occurrences of each line.
     pub fn occurrences(&self) -> Occurrences<'_> {
         let mut counts = vec![(0, 0); self.numbers.count()];
         let mut count = |lines: &[Token], add: fn(&mut (usize, usize))| {
@@ -104,7 +105,7 @@ impl<'a> ThreeWay<'a> {
         Occurrences { base: &self.numbered_base, ours: &self.numbered_ours, counts }
     }
 
-    /// From base to ours, both read from below.
+    /// Returns the changes from base to ours, computed on the reversed texts.
     pub fn by_ours_from_below(&self) -> Vec<ChangedRun> {
         let (base, ours) = (reversed(&self.numbered_base), reversed(&self.numbered_ours));
         let from_end = |range: &Range<usize>, of: usize| of - range.end..of - range.start;
@@ -115,22 +116,22 @@ impl<'a> ThreeWay<'a> {
         self.numbers.runs(&base, &ours).into_iter().rev().map(turn).collect()
     }
 
-    /// Whether somebody has to decide.
+    /// Returns whether there is a conflict.
     pub fn has_conflict(&self) -> bool {
         self.regions.iter().any(|region| region.by == By::Both)
     }
 
-    /// Where theirs went into ours.
+    /// Returns the regions where changes of theirs were merged into ours.
     pub fn landed(&self) -> impl Iterator<Item = &Region> {
         self.regions.iter().filter(|region| region.by == By::Theirs)
     }
 
-    /// Where both made the same of the same lines.
+    /// Returns the regions where both sides made the same change.
     pub fn alike(&self) -> impl Iterator<Item = &Region> {
         self.regions.iter().filter(|region| region.by == By::Alike)
     }
 
-    /// The lines that theirs has at a region; those of the base where it has none.
+    /// Returns the lines of theirs in a region; those of the base if theirs has none.
     pub fn written_at(&self, region: &Region) -> &[&'a [u8]] {
         match slice(&self.theirs, region.theirs.clone()) {
             [] => slice(&self.base, region.base.clone()),
@@ -138,21 +139,21 @@ impl<'a> ThreeWay<'a> {
         }
     }
 
-    /// How many changed lines of theirs are in ours already, and how many there are.
+    /// Returns the number of changed lines of theirs that ours has already, and their total number.
     pub fn lines_there(&self) -> (usize, usize) {
         let there = self.regions.iter().filter(|region| region.by == By::Alike);
         let size = |region: &Region| region.size_of_theirs;
         (there.map(size).sum(), self.regions.iter().map(size).sum())
     }
 
-    /// Whether ours has all of these lines of the base, and nothing between them.
+    /// Returns whether ours has all of these lines of the base, and nothing between them.
     pub fn has_untouched(&self, lines: &Range<usize>) -> bool {
         let is_inside = |run: &ChangedRun| run.old.start < lines.end && run.old.end > lines.start;
         !self.by_ours.iter().any(is_inside)
     }
 
-    /// Both changes in one text, with conflict markers where somebody has to decide, and at the regions that start on
-    /// a line of ours that is in `doubtful`.
+    /// Writes the merged text, with conflict markers at conflicts and at the regions that start on a line of ours that
+    /// is in `doubtful`.
     pub fn write(&self, labels: &Labels, doubtful: &[usize]) -> Vec<u8> {
         self.write_with(|text, region, sides| match region.by {
             By::Both => add_marked(text, sides, labels, true),
@@ -162,7 +163,7 @@ impl<'a> ThreeWay<'a> {
         })
     }
 
-    /// Both changes in one text, with conflict markers where both made the same of the same lines.
+    /// Writes the merged text, with conflict markers where both sides made the same change.
     pub fn write_alike(&self, labels: &Labels) -> Vec<u8> {
         self.write_with(|text, region, sides| match region.by {
             By::Alike | By::Both => add_marked_whole(text, sides, labels),
@@ -219,7 +220,7 @@ fn regions(
     regions
 }
 
-/// The changes of one side, from top to bottom.
+/// A position in the changes of one side, from top to bottom.
 struct Cursor<'a> {
     runs: &'a [ChangedRun],
     done: usize,
@@ -234,7 +235,7 @@ impl<'a> Cursor<'a> {
         self.runs.get(self.done).map(|run| run.old.start)
     }
 
-    /// Takes the next change if it begins where those before it end, or above; `end` is the end of all then.
+    /// Takes the next change if it begins at or before `end`, and advances `end` to the end of both.
     fn takes_what_touches(&mut self, end: &mut usize) -> bool {
         let Some(run) = self.runs.get(self.done).filter(|run| run.old.start <= *end) else { return false };
         *end = run.old.end.max(*end);
@@ -242,7 +243,7 @@ impl<'a> Cursor<'a> {
         true
     }
 
-    /// Where line `base` of the base is in this side, after the changes that were taken.
+    /// Returns the position of line `base` of the base in this side, after the changes that were taken.
     fn line(&self, base: usize) -> usize {
         match self.done.checked_sub(1).and_then(|last| self.runs.get(last)) {
             Some(last) => last.line_below(base),

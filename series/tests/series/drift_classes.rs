@@ -1,4 +1,4 @@
-//! The other classes, and what a report looks like.
+//! The other classes, and the report.
 
 use espalier_series::{FileDriftKind, HunkClass, MemoryTree, Patch, PatchClass};
 
@@ -58,7 +58,7 @@ fn partly_upstreamed() {
     assert_eq!(drift.class, PatchClass::PartlyUpstreamed);
 }
 
-/// After a line was doubled upstream, the hunk that doubles it still fits next to the copy.
+/// After upstream duplicated a line, the hunk that duplicates it still fits next to the copy.
 #[test]
 fn a_doubled_line_is_upstreamed_not_shifted() {
     let base = "int one(void) {\n    a();\n    b();\n}\n";
@@ -136,7 +136,7 @@ fn a_report_shows_what_was_expected_and_what_is_there() {
     ");
 }
 
-/// Where no line is the head of a function, a place is a line and nothing more.
+/// Where no line is the head of a function, a place is only a line.
 #[test]
 fn a_place_outside_of_functions_is_only_a_line() {
     let notes =

@@ -1,4 +1,4 @@
-//! Patch texts that must be refused before any tree is looked at, each by its own name.
+//! Patch texts that must be refused before any tree is read, each by its own name.
 
 use espalier_series::{PATCH_SIZE_LIMIT, PathRefusal, Refusal, parse};
 

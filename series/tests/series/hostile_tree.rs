@@ -1,4 +1,4 @@
-//! Patches that are well formed, but must not be applied to the tree at hand.
+//! Well-formed patches that must not be applied to the tree at hand.
 
 use espalier_series::{
     FileDriftKind, FileMode, MemoryTree, Mode, ObjectId, PatchClass, TargetRefusal, Tree, TreeEntry,
@@ -7,7 +7,7 @@ use espalier_series::{
 
 use crate::support::{changes, create, delete, drift, modify, read, rename, tree};
 
-/// The refusal of the last file of a diff.
+/// Returns the refusal of the last file of a diff.
 fn refused(diff: &str, tree: &MemoryTree) -> TargetRefusal {
     let drift = drift(&read(diff), tree);
     assert_eq!(drift.class, PatchClass::Refused, "{drift}");

@@ -1,4 +1,4 @@
-//! How like two texts are, held against git's own measure: the index of similarity of a rename.
+//! Similarity of two texts, checked against git's own measure: the similarity index of a rename.
 
 use std::process::Command;
 
@@ -16,7 +16,7 @@ fn two_texts_are_as_like_as_git_says() {
     for number in 0..PAIRS {
         let (left, right) = pair(&mut random);
         let by_git = by_git(folder.path(), &left, &right);
-        // Git compares hashes of pieces: rarely are two of them the same.
+        // Git compares hashes of pieces, which rarely collide.
         let ours = percent_alike(&left, &right);
         assert!(by_git == ours || by_git == ours + 1, "{number}: git {by_git} %, ours {ours} %");
         seen[usize::from(ours.min(99) / 25)] += 1;
@@ -24,7 +24,7 @@ fn two_texts_are_as_like_as_git_says() {
     assert!(seen.iter().all(|count| *count > 5), "it tests only some degrees: {seen:?}");
 }
 
-/// Less than a hundredth counts as nothing.
+/// Less than one percent counts as zero.
 fn by_git(folder: &std::path::Path, left: &[u8], right: &[u8]) -> u8 {
     for (side, text) in [("left", left), ("right", right)] {
         std::fs::create_dir_all(folder.join(side)).unwrap();
@@ -38,7 +38,7 @@ fn by_git(folder: &std::path::Path, left: &[u8], right: &[u8]) -> u8 {
     said.strip_prefix('R').map_or(0, |rest| rest[..3].parse().unwrap())
 }
 
-/// A text, and one that has some of its lines; lines of all lengths, with ends of both kinds.
+/// Returns a text, and one that has some of its lines; lines of all lengths, with both kinds of line ends.
 fn pair(random: &mut Random) -> (Vec<u8>, Vec<u8>) {
     let end = if random.below(4) == 0 { "\r\n" } else { "\n" };
     let left: Vec<String> = (0..1 + random.below(60)).map(|_| line(random) + end).collect();

@@ -1,10 +1,10 @@
-//! `git apply` takes each of these patches and puts the hunk in the wrong place. We must not.
+//! `git apply` accepts each of these patches and puts the hunk in the wrong place. We must not.
 
 use espalier_series::{HunkClass, MemoryTree, Patch, PatchClass};
 
 use crate::support::{classes, drift, hunks, modify, read, tree};
 
-/// A function whose body is the same as that of every other one here.
+/// A function whose body is identical to those of all others here.
 fn function(name: &str) -> String {
     format!(
         "static int {name}(int x) {{\n    int y = x;\n    y += 1;\n    y += 2;\n    y *= 3;\n    \
@@ -25,7 +25,7 @@ fn patch_of_function(base: &str, name: &str, start: usize) -> Patch {
     read(&modify("a.c", base, &new, &hunks))
 }
 
-/// Once with the pre-image at hand, as in a git store, and once with the patch text alone.
+/// Two trees: one with the pre-image available, as in a git store, and one with the patch text alone.
 fn both_ways(base: &str, upstream: &str) -> [MemoryTree; 2] {
     let without = tree(&[("a.c", upstream)]);
     let mut with = without.clone();
@@ -96,14 +96,14 @@ fn a_lookalike_method_of_the_same_class() {
         let drift = drift(&read(&text), &tree);
         assert_eq!(classes(&drift), [HunkClass::MovedFunction { offset: 0 }], "{drift}");
     }
-    // With the pre-image at hand, a method that only moved down is told apart from that.
+    // With the pre-image available, a method that only moved down is told apart from that.
     let moved = format!("int a;\nint b;\n{}", class(&method("one")));
     let [with, without] = both_ways(&base, &moved);
     assert_eq!(classes(&drift(&read(&text), &with)), [HunkClass::Shifted { offset: 2 }]);
     assert_eq!(classes(&drift(&read(&text), &without)), [HunkClass::MovedFunction { offset: 2 }]);
 }
 
-/// What is left of the look-alike stands below the patched function, which is over by then.
+/// The rest of the look-alike is below the patched function, which has ended by then.
 #[test]
 fn the_head_of_the_lookalike_is_gone() {
     let base = format!("{}{}", function("one"), function("two"));
@@ -116,7 +116,7 @@ fn the_head_of_the_lookalike_is_gone() {
     }
 }
 
-/// The look-alike has the patch's result already. That does not make the patch upstreamed.
+/// The look-alike already has the patch's result. That does not make the patch upstreamed.
 #[test]
 fn a_lookalike_with_the_result_is_not_upstreamed() {
     let base = format!("{}{}", function("one"), function("two").replace("*= 3", "*= 4"));

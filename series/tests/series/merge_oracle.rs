@@ -1,6 +1,7 @@
-//! Merging held against git's own: `git merge-file` with the algorithm of its `ort` merges.
+//! Merges checked against git's own: `git merge-file` with the algorithm of its `ort` merges.
 //!
-//! Where git stops, we stop. Where git is content, we have its text, or stop because nobody can be sure of the place.
+//! Where git reports a conflict, we do. Where git merges cleanly, our text is the same, or we stop because the place is
+//! uncertain.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -11,7 +12,7 @@ use espalier_series::{ConflictReason, Origin, Patch, PatchClass, Replay, Step, T
 use crate::random::Random;
 use crate::support::{modify, read, tree};
 
-/// How many made-up triples are merged.
+/// Number of generated triples.
 const TRIPLES: usize = 1_000;
 const SEED: u64 = 20_261_122;
 
@@ -66,7 +67,7 @@ fn real_triples(folder: PathBuf) -> impl Iterator<Item = (String, Triple)> {
     })
 }
 
-/// Few different lines, so that much can be read in more than one way.
+/// Few distinct lines, so that many alignments are possible.
 fn make_up(random: &mut Random) -> Triple {
     let words = 4 + random.below(40);
     let base: Vec<String> = (0..6 + random.below(50)).map(|_| word(random, words)).collect();

@@ -1,4 +1,4 @@
-//! What upstream moved, and which file it is.
+//! Detection of files that upstream moved.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ fn patch() -> Patch {
     read(&modify("src/a.c", BASE, &BASE.replace("eight", "nine"), hunk))
 }
 
-/// What became of the last of `patches`.
+/// Returns the result of the last of `patches`.
 fn replayed(pin: &MemoryTree, mut tip: MemoryTree, patches: &[Patch]) -> Replayed {
     tip.came_after(pin);
     let origin = Origin::new(patches, pin).unwrap();
@@ -36,7 +36,7 @@ fn a_neighbour_that_moved_unchanged_is_not_the_file() {
     let pin = tree(&[("src/a.c", BASE), ("src/b.c", &neighbour)]);
     let moved = tree(&[("core/a.c", &changed), ("core/b.c", &neighbour)]);
     assert_eq!(path_after(&replayed(&pin, moved, &[patch()])), "core/a.c");
-    // It is still there: what came is a copy, and might be either.
+    // The file still exists: the new one is a copy, so the target would be ambiguous.
     let copied = tree(&[("core/a.c", &changed), ("core/b.c", &neighbour), ("src/b.c", &neighbour)]);
     let conflict = replayed(&pin, copied, &[patch()]);
     let ConflictReason::FileGone { candidates } = &conflict.conflicts().next().unwrap().reason else {
@@ -52,7 +52,7 @@ fn what_may_be_another_file_that_went_is_not_followed() {
     // The neighbour, moved and changed; `src/a.c` is deleted.
     let moved = replayed(&pin, tree(&[("core/b.c", &neighbour.replace("five", "5"))]), &[patch()]);
     assert_eq!(moved.class(), PatchClass::TargetRenamed);
-    // Which of two files that were the same?
+    // Which of two files that were identical?
     let twins = tree(&[("src/a.c", BASE), ("src/b.c", BASE)]);
     assert_eq!(replayed(&twins, tree(&[("core/b.c", BASE)]), &[patch()]).class(), PatchClass::TargetRenamed);
 }
@@ -65,8 +65,8 @@ fn a_folder_that_the_series_moved_away_itself_is_made_anew() {
     assert_eq!(path_after(&replayed(&pin, taken, &[moves, makes])), "docs/new.md");
 }
 
-/// Files with equal content that move together keep their names, as `git rebase` sees it. Where a name does not decide,
-/// git picks one and the replay stops.
+/// Files with equal content that move together keep their names, as in `git rebase`. If names do not decide, git picks
+/// one and the replay stops.
 #[test]
 fn equal_files_that_move_together_are_told_apart_by_name() {
     type Paths<'a> = &'a [&'a str];
@@ -103,7 +103,7 @@ fn equal_files_that_move_together_are_told_apart_by_name() {
     assert_eq!(candidates[0].path, "b/m.c");
 }
 
-/// The path of the file into which `git rebase` puts the change to `patched`.
+/// Returns the path of the file to which `git rebase` applies the change to `patched`.
 fn changed_by_git_rebase(pin: &[&str], tip: &[&str], patched: &str) -> String {
     let git = RealGit::new();
     let run = |arguments: &[&str]| {

@@ -1,8 +1,8 @@
-//! The oracle: whatever we accept, the real git accepts with the same result, and neither a
-//! damaged patch nor a changed file ever makes us panic or leave the tree.
+//! The oracle: the real git accepts every patch that we accept, with the same result, and neither a damaged patch nor a
+//! changed file ever makes us panic or leave the tree.
 //!
-//! The real git writes the patches of a history of made-up files. Each patch, and the files under
-//! it, are then damaged in many ways, and both we and `git apply --cached` try the outcome.
+//! The real git writes the patches of a history of generated files. Each patch, and the files under it, are then
+//! damaged in many ways, and both we and `git apply --cached` try the result.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -17,7 +17,7 @@ use crate::oracle_sources::{Case, TaggedLine, apply_steps, content, make_case};
 use crate::random::Random;
 use crate::real_git::{ByGit, Listing, RealGit};
 
-/// How many damaged patches are tried. `ESPALIER_ORACLE_MUTATIONS` sets a smaller number.
+/// Number of damaged patches. `ESPALIER_ORACLE_MUTATIONS` sets a smaller number.
 const MUTATIONS: usize = 10_000;
 const CASES: usize = 200;
 const SEED: u64 = 20_260_101;
@@ -25,7 +25,7 @@ const SEED: u64 = 20_260_101;
 struct History {
     git: RealGit,
     cases: Vec<Case>,
-    /// What `git format-patch` wrote for each case.
+    /// Output of `git format-patch` for each case.
     texts: Vec<Vec<u8>>,
 }
 
@@ -63,7 +63,7 @@ fn make_history() -> History {
     History { git, cases, texts }
 }
 
-/// One commit with every old file, tagged `start`, then one commit for each case.
+/// Returns a history of one commit with every old file, tagged `start`, then one commit for each case.
 fn import_stream(cases: &[Case]) -> Vec<u8> {
     let mut stream = Vec::new();
     let commit = |stream: &mut Vec<u8>, message: &str| {
@@ -94,7 +94,7 @@ fn import_stream(cases: &[Case]) -> Vec<u8> {
     stream
 }
 
-/// The patches as git wrote them give exactly git's tree, one by one and as a series.
+/// Checks that unmodified patches give exactly git's tree, one by one and as a series.
 fn check_untouched_patches(history: &History) {
     let mut start = Listing::new();
     let mut tree = MemoryTree::new();
@@ -144,7 +144,7 @@ fn changed(git: &RealGit, files: &Listing, changes: &[TreeChange]) -> Listing {
     by_path.into_iter().map(|(path, (mode, id))| (path, mode, id)).collect()
 }
 
-/// Written without a look at the room's own rules.
+/// Written independently of the crate's own rules.
 fn assert_stays_inside(path: &[u8]) {
     let text = String::from_utf8_lossy(path).to_lowercase();
     let bad_part = |part: &str| matches!(part, "" | "." | ".." | ".git" | "git~1");
@@ -152,8 +152,8 @@ fn assert_stays_inside(path: &[u8]) {
     assert!(!is_bad, "{text}");
 }
 
-/// No damage to a patch makes us write a blob that git did not write when the patch was made.
-/// (A pure rename or mode change writes none: it keeps whatever blob is there, and names no id.)
+/// No damage to a patch makes us write a blob that git did not write when the patch was made. (A pure rename or mode
+/// change writes none: it keeps the existing blob, and names no id.)
 fn assert_ids_are_recorded(git: &RealGit, case: &Case, changes: &[TreeChange]) {
     let recorded: Vec<ObjectId> = case
         .files
@@ -167,39 +167,39 @@ fn assert_ids_are_recorded(git: &RealGit, case: &Case, changes: &[TreeChange]) {
     }
 }
 
-/// What came of all the mutations.
+/// The results of all mutations.
 #[derive(Debug, Default)]
 struct Tally {
     accepted_by_both: usize,
     refused_as_text: usize,
     refused_by_both: usize,
-    /// git applied it and the result is what was meant; we ask for a rebase first.
+    /// git applied it with the intended result; we require a rebase first.
     refused_by_us_alone: usize,
-    /// git applied it, but not where it belongs, or not what was meant. We refused.
+    /// git applied it at the wrong place, or with an unintended result. We refused.
     misplaced_by_git: usize,
-    /// Of these, those whose text was as git wrote it; only the files had changed.
+    /// Of these, those whose text was unmodified; only the files had changed.
     undamaged_patches_misplaced_by_git: usize,
     git_crashed: usize,
-    /// Patches whose change is upstream already, by what we call the text file.
+    /// Patches whose change is upstream already, by our verdict on the text file.
     seen_as_upstreamed: usize,
     seen_as_other: usize,
     /// Hunks of these that we would call applicable: they would be applied twice.
     upstreamed_but_called_applicable: usize,
-    /// A hunk that we called `exact` or `shifted` does not belong there.
+    /// Hunks that we called `exact` or `shifted` but that do not belong there.
     wrongly_placed_by_us: usize,
     classes: BTreeMap<&'static str, usize>,
     refusals: BTreeMap<String, usize>,
 }
 
-/// A mutated patch on mutated files, and the result that was meant, if there is one.
+/// A mutated patch on mutated files, and the intended result, if there is one.
 struct Attempt {
     text: Vec<u8>,
     files: Files,
-    /// For a text file that changed under an untouched patch: its lines now.
+    /// For a text file that changed under an unmodified patch: its current lines.
     lines: Option<Vec<TaggedLine>>,
     meant: Option<Files>,
     knows_pre_image: bool,
-    /// Whether the text file has the change of the patch already.
+    /// Whether the text file already has the change of the patch.
     is_upstream: bool,
 }
 
@@ -243,7 +243,7 @@ fn change_text_below(case: &Case, random: &mut Random, attempt: &mut Attempt) {
     attempt.lines = Some(lines);
 }
 
-/// Upstream has made the very change of the patch, and something above it.
+/// Upstream has made the very change of the patch, and another one above it.
 fn take_change_upstream(case: &Case, random: &mut Random, attempt: &mut Attempt) {
     let Some(text) = &case.text else {
         return;
@@ -353,7 +353,7 @@ fn try_ours(history: &History, at: usize, attempt: &Attempt) -> Ours {
     }
 }
 
-/// Hunks called `exact` or `shifted` that would change another line than they were made for.
+/// Returns the number of hunks called `exact` or `shifted` that would change another line than they were made for.
 fn count_wrong_places(drift: &PatchDrift, attempt: &Attempt) -> usize {
     let (Some(lines), Ok(patch)) = (&attempt.lines, parse("x.patch", &attempt.text)) else {
         return 0;
@@ -369,8 +369,8 @@ fn count_wrong_places(drift: &PatchDrift, attempt: &Attempt) -> usize {
     pairs.filter(|(hunk, drift)| !is_rightly_placed(hunk, drift, lines)).count()
 }
 
-/// Looks at the line that the hunk deletes first, or after which it inserts. A context line may
-/// well be another one of the same text, and one blank line before a function is as good as another.
+/// Checks the line that the hunk deletes first, or after which it inserts. A context line may be another one with the
+/// same text, and any blank line before a function is as good as another.
 fn is_rightly_placed(hunk: &Hunk, drift: &HunkDrift, lines: &[TaggedLine]) -> bool {
     let leading = hunk.lines.iter().take_while(|line| line.kind == LineKind::Context).count();
     let deletes = hunk.lines.iter().nth(leading).is_some_and(|line| line.kind == LineKind::Delete);

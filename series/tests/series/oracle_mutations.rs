@@ -9,7 +9,7 @@ pub type Files = Vec<(String, u32, Vec<u8>)>;
 /// Damages the text of a patch.
 pub fn mutate_patch(random: &mut Random, text: &[u8], other: &[u8]) -> Vec<u8> {
     let mut lines: Vec<Vec<u8>> = text.split_inclusive(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect();
-    // Most of a patch file is its message; half of the damage goes where the diff is.
+    // Most of a patch file is its message; half of the damage is applied to the diff.
     let first = lines.iter().position(|line| line.starts_with(b"diff --git")).unwrap_or(0);
     let first = if random.one_in(8) { 0 } else { first };
     let at = first + random.below(lines.len() - first);
@@ -109,7 +109,7 @@ fn replace_mode(random: &mut Random, lines: &mut [Vec<u8>]) {
     }
 }
 
-/// Puts a hunk elsewhere by rewriting both starts, as a careless rebase by hand does.
+/// Moves a hunk by rewriting both starts, as a careless manual rebase does.
 fn move_hunk(random: &mut Random, lines: &mut [Vec<u8>]) {
     let headers = hunk_headers(lines);
     if headers.is_empty() {
@@ -144,7 +144,7 @@ pub fn mutate_lines(random: &mut Random, lines: &[TaggedLine]) -> Vec<TaggedLine
     lines
 }
 
-/// A last line without a line feed may have come to stand above others.
+/// A last line without a line feed may have moved above others.
 fn end_all_lines_but_the_last(lines: &mut [TaggedLine]) {
     let Some((_, above)) = lines.split_last_mut() else {
         return;
@@ -187,7 +187,7 @@ fn stranger(text: &[u8]) -> TaggedLine {
     TaggedLine { identity: None, text: text.to_vec() }
 }
 
-/// The range of one of the functions, if there is any left.
+/// Returns the range of one of the functions, if any is left.
 fn pick_function(random: &mut Random, lines: &[TaggedLine]) -> Option<std::ops::Range<usize>> {
     let is_start = |line: &TaggedLine| line.text.trim_ascii().starts_with(b"static int");
     let starts: Vec<usize> = (0..lines.len()).filter(|at| is_start(&lines[*at])).collect();
@@ -226,7 +226,7 @@ fn move_function(random: &mut Random, lines: &mut Vec<TaggedLine>) {
     lines.splice(at..at, moved);
 }
 
-/// Changes the files under a patch without knowing what is in them.
+/// Changes the files under a patch without regard to their content.
 pub fn mutate_files(random: &mut Random, files: &mut Files) {
     if files.is_empty() {
         files.push(("other".to_owned(), 0o100_644, b"int x;\n".to_vec()));

@@ -1,7 +1,7 @@
-//! Made-up files, and changes to them, for the oracle test.
+//! Generated files, and changes to them, for the oracle test.
 //!
-//! Every line of a text file has an identity, so that after any shuffling of the file the test
-//! knows, without looking at the text, where a change belongs.
+//! Every line of a text file has an identity, so that after any shuffling of the file the test knows, without looking
+//! at the text, where a change belongs.
 
 use crate::random::Random;
 
@@ -9,7 +9,7 @@ use crate::random::Random;
 pub struct TaggedLine {
     /// Index in the file the patch was made from; `None` for a line that is not from there.
     pub identity: Option<usize>,
-    /// With its line feed, if it has one.
+    /// The text, with its line feed if it has one.
     pub text: Vec<u8>,
 }
 
@@ -21,14 +21,14 @@ pub enum Step {
     InsertAfter(usize, Vec<u8>),
 }
 
-/// A file with a change that is known by identity.
+/// A file with a change whose lines have identities.
 #[derive(Clone)]
 pub struct TextCase {
     pub lines: Vec<TaggedLine>,
     pub steps: Vec<Step>,
 }
 
-/// A file of a case: where, how and what, before and after the patch.
+/// A file of a case: path, mode and content, before and after the patch.
 #[derive(Clone)]
 pub struct CaseFile {
     pub old: Option<(String, u32, Vec<u8>)>,
@@ -39,7 +39,7 @@ pub struct CaseFile {
 #[derive(Clone)]
 pub struct Case {
     pub files: Vec<CaseFile>,
-    /// What is known about `files[0]` when it is a text file that is changed in place.
+    /// The identities of `files[0]` if it is a text file that is changed in place.
     pub text: Option<TextCase>,
 }
 
@@ -47,7 +47,7 @@ pub fn content(lines: &[TaggedLine]) -> Vec<u8> {
     lines.iter().flat_map(|line| line.text.iter().copied()).collect()
 }
 
-/// `lines` after `steps`; `None` when a line that a step is about is gone.
+/// Returns `lines` after `steps`; `None` if a line that a step refers to is gone.
 pub fn apply_steps(lines: &[TaggedLine], steps: &[Step]) -> Option<Vec<u8>> {
     let mut lines = lines.to_vec();
     for step in steps {
@@ -66,10 +66,10 @@ pub fn apply_steps(lines: &[TaggedLine], steps: &[Step]) -> Option<Vec<u8>> {
     Some(content(&lines))
 }
 
-/// With a blank, and with what git must quote.
+/// Names with a space, and with characters that git must quote.
 const NAMES: [&str; 4] = ["a.c", "dir/long name.cpp", "dö.h", "x'y.c"];
 
-/// A case whose files are all below `folder`.
+/// Returns a case whose files are all below `folder`.
 pub fn make_case(random: &mut Random, folder: &str) -> Case {
     let path = |name: &str| format!("{folder}/{name}");
     if !random.one_in(6) {
@@ -87,7 +87,7 @@ pub fn make_case(random: &mut Random, folder: &str) -> Case {
     Case { files: vec![other_file(random, &path("zz_other"))], text: None }
 }
 
-/// Everything that is not a change of a text file in place.
+/// Returns any change other than one of a text file in place.
 fn other_file(random: &mut Random, path: &str) -> CaseFile {
     let text = source_lines(random).concat();
     let some = |path: String, mode, bytes: Vec<u8>| Some((path, mode, bytes));
@@ -143,12 +143,12 @@ fn make_step(random: &mut Random, at: usize, lines: &[TaggedLine]) -> Step {
         0 => Step::Delete(at),
         1 | 2 => Step::Replace(at, fresh),
         3 => Step::InsertAfter(at, fresh),
-        // A copy of the line it follows: the kind of change that is easily applied twice.
+        // A copy of the line before it: the kind of change that is easily applied twice.
         _ => Step::InsertAfter(at, lines[at].text.clone()),
     }
 }
 
-/// C-like text whose functions look alike.
+/// Returns C-like text whose functions look alike.
 fn source_lines(random: &mut Random) -> Vec<Vec<u8>> {
     let mut lines = vec!["#include <stdio.h>".to_owned(), String::new()];
     let in_class = random.one_in(4);
@@ -175,7 +175,7 @@ fn source_lines(random: &mut Random) -> Vec<Vec<u8>> {
     bytes
 }
 
-/// One of three bodies; the first is much like the second.
+/// Returns one of three bodies; the first is much like the second.
 fn body_lines(kind: usize) -> Vec<String> {
     let count = if kind == 2 { 12 } else { 8 };
     let mut lines = vec!["int y = x;".to_owned()];

@@ -1,4 +1,4 @@
-//! A small generator with a fixed seed, so that every run tests the same.
+//! A small random generator with a fixed seed, so that every run tests the same.
 
 /// xorshift64.
 pub struct Random(u64);
@@ -15,7 +15,7 @@ impl Random {
         self.0
     }
 
-    /// A number below `end`, which must not be 0.
+    /// Returns a number below `end`, which must not be 0.
     pub fn below(&mut self, end: usize) -> usize {
         (self.next() >> 16) as usize % end
     }

@@ -1,4 +1,4 @@
-//! The real git, in a repository of its own.
+//! The real git, in a separate repository.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -16,12 +16,12 @@ pub struct RealGit {
     objects: Repository,
 }
 
-/// What git makes of a patch.
+/// The result of git for a patch.
 #[derive(Debug, PartialEq, Eq)]
 pub enum ByGit {
     /// The id of the new tree.
     Accepted(ObjectId),
-    /// With what git said.
+    /// With git's message.
     Refused(String),
     /// Killed by a signal: git 2.47 fails an assertion on some damaged headers.
     Crashed,
@@ -35,7 +35,7 @@ impl RealGit {
         RealGit { folder, objects }
     }
 
-    /// Runs git, which must succeed.
+    /// Runs git, which must succeed; returns its output.
     pub fn run(&self, arguments: &[&str], input: &[u8]) -> Vec<u8> {
         let output = run_git(self.folder.path(), arguments, input, None);
         let errors = String::from_utf8_lossy(&output.stderr);
@@ -47,17 +47,17 @@ impl RealGit {
         self.folder.path()
     }
 
-    /// Stores a blob.
+    /// Stores a blob and returns its id.
     pub fn store(&self, content: &[u8]) -> ObjectId {
         ours(self.objects.blob(content).unwrap())
     }
 
-    /// The tree id of some files.
+    /// Returns the tree id of some files.
     pub fn tree_id(&self, files: &Listing) -> ObjectId {
         ours(self.index_of(files, "ours").write_tree_to(&self.objects).unwrap())
     }
 
-    /// `git apply --cached` on some files.
+    /// Runs `git apply --cached` on some files.
     pub fn apply(&self, files: &Listing, patch: &[u8]) -> ByGit {
         self.index_of(files, "gits").write().unwrap();
         let path = self.index_path("gits");
@@ -124,7 +124,7 @@ pub fn run_git(folder: &Path, arguments: &[&str], input: &[u8], index: Option<&P
     }
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
-    // git may refuse before it has read everything; that is an answer, not a failure.
+    // git may refuse before it has read everything; that is a result, not a failure.
     let _ = child.stdin.take().unwrap().write_all(input);
     child.wait_with_output().unwrap()
 }

@@ -1,4 +1,4 @@
-//! A patch, made for one tree, on another: what is merged, and what is never taken silently.
+//! A patch made for one tree, replayed on another: correct merges, and no silent misplacement.
 
 use std::collections::BTreeSet;
 
@@ -32,7 +32,7 @@ fn marked(replayed: &Replayed) -> String {
     String::from_utf8(conflict.marked.clone().unwrap()).unwrap()
 }
 
-/// What the only file says afterwards.
+/// Returns the content of the only file afterwards.
 fn result(step: &Step) -> String {
     let file = step.changes.iter().find_map(|change| change.new.as_ref()).expect("a file");
     String::from_utf8(file.content.as_ref().unwrap().to_vec()).unwrap()
@@ -45,7 +45,7 @@ fn function(name: &str, factor: usize) -> String {
     )
 }
 
-/// A patch that changes the factor of the function `name` in `base` from 3 to 4.
+/// Returns a patch that changes the factor of the function `name` in `base` from 3 to 4.
 fn change_factor(base: &str, name: &str) -> Patch {
     let at = base.find(&format!("static int {name}(")).unwrap();
     let line = base[..at].lines().count() + 3;
@@ -97,8 +97,8 @@ fn the_same_lines_are_a_conflict() {
     assert!(marked(&replayed).contains("<<<<<<< v2\n"), "{}", marked(&replayed));
 }
 
-/// Upstream deletes a function; one with the same body stays, exactly or nearly. No way of it may put the
-/// change into the one that stays.
+/// Upstream deletes a function; one with the same body stays, exactly or nearly. No kind of merge may put the change
+/// into the one that stays.
 #[test]
 fn a_deleted_function_never_hands_its_change_to_its_twin() {
     let (one, two) = (function("one", 3), function("two", 3));
@@ -115,10 +115,10 @@ fn a_deleted_function_never_hands_its_change_to_its_twin() {
     }
 }
 
-/// The merge by lines is content here: only the function tells that it is the wrong one.
+/// The line merge is clean here: only the function tells that the place is wrong.
 #[test]
 fn a_merge_that_lands_in_a_lookalike_is_looked_at() {
-    // Upstream deletes `one`, and what stays is `two`, moved and nearly the text of `one`.
+    // Upstream deletes `one`; `two` stays, moved and with nearly the text of `one`.
     let two = format!("static int two(int x) {{\n{}}}\n\n", "    int z = 0;\n".repeat(9));
     let base = format!("{two}int a;\n{}int b;\n", function("one", 3));
     let upstream = format!("int a;\n{}int b;\n", function("two", 3).replace("y += 1", "y += 11"));
@@ -132,7 +132,7 @@ fn a_merge_that_lands_in_a_lookalike_is_looked_at() {
     assert!(marked(&replayed).contains(expected), "{}", marked(&replayed));
 }
 
-/// Upstream gives the function another name, other parameters, another type, or its body another first line.
+/// Upstream gives the function another name, other parameters, another type, or another first line of its body.
 #[test]
 fn a_function_that_upstream_renamed_is_still_the_one() {
     let base = format!("{}{}", function("one", 3), function("two", 5));
@@ -152,14 +152,14 @@ fn a_function_that_upstream_renamed_is_still_the_one() {
     }
 }
 
-/// A new name is only one if the old one is gone and the new one was not there.
+/// A head counts as renamed only if the old name is gone and the new one was not there before.
 #[test]
 fn a_head_that_another_function_has_is_no_new_name() {
     let other = |name: &str| format!("static int {name}(int x) {{\n{}}}\n\n", "    int z = 0;\n".repeat(9));
     let base = format!("{}{}", function("one", 3), other("two"));
-    // `one` now means another function, below.
+    // `one` is now another function, below.
     let replaced = format!("{}{}", function("three", 3), other("one"));
-    // `two` went to where `one` was.
+    // `two` moved to the place of `one`.
     let moved = function("two", 3);
     for upstream in [replaced, moved] {
         let upstream = upstream.replace("y += 1;", "y += 11;");
@@ -171,7 +171,7 @@ fn a_head_that_another_function_has_is_no_new_name() {
     }
 }
 
-/// Of functions whose heads say the same, as on both sides of an `#else`, the line tells which is meant.
+/// Of functions with equal heads, as on both sides of an `#else`, the line tells which one is meant.
 #[test]
 fn a_head_that_is_there_twice_is_told_apart_by_its_line() {
     let with = |call: &str| {
@@ -191,7 +191,7 @@ fn a_head_that_is_there_twice_is_told_apart_by_its_line() {
     }
 }
 
-/// Lines that are not indented are not all heads of functions.
+/// Not every line without indentation is the head of a function.
 #[test]
 fn declarations_and_imports_are_in_no_function() {
     let replayed_as = |path: &str, base: &str, upstream: &str| {
@@ -232,7 +232,8 @@ fn a_lookalike_elsewhere_is_no_reason_to_stop() {
     assert_eq!(result(&step), expected);
 }
 
-/// One function with a block twice, and a patch of the first. Upstream changes it, too: it stands in the other one as well.
+/// One function with a block twice, and a patch of the first. Upstream changes the first too, so that only the second
+/// still has the text that the patch expects.
 #[test]
 fn a_change_never_goes_into_the_twin_block_of_its_function() {
     let block = "    a();\n    b();\n    c();\n    d();\n    e();\n    f();\n    g();\n";
@@ -251,7 +252,7 @@ fn a_change_never_goes_into_the_twin_block_of_its_function() {
     assert_eq!(result(&step), text(&block.replace("d()", "ours()"), &block.replace("d()", "theirs()")));
 }
 
-/// Two equal blocks side by side, of which upstream deletes one: nobody can say which.
+/// Two equal adjacent blocks, of which upstream deletes one: it is undecidable which.
 #[test]
 fn a_change_of_one_of_two_that_cannot_be_told_apart_is_looked_at() {
     let block = "    a();\n    b();\n    c();\n    d();\n";
@@ -301,7 +302,7 @@ fn a_renamed_file_is_followed_when_it_is_clear_where_to() {
     assert_eq!(candidates.len(), 2);
     let gone = replayed(&pin, &tree(&[("y.c", "int other;\n")]), &patch);
     assert_eq!(*reason(&gone), ConflictReason::FileGone { candidates: Vec::new() });
-    // A copy that was there all along is no new home of it.
+    // A copy that existed all along is not its new path.
     let copied = replayed(&tree(&[("a.c", &base), ("b.c", &base)]), &tree(&[("b.c", &base)]), &patch);
     assert_eq!(*reason(&copied), ConflictReason::FileGone { candidates: Vec::new() });
 }
@@ -404,7 +405,7 @@ fn a_new_file_in_a_folder_that_moved_is_no_ones_to_place() {
     let expected = ConflictReason::FolderMoved { from: path("src/new.c"), to: path("core/new.c") };
     assert_eq!(*reason(&moved), expected);
     assert_eq!(moved.conflicts().next().unwrap().path, path("core/new.c"));
-    // A folder of which something stayed was not moved, nor was one that is gone with all that was in it.
+    // A folder with a remaining file was not moved, nor was one that is gone with all its contents.
     for there in [&[("core/a.c", "a\n"), ("src/b.c", "b\n")][..], &[("other.c", "other\n")]] {
         assert_eq!(replayed(&pin, &tree(there), &patch).class(), PatchClass::Exact);
     }
@@ -437,7 +438,7 @@ fn a_text_without_functions_has_no_wrong_one() {
     assert_eq!(class("build.script"), PatchClass::Merged);
 }
 
-/// Outside of all functions there is none to be wrong in, whatever stands above.
+/// A place outside of all functions cannot be in a wrong one, whatever is above.
 #[test]
 fn between_functions_is_between_functions() {
     let function = "int first(void) {\n    return 1;\n}\n\n";
@@ -449,14 +450,14 @@ fn between_functions_is_between_functions() {
     for there in [&without_declaration, &without_declaration.replace(function, "// nothing\n")] {
         assert_eq!(on(&base, there, &patch).class(), PatchClass::Shifted, "{there}");
     }
-    // The second one says what its parameters are in lines of their own.
+    // The second one declares its parameters on lines of their own.
     for head in ["int open(void) {\n", "int open(a)\nint a;\n{\n"] {
         let inside = base.replace("int most = 8;\n", head);
         assert_eq!(on(&base, &inside, &patch).class(), PatchClass::MovedFunction, "{head}");
     }
 }
 
-/// What ends with a semicolon has nothing in it.
+/// A line that ends with a semicolon is not a scope.
 #[test]
 fn a_statement_is_no_scope() {
     let base = "int f(int x) {\n    switch (x) {\n        case 0:\n            break;\n        case 1:\n            \
@@ -470,7 +471,7 @@ fn a_statement_is_no_scope() {
     assert_eq!(on(base, &there, &patch).class(), PatchClass::Shifted);
 }
 
-/// A head without brackets can be renamed too.
+/// A head without parentheses can be renamed too.
 #[test]
 fn a_struct_that_upstream_renamed_is_still_the_one() {
     let fields = "    int one;\n    int two;\n    int three;\n    int four;\n};\n";

@@ -31,12 +31,12 @@ fn a_series_on_a_large_tree() {
     println!(
         "{PATCHES} patches on {FILES} files: parse {parsed:?}, apply {applied:?}, of which hashing {hashing:?}"
     );
-    // Generous, because tests share their machine; the figures to quote are the printed ones.
+    // A generous limit, because tests share their machine; quote the printed figures instead.
     let without_hashing = (parsed + applied).saturating_sub(hashing);
     assert!(without_hashing.as_millis() < 1000, "{without_hashing:?}");
 }
 
-/// How long it takes to hash every blob that the patches make.
+/// Returns the time that hashing every resulting blob takes.
 fn time_of_hashing(outcomes: &[PatchOutcome]) -> Duration {
     let start = Instant::now();
     for outcome in outcomes {

@@ -1,4 +1,4 @@
-//! Patch texts written by hand, with the blob ids filled in.
+//! Hand-written patch texts, with the blob ids filled in.
 
 use espalier_series::{
     Applied, FileDriftKind, HunkClass, HunkDrift, MemoryTree, Mode, ObjectId, Patch, PatchDrift, Refusal,
@@ -12,24 +12,24 @@ const MAIL: &str = "From 0000000000000000000000000000000000000000 Mon Sep 17 00:
     From: A U Thor <author@example.com>\nDate: Thu, 1 Jan 2026 00:00:00 +0000\n\
     Subject: [PATCH] a change\n\n---\n\n";
 
-/// The id of a blob.
+/// Returns the id of a blob.
 pub fn id(content: &str) -> ObjectId {
     let by_git = Oid::hash_object(ObjectType::Blob, content.as_bytes()).unwrap();
     by_git.to_string().parse().unwrap()
 }
 
-/// `diff` as a whole patch file.
+/// Returns `diff` as a whole patch file.
 pub fn mail(diff: &str) -> String {
     format!("{MAIL}{diff}")
 }
 
-/// A patch of one text file that stays at `path`.
+/// Returns a patch of one text file that stays at `path`.
 pub fn modify(path: &str, old: &str, new: &str, hunks: &str) -> String {
     let (old, new) = (id(old), id(new));
     format!("diff --git a/{path} b/{path}\nindex {old}..{new} 100644\n--- a/{path}\n+++ b/{path}\n{hunks}")
 }
 
-/// A patch that makes a file of one line.
+/// Returns a patch that creates a file of one line.
 pub fn create(path: &str) -> String {
     create_with_mode(path, "100644")
 }
@@ -43,7 +43,7 @@ pub fn create_with_mode(path: &str, mode: &str) -> String {
     )
 }
 
-/// A patch that deletes a file of one line.
+/// Returns a patch that deletes a file of one line.
 pub fn delete(path: &str, line: &str) -> String {
     let old = id(&format!("{line}\n"));
     format!(
@@ -52,12 +52,12 @@ pub fn delete(path: &str, line: &str) -> String {
     )
 }
 
-/// A pure rename.
+/// Returns a pure rename.
 pub fn rename(from: &str, to: &str) -> String {
     format!("diff --git a/{from} b/{to}\nsimilarity index 100%\nrename from {from}\nrename to {to}\n")
 }
 
-/// Reads a diff that must be well formed.
+/// Parses a diff that must be well formed.
 pub fn read(diff: &str) -> Patch {
     read_named("0001-a-change.patch", diff)
 }
@@ -67,7 +67,7 @@ pub fn read_named(name: &str, diff: &str) -> Patch {
     parse(name, mail(diff).as_bytes()).unwrap_or_else(|error| panic!("{error}\n{diff}"))
 }
 
-/// Why a diff is refused.
+/// Returns the refusal of a diff.
 pub fn refusal(diff: &str) -> Refusal {
     match parse("0001-a-change.patch", mail(diff).as_bytes()) {
         Ok(_) => panic!("not refused:\n{diff}"),
@@ -75,7 +75,7 @@ pub fn refusal(diff: &str) -> Refusal {
     }
 }
 
-/// A tree of plain files.
+/// Returns a tree of plain files.
 pub fn tree(files: &[(&str, &str)]) -> MemoryTree {
     let mut tree = MemoryTree::new();
     for (path, content) in files {
@@ -100,7 +100,7 @@ pub fn drift(patch: &Patch, tree: &dyn Tree) -> PatchDrift {
     }
 }
 
-/// The hunks of the only file of a drift.
+/// Returns the hunks of the only file of a drift.
 pub fn hunks(drift: &PatchDrift) -> &[HunkDrift] {
     match &drift.files[0].kind {
         FileDriftKind::Hunks { hunks, .. } => hunks,
@@ -108,7 +108,7 @@ pub fn hunks(drift: &PatchDrift) -> &[HunkDrift] {
     }
 }
 
-/// Their classes.
+/// Returns their classes.
 pub fn classes(drift: &PatchDrift) -> Vec<HunkClass> {
     hunks(drift).iter().map(|hunk| hunk.class).collect()
 }

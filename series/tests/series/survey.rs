@@ -16,7 +16,7 @@ fn file() -> String {
     format!("{HEAD}{TAIL}")
 }
 
-/// A patch of `one` and `two` at once, and one of `one` that was made on top of it.
+/// Returns a patch of `one` and `two` at once, and one of `one` that was made on top of it.
 fn series() -> Vec<Patch> {
     let first = file().replace("b();", "B();").replace("f();", "F();");
     let both = "@@ -1,5 +1,5 @@\n int one(int value) {\n     a();\n-    b();\n+    B();\n     c();\n     d();\n\
@@ -30,14 +30,14 @@ fn series() -> Vec<Patch> {
     ]
 }
 
-/// What the series comes to on a tree of these files.
+/// Returns the outcomes of the series on a tree of these files.
 fn survey(files: &[(&str, &str)]) -> Vec<Outcome> {
     let (patches, pin, tip) = (series(), tree(&[("a.c", &file())]), tree(files));
     let origin = Origin::new(&patches, &pin).unwrap();
     survey_series(&origin, &tip, &Rc::default(), Vec::new()).unwrap().outcomes(&origin, &tip).unwrap()
 }
 
-/// Class and whether it is provisional, in one word each.
+/// Returns class and provisional flag of each outcome.
 fn seen(outcomes: &[Outcome]) -> Vec<(PatchClass, bool)> {
     outcomes.iter().map(|outcome| (outcome.class, outcome.provisional)).collect()
 }
@@ -58,14 +58,14 @@ fn a_dependant_of_a_shifted_patch_is_provisional_and_not_blocked() {
     use PatchClass::{Blocked, Exact, Shifted};
     assert_eq!(seen(&on_top_of_it), [(Shifted, false), (Shifted, true), (Exact, false)]);
     assert!(on_top_of_it.iter().all(|outcome| outcome.blocked_by.is_empty()));
-    // For a build nothing is placed.
+    // A build places nothing.
     let classes: Vec<_> = run_series(&series(), &tree(&files)).unwrap().iter().map(|o| o.class).collect();
     assert_eq!(classes, [Shifted, Blocked, Exact]);
 }
 
 #[test]
 fn where_a_rebase_would_stop_a_report_says_so() {
-    // Each hunk has one place in its own function, and yet no merge follows functions that changed places.
+    // Each hunk has one place in its own function, but a line merge cannot follow functions that swapped places.
     let swapped = format!("{TAIL}\n{HEAD}");
     let found = survey(&[("a.c", &swapped)]);
     assert_eq!(seen(&found)[..2], [(PatchClass::Conflict, false), (PatchClass::Blocked, true)]);
@@ -73,7 +73,7 @@ fn where_a_rebase_would_stop_a_report_says_so() {
 
 #[test]
 fn what_a_rebase_merges_is_no_conflict() {
-    // Upstream changed a line of the hunk's context: alone it would fit nowhere.
+    // Upstream changed a line of the hunk's context: by itself the hunk would fit nowhere.
     let nearby = file().replace("    d();", "    d(0);");
     let found = survey(&[("a.c", &nearby)]);
     use PatchClass::{Conflict, Merged};
@@ -139,7 +139,7 @@ fn what_is_known_of_another_tree_is_taken_over() {
     let known = |differences: Vec<Difference>| Known::new(&before, differences.into());
     assert!(known(vec![difference("other", false)]).still_holds(&BTreeSet::new()));
     assert!(!known(vec![difference("a.c", false)]).still_holds(&BTreeSet::new()));
-    // A new path makes its folders and its spelling matter.
+    // A new path makes its folders and its case relevant.
     assert!(!known(vec![difference("NEW.c", true)]).still_holds(&BTreeSet::new()));
 
     let mut new = MemoryTree::new();

@@ -1,4 +1,4 @@
-//! Which of upstream's commits took a patch.
+//! Detection of upstream commits that contain a patch.
 
 use espalier_series::{ChangedFile, Event, Lookout, Origin, Patch, Story};
 
@@ -14,7 +14,7 @@ fn after() -> String {
     one.replace("    e();\n", "    fourth();\n    fifth();\n    sixth();\n")
 }
 
-/// What became of the patch when upstream's file went through `texts`, a commit each.
+/// Returns the history of the patch if upstream's file goes through `texts`, one commit each.
 fn story(texts: &[&str]) -> Story {
     let patch = read(&modify("a.c", BASE, &after(), HUNKS));
     let mut lookout = lookout(&patch);
@@ -44,7 +44,7 @@ fn a_patch_is_known_again_whatever_is_around_it() {
     let elsewhere = format!("int zero;\n{BASE}");
     let there = format!("int zero;\n{}", after().replace("    first();", "\tfirst( );"));
     assert_eq!(story(&[BASE, &elsewhere, &there]).events, [taken(1)]);
-    // Together with something else, and changed by a later commit.
+    // Together with another change, and modified by a later commit.
     let more = after().replace("int two", "int seven;\n\nint two");
     let changed = more.replace("second();", "second(2);").replace("third();", "");
     let squashed = story(&[BASE, &more, &changed]);
@@ -110,7 +110,7 @@ fn a_file_that_moves_keeps_what_it_took() {
     assert!(lookout.cares_about(b"c.c") && !lookout.cares_about(b"d.c"));
     lookout.see(3, "Take it back", &[at("c.c", &after(), BASE)]);
     assert_eq!(lookout.story(0).unwrap().events, [taken(0), Event::Reverted { by: 3 }]);
-    // And back under its old name, which is no new file.
+    // And back under its old name, which is not a new file.
     lookout.see(4, "Take it there", &[at("c.c", BASE, &after())]);
     lookout.see(5, "Move it back", &[moved("c.c", "a.c", &after(), &after()), at("a.c", "", &after())]);
     assert_eq!(lookout.story(0).unwrap().events.last(), Some(&taken(4)));
