@@ -1,22 +1,22 @@
-//! Errors as a part of the product: what happened, where, what was expected, what to type next.
+//! Errors as part of the product: what happened, where, what was expected, and the next step.
 //!
-//! The kind of an error picks its exit code; hints are data beside it, so that `--json` and the
-//! terminal show the same words.
+//! The kind of an error determines its exit code; hints are separate data, so that `--json` and the terminal show the
+//! same text.
 
 use std::fmt;
 
 use crate::series::TreeError;
 
-/// What an error means to whoever called; each kind has one exit code.
+/// The meaning of an error for the caller; each kind has one exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// The question was understood and its answer is no: drift, a failed gate, lint. Exit code 1.
+    /// A check failed: drift, the gate, lint. Exit code 1.
     No,
-    /// The command line or a file of ours is wrong. Exit code 2.
+    /// The command line or a project file is wrong. Exit code 2.
     Usage,
-    /// Network, disk, a missing tool: nothing that our files can mend. Exit code 3.
+    /// Environment error: network, disk, a missing tool; nothing that changing project files can fix. Exit code 3.
     Surroundings,
-    /// A conflict waits for a person. Exit code 4.
+    /// Manual action required, such as resolving a conflict. Exit code 4.
     Conflict,
 }
 
@@ -44,26 +44,26 @@ impl Kind {
 /// An error that a person can act on.
 #[derive(Clone, Debug)]
 pub struct Error {
-    /// Decides the exit code.
+    /// The kind, which determines the exit code.
     pub kind: Kind,
     /// One sentence: what happened.
     pub what: String,
-    /// Where, what was expected, what was found; each entry may have several lines.
+    /// Details: the place, what was expected, what was found; each entry may have several lines.
     pub details: Vec<String>,
-    /// What to type or change next.
+    /// Next commands or changes.
     pub hints: Vec<String>,
 }
 
-/// The result of anything here that can fail.
+/// The result of a fallible function of this tool.
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    /// An error of `kind` that says `what` happened.
+    /// An error of `kind`; `what` describes what happened.
     pub fn new(kind: Kind, what: impl Into<String>) -> Self {
         Error { kind, what: what.into(), details: Vec::new(), hints: Vec::new() }
     }
 
-    /// The answer is no (exit code 1).
+    /// A check failed (exit code 1).
     pub fn no(what: impl Into<String>) -> Self {
         Self::new(Kind::No, what)
     }
@@ -73,12 +73,12 @@ impl Error {
         Self::new(Kind::Usage, what)
     }
 
-    /// The surroundings failed (exit code 3).
+    /// Environment error (exit code 3).
     pub fn surroundings(what: impl Into<String>) -> Self {
         Self::new(Kind::Surroundings, what)
     }
 
-    /// Adds a detail, shown under the sentence.
+    /// Adds a detail, shown below the first sentence.
     #[must_use]
     pub fn detail(mut self, detail: impl Into<String>) -> Self {
         let detail = detail.into();
@@ -95,7 +95,7 @@ impl Error {
         self
     }
 
-    /// The same error with paths below `root` (which ends without a slash) shown relative to it, behind `way`.
+    /// Returns the error with paths below `root` (which has no trailing slash) shown relative to it, prefixed by `way`.
     #[must_use]
     pub fn relative_to(self, root: &str, way: &str) -> Self {
         let prefix = format!("{root}/");
@@ -108,7 +108,7 @@ impl Error {
         }
     }
 
-    /// The same words for machines.
+    /// The error as JSON, with the same text.
     pub fn to_json(&self) -> serde_json::Value {
         serde_json::json!({
             "error": {
@@ -141,7 +141,7 @@ fn indent(text: &str) -> String {
     lines.join("\n")
 }
 
-/// A tree that cannot be read is the surroundings failing.
+/// A tree that cannot be read is an environment error.
 impl From<TreeError> for Error {
     fn from(error: TreeError) -> Error {
         Error::surroundings(error.message)

@@ -1,6 +1,6 @@
-//! Data and what follows from it: nothing here touches the machine.
+//! Pure data and functions: nothing here does I/O.
 //!
-//! The rooms, and what a room must not do, are in ARCHITECTURE.md.
+//! ARCHITECTURE.md describes the modules, and what each of them must not do.
 
 #![deny(clippy::print_stdout, clippy::print_stderr, reason = "a closed pipe makes them panic: use ui")]
 

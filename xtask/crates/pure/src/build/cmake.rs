@@ -7,7 +7,7 @@ use super::compiler::Compiler;
 use super::prefix_map::PrefixMap;
 use crate::plan::pins::Revision;
 
-/// Everything that CMake is told.
+/// All settings passed to CMake.
 #[derive(Clone, Debug)]
 pub struct Configure<'a> {
     /// The materialised tree.
@@ -24,9 +24,10 @@ pub struct Configure<'a> {
     pub kernels: Option<(PathBuf, PathBuf)>,
     /// The folder of the identity header.
     pub identity: PathBuf,
-    /// What the folders of this machine are called in the programs.
+    /// Replacement names for this machine's folders in the programs.
     pub prefix_map: PrefixMap,
-    /// The pinned tag or commit: upstream's scripts would ask git, and find our commit instead of theirs.
+    /// The pinned tag or commit, passed because upstream's scripts would ask git and find our commit instead of
+    /// upstream's.
     pub revision: &'a Revision,
 }
 
@@ -42,7 +43,7 @@ impl Configure<'_> {
             show(self.build),
         ];
         let mut entries = self.cache_entries();
-        // Windows' compiler does not know the option.
+        // The Windows compiler does not support the option.
         if let Some(build_type) = self.entries.get("CMAKE_BUILD_TYPE").filter(|_| !cfg!(windows)) {
             entries.extend(self.prefix_map.cmake(build_type));
         }
@@ -50,7 +51,7 @@ impl Configure<'_> {
         arguments
     }
 
-    /// What `--version` calls the commit: a name with which it is found in upstream's repository.
+    /// The commit name shown by `--version`: one that exists in upstream's repository.
     fn build_commit(&self) -> String {
         match self.revision {
             Revision::Tag(tag) => tag.to_string(),
@@ -58,12 +59,12 @@ impl Configure<'_> {
         }
     }
 
-    /// Every cache entry that decides what is built, the flavor's and ours.
+    /// Every cache entry that determines the build, the flavor's and ours.
     pub fn cache_entries(&self) -> BTreeMap<String, String> {
         let mut entries = self.entries.clone();
         let mut set = |key: &str, value: String| drop(entries.insert(key.to_string(), value));
         set("CMAKE_MAKE_PROGRAM", show(self.ninja));
-        // A toolchain for another platform brings its compilers.
+        // A toolchain for another platform has its own compilers.
         let is_crossed = self.entries.contains_key("CMAKE_TOOLCHAIN_FILE");
         for (language, compiler) in [("C", self.compilers.0), ("CXX", self.compilers.1)] {
             let launcher = compiler.launcher.as_deref().map(show).unwrap_or_default();
@@ -78,12 +79,12 @@ impl Configure<'_> {
         }
         set("LLAMA_BUILD_NUMBER", "0".to_string());
         set("LLAMA_BUILD_COMMIT", self.build_commit());
-        // ggml asks git for its commit, and would be told ours: each of our commits would give other bytes.
+        // ggml asks git for its commit and would get ours, so that each of our commits would change the output.
         set("GIT_EXE", "OFF".to_string());
         // Programs find their libraries both in the build folder and in the package.
         set("CMAKE_BUILD_WITH_INSTALL_RPATH", "ON".to_string());
         set("CMAKE_INSTALL_RPATH", format!("{ORIGIN};{ORIGIN}/../lib"));
-        // A library whose code changed but not its interface makes nobody link again.
+        // Do not relink programs when a library's code changed but not its interface.
         set("CMAKE_LINK_DEPENDS_NO_SHARED", "ON".to_string());
         if let Some((library, headers)) = &self.kernels {
             set("ESPALIER_KERNELS", show(library));
@@ -96,8 +97,8 @@ impl Configure<'_> {
 
 const ORIGIN: &str = if cfg!(target_os = "macos") { "@loader_path" } else { "$ORIGIN" };
 
-/// The header that says what a server is. It alone changes when only the tree id changes, so that one
-/// small file is compiled anew.
+/// The header that identifies a server. Only this header changes when only the tree id changes, so that one small file
+/// is recompiled.
 pub fn identity_header(variant: &str, pin: &str, tree: &str) -> String {
     format!(
         "#pragma once\n\
@@ -151,7 +152,7 @@ mod tests {
     fn a_stock_build_is_told_nothing_of_ours() {
         let arguments = configure(false);
         assert!(arguments.contains(&"-DGGML_NATIVE=ON".to_string()));
-        // A tag or a commit, which people can look up: never a tree id.
+        // A tag or a commit, which can be looked up upstream; never a tree id.
         assert!(arguments.contains(&"-DLLAMA_BUILD_COMMIT=v0.5.0".to_string()));
         let at_commit = configure_at("0424752fbbc3bb01469ec830a30f2bc035497cd4", false);
         assert!(at_commit.contains(&"-DLLAMA_BUILD_COMMIT=0424752fbbc3".to_string()));

@@ -1,4 +1,5 @@
-//! CMake's `compile_commands.json`: which files a series touches are compiled, and how only to look at them.
+//! CMake's `compile_commands.json`: finds the commands that compile the files of a series, and turns them into syntax
+//! checks.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,27 +8,27 @@ use serde::Deserialize;
 /// One file that a build compiles.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct CompileCommand {
-    /// Where the compiler is started.
+    /// Working directory of the compiler.
     pub directory: String,
     /// The compiler's command line, as a shell would read it.
     pub command: String,
     /// The source file.
     pub file: String,
-    /// The object that it makes; older CMakes leave it out.
+    /// The object file; older versions of CMake omit it.
     #[serde(default)]
     pub output: String,
 }
 
-/// What is looked at because of a series.
+/// The commands to check for a series.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Chosen {
-    /// Places in the list of commands, in its order.
+    /// Indices into the list of commands, in order.
     pub commands: BTreeSet<usize>,
-    /// Touched code that this build compiles nowhere.
+    /// Touched code that this build does not compile.
     pub not_compiled: Vec<String>,
 }
 
-/// Reads the whole file; nothing when it is not what CMake writes.
+/// Parses the whole file; `None` when it is not in CMake's format.
 pub fn parse(text: &str) -> Option<Vec<CompileCommand>> {
     serde_json::from_str(text).ok()
 }
@@ -35,12 +36,12 @@ pub fn parse(text: &str) -> Option<Vec<CompileCommand>> {
 const SOURCES: [&str; 7] = ["c", "cc", "cpp", "cxx", "m", "mm", "cu"];
 const HEADERS: [&str; 6] = ["h", "hh", "hpp", "hxx", "inc", "cuh"];
 
-/// Whether `path` is code that a compiler sees, itself or through an include.
+/// Whether `path` is code that is compiled directly or through an include.
 pub fn is_code(path: &str) -> bool {
     has_ending(path, &SOURCES) || is_header(path)
 }
 
-/// Whether `path` is made to be included.
+/// Whether `path` is a header.
 pub fn is_header(path: &str) -> bool {
     has_ending(path, &HEADERS)
 }
@@ -49,9 +50,9 @@ fn has_ending(path: &str, endings: &[&str]) -> bool {
     path.rsplit_once('.').is_some_and(|(_, ending)| endings.contains(&ending))
 }
 
-/// The commands that compile `touched` files: the file itself, what CMake makes of a template, or the first file
-/// that includes it: a header, or in a unity build a source. Paths are relative to `tree`; `texts` has the code of
-/// the tree by path, and that of generated files by their own.
+/// Chooses the commands that compile the `touched` files: the file itself, the file that CMake generates from a
+/// template, or the first file that includes it, if it is a header, or a source in a unity build. Paths are relative to
+/// `tree`; `texts` has the code of the tree by path, and that of generated files by their own paths.
 pub fn choose(
     commands: &[CompileCommand],
     tree: &str,
@@ -86,7 +87,7 @@ fn file_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// Through other headers, when no compiled file includes it itself.
+/// Follows includes through other headers when no compiled file includes it directly.
 fn first_to_include(header: &str, files: &[&str], texts: &BTreeMap<String, String>) -> Option<usize> {
     let mut wanted = BTreeSet::from([header]);
     loop {
@@ -108,7 +109,7 @@ fn includes_one_of(text: &str, wanted: &BTreeSet<&str>) -> bool {
     text.lines().filter_map(included).any(|name| wanted.iter().any(|path| is_end_of(name, path)))
 }
 
-/// `x.h` of `#include "x.h"` and of `#include <x.h>`.
+/// Returns `x.h` for `#include "x.h"` and for `#include <x.h>`.
 fn included(line: &str) -> Option<&str> {
     let rest = line.trim_start().strip_prefix('#')?.trim_start().strip_prefix("include")?.trim_start();
     let close = match rest.chars().next()? {
@@ -119,22 +120,22 @@ fn included(line: &str) -> Option<&str> {
     rest[1..].split(close).next()
 }
 
-/// Whether the path ends with what was included, leading `../` aside.
+/// Whether the path ends with the included name, ignoring leading `../`.
 fn is_end_of(name: &str, path: &str) -> bool {
     let name = name.rsplit("../").next().unwrap_or(name);
     path.strip_suffix(name).is_some_and(|before| before.is_empty() || before.ends_with('/'))
 }
 
-/// The words of the command that looks at the file and writes nothing; nothing when a quote in it does not end.
+/// The arguments of the command that checks the file without writing output; `None` when a quote is not closed.
 pub fn syntax_only(command: &str) -> Option<Vec<String>> {
     let mut words = Vec::new();
     let mut given = shlex::split(command)?.into_iter();
     while let Some(word) = given.next() {
         match word.as_str() {
-            // In its place: what stands before the compiler's own words may be another program.
+            // Replace it in place: the words before the compiler's own arguments may be another program.
             "-c" => words.push("-fsyntax-only".to_string()),
             "-MD" | "-MMD" => {}
-            // Each of these is followed by a file that would be written.
+            // Each of these is followed by the name of an output file or target.
             "-o" | "-MF" | "-MT" | "-MQ" => drop(given.next()),
             _ => words.push(word),
         }
@@ -142,7 +143,7 @@ pub fn syntax_only(command: &str) -> Option<Vec<String>> {
     Some(words)
 }
 
-/// The Ninja target that makes the headers which `output` needs and which are generated.
+/// The Ninja target that generates the headers needed by `output`.
 pub fn generated_headers_target(output: &str) -> Option<String> {
     let folder = output.split('/').find_map(|part| part.strip_suffix(".dir"))?;
     Some(format!("cmake_object_order_depends_target_{folder}"))

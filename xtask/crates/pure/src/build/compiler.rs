@@ -1,30 +1,30 @@
-//! How a compiler is called: what `CC` and `CXX` may say, and what of it CMake is told.
+//! Compiler invocations: the accepted values of `CC` and `CXX`, and their translation for CMake.
 
 use std::fmt;
 use std::path::PathBuf;
 
 use crate::plan::next_command::quoted;
 
-/// A compiler of this machine, and what it is always called with.
+/// A compiler of this machine, with the arguments of every call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Compiler {
-    /// The program that is put before it, such as ccache.
+    /// The launcher in front of it, such as ccache.
     pub launcher: Option<PathBuf>,
     /// Its program.
     pub program: PathBuf,
-    /// The arguments that every call has.
+    /// The arguments of every call.
     pub arguments: Vec<String>,
 }
 
 impl Compiler {
-    /// The arguments in one line, quoted where a shell would need it.
+    /// The arguments in one line, quoted for a shell where needed.
     pub fn argument_line(&self) -> String {
         let words: Vec<String> = self.arguments.iter().map(|word| quoted(word)).collect();
         words.join(" ")
     }
 }
 
-/// What decides what comes out; a launcher does not.
+/// Shows what determines the output, which excludes the launcher.
 impl fmt::Display for Compiler {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{}", self.program.display())?;
@@ -32,26 +32,26 @@ impl fmt::Display for Compiler {
     }
 }
 
-/// What `CC` or `CXX` names; nothing has been looked for yet.
+/// The parsed value of `CC` or `CXX`; the programs are not resolved yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamedCompiler {
-    /// The program that is put before it.
+    /// The launcher in front of it.
     pub launcher: Option<String>,
     /// Its program.
     pub program: String,
-    /// The arguments that every call has.
+    /// The arguments of every call.
     pub arguments: Vec<String>,
 }
 
-/// Programs that compile by calling the compiler that follows them.
+/// Launchers: programs that compile by calling the compiler named after them.
 const LAUNCHERS: [&str; 6] = ["ccache", "sccache", "distcc", "icecc", "buildcache", "cachepot"];
 
 impl NamedCompiler {
-    /// Reads `ccache gcc -m64` as a shell would.
+    /// Parses text such as `ccache gcc -m64` as a shell would.
     ///
     /// # Errors
     ///
-    /// What is wrong with it, to be read after "which".
+    /// A description of the error that completes a sentence after "which".
     pub fn read(text: &str) -> Result<NamedCompiler, &'static str> {
         let words = shlex::split(text).ok_or("has a quote that does not end")?;
         let mut words = words.into_iter().peekable();

@@ -1,18 +1,18 @@
-//! What ccache and sccache say of a build: how many objects they had.
+//! Statistics of ccache and sccache for a build: cache hits and misses.
 
 use serde_json::Value;
 
 /// The objects of one build.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Objects {
-    /// Objects that the cache had.
+    /// Cache hits.
     pub found: u64,
-    /// Objects that were compiled.
+    /// Cache misses, which were compiled.
     pub compiled: u64,
 }
 
 impl Objects {
-    /// From the log that ccache writes at `CCACHE_STATSLOG`: a line for each thing that it counts.
+    /// Parses the log that ccache writes to `CCACHE_STATSLOG`: one line for each counted event.
     #[must_use]
     pub fn of_ccache(log: &str) -> Objects {
         let count = |wanted: &[&str]| log.lines().filter(|line| wanted.contains(&line.trim())).count() as u64;
@@ -22,7 +22,7 @@ impl Objects {
         }
     }
 
-    /// From the answer to `sccache --show-stats --stats-format json`: since its server began.
+    /// Parses the output of `sccache --show-stats --stats-format json`, which counts since its server started.
     #[must_use]
     pub fn of_sccache(answer: &[u8]) -> Option<Objects> {
         let answer: Value = serde_json::from_slice(answer).ok()?;
@@ -33,7 +33,7 @@ impl Objects {
         Some(Objects { found: sum("cache_hits")?, compiled: sum("cache_misses")? })
     }
 
-    /// Those that came since `before`.
+    /// The difference since `before`.
     #[must_use]
     pub fn since(self, before: Objects) -> Objects {
         Objects {
@@ -42,7 +42,7 @@ impl Objects {
         }
     }
 
-    /// How many were asked for.
+    /// Number of requested objects.
     #[must_use]
     pub fn all(self) -> u64 {
         self.found + self.compiled

@@ -1,8 +1,8 @@
-//! Where two files that should be the same begin to differ, in words that lead to the cause.
+//! Describes the first difference of two files that should be equal, to help find the cause.
 
 use object::{Object, ObjectSection};
 
-/// The first section of two programs or libraries that differs; of other files, the first byte.
+/// Describes the first differing section of two programs or libraries, or the first differing byte of other files.
 #[must_use]
 pub fn first(one: &[u8], other: &[u8]) -> String {
     section(one, other).unwrap_or_else(|| format!("from byte {} on", first_byte(one, other)))
@@ -12,10 +12,10 @@ fn first_byte(one: &[u8], other: &[u8]) -> usize {
     one.iter().zip(other).take_while(|(a, b)| a == b).count()
 }
 
-/// Nothing where one of them is no program, or all of its sections are the same.
+/// `None` when one of them is not an object file, or when all sections are equal.
 fn section(one: &[u8], other: &[u8]) -> Option<String> {
     let (one, other) = (object::File::parse(one).ok()?, object::File::parse(other).ok()?);
-    // The id of a build is a digest of all others: it only repeats what they say.
+    // Compare the build id last: it is a digest of the other sections and only repeats their differences.
     let is_id = |section: &object::Section<'_, '_>| section.name() == Ok(".note.gnu.build-id");
     let pairs = || one.sections().zip(other.sections());
     let (ids, others) = (pairs().filter(|(a, _)| is_id(a)), pairs().filter(|(a, _)| !is_id(a)));
@@ -29,7 +29,7 @@ fn section(one: &[u8], other: &[u8]) -> Option<String> {
     })
 }
 
-/// The texts at the first difference, when they are texts: a path says it all.
+/// The strings at the first difference, if both are printable: a path usually explains the cause.
 fn around(one: &[u8], other: &[u8]) -> String {
     let at = first_byte(one, other);
     match (text(one, at), text(other, at)) {
@@ -38,7 +38,7 @@ fn around(one: &[u8], other: &[u8]) -> String {
     }
 }
 
-/// The printable string that `at` is in; nothing for one of less than four characters, which is chance.
+/// The printable string that contains `at`; `None` if it has fewer than four characters, which may be chance.
 fn text(data: &[u8], at: usize) -> Option<String> {
     let is_text = |byte: &&u8| byte.is_ascii_graphic() || **byte == b' ';
     let begin = at - data.get(..at)?.iter().rev().take_while(is_text).count();

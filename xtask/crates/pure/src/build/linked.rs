@@ -1,4 +1,5 @@
-//! Whether programs and libraries find what they link, in a machine that has nothing but these and a base.
+//! Checks that programs and libraries find everything they link on a machine that has only these files and a base
+//! image.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,29 +7,29 @@ use object::elf::{self, FileHeader64};
 use object::read::elf::{ElfFile64, SectionTable};
 use object::{Endianness, FileKind};
 
-/// What an ELF file asks for, and what it has for others.
+/// The dynamic dependencies of an ELF file, and the versions that it provides.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Linked {
     /// Libraries that it cannot start without.
     pub needed: Vec<String>,
-    /// Versions of symbols that it wants, by library: a library of that name may be too old.
+    /// Symbol versions that it requires, by library: a library of that name may be too old.
     pub versions: BTreeMap<String, Vec<String>>,
-    /// The versions that it has itself.
+    /// Symbol versions that it provides.
     pub has: BTreeSet<String>,
-    /// The processor that it is for, as ELF numbers them.
+    /// Its target machine, as an ELF `e_machine` value.
     pub machine: u16,
 }
 
-/// A file and the path by which people know it.
+/// A file and its path for display.
 pub type Named = (String, Linked);
 
 type Sections<'data> = SectionTable<'data, FileHeader64<Endianness>>;
 
-/// What `bytes` link; nothing when they are no 64-bit ELF file.
+/// Reads the dependencies of `bytes`; `None` when they are not a 64-bit ELF file.
 ///
 /// # Errors
 ///
-/// A sentence: the file is damaged.
+/// A sentence, when the file is damaged.
 pub fn read(bytes: &[u8]) -> Result<Option<Linked>, String> {
     if FileKind::parse(bytes) != Ok(FileKind::Elf64) {
         return Ok(None);
@@ -73,7 +74,7 @@ fn has(sections: &Sections<'_>, endian: Endianness, bytes: &[u8]) -> object::Res
     let Some((definitions, link)) = sections.gnu_verdef(endian, bytes)? else { return Ok(found) };
     let strings = sections.strings(endian, bytes, link)?;
     for definition in definitions {
-        // What follows the first name is what it inherits from.
+        // The names after the first are its parent versions.
         if let Some(name) = definition?.1.next()? {
             found.insert(text(name.name(endian, strings)?));
         }
@@ -85,7 +86,7 @@ fn text(bytes: &[u8]) -> String {
     crate::series::lossy(bytes).into_owned()
 }
 
-/// What `files` ask for and do not get, of each other or of `base`: a sentence each.
+/// Returns a sentence for each dependency of `files` that neither they nor `base` provide.
 #[must_use]
 pub fn unanswered(files: &[Named], base: &[Named]) -> Vec<String> {
     let mut by_name: BTreeMap<&str, &Linked> = BTreeMap::new();
@@ -151,7 +152,7 @@ mod tests {
         assert_eq!(said[0], "`bin/server` links `libc.so.6`, which is for another processor");
     }
 
-    /// This test's own program: it links libc, which has versions.
+    /// Reads this test's own program, which links libc with symbol versions.
     #[cfg(target_os = "linux")]
     #[test]
     #[allow(clippy::disallowed_methods, reason = "it reads itself")]

@@ -1,4 +1,4 @@
-//! `manifest.json`: what a package is made of. Enough to build the same one again.
+//! `manifest.json`: the inputs and files of a package, sufficient to reproduce it.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ pub struct Manifest {
     pub variant: String,
     /// Flavor name.
     pub flavor: String,
-    /// What its programs run on; a package of an older version of this tool does not say.
+    /// Target platform of its programs; empty in packages of older versions of this tool.
     #[serde(default)]
     pub platform: String,
     /// The pin's tag or commit.
@@ -24,29 +24,29 @@ pub struct Manifest {
     pub tree: String,
     /// sha256 of every patch, by file.
     pub patches: BTreeMap<String, String>,
-    /// The C++ compiler's own words.
+    /// Version string reported by the C++ compiler.
     pub compiler: String,
-    /// CMake cache entries that it was configured with; paths of the build machine are left out.
+    /// CMake cache entries that it was configured with, without paths of the build machine.
     pub flags: BTreeMap<String, String>,
     /// sha256 of every file of the package, by its path in it.
     pub files: BTreeMap<String, String>,
     /// The web page in the server, when it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub page: Option<web_page::Named>,
-    /// Digest of everything that the build read.
+    /// Digest of all inputs of the build.
     pub inputs: String,
 }
 
-/// What the last finished build left behind, so that the next one can see that nothing changed.
+/// Record of the last finished build, by which the next one detects that nothing changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stamp {
-    /// Digest of everything that the build read.
+    /// Digest of all inputs of the build.
     pub inputs: String,
     /// Size in bytes and modification time in nanoseconds of every file of the package.
     pub files: BTreeMap<String, (u64, u128)>,
 }
 
-/// Cache entries that say where something lies on the build machine and not what was built.
+/// Returns the cache entries without those that are paths on the build machine.
 pub fn portable_flags(entries: &BTreeMap<String, String>) -> BTreeMap<String, String> {
     let is_path = |value: &str| value.starts_with('/') || value.contains(":\\");
     entries.iter().filter(|(_, value)| !is_path(value)).map(|(k, v)| (k.clone(), v.clone())).collect()

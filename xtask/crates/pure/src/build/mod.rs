@@ -1,6 +1,6 @@
-//! What the build room knows: CMake's arguments, Ninja's output, the package and its manifest.
+//! PURE: everything about builds as data: CMake's arguments, Ninja's output, the package and its manifest.
 //!
-//! Nothing here runs a program: `cmd/build.rs` walks the steps and `sys/` has the effects.
+//! Nothing here runs a program: `cmd/build.rs` executes the steps and `sys/` has the effects.
 
 pub mod cmake;
 pub mod compile_commands;

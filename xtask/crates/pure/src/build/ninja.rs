@@ -1,27 +1,27 @@
-//! Ninja's output: its own counts, and the first error in a failed build.
+//! Parses Ninja's output: its progress counts, and the first error of a failed build.
 
-/// The status line that we ask Ninja for, through its environment variable.
+/// The format of Ninja's status line, set through its environment variable.
 pub const STATUS: &str = "[%f/%t] ";
 
-/// One status line: how far it is, and what it does.
+/// One status line: the progress and the current step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Count<'a> {
     /// Finished steps.
     pub done: u64,
     /// All steps.
     pub total: u64,
-    /// What Ninja says that it does.
+    /// Ninja's description of the current step.
     pub doing: &'a str,
 }
 
-/// Reads `[12/354] Building CXX object ...`; other lines are the compiler's.
+/// Parses `[12/354] Building CXX object ...`; other lines are compiler output.
 pub fn count(line: &str) -> Option<Count<'_>> {
     let (counts, doing) = line.strip_prefix('[')?.split_once("] ")?;
     let (done, total) = counts.split_once('/')?;
     Some(Count { done: done.trim().parse().ok()?, total: total.trim().parse().ok()?, doing })
 }
 
-/// The last part of the path that a step works on: short enough for a progress line.
+/// The file name of a step, short enough for a progress line.
 pub fn short_name(doing: &str) -> &str {
     let file = doing.rsplit([' ', '/']).next().unwrap_or(doing);
     file.trim_end_matches(".o")
@@ -30,16 +30,16 @@ pub fn short_name(doing: &str) -> &str {
 /// The first error in a build's log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FirstError {
-    /// The object or program that could not be made.
+    /// The object or program that failed to build.
     pub failed: Option<String>,
-    /// The compiler's words, a few lines.
+    /// A few lines of compiler output.
     pub excerpt: String,
 }
 
-/// How many lines of the compiler's words are shown.
+/// Maximum number of lines of the excerpt.
 const EXCERPT: usize = 8;
 
-/// Finds the first error, as a compiler or linker words it.
+/// Finds the first error message of a compiler or linker.
 pub fn first_error(log: &str) -> FirstError {
     let lines: Vec<&str> = log.lines().collect();
     let failed = lines.iter().find_map(|line| line.strip_prefix("FAILED: ")).map(failed_name);
@@ -58,7 +58,7 @@ fn is_error(line: &str) -> bool {
     count(line).is_none() && marks.iter().any(|mark| line.contains(mark))
 }
 
-/// `FAILED: [code=1] path/x.o`: newer Ninja says the exit code first.
+/// `FAILED: [code=1] path/x.o`: newer versions of Ninja print the exit code first.
 fn failed_name(rest: &str) -> String {
     rest.split_whitespace().find(|word| !word.starts_with('[')).unwrap_or(rest).to_string()
 }

@@ -1,7 +1,7 @@
-//! Versions as `engines` of an npm package names them: `^20.19.0 || >=22.12.0`.
+//! Version ranges as in the `engines` of an npm package: `^20.19.0 || >=22.12.0`.
 //!
-//! Only to say early what npm would say late: npm's own check (`engine-strict`) decides, so a range that cannot be read
-//! admits every version.
+//! Only used to report early what npm would report late: npm's own check (`engine-strict`) is authoritative, so a range
+//! that cannot be parsed admits every version.
 
 use crate::plan::pins::Version;
 
@@ -10,7 +10,7 @@ pub fn admits(range: &str, version: Version) -> bool {
     range.split("||").any(|all| admits_all(all, version))
 }
 
-/// Comparisons beside each other, which all have to hold; a space may stand behind the sign.
+/// Space-separated comparisons, all of which have to hold; a space may follow the operator.
 fn admits_all(comparisons: &str, version: Version) -> bool {
     let mut text = comparisons.trim().to_string();
     for sign in ["<=", ">=", "<", ">", "^", "~", "="] {
@@ -35,17 +35,17 @@ fn admits_one(comparison: &str, Version(version): Version) -> bool {
     }
 }
 
-/// The first `count` numbers are the same.
+/// Whether the first `count` numbers are equal.
 fn is_within(version: [u32; 3], of: [u32; 3], count: usize) -> bool {
     version[..count] == of[..count]
 }
 
-/// `^0.2.3` stays below 0.3: the first number that is not zero counts.
+/// Count of leading numbers that `^` fixes, up to the first that is not zero: `^0.2.3` stays below 0.3.
 fn first_that_counts(numbers: [u32; 3]) -> usize {
     numbers.iter().position(|number| *number != 0).map_or(3, |at| at + 1)
 }
 
-/// Up to three numbers, and how many were named: `20`, `20.9`, `20.x`.
+/// Parses up to three numbers, and counts those that were given: `20`, `20.9`, `20.x`.
 fn numbers(text: &str) -> Option<([u32; 3], usize)> {
     let text = text.split(['-', '+']).next().unwrap_or_default();
     let mut numbers = [0; 3];

@@ -1,19 +1,19 @@
-//! What upstream's `test-backend-ops` prints of the devices that it holds against the processor.
+//! Parses the output of upstream's `test-backend-ops`, which compares devices with the CPU.
 
-/// What came of one device. The processor is none.
+/// Result for one device other than the CPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tested {
-    /// Such as `Vulkan0`.
+    /// Its name, such as `Vulkan0`.
     pub device: String,
-    /// Operations that are computed as on the processor.
+    /// Operations whose results match the CPU's.
     pub passed: usize,
-    /// Operations that it can compute at all.
+    /// Operations that it supports.
     pub all: usize,
-    /// Operations that it leaves to the processor.
+    /// Operations that fall back to the CPU.
     pub unsupported: usize,
 }
 
-/// Reads all of it; a device that was skipped is left out.
+/// Parses the whole output; skipped devices are omitted.
 pub fn read(said: &str) -> Vec<Tested> {
     let mut found: Vec<Tested> = Vec::new();
     let mut device = "";
@@ -30,7 +30,7 @@ pub fn read(said: &str) -> Vec<Tested> {
     found
 }
 
-/// The operations that came out otherwise, in upstream's words: `ADD(type=f32,...)`.
+/// The operations with a mismatch, in upstream's notation: `ADD(type=f32,...)`.
 pub fn failed(said: &str) -> impl Iterator<Item = &str> {
     let failed = said.lines().filter(|line| line.contains("FAIL") && line.contains('('));
     failed.filter_map(|line| Some(line.rsplit_once(": ")?.0.trim()))

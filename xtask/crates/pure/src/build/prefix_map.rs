@@ -1,22 +1,22 @@
-//! Compilers write the paths of their sources into what they make. They are told to write the same ones everywhere, so
-//! that a build in another folder has the same bytes, and a compiler cache finds what another folder compiled.
+//! Source paths in compiled files. Compilers embed them in their output; prefix maps make them the same everywhere, so
+//! that a build in another folder has the same bytes and hits the compiler cache.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::plan::next_command::quoted;
 
-/// What each folder is called in the programs.
+/// The replacement name of each folder in the programs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PrefixMap(Vec<(String, &'static str)>);
 
 impl PrefixMap {
-    /// For a build of `tree` in `build`, in the project at `root`.
+    /// Returns the map for a build of `tree` in `build`, in the project at `root`.
     #[must_use]
     pub fn new(root: &Path, tree: &Path, build: &Path) -> PrefixMap {
         let show = |path: &Path| path.display().to_string();
-        // The last that fits wins, and the root has all others below it. A compiler cache gives the compiler a path
-        // from the build folder, where it works.
+        // The last match wins, and all other folders are below the root. A compiler cache passes the compiler paths
+        // relative to the build folder, its working directory.
         let mut map = vec![(show(root), "espalier"), (show(tree), TREE), (show(build), "build")];
         if let Some(path) = from(build, tree) {
             map.push((show(&path), TREE));
@@ -24,7 +24,7 @@ impl PrefixMap {
         PrefixMap(map)
     }
 
-    /// CMake cache entries for programs of the `build_type`; what CMake itself has for that type comes after.
+    /// CMake cache entries for programs of the `build_type`; CMake appends its own flags for that type.
     #[must_use]
     pub fn cmake(&self, build_type: &str) -> BTreeMap<String, String> {
         let options: Vec<String> =
@@ -38,19 +38,19 @@ impl PrefixMap {
     }
 }
 
-/// Those whose compilers know the option.
+/// Languages whose compilers support the option.
 const LANGUAGES: [&str; 3] = ["C", "CXX", "HIP"];
 
 const TREE: &str = "llama.cpp";
 
-/// The way from one folder to another that has a folder in common with it.
+/// The relative path from one folder to another, if they share a folder other than the root.
 fn from(here: &Path, there: &Path) -> Option<PathBuf> {
     let common = here.components().zip(there.components()).take_while(|(a, b)| a == b).count();
     let up = here.components().skip(common).map(|_| Path::new("..")).collect::<PathBuf>();
     (common > 1).then(|| up.join(there.components().skip(common).collect::<PathBuf>()))
 }
 
-/// `CARGO_ENCODED_RUSTFLAGS` for the same: `flags` of the person who builds come first.
+/// `CARGO_ENCODED_RUSTFLAGS` for the same purpose; the user's `flags` come first.
 #[must_use]
 pub fn rust_flags(flags: &[String], cargo_home: &Path) -> String {
     let remap = format!("--remap-path-prefix={}=cargo", cargo_home.display());

@@ -1,4 +1,4 @@
-//! The web page that upstream's server shows at `/`: what it is made of, and what says that it is whole.
+//! The web page that upstream's server shows at `/`: its sources, and the record that marks it as complete.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::node_range;
 use crate::plan::pins::Version;
 
-/// Where upstream keeps the sources of its page.
+/// Folder of the page's sources in upstream's tree.
 pub const FOLDER: &str = "tools/ui";
 
 /// The page of a package, as `manifest.json` names it.
@@ -19,21 +19,21 @@ pub struct Named {
     pub sha256: String,
 }
 
-/// `page.json`: written last, so that a page that has it is whole.
+/// `page.json`: written last, so that a page that has it is complete.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
     /// The git tree of its sources.
     pub tree: String,
-    /// Digest of how it was made: the page of another recipe is made anew.
+    /// Digest of the build recipe; the page is rebuilt when it changes.
     pub recipe: String,
-    /// The Node.js that made it.
+    /// The Node.js version that built it.
     pub node: String,
     /// sha256 of every file, by its path below the page.
     pub files: BTreeMap<String, String>,
 }
 
 impl Record {
-    /// All that the digest of the page is made from.
+    /// The text from which the digest of the page is computed.
     pub fn text(&self) -> String {
         self.files.iter().map(|(file, digest)| format!("{digest}  {file}\n")).collect()
     }
@@ -52,17 +52,17 @@ struct Package {
     engines: serde_json::Value,
 }
 
-/// A package that does not run on a Node.js.
+/// A package that does not support a version of Node.js.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     /// Its name.
     pub package: String,
-    /// The versions that it asks for.
+    /// The versions that it requires.
     pub range: String,
 }
 
-/// The first package of a `package-lock.json` that does not run on `node`. A lock that cannot be read refuses nothing:
-/// npm will say what is wrong with it.
+/// The first package of a `package-lock.json` that does not support `node`. A lock that cannot be parsed refuses
+/// nothing: npm will report what is wrong with it.
 pub fn refusal(lock: &[u8], node: Version) -> Option<Refusal> {
     let lock: PackageLock = serde_json::from_slice(lock).ok()?;
     lock.packages.into_iter().find_map(|(path, package)| {

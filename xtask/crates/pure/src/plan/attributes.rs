@@ -1,7 +1,7 @@
-//! `.gitattributes` of a project: which of its files git must check out as they are committed.
+//! `.gitattributes` of a project: the files that git must check out without converting line endings.
 //!
-//! Git for Windows sets `core.autocrlf` by default, which rewrites line ends at checkout. Patches, overlays and the lock
-//! are compared byte by byte, so a converted checkout fails everywhere.
+//! Git for Windows sets `core.autocrlf` by default, which converts line endings at checkout. Patches, overlays and the
+//! lock are compared byte by byte, so every comparison fails in a converted checkout.
 
 use std::collections::BTreeSet;
 
@@ -14,8 +14,8 @@ pub const ATTRIBUTES_FILE: &str = ".gitattributes";
 
 const COMMENT: &str = "# Compared byte by byte: git must not convert line ends (core.autocrlf).";
 
-/// What to type where git has converted line ends: completes `text`, the project's `.gitattributes`, and checks out again
-/// what is compared byte by byte. Files that git does not know stay.
+/// Shell command for a checkout in which git has converted line endings: completes `text`, the project's
+/// `.gitattributes`, and checks out again all files that are compared byte by byte. Untracked files are kept.
 pub fn check_out_again(text: &str, pins: &Pins) -> String {
     let present = lines_of(text);
     let missing = wanted(pins).into_iter().filter(|line| !present.contains(line.as_str()));
@@ -29,8 +29,8 @@ pub fn check_out_again(text: &str, pins: &Pins) -> String {
     format!("{complete}git rm -r --cached --quiet -- {folders} && git checkout HEAD -- {folders}")
 }
 
-/// `text`, the `.gitattributes` of a project with these pins, with the lines that it lacks at its end, where they
-/// override what stands before them; `None` when it lacks none.
+/// Appends the missing lines to `text`, the `.gitattributes` of a project with these pins; at the end of the file they
+/// override earlier lines. Returns `None` when no line is missing.
 pub fn completed(text: &[u8], pins: &Pins) -> Option<Vec<u8>> {
     let shown = lossy(text);
     let present = lines_of(&shown);
@@ -61,12 +61,13 @@ fn lines_of(text: &str) -> BTreeSet<&str> {
     text.lines().map(str::trim).collect()
 }
 
-/// One line for `patches/` covers every variant, also those that are added later.
+/// Returns the first folder of the path: one line for `patches/` covers every variant, including those added later.
 fn top_folder(folder: &str) -> &str {
     folder.split_once('/').map_or(folder, |(top, _)| top)
 }
 
-/// Anchored to the root. Git takes a pattern in C quotes where it has a blank.
+/// Returns the line for `path`, anchored to the root. Git requires C-style quotes around a pattern that contains a
+/// space.
 fn line_of(path: &str) -> String {
     if path.contains([' ', '"', '\\', '\t']) {
         return format!("\"/{}\" -text", path.replace('\\', "\\\\").replace('"', "\\\""));

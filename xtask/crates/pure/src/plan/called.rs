@@ -1,28 +1,28 @@
-//! What a run was called with, and the commands that it prints: they name the same project and variant.
+//! Global arguments of a run, repeated in the commands that it prints so that they name the same project and variant.
 
 use serde_json::Value;
 
 use super::next_command::quoted;
 
-/// How printed commands begin.
+/// Prefix of every printed command.
 const PROGRAM: &str = "cargo xtask ";
 
-/// The keys of JSON answers whose texts may have commands.
+/// Keys of JSON output whose strings may contain commands.
 const KEYS_WITH_COMMANDS: [&str; 6] = ["command", "details", "hints", "mend", "next", "what"];
 
-/// The arguments of this run that every printed command has to repeat.
+/// Arguments of this run that every printed command has to repeat.
 #[derive(Clone, Debug, Default)]
 pub struct Called {
-    /// `--root`, as it was typed.
+    /// `--root`, as typed.
     pub root: Option<String>,
-    /// The variant, where one was named.
+    /// The variant, if one was named.
     pub variant: Option<String>,
     /// The commands that take `--variant`.
     pub takes_variant: Vec<String>,
 }
 
 impl Called {
-    /// `text` with the arguments added to every command of ours in it that does not have them.
+    /// Returns `text` with the arguments added to every `cargo xtask` command in it that lacks them.
     pub fn complete(&self, text: &str) -> String {
         if self.root.is_none() && self.variant.is_none() {
             return text.to_string();
@@ -30,7 +30,7 @@ impl Called {
         text.split_inclusive('\n').map(|line| self.complete_line(line)).collect()
     }
 
-    /// The same for the texts of a JSON answer that may have commands. What a patch says stays as it is.
+    /// Does the same for the strings of JSON output that may contain commands. The content of patches is left as it is.
     pub fn complete_json(&self, value: &mut Value) {
         match value {
             Value::Object(fields) => {
@@ -55,7 +55,7 @@ impl Called {
     }
 
     fn complete_line(&self, line: &str) -> String {
-        // A line of a patch is shown as it is.
+        // Lines of a patch are not changed.
         if line.trim_start().starts_with(['+', '-', '|']) {
             return line.to_string();
         }
@@ -68,7 +68,7 @@ impl Called {
         text
     }
 
-    /// `rest` is what follows `cargo xtask `, up to the next one.
+    /// `rest` is the text after `cargo xtask `, up to the next `cargo xtask `.
     fn complete_command(&self, rest: &str) -> String {
         let is_name = |letter: char| letter.is_ascii_lowercase() || letter == '-';
         let (name, arguments) = rest.split_at(rest.find(|letter| !is_name(letter)).unwrap_or(rest.len()));

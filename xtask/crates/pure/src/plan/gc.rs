@@ -1,14 +1,14 @@
-//! What of all that is generated may go: what no pin, variant, flavor or toolchain has use for any more, and, where that
-//! is asked for, caches that cost only time.
+//! Garbage collection: selects generated files that no pin, variant, flavor or toolchain uses any more and, on request,
+//! caches whose removal only costs time.
 
 use std::collections::BTreeSet;
 
-/// Something that lies in a place of ours.
+/// A file or folder in one of our generated folders.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// The folder that it is in, such as `build`; nothing for a folder that goes as a whole.
+    /// The folder that it is in, such as `build`; empty for a folder that is removed as a whole.
     pub folder: String,
-    /// Its name there.
+    /// Its name in that folder.
     pub name: String,
     /// Its size.
     pub bytes: u64,
@@ -16,14 +16,14 @@ pub struct Found {
     pub idle_days: u64,
 }
 
-/// What the project has use for.
+/// Names of everything that the project still uses.
 #[derive(Clone, Debug, Default)]
 pub struct Needed {
     /// Variants of `pins.toml`.
     pub variants: BTreeSet<String>,
-    /// `VARIANT-FLAVOR` of each.
+    /// Every `VARIANT-FLAVOR` pair.
     pub builds: BTreeSet<String>,
-    /// Git trees of the web pages' sources; nothing where that cannot be known, and then all pages stay.
+    /// Git trees of the web pages' sources; `None` when they cannot be determined, in which case all pages are kept.
     pub pages: Option<BTreeSet<String>>,
     /// Folders of the pinned tools.
     pub tools: BTreeSet<String>,
@@ -35,52 +35,53 @@ pub struct Needed {
     pub edited: BTreeSet<String>,
 }
 
-/// Which caches go too.
+/// Limits that select caches for removal.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Limits {
-    /// Build folders and cargo's that were written to at most so many days ago stay.
+    /// Build folders and cargo target folders that were written to within this many days are kept.
     pub keep_days: Option<u64>,
-    /// All that is left has at most this size; what was idle longest goes first, toolchains last.
+    /// Maximum total size of what is kept; the caches that have been idle longest are removed first, downloads last.
     pub max_bytes: Option<u64>,
 }
 
-/// Something that goes.
+/// A file or folder to remove.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Removal {
-    /// What.
+    /// The file or folder.
     pub found: Found,
-    /// Why nobody misses it.
+    /// Reason why it is not needed.
     pub why: String,
 }
 
-/// What becomes of one thing.
+/// Classification of a found file or folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
-    /// It is in use, or a person's.
+    /// It is in use, or belongs to a person.
     Stays,
-    /// Nothing has use for it.
+    /// Nothing uses it, for this reason.
     Goes(&'static str),
     /// It saves compiling.
     Cache,
-    /// It saves downloading. When it was last used cannot be seen.
+    /// It saves downloading. The time of its last use is unknown.
     Download,
 }
 
-/// Folders that checks and long steps leave, and that they make anew.
+/// Folders that checks and long steps leave behind and create again when needed.
 pub const LEFTOVERS: [&str; 9] =
     ["bench", "fuzz", "gate", "logs", "page", "suites", "tested", "tmp", "twice"];
 
-/// Folders in which each entry is looked at by itself.
+/// Folders whose entries are judged one by one.
 pub const LISTED: [&str; 9] =
     ["applied", "build", "cargo", "dist", "images", "models", "tools", "trees", "ui"];
 
-/// Where our cargos build.
+/// Names of the target folders of our nested cargo builds.
 pub const CARGO: [&str; 4] = ["bench", "checks", "health", "kernels"];
 
 /// The folder of the toolchains, which is beside the others.
 pub const TOOLCHAINS: &str = "toolchains";
 
-/// What goes of `found`. What lies elsewhere holds `other_bytes`, which count for the largest size.
+/// Returns the removals among `found`. `other_bytes` is the size of everything else, which counts towards the maximum
+/// size.
 #[must_use]
 pub fn plan(found: &[Found], needed: &Needed, limits: Limits, other_bytes: u64) -> Vec<Removal> {
     let mut removals = Vec::new();
@@ -145,23 +146,23 @@ fn fate(found: &Found, needed: &Needed) -> Fate {
 
 const NO_VARIANT: &str = "no such variant";
 
-/// `NAME-VERSION` of a pinned tool in another version.
+/// Whether `name` is `NAME-VERSION` of a pinned tool, in another version.
 fn is_of_a_tool(name: &str, needed: &Needed) -> bool {
     let tool = |folder: &str| folder.rsplit_once('-').map(|(tool, _)| tool.to_string());
     tool(name).is_some() && needed.tools.iter().any(|folder| tool(folder) == tool(name))
 }
 
-/// A name that a person chose has none.
+/// Whether `name` ends in a digest, which a name chosen by a person does not.
 fn has_digest(name: &str) -> bool {
     let is_hex = |c: char| c.is_ascii_digit() || ('a'..='f').contains(&c);
     name.rsplit_once('-').is_some_and(|(_, digest)| digest.len() == 16 && digest.chars().all(is_hex))
 }
 
-/// A size as it is typed: `20G`, `500M`, or bytes.
+/// Parses a size as typed: `20G`, `500M`, or bytes.
 ///
 /// # Errors
 ///
-/// In a few words, what it should look like.
+/// A short description of the expected format.
 pub fn size(text: &str) -> Result<u64, String> {
     let units = [("K", 1000), ("M", 1_000_000), ("G", 1_000_000_000), ("T", 1_000_000_000_000), ("", 1)];
     let read =
@@ -169,7 +170,7 @@ pub fn size(text: &str) -> Result<u64, String> {
     units.iter().find_map(read).ok_or_else(|| "expected a size such as 20G or 500M".to_string())
 }
 
-/// A size as it is shown.
+/// Formats a size for display.
 #[must_use]
 pub fn shown(bytes: u64) -> String {
     format!("{:.1} MB", bytes as f64 / 1e6)

@@ -1,10 +1,10 @@
-//! What a reply of GitHub means. Nothing in it is believed before it was looked at.
+//! Interpretation of replies from GitHub. Their content is untrusted and is checked before use.
 
 use serde_json::Value;
 
 use crate::error::Error;
 
-/// A reply as it came.
+/// A reply as received.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reply {
     /// The HTTP status; 0 when the reply has none.
@@ -15,26 +15,26 @@ pub struct Reply {
     pub body: Vec<u8>,
 }
 
-/// What to do about a reply.
+/// Classification of a reply by how to proceed.
 #[derive(Debug)]
 pub enum Meaning {
-    /// It is what was asked for.
+    /// Success, with the parsed body.
     Good(Value),
-    /// The server is in trouble: it may be asked again.
+    /// A server error: the request may be retried.
     Trouble(String),
-    /// There is no reply at all.
+    /// No reply was received.
     Silence {
-        /// Why not.
+        /// The reason.
         why: String,
-        /// Whether the request may have arrived all the same.
+        /// Whether the request may have arrived nevertheless.
         maybe_arrived: bool,
     },
-    /// It will not help to ask again.
+    /// An error that a retry will not fix.
     Refused(Error),
 }
 
 impl Reply {
-    /// From the header lines, of which only the last block counts, and the body.
+    /// Builds a reply from the body and the header lines, of which only the last block counts.
     pub fn new(head: &str, body: Vec<u8>) -> Reply {
         let head = head.replace("\r\n", "\n");
         let block = head.trim_end().rsplit("\n\n").next().unwrap_or_default();
@@ -55,7 +55,7 @@ impl Reply {
         self.header(name)?.parse().ok()
     }
 
-    /// The reply to a request that wanted to do `what` ("list the issues"); `now` in seconds since 1970.
+    /// Interprets the reply to a request described by `what` ("list the issues"); `now` is in seconds since 1970.
     pub fn meaning(&self, what: &str, now: u64) -> Meaning {
         match self.status {
             200..=299 => self.content(what),
@@ -111,7 +111,7 @@ impl Reply {
         }
     }
 
-    /// What GitHub says about it, and about each field that it does not like.
+    /// GitHub's error message, followed by one line for each rejected field.
     fn message(&self) -> String {
         let body: Value = serde_json::from_slice(&self.body).unwrap_or(Value::Null);
         let text = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).map(clean);
@@ -124,7 +124,7 @@ impl Reply {
     }
 }
 
-/// A line that may be shown: others wrote it.
+/// Sanitizes untrusted text for display: drops control characters and truncates it to 300 characters.
 fn clean(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(300).collect()
 }

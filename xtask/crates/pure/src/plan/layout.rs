@@ -1,4 +1,4 @@
-//! Where everything lies, relative to the root. All that is generated is under `target/espalier/`.
+//! Paths of all files and folders, relative to the root. Everything generated is under `target/espalier/`.
 
 use std::path::{Path, PathBuf};
 
@@ -9,13 +9,13 @@ use crate::error::Error;
 #[derive(Clone, Debug)]
 pub struct Layout {
     root: PathBuf,
-    /// Where pins, lock and series are, when they are not where they belong yet.
+    /// Staging folder from which pins, lock and series are read instead of the root, if any.
     stage: Option<PathBuf>,
-    /// Everything that is generated, when it cannot be under the root.
+    /// Folder of generated files, when they cannot be under the root.
     generated: Option<PathBuf>,
-    /// What is made of a tree, when it is not among everything else that is generated.
+    /// Folder of trees, build folders and packages, when they are not with the other generated files.
     made: Option<PathBuf>,
-    /// What leads from where a person stands to the root; ends with a slash when it is not empty.
+    /// Path from the user's current folder to the root; ends with a slash when it is not empty.
     way: String,
 }
 
@@ -25,7 +25,7 @@ impl Layout {
         Layout { root: root.into(), stage: None, generated: None, made: None, way: String::new() }
     }
 
-    /// The same project, for a person who stands in the folder `here`: what is shown can be typed there.
+    /// The same project for a user whose current folder is `here`: displayed paths can be typed there.
     #[must_use]
     pub fn seen_from(&self, here: &Path) -> Self {
         let way = match (self.root.strip_prefix(here), here.strip_prefix(&self.root)) {
@@ -37,7 +37,7 @@ impl Layout {
         Layout { way: if way.is_empty() { way } else { way + "/" }, ..self.clone() }
     }
 
-    /// The same project with everything that is generated in the folder `generated`.
+    /// The same project with all generated files in the folder `generated`.
     #[must_use]
     pub fn generating_in(&self, generated: PathBuf) -> Self {
         Layout { generated: Some(generated), ..self.clone() }
@@ -49,8 +49,8 @@ impl Layout {
         Layout { made: Some(made), ..self.clone() }
     }
 
-    /// The same project with `pins.toml`, `espalier.lock` and every series read from `stage`, and the lock
-    /// written there: a change is built and tried before it is made.
+    /// The same project with `pins.toml`, `espalier.lock` and every series read from `stage`, and the lock written
+    /// there, so that a change can be built and tested before it is applied.
     #[must_use]
     pub fn staged(&self, stage: PathBuf) -> Self {
         Layout { stage: Some(stage), ..self.clone() }
@@ -60,7 +60,7 @@ impl Layout {
         self.stage.as_deref().unwrap_or(&self.root)
     }
 
-    /// The folder that has `pins.toml`.
+    /// The folder that contains `pins.toml`.
     pub fn root(&self) -> &Path {
         &self.root
     }
@@ -90,7 +90,7 @@ impl Layout {
         self.root.join("ci/flavors.toml")
     }
 
-    /// What commands showed of flavors.
+    /// Folder of the flavors' build proofs.
     pub fn proofs(&self) -> PathBuf {
         self.root.join("ci/proofs")
     }
@@ -120,7 +120,7 @@ impl Layout {
         self.root.join("kernels")
     }
 
-    /// Everything that we generate.
+    /// Folder of all generated files.
     pub fn generated(&self) -> PathBuf {
         self.generated.clone().unwrap_or_else(|| self.root.join("target/espalier"))
     }
@@ -129,7 +129,7 @@ impl Layout {
         self.made.clone().unwrap_or_else(|| self.generated())
     }
 
-    /// Where `build --twice` builds for the second time.
+    /// Folder of the second build of `build --twice`.
     pub fn second(&self) -> PathBuf {
         self.generated().join("twice")
     }
@@ -139,12 +139,12 @@ impl Layout {
         self.generated().join("store.git")
     }
 
-    /// Where the files of a change are collected that is tried before it happens.
+    /// Staging folder for the files of a change that is tested before it is applied.
     pub fn stage(&self) -> PathBuf {
         self.generated().join("stage")
     }
 
-    /// A change that is decided; the next command finishes it before it does anything else.
+    /// Folder of a decided change; the next command finishes it before it does anything else.
     pub fn pending(&self) -> PathBuf {
         self.generated().join("pending")
     }
@@ -159,38 +159,38 @@ impl Layout {
         self.rebases().join(pin.as_str())
     }
 
-    /// How conflicts of earlier rebases were solved.
+    /// Recorded conflict resolutions of earlier rebases.
     pub fn resolutions(&self) -> PathBuf {
         self.generated().join("resolutions")
     }
 
-    /// Scratch space; whatever lies here when a run starts is garbage of a run that was killed.
+    /// Scratch space; anything in it when a run starts is garbage left by a killed run.
     pub fn scratch(&self) -> PathBuf {
         self.generated().join("tmp")
     }
 
-    /// Shared while a command reads pins, patches and store; held alone while one changes them.
+    /// Lock file: held shared while a command reads pins, patches and store, exclusively while one changes them.
     pub fn project_lock(&self) -> PathBuf {
         self.generated().join("project.lock")
     }
 
-    /// Held while a command builds or changes anything under `target/espalier/`.
+    /// Lock file: held while a command builds or changes anything under `target/espalier/`.
     pub fn run_lock(&self) -> PathBuf {
         self.generated().join("run.lock")
     }
 
-    /// Pinned tools that were installed, each in a folder `NAME-VERSION`.
+    /// Installed pinned tools, each in a folder `NAME-VERSION`.
     pub fn tools(&self) -> PathBuf {
         self.generated().join("tools")
     }
 
-    /// Compilers made of pinned packages, each in a folder `NAME-DIGEST`: beside what is generated, because they are
-    /// large, and nothing in the project changes them.
+    /// Toolchains assembled from pinned packages, each in a folder `NAME-DIGEST`. They are kept beside the other
+    /// generated files because they are large and nothing in the project changes them.
     pub fn toolchains(&self) -> PathBuf {
         self.generated().with_file_name("toolchains")
     }
 
-    /// A target directory of its own for the nested cargo called `name`.
+    /// Target directory of the nested cargo build called `name`.
     pub fn cargo_target(&self, name: &str) -> PathBuf {
         self.made().join("cargo").join(name)
     }
@@ -200,7 +200,7 @@ impl Layout {
         self.made().join("trees").join(variant)
     }
 
-    /// What was last materialised there: a git index, with the times of the files.
+    /// Git index of what was last materialised in the variant's tree, with file times.
     pub fn tree_index(&self, variant: &Name) -> PathBuf {
         self.made().join("trees").join(format!("{variant}.index"))
     }
@@ -210,12 +210,12 @@ impl Layout {
         self.generated().join("edit").join(variant.as_str())
     }
 
-    /// The edit repository of a variant that the one in use took the place of.
+    /// The variant's previous edit repository, which the current one replaced.
     pub fn edit_before(&self, variant: &Name) -> PathBuf {
         self.generated().join("edit-before").join(variant.as_str())
     }
 
-    /// What the last successful apply of a variant gave, on this machine.
+    /// Result of the variant's last successful apply on this machine, in lock format.
     pub fn applied(&self, variant: &Name) -> PathBuf {
         self.generated().join("applied").join(format!("{variant}.lock"))
     }
@@ -225,17 +225,17 @@ impl Layout {
         self.made().join("build").join(format!("{variant}-{flavor}"))
     }
 
-    /// Is there once what has this digest was compiled with a compiler cache.
+    /// Marker file: exists once inputs with this digest were compiled with a compiler cache.
     pub fn compiled(&self, inputs: &str) -> PathBuf {
         self.generated().join("compiled").join(inputs)
     }
 
-    /// What a build gives: `bin/`, `lib/` and `manifest.json`.
+    /// Output of a build: `bin/`, `lib/` and `manifest.json`.
     pub fn package(&self, variant: &str, flavor: &str) -> PathBuf {
         self.made().join("dist").join(format!("{variant}-{flavor}"))
     }
 
-    /// What `release` gives: archives, sums, the script that installs one.
+    /// Output of `release`: archives, checksums and the install script.
     pub fn release(&self) -> PathBuf {
         self.generated().join("release")
     }
@@ -250,12 +250,12 @@ impl Layout {
         self.generated().join("ui").join(tree)
     }
 
-    /// What the page of a server looked like in a browser.
+    /// Screenshots of a server's page in a browser.
     pub fn screenshots(&self, server: &str) -> PathBuf {
         self.generated().join("page").join(server)
     }
 
-    /// The vision encoder of the server whose page is used in a browser.
+    /// The vision encoder of the server whose page is tested in a browser.
     pub fn page_vision(&self) -> PathBuf {
         self.generated().join("page/vision.gguf")
     }
@@ -265,12 +265,12 @@ impl Layout {
         self.generated().join("logs").join(format!("{name}.log"))
     }
 
-    /// The report of a move of the pin that did not happen.
+    /// Report of a pin move that failed.
     pub fn failed_sync(&self) -> PathBuf {
         self.generated().join("sync-report.md")
     }
 
-    /// What a bench measured at a pin, kept with the project: `extension` is `json` or `svg`.
+    /// Results of a benchmark at a pin, kept in the repository: `extension` is `json` or `svg`.
     pub fn measurements(&self, bench: &str, pin: &str, extension: &str) -> PathBuf {
         let pin = pin.replace(['/', '\\'], "-");
         self.root.join("docs/measurements").join(format!("{bench}-{pin}.{extension}"))
@@ -286,22 +286,22 @@ impl Layout {
         self.root.join("ci/models/espalier-draft.gguf")
     }
 
-    /// What decides which of upstream's own tests the gate runs, and how.
+    /// Folder of the configuration that selects the upstream tests for the gate and their arguments.
     pub fn suites(&self) -> PathBuf {
         self.root.join("ci/suites")
     }
 
-    /// Where one side of such a suite runs and leaves its log.
+    /// Working folder of one side of such a suite, with its log.
     pub fn suite_work(&self, name: &str) -> PathBuf {
         self.generated().join("suites").join(name)
     }
 
-    /// What a step of `cargo xtask test` had read when it last passed.
+    /// Record of the inputs of a step of `cargo xtask test` when it last passed.
     pub fn tested(&self, step: &str) -> PathBuf {
         self.generated().join("tested").join(step)
     }
 
-    /// `path` as people should see and type it: from where they stand when it is inside of the project.
+    /// Formats `path` for display: relative to the user's current folder when it is inside the project.
     pub fn show(&self, path: &Path) -> String {
         match path.strip_prefix(&self.root) {
             Ok(inside) => format!("{}{}", self.way, inside.display()),
@@ -309,7 +309,7 @@ impl Layout {
         }
     }
 
-    /// `error` with every path inside of the project shown so.
+    /// Returns `error` with every path inside the project displayed as by [`Layout::show`].
     #[must_use]
     pub fn show_in(&self, error: Error) -> Error {
         error.relative_to(&self.root.display().to_string(), &self.way)

@@ -1,19 +1,19 @@
-//! Upstream's line of commits from the pin to the tip, and where on it something began.
+//! Upstream's commits from the pin to the tip, and the commits at which a property begins to hold.
 //!
-//! Only commits that have the pin behind them count: a branch that left before the pin may lack what
-//! the pin has, and says nothing about a patch. What it brings, the merge that takes it in brings.
+//! Only descendants of the pin count: a branch that forked before the pin may lack what the pin has, so its commits say
+//! nothing about a patch. Its changes are attributed to the merge that brings them in.
 
-/// What comes right before a commit.
+/// A direct predecessor of a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Before {
     /// The pin.
     Pin,
-    /// Another commit, by its place in the history.
+    /// Another commit, by its index in the history.
     Commit(usize),
 }
 
-/// The commits that come right before each one, as far as they have the pin behind them. Given are, for
-/// each commit, whether it follows the pin, and where its parents are; parents come before children.
+/// Returns, for each commit, its direct predecessors that descend from the pin, or the pin itself. The input states for
+/// each commit whether it directly follows the pin, and the indices of its parents; parents come before children.
 pub fn before_each(commits: &[(bool, &[usize])]) -> Vec<Vec<Before>> {
     let mut line: Vec<Vec<Before>> = Vec::with_capacity(commits.len());
     for (follows_pin, parents) in commits {
@@ -25,13 +25,13 @@ pub fn before_each(commits: &[(bool, &[usize])]) -> Vec<Vec<Before>> {
     line
 }
 
-/// Something that is so or not so at the pin and at each commit.
+/// A yes/no property of the pin and of each commit.
 pub struct Line<'a> {
-    /// What comes right before each commit.
+    /// Direct predecessors of each commit.
     pub before: &'a [Vec<Before>],
-    /// Whether it is so at the pin.
+    /// Whether the property holds at the pin.
     pub at_pin: bool,
-    /// Whether it is so at each commit.
+    /// Whether the property holds at each commit.
     pub at: &'a [bool],
 }
 
@@ -47,7 +47,7 @@ impl Line<'_> {
         self.before.get(at).map_or(&[], Vec::as_slice)
     }
 
-    /// The commits at which it began: it is so there, and was so at nothing right before.
+    /// Commits at which the property begins: it holds there and at none of the direct predecessors.
     pub fn beginnings(&self) -> Vec<usize> {
         let begins = |at: &usize| {
             let before = self.before(*at);
@@ -56,13 +56,13 @@ impl Line<'_> {
         (0..self.at.len()).filter(begins).collect()
     }
 
-    /// Those of its beginnings from which it has been so ever since, on some way to the last commit.
+    /// Beginnings from which the property holds without interruption along some path to the last commit.
     pub fn lasting_beginnings(&self) -> Vec<usize> {
         let mut lasting = vec![false; self.at.len()];
         if let Some(last) = lasting.last_mut() {
             *last = self.at.last().copied().unwrap_or_default();
         }
-        // Parents come before children, so one pass backwards sees every way.
+        // Parents come before children, so one backward pass covers every path.
         for at in (0..self.at.len()).rev() {
             if !lasting.get(at).copied().unwrap_or_default() {
                 continue;
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn a_branch_from_before_the_pin_does_not_count() {
-        // 0 follows the pin, 1 left before it, 2 merges both, 3 has only the branch behind it.
+        // 0 follows the pin, 1 forked before it, 2 merges both, 3 descends from the branch only.
         let commits: [(bool, &[usize]); 4] = [(true, &[]), (false, &[]), (false, &[0, 1]), (false, &[1])];
         let line = before_each(&commits);
         assert_eq!(line, [vec![Before::Pin], vec![], vec![Before::Commit(0)], vec![]]);
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn a_merge_carries_on_what_one_side_broke() {
-        // 0 -> 1 broken, 0 -> 2 fine, 3 merges as broken; then 4 merges a mended 2 and stays broken.
+        // 0 -> 1 broken, 0 -> 2 fine, 3 merges as broken; then 4 merges a fixed 2 and stays broken.
         let commits: [(bool, &[usize]); 5] =
             [(true, &[]), (false, &[0]), (false, &[0]), (false, &[2, 1]), (false, &[3, 2])];
         let line = before_each(&commits);

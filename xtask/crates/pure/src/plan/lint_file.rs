@@ -1,4 +1,4 @@
-//! `ci/lint.toml`: which of lint's rules this project relaxes.
+//! `ci/lint.toml`: the lint rules that this project relaxes.
 
 use serde::Deserialize;
 use toml::Spanned;
@@ -14,11 +14,11 @@ struct RawRules {
     require_trailers: Option<Vec<Spanned<String>>>,
 }
 
-/// Reads the text of `ci/lint.toml`. What it does not mention stays as strict as it is without the file.
+/// Reads the text of `ci/lint.toml`. Rules that it does not mention stay as strict as without the file.
 ///
 /// # Errors
 ///
-/// An unknown key, a pattern that is none, a trailer that lint does not know: each with its line.
+/// An unknown key, an invalid pattern, or a trailer that lint does not know, each with its line.
 pub fn read_lint_rules(source: SourceText<'_>) -> Result<LintRules> {
     let raw: RawRules = source.parse_toml()?;
     let mut rules = LintRules::default();

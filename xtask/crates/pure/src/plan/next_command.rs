@@ -1,13 +1,13 @@
-//! The command that a report ends with, as it can be typed: with every flag that it needs, and quoted for a shell.
+//! The next command that a report suggests, ready to paste: with every flag that it needs, and quoted for a shell.
 
-/// `cargo xtask` with `words`, and those of `flags` that have a value.
+/// Returns `cargo xtask` with `words` and those of `flags` that have a value.
 pub fn next_command(words: &str, flags: &[(&str, Option<&str>)]) -> String {
     let given = flags.iter().filter_map(|(flag, value)| Some((flag, (*value)?)));
     let flags: String = given.map(|(flag, value)| format!(" {flag} {}", quoted(value))).collect();
     format!("cargo xtask {words}{flags}")
 }
 
-/// As one word for a shell, whatever is in it.
+/// Quotes `word` so that a shell reads it as one word, whatever it contains.
 pub fn quoted(word: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-/+@:=,~^%".contains(&byte);
     let is_bare = !word.is_empty() && !word.starts_with('~') && word.bytes().all(is_plain);

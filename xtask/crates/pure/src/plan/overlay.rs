@@ -1,4 +1,4 @@
-//! The rule for overlays: a path that upstream has, or that a patch touches, is an error naming both.
+//! The rule for overlays: a path that exists upstream or that a patch touches is an error that names both files.
 
 use std::collections::BTreeMap;
 
@@ -13,14 +13,14 @@ pub struct OverlayFile {
     pub from: String,
     /// The content.
     pub bytes: Vec<u8>,
-    /// Whether it is a program.
+    /// Whether it is executable.
     pub executable: bool,
 }
 
-/// Who else has a path that an overlay brings.
+/// The other provider of a path that an overlay adds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Owner {
-    /// The pinned tree has it.
+    /// The pinned tree contains it.
     Upstream {
         /// The tag of the pin.
         tag: String,
@@ -30,7 +30,7 @@ pub enum Owner {
         /// The patch file.
         file: String,
     },
-    /// An earlier overlay brings it.
+    /// An earlier overlay provides it.
     Overlay {
         /// The other file, relative to the root.
         from: String,
@@ -47,15 +47,15 @@ impl std::fmt::Display for Owner {
     }
 }
 
-/// The error for an overlay file whose path is somebody else's: it names both.
+/// The error for an overlay file whose path has another provider; it names both.
 pub fn refusal(file: &OverlayFile, owner: &Owner) -> Error {
     Error::no(format!("the overlay file `{}` would replace `{}`", file.from, file.path))
         .detail(format!("{owner}; an overlay may only add paths that nothing else provides"))
         .hint(format!("rename `{}`, or make the change in a patch", file.from))
 }
 
-/// The first two overlay files that cannot both be there: the same path in any case, or one is a
-/// folder of the other.
+/// Returns the first two overlay files that cannot coexist: their paths differ at most in case, or one is a folder of
+/// the other.
 pub fn clash_between(files: &[OverlayFile]) -> Option<(&OverlayFile, Owner)> {
     let mut seen: BTreeMap<String, &OverlayFile> = BTreeMap::new();
     for file in files {

@@ -1,4 +1,4 @@
-//! A change of several files and refs that happens as one: what is to be written, what goes, and what was there.
+//! An atomic change of several files and refs: what to write, what to remove, and the expected old content.
 
 use std::path::{Component, Path};
 
@@ -10,63 +10,63 @@ use super::name::Name;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pending {
-    /// What a person is told that it is.
+    /// Description shown to the user.
     pub what: String,
     /// Every file of it.
     pub files: Vec<PendingFile>,
-    /// Refs of ours that move with the files.
+    /// Refs of edit repositories that move with the files.
     pub refs: Vec<PendingRef>,
-    /// Variants whose new patch is written: what `git commit` was to offer for it is taken back.
+    /// Variants whose new patch is written: the commit message prepared for `git commit` is withdrawn.
     #[serde(default)]
     pub offers_taken: Vec<Name>,
-    /// Folders under `target/espalier/` that are of no use afterwards, relative to it.
+    /// Folders to remove afterwards, relative to `target/espalier/`.
     pub remove_folders: Vec<String>,
     /// Folders, relative to the root, in which every patch is one of `files`.
     pub exact_folders: Vec<String>,
 }
 
-/// One file. In an exact folder it may be one that stays as it is.
+/// One file. In an exact folder it may be unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PendingFile {
     /// Path relative to the root.
     pub path: String,
-    /// sha256 of what was there; nothing when nothing was.
+    /// sha256 of the old file; `None` when there was no file.
     pub old: Option<String>,
-    /// sha256 of what will be there, which lies in the stage at the same path; nothing when it goes.
+    /// sha256 of the new file, which is staged at the same path; `None` when the file is removed.
     pub new: Option<String>,
 }
 
-/// One ref of an edit repository, whose commit is there already.
+/// One ref of an edit repository; the commit that it will point to exists already.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PendingRef {
     /// The variant that is edited there.
     pub variant: Name,
-    /// The whole name of the ref.
+    /// The full name of the ref.
     pub name: String,
-    /// The commit that it will name.
+    /// The commit that it will point to.
     pub id: String,
 }
 
-/// What to do about one file.
+/// Action for one file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Finish {
-    /// It is as it shall be.
+    /// It has its new content already.
     Done,
-    /// It is as it was: write or remove it.
+    /// It has its old content: write or remove it.
     Do,
-    /// Somebody else wrote it meanwhile.
+    /// It has been changed by others in the meantime.
     Refuse,
 }
 
 impl Pending {
-    /// The files that will be others than they are.
+    /// The files whose content changes.
     pub fn changes(&self) -> impl Iterator<Item = &PendingFile> {
         self.files.iter().filter(|file| file.old != file.new)
     }
 
-    /// A path that would lead out of the project, or to the root itself.
+    /// Returns a path that would lead out of the project or to the root itself, if any.
     pub fn stray_path(&self) -> Option<&str> {
         let files = self.files.iter().map(|file| &file.path);
         let mut paths = files.chain(&self.remove_folders).chain(&self.exact_folders);
@@ -78,7 +78,7 @@ impl Pending {
 }
 
 impl PendingFile {
-    /// What to do when the file has the digest `found` now.
+    /// Action when the file currently has the digest `found`.
     pub fn finish(&self, found: Option<&str>) -> Finish {
         if found == self.new.as_deref() {
             Finish::Done

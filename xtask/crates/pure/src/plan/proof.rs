@@ -1,4 +1,4 @@
-//! What a command showed of a flavor: one file of `ci/proofs/` for each flavor and variant.
+//! Build proofs: recorded results of building a flavor, one file in `ci/proofs/` for each flavor and variant.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,20 +6,20 @@ use super::flavors::platform::Platform;
 use super::name::Name;
 use crate::error::{Error, Result};
 
-/// How far a build got. Without a proof a flavor is declared, and that is all.
+/// Support tier that a build reached. A flavor without a proof is only declared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
-    /// CMake took the flavor's entries and found its compiler and libraries.
+    /// CMake accepted the flavor's entries and found its compiler and libraries.
     Configured,
     /// Everything was compiled, linked and packaged.
     Compiled,
-    /// The packaged server answered the smoke test, and found a device where the flavor is for one.
+    /// The packaged server passed the smoke test, and found a device if the flavor is for one.
     Run,
 }
 
 impl Level {
-    /// The word for people.
+    /// The name for display.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -38,9 +38,9 @@ pub struct Proof {
     pub flavor: Name,
     /// Variant name.
     pub variant: Name,
-    /// How far it got.
+    /// Support tier that it reached.
     pub level: Level,
-    /// What was typed.
+    /// The command line.
     pub command: String,
     /// The day, in UTC, as `2026-01-31`.
     pub date: String,
@@ -48,21 +48,21 @@ pub struct Proof {
     pub pin: String,
     /// The tree that was built.
     pub tree: String,
-    /// The machine it was built on.
+    /// Platform of the build machine.
     pub platform: Platform,
-    /// How many cores that machine had.
+    /// Number of cores of that machine.
     pub cores: usize,
-    /// Seconds of the flavor's own part: the web page is not in it, nor the programs that it takes of another.
+    /// Wall-clock seconds of the flavor's own part, without the web page and without the programs of its host flavor.
     pub seconds: u64,
-    /// The processors' seconds of the same, which other work on the machine does not stretch; 0 where they were not told.
+    /// CPU seconds of the same part, which other load on the machine does not inflate; 0 when they were not reported.
     pub processor_seconds: u64,
-    /// Bytes of the package; 0 where none was made.
+    /// Size of the package in bytes; 0 when none was made.
     pub bytes: u64,
-    /// Bytes of the modules that are the flavor's own; 0 where it has none.
+    /// Size of the flavor's own modules in bytes; 0 when it has none.
     pub module_bytes: u64,
-    /// The C++ compiler's own words.
+    /// Version string reported by the C++ compiler.
     pub compiler: String,
-    /// The processors of the accelerator that it was compiled for; empty where there are none to choose.
+    /// GPU architectures that it was compiled for; empty when the flavor has none to choose.
     pub architectures: String,
 }
 

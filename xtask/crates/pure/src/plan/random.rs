@@ -1,10 +1,10 @@
-//! Numbers that look random and are the same on every machine: for made-up projects and prompts.
+//! Pseudo-random numbers, the same on every machine, for generated projects and prompts.
 
-/// xorshift; the state must not be 0.
+/// xorshift generator; the state must not be 0.
 pub struct Random(pub u64);
 
 impl Random {
-    /// A number from 0 to below `limit`.
+    /// Returns an integer from 0 to below `limit`.
     pub fn below(&mut self, limit: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;

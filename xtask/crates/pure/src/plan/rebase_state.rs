@@ -1,4 +1,4 @@
-//! A rebase that waits: where it goes, how far it is, what was decided.
+//! State of an unfinished rebase: its target, its progress, and the decisions made so far.
 
 use std::collections::BTreeSet;
 
@@ -15,27 +15,27 @@ const FORMAT: u32 = 3;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RebaseState {
-    /// Format version; another one is refused.
+    /// Format version; any other is rejected.
     pub format: u32,
-    /// The variant that was named.
+    /// The named variant.
     pub variant: String,
-    /// Its scope; a record without one is of a pin.
+    /// Its scope; a record without one is for a pin.
     #[serde(default, skip_serializing_if = "Scope::is_pin")]
     pub scope: Scope,
-    /// What they were made for.
+    /// The base that the patches were made for.
     pub from: NamedTree,
-    /// Where it goes.
+    /// The target tree.
     pub to: NamedTree,
-    /// The commit it goes to; zeros where only its tree is known.
+    /// The target commit; zeros when only its tree is known.
     pub commit: String,
-    /// Every series that moves, those that others extend first.
+    /// Every series that is rebased, parents first.
     pub series: Vec<SeriesState>,
-    /// Whether the work tree shows the next patch with its conflicts. Not so after a run was killed.
+    /// Whether the work tree shows the next patch with its conflicts; false after a run was killed.
     pub ready: bool,
-    /// The paths that wait for a decision.
+    /// The paths with unresolved conflicts.
     #[serde(with = "exact_paths")]
     pub conflicts: Vec<RepoPath>,
-    /// What was decided beforehand, at the start or on the way.
+    /// Decisions made in advance, at the start or in between.
     pub choices: Choices,
 }
 
@@ -56,29 +56,29 @@ impl Scope {
     }
 }
 
-/// How far the replay of one series is.
+/// Progress of the replay of one series.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SeriesState {
-    /// A variant that has it.
+    /// A variant that has this series.
     pub variant: String,
-    /// The series as it was at the start, the patches of its parents included: file and sha256.
+    /// The patches at the start, including those of its parents: file and sha256.
     pub files: Vec<(String, String)>,
-    /// How many of the patches are its parents'; they come first, and are replayed with the parent's series.
+    /// Number of patches that belong to its parents; they come first, and are replayed with the parent's series.
     pub parents: usize,
-    /// What upstream's commits made of each patch.
+    /// Upstream status of each patch, from upstream's commits.
     pub upstream: Vec<TakenPatch>,
-    /// What became of the first patches, in order.
+    /// Results of the patches replayed so far, in order.
     pub done: Vec<DonePatch>,
 }
 
 impl SeriesState {
-    /// A series of which nothing is replayed.
+    /// A series of which nothing is replayed yet.
     pub fn new(variant: &str, files: Vec<(String, String)>, parents: usize) -> SeriesState {
         SeriesState { variant: variant.to_string(), files, parents, upstream: Vec::new(), done: Vec::new() }
     }
 
-    /// The next patch: its place in the series.
+    /// Index of the next patch in the series.
     pub fn position(&self) -> usize {
         self.done.len()
     }
@@ -88,50 +88,50 @@ impl SeriesState {
         self.position() >= self.files.len()
     }
 
-    /// How many of its own patches are replayed.
+    /// Number of its own patches that are replayed.
     fn own_done(&self) -> usize {
         self.position().saturating_sub(self.parents)
     }
 
-    /// How many patches are its own.
+    /// Number of its own patches.
     fn own_len(&self) -> usize {
         self.files.len().saturating_sub(self.parents)
     }
 
-    /// The commits that patches became, in order; those that were dropped became none.
+    /// The commits of the replayed patches, in order; dropped patches have none.
     pub fn commits(&self) -> Result<Vec<ObjectId>> {
         self.done.iter().filter_map(|done| done.commit.as_deref()).map(read_id).collect()
     }
 }
 
-/// What a person has decided beforehand.
+/// Decisions that a person made in advance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Choices {
-    /// Drop patches that upstream has whole.
+    /// Drop patches that are entirely upstreamed.
     pub drop_upstreamed: bool,
-    /// Leave out the part of a patch that upstream has.
+    /// Omit the upstreamed part of a patch.
     pub trim_upstreamed: bool,
-    /// Stop at a patch that upstream has in part, so that a person edits it.
+    /// Stop at a partly upstreamed patch, so that a person can edit it.
     #[serde(default)]
     pub edit_upstreamed: bool,
-    /// A patch that undoes what upstream did makes the answer no. What was said last counts.
+    /// Whether a patch that reverts an upstream change fails the check; the last value given wins.
     pub strict: Option<bool>,
-    /// Leave the range-diff of each patch out of the report.
+    /// Omit the range-diff of each patch from the report.
     pub no_range_diff: bool,
 }
 
 impl Choices {
-    /// Whether a patch that undoes what upstream did makes the answer no.
+    /// Whether a patch that reverts an upstream change fails the check.
     pub fn is_strict(self) -> bool {
         self.strict.unwrap_or(false)
     }
 
-    /// What was decided before holds until something else is said; more can be decided on the way.
+    /// Adds `more` to these choices: earlier decisions hold until they are overridden.
     pub fn and(self, more: Choices) -> Choices {
         Choices {
             drop_upstreamed: self.drop_upstreamed || more.drop_upstreamed,
-            // One of the two: what was said last counts.
+            // The two exclude each other: the last one given wins.
             trim_upstreamed: more.trim_upstreamed || (self.trim_upstreamed && !more.edit_upstreamed),
             edit_upstreamed: more.edit_upstreamed || (self.edit_upstreamed && !more.trim_upstreamed),
             strict: more.strict.or(self.strict),
@@ -140,7 +140,7 @@ impl Choices {
     }
 }
 
-/// A tree and how people call it.
+/// A tree and its name for display.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NamedTree {
@@ -150,37 +150,37 @@ pub struct NamedTree {
     pub tree: String,
 }
 
-/// The patches that upstream's history took, by their places in the series.
+/// Indices in the series of the patches that are upstreamed according to upstream's history.
 pub fn places_of_taken(upstream: &[TakenPatch]) -> BTreeSet<usize> {
     upstream.iter().enumerate().filter(|(_, patch)| patch.taken).map(|(at, _)| at).collect()
 }
 
-/// What upstream's commits made of the patch at `at`, in words.
+/// Notes from upstream's commits on the patch at index `at`.
 pub fn told_of(upstream: &[TakenPatch], at: usize) -> &[String] {
     upstream.get(at).map(|patch| patch.notes.as_slice()).unwrap_or_default()
 }
 
-/// What upstream's commits made of one patch.
+/// Upstream status of one patch, from upstream's commits.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TakenPatch {
     /// Whether upstream has it.
     pub taken: bool,
-    /// What a person should know about it.
+    /// Notes for the user.
     pub notes: Vec<String>,
 }
 
-/// One patch that is behind us.
+/// One patch that has been replayed or dropped.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DonePatch {
-    /// Its file as it was, relative to the root.
+    /// Its original file, relative to the root.
     pub file: String,
-    /// The commit it became; nothing when it was dropped.
+    /// Its new commit; `None` when it was dropped.
     pub commit: Option<String>,
-    /// Whether a person solved its conflicts.
+    /// Whether a person resolved its conflicts.
     pub by_hand: bool,
-    /// What a person should know about it.
+    /// Notes for the user.
     pub notes: Vec<String>,
 }
 
@@ -227,22 +227,22 @@ impl RebaseState {
 
     /// The text of `state.json`.
     pub fn render(&self) -> Vec<u8> {
-        // Strings, lists and flags: they always have a JSON form.
+        // Strings, lists and flags always serialize to JSON.
         serde_json::to_vec_pretty(self).unwrap_or_default()
     }
 
-    /// The place of the series that is being replayed; nothing after the last patch of the last one.
+    /// Index of the series that is being replayed; `None` after the last patch of the last series.
     pub fn current(&self) -> Option<usize> {
         self.series.iter().position(|series| !series.is_complete())
     }
 
-    /// How many patches are replayed, and how many there are, each counted once.
+    /// Number of replayed patches and total number of patches, each counted once.
     pub fn progress(&self) -> (usize, usize) {
         let done = self.series.iter().map(SeriesState::own_done).sum();
         (done, self.series.iter().map(SeriesState::own_len).sum())
     }
 
-    /// Lets the series at `place` begin with what its parent's replay gave.
+    /// Starts the series at `place` with the result of its parent's replay.
     pub fn inherit(&mut self, place: usize) {
         let Some((before, rest)) = self.series.split_at_mut_checked(place) else { return };
         let Some(series) = rest.first_mut().filter(|series| series.position() <= series.parents) else {
@@ -255,23 +255,23 @@ impl RebaseState {
         }
     }
 
-    /// The commit that it goes to; zeros where only its tree is known.
+    /// The target commit; zeros when only its tree is known.
     pub fn tip_commit(&self) -> Result<ObjectId> {
         read_id(&self.commit)
     }
 
-    /// The tree that it was made for.
+    /// The tree that the patches were made for.
     pub fn old_tree(&self) -> Result<ObjectId> {
         read_id(&self.from.tree)
     }
 
-    /// The tree that it goes to.
+    /// The target tree.
     pub fn tip_tree(&self) -> Result<ObjectId> {
         read_id(&self.to.tree)
     }
 }
 
-/// Paths as text, byte for byte: a name that is not UTF-8 is written in hexadecimal. No path has a colon.
+/// Paths as text, without loss: a name that is not UTF-8 is written in hexadecimal. No path contains a colon.
 mod exact_paths {
     use serde::de::Error;
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -310,7 +310,7 @@ mod exact_paths {
     }
 }
 
-/// An id out of the record.
+/// Parses an object id of the record.
 fn read_id(text: &str) -> Result<ObjectId> {
     text.parse().map_err(|_| damaged(format!("`{text}` is not an object id")))
 }

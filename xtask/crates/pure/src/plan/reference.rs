@@ -1,7 +1,7 @@
-//! What a person calls an upstream commit: a name or an id, and steps back from there, such as `v1.0~3`.
+//! References to upstream commits as typed: a name or an id, and steps back from there, such as `v1.0~3`.
 //!
-//! The text comes from outside and goes to git: whatever git could take for an option, a range, a path or a search is
-//! refused here.
+//! The text is untrusted and is passed to git: anything that git could interpret as an option, a range, a path or a
+//! search is rejected here.
 
 use std::fmt;
 
@@ -13,30 +13,30 @@ use crate::series::ObjectId;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reference {
     text: String,
-    /// How much of the text is the name.
+    /// Length of the name, in bytes.
     name_length: usize,
-    /// Steps back from there, in order.
+    /// Steps back from the name, in order.
     pub steps: Vec<Step>,
 }
 
 /// One step back in history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// `~N`: so many first parents.
+    /// `~N`: follow N first parents.
     FirstParents(usize),
     /// `^N`: the parent with this number, from 1.
     Parent(usize),
 }
 
-/// More steps than any release is away; a number beyond is a mistake.
+/// More steps than there are between any two releases; a larger number is a mistake.
 const STEPS_LIMIT: usize = 100_000;
 
 impl Reference {
-    /// Reads what stands behind `--to` or `--tip`. `tags/NAME`, as git also takes it, is `refs/tags/NAME`.
+    /// Parses the value of `--to` or `--tip`. `tags/NAME` means `refs/tags/NAME`, as in git.
     ///
     /// # Errors
     ///
-    /// When it is not a name or an id with `~N` or `^N` behind it.
+    /// When it is not a name or an id, optionally followed by `~N` or `^N`.
     pub fn parse(text: &str) -> Result<Reference> {
         let typed = text;
         let text = if typed.starts_with("tags/") { format!("refs/{typed}") } else { typed.to_string() };
@@ -51,29 +51,29 @@ impl Reference {
         }
     }
 
-    /// The tag, branch or id that it starts from.
+    /// The tag, branch or id from which the steps start.
     pub fn name(&self) -> &str {
         self.text.get(..self.name_length).unwrap_or_default()
     }
 
-    /// The whole of it as a pin or a mirror would call it: without `refs/tags/`.
+    /// The whole reference as a pin or a mirror names it: without `refs/tags/`.
     pub fn release(&self) -> &str {
         self.text.strip_prefix("refs/tags/").unwrap_or(&self.text)
     }
 
-    /// The commit, when it is written out whole.
+    /// The commit, when the name is a full id.
     pub fn full_id(&self) -> Option<ObjectId> {
         self.name().parse().ok()
     }
 
-    /// The name, when it can be the beginning of an id. It may be a tag all the same: `b8390` is one.
+    /// The name, when it can be an abbreviated id. It may still be a tag, such as `b8390`.
     pub fn short_id(&self) -> Option<&str> {
         let name = self.name();
         let is_short = (4..40).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_hexdigit());
         is_short.then_some(name)
     }
 
-    /// How many commits a history must have to hold all the steps, itself included.
+    /// Number of commits that the history needs to contain all steps, the start included.
     pub fn depth(&self) -> usize {
         let length = |step: &Step| match step {
             Step::FirstParents(count) => *count,
@@ -82,7 +82,7 @@ impl Reference {
         1 + self.steps.iter().map(length).sum::<usize>()
     }
 
-    /// What a pin can call it when `ref_name` is the ref that it was found under.
+    /// The tag for a pin, when `ref_name`, the ref under which the commit was found, is a tag and there are no steps.
     pub fn as_tag(&self, ref_name: &str) -> Option<Revision> {
         let tag = ref_name.strip_prefix("refs/tags/").filter(|_| self.name_length == self.text.len());
         tag.and_then(Revision::parse).filter(|revision| matches!(revision, Revision::Tag(_)))
@@ -95,7 +95,7 @@ impl fmt::Display for Reference {
     }
 }
 
-/// `~3^2~` as data; nothing for anything else.
+/// Parses steps such as `~3^2~`; `None` for anything else.
 fn read_steps(mut text: &str) -> Option<Vec<Step>> {
     let mut steps = Vec::new();
     let mut length = 0;

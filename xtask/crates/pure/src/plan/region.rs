@@ -1,12 +1,12 @@
-//! A part of a document that a command writes, between two marks that people leave alone.
+//! A generated part of a document, between two markers.
 
 use crate::error::{Error, Result};
 
-/// `text` with `content` between the marks of the region called `name`.
+/// Returns `text` with `content` between the markers of the region called `name`.
 ///
 /// # Errors
 ///
-/// A usage error when one of the marks is missing, or stands before the other.
+/// A usage error when a marker is missing or the two are in the wrong order.
 pub fn replace(file: &str, text: &str, name: &str, content: &str) -> Result<String> {
     let (begin, end) = (begin_mark(name), format!("<!-- end of {name} -->\n"));
     let missing = |mark: &str| {

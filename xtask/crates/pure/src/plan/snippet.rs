@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 
 use crate::error::{Error, Result};
 
-/// A text file of ours with the name that errors show.
+/// The text of a project file, with the name that errors show.
 #[derive(Clone, Copy, Debug)]
 pub struct SourceText<'a> {
     /// Path as the user knows it, relative to the root.
@@ -37,7 +37,7 @@ impl SourceText<'_> {
             .path(self.name)
             .annotation(AnnotationKind::Primary.span(span).label(label));
         let report = [Level::ERROR.primary_title(label).element(snippet)];
-        // The title repeats the label: our own first line already says what is wrong.
+        // Skip the title, which repeats the label: our own first line already names the error.
         let rendered = Renderer::plain().render(&report);
         rendered.lines().skip(1).collect::<Vec<_>>().join("\n")
     }

@@ -2,14 +2,14 @@
 
 use std::fmt;
 
-/// One step of a build, in words that can be checked by hand.
+/// One step of a build, printed so that a person can check it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Bring the pinned objects into the store.
+    /// Fetch the pinned objects into the store.
     Fetch {
         /// Upstream and tag.
         pin: String,
-        /// Sources in the order in which they are tried; empty when the pin is there already.
+        /// Sources in the order in which they are tried; empty when the pin is present already.
         sources: Vec<String>,
     },
     /// Apply the series and the overlays in memory.
@@ -21,21 +21,21 @@ pub enum Step {
         /// The locked final tree when nothing changed since it was applied.
         unchanged: Option<String>,
     },
-    /// Write the final tree to disk, only what changed.
+    /// Write the changed files of the final tree to disk.
     Materialise {
         /// Folder relative to the root.
         folder: String,
     },
-    /// Nothing more: the package is what would be built.
+    /// Stop: the package is up to date.
     Current {
         /// Folder relative to the root.
         package: String,
     },
     /// Build the web page, once for all variants and flavors.
     Page {
-        /// Its sources, relative to the tree, and what is done with them.
+        /// Its sources, relative to the tree, and how they are used.
         what: String,
-        /// Command lines; none when it is there already or left out.
+        /// Command lines; empty when the page is built already or left out.
         commands: Vec<String>,
     },
     /// Build the kernels library.
@@ -43,7 +43,7 @@ pub enum Step {
         /// Command line.
         command: String,
     },
-    /// Make the series as commits in a repository of its own.
+    /// Create the series as commits in a separate repository.
     Edit {
         /// Folder relative to the root.
         folder: String,
@@ -63,14 +63,14 @@ pub enum Step {
         /// Folder relative to the root.
         folder: String,
     },
-    /// Start the built server and ask it.
+    /// Start the built server and send it a request.
     Smoke {
         /// The model, relative to the root.
         model: String,
     },
-    /// Build the same once more and compare.
+    /// Build a second time and compare.
     Again {
-        /// Where, relative to the root.
+        /// Folder of the second build, relative to the root.
         folder: String,
     },
 }

@@ -1,4 +1,5 @@
-//! `ci/suites/suites.toml`: which of upstream's own tests the gate runs, and where ours may end differently.
+//! `ci/suites/suites.toml`: the upstream tests that the gate runs, and the expected differences between stock and our
+//! build.
 
 use std::collections::BTreeSet;
 
@@ -13,33 +14,33 @@ use crate::error::Result;
 pub struct Suites {
     /// Test programs in C++, in the order in which they run.
     pub programs: Vec<Program>,
-    /// Parts of the names of cases that only ours has, such as its types: each has to pass.
+    /// Substrings of the names of cases that only our build has, such as its cache types; each has to pass.
     #[serde(default, rename = "own-cases")]
     pub own_cases: Vec<String>,
     /// The tests of the server.
     #[serde(rename = "server-tests")]
     pub server_tests: ServerTests,
-    /// Where the paged server ends differently, and why that is right.
+    /// Tests whose outcome on the paged server is expected to differ, with the reason.
     #[serde(default)]
     pub paged: Vec<Expected>,
 }
 
-/// A test program and how it is run.
+/// A test program and its invocation.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Program {
     /// The CMake target.
     pub target: String,
-    /// What it is given; `{model}` is the local model, `{models}` the folder of generated ones.
+    /// Its arguments; `{model}` is the local model, `{models}` the folder of generated ones.
     #[serde(default)]
     pub arguments: Vec<String>,
-    /// What sets this run apart from others of the same target.
+    /// Name that distinguishes this run from others of the same target.
     #[serde(default)]
     pub name: Option<String>,
-    /// A feature that is switched on in ours.
+    /// A feature to enable in our build.
     #[serde(default)]
     pub enable: Option<String>,
-    /// It tells the outcome of each of its cases, with `--output sql`.
+    /// Whether it reports the outcome of each of its cases, with `--output sql`.
     #[serde(default)]
     pub cases: bool,
 }
@@ -60,9 +61,9 @@ impl Program {
 pub struct ServerTests {
     /// Files and tests, relative to that folder.
     pub run: Vec<String>,
-    /// How long one test may take, in seconds.
+    /// Time limit of one test, in seconds.
     pub seconds: u32,
-    /// Tests that patches bring along with their fixes.
+    /// Tests that patches add along with their fixes.
     #[serde(default)]
     pub own: Vec<OwnTests>,
 }
@@ -77,19 +78,19 @@ pub struct OwnTests {
     pub names: Vec<String>,
 }
 
-/// Tests that end differently, and why.
+/// Tests with an expected difference in outcome, and the reason.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Expected {
-    /// Names of tests, each whole.
+    /// Full names of the tests.
     pub tests: Vec<String>,
-    /// How they end on stock, in one word.
+    /// Outcome on stock, in one word.
     pub stock: String,
-    /// How they end on ours, in one word.
+    /// Outcome on our build, in one word.
     pub ours: String,
-    /// Why that is right.
+    /// Reason why the difference is correct.
     pub reason: String,
-    /// Rounding decides whether they differ, and each processor rounds in its own way.
+    /// Whether rounding decides if the outcomes differ, so that the result varies between processors.
     #[serde(default)]
     pub by_rounding: bool,
 }
@@ -106,7 +107,7 @@ impl Suites {
         targets.into_iter().cloned().collect()
     }
 
-    /// Parts of the names of server tests that the patches of these variants add.
+    /// Substrings of the names of server tests that the patches of these variants add.
     pub fn own_tests(&self, variants: &[&str]) -> Vec<String> {
         let own = self.server_tests.own.iter().filter(|own| variants.contains(&own.variant.as_str()));
         own.flat_map(|own| own.names.clone()).collect()

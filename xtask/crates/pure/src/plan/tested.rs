@@ -1,16 +1,15 @@
-//! What each step of `cargo xtask test` reads of the project, and which of it has changed since the step last passed.
+//! Project files that each step of `cargo xtask test` reads, and the files that changed since the step last passed.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// Files and folders of the project, with `/` between their names; an empty one is the whole project.
+/// Files and folders of the project, separated by `/`; an empty path is the whole project.
 pub type Paths = &'static [&'static str];
 
 /// Files by path, with the digest of their contents.
 pub type Digests = BTreeMap<String, String>;
 
-/// The whole project. Also what a step reads that is not in `STEPS`: a step that nobody has described is never left out
-/// by mistake.
+/// The whole project. Also the inputs of a step that is missing from `STEPS`, so that it is never skipped by mistake.
 const EVERYTHING: Paths = &[""];
 
 const CARGO: Paths = &["Cargo.toml", "Cargo.lock", ".cargo"];
@@ -19,12 +18,12 @@ const CARGO: Paths = &["Cargo.toml", "Cargo.lock", ".cargo"];
 const BASE: Paths =
     &["series", "xtask/crates/modelgen", "xtask/crates/pure", "xtask/crates/sys", "xtask/crates/stack"];
 
-/// The commands, and which of them a step is.
+/// Sources of the commands, followed by those of the steps that are implemented in crates of their own.
 const COMMANDS: Paths = &["xtask/src", "xtask/Cargo.toml"];
 const GATE: Paths = &["xtask/crates/gate", "xtask/src/cmd/test.rs"];
 const BENCH: Paths = &["xtask/crates/bench", "xtask/src/cmd/test.rs"];
 
-/// What packages are made of.
+/// Inputs of packages.
 const PACKAGES: Paths =
     &["pins.toml", "espalier.lock", "patches", "overlay", "kernels", "ci/flavors.toml", "ci/toolchains.toml"];
 
@@ -33,11 +32,11 @@ const MODELS: Paths = &["ci/models"];
 
 const ALL_CRATES: Paths = &["xtask", "series", "kernels", "health"];
 
-/// What other crates' sources include as text.
+/// Files that the sources of crates include as text.
 const INCLUDED: Paths = &["ci/suites", "docs/kv-parity.md", "LICENSE-MIT", "LICENSE-APACHE"];
 
-/// What each step reads, in groups. A step that is not here reads everything. The steps that build are not left out:
-/// a build finds out by itself that it has nothing to do, and what comes after it needs its packages.
+/// Inputs of each step, in groups. A step that is not listed reads everything. Build steps are never skipped: a build
+/// detects by itself that it is up to date, and the steps after it need its packages.
 const STEPS: [(&str, &[Paths]); 11] = [
     ("fmt", &[ALL_CRATES, &["Cargo.toml", "rustfmt.toml"]]),
     ("clippy", &[ALL_CRATES, CARGO, INCLUDED, &["clippy.toml"]]),
@@ -52,17 +51,17 @@ const STEPS: [(&str, &[Paths]); 11] = [
     ("suites", &[CARGO, BASE, GATE, PACKAGES, MODELS, &["ci/suites"]]),
 ];
 
-/// The steps that build packages, and look by themselves at what has changed.
+/// The steps that build packages; they detect changes themselves.
 pub const BUILDS: [&str; 2] = ["paged", "stock"];
 
 /// Tests that can be run alone: a part of the step `unit`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// Under which name it is remembered.
+    /// Name under which its result is recorded.
     pub name: &'static str,
-    /// The package of the workspace.
+    /// Workspace package of the tests.
     pub package: &'static str,
-    /// Whether only those of its tests are run that read files of this repository itself.
+    /// Whether to run only those of its tests that read files of this repository.
     pub reading_the_repository: bool,
     reads: &'static [Paths],
 }
@@ -71,7 +70,7 @@ const fn part(name: &'static str, package: &'static str, reads: &'static [Paths]
     Part { name, package, reading_the_repository: false, reads }
 }
 
-/// All tests. What the end-to-end tests read of the repository besides the tool's sources is in those that say so.
+/// All tests. End-to-end tests that read files of the repository besides the tool's sources are in [`REPOSITORY`].
 pub const PARTS: [Part; 10] = [
     part("unit-kernels", "espalier-kernels", &[CARGO, &["kernels", "docs/kv-parity.md"]]),
     part("unit-health", "espalier-health", &[CARGO, &["health"]]),
@@ -89,19 +88,19 @@ pub const PARTS: [Part; 10] = [
     part("unit-tool", "xtask", &[CARGO, &["xtask", "series", "pins.toml", "ci"]]),
 ];
 
-/// Those of the tool's tests that read the repository: whatever changes may be read by one of them.
+/// Those of the tool's tests that read the repository; any changed file may be an input of one of them.
 pub const REPOSITORY: Part =
     Part { name: "unit-repository", package: "xtask", reading_the_repository: true, reads: &[EVERYTHING] };
 
 impl Part {
-    /// What it reads, of `project`, the digests of all files.
+    /// Returns its inputs among `project`, the digests of all files.
     #[must_use]
     pub fn inputs(&self, project: &Digests) -> Digests {
         below(project, self.reads)
     }
 }
 
-/// What the step `name` reads, of `project`, the digests of all files.
+/// Returns the inputs of the step `name` among `project`, the digests of all files.
 #[must_use]
 pub fn inputs(name: &str, project: &Digests) -> Digests {
     let described = STEPS.iter().find(|(step, _)| *step == name);
@@ -118,13 +117,13 @@ fn is_below(file: &str, path: &str) -> bool {
     path.is_empty() || file.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// The steps whose inputs are known, for a test that looks whether there are such steps.
+/// The steps whose inputs are listed, for a test that checks that these steps exist.
 #[must_use]
 pub fn described_steps() -> Vec<&'static str> {
     STEPS.iter().map(|(name, _)| *name).collect()
 }
 
-/// Every path that is named here, for a test that looks whether they are there.
+/// Every path named here, for a test that checks that they exist.
 #[must_use]
 pub fn named_paths() -> Vec<&'static str> {
     let of_steps = STEPS.iter().flat_map(|(_, paths)| paths.iter());
@@ -132,7 +131,7 @@ pub fn named_paths() -> Vec<&'static str> {
     of_steps.chain(of_parts).flat_map(|paths| paths.iter().copied()).collect()
 }
 
-/// What is remembered of a step that has passed: the tools it passed with, and what it had read.
+/// Renders the record of a step that has passed: its tools and its inputs.
 #[must_use]
 pub fn record(tools: &str, inputs: &Digests) -> String {
     let mut text = format!("{tools}\n");
@@ -143,7 +142,7 @@ pub fn record(tools: &str, inputs: &Digests) -> String {
     text
 }
 
-/// Why a step has to run although it passed before; nothing if it would read what it had read then.
+/// Reason why a step has to run; `None` when its tools and inputs are the same as when it last passed.
 #[must_use]
 pub fn reason(recorded: Option<&str>, tools: &str, inputs: &Digests) -> Option<String> {
     let Some(recorded) = recorded else { return Some("it has not passed here yet".to_string()) };
@@ -169,7 +168,7 @@ fn changed(before: &BTreeMap<&str, &str>, now: &Digests) -> Vec<String> {
     files
 }
 
-/// The first of the files, and how many there are besides.
+/// Lists the first files, and the number of the others.
 fn named(files: &[String]) -> String {
     const SHOWN: usize = 3;
     let shown = files.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");

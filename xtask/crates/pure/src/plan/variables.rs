@@ -1,10 +1,10 @@
-//! Variables of the environment that this tool or its server reads. One that is misspelt is read by nothing, and the
-//! default goes on without a word.
+//! Environment variables that this tool or its server reads. A misspelt one is silently ignored, and the default
+//! applies.
 
-/// The prefix of all of them.
+/// The common prefix.
 const PREFIX: &str = "ESPALIER_";
 
-/// Every variable that something reads, with what reads it.
+/// Every known variable, with its reader and purpose.
 pub const KNOWN: [(&str, &str); 21] = [
     ("ESPALIER_ENABLE", "the server: features to switch on"),
     ("ESPALIER_DISABLE", "the server: features to switch off"),
@@ -29,7 +29,7 @@ pub const KNOWN: [(&str, &str); 21] = [
     ("ESPALIER_ORACLE_MUTATIONS", "tests: mutated patches to compare"),
 ];
 
-/// A warning for each of `names`, variables of the environment, that looks like one of ours and is none.
+/// Returns a warning for each of `names`, the environment's variables, that resembles a known variable but is not one.
 pub fn misspelt<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
     let mut warnings: Vec<String> = names.filter_map(warning).collect();
     warnings.sort();
@@ -44,7 +44,7 @@ fn warning(name: &str) -> Option<String> {
     let distances = KNOWN.iter().map(|(known, _)| (distance(&upper, known), *known));
     let (distance, nearest) = distances.min_by_key(|(distance, _)| *distance)?;
     let is_ours = upper.starts_with(PREFIX);
-    // Another program's variable may look a little like one of ours; two letters are a typing error.
+    // Another program's variable may resemble one of ours; up to two edits count as a typo.
     if !is_ours && distance > 2 {
         return None;
     }
@@ -55,7 +55,7 @@ fn warning(name: &str) -> Option<String> {
     Some(format!("nothing reads the variable `{}`; {hint}", name.escape_debug()))
 }
 
-/// How many letters have to be added, taken away, changed, or swapped with their neighbour.
+/// Edit distance: the number of letters to insert, delete, substitute, or swap with their neighbour.
 fn distance(left: &str, right: &str) -> usize {
     let (left, right) = (left.as_bytes(), right.as_bytes());
     let mut before_last: Vec<usize> = Vec::new();
@@ -107,7 +107,7 @@ mod tests {
         assert_eq!((distance("abc", "acb"), distance("abc", "abc"), distance("", "ab")), (1, 0, 2));
     }
 
-    /// A variable that the sources read and this list does not have would be called misspelt.
+    /// A variable that the sources read but this list lacks would be reported as misspelt.
     #[test]
     fn every_variable_that_is_read_is_known() {
         let root = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../.."));
@@ -119,7 +119,8 @@ mod tests {
                     continue;
                 }
                 let text = std::fs::read_to_string(&file).unwrap_or_default();
-                // A text that is one whole name: what reads a variable, or sets it for a program that does.
+                // String literals that consist of one name: code that reads the variable, or sets it for a program that
+                // does.
                 for name in text.split('"').skip(1) {
                     let is_name = name.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_');
                     let is_known = name == super::PREFIX || KNOWN.iter().any(|(known, _)| *known == name);

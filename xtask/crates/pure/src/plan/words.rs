@@ -1,9 +1,8 @@
-//! Words of `ci/toolchains.toml` and `ci/flavors.toml`, checked where they come in: what becomes an argument, a digest,
-//! or a path in a folder.
+//! Validated strings of `ci/toolchains.toml` and `ci/flavors.toml`: arguments, digests, and paths inside a folder.
 
 use serde::{Deserialize, Serialize};
 
-/// A name or a version that a package manager gets as an argument: it can be neither an option nor a path.
+/// A name or a version that is passed to a package manager as an argument; it can be neither an option nor a path.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String")]
 pub struct Word(String);
@@ -60,7 +59,7 @@ impl TryFrom<String> for Sha256 {
     }
 }
 
-/// A path that leads to something inside of the folder that it is joined to, written with `/`.
+/// A path that stays inside the folder that it is joined to, written with `/`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String")]
 pub struct Inside(String);

@@ -1,8 +1,8 @@
-//! Our own rules for workflow files, which no linter has: actions pinned to commits, least rights, time limits,
-//! one job that needs all.
+//! Our own rules for workflow files, which no linter has: actions pinned to commits, least privilege, time limits, one
+//! job that depends on all others.
 //!
-//! They look at lines, not at YAML: the files are ours, small and indented by two, and a file that is written in
-//! another way breaks a rule rather than passing unseen.
+//! They check lines, not YAML: the files are our own, small and indented by two, and a file in any other style breaks a
+//! rule rather than passing unchecked.
 
 /// The job that a branch rule requires, in the workflow that runs on every change.
 const JOIN_JOB: &str = "required";
@@ -18,7 +18,7 @@ pub fn broken(name: &str, text: &str) -> Vec<String> {
         }
     };
     rule(lines.contains(&"permissions: {}"), "`permissions: {}` is missing at the top".to_string());
-    // The caller's group is that of what it calls.
+    // A called workflow uses its caller's concurrency group.
     let is_called = lines.contains(&"  workflow_call:");
     rule(is_called || lines.contains(&"concurrency:"), "`concurrency:` is missing at the top".to_string());
     rule(!jobs.is_empty(), "there are no jobs, indented by two".to_string());
@@ -73,7 +73,7 @@ fn jobs<'a>(lines: &[&'a str]) -> Vec<Job<'a>> {
     jobs
 }
 
-/// What a stranger's change could do that it must not.
+/// Returns the privileges that untrusted changes would have but must not.
 fn too_many_rights(lines: &[&str]) -> Vec<String> {
     let foreign = triggers(lines).filter(|line| ["pull_request_target:", "workflow_run:"].contains(line));
     let foreign = foreign.map(|line| format!("a stranger's change would run with our rights: {line}"));
@@ -83,20 +83,21 @@ fn too_many_rights(lines: &[&str]) -> Vec<String> {
     foreign.chain(rights).collect()
 }
 
-/// What a workflow runs on: the keys below `on:`.
+/// The triggers of a workflow: the keys below `on:`.
 fn triggers<'a>(lines: &'a [&'a str]) -> impl Iterator<Item = &'a str> {
     let inside = lines.iter().skip_while(|line| **line != "on:").skip(1);
     inside.take_while(|line| line.is_empty() || line.starts_with(' ')).map(|line| line.trim())
 }
 
-/// `container:` or `image:` with a name that may stand for another image tomorrow. An expression is of
-/// `ci/flavors.toml`, where the digest is asked for.
+/// Whether the line is a `container:` or `image:` without a digest, whose name may refer to another image later.
+/// Expressions come from `ci/flavors.toml`, where a digest is required.
 fn is_unpinned_image(line: &str) -> bool {
     let value = ["container: ", "image: "].iter().find_map(|key| line.trim_start().strip_prefix(key));
     value.is_some_and(|image| !image.starts_with("${{") && !image.contains("@sha256:"))
 }
 
-/// `uses: owner/name@` and 40 hexadecimal digits, then ` # v` and a version; or a workflow of ours.
+/// Whether the line is `uses: owner/name@` and 40 hexadecimal digits, then ` # v` and a version; or one of our
+/// workflows.
 fn is_pinned(line: &str) -> bool {
     if line.trim_start().starts_with("uses: ./.github/workflows/") {
         return true;
@@ -108,7 +109,7 @@ fn is_pinned(line: &str) -> bool {
         && version.starts_with(|c: char| c.is_ascii_digit())
 }
 
-/// The lines that a shell reads.
+/// The lines of shell scripts.
 fn scripts<'a>(lines: &[&'a str]) -> Vec<&'a str> {
     let mut scripts = Vec::new();
     let mut block = None;
@@ -128,7 +129,7 @@ fn scripts<'a>(lines: &[&'a str]) -> Vec<&'a str> {
     scripts
 }
 
-/// A key beside `- run:` stands two further than its dash.
+/// Whether the line is a key of the same step as `- run:`, indented by two more than its dash.
 fn is_sibling(line: &str, start: usize) -> bool {
     let indent = line.len() - line.trim_start().len();
     let key = line.trim_start().split(':').next().unwrap_or_default();

@@ -1,40 +1,40 @@
-//! Times as horizontal bars: one self-contained SVG, no script, no font of its own.
+//! Times as horizontal bars: one self-contained SVG without scripts or embedded fonts.
 
 use super::svg::{svg_file, text};
 
 /// A plot.
 pub struct Bars {
-    /// What is shown.
+    /// Title of the plot.
     pub title: String,
-    /// Where and how it was measured.
+    /// Machine and method of the measurement.
     pub subtitle: String,
-    /// From top to bottom.
+    /// The bars, from top to bottom.
     pub bars: Vec<Bar>,
-    /// A value to hold all bars against, and its name.
+    /// A reference value for all bars, and its name.
     pub line: Option<(f64, String)>,
 }
 
 /// One bar.
 pub struct Bar {
-    /// On its left.
+    /// Text on its left.
     pub label: String,
     /// Its length.
     pub value: f64,
-    /// Where its whisker begins.
+    /// Start of its whisker.
     pub low: f64,
-    /// Where its whisker ends.
+    /// End of its whisker.
     pub high: f64,
-    /// On its right.
+    /// Text on its right.
     pub note: String,
 }
 
-/// Of the longest bar.
+/// Length of the longest bar.
 const LONGEST: f64 = 440.0;
-/// Room for the labels, if they are short.
+/// Minimum width of the labels.
 const LEFT: f64 = 230.0;
-/// Room for the notes, if they are short.
+/// Minimum width of the notes.
 const RIGHT: f64 = 190.0;
-/// A letter of a label or note: no font measures more on the average.
+/// Width of a letter of a label or note; no font is wider on average.
 const LETTER: f64 = 7.0;
 const TOP: f64 = 70.0;
 const ROW: f64 = 34.0;
@@ -56,7 +56,7 @@ impl Bars {
         svg_file(width, height, "font-family=\"sans-serif\" font-size=\"13\" fill=\"#222\"", &content)
     }
 
-    /// Pixels of a value on the axis.
+    /// Position of a value on the axis, in pixels.
     fn x(&self, value: f64) -> f64 {
         let longest = self.bars.iter().map(|bar| bar.high.max(bar.value));
         let longest =
@@ -64,12 +64,12 @@ impl Bars {
         self.left() + LONGEST * value / longest
     }
 
-    /// Where bars begin.
+    /// Start of the bars, in pixels.
     fn left(&self) -> f64 {
         LEFT.max(MARGIN + self.widest(|bar| &bar.label))
     }
 
-    /// Beside the longest bar.
+    /// Width of the notes beside the longest bar, in pixels.
     fn right(&self) -> f64 {
         RIGHT.max(MARGIN + self.widest(|bar| &bar.note))
     }
@@ -92,7 +92,7 @@ impl Bars {
         )
     }
 
-    /// From the lowest to the highest; a count has none.
+    /// Draws the whisker from the lowest to the highest value; a count has none.
     fn whisker(&self, bar: &Bar, middle: f64) -> String {
         if bar.low >= bar.high {
             return String::new();

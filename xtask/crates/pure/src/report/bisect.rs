@@ -1,4 +1,4 @@
-//! What `bisect` found: for each patch the upstream commits at which its class turned.
+//! The report of `bisect`: for each patch, the upstream commits at which its class changed.
 
 use serde::Serialize;
 
@@ -10,17 +10,17 @@ use crate::series::PatchClass;
 /// The whole report.
 #[derive(Debug, Clone, Serialize)]
 pub struct BisectReport {
-    /// The variant whose series it is, its parents' included.
+    /// The variant whose series, including its parents', was bisected.
     pub variant: String,
     /// The upstream's name.
     pub upstream: String,
-    /// Where the commits begin, itself left out.
+    /// Start of the range of commits, exclusive.
     pub pin: Place,
-    /// Where they end.
+    /// End of the range of commits, inclusive.
     pub tip: Place,
-    /// How many commits there are.
+    /// Number of commits.
     pub commits: usize,
-    /// The patches that were asked for, in order.
+    /// The selected patches, in order.
     pub patches: Vec<PatchBisect>,
 }
 
@@ -35,24 +35,24 @@ pub struct PatchBisect {
     pub at_pin: PatchClass,
     /// Its class at the tip.
     pub at_tip: PatchClass,
-    /// Where it stops being exact.
+    /// The commits at which it stops being exact.
     pub stops_being_exact: Option<Break>,
-    /// Where it stops being exact or shifted, other than by being upstreamed.
+    /// The commits at which it stops being exact or shifted, other than by being upstreamed.
     pub stops_applying: Option<Break>,
-    /// Where upstream has all of it.
+    /// The commits at which it becomes upstreamed.
     pub upstreamed: Option<Break>,
-    /// Every commit at which its class is none of those right before, oldest first.
+    /// Every commit at which its class differs from that at all direct predecessors, oldest first.
     pub turns: Vec<Turn>,
 }
 
-/// Where something began that was not so right before.
+/// The commits at which a property begins to hold.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Break {
-    /// The first commit at which it began.
+    /// The first of these commits.
     pub first: UpstreamCommit,
-    /// The last one from which it has been so up to the tip; nothing when it is mended there.
+    /// The last of these commits, from which the property holds up to the tip; `None` when it does not hold at the tip.
     pub lasting: Option<UpstreamCommit>,
-    /// How often it began.
+    /// Number of these commits.
     pub times: usize,
 }
 
@@ -61,19 +61,19 @@ pub struct Break {
 pub struct Turn {
     /// The commit.
     pub commit: UpstreamCommit,
-    /// The class right before; at a merge, that of its first parent.
+    /// The class before it; at a merge, that at the first parent.
     pub from: PatchClass,
-    /// The class since.
+    /// The class from this commit on.
     pub to: PatchClass,
 }
 
 impl PatchBisect {
-    /// Whether it is, or was for a while, anything but exact.
+    /// Whether it is or was temporarily anything but exact.
     pub fn breaks(&self) -> bool {
         self.at_pin != PatchClass::Exact || self.stops_being_exact.is_some()
     }
 
-    /// What was found, in words.
+    /// The findings, with their descriptions.
     fn findings(&self) -> Vec<(&'static str, &Break)> {
         let (exact, applying) = (self.stops_being_exact.as_ref(), self.stops_applying.as_ref());
         let findings = match exact == applying {
@@ -86,13 +86,13 @@ impl PatchBisect {
 }
 
 impl BisectReport {
-    /// How many patches do not stay exact.
+    /// Number of patches that do not stay exact.
     pub fn broken(&self) -> usize {
         self.patches.iter().filter(|patch| patch.breaks()).count()
     }
 }
 
-/// A line for each patch, and below it where it breaks.
+/// Renders a line for each patch, followed by the commits at which it breaks.
 pub fn text(report: &BisectReport) -> String {
     let mut text = format!("{}\n\n", headline(report));
     for patch in &report.patches {
@@ -147,7 +147,7 @@ fn turn_words(turn: &Turn) -> String {
     format!("    {from} -> {to}: {} {}\n", short(&turn.commit), turn.commit.subject)
 }
 
-/// The same for an issue or a pull request.
+/// Renders the report as Markdown for an issue or a pull request.
 pub fn markdown(report: &BisectReport) -> String {
     let mut text = format!(
         "{}\n\n| patch | at the pin | at the tip | stops being exact | stops applying | upstreamed |\n\

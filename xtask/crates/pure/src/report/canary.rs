@@ -1,21 +1,21 @@
-//! What the canary found: each level with its verdict, for a terminal and as Markdown.
+//! The report of the canary: each level with its verdict, for a terminal and as Markdown.
 
 use serde::Serialize;
 
 use super::status::{Place, StatusReport};
 use super::status_text;
 
-/// How far a tip is tried; each level only when the one before passed.
+/// The levels at which a tip is tested; each one only when the one before it passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
-    /// The tip's objects are brought here.
+    /// The tip's objects are fetched.
     Fetch,
-    /// The series is held against it.
+    /// The series is checked against the tip.
     Status,
-    /// Every compiled file that the series touches is looked at by the compiler.
+    /// The compiler checks the syntax of every compiled file that the series touches.
     Contract,
-    /// The whole of it is built, and the server answers.
+    /// Everything is built, and the server answers.
     Build,
     /// Logits are compared with a stock build of the same tip.
     Gate,
@@ -37,15 +37,15 @@ impl Level {
     }
 }
 
-/// What is known about a level.
+/// Verdict on a level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// It is good.
+    /// It passed.
     Passed,
-    /// It is not: that is drift.
+    /// It failed: upstream has drifted.
     Failed,
-    /// The surroundings failed: nothing is known.
+    /// Environment error: the result is unknown.
     Unknown,
     /// An earlier level did not pass.
     NotReached,
@@ -65,20 +65,20 @@ impl Verdict {
 /// One level.
 #[derive(Clone, Debug, Serialize)]
 pub struct LevelReport {
-    /// Which.
+    /// The level.
     pub level: Level,
-    /// What came out.
+    /// Its verdict.
     pub verdict: Verdict,
-    /// One line about it.
+    /// One-line summary.
     pub says: String,
-    /// What is wrong, several lines; empty when nothing is.
+    /// Description of the problem, several lines; empty when there is none.
     pub details: String,
 }
 
-/// The upstream commit that was tried.
+/// The upstream commit that was tested.
 #[derive(Clone, Debug, Serialize)]
 pub struct TipCommit {
-    /// What it was asked for by.
+    /// The name by which it was requested.
     pub name: String,
     /// Commit id.
     pub commit: String,
@@ -89,38 +89,38 @@ pub struct TipCommit {
 /// The whole report.
 #[derive(Clone, Debug, Serialize)]
 pub struct CanaryReport {
-    /// The variant that was tried.
+    /// The variant that was tested.
     pub variant: String,
     /// The upstream's name.
     pub upstream: String,
-    /// What it is built from today.
+    /// The current pin.
     pub pin: Place,
-    /// What was tried; nothing when it could not be had.
+    /// The commit that was tested; `None` when it could not be fetched.
     pub tip: Option<TipCommit>,
-    /// Every level that was asked for.
+    /// Every requested level.
     pub levels: Vec<LevelReport>,
-    /// What the level `status` found.
+    /// The report of the level `status`.
     pub status: Option<StatusReport>,
     /// The commit that the pin could be moved to.
     pub newest: Option<String>,
-    /// What to type to move it there.
+    /// The command that moves it there.
     pub next: Option<String>,
 }
 
 impl CanaryReport {
-    /// Whether every level that was asked for passed.
+    /// Whether every requested level passed.
     pub fn is_good(&self) -> bool {
         self.levels.iter().all(|level| level.verdict == Verdict::Passed)
     }
 
-    /// The verdict on `level`; not reached when it was not asked for.
+    /// The verdict on `level`; not reached when it was not requested.
     pub fn verdict(&self, level: Level) -> Verdict {
         let found = self.levels.iter().find(|report| report.level == level);
         found.map_or(Verdict::NotReached, |report| report.verdict)
     }
 }
 
-/// For a terminal.
+/// Renders the report for a terminal.
 pub fn text(report: &CanaryReport) -> String {
     let mut text = format!("{}\n\n", headline(report));
     for LevelReport { level, verdict, says, .. } in &report.levels {
@@ -136,7 +136,8 @@ pub fn text(report: &CanaryReport) -> String {
     text.trim_end().to_string()
 }
 
-/// For a step summary or a file. `pin_sync` is where the pin-sync workflow can be started.
+/// Renders the report as Markdown for a step summary or a file. `pin_sync` is the page from which the pin-sync workflow
+/// can be started.
 pub fn markdown(report: &CanaryReport, pin_sync: Option<&str>) -> String {
     let mut text = format!("## {}\n\n| level | verdict | |\n|---|---|---|\n", cell(&headline(report)));
     for LevelReport { level, verdict, says, .. } in &report.levels {
@@ -151,7 +152,7 @@ pub fn markdown(report: &CanaryReport, pin_sync: Option<&str>) -> String {
     }
     let others = report.levels.iter().filter(|level| level.level != Level::Status);
     for LevelReport { level, details, .. } in others.filter(|level| !level.details.is_empty()) {
-        // Indented, not fenced: no line of a compiler can end the block.
+        // Indented, not fenced: no line of compiler output can end the block.
         text += &format!("\n### {}\n\n{}", level.name(), indented(details, "    "));
     }
     if let Some(found) = &report.status {
@@ -176,12 +177,12 @@ fn short(commit: &str) -> &str {
     commit.get(..12).unwrap_or(commit)
 }
 
-/// Every line of `text` behind `by`; an empty one stays empty.
+/// Prefixes every line of `text` with `by`; empty lines stay empty.
 pub fn indented(text: &str, by: &str) -> String {
     text.lines().map(|line| format!("{by}{line}").trim_end().to_string() + "\n").collect()
 }
 
-/// A `|` would end the cell, a line end the table.
+/// Escapes text for a table cell: a `|` would end the cell, a line break the table.
 fn cell(text: &str) -> String {
     text.replace('|', "\\|").replace(['\n', '\r'], " ").replace('<', "&lt;")
 }

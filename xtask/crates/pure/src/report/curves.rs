@@ -1,43 +1,43 @@
-//! One quantity against another as lines through points: one self-contained SVG, no script, no font of its own.
+//! Line plots of one quantity against another: one self-contained SVG without scripts or embedded fonts.
 
 use super::svg::{svg_file, text};
 
 /// A plot.
 pub struct Curves {
-    /// What is shown.
+    /// Title of the plot.
     pub title: String,
-    /// Where and how it was measured.
+    /// Machine and method of the measurement.
     pub subtitle: String,
-    /// From left to right.
+    /// The horizontal axis, from left to right.
     pub x: Axis,
-    /// From the bottom up.
+    /// The vertical axis, from the bottom up.
     pub y: Axis,
-    /// In the order of their colours.
+    /// The curves, in the order of their colours.
     pub curves: Vec<Curve>,
 }
 
-/// What lies along an edge.
+/// One axis of a plot.
 pub struct Axis {
     /// The quantity and its unit.
     pub name: String,
-    /// How it grows.
+    /// Its scale.
     pub scale: Scale,
 }
 
-/// How values are laid along an axis.
+/// The scale of an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
-    /// The same way for the same difference; it begins at 0.
+    /// Equal distances for equal differences; it begins at 0.
     Linear,
-    /// The same way for the same ratio; values are above 0.
+    /// Equal distances for equal ratios; values are positive.
     Logarithmic,
 }
 
 /// One line. A single point is a dot.
 pub struct Curve {
-    /// Beside its last point.
+    /// Name, drawn beside its last point.
     pub name: String,
-    /// From left to right.
+    /// The points, from left to right.
     pub points: Vec<(f64, f64)>,
 }
 
@@ -45,13 +45,13 @@ const WIDTH: f64 = 520.0;
 const HEIGHT: f64 = 340.0;
 const LEFT: f64 = 70.0;
 const TOP: f64 = 80.0;
-/// Below the lower edge, for its numbers and its name.
+/// Height below the lower edge, for the axis's numbers and name.
 const BELOW: f64 = 52.0;
-/// A letter: no font measures more on the average.
+/// Width of a letter; no font is wider on average.
 const LETTER: f64 = 7.0;
-/// From one name to the next.
+/// Distance between the baselines of two names.
 const NAME: f64 = 15.0;
-/// Of Okabe and Ito, who made them for every eye.
+/// Palette of Okabe and Ito, designed for colour-blind readers, with a darker yellow.
 const COLOURS: [&str; 8] =
     ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#8c8c00"];
 
@@ -75,7 +75,7 @@ impl Range {
         }
     }
 
-    /// From 0 at the lower end to 1 at the upper one.
+    /// Position of a value on the axis, from 0 at the lower end to 1 at the upper end.
     fn share(self, value: f64) -> f64 {
         match self.scale {
             Scale::Linear => (value - self.low) / (self.high - self.low),
@@ -83,7 +83,7 @@ impl Range {
         }
     }
 
-    /// Round numbers along the axis.
+    /// Ticks at round values along the axis.
     fn ticks(self) -> Vec<f64> {
         let is_inside = |value: &f64| (self.low..=self.high).contains(value);
         match self.scale {
@@ -100,7 +100,7 @@ impl Range {
     }
 }
 
-/// The next 1, 2 or 5 times a power of ten.
+/// Returns the smallest 1, 2 or 5 times a power of ten that is at least `least`.
 fn step(least: f64) -> f64 {
     let power = 10f64.powf(least.log10().floor());
     [1.0, 2.0, 5.0, 10.0].map(|digit| digit * power).into_iter().find(|step| *step >= least).unwrap_or(power)
@@ -135,7 +135,7 @@ impl Curves {
         Range::of(self.y.scale, self.points().map(|(_, y)| y))
     }
 
-    /// Pixels of a point.
+    /// Position of a point, in pixels.
     fn at(&self, (x, y): (f64, f64)) -> (f64, f64) {
         (LEFT + WIDTH * self.x_range().share(x), TOP + HEIGHT * (1.0 - self.y_range().share(y)))
     }
@@ -177,7 +177,7 @@ impl Curves {
         drawn.filter(|(curve, _)| !curve.points.is_empty()).map(line).collect()
     }
 
-    /// Beside the last points, the higher ones first, and none upon another.
+    /// Draws the names beside the last points, from top to bottom and without overlap.
     fn names(&self) -> String {
         let mut ends: Vec<(f64, f64, &str, &str)> = Vec::new();
         for (curve, colour) in self.curves.iter().zip(COLOURS.iter().cycle()) {
@@ -187,7 +187,7 @@ impl Curves {
             }
         }
         ends.sort_by(|left, right| left.0.total_cmp(&right.0));
-        // From where to where, and how low.
+        // Left edge, right edge and baseline of each name drawn so far.
         let mut taken: Vec<(f64, f64, f64)> = Vec::new();
         let mut name = |(y, x, name, colour): (f64, f64, &str, &str)| {
             let (left, right) = (x + 8.0, x + 8.0 + LETTER * name.chars().count() as f64);
@@ -204,7 +204,7 @@ impl Curves {
     }
 }
 
-/// As people write it: 32k, 1.5k, 0.02.
+/// Formats a number in short form: 32k, 1.5k, 0.02.
 fn number(value: f64) -> String {
     if value >= 1000.0 { format!("{}k", rounded(value / 1000.0)) } else { rounded(value) }
 }

@@ -1,14 +1,14 @@
-//! Text that is shown only so far: a page must stay small whatever a patch brings.
+//! Truncation of text: a page must stay small however large a patch is.
 
 use super::status::HunkText;
 
-/// How many bytes each of `parts` equal parts of a page may take when all of them together take `whole`.
+/// Size limit in bytes of each of `parts` equal parts of a page, when all of them together may take `whole`.
 pub(super) fn share(whole: usize, parts: usize) -> usize {
-    // So small a part would show nothing: better a larger page.
+    // A smaller part would show nothing useful: prefer a larger page.
     (whole / parts.max(1)).max(1_000)
 }
 
-/// The first lines of `text` that fit into `room` bytes, and how many lines are left out.
+/// Returns the first lines of `text` that fit into `room` bytes, and the number of omitted lines.
 pub(super) fn first_lines(text: &str, room: usize) -> (&str, usize) {
     if text.len() <= room {
         return (text, 0);
@@ -24,7 +24,8 @@ pub(super) fn first_lines(text: &str, room: usize) -> (&str, usize) {
     (shown, left.lines().count())
 }
 
-/// The first hunks, or the beginning of one, that fit into `room` bytes, and how many lines are left out.
+/// Returns the first hunks, the last of them possibly truncated, that fit into `room` bytes, and the number of omitted
+/// lines.
 pub(super) fn first_hunks(hunks: &[HunkText], mut room: usize) -> (Vec<HunkText>, usize) {
     let mut shown = Vec::new();
     let mut left = 0;

@@ -1,8 +1,9 @@
-//! Days as people write them.
+//! Formatting of dates.
 
 use jiff::Timestamp;
 
-/// `2026-01-31`, in UTC. A commit may have any number for a time: what no calendar has stays one.
+/// Formats a date as `2026-01-31`, in UTC. A commit's time can be any integer: one outside the calendar's range is
+/// shown as it is.
 pub fn day(seconds: i64) -> String {
     match Timestamp::from_second(seconds) {
         Ok(time) => time.strftime("%Y-%m-%d").to_string(),

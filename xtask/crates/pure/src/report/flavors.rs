@@ -1,10 +1,10 @@
-//! The tables of README and docs/flavors.md: what is built, and how far a command has shown it.
+//! The tables of README and docs/flavors.md: the flavors and their proven support tiers.
 
 use crate::plan::flavors::{Flavor, Flavors};
 use crate::plan::name::Name;
 use crate::plan::proof::Proof;
 
-/// One line a flavor: what for, and how far proven.
+/// One line for each flavor: its purpose and its support tier.
 #[must_use]
 pub fn short_table(flavors: &Flavors, proofs: &[Proof]) -> String {
     let mut table = "| flavor | for | proven |\n|---|---|---|\n".to_string();
@@ -16,7 +16,7 @@ pub fn short_table(flavors: &Flavors, proofs: &[Proof]) -> String {
     table
 }
 
-/// What each flavor is made of, and each proof there is with its command.
+/// The components of each flavor, and every proof with its command.
 #[must_use]
 pub fn long_tables(flavors: &Flavors, proofs: &[Proof]) -> String {
     let mut text = "| flavor | runs on | takes the programs of | toolchain | architectures |\n\

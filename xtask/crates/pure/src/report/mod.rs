@@ -1,4 +1,5 @@
-//! PURE: what a command found, as data, and as text, Markdown, one HTML page, a picture or a plot made from that data.
+//! PURE: the reports of commands, as data, and rendered from that data as text, Markdown, one HTML page, a picture or a
+//! plot.
 
 pub mod bars;
 pub mod bisect;

@@ -1,4 +1,4 @@
-//! What `newest` found: how far upstream the series reaches.
+//! The report of `newest`: the furthest upstream commit to which the series applies.
 
 use serde::Serialize;
 
@@ -9,34 +9,34 @@ use super::status_text::{count, short};
 /// The whole report.
 #[derive(Debug, Clone, Serialize)]
 pub struct NewestReport {
-    /// The variant that was named.
+    /// The named variant.
     pub variant: String,
-    /// The variants of all series on its pin, which moves only with all of them; the one that was named comes first.
+    /// The variants of all series on its pin, which moves only with all of them; the named one comes first.
     pub series: Vec<String>,
     /// The upstream's name.
     pub upstream: String,
-    /// What the series was made for.
+    /// The pin that the series was made for.
     pub pin: Place,
-    /// How far was looked.
+    /// The end of the searched range.
     pub tip: Place,
-    /// Those of `series` that are not exact at the pin; no rebase moves the pin while there is one.
+    /// Those of `series` that are not exact at the pin; the pin cannot be rebased while there is one.
     pub inexact_at_pin: Vec<String>,
-    /// The furthest at which every patch is exact or shifted; nothing when that is so nowhere.
+    /// The furthest commit at which every patch is exact or shifted; `None` when there is none.
     pub applies: Option<Reach>,
-    /// The furthest at which every patch is exact.
+    /// The furthest commit at which every patch is exact.
     pub exact: Option<Reach>,
-    /// What to type next, when there is anything to do.
+    /// The next command, if there is anything to do.
     pub next: Option<String>,
 }
 
-/// A place on upstream's main line, the first parents of the tip.
+/// A commit on upstream's main line, the first parents of the tip.
 #[derive(Debug, Clone, Serialize)]
 pub struct Reach {
-    /// The commit; nothing for the pin itself.
+    /// The commit; `None` for the pin itself.
     pub commit: Option<UpstreamCommit>,
-    /// How many commits after the pin it has behind it, itself included.
+    /// Number of commits since the pin, itself included.
     pub after_pin: usize,
-    /// How many commits the tip has that it has not.
+    /// Number of commits that the tip is ahead of it.
     pub before_tip: usize,
 }
 
@@ -47,7 +47,7 @@ impl NewestReport {
     }
 }
 
-/// Whether the pin can move at all, three lines and the next step.
+/// Renders whether the pin can move at all, three lines of results and the next step.
 pub fn text(report: &NewestReport) -> String {
     let NewestReport { series, upstream, pin, tip, .. } = report;
     let inexact: Vec<&str> = report.inexact_at_pin.iter().map(String::as_str).collect();

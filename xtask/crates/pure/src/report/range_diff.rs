@@ -1,10 +1,10 @@
-//! How the hunks of a patch changed while it was moved.
+//! Changes of a patch's hunks between its versions before and after a rebase.
 
 use super::rebase::Fate;
 use super::status::{hunk_texts, signed_line};
 use crate::series::{Hunk, Patch, hunks_between};
 
-/// Whether `new` still does what `old` did.
+/// Classifies the change from `old` to `new`.
 pub fn fate(old: &Patch, new: &Patch) -> Fate {
     if lines(old, Detail::All) == lines(new, Detail::All) {
         Fate::Unchanged
@@ -15,13 +15,13 @@ pub fn fate(old: &Patch, new: &Patch) -> Fate {
     }
 }
 
-/// The difference between the hunks of two patches; nothing when there is none. Line numbers do not count.
+/// The difference between the hunks of two patches; `None` when there is none. Line numbers are ignored.
 pub fn range_diff(old: &Patch, new: &Patch) -> Option<String> {
     let (old, new) = (lines(old, Detail::All).concat(), lines(new, Detail::All).concat());
     if old == new {
         return None;
     }
-    // The numbers of a hunk count lines of a text that nobody has.
+    // Omit the line numbers: they refer to the concatenated hunks, not to any file.
     let text = |hunk: &Hunk| {
         let lines = hunk.lines.iter().map(|line| signed_line(line.kind, line.bytes));
         ["@@".to_string()].into_iter().chain(lines).collect::<Vec<_>>().join("\n")
@@ -36,7 +36,7 @@ enum Detail {
     ChangesOnly,
 }
 
-/// The hunks as lines: a heading where the file or the function changes, then what is in them.
+/// The hunks as lines: a heading where the file or the function changes, then their content.
 fn lines(patch: &Patch, detail: Detail) -> Vec<String> {
     let mut lines = Vec::new();
     let mut file = None;
@@ -54,7 +54,7 @@ fn lines(patch: &Patch, detail: Detail) -> Vec<String> {
     lines
 }
 
-/// `@@ -1,7 +1,8 @@ function` as `@@ function`. What is no hunk stays.
+/// Shortens `@@ -1,7 +1,8 @@ function` to `@@ function`; other headers are kept.
 fn without_numbers(header: &str) -> String {
     match header.strip_prefix("@@ ").and_then(|rest| rest.split_once(" @@")) {
         Some((_, section)) => format!("@@{section}"),
@@ -62,8 +62,8 @@ fn without_numbers(header: &str) -> String {
     }
 }
 
-/// What a patch that is settled became, and how its hunks changed: nothing of it is left without a new one. The one rule, for
-/// a rebase that is made and for one that is only tried.
+/// The fate of a replayed patch and its range-diff; a patch without a new version was dropped. Both a real rebase and a
+/// dry run use this rule.
 pub fn settled(old: &Patch, new: Option<&Patch>, no_range_diff: bool) -> (Fate, Option<String>) {
     let shown = new.filter(|_| !no_range_diff);
     (new.map_or(Fate::Dropped, |new| fate(old, new)), shown.and_then(|new| range_diff(old, new)))

@@ -1,4 +1,4 @@
-//! What a rebase did to every patch of a series.
+//! The effect of a rebase on every patch of a series.
 
 use std::fmt;
 
@@ -11,54 +11,54 @@ pub use super::status::Place;
 /// The whole report.
 #[derive(Debug, Clone, Serialize)]
 pub struct RebaseReport {
-    /// The variant that was named; all series on its pin move.
+    /// The named variant; all series on its pin move.
     pub variant: String,
     /// The upstream's name.
     pub upstream: String,
-    /// What the series were made for.
+    /// The tree that the series were made for.
     pub from: Place,
-    /// Where they are now.
+    /// The tree that they are on now.
     pub to: Place,
-    /// The tree after the last patch of the variant that was named, without overlays.
+    /// The tree after the last patch of the named variant, without overlays.
     pub tree: String,
-    /// Every patch of every series on the pin, each once, the patches of parents first.
+    /// Every patch of every series on the pin, each once, parents first.
     pub patches: Vec<PatchMove>,
-    /// What patches undo now of upstream's work.
+    /// Upstream changes that patches now revert.
     pub reverts: Vec<Revert>,
-    /// Whether the project was changed, or this is only what would happen.
+    /// Whether the project was changed; false for a dry run.
     pub written: bool,
 }
 
 /// One patch.
 #[derive(Debug, Clone, Serialize)]
 pub struct PatchMove {
-    /// The variant whose own patch it is.
+    /// The variant that owns the patch.
     pub series: String,
-    /// File as it was, relative to the root.
+    /// Old file, relative to the root.
     pub file: String,
-    /// File as it is now; nothing when it is gone, or not written.
+    /// New file; `None` when it was dropped, or not written.
     pub new_file: Option<String>,
     /// Subject of its message.
     pub subject: String,
-    /// What became of it.
+    /// Its fate.
     pub fate: Fate,
-    /// What a person should know.
+    /// Notes for the user.
     pub notes: Vec<String>,
-    /// What waits for a person.
+    /// Conflicts that a person has to resolve.
     pub conflicts: Vec<String>,
     /// The names of the earlier patches that have to be resolved before this one can be judged.
     pub blocked_by: Vec<String>,
-    /// How its hunks changed.
+    /// The changes of its hunks.
     pub range_diff: Option<String>,
 }
 
-/// What became of a patch.
+/// The fate of a patch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Fate {
-    /// Its hunks are the same; they may stand on other lines.
+    /// Its hunks are the same, possibly on other lines.
     Unchanged,
-    /// It adds and deletes the same lines; what is around them is different.
+    /// It adds and deletes the same lines; their context differs.
     ContextOnly,
     /// It adds or deletes other lines.
     Changed,
@@ -66,7 +66,7 @@ pub enum Fate {
     PartlyUpstreamed,
     /// All of it is upstream.
     Upstreamed,
-    /// It is gone.
+    /// It was dropped.
     Dropped,
     /// A person has to decide.
     Conflict,
@@ -75,12 +75,12 @@ pub enum Fate {
 }
 
 impl Fate {
-    /// Whether nobody has to decide anything.
+    /// Whether no decision is needed.
     pub fn goes_by_itself(self) -> bool {
         matches!(self, Fate::Unchanged | Fate::ContextOnly | Fate::Changed)
     }
 
-    /// In words.
+    /// Description for display.
     pub fn describe(self) -> &'static str {
         match self {
             Fate::Unchanged => "unchanged",
@@ -94,28 +94,28 @@ impl Fate {
         }
     }
 
-    /// Whether a person has to say something before it can happen.
+    /// Whether a person has to decide before the rebase can go on.
     pub fn waits(self) -> bool {
         matches!(self, Fate::PartlyUpstreamed | Fate::Upstreamed | Fate::Conflict | Fate::Blocked)
     }
 }
 
-/// Something that upstream did since the old pin, and that a patch undoes now.
+/// An upstream change since the old pin that a patch now reverts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Revert {
     /// The patch's file name.
     pub patch: String,
     /// The file.
     pub path: String,
-    /// Line in the file before the patch, from 1; after it, for a line that comes back; none in a file without text.
+    /// Line number from 1 in the file before the patch, or after it for a restored line; `None` in a binary file.
     pub line: Option<usize>,
-    /// The line, safe to show.
+    /// The line, sanitized for display.
     pub text: String,
-    /// What upstream had done.
+    /// The upstream change.
     pub undone: Undone,
 }
 
-/// What upstream had done, and is undone.
+/// An upstream change that is reverted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Undone {
@@ -123,7 +123,7 @@ pub enum Undone {
     Added,
     /// It deleted the line.
     Deleted,
-    /// It changed a file that is no text.
+    /// It changed a binary file.
     Binary,
 }
 
@@ -143,7 +143,7 @@ impl fmt::Display for Revert {
     }
 }
 
-/// A tree and what people call it.
+/// Builds a named tree.
 pub fn place(name: &str, tree: ObjectId) -> Place {
     Place { name: name.to_string(), tree: tree.to_string() }
 }

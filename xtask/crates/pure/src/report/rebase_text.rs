@@ -2,7 +2,7 @@
 
 use super::rebase::{Fate, PatchMove, RebaseReport};
 
-/// A table of all patches, then how each of them changed, then the warnings.
+/// Renders a table of all patches, then the changes of each of them, then the warnings.
 pub fn text(report: &RebaseReport) -> String {
     let mut text = format!("{}\n", headline(report));
     let width = report.patches.iter().map(|patch| patch.fate.describe().len()).max().unwrap_or(0);
@@ -62,7 +62,7 @@ fn headline(report: &RebaseReport) -> String {
     line
 }
 
-/// The variant that was named, then the others whose series move with it.
+/// The named variant, then the others whose series move with it.
 fn variants(report: &RebaseReport) -> String {
     let others = report.patches.iter().map(|patch| &patch.series).filter(|name| **name != report.variant);
     let mut names: Vec<&str> = others.map(String::as_str).collect();
@@ -71,7 +71,7 @@ fn variants(report: &RebaseReport) -> String {
     names.join(", ")
 }
 
-/// As `status` writes it.
+/// In the format of `status`.
 fn remark(patch: &PatchMove) -> String {
     match patch.blocked_by.is_empty() {
         true => String::new(),

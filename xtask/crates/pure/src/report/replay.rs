@@ -1,11 +1,11 @@
-//! What a rebase does with a patch, in words: the same for every report.
+//! Descriptions of the results of a replayed patch, shared by all reports.
 
 use crate::series::{
     ConflictReason, Counter, Doubt, FileConflict, Followed, PatchClass, RenameCandidate, Replayed,
     SharedChange, Way, describe_refusal,
 };
 
-/// One conflict in words, without the next step.
+/// Describes one conflict, without the next step.
 pub fn describe_conflict(conflict: &FileConflict) -> String {
     let path = &conflict.path;
     match &conflict.reason {
@@ -50,7 +50,8 @@ pub fn describe_conflict(conflict: &FileConflict) -> String {
     }
 }
 
-/// A change that both sides made: where, which lines, and whether it may be a counter. `tip` names upstream's side.
+/// Describes a change that both sides made: its place, its lines, and whether it may be a counter. `tip` names
+/// upstream's side.
 pub fn describe_shared(change: &SharedChange, tip: &str) -> String {
     let SharedChange { path, line, patch_line, before, after, counter } = change;
     let mut text = format!("{tip} {path}:{line}, the patch {path}:{patch_line}: both have");
@@ -87,7 +88,7 @@ fn describe_doubt(doubt: &Doubt) -> String {
     format!("\n  line {}: {}: {place}", doubt.line, doubt.class.describe())
 }
 
-/// What a person should know about a patch that went well.
+/// Notes for the user on a patch that was replayed without conflicts.
 pub fn notes_on(replayed: &Replayed) -> Vec<String> {
     let mut notes = Vec::new();
     for file in &replayed.files {

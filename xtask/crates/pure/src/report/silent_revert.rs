@@ -1,24 +1,24 @@
-//! The guard against silent reverts: does a moved patch undo what upstream did meanwhile?
+//! The guard against silent reverts: does a rebased patch revert a change that upstream made in the meantime?
 //!
-//! A conflict that was solved by taking the patch's side whole is how that happens. A line that the patch
-//! deleted or added before it was moved is its own business.
+//! This happens when a conflict is resolved by taking the patch's side as a whole. Lines that the patch already deleted
+//! or added before the rebase are not reported.
 
 use std::collections::HashMap;
 
 use super::rebase::{Revert, Undone};
 use crate::series::{Content, FilePatch, LineKind, Patch, RepoPath, Tree, TreeError, added_lines, printable};
 
-/// The two upstream trees of a move.
+/// The upstream trees before and after a rebase.
 pub struct Bases<'a> {
-    /// The one that the series was made for.
+    /// The tree that the series was made for.
     pub old: &'a dyn Tree,
-    /// The one that it is on now.
+    /// The tree that the series is on now.
     pub new: &'a dyn Tree,
 }
 
-/// What `new` patches, given with what they were, undo of upstream's work between the two bases: lines that upstream
-/// added and they delete, lines that upstream deleted and they bring back, files without text that both
-/// changed. Lines without a letter or digit are in every file and are left out.
+/// Returns the upstream changes between the two bases that rebased patches revert, given pairs of old and new patches:
+/// lines that upstream added and they delete, lines that upstream deleted and they restore, and binary files that both
+/// changed. Lines without a letter or digit occur in every file and are ignored.
 ///
 /// # Errors
 ///
@@ -75,7 +75,7 @@ fn undone_lines(
     Ok(reverts)
 }
 
-/// One of `lines`, if there is one left.
+/// Takes one occurrence of `line` out of `lines`; false when there is none left.
 fn take<K: std::borrow::Borrow<[u8]> + Eq + std::hash::Hash>(
     lines: &mut HashMap<K, usize>,
     line: &[u8],
@@ -89,7 +89,7 @@ fn take<K: std::borrow::Borrow<[u8]> + Eq + std::hash::Hash>(
     }
 }
 
-/// Of such a file there is no merge: whatever a person took, the other side's change is gone.
+/// Binary files cannot be merged: whichever side a person chose, the other side's change is lost.
 fn undone_binary(new: &Patch, file: &FilePatch, bases: &Bases<'_>) -> Result<Option<Revert>, TreeError> {
     let Some(path) = path_of(file, Undone::Binary) else { return Ok(None) };
     let id = |tree: &dyn Tree| Ok::<_, TreeError>(tree.entry(path.as_bytes())?.map(|entry| entry.id));
@@ -112,8 +112,8 @@ fn path_of(file: &FilePatch, undone: Undone) -> Option<&RepoPath> {
     side.as_ref().map(|side| &side.path)
 }
 
-/// The lines that a file patch deletes (or adds, to bring them back), each with its number in the file before
-/// (or after) it, from 1.
+/// The lines that a file patch deletes (or adds, when it restores them), each with its line number from 1 in the file
+/// before (or after) the patch.
 fn lines_of(file: &FilePatch, undone: Undone) -> Vec<(usize, &[u8])> {
     let (wanted, other) = match undone {
         Undone::Added => (LineKind::Delete, LineKind::Add),

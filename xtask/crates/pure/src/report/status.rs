@@ -1,4 +1,4 @@
-//! What `status` found: every patch of a series against one upstream tree.
+//! The report of `status`: every patch of a series against one upstream tree.
 
 use serde::Serialize;
 
@@ -7,27 +7,27 @@ use crate::series::{Change, Content, FileDrift, FilePatch, LineKind, Patch, Patc
 /// The whole report.
 #[derive(Debug, Clone, Serialize)]
 pub struct StatusReport {
-    /// The variant whose series it is, its parents' included.
+    /// The variant whose series, including its parents', was checked.
     pub variant: String,
     /// The upstream's name.
     pub upstream: String,
-    /// What the series was made for.
+    /// The pin that the series was made for.
     pub pin: Place,
-    /// What it was held against.
+    /// The upstream tree that it was checked against.
     pub tip: Place,
-    /// Whether some patch is not exact at the pin, so that no rebase can move the series.
+    /// Whether some patch is not exact at the pin, so that the series cannot be rebased.
     pub inexact_at_pin: bool,
     /// Every patch in order.
     pub patches: Vec<PatchStatus>,
-    /// Where a browser shows one of upstream's commits: its id is appended. Nothing when that is not known.
+    /// URL prefix of the web pages of upstream's commits, to which the id is appended; `None` when unknown.
     pub commit_page: Option<String>,
-    /// What to type next; nothing when every patch is exact.
+    /// The next commands; empty when every patch is exact.
     pub next: Vec<String>,
-    /// Upstream's commits since the pin, oldest first; nothing when the tip came without its history.
+    /// Upstream's commits since the pin, oldest first; `None` when the tip was fetched without its history.
     pub history: Option<Vec<UpstreamCommit>>,
 }
 
-/// Why no command moves the pin while `series` are not exact on it.
+/// Explains why the pin cannot move while `series` are not exact on it.
 pub fn why_not_moved(series: &[&str], pin: &Place) -> String {
     let are = if series.len() == 1 { "is" } else { "are" };
     format!(
@@ -53,7 +53,7 @@ pub struct UpstreamCommit {
     pub id: String,
     /// First line of its message.
     pub subject: String,
-    /// Who wrote it.
+    /// Its author.
     pub author: String,
     /// Seconds since 1970.
     pub seconds: i64,
@@ -68,48 +68,48 @@ pub struct PatchStatus {
     pub subject: String,
     /// Its class in the series.
     pub class: PatchClass,
-    /// Whether an earlier patch failed, so that this one was tried on a tree without it.
+    /// Whether an earlier patch failed, so that this one was checked on a tree without it.
     pub provisional: bool,
-    /// The earlier patches that it needs and that failed.
+    /// The failed earlier patches that it depends on.
     pub blocked_by: Vec<String>,
-    /// What waits for a person in a rebase.
+    /// Conflicts that a person would have to resolve in a rebase.
     pub conflicts: Vec<String>,
-    /// What upstream's commits made of it: taken, taken back, or something like it.
+    /// Notes from upstream's commits: it was upstreamed, reverted, or something similar was committed.
     pub upstream: Vec<String>,
-    /// What else a rebase says of it.
+    /// Other notes of a rebase.
     pub notes: Vec<String>,
-    /// Hunk by hunk, how each file differs from the one the patch was made from; empty for an exact patch.
+    /// The drift of each file from the one that the patch was made for, hunk by hunk; empty for an exact patch.
     pub files: Vec<FileDrift>,
-    /// The commits that changed its files since the pin: places in `history`, oldest first.
+    /// The commits that changed its files since the pin: indices into `history`, oldest first.
     pub touched_by: Vec<usize>,
-    /// The commit since which it is of its class: a place in `history`; nothing for an exact patch, for one
-    /// that was like this at the pin, and without a history.
+    /// The commit since which it has its class: an index into `history`; `None` for an exact patch, for one that had
+    /// this class at the pin already, and without a history.
     pub caused_by: Option<usize>,
-    /// What to do about it.
+    /// The next step for it.
     pub next: Option<&'static str>,
-    /// Its hunks as they stand in the patch; left out of JSON when nobody asked for them.
+    /// Its hunks as in the patch file; omitted from JSON unless requested.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub hunks: Vec<HunkText>,
 }
 
-/// One hunk, or the one line that says what happens to a file without hunks.
+/// One hunk, or a single header line for a file change without hunks.
 #[derive(Debug, Clone, Serialize)]
 pub struct HunkText {
     /// The file.
     pub path: String,
     /// `@@ -1,7 +1,8 @@ function`.
     pub header: String,
-    /// The lines with their signs, safe to show as text.
+    /// The lines with their signs, sanitized for display as text.
     pub lines: Vec<String>,
 }
 
 impl StatusReport {
-    /// How many patches are exact.
+    /// Number of exact patches.
     pub fn exact(&self) -> usize {
         self.patches.iter().filter(|patch| patch.class == PatchClass::Exact).count()
     }
 
-    /// How many patches there are of each class that occurs, in the order of the classes.
+    /// Number of patches of each class that occurs, in the order of the classes.
     pub fn counts(&self) -> Vec<(PatchClass, usize)> {
         let mut classes: Vec<PatchClass> = self.patches.iter().map(|patch| patch.class).collect();
         classes.sort();
@@ -123,7 +123,7 @@ impl StatusReport {
         patch.touched_by.iter().filter_map(move |at| history.get(*at))
     }
 
-    /// The same without the text of the patches, which everybody has on disk.
+    /// Returns the report without the text of the patches, which is on disk already.
     pub fn without_hunks(mut self) -> StatusReport {
         for patch in &mut self.patches {
             patch.hunks.clear();
@@ -131,13 +131,13 @@ impl StatusReport {
         self
     }
 
-    /// The commit since which `patch` is of its class.
+    /// The commit since which `patch` has its class.
     pub fn cause_of(&self, patch: &PatchStatus) -> Option<&UpstreamCommit> {
         self.history.as_ref()?.get(patch.caused_by?)
     }
 }
 
-/// What a person should do about a patch of this class.
+/// The next step for a patch of this class.
 pub fn next_step(class: PatchClass) -> Option<&'static str> {
     Some(match class {
         PatchClass::Exact => return None,
@@ -158,7 +158,7 @@ pub fn next_step(class: PatchClass) -> Option<&'static str> {
     })
 }
 
-/// What a class means, for people who see its word for the first time.
+/// Explains a class to readers who do not know its name yet.
 pub fn meaning(class: PatchClass) -> &'static str {
     match class {
         PatchClass::Exact => "applies as it is, every hunk on its own line",

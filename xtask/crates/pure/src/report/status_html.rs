@@ -1,5 +1,5 @@
-//! The status report as one self-contained page: the series as rows, upstream's commits as a timeline,
-//! each drift where it happened, the patch on a click. No script, nothing loaded from anywhere.
+//! The status report as one self-contained page: the series as rows, upstream's commits as a timeline with every drift
+//! at its commit, and each patch behind a click. No scripts, no external resources.
 
 use super::day::day;
 use super::status::{PatchStatus, StatusReport, UpstreamCommit, meaning};
@@ -9,7 +9,7 @@ use crate::series::PatchClass;
 
 pub(super) const STYLE: &str = include_str!("status.css");
 
-/// A lane has room for so many dots; commits that are closer together share one.
+/// Maximum number of dots in a lane; commits that are closer together share one.
 const DOTS: usize = 40;
 
 /// The whole page.
@@ -45,7 +45,7 @@ fn subtitle(report: &StatusReport) -> String {
     )
 }
 
-/// One of them is chosen, and the rows of its class are shown. The choice is made by the style alone.
+/// The filter chips: the selected one decides which class of rows is shown. It works by CSS alone.
 fn chips(report: &StatusReport) -> String {
     let chip = |kind: &str, word: &str, words: String, checked: &str| {
         format!(
@@ -61,7 +61,7 @@ fn chips(report: &StatusReport) -> String {
     format!("<fieldset class=\"chips\"><legend>Show</legend>{all}{classes}</fieldset>\n")
 }
 
-/// What the words and the dots mean; only those that are on the page.
+/// Explains the class names and the dots that occur on the page.
 fn legend(report: &StatusReport) -> String {
     let of_class = |(class, _): (PatchClass, usize)| {
         let word = class.describe();
@@ -91,7 +91,7 @@ fn filter_rules(report: &StatusReport) -> String {
     report.counts().into_iter().map(rule).collect()
 }
 
-/// The class as one word, for ids and style rules.
+/// The class as one word, for ids and CSS rules.
 fn class_word(class: PatchClass) -> String {
     class.describe().replace(' ', "-")
 }
@@ -125,8 +125,8 @@ fn row(report: &StatusReport, patch: &PatchStatus) -> String {
     )
 }
 
-/// The patch's line through time: calm until a commit touches one of its files, then as it is now. `place_in_picture` says
-/// where in a larger picture it lies; a dot links to its commit below `commit_page`.
+/// The patch's timeline: neutral until a commit touches one of its files, then coloured by its current class.
+/// `place_in_picture` is its position in a larger picture; a dot links to its commit below `commit_page`.
 pub(super) fn lane(
     report: &StatusReport,
     patch: &PatchStatus,
@@ -159,14 +159,14 @@ fn linked(commit_page: Option<&str>, commit: &UpstreamCommit, dot: String) -> St
     }
 }
 
-/// One commit, or the last of some that are near to each other.
+/// One commit, or the last of several that are close together.
 fn dot(x: f64, commit: &UpstreamCommit, near: usize) -> String {
     let others = if near > 1 { format!("{}, the last: ", count(near)) } else { String::new() };
     let words = format!("{others}{} {} ({})", short(commit), commit.subject, day(commit.seconds));
     format!("<circle cx=\"{x:.2}%\" cy=\"13\" r=\"6\"><title>{}</title></circle>", escape(&words))
 }
 
-/// The colour that a class has.
+/// The CSS class that gives a patch class its colour.
 pub(super) fn kind(class: PatchClass) -> &'static str {
     match class {
         PatchClass::Exact => "good",
@@ -186,7 +186,7 @@ pub(super) fn kind(class: PatchClass) -> &'static str {
 mod tests {
     use super::STYLE;
 
-    /// The part of a colour's brightness that reaches the eye, from 0 to 1 (WCAG 2.1).
+    /// The relative luminance of a colour, from 0 to 1 (WCAG 2.1).
     fn luminance(colour: &str) -> f64 {
         let digits: Vec<u32> = colour.chars().map(|digit| digit.to_digit(16).unwrap()).collect();
         let pairs: Vec<u32> = match digits.len() {
@@ -206,7 +206,7 @@ mod tests {
         (one.max(other) + 0.05) / (one.min(other) + 0.05)
     }
 
-    /// Every colour of text, on everything that it stands on, by day and by night.
+    /// Checks the contrast of every text colour on each of its backgrounds, in light and dark mode.
     #[test]
     fn every_colour_can_be_read() {
         let colour_in = |part: &str, name: &str| -> String {

@@ -1,4 +1,4 @@
-//! What a row of the page opens to: what to do, what is the matter, which commits, the patch. Each has its share of room.
+//! The expanded part of a row of the page: the next step, the drift, the commits, and the patch. Each has a size limit.
 
 use super::cut::{first_hunks, first_lines, share};
 use super::day::day;
@@ -6,14 +6,14 @@ use super::status::{HunkText, PatchStatus, StatusReport, UpstreamCommit};
 use super::status_text::{count, escape, short, what_is_the_matter};
 use crate::series::PatchClass;
 
-/// What all diffs together may take, in bytes: a page of 120 patches stays below 1 MB.
+/// Size limit of all diffs together, in bytes: a page of 120 patches stays below 1 MB.
 const ROOM_FOR_DIFFS: usize = 300_000;
-/// The same for what is the matter with the patches.
+/// Size limit of the drift of all patches together, in bytes.
 const ROOM_FOR_DRIFT: usize = 150_000;
-/// Of the commits that touched a patch's files, so many are listed.
+/// Maximum number of listed commits that touched a patch's files.
 const COMMITS_LISTED: usize = 12;
 
-/// All of it.
+/// Renders the expanded part.
 pub(super) fn body(report: &StatusReport, patch: &PatchStatus) -> String {
     let mut body = format!(
         "<p class=\"mono\">{} <a href=\"#{}\">link to this patch</a></p>",
@@ -45,7 +45,7 @@ fn drift(report: &StatusReport, patch: &PatchStatus) -> String {
     format!("<h3>{}</h3><pre>{}</pre>{more}", drift_heading(patch.class), escape(shown))
 }
 
-/// Nothing is wrong with a patch about which there is nothing to decide.
+/// The heading of the drift; a patch that needs no decision is not described as failing.
 fn drift_heading(class: PatchClass) -> &'static str {
     match class {
         _ if class.applies() => "How it differs there",
@@ -118,7 +118,7 @@ fn coloured(line: &str) -> String {
     }
 }
 
-/// What a link to the patch ends with: `paged-0001-slug`. It is in the part that opens, so that a link opens it.
+/// The anchor of the patch: `paged-0001-slug`. It is inside the expandable part, so that following a link expands it.
 pub(super) fn anchor(patch: &PatchStatus) -> String {
     let file = patch.file.trim_start_matches("patches/").trim_end_matches(".patch");
     file.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect()

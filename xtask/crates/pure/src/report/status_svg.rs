@@ -1,4 +1,4 @@
-//! The status report as one self-contained picture: the rows of the page, for places that show no page.
+//! The status report as one self-contained picture: the rows of the page, for viewers that cannot show HTML.
 
 use super::status::{PatchStatus, StatusReport};
 use super::status_html::{STYLE, kind, lane};
@@ -7,22 +7,22 @@ use super::svg::svg_file;
 
 const WIDTH: usize = 960;
 const MARGIN: usize = 24;
-/// Where the rows begin.
+/// Top of the first row.
 const TOP: usize = 112;
 const ROW: usize = 38;
-/// Of a row, what is drawn.
+/// Height of the drawn part of a row.
 const CARD: usize = 32;
-/// Where the badges begin.
+/// Left edge of the badges.
 const BADGE: usize = 468;
-/// Where the lanes begin.
+/// Left edge of the lanes.
 const LANE: usize = 620;
 const LANE_WIDTH: usize = WIDTH - MARGIN - 18 - LANE;
-/// So much of a subject fits in front of its badge.
+/// Number of letters of a subject that fit in front of its badge.
 const LETTERS: usize = 46;
-/// A letter of a badge, with room to spare in any font.
+/// Width of a letter of a badge, generous for any font.
 const LETTER: usize = 7;
 
-/// What the page's style does not say, or says of a page.
+/// CSS rules that the page's style sheet lacks, or that differ in a picture.
 const PICTURE: &str = "\
     text { fill: var(--ink); font: 14px system-ui, sans-serif; } .title { font-size: 20px; font-weight: 600; }\n\
     .small { fill: var(--dim); font-size: 12.5px; } .card { fill: var(--card); stroke: var(--line); }\n\
@@ -50,7 +50,7 @@ pub fn svg(report: &StatusReport) -> String {
     svg_file(WIDTH, height, "role=\"img\" aria-labelledby=\"title\"", &content)
 }
 
-/// How many there are of each class, and how far upstream is.
+/// Number of patches of each class, and number of upstream commits.
 fn sums(report: &StatusReport) -> String {
     let classes = report.counts().into_iter().map(|(class, many)| format!("{many} {}", class.describe()));
     let commits = report.history.as_ref().map(|commits| format!("{} upstream", count(commits.len())));
@@ -95,7 +95,7 @@ fn row(report: &StatusReport, index: usize, patch: &PatchStatus) -> String {
     )
 }
 
-/// A picture does not wrap its text.
+/// Truncates the subject, because SVG does not wrap text.
 fn shortened(subject: &str) -> String {
     if subject.chars().count() <= LETTERS {
         return subject.to_string();

@@ -3,10 +3,11 @@
 use super::status::{PatchStatus, StatusReport, UpstreamCommit, why_not_moved};
 use crate::series::{PatchClass, PatchDrift};
 
-/// Of the commits that touched a patch's files, the newest are the likeliest to be looked for.
+/// Number of shown commits that touched a patch's files: the newest, which are the most likely to be of interest.
 const COMMITS_SHOWN: usize = 5;
 
-/// A line a patch; for those that are not exact since which commit, and what to do about each class.
+/// Renders one line for each patch, with the responsible commit for those that are not exact, and the next step for
+/// each class.
 pub fn text(report: &StatusReport) -> String {
     let mut text = format!("{}\n\n{}", headline(report), table(report));
     let mut steps: Vec<(PatchClass, &str)> =
@@ -41,7 +42,7 @@ fn table(report: &StatusReport) -> String {
     table
 }
 
-/// The table, then every patch that is not exact with all there is to know about it.
+/// Renders the table, then all details of every patch that is not exact.
 pub fn long_text(report: &StatusReport) -> String {
     let mut text = format!("{}\n\n{}", headline(report), table(report));
     for patch in report.patches.iter().filter(|patch| patch.class != PatchClass::Exact) {
@@ -50,7 +51,7 @@ pub fn long_text(report: &StatusReport) -> String {
     text.trim_end().to_string()
 }
 
-/// The same for a step summary, an issue or a pull request.
+/// Renders the report as Markdown for a step summary, an issue or a pull request.
 pub fn markdown(report: &StatusReport) -> String {
     let mut text = format!(
         "{}\n\n| patch | class | since | changed upstream by |\n|---|---|---|---|\n",
@@ -108,7 +109,7 @@ fn remark(patch: &PatchStatus) -> String {
     remark
 }
 
-/// Everything there is to know about a patch that is not exact.
+/// All details of a patch that is not exact.
 pub fn details(report: &StatusReport, patch: &PatchStatus) -> String {
     let mut text = format!("{}: {}\n{}", patch.file, patch.class.describe(), what_is_the_matter(patch));
     if let Some(commit) = report.cause_of(patch) {
@@ -128,13 +129,13 @@ pub fn details(report: &StatusReport, patch: &PatchStatus) -> String {
     text
 }
 
-/// What a rebase says, then the drift of its files. Lines of the patch are named by its number: its path stands
-/// above them.
+/// The notes of a rebase, then the drift of the patch's files. Drift lines name the patch by its number only: its path
+/// is in the heading above them.
 pub(super) fn what_is_the_matter(patch: &PatchStatus) -> String {
     let said =
         patch.conflicts.iter().chain(&patch.notes).chain(&patch.upstream).flat_map(|note| note.lines());
     let said: String = said.map(|line| format!("  {line}\n")).collect();
-    // How hunks that go by themselves would not fit alone is nothing to look at.
+    // Omit the drift of hunks that are merged automatically: it needs no attention.
     if patch.class.applies() && patch.class != PatchClass::Shifted {
         return said;
     }
@@ -155,7 +156,7 @@ fn newest<'a>(report: &'a StatusReport, patch: &'a PatchStatus) -> impl Iterator
     report.commits_of(patch).skip(earlier)
 }
 
-/// The start of its id, as people write it.
+/// The abbreviated commit id.
 pub fn short(commit: &UpstreamCommit) -> &str {
     commit.id.get(..12).unwrap_or(&commit.id)
 }
@@ -164,12 +165,13 @@ pub(super) fn indented(text: &str) -> String {
     text.lines().map(|line| format!("    {line}\n")).collect()
 }
 
-/// A `|` would end the cell.
+/// Escapes text for a table cell, which a `|` would end.
 pub(super) fn cell(text: &str) -> String {
     text.replace('|', "\\|")
 }
 
-/// One line of somebody else's, shown as it stands: no link, no mention, nothing that closes an issue. In a table too.
+/// Renders one line of untrusted text as a code span, so that it cannot create a link or a mention or close an issue.
+/// Safe in tables.
 pub(super) fn code(text: &str) -> String {
     let text = cell(&text.replace(['\n', '\r'], " "));
     let longest = text.split(|letter| letter != '`').map(str::len).max().unwrap_or(0);
@@ -178,7 +180,7 @@ pub(super) fn code(text: &str) -> String {
     format!("{fence}{room}{text}{room}{fence}")
 }
 
-/// For text between HTML tags.
+/// Escapes text for HTML content and attributes.
 pub(super) fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

@@ -1,10 +1,10 @@
-//! What every picture is wrapped in.
+//! Common parts of all SVG files.
 
 use std::fmt::Display;
 
 use super::status_text::escape;
 
-/// A self-contained file: `width` and `height` in pixels, and what else its root says.
+/// A self-contained file: `width` and `height` in pixels; `root` has further attributes of the root element.
 pub(super) fn svg_file(width: impl Display, height: impl Display, root: &str, content: &str) -> String {
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" \
@@ -12,7 +12,7 @@ pub(super) fn svg_file(width: impl Display, height: impl Display, root: &str, co
     )
 }
 
-/// Text from a point on, escaped.
+/// Escaped text, positioned at a point.
 pub(super) fn text(x: f64, y: f64, style: &str, content: &str) -> String {
     format!("<text x=\"{x:.1}\" y=\"{y:.1}\" {style}>{}</text>\n", escape(content))
 }

@@ -1,4 +1,4 @@
-//! What a move of the pin did and how it was checked, as one Markdown page.
+//! The report of a pin move: its effects and its checks, as one Markdown page.
 
 use serde::Serialize;
 
@@ -14,28 +14,28 @@ pub struct SyncReport {
     pub old: Place,
     /// The pin after.
     pub new: Place,
-    /// Every patch of every series on this pin, those of parents first.
+    /// Every patch of every series on this pin, parents first.
     pub patches: Vec<MovedPatch>,
     /// Lines that a patch deletes and that upstream added since the old pin.
     pub reverts: Vec<String>,
     /// The final tree of every variant, before and after.
     pub trees: Vec<MovedTree>,
-    /// What was checked.
+    /// The checks.
     pub checks: Vec<Check>,
     /// The variants that had to pass the gate.
     pub gated: Vec<String>,
 }
 
-/// What became of one patch.
+/// The effect on one patch.
 #[derive(Debug, Clone, Serialize)]
 pub struct MovedPatch {
     /// Its file before.
     pub file: String,
     /// Its class at the new pin before it was moved.
     pub class: String,
-    /// What the move did to it: `unchanged`, `context only`, `changed`, `dropped`.
+    /// Its change: `unchanged`, `context only`, `changed`, `dropped`.
     pub change: String,
-    /// The difference of the two patches, when there is any.
+    /// The difference of the two patches, if any.
     pub difference: String,
 }
 
@@ -50,19 +50,19 @@ pub struct MovedTree {
     pub new: String,
 }
 
-/// One thing that was checked.
+/// One check.
 #[derive(Debug, Clone, Serialize)]
 pub struct Check {
-    /// What.
+    /// Its name.
     pub name: String,
-    /// How long it took.
+    /// Its duration.
     pub seconds: f64,
-    /// Why it failed.
+    /// The reason if it failed.
     pub error: Option<String>,
 }
 
 impl Check {
-    /// A check that could not be made.
+    /// A check that was not reached.
     pub fn not_reached(name: &str, why: &str) -> Check {
         Check { name: name.to_string(), seconds: 0.0, error: Some(format!("not reached: {why}")) }
     }
@@ -74,7 +74,7 @@ impl SyncReport {
         self.reverts.is_empty() && self.checks.iter().all(|check| check.error.is_none())
     }
 
-    /// Says so if no variant had to pass the gate.
+    /// Returns a notice if no variant had to pass the gate.
     pub fn ungated(&self) -> Option<&'static str> {
         let words = "Nothing was gated: no variant in `pins.toml` names the one that it is gated against \
                      (`gate = \"VARIANT\"`).";
@@ -86,7 +86,7 @@ impl SyncReport {
         format!("{}: {} to {}", self.upstream, self.old.name, self.new.name)
     }
 
-    /// The page.
+    /// Renders the page.
     pub fn markdown(&self) -> String {
         let verdict = if self.passed() { "Everything below holds." } else { "**The pin did not move.**" };
         [

@@ -1,10 +1,10 @@
-//! What upstream's commits made of a patch, in words.
+//! Notes on a patch from upstream's commits.
 
 use super::status::UpstreamCommit;
 use super::status_text::short;
 use crate::series::{Event, Story};
 
-/// One line for each time that upstream took a patch or took it back, or for the commit that is most like it.
+/// One line for each time that upstream merged or reverted a patch, or for the most similar commit.
 pub fn story_notes(story: &Story, history: &[UpstreamCommit]) -> Vec<String> {
     let name = |at: usize| history.get(at).map(name_of).unwrap_or_default();
     let events = story.events.iter().map(|event| match event {

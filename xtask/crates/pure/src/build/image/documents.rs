@@ -1,4 +1,4 @@
-//! What an image says of itself: its configuration, its manifest, and the index of the folder that it lies in.
+//! The metadata of an image: its configuration, its manifest, and the index of its folder.
 
 use std::collections::BTreeMap;
 
@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 use super::{HEALTH, PACKAGE, USER};
 use crate::build::manifest::Manifest;
 
-/// The file that says that a folder is an image layout.
+/// The file that marks a folder as an image layout.
 pub const LAYOUT: &str = "oci-layout";
-/// The file that names the images in such a folder.
+/// The file that lists the images in such a folder.
 pub const INDEX: &str = "index.json";
-/// Where such a folder has everything else, by digest.
+/// Folder of everything else, by digest.
 pub const BLOBS: &str = "blobs/sha256";
-/// Where a server listens unless it is told otherwise.
+/// Default port of a server.
 const PORT: u16 = 8080;
 
 const MANIFEST_TYPE: &str = "application/vnd.oci.image.manifest.v1+json";
@@ -21,7 +21,7 @@ const INDEX_TYPE: &str = "application/vnd.oci.image.index.v1+json";
 const CONFIG_TYPE: &str = "application/vnd.oci.image.config.v1+json";
 const LAYER_TYPE: &str = "application/vnd.oci.image.layer.v1.tar+gzip";
 
-/// A blob, by what it holds.
+/// A content-addressed blob.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Blob {
     /// sha256 of the file.
@@ -30,10 +30,10 @@ pub struct Blob {
     pub bytes: u64,
 }
 
-/// A layer that was written.
+/// A written layer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sealed {
-    /// The file.
+    /// The compressed file.
     pub blob: Blob,
     /// sha256 of the tar in it.
     pub tar_sha256: String,
@@ -41,14 +41,14 @@ pub struct Sealed {
     pub tar_bytes: u64,
 }
 
-/// What an image says of itself, besides what its package says.
+/// Metadata of an image that its package does not have.
 #[derive(Clone, Copy, Debug)]
 pub struct Naming<'a> {
     /// The project's version.
     pub version: &'a str,
-    /// An SPDX expression for all that is in the image.
+    /// An SPDX expression for the whole content of the image.
     pub licences: &'a str,
-    /// The environment that its base wants.
+    /// The environment that its base requires.
     pub environment: &'a BTreeMap<String, String>,
 }
 
@@ -58,13 +58,13 @@ pub fn layout() -> Value {
     json!({ "imageLayoutVersion": "1.0.0" })
 }
 
-/// The name of the image, which tools list it by.
+/// The name under which tools list the image.
 #[must_use]
 pub fn tag(package: &Manifest) -> String {
     format!("{}-{}-{}", package.variant, package.flavor, package.pin)
 }
 
-/// The labels by which people and machines see what an image is.
+/// The labels that describe an image to people and tools.
 #[must_use]
 pub fn labels(package: &Manifest, naming: Naming<'_>) -> BTreeMap<String, String> {
     let title = format!("espalier-{}-{}", package.variant, package.flavor);
@@ -94,7 +94,7 @@ pub fn labels_of(config: &Value) -> Value {
     config["config"]["Labels"].clone()
 }
 
-/// The labels that say something else than the package in the image does.
+/// The labels that contradict the package in the image.
 #[must_use]
 pub fn lies(labels: &Value, package: &Manifest) -> Vec<String> {
     let own = [
@@ -108,7 +108,7 @@ pub fn lies(labels: &Value, package: &Manifest) -> Vec<String> {
     other.map(|(key, value)| format!("the label `dev.espalier.{key}` is not `{value}`")).collect()
 }
 
-/// The configuration. It names no time: an image that is made twice is one image.
+/// The configuration. It has no timestamp, so that building an image twice gives the same image.
 #[must_use]
 pub fn config(package: &Manifest, naming: Naming<'_>, layers: &[Sealed]) -> Value {
     let diffs: Vec<String> = layers.iter().map(|layer| format!("sha256:{}", layer.tar_sha256)).collect();
@@ -130,7 +130,8 @@ pub fn config(package: &Manifest, naming: Naming<'_>, layers: &[Sealed]) -> Valu
             "WorkingDir": "/",
             "Labels": labels(package, naming),
             "StopSignal": "SIGTERM",
-            // Docker's, which other programs read too: a large model takes its time to load.
+            // Docker's extension, which other tools read too. The start period is long because a large model takes a
+            // while to load.
             "Healthcheck": {
                 "Test": ["CMD", format!("/{HEALTH}")],
                 "Interval": 15 * SECOND, "Timeout": 5 * SECOND, "StartPeriod": 600 * SECOND, "Retries": 3,
@@ -140,7 +141,7 @@ pub fn config(package: &Manifest, naming: Naming<'_>, layers: &[Sealed]) -> Valu
     })
 }
 
-/// The OCI's word for the processor of a platform.
+/// The OCI name of a platform's architecture.
 fn architecture(platform: &str) -> &'static str {
     if platform.ends_with("aarch64") { "arm64" } else { "amd64" }
 }
@@ -170,7 +171,7 @@ fn descriptor(kind: &str, blob: &Blob) -> Value {
     json!({ "mediaType": kind, "digest": format!("sha256:{}", blob.sha256), "size": blob.bytes })
 }
 
-/// One SPDX expression: the licences that an SBOM names by their SPDX ids, and those of the base.
+/// Builds one SPDX expression from the licences that an SBOM names by their SPDX ids, and those of the base.
 #[must_use]
 pub fn licences(sbom: &Value, base: &str) -> String {
     let components = sbom["components"].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -184,7 +185,7 @@ pub fn licences(sbom: &Value, base: &str) -> String {
     all.join(" AND ")
 }
 
-/// The same choice is the same text, whatever was named first.
+/// Normalizes a choice, so that the same alternatives give the same text in any order.
 fn bracketed(id: &str) -> String {
     let mut choice: Vec<&str> = id.trim_matches(['(', ')']).split(" OR ").collect();
     choice.sort_unstable();

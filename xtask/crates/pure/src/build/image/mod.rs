@@ -1,4 +1,4 @@
-//! An image as the OCI specifies it: its documents, and which file is in which layer.
+//! An OCI image: its documents, and the assignment of files to layers.
 
 pub mod documents;
 
@@ -6,27 +6,27 @@ use std::collections::BTreeMap;
 
 use super::shipped::{MANIFEST, PROVENANCE, SBOM};
 
-/// Where a package lies in an image.
+/// Folder of the package in an image.
 pub const PACKAGE: &str = "opt/espalier";
-/// The program that asks a server how it is.
+/// The program that checks a server's health.
 pub const HEALTH: &str = "usr/bin/espalier-health";
-/// Nobody who has an account on the machine.
+/// User id without an account on the host.
 pub const USER: &str = "65532";
 
-/// What lies at a path of a layer; `F` is where a file comes from.
+/// The entry at a path of a layer; `F` is the source of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Content<F> {
     /// A folder, with its mode.
     Folder(u32),
-    /// A file of the machine.
+    /// A file copied from the machine.
     File(F),
-    /// A file that everybody may read.
+    /// A world-readable text file.
     Text(String),
-    /// A symbolic link and what it leads to.
+    /// A symbolic link, with its target.
     Link(String),
 }
 
-/// A layer: what lies where, by paths without `/` in front. A folder stands before what is in it.
+/// A layer: entries by path, without leading `/`. A folder precedes its content.
 pub type Layer<F> = BTreeMap<String, Content<F>>;
 
 /// The accounts that programs look up, and a folder for temporary files.
@@ -47,7 +47,7 @@ pub fn accounts<F>() -> Layer<F> {
     .into()
 }
 
-/// `layer` with the folders that its files lie in.
+/// Adds the parent folders of all files to `layer`.
 #[must_use]
 pub fn with_folders<F>(mut layer: Layer<F>) -> Layer<F> {
     let paths: Vec<String> = layer.keys().cloned().collect();
@@ -59,8 +59,8 @@ pub fn with_folders<F>(mut layer: Layer<F>) -> Layer<F> {
     layer
 }
 
-/// Whether a file of a package is in the last layer: modules, and the documents that differ between flavors. What is
-/// left is the same in all flavors that share their programs, and so is its layer.
+/// Whether a file of a package belongs to the last layer: modules, and the documents that differ between flavors. The
+/// rest is the same in all flavors that share their programs, and so is its layer.
 #[must_use]
 pub fn is_of_one_flavor(path: &str) -> bool {
     [MANIFEST, SBOM, PROVENANCE].contains(&path) || (path.starts_with("bin/") && path.contains(".so"))

@@ -1,5 +1,5 @@
-//! The part of CycloneDX 1.6 that a package needs. Optional fields that are not here are left out when written, and
-//! read past.
+//! The subset of CycloneDX 1.6 that a package needs. Other optional fields are omitted when writing and ignored when
+//! reading.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Bom {
-    /// Where the schema of the format is.
+    /// URL of the format's schema.
     #[serde(rename = "$schema", default)]
     pub schema: String,
     /// Always `CycloneDX`.
@@ -16,20 +16,20 @@ pub struct Bom {
     pub spec_version: String,
     /// Edition of the document.
     pub version: u32,
-    /// What the document is about.
+    /// The subject of the document.
     pub metadata: Metadata,
-    /// What is in it.
+    /// Its components.
     pub components: Vec<Component>,
 }
 
-/// What a document is about.
+/// The subject of a document.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Metadata {
     /// The package.
     pub component: Component,
 }
 
-/// Anything that is in a package.
+/// A part of a package.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Component {
@@ -53,13 +53,13 @@ pub struct Component {
     /// Licences.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub licenses: Vec<Licence>,
-    /// What was changed in it.
+    /// The changes made to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pedigree: Option<Pedigree>,
-    /// What is in it.
+    /// Its nested components.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub components: Vec<Component>,
-    /// What the format has no field for.
+    /// Data without a field of its own in the format.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub properties: Vec<Property>,
 }
@@ -83,27 +83,27 @@ impl Component {
 pub struct Hash {
     /// `SHA-256`.
     pub alg: String,
-    /// In lower-case hexadecimal.
+    /// The digest in lower-case hexadecimal.
     pub content: String,
 }
 
-/// A licence: one that has an id, one that has a name, or an expression.
+/// A licence, by id or by name, or an expression of several.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Licence {
     /// An SPDX expression.
     Expression {
-        /// Such as `MIT OR Apache-2.0`.
+        /// The expression, such as `MIT OR Apache-2.0`.
         expression: String,
     },
     /// One licence.
     One {
-        /// Which.
+        /// The licence.
         license: Named,
     },
 }
 
-/// A licence by its SPDX id or, where it has none, by a name.
+/// A licence by its SPDX id or, without one, by a name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Named {
     /// SPDX id.
@@ -114,36 +114,36 @@ pub struct Named {
     pub name: Option<String>,
 }
 
-/// Where a component came from, and how it was changed.
+/// The origin of a component, and the changes made to it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pedigree {
-    /// What it was made from.
+    /// The components that it was made from.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ancestors: Vec<Component>,
-    /// What was changed.
+    /// The changes.
     pub patches: Vec<Patch>,
 }
 
 /// A change of a component.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Patch {
-    /// `unofficial`, or `backport` for what upstream has.
+    /// `unofficial`, or `backport` for an upstream change.
     #[serde(rename = "type")]
     pub kind: String,
-    /// Where the change is.
+    /// The location of the change.
     pub diff: Diff,
-    /// What it is for.
+    /// The purpose of the change.
     pub resolves: Vec<Issue>,
 }
 
-/// Where a change is.
+/// The location of a change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Diff {
-    /// Relative to the root of the project.
+    /// Path relative to the root of the project.
     pub url: String,
 }
 
-/// What a change is for.
+/// The purpose of a change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Issue {
     /// `enhancement`.
@@ -151,14 +151,14 @@ pub struct Issue {
     pub kind: String,
     /// The patch's subject.
     pub name: String,
-    /// What upstream thinks of it.
+    /// Its upstream status.
     pub description: String,
 }
 
-/// What the format has no field for.
+/// Data without a field of its own in the format.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Property {
-    /// Begins with `espalier:`.
+    /// Name that begins with `espalier:`.
     pub name: String,
     /// Its value.
     pub value: String,

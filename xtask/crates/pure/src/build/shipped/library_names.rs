@@ -1,8 +1,8 @@
-//! Which of a library's names a package keeps.
+//! The names of a library that a package keeps.
 
-/// Of the names of one file, the one that programs ask for when they start. CMake makes at most three: a linker's
+/// Returns the name of a file that programs load when they start. CMake creates at most three: the linker's
 /// (`libx.so`), the program's (`libx.so.0`, its SONAME) and the file's own (`libx.so.0.25.1`); on macOS the number
-/// stands before the ending. Each is longer than the one before, and without a linker's name there is one.
+/// precedes the extension. Each is longer than the one before; without a linker's name there is only one.
 #[must_use]
 pub fn asked_for(names: &[String]) -> Option<&String> {
     let mut by_length: Vec<&String> = names.iter().collect();

@@ -1,6 +1,6 @@
-//! Licences as texts: which file is one, which comment of a source is one, and which of the well-known ones it is.
+//! Licence texts: recognises licence files, licence comments in sources, and well-known licences.
 
-/// Whether a file of this name holds a licence or what a licence asks to be passed on.
+/// Whether a file of this name contains a licence, or a notice that a licence requires to be passed on.
 #[must_use]
 pub fn is_licence_file(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
@@ -8,13 +8,13 @@ pub fn is_licence_file(name: &str) -> bool {
         && ![".rs", ".py", ".cpp", ".h"].iter().any(|end| name.ends_with(end))
 }
 
-/// What a comment says that is about the rights to a source.
+/// Phrases that identify a comment about the rights to a source.
 const MARKS: [&str; 4] = ["copyright", "public domain", "spdx-license-identifier", "mit licen"];
 
-/// The comments of a C or C++ source that are about its licence, one after the other, byte for byte; empty without any.
+/// Concatenates the licence comments of a C or C++ source, byte for byte; empty if there are none.
 #[must_use]
 pub fn in_source(source: &[u8]) -> Vec<u8> {
-    // One letter a byte, whatever the encoding of the source: only ASCII is looked for.
+    // One character for each byte, whatever the encoding of the source: only ASCII is searched for.
     let text: String = source.iter().map(|byte| char::from(*byte)).collect();
     let licence = licence_comments(&text);
     licence.chars().filter_map(|letter| u8::try_from(letter).ok()).collect()
@@ -28,7 +28,7 @@ fn licence_comments(text: &str) -> String {
     comments(text).into_iter().filter(is_about_rights).collect::<Vec<_>>().join("\n\n")
 }
 
-/// Every comment that begins a line: `/* */`, or lines with `//` that follow each other.
+/// Every comment at the start of a line: `/* */`, or consecutive lines with `//`.
 fn comments(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut lines = text.lines().peekable();
@@ -52,7 +52,7 @@ fn comments(text: &str) -> Vec<String> {
     found
 }
 
-/// The SPDX id of a licence text that everybody knows; nothing for any other.
+/// The SPDX id of a well-known licence text; `None` for any other.
 #[must_use]
 pub fn spdx_id(text: &str) -> Option<&'static str> {
     let words: String = text.split_whitespace().collect::<Vec<_>>().join(" ").to_ascii_lowercase();

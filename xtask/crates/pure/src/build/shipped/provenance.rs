@@ -1,5 +1,5 @@
-//! `provenance.json` of a package: an in-toto statement with SLSA's predicate, which says from which inputs the files
-//! were made. It is not signed: who signs it says so in the envelope.
+//! `provenance.json` of a package: an in-toto statement with SLSA's predicate, which lists the inputs that the files
+//! were made from. It is not signed: a signer is named in the envelope.
 
 use std::collections::BTreeMap;
 
@@ -9,13 +9,13 @@ use serde_json::{Value, json};
 use super::Origin;
 use crate::build::manifest::Manifest;
 
-/// The kind of statement.
+/// The type of the statement.
 pub const STATEMENT: &str = "https://in-toto.io/Statement/v1";
-/// The kind of predicate.
+/// The type of the predicate.
 pub const PREDICATE: &str = "https://slsa.dev/provenance/v1";
-/// What made the package: `cargo xtask build`, whose options are the external parameters.
+/// The build process: `cargo xtask build`, whose options are the external parameters.
 pub const BUILD_TYPE: &str = "urn:espalier:build:v1";
-/// Nobody vouches for the machine until somebody signs.
+/// Builder id of an unsigned statement: without a signature there is no evidence of the build machine.
 pub const UNSIGNED: &str = "urn:espalier:unsigned";
 /// The name of the pinned tree among the inputs.
 pub const PINNED_TREE: &str = "pinned tree";
@@ -23,9 +23,9 @@ pub const PINNED_TREE: &str = "pinned tree";
 pub const BUILT_TREE: &str = "built tree";
 /// The name of the digest of everything that the build read.
 pub const ALL_INPUTS: &str = "all inputs";
-/// What stands before the file of a patch among the inputs.
+/// Prefix of the names of patch files among the inputs.
 pub const PATCH: &str = "patch:";
-/// What stands before the path of an overlay file among the inputs.
+/// Prefix of the paths of overlay files among the inputs.
 pub const OVERLAY: &str = "overlay:";
 
 /// The statement.
@@ -39,7 +39,7 @@ pub struct Statement {
     pub subject: Vec<Resource>,
     /// [`PREDICATE`].
     pub predicate_type: String,
-    /// How.
+    /// The predicate about them.
     pub predicate: Predicate,
 }
 
@@ -47,48 +47,48 @@ pub struct Statement {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Predicate {
-    /// From what.
+    /// The build's parameters and inputs.
     pub build_definition: Definition,
-    /// By whom.
+    /// The builder.
     pub run_details: Value,
 }
 
-/// From what something was made.
+/// The parameters and inputs of a build.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Definition {
     /// [`BUILD_TYPE`].
     pub build_type: String,
-    /// What was asked for: variant and flavor.
+    /// The requested variant and flavor.
     pub external_parameters: BTreeMap<String, String>,
-    /// What the tool decided.
+    /// Parameters chosen by the tool.
     pub internal_parameters: Decided,
     /// All inputs by digest.
     pub resolved_dependencies: Vec<Resource>,
 }
 
-/// What the tool decided.
+/// Parameters chosen by the tool.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Decided {
-    /// The C++ compiler's own words.
+    /// Version string reported by the C++ compiler.
     pub compiler: String,
     /// CMake cache entries.
     pub cmake: BTreeMap<String, String>,
-    /// What the programs run on.
+    /// Target platform of the programs.
     pub platform: String,
     /// The project's version.
     pub version: String,
 }
 
-/// Something with a digest.
+/// A file or another input with a digest.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Resource {
-    /// Where it can be had.
+    /// Its download location.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uri: Option<String>,
-    /// What it is called: a file of the package, or of the project.
+    /// Its name: a file of the package, or of the project.
     pub name: String,
-    /// By algorithm.
+    /// Digests by algorithm.
     pub digest: BTreeMap<String, String>,
 }
 

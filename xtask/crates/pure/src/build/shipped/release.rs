@@ -1,20 +1,20 @@
-//! A release: packages as archives, their sums, what changed, and a script that installs one of them.
+//! A release: packages as archives, their checksums, the changes, and a script that installs one of them.
 
 use serde::{Deserialize, Serialize};
 
 use super::PatchNote;
 use crate::build::manifest::Manifest;
 
-/// The sums of all that is in a release.
+/// Checksums of all files of a release.
 pub const SUMS: &str = "SHA256SUMS";
-/// What is in a release, for machines.
+/// Machine-readable contents of a release.
 pub const INDEX: &str = "manifest.json";
-/// What is in a release, for people.
+/// Contents of a release for people.
 pub const CHANGES: &str = "CHANGES.md";
 /// The script that installs an archive.
 pub const INSTALL: &str = "install.sh";
 
-/// The name of a package in a release: of its folder, and of its archive before the ending.
+/// The name of a package in a release: of its folder, and of its archive without the extension.
 #[must_use]
 pub fn name(version: &str, manifest: &Manifest) -> String {
     let Manifest { variant, flavor, platform, .. } = manifest;
@@ -43,7 +43,7 @@ pub struct Archive {
     pub variant: String,
     /// Flavor name.
     pub flavor: String,
-    /// What its programs run on.
+    /// Target platform of its programs.
     pub platform: String,
     /// The pin's tag or commit.
     pub pin: String,
@@ -59,8 +59,8 @@ pub fn sums(digests: &[(String, String)]) -> String {
     lines.concat()
 }
 
-/// The script, for one version and the variant that it installs unless another is asked for. `url` is where the files
-/// will be; empty when nobody knows.
+/// The install script for one version, with the variant that it installs by default. `url` is the download location;
+/// empty when it is unknown.
 #[must_use]
 pub fn install_script(version: &str, variant: &str, url: &str) -> String {
     include_str!("install.sh")
@@ -69,14 +69,14 @@ pub fn install_script(version: &str, variant: &str, url: &str) -> String {
         .replace("@URL@", url.trim_end_matches('/'))
 }
 
-/// Whether `url` can stand in the script: no quote ends it there.
+/// Whether `url` can be inserted into the script without escaping: it contains nothing that ends a quote.
 #[must_use]
 pub fn is_url(url: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-._~:/%+@".contains(c);
     url.starts_with("https://") && url.chars().all(is_plain)
 }
 
-/// The text below the heading `## [version]` of a changelog, up to the next one.
+/// The text below the heading `## [version]` of a changelog, up to the next such heading.
 #[must_use]
 pub fn changelog_entry(changelog: &str, version: &str) -> Option<String> {
     let heading = format!("## [{version}]");
@@ -103,7 +103,7 @@ pub struct Variant {
     pub patches: Vec<PatchNote>,
 }
 
-/// `CHANGES.md`: what is new, then what each variant is made of.
+/// Renders `CHANGES.md`: the changelog entry, then the pin and patches of each variant.
 #[must_use]
 pub fn changes(version: &str, entry: &str, variants: &[Variant]) -> String {
     let mut text = format!("# Espalier {version}\n\n{entry}\n");

@@ -1,5 +1,5 @@
-//! `sbom.cdx.json` of a package: what is in it, and what was changed in what. Its bytes depend on nothing else: it has
-//! no time and no random number.
+//! `sbom.cdx.json` of a package: its components, and the changes made to them. It is deterministic: it has no timestamp
+//! and no random number.
 
 use super::cyclonedx::{
     Bom, Component, Diff, Hash, Issue, Licence, Metadata, Named, Patch, Pedigree, Property,
@@ -7,22 +7,22 @@ use super::cyclonedx::{
 use super::{CRATE_LICENCES, Library, Origin, PAGE_LICENCES, PatchNote, UPSTREAM_LICENCES};
 use crate::build::manifest::Manifest;
 
-/// The version of CycloneDX that is written.
+/// The CycloneDX version of the document.
 pub const SPEC: &str = "1.6";
 
 /// `bom-ref` of upstream, patched.
 pub const UPSTREAM: &str = "upstream";
 
-/// Property with the sha256 of a patch, whose file follows.
+/// Prefix of the property with the sha256 of a patch; the patch's file follows.
 pub const PATCH_SHA256: &str = "espalier:patch-sha256:";
 
-/// The name of Rust's own libraries.
+/// The name of Rust's standard libraries.
 pub const RUST: &str = "rust-std";
 
-/// What stands before a patch's status in words.
+/// Prefix of a patch's status.
 pub const STATUS: &str = "Upstream-Status: ";
 
-/// The document of the package that `manifest` describes; the files of the manifest are those that it lists.
+/// Builds the document of the package that `manifest` describes, with the files that the manifest lists.
 #[must_use]
 pub fn document(origin: &Origin, manifest: &Manifest) -> Bom {
     let mut components = vec![upstream(origin, manifest)];
@@ -117,7 +117,7 @@ fn patch(note: &PatchNote) -> Patch {
     }
 }
 
-/// What upstream's tree has of others, by the licence texts of it that are in the package.
+/// Third-party code in upstream's tree, found by its licence texts in the package.
 fn vendored(manifest: &Manifest) -> Vec<Component> {
     let prefix = format!("{UPSTREAM_LICENCES}/");
     let texts = manifest.files.keys().filter_map(|file| file.strip_prefix(&prefix));
@@ -137,7 +137,7 @@ fn overlay(origin: &Origin) -> Component {
     Component { components: files.collect(), ..component("library", "overlay", "overlay", &origin.version) }
 }
 
-/// Rust's own libraries are in none.
+/// The registry of a library; Rust's standard libraries are in none.
 fn registry_of(library: &Library) -> &'static str {
     if library.name == RUST { "generic" } else { "cargo" }
 }
@@ -161,7 +161,7 @@ pub fn crate_folder(library: &Library) -> String {
     format!("{CRATE_LICENCES}/{}-{}", library.name, library.version)
 }
 
-/// Ids, with `AND`, `OR` or `WITH` between them; old crates write `/` for `OR`.
+/// Whether `text` is a list of ids with `AND`, `OR` or `WITH` between them; old crates write `/` for `OR`.
 fn is_expression(text: &str) -> bool {
     let is_id = |word: &str| {
         let word = word.trim_matches(['(', ')']);
@@ -194,12 +194,12 @@ fn sha256(digest: &str) -> Hash {
     Hash { alg: "SHA-256".to_string(), content: digest.to_string() }
 }
 
-/// A licence that the package holds at this path, or that has only a name.
+/// A licence whose text is at this path in the package, or that has only a name.
 fn named(name: &str) -> Licence {
     Licence::One { license: Named { id: None, name: Some(name.to_string()) } }
 }
 
-/// As a package URL has it.
+/// Percent-encodes text for a package URL.
 fn escaped(text: &str) -> String {
     let one = |byte: u8| match byte {
         b'/' => "/".to_string(),

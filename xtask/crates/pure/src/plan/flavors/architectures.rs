@@ -1,4 +1,4 @@
-//! The processors of an accelerator, by the names that its compiler gives them.
+//! GPU architectures of an accelerator, by the names that its compiler uses.
 
 use serde::Deserialize;
 use toml::Spanned;
@@ -6,23 +6,23 @@ use toml::Spanned;
 use crate::error::{Error, Result};
 use crate::plan::snippet::SourceText;
 
-/// One maker's processors, as one toolchain knows them.
+/// The architectures of one vendor, as one toolchain supports them.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Family {
     /// The CMake cache entry that takes the list.
     pub option: String,
-    /// Every name that the toolchain takes.
+    /// Every name that the toolchain accepts.
     pub known: Vec<String>,
 }
 
 impl Family {
-    /// The value of the CMake entry for `names`.
+    /// Returns the value of the CMake entry for `names`.
     ///
     /// # Errors
     ///
-    /// A sentence, when the list is empty or names what the toolchain does not know; a compiler would say so after
-    /// an hour, or build for nothing at all.
+    /// A sentence, when the list is empty or contains an architecture that the toolchain does not support. A compiler
+    /// would report that only after an hour, or build for no architecture at all.
     pub fn value(&self, names: &[String]) -> std::result::Result<String, String> {
         let known = self.known.join(", ");
         if names.is_empty() {
@@ -34,20 +34,20 @@ impl Family {
         }
     }
 
-    /// [`Family::value`] of what a person typed.
+    /// Returns [`Family::value`] of names from the command line.
     ///
     /// # Errors
     ///
-    /// As there.
+    /// A usage error, as in [`Family::value`].
     pub fn typed(&self, names: &[String]) -> Result<String> {
         self.value(names).map_err(Error::usage)
     }
 
-    /// [`Family::value`] of a list in a file of ours.
+    /// Checks a list in a project file with [`Family::value`].
     ///
     /// # Errors
     ///
-    /// As there, with the list underlined.
+    /// As in [`Family::value`], with the list underlined.
     pub(super) fn written(&self, source: SourceText<'_>, names: &Spanned<Vec<String>>) -> Result<()> {
         self.value(names.get_ref()).map(drop).map_err(|message| source.error_at(names.span(), &message))
     }

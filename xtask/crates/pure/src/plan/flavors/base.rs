@@ -1,4 +1,4 @@
-//! What the image of a flavor lies on.
+//! Base images of flavors.
 
 use std::collections::BTreeMap;
 
@@ -9,29 +9,30 @@ use crate::error::{Error, Result};
 use crate::plan::name::Name;
 use crate::plan::words::Inside;
 
-/// A file system without programs of ours: what they link, and who they run as.
+/// A file system without our programs: the libraries that they link, and the user that they run as.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Base {
-    /// One line for people.
+    /// One-line description.
     pub about: String,
-    /// The toolchain of `ci/toolchains.toml` whose folder it is, by platform; none while it is only declared.
+    /// The toolchain of `ci/toolchains.toml` whose folder is the base, by platform; empty while the base is only
+    /// declared.
     #[serde(default)]
     pub packages: BTreeMap<Platform, Name>,
-    /// What lies over it: the libraries that an accelerator's module links.
+    /// Files added on top of it: the libraries that an accelerator's module links.
     pub runtime: Option<Runtime>,
     /// Environment of its programs.
     #[serde(default)]
     pub environment: BTreeMap<String, String>,
-    /// The licences of what is in it, an SPDX expression.
+    /// The licences of its contents, an SPDX expression.
     #[serde(default)]
     pub licences: String,
-    /// What is missing to make it, when nothing does.
+    /// What is still missing to build it, while nothing builds it.
     #[serde(default)]
     pub lacks: Option<String>,
 }
 
-/// Files of a toolchain: a module finds in its image what it was linked with.
+/// Files copied from a toolchain, so that a module finds the libraries that it was linked with in its image.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Runtime {
@@ -42,11 +43,11 @@ pub struct Runtime {
 }
 
 impl Base {
-    /// The toolchain that makes the base called `name` for `platform`, which a package names.
+    /// Returns the toolchain that provides the base called `name` for `platform`, the platform named by a package.
     ///
     /// # Errors
     ///
-    /// A usage error that says what is missing.
+    /// A usage error that states what is missing.
     pub fn packages_for(&self, name: &Name, platform: &str) -> Result<&Name> {
         let found = self.packages.iter().find(|(one, _)| one.as_str() == platform);
         let missing = || {

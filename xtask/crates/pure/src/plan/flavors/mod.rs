@@ -1,4 +1,4 @@
-//! `ci/flavors.toml`: the accelerator builds, the one source of what is built for which machine.
+//! `ci/flavors.toml`: the accelerator builds, the single source of what is built for which machine.
 
 pub mod architectures;
 pub mod base;
@@ -16,11 +16,11 @@ use super::name::Name;
 use super::snippet::SourceText;
 use crate::error::{Error, Result};
 
-/// What is built, gated and measured when no flavor is named: the quickest to compile, and what upstream's own build
-/// gives by default.
+/// The flavor that is built, gated and measured when none is named: the fastest to compile, and equal to the default of
+/// upstream's own build.
 pub const DEFAULT_FLAVOR: &str = "cpu-native";
 
-/// `ci/flavors.toml`, checked. The default is that of a project that builds nothing.
+/// `ci/flavors.toml`, checked. The default is for a project that builds nothing.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Flavors {
@@ -28,26 +28,26 @@ pub struct Flavors {
     pub programs: Vec<String>,
     /// CMake cache entries that every flavor has.
     pub cmake: BTreeMap<String, String>,
-    /// Where CI builds for a platform.
+    /// CI machines, by the platform that they build for.
     #[serde(default)]
     pub platforms: BTreeMap<Platform, Runner>,
-    /// What images lie on, by the name that flavors use.
+    /// Base images, by the name that flavors use.
     #[serde(default)]
     pub bases: BTreeMap<Name, Base>,
-    /// The processors that toolchains know, by the name that flavors use.
+    /// GPU architectures that toolchains support, by the name that flavors use.
     #[serde(default)]
     pub families: BTreeMap<Name, Family>,
     /// Flavors by name.
     pub flavors: BTreeMap<Name, Flavor>,
 }
 
-/// A machine of the CI.
+/// A CI machine.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Runner {
     /// Its name in a workflow.
     pub runner: String,
-    /// The image that a job runs in there, with its digest; the machine itself, without one.
+    /// The container image that a job runs in, with its digest; jobs without one run on the machine itself.
     #[serde(default)]
     pub container: Option<Spanned<String>>,
 }
@@ -56,27 +56,27 @@ pub struct Runner {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Flavor {
-    /// One line for people.
+    /// One-line description.
     pub about: String,
-    /// What its programs run on; any that compiles them when none is named.
+    /// Platforms that its programs run on; when empty, any platform that compiles them.
     #[serde(default)]
     pub platforms: Vec<Platform>,
-    /// The flavor whose programs it takes: only the modules are compiled anew.
+    /// The flavor whose programs it reuses; only its modules are compiled.
     #[serde(default)]
     pub host: Option<Spanned<Name>>,
     /// Backends that are loaded when a program starts, by CMake target name. `*` stands for any ending.
     #[serde(default)]
     pub modules: Vec<String>,
-    /// Which of [`Flavors::bases`] its image lies on; a flavor without one has no image.
+    /// The entry of [`Flavors::bases`] that its image is based on; a flavor without one has no image.
     #[serde(default)]
     pub base: Option<Spanned<Name>>,
-    /// The compiler that the machine's own is not enough for.
+    /// The toolchain that it needs when the machine's own compiler is not enough.
     #[serde(default)]
     pub toolchain: Option<Name>,
-    /// Which of [`Flavors::families`] its accelerators are of.
+    /// The entry of [`Flavors::families`] that its accelerators belong to.
     #[serde(default)]
     pub family: Option<Spanned<Name>>,
-    /// The processors that it is compiled for.
+    /// The GPU architectures that it is compiled for.
     #[serde(default)]
     pub architectures: Option<Spanned<Vec<String>>>,
     /// CMake cache entries of its own.
@@ -85,7 +85,7 @@ pub struct Flavor {
 }
 
 impl Runner {
-    /// The image that a job runs in there; empty for the machine itself.
+    /// The container image that a job runs in; empty for the machine itself.
     #[must_use]
     pub fn container(&self) -> &str {
         self.container.as_ref().map_or("", |container| container.get_ref())
@@ -97,13 +97,13 @@ impl Flavors {
     ///
     /// # Errors
     ///
-    /// With the line underlined: what is no TOML, an unknown key, a host, a base or a family that is not there, a host
-    /// that has one itself, an architecture that its toolchain does not know, an image without its digest.
+    /// With the line underlined: invalid TOML, an unknown key, a host, base or family that does not exist, a host that
+    /// itself has a host, an architecture that its toolchain does not support, or an image without its digest.
     pub fn parse(source: SourceText<'_>) -> Result<Flavors> {
         let flavors: Flavors = source.parse_toml()?;
         flavors.flavors.values().try_for_each(|flavor| flavors.check(source, flavor))?;
         let containers = flavors.platforms.values().filter_map(|runner| runner.container.as_ref());
-        // A name alone may stand for another image tomorrow.
+        // A tag alone may refer to another image later.
         if let Some(container) = { containers }.find(|container| !container.get_ref().contains("@sha256:")) {
             return Err(
                 source.error_at(container.span(), "expected an image with its digest: NAME@sha256:...")
@@ -145,19 +145,19 @@ impl Flavors {
         })
     }
 
-    /// The flavor whose programs `flavor` takes, if it compiles none.
+    /// The flavor whose programs `flavor` reuses, if it compiles none.
     pub fn host<'a>(&'a self, flavor: &'a Flavor) -> Option<(&'a Name, &'a Flavor)> {
         self.flavors.get_key_value(flavor.host.as_ref()?.get_ref())
     }
 
-    /// Whether something makes what the image of `flavor` for `platform` lies on.
+    /// Whether the base image of `flavor` for `platform` can be built.
     #[must_use]
     pub fn has_base(&self, flavor: &Flavor, platform: Platform) -> bool {
         let base = flavor.base.as_ref().and_then(|base| self.bases.get(base.get_ref()));
         base.is_some_and(|base| base.packages.contains_key(&platform))
     }
 
-    /// What the image of the flavor called `name` lies on.
+    /// Returns the base image of the flavor called `name`.
     ///
     /// # Errors
     ///
@@ -172,9 +172,9 @@ impl Flavors {
         })
     }
 
-    /// All CMake cache entries of a variant in `flavor`: the common ones, then those of the flavor's host, of the flavor
-    /// and of the variant (`variant`, see `Pins::cache_entries`); later ones replace earlier ones. `architectures`, where
-    /// there are some, replace those of the file.
+    /// All CMake cache entries of a variant in `flavor`: the common ones, then those of the flavor's host, of the
+    /// flavor and of the variant (`variant`, see `Pins::cache_entries`); later ones replace earlier ones.
+    /// `architectures`, if not empty, replace those of the file.
     pub fn cache_entries(
         &self,
         flavor: &Flavor,
@@ -204,7 +204,8 @@ impl Flavors {
 }
 
 impl Flavor {
-    /// What its programs run on when this machine compiles them: the machine itself unless they are for another.
+    /// The platform that its programs run on when this machine compiles them: this machine's, unless the flavor targets
+    /// another.
     #[must_use]
     pub fn platform_here(&self) -> String {
         let here = Platform::of_this_machine();
@@ -215,7 +216,7 @@ impl Flavor {
         }
     }
 
-    /// Whether its programs are compiled for the very processor of the machine that builds them, and may not start on another.
+    /// Whether its programs are compiled for the exact CPU of the build machine, so that they may not start on another.
     #[must_use]
     pub fn is_for_one_machine(&self) -> bool {
         self.cmake.get("GGML_NATIVE").is_some_and(|is| is == "ON")

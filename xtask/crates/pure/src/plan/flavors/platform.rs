@@ -1,10 +1,10 @@
-//! The systems that programs are built for.
+//! Target platforms.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// A system and a processor family, as Rust's `std::env::consts` and the runners of a CI name them.
+/// An operating system and a CPU architecture, as named by Rust's `std::env::consts` and by CI runners.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Platform {
     /// Linux on x86-64.
@@ -26,7 +26,7 @@ impl Platform {
     pub const ALL: [Platform; 4] =
         [Platform::LinuxX86, Platform::LinuxArm, Platform::MacosArm, Platform::WindowsX86];
 
-    /// The platform that this program was compiled for; none that we know on others.
+    /// The platform that this program was compiled for; `None` if it is not one of [`Platform::ALL`].
     #[must_use]
     pub fn of_this_machine() -> Option<Platform> {
         let here = format!("{}-{}", std::env::consts::OS, std::env::consts::ARCH);

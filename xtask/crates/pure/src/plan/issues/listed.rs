@@ -1,4 +1,4 @@
-//! An issue as GitHub lists it; most of its fields are of no use here.
+//! An issue as GitHub lists it; only the fields that are used here.
 
 use serde::Deserialize;
 
@@ -39,12 +39,12 @@ impl Listed {
         self.state == "open"
     }
 
-    /// A person closed it as not planned: that is an answer, and it stays closed.
+    /// Whether a person closed it as not planned: that is a decision, and it stays closed.
     pub(super) fn is_declined(&self) -> bool {
         self.state_reason.as_deref() == Some("not_planned")
     }
 
-    /// What it is about, when it is ours.
+    /// Its subject, when it is one of our issues.
     pub fn subject(&self) -> Option<Subject> {
         if !self.has_label(LABEL) || self.pull_request.is_some() {
             return None;

@@ -1,6 +1,6 @@
-//! The hidden first line of an issue: what it is about.
+//! The hidden first line of an issue, which names its subject.
 
-/// What an issue is about.
+/// The subject of an issue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Subject {
     /// A patch that one upstream commit broke.
@@ -10,7 +10,7 @@ pub enum Subject {
         /// The commit.
         culprit: String,
     },
-    /// A level of the canary that does not pass, though every patch applies.
+    /// A canary level that fails although every patch applies.
     Level {
         /// The level's name.
         level: String,
@@ -35,7 +35,7 @@ impl Subject {
         }
     }
 
-    /// Reads a whole line; nothing when it is not exactly a marker.
+    /// Parses a whole line; `None` unless it is exactly a marker.
     pub fn read(line: &str) -> Option<Subject> {
         let inside = line.trim_end().strip_prefix(OPEN)?.strip_suffix(CLOSE)?;
         let (first, second) = inside.split_once(' ')?;
@@ -52,7 +52,7 @@ impl Subject {
     }
 }
 
-/// Nothing in it can end a marker.
+/// Percent-encodes `text` so that nothing in it can end a marker.
 fn spell(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-/".contains(&byte);
     text.bytes()

@@ -1,7 +1,7 @@
-//! Which issue is ours, and what is done with it: made, updated, closed, or left alone.
+//! Recognises our issues and decides whether to create, update, close or keep each of them.
 //!
-//! An issue is ours when it has our label, which only people with rights in the repository can give, and
-//! its first line is a marker. One marker, one issue: `(patch, culprit commit)`, or a level of the canary.
+//! An issue is ours when it has our label, which only people with write access to the repository can set, and its first
+//! line is a marker. There is one issue for each marker: `(patch, culprit commit)`, or a canary level.
 
 mod listed;
 mod marker;
@@ -9,13 +9,13 @@ mod marker;
 pub use listed::Listed;
 pub use marker::Subject;
 
-/// The label of every issue that the canary keeps.
+/// The label of every issue that the canary maintains.
 pub const LABEL: &str = "espalier-canary";
 
-/// An issue as it should be.
+/// The desired state of an issue.
 #[derive(Clone, Debug)]
 pub struct Wanted {
-    /// What it is about.
+    /// Its subject.
     pub subject: Subject,
     /// Its title.
     pub title: String,
@@ -23,31 +23,31 @@ pub struct Wanted {
     pub text: String,
 }
 
-/// What is known of a subject that has an issue and is not wanted any more.
+/// The state of a subject that has an open issue but is no longer wanted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Known {
-    /// It is over, for this reason.
+    /// It is resolved, for this reason.
     Over(String),
-    /// Nothing is known: it was not tried, or it is somebody else's.
+    /// Unknown: it was not tested, or it belongs to another variant.
     Nothing,
 }
 
-/// One thing to do.
+/// One action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Make an issue.
+    /// Create an issue.
     Create {
         /// Title.
         title: String,
         /// Text with its marker.
         body: String,
     },
-    /// It says what it should.
+    /// Keep it as it is.
     Keep {
         /// Its number.
         number: u64,
     },
-    /// Write title and text anew.
+    /// Replace title and text.
     Update {
         /// Its number.
         number: u64,
@@ -55,7 +55,7 @@ pub enum Action {
         title: String,
         /// Text with its marker.
         body: String,
-        /// Whether it was closed, and opens again.
+        /// Whether it was closed and is reopened.
         reopen: bool,
     },
     /// Close it.
@@ -67,7 +67,7 @@ pub enum Action {
     },
 }
 
-/// GitHub takes 65,536 characters.
+/// Below GitHub's limit of 65,536 characters.
 const BODY_LIMIT: usize = 60_000;
 
 impl Wanted {
@@ -82,18 +82,18 @@ impl Wanted {
     }
 }
 
-/// Whether two texts differ by more than line ends.
+/// Whether two texts differ by more than line endings.
 pub fn differ(left: &str, right: &str) -> bool {
     let normal = |text: &str| text.replace("\r\n", "\n").trim_end().to_string();
     normal(left) != normal(right)
 }
 
-/// What to do so that every wanted issue is there once, and no other of ours is open without a reason.
-/// `known` is asked about the subjects of open issues that are not wanted.
+/// Returns the actions after which every wanted issue exists once, and none of our other issues is open without a
+/// reason. `known` is called for the subjects of open issues that are not wanted.
 pub fn decide(wanted: &[Wanted], listed: &[Listed], known: impl Fn(&Subject) -> Known) -> Vec<Action> {
     let mut ours: Vec<(Subject, &Listed)> =
         listed.iter().filter_map(|issue| Some((issue.subject()?, issue))).collect();
-    // An open one first, then the oldest: the one that is kept when there are several.
+    // Open issues first, then the oldest: of several with the same subject, the first is kept.
     ours.sort_by_key(|(_, issue)| (!issue.is_open(), issue.number));
     let mut actions: Vec<Action> = wanted.iter().map(|wanted| keep_one(wanted, &ours)).collect();
     for (at, (subject, issue)) in ours.iter().enumerate().filter(|(_, (_, issue))| issue.is_open()) {

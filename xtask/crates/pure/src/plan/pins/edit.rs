@@ -1,4 +1,4 @@
-//! Moving a pin in the text of `pins.toml`: its commit and its tree change, every other byte stays.
+//! Moves a pin in the text of `pins.toml`: its commit and its tree change, every other byte is kept.
 
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::plan::snippet::SourceText;
 use crate::series::ObjectId;
 
-/// The text of `pins.toml` with the pin called `name` at another commit and tree.
+/// Returns the text of `pins.toml` with the pin called `name` at another commit and tree.
 ///
 /// # Errors
 ///
@@ -23,7 +23,7 @@ pub fn move_pin(source: SourceText<'_>, name: &str, revision: &Revision, tree: O
         (old, quoted(&revision.to_string())),
         (pin.tree.span(), quoted(&tree.to_string())),
     ];
-    // From the end, so that the first edit does not move the second place.
+    // Edit from the end, so that earlier spans stay valid.
     edits.sort_by_key(|(span, _)| std::cmp::Reverse(span.start));
     let mut text = source.text.to_string();
     for (span, value) in edits {
@@ -36,7 +36,7 @@ fn quoted(text: &str) -> String {
     serde_json::Value::String(text.to_string()).to_string()
 }
 
-/// Where the key of the value that begins at `value` stands: in TOML only blanks and one `=` are between the two.
+/// Returns the span of the key of the value that begins at `value`: in TOML only blanks and one `=` separate the two.
 fn key_of(text: &str, value: usize) -> Range<usize> {
     let before = text.get(..value).unwrap_or_default().trim_end();
     let before = before.strip_suffix('=').unwrap_or(before).trim_end();
@@ -67,7 +67,7 @@ mod tests {
         assert!(move_pin(SourceText { name: "pins.toml", text: old }, "none", &v2, tree).is_err());
     }
 
-    /// However the key is written: bare, quoted, dotted, in one line with others.
+    /// The key may be bare, quoted, dotted, or in one line with others.
     #[test]
     fn a_tag_becomes_a_commit_and_a_commit_a_tag() {
         let (id, tree) = ("0aceb8d1".repeat(5), "1".repeat(40));

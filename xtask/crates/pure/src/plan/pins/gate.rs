@@ -1,4 +1,4 @@
-//! Which variants are gated, and against which.
+//! Checks the `gate` entries of variants.
 
 use std::collections::BTreeMap;
 
@@ -6,8 +6,8 @@ use toml::Spanned;
 
 use crate::plan::name::Name;
 
-/// Why a variant cannot be gated against `reference`; nothing if it can. Both have to be built from one pin: what
-/// upstream changed between two pins is no fault of a patch.
+/// Reason why a variant cannot be gated against `reference`; `None` if it can. Both must be built from the same pin:
+/// upstream's changes between two pins must not be blamed on a patch.
 pub(super) fn wrong_reference(
     name: &Name,
     reference: &Spanned<Name>,

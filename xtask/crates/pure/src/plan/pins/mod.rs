@@ -1,4 +1,4 @@
-//! `pins.toml`: what we build from.
+//! `pins.toml`: the upstream trees, variants and tools that builds use.
 
 mod edit;
 mod gate;
@@ -28,31 +28,31 @@ pub struct Pins {
     pub pins: BTreeMap<Name, Pin>,
     /// Variants by name.
     pub variants: BTreeMap<Name, Variant>,
-    /// Tools that are fetched when the machine's own are missing or too old.
+    /// Tools that are installed when the machine's own are missing or too old.
     pub tools: BTreeMap<Name, Tool>,
 }
 
-/// One exact upstream tree and where its objects can be had.
+/// One exact upstream tree and the sources of its objects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pin {
     /// The name in `[pins.NAME]`.
     pub name: Name,
-    /// The upstream that is followed, such as `llama.cpp`.
+    /// The upstream project, such as `llama.cpp`.
     pub upstream: String,
-    /// The commit that the tree is of.
+    /// The commit that the tree belongs to.
     pub revision: Revision,
-    /// The git tree id; it decides, whatever the source.
+    /// The git tree id; it is authoritative whatever the source.
     pub tree: ObjectId,
-    /// Tried in this order.
+    /// Sources, tried in this order.
     pub sources: Vec<Source>,
 }
 
-/// One way to get a pin's objects.
+/// One source of a pin's objects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// A git remote; only the pinned commit is fetched, without its history where the remote lets us.
+    /// A git remote; only the pinned commit is fetched, without its history if the remote allows it.
     Git {
-        /// What `git fetch` is given.
+        /// The URL passed to `git fetch`.
         url: String,
     },
     /// A git bundle inside a package of the npm registry.
@@ -78,8 +78,7 @@ impl Source {
     ///
     /// # Errors
     ///
-    /// A sentence, when git would take it for an option, or for the name of a program of its own to run
-    /// (`ext::`, `fd::`) that speaks to nobody we know.
+    /// A sentence, when git would interpret it as an option, or as a remote helper program (`ext::`, `fd::`) to run.
     pub fn git(url: &str) -> std::result::Result<Source, &'static str> {
         let is_helper = url.split_once("::").is_some_and(|(name, _)| {
             name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-._".contains(&byte))
@@ -91,7 +90,7 @@ impl Source {
         }
     }
 
-    /// How people are told of it, when the commit that is called `name` is wanted from it.
+    /// Description for display, when the commit called `name` is fetched from it.
     pub fn describe(&self, name: &str) -> String {
         match self {
             Source::Git { url } => format!("git {url}"),
@@ -105,7 +104,7 @@ impl Source {
 }
 
 impl Pin {
-    /// Its sources, as people are told of them.
+    /// Descriptions of its sources for display.
     pub fn describe_sources(&self) -> Vec<String> {
         let name = self.revision.to_string();
         self.sources.iter().map(|source| source.describe(&name)).collect()
@@ -127,36 +126,36 @@ pub struct Variant {
     pub overlays: Vec<String>,
     /// Whether the kernels library is built and linked.
     pub kernels: bool,
-    /// The variant that this one has to answer like; nothing if it is not gated.
+    /// The variant whose output this one has to match; `None` if it is not gated.
     pub gate: Option<Name>,
-    /// The flavors that the matrix has of it; nothing for all.
+    /// The flavors that the matrix builds for it; `None` for all.
     pub flavors: Option<Vec<Name>>,
     /// CMake cache entries that replace those of the flavor, also in the variants that extend this one.
     pub cmake: BTreeMap<String, String>,
 }
 
 impl Variant {
-    /// Whether the matrix has it for `flavor`.
+    /// Whether the matrix builds it for `flavor`.
     #[must_use]
     pub fn is_for(&self, flavor: &Name) -> bool {
         self.flavors.as_ref().is_none_or(|flavors| flavors.contains(flavor))
     }
 }
 
-/// A pinned build tool, installed from PyPI when the machine's own does not do.
+/// A pinned build tool, installed from PyPI when the machine's own is missing or too old.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tool {
     /// The program's name.
     pub name: Name,
-    /// The package's name; the program's, when none is given.
+    /// The package's name; by default that of the program.
     pub package: String,
-    /// The oldest version of the machine's own that will do.
+    /// The oldest acceptable version of the machine's own.
     pub at_least: Version,
     /// Exact version to install.
     pub version: String,
-    /// Where the real program lies inside the installed package.
+    /// Path of the real program inside the installed package.
     pub program: String,
-    /// sha256 of every wheel that may be installed, one a platform.
+    /// sha256 of every wheel that may be installed, one for each platform.
     pub sha256: Vec<String>,
 }
 
@@ -165,7 +164,7 @@ pub struct Tool {
 pub struct Version(pub [u32; 3]);
 
 impl Version {
-    /// Reads the first `N.N` or `N.N.N` in `text`, such as what `--version` prints.
+    /// Parses the first `N.N` or `N.N.N` in `text`, such as the output of `--version`.
     pub fn find_in(text: &str) -> Option<Version> {
         text.split(|c: char| !(c.is_ascii_digit() || c == '.')).find_map(Version::parse)
     }
@@ -204,20 +203,20 @@ impl Pins {
         })
     }
 
-    /// The folder of every variant's own patches.
+    /// The folders of all variants' own patches.
     pub fn series_folders(&self) -> impl Iterator<Item = &str> {
         self.variants.values().filter_map(|variant| variant.patches.as_deref())
     }
 
-    /// Every variant whose stack has `variant`: itself and all that extend it.
+    /// Every variant whose stack contains `variant`: itself and all that extend it.
     pub fn with_all_that_extend(&self, variant: &Variant) -> impl Iterator<Item = &Variant> {
         self.variants
             .values()
             .filter(|other| self.stack(other).iter().any(|below| below.name == variant.name))
     }
 
-    /// One variant for every series on `pin`, those that others extend first. Variants that share the same folders of
-    /// patches share one series. A pin moves only with all of them.
+    /// One variant for every series on `pin`, parents first. Variants with the same patch folders share one series. A
+    /// pin moves only with all of them.
     pub fn series_on(&self, pin: &Name) -> Vec<&Variant> {
         let on_pin =
             self.variants.values().filter(|variant| variant.pin == *pin && variant.patches.is_some());
@@ -228,7 +227,7 @@ impl Pins {
         series
     }
 
-    /// The nearest variant with patches that `variant` extends; nothing when it has no patches itself.
+    /// The nearest variant with patches that `variant` extends; `None` when `variant` has no patches itself.
     pub fn parent_series<'a>(&'a self, variant: &'a Variant) -> Option<&'a Variant> {
         variant.patches.as_ref()?;
         self.stack(variant).into_iter().rev().skip(1).find(|below| below.patches.is_some())
@@ -243,7 +242,7 @@ impl Pins {
     pub fn stack<'a>(&'a self, variant: &'a Variant) -> Vec<&'a Variant> {
         let mut stack = vec![variant];
         while let Some(parent) = stack.last().and_then(|child| child.extends.as_ref()) {
-            // Cycles and unknown parents were refused when the file was read.
+            // Cycles and unknown parents were rejected when the file was read.
             match self.variants.get(parent) {
                 Some(parent) => stack.push(parent),
                 None => break,
@@ -258,7 +257,7 @@ impl Pins {
         self.stack(variant).into_iter().flat_map(|variant| variant.cmake.clone()).collect()
     }
 
-    /// The pin of `variant`. It is there: the file was checked when it was read.
+    /// The pin of `variant`. It exists: the file was checked when it was read.
     pub fn pin_of(&self, variant: &Variant) -> &Pin {
         &self.pins[&variant.pin]
     }
@@ -373,7 +372,7 @@ patches = "patches/paged"
         "#);
     }
 
-    /// What this tool once wrote for a commit without a tag.
+    /// An older version of this tool wrote this for a commit without a tag.
     #[test]
     fn a_commit_that_is_called_a_tag_is_told_what_to_write() {
         insta::assert_snapshot!(refusal("tag = \"v0.4.0\"", &format!("tag = \"{}\"", "0aceb8d1".repeat(5))), @r#"

@@ -1,4 +1,4 @@
-//! From the text of `pins.toml` to checked values; every mistake points at its line.
+//! Parses and checks the text of `pins.toml`; every error points at its line.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -80,7 +80,7 @@ impl Reader<'_> {
         let pins = self.each(&self.raw.pins, |name, pin| self.pin(name, pin))?;
         let pin_names = self.pin_names()?;
         let variants = self.each(&self.raw.variants, |name, variant| {
-            // Every variant has one: what has none was refused.
+            // Every variant has a pin: those without one were rejected.
             self.variant(name, &pin_names, variant)
         })?;
         let tools = self.each(&self.raw.tools, |name, tool| self.tool(name, tool))?;
@@ -190,7 +190,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The pin of every variant. Each is looked at once, however long the chains are.
+    /// The pin of every variant. Each variant is visited once, however long the chains are.
     fn pin_names(&self) -> Result<BTreeMap<&Name, Name>> {
         let mut known = BTreeMap::new();
         for name in self.raw.variants.keys() {
@@ -201,8 +201,8 @@ impl Reader<'_> {
         Ok(known)
     }
 
-    /// Walks up to a variant whose pin is known or named, and adds to `chain` those on the way; cycles and unknown
-    /// parents are refused.
+    /// Walks up to a variant whose pin is known or named, and adds the variants on the way to `chain`; cycles and
+    /// unknown parents are rejected.
     fn pin_name<'a>(
         &'a self,
         name: &'a Name,
@@ -259,7 +259,7 @@ impl Reader<'_> {
                 return Err(self.at(hash, "a sha256 is 64 hexadecimal digits"));
             }
         }
-        // They become a line that pip reads, and a folder.
+        // They become part of a pip requirement and of a folder name.
         for word in raw.package.iter().chain([&raw.version]) {
             let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._+-".contains(&byte);
             if !word.get_ref().bytes().all(is_plain)
@@ -287,7 +287,7 @@ impl Reader<'_> {
     }
 }
 
-/// Whether a path that is joined to a folder leads to something in it.
+/// Whether a path, joined to a folder, stays inside it.
 fn stays_inside(path: &str) -> bool {
     let mut parts = std::path::Path::new(path).components();
     !path.is_empty() && parts.all(|part| matches!(part, std::path::Component::Normal(_)))

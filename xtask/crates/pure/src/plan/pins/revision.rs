@@ -1,12 +1,11 @@
-//! Which upstream commit a pin stands for.
+//! The upstream commit of a pin.
 
 use std::fmt;
 
 use crate::plan::name::Name;
 use crate::series::ObjectId;
 
-/// One upstream commit, by a name that means the same commit for everybody: a branch is none, and a part of an id
-/// is none either.
+/// One upstream commit, by a name that always refers to the same commit: neither a branch nor an abbreviated id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Revision {
     /// A release.
@@ -15,8 +14,8 @@ pub enum Revision {
     Commit(ObjectId),
 }
 
-/// The name of a tag, as `pins.toml` may have it: never a commit id, and nothing that git could take for more than
-/// a name.
+/// A tag name that is allowed in `pins.toml`: never a commit id, and nothing that git could interpret as more than a
+/// name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TagName(String);
 
@@ -42,7 +41,8 @@ impl Revision {
         }
     }
 
-    /// What `Display` wrote: a full commit id is a commit, any other name is a tag. Nothing for what can be neither.
+    /// Parses the output of `Display`: a full commit id is a commit, any other name is a tag. `None` for text that is
+    /// neither.
     pub fn parse(text: &str) -> Option<Revision> {
         if let Ok(commit) = text.parse() {
             return Some(Revision::Commit(commit));
@@ -51,21 +51,21 @@ impl Revision {
     }
 }
 
-/// Whether `name` can be the name of a tag or a branch and nothing else: no option, range, path or search. Pins and
-/// command lines accept the same names, so that a release that a command line can name stays a tag in `pins.toml`.
+/// Whether `name` can only be the name of a tag or a branch, not an option, range, path or search. Pins and command
+/// lines accept the same names, so that a release given on a command line stays a tag in `pins.toml`.
 pub(in crate::plan) fn is_ref_name(name: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-/+@#=".contains(&byte);
     !name.is_empty() && !name.starts_with('-') && !name.contains("..") && name.bytes().all(is_plain)
 }
 
-/// A variant in the place of a pin.
+/// A variant name in place of a pin's revision.
 impl From<&Name> for Revision {
     fn from(name: &Name) -> Revision {
         Revision::Tag(TagName(name.to_string()))
     }
 }
 
-/// A tag is its name, a commit its full id.
+/// A tag is shown by its name, a commit by its full id.
 impl fmt::Display for Revision {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

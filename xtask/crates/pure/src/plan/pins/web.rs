@@ -1,8 +1,8 @@
-//! Where a browser shows upstream's commits: known of a few hosts only, so that no link leads nowhere.
+//! Web pages of upstream's commits. Only a few hosts are known, so that no link is dead.
 
 use super::{Pin, Source};
 
-/// Hosts, and what stands between a repository and the id of one of its commits.
+/// Hosts, and the path between a repository and a commit id.
 const HOSTS: [(&str, &str); 3] = [
     ("https://github.com/", "/commit/"),
     ("https://gitlab.com/", "/-/commit/"),
@@ -10,7 +10,7 @@ const HOSTS: [(&str, &str); 3] = [
 ];
 
 impl Pin {
-    /// What a commit id is appended to; nothing when no source is a repository on a known host.
+    /// The URL prefix to which a commit id is appended; `None` when no source is a repository on a known host.
     pub fn commit_page(&self) -> Option<String> {
         self.sources.iter().find_map(|source| match source {
             Source::Git { url } => commit_page(url),

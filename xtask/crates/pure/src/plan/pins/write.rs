@@ -1,28 +1,28 @@
-//! A pin and a variant in the text of `pins.toml`: a whole file, or sections at the end of one.
+//! Renders a pin and a variant for `pins.toml`: as a whole file, or as sections at the end of one.
 
 use super::Revision;
 use crate::plan::name::Name;
 use crate::series::ObjectId;
 
-/// A pin that is not in `pins.toml` yet, and the variant that stands on it.
+/// A pin that is not in `pins.toml` yet, and its variant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewPin {
     /// `[variants.NAME]`; the pin has the same name.
     pub variant: Name,
-    /// The upstream that is followed, such as `llama.cpp`.
+    /// The upstream project, such as `llama.cpp`.
     pub upstream: String,
-    /// What the pin is known by.
+    /// The tag or commit of the pin.
     pub revision: Revision,
     /// The git tree id.
     pub tree: ObjectId,
-    /// Where its objects can be had.
+    /// The source of its objects.
     pub source: NewSource,
 }
 
-/// Where a pin's objects can be had.
+/// The source of a pin's objects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NewSource {
-    /// What `git fetch` is given.
+    /// The URL passed to `git fetch`.
     Git(String),
     /// A repository or bundle on this machine.
     Path(String),
@@ -53,7 +53,7 @@ impl NewPin {
         )
     }
 
-    /// `text`, a `pins.toml`, with the two sections at its end.
+    /// Appends the two sections to `text`, a `pins.toml`.
     pub fn added_to(&self, text: &str) -> String {
         format!("{}\n\n{}", text.trim_end(), self.sections())
     }
@@ -74,7 +74,7 @@ impl NewPin {
     }
 }
 
-/// TOML's basic strings escape like JSON's.
+/// Quotes `value`; TOML basic strings use the same escapes as JSON.
 fn quoted(value: &str) -> String {
     serde_json::Value::String(value.to_string()).to_string()
 }

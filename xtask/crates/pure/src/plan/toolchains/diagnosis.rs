@@ -1,4 +1,4 @@
-//! Whether a flavor can be built on a machine: what is there, what is missing, and what mends it.
+//! Whether a flavor can be built on a machine: what is present, what is missing, and how to fix it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,31 +9,32 @@ use crate::plan::flavors::Flavor;
 use crate::plan::flavors::platform::Platform;
 use crate::plan::name::Name;
 
-/// How a toolchain stands on a machine.
+/// State of a toolchain on a machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum State {
-    /// It is set up, in this folder as people see it.
+    /// It is set up in this folder, as displayed.
     SetUp(String),
-    /// A program of the machine's own does instead: its name, and what it says of its version.
+    /// A program of the machine replaces it: its name, and the version that it reports.
     Own(String),
-    /// It is not there.
+    /// It is missing.
     Absent,
 }
 
-/// What a machine has.
+/// Facts about a machine.
 #[derive(Clone, Debug)]
 pub struct Machine {
-    /// Its system and processor, where we know them.
+    /// Its platform, if it is a known one.
     pub host: Option<Platform>,
-    /// What every build needs: its name, and where it comes from, or what to type to get it.
+    /// Requirements of every build: the name, and either where it was found or the command that installs it.
     pub basics: Vec<(String, std::result::Result<String, String>)>,
-    /// How each toolchain stands.
+    /// State of each toolchain.
     pub toolchains: BTreeMap<Name, State>,
-    /// The package managers that are there.
+    /// Available package managers.
     pub managers: Vec<String>,
 }
 
-/// What to type to install what every build needs, `C++ compiler` or `pip`, with the first of these package managers.
+/// Returns the command that installs a requirement of every build, `C++ compiler` or `pip`, with the first known of
+/// these package managers.
 pub fn install_line(what: &str, managers: &[String]) -> String {
     let is_there = |(manager, ..): &&(&str, &str, &str)| managers.iter().any(|there| there == manager);
     let (_, compiler, pip) = INSTALL_LINES.iter().find(is_there).unwrap_or(&INSTALL_LINES[0]);
@@ -48,12 +49,12 @@ const INSTALL_LINES: [(&str, &str, &str); 5] = [
     ("winget", "winget install Microsoft.VisualStudio.2022.BuildTools", "winget install Python.Python.3.13"),
 ];
 
-/// What becomes of a flavor on a machine.
+/// Verdict on a flavor on a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It can be built.
     Ready,
-    /// Something is missing that can be had.
+    /// Something is missing that can be installed.
     Missing,
     /// It is built on another machine.
     Elsewhere,
@@ -74,19 +75,19 @@ impl fmt::Display for Verdict {
 pub struct Diagnosis {
     /// Whether it can be built.
     pub verdict: Verdict,
-    /// What is there.
+    /// Requirements that are present.
     pub there: Vec<String>,
-    /// What is missing, or why it is built elsewhere.
+    /// Requirements that are missing, or the reason why it is built elsewhere.
     pub missing: Vec<String>,
-    /// What to type, the one that does most first.
+    /// Commands that fix it, the most effective one first.
     pub mend: Vec<String>,
 }
 
-/// Looks at one flavor.
+/// Diagnoses one flavor.
 ///
 /// # Errors
 ///
-/// It names a toolchain that there is not.
+/// The flavor names an unknown toolchain.
 pub fn diagnose(
     name: &Name,
     flavor: &Flavor,
@@ -119,7 +120,7 @@ impl Diagnosis {
     fn look_at_basics(&mut self, machine: &Machine) {
         for (name, state) in &machine.basics {
             match state {
-                // What every flavor has is said once, for the machine.
+                // Requirements of every flavor are reported once, for the machine.
                 Ok(_) => {}
                 Err(mend) => self.lacks(name.clone(), [mend.clone()]),
             }
@@ -142,7 +143,7 @@ impl Diagnosis {
         }
     }
 
-    /// It can be built without, and cannot be tried here.
+    /// Without the device the flavor can still be built, but not run here.
     fn look_at_device(&mut self, flavor: &Name, name: &Name, device: &Toolchain, machine: &Machine) {
         let what = format!("to run it, {name}: {}", device.about);
         match machine.toolchains.get(name).unwrap_or(&State::Absent) {

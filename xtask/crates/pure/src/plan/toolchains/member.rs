@@ -1,26 +1,26 @@
-//! Whether a member of an archive may be unpacked: nothing may lead out of the folder, and only files, folders and
-//! links are.
+//! Checks the members of an archive before they are unpacked: only files, folders and links are allowed, and none may
+//! lead out of the folder.
 
-/// What a member is.
+/// The type of a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind<'a> {
     /// A folder.
     Folder,
     /// A file.
     File,
-    /// A symbolic link, with what it leads to.
+    /// A symbolic link, with its target.
     Link(&'a str),
-    /// Another name for a member that came before, given from the top of the archive.
+    /// A hard link to an earlier member, whose path is relative to the top of the archive.
     SameAs(&'a str),
-    /// A device, a pipe, or something that nobody knows.
+    /// A device, a pipe, or an unknown type.
     Other,
 }
 
-/// The path of a member below the folder that it is unpacked into.
+/// Returns the path of a member below the folder that it is unpacked into.
 ///
 /// # Errors
 ///
-/// A sentence that says what is wrong with it.
+/// A sentence that states why the member is rejected.
 pub fn place<'a>(path: &'a str, kind: Kind<'_>) -> Result<&'a str, String> {
     let path = inside(path)?;
     match kind {
@@ -32,8 +32,8 @@ pub fn place<'a>(path: &'a str, kind: Kind<'_>) -> Result<&'a str, String> {
     }
 }
 
-/// What the link at `path` leads to when the top of the archive is meant to be the top of a machine: `/lib/x` is then
-/// a way up to it, which stays in whatever folder the archive is unpacked into.
+/// Rewrites the absolute target of the link at `path`, in an archive whose top stands for `/`, as a relative one:
+/// `/lib/x` becomes a path up to the top, which stays inside whatever folder the archive is unpacked into.
 #[must_use]
 pub fn from_the_top(path: &str, target: &str) -> Option<String> {
     let rest = target.strip_prefix('/')?;
@@ -41,7 +41,7 @@ pub fn from_the_top(path: &str, target: &str) -> Option<String> {
     Some("../".repeat(path.matches('/').count()) + rest)
 }
 
-/// Without the `./` in front and the `/` behind that archives have.
+/// Strips the leading `./` and the trailing `/` that archives use, and rejects paths that lead out of the folder.
 fn inside(path: &str) -> Result<&str, String> {
     let plain = path.strip_prefix("./").unwrap_or(path).trim_end_matches('/');
     let leads_out = |part: &str| matches!(part, "" | "." | "..");
@@ -54,8 +54,8 @@ fn inside(path: &str) -> Result<&str, String> {
     Ok(plain)
 }
 
-/// Only leading `..`, and no more of them than there are folders above the link: what follows them can then lead out
-/// only through another link, which is held to the same.
+/// Whether a link stays inside: `..` is allowed only at the start, and at most as often as there are folders above the
+/// link. The rest can then lead out only through another link, to which the same rule applies.
 fn stays(path: &str, target: &str) -> bool {
     let folders = path.matches('/').count();
     let ups = target.split('/').take_while(|part| *part == "..").count();
@@ -106,7 +106,7 @@ mod tests {
         assert_eq!(place("lib64/ld.so.2", Kind::Link(&lib)), Ok("lib64/ld.so.2"));
         assert_eq!(from_the_top("l", "/etc/passwd").as_deref(), Some("etc/passwd"));
         assert_eq!(from_the_top("a/l", "../b"), None);
-        // What is no path stays none: the target that comes out is looked at like any other.
+        // An invalid path stays invalid: the rewritten target is checked like any other.
         let out = from_the_top("l", "/../x").unwrap();
         assert!(place("l", Kind::Link(&out)).is_err());
     }

@@ -1,4 +1,4 @@
-//! `ci/toolchains.toml`: compilers, and devices that programs run on, made of pinned packages.
+//! `ci/toolchains.toml`: compilers, and devices or emulators that programs run on, assembled from pinned packages.
 
 pub mod diagnosis;
 pub mod member;
@@ -26,13 +26,13 @@ pub struct Toolchains {
     pub toolchains: BTreeMap<Name, Toolchain>,
 }
 
-/// What a flavor is compiled with, or what it runs on.
+/// A compiler for a flavor, or a device that a flavor runs on.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Toolchain {
-    /// One line for people.
+    /// One-line description.
     pub about: String,
-    /// Machines that the packages are for; with none there are no packages.
+    /// Machines that the packages are for; when empty there are no packages.
     #[serde(default)]
     pub hosts: Vec<Platform>,
     /// Wheels of PyPI.
@@ -41,27 +41,28 @@ pub struct Toolchain {
     /// Packages of Debian.
     #[serde(default)]
     pub debs: Vec<Package>,
-    /// Where they are when another Debian has them than the machine's; its own sources, when there is none.
+    /// The part of Debian's archive that has them, when it is not the machine's own release; by default the machine's
+    /// sources.
     pub debs_from: Option<Archive>,
-    /// Crates, for what they vendor.
+    /// Crates, for the sources that they vendor.
     #[serde(default)]
     pub crates: Vec<Package>,
-    /// Text files to write once the packages are unpacked; a script can be started.
+    /// Text files to write once the packages are unpacked; scripts are made executable.
     #[serde(default)]
     pub files: BTreeMap<Inside, String>,
-    /// What is compiled out of the packages, in this order.
+    /// CMake projects to compile from the packages, in this order.
     #[serde(default)]
     pub builds: Vec<Build>,
     /// Files and folders to move: the new place, and the old one.
     #[serde(default)]
     pub moves: BTreeMap<Inside, Inside>,
-    /// Files and folders that nobody needs once all is compiled.
+    /// Files and folders to remove once everything is compiled.
     #[serde(default)]
     pub remove: Vec<Inside>,
-    /// Symbolic links to make: the link, and what it leads to from there.
+    /// Symbolic links to create: the link, and its target relative to it.
     #[serde(default)]
     pub links: BTreeMap<Inside, Inside>,
-    /// Programs that must be there in the end.
+    /// Programs that must exist in the end.
     #[serde(default)]
     pub programs: Vec<Inside>,
     /// CMake cache entries of a build with it; `{toolchain}` stands for its folder.
@@ -73,12 +74,12 @@ pub struct Toolchain {
     /// Environment of programs that run on it; `{toolchain}` stands for its folder.
     #[serde(default)]
     pub environment: BTreeMap<String, String>,
-    /// The words before a program that runs on it; `{toolchain}` stands for its folder.
+    /// Command prefix of a program that runs on it; `{toolchain}` stands for its folder.
     #[serde(default)]
     pub runner: Vec<String>,
-    /// A compiler of the machine's own that does instead.
+    /// A compiler of the machine that can replace it.
     pub own: Option<Own>,
-    /// What to type to install one instead, by package manager: `apt-get`, `brew`, `winget`.
+    /// Commands that install a replacement, by package manager: `apt-get`, `brew`, `winget`.
     #[serde(default)]
     pub install: BTreeMap<String, String>,
     /// The toolchain that has a device or an emulator for what this one compiles.
@@ -93,7 +94,7 @@ pub struct Package {
     pub name: Word,
     /// Its exact version.
     pub version: Word,
-    /// The machine it is for, as Debian names it; only Debian's packages have one.
+    /// Its architecture, as Debian names it; only Debian packages have one.
     pub arch: Option<Word>,
     /// Size of the file in bytes.
     pub bytes: u64,
@@ -113,7 +114,7 @@ impl std::fmt::Display for Package {
 pub struct Archive {
     /// The release, such as `trixie`.
     pub suite: Word,
-    /// The part of it: `main`, `contrib` or `non-free`.
+    /// The component: `main`, `contrib` or `non-free`.
     pub component: Word,
 }
 
@@ -123,13 +124,13 @@ impl std::fmt::Display for Archive {
     }
 }
 
-/// One CMake project among the packages, and what is taken of it.
+/// One CMake project among the packages, and the files to keep from its build.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Build {
     /// The folder of its `CMakeLists.txt`.
     pub source: Inside,
-    /// What Ninja is asked for.
+    /// The Ninja target.
     pub target: Word,
     /// CMake cache entries.
     #[serde(default)]
@@ -138,20 +139,20 @@ pub struct Build {
     pub take: BTreeMap<Inside, Inside>,
 }
 
-/// A compiler of the machine's own.
+/// A compiler installed on the machine.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Own {
     /// The program, on PATH.
     pub program: Word,
-    /// The oldest version that does, as its `--version` says it; any, when there is none.
+    /// The oldest acceptable version, as its `--version` reports it; `None` for any.
     pub at_least: Option<String>,
-    /// Versions from this one on are another toolchain.
+    /// The first version that is too new.
     pub below: Option<String>,
 }
 
 impl Own {
-    /// Whether a program that says `text` when asked for its version does.
+    /// Whether a program whose version output is `text` is acceptable.
     pub fn does(&self, text: &str) -> bool {
         let bound = |bound: &Option<String>| bound.as_deref().and_then(Version::find_in);
         let Some(found) = Version::find_in(text) else { return self.at_least.is_none() };
@@ -211,7 +212,7 @@ impl Toolchains {
     ///
     /// # Errors
     ///
-    /// A usage error that names those there are.
+    /// A usage error that lists the known names.
     pub fn get(&self, name: &Name) -> Result<&Toolchain> {
         self.toolchains.get(name).ok_or_else(|| {
             let known: Vec<&str> = self.toolchains.keys().map(Name::as_str).collect();
@@ -221,11 +222,11 @@ impl Toolchains {
     }
 }
 
-/// What stands for the toolchain's folder in the values of its tables.
+/// Placeholder for the toolchain's folder in the values of its tables.
 const FOLDER: &str = "{toolchain}";
 
 impl Toolchain {
-    /// Whether its packages are for a machine; nothing is for one that we know nothing of.
+    /// Whether its packages are for a machine; false for an unknown platform.
     pub fn is_for(&self, host: Option<Platform>) -> bool {
         host.is_some_and(|host| self.hosts.contains(&host))
     }
@@ -235,12 +236,12 @@ impl Toolchain {
         self.wheels.iter().chain(&self.debs).chain(&self.crates)
     }
 
-    /// How much there is to download, in bytes.
+    /// Size of the download, in bytes.
     pub fn download_bytes(&self) -> u64 {
         self.packages().map(|package| package.bytes).sum()
     }
 
-    /// Everything that decides what is in its folder, as text: its digest names the folder.
+    /// Everything that determines the contents of its folder, as text; the digest of it is part of the folder's name.
     pub fn contents(&self) -> String {
         let package =
             |package: &Package| json!([package.name, package.version, package.arch, package.sha256]);
@@ -254,23 +255,23 @@ impl Toolchain {
         .to_string()
     }
 
-    /// [`Toolchain::contents`], and what a build with it gets.
+    /// [`Toolchain::contents`], and the settings of a build with it.
     pub fn recipe(&self) -> String {
         let own = self.own.as_ref().map(|own| (&own.at_least, &own.below));
         format!("{} {:?} {:?} {own:?}", self.contents(), self.cmake, self.cargo)
     }
 
-    /// What lies in `folder` instead of what `values` have for it.
+    /// Replaces the placeholder in `values` with `folder`.
     pub fn in_folder(values: &BTreeMap<String, String>, folder: &str) -> BTreeMap<String, String> {
         values.iter().map(|(key, value)| (key.clone(), value.replace(FOLDER, folder))).collect()
     }
 
-    /// The words before a program that runs on it, when it lies in `folder`.
+    /// Command prefix of a program that runs on it, when the toolchain is in `folder`.
     pub fn runner_in(&self, folder: &str) -> Vec<String> {
         self.runner.iter().map(|word| word.replace(FOLDER, folder)).collect()
     }
 
-    /// What to type to install something that does instead, for the package managers that are `there`.
+    /// Commands that install a replacement with the package managers that are `there`, or with any when none is.
     pub fn install_hints(&self, there: impl Fn(&str) -> bool) -> Vec<String> {
         let mut managers: Vec<_> = self.install.iter().filter(|(manager, _)| there(manager)).collect();
         if managers.is_empty() {

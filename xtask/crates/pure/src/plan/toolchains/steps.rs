@@ -1,4 +1,4 @@
-//! How a toolchain is set up, as a list that a run carries out and `--dry-run` prints.
+//! The setup of a toolchain, as a list of steps that a run executes and `--dry-run` prints.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,8 +11,8 @@ use crate::plan::words::Inside;
 pub enum Step<'a> {
     /// Install wheels with pip, which checks their digests.
     Wheels(&'a [Package]),
-    /// Download Debian's packages, check their digests, unpack them; from another part of the archive than the machine's
-    /// sources name, where one is given.
+    /// Download Debian packages, check their digests, unpack them; from the given part of the archive, if any, instead
+    /// of the machine's sources.
     Debs(&'a [Package], Option<&'a Archive>),
     /// Download crates with cargo, check their digests, unpack them.
     Crates(&'a [Package]),
@@ -22,12 +22,12 @@ pub enum Step<'a> {
     Compile(&'a Build),
     /// Move, remove and link.
     Arrange(&'a Toolchain),
-    /// See that the programs are there, then move the whole into place.
+    /// Check that the programs exist, then move the folder into place.
     Check(&'a [Inside]),
 }
 
 impl Toolchain {
-    /// How it is set up, in this order.
+    /// The steps of its setup, in order.
     pub fn steps(&self) -> Vec<Step<'_>> {
         let debs = Step::Debs(&self.debs, self.debs_from.as_ref());
         let packages = [Step::Wheels(&self.wheels), debs, Step::Crates(&self.crates)];

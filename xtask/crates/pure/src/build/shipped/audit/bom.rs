@@ -1,4 +1,4 @@
-//! Whether the SBOM says what the manifest says, and of the patches what they say themselves.
+//! Checks that the SBOM agrees with the manifest, and its patch entries with the patches themselves.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use crate::build::shipped::cyclonedx::{Bom, Component, Patch};
 use crate::build::shipped::sbom::{PATCH_SHA256, RUST, SPEC, STATUS, UPSTREAM};
 use crate::build::shipped::{PROVENANCE, SBOM, UPSTREAM_LICENCES};
 
-/// Everything that is wrong with the SBOM.
+/// All findings about the SBOM.
 pub(super) fn findings(bom: &Bom, manifest: &Manifest, known: &Known) -> Vec<String> {
     let whose = format!("`{SBOM}`");
     let package = &bom.metadata.component;
@@ -30,7 +30,7 @@ pub(super) fn findings(bom: &Bom, manifest: &Manifest, known: &Known) -> Vec<Str
     found
 }
 
-/// Every file but the SBOM itself and the provenance, which is made after it.
+/// Checks that it lists every file except the SBOM itself and the provenance, which is written after it.
 fn files(bom: &Bom, manifest: &Manifest) -> Vec<String> {
     let listed: Vec<(&String, String)> = bom
         .components
@@ -74,7 +74,7 @@ fn upstream(bom: &Bom, manifest: &Manifest, known: &Known) -> Vec<String> {
     found
 }
 
-/// In the pedigree, with their digests beside it.
+/// Checks the patches in the pedigree, and their digests in the properties.
 fn patches(component: &Component, pedigree: &[Patch], manifest: &Manifest) -> Vec<String> {
     let whose = format!("`{SBOM}`");
     let digest = |file: &str| component.property(&format!("{PATCH_SHA256}{file}")).unwrap_or("nothing");
@@ -88,7 +88,7 @@ fn patches(component: &Component, pedigree: &[Patch], manifest: &Manifest) -> Ve
     found
 }
 
-/// Whatever has a licence text is listed, and whatever is listed has a text.
+/// Checks that every library with a licence text is listed, and that every listed library has a text.
 fn libraries(bom: &Bom, manifest: &Manifest) -> Vec<String> {
     let whose = format!("`{SBOM}`");
     let mut found = Vec::new();

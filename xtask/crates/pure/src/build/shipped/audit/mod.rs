@@ -1,5 +1,5 @@
-//! Whether a package is what it says: every file against the manifest, the SBOM and the provenance against both, and
-//! all of it against the lock of a repository that is at hand. Each finding is a sentence.
+//! Audits a package: every file against the manifest, the SBOM and the provenance against both, and all of them against
+//! the lock of a repository, if there is one. Each finding is a sentence.
 
 mod bom;
 mod origin;
@@ -17,21 +17,21 @@ use crate::build::manifest::Manifest;
 use crate::build::reference::is_reference;
 use crate::plan::lock::{Lock, LockedVariant};
 
-/// What the repository at hand says.
+/// Facts from the repository.
 #[derive(Clone, Debug, Default)]
 pub struct Known {
-    /// Its lock; nothing where there is no repository.
+    /// Its lock; `None` without a repository.
     pub lock: Option<Lock>,
-    /// Its patches, as far as their files are there.
+    /// Those of its patches whose files exist.
     pub patches: Vec<PatchNote>,
 }
 
-/// What was read, and what is wrong with it.
+/// Result of an audit.
 #[derive(Clone, Debug)]
 pub struct Audit {
-    /// The manifest, where it can be read.
+    /// The manifest, if it can be read.
     pub manifest: Option<Manifest>,
-    /// Everything that is wrong, in words.
+    /// Descriptions of all findings.
     pub findings: Vec<String>,
 }
 
@@ -73,14 +73,14 @@ fn read<T: DeserializeOwned>(contents: &Contents, name: &str, findings: &mut Vec
         .ok()
 }
 
-/// Exactly the files of the manifest, which is the only one that it cannot list.
+/// Checks that the package has exactly the files of the manifest, besides the manifest, which cannot list itself.
 fn files(contents: &Contents, manifest: &Manifest) -> Vec<String> {
     let is_other = |(file, _): &(&String, &String)| *file != MANIFEST;
     let there: BTreeMap<&String, &String> = contents.files.iter().filter(is_other).collect();
     differences("the package", &there, MANIFEST, &manifest.files.iter().collect())
 }
 
-/// How `found`, that `whose` has, differs from what `expected_by` says.
+/// Differences between `found`, the files of `whose`, and `expected`, the files according to `expected_by`.
 fn differences(
     whose: &str,
     found: &BTreeMap<&String, &String>,
@@ -99,7 +99,7 @@ fn differences(
     names.iter().filter_map(one).collect()
 }
 
-/// A sentence for each pair that should be the same and is not.
+/// A sentence for each pair that should be equal but is not.
 fn unequal(whose: &str, pairs: &[(&str, Option<&str>, &str)]) -> Vec<String> {
     let differs = pairs.iter().filter(|(_, found, expected)| *found != Some(*expected));
     let say = |(name, found, expected): &(&str, Option<&str>, &str)| {
@@ -120,7 +120,7 @@ fn licences(contents: &Contents, manifest: &Manifest) -> Vec<String> {
     found
 }
 
-/// The folders with licences of crates.
+/// The folders of crates' licences.
 fn crate_folders(manifest: &Manifest) -> BTreeSet<&str> {
     let below = manifest.files.keys().filter_map(|file| file.strip_prefix(CRATE_LICENCES)?.strip_prefix('/'));
     below.filter_map(|file| file.split('/').next()).collect()
@@ -130,7 +130,7 @@ fn locked<'a>(manifest: &Manifest, known: &'a Known) -> Option<&'a LockedVariant
     known.lock.as_ref()?.variants.get(&manifest.variant)
 }
 
-/// Against the lock of the repository at hand.
+/// Checks the manifest against the repository's lock.
 fn lock(manifest: &Manifest, known: &Known) -> Vec<String> {
     const LOCK: &str = "espalier.lock";
     if known.lock.is_none() {

@@ -1,4 +1,4 @@
-//! Whether the provenance is about these files, and names the inputs that the manifest and the lock name.
+//! Checks that the provenance covers these files, and names the same inputs as the manifest and the lock.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::build::shipped::provenance::{
 };
 use crate::plan::lock::LockedVariant;
 
-/// Everything that is wrong with the provenance; `locked` is the variant in the lock at hand.
+/// All findings about the provenance; `locked` is the variant in the repository's lock.
 pub(super) fn findings(
     statement: &Statement,
     manifest: &Manifest,
@@ -63,7 +63,7 @@ pub(super) fn findings(
     found
 }
 
-/// sha256 by name, of those whose name begins with `prefix`, which is taken away.
+/// sha256 by name of the resources whose name begins with `prefix`, which is stripped.
 fn digests<'a>(resources: impl Iterator<Item = &'a Resource>, prefix: &str) -> BTreeMap<String, String> {
     let digest = |resource: &Resource| {
         let name = resource.name.strip_prefix(prefix)?.to_string();
