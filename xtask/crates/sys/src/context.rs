@@ -1,4 +1,4 @@
-//! What every command gets, and what it gives.
+//! The context that every command receives, and the outcome that it returns.
 
 use std::path::PathBuf;
 
@@ -22,23 +22,23 @@ use crate::sys::project::run_lock::{self, Access, RunLock};
 use crate::sys::project::stage::Stage;
 use crate::ui::Ui;
 
-/// What every command gets.
+/// The context that every command receives.
 #[derive(Clone, Debug)]
 pub struct Context {
-    /// Where things are.
+    /// Paths of the project.
     pub layout: Layout,
-    /// Where talk goes.
+    /// Output for status lines and progress.
     pub ui: Ui,
     /// The network is forbidden.
     pub offline: bool,
-    /// A stale lock is an error instead of being written anew.
+    /// A stale lock is an error instead of being rewritten.
     pub locked: bool,
-    /// What a killed run had decided is finished: without this there is nothing to read pins or patches with.
+    /// Proof that the change a killed run had committed to is finished: without it pins and patches cannot be read.
     pub settled: Settled,
 }
 
 impl Context {
-    /// GitHub, as the environment names it; not with `--offline`.
+    /// Returns a GitHub client configured from the environment; an error with `--offline`.
     pub fn github(&self) -> Result<Client> {
         if self.offline {
             return Err(
@@ -48,16 +48,16 @@ impl Context {
         Client::from_environment(&self.layout.scratch())
     }
 
-    /// The project as it shall be when the change of `stage` has happened.
+    /// Returns the context of the project as it will be once the change of `stage` has happened.
     #[must_use]
     pub fn staged(&self, stage: &Stage) -> Context {
         Context { layout: stage.layout(), ..self.clone() }
     }
 
-    /// `pins.toml`, and the locks for `access` with it unless this is a `--dry-run`: another run may change the pins while
-    /// this one waits for them.
+    /// Returns `pins.toml`, together with the locks for `access` unless this is a `--dry-run`: another run may change
+    /// the pins while this one waits for the locks.
     pub fn begin(&self, dry_run: bool, access: Access) -> Result<(Option<RunLock>, Pins)> {
-        // Where there are none, nobody waits and no folder is made.
+        // Without pins there is nothing to wait for, and no folder is created.
         let pins = self.pins()?;
         if dry_run {
             return Ok((None, pins));
@@ -77,7 +77,7 @@ impl Context {
         Pins::parse(SourceText { name: "pins.toml", text: &text })
     }
 
-    /// Which of lint's rules the project relaxes: none without a `ci/lint.toml`.
+    /// Reads the lint rules that the project relaxes; none without a `ci/lint.toml`.
     pub fn lint_rules(&self) -> Result<LintRules> {
         match disk::read_if_there(&self.layout.lint_rules())? {
             None => Ok(LintRules::default()),
@@ -119,7 +119,7 @@ impl Context {
         Flavors::parse(SourceText { name: "ci/flavors.toml", text: &text }).map(Some)
     }
 
-    /// The same for what cannot be done without.
+    /// Reads `ci/flavors.toml` for a command that cannot work without it.
     pub fn flavors(&self) -> Result<Flavors> {
         let shown = self.layout.show(&self.layout.flavors());
         self.flavors_if_there()?.ok_or_else(|| {
@@ -133,7 +133,7 @@ impl Context {
         })
     }
 
-    /// Reads every file of `ci/proofs/`, in the order of their names.
+    /// Reads every file of `ci/proofs/`, sorted by name.
     pub fn proofs(&self) -> Result<Vec<Proof>> {
         let folder = self.layout.proofs();
         if !disk::exists(&folder) {
@@ -147,19 +147,19 @@ impl Context {
     }
 }
 
-/// What a command has to say on stdout: the same for people and for machines.
+/// The answer of a command on stdout: the same for people and for machines.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// For people; may be empty.
     pub text: String,
     /// For `--json`.
     pub json: Value,
-    /// The exit code, 0 when all is well.
+    /// Exit code, 0 on success.
     pub code: u8,
 }
 
 impl Outcome {
-    /// A command that went well.
+    /// Returns the outcome of a successful command.
     pub fn ok(text: impl Into<String>, json: Value) -> Outcome {
         Outcome { text: text.into(), json, code: 0 }
     }

@@ -1,6 +1,6 @@
-//! Effects, what a command gets of its surroundings, and what it says on the way.
+//! Effects, the context of a command, and its output along the way.
 //!
-//! The rooms, and what a room must not do, are in ARCHITECTURE.md.
+//! ARCHITECTURE.md lists the modules and what each must not do.
 
 #![deny(clippy::print_stdout, clippy::print_stderr, reason = "a closed pipe makes them panic: use ui")]
 

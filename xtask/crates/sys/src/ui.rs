@@ -1,7 +1,7 @@
-//! What people see while a command works: status lines, progress, and nothing on stdout.
+//! Output while a command works: status lines and progress, never on stdout.
 //!
-//! Talk goes to stderr, data to stdout. Without a terminal a progress bar becomes a line now and
-//! then, so that a CI log shows that something is alive and stays short.
+//! Status goes to stderr, data to stdout. Without a terminal a progress bar becomes an occasional line, so that a CI
+//! log shows progress and stays short.
 
 use std::io::{self, Write};
 use std::sync::OnceLock;
@@ -12,7 +12,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use crate::plan::called::Called;
 use crate::series::{visible, visible_json};
 
-/// How much a command says on stderr.
+/// Verbosity of a command on stderr.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Talk {
     /// Status lines and progress.
@@ -21,31 +21,31 @@ pub enum Talk {
     Quiet,
 }
 
-/// Where status lines and progress go.
+/// Output for status lines and progress.
 #[derive(Clone, Copy, Debug)]
 pub struct Ui {
     talk: Talk,
 }
 
 impl Ui {
-    /// A voice that says as much as `talk` allows.
+    /// Creates an output with the verbosity `talk`.
     pub fn new(talk: Talk) -> Self {
         Ui { talk }
     }
 
-    /// One status line: a right-aligned verb and what it is done to, as cargo does.
+    /// Prints one status line: a right-aligned verb and its object, as cargo does.
     pub fn status(&self, verb: &str, what: impl std::fmt::Display) {
         if self.talk == Talk::Normal {
             say(&format!("{verb:>12} {what}"));
         }
     }
 
-    /// Something that a person should know and that stops nothing.
+    /// Prints a warning: something the user should know that does not stop the command.
     pub fn warn(&self, what: impl std::fmt::Display) {
         say(&format!("warning: {what}"));
     }
 
-    /// A bar over `total` units (bytes when `bytes`), or a spinner when the total is unknown.
+    /// Returns a bar over `total` units, or a spinner if the total is unknown.
     pub fn progress(&self, label: &str, total: Option<u64>, unit: Unit) -> Progress {
         let bar = if self.talk == Talk::Quiet { ProgressBar::hidden() } else { new_bar(total, unit) };
         bar.set_message(visible(label));
@@ -55,10 +55,10 @@ impl Ui {
     }
 }
 
-/// What this run was called with; set once, before the first word.
+/// The options that this run was called with; set once, before the first output.
 static CALLED: OnceLock<Called> = OnceLock::new();
 
-/// From now on every printed command repeats what this run was called with: the one place, as all text passes here.
+/// Makes every printed command repeat the options of this run: done here, because all text passes here.
 pub fn called_with(called: Called) {
     let _ = CALLED.set(called);
 }
@@ -67,18 +67,18 @@ fn complete(text: &str) -> String {
     CALLED.get().map_or_else(|| text.to_string(), |called| called.complete(text))
 }
 
-/// One piece of talk. When nobody can hear it the work goes on: there is nobody to tell.
+/// Prints a line to stderr. Write errors are ignored: the work continues without an audience.
 ///
-/// All text passes here or through [`answer`]: names, subjects and paths are other people's, and a terminal would
-/// obey what is in them.
+/// All text passes here or through [`answer`]: names, subjects and paths come from other people, and could contain
+/// escape sequences that a terminal would obey.
 pub fn say(text: &str) {
     let _ = io::stderr().write_all(format!("{}\n", visible(&complete(text))).as_bytes());
 }
 
-/// What a command answers, on stdout.
+/// The answer of a command on stdout.
 #[derive(Clone, Debug)]
 pub enum Answer {
-    /// For people; nothing is written when it is empty.
+    /// For people; an empty one prints nothing.
     Text(String),
     /// For machines.
     Json(serde_json::Value),
@@ -105,7 +105,7 @@ pub fn answer(answer: &Answer) -> io::Result<()> {
     out.flush()
 }
 
-/// What a progress bar counts.
+/// The unit of a progress bar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// Bytes, shown as MiB.
@@ -114,7 +114,7 @@ pub enum Unit {
     Steps,
 }
 
-/// A running progress display; it vanishes when dropped.
+/// A running progress display; removed when dropped.
 pub struct Progress {
     bar: ProgressBar,
     label: String,
@@ -126,7 +126,7 @@ pub struct Progress {
     last_line: Instant,
 }
 
-/// Without a terminal, one line this often.
+/// Without a terminal, the interval between lines.
 const PLAIN_INTERVAL: Duration = Duration::from_secs(20);
 
 impl Progress {
@@ -139,13 +139,13 @@ impl Progress {
         }
     }
 
-    /// Changes the total, when it becomes known on the way.
+    /// Changes the total, once it is known.
     pub fn set_total(&mut self, total: u64) {
         self.total = Some(total);
         self.bar.set_length(total);
     }
 
-    /// Shows what is being worked on behind the bar.
+    /// Shows the current item beside the bar.
     pub fn note(&mut self, note: &str) {
         self.note = note.to_string();
         self.bar.set_message(visible(&format!("{} {note}", self.label)));
@@ -164,13 +164,13 @@ impl Progress {
     }
 }
 
-/// How long the rest takes if it goes on as it went so far; nothing while too little is done to tell.
+/// Estimates the remaining time by linear extrapolation; `None` while too little is done.
 fn time_left(elapsed: Duration, done: u64, total: u64) -> Option<Duration> {
     let part = done as f64 / total.max(1) as f64;
     (0.01..1.0).contains(&part).then(|| elapsed.mul_f64((1.0 - part) / part))
 }
 
-/// A duration as an estimate is read: no more digits than it deserves.
+/// Formats a duration as an estimate, without spurious precision.
 fn about(time: Duration) -> String {
     match time.as_secs() {
         0..90 => format!("about {} s", time.as_secs().max(1)),

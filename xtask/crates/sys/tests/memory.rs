@@ -1,4 +1,4 @@
-//! The limits of libgit2's memory are set: alone in its process, because they are globals.
+//! Tests that the limits of libgit2's memory are set: alone in its process, because they are globals.
 
 use espalier_sys::sys::git::memory::{CACHED, MAPPED, WINDOW, limit};
 

@@ -1,7 +1,7 @@
-//! EFFECTS: the only room that may touch git, processes, the network and the disk.
+//! EFFECTS: the only module that may touch git, processes, the network and the disk.
 //!
-//! Nothing here decides what should happen: that is `plan/` and `series/`. What is here makes each
-//! effect safe (atomic, hardened, killable at any moment) and explains it when it fails.
+//! Nothing here decides what to do: that is `plan/` and `series/`. This module makes each effect safe (atomic,
+//! hardened, killable at any moment) and explains it when it fails.
 #![allow(clippy::disallowed_methods)]
 
 pub mod git;

@@ -1,4 +1,4 @@
-//! Files that one tree has and another has not.
+//! Files that exist in one tree and not in another.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::series::ObjectId;
 use crate::series::{Arrivals, TreeEntry};
 
-/// Which regular files came from the tree `old` to `new`, and which went.
+/// Returns the regular files that were added, and those that were removed, between the trees `old` and `new`.
 pub fn between(store: &Store, old: ObjectId, new: ObjectId) -> Result<Arrivals> {
     Ok(Arrivals::between(&entries(store, old)?, &entries(store, new)?))
 }

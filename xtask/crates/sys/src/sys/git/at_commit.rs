@@ -1,4 +1,4 @@
-//! Files of the project as one of its commits has them.
+//! Files of the project at one of its commits.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -8,28 +8,29 @@ use super::command::git;
 use crate::error::{Error, Result};
 use crate::sys::machine::disk;
 
-/// The most that a file of ours may have, in bytes: what is larger is none.
+/// Size limit of one of the project's files, in bytes: no real one is larger.
 const BYTES_LIMIT: u64 = 64 << 20;
 
-/// Whether the last commit of the repository at `root` has `path`; no where there is no repository.
+/// Whether the last commit of the repository at `root` has `path`; false where there is no repository.
 pub fn is_in_head(root: &Path, path: &str) -> bool {
     let asked = git(&root.join(".git")).args(["cat-file", "-e", &format!("HEAD:{path}")]).finish();
     asked.is_ok_and(|asked| asked.status.success())
 }
 
-/// The contents of `paths` at `reference`, of a folder all that is below it, by the path from the root. What the commit
-/// does not have is left out.
+/// Returns the contents of `paths` at `reference` by path from the root; a folder yields everything below it. Paths
+/// that the commit does not have are left out.
 ///
 /// # Errors
 ///
-/// The commit is not here.
+/// The commit does not exist here.
 pub fn files_at(root: &Path, reference: &str, paths: &[&str]) -> Result<BTreeMap<String, Vec<u8>>> {
     if reference.starts_with('-') {
         return Err(Error::usage(format!("`{reference}` names no commit")));
     }
     let there = git(&root.join(".git")).args(["ls-tree", "--name-only", "-z", reference, "--"]).args(paths);
     let there = crate::series::lossy(&there.success()?).into_owned();
-    // `git archive` refuses a path that is not there, takes none for all, and converts line ends as a checkout does.
+    // `git archive` fails on a missing path, treats an empty list as "everything", and converts line ends as a
+    // checkout does.
     let there: Vec<&str> = there.split_terminator('\0').collect();
     if there.is_empty() {
         return Ok(BTreeMap::new());

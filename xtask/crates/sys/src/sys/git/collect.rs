@@ -1,4 +1,4 @@
-//! The store without the objects that no pin needs.
+//! Garbage collection of the object store: objects that no pin needs.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -6,17 +6,17 @@ use std::path::Path;
 use super::command::git;
 use crate::error::Result;
 
-/// Where the store remembers pins: below each, a ref with the id of a pin's tree.
+/// Ref prefixes of pins in the store: below each, one ref per pin, named by the id of its tree.
 const PINS: [&str; 2] = ["refs/espalier/pins/", "refs/espalier/pin-commits/"];
 
-/// The refs of pins whose tree is none of `trees`.
+/// Returns the refs of pins whose tree is not in `trees`.
 pub fn stale_refs(store: &Path, trees: &BTreeSet<String>) -> Result<Vec<String>> {
     let said = git(store).args(["for-each-ref", "--format=%(refname)"]).args(PINS).success()?;
     let is_stale = |name: &&str| name.rsplit('/').next().is_some_and(|tree| !trees.contains(tree));
     Ok(crate::series::lossy(&said).lines().filter(is_stale).map(str::to_string).collect())
 }
 
-/// How many bytes of objects nothing leads to once the refs in `without` are gone.
+/// Returns the size in bytes of the objects that become unreachable once the refs in `without` are deleted.
 pub fn unreachable_bytes(store: &Path, without: &[String]) -> Result<u64> {
     let without = without.iter().map(|name| format!("--exclude={name}"));
     let run = git(store).args(["rev-list", "--objects", "--disk-usage"]).args(without).arg("--all");
@@ -28,7 +28,7 @@ pub fn unreachable_bytes(store: &Path, without: &[String]) -> Result<u64> {
     Ok(all.saturating_sub(reachable))
 }
 
-/// Drops the refs `stale`, and then every object that nothing leads to. Killed at any moment, what is needed is there.
+/// Deletes the refs `stale`, then every unreachable object. Safe to kill at any moment: objects that are needed stay.
 pub fn collect(store: &Path, stale: &[String]) -> Result<()> {
     for name in stale {
         git(store).args(["update-ref", "-d", name]).success()?;

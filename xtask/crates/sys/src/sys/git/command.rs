@@ -6,8 +6,8 @@ use crate::error::Result;
 use crate::sys::machine::disk;
 use crate::sys::machine::process::Run;
 
-/// `git` that ignores the caller's repository, runs no hook, starts no helper in the background,
-/// asks nothing, and checks every object that it receives.
+/// Returns a `git` command that ignores the caller's repository, runs no hook, starts no helper in the background,
+/// never prompts, and checks every object that it receives.
 pub fn git(git_dir: &Path) -> Run {
     let mut run = Run::new("git").install_hint("install git (Debian: `apt-get install git`)");
     for (name, _) in std::env::vars_os().filter(|(name, _)| !may_reach_git(&name.to_string_lossy())) {
@@ -16,8 +16,8 @@ pub fn git(git_dir: &Path) -> Run {
     run = run
         .env("GIT_TERMINAL_PROMPT", "0")
         .env("GIT_OPTIONAL_LOCKS", "0")
-        // Stronger than a person's `init.default...`, and known to be nothing by a git that is too old for it.
-        // Upstream's ids are SHA-1, and libgit2 reads refs that are files.
+        // Overrides the user's `init.default...` settings; a git too old for the variable ignores it. Upstream's ids
+        // are SHA-1, and libgit2 reads only refs that are files.
         .env("GIT_DEFAULT_HASH", "sha1")
         .env("GIT_DEFAULT_REF_FORMAT", "files");
     for setting in SETTINGS {
@@ -26,16 +26,16 @@ pub fn git(git_dir: &Path) -> Run {
     run.arg(format!("--git-dir={}", git_dir.display()))
 }
 
-/// What a checkout is of.
+/// The commit and branch of a checkout.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checkout {
-    /// The full id of its commit.
+    /// Full id of the commit.
     pub commit: String,
-    /// Its branch. A runner checks out no branch and says it in `GITHUB_REF_NAME`.
+    /// Branch name. GitHub's runners check out a detached HEAD and pass the name in `GITHUB_REF_NAME`.
     pub branch: String,
 }
 
-/// The commit and branch of the repository at `root`.
+/// Returns the commit and branch of the repository at `root`.
 pub fn checkout_of(root: &Path) -> Result<Checkout> {
     let ask = |words: &[&str]| -> Result<String> {
         let said = git(&root.join(".git")).args(words).success()?;
@@ -50,23 +50,23 @@ pub fn checkout_of(root: &Path) -> Result<Checkout> {
     Ok(Checkout { commit, branch })
 }
 
-/// Files are written as they are in the commits, whatever the tree's attributes and the person's
-/// configuration say: what is committed again must be the same bytes.
+/// Files are written byte for byte as in the commits, whatever the tree's attributes and the user's configuration
+/// say: committing them again must yield the same bytes.
 const ATTRIBUTES: &str = "* -text -ident -filter -working-tree-encoding\n";
 
-/// Makes the work tree of the repository at `git_dir` one in which no byte is converted.
+/// Disables every byte conversion in the work tree of the repository at `git_dir`.
 pub fn convert_nothing(git_dir: &Path) -> Result<()> {
     disk::write_atomically(&git_dir.join("info/attributes"), ATTRIBUTES.as_bytes())
 }
 
-/// Whether git may see the variable `name` of our environment. Of git's own, only those that say how a remote is reached, who
-/// commits, where the configuration is, and what is traced: the others point it to another repository, or change what it reads
-/// and writes, as `GIT_ATTR_SOURCE` does.
+/// Whether git may see the variable `name` of our environment. Of git's own variables, only those pass that set how a
+/// remote is reached, who commits, where the configuration is, and what is traced: the others point git to another
+/// repository, or change what it reads and writes, as `GIT_ATTR_SOURCE` does.
 fn may_reach_git(name: &str) -> bool {
     !name.starts_with("GIT_") || PASSED_ON.iter().any(|start| name.starts_with(start))
 }
 
-/// The beginnings of their names.
+/// Prefixes of the names that pass.
 const PASSED_ON: [&str; 13] = [
     "GIT_ASKPASS",
     "GIT_AUTHOR_",
@@ -89,14 +89,15 @@ const SETTINGS: [&str; 12] = [
     "gc.auto=0",
     "maintenance.auto=false",
     "fetch.fsckObjects=true",
-    // Fewer objects than this would be written loose; a pack can be moved in one step.
+    // A fetch of fewer objects than this would be unpacked into loose objects; a pack can be moved in one step.
     "fetch.unpackLimit=1",
     "fetch.writeCommitGraph=false",
     "protocol.ext.allow=never",
     "submodule.recurse=false",
-    // What a borrowed store names may have come without its history: nothing is to be fetched on top of it.
+    // Commits of a borrowed store may lack their history, so a fetch must not use them as negotiation base.
     "core.alternateRefsPrefixes=refs/none/",
-    // A host that answers and then says nothing must not hold a build for ever. In bytes a second, and seconds.
+    // A host that accepts the connection and then stalls must not block a build for ever. In bytes a second, and
+    // seconds.
     "http.lowSpeedLimit=1",
     "http.lowSpeedTime=60",
 ];
@@ -110,7 +111,7 @@ mod tests {
         String::from_utf8(said).unwrap()
     }
 
-    /// git knows best what ties it to one repository; a newer git may add to it.
+    /// git itself lists the variables that tie it to one repository; a newer git may add to the list.
     #[test]
     fn what_git_calls_local_is_taken_away() {
         let local = said(&["rev-parse", "--local-env-vars"]);
@@ -119,7 +120,7 @@ mod tests {
         assert_eq!(passed, [""; 0]);
     }
 
-    /// A variable that a newer git brings is kept from it until somebody has said otherwise.
+    /// A variable that a newer git introduces is withheld until it is added to the list of those that pass.
     #[test]
     fn only_known_variables_reach_git() {
         for name in
@@ -133,7 +134,7 @@ mod tests {
         }
     }
 
-    /// git looks at the limit only when it has a time, and the other way round.
+    /// git applies the speed limit only together with a time, and vice versa.
     #[test]
     fn a_slow_host_is_given_up() {
         for name in ["http.lowSpeedLimit", "http.lowSpeedTime"] {

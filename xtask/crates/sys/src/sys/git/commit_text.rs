@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::series::{NotUtf8, lossy, printable, utf8};
 use crate::sys::machine::process::Run;
 
-/// What people wrote into a commit.
+/// Author and message of a commit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CommitText {
     /// The author's name.
@@ -15,11 +15,12 @@ pub struct CommitText {
     pub address: String,
     /// The message.
     pub message: String,
-    /// What is not UTF-8 and in no charset that the commit names, as `author: J\\xf6rg`: it is only to be shown.
+    /// Fields that are neither UTF-8 nor in a charset that the commit names, as `author: J\\xf6rg`: for display only.
     pub not_utf8: Vec<String>,
 }
 
-/// Reads `commit`; `git` is a call of git in its repository, used only where the commit names another charset than UTF-8.
+/// Reads `commit`; `git` builds a git command in its repository, called only if the commit names a charset other than
+/// UTF-8.
 pub(in crate::sys) fn read(git: impl FnOnce() -> Run, commit: &Commit<'_>) -> Result<CommitText> {
     let author = commit.author();
     let raw = [author.name_bytes(), author.email_bytes(), commit.message_raw_bytes()].map(<[u8]>::to_vec);
@@ -39,7 +40,7 @@ pub(in crate::sys) fn read(git: impl FnOnce() -> Run, commit: &Commit<'_>) -> Re
     Ok(CommitText { name, address, message, not_utf8 })
 }
 
-/// The same three in UTF-8; git leaves bytes of a charset that it does not know as they are.
+/// Returns the three fields converted to UTF-8; git leaves bytes of an unknown charset as they are.
 fn converted(git: Run, commit: &Commit<'_>) -> Result<Option<[Vec<u8>; 3]>> {
     let said = git
         .args([

@@ -1,4 +1,4 @@
-//! Commits as patch files, written by git itself: the one form that git, people and we read alike.
+//! Commits as patch files, written by git itself: one format that git, people and this tool read alike.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ pub struct FormattedPatch {
     pub bytes: Vec<u8>,
 }
 
-/// Every way in which a person's configuration could change the text is closed.
+/// Options that override every setting of the user's configuration that could change the text.
 const FORM: [&str; 19] = [
     "--quiet",
     "--no-notes",
@@ -41,11 +41,11 @@ const FORM: [&str; 19] = [
     "--dst-prefix=b/",
 ];
 
-/// The commits after `base` up to `tip` of the repository `git_dir`, numbered from `start`; `scratch` is
-/// an empty folder for git to write into.
+/// Formats the commits after `base` up to `tip` of the repository `git_dir` as patches numbered from `start`;
+/// `scratch` is an empty folder for git to write into.
 ///
-/// git works in an empty repository that only borrows the objects: neither the configuration, nor the
-/// attributes, nor the replaced commits of a repository that a person works in can change the text.
+/// git works in an empty repository that only borrows the objects: neither configuration, attributes nor replaced
+/// commits of a repository that a person works in can change the text.
 pub fn format_series(
     git_dir: &Path,
     base: ObjectId,
@@ -71,18 +71,18 @@ pub fn format_series(
         let name = file.to_string_lossy().to_lowercase();
         Ok(FormattedPatch { name, bytes: disk::read(&folder.join(file))? })
     };
-    // Nothing to write, no folder.
+    // Without commits, no folder is created.
     disk::create_folder(&folder)?;
     disk::files_below(&folder)?.iter().map(read).collect()
 }
 
-/// A bare repository at `to` without anything of its own.
+/// Creates a bare repository at `to` that has no objects of its own.
 fn borrow_objects(from: &Path, to: &Path) -> Result<()> {
     Repository::init_bare(to).map_err(|error| super::store::write_failed(&error))?;
     let from = std::path::absolute(from).map_err(|error| disk::explain("look at", from, &error))?;
     let objects = format!("{}\n", from.join("objects").display());
     disk::write_atomically(&to.join("objects/info/alternates"), objects.as_bytes())?;
-    // Commits whose parents were left out on purpose would be reported as damage.
+    // Otherwise commits whose parents were left out on purpose would be reported as corruption.
     match disk::read_if_there(&from.join("shallow"))? {
         Some(shallow) => disk::write_atomically(&to.join("shallow"), &shallow),
         None => Ok(()),

@@ -1,4 +1,4 @@
-//! Upstream's commits since the pin, oldest first, and what each of them changed.
+//! Upstream's commits since the pin, oldest first, and the paths that each of them changed.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -15,29 +15,29 @@ use crate::series::ObjectId;
 /// One upstream commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Commit {
-    /// Its id.
+    /// Commit id.
     pub id: ObjectId,
-    /// Its tree.
+    /// Id of its tree.
     pub tree: ObjectId,
-    /// The trees of its parents; the pin's where a parent is not later than the pin.
+    /// Trees of its parents; the pin's for a parent that is not later than the pin.
     pub parent_trees: Vec<ObjectId>,
-    /// Where its parents are in the history; those that are not later than the pin are left out.
+    /// Indices of its parents in the history; parents that are not later than the pin are left out.
     pub parents: Vec<usize>,
-    /// Where its first parent is in the history, when it is there.
+    /// Index of its first parent in the history, if it is there.
     pub first_parent: Option<usize>,
     /// Whether the pin is one of its parents.
     pub follows_pin: bool,
-    /// The first line of its message.
+    /// First line of the message.
     pub subject: String,
-    /// Who wrote it.
+    /// Author.
     pub author: String,
-    /// When it was committed, in seconds since 1970.
+    /// Commit time, in seconds since 1970.
     pub seconds: i64,
 }
 
-/// The commits that are in `tip` and not in the commit whose tree is `base`: every parent comes before its
-/// children. Nothing when the tip came without its history, as from a bundle of one release, or does not
-/// have the pin behind it.
+/// Returns the commits that are in `tip` and not in the commit whose tree is `base`, parents before children. `None`
+/// if the tip came without its history, as from a bundle of one release, or does not have the pin among its
+/// ancestors.
 pub fn since(store: &Store, tip: ObjectId, base: ObjectId) -> Result<Option<Vec<Commit>>> {
     let repo = store.opened_for_walking()?;
     let mut walk = repo.revwalk().map_err(unreadable)?;
@@ -48,8 +48,8 @@ pub fn since(store: &Store, tip: ObjectId, base: ObjectId) -> Result<Option<Vec<
     let mut pin = None;
     for id in walk.by_ref() {
         let id = id.map_err(unreadable)?;
-        // Reverts bring the pinned tree back, before the pin and after it. Where the pin's own commit is not known,
-        // as when it came from a mirror that squashes, it is taken for the oldest one that has the tree.
+        // Reverts reproduce the pinned tree, before the pin and after it. If the pin's own commit is unknown, as with
+        // a mirror that squashes, the oldest commit with that tree is assumed to be it.
         let has_tree = repo.find_commit(id).map_err(unreadable)?.tree_id() == oid(base);
         if has_tree && (pin != fetched || pin.is_none()) {
             pin = Some(object_id(id));
@@ -65,13 +65,13 @@ pub fn since(store: &Store, tip: ObjectId, base: ObjectId) -> Result<Option<Vec<
     read_commits(store, &ids, &Base { tree: base, commit: pin }).map(Some)
 }
 
-/// Whether the whole history is here: then the pin would have been found, were it a part of it.
+/// Whether the history is complete down to a root commit: then the pin would have been found if it were part of it.
 fn starts_from_nothing(store: &Store, ids: &[ObjectId]) -> Result<bool> {
     let mut all = ids.iter().map(|id| named_parents(store, *id));
     all.try_fold(false, |found, parents| Ok(found || parents?.is_empty()))
 }
 
-/// Newest first.
+/// Returns the commits of `tip` that are not ancestors of `hidden`, newest first.
 fn not_in(repo: &Repository, tip: ObjectId, hidden: ObjectId) -> Result<Vec<ObjectId>> {
     let mut walk = repo.revwalk().map_err(unreadable)?;
     walk.set_sorting(Sort::TOPOLOGICAL | Sort::TIME).map_err(unreadable)?;
@@ -80,7 +80,7 @@ fn not_in(repo: &Repository, tip: ObjectId, hidden: ObjectId) -> Result<Vec<Obje
     walk.map(|id| id.map(object_id)).collect::<std::result::Result<_, _>>().map_err(unreadable)
 }
 
-/// The pin: its tree is known, its commit only when the history reaches it.
+/// The pin: its tree is known, its commit only if the history reaches it.
 struct Base {
     tree: ObjectId,
     commit: Option<ObjectId>,
@@ -125,8 +125,8 @@ fn read_commits(store: &Store, ids: &[ObjectId], base: &Base) -> Result<Vec<Comm
     Ok(commits)
 }
 
-/// Where the pin's own commit is not known, as when it came from a mirror that squashes: upstream's main
-/// line starts from it.
+/// Assumes that upstream's main line starts from the pin, for a pin whose own commit is unknown, as with a mirror
+/// that squashes.
 fn assume_pin(commits: &mut [Commit]) {
     if commits.iter().any(|commit| commit.follows_pin) {
         return;
@@ -138,7 +138,7 @@ fn assume_pin(commits: &mut [Commit]) {
     }
 }
 
-/// The parents that a commit names, also those that were cut off, which libgit2 hides.
+/// Returns the parents that a commit names, including those that were cut off, which libgit2 hides.
 fn named_parents(store: &Store, id: ObjectId) -> Result<Vec<ObjectId>> {
     let text = store.read(id)?;
     let lines = text.split(|byte| *byte == b'\n').skip(1);
@@ -146,7 +146,7 @@ fn named_parents(store: &Store, id: ObjectId) -> Result<Vec<ObjectId>> {
     Ok(ids.filter_map(|id| id.parse::<ObjectId>().ok()).collect())
 }
 
-/// The paths that `commit` changed: for a merge, those that are as in none of its parents. Sorted.
+/// Returns the sorted paths that `commit` changed: for a merge, those that differ from every parent.
 pub fn changed_paths(store: &Store, commit: &Commit) -> Result<Vec<Difference>> {
     let mut parents = commit.parent_trees.iter();
     let Some(first) = parents.next() else { return Ok(Vec::new()) };
@@ -158,22 +158,22 @@ pub fn changed_paths(store: &Store, commit: &Commit) -> Result<Vec<Difference>> 
     Ok(changed)
 }
 
-/// Trees of one store that are compared once, however often they are asked about.
+/// A cache of comparisons between trees of one store.
 pub struct Comparisons<'a> {
     store: &'a Store,
     known: RefCell<HashMap<TwoTrees, Rc<[Difference]>>>,
 }
 
-/// The old one and the new one.
+/// The old tree and the new one.
 type TwoTrees = (ObjectId, ObjectId);
 
 impl<'a> Comparisons<'a> {
-    /// Nothing is compared yet.
+    /// Creates an empty cache.
     pub fn new(store: &'a Store) -> Comparisons<'a> {
         Comparisons { store, known: RefCell::default() }
     }
 
-    /// The same as [`changed_between`].
+    /// Cached [`changed_between`].
     pub fn between(&self, old: ObjectId, new: ObjectId) -> Result<Rc<[Difference]>> {
         if let Some(known) = self.known.borrow().get(&(old, new)) {
             return Ok(Rc::clone(known));
@@ -184,7 +184,7 @@ impl<'a> Comparisons<'a> {
     }
 }
 
-/// The paths that differ between two trees, sorted. Folders that are equal are not entered.
+/// Returns the sorted paths that differ between two trees. Equal folders are not descended into.
 pub fn changed_between(store: &Store, old: ObjectId, new: ObjectId) -> Result<Vec<Difference>> {
     let repo = store.repository();
     let (old, new) =

@@ -1,21 +1,21 @@
-//! Object ids and kinds as libgit2 has them. Outside of this room they are ours.
+//! Conversions of object ids and kinds from and to libgit2's; only this module uses libgit2's types.
 
 use git2::{ObjectType, Oid};
 
 use crate::series::{Mode, ObjectId, ObjectKind};
 
-/// An id of ours, for libgit2.
+/// Converts one of our ids for libgit2.
 pub(in crate::sys) fn oid(id: ObjectId) -> Oid {
-    // It is refused only when it has not 20 bytes.
+    // Fails only for a length other than 20 bytes.
     Oid::from_bytes(id.as_bytes()).unwrap_or(Oid::ZERO_SHA1)
 }
 
-/// An id from libgit2.
+/// Converts an id of libgit2.
 pub(in crate::sys) fn object_id(oid: Oid) -> ObjectId {
     oid.as_bytes().try_into().map_or(ObjectId::ZERO, ObjectId::from_bytes)
 }
 
-/// A kind of ours, for libgit2.
+/// Converts one of our object kinds for libgit2.
 pub(in crate::sys) fn object_type(kind: ObjectKind) -> ObjectType {
     match kind {
         ObjectKind::Blob => ObjectType::Blob,
@@ -24,12 +24,12 @@ pub(in crate::sys) fn object_type(kind: ObjectKind) -> ObjectType {
     }
 }
 
-/// Whatever a commit says, it must not steer a terminal.
+/// Converts text of a commit; escapes whatever could control a terminal.
 pub(in crate::sys) fn text(bytes: Option<&[u8]>) -> String {
     crate::series::visible(&crate::series::lossy(bytes.unwrap_or_default()))
 }
 
-/// A mode that git does not write is as untouchable as a submodule.
+/// A mode that git never writes is treated like a submodule: never patched.
 pub(in crate::sys) fn mode_of(git_mode: u32) -> Mode {
     match git_mode {
         0o040_000 => Mode::Folder,

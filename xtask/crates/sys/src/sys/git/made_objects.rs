@@ -1,4 +1,4 @@
-//! Objects that a run made in memory, written to a repository.
+//! Writes objects that a run created in memory to a repository.
 
 use std::collections::HashSet;
 
@@ -10,8 +10,8 @@ use super::tree_object::{self, FOLDER};
 use crate::error::{Error, Result};
 use crate::series::{ObjectId, ObjectKind};
 
-/// Writes `commit`, its ancestors, and their trees and blobs, as far as they were made by this run. What
-/// the store has on disk is borrowed.
+/// Writes `commit`, its ancestors, and their trees and blobs, as far as this run created them. Objects that the store
+/// has on disk are borrowed.
 pub fn write_made(store: &Store, commit: ObjectId, to: &Odb<'_>) -> Result<()> {
     let mut writer = Writer { store, to, written: HashSet::new() };
     let mut next = Some(commit);
@@ -28,7 +28,7 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    /// Gives the parent; nothing when the commit is in the store.
+    /// Writes one commit and returns its parent; `None` if the commit is already in the store.
     fn write_commit(&mut self, id: ObjectId) -> Result<Option<ObjectId>> {
         let Some(text) = self.store.made_object(id) else { return Ok(None) };
         let header = |key: &str| {

@@ -15,5 +15,5 @@ pub mod store_tree;
 pub mod tree;
 pub(in crate::sys) mod tree_object;
 
-/// The way out of a damaged store.
+/// Hint for a damaged store.
 pub const FETCH_ANEW: &str = "rm -rf target/espalier/store.git    # it is fetched again";

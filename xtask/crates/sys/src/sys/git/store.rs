@@ -1,4 +1,4 @@
-//! The one bare object store: it holds the pins. What a series makes of them stays in memory.
+//! The one bare object store: it holds the pins. Objects that a series creates from them stay in memory.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -15,14 +15,14 @@ use crate::series::{ObjectId, ObjectKind};
 use crate::sys::machine::disk;
 use crate::sys::machine::ours;
 
-/// The name of the fetched commit in the quarantine.
+/// Ref of the fetched commit in the quarantine repository.
 pub(in crate::sys) const INCOMING: &str = "refs/espalier/incoming";
 
-/// The store, open.
+/// The open store.
 pub struct Store {
     repo: Repository,
     path: PathBuf,
-    /// Objects that were made by this run and are nowhere else.
+    /// Objects that this run created and that exist nowhere else.
     made: RefCell<HashMap<ObjectId, Arc<Vec<u8>>>>,
 }
 
@@ -30,11 +30,11 @@ pub struct Store {
 pub type Bytes = Arc<Vec<u8>>;
 
 impl Store {
-    /// Opens the store at `path`; makes an empty one when there is none.
+    /// Opens the store at `path`; creates an empty one if there is none.
     pub fn open(path: &Path) -> Result<Store> {
-        // Packs are checked whole when they come in, zlib notices damage, and every patched blob is
-        // compared with the id that its patch promises: hashing each blob again when it is read would
-        // double the time of an apply.
+        // Packs are verified completely when they are received, zlib detects corruption, and every patched blob is
+        // compared with the id that its patch states: hashing each blob again on read would double the time of an
+        // apply.
         git2::opts::strict_hash_verification(false);
         match Repository::open_bare(path) {
             Ok(repo) => Ok(Store::new(repo, path)),
@@ -42,12 +42,12 @@ impl Store {
         }
     }
 
-    /// A half-made store of a killed run has no refs worth keeping: `init` completes it.
+    /// A half-created store of a killed run has no refs worth keeping: `init` completes it.
     fn create(path: &Path) -> Result<Store> {
         disk::create_folder(path)?;
         let repo = Repository::init_bare(path).map_err(|error| match error.class() {
             _ if is_disk_full(&error) => write_failed(&error),
-            // The store is new: it is a file of the person's.
+            // The store is new, so the broken configuration is the user's.
             ErrorClass::Config => Error::surroundings("git's configuration cannot be read")
                 .detail(error.message().to_string())
                 .hint("fix the file named by: git config --list --show-origin"),
@@ -62,30 +62,31 @@ impl Store {
         Store { repo, path: path.to_path_buf(), made: RefCell::default() }
     }
 
-    /// Where it lies.
+    /// Returns its path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The repository, for reading what only libgit2 can read well: history.
+    /// Returns the repository, for what only libgit2 reads well: history.
     pub(in crate::sys) fn repository(&self) -> &Repository {
         &self.repo
     }
 
-    /// The repository once more, for walking: libgit2 reads the list of commits whose parents were left out only when
-    /// it opens one, and in `open_bare` never. Without it a walk goes on behind a pin that came alone, into nothing.
+    /// Opens the repository again for a walk: libgit2 reads the list of commits whose parents were left out only on
+    /// open, and never in `open_bare`. Without the list a walk would continue past a pin that came without its
+    /// parents, into missing objects.
     pub(in crate::sys) fn opened_for_walking(&self) -> Result<Repository> {
         let flags = RepositoryOpenFlags::BARE | RepositoryOpenFlags::NO_SEARCH;
         let opened = Repository::open_ext(&self.path, flags, std::iter::empty::<&Path>());
         opened.map_err(|error| Error::surroundings(error.message().to_string()))
     }
 
-    /// The objects.
+    /// Returns the object database.
     fn odb(&self) -> Result<Odb<'_>> {
         self.repo.odb().map_err(|error| Error::surroundings(error.message().to_string()))
     }
 
-    /// Whether the object `id` is here, in memory or on disk.
+    /// Whether the object `id` exists, in memory or on disk.
     pub fn has(&self, id: ObjectId) -> bool {
         self.made.borrow().contains_key(&id) || self.odb().is_ok_and(|odb| odb.exists(oid(id)))
     }
@@ -96,7 +97,7 @@ impl Store {
         id.is_ok_and(|id| self.odb().is_ok_and(|odb| odb.exists_prefix(id, short.len()).is_ok()))
     }
 
-    /// The bytes of the object `id`.
+    /// Reads the bytes of the object `id`.
     pub fn read(&self, id: ObjectId) -> Result<Bytes> {
         if let Some(bytes) = self.made.borrow().get(&id) {
             return Ok(Arc::clone(bytes));
@@ -106,24 +107,24 @@ impl Store {
         Ok(Arc::new(object.data().to_vec()))
     }
 
-    /// Keeps an object in memory for this run; gives its id.
+    /// Keeps an object in memory for this run and returns its id.
     pub fn make(&self, kind: ObjectKind, bytes: Vec<u8>) -> ObjectId {
         let id = ObjectId::of(kind, &bytes);
         self.keep(id, Arc::new(bytes));
         id
     }
 
-    /// Keeps an object whose id is known already.
+    /// Keeps an object whose id is already known.
     pub fn keep(&self, id: ObjectId, bytes: Bytes) {
         self.made.borrow_mut().insert(id, bytes);
     }
 
-    /// The bytes of an object that this run made and that is nowhere else.
+    /// Returns the bytes of an object that this run created and that exists nowhere else.
     pub(in crate::sys) fn made_object(&self, id: ObjectId) -> Option<Bytes> {
         self.made.borrow().get(&id).map(Arc::clone)
     }
 
-    /// Reads from the object folder of another repository too, as long as this store is open.
+    /// Also reads from the object folder of another repository, as long as this store is open.
     pub fn read_also(&self, objects: &Path) -> Result<()> {
         let path = objects.display().to_string();
         self.odb()?.add_disk_alternate(&path).map_err(|error| {
@@ -137,18 +138,19 @@ impl Store {
         self.odb()?.write(object_type(kind), bytes).map_err(|error| write_failed(&error)).map(object_id)
     }
 
-    /// Whether the pinned tree is here, whole: it is marked only after a checked fetch.
+    /// Whether the pinned tree is here completely: it is marked only after a verified fetch.
     pub fn has_pin(&self, tree: ObjectId) -> bool {
         let commit = self.marked(tree).and_then(|commit| self.repo.find_commit(oid(commit)).ok());
         commit.is_some_and(|commit| commit.tree_id() == oid(tree))
     }
 
-    /// The commit that the mark of `tree` names.
+    /// Returns the commit that the mark of `tree` names.
     fn marked(&self, tree: ObjectId) -> Option<ObjectId> {
         self.repo.find_reference(&pin_ref(tree)).ok()?.target().map(object_id)
     }
 
-    /// Takes over the packs of a checked fetch and marks `tree` as here; `commit` is the one that came for it.
+    /// Moves the packs of a verified fetch into the store and marks `tree` as present; `commit` is the fetched
+    /// commit.
     pub fn adopt(&self, quarantine: &Path, commit: ObjectId, tree: ObjectId) -> Result<()> {
         self.move_packs(&quarantine.join("objects/pack"))?;
         self.merge_shallow(&quarantine.join("shallow"))?;
@@ -157,21 +159,21 @@ impl Store {
         self.mark_pin(tree)
     }
 
-    /// The commit that a source has for the pinned tree: upstream's own, or one that a mirror made of it.
+    /// Returns the commit that a source has for the pinned tree: upstream's own, or one that a mirror made of it.
     pub fn fetched_pin(&self, tree: ObjectId) -> Option<ObjectId> {
         self.repo.refname_to_id(&pin_commit_ref(tree)).ok().map(object_id)
     }
 
-    /// Marks a tree that came whole as one that can be pinned.
+    /// Marks a completely fetched tree as one that can be pinned.
     pub fn mark_pin(&self, tree: ObjectId) -> Result<()> {
         let text = commit_text(tree, None, &format!("The pinned tree\n\nTree: {tree}\n"));
         let base = self.write(ObjectKind::Commit, text.as_bytes())?;
         self.set_ref(&pin_ref(tree), base)
     }
 
-    /// Takes over the packs of a fetched commit; gives the commit.
+    /// Moves the packs of a fetched commit into the store and returns the commit.
     pub fn adopt_commit(&self, quarantine: &Path) -> Result<ObjectId> {
-        // Git refuses without a word what would bring holes of its own.
+        // Git silently refuses a repository that is itself shallow.
         let commit = fetched_commit(quarantine).map_err(|_| {
             Error::surroundings("it sent nothing; if it is a shallow clone: `git fetch --unshallow` there")
         })?;
@@ -191,7 +193,7 @@ impl Store {
         self.repo.refname_to_id(&upstream_ref(name)).ok().map(object_id)
     }
 
-    /// The tree of a commit.
+    /// Returns the tree of a commit.
     pub fn tree_of(&self, commit: ObjectId) -> Result<ObjectId> {
         self.repo
             .find_commit(oid(commit))
@@ -200,7 +202,7 @@ impl Store {
             .map(object_id)
     }
 
-    /// In git's own order: a pack counts only once its index is there.
+    /// Moves packs before their indices, as git does: a pack counts only once its index exists.
     fn move_packs(&self, from: &Path) -> Result<()> {
         let to = self.path.join("objects/pack");
         disk::create_folder(&to)?;
@@ -209,8 +211,8 @@ impl Store {
         files.iter().try_for_each(|file| ours::rename(&from.join(file), &to.join(file)))
     }
 
-    /// Commits whose parents were left out on purpose; git reports them as damage otherwise. A commit
-    /// that once came alone may have come again with its history: its parents are there now.
+    /// Merges the list of commits whose parents were left out on purpose; without it git reports them as corrupt. A
+    /// commit that was once fetched alone may since have been fetched with its history: its parents now exist.
     fn merge_shallow(&self, from: &Path) -> Result<()> {
         let new = disk::read_if_there(from)?.unwrap_or_default();
         let path = self.path.join("shallow");
@@ -228,7 +230,8 @@ impl Store {
         disk::write_atomically(&path, &text)
     }
 
-    /// Whether a parent that the commit itself names is not here. Read raw: libgit2 hides them.
+    /// Whether a parent that the commit itself names is missing. Parsed from the raw bytes: libgit2 hides such
+    /// parents.
     fn lacks_a_parent(&self, commit: &[u8]) -> bool {
         let id = std::str::from_utf8(commit).ok().and_then(|text| text.parse::<ObjectId>().ok());
         let Some(text) = id.and_then(|id| self.read(id).ok()) else { return true };
@@ -240,7 +243,7 @@ impl Store {
         parents.any(|id| !id.parse::<ObjectId>().is_ok_and(|id| self.has(id)))
     }
 
-    /// The commit of the pinned tree.
+    /// Returns the commit of the pinned tree.
     pub fn pin_commit(&self, tree: ObjectId) -> Result<ObjectId> {
         self.marked(tree).ok_or_else(|| {
             Error::surroundings(format!("the pinned tree {tree} is not in the store"))
@@ -248,12 +251,13 @@ impl Store {
         })
     }
 
-    /// Writes a tree that was made in memory, and the made trees and blobs below it, to disk.
+    /// Writes a tree that was created in memory, with the created trees and blobs below it, to disk.
     pub fn write_tree(&self, tree: ObjectId) -> Result<()> {
         self.write_tree_to(tree, self)
     }
 
-    /// The same, when the store reads other repositories too: libgit2 does not write what one of them has.
+    /// As [`Store::write_tree`], for a store that also reads other repositories: libgit2 does not write objects that
+    /// one of them has.
     pub fn write_tree_here(&self, tree: ObjectId) -> Result<()> {
         match self.made.borrow().contains_key(&tree) {
             true => self.write_tree_to(tree, &Store::open(&self.path)?),
@@ -261,7 +265,7 @@ impl Store {
         }
     }
 
-    /// The same, into the store `to`.
+    /// As [`Store::write_tree`], into the store `to`.
     pub fn write_tree_to(&self, tree: ObjectId, to: &Store) -> Result<()> {
         let made = self.made.borrow().get(&tree).map(Arc::clone);
         let Some(text) = made else { return Ok(()) };
@@ -275,7 +279,7 @@ impl Store {
         to.write(ObjectKind::Tree, &text).map(drop)
     }
 
-    /// Every file of `tree` as (path, mode, blob), folders in git's order.
+    /// Returns every file of `tree` as (path, mode, blob), folders in git's order.
     pub fn files(&self, tree: ObjectId) -> Result<Vec<(Vec<u8>, u32, ObjectId)>> {
         let mut files = Vec::new();
         self.collect_files(tree, &[], &mut files)?;
@@ -299,7 +303,7 @@ impl Store {
         Ok(())
     }
 
-    /// Tags `commit`; for made-up upstreams.
+    /// Tags `commit`; for synthetic upstreams in tests.
     pub fn set_tag(&self, tag: &str, commit: ObjectId) -> Result<()> {
         self.set_ref(&format!("refs/tags/{tag}"), commit)
     }
@@ -315,14 +319,14 @@ impl Store {
 /// The first second of the year 2000; any fixed moment would do.
 const FIXED_TIME: i64 = 946_684_800;
 
-/// The text of a commit with a fixed author and date, so that its id repeats.
+/// Returns the text of a commit with a fixed author and date, so that its id is reproducible.
 pub fn commit_text(tree: ObjectId, parent: Option<ObjectId>, message: &str) -> String {
     let who = format!("Espalier <espalier@espalier.invalid> {FIXED_TIME} +0000");
     commit_text_by(&who, &tree.to_string(), parent, message)
 }
 
-/// The same by `who`, as git writes an author. Whoever commits is the author too: the machine and the moment
-/// must not show in the id.
+/// As [`commit_text`], by `who` in git's format of an author. The committer is the author too: machine and time must
+/// not affect the id.
 pub fn commit_text_by(who: &str, tree: &str, parent: Option<ObjectId>, message: &str) -> String {
     let parent = parent.map(|id| format!("parent {id}\n")).unwrap_or_default();
     format!("tree {tree}\n{parent}author {who}\ncommitter {who}\n\n{message}")
@@ -355,7 +359,7 @@ fn is_disk_full(error: &git2::Error) -> bool {
     error.message().contains("No space left")
 }
 
-/// The error for an object or ref that could not be written.
+/// Returns the error for an object or ref that could not be written.
 pub fn write_failed(error: &git2::Error) -> Error {
     let failed =
         Error::surroundings("could not write to the object store").detail(error.message().to_string());

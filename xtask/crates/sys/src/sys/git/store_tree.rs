@@ -13,29 +13,30 @@ use crate::error::{Error, Result};
 use crate::series::ObjectId;
 use crate::series::{Arrivals, Tree, TreeEntry, TreeError};
 
-/// One tree of the store, read folder by folder as it is asked for.
+/// One tree of the store, read lazily folder by folder.
 pub struct StoreTree<'store> {
     store: &'store Store,
     root: ObjectId,
     folders: RefCell<GitTree<'store>>,
-    /// Upstream's tree that the series was made for, and the one it goes to.
+    /// Upstream's tree that the series was made for, and the target tree.
     way: Option<(ObjectId, ObjectId)>,
     arrivals: OnceCell<Rc<Arrivals>>,
 }
 
 impl<'store> StoreTree<'store> {
-    /// The tree `root`.
+    /// Opens the tree `root`.
     pub fn new(store: &'store Store, root: ObjectId) -> Result<Self> {
         let folders = RefCell::new(GitTree::new(store, root)?);
         Ok(StoreTree { store, root, folders, way: None, arrivals: OnceCell::new() })
     }
 
-    /// The tree `root` on the way from upstream's tree `pin` to `tip`: what came between the two has arrived.
+    /// Opens the tree `root` between upstream's trees `pin` and `tip`: files that were added from one to the other
+    /// count as arrived.
     pub fn on_way(store: &'store Store, root: ObjectId, pin: ObjectId, tip: ObjectId) -> Result<Self> {
         Ok(StoreTree { way: Some((pin, tip)), ..StoreTree::new(store, root)? })
     }
 
-    /// Its id.
+    /// Returns its id.
     pub fn id(&self) -> ObjectId {
         self.root
     }
@@ -53,7 +54,7 @@ fn tree_error(error: Error) -> TreeError {
     TreeError { message: error.to_string() }
 }
 
-/// Nobody else holds what was just read from disk: it is handed on, not copied.
+/// Bytes just read from disk have no other owner: they are moved out, not copied.
 fn owned<'a>(bytes: Bytes) -> Cow<'a, [u8]> {
     Cow::Owned(Arc::unwrap_or_clone(bytes))
 }
@@ -81,7 +82,7 @@ impl Tree for StoreTree<'_> {
     }
 
     fn remembered_blob(&self, id: ObjectId) -> std::result::Result<Option<Cow<'_, [u8]>>, TreeError> {
-        // The store may never have had it: that is an answer, not a failure.
+        // An object that the store never had is an answer, not an error.
         Ok(self.store.read(id).ok().map(owned))
     }
 

@@ -1,4 +1,4 @@
-//! A git tree that changes in memory: only the folders that a change touches are read and rewritten.
+//! A git tree that is modified in memory: only the folders that a change touches are read and rewritten.
 
 use std::collections::HashMap;
 
@@ -8,15 +8,15 @@ use super::tree_object::{FOLDER, join, parse, render_tree};
 use crate::error::Result;
 use crate::series::{ObjectId, ObjectKind};
 
-/// A tree that starts as one in the store and changes in memory.
+/// A tree of the store, modified in memory.
 pub struct GitTree<'store> {
     store: &'store Store,
-    /// Loaded folders by path; the root's path is empty.
+    /// Loaded folders by path; the path of the root is empty.
     folders: HashMap<Vec<u8>, Folder>,
 }
 
 impl<'store> GitTree<'store> {
-    /// The tree `root`, unchanged.
+    /// Opens the tree `root`, unmodified.
     pub fn new(store: &'store Store, root: ObjectId) -> Result<Self> {
         let mut tree = GitTree { store, folders: HashMap::new() };
         let folder = tree.read_folder(root)?;
@@ -24,7 +24,7 @@ impl<'store> GitTree<'store> {
         Ok(tree)
     }
 
-    /// What is at `path`, when anything is.
+    /// Returns the entry at `path`, if any.
     pub fn entry(&mut self, path: &[u8]) -> Result<Option<Entry>> {
         let (parent, name) = split(path);
         if !self.load(parent)? {
@@ -33,7 +33,7 @@ impl<'store> GitTree<'store> {
         Ok(self.folders.get(parent).and_then(|folder| folder.get(name)).copied())
     }
 
-    /// The names in the folder `path`; empty when there is no such folder.
+    /// Returns the names in the folder `path`; empty if there is no such folder.
     pub fn names(&mut self, path: &[u8]) -> Result<Vec<Vec<u8>>> {
         if !self.load(path)? {
             return Ok(Vec::new());
@@ -41,7 +41,7 @@ impl<'store> GitTree<'store> {
         Ok(self.folders.get(path).map(|folder| folder.keys().cloned().collect()).unwrap_or_default())
     }
 
-    /// Whether `path`, or a folder on the way to it, is here in any spelling of upper and lower case.
+    /// Whether `path`, or one of its parent folders, exists in any spelling of upper and lower case.
     pub fn has_any_case(&mut self, path: &[u8]) -> Result<bool> {
         let (parent, name) = split(path);
         if !parent.is_empty() {
@@ -54,7 +54,7 @@ impl<'store> GitTree<'store> {
         Ok(self.names(parent)?.iter().any(|other| other.eq_ignore_ascii_case(name)))
     }
 
-    /// Puts a file at `path` (its parents are made), or takes it away; folders left empty go too.
+    /// Sets the file at `path` (creating its parents) or removes it; folders left empty are removed too.
     pub fn set(&mut self, path: &[u8], entry: Option<Entry>) -> Result<()> {
         let (parent, name) = split(path);
         if !self.load(parent)? {
@@ -69,7 +69,7 @@ impl<'store> GitTree<'store> {
         Ok(())
     }
 
-    /// Makes every changed folder in the store's memory, and gives the id of the root.
+    /// Creates every changed folder in the store's memory and returns the id of the root.
     pub fn write(&mut self) -> Result<ObjectId> {
         self.write_folder(&[]).map(|id| id.unwrap_or(ObjectId::ZERO))
     }
@@ -82,7 +82,7 @@ impl<'store> GitTree<'store> {
         }
     }
 
-    /// Marks the way down to the folder `path` as changed: a zero id means "write me".
+    /// Marks every folder down to `path` as changed: a zero id means "to be written".
     fn mark(&mut self, path: &[u8]) {
         let mut current = path;
         while !current.is_empty() {
@@ -110,7 +110,7 @@ impl<'store> GitTree<'store> {
         parse(id, &self.store.read(id)?)
     }
 
-    /// Gives nothing for a folder that became empty.
+    /// Returns `None` for a folder that became empty.
     fn write_folder(&mut self, path: &[u8]) -> Result<Option<ObjectId>> {
         let Some(folder) = self.folders.get(path) else { return Ok(None) };
         let changed: Vec<Vec<u8>> = folder
@@ -148,7 +148,7 @@ mod tests {
         Entry { mode: 0o100_644, id: store.write(ObjectKind::Blob, text.as_bytes()).unwrap() }
     }
 
-    /// The id that libgit2's own index gives for the same files.
+    /// Returns the id that libgit2's own index computes for the same files.
     fn tree_by_index(repo: &git2::Repository, files: &[(&str, Entry)]) -> ObjectId {
         let mut index = git2::Index::new().unwrap();
         for (path, entry) in files {
@@ -178,7 +178,7 @@ mod tests {
         let store = Store::open(folder.path()).unwrap();
         let repo = git2::Repository::open_bare(folder.path()).unwrap();
         let (a, b) = (file(&store, "a"), file(&store, "b"));
-        // `a-b`, `a/..`, `a.c`: the order in which git's slash rule shows.
+        // `a-b`, `a/..`, `a.c`: names whose order depends on git's rule for the slash.
         let start = tree_by_index(&repo, &[("a-b", a), ("a/x/y", b), ("a.c", a), ("z", b)]);
         let mut tree = GitTree::new(&store, start).unwrap();
         assert_eq!(tree.entry(b"a/x/y").unwrap(), Some(b));

@@ -1,4 +1,4 @@
-//! Git's text of a tree, read and written.
+//! Parsing and rendering of git tree objects.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use super::FETCH_ANEW;
 use crate::error::{Error, Result};
 use crate::series::{ObjectId, ObjectKind};
 
-/// One name in a folder.
+/// One entry of a folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// Git's mode, such as `0o100644`, `0o40000` for a folder.
@@ -21,17 +21,17 @@ pub const FOLDER: u32 = 0o040_000;
 /// The entries of one folder by name.
 pub type Folder = BTreeMap<Vec<u8>, Entry>;
 
-/// Reads the text of the tree `id`.
+/// Parses the content of the tree `id`.
 pub fn parse(id: ObjectId, text: &[u8]) -> Result<Folder> {
     parse_tree(text).ok_or_else(|| Error::surroundings(format!("the tree {id} is damaged")).hint(FETCH_ANEW))
 }
 
-/// `folder/name`; the root's path is empty.
+/// Returns `folder/name`; the path of the root is empty.
 pub fn join(folder: &[u8], name: &[u8]) -> Vec<u8> {
     if folder.is_empty() { name.to_vec() } else { [folder, b"/", name].concat() }
 }
 
-/// Reads git's tree format: `MODE NAME NUL ID` after each other, the mode in octal.
+/// Parses git's tree format: `MODE NAME NUL ID` repeated, the mode in octal.
 fn parse_tree(mut text: &[u8]) -> Option<Folder> {
     let mut folder = Folder::new();
     while !text.is_empty() {
@@ -46,7 +46,7 @@ fn parse_tree(mut text: &[u8]) -> Option<Folder> {
     Some(folder)
 }
 
-/// The text of a tree, in git's order.
+/// Renders a tree in git's order.
 pub fn render_tree(folder: &Folder) -> Vec<u8> {
     let mut entries: Vec<(&Vec<u8>, &Entry)> = folder.iter().collect();
     entries.sort_by(|left, right| sort_key(*left).cmp(sort_key(*right)));
@@ -64,7 +64,7 @@ pub fn render_tree(folder: &Folder) -> Vec<u8> {
     text
 }
 
-/// The id of the tree that has `files`, by their paths in it.
+/// Returns the id of the tree that has `files`, by their paths in it.
 pub fn id_of_files(files: &[(Vec<u8>, Entry)]) -> ObjectId {
     let mut folder = Folder::new();
     let mut below: BTreeMap<&[u8], Vec<(Vec<u8>, Entry)>> = BTreeMap::new();

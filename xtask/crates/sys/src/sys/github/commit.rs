@@ -1,5 +1,5 @@
-//! A commit of some files on a branch of its own, made by GitHub: nothing is pushed, so no checkout needs a
-//! right to push.
+//! A commit of some files on a branch of its own, created by GitHub: nothing is pushed, so no checkout needs
+//! permission to push.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -8,16 +8,16 @@ use super::Client;
 use super::send::{Failed, read};
 use crate::error::{Error, Result};
 
-/// A commit as it should be.
+/// A commit to be created.
 #[derive(Clone, Debug)]
 pub struct WantedCommit<'a> {
-    /// The branch that points at it afterwards, whatever it pointed at before.
+    /// Branch that points at the commit afterwards, whatever it pointed at before.
     pub branch: &'a str,
-    /// The full id of the commit that it changes.
+    /// Full id of the parent commit.
     pub parent: &'a str,
     /// Its message.
     pub message: &'a str,
-    /// Every file that differs, by its path; nothing where it goes away.
+    /// Every file that differs, by its path; `None` for one that is deleted.
     pub files: &'a [(String, Option<String>)],
 }
 
@@ -38,7 +38,7 @@ struct RawRef {
 }
 
 impl Client {
-    /// Makes the commit and moves the branch. Gives the commit's id.
+    /// Creates the commit, moves the branch and returns the commit's id.
     pub fn keep_commit(&self, wanted: &WantedCommit<'_>) -> Result<String> {
         let what = "read the commit to start from";
         let parent: RawCommit = read(self.get(&format!("git/commits/{}", wanted.parent), what)?, what)?;
@@ -51,7 +51,7 @@ impl Client {
         Ok(commit)
     }
 
-    /// The same object made twice is one object: asking again is safe.
+    /// Creating the same object twice yields one object: retrying is safe.
     fn make_object(&self, path: &str, body: &Value, what: &str) -> Result<String> {
         let mut failed = None;
         for attempt in 0..self.patience.tries {

@@ -1,6 +1,6 @@
 //! A small client for GitHub: issues and pull requests of one repository.
 //!
-//! What to do with which issue is decided in `plan/issues`, what a reply means in `plan/github_reply.rs`.
+//! `plan/issues` decides what to do with which issue, `plan/github_reply.rs` what a reply means.
 
 mod commit;
 mod pull_request;
@@ -21,14 +21,14 @@ pub use commit::WantedCommit;
 pub use pull_request::{PullRequest, WantedPullRequest};
 use send::{Failed, read};
 
-/// How patient the client is.
+/// Timeouts and retries of the client.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
-    /// For one request.
+    /// Timeouts of one request.
     pub timeouts: Timeouts,
-    /// How often a request is made at most.
+    /// Maximum number of attempts for a request.
     pub tries: u32,
-    /// Before the second try; each later one waits twice as long.
+    /// Delay before the second attempt; it doubles for each further one.
     pub pause: Duration,
 }
 
@@ -39,7 +39,7 @@ impl Default for Patience {
     }
 }
 
-/// One repository on GitHub, and the right to speak to it.
+/// One repository on GitHub, with the credentials for it.
 #[derive(Debug)]
 pub struct Client {
     api: String,
@@ -50,13 +50,13 @@ pub struct Client {
     scratch: PathBuf,
 }
 
-/// Issues of a page, and pages of issues.
+/// Issues per page, and maximum number of pages.
 const PER_PAGE: usize = 100;
 const PAGES: u32 = 10;
 
 impl Client {
-    /// From the variables that GitHub's runners set: `GITHUB_REPOSITORY`, `GITHUB_TOKEN` (or `GH_TOKEN`), and
-    /// `GITHUB_API_URL` and `GITHUB_SERVER_URL` where it is not github.com.
+    /// Creates a client from the variables that GitHub's runners set: `GITHUB_REPOSITORY`, `GITHUB_TOKEN` (or
+    /// `GH_TOKEN`), and `GITHUB_API_URL` and `GITHUB_SERVER_URL` where it is not github.com.
     pub fn from_environment(scratch: &Path) -> Result<Client> {
         let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
         let repository = set("GITHUB_REPOSITORY").ok_or_else(|| {
@@ -72,7 +72,7 @@ impl Client {
         Ok(Client { server: set("GITHUB_SERVER_URL").unwrap_or(client.server), ..client })
     }
 
-    /// `api` is the address of the API, `repository` is `OWNER/NAME`.
+    /// Creates a client; `api` is the address of the API, `repository` is `OWNER/NAME`.
     pub fn new(api: &str, repository: &str, token: Secret, scratch: &Path) -> Result<Client> {
         let api = api.trim_end_matches('/').to_string();
         if !is_safe_address(&api) {
@@ -90,18 +90,18 @@ impl Client {
         Ok(Client { api, server, repository, token, patience: Patience::default(), scratch })
     }
 
-    /// The same with another patience.
+    /// Returns the client with other timeouts and retries.
     #[must_use]
     pub fn with_patience(self, patience: Patience) -> Client {
         Client { patience, ..self }
     }
 
-    /// Where people start the workflow in `file`.
+    /// Returns the page on which people start the workflow in `file`.
     pub fn workflow(&self, file: &str) -> String {
         format!("{}/{}/actions/workflows/{file}", self.server, self.repository)
     }
 
-    /// All issues with `label` that are `open`, or the newest of the `closed` ones.
+    /// Returns all `open` issues with `label`, or the newest of the `closed` ones.
     pub fn issues(&self, label: &str, state: &str) -> Result<Vec<Listed>> {
         let mut issues = Vec::new();
         for page in 1..=PAGES {
@@ -119,8 +119,8 @@ impl Client {
             .hint("close some of them"))
     }
 
-    /// Makes an issue, exactly one: when GitHub may have made it without saying so, it is looked for by the
-    /// first line of `body` before it is asked for again. Gives its number.
+    /// Creates exactly one issue and returns its number: if GitHub may have created it without confirming, an issue
+    /// with the first line of `body` is searched for before the request is repeated.
     pub fn create_issue(&self, title: &str, body: &str, label: &str) -> Result<u64> {
         let what = "create an issue";
         let wanted = json!({ "title": title, "body": body, "labels": [label] });
@@ -147,7 +147,7 @@ impl Client {
         Ok(open.into_iter().find(|issue| issue.text().lines().next() == first).map(|issue| issue.number))
     }
 
-    /// Without its label no later run would find the issue, and each would make another one.
+    /// Without its label no later run would find the issue, and each would create another one.
     fn check_label(&self, made: Listed, label: &str) -> Result<u64> {
         if made.has_label(label) {
             return Ok(made.number);
@@ -173,7 +173,7 @@ impl Client {
     }
 }
 
-/// https, or a server on this machine.
+/// Whether `api` uses https, or is a server on this machine.
 fn is_safe_address(api: &str) -> bool {
     let plain = api.bytes().all(|byte| byte.is_ascii_graphic()) && !api.contains(['?', '#', '@']);
     let here = api.strip_prefix("http://").is_some_and(|rest| {

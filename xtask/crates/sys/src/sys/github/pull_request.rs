@@ -7,32 +7,32 @@ use super::Client;
 use super::send::{Failed, read};
 use crate::error::Result;
 
-/// A pull request as it should be.
+/// A pull request to be created.
 #[derive(Clone, Debug)]
 pub struct WantedPullRequest<'a> {
-    /// The branch that has the change, in the same repository.
+    /// Branch with the change, in the same repository.
     pub head: &'a str,
-    /// The branch that it is for.
+    /// Target branch.
     pub base: &'a str,
-    /// Its title.
+    /// Title.
     pub title: &'a str,
-    /// Its text.
+    /// Description.
     pub body: &'a str,
 }
 
-/// A pull request as it is.
+/// An existing pull request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PullRequest {
-    /// Its number.
+    /// Number.
     pub number: u64,
-    /// Its title.
+    /// Title.
     pub title: String,
-    /// Its text.
+    /// Description.
     pub body: String,
 }
 
 impl Client {
-    /// The open pull request from `head` to `base`, both branches of this repository.
+    /// Returns the open pull request from `head` to `base`, both branches of this repository.
     pub fn find_pull_request(&self, head: &str, base: &str) -> Result<Option<PullRequest>> {
         let what = "list the pull requests";
         let owner = self.repository.split('/').next().unwrap_or_default();
@@ -47,8 +47,7 @@ impl Client {
         Ok(found.into_iter().find(is_it).map(RawPullRequest::into_pull_request))
     }
 
-    /// Makes the pull request, or changes the one that is there when its title or text differs. Gives its
-    /// number.
+    /// Creates the pull request, or updates the existing one if its title or text differs. Returns its number.
     pub fn keep_pull_request(&self, wanted: &WantedPullRequest<'_>) -> Result<u64> {
         let WantedPullRequest { head, base, title, body } = wanted;
         let Some(found) = self.find_pull_request(head, base)? else {
@@ -63,7 +62,7 @@ impl Client {
         Ok(found.number)
     }
 
-    /// GitHub refuses a second pull request between the same branches, so asking twice makes one.
+    /// GitHub refuses a second pull request between the same branches, so a retry cannot create two.
     fn create_pull_request(&self, wanted: &WantedPullRequest<'_>) -> Result<u64> {
         let WantedPullRequest { head, base, title, body } = wanted;
         let what = "create a pull request";
@@ -105,7 +104,7 @@ impl RawPullRequest {
     }
 }
 
-/// For a part of a query.
+/// Percent-encodes `text` for a query.
 fn encode(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-~".contains(&byte);
     text.bytes()

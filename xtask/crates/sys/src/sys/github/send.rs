@@ -1,4 +1,4 @@
-//! One request, and the next try of it.
+//! One request and its retries.
 
 use serde_json::Value;
 
@@ -8,11 +8,11 @@ use crate::plan::github_reply::Meaning;
 use crate::sys::machine::clock;
 use crate::sys::net::curl::{self, Answer, Request};
 
-/// Why a request came to nothing.
+/// A failed request.
 pub(super) struct Failed {
-    /// What to tell.
+    /// The error to report.
     pub(super) error: Error,
-    /// Whether GitHub may have done it all the same.
+    /// Whether GitHub may have performed the request all the same.
     pub(super) maybe_done: bool,
 }
 
@@ -21,7 +21,7 @@ impl Client {
         self.send("GET", path, None, what).map_err(|failed| failed.error)
     }
 
-    /// Asks again when nothing was done; a `POST` that may have been done is left to the caller.
+    /// Retries if the request was not performed; a `POST` that may have been performed is left to the caller.
     pub(super) fn send(
         &self,
         method: &'static str,
@@ -78,7 +78,7 @@ impl Client {
         )
     }
 
-    /// A server may repeat what it was sent.
+    /// A server may echo the token that it was sent.
     fn hide(&self, error: Error) -> Error {
         let hide = |texts: Vec<String>| texts.iter().map(|text| self.token.hide_in(text)).collect();
         Error {
@@ -90,7 +90,7 @@ impl Client {
     }
 }
 
-/// A reply in the form that it should have.
+/// Parses a reply into the expected form.
 pub(super) fn read<T: serde::de::DeserializeOwned>(value: Value, what: &str) -> Result<T> {
     serde_json::from_value(value).map_err(|error| {
         Error::surroundings(format!("could not {what}: GitHub's reply has another form than it should"))

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use crate::error::Result;
 use crate::sys::machine::disk;
 
-/// GitHub takes at most a mebibyte a step.
+/// GitHub accepts at most one mebibyte per step.
 const LIMIT: usize = 1_000_000;
 
 /// Appends `markdown`; does nothing where no file is named.
@@ -21,7 +21,7 @@ pub fn append(markdown: &str) -> Result<()> {
         .map_err(|error| disk::explain("write", &path, &error))
 }
 
-/// `next`, as long as all so far is within the limit.
+/// Returns `next` while the total is within the limit.
 fn within_limit(so_far: &mut usize, next: char) -> Option<char> {
     *so_far += next.len_utf8();
     (*so_far <= LIMIT).then_some(next)

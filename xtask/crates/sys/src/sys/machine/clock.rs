@@ -1,4 +1,4 @@
-//! What time it is.
+//! Clocks.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -8,18 +8,19 @@ pub fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
-/// Processor seconds of all programs that were started here and have ended, and of all that those started; 0 where the
-/// system does not say (no `/proc`).
+/// Returns the processor seconds of all child processes that have ended, and of all that those started; 0 where the
+/// system does not report them (no `/proc`).
 #[must_use]
 pub fn seconds_of_programs() -> f64 {
     let ticks = std::fs::read_to_string("/proc/self/stat").ok().and_then(|stat| ticks_of_programs(&stat));
     ticks.unwrap_or_default() as f64 / TICKS_A_SECOND
 }
 
-/// `USER_HZ`, which Linux has promised to every program on every processor that we build on.
+/// `USER_HZ`, which is part of Linux's stable ABI on every processor that we build on.
 const TICKS_A_SECOND: f64 = 100.0;
 
-/// `cutime` and `cstime` of proc_pid_stat(5): the program's name before them may have blanks and brackets.
+/// Parses `cutime` and `cstime` of proc_pid_stat(5): the program's name before them may contain blanks and
+/// parentheses.
 fn ticks_of_programs(stat: &str) -> Option<u64> {
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
     Some(fields.get(13)?.parse::<u64>().ok()? + fields.get(14)?.parse::<u64>().ok()?)

@@ -1,4 +1,4 @@
-//! The compiler cache of one build: what it is told, and what it had.
+//! The compiler cache of one build: its settings and its statistics.
 
 use std::path::{Path, PathBuf};
 
@@ -7,30 +7,30 @@ use super::process::Run;
 use crate::build::compiler_cache::Objects;
 use crate::error::Result;
 
-/// What says in which language; ccache takes each for a part of the input.
+/// Variables that set the language; ccache counts each as an input.
 const LANGUAGES: [&str; 4] = ["LANG", "LC_ALL", "LC_CTYPE", "LC_MESSAGES"];
 
-/// A cache at work for one build.
+/// A compiler cache in use by one build.
 pub struct CompilerCache {
     program: PathBuf,
     kind: Kind,
 }
 
 enum Kind {
-    /// It writes down here what it does.
+    /// ccache writes the log of this build here.
     Ccache(PathBuf),
-    /// It counts for everybody, and had counted so far.
+    /// sccache's counters are global: their values when the build began.
     Sccache(Objects),
-    /// It is another one, which says nothing that we understand.
+    /// Another cache, without statistics that we can read.
     Unknown,
 }
 
 impl CompilerCache {
-    /// `launcher` from now on; `folder` takes its log.
+    /// Starts to observe `launcher`; `folder` takes its log.
     ///
     /// # Errors
     ///
-    /// The log of the build before cannot be removed.
+    /// The log of the previous build cannot be removed.
     pub fn begin(launcher: &Path, folder: &Path) -> Result<CompilerCache> {
         let program = launcher.to_path_buf();
         let kind = match launcher.file_stem().and_then(|name| name.to_str()) {
@@ -45,14 +45,14 @@ impl CompilerCache {
         Ok(CompilerCache { program, kind })
     }
 
-    /// What it is called.
+    /// Returns its name.
     #[must_use]
     pub fn name(&self) -> String {
         self.program.file_stem().unwrap_or_default().to_string_lossy().into_owned()
     }
 
-    /// `run` as the cache wants it: it takes paths below `root` for the same in every checkout, and languages too, in which
-    /// compilers say the same errors.
+    /// Sets up `run` for the cache: paths below `root` count as the same in every checkout, and so do languages, so
+    /// that compilers print the same errors in all of them.
     #[must_use]
     pub fn tell(&self, run: Run, root: &Path) -> Run {
         let Kind::Ccache(log) = &self.kind else { return run };
@@ -61,7 +61,7 @@ impl CompilerCache {
         if std::env::var_os("CCACHE_BASEDIR").is_some() { run } else { run.env("CCACHE_BASEDIR", root) }
     }
 
-    /// What it had; nothing where it does not say.
+    /// Returns its statistics; `None` if it reports none.
     #[must_use]
     pub fn objects(&self) -> Option<Objects> {
         match &self.kind {

@@ -1,4 +1,4 @@
-//! The C and C++ compilers of this machine: those that `CC` and `CXX` name, else the usual ones.
+//! The C and C++ compilers of this machine: those that `CC` and `CXX` name, otherwise the usual ones.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use super::process::Run;
 use crate::build::compiler::{Compiler, NamedCompiler};
 use crate::error::{Error, Result};
 
-/// The compilers that CMake would take, and what they call themselves.
+/// The compilers that CMake would choose, and the version that they report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Compilers {
     /// C compiler.
@@ -18,7 +18,7 @@ pub struct Compilers {
     pub version: String,
 }
 
-/// A language that is compiled, with the variable that names its compiler and the usual names.
+/// A compiled language, with the variable that names its compiler and the usual names.
 struct Language {
     name: &'static str,
     variable: &'static str,
@@ -32,7 +32,7 @@ const CXX: Language = Language { name: "C++", variable: "CXX", programs: ["c++",
 ///
 /// # Errors
 ///
-/// There is none, or `CC` or `CXX` names none.
+/// There is none, or `CC` or `CXX` does not name one.
 pub fn compilers() -> Result<Compilers> {
     let (c, cxx) = (C.compiler()?, CXX.compiler()?);
     let said = call(&cxx).arg("--version").success();
@@ -41,14 +41,14 @@ pub fn compilers() -> Result<Compilers> {
     Ok(Compilers { c, cxx, version })
 }
 
-/// The same for a plan: where there is none, what it is usually called.
+/// As [`compilers`], for a plan: a missing compiler is replaced by its usual name.
 pub fn compilers_or_names() -> Compilers {
     let named = |name: &str| Compiler { launcher: None, program: name.into(), arguments: Vec::new() };
     let unknown = |_| Compilers { c: named("cc"), cxx: named("c++"), version: String::new() };
     compilers().unwrap_or_else(unknown)
 }
 
-/// A call of `compiler` itself, without its launcher.
+/// Returns a call of `compiler` itself, without its launcher.
 pub fn call(compiler: &Compiler) -> Run {
     Run::new(&compiler.program).args(&compiler.arguments)
 }
@@ -67,7 +67,7 @@ impl Language {
         Ok(Compiler { launcher: usual_launcher(), program, arguments: Vec::new() })
     }
 
-    /// What its variable says; an empty one says nothing.
+    /// Returns the value of its variable; an empty one counts as unset.
     fn asked(&self) -> Option<String> {
         std::env::var(self.variable).ok().filter(|asked| !asked.trim().is_empty())
     }
@@ -91,7 +91,7 @@ impl Language {
     }
 }
 
-/// A path may have blanks: what is a program as it stands is one.
+/// A path may contain blanks: a value that is a program as it stands is not split.
 fn read(asked: &str) -> std::result::Result<NamedCompiler, &'static str> {
     if asked.contains(char::is_whitespace) && disk::find_program(asked).is_some() {
         return Ok(NamedCompiler { launcher: None, program: asked.to_string(), arguments: Vec::new() });
@@ -99,17 +99,17 @@ fn read(asked: &str) -> std::result::Result<NamedCompiler, &'static str> {
     NamedCompiler::read(asked)
 }
 
-/// sccache's server would inherit the run lock and keep it: it has to be there before.
+/// sccache's server would inherit the run lock and hold it, so it has to be started before the lock is taken.
 pub fn start_launcher() {
     let named = [C, CXX].map(|language| read(&language.asked()?).ok()?.launcher);
     let launchers = named.into_iter().flatten().filter_map(|name| disk::find_program(&name));
     if let Some(sccache) = launchers.chain(usual_launcher()).find(|path| path.ends_with("sccache")) {
-        // It fails when the server runs already, which is what we want.
+        // Fails if the server already runs, which is fine.
         let _ = Run::new(sccache).arg("--start-server").finish();
     }
 }
 
-/// ccache or sccache, when there is one.
+/// Finds ccache or sccache, if installed.
 fn usual_launcher() -> Option<PathBuf> {
     ["ccache", "sccache"].iter().find_map(|name| disk::find_program(name))
 }

@@ -1,4 +1,4 @@
-//! Files and folders: every write is atomic, every failure names the path and the way out.
+//! Files and folders: every write is atomic, and every error names the path and a remedy.
 
 use std::fs;
 use std::io::{self, Write};
@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 use crate::error::{Error, Result};
 use crate::series::{NotUtf8, utf8};
 
-/// The error for `io_error` met while doing `what` to `path`; a full disk gets its own words.
+/// Returns the error for `io_error` met while doing `what` to `path`; a full disk has its own message.
 pub fn explain(what: &str, path: &Path, io_error: &io::Error) -> Error {
     let error =
         Error::surroundings(format!("could not {what} `{}`", path.display())).detail(reason(io_error));
@@ -25,11 +25,11 @@ pub fn explain(what: &str, path: &Path, io_error: &io::Error) -> Error {
     }
 }
 
-/// The way out of a full disk.
+/// Hint for a full disk.
 pub const FREE_SOME: &str =
     "free some disk space and run the same command again; it resumes where it stopped";
 
-/// `error`, or that the disk of `folder` is full when that is why.
+/// Returns `error`, or "the disk of `folder` is full" if that is its cause.
 pub fn blame_full_disk(folder: &Path, error: Error) -> Error {
     let said = std::iter::once(&error.what).chain(&error.details).any(|text| says_full(text));
     if error.kind != crate::error::Kind::Surroundings || !(said || is_full(folder)) {
@@ -39,41 +39,41 @@ pub fn blame_full_disk(folder: &Path, error: Error) -> Error {
     std::iter::once(error.what).chain(error.details).fold(full, Error::detail)
 }
 
-/// As the C library, npm and pip say it.
+/// Whether `text` contains the message for a full disk of the C library, npm or pip.
 fn says_full(text: &str) -> bool {
     ["No space left", "ENOSPC", "no space left on device"].iter().any(|words| text.contains(words))
 }
 
-/// Less than this is nothing: a page for each of a few small files.
+/// A disk with less free space than this counts as full: a page for each of a few small files.
 #[cfg(unix)]
 const NOTHING: u64 = 64 * 1024;
 
-/// Whether the disk of `folder` has room for nothing.
+/// Whether the disk of `folder` is full.
 #[cfg(unix)]
 pub fn is_full(folder: &Path) -> bool {
     rustix::fs::statvfs(folder).is_ok_and(|disk| disk.f_bavail * disk.f_frsize < NOTHING)
 }
 
-/// Whether the disk of `folder` has room for nothing; not asked here.
+/// Whether the disk of `folder` is full; never checked on this platform.
 #[cfg(not(unix))]
 pub fn is_full(_folder: &Path) -> bool {
     false
 }
 
-/// The operating system's words without the error number.
+/// Returns the operating system's message without the error number.
 pub fn reason(io_error: &io::Error) -> String {
     let text = io_error.to_string();
     let words = text.split(" (os error").next().unwrap_or(&text);
     words.to_string()
 }
 
-/// The whole file.
+/// Reads the whole file.
 pub fn read(path: &Path) -> Result<Vec<u8>> {
     refuse_endless(path)?;
     fs::read(path).map_err(|error| explain("read", path, &error))
 }
 
-/// The whole file, or nothing when it is not there.
+/// Reads the whole file; `None` if it does not exist.
 pub fn read_if_there(path: &Path) -> Result<Option<Vec<u8>>> {
     refuse_endless(path)?;
     match fs::read(path) {
@@ -83,7 +83,7 @@ pub fn read_if_there(path: &Path) -> Result<Option<Vec<u8>>> {
     }
 }
 
-/// A pipe waits for ever for somebody to write, a device may never end: neither is opened.
+/// Opening a pipe blocks until another process writes to it, and a device may never end: neither is opened.
 fn refuse_endless(path: &Path) -> Result<()> {
     match fs::metadata(path) {
         Ok(meta) if !meta.is_file() && !meta.is_dir() => {
@@ -94,12 +94,12 @@ fn refuse_endless(path: &Path) -> Result<()> {
     }
 }
 
-/// The whole file as text.
+/// Reads the whole file as text.
 pub fn read_text(path: &Path) -> Result<String> {
     text_of(path, read(path)?)
 }
 
-/// The same; nothing when there is no such file.
+/// As [`read_text`]; `None` if the file does not exist.
 pub fn read_text_if_there(path: &Path) -> Result<Option<String>> {
     read_if_there(path)?.map(|bytes| text_of(path, bytes)).transpose()
 }
@@ -113,8 +113,8 @@ fn text_of(path: &Path, bytes: Vec<u8>) -> Result<String> {
     })
 }
 
-/// Writes `bytes` so that another process, or the next run after a kill, sees the old content or
-/// the new, never a part.
+/// Writes `bytes` so that another process, or the next run after a kill, sees either the old content or the new,
+/// never a mixture.
 pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     create_folder(folder)?;
@@ -125,7 +125,8 @@ pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// Readable by others as the umask allows: what is written is committed, packaged and shipped.
+/// Returns a builder of files with the permissions that the umask allows, not 0600: these files are committed,
+/// packaged and shipped.
 fn temporary_file() -> tempfile::Builder<'static, 'static> {
     let mut builder = tempfile::Builder::new();
     builder.prefix(TEMPORARY_PREFIX);
@@ -137,7 +138,7 @@ fn temporary_file() -> tempfile::Builder<'static, 'static> {
     builder
 }
 
-/// An error unless a file can be written to `path`, which a person named: no folder is made for it.
+/// Returns an error unless a file can be written to `path`, which a person named: its folder is not created.
 pub fn refuse_as_output(path: &Path) -> Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if path.is_dir() || path.file_name().is_none() {
@@ -154,12 +155,12 @@ pub fn refuse_as_output(path: &Path) -> Result<()> {
 /// Prefix of our temporary files, so that a later run can remove those that a killed run left.
 pub const TEMPORARY_PREFIX: &str = ".espalier-tmp-";
 
-/// Whether a file or folder of this name is one of our temporary ones.
+/// Whether `name` is that of one of our temporary files or folders.
 pub fn is_temporary(name: &str) -> bool {
     name.starts_with(TEMPORARY_PREFIX)
 }
 
-/// Writes only when the content differs, so that the file's time tells the truth. Says whether it wrote.
+/// Writes only if the content differs, so that the modification time stays meaningful. Returns whether it wrote.
 pub fn write_if_changed(path: &Path, bytes: &[u8]) -> Result<bool> {
     if read_if_there(path)?.as_deref() == Some(bytes) {
         return Ok(false);
@@ -168,12 +169,12 @@ pub fn write_if_changed(path: &Path, bytes: &[u8]) -> Result<bool> {
     Ok(true)
 }
 
-/// The folder and its parents.
+/// Creates the folder and its parents.
 pub fn create_folder(path: &Path) -> Result<()> {
     fs::create_dir_all(path).map_err(|error| explain("create the folder", path, &error))
 }
 
-/// One file; it is no error when it is not there.
+/// Removes one file; a missing one is not an error.
 pub fn remove_file(path: &Path) -> Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(explain("remove", path, &error)),
@@ -181,13 +182,13 @@ pub fn remove_file(path: &Path) -> Result<()> {
     }
 }
 
-/// The folders directly in `folder`; none when it is not there.
+/// Returns the folders directly in `folder`; none if it does not exist.
 pub fn folders_in(folder: &Path) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
     entries.flatten().map(|entry| entry.path()).filter(|path| path.is_dir()).collect()
 }
 
-/// The names of files and links directly in `folder`, sorted.
+/// Returns the sorted names of files and links directly in `folder`.
 pub fn files_in(folder: &Path) -> Result<Vec<String>> {
     let entries = fs::read_dir(folder).map_err(|error| explain("list", folder, &error))?;
     let files = entries.flatten().filter(|entry| !entry.path().is_dir());
@@ -197,12 +198,12 @@ pub fn files_in(folder: &Path) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// Whether anything is there.
+/// Whether `path` exists, also as a broken link.
 pub fn exists(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok()
 }
 
-/// An empty scratch folder that vanishes when dropped.
+/// Creates an empty scratch folder that is removed when dropped.
 pub fn scratch_folder(parent: &Path, purpose: &str) -> Result<tempfile::TempDir> {
     create_folder(parent)?;
     tempfile::Builder::new()
@@ -211,7 +212,7 @@ pub fn scratch_folder(parent: &Path, purpose: &str) -> Result<tempfile::TempDir>
         .map_err(|error| explain("create a scratch folder in", parent, &error))
 }
 
-/// Every file below `folder`, sorted, as paths relative to it; links are files and not followed.
+/// Returns every file below `folder`, sorted, as paths relative to it; links count as files and are not followed.
 pub fn files_below(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     collect_files(folder, Path::new(""), &mut found)?;
@@ -233,13 +234,13 @@ fn collect_files(folder: &Path, below: &Path, found: &mut Vec<PathBuf>) -> Resul
     Ok(())
 }
 
-/// Bytes of a file; what a link leads to does not count.
+/// Returns the size of a file in bytes; of a link, not that of its target.
 pub fn size(path: &Path) -> Result<u64> {
     let meta = fs::symlink_metadata(path).map_err(|error| explain("look at", path, &error))?;
     Ok(if meta.is_file() { meta.len() } else { 0 })
 }
 
-/// What a link leads to; nothing for what is no link.
+/// Returns the target of a link; `None` if `path` is not a link.
 pub fn link_target(path: &Path) -> Result<Option<String>> {
     let is_link = fs::symlink_metadata(path).is_ok_and(|meta| meta.is_symlink());
     let target = is_link.then(|| fs::read_link(path)).transpose();
@@ -264,7 +265,8 @@ pub fn copy_folder(from: &Path, to: &Path) -> Result<()> {
     files_below(from)?.iter().try_for_each(|file| copy(&from.join(file), &to.join(file)))
 }
 
-/// How many bytes lie below `folder`; what cannot be read, or vanishes meanwhile, counts nothing.
+/// Returns the size in bytes of all files below `folder`; a file that cannot be read, or is removed meanwhile, counts
+/// as 0.
 pub fn size_below(folder: &Path) -> u64 {
     let Ok(entries) = fs::read_dir(folder) else { return 0 };
     entries
@@ -277,24 +279,24 @@ pub fn size_below(folder: &Path) -> u64 {
         .sum()
 }
 
-/// sha256 in lower-case hexadecimal.
+/// Returns the sha256 in lower-case hexadecimal.
 pub fn sha256(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
 }
 
-/// sha256 of a file as [`sha256`] has it, or nothing when it is not there.
+/// Returns the [`sha256`] of a file; `None` if it does not exist.
 pub fn digest_if_there(path: &Path) -> Result<Option<String>> {
     Ok(read_if_there(path)?.map(|bytes| sha256(&bytes)))
 }
 
-/// sha256 of a file that may be large, in lower-case hexadecimal.
+/// Returns the sha256 of a file that may be large, in lower-case hexadecimal.
 pub fn sha256_of_file(path: &Path) -> Result<String> {
     refuse_endless(path)?;
     let fail = |error: io::Error| explain("read", path, &error);
     sha256_of(&mut fs::File::open(path).map_err(fail)?).map_err(fail)
 }
 
-/// sha256 of all that `stream` gives, in lower-case hexadecimal.
+/// Returns the sha256 of everything that `stream` yields, in lower-case hexadecimal.
 pub fn sha256_of(stream: &mut impl io::Read) -> io::Result<String> {
     let mut hasher = Sha256::new();
     let mut buffer = vec![0; 1 << 16];
@@ -315,7 +317,7 @@ pub fn is_program(path: &Path) -> bool {
     path.is_file() && (is_executable(path) || cfg!(windows))
 }
 
-/// Whether the file's mode says that it is a program; never where the system has no such mode.
+/// Whether the mode of the file is executable; always false where the system has no such mode.
 pub fn is_executable(path: &Path) -> bool {
     #[cfg(unix)]
     {
@@ -329,7 +331,7 @@ pub fn is_executable(path: &Path) -> bool {
     }
 }
 
-/// Where `program` is on PATH.
+/// Returns the path of `program` on PATH.
 pub fn find_program(program: &str) -> Option<PathBuf> {
     if program.contains(std::path::MAIN_SEPARATOR) {
         return Some(PathBuf::from(program)).filter(|path| is_program(path));

@@ -1,28 +1,28 @@
-//! Whether the machine is quiet enough to measure on.
+//! Load of the machine: whether it is idle enough for measurements.
 
 use std::time::Duration;
 
 use crate::error::{Error, Result};
 
-/// More than this share of all cores busy with something else, and a time means nothing.
+/// If other processes use more than this share of all cores, times are meaningless.
 const BUSY: f64 = 0.10;
 
-/// What others take of the machine.
+/// Load caused by other processes.
 #[derive(Clone, Copy, Debug)]
 pub struct Load {
-    /// How many cores it has.
+    /// Number of cores.
     pub cores: usize,
-    /// The share of their time that is taken.
+    /// Share of all processor time that other processes use.
     pub share: f64,
 }
 
 impl Load {
-    /// Whether a time measured now says something.
+    /// Whether a time measured now is meaningful.
     pub fn is_quiet(&self) -> bool {
         self.share <= BUSY
     }
 
-    /// Cores that nobody uses; one at the least.
+    /// Returns the number of idle cores, at least one.
     pub fn free_cores(&self) -> usize {
         (((1.0 - self.share) * self.cores as f64).round() as usize).max(1)
     }
@@ -40,18 +40,19 @@ impl Load {
     }
 }
 
-/// Watches the machine for two seconds. Where the system does not say (no `/proc/stat`), it counts as quiet.
+/// Samples the load for two seconds. Where the system does not report it (no `/proc/stat`), the machine counts as
+/// idle.
 pub fn measure() -> Load {
     Load { cores: cores(), share: share_taken().unwrap_or_default() }
 }
 
-/// How many threads run at once.
+/// Returns the number of hardware threads available to this process.
 #[must_use]
 pub fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
-/// An error when somebody else is using the machine.
+/// Returns an error if other processes are using the machine.
 pub fn refuse_busy() -> Result<Load> {
     measure().refuse_busy()
 }
@@ -64,7 +65,7 @@ fn share_taken() -> Option<f64> {
     Some(busy / (after.total.saturating_sub(before.total)).max(1) as f64)
 }
 
-/// What the processor calls itself; nothing where the system does not say.
+/// Returns the model name of the processor; `None` where the system does not report it.
 pub fn processor() -> Option<String> {
     parse_processor(&std::fs::read_to_string("/proc/cpuinfo").ok()?)
 }
@@ -74,13 +75,13 @@ fn parse_processor(text: &str) -> Option<String> {
     Some(line.split_once(':')?.1.trim().to_string())
 }
 
-/// The instructions on vectors that the processor has, as the system names them; nothing where it does not say.
+/// Returns the vector instruction sets of the processor by the system's names; empty where it does not report them.
 pub fn processor_flags() -> Vec<String> {
     parse_flags(&std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default())
 }
 
 fn parse_flags(text: &str) -> Vec<String> {
-    /// What they begin with, on x86-64 and on Arm.
+    /// Prefixes of their names, on x86-64 and on Arm.
     const BEGINNINGS: [&str; 10] =
         ["avx", "amx", "sse4", "fma", "f16c", "asimd", "fphp", "sve", "i8mm", "bf16"];
     let is_flags = |line: &&str| line.starts_with("flags") || line.starts_with("Features");
@@ -101,7 +102,7 @@ fn read_times() -> Option<Times> {
     parse(&std::fs::read_to_string("/proc/stat").ok()?)
 }
 
-/// The first line: user, nice, system, idle, iowait, irq, softirq, steal in ticks.
+/// Parses the first line: user, nice, system, idle, iowait, irq, softirq, steal in ticks.
 fn parse(text: &str) -> Option<Times> {
     let ticks: Vec<u64> =
         text.lines().next()?.split_whitespace().skip(1).take(8).map_while(|word| word.parse().ok()).collect();

@@ -1,16 +1,17 @@
-//! How much memory a process has.
+//! Memory use of a process.
 
-/// Resident memory of process `id` in bytes; nothing where the system does not say (no `/proc`), or when it is gone.
+/// Returns the resident memory of process `id` in bytes; `None` where the system does not report it (no `/proc`), or
+/// if the process has ended.
 pub fn resident_bytes(id: u32) -> Option<u64> {
     read(id, "VmRSS:")
 }
 
-/// The maximum of the same since the process started, or since [`reset_peak`].
+/// Returns the maximum resident memory since the process started, or since [`reset_peak`].
 pub fn peak_bytes(id: u32) -> Option<u64> {
     read(id, "VmHWM:")
 }
 
-/// Sets the maximum of process `id` to what is resident now; whether the system did it.
+/// Resets the maximum of process `id` to its current resident memory; returns whether the system did so.
 pub fn reset_peak(id: u32) -> bool {
     std::fs::write(format!("/proc/{id}/clear_refs"), "5").is_ok()
 }
@@ -19,7 +20,7 @@ fn read(id: u32, name: &str) -> Option<u64> {
     parse(&std::fs::read_to_string(format!("/proc/{id}/status")).ok()?, name)
 }
 
-/// The kernel says kB and means KiB.
+/// The kernel prints kB and means KiB.
 fn parse(status: &str, name: &str) -> Option<u64> {
     let line = status.lines().find_map(|line| line.strip_prefix(name))?;
     let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;

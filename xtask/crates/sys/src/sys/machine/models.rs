@@ -10,22 +10,22 @@ use crate::modelgen::{
     AdapterSpec, ModelSpec, VisionSpec, write_random_adapter, write_random_model, write_random_vision,
 };
 
-/// Writes the model of `spec` to `path`; a half-written file of an earlier run is replaced.
+/// Writes the model of `spec` to `path`; replaces a half-written file of an earlier run.
 pub fn write(path: &Path, spec: &ModelSpec) -> Result<()> {
     create(path, |out| write_random_model(out, spec))
 }
 
-/// The same with a vision encoder.
+/// Writes the vision encoder of `spec` to `path`.
 pub fn write_vision(path: &Path, spec: &VisionSpec) -> Result<()> {
     create(path, |out| write_random_vision(out, spec))
 }
 
-/// A small vision encoder for a model whose embeddings have `n_embd` numbers.
+/// Writes a small vision encoder for a model whose embeddings have `n_embd` dimensions.
 pub fn write_small_vision(path: &Path, n_embd: u64) -> Result<()> {
     write_vision(path, &VisionSpec::small(n_embd))
 }
 
-/// The same with a LoRA adapter.
+/// Writes the LoRA adapter of `spec` to `path`.
 pub fn write_adapter(path: &Path, spec: &AdapterSpec) -> Result<()> {
     create(path, |out| write_random_adapter(out, spec))
 }

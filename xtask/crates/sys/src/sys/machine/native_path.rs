@@ -1,8 +1,8 @@
-//! Paths of a tree as paths of this machine, byte for byte where the machine allows it.
+//! Conversion between paths of a tree and paths of this machine, byte for byte where the machine allows it.
 
 use std::path::{Path, PathBuf};
 
-/// The path that a tree calls `bytes`. What is not UTF-8 is replaced where the system knows no such names.
+/// Converts a path of a tree. Where the system's names are not bytes, invalid UTF-8 is replaced.
 #[cfg(unix)]
 pub fn to_path(bytes: &[u8]) -> PathBuf {
     use std::os::unix::ffi::OsStrExt;
@@ -14,7 +14,7 @@ pub fn to_path(bytes: &[u8]) -> PathBuf {
     PathBuf::from(crate::series::lossy(bytes).into_owned())
 }
 
-/// What a tree calls `path`.
+/// Converts a path of this machine to one of a tree.
 #[cfg(unix)]
 pub fn to_bytes(path: &Path) -> Vec<u8> {
     use std::os::unix::ffi::OsStrExt;

@@ -1,7 +1,7 @@
-//! Node.js and its npm: what is here, and how packages are installed that strangers wrote.
+//! Node.js and npm: detection, and isolated installation of third-party packages.
 //!
-//! No package's script runs, the hashes of `package-lock.json` decide what comes, and what runs sees a home of its own
-//! and none of the person's variables: no token, no configuration.
+//! No package's script runs, the hashes of `package-lock.json` decide which bytes are accepted, and whatever runs
+//! gets its own home folder and none of the user's variables: no token, no configuration.
 
 use std::path::{Path, PathBuf};
 
@@ -13,18 +13,18 @@ use crate::plan::layout::Layout;
 use crate::plan::pins::Version;
 use crate::ui::Ui;
 
-/// How to get one.
+/// Hint for installing Node.js.
 pub const INSTALL: &str =
     "install Node.js with npm (Debian: `apt-get install npm`, or a newer one from nodejs.org)";
 
-/// The Node.js of this machine, which has an npm.
+/// The Node.js of this machine, together with its npm.
 #[derive(Clone, Copy, Debug)]
 pub struct Node {
     /// Its version.
     pub version: Version,
 }
 
-/// The Node.js on PATH, or in a few words why it is of no use.
+/// Finds the Node.js on PATH; the error says briefly why it cannot be used.
 pub fn find() -> std::result::Result<Node, String> {
     for program in ["node", "npm"] {
         if disk::find_program(program).is_none() {
@@ -37,10 +37,10 @@ pub fn find() -> std::result::Result<Node, String> {
     version.map(|version| Node { version }).ok_or_else(|| "`node --version` names no version".to_string())
 }
 
-/// What any program needs.
+/// Variables that any program needs.
 const PLAIN: [&str; 3] = ["PATH", "SystemRoot", "COMSPEC"];
 
-/// How the network is reached. Only npm gets these: a proxy's address can have a password in it.
+/// Network settings. Only npm gets these: the address of a proxy can contain a password.
 const NETWORK: [&str; 9] = [
     "HTTP_PROXY",
     "HTTPS_PROXY",
@@ -53,13 +53,14 @@ const NETWORK: [&str; 9] = [
     "SSL_CERT_DIR",
 ];
 
-/// `npm ci` in `folder`, which has a `package.json` and its lock; `home` takes npm's cache and whatever else it writes.
+/// Returns `npm ci` in `folder`, which has a `package.json` and its lock; npm's cache and all its other files go to
+/// `home`.
 ///
 /// # Errors
 ///
-/// npm cannot be asked for its registry.
+/// npm cannot report its registry.
 pub fn install(folder: &Path, home: &Path) -> Result<Run> {
-    // The person's own setting, and nothing else of theirs: a mirror may be all that can be reached.
+    // The registry is the only user setting that is kept: a mirror may be all that can be reached.
     let asked = Run::new("npm").args(["config", "get", "registry"]).current_folder(home).success()?;
     let registry =
         String::from_utf8(asked).map_err(|_| Error::surroundings("npm's registry is not UTF-8"))?;
@@ -67,12 +68,12 @@ pub fn install(folder: &Path, home: &Path) -> Result<Run> {
     Ok(run.env("npm_config_registry", registry.trim()))
 }
 
-/// A folder with `files` of `folder`, a `package.json` and its lock among them, and with their packages: installed when
-/// it is not there yet, one for each content of the files.
+/// Returns a folder with `files` of `folder` (`package.json` and its lock among them) and their packages: one folder
+/// for each content of the files, installed on first use.
 ///
 /// # Errors
 ///
-/// They are not there and `offline` is set, or npm failed.
+/// They are not installed and `offline` is set, or npm failed.
 pub fn packages(folder: &Path, files: &[&str], layout: &Layout, offline: bool, ui: &Ui) -> Result<PathBuf> {
     let contents: Result<Vec<Vec<u8>>> = files.iter().map(|file| disk::read(&folder.join(file))).collect();
     let digest = disk::sha256(&contents?.concat());
@@ -95,18 +96,18 @@ pub fn packages(folder: &Path, files: &[&str], layout: &Layout, offline: bool, u
     Ok(place)
 }
 
-/// What [`install`] runs, without its environment: for plans.
+/// Returns the command of [`install`] without its environment: for plans.
 pub fn install_words() -> Run {
     let words = ["ci", "--ignore-scripts", "--engine-strict", "--no-audit", "--no-fund", "--fetch-retries=1"];
     Run::new("npm").install_hint(INSTALL).args(words)
 }
 
-/// `npm run SCRIPT` in `folder`; the network's settings are not handed on.
+/// Returns `npm run SCRIPT` in `folder`, without the network settings.
 pub fn script(name: &str, folder: &Path, home: &Path) -> Run {
     at_home(script_words(name), folder, home, &PLAIN)
 }
 
-/// What [`script`] runs, without its environment: for plans.
+/// Returns the command of [`script`] without its environment: for plans.
 pub fn script_words(name: &str) -> Run {
     Run::new("npm").install_hint(INSTALL).args(["run", name])
 }

@@ -1,7 +1,7 @@
-//! What we made and may take away again: what really lies below a folder with our mark, and nothing else.
+//! Removal of generated files: only files that really lie below a folder with this tool's mark are ever removed.
 //!
-//! Folders below `target/espalier/` are removed and moved away without a question. A link on the way, or a person who
-//! put a folder of their own in such a place, must not turn that into the loss of something that is not ours.
+//! Folders below `target/espalier/` are removed and renamed without confirmation. A link in the path, or a folder
+//! that a person put in such a place, must not lead to the loss of someone else's files.
 
 use std::fs;
 use std::io;
@@ -11,29 +11,28 @@ use super::disk;
 use crate::error::{Error, Result};
 use crate::plan::layout::Layout;
 
-/// Our mark. It is of use besides: git leaves alone what is in the folder, in a project that has no
-/// `.gitignore` of its own too.
+/// The mark. It doubles as an ignore file: git ignores the folder also in a project that has no `.gitignore`.
 const MARK: &str = ".gitignore";
 
 const MARK_TEXT: &str =
     "# Made by cargo xtask: all in here is generated, and is taken away without a question.\n*\n";
 
-/// Makes the folder of everything that is generated, with our mark; a folder that is there already gets it.
+/// Creates the folder of everything that is generated, with the mark; marks a folder that already exists.
 ///
 /// # Errors
 ///
-/// When a link on the way leads to a folder outside of the project that holds something and has no mark of ours.
+/// When a link in the path leads to a folder outside of the project that is not empty and has no mark.
 pub fn claim(layout: &Layout) -> Result<()> {
     let folder = layout.generated();
     disk::create_folder(&folder)?;
     claim_if(is_in_place(layout, &folder) || is_as_good_as_empty(&folder), &folder)
 }
 
-/// Makes the folder of the toolchains, with our mark.
+/// Creates the folder of the toolchains, with the mark.
 ///
 /// # Errors
 ///
-/// When there is a folder that holds something and has no mark of ours.
+/// When the folder exists, is not empty and has no mark.
 pub fn claim_toolchains(layout: &Layout) -> Result<()> {
     let folder = layout.toolchains();
     disk::create_folder(&folder)?;
@@ -44,7 +43,7 @@ pub fn claim_toolchains(layout: &Layout) -> Result<()> {
 ///
 /// # Errors
 ///
-/// When something is in it already, or the mark cannot be written.
+/// When the folder is not empty, or the mark cannot be written.
 pub fn claim_scratch(folder: &Path) -> Result<()> {
     claim_if(is_as_good_as_empty(folder), folder)
 }
@@ -57,17 +56,18 @@ fn claim_if(may_be_ours: bool, folder: &Path) -> Result<()> {
         return Err(not_ours(folder));
     }
     let written = disk::write_atomically(&folder.join(MARK), MARK_TEXT.as_bytes());
-    // Another run may have been first, and swept away what this one was writing.
+    // Another run may have been faster, and removed the temporary file that this one was writing.
     written.or_else(|error| if is_marked(folder) { Ok(()) } else { Err(error) })
 }
 
-/// Inside of the project this place has been ours since before there was a mark.
+/// Whether `folder` is the project's own generated folder, which was ours before marks existed.
 fn is_in_place(layout: &Layout, folder: &Path) -> bool {
     let real = |path: &Path| path.canonicalize().ok();
     real(folder).is_some() && real(folder) == real(layout.root()).map(|root| Layout::new(root).generated())
 }
 
-/// Nothing, what a run left that was killed before it wrote the mark, or what a run made before there was one.
+/// Whether the folder is empty, or holds only what a run left that was killed before it wrote the mark, or that
+/// predates marks.
 fn is_as_good_as_empty(folder: &Path) -> bool {
     let Ok(entries) = fs::read_dir(folder) else { return false };
     let names: Vec<_> =
@@ -75,19 +75,19 @@ fn is_as_good_as_empty(folder: &Path) -> bool {
     names.iter().any(|name| name == "run.lock") || names.iter().all(|name| disk::is_temporary(name))
 }
 
-/// An error unless `path` really is, or lies below, a folder with our mark.
+/// Returns an error unless `path` really is, or lies below, a folder with the mark.
 pub fn demand(path: &Path) -> Result<()> {
     if is_ours(path) { Ok(()) } else { Err(not_ours(path)) }
 }
 
-/// Whether `path` really is, or lies below, a folder with our mark.
+/// Whether `path` really is, or lies below, a folder with the mark.
 pub fn is_ours(path: &Path) -> bool {
     path.canonicalize().is_ok_and(|real| real.ancestors().any(is_marked))
 }
 
 fn is_marked(folder: &Path) -> bool {
     let mark = folder.join(MARK);
-    // Looked at before it is read: above our folder are those of other people.
+    // The type is checked before the content is read: folders above ours belong to other people.
     let is_file = fs::symlink_metadata(&mark).is_ok_and(|meta| meta.is_file());
     is_file && fs::read(&mark).is_ok_and(|text| text == MARK_TEXT.as_bytes())
 }
@@ -102,7 +102,7 @@ fn not_ours(path: &Path) -> Error {
         .hint("remove the link, or move the folder elsewhere, then run the same command again")
 }
 
-/// The folder with all that is in it; it is no error when it is not there.
+/// Removes the folder with its content; a missing one is not an error.
 pub fn remove_folder(path: &Path) -> Result<()> {
     if !disk::exists(path) {
         return Ok(());
@@ -114,14 +114,14 @@ pub fn remove_folder(path: &Path) -> Result<()> {
     }
 }
 
-/// Moves a file or a folder of ours within one file system: all or nothing.
+/// Renames one of our files or folders within one file system: all or nothing.
 pub fn rename(from: &Path, to: &Path) -> Result<()> {
     demand(from)?;
     fs::rename(from, to).map_err(|error| disk::explain("move into place", to, &error))
 }
 
-/// Takes away every file directly in `folder` whose name is `unwanted`, and every such folder that is ours;
-/// no error when there is no folder.
+/// Removes every file directly in `folder` whose name is `unwanted`, and every such folder that is ours; a missing
+/// `folder` is not an error.
 pub fn sweep(folder: &Path, unwanted: impl Fn(&str) -> bool) -> Result<()> {
     let Ok(entries) = fs::read_dir(folder) else { return Ok(()) };
     for entry in entries.flatten().filter(|entry| entry.file_name().to_str().is_some_and(&unwanted)) {

@@ -1,4 +1,4 @@
-//! Processes: every call is logged on request, explained when it fails, and dies with us.
+//! Child processes: every call is logged on request, gets a useful error when it fails, and dies with this process.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -16,65 +16,65 @@ use crate::plan::next_command::quoted;
 pub struct Run {
     command: Command,
     program: String,
-    /// A folder put before PATH.
+    /// A folder prepended to PATH.
     programs_of: Option<PathBuf>,
     install_hint: Option<String>,
 }
 
-/// What a finished program left.
+/// Result of a finished program.
 #[derive(Debug)]
 pub struct Finished {
-    /// How it ended.
+    /// Exit status.
     pub status: ExitStatus,
-    /// Its standard output.
+    /// Standard output.
     pub stdout: Vec<u8>,
-    /// Its standard error.
+    /// Standard error.
     pub stderr: String,
 }
 
-/// What a program left that had limited time.
+/// Result of a program that had a time limit.
 #[derive(Debug)]
 pub struct Ended {
-    /// How it ended; nothing when it had to be killed.
+    /// Exit status; `None` if it had to be killed.
     pub status: Option<ExitStatus>,
-    /// The time that it had.
+    /// Time limit.
     pub limit: Duration,
-    /// What it said on both streams, line by line.
+    /// Output of both streams, line by line.
     pub said: String,
 }
 
 impl Ended {
-    /// How, in words.
+    /// Describes in words how it ended.
     pub fn how(&self) -> String {
         let late = || format!("still running after {} minutes", self.limit.as_secs() / 60);
         self.status.map_or_else(late, ending)
     }
 }
 
-/// What a running program does; seen by the watcher of `Run::watch`.
+/// An event of a running program, for the watcher of `Run::watch`.
 pub enum Seen<'a> {
-    /// One line of its output or its errors, without the line end.
+    /// One line of its standard output or standard error, without the line end.
     Line(&'a str),
-    /// Nothing for a moment.
+    /// No output for `TICK`.
     Tick,
 }
 
-/// Whether the watched program may go on.
+/// Decision of a watcher.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Watch {
-    /// It may.
+    /// Keep it running.
     GoOn,
-    /// It is killed.
+    /// Kill it.
     Kill,
 }
 
 impl Run {
-    /// `program` from PATH, or a path to one.
+    /// Creates a run of `program`: a name on PATH, or a path.
     pub fn new(program: impl AsRef<OsStr>) -> Run {
         let program = program.as_ref();
         let mut command = Command::new(program);
         command.stdin(Stdio::null()).env("LC_ALL", "C");
-        // What we start may be upstream's own code: it has no business with anybody's token.
+        // The child may run upstream's code, which must not see the user's tokens.
         for name in TOKENS {
             command.env_remove(name);
         }
@@ -87,14 +87,14 @@ impl Run {
         }
     }
 
-    /// One more argument.
+    /// Adds one argument.
     #[must_use]
     pub fn arg(mut self, arg: impl AsRef<OsStr>) -> Run {
         self.command.arg(arg);
         self
     }
 
-    /// More arguments.
+    /// Adds arguments.
     #[must_use]
     pub fn args(mut self, args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Run {
         self.command.args(args);
@@ -108,12 +108,12 @@ impl Run {
         self
     }
 
-    /// What it starts finds the programs in `folder` before all others, if not by itself.
+    /// Prepends `folder` to PATH for the child's own children, not for finding the child itself.
     #[must_use]
     pub fn with_programs_of(mut self, folder: &Path) -> Run {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
-        // A folder whose name no PATH can hold is not said.
+        // A folder whose name cannot be in PATH is skipped.
         if let Ok(path) =
             std::env::join_paths([folder].into_iter().chain(folders.iter().map(PathBuf::as_path)))
             && !folders.iter().any(|known| known == folder)
@@ -131,7 +131,7 @@ impl Run {
         self
     }
 
-    /// Forgets the whole environment, but for the variables in `keep`: for code of strangers.
+    /// Clears the environment except for the variables in `keep`: for third-party code.
     #[must_use]
     pub fn with_environment_of(mut self, keep: &[&str]) -> Run {
         self.command.env_clear().env("LC_ALL", "C");
@@ -155,14 +155,14 @@ impl Run {
         Ok(self)
     }
 
-    /// What to type when the program is not installed.
+    /// Sets the hint for a program that is not installed.
     #[must_use]
     pub fn install_hint(mut self, hint: impl Into<String>) -> Run {
         self.install_hint = Some(hint.into());
         self
     }
 
-    /// The words of the command, for plans and messages.
+    /// Returns the command line, for plans and messages.
     pub fn words(&self) -> String {
         let words: Vec<String> = std::iter::once(self.command.get_program())
             .chain(self.command.get_args())
@@ -175,14 +175,14 @@ impl Run {
         path.collect::<String>() + &words.join(" ")
     }
 
-    /// Runs to the end and captures everything, whatever the exit status.
+    /// Runs to completion and captures all output, whatever the exit status.
     pub fn finish(mut self) -> Result<Finished> {
         let output = self.command.output().map_err(|error| self.not_started(&error))?;
         let stderr = crate::series::lossy(&output.stderr).into_owned();
         Ok(Finished { status: output.status, stdout: output.stdout, stderr })
     }
 
-    /// Runs to the end; a failure is an error that shows what the program said. Gives its stdout.
+    /// Runs to completion and returns its stdout; a failure is an error with the program's output.
     pub fn success(self) -> Result<Vec<u8>> {
         let words = self.words();
         let finished = self.finish()?;
@@ -192,18 +192,19 @@ impl Run {
         Err(failed(&words, finished.status, &finished.stderr))
     }
 
-    /// Gives it `input` and captures what it says, at most `limit` bytes: more is an error, and it is killed.
+    /// Writes `input` to its stdin and captures at most `limit` bytes of output: if there is more, the program is
+    /// killed and an error returned.
     pub fn converse(mut self, input: &[u8], limit: usize) -> Result<Finished> {
         self.command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = self.spawn()?;
         let (stdin, stderr) = (child.stdin.take(), child.stderr.take());
         let (said, stdout) = std::thread::scope(|threads| {
             let errors = threads.spawn(|| read_at_most(stderr, limit));
-            // It may end without having read all of it: its exit status says why.
+            // It may exit before reading all of it: its exit status tells why.
             threads.spawn(|| stdin.map(|mut stdin| stdin.write_all(input)));
             let stdout = read_at_most(child.stdout.take(), limit);
             if stdout.len() > limit {
-                // A child that is gone already is what we want.
+                // Fails if the child has already exited, which is fine.
                 let _ = child.kill();
             }
             (errors.join().unwrap_or_default(), stdout)
@@ -215,11 +216,12 @@ impl Run {
         Ok(Finished { status, stdout, stderr: crate::series::lossy(&said).into_owned() })
     }
 
-    /// Runs to the end while `reader` has its standard output; what `reader` says goes before how it ended.
+    /// Runs to completion while `reader` reads its standard output; an error of `reader` takes precedence over the
+    /// exit status.
     ///
     /// # Errors
     ///
-    /// It could not be started, `reader` failed, or it did not end well: what it said.
+    /// The program could not be started, `reader` failed, or the program failed: its output.
     pub fn read_stdout<T>(mut self, reader: impl FnOnce(&mut dyn Read) -> Result<T>) -> Result<T> {
         let words = self.words();
         self.command.stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -229,7 +231,7 @@ impl Run {
             let errors = threads.spawn(|| read_at_most(stderr, WORDS_LIMIT));
             let read = stdout.map(|mut stdout| {
                 let read = reader(&mut stdout);
-                // What is left is read too: a program that nobody listens to would end badly.
+                // The rest is drained: a program whose pipe is closed would fail.
                 let _ = io::copy(&mut stdout, &mut io::sink());
                 read
             });
@@ -243,14 +245,14 @@ impl Run {
         }
     }
 
-    /// Runs on the terminal: for programs that people watch, such as `cargo test`. All that it says is talk, so that
-    /// our standard output has nothing but the answer.
+    /// Runs on the terminal: for programs that people watch, such as `cargo test`. All of its output goes to stderr,
+    /// so that our standard output holds only the answer.
     pub fn show(mut self) -> Result<ExitStatus> {
         self.command.stdout(io::stderr());
         self.command.status().map_err(|error| self.not_started(&error))
     }
 
-    /// Runs and shows every line, and every quiet moment, to `watcher`, which may end it.
+    /// Runs and passes every line, and a tick for every quiet moment, to `watcher`, which may kill the program.
     pub fn watch(mut self, mut watcher: impl FnMut(Seen<'_>) -> Watch) -> Result<ExitStatus> {
         self.command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = self.spawn()?;
@@ -262,7 +264,7 @@ impl Run {
                 Err(mpsc::RecvTimeoutError::Disconnected) => break,
             };
             if verdict == Watch::Kill {
-                // A child that is gone already is what we want.
+                // Fails if the child has already exited, which is fine.
                 let _ = child.kill();
                 break;
             }
@@ -270,7 +272,7 @@ impl Run {
         child.wait().map_err(|error| self.not_started(&error))
     }
 
-    /// Runs to the end, or is killed when `limit` has passed.
+    /// Runs to completion, or kills it after `limit`.
     pub fn finish_within(self, limit: Duration) -> Result<Ended> {
         let begin = Instant::now();
         let (mut said, mut killed) = (String::new(), false);
@@ -285,7 +287,7 @@ impl Run {
         Ok(Ended { status: (!killed).then_some(status), limit, said })
     }
 
-    /// Starts it with its output going to `log`; it is killed when the value is dropped.
+    /// Starts it with its output redirected to `log`; it is killed when the value is dropped.
     pub fn start_logged(mut self, log: &Path) -> Result<Started> {
         let LogFile { file, .. } = LogFile::create(log)?;
         let copy = file.try_clone().map_err(|error| super::disk::explain("write", log, &error))?;
@@ -293,7 +295,8 @@ impl Run {
         Ok(Started { child: Mutex::new(self.spawn()?) })
     }
 
-    /// Becomes this program where the system can do that, else runs it; gives its exit code.
+    /// Replaces this process with the program where the system supports that, otherwise runs it; returns its exit
+    /// code.
     pub fn replace(mut self) -> Result<u8> {
         self.command.stdin(Stdio::inherit());
         #[cfg(unix)]
@@ -326,24 +329,24 @@ impl Run {
     }
 }
 
-/// Where people and GitHub's runners keep a token.
+/// Variables in which people and GitHub's runners keep a token.
 pub const TOKENS: [&str; 2] = ["GITHUB_TOKEN", "GH_TOKEN"];
 
-/// One byte more than `limit` says that there was more.
+/// Reads up to `limit` plus one byte: the extra byte shows that there was more.
 fn read_at_most(stream: Option<impl Read>, limit: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
     let limit = u64::try_from(limit).unwrap_or(u64::MAX).saturating_add(1);
     if let Some(stream) = stream {
-        // What came before a failure is all there is.
+        // After a read error, the bytes read so far are used.
         let _ = stream.take(limit).read_to_end(&mut bytes);
     }
     bytes
 }
 
-/// The most that is kept of what a program says on its standard error, in bytes.
+/// Maximum number of bytes of a program's standard error that are kept.
 const WORDS_LIMIT: usize = 1 << 20;
 
-/// How long a quiet moment is.
+/// Interval of ticks while the program prints nothing.
 const TICK: Duration = Duration::from_millis(100);
 
 /// A program in the background; it is killed when dropped.
@@ -352,23 +355,24 @@ pub struct Started {
 }
 
 impl Started {
-    /// The number that the system knows it by.
+    /// Returns the process id.
     pub fn id(&self) -> u32 {
         self.child().id()
     }
 
-    /// How it ended, when it has.
+    /// Returns the exit status, if it has exited.
     pub fn ended(&self) -> Option<ExitStatus> {
         self.child().try_wait().ok().flatten()
     }
 
-    /// Ends it at once; it stays until it is waited for.
+    /// Kills it at once; it remains a zombie until it is waited for.
     pub fn kill(&self) {
-        // A child that is gone already is what we want.
+        // Fails if the child has already exited, which is fine.
         let _ = self.child().kill();
     }
 
-    /// Several threads may ask the same server. None of them leaves a child half waited for.
+    /// Several threads may query the same server. A panic in one of them cannot leave the child in an inconsistent
+    /// state.
     fn child(&self) -> MutexGuard<'_, Child> {
         self.child.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -376,32 +380,32 @@ impl Started {
 
 impl Drop for Started {
     fn drop(&mut self) {
-        // Either call fails only when it has ended, which is what we want.
+        // Either call fails only if the child has already exited, which is fine.
         let mut child = self.child();
         let _ = child.kill();
         let _ = child.wait();
     }
 }
 
-/// The error for a program that ended badly: its command line and its last words.
+/// Returns the error for a program that failed: its command line and the end of its output.
 pub fn failed(words: &str, status: ExitStatus, said: &str) -> Error {
     failed_so(words, &ending(status), said)
 }
 
-/// The same when it is known in words how it ended.
+/// As [`failed`], for an ending that is already described in words.
 pub fn failed_so(words: &str, how: &str, said: &str) -> Error {
     Error::surroundings(format!("`{words}` failed: {how}")).detail(last_words(said))
 }
 
-/// The end of what a program said.
+/// Returns the end of a program's output.
 pub fn last_words(said: &str) -> String {
     let tail: Vec<&str> = said.lines().rev().filter(|line| !line.trim().is_empty()).take(12).collect();
     tail.into_iter().rev().collect::<Vec<_>>().join("\n")
 }
 
-/// How a program ended, in words.
+/// Describes in words how a program ended.
 pub fn ending(status: ExitStatus) -> String {
-    /// That which the system and people end programs with.
+    /// The signal with which the system and people kill programs.
     const KILL: i32 = 9;
     match (status.code(), signal(status)) {
         (Some(code), _) => format!("exit code {code}"),
@@ -410,7 +414,7 @@ pub fn ending(status: ExitStatus) -> String {
     }
 }
 
-/// Which signal ended it; nothing where the system has none.
+/// Returns the signal that killed it; `None` where the system has no signals.
 #[cfg(unix)]
 fn signal(status: ExitStatus) -> Option<i32> {
     std::os::unix::process::ExitStatusExt::signal(&status)
@@ -434,7 +438,7 @@ fn read_lines(child: &mut Child) -> mpsc::Receiver<String> {
     receiver
 }
 
-/// Progress displays of other programs end their lines with a carriage return.
+/// Forwards lines; splits at carriage returns too, which progress displays of other programs print.
 fn forward_lines(stream: Box<dyn Read + Send>, sender: &mpsc::Sender<String>) {
     for chunk in BufReader::new(stream).split(b'\n') {
         let Ok(chunk) = chunk else { return };
@@ -446,7 +450,7 @@ fn forward_lines(stream: Box<dyn Read + Send>, sender: &mpsc::Sender<String>) {
     }
 }
 
-/// A killed run must not leave a compiler driver working behind the next run's back.
+/// Otherwise a compiler driver could outlive a killed run and write while the next run works.
 #[cfg(target_os = "linux")]
 fn die_with_parent(command: &mut Command) {
     use std::os::unix::process::CommandExt;
@@ -461,12 +465,13 @@ fn die_with_parent(command: &mut Command) {
 #[cfg(not(target_os = "linux"))]
 fn die_with_parent(_command: &mut Command) {}
 
-/// The environment for a nested cargo: what the outer one set for us would change its fingerprints.
+/// Returns a nested cargo: variables that the outer cargo set for us, which would change its fingerprints, are
+/// removed.
 pub fn cargo(target: &Path) -> Run {
     cargo_here().env("CARGO_TARGET_DIR", target)
 }
 
-/// The cargo that runs this program, for the target directory that it has by itself.
+/// Returns the cargo that runs this program, with its default target directory.
 pub fn cargo_here() -> Run {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
     let mut run = Run::new(cargo);
@@ -482,7 +487,7 @@ pub fn cargo_here() -> Run {
     run
 }
 
-/// What cargo gives to every call of rustc for a library whose bytes are the same wherever it is built.
+/// Returns the rustc flags for a library whose bytes are the same wherever it is built.
 pub fn portable_rust_flags() -> String {
     let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let own: Vec<String> = match (variable("CARGO_ENCODED_RUSTFLAGS"), variable("RUSTFLAGS")) {
@@ -493,14 +498,14 @@ pub fn portable_rust_flags() -> String {
     prefix_map::rust_flags(&own, &variable("CARGO_HOME").map_or_else(home, PathBuf::from))
 }
 
-/// Where the log of a step goes, written line by line while it runs.
+/// The log of a step, written line by line while it runs.
 pub struct LogFile {
     path: PathBuf,
     file: std::fs::File,
 }
 
 impl LogFile {
-    /// An empty log at `path`.
+    /// Creates an empty log at `path`.
     pub fn create(path: &Path) -> Result<LogFile> {
         if let Some(folder) = path.parent() {
             super::disk::create_folder(folder)?;
@@ -510,7 +515,7 @@ impl LogFile {
         Ok(LogFile { path: path.to_path_buf(), file })
     }
 
-    /// One more line.
+    /// Appends one line.
     pub fn line(&mut self, line: &str) -> Result<()> {
         writeln!(self.file, "{line}").map_err(|error| super::disk::explain("write", &self.path, &error))
     }

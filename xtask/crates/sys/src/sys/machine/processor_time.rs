@@ -1,16 +1,16 @@
-//! How long a process has computed.
+//! Processor time of a process.
 
 use std::time::Duration;
 
-/// Time that all threads of process `id` have spent on processors, in steps of the system's clock tick (mostly 10 ms);
-/// nothing where the system does not say (no `/proc`), or when it is gone.
+/// Returns the processor time of all threads of process `id`, with the resolution of the system's clock tick (mostly
+/// 10 ms); `None` where the system does not report it (no `/proc`), or if the process has ended.
 pub fn of_process(id: u32) -> Option<Duration> {
     let ticks = parse(&std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?)?;
     let rate = rate()?;
     Some(Duration::from_secs(ticks / rate) + Duration::from_secs(ticks % rate) / u32::try_from(rate).ok()?)
 }
 
-/// Clock ticks of a second.
+/// Returns the clock ticks per second.
 #[cfg(target_os = "linux")]
 fn rate() -> Option<u64> {
     Some(rustix::param::clock_ticks_per_second()).filter(|rate| *rate > 0)
@@ -21,7 +21,8 @@ fn rate() -> Option<u64> {
     None
 }
 
-/// Fields 14 and 15, counted from the process id. The name before them is in parentheses and may have any character.
+/// Sums fields 14 and 15 of stat, where the process id is field 1. The name before them is in parentheses and may
+/// contain any character.
 fn parse(stat: &str) -> Option<u64> {
     let (_, after_name) = stat.rsplit_once(')')?;
     let mut fields = after_name.split_whitespace().skip(11);

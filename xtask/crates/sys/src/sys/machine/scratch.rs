@@ -1,4 +1,4 @@
-//! Where programs leave files that live for a moment.
+//! Folder for short-lived files of programs.
 
 use std::path::Path;
 
@@ -7,24 +7,24 @@ use tempfile::TempDir;
 use super::{disk, ours};
 use crate::plan::layout::Layout;
 
-/// The variable that says where they do.
+/// The variable that names this folder.
 pub const VARIABLE: &str = "TMPDIR";
 
-/// Linux keeps what is in it in memory.
+/// Linux keeps the content of this folder in memory.
 const IN_MEMORY: &str = "/dev/shm";
 
-/// A folder in memory that goes with the value, where the system has one with so many bytes of room in which programs can be
-/// started. Nobody has said where to leave files.
+/// Creates a folder in memory that is removed when dropped, where the system has one with `room` free bytes from
+/// which programs can be started. `None` if the user has set [`VARIABLE`].
 ///
-/// Making and removing thousands of small files is what it is for: an ext4 without a journal looks at every file that was removed
-/// in the last seconds before it makes another, and took three quarters of the time of some tests.
+/// For workloads that create and remove thousands of small files: ext4 without a journal, before it creates a file,
+/// looks at every file removed in the last seconds, which took three quarters of the time of some tests.
 #[must_use]
 pub fn in_memory(room: u64) -> Option<TempDir> {
     is_wanted(room).then(|| disk::scratch_folder(Path::new(IN_MEMORY), "espalier").ok())?
 }
 
-/// As [`in_memory`], for a run that holds the run lock of this project; marked as ours. What a killed run leaves is removed by
-/// [`sweep`].
+/// As [`in_memory`], for a run that holds the run lock of this project; the folder has our mark. [`sweep`] removes
+/// the folders of killed runs.
 #[must_use]
 pub fn in_memory_of(layout: &Layout, room: u64) -> Option<TempDir> {
     is_wanted(room).then(|| marked(layout))?
@@ -39,18 +39,18 @@ fn marked(layout: &Layout) -> Option<TempDir> {
     ours::claim_scratch(folder.path()).ok().map(|()| folder)
 }
 
-/// Removes what killed runs of this project left in memory. The caller holds the run lock.
+/// Removes the folders in memory of this project's killed runs. The caller holds the run lock.
 pub fn sweep(layout: &Layout) {
     let prefix = format!("{}-", name_of(layout));
     let is_of_project =
         |folder: &Path| folder.file_name().is_some_and(|name| name.to_string_lossy().starts_with(&prefix));
     for folder in disk::folders_in(Path::new(IN_MEMORY)).iter().filter(|folder| is_of_project(folder)) {
-        // Every user may write there: a folder of another user stays, and stops nothing.
+        // Every user may write there: a folder of another user is skipped.
         let _ = ours::remove_folder(folder);
     }
 }
 
-/// Different for each folder that holds a project.
+/// Returns a name that is unique to the folder of the project.
 fn name_of(layout: &Layout) -> String {
     let digest = disk::sha256(layout.root().as_os_str().as_encoded_bytes());
     format!("espalier-{}", digest.chars().take(16).collect::<String>())

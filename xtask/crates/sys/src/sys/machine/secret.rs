@@ -1,22 +1,22 @@
-//! A token: it is never shown, in whatever way it is printed.
+//! A token: it is never shown, however it is printed.
 
 use std::fmt;
 
 use crate::error::{Error, Result};
 
-/// What shows up in its place.
+/// Placeholder for the secret in output.
 const HIDDEN: &str = "***";
 
-/// Text that nobody may see.
+/// Text that must never be printed.
 #[derive(Clone)]
 pub struct Secret(String);
 
 impl Secret {
-    /// Takes a token as it stands in an environment variable.
+    /// Takes a token from the value of an environment variable.
     ///
     /// # Errors
     ///
-    /// When it has anything but visible ASCII: it could end the line of the header that it is put into.
+    /// When it contains anything but visible ASCII: it could end the line of the header that it is put into.
     pub fn new(text: &str) -> Result<Secret> {
         let text = text.trim();
         if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
@@ -25,12 +25,12 @@ impl Secret {
         Ok(Secret(text.to_string()))
     }
 
-    /// The text itself, for the one place that sends it.
+    /// Returns the text itself, for the one place that sends it.
     pub(in crate::sys) fn reveal(&self) -> &str {
         &self.0
     }
 
-    /// `text` without it, for what others say.
+    /// Replaces the secret in `text`, for output of other programs.
     pub fn hide_in(&self, text: &str) -> String {
         text.replace(&self.0, HIDDEN)
     }

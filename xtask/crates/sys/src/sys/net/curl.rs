@@ -1,7 +1,7 @@
-//! HTTPS through the `curl` program: docs/decisions/0006-curl-speaks-to-github.md says why.
+//! HTTPS through the `curl` program; docs/decisions/0006-curl-speaks-to-github.md gives the reasons.
 //!
-//! Everything, the token above all, is told to curl on its standard input: nothing of it is in an argument
-//! list, in an environment or on disk. Redirects are not followed.
+//! Every setting, above all the token, is passed to curl on its standard input: nothing appears in an argument list,
+//! in an environment or on disk. Redirects are not followed.
 
 use std::path::Path;
 use std::time::Duration;
@@ -12,15 +12,15 @@ use crate::sys::machine::disk;
 use crate::sys::machine::process::{Finished, Run};
 use crate::sys::machine::secret::Secret;
 
-/// The reply is bigger than any that is wanted.
+/// Limit of a reply in bytes, larger than any that is expected.
 const REPLY_LIMIT: usize = 16 * 1024 * 1024;
 
-/// How long a request may take.
+/// Time limits of a request.
 #[derive(Clone, Copy, Debug)]
 pub struct Timeouts {
-    /// Until the other side is there.
+    /// Until the connection is established.
     pub connect: Duration,
-    /// Altogether.
+    /// In total.
     pub total: Duration,
 }
 
@@ -29,27 +29,27 @@ pub struct Timeouts {
 pub struct Request<'a> {
     /// `GET`, `POST` or `PATCH`.
     pub method: &'static str,
-    /// Where to.
+    /// Target.
     pub url: &'a str,
-    /// JSON to send.
+    /// JSON body.
     pub body: Option<&'a str>,
 }
 
-/// What came of a request.
+/// Result of a request.
 #[derive(Debug)]
 pub enum Answer {
     /// The other side replied.
     Reply(Reply),
     /// It did not, for this reason.
     Nothing {
-        /// curl's words.
+        /// curl's message.
         why: String,
         /// Whether the request may have arrived all the same.
         maybe_arrived: bool,
     },
 }
 
-/// Sends `request` with `token`; what is written meanwhile lies in `scratch`.
+/// Sends `request` with `token`; temporary files go to `scratch`.
 pub fn send(request: &Request<'_>, token: &Secret, timeouts: Timeouts, scratch: &Path) -> Result<Answer> {
     let folder = disk::scratch_folder(scratch, "github")?;
     let (headers, body) = (folder.path().join("headers"), folder.path().join("body"));
@@ -94,14 +94,15 @@ fn seconds(duration: Duration) -> String {
     format!("{:.3}", duration.as_secs_f64())
 }
 
-/// Inside double quotes curl reads a backslash as the start of an escape; a line end would start an option.
+/// Escapes a value: inside double quotes curl reads a backslash as an escape, and a line end would start another
+/// option.
 fn escape(value: &str) -> String {
     value.replace('\\', "\\\\").replace('"', "\\\"").replace(['\n', '\r'], " ")
 }
 
-/// curl's exit codes that say that no request was sent: no proxy, no host, no connection, no TLS.
+/// curl's exit codes for a request that was not sent: no proxy, no host, no connection, no TLS.
 const NOT_SENT: [i32; 5] = [5, 6, 7, 35, 60];
-/// Those that another try may mend besides: time-out, cut off while sending or receiving, nothing came.
+/// Further exit codes for which a retry may help: time-out, cut off while sending or receiving, empty reply.
 const CUT_OFF: [i32; 7] = [16, 18, 28, 52, 55, 56, 92];
 
 fn nothing(finished: &Finished, token: &Secret) -> Result<Answer> {

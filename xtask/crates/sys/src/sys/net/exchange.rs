@@ -1,16 +1,16 @@
-//! One HTTP exchange over a connection of its own, byte by byte with the times at which they came: for clients that
-//! go away at any moment, and for who wants to see what a library would hide.
+//! One HTTP exchange over its own connection, recorded byte by byte with arrival times: for clients that disconnect
+//! at any moment, and for checks of what an HTTP library would hide.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-/// What is sent.
+/// A request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Question {
     /// `GET`, `POST` or `DELETE`.
     pub method: &'static str,
-    /// The path, from its slash.
+    /// The path, including the leading slash.
     pub path: String,
     /// An API key.
     pub key: Option<String>,
@@ -20,52 +20,52 @@ pub struct Question {
     pub headers: Vec<(String, String)>,
     /// The body; may be empty.
     pub body: String,
-    /// How slowly the body is sent; at once if absent.
+    /// Pacing of the body; sent at once if absent.
     pub pacing: Option<Pacing>,
 }
 
 /// A body that is sent in parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pacing {
-    /// Bytes of a part, at least 1.
+    /// Bytes per part, at least 1.
     pub bytes: usize,
-    /// Pause after each part.
+    /// Delay after each part.
     pub pause: Duration,
 }
 
-/// When the client goes away.
+/// The moment when the client disconnects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Leave {
-    /// When the server closes the connection.
+    /// Only after the server has closed the connection.
     Never,
-    /// After this time, whatever has come.
+    /// After this time, whatever has arrived.
     AfterTime(Duration),
-    /// After so many events of a stream; 0: with the first byte.
+    /// After this many events of a stream; 0: at the first byte.
     AfterEvents(usize),
-    /// After this time, or when an answer with a `Content-Length` is complete: a server that refuses a request may keep
-    /// the connection open for a while.
+    /// After this time, or as soon as an answer with a `Content-Length` is complete: a server that refuses a request
+    /// may keep the connection open for a while.
     WhenAnswered(Duration),
 }
 
-/// How it ended.
+/// How an exchange ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// The server closed the connection.
     Closed,
-    /// The client went away as it wanted to.
+    /// The client disconnected as planned.
     Left,
-    /// Nothing came for longer than was allowed.
+    /// No byte arrived for longer than allowed.
     Silent,
-    /// The system says that the connection broke.
+    /// The system reported a broken connection.
     Broken(String),
 }
 
-/// What came.
+/// A recorded exchange.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Exchange {
-    /// Everything, with the head of the answer.
+    /// All bytes received, including the head of the answer.
     pub bytes: Vec<u8>,
-    /// When each part came, since the question was sent, and how many bytes there were then.
+    /// Arrival of each part: time since the request was sent, and total bytes received by then.
     pub arrivals: Vec<(Duration, usize)>,
     /// From sending to the end.
     pub took: Duration,
@@ -74,7 +74,7 @@ pub struct Exchange {
 }
 
 impl Exchange {
-    /// Nothing was sent, and this is why.
+    /// Returns an exchange in which nothing was sent, with the reason.
     #[must_use]
     pub fn never(why: String) -> Exchange {
         Exchange {
@@ -86,20 +86,21 @@ impl Exchange {
     }
 }
 
-/// How often a client looks whether it wants to go.
+/// Interval at which a client checks whether to disconnect.
 const TICK: Duration = Duration::from_millis(10);
 
-/// A server that reads nothing for so long has failed.
+/// A server that reads nothing for this long has failed.
 const LONGEST_WRITE: Duration = Duration::from_secs(60);
 
-/// Asks `host:port`; `most_silence` is the longest time without a byte.
+/// Sends the request to `host:port`; `most_silence` is the longest allowed time without a byte.
 pub fn ask(host: &str, question: &Question, leave: Leave, most_silence: Duration) -> Exchange {
     let begin = Instant::now();
     let mut exchange =
         Exchange { bytes: Vec::new(), arrivals: Vec::new(), took: Duration::ZERO, ending: Ending::Closed };
     exchange.ending = match connect(host) {
         Ok(mut stream) => {
-            // A server that refuses a request may close the connection before all of it was sent: its answer counts.
+            // A server that refuses a request may close the connection before all of it was sent: its answer still
+            // counts.
             let sent = send(&mut stream, host, question, || wants_to_go(leave, begin, &[]));
             let ending = listen(stream, begin, leave, most_silence, &mut exchange);
             match sent {
@@ -120,7 +121,7 @@ fn connect(host: &str) -> std::io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// Sends head and body; `wants_to_go` is asked before each part of a paced body.
+/// Sends head and body; calls `wants_to_go` before each part of a paced body.
 fn send(
     stream: &mut TcpStream,
     host: &str,
@@ -197,9 +198,9 @@ fn wants_to_go(leave: Leave, begin: Instant, bytes: &[u8]) -> bool {
     }
 }
 
-/// Whether an answer says how long it is, and is that long.
+/// Whether an answer states its length and is complete.
 fn is_complete(bytes: &[u8]) -> bool {
-    /// A head is at most this long.
+    /// Maximum length of a head.
     const HEAD: usize = 16 * 1024;
     let beginning = &bytes[..bytes.len().min(HEAD)];
     let Some(end) = beginning.windows(4).position(|part| part == b"\r\n\r\n") else { return false };
@@ -216,8 +217,8 @@ mod tests {
 
     const LONG: Duration = Duration::from_secs(20);
 
-    /// Answers the first connection with `answer` after it has read a request that ends with `end`; gives what it read. What
-    /// it had not read would reset the connection.
+    /// Serves the first connection with `answer` after it has read a request that ends with `end`, and returns what
+    /// it read. Closing with unread data would reset the connection.
     fn exchange_with(question: &Question, leave: Leave, end: &str, answer: &str) -> (Exchange, String) {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let host = listener.local_addr().unwrap().to_string();
@@ -232,7 +233,7 @@ mod tests {
                         more => bytes.extend_from_slice(&part[..more]),
                     }
                 }
-                // The client may be gone.
+                // The client may have disconnected.
                 let _ = stream.write_all(answer.as_bytes());
                 crate::series::lossy(&bytes).into_owned()
             });

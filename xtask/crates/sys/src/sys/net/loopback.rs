@@ -1,4 +1,4 @@
-//! The loopback, for the smoke test, the benches of the server, and for "port taken".
+//! HTTP over the loopback, for the smoke test, the benchmarks of the server, and detection of ports in use.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -10,12 +10,12 @@ use serde_json::Value;
 
 use crate::error::{Error, Result};
 
-/// Whether a program of this machine takes connections on `port`.
+/// Whether a program of this machine accepts connections on `port`.
 pub fn somebody_listens(port: u16) -> bool {
     TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok()
 }
 
-/// Whether nobody listens on `host:port`; a host that is not an address of ours counts as free.
+/// Whether `host:port` is free; a host that is not one of our addresses counts as free.
 pub fn port_is_free(host: &str, port: u16) -> bool {
     match TcpListener::bind((host, port)) {
         Ok(_) => true,
@@ -23,36 +23,37 @@ pub fn port_is_free(host: &str, port: u16) -> bool {
     }
 }
 
-/// GET `url`: the status code and the JSON body (null when it is none).
+/// GET `url`: returns the status code and the JSON body (null if it is not JSON).
 pub fn get(url: &str) -> Result<(u16, Value)> {
     answer(url, minreq::get(url).with_timeout(SECONDS).send())
 }
 
-/// POST `body` to `url`: the status code and the JSON body (null when it is none).
+/// POST `body` to `url`: returns the status code and the JSON body (null if it is not JSON).
 pub fn post(url: &str, body: &Value) -> Result<(u16, Value)> {
     answer(url, json_request(url, body).send())
 }
 
-/// The same as the holder of an API key.
+/// As [`post`], with an API key.
 pub fn post_as(key: &str, url: &str, body: &Value) -> Result<(u16, Value)> {
     answer(url, json_request(url, body).with_header("Authorization", format!("Bearer {key}")).send())
 }
 
-/// Who asks, and how long they wait.
+/// API key and time limit of a request.
 #[derive(Clone, Copy, Debug)]
 pub struct Caller<'a> {
-    /// The API key that is shown, if any.
+    /// API key to send, if any.
     pub key: Option<&'a str>,
-    /// The answer has to be whole by then; at least a second.
+    /// Limit until the answer is complete; at least a second.
     pub limit: Duration,
 }
 
-/// POSTs `text`, which is JSON in whatever writing, to `url`: the status code and the JSON body (null when it is none).
+/// POSTs `text`, which is JSON in any formatting, to `url`: returns the status code and the JSON body (null if it is
+/// not JSON).
 pub fn post_text(url: &str, text: &str, caller: Caller<'_>) -> Result<(u16, Value)> {
     answer(url, request_of(url, text, caller).send())
 }
 
-/// GET `url`: the status code and the body as it is.
+/// GET `url`: returns the status code and the body as text.
 pub fn get_text(url: &str, caller: Caller<'_>) -> Result<(u16, String)> {
     let request = with_key(minreq::get(url), caller.key).with_timeout(caller.limit.as_secs().max(1));
     let response = request
@@ -61,8 +62,8 @@ pub fn get_text(url: &str, caller: Caller<'_>) -> Result<(u16, String)> {
     Ok((response.status_code, crate::series::lossy(response.as_bytes()).into_owned()))
 }
 
-/// POSTs `text` and shows each line of the answer to `look` as it comes, until it has seen enough or the answer is
-/// over. Gives the status code.
+/// POSTs `text` and passes each line of the answer to `look` as it arrives, until `look` stops or the answer ends.
+/// Returns the status code.
 pub fn post_and_read_lines(
     url: &str,
     text: &str,
@@ -100,8 +101,8 @@ fn json_request(url: &str, body: &Value) -> minreq::Request {
     request_of(url, &body.to_string(), Caller { key: None, limit: Duration::from_secs(SECONDS) })
 }
 
-/// POSTs `body`, which asks for a stream, and shows each event to `look` until it has seen enough: then the
-/// connection is closed. Gives the status code and, when there was no stream, the JSON body.
+/// POSTs `body`, which requests a stream, and passes each event to `look` until it stops; then closes the connection.
+/// Returns the status code and, if there was no stream, the JSON body.
 pub fn post_and_follow(
     url: &str,
     body: &Value,
@@ -128,12 +129,12 @@ pub fn post_and_follow(
     Ok((status, Value::Null))
 }
 
-/// What a line of a stream of events says.
+/// Parses a line of an event stream.
 fn event_of(line: &str) -> Option<Value> {
     serde_json::from_str(line.strip_prefix("data:")?).ok()
 }
 
-/// POSTs `body` and goes away after `patience`, whatever has come by then.
+/// POSTs `body` and disconnects after `patience`, whatever has arrived by then.
 pub fn post_and_leave(url: &str, body: &Value, patience: Duration) -> Result<()> {
     let stream = send_by_hand(url, body)?;
     std::thread::sleep(patience);
@@ -141,24 +142,24 @@ pub fn post_and_leave(url: &str, body: &Value, patience: Duration) -> Result<()>
     Ok(())
 }
 
-/// A request that was sent and whose answer nobody reads; its client goes away when this is dropped.
+/// A sent request whose answer is not read; the client disconnects when this is dropped.
 #[derive(Debug)]
 pub struct Held {
     _stream: TcpStream,
 }
 
-/// POSTs `body` and stays for as long as the result is kept.
+/// POSTs `body` and keeps the connection open until the result is dropped.
 pub fn post_and_hold(url: &str, body: &Value) -> Result<Held> {
     send_by_hand(url, body).map(|stream| Held { _stream: stream })
 }
 
-/// POSTs `body` and goes away as soon as the answer begins.
+/// POSTs `body` and disconnects as soon as the answer begins.
 pub fn post_and_hang_up(url: &str, body: &Value) -> Result<()> {
     let failed = |error: std::io::Error| Error::surroundings(format!("{url}: {error}"));
     send_by_hand(url, body)?.read(&mut [0; 64]).map(drop).map_err(failed)
 }
 
-/// For who does not wait for the answer, as the library would.
+/// Sends a request without waiting for the answer, which the library would do.
 fn send_by_hand(url: &str, body: &Value) -> Result<TcpStream> {
     let failed = |error: std::io::Error| Error::surroundings(format!("{url}: {error}"));
     let (host, path) = url.trim_start_matches("http://").split_once('/').unwrap_or((url, ""));
@@ -173,7 +174,7 @@ fn send_by_hand(url: &str, body: &Value) -> Result<TcpStream> {
     Ok(stream)
 }
 
-/// What came back from requests that were sent at once.
+/// Results of requests that were sent at once.
 #[derive(Debug)]
 pub struct Volley {
     /// Status code and JSON body of each, in the order of the requests.
@@ -182,7 +183,7 @@ pub struct Volley {
     pub elapsed: Duration,
 }
 
-/// POSTs all `bodies` to `url` at once, each over a connection of its own, and waits at most `limit`.
+/// POSTs all `bodies` to `url` at once, each over its own connection, and waits at most `limit`.
 pub fn post_at_once(url: &str, bodies: &[Value], limit: Duration) -> Result<Volley> {
     let texts: Vec<String> = bodies.iter().map(Value::to_string).collect();
     let together = Barrier::new(texts.len().max(1));
@@ -211,7 +212,7 @@ struct Sent {
     response: std::result::Result<minreq::Response, minreq::Error>,
 }
 
-/// Reading the answer's JSON is not in the time.
+/// Times a POST; parsing the JSON of the answer is not included.
 fn post_timed(url: &str, text: String, limit: Duration) -> Sent {
     let request = minreq::post(url)
         .with_header("Content-Type", "application/json")
@@ -222,7 +223,7 @@ fn post_timed(url: &str, text: String, limit: Duration) -> Sent {
     Sent { begin, end: Instant::now(), response }
 }
 
-/// A tiny model answers at once; this is for a machine that is busy with other things.
+/// A tiny model answers at once; this limit is for a busy machine.
 const SECONDS: u64 = 60;
 
 fn answer(url: &str, response: std::result::Result<minreq::Response, minreq::Error>) -> Result<(u16, Value)> {
@@ -248,7 +249,7 @@ mod tests {
         assert!(text.starts_with("POST /held HTTP/1.1") && text.ends_with("\r\n\r\n7"), "{text}");
     }
 
-    /// Answers `count` requests, none before all have come, each with the body that it was sent.
+    /// Answers `count` requests, none before all have arrived, each with its own body.
     fn echo_together(listener: &TcpListener, count: usize) {
         let mut waiting: Vec<_> = (0..count).map(|_| listener.accept().unwrap().0).collect();
         for stream in &mut waiting {

@@ -1,4 +1,4 @@
-//! Servers on the loopback, asked over HTTP, and other hosts by curl.
+//! HTTP: servers on the loopback, and other hosts through curl.
 
 pub mod curl;
 pub mod exchange;

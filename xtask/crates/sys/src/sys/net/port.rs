@@ -1,25 +1,25 @@
 //! Ports of the loopback for the servers that this tool starts.
 //!
 //! Asking the system for a free port, closing the socket and passing the number on is a race: until the server binds
-//! it, and again once the server has ended, the system may hand the number to any other program, whose answers would
-//! then be taken for the server's. So the socket that got the number stays bound, and never listens, for as long as
-//! the port is in use: the system gives a bound port to nobody who asks for a free one, and refuses connections to a
-//! port on which nobody listens.
+//! it, and again once the server has ended, the system may give the number to any other program, whose answers would
+//! then be mistaken for the server's. So the socket that got the number stays bound, without ever listening, for as
+//! long as the port is in use: the system never hands out a bound port as a free one, and refuses connections to a
+//! port without a listener.
 
 use std::net::Ipv4Addr;
 
 use crate::error::{Error, Result};
 
-/// A port of the loopback that no other program is given while this value lives. One server may listen on it.
+/// A port of the loopback that no other program gets while this value lives. One server may listen on it.
 #[derive(Debug)]
 pub struct ReservedPort {
     number: u16,
-    /// Bound, never listening; closing it gives the port back.
+    /// Bound, never listening; closing it releases the port.
     _bound: held::Bound,
 }
 
 impl ReservedPort {
-    /// Reserves a port that is free now.
+    /// Reserves a port that is currently free.
     ///
     /// # Errors
     ///
@@ -30,7 +30,7 @@ impl ReservedPort {
             .map_err(|error| Error::surroundings("no free port on the loopback").detail(error.to_string()))
     }
 
-    /// The port's number, to be passed to the one server that listens on it.
+    /// Returns the port's number, for the one server that listens on it.
     #[must_use]
     pub fn number(&self) -> u16 {
         self.number
@@ -47,11 +47,11 @@ mod held {
 
     pub type Bound = OwnedFd;
 
-    /// With both options a server may bind the same port beside this socket, whichever of the two it sets itself:
-    /// cpp-httplib sets `SO_REUSEPORT`, ggml's RPC server, Rust and Python set `SO_REUSEADDR`.
+    /// Sets both options, so that a server may bind the same port beside this socket whichever of the two it sets
+    /// itself: cpp-httplib sets `SO_REUSEPORT`, ggml's RPC server, Rust and Python set `SO_REUSEADDR`.
     pub fn bind(host: Ipv4Addr) -> io::Result<(Bound, u16)> {
         let socket = net::socket(AddressFamily::INET, SocketType::STREAM, None)?;
-        // A server that inherited the socket would keep the port reserved after its owner.
+        // Otherwise a server that inherited the socket would keep the port reserved after its owner has exited.
         rustix::io::fcntl_setfd(&socket, rustix::io::FdFlags::CLOEXEC)?;
         sockopt::set_socket_reuseaddr(&socket, true)?;
         sockopt::set_socket_reuseport(&socket, true)?;
@@ -66,7 +66,7 @@ mod held {
     use std::io;
     use std::net::{Ipv4Addr, TcpListener};
 
-    /// There a second socket cannot be bound beside a first one, so nothing is held.
+    /// On these systems a second socket cannot be bound beside a first one, so nothing is held.
     pub type Bound = ();
 
     pub fn bind(host: Ipv4Addr) -> io::Result<(Bound, u16)> {
@@ -99,7 +99,7 @@ mod tests {
         }
     }
 
-    /// The system has about 28,000 ports to give: whoever takes so many gets each that is free.
+    /// The system has about 28,000 ephemeral ports: requesting that many yields every port that is free.
     #[test]
     fn the_system_gives_it_to_nobody_else() {
         let port = ReservedPort::new().unwrap();

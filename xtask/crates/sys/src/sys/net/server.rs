@@ -14,8 +14,8 @@ use crate::sys::machine::process::{Finished, Run, Started, ending};
 use crate::sys::machine::threads::result_of;
 use crate::sys::machine::{disk, memory, process, processor_time};
 
-/// A server that answers, on a port that is its own from before it starts until this value is dropped: once it has
-/// ended nobody answers in its place.
+/// A running server, on a port that is reserved for it from before it starts until this value is dropped: after it
+/// has ended, no other program can answer in its place.
 pub struct Server {
     started: Started,
     base: String,
@@ -24,7 +24,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts `run` on a port of the loopback, its output going to `log`, and waits until it is ready.
+    /// Starts `run` on a port of the loopback, with its output redirected to `log`, and waits until it is ready.
     pub fn start(run: Run, log: &Path) -> Result<Server> {
         let port = ReservedPort::new()?;
         let run = run.args(["--host", "127.0.0.1", "--port"]).arg(port.number().to_string());
@@ -35,7 +35,7 @@ impl Server {
         Ok(server)
     }
 
-    /// Where it listens: `http://127.0.0.1:PORT`.
+    /// Returns its address: `http://127.0.0.1:PORT`.
     pub fn base(&self) -> &str {
         &self.base
     }
@@ -57,8 +57,9 @@ impl Server {
         Err(Error::no(format!("the server was not ready after {} seconds", READY_LIMIT.as_secs())))
     }
 
-    /// Asks the server, with the URL of `path`. One on this machine that does not answer has failed: no network is to
-    /// blame. One that has ended is not asked: whoever listens on its port now would be another program.
+    /// Sends a request with the URL of `path`. If a server on this machine does not answer, it has failed: the
+    /// network cannot be the cause. A server that has exited gets no request: a listener on its port would be another
+    /// program.
     fn ask<T>(&self, path: &str, ask: impl FnOnce(&str) -> Result<T>) -> Result<T> {
         let answer = match self.started.ended() {
             Some(status) => Err(Error::no(format!("{path}: the server has ended: {}", ending(status)))),
@@ -67,33 +68,34 @@ impl Server {
         answer.map_err(|error| Error { kind: Kind::No, ..error }.detail(last_words(&self.log)))
     }
 
-    /// GET `path`: the status code and the JSON body (null when it is none).
+    /// GET `path`: returns the status code and the JSON body (null if it is not JSON).
     pub fn get(&self, path: &str) -> Result<(u16, Value)> {
         self.ask(path, loopback::get)
     }
 
-    /// POST `body` to `path`: the status code and the JSON body (null when it is none).
+    /// POST `body` to `path`: returns the status code and the JSON body (null if it is not JSON).
     pub fn post(&self, path: &str, body: &Value) -> Result<(u16, Value)> {
         self.ask(path, |url| loopback::post(url, body))
     }
 
-    /// The same as the holder of an API key.
+    /// As [`Server::post`], with an API key.
     pub fn post_as(&self, key: &str, path: &str, body: &Value) -> Result<(u16, Value)> {
         self.ask(path, |url| loopback::post_as(key, url, body))
     }
 
-    /// POSTs `text`, which is JSON in whatever writing: the status code and the JSON body (null when it is none).
+    /// POSTs `text`, which is JSON in any formatting: returns the status code and the JSON body (null if it is not
+    /// JSON).
     pub fn post_text(&self, path: &str, text: &str, caller: Caller<'_>) -> Result<(u16, Value)> {
         self.ask(path, |url| loopback::post_text(url, text, caller))
     }
 
-    /// GET `path`: the status code and the body as it is.
+    /// GET `path`: returns the status code and the body as text.
     pub fn get_text(&self, path: &str, caller: Caller<'_>) -> Result<(u16, String)> {
         self.ask(path, |url| loopback::get_text(url, caller))
     }
 
-    /// POSTs `body` and shows each line of the answer to `look` as it comes, until it has seen enough or the answer is
-    /// over. Gives the status code.
+    /// POSTs `text` and passes each line of the answer to `look` as it arrives, until `look` stops or the answer
+    /// ends. Returns the status code.
     pub fn read_lines(
         &self,
         path: &str,
@@ -104,23 +106,23 @@ impl Server {
         self.ask(path, |url| loopback::post_and_read_lines(url, &body.to_string(), caller, look))
     }
 
-    /// POSTs `body` to `path` and goes away as soon as the answer begins.
+    /// POSTs `body` to `path` and disconnects as soon as the answer begins.
     pub fn post_and_hang_up(&self, path: &str, body: &Value) -> Result<()> {
         self.ask(path, |url| loopback::post_and_hang_up(url, body))
     }
 
-    /// POSTs `body` to `path` and goes away after `patience`, whatever has come by then.
+    /// POSTs `body` to `path` and disconnects after `patience`, whatever has arrived by then.
     pub fn post_and_leave(&self, path: &str, body: &Value, patience: Duration) -> Result<()> {
         self.ask(path, |url| loopback::post_and_leave(url, body, patience))
     }
 
-    /// POSTs `body` to `path` and stays, reading nothing, for as long as the result is kept.
+    /// POSTs `body` to `path` and keeps the connection open, reading nothing, until the result is dropped.
     pub fn post_and_hold(&self, path: &str, body: &Value) -> Result<Held> {
         self.ask(path, |url| loopback::post_and_hold(url, body))
     }
 
-    /// POSTs `body`, which asks for a stream, and shows each event to `look` until it has seen enough: then the
-    /// connection is closed. Gives the status code and, when there was no stream, the JSON body.
+    /// POSTs `body`, which requests a stream, and passes each event to `look` until it stops; then closes the
+    /// connection. Returns the status code and, if there was no stream, the JSON body.
     pub fn follow(
         &self,
         path: &str,
@@ -130,7 +132,7 @@ impl Server {
         self.ask(path, |url| loopback::post_and_follow(url, body, VOLLEY_LIMIT, look))
     }
 
-    /// Asks, and gives every byte that came; `most_silence` is the longest time without one.
+    /// Sends a request and returns every byte received; `most_silence` is the longest allowed time without one.
     pub fn exchange(&self, question: &Question, leave: Leave, most_silence: Duration) -> Exchange {
         match self.started.ended() {
             Some(status) => Exchange::never(format!("the server has ended: {}", ending(status))),
@@ -138,37 +140,37 @@ impl Server {
         }
     }
 
-    /// How it ended, when it has.
+    /// Describes how it ended; `None` while it runs.
     pub fn ended(&mut self) -> Option<String> {
         self.started.ended().map(ending)
     }
 
-    /// What the server has said so far.
+    /// Returns the server's output so far.
     pub fn said(&self) -> Result<String> {
         Ok(crate::series::lossy(&disk::read(&self.log)?).into_owned())
     }
 
-    /// Its resident memory in bytes; nothing where the system does not say.
+    /// Returns its resident memory in bytes; `None` where the system does not report it.
     pub fn resident_bytes(&self) -> Option<u64> {
         memory::resident_bytes(self.started.id())
     }
 
-    /// The maximum of its resident memory since it started, or since [`Server::reset_peak`]; in bytes.
+    /// Returns the maximum of its resident memory in bytes since it started, or since [`Server::reset_peak`].
     pub fn peak_bytes(&self) -> Option<u64> {
         memory::peak_bytes(self.started.id())
     }
 
-    /// Sets that maximum to what is resident now; whether the system did it.
+    /// Resets that maximum to the current resident memory; returns whether the system did so.
     pub fn reset_peak(&self) -> bool {
         memory::reset_peak(self.started.id())
     }
 
-    /// How long it has computed, on all threads together; nothing where the system does not say.
+    /// Returns the processor time of all its threads; `None` where the system does not report it.
     pub fn processor_time(&self) -> Option<Duration> {
         processor_time::of_process(self.started.id())
     }
 
-    /// Ends it at once.
+    /// Kills it at once.
     pub fn kill(&self) {
         self.started.kill();
     }
@@ -183,7 +185,7 @@ impl Server {
         self.ask(path, |url| loopback::post_at_once(url, bodies, limit))
     }
 
-    /// As `post_at_once`; `look` is called again and again until the last answer is there.
+    /// As `post_at_once`; calls `look` repeatedly until the last answer has arrived.
     pub fn post_and_look(
         &self,
         path: &str,
@@ -199,7 +201,7 @@ impl Server {
         })
     }
 
-    /// An error when it is gone.
+    /// Returns an error if it has exited.
     pub fn still_runs(&mut self) -> Result<()> {
         match self.started.ended() {
             None => Ok(()),
@@ -208,30 +210,30 @@ impl Server {
     }
 }
 
-/// How long a server that is not ready is left alone: shorter than a fake server takes to start, then twice as long
-/// each time, so that one with a model is not kept from loading it.
+/// First delay between checks whether a server is ready: shorter than a fake server takes to start; it doubles each
+/// time, so that polling does not slow down a server that is loading a model.
 const FIRST_PAUSE: Duration = Duration::from_millis(2);
 const LONGEST_PAUSE: Duration = Duration::from_millis(50);
 
 /// Loading a small model takes well under a second on an idle machine.
 const READY_LIMIT: Duration = Duration::from_secs(60);
 
-/// Seconds on an idle machine; this is for one that is busy or slow.
+/// It takes seconds on an idle machine; this limit is for a busy or slow one.
 const VOLLEY_LIMIT: Duration = Duration::from_secs(10 * 60);
 
-/// The last lines of a server's log.
+/// Returns the last lines of a server's log.
 pub fn last_words(log: &Path) -> String {
     let said = disk::read_text(log).unwrap_or_default();
     let last: Vec<&str> = said.lines().rev().take(5).collect();
     last.into_iter().rev().collect::<Vec<_>>().join("\n")
 }
 
-/// What `program --help` says.
+/// Returns the output of `program --help`.
 pub fn help_of(program: &Path) -> Result<String> {
     say(program, "--help").map(|finished| crate::series::lossy(&finished.stdout).into_owned())
 }
 
-/// What `program --version` says, on both streams.
+/// Returns the output of `program --version`, both streams.
 pub fn version_of(program: &Path) -> Result<String> {
     let finished = say(program, "--version")?;
     Ok(format!("{}{}", crate::series::lossy(&finished.stdout), finished.stderr))
@@ -256,12 +258,12 @@ mod tests {
 
     const PORT: &str = "FAKE_PORT_OF_SERVER";
 
-    /// Answers every request with `status` until `/end` has been asked.
+    /// Answers every request with `status` until `/end` is requested.
     fn answer_all(listener: &TcpListener, status: u16) {
         for mut stream in listener.incoming().flatten() {
             let mut bytes = [0; 4096];
             let count = stream.read(&mut bytes).unwrap();
-            // The client may be gone.
+            // The client may have disconnected.
             let _ = write!(stream, "HTTP/1.1 {status} Some Reason\r\nContent-Length: 2\r\n\r\n{{}}");
             if bytes[..count].starts_with(b"GET /end ") {
                 return;

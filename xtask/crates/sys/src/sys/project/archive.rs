@@ -1,5 +1,5 @@
-//! Packages as archives: written so that the same files give the same bytes, and read without writing anything, since
-//! an archive is a stranger's.
+//! Packages as archives: written so that the same files yield the same bytes, and read without extracting anything,
+//! since an archive is untrusted.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,14 +12,14 @@ use crate::error::{Error, Result};
 use crate::plan::toolchains::member::{Kind, place};
 use crate::sys::machine::disk;
 
-/// The most that one archive may unpack to, in bytes: several times the largest one that we know.
+/// Maximum unpacked size of one archive, in bytes: several times the largest known one.
 const BYTES_LIMIT: u64 = 8 << 30;
-/// The most members that one archive may have.
+/// Maximum number of members of one archive.
 const MEMBERS_LIMIT: u64 = 100_000;
-/// The longest text of a package that is read, in bytes.
+/// Maximum size of a text of a package that is read, in bytes.
 const TEXT_LIMIT: u64 = 64 << 20;
 
-/// Reads the package in a folder. What is no file there is told, not followed.
+/// Reads the package in a folder. Entries that are not regular files are recorded as such, not followed.
 ///
 /// # Errors
 ///
@@ -46,19 +46,19 @@ fn is_text(name: &str) -> bool {
     [MANIFEST, SBOM, PROVENANCE].contains(&name)
 }
 
-/// Reads the package in an archive, and gives the name of its one folder too.
+/// Reads the package in an archive; also returns the name of its one top folder.
 ///
 /// # Errors
 ///
-/// The answer no: a member that leads out of its folder, or is a link or a device, or is there twice; something behind
-/// the end. The surroundings: it cannot be read, or ends early.
+/// Check failed: a member leads out of its folder, is a link or a device, or occurs twice; data follows the end.
+/// Environment error: the archive cannot be read, or is truncated.
 pub fn read_archive(archive: &Path) -> Result<(String, Contents)> {
     let file = fs::File::open(archive).map_err(|error| disk::explain("read", archive, &error))?;
     let name = archive.file_name().unwrap_or_default().to_string_lossy().into_owned();
     read(flate2::read::MultiGzDecoder::new(io::BufReader::new(file))).map_err(|why| explained(&name, why))
 }
 
-/// The error for what was met in the archive called `name`.
+/// Returns the error for a refusal while reading the archive called `name`.
 pub(super) fn explained(name: &str, why: Refusal) -> Error {
     match why {
         Refusal::Hostile(why) => Error::no(format!("`{name}` is refused: {why}")),
@@ -68,7 +68,7 @@ pub(super) fn explained(name: &str, why: Refusal) -> Error {
     }
 }
 
-/// Why an archive is not read to its end.
+/// Reason why an archive is not read to its end.
 pub(super) enum Refusal {
     Hostile(String),
     Io(io::Error),
@@ -96,7 +96,7 @@ fn read(stream: impl Read) -> std::result::Result<(String, Contents), Refusal> {
         let (path, is_folder) = checked(&entry)?;
         let (top, below) = path.split_once('/').unwrap_or((&path, ""));
         tops.insert(top.to_string());
-        // Some file systems take two names for one.
+        // On some file systems names that differ only in case are the same file.
         if !seen.insert(path.to_lowercase()) {
             return Err(Refusal::Hostile(format!("`{path}` is in it twice")));
         }
@@ -116,7 +116,7 @@ fn read(stream: impl Read) -> std::result::Result<(String, Contents), Refusal> {
     }
 }
 
-/// The path of a member, and whether it is a folder: anything but a file and a folder is refused.
+/// Returns the path of a member, and whether it is a folder; refuses anything but files and folders.
 fn checked<R: Read>(entry: &tar::Entry<'_, R>) -> std::result::Result<(String, bool), Refusal> {
     let bytes = entry.path_bytes().into_owned();
     let path = String::from_utf8(bytes).map_err(|_| Refusal::Hostile("a name is not UTF-8".to_string()))?;
@@ -138,7 +138,7 @@ fn checked<R: Read>(entry: &tar::Entry<'_, R>) -> std::result::Result<(String, b
     Ok((inside.to_string(), kind == Kind::Folder))
 }
 
-/// Adds a file to `contents`, with its text where that says what the package is.
+/// Adds a file to `contents`, with its text if it is one of those that describe the package.
 pub(super) fn take<R: Read>(
     entry: &mut tar::Entry<'_, R>,
     below: &str,
@@ -155,7 +155,7 @@ pub(super) fn take<R: Read>(
     Ok(())
 }
 
-/// Another program may read on where this one stops.
+/// Refuses data after the end of the archive: another program may read on where this one stops.
 fn refuse_rest(mut stream: impl Read) -> std::result::Result<(), Refusal> {
     let mut buffer = [0; 4096];
     loop {
@@ -173,7 +173,7 @@ fn refuse_rest(mut stream: impl Read) -> std::result::Result<(), Refusal> {
 ///
 /// # Errors
 ///
-/// A file cannot be read, the disk is full.
+/// A file cannot be read, or the disk is full.
 pub fn write(folder: &Path, top: &str, archive: &Path) -> Result<()> {
     sealed_tar::write(&sealed_tar::below(folder, top)?, archive).map(drop)
 }
@@ -184,7 +184,7 @@ mod tests {
 
     use super::*;
 
-    /// A member as an attacker writes it: the library would refuse most of these.
+    /// Returns a member as an attacker writes it: the library would refuse most of these.
     fn member(path: &str, kind: tar::EntryType, mode: u32, content: &[u8]) -> Vec<u8> {
         let mut header = tar::Header::new_ustar();
         header.as_mut_bytes()[..path.len()].copy_from_slice(path.as_bytes());
@@ -217,7 +217,7 @@ mod tests {
         said
     }
 
-    /// Ends as a tar has to.
+    /// Terminates a tar as its format requires.
     fn archive(members: &[Vec<u8>]) -> Vec<u8> {
         zipped(&[members.concat(), vec![0; 1024]].concat())
     }
@@ -256,7 +256,7 @@ mod tests {
         assert!(said_of(&behind).contains("something stands behind its end"));
         let second = [whole.clone(), archive(&[file("p/../b")])].concat();
         assert!(said_of(&second).contains("something stands behind its end"));
-        // The first part has no end, so a second one is a part of the same tar.
+        // The first part has no end marker, so a second one continues the same tar.
         let joined = [zipped(&file("p/a")), archive(&[file("p/../b")])].concat();
         assert!(said_of(&joined).contains("`p/../b` is no path inside"), "{}", said_of(&joined));
     }

@@ -1,4 +1,4 @@
-//! The door before every command.
+//! The check before every command.
 
 use super::run_lock::{self, Access};
 use crate::error::Result;
@@ -6,11 +6,11 @@ use crate::plan::layout::Layout;
 use crate::sys::machine::disk;
 use crate::ui::Ui;
 
-/// Nothing that a killed run had decided waits: patches, pins, lock and refs belong together.
+/// Proof that no decided change of a killed run is pending: patches, pins, lock and refs are consistent.
 #[derive(Clone, Copy, Debug)]
 pub struct Settled(());
 
-/// The door that every command passes: finishes what a killed run had decided. Costs nothing when there is nothing.
+/// Finishes the change that a killed run had decided; every command calls this first. Costs nothing if there is none.
 pub fn settle(layout: &Layout, ui: &Ui) -> Result<Settled> {
     if disk::exists(&layout.pending()) {
         run_lock::take(layout, ui, Access::Change)?;

@@ -1,4 +1,4 @@
-//! What lies below `target/espalier/` and `target/toolchains/`, and taking it away.
+//! Inventory of `target/espalier/` and `target/toolchains/`, and removal of entries.
 
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -8,7 +8,7 @@ use crate::plan::gc::{Found, LEFTOVERS, LISTED, TOOLCHAINS};
 use crate::plan::layout::Layout;
 use crate::sys::machine::{disk, ours};
 
-/// Everything in our places that may be looked at; a link to elsewhere, and what has another name, is not ours.
+/// Returns every entry in these folders that may be removed; a link to elsewhere, or an unknown name, is not ours.
 #[must_use]
 pub fn look(layout: &Layout) -> Vec<Found> {
     let generated = layout.generated();
@@ -17,17 +17,17 @@ pub fn look(layout: &Layout) -> Vec<Found> {
     let listed = listed.chain([(TOOLCHAINS, layout.toolchains())]).flat_map(|(name, folder)| {
         names_in(&folder).into_iter().filter_map(move |entry| found(&folder, name, &entry))
     });
-    // Beside a tree lie files that remember it: they go with it.
+    // The files beside a tree that record its state are removed together with it.
     whole.chain(listed).filter(|one| one.folder != "trees" || !one.name.contains('.')).collect()
 }
 
-/// How many bytes lie there in all.
+/// Returns the total size of both folders in bytes.
 #[must_use]
 pub fn bytes(layout: &Layout) -> u64 {
     disk::size_below(&layout.generated()) + disk::size_below(&layout.toolchains())
 }
 
-/// Takes `found` away. A kill leaves it there or a part of it in scratch space, which the next run sweeps. The caller
+/// Removes `found`. A kill leaves it in place, or parts of it in scratch space, which the next run sweeps. The caller
 /// holds the run lock.
 pub fn remove(layout: &Layout, found: &Found) -> Result<()> {
     let path = place(layout, found);
@@ -52,7 +52,8 @@ pub fn remove(layout: &Layout, found: &Found) -> Result<()> {
     ours::remove_folder(aside.path())
 }
 
-/// Whether something is under way that borrows the store's objects, which no ref of the store tells: its folder.
+/// Returns the folder of an operation in progress that borrows the store's objects without a ref in the store; `None`
+/// if there is none.
 #[must_use]
 pub fn borrower(layout: &Layout) -> Option<PathBuf> {
     let repositories = ["edit", "edit-before", "rebase"].map(|name| layout.generated().join(name));
@@ -60,7 +61,7 @@ pub fn borrower(layout: &Layout) -> Option<PathBuf> {
     all.next().or_else(|| [layout.stage(), layout.pending()].into_iter().find(|folder| disk::exists(folder)))
 }
 
-/// Where it is.
+/// Returns the path of `found`.
 #[must_use]
 pub fn place(layout: &Layout, found: &Found) -> PathBuf {
     match found.folder.as_str() {
@@ -84,7 +85,7 @@ fn names_in(folder: &Path) -> Vec<String> {
     names
 }
 
-/// Whole days since it, or what lies directly in it, was last written to.
+/// Returns the full days since `path`, or an entry directly in it, was last written to.
 fn idle_days(path: &Path) -> u64 {
     let time = |path: &Path| std::fs::symlink_metadata(path).and_then(|meta| meta.modified()).ok();
     let inside = names_in(path).into_iter().filter_map(|name| time(&path.join(name)));

@@ -1,4 +1,4 @@
-//! An image layout on disk: layers, documents, all of it or nothing.
+//! An OCI image layout on disk, layers and documents, written completely or not at all.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,15 +16,15 @@ use crate::error::{Error, Result};
 use crate::plan::words::Inside;
 use crate::sys::machine::{disk, ours};
 
-/// What is in an image, layer by layer.
+/// The contents of an image, layer by layer.
 #[derive(Clone, Debug, Default)]
 pub struct Layers(Vec<Layer<PathBuf>>);
 
-/// What lies where, of what the toolchain in `folder` has.
+/// Returns a layer with the listed files of the toolchain in `folder`: path in the image to path in the toolchain.
 ///
 /// # Errors
 ///
-/// One of `files` is not there.
+/// One of `files` does not exist.
 pub fn runtime(folder: &Path, files: &BTreeMap<Inside, Inside>) -> Result<Layer<PathBuf>> {
     let mut layer = Layer::new();
     for (to, from) in files {
@@ -41,18 +41,18 @@ pub fn runtime(folder: &Path, files: &BTreeMap<Inside, Inside>) -> Result<Layer<
     Ok(layer)
 }
 
-/// An image that was written.
+/// A written image.
 #[derive(Clone, Debug)]
 pub struct Written {
-    /// sha256 of its manifest, by which registries know it.
+    /// sha256 of its manifest, which identifies it in registries.
     pub sha256: String,
     /// Its layers.
     pub layers: Vec<Sealed>,
 }
 
 impl Layers {
-    /// The folder `base` with `accounts`; `runtime`, unless it is empty; then of `package` what flavors share, and `health`
-    /// as the program [`crate::build::image::HEALTH`]; then the rest of it.
+    /// Arranges the layers: the folder `base` with `accounts`; `runtime`, unless it is empty; the part of `package`
+    /// that flavors share, and `health` as the program [`crate::build::image::HEALTH`]; the rest of `package`.
     ///
     /// # Errors
     ///
@@ -74,7 +74,7 @@ impl Layers {
         Ok(Layers(layers.map(with_folders).collect()))
     }
 
-    /// What the programs of the image link and do not find in it.
+    /// Returns the libraries that programs of the image link and that the image lacks.
     ///
     /// # Errors
     ///
@@ -88,11 +88,11 @@ impl Layers {
         Ok(linked::unanswered(&ours, &linked_in(base)?))
     }
 
-    /// Writes an image of these layers into the folder `to`, which it takes the place of.
+    /// Writes an image of these layers to the folder `to`, replacing its content.
     ///
     /// # Errors
     ///
-    /// The disk is full: then nothing has changed.
+    /// The disk is full: then `to` is unchanged.
     pub fn write(
         &self,
         package: &Manifest,
@@ -137,7 +137,7 @@ fn bytes(document: &Value) -> Vec<u8> {
     format!("{document}\n").into_bytes()
 }
 
-/// The programs and libraries of a layer; a link is the library that it leads to.
+/// Returns the libraries that programs and libraries of a layer link; a link counts as the library that it leads to.
 fn linked_in(layer: &Layer<PathBuf>) -> Result<Vec<Named>> {
     let mut found = Vec::new();
     for (path, content) in layer {

@@ -1,4 +1,4 @@
-//! The package in an image layout, read without writing anything: an image is a stranger's.
+//! The package in an image layout, read without extracting anything: an image is untrusted.
 
 use std::collections::BTreeSet;
 use std::io::{self, Read};
@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::plan::words::Sha256;
 use crate::sys::machine::disk;
 
-/// The longest document of an image, in bytes.
+/// Maximum size of a document of an image, in bytes.
 const DOCUMENT_LIMIT: u64 = 4 << 20;
 
 /// Whether `folder` is an image layout.
@@ -23,12 +23,12 @@ pub fn is_image(folder: &Path) -> bool {
     disk::exists(&folder.join(LAYOUT))
 }
 
-/// The package in the one image of a layout, and its labels. Every blob is the one that its name says, and is named by
-/// the image.
+/// Returns the package in the only image of a layout, and its labels. Every blob must have the digest that its name
+/// states, and be referenced by the image.
 ///
 /// # Errors
 ///
-/// The answer no: a blob is another one, missing or too many; a layer is damaged.
+/// Check failed: a blob has another digest, is missing or unreferenced; a layer is damaged.
 pub fn read(folder: &Path) -> Result<(Contents, Value)> {
     let mut named = BTreeSet::new();
     let index = document(&folder.join(INDEX), INDEX)?;
@@ -66,7 +66,7 @@ fn document(path: &Path, name: &str) -> Result<Value> {
     serde_json::from_slice(&bytes).map_err(|error| damaged(error.to_string()))
 }
 
-/// The name of the blob that `entry` describes, once it is the one.
+/// Verifies the blob that `entry` describes and returns its name.
 fn blob(folder: &Path, entry: &Value, named: &mut BTreeSet<String>) -> Result<String> {
     let digest = entry["digest"].as_str().unwrap_or_default();
     let name = digest.strip_prefix("sha256:").and_then(|name| Sha256::try_from(name.to_string()).ok());
@@ -98,7 +98,8 @@ fn read_layer(path: &Path, name: &str, diff: &Value, contents: &mut Contents) ->
     members(open()?, contents).map_err(|why| explained(name, why))
 }
 
-/// Takes what is in the package. A layer above may take a file away or put another in its place: neither is ours.
+/// Reads the members that belong to the package. A layer that deletes or replaces a file of another one is
+/// recorded as a finding: our images have none.
 fn members(stream: impl Read, contents: &mut Contents) -> std::result::Result<(), Refusal> {
     let mut tar = tar::Archive::new(stream);
     for entry in tar.entries()? {

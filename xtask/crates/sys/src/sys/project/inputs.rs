@@ -1,4 +1,4 @@
-//! Reading what variants are made of: patches and overlay files.
+//! Reading the inputs of variants: patches and overlay files.
 
 use std::path::Path;
 
@@ -9,42 +9,42 @@ use crate::plan::pins::Variant;
 use crate::series::{self, Patch};
 use crate::sys::machine::{disk, ours};
 
-/// One patch file as it lies on disk.
+/// One patch file on disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PatchFile {
     /// Path relative to the root, with `/`.
     pub file: String,
-    /// The text.
+    /// Its content.
     pub bytes: Vec<u8>,
-    /// sha256 of the text.
+    /// sha256 of its content.
     pub sha256: String,
 }
 
 impl PatchFile {
-    /// The file at `file` with this text.
+    /// Creates the file at `file` with this content.
     pub fn new(file: String, bytes: Vec<u8>) -> PatchFile {
         PatchFile { file, sha256: disk::sha256(&bytes), bytes }
     }
 
-    /// The file's name without its folder.
+    /// Returns the file's name without its folder.
     pub fn name(&self) -> &str {
         self.file.rsplit('/').next().unwrap_or(&self.file)
     }
 
-    /// The folder that the file is in.
+    /// Returns the folder that contains the file.
     pub fn folder(&self) -> &str {
         self.file.rsplit_once('/').map_or("", |(folder, _)| folder)
     }
 
-    /// Whether `name`, from a command line, is this patch: its number with or without the leading zeros, its file name
-    /// or its path. A number or a file name can be that of a parent's patch too: see [`find_patch`].
+    /// Whether `name`, from a command line, refers to this patch: its number with or without leading zeros, its file
+    /// name or its path. A number or a file name can also match a parent's patch: see [`find_patch`].
     fn is_called(&self, name: &str) -> bool {
         let number = self.name().split('-').next().unwrap_or_default();
         let is_number = || number.parse::<u32>().is_ok_and(|number| name.parse() == Ok(number));
         self.file == name || self.name() == name || is_number()
     }
 
-    /// The patch as data; text that cannot be taken is an error that names the file and the line.
+    /// Parses the patch; the error for malformed text names the file and the line.
     pub fn parse(&self) -> Result<Patch> {
         series::parse(self.name(), &self.bytes).map_err(|error| {
             Error::usage(format!("cannot parse `{}`", self.file))
@@ -54,8 +54,9 @@ impl PatchFile {
     }
 }
 
-/// The place of the patch `name` among `files`, which are in the order in which they apply, parents first. Every series
-/// counts from 0001, so a number alone is the one of the last series that has it: the variant's own before its parents'.
+/// Returns the index of the patch `name` among `files`, which are in the order in which they apply, parents first.
+/// Every series counts from 0001, so a bare number refers to the last series that has it: the variant's own before
+/// its parents'.
 pub fn find_patch(files: &[PatchFile], name: &str) -> Option<usize> {
     files.iter().rposition(|file| file.is_called(name))
 }
@@ -69,7 +70,7 @@ pub fn read_overlays(layout: &Layout, stack: &[&Variant]) -> Result<Vec<OverlayF
     Ok(overlays)
 }
 
-/// Reads the patches of the series in `folder`; their names have to be those of a series.
+/// Reads the patches of the series in `folder`; their names must be valid for a series.
 pub fn read_series(layout: &Layout, folder: &str) -> Result<Vec<PatchFile>> {
     let names = look_into(layout, folder)?.patches;
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -82,18 +83,18 @@ pub fn read_series(layout: &Layout, folder: &str) -> Result<Vec<PatchFile>> {
     read_folder(layout, folder)
 }
 
-/// What lies in the folder of a series: paths relative to it.
+/// Contents of the folder of a series: paths relative to it.
 #[derive(Clone, Debug, Default)]
 pub struct SeriesFolder {
-    /// What wants to be a patch, whether or not the names are those of a series.
+    /// Files that look like patches, whether or not their names are valid for a series.
     pub patches: Vec<String>,
-    /// What an editor, git or a person left there: nobody reads it.
+    /// Files of editors, git or people, which are not read.
     pub others: Vec<String>,
-    /// Whether there is no such folder.
+    /// Whether the folder does not exist.
     pub missing: bool,
 }
 
-/// Lists the folder of a series. One that is not there is empty: git cannot store an empty folder.
+/// Lists the folder of a series. A missing one counts as empty: git cannot store an empty folder.
 pub fn look_into(layout: &Layout, folder: &str) -> Result<SeriesFolder> {
     let path = layout.series(folder);
     if !disk::exists(&path) {
@@ -111,7 +112,7 @@ pub fn is_patch(file: &Path) -> bool {
     series::looks_like_a_patch(&file.to_string_lossy())
 }
 
-/// Every patch in the folder of a series, by name, whether or not the names are those of a series.
+/// Returns every patch in the folder of a series, by name, whether or not the names are valid for a series.
 pub fn read_folder(layout: &Layout, folder: &str) -> Result<Vec<PatchFile>> {
     let path = layout.series(folder);
     let names = look_into(layout, folder)?.patches;
@@ -142,7 +143,8 @@ fn read_overlay(layout: &Layout, folder: &str) -> Result<Vec<OverlayFile>> {
         .collect()
 }
 
-/// Through a link that leads out of the project, a file of this machine would become a part of what is built and shipped.
+/// Refuses a link that leads out of the project: it would make a file of this machine part of what is built and
+/// shipped.
 fn read_own(layout: &Layout, path: &Path, name: &str) -> Result<Vec<u8>> {
     let is_inside = path.canonicalize().is_ok_and(|real| real.starts_with(layout.root()));
     if is_inside || ours::is_ours(path) {

@@ -1,4 +1,4 @@
-//! The licence texts of everything that is linked into a package, and the names of the Rust crates among it.
+//! Licence texts of everything that is linked into a package, and the names of the Rust crates among it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
@@ -14,7 +14,7 @@ use crate::sys::machine::process::Run;
 /// Texts by their path in a package.
 pub type Texts = BTreeMap<String, Vec<u8>>;
 
-/// The project's own licences.
+/// Returns the project's own licences.
 ///
 /// # Errors
 ///
@@ -23,7 +23,7 @@ pub fn of_project(root: &Path) -> Result<Texts> {
     texts_in(root, &format!("{LICENCES}/espalier"))
 }
 
-/// Files with a licence directly in `folder`, each below `to`.
+/// Reads the licence files directly in `folder`, with paths below `to`.
 fn texts_in(folder: &Path, to: &str) -> Result<Texts> {
     let mut texts = Texts::new();
     for file in disk::files_in(folder)? {
@@ -34,8 +34,8 @@ fn texts_in(folder: &Path, to: &str) -> Result<Texts> {
     Ok(texts)
 }
 
-/// The licences of upstream's tree: its own at the top, and those of all `sources` that are compiled in, which lie in a
-/// folder above the source or stand in the source itself.
+/// Returns the licences of upstream's tree: its own at the top, and those of all `sources` that are compiled in,
+/// found in a folder above the source or in the source itself.
 ///
 /// # Errors
 ///
@@ -70,16 +70,17 @@ pub fn of_upstream(tree: &Path, sources: &BTreeSet<String>) -> Result<Texts> {
     Ok(texts)
 }
 
-/// Files of `tree` that were compiled into `targets` in the folder `build`, headers too, relative to it.
+/// Returns the files of `tree` that were compiled into `targets` in the folder `build`, including headers, relative
+/// to it.
 ///
 /// # Errors
 ///
-/// Ninja does not know what it built.
+/// Ninja has no record of the build.
 pub fn sources(ninja: &Path, build: &Path, targets: &[String], tree: &Path) -> Result<BTreeSet<String>> {
     let ask = |words: &[&str], more: &[String]| {
         Run::new(ninja).arg("-C").arg(build).args(["-t"]).args(words).args(more).success()
     };
-    // The log has what other targets were made from, too.
+    // The log also has the inputs of other targets.
     let inputs = crate::series::lossy(&ask(&["inputs"], targets)?).into_owned();
     let inputs: BTreeSet<&str> = inputs.lines().map(str::trim).collect();
     let deps = crate::series::lossy(&ask(&["deps"], &[])?).into_owned();
@@ -137,7 +138,7 @@ struct DependencyKind {
     kind: Option<String>,
 }
 
-/// `path` without `..`: a compiler cache writes down how to get to a source from the build folder.
+/// Returns `path` without `..`: a compiler cache records paths relative to the build folder.
 fn without_detours(path: &Path) -> PathBuf {
     path.components().fold(PathBuf::new(), |mut straight, part| {
         match part {
@@ -148,12 +149,12 @@ fn without_detours(path: &Path) -> PathBuf {
     })
 }
 
-/// The crates that are linked with the package `name`, its own left out, and their licences. `metadata` is what
-/// `cargo metadata` prints.
+/// Returns the crates that are linked with the package `name`, except its own, and their licences. `metadata` is the
+/// output of `cargo metadata`.
 ///
 /// # Errors
 ///
-/// It is something else; a crate's folder cannot be read.
+/// `metadata` is malformed; a crate's folder cannot be read.
 pub fn of_crates(metadata: &[u8], name: &str) -> Result<(Vec<Library>, Texts)> {
     let metadata: Metadata = serde_json::from_slice(metadata)
         .map_err(|error| Error::surroundings(format!("`cargo metadata` cannot be read: {error}")))?;
@@ -189,11 +190,12 @@ fn linked<'a>(metadata: &'a Metadata, name: &str) -> BTreeSet<&'a str> {
     found
 }
 
-/// Rust's own libraries, which are in every static library: version and texts, as the compiler's folder has them.
+/// Returns Rust's own libraries, which are part of every static library: version and texts, from the compiler's
+/// folder.
 ///
 /// # Errors
 ///
-/// There is no rustc, or a file cannot be read.
+/// rustc is missing, or a file cannot be read.
 pub fn of_rust() -> Result<(Library, Texts)> {
     let said = |arguments: &[&str]| -> Result<String> {
         let said = Run::new("rustc").args(arguments).success()?;
@@ -218,11 +220,11 @@ pub fn of_rust() -> Result<(Library, Texts)> {
     Ok((library, texts))
 }
 
-/// The platform that rustc compiles for by itself.
+/// Returns the platform that rustc compiles for by default.
 ///
 /// # Errors
 ///
-/// There is no rustc.
+/// rustc is missing.
 pub fn host_triple() -> Result<String> {
     let said = Run::new("rustc").arg("-vV").success()?;
     let said = crate::series::lossy(&said).into_owned();
@@ -230,7 +232,7 @@ pub fn host_triple() -> Result<String> {
     triple.map(str::to_string).ok_or_else(|| Error::surroundings("`rustc -vV` names no host"))
 }
 
-/// Where Rust's distribution has the licences, and what they are called here.
+/// Paths of the licences in Rust's distribution, and their names here.
 const RUST_TEXTS: [(&str, &str); 5] = [
     ("COPYRIGHT-library.html", "COPYRIGHT-library.html"),
     ("licenses/MIT.txt", "LICENSE-MIT"),
@@ -240,7 +242,7 @@ const RUST_TEXTS: [(&str, &str); 5] = [
 ];
 const RUST_URL: &str = "https://www.rust-lang.org/policies/licenses";
 
-/// The packages of a page, from the headings of its licences.
+/// Returns the packages of a page, from the headings of its licences.
 #[must_use]
 pub fn of_page(notices: &str) -> Vec<Library> {
     let mut found: Vec<Library> =
@@ -250,7 +252,7 @@ pub fn of_page(notices: &str) -> Vec<Library> {
     found
 }
 
-/// `name version (licence)`.
+/// Parses `name version (licence)`.
 fn heading(part: &str) -> Option<Library> {
     let (rest, licence) = part.lines().next()?.strip_suffix(')')?.split_once(" (")?;
     let (name, version) = rest.rsplit_once(' ')?;

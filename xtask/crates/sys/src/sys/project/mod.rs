@@ -1,4 +1,4 @@
-//! The project's own files: read, locked, and changed as one or not at all.
+//! The project's own files: read, locked, and changed atomically.
 
 pub mod archive;
 pub mod door;

@@ -1,4 +1,4 @@
-//! Putting a package together: `bin/`, `lib/`, `manifest.json`; all of it or nothing.
+//! Assembling a package: `bin/`, `lib/`, `manifest.json`, completely or not at all.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,28 +13,30 @@ use crate::error::{Error, Result};
 use crate::sys::machine::disk;
 use crate::sys::machine::ours;
 
-/// What goes into a package.
+/// The contents of a package.
 #[derive(Clone, Debug)]
 pub struct Contents {
-    /// The package whose programs and libraries these are; a build with programs of its own has none.
+    /// The package that provides the programs and libraries, for a build that makes only modules; a build with its
+    /// own programs has none.
     pub host: Option<PathBuf>,
-    /// Where the compiler put everything.
+    /// The build folder with the compiler's output.
     pub built: PathBuf,
-    /// Programs by target name.
+    /// Programs, by target name.
     pub programs: Vec<String>,
-    /// Backends by target name, which a program looks for beside itself; `*` stands for any ending.
+    /// Backend modules, by target name, which a program looks for beside itself; `*` matches any ending.
     pub modules: Vec<String>,
-    /// What else goes in, each with its path in the package.
+    /// Other files, each with its path in the package.
     pub others: Vec<(PathBuf, &'static str)>,
-    /// Texts that go in, by their path in the package.
+    /// Texts, by their path in the package.
     pub texts: BTreeMap<String, Vec<u8>>,
 }
 
-/// Copies programs, modules and every library that was built into a new folder, writes down what it is, and swaps it in.
+/// Copies programs, modules and every library that was built into a new folder, writes its documents, and swaps it
+/// in.
 ///
 /// # Errors
 ///
-/// A module that was not built; a disk that is full.
+/// A module was not built, or the disk is full.
 pub fn assemble(contents: &Contents, package: &Path, mut manifest: Manifest, origin: &Origin) -> Result<()> {
     let parent = package.parent().unwrap_or(Path::new("."));
     let scratch = disk::scratch_folder(parent, &format!("{}package", disk::TEMPORARY_PREFIX))?;
@@ -51,7 +53,8 @@ pub fn assemble(contents: &Contents, package: &Path, mut manifest: Manifest, ori
     swap(&new, package, &scratch.path().join("old"))
 }
 
-/// Each document lists what was there before it: the SBOM the files, the provenance both, the manifest all three.
+/// Each document lists the files written before it: the SBOM the binaries, the provenance those and the SBOM, the
+/// manifest all of them.
 fn describe(new: &Path, manifest: &mut Manifest, origin: &Origin) -> Result<()> {
     let digest = write_json(new, shipped::SBOM, &sbom::document(origin, manifest))?;
     manifest.files.insert(shipped::SBOM.to_string(), digest);
@@ -60,7 +63,7 @@ fn describe(new: &Path, manifest: &mut Manifest, origin: &Origin) -> Result<()> 
     write_json(new, shipped::MANIFEST, manifest).map(drop)
 }
 
-/// Gives the digest of what was written.
+/// Writes `value` and returns the digest of the file.
 fn write_json(folder: &Path, name: &str, value: &impl Serialize) -> Result<String> {
     let text = serde_json::to_string_pretty(value)
         .map_err(|error| Error::surroundings(format!("`{name}` cannot be written: {error}")))?;
@@ -70,7 +73,7 @@ fn write_json(folder: &Path, name: &str, value: &impl Serialize) -> Result<Strin
 }
 
 impl Contents {
-    /// Where each file comes from, and where in the package it goes.
+    /// Returns the source and the path in the package of each file.
     fn files(&self) -> Result<Vec<(PathBuf, PathBuf)>> {
         let mut files = self.files_of_host()?;
         for program in &self.programs {
@@ -87,7 +90,7 @@ impl Contents {
         }
         for (library, file) in built {
             let is_module = is_one_of(&library, &self.modules);
-            // The libraries of a build that only makes modules are the host's, which are there.
+            // If a build makes only modules, its libraries are the host's, which the package already has.
             if is_module || self.host.is_none() {
                 let folder = if is_module { "bin" } else { "lib" };
                 files.push((file, Path::new(folder).join(library)));
@@ -96,7 +99,7 @@ impl Contents {
         Ok(files)
     }
 
-    /// Without what only that package is.
+    /// Returns the files of the host package, except those that describe only that package.
     fn files_of_host(&self) -> Result<Vec<(PathBuf, PathBuf)>> {
         let Some(host) = &self.host else { return Ok(Vec::new()) };
         let documents = [shipped::MANIFEST, shipped::SBOM, shipped::PROVENANCE].map(Path::new);
@@ -105,13 +108,13 @@ impl Contents {
     }
 }
 
-/// Whether a library is one of the modules called so.
+/// Whether a library is one of the modules in `modules`.
 #[must_use]
 pub fn is_one_of(library: &Path, modules: &[String]) -> bool {
     modules.iter().any(|pattern| is_module(library, pattern))
 }
 
-/// Whether a library is what `pattern` names: `libggml-rpc.so` is `ggml-rpc`, and so is `ggml-rpc.dll`.
+/// Whether a library matches `pattern`: both `libggml-rpc.so` and `ggml-rpc.dll` match `ggml-rpc`.
 fn is_module(library: &Path, pattern: &str) -> bool {
     let Some(stem) = library.file_stem().and_then(|stem| stem.to_str()) else { return false };
     let name = stem.strip_prefix("lib").unwrap_or(stem);
@@ -121,7 +124,7 @@ fn is_module(library: &Path, pattern: &str) -> bool {
     }
 }
 
-/// Two renames: a kill between them leaves no package, and the next run makes it anew.
+/// Two renames: a kill between them leaves no package, and the next run assembles it again.
 fn swap(new: &Path, package: &Path, old: &Path) -> Result<()> {
     if disk::exists(package) {
         ours::rename(package, old)?;
@@ -129,7 +132,7 @@ fn swap(new: &Path, package: &Path, old: &Path) -> Result<()> {
     ours::rename(new, package)
 }
 
-/// Every library once, by the name that programs ask for, with the file that it is.
+/// Returns each library once, by the name that programs load, with the file that it resolves to.
 fn libraries(built: &Path) -> Result<BTreeMap<PathBuf, PathBuf>> {
     let mut names: BTreeMap<PathBuf, Vec<String>> = BTreeMap::new();
     for file in disk::files_below(built)? {
@@ -148,7 +151,7 @@ fn is_library(name: &str) -> bool {
     [".so", ".dylib", ".dll"].iter().any(|mark| name.contains(mark))
 }
 
-/// sha256 of every file below `folder`, by its path in it.
+/// Returns the sha256 of every file below `folder`, by its path in it.
 pub fn digests(folder: &Path) -> Result<BTreeMap<String, String>> {
     let files = disk::files_below(folder)?;
     files
@@ -157,7 +160,7 @@ pub fn digests(folder: &Path) -> Result<BTreeMap<String, String>> {
         .collect()
 }
 
-/// Remembers that the package is whole and was smoked.
+/// Records that the package is complete and passed the smoke test.
 pub fn write_stamp(package: &Path, stamp: &Path, inputs: &str) -> Result<()> {
     let files = disk::files_below(package)?;
     let files = files
@@ -170,7 +173,7 @@ pub fn write_stamp(package: &Path, stamp: &Path, inputs: &str) -> Result<()> {
     disk::write_atomically(stamp, &text)
 }
 
-/// Whether every file of the package is still the one that was stamped.
+/// Whether every file of the package is unchanged since it was stamped.
 pub fn is_as_stamped(package: &Path, stamp: &Stamp) -> bool {
     !stamp.files.is_empty() && stamp.files.iter().all(|(file, seen)| look(&package.join(file)) == Some(*seen))
 }

@@ -1,5 +1,5 @@
-//! Patches that were made elsewhere: a folder, an mbox, a queue with an order file, a package's recipe, one diff. All of
-//! it is hostile.
+//! Patches from elsewhere: a folder, an mbox, a queue with an order file, a package's recipe, one diff. All of it is
+//! untrusted.
 
 use std::cmp::Ordering;
 use std::path::{Path, PathBuf};
@@ -11,40 +11,40 @@ use crate::series::{
 };
 use crate::sys::machine::disk;
 
-/// What a path turned out to hold.
+/// The patches found at a path.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PatchFiles {
     /// The patches, in the order in which they apply.
     pub patches: Vec<FoundPatch>,
-    /// What was left out, and why.
+    /// Files that were left out, and why.
     pub others: Vec<(String, String)>,
-    /// What a person should know about the order.
+    /// Notes on the order for the user.
     pub notes: Vec<String>,
 }
 
 /// One patch file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundPatch {
-    /// Where it lies.
+    /// Path on disk.
     pub path: PathBuf,
-    /// How people name it: its path in the folder of the order file or recipe.
+    /// Name for people: its path in the folder of the order file or recipe.
     pub name: String,
-    /// How many parts are taken off its paths, when its queue says so.
+    /// Number of leading components stripped from its paths, if its queue sets it.
     pub strip: Option<u32>,
-    /// It is applied backwards.
+    /// Whether it is applied in reverse.
     pub reverse: bool,
-    /// Whether it may fit with less context, as patch(1) lets it.
+    /// Whether it may apply with reduced context (fuzz), as with patch(1).
     pub may_fuzz: bool,
 }
 
-/// Order files, whatever they are called: quilt's and StGit's, Electron's, dpatch's.
+/// Names of order files: quilt's and StGit's, Electron's, dpatch's.
 const ORDER_FILES: [&str; 3] = ["series", ".patches", "00list"];
-/// Recipes that have one name in every package: vcpkg, Nix, Alpine, Arch.
+/// Recipes that have the same name in every package: vcpkg, Nix, Alpine, Arch.
 const RECIPES: [&str; 5] = ["portfile.cmake", "package.nix", "default.nix", "APKBUILD", "PKGBUILD"];
-/// And those that are named as the package is: Yocto, Gentoo, RPM, Haiku.
+/// Endings of recipes that are named like the package: Yocto, Gentoo, RPM, Haiku.
 const RECIPE_ENDINGS: [&str; 6] = ["bb", "bbappend", "ebuild", "spec", "nix", "recipe"];
 
-/// Looks at `path`: a file of patches, an order file, a recipe, or a folder that has one of them.
+/// Finds patches at `path`: a file of patches, an order file, a recipe, or a folder that has one of them.
 pub fn find(path: &Path) -> Result<PatchFiles> {
     if !disk::exists(path) {
         return Err(Error::usage(format!("there is no `{}`", path.display()))
@@ -93,7 +93,7 @@ fn find_in(folder: &Path) -> Result<PatchFiles> {
     }
 }
 
-/// The recipe in `folder`, when there is one that names patches which lie there.
+/// Returns the patches of the recipe in `folder`, if one names patches that exist there.
 fn by_recipe(folder: &Path, files: &[PathBuf]) -> Result<Option<PatchFiles>> {
     for name in RECIPES {
         let file = folder.join(name);
@@ -107,7 +107,7 @@ fn by_recipe(folder: &Path, files: &[PathBuf]) -> Result<Option<PatchFiles>> {
     for file in files.iter().filter(|file| has_ending(file, &RECIPE_ENDINGS)) {
         named.extend(recipe(file)?.map(|found| (file.clone(), found)));
     }
-    // Versions of one package often take the same patches.
+    // Recipes for several versions of one package often name the same patches.
     named.dedup_by(|(_, left), (_, right)| left.patches == right.patches);
     match named.len() {
         0 => Ok(None),
@@ -126,7 +126,7 @@ fn several(what: String, paths: &[PathBuf]) -> Error {
     Error::usage(what).detail(names.join("\n")).hint(format!("name the one to import: {}", quoted(&first)))
 }
 
-/// Every patch in `folder`, by name. Nothing that could be a patch is left out without a word.
+/// Returns every patch in `folder`, by name. Files that could be patches and are left out are reported.
 fn by_name(folder: &Path, files: Vec<PathBuf>) -> Result<PatchFiles> {
     let mut found = PatchFiles::default();
     for file in files {
@@ -160,7 +160,7 @@ fn by_name(folder: &Path, files: Vec<PathBuf>) -> Result<PatchFiles> {
     Ok(found)
 }
 
-/// Compares two file names, each run of digits by its value: `2.patch` comes before `10.patch`.
+/// Compares two file names in natural order: `2.patch` comes before `10.patch`.
 fn in_natural_order(left: &str, right: &str) -> Ordering {
     let (mut one, mut other) = (left, right);
     loop {
@@ -179,22 +179,22 @@ fn in_natural_order(left: &str, right: &str) -> Ordering {
             (Some(letter), Some(other_letter)) if letter == other_letter => {
                 (one, other) = (letters.as_str(), other_letters.as_str());
             }
-            // `01` and `1` are the same number.
+            // `01` and `1` have the same value.
             (None, None) => return left.cmp(right),
             (letter, other_letter) => return letter.cmp(&other_letter),
         }
     }
 }
 
-/// The digits at the beginning of `text`.
+/// Returns the leading digits of `text`.
 fn digits_in(text: &str) -> &str {
     text.split(|letter: char| !letter.is_ascii_digit()).next().unwrap_or_default()
 }
 
-/// How deep patches may lie in the folder of a package.
+/// Maximum depth of patches in the folder of a package.
 const HOLDER_DEPTH: usize = 3;
 
-/// The folders directly in `folder` that hold patches or an order file, at some depth.
+/// Returns the folders directly in `folder` that hold patches or an order file, at some depth.
 fn holders_in(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut holders = Vec::new();
     for below in folders_in(folder)? {
@@ -235,7 +235,7 @@ fn ordered(order: &Path) -> Result<PatchFiles> {
     let mut found = PatchFiles::default();
     let mut missing = Vec::new();
     for entry in entries {
-        // dpatch leaves the ending out.
+        // dpatch omits the file extension.
         let names = [entry.name.clone(), format!("{}.dpatch", entry.name)];
         match names.iter().find(|name| disk::exists(&folder.join(name))) {
             Some(name) => found.patches.push(in_queue(&folder, name, &entry)),
@@ -267,7 +267,7 @@ fn found_patch(path: PathBuf, name: String) -> FoundPatch {
     FoundPatch { path, name, strip: None, reverse: false, may_fuzz: false }
 }
 
-/// The patches that the recipe `file` names.
+/// Returns the patches that the recipe `file` names.
 fn named_in(file: &Path) -> Result<Vec<Named>> {
     match has_ending(file, &["spec"]) {
         true => text_of(file).map(|text| read_spec(&text)),
@@ -275,13 +275,13 @@ fn named_in(file: &Path) -> Result<Vec<Named>> {
     }
 }
 
-/// The patches in `folder`, in which a recipe lies, and below.
+/// Returns the patches in `folder`, which contains a recipe, and below it.
 fn candidates_for(folder: &Path) -> Result<Vec<String>> {
     let files = disk::files_below(folder)?;
     Ok(files.iter().filter(|file| is_patch(file)).map(|file| file.display().to_string()).collect())
 }
 
-/// What `file` names, in its order; nothing when it names no patch that lies beside it.
+/// Returns the patches that `file` names, in its order; `None` if it names no patch that exists beside it.
 fn recipe(file: &Path) -> Result<Option<PatchFiles>> {
     let folder = file.parent().unwrap_or(Path::new(""));
     let name = name_of(file);
@@ -325,8 +325,8 @@ fn recipe(file: &Path) -> Result<Option<PatchFiles>> {
     Ok(Some(found))
 }
 
-/// Which of `candidates` a recipe means by `pattern`. Yocto looks in a folder named as the recipe, as the package, and
-/// in `files`, in this order.
+/// Returns the `candidates` that a recipe refers to by `pattern`. Yocto looks in a folder named like the recipe, then
+/// like the package, then in `files`.
 fn fitting<'a>(pattern: &str, candidates: &'a [String], recipe: &str) -> Vec<&'a str> {
     let whole: Vec<&str> = candidates.iter().map(String::as_str).filter(|name| fits(pattern, name)).collect();
     if whole.len() == 1 {
@@ -346,7 +346,7 @@ fn fitting<'a>(pattern: &str, candidates: &'a [String], recipe: &str) -> Vec<&'a
     own.iter().find_map(in_own).unwrap_or(all)
 }
 
-/// Patches beside those that are named.
+/// Returns patches beside the named ones that are not named themselves.
 fn unnamed_in(folder: &Path, named: &[FoundPatch]) -> Result<Vec<String>> {
     let mut folders: Vec<&Path> = named.iter().filter_map(|patch| patch.path.parent()).collect();
     folders.sort();
@@ -361,11 +361,11 @@ fn unnamed_in(folder: &Path, named: &[FoundPatch]) -> Result<Vec<String>> {
     Ok(unnamed)
 }
 
-/// How deep files that a recipe requires may require others.
+/// Maximum nesting of files that a recipe requires.
 const INCLUDE_DEPTH: usize = 4;
 
-/// The text of a recipe, with each file beside it that it requires in the place where it does. Yocto keeps what several
-/// versions share in such files.
+/// Returns the text of a recipe with each required file beside it inlined. Yocto keeps what several versions share in
+/// such files.
 fn with_included(file: &Path, depth: usize) -> Result<String> {
     let text = text_of(file)?;
     let mut whole = String::new();
@@ -384,7 +384,7 @@ fn with_included(file: &Path, depth: usize) -> Result<String> {
     Ok(whole)
 }
 
-/// Without the byte order mark that some editors write first.
+/// Reads a text without the byte order mark that some editors write.
 fn text_of(file: &Path) -> Result<String> {
     let text = String::from_utf8(read(file)?)
         .map_err(|_| Error::usage(format!("`{}` is not UTF-8 text", file.display())))?;
@@ -395,7 +395,7 @@ fn name_of(path: &Path) -> String {
     path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
 }
 
-/// Those directly in `folder`, by name.
+/// Returns the files directly in `folder`, by name.
 fn files_in(folder: &Path) -> Result<Vec<PathBuf>> {
     entries_in(folder, false)
 }
@@ -422,7 +422,7 @@ fn is_patch(file: &Path) -> bool {
         || has_ending(file, &["patch", "diff", "dpatch", "patchset", "eml", "mbox", "mbx"])
 }
 
-/// Whether a file is named as the ports of the BSDs name theirs: `patch-src_main.c`, without an ending of its own.
+/// Whether a file is named like patches of the BSD ports: `patch-src_main.c`, without a file extension of its own.
 fn is_of_ports(name: &str) -> bool {
     let leftovers = [".orig", ".rej", ".bak", "~"];
     name.starts_with("patch-") && !is_packed(name) && !leftovers.iter().any(|ending| name.ends_with(ending))
@@ -432,10 +432,10 @@ fn has_ending(file: &Path, endings: &[&str]) -> bool {
     file.extension().is_some_and(|ending| endings.iter().any(|known| ending.eq_ignore_ascii_case(known)))
 }
 
-/// The most bytes of one file: an mbox may hold many patches.
+/// Maximum size of one file in bytes: an mbox may hold many patches.
 const FILE_LIMIT: u64 = 8 * PATCH_SIZE_LIMIT as u64;
 
-/// The content of a plain file. A link, a pipe or a device is refused: what lies behind it is no patch.
+/// Reads a regular file. A link, a pipe or a device is refused: it is not a patch.
 pub fn read(file: &Path) -> Result<Vec<u8>> {
     let meta = std::fs::symlink_metadata(file).map_err(|error| disk::explain("read", file, &error))?;
     if !meta.is_file() {

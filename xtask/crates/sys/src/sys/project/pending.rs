@@ -1,8 +1,9 @@
-//! The one way in which patches, pins, lock and refs change: all of a change happens, or nothing.
+//! The only code that changes patches, pins, lock and refs, as one transaction: all of it or nothing.
 //!
-//! The new files are collected in a [stage](super::stage). Renaming it is the decision: before it nothing has changed,
-//! after it the change is finished, by this run or by whoever takes the run lock next. No command begins before what
-//! was decided is finished: what a command is given holds a [`Settled`](super::door::Settled), and only the door makes one.
+//! The new files are collected in a [stage](super::stage). Renaming it is the commit point: before it nothing has
+//! changed, after it the change will be finished, by this run or by the next one that takes the run lock. No command
+//! begins before a committed change is finished: the context of a command holds a [`Settled`](super::door::Settled),
+//! which only `settle` creates.
 
 use std::path::Path;
 
@@ -18,7 +19,7 @@ use crate::ui::Ui;
 
 const MARKER: &str = "pending.json";
 
-/// Makes the change whose files are in `stage` happen. The caller holds the run lock.
+/// Commits and performs the change whose files are in `stage`. The caller holds the run lock.
 pub(super) fn commit(layout: &Layout, stage: &Path, pending: &Pending) -> Result<()> {
     refuse_damaged(stage, pending)?;
     let changed = changed_meanwhile(layout, pending)?;
@@ -28,14 +29,14 @@ pub(super) fn commit(layout: &Layout, stage: &Path, pending: &Pending) -> Result
             .detail("nothing was written")
             .hint("run the same command again"));
     }
-    // The values are plain strings: they always have a JSON form.
+    // The values are plain strings, so serialization cannot fail.
     let marker = serde_json::to_vec_pretty(pending).unwrap_or_default();
     disk::write_atomically(&stage.join(MARKER), &marker)?;
     ours::rename(stage, &layout.pending())?;
     finish(layout, pending)
 }
 
-/// Finishes what a killed run had decided. The caller has just taken the run lock.
+/// Finishes the change that a killed run had committed to. The caller has just taken the run lock.
 pub(super) fn finish_interrupted(layout: &Layout, ui: &Ui) -> Result<()> {
     let folder = layout.pending();
     if !disk::exists(&folder) {
@@ -43,11 +44,11 @@ pub(super) fn finish_interrupted(layout: &Layout, ui: &Ui) -> Result<()> {
     }
     let pending = read(&folder)?;
     for path in pending.files.iter().map(|file| layout.root().join(&file.path)) {
-        // A run that was killed while it wrote here left its temporary file.
+        // A run that was killed while writing here left its temporary file.
         let folder = path.parent().unwrap_or(layout.root());
         ours::sweep_temporary(folder)?;
     }
-    // All are looked at before the first is written: what cannot be finished is not begun.
+    // Every file is checked before the first is written: a change that cannot be finished is not begun.
     let changed = changed_meanwhile(layout, &pending)?;
     if !changed.is_empty() {
         return Err(waits(layout, &pending, &changed));
@@ -89,19 +90,19 @@ fn finish(layout: &Layout, pending: &Pending) -> Result<()> {
     for path in &pending.remove_folders {
         ours::remove_folder(&layout.generated().join(path))?;
     }
-    // Away first, so that a half-removed folder is never taken for a decision.
+    // Renamed first, so that a half-removed folder is never mistaken for a committed change.
     let away = disk::scratch_folder(&layout.scratch(), "finished")?;
     ours::rename(&folder, &away.path().join("finished"))
 }
 
-/// The edit repository may have been thrown away since: then there is nothing to mark.
+/// The edit repository may have been removed since: then there is no ref to move.
 fn move_ref(layout: &Layout, moved: &PendingRef) -> Result<()> {
     let repo = EditRepo::open(&layout.edit(&moved.variant), &moved.variant)?;
     let id = moved.id.parse::<ObjectId>().ok();
     repo.zip(id).map_or(Ok(()), |(repo, id)| repo.set_ref(&moved.name, id))
 }
 
-/// What was checked must be what happens, also when the run lock was free meanwhile.
+/// Verifies that the staged files are the ones that were checked, even if the run lock was free meanwhile.
 fn refuse_damaged(stage: &Path, pending: &Pending) -> Result<()> {
     for file in &pending.files {
         if disk::digest_if_there(&stage.join(&file.path))? != file.new {
@@ -116,7 +117,7 @@ fn refuse_damaged(stage: &Path, pending: &Pending) -> Result<()> {
     Ok(())
 }
 
-/// Files that a person changed since they were read, and patches in an exact folder that nobody read, by path.
+/// Returns, by path, files that changed since they were read, and patches in an exact folder that were never read.
 fn changed_meanwhile(layout: &Layout, pending: &Pending) -> Result<Vec<String>> {
     let mut changed = Vec::new();
     for file in &pending.files {
@@ -166,7 +167,7 @@ mod tests {
     }
 
     impl Place {
-        /// A series of two patches, and a page.
+        /// Creates a project with a series of two patches, and a page.
         fn new() -> Place {
             let folder = tempfile::tempdir().unwrap();
             let place = Place { layout: Layout::new(folder.path()), _folder: folder };
@@ -177,7 +178,7 @@ mod tests {
             place
         }
 
-        /// The change that makes three patches of it, and changes the page.
+        /// Stages a change that makes the series three patches long and changes the page.
         fn stage(&self) -> Stage {
             let mut stage = Stage::begin(&self.layout).unwrap();
             let read = read_folder(&self.layout, "patches").unwrap();
@@ -188,7 +189,7 @@ mod tests {
             stage
         }
 
-        /// The same, with the decision made and nothing done about it.
+        /// As [`Place::new`], with the change committed but not yet performed.
         fn decided() -> Place {
             let place = Place::new();
             let stage = place.stage();

@@ -26,7 +26,7 @@ impl Provided {
     ///
     /// # Errors
     ///
-    /// Why the package cannot be had.
+    /// The reason why the package is unreachable.
     pub fn file(self) -> Result<PathBuf> {
         match self {
             Provided::File(file) => Ok(file),

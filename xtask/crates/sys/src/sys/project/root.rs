@@ -1,4 +1,4 @@
-//! Where the project is, where the person stands, and what to do when it cannot be written.
+//! The project root, the current folder, and the fallback for a project that cannot be written.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,13 +11,14 @@ use crate::sys::machine::disk::{
 };
 use crate::sys::machine::ours;
 
-/// The folder in which the person stands.
+/// Returns the current folder.
 pub fn here() -> Result<PathBuf> {
     std::env::current_dir().map_err(|error| explain("look at", Path::new("."), &error))
 }
 
-/// Where what is generated can be when the project cannot be written, as in a checkout of somebody else's. What the
-/// project's store has is read from there; what comes besides stays in the folder, and vanishes with it.
+/// Returns a temporary folder for generated files if the project cannot be written, as in another user's checkout;
+/// `None` otherwise. Objects of the project's store are read from there; new ones are written to the temporary folder
+/// and are removed with it.
 pub fn generated_elsewhere(layout: &Layout) -> Result<Option<tempfile::TempDir>> {
     let folder = layout.generated();
     let nearest = folder.ancestors().find(|folder| exists(folder)).unwrap_or(Path::new("/"));
@@ -33,7 +34,7 @@ pub fn generated_elsewhere(layout: &Layout) -> Result<Option<tempfile::TempDir>>
     Ok(Some(elsewhere))
 }
 
-/// A store at `new` with all that the one at `old` has: its refs are copied, its objects are read where they are.
+/// Creates a store at `new` with the content of the one at `old`: refs are copied, objects are borrowed.
 fn read_store_from(old: &Path, new: &Path) -> Result<()> {
     let names = ["HEAD", "config", "packed-refs", "shallow"].map(PathBuf::from).into_iter();
     let refs = if exists(&old.join("refs")) { files_below(&old.join("refs"))? } else { Vec::new() };
@@ -42,7 +43,7 @@ fn read_store_from(old: &Path, new: &Path) -> Result<()> {
             write_atomically(&new.join(&name), &bytes)?;
         }
     }
-    // libgit2 looks for packs only where it finds their folder when it opens a store.
+    // libgit2 searches for packs only if their folder exists when it opens a store.
     create_folder(&new.join("objects/pack"))?;
     let objects = format!("{}\n", old.join("objects").display());
     write_atomically(&new.join("objects/info/alternates"), objects.as_bytes())
@@ -58,7 +59,7 @@ fn is_writable(_folder: &Path) -> bool {
     true
 }
 
-/// The folder that has `pins.toml`: the one that was named, else the nearest one from here upwards.
+/// Returns the folder that has `pins.toml`: the named one, otherwise the nearest one from here upwards.
 pub fn project_root(named: Option<&Path>) -> Result<PathBuf> {
     let here = named.map_or_else(here, |path| Ok(path.to_path_buf()))?;
     if !here.is_dir() {
@@ -78,8 +79,8 @@ pub fn project_root(named: Option<&Path>) -> Result<PathBuf> {
     }
 }
 
-/// Everything in the project's folder but what git and cargo keep there: the digest of each file, by its path with `/`
-/// between names. A link counts as the file that it leads to, and one that leads nowhere as empty.
+/// Returns the digest of each file of the project, except those that git and cargo keep there, by its path with `/`
+/// between names. A link counts as its target, and a broken link as an empty file.
 pub fn digests(root: &Path) -> Result<BTreeMap<String, String>> {
     let mut files: Vec<PathBuf> = files_in(root)?.into_iter().map(PathBuf::from).collect();
     for folder in folders_in(root) {

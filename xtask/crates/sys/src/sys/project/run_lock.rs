@@ -1,11 +1,11 @@
-//! Which commands may run at the same time in one project.
+//! Locks that decide which commands may run at the same time in one project.
 //!
-//! Two locks. `run.lock` belongs to the one command that builds or changes something. `project.lock` is shared by all that
-//! only need pins, patches, lock and store to stay as they are: those that answer a question, and a build while it compiles.
-//! A command that changes the project has both alone.
+//! There are two. `run.lock` is held by the one command that builds or changes something. `project.lock` is shared by
+//! all commands that need pins, patches, lock and store to stay unchanged: those that answer a question, and a build
+//! while it compiles. A command that changes the project holds both exclusively.
 //!
-//! Both are inherited by the programs that we start, on purpose. When a run is killed, compilers that it started may still
-//! be writing; the next run waits for the last of them.
+//! Child processes inherit both on purpose. When a run is killed, compilers that it started may still be writing; the
+//! next run waits until the last of them has ended.
 
 use std::fs::{File, TryLockError};
 use std::io::Write;
@@ -20,25 +20,25 @@ use crate::plan::next_command::quoted;
 use crate::sys::machine::{clock, disk, ours, scratch};
 use crate::ui::Ui;
 
-/// What a command does, and so what may run beside it.
+/// The access that a command needs, which decides what may run beside it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// It answers a question, and adds at most objects to the store: beside a build and others like it.
+    /// Answers a question, and adds at most objects to the store: may run beside a build and other readers.
     Read,
-    /// It works in folders of its own for a long time: beside those that read, one at a time.
+    /// Works in its own folders for a long time: may run beside readers, but only one at a time.
     Build,
-    /// It changes pins, patches, edit repositories, or removes what others may read: alone.
+    /// Changes pins, patches or edit repositories, or removes what others may read: exclusive.
     Change,
 }
 
-/// Held until dropped.
+/// The locks, held until dropped.
 #[derive(Debug)]
 pub struct RunLock {
     _files: Vec<File>,
 }
 
-/// Takes the locks of this project that `access` needs, and says for whom it has to wait. Whoever is alone sweeps what a
-/// killed run left, and finishes what it had decided.
+/// Takes the locks of this project that `access` needs, and reports the run that it waits for. A run with exclusive
+/// access sweeps leftovers of a killed run, and finishes the change that it had committed to.
 pub fn take(layout: &Layout, ui: &Ui, access: Access) -> Result<RunLock> {
     ours::claim(layout)?;
     if access == Access::Read {
@@ -46,20 +46,20 @@ pub fn take(layout: &Layout, ui: &Ui, access: Access) -> Result<RunLock> {
         if !disk::exists(&layout.pending()) {
             return Ok(RunLock { _files: vec![project] });
         }
-        // Nothing is read before what a killed run had decided is finished; that needs the locks alone.
+        // The pending change of a killed run must be finished before anything is read; that requires exclusive locks.
     }
     let run = take_at(&layout.run_lock(), ui, false)?;
     let mut project = match access {
         Access::Build if !disk::exists(&layout.pending()) => take_if_free(&layout.project_lock())?,
         _ => Some(take_at(&layout.project_lock(), ui, false)?),
     };
-    // Scratch folders of those that read now stay: the next run takes the rest away.
+    // While readers are running, their scratch folders stay; the next run sweeps the rest.
     if project.is_some() {
         sweep(layout)?;
         pending::finish_interrupted(layout, ui)?;
     }
     if access != Access::Change {
-        // Nobody can come between: to change the project takes the run lock too.
+        // No other run can intervene: changing the project requires the run lock as well.
         drop(project.take());
         project = Some(take_at(&layout.project_lock(), ui, true)?);
     }
@@ -81,7 +81,7 @@ fn take_at(path: &Path, ui: &Ui, shared: bool) -> Result<File> {
     held(file)
 }
 
-/// The lock, alone; nothing while somebody else has it.
+/// Takes the lock exclusively; `None` while another run holds it.
 fn take_if_free(path: &Path) -> Result<Option<File>> {
     let file = open(path)?;
     match file.try_lock() {
@@ -98,12 +98,12 @@ fn open(path: &Path) -> Result<File> {
 
 fn held(mut file: File) -> Result<File> {
     inherit(&file).map_err(|error| Error::surroundings(format!("could not share the run lock: {error}")))?;
-    // Only for people who wait: that it cannot be written stops nothing.
+    // Only informs people who wait, so a failed write is ignored.
     let _ = file.set_len(0).and_then(|()| file.write_all(&Holder::this_run().render()));
     Ok(file)
 }
 
-/// The run that took a lock last, as the lock's file says.
+/// The run that last took a lock, as recorded in the lock's file.
 #[derive(Serialize, Deserialize)]
 struct Holder {
     pid: u32,
@@ -118,7 +118,7 @@ impl Holder {
     }
 
     fn render(&self) -> Vec<u8> {
-        // Numbers and a text always have a JSON form.
+        // Numbers and a string, so serialization cannot fail.
         serde_json::to_vec(self).unwrap_or_default()
     }
 
@@ -144,13 +144,12 @@ fn inherit(_file: &File) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Whoever holds the lock is alone: scratch and lock files that are still here belong to a run that
-/// was killed.
+/// Removes scratch and lock files. The caller holds the lock exclusively, so they belong to a run that was killed.
 fn sweep(layout: &Layout) -> Result<()> {
     ours::remove_folder(&layout.scratch())?;
     scratch::sweep(layout);
     let trees = layout.generated().join("trees");
-    // libgit2 writes refs and indexes as `NAME.lock`, and refuses to when there is one already.
+    // libgit2 writes refs and indices as `NAME.lock`, and refuses to if one already exists.
     for folder in [layout.store(), trees] {
         ours::sweep(&folder, |name| name.ends_with(".lock"))?;
     }
@@ -158,13 +157,13 @@ fn sweep(layout: &Layout) -> Result<()> {
     written_folders(layout).iter().try_for_each(|folder| ours::sweep_temporary(folder))
 }
 
-/// The object store, and the git folder of each edit repository.
+/// Returns the object store, and the git folder of each edit repository.
 fn git_dirs(layout: &Layout) -> Vec<PathBuf> {
     let edits = disk::folders_in(&layout.generated().join("edit"));
     edits.into_iter().map(|edit| edit.join(".git")).chain([layout.store()]).collect()
 }
 
-/// Every folder that outlives a run and in which [`disk::write_atomically`] writes: a killed run leaves its temporary file
+/// Returns every persistent folder in which [`disk::write_atomically`] writes: a killed run leaves its temporary file
 /// beside the destination. Materialised trees are swept when they are updated.
 fn written_folders(layout: &Layout) -> Vec<PathBuf> {
     const KEPT: [&str; 5] = ["applied", "compiled", "dist", "tested", "trees"];
@@ -176,7 +175,7 @@ fn written_folders(layout: &Layout) -> Vec<PathBuf> {
     git_dirs.chain(many.into_iter().flatten()).chain(kept).chain(single).collect()
 }
 
-/// Refs of ours have names with several parts: the locks may lie at any depth.
+/// Our refs have names with several components: the locks may be at any depth.
 fn sweep_refs(folder: &Path) -> Result<()> {
     if !disk::exists(folder) {
         return Ok(());

@@ -1,5 +1,5 @@
-//! Archives that are the same bytes whenever they are made of the same files: sorted, owned by root, of one time, with
-//! plain modes, in a gzip that says nothing of where it was made.
+//! Reproducible archives: sorted, owned by root, with one fixed time and plain modes, in a gzip without information
+//! about where it was made.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -12,18 +12,18 @@ use crate::build::image::{Content, Layer};
 use crate::error::{Error, Result};
 use crate::sys::machine::disk;
 
-/// The time of every file: the first that no file system minds, 1980-01-01.
+/// Modification time of every file: 1980-01-01, the earliest that every file system can store.
 const TIME: u64 = 315_532_800;
 
 /// Writes `members` to `archive`, in their order.
 ///
 /// # Errors
 ///
-/// A file cannot be read; the disk is full.
+/// A file cannot be read, or the disk is full.
 pub fn write(members: &Layer<PathBuf>, archive: &Path) -> Result<Sealed> {
     let fail = |error: io::Error| disk::explain("write", archive, &error);
     let file = Counted::new(BufWriter::new(File::create(archive).map_err(fail)?));
-    // 255: no operating system in particular.
+    // 255 means "unknown operating system".
     let gzip = flate2::GzBuilder::new().mtime(0).operating_system(255);
     let gzip = gzip.write(file, flate2::Compression::new(6));
     let mut tar = tar::Builder::new(Counted::new(gzip));
@@ -74,11 +74,11 @@ fn append<W: Write>(
     }
 }
 
-/// Every file and link below `folder`, at `top` in an archive.
+/// Returns every file and link below `folder`, at `top` in an archive.
 ///
 /// # Errors
 ///
-/// A file cannot be looked at, or its name is not UTF-8.
+/// The metadata of a file cannot be read, or its name is not UTF-8.
 pub fn below(folder: &Path, top: &str) -> Result<Layer<PathBuf>> {
     let mut layer = Layer::new();
     for file in disk::files_below(folder)? {
@@ -93,7 +93,7 @@ pub fn below(folder: &Path, top: &str) -> Result<Layer<PathBuf>> {
     Ok(layer)
 }
 
-/// A link, or else a file.
+/// Returns the content of a link or a file.
 ///
 /// # Errors
 ///
@@ -102,7 +102,7 @@ pub fn content(path: PathBuf) -> Result<Content<PathBuf>> {
     Ok(disk::link_target(&path)?.map_or(Content::File(path), Content::Link))
 }
 
-/// A writer that knows the digest and the size of what went through it.
+/// A writer that computes the digest and the size of the data written through it.
 struct Counted<W> {
     inner: W,
     hasher: Sha256,

@@ -1,7 +1,8 @@
-//! Where a change is put together: `pins.toml`, `espalier.lock` and the series as they are, and then as they shall be.
+//! The staging area of a change: `pins.toml`, `espalier.lock` and the series, first as they are, then with the new
+//! content.
 //!
-//! Until [`Stage::commit`] nothing of the project has changed, and the stage can be built and tried as if it were the
-//! project (`Layout::staged`). A stage that is dropped is forgotten.
+//! Until [`Stage::commit`] the project is unchanged, and the stage can be built and tested as if it were the project
+//! (`Layout::staged`). Dropping a stage discards it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -18,12 +19,13 @@ use crate::sys::work_trees::edit_repo::Marks;
 /// Digests by path, relative to the root.
 type Digests = BTreeMap<String, String>;
 
-/// A change on its way.
+/// A change that is being prepared.
 #[derive(Debug)]
 pub struct Stage {
     layout: Layout,
     folder: PathBuf,
-    /// What was read; a file that is neither this nor what shall be is a person's, and stops the change.
+    /// Files as they were read; a file that matches neither this nor the new content was edited by a person, and
+    /// stops the change.
     before: Digests,
     after: Digests,
     exact_folders: BTreeSet<String>,
@@ -33,18 +35,19 @@ pub struct Stage {
 }
 
 impl Stage {
-    /// Begins with `pins.toml` and the lock as they are. It is gone with the run, which holds the run lock all the time.
+    /// Begins with `pins.toml` and the lock as they are. The stage ends with the run, which holds the run lock
+    /// throughout.
     pub fn begin(layout: &Layout) -> Result<Stage> {
         Stage::begin_in(layout, layout.scratch().join("stage"))
     }
 
-    /// The same for a change that is tried before it happens, with the run lock free meanwhile. Another such change
-    /// takes its place, and then this one can no longer happen.
+    /// As [`Stage::begin`], for a change that is tested before it is committed, while the run lock is free. Another
+    /// such change replaces this one, which can then no longer be committed.
     pub fn begin_long(layout: &Layout) -> Result<Stage> {
         Stage::begin_in(layout, layout.stage())
     }
 
-    /// The same for a change that does not happen: others may try theirs at the same time.
+    /// As [`Stage::begin`], for a change that is never committed: several can be tested at the same time.
     pub fn begin_trial(layout: &Layout) -> Result<Stage> {
         Stage::begin_in(layout, disk::scratch_folder(&layout.scratch(), "trial")?.keep())
     }
@@ -70,7 +73,7 @@ impl Stage {
         Ok(stage)
     }
 
-    /// The series in these folders as they are, for a stage that is read as if it were the project.
+    /// Adds the series in these folders unchanged, for a stage that is read as if it were the project.
     pub fn keep_series<'a>(&mut self, mut folders: impl Iterator<Item = &'a str>) -> Result<()> {
         folders.try_for_each(|folder| {
             disk::create_folder(&self.folder.join(folder))?;
@@ -84,12 +87,12 @@ impl Stage {
         self.write(path, bytes)
     }
 
-    /// The project as it shall be.
+    /// Returns the layout of the project with the change.
     pub fn layout(&self) -> Layout {
         self.layout.staged(self.folder.clone())
     }
 
-    /// One file as it shall be; `path` is relative to the root.
+    /// Sets the new content of one file; `path` is relative to the root.
     pub fn write(&mut self, path: &str, bytes: &[u8]) -> Result<()> {
         if !self.before.contains_key(path)
             && !self.after.contains_key(path)
@@ -102,7 +105,7 @@ impl Stage {
         Ok(())
     }
 
-    /// All patches in `folder` as they shall be. `read` is what the caller made them from.
+    /// Sets all patches in `folder`. `read` are the patches from which the caller derived them.
     pub fn replace_series(&mut self, folder: &str, read: &[PatchFile], new: &[PatchFile]) -> Result<()> {
         let is_elsewhere = |path: &String, _: &mut String| !is_below(path, folder);
         self.before.retain(is_elsewhere);
@@ -116,7 +119,7 @@ impl Stage {
         new.iter().try_for_each(|file| disk::write_atomically(&self.folder.join(&file.file), &file.bytes))
     }
 
-    /// Lets the refs of an edit repository move with the files.
+    /// Moves the refs of an edit repository together with the files.
     pub fn set_marks(&mut self, variant: &Name, marks: &Marks) {
         let named = marks.refs().into_iter();
         self.refs.extend(named.map(|(name, id)| PendingRef {
@@ -126,21 +129,22 @@ impl Stage {
         }));
     }
 
-    /// Takes back with the change what `git commit` offers in the edit repository.
+    /// On commit, clears the message that `git commit` proposes in the edit repository.
     pub fn take_offer(&mut self, variant: &Name) {
         self.offers_taken.push(variant.clone());
     }
 
-    /// Takes a folder away with the change; `path` is relative to the folder of what is generated.
+    /// On commit, removes a folder; `path` is relative to the folder of generated files.
     pub fn remove_folder(&mut self, path: String) {
         self.remove_folders.push(path);
     }
 
-    /// Makes all of it happen, or nothing. The caller holds the run lock; `what` is told to a person when it is cut short.
+    /// Commits the change: all of it or nothing. The caller holds the run lock; `what` describes the change to the
+    /// user if it is interrupted.
     ///
     /// # Errors
     ///
-    /// Of kind `Conflict` when somebody changed a file since it was read; nothing has changed then.
+    /// Of kind `Conflict` when a file was changed since it was read; nothing has changed then.
     pub fn commit(self, what: String) -> Result<Pending> {
         let pending = self.pending(what);
         pending::commit(&self.layout, &self.folder, &pending)?;
@@ -169,7 +173,7 @@ impl Stage {
 
 impl Drop for Stage {
     fn drop(&mut self) {
-        // What stays is taken away by the next change.
+        // Leftovers are removed by the next change.
         let _ = ours::remove_folder(&self.folder);
     }
 }

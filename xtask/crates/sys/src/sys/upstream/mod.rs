@@ -1,4 +1,4 @@
-//! What comes from elsewhere: the pinned trees, and any other commit that somebody names.
+//! Objects from upstream: the pinned trees, and any other commit that a user names.
 
 pub mod fetch;
 pub(in crate::sys) mod fetch_git;

@@ -1,4 +1,4 @@
-//! What a repository on this machine calls by some name: it knows best.
+//! Names resolved by a repository on this machine itself.
 
 use std::path::{Path, PathBuf};
 
@@ -13,15 +13,15 @@ use crate::sys::git::command::git;
 use crate::sys::machine::disk;
 use crate::sys::machine::watched::way_to_trust;
 
-/// What a folder has by some name.
+/// The target of a name in a repository.
 pub(in crate::sys) enum Found {
-    /// A tag, by its ref.
+    /// A tag, with its ref.
     Tag(String),
-    /// Anything else, by its id.
+    /// Anything else, with the commit's id.
     Commit(ObjectId),
 }
 
-/// Asks the repository in `folder`.
+/// Resolves `reference` in the repository in `folder`.
 pub(in crate::sys) fn find_in_folder(folder: &Path, reference: &Reference) -> Result<Found> {
     let git_dir = git_dir_of(folder);
     let text = reference.to_string();
@@ -41,14 +41,14 @@ pub(in crate::sys) fn find_in_folder(folder: &Path, reference: &Reference) -> Re
         .hint(format!("git -C {} log --oneline --all", quoted(&folder.display().to_string()))))
 }
 
-/// Of a repository with a work tree, or of one without.
+/// Returns the git folder of a repository with or without a work tree.
 pub(in crate::sys) fn git_dir_of(folder: &Path) -> PathBuf {
     let inside = folder.join(".git");
     if disk::exists(&inside) { inside } else { folder.to_path_buf() }
 }
 
-/// The error for a `folder` that is not a repository: an empty one, or a part of a clone. git looks for a commit in it
-/// all the same and finds none.
+/// Returns an error if `folder` is not a repository: an empty folder, or a part of a clone. Otherwise git would
+/// search it for the commit and report that as missing.
 pub(in crate::sys) fn refuse_no_repository(folder: &Path) -> Result<()> {
     if is_repository(folder) {
         return Ok(());
@@ -61,14 +61,14 @@ pub(in crate::sys) fn refuse_no_repository(folder: &Path) -> Result<()> {
     })
 }
 
-/// By its files: whether git reads it is another question, with an answer of its own.
+/// Judges by its files: whether git accepts to read it is checked separately, with its own error.
 fn is_repository(folder: &Path) -> bool {
     let git_dir = git_dir_of(folder);
-    // A work tree of another repository has a file there.
+    // In a linked work tree, `.git` is a file.
     git_dir.is_file() || disk::exists(&git_dir.join("HEAD")) && git_dir.join("objects").is_dir()
 }
 
-/// The commit that git calls `name` there.
+/// Returns the commit that git resolves `name` to there.
 pub(in crate::sys) fn commit_in(git_dir: &Path, name: &str) -> Result<Option<ObjectId>> {
     let run = git(git_dir).args(["rev-parse", "--verify", "--quiet", "--end-of-options"]);
     let found = run.arg(format!("{name}^{{commit}}")).finish()?;
@@ -88,7 +88,7 @@ pub(in crate::sys) fn is_sha256(id: &str) -> bool {
     id.len() == 64 && id.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// The error for the repository `from`, whose ids no pin, patch or store of a project can hold.
+/// Returns the error for the repository `from`, whose ids do not fit into a pin, a patch or a store of a project.
 pub(in crate::sys) fn has_sha256_ids(from: &str) -> Error {
     let copy = "upstream-sha1.git";
     let (clone, source) = match Path::new(from).is_dir() {
@@ -105,7 +105,7 @@ pub(in crate::sys) fn has_sha256_ids(from: &str) -> Error {
         ))
 }
 
-/// The refusal of an id that is too short.
+/// Returns the error for an ambiguous abbreviated id.
 pub(super) fn is_ambiguous(ambiguous: &Ambiguous) -> Error {
     let what = format!("`{}` is the beginning of {} commits", ambiguous.short, ambiguous.candidates.len());
     Error::usage(what).detail(ambiguous.candidates.join("\n")).hint("write more digits")

@@ -1,20 +1,20 @@
-//! A commit by the beginning of its id: among the commits that the refs of a repository lead to, and only those.
+//! Lookup of an abbreviated commit id: only among the commits reachable from the refs of a repository.
 
 use git2::Repository;
 
 use crate::series::ObjectId;
 use crate::sys::git::ids::{object_id, oid};
 
-/// An id so short that several commits have it.
+/// An abbreviated id that several commits share.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Ambiguous {
-    /// The beginning that they share.
+    /// The shared prefix.
     pub short: String,
     /// Each of them: the start of its id, its day and its subject.
     pub candidates: Vec<String>,
 }
 
-/// The one commit whose id begins with `short`; nothing when there is none.
+/// Returns the only commit whose id begins with `short`; `None` if there is none.
 pub(super) fn find(
     repo: &Repository,
     refs: &str,

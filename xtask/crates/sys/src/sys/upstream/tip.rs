@@ -1,8 +1,8 @@
-//! Upstream commits other than the pin: a tip to look at, a release to move to.
+//! Upstream commits other than the pin: a tip to examine, a release to move to.
 //!
-//! They come from the pin's sources, or from a repository that is named, and stay in the store under
-//! `refs/espalier/upstream/`. A tag and a commit id mean the same for ever and are fetched once; a branch
-//! moves and is fetched each time, unless the network is forbidden.
+//! They come from the pin's sources, or from a named repository, and stay in the store under
+//! `refs/espalier/upstream/`. A tag and a commit id are immutable and are fetched once; a branch moves and is fetched
+//! each time, unless the network is forbidden.
 
 use super::fetch::{Arrival, Failure, Fetcher, Wanted};
 use super::fetch_git::{Asked, Depth, Served};
@@ -15,9 +15,9 @@ use crate::series::ObjectId;
 /// One upstream commit that is in the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tip {
-    /// What it was asked for by: a tag, a branch, a commit id.
+    /// The name by which it was requested: a tag, a branch, a commit id.
     pub name: String,
-    /// What a pin would call it: its tag when it was asked for by one, or else the commit.
+    /// The revision for a pin: its tag if it was requested by one, otherwise the commit.
     pub revision: Revision,
     /// The commit.
     pub commit: ObjectId,
@@ -25,25 +25,25 @@ pub struct Tip {
     pub tree: ObjectId,
 }
 
-/// Which commit is wanted.
+/// A request for a commit.
 #[derive(Clone, Debug)]
 pub struct Ask<'a> {
-    /// The pin whose upstream it is.
+    /// The pin whose upstream is asked.
     pub pin: &'a Pin,
-    /// Tag, branch or commit id, perhaps with steps back.
+    /// Tag, branch or commit id, optionally followed by steps back.
     pub reference: &'a str,
-    /// A repository, bundle or URL to ask instead of the pin's sources.
+    /// A repository, bundle or URL to use instead of the pin's sources.
     pub from: Option<&'a str>,
-    /// Whether the commits since the pin are wanted too.
+    /// Whether the commits since the pin are fetched too.
     pub history: bool,
 }
 
-/// Brings the commit into the store.
+/// Fetches the commit into the store.
 ///
 /// # Errors
 ///
-/// When no source has it, each with its reason. That is the surroundings failing: it says nothing about
-/// any patch. An id that several commits begin with is a mistake in what was typed.
+/// When no source has it, each with its reason. That is an environment error: it says nothing about any patch. An
+/// ambiguous abbreviated id is a usage error.
 pub fn resolve(fetcher: Fetcher<'_>, ask: &Ask<'_>) -> Result<Tip> {
     let reference = Reference::parse(ask.reference)?;
     let search = Search { fetcher, ask, reference: &reference };
@@ -86,10 +86,11 @@ fn tag_of(pin: &Pin) -> Option<TagName> {
     }
 }
 
-/// From so many digits on, an id that the history in the store has is no tag by accident.
+/// An abbreviated id with at least this many digits that exists in the store's history is assumed not to be a tag's
+/// name by coincidence.
 const SURE_DIGITS: usize = 7;
 
-/// What is looked for, and where.
+/// The commit to search for, and the sources.
 #[derive(Clone, Copy)]
 struct Search<'a> {
     fetcher: Fetcher<'a>,
@@ -98,12 +99,12 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// What came, taken into the store and remembered.
+    /// Moves the received objects into the store and records the commit.
     fn adopt(self, arrival: &Arrival) -> Result<Tip> {
         let store = self.fetcher.store;
         let commit = store.adopt_commit(&arrival.quarantine)?;
         let named = match &arrival.served {
-            // A mirror calls its releases as upstream does.
+            // A mirror's names of releases are upstream's.
             Served::Release => Revision::parse(self.reference.release()),
             Served::Ref(name) => self.reference.as_tag(name),
             Served::Commit => None,
@@ -118,7 +119,7 @@ impl Search<'_> {
         Ok(Tip { name: self.ask.reference.to_string(), revision, commit, tree })
     }
 
-    /// A tag or commit that was fetched before, as deep as it is wanted now.
+    /// Returns a tag or commit that was fetched before, with at least the depth that is wanted now.
     fn already_there(self) -> Option<Result<Tip>> {
         let Search { fetcher: Fetcher { store, .. }, ask, .. } = self;
         if self.is_pin() && store.has_pin(ask.pin.tree) {
@@ -129,7 +130,7 @@ impl Search<'_> {
             return None;
         }
         let remembered = || {
-            // One that came with its history will do where none is wanted.
+            // A commit that was fetched with its history also serves a request without.
             self.remembered(ask.history).or_else(|| self.remembered(true))
         };
         let fixed = if self.is_fixed() { remembered() } else { None };
@@ -140,7 +141,7 @@ impl Search<'_> {
         self.reference.release() == self.ask.pin.revision.to_string()
     }
 
-    /// A name that means the same commit for ever: a full id, or a release that a mirror knows.
+    /// Whether the name is immutable: a full id, or a release that a mirror knows.
     fn is_fixed(self) -> bool {
         let is_release = |source: &Source| match source {
             Source::Npm { versions, .. } => versions.contains_key(self.reference.release()),
@@ -149,7 +150,7 @@ impl Search<'_> {
         self.reference.full_id().is_some() || self.is_pin() || self.ask.pin.sources.iter().any(is_release)
     }
 
-    /// What came last time, and whether it was a tag.
+    /// Returns the commit fetched last time, recorded as a tag or not.
     fn remembered(self, history: bool) -> Option<Result<Tip>> {
         let store = self.fetcher.store;
         if let Some(commit) = store.remembered(&self.store_name(history, true)) {
@@ -159,7 +160,7 @@ impl Search<'_> {
         Some(self.tip(commit, Revision::Commit(commit)))
     }
 
-    /// An id, whole or in part, in the history that came with another tip.
+    /// Returns a full or abbreviated id from the history that was fetched with another tip.
     fn known_commit(self) -> Option<Result<Tip>> {
         let id = self.reference.full_id().map(|id| id.to_string());
         let digits =
@@ -170,7 +171,7 @@ impl Search<'_> {
         Some(self.tip(commit, Revision::Commit(commit)))
     }
 
-    /// Without a network, what came last time is better than nothing, and said to be old.
+    /// Without a network, returns the commit fetched last time, and reports that it may be outdated.
     fn fetched_before(self) -> Option<Result<Tip>> {
         let found = self.remembered(self.ask.history).filter(|_| self.fetcher.offline)?;
         if let Ok(tip) = &found {
@@ -180,7 +181,7 @@ impl Search<'_> {
         Some(found)
     }
 
-    /// Where it is remembered. One that came with its history is another one than the same without.
+    /// Returns the name under which it is recorded. With and without history are separate entries.
     fn store_name(self, history: bool, is_tag: bool) -> String {
         let depth = if history { "history" } else { "commit" };
         let kind = if is_tag { "/tag" } else { "" };
@@ -188,7 +189,7 @@ impl Search<'_> {
     }
 }
 
-/// A name that any ref may have: what git might not like is written as its number.
+/// Escapes a name for use in a ref: characters that git may reject are written as their code.
 fn spell(name: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
     let spell = |byte: u8| if is_plain(byte) { char::from(byte).to_string() } else { format!(".{byte:02x}") };

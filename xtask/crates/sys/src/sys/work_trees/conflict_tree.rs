@@ -1,4 +1,4 @@
-//! A patch with conflicts as a work tree in which every git tool works, and back again.
+//! A patch with conflicts as a work tree that every git tool can use, and reading the result back.
 
 use std::path::{Path, PathBuf};
 
@@ -15,20 +15,20 @@ use crate::sys::machine::disk;
 use crate::sys::machine::native_path::to_path;
 use crate::sys::machine::ours;
 
-/// One path that waits for a decision.
+/// One path with a conflict to resolve.
 pub struct ConflictedFile {
     /// The path.
     pub path: RepoPath,
     /// Base, ours and theirs: mode, blob id and content.
     pub stages: [Option<(u32, ObjectId, Vec<u8>)>; 3],
-    /// What the file in the work tree says; it stays as it is when there is nothing.
+    /// Content of the file in the work tree; `None` leaves the file as it is.
     pub text: Option<Vec<u8>>,
 }
 
-/// Shows the commit `head` with `tree`, the cleanly replayed part of a patch, staged on top (it is on disk), and `files` in
-/// conflict. Whatever was in the work tree before is overwritten.
+/// Checks out the commit `head`, stages `tree`, the cleanly replayed part of a patch, on top (it is on disk), and
+/// puts `files` in conflict. The previous content of the work tree is overwritten.
 pub fn prepare(repo: &RebaseRepo, head: ObjectId, tree: ObjectId, files: &[ConflictedFile]) -> Result<()> {
-    // Left by a run that was killed in here; the run lock is ours.
+    // Left by a run that was killed in this function; we hold the run lock.
     ours::sweep(&repo.git_dir(), |name| name.ends_with(".lock"))?;
     in_work(repo, &["checkout", "--quiet", "--force", "--detach", &head.to_string()])?;
     in_work(repo, &["read-tree", "--reset", "-u", &tree.to_string()])?;
@@ -44,7 +44,7 @@ pub fn prepare(repo: &RebaseRepo, head: ObjectId, tree: ObjectId, files: &[Confl
     for file in files {
         add_conflict(repo, &mut index, file)?;
     }
-    // The last thing, in one step: a path that is unmerged is ready to be solved.
+    // The last step, and atomic: an unmerged path is ready to be resolved.
     index.write().map_err(broken)
 }
 
@@ -54,7 +54,7 @@ fn stays_inside(work: &Path, path: &RepoPath) -> bool {
     folders.all(|folder| !folder.is_symlink())
 }
 
-/// Whether the work tree shows `files` in conflict on top of `head` already.
+/// Whether the work tree already shows `files` in conflict on top of `head`.
 pub fn is_shown(repo: &RebaseRepo, head: ObjectId, files: &[ConflictedFile]) -> bool {
     let Ok(opened) = Repository::open(repo.work()) else { return false };
     let at_head = opened.head().is_ok_and(|found| found.target() == Some(oid(head)));
@@ -63,7 +63,7 @@ pub fn is_shown(repo: &RebaseRepo, head: ObjectId, files: &[ConflictedFile]) -> 
     at_head && files.iter().all(|file| unmerged.iter().any(|path| path == file.path.as_bytes()))
 }
 
-/// Copies what a person wrote into `files` to the folder `to`; gives the paths of the copies.
+/// Copies the user's edits of `files` to the folder `to`; returns the paths of the copies.
 pub fn keep_edits(repo: &RebaseRepo, files: &[ConflictedFile], to: &Path) -> Result<Vec<PathBuf>> {
     let mut kept = Vec::new();
     for file in files {
@@ -117,18 +117,18 @@ fn add_conflict(repo: &RebaseRepo, index: &mut Index, file: &ConflictedFile) -> 
     Ok(())
 }
 
-/// A commit of another repository: there is no blob of it.
+/// Mode of a submodule: a commit of another repository, without a blob here.
 const SUBMODULE: u32 = 0o160_000;
 
-/// What a person made of it.
+/// The user's resolution of a conflict.
 pub struct Resolved {
-    /// The tree that the index holds.
+    /// The tree of the index.
     pub tree: ObjectId,
-    /// Files that git does not know: they are no part of the patch.
+    /// Untracked files, which do not become part of the patch.
     pub untracked: Vec<String>,
 }
 
-/// The tree that a person has staged.
+/// Returns the tree that the user has staged.
 ///
 /// # Errors
 ///
@@ -177,7 +177,8 @@ fn native(path: &RepoPath) -> PathBuf {
     to_path(path.as_bytes())
 }
 
-/// What stages the file; of a name that no shell takes as text, all that git knows.
+/// Returns the command that stages the file; if its name is not UTF-8 and cannot be typed, the command that stages all
+/// tracked files.
 fn add_command(shown_as: &str, path: &[u8]) -> String {
     let name = std::str::from_utf8(path).map_or_else(|_| "--update".to_string(), quoted);
     format!("git -C {} add {name}", quoted(shown_as))

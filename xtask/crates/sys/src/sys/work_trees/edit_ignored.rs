@@ -1,4 +1,4 @@
-//! What git ignores in an edit repository alone: the links to the overlay's files.
+//! Files that git ignores only in an edit repository: the links to the overlay's files.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -6,16 +6,16 @@ use std::path::Path;
 use crate::error::Result;
 use crate::sys::machine::disk;
 
-/// Which paths were linked, in the git folder of an edit repository: one a line.
+/// File in the git folder of an edit repository with the linked paths, one per line.
 pub(super) const LINKED: &str = "espalier-overlay";
 
-/// Lets git ignore what was linked, also where a person has rewritten `.git/info/exclude` since.
+/// Makes git ignore the linked paths, even if the user has rewritten `.git/info/exclude` since.
 pub(super) fn keep_out(git_dir: &Path) -> Result<()> {
     let linked = disk::read_if_there(&git_dir.join(LINKED))?.unwrap_or_default();
     exclude(git_dir, &crate::series::lossy(&linked).lines().collect())
 }
 
-/// Adds what is missing to the patterns by which git ignores files in this repository alone.
+/// Adds missing patterns to the exclude file of this repository.
 pub(super) fn exclude(git_dir: &Path, paths: &BTreeSet<&str>) -> Result<()> {
     let file = git_dir.join("info/exclude");
     let mut text = disk::read_if_there(&file)?.unwrap_or_default();
@@ -32,7 +32,7 @@ pub(super) fn exclude(git_dir: &Path, paths: &BTreeSet<&str>) -> Result<()> {
     disk::write_atomically(&file, &text)
 }
 
-/// Only this path, whatever letters it has.
+/// Returns a pattern that matches only this path, whatever characters it contains.
 fn pattern(path: &str) -> String {
     let escape = |letter: char| {
         let is_special = "*?[]\\!# ".contains(letter);

@@ -1,4 +1,4 @@
-//! Making an edit repository: aside, and moved into place when it is whole.
+//! Creating an edit repository: in scratch space, renamed into place when complete.
 
 use std::path::{Path, PathBuf};
 
@@ -12,15 +12,15 @@ use crate::sys::git::store::{Store, write_failed};
 use crate::sys::machine::disk;
 use crate::sys::machine::ours;
 
-/// Where an edit repository goes. It lies as deep below the generated folder as a folder
-/// in `scratch`, so that the way to the store is the same before and after the move.
+/// The destination of an edit repository. It is as deep below the generated folder as a folder in `scratch`, so that
+/// the relative path to the store is the same before and after the rename.
 #[derive(Clone, Debug)]
 pub struct EditPlace<'a> {
     /// The variant.
     pub variant: &'a str,
     /// Its folder.
     pub folder: PathBuf,
-    /// Where the repository goes that was in `folder` before.
+    /// Destination of the repository that was in `folder` before.
     pub before: PathBuf,
     /// Scratch space on the same file system.
     pub scratch: PathBuf,
@@ -29,8 +29,8 @@ pub struct EditPlace<'a> {
 /// From `.git/objects` to the store, both below the generated folder.
 const TO_STORE: &str = "../../../../store.git/objects\n";
 
-/// Makes the repository with the commits that `marks` name and everything they need. What is in the place
-/// is moved to `place.before`, in place of what is there.
+/// Creates the repository with the commits that `marks` name and everything they need. A repository already in the
+/// place is moved to `place.before`, replacing the one there.
 pub fn make(store: &Store, place: &EditPlace<'_>, marks: &Marks) -> Result<EditRepo> {
     let aside = disk::scratch_folder(&place.scratch, "edit")?;
     init(aside.path(), place.variant).map_err(|error| write_failed(&error))?;
@@ -57,13 +57,13 @@ fn init(folder: &Path, variant: &str) -> std::result::Result<Repository, git2::E
     let repo = Repository::init_opts(folder, &options)?;
     let mut config = repo.config()?.open_level(git2::ConfigLevel::Local)?;
     config.set_bool("core.autocrlf", false)?;
-    // So that `git rebase -i` without more words means this variant's own series.
+    // So that `git rebase -i` without arguments rebases this variant's own series.
     config.set_str(&format!("branch.{branch}.remote"), ".")?;
     config.set_str(&format!("branch.{branch}.merge"), &format!("{MARKS}border"))?;
     Ok(repo)
 }
 
-/// git itself writes the files: its index is the one that the person's git will read.
+/// git itself writes the files: its index is the one that the user's git will read.
 fn check_out(folder: &Path, tip: ObjectId) -> Result<()> {
     git(&folder.join(".git"))
         .env("GIT_CONFIG_NOSYSTEM", "1")
@@ -75,9 +75,9 @@ fn check_out(folder: &Path, tip: ObjectId) -> Result<()> {
         .map_err(|error| disk::blame_full_disk(folder, error))
 }
 
-/// What was there stays, one place further: a build folder that git ignores, a commit that only the reflog
-/// knows, a `--discard` too many. Killed between the two renames, there is no edit repository, and the next
-/// `edit` makes it.
+/// Keeps one previous repository: a build folder that git ignores, a commit that only the reflog has, or the state
+/// before an unintended `--discard`. A kill between the two renames leaves no edit repository, and the next `edit`
+/// creates it.
 fn move_into_place(aside: tempfile::TempDir, place: &EditPlace<'_>) -> Result<()> {
     if disk::exists(&place.folder) {
         let older = disk::scratch_folder(&place.scratch, "edit-older")?;
@@ -87,7 +87,7 @@ fn move_into_place(aside: tempfile::TempDir, place: &EditPlace<'_>) -> Result<()
         rename(&place.folder, &place.before)?;
     }
     rename(aside.path(), &place.folder)?;
-    // It is not there any more: nothing is left to be removed.
+    // It was renamed: there is nothing left to remove.
     drop(aside.keep());
     Ok(())
 }

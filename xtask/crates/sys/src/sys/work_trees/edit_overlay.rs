@@ -1,7 +1,7 @@
-//! The overlay in an edit repository: what is built there is whole, and no commit has it.
+//! The overlay in an edit repository: the tree there can be built completely, and no commit contains the overlay.
 //!
-//! Each file is a link to the project's own, so that an edit of one is an edit of the other, and the repository never has
-//! a stale copy. `.git/info/exclude` keeps the links out of commits.
+//! Each file is a link to the project's own, so that both are edited together, and the repository never has a stale
+//! copy. `.git/info/exclude` keeps the links out of commits.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -12,8 +12,8 @@ use crate::error::Result;
 use crate::plan::overlay::OverlayFile;
 use crate::sys::machine::disk;
 
-/// Links `overlays`, whose files lie below `root`, into the work tree of `repo`, and takes away links to what no overlay
-/// brings any more. Gives the paths at which a person has put something else, which stays.
+/// Links `overlays`, whose files are below `root`, into the work tree of `repo`, and removes links to files that no
+/// overlay has any more. Returns the paths at which the user has put something else, which stays.
 pub fn link(repo: &EditRepo, root: &Path, overlays: &[OverlayFile]) -> Result<Vec<String>> {
     let linked = repo.git_dir().join(LINKED);
     let before = disk::read_if_there(&linked)?.unwrap_or_default();
@@ -51,7 +51,7 @@ pub fn link(repo: &EditRepo, root: &Path, overlays: &[OverlayFile]) -> Result<Ve
     Ok(others)
 }
 
-/// Relative, so that a project can be moved.
+/// Creates a relative link, so that the project can be moved.
 #[cfg(unix)]
 fn make_link(path: &Path, target: &Path, root: &Path) -> Result<()> {
     let inside = path.parent().and_then(|folder| folder.strip_prefix(root).ok());
@@ -63,7 +63,7 @@ fn make_link(path: &Path, target: &Path, root: &Path) -> Result<()> {
     std::os::unix::fs::symlink(target, path).map_err(|error| disk::explain("link", path, &error))
 }
 
-/// A link needs a right here that few have.
+/// On this platform links require a privilege that few users have.
 #[cfg(not(unix))]
 fn make_link(path: &Path, target: &Path, _root: &Path) -> Result<()> {
     disk::copy(target, path)

@@ -1,7 +1,6 @@
 //! The repository in which a person edits a variant's series: real commits and files, for any git tool.
 //!
-//! What a person did there is never touched by anything in here but [`EditRepo::set_ref`], which moves
-//! refs of our own.
+//! Nothing in this module touches the user's work except [`EditRepo::set_ref`], which moves only our own refs.
 
 use std::path::{Path, PathBuf};
 
@@ -17,28 +16,29 @@ use crate::sys::git::made_objects::write_made;
 use crate::sys::git::store::Store;
 use crate::sys::machine::{disk, ours};
 
-/// Refs that say what we made and where the borders are.
+/// Our refs: the commits that this tool created, and the boundaries between the pin, the parents' series and the
+/// variant's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Marks {
     /// The commit of the pinned tree.
     pub pin: ObjectId,
-    /// The last commit of the parents' series; the pin's when there is none.
+    /// Last commit of the parents' series; the pin's if there is none.
     pub border: ObjectId,
-    /// The commit that the variant's series on disk gives, the same on every machine.
+    /// The commit that results from the variant's series on disk, the same on every machine.
     pub series: ObjectId,
-    /// The tip of the branch when it last was the same as the series on disk.
+    /// Tip of the branch when it last matched the series on disk.
     pub made: ObjectId,
 }
 
 impl Marks {
-    /// Each with the whole name of its ref.
+    /// Returns each commit with the full name of its ref.
     pub fn refs(&self) -> [(String, ObjectId); 4] {
         [("pin", self.pin), ("border", self.border), ("series", self.series), ("made", self.made)]
             .map(|(name, id)| (format!("{MARKS}{name}"), id))
     }
 }
 
-/// Where our refs are.
+/// Prefix of our refs.
 pub const MARKS: &str = "refs/espalier/edit/";
 
 /// An edit repository.
@@ -57,30 +57,30 @@ pub struct EditCommit {
     pub tree: ObjectId,
     /// Its parents.
     pub parents: Vec<ObjectId>,
-    /// The tree of its first parent.
+    /// Tree of its first parent.
     pub parent_tree: Option<ObjectId>,
     /// The first line of its message.
     pub subject: String,
     /// Its message.
     pub message: String,
-    /// What of author and message is not UTF-8, and in no charset that it names.
+    /// Fields of author and message that are neither UTF-8 nor in a charset that the commit names.
     pub not_utf8: Vec<String>,
 }
 
 impl EditCommit {
-    /// The commit as people are told of it.
+    /// Describes the commit for messages.
     pub fn describe(&self) -> String {
         format!("{} ({})", short(self.id), self.subject)
     }
 }
 
-/// The first digits of an id, as git shows them.
+/// Returns the first digits of an id, as git abbreviates it.
 pub fn short(id: ObjectId) -> String {
     id.to_string().chars().take(12).collect()
 }
 
 impl EditRepo {
-    /// Opens the repository of `variant` at `folder`; nothing when there is none.
+    /// Opens the repository of `variant` at `folder`; `None` if there is none.
     pub fn open(folder: &Path, variant: &str) -> Result<Option<EditRepo>> {
         if !disk::exists(folder) {
             return Ok(None);
@@ -89,22 +89,22 @@ impl EditRepo {
         Ok(Some(EditRepo { repo, folder: folder.to_path_buf(), branch: branch_of(variant) }))
     }
 
-    /// Where its files are.
+    /// Returns the folder of its files.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Where its objects and refs are.
+    /// Returns the folder of its objects and refs.
     pub fn git_dir(&self) -> PathBuf {
         self.folder.join(".git")
     }
 
-    /// The branch that is exported.
+    /// Returns the branch that is exported.
     pub fn branch(&self) -> &str {
         &self.branch
     }
 
-    /// What a git command left half done, such as `a rebase`.
+    /// Returns the operation that a git command left unfinished, such as `a rebase`.
     pub fn unfinished(&self) -> Option<&'static str> {
         match self.repo.state() {
             RepositoryState::Clean => None,
@@ -120,7 +120,7 @@ impl EditRepo {
         }
     }
 
-    /// What is checked out when it is not the branch that is exported.
+    /// Returns what is checked out instead of the exported branch; `None` if the branch is.
     pub fn elsewhere(&self) -> Option<String> {
         let head = self.repo.find_reference("HEAD").ok();
         let target = head.as_ref().and_then(|head| head.symbolic_target().ok().flatten());
@@ -132,12 +132,12 @@ impl EditRepo {
         Some(name.to_string())
     }
 
-    /// The last commit of the branch; nothing when the branch is gone.
+    /// Returns the last commit of the branch; `None` if the branch was deleted.
     pub fn tip(&self) -> Option<ObjectId> {
         self.repo.refname_to_id(&format!("refs/heads/{}", self.branch)).ok().map(object_id)
     }
 
-    /// Our refs; nothing when one of them is gone.
+    /// Returns our refs; `None` if one of them is missing.
     pub fn marks(&self) -> Option<Marks> {
         let read = |name: &str| self.repo.refname_to_id(&format!("{MARKS}{name}")).ok();
         Some(Marks {
@@ -148,26 +148,27 @@ impl EditRepo {
         })
     }
 
-    /// Moves one of our refs, by its whole name.
+    /// Moves one of our refs, given by its full name.
     pub fn set_ref(&self, name: &str, id: ObjectId) -> Result<()> {
         let set = self.repo.reference(name, oid(id), true, "espalier");
         set.map(drop).map_err(|error| crate::sys::git::store::write_failed(&error))
     }
 
-    /// Writes a commit that was made in memory, with all it needs and the store does not have on disk.
+    /// Writes a commit that was created in memory, with every object that it needs and the store does not have on
+    /// disk.
     pub fn write_commit(&self, store: &Store, commit: ObjectId) -> Result<()> {
         let odb = self.repo.odb().map_err(|error| crate::sys::git::store::write_failed(&error))?;
         write_made(store, commit, &odb)
     }
 
-    /// Lets the branch end at `marks.made`, and sets the marks.
+    /// Points the branch at `marks.made`, and sets the marks.
     pub(super) fn start_at(&self, marks: &Marks) -> Result<()> {
         let branch = format!("refs/heads/{}", self.branch);
         self.set_ref(&branch, marks.made)?;
         marks.refs().iter().try_for_each(|(name, id)| self.set_ref(name, *id))
     }
 
-    /// Refs that a person made: branches, tags, the stash.
+    /// Returns refs that the user created: branches, tags, the stash.
     pub fn own_refs(&self) -> Result<Vec<String>> {
         let fail = |error: git2::Error| Error::surroundings(error.message().to_string());
         let mut found = Vec::new();
@@ -180,8 +181,8 @@ impl EditRepo {
         Ok(found)
     }
 
-    /// Files that differ from the last commit, in the index or on disk, or are new; what the tree's own
-    /// `.gitignore` names does not count. git itself is asked: it knows every form of its index.
+    /// Returns files that differ from the last commit, in the index or on disk, or are untracked; files that the
+    /// tree's own `.gitignore` names do not count. Runs git, which reads every format of its index.
     pub fn changed_files(&self) -> Result<Vec<String>> {
         keep_out(&self.git_dir())?;
         let said = self
@@ -193,8 +194,8 @@ impl EditRepo {
         Ok(lines.map(|line| crate::series::lossy(&line[3..]).into_owned()).collect())
     }
 
-    /// The commits from the one after `base` to `tip`, oldest first, following first parents. It ends
-    /// early, at a commit that has not exactly one parent, when `base` is not on the way.
+    /// Returns the commits from the one after `base` to `tip`, oldest first, along first parents. If `base` is not on
+    /// that path, it stops early, at a commit that does not have exactly one parent.
     pub fn commits_between(&self, base: ObjectId, tip: ObjectId) -> Result<Vec<EditCommit>> {
         let mut commits = Vec::new();
         let mut at = tip;
@@ -229,8 +230,8 @@ impl EditRepo {
         })
     }
 
-    /// What `git commit` offers in this repository, and in no other; nothing takes the offer back. It is made in `scratch`,
-    /// on the same file system, and moved into place whole.
+    /// Sets, or clears, the message that `git commit` proposes in this repository only. The file is written in
+    /// `scratch`, on the same file system, and renamed into place.
     pub fn offer_message(&self, scratch: &Path, message: Option<&str>) -> Result<()> {
         let path = self.git_dir().join(OFFERED);
         if let Some(message) = message {
@@ -243,7 +244,7 @@ impl EditRepo {
         }
         if disk::exists(&path) {
             self.change_settings(scratch, |config| match config.remove("commit.template") {
-                // The person may have taken the setting out already.
+                // The user may have removed the setting already.
                 Err(error) if error.code() != git2::ErrorCode::NotFound => Err(error),
                 _ => Ok(()),
             })?;
@@ -252,8 +253,8 @@ impl EditRepo {
         Ok(())
     }
 
-    /// Changes a copy of the settings, which then takes their place. Changed in place, a run that is killed would leave
-    /// the lock of git's, and no git could change a setting here from then on.
+    /// Changes a copy of the settings, which then replaces them. If they were changed in place, a killed run would
+    /// leave git's lock file, and no git could change a setting here from then on.
     fn change_settings(
         &self,
         scratch: &Path,
@@ -275,7 +276,7 @@ impl EditRepo {
 
 const OFFERED: &str = "espalier-commit-template";
 
-/// The branch on which `variant` is edited.
+/// Returns the branch on which `variant` is edited.
 pub fn branch_of(variant: &str) -> String {
     format!("edit/{variant}")
 }

@@ -1,4 +1,4 @@
-//! A fork as a range of commits of a repository on this machine, or of one behind a URL.
+//! A fork as a range of commits of a repository on this machine, or at a URL.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -18,19 +18,19 @@ use crate::sys::upstream::named_commit::{
 };
 use crate::ui::Ui;
 
-/// Where a fork is.
+/// The location of a fork.
 pub struct ForkPlace {
-    /// What git is given.
+    /// The location as git receives it.
     from: String,
-    /// The same as a path, when it is one.
+    /// The location as a path, if it is one.
     path: Option<PathBuf>,
     refs: BTreeMap<String, ObjectId>,
 }
 
-/// A commit there, and what to ask for to get it.
+/// A commit of the fork, and the request that fetches it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Named {
-    /// What a person called it.
+    /// The name that the user gave.
     pub name: String,
     /// A full ref name or the commit's id.
     pub wanted: String,
@@ -52,7 +52,7 @@ impl ForkPlace {
             return Err(Error::usage(format!("there is no repository `{}`", path.display()))
                 .hint("name a repository, a bundle or a URL: --from PATH|URL"));
         }
-        // Without the `..` on the way: the path is written into `pins.toml`.
+        // Canonical, without `..`: the path is written into `pins.toml`.
         let path = path.map(|path| path.canonicalize().unwrap_or(path));
         if let Some(folder) = path.as_deref().filter(|path| path.is_dir()) {
             let hint = "name a repository, a bundle or a URL: --from PATH|URL";
@@ -64,7 +64,7 @@ impl ForkPlace {
         Ok(ForkPlace { from, path, refs })
     }
 
-    /// How `pins.toml` says it.
+    /// Returns the location as `pins.toml` stores it.
     pub fn source(&self) -> NewSource {
         match &self.path {
             Some(path) => NewSource::Path(path.display().to_string()),
@@ -72,15 +72,15 @@ impl ForkPlace {
         }
     }
 
-    /// The name that people would give the upstream: the last part, without `.git`.
+    /// Returns a natural name for the upstream: the last component, without `.git`.
     pub fn last_part(&self) -> String {
         let trimmed = self.from.trim_end_matches('/');
         let last = trimmed.rsplit(['/', ':']).next().unwrap_or(trimmed);
         last.trim_end_matches(".git").to_string()
     }
 
-    /// The commit that is called `name` there: a tag, a branch, `HEAD`, an id; in a repository on this machine
-    /// also with steps back, or as a part of an id.
+    /// Resolves `name` there: a tag, a branch, `HEAD`, an id; in a repository on this machine also with steps back,
+    /// or an abbreviated id.
     pub fn find(&self, name: &str) -> Result<Named> {
         let reference = Reference::parse(name)?;
         let named = |wanted: String| Named { name: name.to_string(), wanted };
@@ -103,13 +103,13 @@ impl ForkPlace {
         })
     }
 
-    /// The tags that name `commit`, by name.
+    /// Returns the tags that point at `commit`, by name.
     pub fn tags_at(&self, commit: ObjectId) -> Vec<&str> {
         let tags = self.refs.iter().filter(|(_, id)| **id == commit);
         tags.filter_map(|(name, _)| name.strip_prefix("refs/tags/")).collect()
     }
 
-    /// Brings `commits` into `repo`, alone or with all of their history, and gives their ids.
+    /// Fetches `commits` into `repo`, alone or with all of their history, and returns their ids.
     pub fn fetch(
         &self,
         repo: &ImportRepo,
@@ -140,17 +140,17 @@ impl ForkPlace {
     }
 }
 
-/// How much of a commit's history is fetched.
+/// The part of a commit's history that is fetched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum History {
     /// None.
     None,
-    /// All of it.
+    /// All.
     All,
 }
 
-/// Every ref of the repository or bundle `from` with the commit that it names; of a tag with a message the
-/// commit behind it.
+/// Returns every ref of the repository or bundle `from` with the commit that it points at; for an annotated tag, the
+/// commit that it refers to.
 fn refs_of(from: &str) -> Result<BTreeMap<String, ObjectId>> {
     let nowhere = Path::new("/dev/null");
     let run = git(nowhere).args(["ls-remote", "--quiet", "--"]).arg(from);
@@ -166,7 +166,7 @@ fn refs_of(from: &str) -> Result<BTreeMap<String, ObjectId>> {
     Ok(said.lines().filter_map(read_ref).collect())
 }
 
-/// git lists what is behind a tag after the tag, so that it is the one that stays in a map.
+/// git lists the target of a tag after the tag, so the target is the entry that remains in a map.
 fn read_ref(line: &str) -> Option<(String, ObjectId)> {
     let (id, name) = line.split_once('\t')?;
     Some((name.trim_end_matches("^{}").to_string(), id.parse().ok()?))

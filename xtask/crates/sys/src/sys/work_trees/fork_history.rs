@@ -1,5 +1,5 @@
-//! The commits of a fork in the order in which they become patches, and what git makes of one of them on
-//! another tree.
+//! The commits of a fork in the order in which they become patches, and replaying one of them on another tree with
+//! git.
 
 use std::collections::HashSet;
 
@@ -22,59 +22,59 @@ pub struct ForkCommit {
     pub tree: ObjectId,
     /// Its parents.
     pub parents: Vec<ObjectId>,
-    /// The tree of its first parent; nothing for a root.
+    /// Tree of its first parent; `None` for a root commit.
     pub parent_tree: Option<ObjectId>,
-    /// Its author as a commit says it: `Name <address> seconds zone`.
+    /// Author as a commit stores it: `Name <address> seconds zone`.
     pub author: String,
     /// Its message.
     pub message: String,
-    /// What of author and message is not UTF-8, and in no charset that it names.
+    /// Fields of author and message that are neither UTF-8 nor in a charset that the commit names.
     pub not_utf8: Vec<String>,
-    /// Whether everything before it in the order is behind it, and the border too: there the replayed tree
-    /// and its own have to be the same.
+    /// Whether everything earlier in the order, and the pin's commit, are ancestors: then the replayed tree must
+    /// equal the commit's own.
     pub is_whole: bool,
 }
 
 impl ForkCommit {
-    /// The commit as people are told of it.
+    /// Describes the commit for messages.
     pub fn describe(&self) -> String {
         let subject = self.message.trim_start().lines().next().unwrap_or_default().trim();
         format!("{} ({})", short(self.id), crate::series::printable(subject.as_bytes()))
     }
 
-    /// Whether it joins histories.
+    /// Whether it is a merge.
     pub fn is_merge(&self) -> bool {
         self.parents.len() > 1
     }
 }
 
-/// What became of a change on another tree.
+/// Result of replaying a change on another tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Replayed {
-    /// It went in.
+    /// Applied without conflicts.
     Clean(ObjectId),
-    /// Where both changed the same lines, those of the change were taken.
+    /// Where both sides changed the same lines, those of the change were used.
     Forced(ObjectId),
-    /// Not even so.
+    /// Conflicts remain even then.
     Conflict,
 }
 
-/// Who makes commits that only a merge looks at.
+/// Author of temporary commits that only a merge reads.
 const NOBODY: &str = "Espalier <espalier@espalier.invalid> 946684800 +0000";
 
-/// A range of a fork's commits, in a repository that has all of it.
+/// A range of a fork's commits, in a repository that has all of them.
 pub struct Fork<'a> {
     repo: &'a ImportRepo,
-    /// The last upstream commit that the fork has: what the pin is.
+    /// The last upstream commit that the fork contains: the pin.
     pub border: ObjectId,
-    /// Where the range begins, without it: upstream, as the fork knows it.
+    /// Start of the range, exclusive: upstream, as the fork has it.
     pub base: ObjectId,
     /// The last commit.
     pub tip: ObjectId,
 }
 
 impl<'a> Fork<'a> {
-    /// The commits of `tip` that are not in `base`.
+    /// Returns the range of the commits of `tip` that are not in `base`.
     pub fn between(repo: &'a ImportRepo, base: ObjectId, tip: ObjectId) -> Result<Fork<'a>> {
         let border = repo.repository().merge_base(oid(base), oid(tip)).map_err(|_| {
             Error::usage("the two ends of the range have no commit in common")
@@ -88,12 +88,12 @@ impl<'a> Fork<'a> {
         self.repo.repository()
     }
 
-    /// The tree of a commit.
+    /// Returns the tree of a commit.
     pub fn tree_of(&self, commit: ObjectId) -> Result<ObjectId> {
         self.repo.store.tree_of(commit)
     }
 
-    /// The commits, every parent before its children, what a merge brought right before the merge.
+    /// Returns the commits, every parent before its children; commits of a merged branch directly precede the merge.
     pub fn commits(&self) -> Result<Vec<ForkCommit>> {
         let within = self.within()?;
         let trunk = self.trunk(&within)?;
@@ -122,8 +122,8 @@ impl<'a> Fork<'a> {
         walk.map(|id| id.map(object_id)).collect::<std::result::Result<_, _>>().map_err(fail)
     }
 
-    /// The chain of first parents from the tip, as far as the border is behind it. All that comes before one
-    /// of these in the order is behind it.
+    /// Returns the chain of first parents from the tip, as long as the pin's commit is an ancestor. Every commit that
+    /// precedes one of these in the order is its ancestor.
     fn trunk(&self, within: &HashSet<ObjectId>) -> Result<HashSet<ObjectId>> {
         let mut trunk = HashSet::new();
         let mut at = self.tip;
@@ -155,7 +155,7 @@ impl<'a> Fork<'a> {
         })
     }
 
-    /// What git makes of the change from `old` to `new` on the tree `onto`.
+    /// Replays the change from `old` to `new` on the tree `onto` with git's merge.
     pub fn replay(&self, old: ObjectId, new: ObjectId, onto: ObjectId) -> Result<Replayed> {
         let commit = |tree: ObjectId, parent: ObjectId| self.repo.commit(NOBODY, tree, parent, "Import\n");
         let base = commit(old, self.border)?;
@@ -179,7 +179,7 @@ impl<'a> Fork<'a> {
         run.arg(format!("--merge-base={base}")).args([ours.to_string(), theirs.to_string()]).finish()
     }
 
-    /// The tree of nothing, which a commit without parents starts from.
+    /// Returns the empty tree, from which a commit without parents starts.
     pub fn empty_tree(&self) -> Result<ObjectId> {
         self.repo.store.write(ObjectKind::Tree, b"")
     }
@@ -189,7 +189,8 @@ fn read_id(said: &[u8]) -> Option<ObjectId> {
     crate::series::lossy(said).lines().next()?.trim().parse().ok()
 }
 
-/// As a commit holds it. What would end a field of it is left out; a name that is nothing then is the address.
+/// Returns the author line of a commit. Characters that would end a field are dropped; an empty name is replaced by
+/// the address.
 fn author_line(author: &CommitText, when: git2::Time) -> String {
     let plain = |text: &str| {
         let text = text.chars().filter(|letter| !letter.is_control() && !"<>".contains(*letter));

@@ -1,4 +1,4 @@
-//! Which commits of a fork upstream has too, as commits of its own.
+//! Commits of a fork that upstream has too, as separate commits.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -8,8 +8,8 @@ use crate::series::ObjectId;
 use crate::sys::git::ids::{object_id, oid};
 
 impl Fork<'_> {
-    /// Upstream's commits that make the very change of one of `commits`, by the id of the latter. `since`
-    /// and `until` say among which: those of `until` that are not in `since`.
+    /// Returns upstream's commits that make exactly the change of one of `commits`, by the id of the latter; searches
+    /// the commits of `until` that are not in `since`.
     pub fn same_changes(
         &self,
         commits: &[&ForkCommit],
@@ -27,7 +27,7 @@ impl Fork<'_> {
         let mut found = HashMap::new();
         for upstream in walk {
             let upstream = object_id(upstream.map_err(fail)?);
-            // Paths are cheap to compare; few commits are left for what is dear.
+            // Paths are cheap to compare and leave few commits for the expensive comparison.
             let Some(ours) = wanted.get(&self.paths(upstream)?) else { continue };
             let change = self.patch_id(upstream)?;
             for commit in ours {
@@ -39,7 +39,7 @@ impl Fork<'_> {
         Ok(found)
     }
 
-    /// A commit of upstream's that is behind the border and all of `commits`: the last one.
+    /// Returns the last upstream commit that is an ancestor of the pin's commit and of all of `commits`.
     pub fn left_upstream(&self, commits: &[&ForkCommit]) -> Option<ObjectId> {
         let mut commits = commits.iter();
         let both =
@@ -55,7 +55,7 @@ impl Fork<'_> {
         self.git().diff_tree_to_tree(old.as_ref(), Some(&new), None).map_err(fail)
     }
 
-    /// The paths that a commit changes.
+    /// Returns the paths that a commit changes.
     pub fn paths(&self, commit: ObjectId) -> Result<BTreeSet<Vec<u8>>> {
         let diff = self.diff(commit)?;
         let path = |delta: git2::DiffDelta<'_>| {
@@ -64,7 +64,7 @@ impl Fork<'_> {
         Ok(diff.deltas().filter_map(path).collect())
     }
 
-    /// Nothing for a change of nothing.
+    /// Returns git's patch id; `None` for an empty change.
     fn patch_id(&self, commit: ObjectId) -> Result<Option<ObjectId>> {
         let diff = self.diff(commit)?;
         if diff.deltas().len() == 0 {

@@ -1,5 +1,5 @@
-//! The repository of one import: bare, in scratch space, gone with the run. It borrows the store's objects
-//! and keeps what came from somewhere else, and what was made of it, to itself.
+//! The repository of one import: bare, in scratch space, removed with the run. It borrows the store's objects; what
+//! was fetched from elsewhere, and what was derived from it, stays in this repository.
 
 use std::path::{Path, PathBuf};
 
@@ -23,7 +23,7 @@ pub struct ImportRepo {
 }
 
 impl ImportRepo {
-    /// Makes one below `scratch` that borrows from `store`.
+    /// Creates a repository below `scratch` that borrows from `store`.
     pub fn create(scratch: &Path, store: &Store) -> Result<ImportRepo> {
         let folder = disk::scratch_folder(scratch, "import")?;
         let git_dir = folder.path().join("import.git");
@@ -35,33 +35,33 @@ impl ImportRepo {
         Ok(ImportRepo { store: Store::open(&git_dir)?, git_dir, _folder: folder })
     }
 
-    /// Where its objects and refs are.
+    /// Returns the folder of its objects and refs.
     pub fn git_dir(&self) -> &Path {
         &self.git_dir
     }
 
-    /// A new folder beside it, for what one step writes.
+    /// Creates a folder beside it for the output of one step.
     pub fn scratch(&self, purpose: &str) -> Result<TempDir> {
         disk::scratch_folder(self.git_dir.parent().unwrap_or(&self.git_dir), purpose)
     }
 
-    /// git in here, with nobody's configuration: what it makes must not depend on whose machine this is.
+    /// Returns a git command here that ignores all user configuration: the result must not depend on the machine.
     pub(super) fn git(&self) -> Run {
         git(&self.git_dir).env("GIT_CONFIG_NOSYSTEM", "1").env("GIT_CONFIG_GLOBAL", "/dev/null")
     }
 
-    /// The repository, for reading what only libgit2 can read well.
+    /// Returns the repository, for what only libgit2 reads well.
     pub(super) fn repository(&self) -> &Repository {
         self.store.repository()
     }
 
-    /// Writes a commit that was made in the memory of `store`, with all it needs.
+    /// Writes a commit that was created in the memory of `store`, with every object that it needs.
     pub fn take_over(&self, store: &Store, commit: ObjectId) -> Result<()> {
         let odb = self.repository().odb().map_err(|error| write_failed(&error))?;
         write_made(store, commit, &odb)
     }
 
-    /// Writes a commit on `parent`; `author` is the line of a commit without its key.
+    /// Writes a commit on `parent`; `author` is the author line of a commit object without its key.
     pub fn commit(&self, author: &str, tree: ObjectId, parent: ObjectId, message: &str) -> Result<ObjectId> {
         self.store.write_tree(tree)?;
         let text = commit_text_by(author, &tree.to_string(), Some(parent), message);

@@ -1,4 +1,4 @@
-//! Repositories and work trees of ours, in which people and git work: edits, rebases, imports, the applied tree.
+//! Our repositories and work trees, in which people and git work: edits, rebases, imports, the applied tree.
 
 pub mod conflict_tree;
 mod edit_ignored;

@@ -1,4 +1,4 @@
-//! The repository of one rebase: it borrows the store's objects and keeps the new commits to itself.
+//! The repository of one rebase: it borrows the store's objects and keeps the new commits.
 
 use std::path::{Path, PathBuf};
 
@@ -11,8 +11,8 @@ use crate::sys::git::command::convert_nothing;
 use crate::sys::git::store::{Store, commit_text, commit_text_by, write_failed};
 use crate::sys::machine::disk;
 
-/// From `objects` of a work tree two folders below `target/espalier/` to the store's: a path that stays
-/// right when the whole project moves.
+/// Path from `objects` of a work tree two folders below `target/espalier/` to the store's: relative, so that it stays
+/// valid when the whole project is moved.
 const BORROWED: &str = "../../../../../store.git/objects\n";
 
 /// A repository with a work tree.
@@ -23,17 +23,18 @@ pub struct RebaseRepo {
 }
 
 impl RebaseRepo {
-    /// Makes one at `folder/work`, where `folder` is two below `target/espalier/`. No file is checked out.
+    /// Creates a repository at `folder/work`, where `folder` is two levels below `target/espalier/`. No file is
+    /// checked out.
     pub fn create(folder: &Path) -> Result<RebaseRepo> {
         let work = folder.join("work");
         disk::create_folder(&work)?;
         let mut options = RepositoryInitOptions::new();
         options.external_template(false).initial_head("upstream");
         let repo = Repository::init_opts(&work, &options).map_err(|error| write_failed(&error))?;
-        // What a person checks out here must be upstream's bytes, whatever they have set for themselves.
+        // Files that are checked out here must have upstream's bytes, whatever the user's configuration says.
         let mut config = repo.config().map_err(|error| write_failed(&error))?;
         config.set_str("core.autocrlf", "false").map_err(|error| write_failed(&error))?;
-        // What a person solves is remembered; that they looked at it is for them to say.
+        // git records the user's resolutions, but does not stage them by itself: reviewing them is up to the user.
         config.set_str("rerere.enabled", "true").map_err(|error| write_failed(&error))?;
         config.set_str("rerere.autoUpdate", "false").map_err(|error| write_failed(&error))?;
         disk::write_atomically(&work.join(".git/objects/info/alternates"), BORROWED.as_bytes())?;
@@ -41,7 +42,7 @@ impl RebaseRepo {
         RebaseRepo::open(folder)
     }
 
-    /// The one at `folder/work`.
+    /// Opens the repository at `folder/work`.
     pub fn open(folder: &Path) -> Result<RebaseRepo> {
         let work = folder.join("work");
         if !disk::exists(&work.join(".git/HEAD")) {
@@ -51,23 +52,23 @@ impl RebaseRepo {
         Ok(RebaseRepo { store: Store::open(&work.join(".git"))?, work })
     }
 
-    /// The work tree.
+    /// Returns the work tree.
     pub fn work(&self) -> &Path {
         &self.work
     }
 
-    /// `.git` of the work tree.
+    /// Returns `.git` of the work tree.
     pub fn git_dir(&self) -> PathBuf {
         self.work.join(".git")
     }
 
-    /// A commit without parents for upstream's tree: what the series stands on.
+    /// Writes a commit without parents for upstream's tree: the base of the series.
     pub fn commit_upstream(&self, name: &str, tree: ObjectId) -> Result<ObjectId> {
         let text = commit_text(tree, None, &format!("Upstream {name}\n\nTree: {tree}\n"));
         self.store.write(ObjectKind::Commit, text.as_bytes())
     }
 
-    /// A patch as a commit: its author, date and message, and `tree`.
+    /// Writes a patch as a commit: its author, date and message, and `tree`.
     pub fn commit_patch(&self, patch: &Patch, tree: ObjectId, parent: ObjectId) -> Result<ObjectId> {
         let author = authorship(patch).map(|author| author.ident()).map_err(|why| {
             Error::usage(format!("`{}` cannot become a commit: {why}", patch.name))

@@ -1,5 +1,5 @@
-//! Conflicts that a person solved once, so that nobody has to solve them again: git's own `rerere`, whose memory outlives
-//! the repository of a rebase.
+//! Resolutions of conflicts, recorded and reused: git's own `rerere`, with a cache that outlives the repository of a
+//! rebase.
 
 use std::path::{Path, PathBuf};
 
@@ -11,27 +11,27 @@ use crate::sys::machine::disk;
 use crate::sys::machine::native_path::to_path;
 use crate::sys::machine::ours;
 
-/// Where git keeps them in a repository.
+/// git's folder for them in a repository.
 const CACHE: &str = "rr-cache";
-/// The file, beside git's own, that says where a conflict was met first.
+/// File, beside git's own, that records where a conflict was first met.
 const ORIGIN: &str = "espalier-origin";
 
-/// A conflict that was solved before, and now is again: the file has the same solution, and nobody staged it.
+/// A conflict that was resolved with a recorded resolution; the result is not staged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Remembered {
     /// The file, safe to print.
     pub path: String,
-    /// Where it was solved.
+    /// The place where it was resolved first.
     pub origin: String,
 }
 
-/// Solves the conflicts in the work tree of `repo` that were solved before; remembers of the others that they were
-/// met at `here`. `home` is the memory.
+/// Applies recorded resolutions to the conflicts in the work tree of `repo`; records for the others that they were
+/// met at `here`. `home` is the persistent cache.
 pub fn offer(repo: &RebaseRepo, home: &Path, here: &str) -> Result<Vec<Remembered>> {
     let cache = repo.git_dir().join(CACHE);
-    // Without this folder git remembers nothing.
+    // git records nothing unless this folder exists.
     disk::create_folder(&cache)?;
-    // Of what it has solved git does not say which conflict it was: so it is asked before it knows any solution.
+    // git does not report the ids of conflicts that it has resolved, so they are read before git sees any resolution.
     copy(home, &cache, |file| !is_solution(file))?;
     rerere(repo)?;
     let met = waiting(repo)?;
@@ -52,18 +52,18 @@ pub fn offer(repo: &RebaseRepo, home: &Path, here: &str) -> Result<Vec<Remembere
     Ok(solved)
 }
 
-/// One round of git's own. The lock that a killed one left is taken away: the run lock is ours.
+/// Runs `git rerere` once. The lock file of a killed run is removed: we hold the run lock.
 fn rerere(repo: &RebaseRepo) -> Result<()> {
     disk::remove_file(&repo.git_dir().join("MERGE_RR.lock"))?;
     in_work(repo, &["rerere"])
 }
 
-/// What git calls a solution.
+/// Whether `file` is a resolution, by git's name for it.
 fn is_solution(file: &Path) -> bool {
     file.file_name().is_some_and(|name| name.to_string_lossy().starts_with("postimage"))
 }
 
-/// Remembers what a person has solved in the work tree of `repo`.
+/// Records the user's resolutions in the work tree of `repo`.
 pub fn learn(repo: &RebaseRepo, home: &Path) -> Result<()> {
     let cache = repo.git_dir().join(CACHE);
     if !disk::exists(&cache) {
@@ -74,7 +74,7 @@ pub fn learn(repo: &RebaseRepo, home: &Path) -> Result<()> {
 }
 
 fn copy(from: &Path, to: &Path, is_wanted: impl Fn(&Path) -> bool) -> Result<()> {
-    // Left by a run that was killed in here; it did not get any further, so this one comes by again.
+    // Left by a run that was killed in this function before it was finished, so this run records the same again.
     for folder in disk::folders_in(to) {
         ours::sweep_temporary(&folder)?;
     }
@@ -87,13 +87,13 @@ fn copy(from: &Path, to: &Path, is_wanted: impl Fn(&Path) -> bool) -> Result<()>
     Ok(())
 }
 
-/// The conflicts that git watches: each with the name of its folder in the cache, and its path.
+/// Returns the conflicts that git tracks: each with the name of its folder in the cache, and its path.
 fn waiting(repo: &RebaseRepo) -> Result<Vec<(PathBuf, Vec<u8>)>> {
     let list = disk::read_if_there(&repo.git_dir().join("MERGE_RR"))?.unwrap_or_default();
     let entries = list.split(|byte| *byte == 0).filter_map(|entry| {
         let tab = entry.iter().position(|byte| *byte == b'\t')?;
         let (id, path) = entry.split_at(tab);
-        // A second conflict with the same text has a number behind its id, and the same folder.
+        // A second conflict with the same text has a suffix with a number after its id, and the same folder.
         let id = id.split(|byte| *byte == b'.').next().filter(|id| id.iter().all(u8::is_ascii_hexdigit))?;
         Some((to_path(id), path.get(1..)?.to_vec()))
     });

@@ -1,4 +1,4 @@
-//! What is done to unpacked packages until they are a toolchain.
+//! Steps that turn unpacked packages into a toolchain.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

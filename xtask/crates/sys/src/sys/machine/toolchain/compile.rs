@@ -1,4 +1,4 @@
-//! The parts of a toolchain that come as sources: compiled aside with the machine's own compiler.
+//! Parts of a toolchain that are distributed as sources: compiled in scratch space with the machine's own compiler.
 
 use std::path::{Path, PathBuf};
 
@@ -43,7 +43,7 @@ fn configure(cmake: &Path, ninja: &Path, source: &Path, folder: &Path, build: &B
     run.args(["-DCMAKE_BUILD_TYPE=Release".to_string(), make]).args(entries)
 }
 
-/// A failure shows the first error.
+/// Runs with progress; a failure shows the first error.
 fn watch(run: Run, progress: &mut Progress) -> Result<()> {
     let (words, mut said) = (run.words(), String::new());
     let status = run.watch(|seen| {

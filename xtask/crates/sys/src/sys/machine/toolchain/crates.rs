@@ -39,7 +39,8 @@ impl Work<'_> {
     }
 }
 
-/// A package that depends on exactly these: what they depend on themselves cargo downloads too, and nobody unpacks it.
+/// Returns a manifest that depends on exactly these packages; cargo also downloads their dependencies, which are not
+/// unpacked.
 fn manifest(packages: &[Package]) -> String {
     let mut text = "[package]\nname = \"toolchain\"\nversion = \"0.0.0\"\nedition = \"2021\"\n\n[lib]\npath = \"lib.rs\"\n\n\
                     [workspace]\n\n[dependencies]\n"
@@ -60,7 +61,7 @@ fn cargo_home() -> Result<PathBuf> {
     })
 }
 
-/// The file of a crate; each registry that cargo knows has a folder of its own.
+/// Returns the downloaded file of a crate; cargo's cache has a folder for each registry.
 fn in_cache(home: &Path, package: &Package) -> Result<PathBuf> {
     let cache = home.join("registry/cache");
     let name = format!("{}-{}.crate", package.name, package.version);

@@ -1,8 +1,8 @@
-//! Debian's packages, downloaded by apt-get as anybody may and unpacked without being installed.
+//! Debian packages, downloaded by apt-get as any user and unpacked without being installed.
 //!
-//! apt gets a state of its own in the scratch folder: it needs no root, knows packages of other machines without
-//! `dpkg --add-architecture`, and takes its mirrors from the machine's own sources: packages of another release come from
-//! the mirror that they name for this one.
+//! apt gets its own state in the scratch folder: it needs no root, knows packages of other architectures without
+//! `dpkg --add-architecture`, and takes its mirrors from the machine's sources; packages of another release are
+//! fetched from the mirror that these name for this one.
 
 use std::path::{Path, PathBuf};
 
@@ -14,11 +14,11 @@ use crate::sys::machine::process::{self, Run};
 use crate::sys::machine::watched::Download;
 use crate::ui::Unit;
 
-/// What those need who have no apt.
+/// Hint for machines without apt.
 const NO_APT: &str =
     "set it up on Debian 12, or in a container of it: its packages come from Debian's archive";
 
-/// Debian's keys, where its package of them puts them.
+/// Debian's keyring, at the path of Debian's own package.
 const KEYS: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
 impl Work<'_> {
@@ -29,7 +29,7 @@ impl Work<'_> {
             disk::create_folder(&scratch.join(folder))?;
         }
         let mut settings = settings(&scratch, packages);
-        // A source of the machine's that has nothing to do with us may fail: the download says whether it matters.
+        // An unrelated source of the machine may fail: whether that matters shows when the download runs.
         let (_, mut update) = self.apt(&scratch, &settings, vec!["update".to_string()])?;
         if let Some(archive) = from {
             settings.extend(only_from(archive, &scratch, &settings)?);
@@ -52,7 +52,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Whether it ended well, and what it said.
+    /// Runs apt-get; returns whether it succeeded, and its output.
     fn apt(&self, scratch: &Path, settings: &[String], words: Vec<String>) -> Result<(bool, Vec<String>)> {
         let run = apt_get(settings).args(words);
         let run = run.current_folder(&scratch.join("files"));
@@ -70,7 +70,7 @@ fn apt_get(settings: &[String]) -> Run {
     Run::new("apt-get").install_hint(NO_APT).arg("-q").args(options)
 }
 
-/// Settings with which apt knows `archive` only, on the machine's mirror of Debian.
+/// Returns settings with which apt knows only `archive`, on the machine's mirror of Debian.
 fn only_from(archive: &Archive, scratch: &Path, settings: &[String]) -> Result<[String; 2]> {
     let debian = ["Created-By: Packages", "Origin: Debian", "Label: Debian"];
     let said = apt_get(settings).args(["indextargets", "--format", "$(REPO_URI)"]).args(debian).success()?;
@@ -92,7 +92,7 @@ fn is_complaint(line: &str) -> bool {
     line.starts_with("E:") || line.starts_with("Err:") || line.contains("No space left")
 }
 
-/// apt's settings: a state of its own, and the machines that the packages are for.
+/// Returns apt's settings: its own state, and the architectures of the packages.
 fn settings(scratch: &Path, packages: &[Package]) -> Vec<String> {
     let mut archs: Vec<&str> = packages.iter().map(arch).filter(|arch| *arch != "all").collect();
     archs.sort_unstable();
@@ -103,7 +103,7 @@ fn settings(scratch: &Path, packages: &[Package]) -> Vec<String> {
         format!("Dir::Cache={}", scratch.join("cache").display()),
         "Acquire::Languages=none".to_string(),
         "Acquire::Retries=2".to_string(),
-        // Else apt, started by root, would download as a user to whom our folder is closed.
+        // Otherwise apt, when started by root, would download as a user who has no access to our folder.
         "APT::Sandbox::User=root".to_string(),
     ];
     own.into_iter().chain(archs).collect()
@@ -113,7 +113,7 @@ fn arch(package: &Package) -> &str {
     package.arch.as_ref().map_or("amd64", |arch| arch.as_str())
 }
 
-/// The file that apt made of `package`; its name has a version in which `:` is written `%3a`.
+/// Returns the file that apt downloaded for `package`; its name contains the version with `:` written as `%3a`.
 fn downloaded(files: &Path, package: &Package) -> Option<PathBuf> {
     let version = package.version.as_str().replace(':', "%3a");
     let names = [arch(package), "all"].map(|arch| format!("{}_{version}_{arch}.deb", package.name));
@@ -124,7 +124,7 @@ fn not_downloaded(packages: &[Package], files: &Path, said: &[String], update: &
     let mut missing: Vec<&Package> =
         packages.iter().filter(|package| downloaded(files, package).is_none()).collect();
     if missing.is_empty() {
-        // A file that is there and not whole.
+        // The file exists but is incomplete.
         missing = packages.iter().collect();
     }
     let named = missing.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");

@@ -1,4 +1,4 @@
-//! Files of a toolchain, changed in the scratch folder in which it is put together.
+//! Files of a toolchain, modified in the scratch folder in which it is assembled.
 
 use std::ffi::OsString;
 use std::fs;
@@ -8,14 +8,14 @@ use std::path::Path;
 use crate::error::Result;
 use crate::sys::machine::disk;
 
-/// The names of what lies directly in `folder`.
+/// Returns the names of the entries directly in `folder`.
 pub(super) fn entries_in(folder: &Path) -> Result<Vec<OsString>> {
     let fail = |error: io::Error| disk::explain("list", folder, &error);
     let entries = fs::read_dir(folder).map_err(fail)?;
     entries.map(|entry| entry.map(|entry| entry.file_name())).collect::<io::Result<_>>().map_err(fail)
 }
 
-/// Lets everybody start the file who may read it; nothing where the system has no such mode.
+/// Makes the file executable for every user who may read it; does nothing where the system has no such mode.
 pub(super) fn make_executable(path: &Path) -> Result<()> {
     #[cfg(unix)]
     {
@@ -29,13 +29,13 @@ pub(super) fn make_executable(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Copies a file with its mode; its folder is made.
+/// Copies a file with its mode; creates its folder.
 pub(super) fn copy(from: &Path, to: &Path) -> Result<()> {
     make_folder_of(to)?;
     fs::copy(from, to).map(drop).map_err(|error| disk::explain("copy", from, &error))
 }
 
-/// Makes the symbolic link `link`, which leads to `target` from where it lies; its folder is made.
+/// Creates the symbolic link `link` to `target`, which is relative to the link's folder; creates that folder.
 pub(super) fn make_link(target: &Path, link: &Path) -> Result<()> {
     make_folder_of(link)?;
     #[cfg(unix)]
@@ -45,7 +45,7 @@ pub(super) fn make_link(target: &Path, link: &Path) -> Result<()> {
     made.map_err(|error| disk::explain("create the link", link, &error))
 }
 
-/// The folder that `path` lies in.
+/// Creates the folder that contains `path`.
 pub(super) fn make_folder_of(path: &Path) -> Result<()> {
     disk::create_folder(path.parent().unwrap_or(Path::new(".")))
 }

@@ -1,6 +1,6 @@
-//! Compilers and devices out of pinned packages, under `target/toolchains/`, without root.
+//! Compilers and device libraries from pinned packages, under `target/toolchains/`, without root.
 //!
-//! A toolchain is put together in a scratch folder there and appears by rename, so that one which is there is whole.
+//! A toolchain is assembled in a scratch folder there and renamed into place, so that one that exists is complete.
 
 mod arrange;
 mod compile;
@@ -26,23 +26,23 @@ use crate::plan::toolchains::{Own, Package, Step, Toolchain};
 use crate::plan::words::Inside;
 use crate::ui::Ui;
 
-/// What setting up a toolchain needs besides its entry.
+/// The context for setting up a toolchain.
 #[derive(Clone, Copy)]
 pub struct Surroundings<'a> {
-    /// Where things are.
+    /// Paths of the project.
     pub layout: &'a Layout,
     /// CMake and Ninja, for toolchains of which a part is compiled.
     pub tools: &'a BTreeMap<Name, Tool>,
     /// The network is forbidden.
     pub offline: bool,
-    /// Where talk goes.
+    /// Output for status lines and progress.
     pub ui: &'a Ui,
 }
 
-/// A client that says nothing and whose folder does not grow for this long is given up.
+/// A client that prints nothing and whose folder does not grow for this long is killed.
 const PATIENCE: Duration = Duration::from_secs(180);
 
-/// Where `toolchain` is, or will be once it is set up.
+/// Returns the folder of `toolchain`, whether or not it is set up.
 pub fn place(name: &Name, toolchain: &Toolchain, layout: &Layout) -> PathBuf {
     let digest = disk::sha256(toolchain.contents().as_bytes());
     layout.toolchains().join(format!("{name}-{}", &digest[..16]))
@@ -54,7 +54,7 @@ pub fn is_there(name: &Name, toolchain: &Toolchain, layout: &Layout) -> bool {
     disk::exists(&folder) && missing_program(&toolchain.programs, &folder).is_none()
 }
 
-/// How `toolchain` stands on this machine.
+/// Returns the state of `toolchain` on this machine.
 pub fn state(name: &Name, toolchain: &Toolchain, layout: &Layout) -> State {
     if is_there(name, toolchain, layout) {
         return State::SetUp(layout.show(&place(name, toolchain, layout)));
@@ -62,7 +62,7 @@ pub fn state(name: &Name, toolchain: &Toolchain, layout: &Layout) -> State {
     toolchain.own.as_ref().and_then(own).map_or(State::Absent, State::Own)
 }
 
-/// The program of the machine's own that does, with what it says of its version.
+/// Returns the machine's own program that can be used instead, with the version that it reports.
 fn own(own: &Own) -> Option<String> {
     let program = disk::find_program(own.program.as_str())?;
     let finished = Run::new(program).arg("--version").finish().ok()?;
@@ -75,11 +75,12 @@ fn missing_program<'a>(programs: &'a [Inside], folder: &Path) -> Option<&'a Insi
     programs.iter().find(|program| !disk::is_program(&folder.join(program.as_str())))
 }
 
-/// The folder of `toolchain`, set up first when it has to be; needs the run lock.
+/// Returns the folder of `toolchain`, set up first if necessary; requires the run lock.
 ///
 /// # Errors
 ///
-/// Its packages are for another machine, cannot be had, or are not what is pinned: then nothing of it is there.
+/// Its packages are for another machine, cannot be downloaded, or are not the pinned ones: then nothing of it is left
+/// behind.
 pub fn provide(name: &Name, toolchain: &Toolchain, surroundings: Surroundings<'_>) -> Result<PathBuf> {
     let Surroundings { layout, offline, ui, .. } = surroundings;
     let folder = place(name, toolchain, layout);
@@ -90,7 +91,7 @@ pub fn provide(name: &Name, toolchain: &Toolchain, surroundings: Surroundings<'_
     ui.status("Setting up", format!("the toolchain {name}, under {}", layout.show(&folder)));
     ours::claim_toolchains(layout)?;
     let scratches = layout.toolchains().join("tmp");
-    // Whoever holds the run lock is alone: this is of a run that was killed.
+    // The run lock is exclusive, so these are leftovers of a killed run.
     ours::remove_folder(&scratches)?;
     let scratch = disk::scratch_folder(&scratches, "toolchain")?;
     let whole = scratch.path().join("whole");
@@ -104,7 +105,7 @@ pub fn provide(name: &Name, toolchain: &Toolchain, surroundings: Surroundings<'_
     Ok(folder)
 }
 
-/// An error unless `toolchain` can be set up on this machine.
+/// Returns an error unless `toolchain` can be set up on this machine.
 pub fn refuse_where_impossible(name: &Name, toolchain: &Toolchain, offline: bool) -> Result<()> {
     if !toolchain.is_for(Platform::of_this_machine()) {
         let hosts: Vec<&str> = toolchain.hosts.iter().map(|host| host.as_str()).collect();
@@ -122,18 +123,18 @@ pub fn refuse_where_impossible(name: &Name, toolchain: &Toolchain, offline: bool
     Ok(())
 }
 
-/// `error` with what to type to install something that does instead.
+/// Returns `error` with a hint on what to install instead.
 fn advise(error: Error, toolchain: &Toolchain) -> Error {
     let hints = toolchain.install_hints(|manager| disk::find_program(manager).is_some());
     hints.into_iter().fold(error, Error::hint)
 }
 
-/// One toolchain that is being put together.
+/// One toolchain that is being assembled.
 struct Work<'a> {
     name: &'a Name,
-    /// For what is downloaded and compiled on the way.
+    /// Folder for downloads and compilation.
     scratch: &'a Path,
-    /// What becomes the toolchain.
+    /// Folder that becomes the toolchain.
     folder: &'a Path,
     surroundings: Surroundings<'a>,
 }
@@ -151,14 +152,14 @@ impl Work<'_> {
         }
     }
 
-    /// An empty folder below the scratch folder.
+    /// Creates an empty folder below the scratch folder.
     fn scratch_for(&self, purpose: &str) -> Result<PathBuf> {
         let folder = self.scratch.join(purpose);
         disk::create_folder(&folder)?;
         Ok(folder)
     }
 
-    /// An error unless `file` is the pinned `package`, byte for byte.
+    /// Returns an error unless `file` is the pinned `package`, byte for byte.
     fn demand_pinned(&self, package: &Package, file: &Path) -> Result<()> {
         let found = disk::sha256_of_file(file)?;
         if found == package.sha256.as_str() {

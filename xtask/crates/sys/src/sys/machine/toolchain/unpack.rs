@@ -1,4 +1,4 @@
-//! Archives are strangers': no member leads out of the folder, and none is larger than anything that we know.
+//! Unpacking of untrusted archives: no member may escape the folder, and sizes are limited.
 
 use std::io::Read;
 use std::path::Path;
@@ -9,10 +9,10 @@ use crate::plan::toolchains::member::{Kind, from_the_top, place};
 use crate::sys::machine::disk;
 use crate::sys::machine::process::Run;
 
-/// The most that one archive may unpack to: several times the largest one we know, in bytes.
+/// Maximum unpacked size of one archive, in bytes: several times the largest known one.
 const BYTES_LIMIT: u64 = 4 << 30;
 
-/// The most members that one archive may have.
+/// Maximum number of members of one archive.
 const MEMBERS_LIMIT: u64 = 200_000;
 
 impl Work<'_> {
@@ -22,14 +22,14 @@ impl Work<'_> {
         unpack(flate2::read::GzDecoder::new(open), file, self.folder, Top::OfAFolder)
     }
 
-    /// Unpacks what a `.deb` would install: dpkg-deb gives it as a tar, whatever it was packed with.
+    /// Unpacks the files that a `.deb` would install: dpkg-deb converts them to a tar, whatever their compression.
     pub(super) fn unpack_deb(&self, file: &Path) -> Result<()> {
         let run = Run::new("dpkg-deb").arg("--fsys-tarfile").arg(file);
         let run = run.install_hint("install dpkg (Debian: it is always there)");
         run.read_stdout(|stdout| unpack(stdout, file, self.folder, Top::OfAMachine))
     }
 
-    /// An error when a link below `folder` leads out of it.
+    /// Returns an error if a link below `folder` leads out of it.
     pub(super) fn audit(&self, folder: &Path) -> Result<()> {
         let real = folder.canonicalize().map_err(|error| disk::explain("read", folder, &error))?;
         for file in disk::files_below(folder)? {
@@ -42,7 +42,7 @@ impl Work<'_> {
     }
 }
 
-/// What the top of an archive is, for links that begin there.
+/// The root that absolute links of an archive refer to.
 #[derive(Clone, Copy)]
 enum Top {
     OfAFolder,
@@ -72,10 +72,10 @@ fn unpack(stream: impl Read, archive: &Path, folder: &Path, top: Top) -> Result<
     Ok(())
 }
 
-/// What came of one member.
+/// Result of unpacking one member.
 type Taken<T> = std::result::Result<T, Refusal>;
 
-/// Why a member was not unpacked.
+/// Reason why a member was not unpacked.
 enum Refusal {
     Hostile(String),
     Io(std::io::Error),
@@ -119,14 +119,14 @@ fn take<R: Read>(entry: &mut tar::Entry<'_, R>, folder: &Path, top: Top) -> Take
     if kind == Kind::Folder {
         return Ok(std::fs::create_dir_all(to)?);
     }
-    // The library looks once more: it follows the links on the way, and refuses to write outside.
+    // The library checks again: it follows the links on the path, and refuses to write outside.
     match entry.unpack_in(folder)? {
         true => Ok(()),
         false => Err(Refusal::Hostile(format!("`{path}` leads out of the folder"))),
     }
 }
 
-/// A member that was not in the archive: it is looked at, by us and by the library, like those that are.
+/// Unpacks a synthetic link: it passes the same checks, ours and the library's, as members of the archive.
 fn link(path: &str, target: &str, folder: &Path) -> Taken<()> {
     let mut header = tar::Header::new_ustar();
     header.set_entry_type(tar::EntryType::Symlink);
@@ -152,7 +152,7 @@ mod tests {
 
     use super::{Top, unpack};
 
-    /// A tar with one member of a kind that the library would not write by itself.
+    /// Returns a tar with one member of a kind that the library itself would not write.
     fn tar_of(path: &str, kind: tar::EntryType, target: &str, content: &[u8]) -> Vec<u8> {
         let mut header = tar::Header::new_ustar();
         header.as_mut_bytes()[..path.len()].copy_from_slice(path.as_bytes());
@@ -166,7 +166,7 @@ mod tests {
         tar.into_inner().unwrap()
     }
 
-    /// What is said of several archives that are unpacked into one folder, one after the other.
+    /// Unpacks several archives into one folder, one after the other, and returns the message of the first error.
     fn said_of(archives: &[Vec<u8>]) -> (tempfile::TempDir, String) {
         let outer = tempfile::tempdir().unwrap();
         let folder = outer.path().join("toolchain");
@@ -222,7 +222,7 @@ mod tests {
             vec![tar_of("l", tar::EntryType::Link, "../outside", b"")],
             vec![tar_of("l", tar::EntryType::Char, "", b"")],
             vec![tar_of("l", tar::EntryType::Fifo, "", b"")],
-            // Each of these two leads to the top, and only together do they lead out.
+            // Each of these two links leads to the top; only in combination do they escape.
             vec![
                 link("a", "b"),
                 file("b/x"),

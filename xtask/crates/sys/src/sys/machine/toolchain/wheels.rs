@@ -15,7 +15,7 @@ impl Work<'_> {
         let lines: String = packages.iter().map(line).collect();
         disk::write_atomically(&requirements, lines.as_bytes())?;
         let label = format!("the wheels of {}", self.name);
-        // pip wants to make the folder itself.
+        // pip insists on creating the folder itself.
         let unpacked = scratch.join("unpacked");
         let install = tools::Install {
             requirements: &requirements,

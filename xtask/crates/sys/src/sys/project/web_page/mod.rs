@@ -1,4 +1,5 @@
-//! Upstream's web page, built from its sources: once for each tree of them, in a folder that appears whole.
+//! Upstream's web page, built from its sources: once for each tree of sources, in a folder that is renamed into place
+//! when complete.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,36 +12,36 @@ use crate::sys::machine::node::{self, Node};
 use crate::sys::machine::process::Run;
 use crate::sys::machine::{disk, ours, scratch};
 
-/// What is put into a copy of upstream's sources, and the file of upstream's that it stands in front of.
+/// Our files that are copied into upstream's sources, each with the file of upstream's that it takes precedence over.
 const RECIPE: [(&str, &str, Option<&str>); 3] = [
     ("svelte.config.js", include_str!("svelte.config.js"), Some("svelte.config.upstream.js")),
     ("vite.config.ts", include_str!("vite.config.ts"), Some("vite.config.upstream.ts")),
     ("espalier.notices.mjs", include_str!("espalier.notices.mjs"), None),
 ];
 
-/// The licences of all that is in the page.
+/// The licences of everything in the page.
 const NOTICES: &str = "notices.txt";
 
-/// Digest of how a page is made.
+/// Returns the digest of everything that determines how a page is built.
 pub fn recipe() -> String {
     disk::sha256(RECIPE.map(|(name, text, _)| format!("{name}\n{text}")).concat().as_bytes())
 }
 
-/// The page of the sources `tree`, when it was built.
+/// Returns the page of the sources `tree`, if it was built.
 pub fn built(layout: &Layout, tree: &str) -> Result<Option<Record>> {
     let Some(text) = disk::read_if_there(&layout.web_page(tree).join("page.json"))? else { return Ok(None) };
-    // One that cannot be read is of another version of this tool: it is made anew.
+    // A record that cannot be parsed is from another version of this tool: the page is built again.
     let record = serde_json::from_slice::<Record>(&text).ok();
     Ok(record.filter(|record| record.recipe == recipe() && record.tree == tree))
 }
 
-/// Where the licences of a built page are.
+/// Returns the path of the licences of a built page.
 pub fn notices(layout: &Layout, tree: &str) -> PathBuf {
     layout.web_page(tree).join(NOTICES)
 }
 
-/// Room in memory from which a page is built there: the copy and npm's cache have 0.9 GB in 56,000 files, and removing them from
-/// a disk can take minutes.
+/// Minimum free memory for building the page in memory: the copy and npm's cache have 0.9 GB in 56,000 files, and
+/// removing them from a disk can take minutes.
 const ROOM: u64 = 4 << 30;
 
 /// A copy of the sources in which a page is built; it vanishes when dropped.
@@ -51,11 +52,12 @@ pub struct Workshop {
 }
 
 impl Workshop {
-    /// Copies `sources`, which are the tree `tree`, and puts our configuration in front of upstream's.
+    /// Copies `sources`, which are the tree `tree`, and adds our configuration, which takes precedence over
+    /// upstream's.
     ///
     /// # Errors
     ///
-    /// The disk is full; or upstream's page is configured in another way than ours knows.
+    /// The disk is full, or upstream's page is configured in a way that ours does not support.
     pub fn set_up(layout: &Layout, sources: &Path, tree: &str, node: Node) -> Result<Workshop> {
         let in_memory = scratch::in_memory_of(layout, ROOM);
         let scratch = in_memory.map_or_else(|| disk::scratch_folder(&layout.scratch(), "page"), Ok)?;
@@ -63,7 +65,8 @@ impl Workshop {
         disk::create_folder(&workshop.home())?;
         let folder = workshop.folder();
         disk::copy_folder(sources, &folder)?;
-        // Tailwind leaves out what a `.gitignore` above names, which is all of `target/`: here begins a repository.
+        // Tailwind skips what a `.gitignore` of a parent folder names, which includes all of `target/`: `.git` marks
+        // the folder as a repository root.
         disk::create_folder(&folder.join(".git"))?;
         for (name, text, upstreams) in RECIPE {
             if let Some(upstreams) = upstreams {
@@ -87,23 +90,23 @@ impl Workshop {
         self.scratch.path().join("home")
     }
 
-    /// Installs the packages that the page is built with.
+    /// Returns the command that installs the packages for the build.
     pub fn install(&self) -> Result<Run> {
         node::install(&self.folder(), &self.home())
     }
 
-    /// Builds the page.
+    /// Returns the command that builds the page.
     pub fn build(&self) -> Run {
         node::script("build", &self.folder(), &self.home())
             .env("ESPALIER_PAGE_VERSION", &self.tree)
             .env("ESPALIER_PAGE_NOTICES", self.scratch.path().join(NOTICES))
     }
 
-    /// Keeps what was built, all of it or nothing.
+    /// Keeps the built page, completely or not at all.
     ///
     /// # Errors
     ///
-    /// There is no page, though the build ended well.
+    /// The build succeeded without producing a page.
     pub fn keep(self, layout: &Layout) -> Result<Record> {
         let dist = self.folder().join("dist");
         for file in [dist.join("index.html"), self.scratch.path().join(NOTICES)] {
@@ -123,7 +126,7 @@ impl Workshop {
             .map_err(|error| Error::surroundings(format!("`page.json` cannot be written: {error}")))?;
         disk::write_atomically(&made.join("page.json"), format!("{text}\n").as_bytes())?;
         let folder = layout.web_page(&self.tree);
-        // Of another recipe, when it is there.
+        // Built with another recipe, if it exists.
         ours::remove_folder(&folder)?;
         disk::create_folder(folder.parent().unwrap_or(&folder))?;
         ours::rename(&made, &folder)?;
@@ -131,16 +134,17 @@ impl Workshop {
     }
 }
 
-/// Where upstream's CMake looks for a page that somebody else has built.
+/// Returns the folder in which upstream's CMake looks for a prebuilt page.
 fn place_in(build: &Path) -> PathBuf {
     build.join("tools/ui/dist")
 }
 
-/// Puts a built page, or none, where the build in the folder `build` takes it from; what is right stays as it is.
+/// Puts a built page, or none, where the build in the folder `build` expects it; files that are up to date are not
+/// rewritten.
 ///
 /// # Errors
 ///
-/// A file of the page is not what was built.
+/// A file of the page differs from what was built.
 pub fn place(layout: &Layout, record: Option<&Record>, build: &Path) -> Result<()> {
     let to = place_in(build);
     let Some(record) = record else { return ours::remove_folder(&to) };

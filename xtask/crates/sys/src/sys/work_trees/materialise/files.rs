@@ -1,4 +1,4 @@
-//! One file at a time: written, taken away, named.
+//! Operations on single files: writing, removing, naming.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use crate::sys::git::store::Store;
 use crate::sys::machine::disk;
 use crate::sys::machine::native_path::to_path;
 
-/// Takes the file away, and the folders that it leaves empty.
+/// Removes the file, and the folders that become empty.
 pub(super) fn remove(folder: &Path, path: &[u8]) -> Result<()> {
     let file = folder.join(to_path(path));
     disk::remove_file(&file)?;
@@ -23,7 +23,7 @@ pub(super) fn remove(folder: &Path, path: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// The folder and those in it, from the innermost; what is not empty stays, and so does what holds it.
+/// Removes the folder and those in it, innermost first; a folder that is not empty stays, with its parents.
 fn remove_empty_folders(folder: &Path) {
     disk::folders_in(folder)
         .iter()
@@ -35,7 +35,7 @@ fn remove_empty_folders(folder: &Path) {
 pub(super) fn write(store: &Store, folder: &Path, path: &[u8], wanted: &Wanted) -> Result<()> {
     let file = folder.join(to_path(path));
     if file.is_dir() && !file.is_symlink() {
-        // Somebody's files in there would have been found: there is none.
+        // A user's files in there would have been detected before: there are none.
         remove_empty_folders(&file);
     }
     let bytes = store.read(wanted.id)?;

@@ -1,4 +1,4 @@
-//! What is on disk now.
+//! The current state on disk.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -13,7 +13,7 @@ use crate::sys::git::ids::object_id;
 use crate::sys::machine::disk;
 use crate::sys::machine::native_path::{to_bytes, to_path};
 
-/// What is on disk, without what a killed run left half-written.
+/// Returns the files on disk, except temporary files of a killed run.
 pub(super) fn files_there(folder: &Path) -> Result<BTreeSet<Vec<u8>>> {
     let mut there = BTreeSet::new();
     for path in disk::files_below(folder)? {
@@ -27,15 +27,15 @@ pub(super) fn files_there(folder: &Path) -> Result<BTreeSet<Vec<u8>>> {
     Ok(there)
 }
 
-/// What is on disk at one path.
+/// The state on disk at one path.
 pub(super) struct Found {
     pub id: ObjectId,
     pub mode: u32,
-    /// It is the file in the index, by all that the system says of it: the content was not read.
+    /// Whether it matches the file in the index by all metadata of the system: its content was not read.
     pub as_written: bool,
 }
 
-/// The file that we wrote is as we wrote it; any other one is hashed.
+/// Examines one path; a file whose metadata matches the index counts as unmodified, any other file is hashed.
 pub(super) fn look(folder: &Path, path: &[u8], written: Option<&IndexEntry>) -> Result<Found> {
     let file = folder.join(to_path(path));
     let meta = fs::symlink_metadata(&file).map_err(|error| disk::explain("look at", &file, &error))?;
@@ -65,7 +65,7 @@ pub(super) fn mode_of(meta: &fs::Metadata, _written: Option<&IndexEntry>) -> u32
     }
 }
 
-/// Without such modes on disk, the index is right.
+/// Where the disk has no such modes, the mode in the index is assumed.
 #[cfg(not(unix))]
 pub(super) fn mode_of(_meta: &fs::Metadata, written: Option<&IndexEntry>) -> u32 {
     written.map_or(0o100_644, |entry| entry.mode)

@@ -1,4 +1,4 @@
-//! A git index that remembers what was written where, and when.
+//! A git index that records what was written where, and when.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,7 +15,7 @@ use crate::sys::machine::disk;
 use crate::sys::machine::native_path::to_path;
 
 pub(super) fn open_index(path: &Path) -> Result<BTreeMap<Vec<u8>, IndexEntry>> {
-    // An index that cannot be read says nothing: every file is then compared by its content.
+    // An unreadable index counts as empty: every file is then compared by its content.
     let Ok(index) = Index::open(path) else { return Ok(BTreeMap::new()) };
     Ok(index.iter().map(|entry| (entry.path.clone(), entry)).collect())
 }
@@ -49,8 +49,8 @@ pub(super) fn index_entry(folder: &Path, path: &[u8], wanted: &Wanted) -> Result
     })
 }
 
-/// Whether the file is, as far as the system says without reading it, the one that was written: not only as large and
-/// as old, which `cp -p` can make of any.
+/// Whether the file is the one that was written, as far as its metadata tells: size and modification time are not
+/// enough, because `cp -p` can reproduce both.
 pub(super) fn is_same_file(entry: &IndexEntry, meta: &fs::Metadata) -> bool {
     entry.mtime == time_of(meta)
         && entry.ctime == changed(meta)
@@ -58,7 +58,7 @@ pub(super) fn is_same_file(entry: &IndexEntry, meta: &fs::Metadata) -> bool {
         && u64::from(entry.file_size) == meta.len()
 }
 
-/// When anything about it changed last: nobody can set this time. The index has 32 bits for it.
+/// Returns the inode's change time, which no program can set. The index has 32 bits for it.
 #[cfg(unix)]
 fn changed(meta: &fs::Metadata) -> IndexTime {
     use std::os::unix::fs::MetadataExt;
@@ -66,7 +66,7 @@ fn changed(meta: &fs::Metadata) -> IndexTime {
     IndexTime::new(i32::try_from(meta.ctime()).unwrap_or(i32::MAX), nanoseconds)
 }
 
-/// The lower half of its number in the file system.
+/// Returns the lower half of the inode number.
 #[cfg(unix)]
 fn inode(meta: &fs::Metadata) -> u32 {
     use std::os::unix::fs::MetadataExt;

@@ -1,8 +1,8 @@
 //! A variant's final tree on disk, for CMake to build.
 //!
-//! Only files whose blob changed are touched, so that the next build compiles what a patch changed
-//! and nothing else. Every file appears by rename: killed at any moment, each is the old or the new.
-//! A file that a person edited is never overwritten.
+//! Only files whose blob changed are touched, so that the next build recompiles only what a patch changed. Every file
+//! appears by rename: after a kill at any moment, each is the old or the new one. A file that a person edited is
+//! never overwritten.
 
 mod files;
 mod found;
@@ -28,14 +28,14 @@ use crate::sys::machine::native_path::to_path;
 use crate::sys::machine::{disk, ours};
 use crate::ui::{Ui, Unit};
 
-/// What a run of `materialise` did.
+/// Result of a run of `materialise`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Materialised {
-    /// Files that were written, new or changed.
+    /// Number of files that were written, new or changed.
     pub written: usize,
-    /// Files that were taken away.
+    /// Number of files that were removed.
     pub removed: usize,
-    /// Files that were right already.
+    /// Number of files that were up to date.
     pub kept: usize,
 }
 
@@ -46,17 +46,17 @@ struct Wanted {
 
 type Want = BTreeMap<Vec<u8>, Wanted>;
 
-/// Where a tree goes and what remembers it.
+/// The destination of a tree, and the record of its state.
 #[derive(Clone, Debug)]
 pub struct Place {
     /// The folder that holds the files.
     pub folder: PathBuf,
-    /// A git index: which blob was written where, and when.
+    /// A git index that records which blob was written where, and when.
     pub index: PathBuf,
 }
 
-/// Makes the folder hold exactly `tree`. `load` brings the objects of `tree` into the store; it is
-/// called only when something has to be written.
+/// Makes the folder hold exactly `tree`. `load` fetches the objects of `tree` into the store; it is called only if
+/// something has to be written.
 pub fn materialise(
     store: &Store,
     tree: ObjectId,
@@ -91,7 +91,7 @@ pub fn materialise(
     Ok(Materialised { written: plan.write.len(), removed: plan.remove.len(), kept: plan.kept })
 }
 
-/// Whether the folder holds exactly `tree`, as it was written; changes nothing.
+/// Whether the folder holds exactly `tree`, unmodified; changes nothing.
 pub fn is_current(tree: ObjectId, place: &Place) -> Result<bool> {
     let have = open_index(&place.index)?;
     let want = remembered(place, tree, &have)?.filter(|_| disk::exists(&place.folder));
@@ -101,7 +101,7 @@ pub fn is_current(tree: ObjectId, place: &Place) -> Result<bool> {
     Ok(plan.write.is_empty() && plan.remove.is_empty() && plan.edited.is_empty())
 }
 
-/// Whether a person has changed, added or taken away a file since it was written; changes nothing.
+/// Whether a person has changed, added or removed a file since it was written; changes nothing.
 pub fn has_edits(place: &Place) -> Result<bool> {
     let have = open_index(&place.index)?;
     let there = files_there(&place.folder)?;
@@ -114,7 +114,7 @@ pub fn has_edits(place: &Place) -> Result<bool> {
     Ok(there.len() != have.len())
 }
 
-/// The id of the tree that lies at `path` of what was written last, or nothing when it has no such folder.
+/// Returns the id of the subtree at `path` of the tree that was written last; `None` if it has no such folder.
 pub fn tree_below(place: &Place, path: &str) -> Result<Option<ObjectId>> {
     let below = |(name, entry): (&Vec<u8>, &IndexEntry)| {
         let name = name.strip_prefix(path.as_bytes())?.strip_prefix(b"/")?.to_vec();
@@ -125,12 +125,12 @@ pub fn tree_below(place: &Place, path: &str) -> Result<Option<ObjectId>> {
 }
 
 impl Place {
-    /// Names the tree that the index is of; written after the index, removed before anything changes.
+    /// Returns the file that names the tree of the index; written after the index, removed before anything changes.
     fn tree_file(&self) -> PathBuf {
         self.index.with_extension("tree")
     }
 
-    /// The blobs that runs were about to write and that the index does not know yet.
+    /// Returns the file with the blobs that runs were about to write and that the index does not have yet.
     fn pending_file(&self) -> PathBuf {
         self.index.with_extension("pending")
     }
@@ -140,7 +140,8 @@ impl Place {
         Ok(crate::series::lossy(&text).lines().filter_map(|line| line.parse::<ObjectId>().ok()).collect())
     }
 
-    /// Said before the first file changes: after a kill, what we wrote is no edit of a person.
+    /// Written before the first file changes: after a kill, files that we wrote are then not mistaken for a person's
+    /// edits.
     fn announce(&self, plan: &Plan, want: &Want) -> Result<()> {
         if plan.write.is_empty() {
             return Ok(());
@@ -152,7 +153,7 @@ impl Place {
     }
 }
 
-/// What we wrote: as the index says, or as a killed run had announced.
+/// The files that we wrote: recorded in the index, or announced by a killed run.
 struct Ours<'a> {
     have: &'a BTreeMap<Vec<u8>, IndexEntry>,
     pending: &'a BTreeSet<ObjectId>,
@@ -164,7 +165,7 @@ impl Ours<'_> {
     }
 }
 
-/// When `tree` is what was written last, the index knows its files without any object.
+/// If `tree` was written last, the index has its files, and no object is needed.
 fn remembered(place: &Place, tree: ObjectId, have: &BTreeMap<Vec<u8>, IndexEntry>) -> Result<Option<Want>> {
     let text = disk::read_if_there(&place.tree_file())?;
     if have.is_empty() || text.as_deref() != Some(tree.to_string().as_bytes()) {
@@ -175,7 +176,7 @@ fn remembered(place: &Place, tree: ObjectId, have: &BTreeMap<Vec<u8>, IndexEntry
     Ok(Some(want.collect()))
 }
 
-/// The files and links of `tree`, and the paths of its submodules.
+/// Returns the files and links of `tree`, and the paths of its submodules.
 fn wanted(store: &Store, tree: ObjectId) -> Result<(Want, Vec<Vec<u8>>)> {
     let (mut want, mut submodules) = (Want::new(), Vec::new());
     for (path, mode, id) in store.files(tree)? {
@@ -192,10 +193,10 @@ fn wanted(store: &Store, tree: ObjectId) -> Result<(Want, Vec<Vec<u8>>)> {
     Ok((want, submodules))
 }
 
-/// A commit of another repository: its objects are not part of the pin.
+/// Mode of a submodule: a commit of another repository, whose objects are not part of the pin.
 const SUBMODULE: u32 = 0o160_000;
 
-/// An empty folder stands for a submodule, as where git checks out without `--recurse-submodules`.
+/// Creates an empty folder for each submodule, as git does on a checkout without `--recurse-submodules`.
 fn make_empty(folder: &Path, submodules: &[Vec<u8>], ui: &Ui) -> Result<()> {
     if submodules.is_empty() {
         return Ok(());
@@ -211,9 +212,9 @@ struct Plan {
     remove: Vec<Vec<u8>>,
     edited: Vec<Vec<u8>>,
     kept: usize,
-    /// Those of `write` that have the content that we wrote, and another mode.
+    /// Files of `write` whose content is ours and whose mode differs.
     remoded: Vec<Vec<u8>>,
-    /// Files that are right but whose time is not the one in the index.
+    /// Number of files that are correct but whose time differs from the index.
     retimed: usize,
 }
 
@@ -266,8 +267,8 @@ fn carry_out(store: &Store, want: &Want, plan: &Plan, folder: &Path, ui: &Ui) ->
     Ok(())
 }
 
-/// Writes the index anew when a file was touched, or its time does not fit; last of all, so that it
-/// never claims what is not there.
+/// Rewrites the index if a file was touched or its time differs; as the last step, so that the index never claims
+/// what is not there.
 fn remember(
     place: &Place,
     tree: ObjectId,
@@ -286,7 +287,7 @@ fn remember(
     disk::write_atomically(&place.tree_file(), tree.as_bytes())
 }
 
-/// Takes away what a person changed or added; what we wrote stays as it is. Asked for by name only.
+/// Removes a person's changes and additions; unmodified files stay. Only on explicit request.
 pub fn discard_edits(place: &Place) -> Result<()> {
     let have = open_index(&place.index)?;
     if !disk::exists(&place.folder) {

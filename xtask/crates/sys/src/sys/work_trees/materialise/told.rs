@@ -1,4 +1,4 @@
-//! What people are told of their own changes to a tree on disk.
+//! Messages about a person's own changes to a tree on disk.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::error::{Error, Kind, Result};
 use crate::series::printable;
 use crate::ui::Ui;
 
-/// Nothing is touched while a file is there that is not what we wrote.
+/// Refuses to touch anything while a file exists that we did not write.
 pub(super) fn refuse_edits(plan: &Plan, folder: &Path) -> Result<()> {
     if plan.edited.is_empty() {
         return Ok(());
@@ -29,7 +29,7 @@ pub(super) fn refuse_edits(plan: &Plan, folder: &Path) -> Result<()> {
     .hint(format!("discard them: cargo xtask apply --variant {variant} --discard-edits")))
 }
 
-/// What a person took away or whose mode they changed holds nothing of theirs: it comes back, and that is said.
+/// Reports files that are restored: a deleted file, or one with a changed mode, contains no work of a person.
 pub(super) fn tell_restored(
     plan: &Plan,
     have: &BTreeMap<Vec<u8>, IndexEntry>,
