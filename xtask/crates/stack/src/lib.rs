@@ -1,6 +1,6 @@
-//! A variant with all that it is made of, and the servers that come out of it.
+//! A variant with all of its inputs, and the servers that are built from it.
 //!
-//! The rooms, and what a room must not do, are in ARCHITECTURE.md.
+//! ARCHITECTURE.md lists the modules and what each must not do.
 
 #![deny(clippy::print_stdout, clippy::print_stderr, reason = "a closed pipe makes them panic: use ui")]
 

@@ -1,25 +1,25 @@
-//! What a server answers to a completion.
+//! A server's answer to a completion.
 
 use serde_json::Value;
 
 use crate::error::{Error, Result};
 
-/// What counts of one answer.
+/// The measured values of one answer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answer {
-    /// The tokens that were predicted.
+    /// Predicted tokens.
     pub tokens: Vec<u64>,
-    /// Prompt tokens that were computed for it.
+    /// Number of prompt tokens computed for it.
     pub computed: u64,
-    /// Prompt tokens that were in a cache.
+    /// Number of prompt tokens served from a cache.
     pub cached: u64,
-    /// How long computing these took.
+    /// Time spent on the computed prompt tokens.
     pub prompt_seconds: f64,
-    /// Tokens a second after the first one.
+    /// Tokens per second, excluding the first one.
     pub decode_rate: f64,
 }
 
-/// Reads an answer to `/completion`; anything but a whole one is an error.
+/// Parses an answer to `/completion`; an incomplete one is an error.
 pub fn parse(status: u16, body: &Value) -> Result<Answer> {
     read(status, body).ok_or_else(|| {
         Error::no(format!("the server answered a completion with {status} and without tokens and timings"))
@@ -32,25 +32,25 @@ fn read(status: u16, body: &Value) -> Option<Answer> {
     Some(Answer {
         tokens: body.get("tokens")?.as_array()?.iter().map_while(Value::as_u64).collect(),
         computed: timings.get("prompt_n")?.as_u64()?,
-        // A server from before prompts were cached does not say.
+        // A server without prompt caching does not report it.
         cached: timings.get("cache_n").and_then(Value::as_u64).unwrap_or(0),
         prompt_seconds: timings.get("prompt_ms")?.as_f64()? / 1000.0,
         decode_rate: timings.get("predicted_per_second")?.as_f64()?,
     })
 }
 
-/// Reads all of them.
+/// Parses all answers.
 pub fn parse_all(answers: &[(u16, Value)]) -> Result<Vec<Answer>> {
     answers.iter().map(|(status, body)| parse(*status, body)).collect()
 }
 
-/// Prompt tokens a second, of answers that were given one after the other.
+/// Returns the prompt tokens per second of answers that were computed one after the other.
 pub fn prompt_rate(answers: &[Answer]) -> f64 {
     let seconds: f64 = answers.iter().map(|answer| answer.prompt_seconds).sum();
     computed(answers) as f64 / seconds
 }
 
-/// Prompt tokens that were computed for all of them.
+/// Returns the number of prompt tokens computed for all answers.
 pub fn computed(answers: &[Answer]) -> u64 {
     answers.iter().map(|answer| answer.computed).sum()
 }

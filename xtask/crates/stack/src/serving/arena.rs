@@ -1,4 +1,4 @@
-//! Where contestants meet: one model, the built servers, the same threads for all.
+//! The benchmark fixture: one model, the built servers under test, the same threads for all.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -19,33 +19,33 @@ use crate::sys::machine::process::Run;
 use crate::sys::machine::{disk, models};
 use crate::sys::net::server::{self, Server};
 
-/// Everything that a round needs.
+/// State shared by all rounds.
 pub struct Arena<'a> {
     context: &'a Context,
     serving: Serving,
     ours: String,
     folder: tempfile::TempDir,
-    /// The model that every server loads.
+    /// Model that every server loads.
     pub model: PathBuf,
-    /// Threads of every server.
+    /// Number of threads of every server.
     pub threads: usize,
-    /// No round has found the machine busy.
+    /// Whether the machine was idle in all rounds so far.
     pub quiet: bool,
-    /// What was built from what.
+    /// Sources of the builds under test.
     pub builds: Builds,
 }
 
-/// The pin that all contestants are built from, and the tree of each variant.
+/// The pin that all servers under test are built from, and the tree of each variant.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Builds {
-    /// The pin's tag or commit.
+    /// Tag or commit of the pin.
     pub pin: String,
     /// Tree ids by variant.
     pub trees: BTreeMap<String, String>,
 }
 
 impl<'a> Arena<'a> {
-    /// Looks whether all can take part and whether the machine is quiet; then writes the model of `spec`.
+    /// Checks that every server is built and that the machine is idle; then writes the model of `spec`.
     pub fn prepare(
         context: &'a Context,
         serving: Serving,
@@ -63,19 +63,20 @@ impl<'a> Arena<'a> {
         Ok(Arena { context, serving, ours, folder, model, threads, quiet: load.is_quiet(), builds })
     }
 
-    /// To be called while nothing of ours runs: somebody may have come since the last round.
+    /// Checks the load; call it while none of our programs runs: another user's program may have started since the
+    /// last round.
     pub fn before_round(&mut self) -> Result<()> {
         self.quiet &= look_around(self.context, self.serving)?.is_quiet();
         Ok(())
     }
 
-    /// A fresh server that has loaded the model, with `slots` slots where the contestant says how many, and
-    /// a context of `cells` tokens.
+    /// Starts a server that has loaded the model, with `slots` slots unless the server under test sets another
+    /// number, and a context of `cells` tokens.
     pub fn server(&self, contestant: Contestant, slots: usize, cells: usize) -> Result<Server> {
         self.server_with(contestant, slots, cells, &[])
     }
 
-    /// The same, with more arguments.
+    /// As [`Arena::server`], with more arguments.
     pub fn server_with(
         &self,
         contestant: Contestant,
@@ -90,7 +91,7 @@ impl<'a> Arena<'a> {
         self.start(&program, contestant.name(), &self.model, &arguments, contestant.switched_off())
     }
 
-    /// A fresh server of any program and model; `name` is that of its log.
+    /// Starts a server of any program and model; `name` is that of its log.
     pub fn server_of(
         &self,
         program: &Path,
@@ -124,22 +125,22 @@ impl<'a> Arena<'a> {
         })
     }
 
-    /// The packaged server that a contestant runs.
+    /// Returns the packaged server of a server under test.
     pub fn program(&self, contestant: Contestant) -> PathBuf {
         program(self.context, &self.ours, contestant)
     }
 
-    /// The probe, built against a variant.
+    /// Returns the probe, built against a variant.
     pub fn probe(&self, variant: &str) -> Result<PathBuf> {
         probe::build(self.context, Probe::Logits, variant, self.folder.path())
     }
 }
 
-/// A server's arguments for a cache, or for one type as both of K and V.
+/// Returns a server's arguments for a cache, or for one type as both of K and V.
 ///
 /// # Errors
 ///
-/// There is no such cache.
+/// `cache` is not a valid cache.
 pub fn cache_types(cache: &str) -> Result<Vec<String>> {
     Ok(Cache::read(cache).map_err(Error::usage)?.arguments())
 }
@@ -184,7 +185,7 @@ fn not_built(variant: &str, contestant: Contestant) -> Error {
     .hint(format!("cargo xtask build --variant {variant} --flavor {DEFAULT_FLAVOR}"))
 }
 
-/// An unknown flag would end the server with a page of help.
+/// Reports a missing flag: the server itself would exit with its whole help text.
 fn check_flag(context: &Context, ours: &str, contestant: Contestant) -> Result<()> {
     let Some(flag) = contestant.needed_flag() else { return Ok(()) };
     if server::help_of(&program(context, ours, contestant))?.contains(flag) {

@@ -1,4 +1,4 @@
-//! Requests to a server, one or many, and its pool when all are answered.
+//! Requests to a server, one or many, and the state of its pool after all are answered.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -11,7 +11,8 @@ use crate::error::{Error, Result};
 use crate::sys::machine::threads::result_of;
 use crate::sys::net::server::Server;
 
-/// A slot is released just after its answer was sent, and when a client that went away is noticed.
+/// Returns the pool once it is idle: a slot is released just after its answer was sent, and when the disconnect of a
+/// client is noticed.
 pub fn pool_at_rest(server: &Server) -> Result<Pool> {
     for _ in 0..100 {
         let pool = Pool::of_server(server)?;
@@ -23,30 +24,30 @@ pub fn pool_at_rest(server: &Server) -> Result<Pool> {
     Pool::of_server(server)
 }
 
-/// An answer to `/completion`.
+/// Reads an answer to `/completion`.
 ///
 /// # Errors
 ///
-/// It was answered something else.
+/// The answer is something else.
 pub fn read_answer((status, body): &(u16, Value)) -> Result<Answer> {
     verdict::read(body)
         .ok_or_else(|| Error::no(format!("/completion answered {status}")).detail(body.to_string()))
 }
 
-/// Asks `/completion`.
+/// POSTs to `/completion`.
 pub fn ask(server: &Server, request: &Value) -> Result<Answer> {
     read_answer(&server.post("/completion", request)?)
 }
 
-/// An answer on a busy machine, behind others in the queue, takes no longer.
+/// Upper limit of an answer on a busy machine, including its time in the queue.
 const TURN_LIMIT: Duration = Duration::from_secs(10 * 60);
 
-/// Asks `/completion` for all `requests`, of which `clients` are under way at once; gives the answers in the order of
-/// the requests.
+/// POSTs all `requests` to `/completion`, `clients` of them concurrently; returns the answers in the order of the
+/// requests.
 ///
 /// # Errors
 ///
-/// One was not answered; the others are waited for.
+/// A request was not answered; the others are still awaited.
 pub fn ask_in_turn(server: &Server, requests: &[Value], clients: usize) -> Result<Vec<Answer>> {
     let next = AtomicUsize::new(0);
     let client = || -> Result<Vec<(usize, Answer)>> {

@@ -1,37 +1,37 @@
-//! Which types a cache has.
+//! Types of a KV cache.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// The types of K and of V, as `--cache-type-k` calls them.
+/// Types of K and of V, by the names of `--cache-type-k`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cache {
-    /// Of K.
+    /// Type of K.
     pub keys: String,
-    /// Of V.
+    /// Type of V.
     pub values: String,
-    /// How many layers at each end of the model have a V of q8_0 instead.
+    /// Number of layers at each end of the model whose V is q8_0 instead.
     pub edge_layers: u32,
-    /// How many tokens before each, itself included, it reads in f16.
+    /// Residual window: number of most recent tokens, including the current one, that are read in f16.
     pub recent: u32,
-    /// How many of the first tokens are read so.
+    /// Attention sinks: number of first tokens that are read in f16.
     pub sinks: u32,
 }
 
-/// What stands before the number of edge layers, of recent tokens and of sinks.
+/// Prefixes of the number of edge layers, of recent tokens and of sinks.
 const MARKS: [char; 3] = ['+', '~', '^'];
 
 impl Cache {
-    /// What `text` names, where one type alone is that of K and of V.
+    /// Parses `text`; a single type is used for both K and V.
     ///
     /// # Errors
     ///
-    /// It names no cache.
+    /// `text` is not a valid cache.
     pub fn read(text: &str) -> Result<Cache, String> {
         if text.contains('/') { text.parse() } else { format!("{text}/{text}").parse() }
     }
 
-    /// A server's arguments for it.
+    /// Returns a server's arguments for this cache.
     #[must_use]
     pub fn arguments(&self) -> Vec<String> {
         let types = [("--cache-type-k", self.keys.clone()), ("--cache-type-v", self.values.clone())];
@@ -41,7 +41,7 @@ impl Cache {
         types.into_iter().chain(numbers).flat_map(|(name, value)| [name.to_string(), value]).collect()
     }
 
-    /// What stands behind the marks.
+    /// Returns the numbers in the order of their prefixes.
     fn numbers(&self) -> [u32; MARKS.len()] {
         [self.edge_layers, self.recent, self.sinks]
     }
@@ -69,7 +69,7 @@ impl FromStr for Cache {
     }
 }
 
-/// What comes before the first mark, and the rest.
+/// Splits `text` before its first mark.
 fn before_mark(text: &str) -> (&str, &str) {
     text.split_at(text.find(MARKS).unwrap_or(text.len()))
 }

@@ -1,23 +1,23 @@
-//! PURE: what the server gate asks, and of which servers.
+//! PURE: requests of the server gate, and the servers that it sends them to.
 
 use serde_json::{Value, json};
 
 use crate::modelgen::Architecture;
 use crate::plan::random::Random;
 
-/// Tokens of every answer.
+/// Number of tokens of every answer.
 const ANSWER: usize = 24;
 
-/// Cells that are enough for all prompts at once.
+/// Enough tokens of KV cache for all prompts at once.
 pub const ROOMY: &str = "8192";
 
-/// Tokens that all but a few prompts begin with: two blocks and a bit.
+/// Number of leading tokens that all but a few prompts share: two blocks and part of a third.
 const SHARED: usize = 150;
 
-/// The model that answers.
+/// Models of the gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Model {
-    /// The trained one that the smoke test has.
+    /// The trained model of the smoke test.
     Trained,
     /// Random weights.
     Random(Architecture),
@@ -33,7 +33,7 @@ impl Model {
         Model::Random(Architecture::Qwen35),
     ];
 
-    /// For reports.
+    /// Name for reports.
     pub fn name(self) -> &'static str {
         match self {
             Model::Trained => "trained",
@@ -41,27 +41,28 @@ impl Model {
         }
     }
 
-    /// Whether its memory can be paged; the others have to say that they are not.
+    /// Whether its KV cache can be paged; a server must report for the others that it is not.
     pub fn can_be_paged(self) -> bool {
         !matches!(self, Model::Random(Architecture::Gemma3 | Architecture::Qwen35))
     }
 }
 
-/// One server of ours; stock answers the same prompts one after the other.
+/// One configuration of our server; stock answers the same prompts one after the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Case {
-    /// For reports.
+    /// Name for reports.
     pub name: &'static str,
-    /// Slots.
+    /// Number of slots.
     pub parallel: &'static str,
-    /// Cells, a pool of `cells / 64` blocks.
+    /// Tokens of KV cache: a pool of `cells / 64` blocks.
     pub cells: &'static str,
-    /// Clients that go away in the middle, before each volley.
+    /// Number of clients that disconnect halfway, before each volley.
     pub dropped: usize,
 }
 
-/// Every case: alone, a few, many; a pool with hardly room for three, so that blocks are evicted and requests
-/// preempted; clients that go away. Each is asked twice, the second time with what the first left in the pool.
+/// Every case: one slot, a few, many; a pool with hardly enough blocks for three requests, so that blocks are evicted
+/// and requests preempted; clients that disconnect. Each runs twice, the second time with the blocks that the first
+/// left in the pool.
 pub const CASES: [Case; 5] = [
     Case { name: "1 sequence", parallel: "1", cells: ROOMY, dropped: 0 },
     Case { name: "4 sequences", parallel: "4", cells: ROOMY, dropped: 0 },
@@ -70,10 +71,10 @@ pub const CASES: [Case; 5] = [
     Case { name: "dropped clients", parallel: "8", cells: "2048", dropped: 6 },
 ];
 
-/// The types of keys and values that are compared.
+/// Types of K and V that are compared.
 pub const KV_TYPES: [&str; 2] = ["f16", "q8_0"];
 
-/// The prompts: most begin alike, some in part, some do not.
+/// Returns the prompts: most share a prefix, some only a part of it, some none.
 pub fn prompts() -> Vec<Vec<u32>> {
     let mut random = Random(0x9e37_79b9_7f4a_7c15);
     let shared = tokens(&mut random, SHARED);
@@ -88,17 +89,17 @@ pub fn prompts() -> Vec<Vec<u32>> {
     prompts
 }
 
-/// A prompt that shares nothing with the others.
+/// Returns a prompt that shares nothing with the others.
 pub fn any_prompt(length: usize) -> Vec<u32> {
     numbered_prompt(0, length)
 }
 
-/// The same; prompts of two numbers share nothing either.
+/// As [`any_prompt`]; prompts with different numbers share nothing with each other either.
 pub fn numbered_prompt(number: u64, length: usize) -> Vec<u32> {
     tokens(&mut Random(0x5851_f42d_4c95_7f2d ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15)), length)
 }
 
-/// How many tokens of all prompts have to be computed when every block is computed once.
+/// Returns the number of tokens of all prompts that are computed if every block is computed exactly once.
 pub fn tokens_that_nobody_else_has() -> u64 {
     let mut blocks = std::collections::BTreeSet::new();
     let mut computed = 0;
@@ -111,19 +112,19 @@ pub fn tokens_that_nobody_else_has() -> u64 {
     u64::try_from(computed).unwrap_or(u64::MAX)
 }
 
-/// Tokens of a block.
+/// Tokens per block.
 pub const BLOCK: usize = 64;
 
-/// A request for a greedy answer with the likeliest tokens beside it. Tokens that are no text by themselves are left
-/// out: the server says no probabilities for them.
+/// Returns a request for a greedy answer with the top tokens at each place. Tokens that are not valid UTF-8 by
+/// themselves are excluded: the server reports no probabilities for them.
 pub fn request(prompt: &[u32]) -> Value {
     request_for(prompt, ANSWER)
 }
 
-/// How many of the likeliest tokens are said: those that cannot be chosen are among them.
+/// Number of top tokens that are requested; it includes the tokens that are excluded from sampling.
 const LIKELIEST: usize = 40;
 
-/// The same, for `predict` tokens.
+/// As [`request`], for `predict` tokens.
 pub fn request_for(prompt: &[u32], predict: usize) -> Value {
     json!({ "prompt": prompt, "n_predict": predict, "temperature": 0, "n_probs": LIKELIEST, "return_tokens": true,
             "ignore_eos": true, "logit_bias": only_text() })
@@ -133,46 +134,47 @@ fn only_text() -> Vec<Value> {
     SPECIAL.chain(BYTES_ABOVE_ASCII).map(|token| json!([token, false])).collect()
 }
 
-/// Whether such a request can be answered with this token: it is text by itself.
+/// Whether the answer to such a request may contain this token: it is valid UTF-8 by itself.
 pub fn can_be_chosen(token: i64) -> bool {
     let is_no_text = |token| SPECIAL.contains(&token) || BYTES_ABOVE_ASCII.contains(&token);
     !u32::try_from(token).is_ok_and(is_no_text)
 }
 
-/// The same for every request of a server: a stream that begins with half a letter begins otherwise in upstream.
+/// Returns arguments that exclude these tokens for every request of a server: a stream that begins with an incomplete
+/// character begins differently in upstream.
 pub fn only_text_arguments() -> Vec<String> {
     SPECIAL.chain(BYTES_ABOVE_ASCII).flat_map(|token| ["-l".to_string(), format!("{token}-100")]).collect()
 }
 
-/// The same question in OpenAI's words, with several answers.
+/// Returns the same request for the OpenAI API, with several choices.
 pub fn request_for_choices(prompt: &[u32], choices: usize) -> Value {
     json!({ "prompt": prompt, "n": choices, "max_tokens": ANSWER, "temperature": 0, "logprobs": 8,
             "ignore_eos": true, "logit_bias": only_text() })
 }
 
-/// In every model here.
+/// Special tokens of every model here.
 const SPECIAL: std::ops::RangeInclusive<u32> = 0..=2;
 
-/// In the tokenizer of the random models; in the trained one these are as good as any.
+/// Byte tokens of the random models' tokenizer; in the trained model these ids are ordinary tokens.
 const BYTES_ABOVE_ASCII: std::ops::RangeInclusive<u32> = 131..=258;
 
-/// The same, computed anew.
+/// As [`request`], computed without the cache.
 pub fn cold_request(prompt: &[u32]) -> Value {
     cold(request(prompt))
 }
 
-/// A request whose prompt is computed whole.
+/// Makes a request compute its whole prompt.
 pub fn cold(mut request: Value) -> Value {
     request["cache_prompt"] = false.into();
     request
 }
 
-/// A request that goes on until the client goes away.
+/// Returns a request that runs until the client disconnects.
 pub fn long_request(prompt: &[u32]) -> Value {
     json!({ "prompt": prompt, "n_predict": 400, "temperature": 0, "stream": true, "ignore_eos": true })
 }
 
-/// Ordinary tokens: the first three are special in every model here.
+/// Returns ordinary tokens: the first three are special in every model here.
 fn tokens(random: &mut Random, count: usize) -> Vec<u32> {
     (0..count).map(|_| 3 + random.below(300) as u32).collect()
 }
@@ -184,7 +186,8 @@ mod tests {
     #[test]
     fn what_nobody_else_has_is_counted_once() {
         let total: usize = prompts().iter().map(Vec::len).sum();
-        // Nine of ten share two blocks; the prompts that begin with 64 and 70 of these tokens share one, 128 two.
+        // Nine of ten share two blocks; the prompts with 64 and 70 of the shared tokens share one block each, the one
+        // with 128 shares two.
         assert_eq!(tokens_that_nobody_else_has(), (total - 9 * 128 - 64 - 64 - 128) as u64);
     }
 

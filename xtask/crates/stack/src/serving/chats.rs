@@ -1,8 +1,8 @@
-//! PURE: chats and long prompts in natural language, for checks on real weights. Always the same ones.
+//! PURE: a fixed set of chats and long prompts in natural language, for checks on real weights.
 
 use serde_json::{Value, json};
 
-/// System prompts of one to two blocks: chats behind the same one share its KV.
+/// System prompts of one to two blocks: chats with the same one share its KV.
 const SYSTEMS: [&str; 5] = [
     "You are the assistant of a small plant nursery. You answer questions about trees, soil, pruning and the seasons \
      for people who have never gardened before. Use short sentences and everyday words. If a question is about \
@@ -26,7 +26,7 @@ const SYSTEMS: [&str; 5] = [
      and about time that is measured on a busy machine. You never apologize.",
 ];
 
-/// Each is asked behind each system prompt.
+/// Questions; each is combined with each system prompt.
 const QUESTIONS: [&str; 40] = [
     "What is an espalier?",
     "Why do leaves fall in autumn?",
@@ -70,7 +70,7 @@ const QUESTIONS: [&str; 40] = [
     "What makes a good question?",
 ];
 
-/// What long prompts ask at their end.
+/// Questions at the end of long prompts.
 const TASKS: [&str; 4] = [
     "Summarize the text above in one sentence.",
     "What is the text above about?",
@@ -78,27 +78,28 @@ const TASKS: [&str; 4] = [
     "Who would want to read the text above, and why?",
 ];
 
-/// Letters of a long prompt: about a thousand tokens, half of the context that the smallest model was trained for.
+/// Characters of a long prompt: about a thousand tokens, half of the context that the smallest model was trained for.
 const LONG: usize = 3600;
 
-/// All chats there are.
+/// Total number of chats.
 pub const CHATS: usize = SYSTEMS.len() * QUESTIONS.len();
 
-/// The most long prompts there are.
+/// Total number of long prompts.
 pub const LONG_PROMPTS: usize = TASKS.len();
 
-/// `count` of the chats, spread over all system prompts and questions.
+/// Returns `count` of the chats, spread over all system prompts and questions.
 pub fn chats(count: usize) -> Vec<String> {
     let count = count.min(CHATS);
     let chat = |index: usize| {
-        // Chats behind one system prompt follow each other, so that a server with one slot has use for its cache too.
+        // Chats with the same system prompt are adjacent, so that a server with one slot also benefits from its
+        // cache.
         let (system, question) = (index / QUESTIONS.len(), index % QUESTIONS.len());
         in_template(SYSTEMS[system], QUESTIONS[(question + system * 7) % QUESTIONS.len()])
     };
     (0..count).map(|at| chat(at * CHATS / count)).collect()
 }
 
-/// `count` long prompts out of `text`.
+/// Returns `count` long prompts made from `text`.
 pub fn long_prompts(text: &str, count: usize) -> Vec<String> {
     let letters: Vec<char> = text.chars().collect();
     let part = |at: usize| {
@@ -109,17 +110,17 @@ pub fn long_prompts(text: &str, count: usize) -> Vec<String> {
     (0..count.min(LONG_PROMPTS)).map(part).collect()
 }
 
-/// ChatML, which SmolLM2 was trained with.
+/// Applies ChatML, the template that SmolLM2 was trained with.
 fn in_template(system: &str, question: &str) -> String {
     format!(
         "<|im_start|>system\n{system}<|im_end|>\n<|im_start|>user\n{question}<|im_end|>\n<|im_start|>assistant\n"
     )
 }
 
-/// How many of the likeliest tokens come with each token of an answer: the other side's token is among them.
+/// Number of top tokens requested for each token of an answer: enough to include the other server's token.
 const LIKELIEST: usize = 16;
 
-/// A request for a greedy answer of exactly `predict` tokens, with log probabilities.
+/// Returns a request for a greedy answer of exactly `predict` tokens, with log probabilities.
 pub fn request(prompt: &str, predict: usize) -> Value {
     json!({ "prompt": prompt, "n_predict": predict, "temperature": 0, "n_probs": LIKELIEST, "return_tokens": true,
             "ignore_eos": true })

@@ -1,24 +1,24 @@
-//! Who takes part: stock in three shapes, and ours.
+//! The servers under test: stock in three configurations, and ours.
 
 use super::switches::{ATTENTION, DISABLE};
 
 /// A server with its own arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Contestant {
-    /// Stock as it comes: four slots that share one cache.
+    /// Stock with its defaults: four slots that share one cache.
     Stock,
-    /// Stock with a slot and a cache of its own for each request.
+    /// Stock with one slot per request, each with its own cache.
     StockSplit,
-    /// Stock with a slot for each request and one cache.
+    /// Stock with one slot per request and a unified cache.
     StockUnified,
-    /// Ours with a slot for each request and the paged cache.
+    /// Ours with one slot per request and the paged cache.
     Paged,
-    /// The same, with attention as stock computes it.
+    /// Ours with the paged cache, and attention computed by stock's code.
     PagedPlain,
 }
 
 impl Contestant {
-    /// Everybody, in the order of the reports.
+    /// All of them, in the order of the reports.
     pub const ALL: [Contestant; 5] = [
         Contestant::Stock,
         Contestant::StockSplit,
@@ -27,7 +27,7 @@ impl Contestant {
         Contestant::PagedPlain,
     ];
 
-    /// As `--only` calls it.
+    /// Name for `--only`.
     pub fn name(self) -> &'static str {
         match self {
             Contestant::Stock => "stock",
@@ -38,7 +38,7 @@ impl Contestant {
         }
     }
 
-    /// What its server is given besides model, context and threads.
+    /// Returns the server's arguments besides model, context and threads.
     pub fn arguments(self, slots: usize) -> Vec<String> {
         let flag = match self {
             Contestant::Stock => return Vec::new(),
@@ -49,7 +49,7 @@ impl Contestant {
         ["-np", &slots.to_string(), flag].map(String::from).to_vec()
     }
 
-    /// For tables.
+    /// Returns the title for tables.
     pub fn title(self, slots: usize) -> String {
         let who = if self.is_ours() { "ours" } else { "stock" };
         let switch = self.switched_off().map(|feature| format!("{DISABLE}={feature}"));
@@ -58,17 +58,17 @@ impl Contestant {
         words.join(" ")
     }
 
-    /// The feature that is switched off for it.
+    /// Returns the feature that is disabled for it.
     pub fn switched_off(self) -> Option<&'static str> {
         (self == Contestant::PagedPlain).then_some(ATTENTION)
     }
 
-    /// Whether the variant's server runs, and not stock's.
+    /// Whether it runs the variant's server rather than stock's.
     pub fn is_ours(self) -> bool {
         matches!(self, Contestant::Paged | Contestant::PagedPlain)
     }
 
-    /// A flag that its server has to know.
+    /// Returns a flag that the server must support.
     pub fn needed_flag(self) -> Option<&'static str> {
         self.is_ours().then_some(PAGED_FLAG)
     }
@@ -76,7 +76,7 @@ impl Contestant {
 
 const PAGED_FLAG: &str = "--kv-paged";
 
-/// Those in `only`, in the order of the reports; everybody when it is empty.
+/// Returns those in `only`, in the order of the reports; all of them if it is empty.
 pub fn chosen(only: &[Contestant]) -> Vec<Contestant> {
     Contestant::ALL.into_iter().filter(|one| only.is_empty() || only.contains(one)).collect()
 }

@@ -1,10 +1,10 @@
-//! Pictures of noise.
+//! Images of noise.
 
 use base64::Engine;
 
 use crate::plan::random::Random;
 
-/// A picture of noise in base64, as requests have it.
+/// Returns an image of noise in base64, as requests contain it.
 pub fn encoded_image(seed: u64) -> String {
     base64::engine::general_purpose::STANDARD.encode(bitmap(seed))
 }
@@ -12,7 +12,7 @@ pub fn encoded_image(seed: u64) -> String {
 /// Width and height of the images, in pixels.
 const SIDE: u32 = 40;
 
-/// A picture of noise, as a Windows bitmap of 24 bits a pixel.
+/// Returns an image of noise as a Windows bitmap with 24 bits per pixel.
 fn bitmap(seed: u64) -> Vec<u8> {
     const HEADERS: u32 = 14 + 40;
     let pixels = 3 * SIDE * SIDE;

@@ -1,6 +1,6 @@
-//! What a server sets of its context from one request to the next, beside the tokens: each of these either enters the key
-//! of a block, or the KV of a prompt does not depend on it. Fields of requests are held by the compiler
-//! (`espalier-request.h`); this holds the calls.
+//! Context state that a server changes between requests, besides the tokens: each change must either be part of a
+//! block's key, or not affect the KV of a prompt. For fields of requests the compiler enforces this
+//! (`espalier-request.h`); this module checks the calls.
 
 use std::collections::BTreeSet;
 
@@ -8,10 +8,10 @@ use crate::error::Result;
 use crate::plan::layout::Layout;
 use crate::sys::machine::disk;
 
-/// The file that decodes.
+/// The source file that decodes.
 const SERVER: &str = "tools/server/server-context.cpp";
 
-/// Every call by which it changes a context, and why two prompts with the same tokens may share all the same.
+/// Every call that changes a context, and the reason why two prompts with the same tokens may still share blocks.
 const LISTED: [(&str, &str); 5] = [
     ("common_set_adapter_lora", "adapters with their scales enter the key of every block"),
     (
@@ -26,7 +26,7 @@ const LISTED: [(&str, &str); 5] = [
     ("llama_set_sampler", "works on logits, after the KV was computed"),
 ];
 
-/// Calls that nobody has thought about, and thoughts about calls that are gone.
+/// Returns calls that are not listed, and listed calls that no longer exist.
 pub fn unlisted(layout: &Layout, variant: &str) -> Result<Vec<String>> {
     let source = disk::read_text(&layout.tree(variant).join(SERVER))?;
     Ok(differences(&setters(&source)))
@@ -41,7 +41,7 @@ fn differences(found: &BTreeSet<String>) -> Vec<String> {
     new.chain(gone).collect()
 }
 
-/// Functions of llama.cpp's libraries that set something.
+/// Returns the functions of llama.cpp's libraries that set state.
 fn setters(source: &str) -> BTreeSet<String> {
     let names = source.split(|letter: char| !(letter.is_ascii_alphanumeric() || letter == '_'));
     let is_setter = |name: &&str| {

@@ -1,6 +1,6 @@
-//! What a paged server says of its block pool: `kv_pool` in `/props`, read in this one way.
+//! The statistics of a paged server's block pool: `kv_pool` in `/props`, parsed only here.
 //!
-//! A count that is missing is an error that names it: read as 0, a counter that was renamed would let a check pass.
+//! A missing counter is an error that names it: if it were read as 0, a renamed counter would make a check pass.
 
 use std::fmt;
 
@@ -10,70 +10,70 @@ use serde_json::{Value, json};
 use crate::error::{Error, Result};
 use crate::sys::net::server::Server;
 
-/// The counts of a pool; what else the server says is not needed here.
+/// Counters of a pool; other fields of the server are ignored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pool {
-    /// Blocks in all.
+    /// Total number of blocks.
     pub block_count: u64,
-    /// Cells of a block.
+    /// Tokens per block.
     pub block_size: u64,
-    /// Held by requests now.
+    /// Blocks in use by requests now.
     pub blocks_used: u64,
-    /// The most that were held at one moment.
+    /// Maximum number of blocks in use at the same time.
     pub blocks_used_peak: u64,
-    /// Free, with something that may be wanted again.
+    /// Free blocks that hold cached, evictable content.
     pub blocks_retained: u64,
-    /// Free, with nothing.
+    /// Free blocks without content.
     pub blocks_empty: u64,
-    /// Taken for something else while they were retained, since the server began.
+    /// Cached blocks that were evicted for other content since the server started.
     pub evicted_blocks: u64,
-    /// What was looked up and found. Not said by a server with several API keys; ask [`Pool::hits`].
+    /// Prefix-cache statistics. A server with several API keys does not report them; use [`Pool::hits`].
     #[serde(skip)]
     pub hits: Option<Hits>,
 }
 
-/// Tokens of prompts since the server began.
+/// Prompt tokens since the server started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hits {
-    /// That were looked up.
+    /// Tokens that were looked up.
     pub queried_tokens: u64,
-    /// Of them those that were found, and not computed.
+    /// Looked-up tokens that were found in the cache, so not computed.
     pub hit_tokens: u64,
 }
 
 impl Pool {
-    /// Asks a paged server.
+    /// Queries a paged server.
     ///
     /// # Errors
     ///
-    /// It is not paged, or does not say all counts.
+    /// The server is not paged, or a counter is missing.
     pub fn of_server(server: &Server) -> Result<Pool> {
         Pool::of_props(&server.get("/props")?.1)
     }
 
-    /// From an answer of `/props`.
+    /// Parses an answer of `/props`.
     ///
     /// # Errors
     ///
-    /// It has no `kv_pool`, or one without all counts.
+    /// It has no `kv_pool`, or a counter is missing.
     pub fn of_props(props: &Value) -> Result<Pool> {
         Pool::if_paged(props)?.ok_or_else(|| unsaid("no `kv_pool`", props))
     }
 
-    /// The same; nothing for a server that is not paged.
+    /// As [`Pool::of_props`]; `None` for a server that is not paged.
     ///
     /// # Errors
     ///
-    /// `kv_pool` is there without all counts.
+    /// `kv_pool` exists, but a counter is missing.
     pub fn if_paged(props: &Value) -> Result<Option<Pool>> {
         props.get("kv_pool").map(Pool::parse).transpose()
     }
 
-    /// From `kv_pool` itself.
+    /// Parses `kv_pool` itself.
     ///
     /// # Errors
     ///
-    /// A count is missing, or none.
+    /// A counter is missing, or is not a number.
     pub fn parse(pool: &Value) -> Result<Pool> {
         let wrong = |error: serde_json::Error| unsaid(&error.to_string(), pool);
         let says_hits = pool.get("queried_tokens").or_else(|| pool.get("hit_tokens")).is_some();
@@ -81,16 +81,16 @@ impl Pool {
         Ok(Pool { hits, ..Pool::deserialize(pool).map_err(wrong)? })
     }
 
-    /// What was looked up and found.
+    /// Returns the prefix-cache statistics.
     ///
     /// # Errors
     ///
-    /// The server does not say.
+    /// The server does not report them.
     pub fn hits(&self) -> Result<Hits> {
         self.hits.ok_or_else(|| unsaid("missing fields `queried_tokens`, `hit_tokens`", &json!(self)))
     }
 
-    /// The share of blocks that hold something.
+    /// Returns the fraction of blocks that hold content.
     pub fn filled(&self) -> f64 {
         (self.blocks_used + self.blocks_retained) as f64 / self.block_count.max(1) as f64
     }
@@ -116,7 +116,7 @@ impl fmt::Display for Pool {
     }
 }
 
-/// What a server says of a pool of 16 blocks that is at rest, for the tests of all who read one.
+/// The statistics of an idle pool of 16 blocks, for the tests of every consumer.
 pub fn example() -> Value {
     json!({ "block_count": 16, "block_size": 64, "blocks_used": 0, "blocks_used_peak": 9, "blocks_retained": 12,
             "blocks_empty": 4, "evicted_blocks": 3, "queried_tokens": 500, "hit_tokens": 200 })

@@ -1,5 +1,5 @@
-//! Servers on the loopback: who takes part, what is asked and answered, and what an answer is worth. Shared by the
-//! gate, the fuzzer and the benches.
+//! Servers on the loopback: the servers under test, requests and answers, and the verdict on an answer. Shared by the
+//! gate, the fuzzer and the benchmarks.
 
 pub mod adapter;
 pub mod answer;
@@ -21,23 +21,23 @@ pub mod spread;
 pub mod switches;
 pub mod verdict;
 
-/// How carefully is measured; the same for every bench of the server.
+/// Measurement settings, the same for every benchmark of the server.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Serving {
-    /// Threads of each server; the cores that nobody uses when none are given.
+    /// Number of threads of each server; by default, the number of idle cores.
     pub threads: Option<usize>,
-    /// What to do on a busy machine.
+    /// Behaviour on a busy machine.
     pub when_busy: WhenBusy,
 }
 
-/// What to do when somebody else uses the machine.
+/// Behaviour when other processes use the machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WhenBusy {
-    /// Refuse: a time would say nothing.
+    /// Refuse: times would be meaningless.
     #[default]
     Refuse,
-    /// Go on, and say so in the report.
+    /// Continue, and note it in the report.
     Say,
-    /// Go on: nothing is timed.
+    /// Continue: nothing is timed.
     Ignore,
 }

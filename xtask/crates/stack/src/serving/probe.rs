@@ -11,19 +11,19 @@ use crate::sys::machine::{compilers, disk};
 /// A program of `ci/probe/`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Probe {
-    /// Decodes a model and writes its logits down.
+    /// Decodes a model and writes its logits.
     Logits,
-    /// Says how far flash attention is from a reference in double precision.
+    /// Reports the error of flash attention against a reference in double precision.
     Attention,
-    /// Says what a type of the KV cache costs a model.
+    /// Reports the quality loss of a model for a type of the KV cache.
     Quality,
 }
 
 impl Probe {
-    /// Those that the gate needs.
+    /// Probes that the gate needs.
     pub const OF_THE_GATE: [Probe; 2] = [Probe::Logits, Probe::Attention];
 
-    /// Relative to the root.
+    /// Path relative to the root.
     fn source(self) -> &'static str {
         match self {
             Probe::Logits => "ci/probe/probe.cpp",
@@ -48,11 +48,11 @@ impl Probe {
     }
 }
 
-/// A probe's source. A gate without it would pass whatever was built.
+/// Returns a probe's source. Without it, a gate would pass whatever was built.
 ///
 /// # Errors
 ///
-/// It is not there.
+/// The source does not exist.
 pub fn find(layout: &Layout, probe: Probe) -> Result<PathBuf> {
     let source = layout.root().join(probe.source());
     match disk::exists(&source) {
@@ -85,7 +85,7 @@ pub fn build(context: &Context, probe: Probe, variant: &str, folder: &Path) -> R
     Ok(program)
 }
 
-/// The packaged libraries called so: each has one name there, the one that programs ask for when they start.
+/// Returns the packaged libraries with these names: each exists there once, by the name that programs load.
 fn named(folder: &Path, names: &[&str]) -> Result<Vec<PathBuf>> {
     let files = disk::files_below(folder)?;
     let find = |name: &&str| {

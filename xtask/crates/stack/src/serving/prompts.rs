@@ -1,22 +1,22 @@
-//! Prompts as token numbers: a shared beginning, then everybody's own end.
+//! Prompts as token ids: a shared prefix, then a suffix that is unique to each request.
 
 use serde_json::{Value, json};
 
 use crate::error::{Error, Result};
 use crate::modelgen::SMALLEST_VOCAB;
 
-/// Requests that share the first part of their prompts.
+/// Requests whose prompts share a prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prompts {
-    /// How many.
+    /// Number of requests.
     pub requests: usize,
-    /// Tokens that all prompts begin with.
+    /// Number of tokens of the shared prefix.
     pub prefix: usize,
-    /// Tokens after that, different for each; the very first of them is.
+    /// Number of tokens after the prefix; they differ between requests from the first one on.
     pub suffix: usize,
-    /// Tokens that each is answered with.
+    /// Number of tokens of each answer.
     pub predict: usize,
-    /// Another family has another beginning.
+    /// Families with different numbers have different prefixes.
     pub family: u64,
 }
 
@@ -24,7 +24,7 @@ pub struct Prompts {
 pub const MOST_SEQUENCES: usize = 256;
 
 impl Prompts {
-    /// Refuses what no server can be asked.
+    /// Returns an error for values that no server supports.
     pub fn check(&self) -> Result<()> {
         let wrong = if !(1..=MOST_SEQUENCES).contains(&self.requests) {
             format!("`--requests` wants a number from 1 to {MOST_SEQUENCES}")
@@ -36,7 +36,7 @@ impl Prompts {
         Err(Error::usage(wrong).hint("cargo xtask bench --help"))
     }
 
-    /// The prompt of one request.
+    /// Returns the prompt of one request.
     pub fn prompt(&self, request: usize) -> Vec<u64> {
         let shared = (0..self.prefix).map(|at| token(self.family, 0, at));
         let first = SMALLEST_VOCAB + request as u64;
@@ -44,7 +44,7 @@ impl Prompts {
         shared.chain(std::iter::once(first)).chain(rest).collect()
     }
 
-    /// The body of one request: greedy, to the last token, with the tokens in the answer.
+    /// Returns the body of one request: greedy, exactly `predict` tokens, with the tokens in the answer.
     pub fn body(&self, request: usize) -> Value {
         json!({
             "prompt": self.prompt(request),
@@ -55,13 +55,13 @@ impl Prompts {
         })
     }
 
-    /// The bodies of all requests.
+    /// Returns the bodies of all requests.
     pub fn bodies(&self) -> Vec<Value> {
         (0..self.requests).map(|request| self.body(request)).collect()
     }
 
-    /// The bodies of all requests, each for a slot of its own: left to choose, stock gives the same slot to all prompts that
-    /// begin alike, and computes them anew when they come at once.
+    /// Returns the bodies of all requests, each assigned to its own slot: with its own choice, stock assigns all
+    /// prompts with a common prefix to the same slot, and recomputes them when they arrive at once.
     pub fn bodies_by_slot(&self) -> Vec<Value> {
         let mut bodies = self.bodies();
         for (request, body) in bodies.iter_mut().enumerate() {
@@ -70,7 +70,7 @@ impl Prompts {
         bodies
     }
 
-    /// The bodies of all requests, each with a salt of its own: a cache must not share them.
+    /// Returns the bodies of all requests, each with its own salt: a cache must not share their blocks.
     pub fn salted_bodies(&self) -> Vec<Value> {
         let mut bodies = self.bodies();
         for (request, body) in bodies.iter_mut().enumerate() {
@@ -79,12 +79,12 @@ impl Prompts {
         bodies
     }
 
-    /// Tokens of one request with its answer.
+    /// Returns the number of tokens of one request with its answer.
     pub fn length(&self) -> usize {
         self.prefix + self.suffix + self.predict
     }
 
-    /// A context that has room for all of them, also when it is divided among them.
+    /// Returns a context size that fits all of them, even when it is divided among the sequences.
     pub fn cells(&self) -> usize {
         self.requests * self.length().next_multiple_of(CELLS_STEP)
     }
@@ -93,7 +93,7 @@ impl Prompts {
 /// llama.cpp rounds the context of a sequence to a multiple of this.
 const CELLS_STEP: usize = 256;
 
-/// Tokens that models of the benches have: words, no bytes and no controls.
+/// Number of ordinary tokens in the benchmarks' models: neither bytes nor control tokens.
 const WORDS: u64 = 31_000;
 
 fn token(family: u64, stream: u64, at: usize) -> u64 {

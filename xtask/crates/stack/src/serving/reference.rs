@@ -1,4 +1,4 @@
-//! Stock as the reference: its answers, and how far it moves by itself.
+//! Stock as the reference: its answers, and its own numerical variation.
 
 use std::iter;
 use std::ops::Range;
@@ -11,19 +11,19 @@ use super::verdict::{self, Answer};
 use crate::error::Result;
 use crate::sys::net::server::Server;
 
-/// Tokens of the parts in which answers are asked for again.
+/// Number of tokens of the parts in which answers are requested again.
 const PART: usize = 16;
 
 /// A stock server that answers one request at a time.
 pub struct Reference {
-    /// The server; it keeps no more than one text.
+    /// The server; it retains at most one sequence.
     pub stock: Server,
-    /// How much less likely than stock's choice a token may be, in natural logarithms; it grows with what is asked.
+    /// How much less likely than stock's choice a token may be, in natural logarithms; it grows with each comparison.
     pub tolerance: f64,
 }
 
 impl Reference {
-    /// Stock's answer to a request, computed whole; from here on the tolerance covers how far it moves when the
+    /// Returns stock's answer to a request, computed in one part; widens the tolerance by the variation when the
     /// prompt is computed in two parts.
     pub fn expect(&mut self, request: &Value) -> Result<Answer> {
         let whole = ask(&self.stock, &cases::cold(request.clone()))?;
@@ -33,10 +33,11 @@ impl Reference {
         Ok(whole)
     }
 
-    /// The same for each of `requests`; from here on the tolerance covers besides how `many`, a stock server of several
-    /// slots, answers them at once. As a whole, for what adds up along an answer; and part by part, each with all that
-    /// comes before it as its prompt: a whole answer can be compared no further than to the first token that rounding
-    /// chose, and how far that is depends on who came first.
+    /// As [`Reference::expect`], for each of `requests`; also widens the tolerance by the variation of `many`, a
+    /// stock server with several slots that answers all of them at once. Compares complete answers, for variation
+    /// that accumulates along an answer, and parts of them, each with everything before it as its prompt: complete
+    /// answers can be compared only up to the first token that rounding decided, and how far that is depends on the
+    /// order of arrival.
     pub fn expect_each(&mut self, many: &Server, requests: &[Value]) -> Result<Vec<Answer>> {
         let alone = requests.iter().map(|request| self.expect(request)).collect::<Result<Vec<Answer>>>()?;
         let longest = alone.iter().map(|answer| answer.tokens.len()).max().unwrap_or_default();
@@ -58,7 +59,8 @@ impl Reference {
         Ok(())
     }
 
-    /// Each answer up to where rounding may choose another token: what follows there could not be compared.
+    /// Truncates each answer before the first place at which rounding may choose another token: what follows could
+    /// not be compared.
     pub fn clear(&self, known: Vec<(Vec<u32>, Answer)>) -> Vec<(Vec<u32>, Answer)> {
         let clear = |(prompt, answer): (Vec<u32>, Answer)| {
             let length = answer.clear_length(self.tolerance, cases::can_be_chosen);
@@ -72,8 +74,8 @@ impl Reference {
     }
 }
 
-/// The request for what stands at these places of an answer, and that part; nothing where the answer has ended, or when
-/// the prompt is not given in tokens.
+/// Returns a request for these places of an answer, and that part of it; `None` if the answer is shorter, or if the
+/// prompt is not given in tokens.
 fn part_of(request: &Value, answer: &Answer, places: &Range<usize>) -> Option<(Value, Answer)> {
     let part = answer.part(places.clone())?;
     let mut going_on = request.clone();

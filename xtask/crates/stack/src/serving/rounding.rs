@@ -1,32 +1,33 @@
-//! PURE: how often answers are left at a near tie, and how often they may be.
+//! PURE: the rate of answers that differ by a tie within tolerance, and its limit.
 
 use std::fmt;
 
 use super::verdict::Answer;
 
-/// How many of some answers are the same as alone. Each processor rounds in its own way.
+/// Counts of answers that equal, or do not equal, the same requests answered alone. The rate depends on the
+/// processor's rounding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rounding {
-    /// Answers that are the same as alone.
+    /// Number of answers that are the same as alone.
     pub same: usize,
-    /// Answers that are not.
+    /// Number of answers that differ.
     pub others: usize,
 }
 
-/// The part of all answers that may be near ties wherever stock has fewer: their name says that they are the exception.
+/// Allowed rate of ties within tolerance where stock's own rate is lower: ties are expected to be the exception.
 const MOST_NEAR_TIES: f64 = 1.0 / 9.0;
 
-/// And where stock has more, so many times as often: stock's own answers are too few to know its rate well.
+/// Allowed multiple of stock's rate where that is higher: stock's own answers are too few for a precise rate.
 const AS_OFTEN_AS_STOCK: f64 = 1.5;
 
 impl Rounding {
-    /// Of pairs of answers, alone and otherwise.
+    /// Counts pairs of answers: alone, and otherwise.
     pub fn of(pairs: &[(&Answer, &Answer)]) -> Rounding {
         let same = pairs.iter().filter(|(alone, otherwise)| alone.tokens == otherwise.tokens).count();
         Rounding { same, others: pairs.len() - same }
     }
 
-    /// Counts more answers.
+    /// Adds the counts of more answers.
     pub fn add(&mut self, more: Rounding) {
         self.same += more.same;
         self.others += more.others;
@@ -40,7 +41,8 @@ impl Rounding {
         self.others as f64 / self.all().max(1) as f64
     }
 
-    /// Too many near ties are no rounding: ours may not have many more than `stock` has with neighbours.
+    /// Returns a message if there are too many ties to be explained by rounding: our rate may not exceed by far what
+    /// `stock` has when it answers several requests at once.
     pub fn is_too_much(self, stock: Rounding) -> Option<String> {
         let most = MOST_NEAR_TIES.max(stock.rate() * AS_OFTEN_AS_STOCK);
         (self.rate() > most).then(|| {

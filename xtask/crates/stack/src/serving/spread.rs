@@ -1,21 +1,21 @@
-//! PURE: how far the log probabilities of two servers are apart on the same greedy answers, and whether that is within
-//! a reference's own spread.
+//! PURE: the distance between the log probabilities of two servers on the same greedy answers, compared with a
+//! reference's own spread.
 //!
-//! On real, quantized weights tokens cannot be compared one by one: activations are rounded to 8 bits a row, so a batch
-//! of another shape moves every logit, and stock differs from itself. What can be compared are distributions: |d|, the
+//! On real, quantized weights tokens cannot be compared one by one: activations are rounded to 8 bits per row, so a
+//! batch of another shape moves every logit, and stock differs from itself. Distributions can be compared: |d|, the
 //! difference of the log probability of the reference's token, at every place up to and including the first one at
-//! which the answers have different tokens. What comes after it answers another text.
+//! which the answers have different tokens. After that place the two answers continue different sequences.
 
 use super::verdict::Answer;
 
-/// The distances between two runs over the same prompts.
+/// Distances between two runs over the same prompts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Spread {
-    /// Answers that were compared.
+    /// Number of compared answers.
     pub answers: usize,
-    /// Of them those with different tokens.
+    /// Number of answers with different tokens.
     pub diverged: usize,
-    /// |d| of every place that was compared, ascending; infinite where the other side does not even list the token.
+    /// |d| at every compared place, ascending; infinite where the other side does not list the token at all.
     distances: Vec<f64>,
 }
 
@@ -29,32 +29,32 @@ impl Spread {
         Spread { answers: reference.len().min(other.len()), diverged, distances }
     }
 
-    /// The number of places that were compared.
+    /// Returns the number of compared places.
     pub fn places(&self) -> usize {
         self.distances.len()
     }
 
-    /// The |d| that half of all places stay below.
+    /// Returns the median of |d|.
     pub fn median(&self) -> f64 {
         self.quantile(0.5)
     }
 
-    /// The |d| that 99 % of all places stay below.
+    /// Returns the 99th percentile of |d|.
     pub fn p99(&self) -> f64 {
         self.quantile(0.99)
     }
 
-    /// The largest |d|.
+    /// Returns the maximum of |d|.
     pub fn max(&self) -> f64 {
         self.quantile(1.0)
     }
 
-    /// The part of the answers that have different tokens.
+    /// Returns the fraction of the answers that have different tokens.
     pub fn rate(&self) -> f64 {
         self.diverged as f64 / self.answers.max(1) as f64
     }
 
-    /// Of nothing at all everything would be within bounds, so nothing counts as infinitely far.
+    /// Infinite without any places: otherwise an empty comparison would be within every bound.
     fn quantile(&self, part: f64) -> f64 {
         let last = self.distances.len().saturating_sub(1);
         let at = (part * last as f64).ceil() as usize;
@@ -62,7 +62,7 @@ impl Spread {
     }
 }
 
-/// |d| at each place up to and including the first different token. NaN counts as infinitely far.
+/// Returns |d| at each place up to and including the first different token. NaN counts as infinite.
 fn distances(reference: &Answer, other: &Answer) -> Vec<f64> {
     let alike = reference.tokens.iter().zip(&other.tokens).take_while(|(one, other)| one == other).count();
     let compared = (alike + 1).min(reference.tokens.len());
@@ -81,37 +81,37 @@ fn distance(reference: &Answer, other: &Answer, place: usize) -> f64 {
     }
 }
 
-/// How many times stock's own median another server's may be. The median is of hundreds of places and hardly moves from
-/// run to run.
+/// Allowed multiple of stock's own median. The median covers hundreds of places and hardly varies from run to run.
 const MEDIAN: f64 = 1.5;
-/// The same for the value that 99 % stay below, which a few places decide.
+/// Allowed multiple of the 99th percentile, which depends on a few places.
 const P99: f64 = 1.75;
-/// The same for the largest one, which a single place decides.
+/// Allowed multiple of the maximum, which depends on a single place.
 const MAX: f64 = 2.5;
-/// The same for the part of the answers that diverge.
+/// Allowed multiple of the fraction of the answers that diverge.
 const RATE: f64 = 1.5;
-/// What is added to each of these, where stock happens to have next to nothing: nats, and parts of the answers. Of two runs
-/// of 31 requests on one machine stock's widest median was 0.016 and 0.026, its 99 % 0.199 and 0.261.
+/// Added to each of these, for cases where stock's own value is close to zero: nats, and fractions of the answers. In
+/// two runs of 31 requests on one machine stock's largest median was 0.016 and 0.026, its largest 99th percentile
+/// 0.199 and 0.261.
 const LEAST_MEDIAN: f64 = 0.02;
 const LEAST_P99: f64 = 0.15;
 const LEAST_MAX: f64 = 0.3;
 const LEAST_RATE: f64 = 0.1;
 
-/// How far a server may be from stock: stock's own spread, with a margin for chance.
+/// Limits for the distance of a server from stock: stock's own spread, with a margin for chance.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits {
-    /// Of the median.
+    /// Limit of the median.
     pub median: f64,
-    /// Of the value that 99 % stay below.
+    /// Limit of the 99th percentile.
     pub p99: f64,
-    /// Of the largest value.
+    /// Limit of the maximum.
     pub max: f64,
-    /// Of the part of the answers that diverge.
+    /// Limit of the fraction of the answers that diverge.
     pub rate: f64,
 }
 
 impl Limits {
-    /// The limits that `own`, distances of stock from itself, give: the widest by each measure, with its margin.
+    /// Derives limits from `own`, distances of stock from itself: the largest by each measure, with its margin.
     pub fn of(own: &[Spread]) -> Limits {
         let widest = |measure: fn(&Spread) -> f64| own.iter().map(measure).fold(0.0, f64::max);
         Limits {
@@ -122,7 +122,7 @@ impl Limits {
         }
     }
 
-    /// What of `spread` is beyond them, a line each.
+    /// Returns the measures of `spread` that exceed their limits, one line each.
     pub fn exceeded_by(&self, spread: &Spread) -> Vec<String> {
         let measures = [
             ("median of |d|", spread.median(), self.median),
@@ -131,7 +131,7 @@ impl Limits {
             ("part of the answers that diverge", spread.rate(), self.rate),
         ];
         let line = |(name, found, limit): &(&str, f64, f64)| {
-            // Also where a value is NaN or infinite.
+            // Fails also for NaN and infinity.
             let is_within = found <= limit && found.is_finite();
             (!is_within).then(|| format!("{name}: {found:.4}; stock's own spread allows {limit:.4}"))
         };
@@ -143,7 +143,7 @@ impl Limits {
 mod tests {
     use super::*;
 
-    /// An answer of these tokens, each with that log probability, and token 99 as the second.
+    /// Returns an answer of these tokens, each with that log probability, and token 99 as the runner-up.
     fn answer(tokens: &[i64], logprob: f64) -> Answer {
         let likeliest = tokens.iter().map(|token| vec![(*token, logprob), (99, -3.0)]).collect();
         Answer { tokens: tokens.to_vec(), likeliest }
@@ -162,7 +162,7 @@ mod tests {
     #[test]
     fn places_count_up_to_the_first_different_token_and_that_one_too() {
         let mut other = answer(&[1, 99, 7], -1.25);
-        // It preferred token 99, and still lists token 2.
+        // The other server preferred token 99, and still lists token 2.
         other.likeliest[1] = vec![(99, -0.9), (2, -1.5)];
         let found = spread(answer(&[1, 2, 3], -1.0), other);
         assert_eq!((found.diverged, found.places(), found.max()), (1, 2, 0.5));

@@ -1,40 +1,40 @@
-//! What switches our features on, and off.
+//! Environment variables that enable and disable our features.
 
 use crate::sys::machine::process::Run;
 
-/// Names the features to switch on.
+/// Names of the features to enable.
 pub const ENABLE: &str = "ESPALIER_ENABLE";
 
-/// Names the features to keep off.
+/// Names of the features to disable.
 pub const DISABLE: &str = "ESPALIER_DISABLE";
 
-/// A feature that claims to be identical, and is switched on all the same.
+/// A feature with identical output, enabled in comparisons to verify that.
 pub const FEATURE: &str = "gdn-flat-output";
 
-/// Flash attention on the CPU by our kernel, which comes with a paged cache.
+/// Our CPU flash-attention kernel, which comes with a paged cache.
 pub const ATTENTION: &str = "attention";
 
-/// Switches a server's paged KV cache on, as `--kv-paged` does.
+/// Enables a server's paged KV cache, as `--kv-paged` does.
 pub const PAGED: &str = "LLAMA_ARG_KV_PAGED";
 
-/// The name that the variable of `--kv-paged` had before.
+/// Former name of the variable of `--kv-paged`.
 pub const PAGED_BEFORE: &str = "LLAMA_KV_PAGED";
 
-/// How many layers at each end of a model keep V at q8_0 in a cache of our types.
+/// Number of layers at each end of a model whose V stays at q8_0 in a cache of our types.
 pub const EDGE_LAYERS: &str = "ESPALIER_KV_EDGE_LAYERS";
 
-/// How many tokens before each it reads in f16 where a cache has our types.
+/// Residual window: number of most recent tokens that are read in f16 in a cache of our types.
 pub const RECENT: &str = "ESPALIER_KV_RECENT";
 
-/// How many of a sequence's first tokens are read so.
+/// Attention sinks: number of first tokens of a sequence that are read in f16.
 pub const SINKS: &str = "ESPALIER_KV_SINKS";
 
-/// Somebody's own switches would make one side into another.
+/// Removes the user's own switches, which would turn one side of a comparison into the other.
 pub fn without_features(run: Run) -> Run {
     [ENABLE, DISABLE, PAGED, PAGED_BEFORE, EDGE_LAYERS, RECENT, SINKS].into_iter().fold(run, Run::without_env)
 }
 
-/// The same, with this feature switched on, if any.
+/// As [`without_features`], with this feature enabled, if any.
 pub fn with_feature(run: Run, feature: Option<&str>) -> Run {
     let run = without_features(run);
     feature.into_iter().fold(run, |run, feature| run.env(ENABLE, feature))

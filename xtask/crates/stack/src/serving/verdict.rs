@@ -1,33 +1,33 @@
-//! PURE: whether a server's greedy answer is the one that stock gives.
+//! PURE: comparison of a server's greedy answer with stock's.
 
 use std::ops::Range;
 
 use serde_json::Value;
 
-/// How often stock's own rounding a token may be less likely than stock's choice and still be a near tie: both may
-/// have moved, and the worst of a few answers is not the worst of all.
+/// Multiple of stock's own rounding by which a token may be less likely than stock's choice and still count as a tie
+/// within tolerance: both servers may have moved, and the worst of a few answers is not the worst of all.
 const ROUNDINGS: f64 = 3.0;
 
-/// The least tolerance, in natural logarithms: a few answers may happen to be computed alike in all their parts.
+/// Minimum tolerance, in natural logarithms: a few answers may happen to be computed identically in all their parts.
 const LEAST: f64 = 0.02;
 
-/// A greedy answer with the likeliest tokens at each place.
+/// A greedy answer with the top tokens at each place.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answer {
     /// The tokens, in order.
     pub tokens: Vec<i64>,
-    /// For each: tokens with their log probabilities, the likeliest first.
+    /// For each place: tokens with their log probabilities, most likely first.
     pub likeliest: Vec<Vec<(i64, f64)>>,
 }
 
 impl Answer {
-    /// The answer to the same prompt when fewer tokens are asked for.
+    /// Returns the answer to the same prompt for fewer requested tokens.
     pub fn first(&self, tokens: usize) -> Answer {
         let count = tokens.min(self.tokens.len());
         Answer { tokens: self.tokens[..count].to_vec(), likeliest: self.likeliest[..count].to_vec() }
     }
 
-    /// What stands at these places, as far as the answer goes; nothing when it has ended before.
+    /// Returns the part of the answer at these places, as far as it goes; `None` if it is shorter.
     pub fn part(&self, places: Range<usize>) -> Option<Answer> {
         let places = places.start..places.end.min(self.tokens.len());
         let part = || Answer {
@@ -37,8 +37,8 @@ impl Answer {
         (!places.is_empty()).then(part)
     }
 
-    /// How many tokens come before the first place at which rounding may choose another one of those that
-    /// `can_be_chosen`. The tolerance is that of [`judge`].
+    /// Returns the number of tokens before the first place at which rounding may choose another token for which
+    /// `can_be_chosen` holds. The tolerance is that of [`judge`].
     pub fn clear_length(&self, tolerance: f64, can_be_chosen: impl Fn(i64) -> bool) -> usize {
         let is_clear = |(token, likeliest): &(&i64, &Vec<(i64, f64)>)| {
             let chosen = likeliest.iter().find(|(id, _)| id == *token).map(|(_, logprob)| *logprob);
@@ -50,19 +50,19 @@ impl Answer {
     }
 }
 
-/// What became of one request.
+/// Verdict on one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// All tokens are stock's.
     Same,
-    /// The first other token, at this place, was as likely as stock's within what rounding does.
+    /// Tie within tolerance: the first different token, at this place, was as likely as stock's within rounding.
     NearTie(usize),
-    /// It was not.
+    /// The first different token, at this place, was less likely than rounding explains.
     Wrong(usize),
 }
 
-/// Reads what `/completion` answers to `return_tokens` and `n_probs`; nothing when it is something else, or has
-/// not for each token what else was likely.
+/// Parses an answer of `/completion` with `return_tokens` and `n_probs`; `None` if it is malformed, or lacks the top
+/// tokens of any place.
 pub fn read(body: &Value) -> Option<Answer> {
     let tokens = body["tokens"].as_array()?.iter().map(Value::as_i64).collect::<Option<Vec<i64>>>()?;
     let places = body["completion_probabilities"].as_array().map_or(&[][..], Vec::as_slice);
@@ -70,7 +70,7 @@ pub fn read(body: &Value) -> Option<Answer> {
     (!tokens.is_empty() && likeliest.len() == tokens.len()).then_some(Answer { tokens, likeliest })
 }
 
-/// Reads the tokens of one choice that `/v1/completions` answers to `logprobs`.
+/// Parses the tokens of one choice of `/v1/completions` with `logprobs`.
 pub fn tokens_of_choice(choice: &Value) -> Option<Vec<i64>> {
     choice["logprobs"]["content"].as_array()?.iter().map(|place| place["id"].as_i64()).collect()
 }
@@ -80,24 +80,25 @@ fn read_place(place: &Value) -> Option<Vec<(i64, f64)>> {
     all.iter().map(|one| Some((one["id"].as_i64()?, one["logprob"].as_f64()?))).collect()
 }
 
-/// The tolerance of a model, in natural logarithms: how far the same server moves when it computes the same
-/// prompts in other parts. Pairs of answers; places after the first other token are answers to other texts.
+/// Returns the tolerance of a model, in natural logarithms, from pairs of answers of the same server to the same
+/// prompts computed in other parts. Places after the first different token belong to different sequences and are
+/// ignored.
 pub fn tolerance(pairs: &[(&Answer, &Answer)]) -> f64 {
     pairs.iter().map(|(one, other)| moved(one, other)).fold(LEAST / ROUNDINGS, f64::max) * ROUNDINGS
 }
 
-/// How many tolerances an answer may move. Right ones were seen to move by 0.85 at most; one part of the cells counted
-/// twice gave 5, in stock's tokens.
+/// Number of tolerances by which an answer may move. Correct ones moved by at most 0.85; counting a part of the KV
+/// cache twice moved stock's tokens by 5.
 pub const MOST_MOVED: f64 = 2.0;
 
-/// How far the two likeliest tokens moved at most, up to the first place where the texts differ.
+/// Returns the maximum movement of the two top tokens, up to the first place where the sequences differ.
 pub fn moved(one: &Answer, other: &Answer) -> f64 {
     let alike = one.tokens.iter().zip(&other.tokens).take_while(|(one, other)| one == other).count();
     let places = one.likeliest.iter().zip(&other.likeliest).take(alike + 1);
     places.map(|(one, other)| farthest(one, other)).fold(0.0, f64::max)
 }
 
-/// Of the two likeliest tokens: what is less likely is never chosen.
+/// Considers the two top tokens only: less likely ones are never chosen.
 fn farthest(one: &[(i64, f64)], other: &[(i64, f64)]) -> f64 {
     let distance = |(id, logprob): &(i64, f64)| {
         other.iter().find(|(found, _)| found == id).map_or(0.0, |(_, found)| (found - logprob).abs())
@@ -105,7 +106,7 @@ fn farthest(one: &[(i64, f64)], other: &[(i64, f64)]) -> f64 {
     one.iter().take(2).map(distance).fold(0.0, f64::max)
 }
 
-/// Compares up to the first other token: what follows is an answer to another text.
+/// Compares up to the first different token: what follows belongs to a different sequence.
 pub fn judge(stock: &Answer, tokens: &[i64], tolerance: f64) -> Verdict {
     let differing = stock.tokens.iter().zip(tokens).position(|(ours, theirs)| ours != theirs);
     match differing {
@@ -116,8 +117,8 @@ pub fn judge(stock: &Answer, tokens: &[i64], tolerance: f64) -> Verdict {
     }
 }
 
-/// How much less likely than stock's choice a token was there, in natural logarithms; infinite when stock did not
-/// have it among the likeliest.
+/// Returns how much less likely than stock's choice a token was there, in natural logarithms; infinite if stock did
+/// not list it among the top tokens.
 pub fn gap(stock: &Answer, at: usize, tokens: &[i64]) -> f64 {
     let logprob_of = |token: Option<&i64>| {
         let mut likeliest = stock.likeliest.get(at)?.iter();

@@ -1,5 +1,5 @@
-//! A variant's stack as commits: one a patch, by the patch's own author and at its own date, so that the
-//! same series gives the same ids on every machine.
+//! A variant's stack as commits: one per patch, with the patch's own author and date, so that the same series yields
+//! the same ids on every machine.
 
 use super::Stack;
 use super::apply;
@@ -18,17 +18,17 @@ use crate::sys::upstream::fetch::fetch_pin;
 pub struct SeriesCommits {
     /// The commit of the pinned tree.
     pub pin: ObjectId,
-    /// The last commit of the parents' patches; the pin's when they have none.
+    /// Last commit of the parents' patches; the pin's if they have none.
     pub border: ObjectId,
     /// The last commit.
     pub tip: ObjectId,
-    /// What the commits are made of.
+    /// Source of the commits.
     pub stack: Stack,
-    /// What the lock says of it.
+    /// Entry of the variant in the lock.
     pub locked: LockedVariant,
 }
 
-/// Applies the stack of `variant` strictly and makes the commits.
+/// Applies the stack of `variant` strictly and creates the commits.
 pub fn make_commits(
     context: &Context,
     store: &Store,
@@ -41,7 +41,7 @@ pub fn make_commits(
     commits_of(store, stack)
 }
 
-/// The same of a stack whose pin is in the store.
+/// As [`make_commits`], for a stack whose pin is in the store.
 pub fn commits_of(store: &Store, stack: Stack) -> Result<SeriesCommits> {
     let authors = authors_of(&stack)?;
     let locked = apply::apply_stack(store, &stack)?.locked;

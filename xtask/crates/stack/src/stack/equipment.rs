@@ -1,4 +1,4 @@
-//! What a flavor is compiled with, and what it runs on, where the machine's own compilers and processor are not enough.
+//! Toolchains and devices of a flavor for which the machine's own compilers and processor are not enough.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::plan::toolchains::{Toolchain, Toolchains};
 use crate::sys::machine::process::Run;
 use crate::sys::machine::toolchain;
 
-/// What the toolchains of a flavor give a build; nothing, for one that the machine's own compilers build.
+/// The contribution of a flavor's toolchains to a build; empty if the machine's own compilers suffice.
 #[derive(Clone, Debug, Default)]
 pub struct Equipment {
     /// CMake cache entries, with the folders of this machine in them.
@@ -24,7 +24,7 @@ pub struct Equipment {
     pub toolchains: Vec<String>,
 }
 
-/// What a flavor's programs run on.
+/// The device on which a flavor's programs run.
 #[derive(Clone, Debug, Default)]
 pub struct Device {
     environment: BTreeMap<String, String>,
@@ -32,7 +32,7 @@ pub struct Device {
 }
 
 impl Device {
-    /// A call of `program` on this device.
+    /// Returns a call of `program` on this device.
     #[must_use]
     pub fn run(&self, program: &Path) -> Run {
         let words: Vec<&Path> = self.runner.iter().map(Path::new).chain([program]).collect();
@@ -41,11 +41,11 @@ impl Device {
     }
 }
 
-/// Whether `flavor` can be compiled here, by the machine itself or by a toolchain that compiles for others.
+/// Checks that `flavor` can be compiled here, natively or by a cross toolchain.
 ///
 /// # Errors
 ///
-/// The surroundings: the flavor is built elsewhere.
+/// Environment error: the flavor is built on another platform.
 pub fn demand_platform(context: &Context, flavors: &Flavors, name: &str) -> Result<()> {
     let flavor = flavors.get(name)?;
     let Some(here) = Platform::of_this_machine() else { return Ok(()) };
@@ -60,11 +60,11 @@ pub fn demand_platform(context: &Context, flavors: &Flavors, name: &str) -> Resu
         .hint("run it there, or build the one for this machine: --flavor cpu-native"))
 }
 
-/// What `flavor` is compiled with.
+/// Returns the equipment that `flavor` is compiled with.
 ///
 /// # Errors
 ///
-/// The surroundings: a toolchain is not set up, and none of the machine's own does instead.
+/// Environment error: a toolchain is not set up, and the machine has no substitute.
 pub fn equipment(context: &Context, flavors: &Flavors, flavor: &Flavor, name: &str) -> Result<Equipment> {
     let all = context.toolchains()?;
     let mut equipment = Equipment::default();
@@ -93,22 +93,22 @@ impl Equipment {
     }
 }
 
-/// Everything that decides what is in the toolchains of `flavor`, as text by name.
+/// Returns everything that determines the content of the toolchains of `flavor`, as text by name.
 ///
 /// # Errors
 ///
-/// A usage error: there is no such toolchain.
+/// Usage error: there is no such toolchain.
 pub fn recipes(context: &Context, flavors: &Flavors, flavor: &Flavor) -> Result<BTreeMap<String, String>> {
     let all = context.toolchains()?;
     let named = named(&all, flavors, flavor)?;
     Ok(named.into_iter().map(|(name, toolchain)| (name.to_string(), toolchain.recipe())).collect())
 }
 
-/// What the programs of `flavor` run on: the machine itself, unless a device for them was set up.
+/// Returns the device of `flavor`: the machine itself, unless an emulator or device was set up.
 ///
 /// # Errors
 ///
-/// A usage error, for a flavor that names a toolchain which is not there.
+/// Usage error: the flavor names a toolchain that does not exist.
 pub fn device(context: &Context, flavors: &Flavors, flavor: &Flavor) -> Result<Device> {
     let all = context.toolchains()?;
     let mut device = Device::default();
@@ -124,7 +124,7 @@ pub fn device(context: &Context, flavors: &Flavors, flavor: &Flavor) -> Result<D
     Ok(device)
 }
 
-/// The toolchains of a flavor's host and of its own, in this order.
+/// Returns the toolchains of a flavor's host and its own, in this order.
 fn named<'a>(
     all: &'a Toolchains,
     flavors: &'a Flavors,

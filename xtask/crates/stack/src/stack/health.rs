@@ -1,4 +1,4 @@
-//! The program with which a container asks its server how it is.
+//! The program with which a container checks the health of its server.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::plan::flavors::Flavors;
 use crate::sys::machine::process::{self, Run};
 
-/// Where it is built, and with what.
+/// Build location and toolchain of the program.
 #[derive(Clone, Debug)]
 pub struct Health<'a> {
     context: &'a Context,
@@ -17,7 +17,7 @@ pub struct Health<'a> {
 }
 
 impl<'a> Health<'a> {
-    /// For the machines that `flavor` is for.
+    /// Creates a build for the machines that `flavor` targets.
     ///
     /// # Errors
     ///
@@ -34,19 +34,20 @@ impl<'a> Health<'a> {
         let run = process::cargo(&self.target())
             .args(["build", "--release", "--package", "espalier-health", "--manifest-path"])
             .arg(self.context.layout.root().join("Cargo.toml"))
-            // Smaller, and nothing of it differs between two machines.
+            // Stripped: smaller, and identical on every machine.
             .env("CARGO_PROFILE_RELEASE_STRIP", "true")
             .env("CARGO_ENCODED_RUSTFLAGS", process::portable_rust_flags());
         self.equipment.cargo.iter().fold(run, |run, (key, value)| run.env(key, value))
     }
 
-    /// The command line that builds it.
+    /// Returns the command line that builds it.
     #[must_use]
     pub fn command(&self) -> String {
         self.run().words()
     }
 
-    /// Where cargo leaves it: for another platform, below that platform's name.
+    /// Returns the path of the program in cargo's target folder: for another platform, below the name of that
+    /// platform.
     #[must_use]
     pub fn program(&self) -> PathBuf {
         let platform = self.equipment.cargo.get("CARGO_BUILD_TARGET").cloned().unwrap_or_default();
@@ -57,7 +58,7 @@ impl<'a> Health<'a> {
     ///
     /// # Errors
     ///
-    /// The first error of the compiler.
+    /// The compiler's first error.
     pub fn build(&self) -> Result<()> {
         let watched = Watched { context: self.context, name: "health".to_string(), folder: self.target() };
         watched.run(self.run(), |_| {})

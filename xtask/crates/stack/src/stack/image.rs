@@ -33,16 +33,16 @@ pub struct Options {
     pub dry_run: bool,
 }
 
-/// What is done, in this order.
+/// The steps, in this order.
 #[derive(Clone, Debug)]
 enum Step {
     /// Verify the package.
     Check { package: String },
-    /// Put a toolchain that the base is made of together; there is nothing to do when it is there.
+    /// Assemble a toolchain of the base; `steps` is empty if it already exists.
     Base { name: String, folder: String, steps: Vec<String> },
-    /// Build the program that asks the server how it is.
+    /// Build the program for health checks.
     Health { command: String },
-    /// See that everything that is linked is in the image.
+    /// Check that every linked library is in the image.
     Link,
     /// Write the layers and the documents.
     Write { folder: String },
@@ -67,12 +67,12 @@ impl fmt::Display for Step {
     }
 }
 
-/// Makes the image, all of it or nothing.
+/// Writes the image completely or not at all.
 ///
 /// # Errors
 ///
-/// The flavor has no base yet; the package is not there, or is not what it says; the base cannot be had; a program
-/// links what is not in the image.
+/// The flavor has no base yet; the package does not exist or does not match its manifest; the base cannot be
+/// obtained; a program links a library that is not in the image.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let (_lock, pins) = context.begin(options.dry_run, Access::Build)?;
     let variant = pins.variant(options.variant.as_deref())?.name.to_string();
@@ -98,7 +98,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
 
 type Named<'a> = (&'a Name, &'a Toolchain);
 
-/// An image to be made.
+/// An image to be written.
 struct Image<'a> {
     context: &'a Context,
     flavor: &'a str,
@@ -145,7 +145,7 @@ impl<'a> Image<'a> {
         })
     }
 
-    /// What is set up for it.
+    /// Returns the toolchains that it needs.
     fn toolchains(&self) -> impl Iterator<Item = Named<'a>> {
         std::iter::once(self.packages).chain(self.runtime.map(|(_, toolchain)| toolchain))
     }

@@ -1,4 +1,4 @@
-//! `cargo xtask lock`: write `espalier.lock` anew, or check it.
+//! `cargo xtask lock`: rewrites or checks `espalier.lock`.
 
 use serde_json::json;
 
@@ -52,7 +52,7 @@ fn summary(fresh: &Lock, differences: &[String]) -> String {
     lines.join("\n")
 }
 
-/// A lock that cannot be read is replaced when it is being written, and an error when it is checked.
+/// Reads the lock; a lock that cannot be parsed is replaced when writing, and an error when checking.
 fn read_or_default(context: &Context, check: bool) -> Result<Lock> {
     match read(context) {
         Ok(lock) => Ok(lock.unwrap_or_default()),

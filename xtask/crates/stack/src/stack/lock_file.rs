@@ -1,4 +1,4 @@
-//! `espalier.lock`, read and brought up to date.
+//! Reading and updating `espalier.lock`.
 
 use crate::context::Context;
 use crate::error::{Error, Result};
@@ -8,7 +8,7 @@ use crate::sys::machine::disk;
 use crate::sys::project::inputs::PatchFile;
 use crate::sys::project::stage::Stage;
 
-/// The committed lock, when there is one.
+/// Returns the committed lock, if there is one.
 pub fn read(context: &Context) -> Result<Option<Lock>> {
     let path = context.layout.lock();
     if !disk::exists(&path) {
@@ -18,7 +18,7 @@ pub fn read(context: &Context) -> Result<Option<Lock>> {
     Lock::parse(SourceText { name: "espalier.lock", text: &text }).map(Some)
 }
 
-/// Puts one variant's fresh entry into the lock, unless it is there already or `--locked` forbids it.
+/// Updates the entry of one variant, unless it is already there or `--locked` forbids it.
 pub fn update(context: &Context, variant: &str, fresh: &LockedVariant) -> Result<()> {
     let old = read(context)?.unwrap_or_default();
     let mut new = old.clone();
@@ -29,7 +29,8 @@ pub fn update(context: &Context, variant: &str, fresh: &LockedVariant) -> Result
     Ok(())
 }
 
-/// The lock of a change of names and words of patches, which make what they made. A lock that is stale stays so.
+/// Updates the lock for a change of patches' names and texts that leaves the resulting trees the same. A stale lock
+/// stays stale.
 pub fn follow<'a>(
     context: &Context,
     stage: &mut Stage,
@@ -42,7 +43,7 @@ pub fn follow<'a>(
     write_to(context, stage, &old, &new)
 }
 
-/// Puts the lock into the stage when it is another one.
+/// Adds the lock to the stage if it differs.
 pub fn write_to(context: &Context, stage: &mut Stage, old: &Lock, new: &Lock) -> Result<()> {
     match is_another(context, old, new)? {
         true => stage.write("espalier.lock", new.render().as_bytes()),
@@ -50,7 +51,7 @@ pub fn write_to(context: &Context, stage: &mut Stage, old: &Lock, new: &Lock) ->
     }
 }
 
-/// Says what changes. With `--locked`, nothing may.
+/// Reports the differences and returns whether there are any. With `--locked`, any difference is an error.
 fn is_another(context: &Context, old: &Lock, new: &Lock) -> Result<bool> {
     if context.locked {
         refuse_stale(&old.differences(new))?;
@@ -61,7 +62,7 @@ fn is_another(context: &Context, old: &Lock, new: &Lock) -> Result<bool> {
     Ok(old != new)
 }
 
-/// Names what is not as the lock says.
+/// Returns an error that names the differences from the lock.
 pub fn refuse_stale(differences: &[String]) -> Result<()> {
     if differences.is_empty() {
         return Ok(());

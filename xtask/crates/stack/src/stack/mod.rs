@@ -1,4 +1,5 @@
-//! A variant with all that it is made of, and what is done with it: placed on its pin, locked, built, smoked, surveyed.
+//! A variant with all of its inputs, and the operations on it: placed on its pin, locked, built, smoke-tested,
+//! surveyed.
 
 pub mod apply;
 pub mod build;
@@ -30,29 +31,29 @@ use crate::plan::pins::{Pin, Pins, Variant};
 use crate::series::Patch;
 use crate::sys::project::inputs::{PatchFile, read_overlays, read_series};
 
-/// A variant with everything of ours that goes into its tree.
+/// A variant with all of our inputs to its tree.
 #[derive(Clone, Debug)]
 pub struct Stack {
-    /// The variant on top.
+    /// The variant itself.
     pub variant: Variant,
-    /// What its patches were made for.
+    /// The pin that its patches were made for.
     pub pin: Pin,
     /// Its patch files in the order in which they apply, parents first.
     pub files: Vec<PatchFile>,
-    /// The same as data.
+    /// The parsed patches.
     pub patches: Vec<Patch>,
-    /// How many patches are the parents'; they come first.
+    /// Number of patches that belong to parents; they come first.
     pub parents: usize,
     /// Overlay files, parents first.
     pub overlays: Vec<OverlayFile>,
 }
 
 impl Stack {
-    /// Reads what `variant` is made of.
+    /// Reads the inputs of `variant`.
     ///
     /// # Errors
     ///
-    /// A folder cannot be read or is no series, or a file in it is no patch.
+    /// A folder cannot be read or is not a series, or a file in it is not a patch.
     pub fn read(layout: &Layout, pins: &Pins, variant: &Variant) -> Result<Stack> {
         let line = pins.stack(variant);
         let mut files = Vec::new();
@@ -78,18 +79,18 @@ impl Stack {
         Ok(Stack { variant: variant.clone(), pin: pin.clone(), files, patches, parents, overlays })
     }
 
-    /// The same with other patches of the variant's own.
+    /// Returns the stack with the variant's own patches replaced.
     ///
     /// # Errors
     ///
-    /// One of them is no patch.
+    /// One of them is not a patch.
     pub fn with_own(&self, own: impl IntoIterator<Item = PatchFile>) -> Result<Stack> {
         let parents = self.files.iter().take(self.parents).cloned();
         let files = parents.chain(own).collect();
         Stack::of(&self.variant, &self.pin, files, self.parents, self.overlays.clone())
     }
 
-    /// The variant's own patches alone, on `pin`.
+    /// Returns a stack of only the variant's own patches, on `pin`.
     pub fn own_on(&self, pin: Pin) -> Stack {
         Stack {
             variant: self.variant.clone(),
@@ -101,17 +102,17 @@ impl Stack {
         }
     }
 
-    /// The files of the variant's own patches.
+    /// Returns the files of the variant's own patches.
     pub fn own_files(&self) -> &[PatchFile] {
         self.files.get(self.parents..).unwrap_or_default()
     }
 
-    /// The same as data.
+    /// Returns the variant's own patches, parsed.
     pub fn own_patches(&self) -> &[Patch] {
         self.patches.get(self.parents..).unwrap_or_default()
     }
 
-    /// The file of the last patch that is a parent's.
+    /// Returns the file of the last patch of the parents.
     pub fn last_of_parents(&self) -> Option<&PatchFile> {
         self.files.get(..self.parents)?.last()
     }

@@ -1,4 +1,4 @@
-//! What `status`, `bisect` and `newest` start from: a variant's series, its pin, and upstream since then.
+//! The common input of `status`, `bisect` and `newest`: a variant's series, its pin, and upstream since then.
 
 use std::rc::Rc;
 
@@ -14,29 +14,29 @@ use crate::sys::git::store::Store;
 use crate::sys::upstream::fetch::{Fetcher, fetch_pin};
 use crate::sys::upstream::tip::{self, Ask, Tip};
 
-/// What is looked at when no tip is named: the default branch.
+/// The tip if none is named: the default branch.
 pub const DEFAULT_TIP: &str = "HEAD";
 
-/// A variant's patches, its parents' included, and the store that has the pin.
+/// A variant's patches, including its parents', and the store that has the pin.
 pub struct PinnedSeries {
-    /// The patches, with what they were made for.
+    /// The patches, with the pin they were made for.
     pub stack: Stack,
-    /// Where the objects are.
+    /// The object store.
     pub store: Store,
 }
 
 impl PinnedSeries {
-    /// Reads the series and brings the pin into the store. The caller holds the run lock.
+    /// Reads the series and fetches the pin into the store. The caller holds the run lock.
     pub fn load(context: &Context, variant: Option<&str>) -> Result<PinnedSeries> {
         let pins = context.pins()?;
         let stack = Stack::read(&context.layout, &pins, pins.variant(variant)?)?;
         let store = Store::open(&context.layout.store())?;
-        // The pin too: its blobs tell in which function a hunk was made.
+        // The pin's blobs are needed to find the function in which a hunk was made.
         fetch_pin(&store, &context.layout, &stack.pin, context.offline, &context.ui)?;
         Ok(PinnedSeries { stack, store })
     }
 
-    /// The other series on the same pin: it moves only with all of them. Loaded from the same store.
+    /// Returns the other series on the same pin, which moves only with all of them, loaded from the same store.
     pub fn others_on_pin(&self, context: &Context) -> Result<Vec<PinnedSeries>> {
         let pins = context.pins()?;
         let ours = pins.patch_folders(&self.stack.variant);
@@ -48,14 +48,14 @@ impl PinnedSeries {
         others.collect()
     }
 
-    /// Whether the variant's own patches are exact in a survey of the pin. If its parents' are not, that is the parents'
-    /// failure.
+    /// Whether the variant's own patches are exact in a survey of the pin. Inexact patches of its parents count as
+    /// the parents' failure.
     pub fn is_exact_in(&self, at_pin: &Survey) -> bool {
         at_pin.classes().skip(self.stack.parents).all(|class| class == PatchClass::Exact)
     }
 
-    /// Those of this series and `others`, on the same pin, that are not exact on it: while there is one, no rebase moves
-    /// the pin.
+    /// Returns those of this series and `others`, on the same pin, that are not exact on it: while there is one, no
+    /// rebase can move the pin.
     pub fn inexact_at_pin<'a>(&'a self, others: &'a [PinnedSeries]) -> Result<Vec<&'a str>> {
         let mut inexact = Vec::new();
         for series in std::iter::once(self).chain(others) {
@@ -66,19 +66,19 @@ impl PinnedSeries {
         Ok(inexact)
     }
 
-    /// The commit that upstream, or the repository `from`, calls `reference`, with its history if it has
-    /// one.
+    /// Resolves `reference` in upstream, or in the repository `from`, and fetches the commit with its history if
+    /// available.
     pub fn tip(&self, context: &Context, reference: &str, from: Option<&str>) -> Result<Tip> {
         let fetcher = fetcher(context, &self.store);
         tip::resolve(fetcher, &Ask { pin: &self.stack.pin, reference, from, history: true })
     }
 
-    /// The commits since the pin, oldest first; nothing when the tip came without them.
+    /// Returns the commits since the pin, oldest first; `None` if the tip was fetched without them.
     pub fn history(&self, tip: &Tip) -> Result<Option<Vec<Commit>>> {
         history::since(&self.store, tip.commit, self.stack.pin.tree)
     }
 
-    /// The commits since the pin, or an error that says where they can come from.
+    /// Returns the commits since the pin, or an error that says how to get them.
     pub fn required_history(&self, tip: &Tip) -> Result<Vec<Commit>> {
         self.history(tip)?.ok_or_else(|| self.without_history(tip))
     }
@@ -97,13 +97,13 @@ impl PinnedSeries {
         told.hint(format!("name a clone in which {} comes after {revision}: --from PATH", tip.name))
     }
 
-    /// The whole series at every commit of `history`, those of its parents included.
+    /// Surveys the whole series, including its parents', at every commit of `history`.
     pub fn survey(&self, history: &[Commit]) -> Result<Range> {
         range::survey(&self.store, &self.stack.patches, self.stack.pin.tree, history)
     }
 }
 
-/// Everything a fetch needs, from the context.
+/// Returns a fetcher with the settings of the context.
 pub fn fetcher<'a>(context: &'a Context, store: &'a Store) -> Fetcher<'a> {
     Fetcher { store, layout: &context.layout, offline: context.offline, ui: &context.ui }
 }
@@ -112,32 +112,32 @@ pub fn fetcher<'a>(context: &'a Context, store: &'a Store) -> Fetcher<'a> {
 pub struct Classes {
     /// At the pin.
     pub at_pin: PatchClass,
-    /// At each commit; nothing for those that do not have the pin behind them.
+    /// At each commit; `None` for commits that do not have the pin as an ancestor.
     pub at: Vec<Option<PatchClass>>,
 }
 
 impl Classes {
-    /// Those of the patch number `patch`, from 0.
+    /// Returns the classes of the patch with the index `patch`, from 0.
     pub fn of(range: &Range, patch: usize) -> Option<Classes> {
         let class = |classes: &Option<Rc<[PatchClass]>>| classes.as_ref()?.get(patch).copied();
         let at = range.classes.iter().map(class).collect();
         Some(Classes { at_pin: range.at_pin.classes().nth(patch)?, at })
     }
 
-    /// At the last commit.
+    /// Returns the class at the last commit.
     pub fn at_tip(&self) -> PatchClass {
         self.at.last().copied().flatten().unwrap_or(self.at_pin)
     }
 
-    /// Where its class is one of those that `is_so` names: the commits at which that began, and those of
-    /// them that hold to the tip.
+    /// Returns the commits at which its class becomes one for which `is_so` holds, and those of them from which it
+    /// holds until the tip.
     pub fn beginnings(&self, range: &Range, is_so: impl Fn(PatchClass) -> bool) -> (Vec<usize>, Vec<usize>) {
         let at: Vec<bool> = self.at.iter().map(|class| class.is_some_and(&is_so)).collect();
         let line = Line { before: &range.before, at_pin: is_so(self.at_pin), at: &at };
         (line.beginnings(), line.lasting_beginnings())
     }
 
-    /// The last commit since which its class is, up to the tip, one of those that `is_so` names.
+    /// Returns the last commit from which, up to the tip, `is_so` holds for its class.
     pub fn last_lasting(&self, range: &Range, is_so: impl Fn(PatchClass) -> bool) -> Option<usize> {
         self.beginnings(range, is_so).1.last().copied()
     }

@@ -1,4 +1,4 @@
-//! A series against every upstream commit since the pin.
+//! Surveys of a series at every upstream commit since the pin.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -13,16 +13,17 @@ use crate::sys::git::history::{Commit, Comparisons};
 use crate::sys::git::store::Store;
 use crate::sys::git::store_tree::StoreTree;
 
-/// What the series came to at the pin and at each commit.
+/// Results of the series at the pin and at each commit.
 pub struct Range {
     /// At the pin.
     pub at_pin: Rc<Survey>,
-    /// The classes of the patches at each commit of the history; nothing for those that do not have the pin behind them.
-    /// The surveys themselves hold the content of every file that a patch changes: over thousands of commits, gigabytes.
+    /// The classes of the patches at each commit of the history; `None` for commits that do not have the pin as an
+    /// ancestor. The surveys themselves hold the content of every file that a patch changes: over thousands of
+    /// commits, gigabytes.
     pub classes: Vec<Option<Rc<[PatchClass]>>>,
-    /// What comes right before each commit.
+    /// The predecessors of each commit.
     pub before: Vec<Vec<Before>>,
-    /// What upstream's commits took of the series.
+    /// Parts of the series that upstream's commits contain.
     pub taken: Taken,
     /// At the last commit.
     at_tip: Option<Rc<Survey>>,
@@ -33,15 +34,15 @@ impl Range {
         Range { at_pin, classes: Vec::with_capacity(before.len()), before, taken, at_tip: None }
     }
 
-    /// What the series came to at the last commit, the tip.
+    /// Returns the survey at the last commit, the tip.
     pub fn at_tip(&self) -> &Rc<Survey> {
         self.at_tip.as_ref().unwrap_or(&self.at_pin)
     }
 }
 
-/// The series where it was made, `pin` being that tree.
+/// Returns the series at its base, `pin` being that tree.
 ///
-/// What its patches make of each file is kept in the store's memory: with the blob that a patch was made from,
+/// The content of each file after each patch is kept in the store's memory: with the blob that a patch was made for,
 /// the function of each of its hunks is known for certain.
 pub fn origin<'a>(store: &Store, patches: &'a [Patch], pin: &'a StoreTree<'_>) -> Result<Origin<'a>> {
     let origin = Origin::new(patches, pin)?;
@@ -53,19 +54,19 @@ pub fn origin<'a>(store: &Store, patches: &'a [Patch], pin: &'a StoreTree<'_>) -
     Ok(origin)
 }
 
-/// The series on any one tree, whose history took the patches `taken`.
+/// Surveys the series on one tree, in whose history the patches `taken` are upstreamed.
 pub fn survey_tree(origin: &Origin<'_>, tree: &StoreTree<'_>, taken: &PatchSet) -> Result<Survey> {
     Ok(survey_series(origin, tree, taken, Vec::new())?)
 }
 
-/// The series at every commit since the tree `pin`, which it was made for.
+/// Surveys the series at every commit since its base, the tree `pin`.
 pub fn survey(store: &Store, patches: &[Patch], pin: ObjectId, history: &[Commit]) -> Result<Range> {
     let pin = StoreTree::new(store, pin)?;
     survey_history(store, &origin(store, patches, &pin)?, &pin, history)
 }
 
-/// The series at every commit of `history`, which starts after `pin`. A commit that touches nothing that any patch
-/// looks at costs the comparison of two trees.
+/// Surveys the series at every commit of `history`, which starts after `pin`. A commit that touches no file that a
+/// patch reads costs the comparison of two trees.
 pub fn survey_history(
     store: &Store,
     origin: &Origin<'_>,
@@ -75,7 +76,8 @@ pub fn survey_history(
     survey_each(store, origin, pin, history, |_, _, _| Ok(()))
 }
 
-/// The same; `look` gets each commit's place, its survey where it has one, and what was taken there.
+/// As [`survey_history`]; `look` receives each commit's index, its survey if it has one, and the patches upstreamed
+/// there.
 pub fn survey_each(
     store: &Store,
     origin: &Origin<'_>,
@@ -109,11 +111,11 @@ pub fn survey_each(
     Ok(walk.range)
 }
 
-/// Until when the survey of a commit is needed.
+/// Lifetimes of the surveys of commits.
 struct Needed {
-    /// For each commit, those that are needed last by it.
+    /// For each commit, the commits whose last user it is.
     last_by: Vec<Vec<usize>>,
-    /// Whether a later commit needs it.
+    /// Whether a later commit needs the commit's survey.
     is_needed: Vec<bool>,
 }
 
@@ -135,7 +137,7 @@ impl Needed {
     }
 }
 
-/// On the way from the pin to the tip.
+/// State of the walk from the pin to the tip.
 struct Walk<'a> {
     store: &'a Store,
     compared: &'a Comparisons<'a>,
@@ -143,7 +145,7 @@ struct Walk<'a> {
     pin: ObjectId,
     history: &'a [Commit],
     needed: Needed,
-    /// Of the commits that a later one still needs.
+    /// Surveys of the commits that a later one still needs.
     surveys: HashMap<usize, Rc<Survey>>,
     range: Range,
 }
@@ -168,7 +170,7 @@ impl Walk<'_> {
         Ok(Some(Rc::new(survey_series(self.origin, &tree, &taken, known)?)))
     }
 
-    /// What was found right before, and the tree for which it was.
+    /// Returns the survey of a predecessor, and the tree that it is of.
     fn found(&self, before: Before) -> Option<(&Rc<Survey>, ObjectId)> {
         match before {
             Before::Pin => Some((&self.range.at_pin, self.pin)),
@@ -176,7 +178,8 @@ impl Walk<'_> {
         }
     }
 
-    /// Keeps what reports need of the survey of the commit `at`, and the survey itself only while a later commit needs it.
+    /// Keeps the part of the survey of the commit `at` that reports need; the survey itself is kept only while a
+    /// later commit needs it.
     fn keep(&mut self, at: usize, survey: Option<Rc<Survey>>) {
         let classes = survey.as_ref().map(|survey| self.classes_of(at, survey));
         self.range.classes.push(classes);
@@ -191,7 +194,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Most commits change nothing: they share one list.
+    /// Returns the classes of a survey; most commits change nothing and share one list.
     fn classes_of(&self, at: usize, survey: &Survey) -> Rc<[PatchClass]> {
         let before = at.checked_sub(1).and_then(|before| self.range.classes.get(before)?.as_ref());
         match before.filter(|known| survey.classes().eq(known.iter().copied())) {
@@ -201,7 +204,7 @@ impl Walk<'_> {
     }
 }
 
-/// A commit as reports show it.
+/// Converts a commit for reports.
 pub fn upstream_commit(commit: &Commit) -> UpstreamCommit {
     UpstreamCommit {
         id: commit.id.to_string(),
@@ -218,7 +221,7 @@ mod tests {
     #[test]
     fn a_survey_is_kept_until_its_last_child() {
         let commit = Before::Commit;
-        // A line, a branch from its first commit, a merge of both, and a branch that nothing takes in.
+        // A main line, a branch from its first commit, a merge of both, and a branch that is never merged.
         let before = [
             vec![Before::Pin],
             vec![commit(0)],

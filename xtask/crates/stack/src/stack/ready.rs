@@ -1,4 +1,4 @@
-//! The edit repository as it has to be before somebody works in it; never at the cost of work that is there.
+//! Preparing the edit repository for work, without losing work that is there.
 
 use super::commits::{SeriesCommits, make_commits};
 use crate::context::Context;
@@ -11,31 +11,31 @@ use crate::sys::work_trees::edit_make::{self, EditPlace};
 use crate::sys::work_trees::edit_overlay;
 use crate::sys::work_trees::edit_repo::{EditRepo, Marks};
 
-/// What happens to work that is in the repository and in no patch.
+/// Handling of work that is in the repository and in no patch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
-    /// It stops the command.
+    /// Stop the command.
     Refuse,
-    /// It stays, and the repository is used as it is.
+    /// Keep it, and use the repository as it is.
     Keep,
-    /// It is moved away.
+    /// Move it away.
     Discard,
 }
 
-/// An edit repository that can be worked in.
+/// An edit repository that is ready for use.
 pub struct Ready {
     /// The repository.
     pub repo: EditRepo,
     /// The series on disk, as commits.
     pub series: SeriesCommits,
-    /// Where its borders are.
+    /// Its boundaries.
     pub marks: Marks,
-    /// Whether it was made by this run.
+    /// Whether it was created by this run.
     pub made: bool,
 }
 
-/// Opens the edit repository of `variant`, or makes it when there is none or the series on disk changed
-/// since. The caller holds the run lock.
+/// Opens the edit repository of `variant`, or creates it if there is none or the series on disk has changed since.
+/// The caller holds the run lock.
 pub fn ready(context: &Context, store: &Store, pins: &Pins, variant: &Variant, when: When) -> Result<Ready> {
     let folder = context.layout.edit(&variant.name);
     let there = if when == When::Discard { None } else { EditRepo::open(&folder, &variant.name)? };
@@ -64,7 +64,7 @@ pub fn ready(context: &Context, store: &Store, pins: &Pins, variant: &Variant, w
     Ok(Ready { repo, series, marks, made: true })
 }
 
-/// Without the overlay a build there with kernels would miss what the patches call.
+/// Links the overlay: without it, a build there with kernels would lack what the patches call.
 fn link_overlay(context: &Context, repo: &EditRepo, series: &SeriesCommits) -> Result<()> {
     let others = edit_overlay::link(repo, context.layout.root(), &series.stack.overlays)?;
     for path in others {
@@ -77,12 +77,12 @@ fn link_overlay(context: &Context, repo: &EditRepo, series: &SeriesCommits) -> R
     Ok(())
 }
 
-/// Whether the repository was made from what the series on disk is now.
+/// Whether the repository was created from the current series on disk.
 fn is_current(marks: &Marks, series: &SeriesCommits) -> bool {
     marks.series == series.tip && marks.border == series.border && marks.pin == series.pin
 }
 
-/// What is in the repository and in no patch, in words; empty when nothing would be lost.
+/// Describes the work in the repository that is in no patch; empty if nothing would be lost.
 pub fn work_of(repo: &EditRepo) -> Result<Vec<String>> {
     let mut work = Vec::new();
     if let Some(name) = repo.unfinished() {
@@ -119,7 +119,7 @@ fn refusal(context: &Context, variant: &Variant, work: &[String]) -> Error {
         .hint(format!("discard it: cargo xtask edit {name} --discard"))
 }
 
-/// The folder of a variant's own patches.
+/// Returns the folder of a variant's own patches.
 pub fn series_folder(variant: &Variant) -> Result<&str> {
     variant.patches.as_deref().ok_or_else(|| {
         Error::usage(format!("the variant `{}` has no series of its own to edit", variant.name))

@@ -1,4 +1,4 @@
-//! `cargo xtask release`: packages that are there, verified, as archives with all that a release needs.
+//! `cargo xtask release`: archives of existing, verified packages, with everything that a release needs.
 
 use std::path::{Path, PathBuf};
 
@@ -23,17 +23,17 @@ use crate::sys::project::run_lock::Access;
 pub struct Options {
     /// Only packages of this variant.
     pub variant: Option<String>,
-    /// Only packages of these flavors, each of which has to be there.
+    /// Only packages of these flavors, each of which must exist.
     pub flavors: Vec<String>,
-    /// The tag that it is published under, which has to name the version.
+    /// The tag of the release, which must match the version.
     pub tag: Option<String>,
-    /// Where the files will be, for the script that installs them.
+    /// The download location of the files, for the install script.
     pub url: Option<String>,
     /// Print what would be done.
     pub dry_run: bool,
 }
 
-/// The project's version: `[workspace.package]` of `Cargo.toml`, which the tool is compiled with.
+/// The project's version: `[workspace.package]` of `Cargo.toml`, compiled into the tool.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// A package that goes into the release.
@@ -42,11 +42,11 @@ struct Chosen {
     manifest: Manifest,
 }
 
-/// Makes the release: all of it, or nothing.
+/// Makes the release: completely or not at all.
 ///
 /// # Errors
 ///
-/// A package is not there, or is not what it says; the tag names another version.
+/// A package does not exist or does not match its manifest; the tag names another version.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     check(options)?;
     let (_lock, pins) = context.begin(options.dry_run, Access::Build)?;
@@ -97,7 +97,7 @@ fn check(options: &Options) -> Result<()> {
     }
 }
 
-/// What is new, by the changelog; a tag needs an entry of its own.
+/// Returns the changelog entry; a tag requires its own entry.
 fn entry(context: &Context, options: &Options) -> Result<String> {
     let changelog =
         disk::read_text_if_there(&context.layout.root().join("CHANGELOG.md"))?.unwrap_or_default();
@@ -110,7 +110,7 @@ fn entry(context: &Context, options: &Options) -> Result<String> {
     }
 }
 
-/// The packages that were asked for, each verified.
+/// Returns the requested packages, each verified.
 fn choose(context: &Context, options: &Options, pins: &Pins, known: &Known) -> Result<Vec<Chosen>> {
     let mut chosen = Vec::new();
     for folder in wanted(context, options, pins)? {

@@ -1,4 +1,4 @@
-//! What travels with a package besides programs: licences of all that is linked, and where it came from.
+//! Documents of a package besides its programs: licences of everything linked, and provenance.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,33 +17,33 @@ use crate::sys::project::inputs::PatchFile;
 use crate::sys::project::licences::{self, Texts};
 use crate::sys::project::web_page as pages;
 
-/// What a build knows that its package is about.
+/// Facts about a build that its package documents.
 #[derive(Clone, Debug)]
 pub struct Made<'a> {
     /// The stack of the variant.
     pub pins: &'a Pins,
     /// What was built.
     pub variant: &'a Variant,
-    /// Its trees.
+    /// The applied tree of the variant.
     pub applied: &'a Applied,
-    /// The page in its server.
+    /// The web page in its server.
     pub page: Option<&'a Named>,
     /// The Ninja program and the folder in which it compiled.
     pub ninja: (&'a Path, PathBuf),
-    /// What it compiled.
+    /// The compiled targets.
     pub targets: &'a [String],
     /// Environment of the cargo that built the kernels.
     pub cargo: BTreeMap<String, String>,
-    /// What else decided the bytes, by name, each with its sha256.
+    /// Other inputs that determine the bytes, by name, each with its sha256.
     pub inputs: BTreeMap<String, String>,
 }
 
 impl Made<'_> {
-    /// Everything that is written down in the package, and the texts that go into it.
+    /// Returns the data for the package's documents, and the texts that go into it.
     ///
     /// # Errors
     ///
-    /// A file that was compiled is gone; cargo or Ninja cannot be asked.
+    /// A compiled file no longer exists; cargo or Ninja fails.
     pub fn gather(self, context: &Context) -> Result<(Origin, Texts)> {
         let tree = context.layout.tree(&self.variant.name);
         let (ninja, build) = &self.ninja;
@@ -78,7 +78,7 @@ impl Made<'_> {
         let triple = self.cargo.get("CARGO_BUILD_TARGET").cloned().map_or_else(licences::host_triple, Ok)?;
         let metadata = process::cargo(&context.layout.cargo_target("kernels"))
             .args(["metadata", "--format-version", "1", "--locked", "--filter-platform", &triple])
-            // It asks for the sources of every crate of the workspace, of which a first build has fetched its own.
+            // cargo needs the sources of every crate of the workspace, and a first build has fetched only its own.
             .args(context.offline.then_some("--offline"))
             .arg("--manifest-path")
             .arg(context.layout.root().join("Cargo.toml"))
@@ -108,7 +108,7 @@ impl Made<'_> {
     }
 }
 
-/// What people want to know of each patch of a stack.
+/// Returns the notes on each patch of a stack.
 #[must_use]
 pub fn notes(stack: &Stack) -> Vec<PatchNote> {
     let note = |(file, patch): (&PatchFile, &Patch)| PatchNote {
@@ -125,7 +125,7 @@ fn status_of(patch: &Patch) -> String {
     patch.trailers.iter().find(is_status).map(|trailer| trailer.value.clone()).unwrap_or_default()
 }
 
-/// A repository that others can reach: no path of this machine.
+/// Returns a repository that others can reach, never a path of this machine.
 fn url_of(pin: &Pin) -> Option<String> {
     pin.sources.iter().find_map(|source| match source {
         Source::Git { url } if url.starts_with("https://") => Some(url.clone()),

@@ -1,4 +1,4 @@
-//! `cargo xtask smoke`: the built server is started on the loopback, answers, says what it is, stops.
+//! `cargo xtask smoke`: starts the built server on the loopback, sends requests, checks its identity, and stops it.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -11,20 +11,20 @@ use crate::error::{Error, Result};
 use crate::sys::machine::disk;
 use crate::sys::net::server::{Server, last_words};
 
-/// What is to be smoked.
+/// The build to test.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Variant name.
     pub variant: String,
     /// Flavor name.
     pub flavor: String,
-    /// What `/props` has to say in its build info; nothing for a stock build.
+    /// Identity that `/props` must contain in its build info; `None` for a stock build.
     pub identity: Option<String>,
-    /// What it runs on.
+    /// The device to run on.
     pub device: Device,
 }
 
-/// `cargo xtask smoke`: what is built is asked to be what the lock says.
+/// `cargo xtask smoke`: tests the build, and checks that its identity matches the lock.
 pub fn command(context: &Context, variant: Option<&str>, flavor: String) -> Result<Outcome> {
     let pins = context.pins()?;
     let variant = pins.variant(variant)?;
@@ -37,12 +37,12 @@ pub fn command(context: &Context, variant: Option<&str>, flavor: String) -> Resu
     run(context, &Options { variant: variant.name.to_string(), flavor, identity, device })
 }
 
-/// What a server says of itself in `--version` and in `/props`.
+/// Returns the identity that a server reports in `--version` and in `/props`.
 pub fn identity(variant: &str, pin: &str, tree: &str) -> String {
     format!("variant {variant}, pin {pin}, tree {tree}")
 }
 
-/// Starts the packaged server and asks it for a completion and a chat answer.
+/// Starts the packaged server and requests a completion and a chat answer.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let server = server_of(context, &options.variant, &options.flavor)?;
     let model = model(context)?;
@@ -57,7 +57,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     Ok(Outcome::ok("", json!({ "answers": answers.to_json(), "seconds": seconds })))
 }
 
-/// The packaged server.
+/// Returns the packaged server.
 pub(super) fn server_of(context: &Context, variant: &str, flavor: &str) -> Result<PathBuf> {
     let server = context.layout.server(variant, flavor);
     if disk::is_program(&server) {
@@ -67,7 +67,7 @@ pub(super) fn server_of(context: &Context, variant: &str, flavor: &str) -> Resul
         .hint(format!("cargo xtask build --variant {variant} --flavor {flavor}")))
 }
 
-/// The model that it is asked with.
+/// Returns the model of the smoke test.
 pub(super) fn model(context: &Context) -> Result<PathBuf> {
     let model = context.layout.smoke_model();
     if disk::exists(&model) {
@@ -77,7 +77,7 @@ pub(super) fn model(context: &Context) -> Result<PathBuf> {
         .hint(format!("git checkout {}", context.layout.show(&model))))
 }
 
-/// What the server said.
+/// The server's answers.
 struct Answers {
     completion: String,
     chat: String,
@@ -113,10 +113,10 @@ fn ask(server: &Server, options: &Options) -> Result<Answers> {
     })
 }
 
-/// What is asked.
+/// The prompt.
 pub(super) const PROMPT: &str = "The tree";
 
-/// Greedy and asked twice: the second answer comes from the cached prompt and must be the same.
+/// Greedy and requested twice: the second answer uses the cached prompt and must be the same.
 fn completion(server: &Server) -> Result<String> {
     let body = json!({ "prompt": PROMPT, "n_predict": 12, "temperature": 0 });
     let ask = || text_at(server.post("/completion", &body)?, "/content", "/completion");

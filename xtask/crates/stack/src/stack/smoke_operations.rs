@@ -1,5 +1,5 @@
-//! `cargo xtask smoke --operations`: every operation of the smoke test's model, computed by the accelerator, held against
-//! the processor by upstream's own tests. An answer in the right words may have been computed by the wrong device.
+//! `cargo xtask smoke --operations`: compares every operation of the smoke test's model on the accelerator with the
+//! processor, using upstream's own tests. A correct answer alone may have been computed by the wrong device.
 
 use std::path::{Path, PathBuf};
 
@@ -18,13 +18,13 @@ use crate::sys::machine::process::Run;
 use crate::sys::project::package;
 use crate::sys::project::run_lock::{self, Access};
 
-/// Writes down the operations of a model.
+/// Writes the operations of a model to a file.
 const WRITER: &str = "test-export-graph-ops";
 
-/// Computes them on every device and on the processor.
+/// Computes them on every device and compares the results with the processor's.
 const COMPARER: &str = "test-backend-ops";
 
-/// What ggml loads besides the modules that lie with a program.
+/// Names a module that ggml loads besides those beside the program.
 const ONE_MORE_MODULE: &str = "GGML_BACKEND_PATH";
 
 /// Compiles both programs in the build folder of the flavor, or of its host, and runs them.
@@ -60,15 +60,15 @@ pub fn command(context: &Context, variant: Option<&str>, flavor: &str) -> Result
     Ok(Outcome::ok("", devices.collect()))
 }
 
-/// The accelerator's module in the package; none where the accelerator is part of the programs.
+/// Returns the accelerator's module in the package; `None` if the accelerator is linked into the programs.
 fn module(flavor: &Flavor, folder: Option<&Path>) -> Result<Option<PathBuf>> {
     let (Some(folder), true) = (folder, flavor.host.is_some()) else { return Ok(None) };
     let files = disk::files_below(folder)?;
     Ok(files.iter().find(|file| package::is_one_of(file, &flavor.modules)).map(|file| folder.join(file)))
 }
 
-/// glibc gives out memory of zeros then. Upstream's program compares all of a tensor's memory, also what lies between its
-/// rows and was never written: left-over bytes may be no number, which is a difference to it (seen at v0.5.0).
+/// Makes glibc return zeroed memory. Upstream's program compares all of a tensor's memory, including padding between
+/// rows that was never written: left-over bytes may be NaN, which counts as a difference (seen at v0.5.0).
 const MEMORY_OF_ZEROS: (&str, &str) = ("MALLOC_PERTURB_", "255");
 
 struct Comparison<'a> {

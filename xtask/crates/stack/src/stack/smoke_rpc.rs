@@ -1,5 +1,5 @@
-//! `cargo xtask smoke --rpc`: the model lies with `ggml-rpc-server`, a second process, and the server says the same.
-//! That is how a model outgrows one machine; here both are on the loopback.
+//! `cargo xtask smoke --rpc`: holds the model in `ggml-rpc-server`, a second process, and checks that the server's
+//! answers are the same. This is how a model larger than one machine is served; here both are on the loopback.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ use crate::sys::net::loopback;
 use crate::sys::net::port::ReservedPort;
 use crate::sys::net::server::{Server, last_words};
 
-/// The server alone, and with its model elsewhere; a variant with kernels with a paged cache there too.
+/// Compares the server alone with one whose model is remote; a variant with kernels also with a paged cache.
 pub fn command(context: &Context, variant: Option<&str>, flavor: &str) -> Result<Outcome> {
     let pins = context.pins()?;
     let variant = pins.variant(variant)?;
@@ -61,7 +61,7 @@ struct Pair {
 }
 
 impl Pair {
-    /// What the server says alone, which it has to say in each mode with its model elsewhere.
+    /// Returns the answer of the server alone, which must be the same in each mode with a remote model.
     fn compare(&self, modes: &[&[&str]]) -> Result<Value> {
         let alone = tokens(&self.start(&[])?)?;
         for mode in modes {
@@ -74,8 +74,8 @@ impl Pair {
                 return Err(Error::no(format!("with {with} the server says something else"))
                     .detail(format!("alone: {alone}\nfound: {found}")));
             }
-            // A server that never sent its model anywhere would say the same too. The port stays reserved: no other
-            // worker may take this one's place.
+            // A server that never offloads its model would give the same answers, so the check kills the worker. The
+            // port stays reserved: no other worker may listen on it.
             drop(worker);
             if tokens(&server).is_ok() {
                 return Err(Error::no(format!("with {with} the server computed the answer itself")));
@@ -86,12 +86,12 @@ impl Pair {
 
     fn start(&self, more: &[&str]) -> Result<Server> {
         let run = self.device.run(&self.server).args(["--ctx-size", "512", "--threads", "2", "--seed", "1"]);
-        // It ends by ggml's own abort when its worker is gone: no debugger has to look at that.
+        // ggml aborts when its worker is gone: it must not attach a debugger then.
         let run = run.env("GGML_NO_BACKTRACE", "1").args(more).arg("--model").arg(&self.model);
         Server::start(run, &self.server_log)
     }
 
-    /// The worker, and where it listens.
+    /// Starts the worker, and returns the port that it listens on.
     fn start_worker(&self) -> Result<(Started, ReservedPort)> {
         let port = ReservedPort::new()?;
         let run = self.device.run(&self.worker).args(["--threads", "2", "--host", "127.0.0.1", "--port"]);
@@ -111,7 +111,7 @@ impl Pair {
     }
 }
 
-/// It begins at once on an idle machine.
+/// It is ready at once on an idle machine.
 const READY_LIMIT: Duration = Duration::from_secs(60);
 
 fn tokens(server: &Server) -> Result<Value> {

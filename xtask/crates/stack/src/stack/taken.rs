@@ -1,4 +1,4 @@
-//! What upstream's commits since the pin took of a series.
+//! Parts of a series that upstream's commits since the pin contain.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -9,32 +9,32 @@ use crate::series::{ChangedFile, Difference, Event, Lookout, Origin, SIMILAR_PER
 use crate::sys::git::history::{Commit, Comparisons};
 use crate::sys::git::store::Store;
 
-/// A set of patches, by their places in the series.
+/// A set of patches, by their indices in the series.
 pub type PatchSet = Rc<BTreeSet<usize>>;
 
-/// What was taken of a series, and where.
+/// The upstreamed parts of a series, by commit.
 #[derive(Debug, Default)]
 pub struct Taken {
-    /// What became of each patch; its commits are places in the history.
+    /// History of each patch; its commits are indices into the history.
     pub stories: Vec<Story>,
-    /// The patches that are taken at each commit.
+    /// Patches that are upstreamed at each commit.
     at: Vec<PatchSet>,
 }
 
 impl Taken {
-    /// The patches that are taken at the commit `at`.
+    /// Returns the patches that are upstreamed at the commit `at`.
     pub fn at(&self, at: usize) -> PatchSet {
         self.at.get(at).cloned().unwrap_or_default()
     }
 
-    /// The patches that are taken at the last commit.
+    /// Returns the patches that are upstreamed at the last commit.
     pub fn at_tip(&self) -> PatchSet {
         self.at.last().cloned().unwrap_or_default()
     }
 }
 
-/// Reads every commit of `history` that touches a file of the series. Merges are left out: what they bring, the commits
-/// behind them bring.
+/// Reads every commit of `history` that touches a file of the series. Merges are skipped: their changes are in the
+/// merged commits.
 pub fn watch(
     store: &Store,
     origin: &Origin<'_>,
@@ -78,7 +78,7 @@ fn look_at(
     Ok(if files.is_empty() { Vec::new() } else { lookout.see(at, &commit.subject, &files) })
 }
 
-/// A change to one file of a commit that makes the changes `all`.
+/// Reads the change to one file in a commit with the changes `all`.
 fn read(store: &Store, change: &Difference, all: &[Difference]) -> Result<ChangedFile> {
     let home = new_home(store, change, all)?;
     let [old, new] = [change.blobs[0], home.unwrap_or(change).blobs[1]];
@@ -93,7 +93,7 @@ fn read(store: &Store, change: &Difference, all: &[Difference]) -> Result<Change
     })
 }
 
-/// A submodule has an id and no content here.
+/// Returns the content of a blob; empty for a submodule, which has an id and no content here.
 fn content(store: &Store, id: ObjectId) -> Vec<u8> {
     match id.is_zero() {
         true => Vec::new(),
@@ -101,7 +101,7 @@ fn content(store: &Store, id: ObjectId) -> Vec<u8> {
     }
 }
 
-/// What a file that goes has become: one that comes with the same content, or with most of it.
+/// Returns the new path of a file that is removed: an added file with the same content, or with most of it.
 fn new_home<'c>(store: &Store, gone: &Difference, all: &'c [Difference]) -> Result<Option<&'c Difference>> {
     let [old, new] = gone.blobs;
     if !new.is_zero() {

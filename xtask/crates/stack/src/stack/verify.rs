@@ -1,4 +1,4 @@
-//! Whether a package is what it says, by itself and by the lock of this project.
+//! Verification of a package against its own manifest and the lock of this project.
 
 use super::{Stack, shipped};
 use crate::build::shipped::Contents;
@@ -9,7 +9,7 @@ use crate::plan::lock::Lock;
 use crate::plan::snippet::SourceText;
 use crate::sys::machine::disk;
 
-/// What this project says of its variants; nothing where it has no lock.
+/// Returns this project's data on its variants; empty if it has no lock.
 ///
 /// # Errors
 ///
@@ -26,11 +26,11 @@ pub fn known(context: &Context) -> Result<Known> {
     Ok(Known { lock: Some(lock), patches })
 }
 
-/// Checks a package; `name` is how people are told of it.
+/// Verifies a package; `name` is its name in messages.
 ///
 /// # Errors
 ///
-/// The answer no, with every finding.
+/// Check failed, with every finding.
 pub fn demand(name: &str, contents: &Contents, known: &Known) -> Result<crate::build::manifest::Manifest> {
     let Audit { manifest, findings } = audit::audit(contents, known);
     match manifest {

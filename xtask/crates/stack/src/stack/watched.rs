@@ -1,4 +1,4 @@
-//! A long step of a build: all that it says goes to a log, and a failure shows the first error.
+//! A long step of a build: its output goes to a log, and a failure shows the first error.
 
 use std::path::{Path, PathBuf};
 
@@ -8,22 +8,22 @@ use crate::error::{Error, Result};
 use crate::sys::machine::disk;
 use crate::sys::machine::process::{LogFile, Run, Seen, Watch};
 
-/// Where a step leaves its traces.
+/// A watched step and its log.
 pub(super) struct Watched<'a> {
-    /// For the log, and how it is shown.
+    /// The context, for the log's folder and the output.
     pub(super) context: &'a Context,
-    /// The name of the step and of its log.
+    /// Name of the step and of its log.
     pub(super) name: String,
-    /// Where it writes: the disk of this folder is asked when the step fails.
+    /// Folder that it writes to: its disk is checked for free space when the step fails.
     pub(super) folder: PathBuf,
 }
 
 impl Watched<'_> {
-    /// Runs to the end; `on_line` sees every line.
+    /// Runs to completion; `on_line` receives every line.
     ///
     /// # Errors
     ///
-    /// It could not be started, it failed, or the log cannot be written.
+    /// The program could not be started or failed, or the log cannot be written.
     pub(super) fn run(&self, run: Run, mut on_line: impl FnMut(&str)) -> Result<()> {
         let path = self.context.layout.log(&self.name);
         let words = run.words();
@@ -55,7 +55,7 @@ impl Watched<'_> {
             Some(object) => format!("{}: `{object}` could not be built", self.name),
             None => format!("{} failed", self.name),
         };
-        // A linker on a full disk may only say that it crashed: the disk itself is asked too.
+        // On a full disk a linker may only report that it crashed, so the disk itself is checked too.
         let full = output.contains("No space left on device") || disk::is_full(&self.folder);
         let error = if full { Error::surroundings(what) } else { Error::no(what) };
         let error = error.detail(found.excerpt);

@@ -1,4 +1,4 @@
-//! The web page of a server: whether a build gets it, and building it when it is not there yet.
+//! The web page of a server: whether a build includes it, and building it if necessary.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -20,51 +20,51 @@ use crate::sys::machine::process::Run;
 use crate::sys::project::web_page as pages;
 use crate::ui::Ui;
 
-/// Whether a build should have the page.
+/// Whether a build includes the page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Wanted {
-    /// Where it can be built.
+    /// If it can be built.
     #[default]
     IfPossible,
-    /// It is left out.
+    /// Leave it out.
     No,
 }
 
-/// What becomes of the page in one build.
+/// The decision about the page in one build.
 #[derive(Clone, Debug)]
 pub(super) enum Choice {
-    /// Nobody can know before the pin is here.
+    /// Unknown until the pin is in the store.
     Unknown,
     /// The tree has no page.
     NoneThere,
-    /// It is left out, and why.
+    /// It is left out, with the reason.
     LeftOut(LeftOut),
     /// The page of these sources.
     Page {
         /// Their git tree.
         tree: String,
-        /// What builds it; nothing when it is built.
+        /// Node.js to build it with; `None` if it is already built.
         node: Option<Node>,
     },
 }
 
-/// Why a server has no page.
+/// The reason why a server has no page.
 #[derive(Clone, Debug)]
 pub(super) struct LeftOut {
-    /// In a few words.
+    /// A brief reason.
     pub(super) why: String,
-    /// What would mend it; nothing when it was asked for.
+    /// The remedy; `None` if it was left out on request.
     pub(super) mend: Option<String>,
 }
 
-/// What becomes of the page of the tree that is on disk.
+/// Decides about the page of the tree on disk.
 pub(super) fn choose(context: &Context, variant: &Variant, wanted: Wanted) -> Result<Choice> {
     let Some(tree) = apply::tree_below(context, variant, FOLDER)? else { return Ok(Choice::NoneThere) };
     let lock = context.layout.tree(&variant.name).join(FOLDER).join(LOCK);
     choose_for(context, &tree.to_string(), &disk::read_if_there(&lock)?.unwrap_or_default(), wanted)
 }
 
-/// The same before the tree is on disk, by the pinned one; a patch of the page's sources is not seen.
+/// Decides before the tree is on disk, from the pinned tree; patches of the page's sources are not considered.
 pub(super) fn foresee(context: &Context, pin: &Pin, wanted: Wanted) -> Result<Choice> {
     match pinned(context, pin)? {
         Pinned::Unknown => Ok(Choice::Unknown),
@@ -75,11 +75,11 @@ pub(super) fn foresee(context: &Context, pin: &Pin, wanted: Wanted) -> Result<Ch
 
 /// The page's sources in a pinned tree.
 enum Pinned {
-    /// The pin is not here.
+    /// The pin is not in the store.
     Unknown,
-    /// It has none.
+    /// The tree has no page.
     NoneThere,
-    /// Their git tree, and what is in their `package-lock.json`.
+    /// Their git tree, and the content of their `package-lock.json`.
     Sources { tree: String, lock: Vec<u8> },
 }
 
@@ -98,12 +98,12 @@ fn pinned(context: &Context, pin: &Pin) -> Result<Pinned> {
     Ok(Pinned::Sources { tree: folder.id.to_string(), lock: lock.to_vec() })
 }
 
-/// The git trees of the sources of every variant's page, as it is on disk and as it is pinned; nothing where a variant
-/// is neither.
+/// Returns the git trees of the sources of every variant's page, both on disk and pinned; `None` if a variant has
+/// neither.
 ///
 /// # Errors
 ///
-/// The store, or what remembers a tree on disk, cannot be read.
+/// The store, or the record of a tree on disk, cannot be read.
 pub fn trees(context: &Context, pins: &Pins) -> Result<Option<BTreeSet<String>>> {
     let mut trees = BTreeSet::new();
     for variant in pins.variants.values() {
@@ -130,7 +130,7 @@ fn choose_for(context: &Context, tree: &str, lock: &[u8], wanted: Wanted) -> Res
     })
 }
 
-/// What can build a page whose `package-lock.json` is `lock`.
+/// Returns the Node.js that can build a page whose `package-lock.json` is `lock`.
 fn builder(context: &Context, lock: &[u8], wanted: Wanted) -> std::result::Result<Node, LeftOut> {
     if wanted == Wanted::No {
         return Err(LeftOut { why: "`--no-ui`".to_string(), mend: None });
@@ -150,7 +150,7 @@ fn builder(context: &Context, lock: &[u8], wanted: Wanted) -> std::result::Resul
 }
 
 impl Choice {
-    /// What the digest of a build's inputs has of it; nothing without a page.
+    /// Returns its contribution to the digest of a build's inputs; empty without a page.
     pub(super) fn inputs(&self) -> String {
         match self {
             Choice::Page { tree, .. } => format!("page {tree} {}\n", pages::recipe()),
@@ -158,7 +158,7 @@ impl Choice {
         }
     }
 
-    /// The page, built; nothing without one.
+    /// Returns the built page; `None` without one.
     pub(super) fn record(&self, context: &Context) -> Result<Option<Record>> {
         match self {
             Choice::Page { tree, .. } => pages::built(&context.layout, tree),
@@ -168,7 +168,7 @@ impl Choice {
 }
 
 impl Choice {
-    /// Behind the name of what was built.
+    /// Returns the remark after the name of the build.
     pub(super) fn remark(&self) -> String {
         match self {
             Choice::LeftOut(LeftOut { why, mend: None }) => format!(", without the web page: {why}"),
@@ -176,14 +176,14 @@ impl Choice {
         }
     }
 
-    /// Said last, so that nobody finds out in a browser.
+    /// Printed last, so that a missing page is not first noticed in a browser.
     pub(super) fn warn(&self, ui: &Ui) {
         if let Choice::LeftOut(LeftOut { why, mend: Some(mend) }) = self {
             ui.warn(format!("the server has no web page: {why}\n  next: {mend}"));
         }
     }
 
-    /// For machines: nothing when upstream has none.
+    /// Returns the JSON form; null if upstream has no page.
     pub(super) fn to_json(&self) -> Value {
         match self {
             Choice::Page { tree, .. } => json!({ "tree": tree }),
@@ -193,12 +193,12 @@ impl Choice {
     }
 }
 
-/// The page as the manifest names it.
+/// Returns the page as the manifest names it.
 pub(super) fn named(record: &Record) -> Named {
     Named { tree: record.tree.clone(), sha256: disk::sha256(record.text().as_bytes()) }
 }
 
-/// Builds the page of `choice` from the sources in the tree on disk, when it is not built.
+/// Builds the page of `choice` from the sources in the tree on disk, unless it is already built.
 pub(super) fn provide(context: &Context, variant: &Variant, choice: &Choice) -> Result<()> {
     let Choice::Page { tree, node: Some(node) } = choice else { return Ok(()) };
     let sources = context.layout.tree(&variant.name).join(FOLDER);
@@ -215,7 +215,7 @@ fn make(context: &Context, sources: &Path, tree: &str, node: Node) -> Result<()>
         Watched { context, name: name.to_string(), folder }.run(run, |_| {})
     };
     context.ui.status("Installing", "what the web page is built with, from npm, under target/");
-    // What npm cannot bring is no verdict on the page, unless it is not what the lock promises.
+    // A failed npm download says nothing about the page, unless its content does not match the lock.
     watch(workshop.install()?, "page-install").map_err(|error| match error.details.concat() {
         said if said.contains("EINTEGRITY") => error,
         _ => Error { kind: Kind::Surroundings, ..error },
@@ -225,7 +225,7 @@ fn make(context: &Context, sources: &Path, tree: &str, node: Node) -> Result<()>
     workshop.keep(&context.layout).map(drop)
 }
 
-/// The step as a plan has it.
+/// Returns the step for a plan.
 pub(super) fn step(context: &Context, choice: &Choice, wanted: Wanted) -> Option<Step> {
     let unknown = || match builder(context, &[], wanted) {
         Ok(_) => (format!("{FOLDER}, if the tree has it"), commands()),

@@ -1,4 +1,4 @@
-//! The clients: each asks, waits or goes away, and asks again until there has been enough.
+//! The clients: each sends a request, waits or disconnects, and repeats until the end condition is met.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,33 +11,33 @@ use super::traffic::{self, Client, Patience, Visit};
 use crate::serving::verdict::Answer;
 use crate::sys::net::server::Server;
 
-/// Who comes, what they know, and when it is over.
+/// The clients of a run, their expected answers, and the end condition.
 pub struct Crowd<'a> {
-    /// Prompts with stock's answers; nobody asks for more tokens than these have.
+    /// Prompts with stock's answers; no client requests more tokens than these have.
     pub known: &'a [(Vec<u32>, Answer)],
-    /// How much less likely a token may be, in natural logarithms.
+    /// How much less likely than stock's choice a token may be, in natural logarithms.
     pub tolerance: f64,
-    /// How many clients at once.
+    /// Number of concurrent clients.
     pub clients: usize,
-    /// Gives each client its visits.
+    /// Seed of the clients' visits.
     pub seed: u64,
-    /// When nobody begins another visit.
+    /// End condition: no client begins another visit after it.
     pub enough: Enough,
 }
 
-/// When it is over.
+/// The end condition.
 #[derive(Clone, Copy, Debug)]
 pub enum Enough {
-    /// After so many visits of all clients.
+    /// After this many visits of all clients together.
     Visits(u64),
     /// After this time.
     Time(Duration),
 }
 
-/// A server that is gone answers nobody: so many errors are enough.
+/// A crashed server answers no requests, so the run stops after this many errors.
 const MOST_ERRORS: u64 = 20;
 
-/// What the clients tell each other.
+/// State shared by the clients.
 struct Shared {
     begin: Instant,
     visits: AtomicU64,
@@ -45,7 +45,7 @@ struct Shared {
 }
 
 impl Crowd<'_> {
-    /// Sends them all; `look` is called ten times a second until the last one has gone.
+    /// Runs all clients; calls `look` ten times a second until the last one has finished.
     pub fn visit(&self, server: &Server, mut look: impl FnMut(&Server)) -> Tally {
         let shared = Shared { begin: Instant::now(), visits: AtomicU64::new(0), errors: AtomicU64::new(0) };
         std::thread::scope(|threads| {
@@ -115,13 +115,13 @@ impl Crowd<'_> {
     }
 }
 
-/// What a client has heard when it went.
+/// The data that a client had received when it stopped reading.
 struct Heard {
     tokens: Vec<i64>,
     is_whole: bool,
 }
 
-/// Listens until so many tokens have come, or the answer is whole.
+/// Reads until `wait_for` tokens have arrived, or the answer is complete.
 fn follow(server: &Server, request: &Value, wait_for: usize) -> Result<Heard, String> {
     let mut heard = Heard { tokens: Vec::new(), is_whole: false };
     let mut refusal = None;

@@ -1,5 +1,6 @@
-//! A paged server under overload: more clients than slots, a pool that is far too small for all of them, and clients
-//! that go away at any moment. Shared by the gate, which counts visits, and the bench, which counts minutes.
+//! A paged server under overload: more clients than slots, a pool far too small for all of them, and clients that
+//! disconnect at any moment. Shared by the gate, which limits the number of visits, and the benchmark, which limits
+//! the time.
 
 pub mod crowd;
 pub mod tally;

@@ -1,29 +1,29 @@
-//! PURE: what came of all visits.
+//! PURE: the results of all visits.
 
 use crate::serving::verdict::{self, Answer, Verdict};
 
-/// Of what went wrong so many are kept in words; the rest is counted.
+/// Number of failures that are kept as text; further ones are only counted.
 const KEPT: usize = 10;
 
 /// Counts of visits.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Whole answers that are stock's.
+    /// Complete answers that equal stock's.
     pub same: u64,
-    /// Whole answers that left stock's where another token was as likely.
+    /// Complete answers whose first token that differs from stock's is a tie within tolerance.
     pub near_ties: u64,
-    /// Whole answers that are not stock's.
+    /// Complete answers that differ otherwise.
     pub wrong: u64,
     /// Visits that were not answered.
     pub errors: u64,
-    /// Clients that went away.
+    /// Clients that disconnected.
     pub left: u64,
-    /// The first wrong answers and errors, a line each.
+    /// The first wrong answers and errors, one per line.
     pub words: Vec<String>,
 }
 
 impl Tally {
-    /// Counts an answer; `stock` may be longer, since a greedy answer begins like the longer one.
+    /// Counts an answer; `stock` may be longer, since a greedy answer is a prefix of the longer one.
     pub fn answer(&mut self, name: &str, stock: &Answer, tokens: &[i64], wanted: usize, tolerance: f64) {
         let stock = stock.first(wanted);
         match verdict::judge(&stock, tokens, tolerance) {
@@ -46,7 +46,7 @@ impl Tally {
         self.say(words);
     }
 
-    /// Adds what another client counted.
+    /// Adds the counts of another client.
     pub fn add(&mut self, other: Tally) {
         self.same += other.same;
         self.near_ties += other.near_ties;
@@ -56,7 +56,7 @@ impl Tally {
         other.words.into_iter().for_each(|words| self.say(words));
     }
 
-    /// Everything that must not be.
+    /// Returns the number of failures.
     pub fn bad(&self) -> u64 {
         self.wrong + self.errors
     }

@@ -1,4 +1,4 @@
-//! PURE: who asks what, and when who goes away. The same seed gives each client the same visits.
+//! PURE: the requests of each client, and when it disconnects. The same seed yields the same visits.
 
 use std::time::Duration;
 
@@ -7,25 +7,26 @@ use serde_json::Value;
 use crate::plan::random::Random;
 use crate::serving::cases;
 
-/// The most tokens of an answer.
+/// Maximum number of tokens of an answer.
 pub const MOST_PREDICTED: usize = 96;
 
-/// Cells of a pool in which the longest request fits with hardly another one.
+/// Tokens of KV cache of a pool that fits the longest request, but hardly a second one.
 pub const CELLS: usize = 1024;
 
-/// Tokens that the prompts of a family begin with: one and a bit, two and a bit and seven blocks, and less than one.
+/// Numbers of leading tokens shared within each family of prompts: just over one, two and seven blocks, and less than
+/// one.
 const BEGINNINGS: [usize; 4] = [90, 150, 450, 40];
 
-/// Prompts of a family.
+/// Number of prompts per family.
 const RELATED: usize = 6;
 
-/// Prompts that begin like no other.
+/// Number of prompts that share no prefix with others.
 const STRANGERS: usize = 16;
 
-/// The longest end of a prompt, or prompt of a stranger, in tokens.
+/// Maximum number of tokens of a prompt's suffix, and of a prompt without a shared prefix.
 const LONGEST: [usize; 2] = [130, 620];
 
-/// All prompts, mixed in length; most share a beginning with others.
+/// Returns all prompts, of mixed lengths; most share a prefix with others.
 pub fn prompts() -> Vec<Vec<u32>> {
     let mut random = Random(0x2545_f491_4f6c_dd1d);
     let mut number = 100;
@@ -43,7 +44,7 @@ pub fn prompts() -> Vec<Vec<u32>> {
     prompts
 }
 
-/// A request for the longest answer to each of `prompts`.
+/// Returns a request for the longest answer to each of `prompts`.
 pub fn longest_requests(prompts: &[Vec<u32>]) -> Vec<Value> {
     prompts.iter().map(|prompt| cases::request_for(prompt, MOST_PREDICTED)).collect()
 }
@@ -53,42 +54,42 @@ pub fn longest_requests(prompts: &[Vec<u32>]) -> Vec<Value> {
 pub struct Visit {
     /// Index into the prompts.
     pub prompt: usize,
-    /// Tokens that are asked for.
+    /// Number of requested tokens.
     pub predict: usize,
-    /// Whether the client waits for the whole answer.
+    /// How long the client waits before it disconnects.
     pub patience: Patience,
-    /// Shares only with who has the same.
+    /// Cache salt: shares blocks only with requests of the same salt.
     salt: Option<usize>,
-    /// Shares with nobody.
+    /// Whether it shares no blocks at all.
     alone: bool,
 }
 
 impl Visit {
-    /// The same visit where an answer has no more than `most` tokens.
+    /// Returns the visit with an answer of at most `most` tokens.
     pub fn asking_at_most(&self, most: usize) -> Visit {
         Visit { predict: self.predict.min(most), ..self.clone() }
     }
 }
 
-/// How long a client waits.
+/// How long a client waits before it disconnects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Patience {
-    /// To the end.
+    /// Until the answer is complete.
     Whole,
-    /// Until so many tokens have come, from 1.
+    /// Until this many tokens have arrived, at least 1.
     Tokens(usize),
-    /// So long, also when nothing has come.
+    /// For this long, even if nothing has arrived.
     Time(Duration),
 }
 
-/// What one client asks, for ever.
+/// The endless sequence of one client's visits.
 pub struct Client {
     random: Random,
     prompts: usize,
 }
 
 impl Client {
-    /// Client `number` of those that `seed` gives, who knows so many prompts.
+    /// Creates client `number` of the seed `seed`, which chooses among `prompts` prompts.
     pub fn new(seed: u64, number: usize, prompts: usize) -> Client {
         let mixed = seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15)
             ^ (number as u64 + 1).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -108,7 +109,7 @@ impl Client {
 impl Iterator for Client {
     type Item = Visit;
 
-    /// Three in ten go away, one in five has a salt, one in ten shares with nobody.
+    /// Three in ten disconnect, one in five has a salt, one in ten shares no blocks.
     fn next(&mut self) -> Option<Visit> {
         let predict = 1 + self.random.below(MOST_PREDICTED);
         Some(Visit {
@@ -121,7 +122,7 @@ impl Iterator for Client {
     }
 }
 
-/// The request of a visit, as a stream.
+/// Returns the streaming request of a visit.
 pub fn request(visit: &Visit, prompt: &[u32]) -> Value {
     let mut request = cases::request_for(prompt, visit.predict);
     request["stream"] = true.into();

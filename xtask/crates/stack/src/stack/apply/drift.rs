@@ -1,4 +1,4 @@
-//! The refusal of a series that is not exact: every patch's report, and what to do next.
+//! The error for a series that is not exact: every patch's report, and the next step.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use crate::error::{Error, Kind, Result};
 use crate::series::{Applied, PatchClass, PatchOutcome};
 use crate::stack::Stack;
 
-/// Anything less than exact stops the run, after every patch has been looked at.
+/// Returns an error if any patch is less than exact; all patches have been examined by then.
 pub fn refuse_drift(stack: &Stack, outcomes: &[PatchOutcome]) -> Result<()> {
     let drifted: Vec<(&str, &PatchOutcome)> = stack
         .files
@@ -38,13 +38,13 @@ pub fn refuse_drift(stack: &Stack, outcomes: &[PatchOutcome]) -> Result<()> {
     Err(hints.into_iter().fold(error, |error, hint| error.hint(hint)))
 }
 
-/// Whether all patches of the variants that it extends are exact, and some of its own are not.
+/// Whether all patches of the extended variants are exact, and some of the variant's own are not.
 fn is_child_alone(stack: &Stack, outcomes: &[PatchOutcome]) -> bool {
     let parents = outcomes.get(..stack.parents).unwrap_or_default();
     !parents.is_empty() && parents.iter().all(|outcome| outcome.class == PatchClass::Exact)
 }
 
-/// What to type or do about one patch.
+/// Returns the next command or action for one patch.
 fn next_step(outcome: &PatchOutcome) -> Option<&'static str> {
     Some(match outcome.class {
         PatchClass::Exact => return None,
@@ -72,7 +72,7 @@ fn next_step(outcome: &PatchOutcome) -> Option<&'static str> {
     })
 }
 
-/// The patch's own report under a heading of ours: the class as it is in the series, and the path to open.
+/// Renders the patch's own report under our heading: its class in the series, and the path to open.
 fn report(file: &str, outcome: &PatchOutcome) -> String {
     let mut heading = format!("{file}: {}", outcome.class.describe());
     if !outcome.blocked_by.is_empty() {

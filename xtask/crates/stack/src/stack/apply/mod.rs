@@ -42,12 +42,12 @@ pub struct Options {
     pub discard_edits: bool,
 }
 
-/// What happens to a lock that is stale.
+/// Handling of a stale lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Locking {
-    /// It is written anew, unless `--locked` makes it an error.
+    /// Rewrite it, unless `--locked` makes it an error.
     Update,
-    /// It stays as it is.
+    /// Leave it as it is.
     Keep,
 }
 
@@ -58,9 +58,9 @@ pub struct Applied {
     pub pin: Pin,
     /// The final tree.
     pub tree: ObjectId,
-    /// What the lock says of it.
+    /// Its entry in the lock.
     pub locked: LockedVariant,
-    /// Nothing had changed since the last time.
+    /// Whether nothing had changed since the last time.
     pub unchanged: bool,
 }
 
@@ -109,12 +109,12 @@ fn outcome(context: &Context, variant: &Variant, applied: &Applied, done: Option
     Outcome::ok(text, json)
 }
 
-/// The steps up to the final tree in memory.
+/// Returns the steps up to the final tree in memory.
 pub fn steps(context: &Context, pins: &Pins, variant: &Variant) -> Result<Vec<Step>> {
     Ok(plan(context, pins, variant)?.0)
 }
 
-/// The same, and what was applied when nothing changed since.
+/// As [`steps`], with the result of the last run if nothing has changed since.
 pub fn plan(context: &Context, pins: &Pins, variant: &Variant) -> Result<(Vec<Step>, Option<Applied>)> {
     let stack = Stack::read(&context.layout, pins, variant)?;
     let pin = &stack.pin;
@@ -132,13 +132,13 @@ pub fn plan(context: &Context, pins: &Pins, variant: &Variant) -> Result<(Vec<St
     Ok((steps, applied))
 }
 
-/// Whether the final tree is on disk as it is; changes nothing.
+/// Whether the final tree is on disk, unmodified; changes nothing.
 pub fn is_on_disk(context: &Context, variant: &Variant, applied: &Applied) -> Result<bool> {
     materialise::is_current(applied.tree, &place(context, variant))
 }
 
-/// The final tree of `variant`: from the last run when nothing changed, else by applying the series.
-/// The lock is checked, and written anew unless `--locked` forbids it.
+/// Returns the final tree of `variant`: from the last run if nothing changed, otherwise by applying the series.
+/// Checks the lock, and rewrites it unless `--locked` forbids that.
 pub fn apply(
     context: &Context,
     store: &Store,
@@ -161,7 +161,7 @@ pub fn apply(
     Ok(applied)
 }
 
-/// Writes the final tree to disk: only what changed.
+/// Writes the final tree to disk; touches only files that changed.
 pub fn materialise(
     context: &Context,
     store: &Store,
@@ -173,25 +173,25 @@ pub fn materialise(
         if store.has(applied.tree) {
             return Ok(());
         }
-        // A canary's is not the one of `pins`.
+        // The pin of a canary is not in `pins`.
         let pin = applied.pin.clone();
         apply_stack(store, &Stack { pin, ..Stack::read(&context.layout, pins, variant)? }).map(drop)
     };
     materialise::materialise(store, applied.tree, &place(context, variant), load, &context.ui)
 }
 
-/// The id of the folder `path` of the tree on disk, or nothing when it has none.
+/// Returns the id of the folder `path` of the tree on disk; `None` if it does not exist.
 pub fn tree_below(context: &Context, variant: &Variant, path: &str) -> Result<Option<ObjectId>> {
     materialise::tree_below(&place(context, variant), path)
 }
 
-/// Whether the tree on disk called `variant`, of a variant or of one that is no more, has changes of a person's.
+/// Whether the tree on disk called `variant`, of a current or a former variant, has changes by a person.
 ///
 /// # Errors
 ///
-/// It cannot be read.
+/// The tree or its record cannot be read.
 pub fn has_edits(context: &Context, variant: &str) -> Result<bool> {
-    // A name that is none of ours is a person's.
+    // A name that we could not have created is a person's.
     let Ok(name) = Name::new(variant) else { return Ok(true) };
     materialise::has_edits(&place_of(context, &name))
 }
@@ -204,14 +204,14 @@ fn place_of(context: &Context, variant: &Name) -> Place {
     Place { folder: context.layout.tree(variant), index: context.layout.tree_index(variant) }
 }
 
-/// The result of the last run, when the lock, the pin and every input are what they were then.
+/// Returns the result of the last run if the lock, the pin and every input are unchanged.
 fn unchanged(context: &Context, store: &Store, stack: &Stack) -> Result<Option<Applied>> {
     let Stack { variant, pin, .. } = stack;
     let locked = lock_file::read(context)?.and_then(|lock| lock.variants.get(variant.name.as_str()).cloned());
     let is_current = |locked: &LockedVariant| is_same(locked, stack) && has_base(store, variant, locked);
     let Some(locked) = locked.filter(is_current) else { return Ok(None) };
     let Ok(tree) = locked.tree.parse::<ObjectId>() else { return Ok(None) };
-    // A lock that came with a checkout is a claim; only what was applied here counts as done.
+    // A lock that came with a checkout is only a claim; only what was applied here counts as done.
     let done = disk::read_if_there(&context.layout.applied(&variant.name))?;
     if done.as_deref() != Some(locked.to_text(&variant.name).as_bytes()) || !store.has_pin(pin.tree) {
         return Ok(None);
@@ -219,8 +219,8 @@ fn unchanged(context: &Context, store: &Store, stack: &Stack) -> Result<Option<A
     Ok(Some(Applied { pin: pin.clone(), tree, locked, unchanged: true }))
 }
 
-/// Writes the tree that the patches of `variant` were made for to the store: when a series that it extends changes, they are
-/// rebased from there, and the patches that gave the tree are gone.
+/// Writes the tree that the patches of `variant` were made for to the store: when a series that it extends changes,
+/// they are rebased from there, and the patches that produced the tree no longer exist.
 pub fn keep_base(store: &Store, variant: &Variant, locked: &LockedVariant) -> Result<()> {
     match &variant.patches {
         Some(folder) => store.write_tree_here(locked.tree_below(folder)?),
@@ -248,8 +248,7 @@ fn locked_overlays(overlays: &[OverlayFile]) -> Vec<LockedFile> {
     overlays.iter().map(lock).collect()
 }
 
-/// Applies the whole series in memory: afterwards the store can be asked for every new tree and blob,
-/// and nothing of it is on disk.
+/// Applies the whole series in memory: afterwards the store has every new tree and blob, none of them on disk.
 pub fn apply_stack(store: &Store, stack: &Stack) -> Result<Applied> {
     let Stack { pin, patches, .. } = stack;
     let base = StoreTree::new(store, pin.tree)?;
@@ -266,8 +265,8 @@ pub fn apply_stack(store: &Store, stack: &Stack) -> Result<Applied> {
     Ok(applied(stack, &trees, tree))
 }
 
-/// `patched`, a tree that has the series already, as a rebase gives it, with the overlays on top. The pin of `stack`
-/// is the tree that it was placed on; `commit` is that tree's.
+/// Adds the overlays to `patched`, a tree that already has the series, as after a rebase. The pin of `stack` is the
+/// tree that the series was applied to; `commit` is the commit of that tree.
 pub fn overlay_onto(store: &Store, stack: &Stack, commit: ObjectId, patched: ObjectId) -> Result<Applied> {
     let mut applying = Applying { store, tree: GitTree::new(store, patched)?, commit };
     check_owners(&mut GitTree::new(store, stack.pin.tree)?, &mut applying.tree, stack)?;
@@ -292,7 +291,7 @@ fn applied(stack: &Stack, trees: &[ObjectId], tree: ObjectId) -> Applied {
     Applied { pin: pin.clone(), tree, locked, unchanged: false }
 }
 
-/// Makes the changes of one patch to `tree`, and keeps the blobs that they bring.
+/// Applies the changes of one patch to `tree`, and adds the new blobs to the store.
 pub fn change_tree(store: &Store, tree: &mut GitTree<'_>, changes: &[TreeChange]) -> Result<()> {
     for change in changes {
         let entry = match &change.new {

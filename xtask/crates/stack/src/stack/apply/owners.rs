@@ -1,4 +1,4 @@
-//! Who owns a path: an overlay brings only what neither upstream, nor a patch, nor another overlay has.
+//! Ownership of paths: an overlay may only add paths that neither upstream, nor a patch, nor another overlay has.
 
 use crate::error::{Error, Result};
 use crate::plan::overlay::{OverlayFile, Owner, clash_between, refusal};
@@ -6,8 +6,8 @@ use crate::series::{Patch, RepoPath};
 use crate::stack::Stack;
 use crate::sys::git::tree::GitTree;
 
-/// Refuses the first overlay file whose path belongs to somebody else. `base` is the pinned tree,
-/// `patched` the tree after the series.
+/// Refuses the first overlay file whose path has another owner. `base` is the pinned tree, `patched` the tree after
+/// the series.
 pub fn check_owners(base: &mut GitTree<'_>, patched: &mut GitTree<'_>, stack: &Stack) -> Result<()> {
     stack.overlays.iter().try_for_each(check_path)?;
     if let Some((file, owner)) = clash_between(&stack.overlays) {
@@ -24,7 +24,7 @@ pub fn check_owners(base: &mut GitTree<'_>, patched: &mut GitTree<'_>, stack: &S
     Ok(())
 }
 
-/// The rules for a patch's paths hold here too.
+/// Applies the rules for a patch's paths to an overlay file.
 fn check_path(file: &OverlayFile) -> Result<()> {
     RepoPath::new(file.path.as_bytes()).map(drop).map_err(|refusal| {
         Error::usage(format!("the overlay file `{}` has an invalid path: {refusal}", file.from))

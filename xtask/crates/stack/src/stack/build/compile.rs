@@ -1,4 +1,4 @@
-//! Ninja at work, and the compiler cache that it may have.
+//! Running Ninja, and statistics of the compiler cache.
 
 use std::path::PathBuf;
 
@@ -11,14 +11,14 @@ use crate::sys::machine::process::Run;
 use crate::sys::machine::{compilers, disk};
 use crate::ui::Unit;
 
-/// The CMake option that gives upstream's tests targets.
+/// The CMake option that creates targets for upstream's tests.
 const TESTS: &str = "LLAMA_BUILD_TESTS";
 
 impl Build<'_> {
     pub(super) fn compile_run(&self, tools: &Tools, targets: &[String]) -> Run {
         let run =
             Run::new(&tools.ninja).env("NINJA_STATUS", ninja::STATUS).arg("-C").arg(self.build_folder());
-        // A part of upstream is configured while another is compiled, and looks for a Ninja of its own.
+        // Parts of upstream are configured during compilation and look for a Ninja on PATH.
         let run = tools.ninja.parent().into_iter().fold(run, Run::with_programs_of);
         let jobs = self.options.jobs.map(|jobs| ["-j".to_string(), jobs.to_string()]);
         let run = run.args(jobs.iter().flatten()).args(targets);
@@ -27,7 +27,7 @@ impl Build<'_> {
         disabled.fold(run, |run, (variable, value)| run.env(variable, value))
     }
 
-    /// Compiles what is shipped, and says what the compiler cache had of it.
+    /// Compiles the package's targets, and reports the hit rate of the compiler cache.
     pub(super) fn compile_package(&self, tools: &Tools, inputs: &str) -> Result<()> {
         let launcher = tools.compilers.cxx.launcher.as_deref();
         let cache = launcher.map(|cache| CompilerCache::begin(cache, &self.build_folder())).transpose()?;
@@ -37,8 +37,8 @@ impl Build<'_> {
         cache.map_or(Ok(()), |cache| self.tell_of(&cache, inputs))
     }
 
-    /// A cache that has nothing of what was compiled here before is too small, or something has become part of its
-    /// keys that should not be.
+    /// A cache without hits for what was compiled here before is too small, or its keys contain something that they
+    /// should not.
     fn tell_of(&self, cache: &CompilerCache, inputs: &str) -> Result<()> {
         let Some(objects) = cache.objects().filter(|objects| objects.all() > 0) else { return Ok(()) };
         let (ui, name) = (&self.context.ui, cache.name());
@@ -65,9 +65,9 @@ impl Build<'_> {
         })
     }
 
-    /// Compiles `targets` of upstream's tests in the folder of a finished build and gives the folder they are in. The
-    /// package and its stamp stay as they are, and so does what the next build compiles: it names its programs.
-    /// The caller holds the run lock.
+    /// Compiles `targets` of upstream's tests in the folder of a finished build and returns the folder they are in.
+    /// The package and its stamp stay unchanged, and so does what the next build compiles: it names its targets
+    /// explicitly. The caller holds the run lock.
     pub fn compile_tests(&self, targets: &[String]) -> Result<PathBuf> {
         let folder = self.build_folder();
         if !disk::exists(&folder.join("build.ninja")) {
@@ -75,10 +75,10 @@ impl Build<'_> {
                 format!("cargo xtask build --variant {} --flavor {}", self.variant.name, self.options.flavor);
             return Err(Error::usage(format!("{} is not built", self.name())).hint(build));
         }
-        // The page of the finished build is in its folder.
+        // The page of the finished build is already in its folder.
         let tools = self.tools(compilers::compilers()?, Choice::NoneThere)?;
-        // Each time, which takes seconds: a run that was stopped leaves a cache that says more than Ninja's files do, and these
-        // start the CMake that wrote them. It may be gone, and its Ninja too.
+        // Configures every time, which takes seconds: an interrupted run leaves a CMake cache that is newer than
+        // Ninja's files, and these run the CMake that wrote them, which may no longer exist, nor its Ninja.
         self.context.ui.status("Configuring", format!("{} with upstream's tests", self.name()));
         let ninja = format!("-DCMAKE_MAKE_PROGRAM={}", tools.ninja.display());
         let run = Run::new(&tools.cmake).args(&[format!("-D{TESTS}=ON"), ninja]).arg(&folder);

@@ -1,4 +1,4 @@
-//! What CMake is told of a build, and the kernels library that it links.
+//! CMake's arguments of a build, and the kernels library that it links.
 
 use std::path::{Path, PathBuf};
 
@@ -21,7 +21,7 @@ impl Build<'_> {
         Ok(self.equipment()?.cargo.iter().fold(run, |run, (key, value)| run.env(key, value)))
     }
 
-    /// Where cargo leaves it: for another platform, below that platform's name.
+    /// Returns the library's path in cargo's target folder: for another platform, below the name of that platform.
     pub(super) fn kernels_library(&self) -> Result<PathBuf> {
         let name = if cfg!(windows) { "espalier_kernels.lib" } else { "libespalier_kernels.a" };
         let target = self.equipment()?.cargo.get("CARGO_BUILD_TARGET").cloned().unwrap_or_default();
@@ -77,7 +77,7 @@ impl Build<'_> {
         Ok(self.configuration(tools, &source, &build, revision)?.arguments())
     }
 
-    /// CMake runs only when what it would be told changed; when its own files changed Ninja runs it.
+    /// Runs CMake only if its arguments changed; if its own files changed, Ninja runs it.
     pub(super) fn configure(&self, tools: &Tools, applied: &Applied) -> Result<()> {
         let build = self.build_folder();
         let arguments = self.configure_arguments(tools, &applied.pin.revision)?;

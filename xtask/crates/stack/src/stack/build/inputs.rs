@@ -1,4 +1,4 @@
-//! What decides the bytes of a package, and whether the one that is there still has them.
+//! The inputs that determine the bytes of a package, and whether the existing one matches them.
 
 use super::{Build, Options};
 use crate::build::manifest::Stamp;
@@ -11,7 +11,7 @@ use crate::sys::machine::disk;
 use crate::sys::project::package;
 
 impl Build<'_> {
-    /// One digest of everything that decides what comes out.
+    /// Returns one digest of everything that determines the result.
     pub(super) fn inputs_digest(
         &self,
         applied: &Applied,
@@ -29,7 +29,7 @@ impl Build<'_> {
             self.flavors.programs,
             self.flavor()?.modules,
         );
-        // A patch that makes the same tree may say something else of itself.
+        // A patch that yields the same tree may have another description.
         text += &format!("documents {} {}\n", shipped::FORMAT, applied.locked.to_text(&self.variant.name));
         for (key, value) in self.cache_entries()? {
             text += &format!("{key}={value}\n");
@@ -59,7 +59,7 @@ impl Build<'_> {
 
     pub(super) fn is_current(&self, inputs: &str) -> Result<bool> {
         let Some(text) = disk::read_if_there(&self.stamp_file())? else { return Ok(false) };
-        // A stamp that cannot be read is of another version of this tool: build.
+        // A stamp that cannot be parsed is from another version of this tool: build.
         let Ok(stamp) = serde_json::from_slice::<Stamp>(&text) else { return Ok(false) };
         Ok(stamp.inputs == inputs && package::is_as_stamped(&self.package_folder(), &stamp))
     }

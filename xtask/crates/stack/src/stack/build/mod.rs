@@ -44,19 +44,19 @@ pub struct Options {
     pub flavor: String,
     /// Print the steps and do nothing.
     pub dry_run: bool,
-    /// How many compilers run at once; Ninja's own choice when none is given.
+    /// Number of parallel compilers; by default, Ninja's choice.
     pub jobs: Option<u32>,
-    /// Leave the smoke test out.
+    /// Skip the smoke test.
     pub no_smoke: bool,
     /// Whether the server gets upstream's web page.
     pub page: Wanted,
-    /// Stop once CMake has taken everything.
+    /// Stop once CMake has configured everything.
     pub configure_only: bool,
-    /// Build from an empty folder without a compiler cache, and write down how far it got.
+    /// Build from an empty folder without a compiler cache, and record the resulting support tier.
     pub record: bool,
     /// Build once more in another folder, and compare.
     pub twice: bool,
-    /// Compile even what a compiler cache has.
+    /// Compile even files that a compiler cache has.
     pub recompile: bool,
     /// Build a reference for comparisons, unless a full build is there: see `build::reference`.
     pub reference: bool,
@@ -67,7 +67,7 @@ pub struct Options {
 /// Builds one variant in one flavor.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     if !options.dry_run {
-        // Before the lock: what it starts outlives this run.
+        // Before the lock is taken: the cache's server outlives this run and would inherit the lock.
         compilers::start_launcher();
     }
     let flavors = context.flavors()?;
@@ -82,28 +82,28 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     build.run()
 }
 
-/// Everything that can be said against a build before anything starts.
+/// Checks everything that can be checked before a build starts.
 fn check(context: &Context, flavors: &Flavors, options: &Options) -> Result<()> {
     let flavor = flavors.get(&options.flavor)?;
     flavors.cache_entries(flavor, &options.architectures, &BTreeMap::new())?;
     equipment::demand_platform(context, flavors, &options.flavor)
 }
 
-/// One variant in one flavor, on its way. The canary builds a tip under a name that `pins.toml` does not have.
+/// A build of one variant in one flavor. The canary builds a tip under a name that `pins.toml` does not have.
 pub struct Build<'a> {
-    /// Where things are.
+    /// The context of the command.
     pub context: &'a Context,
-    /// What was asked for.
+    /// Options of the build.
     pub options: &'a Options,
     /// The tools, and the stack of the variant.
     pub pins: &'a Pins,
-    /// What is built; its name is the name of all folders.
+    /// Variant to build; its name is the name of all folders.
     pub variant: &'a Variant,
-    /// What CMake is told.
+    /// Source of CMake's arguments.
     pub flavors: &'a Flavors,
 }
 
-/// A build folder that CMake has filled; nothing is compiled yet.
+/// A configured build folder; nothing is compiled yet.
 pub struct Configured {
     /// The build folder.
     pub folder: PathBuf,
@@ -111,7 +111,8 @@ pub struct Configured {
     pub ninja: PathBuf,
 }
 
-/// What is done from a tree on disk to a finished package, in this order. A run carries it out, and `--dry-run` says it.
+/// The steps from a tree on disk to a finished package, in this order. A run carries them out, and `--dry-run` prints
+/// them.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Work {
     Page,
@@ -147,7 +148,7 @@ impl Build<'_> {
         self.build(&store, &applied)
     }
 
-    /// Builds what was applied. The caller holds the run lock.
+    /// Builds the applied variant. The caller holds the run lock.
     pub fn build(&self, store: &Store, applied: &Applied) -> Result<Outcome> {
         apply::materialise(self.context, store, self.pins, self.variant, applied)?;
         if let Some(options) = self.host_options()? {
@@ -168,7 +169,7 @@ impl Build<'_> {
         self.flavors.get(&self.options.flavor)
     }
 
-    /// Without the cache of a compiler where it shall be seen how long that takes.
+    /// Returns the compilers, without their cache where the build time is recorded.
     fn compilers(&self) -> Result<Compilers> {
         let mut compilers = compilers::compilers()?;
         if self.options.record {
@@ -178,7 +179,7 @@ impl Build<'_> {
         Ok(compilers)
     }
 
-    /// The entries of the toolchain, the flavor and the variant; later ones replace earlier ones.
+    /// Returns the entries of the toolchain, the flavor and the variant; later ones replace earlier ones.
     fn cache_entries(&self) -> Result<BTreeMap<String, String>> {
         let mut entries = self.equipment()?.cmake;
         entries.extend(self.declared_entries()?);
@@ -188,13 +189,13 @@ impl Build<'_> {
         Ok(entries)
     }
 
-    /// The entries in `ci/flavors.toml` and `pins.toml`.
+    /// Returns the entries in `ci/flavors.toml` and `pins.toml`.
     fn declared_entries(&self) -> Result<BTreeMap<String, String>> {
         let variant = self.pins.cache_entries(self.variant);
         self.flavors.cache_entries(self.flavor()?, &self.options.architectures, &variant)
     }
 
-    /// Builds the page where it is not built yet, as far as this machine can. The tree is on disk.
+    /// Builds the page if it is not built yet, as far as this machine can. The tree is on disk.
     fn make_page(&self) -> Result<()> {
         let page = web_page::choose(self.context, self.variant, self.options.page)?;
         web_page::provide(self.context, self.variant, &page)
@@ -204,7 +205,8 @@ impl Build<'_> {
         equipment::equipment(self.context, self.flavors, self.flavor()?, &self.options.flavor)
     }
 
-    /// How the flavor is built whose programs this one takes. It is smoked by those who take it.
+    /// Returns the options of the host flavor whose programs this one uses. It is smoke-tested by the flavors that
+    /// use it.
     fn host_options(&self) -> Result<Option<Options>> {
         let Some((host, _)) = self.flavors.host(self.flavor()?) else { return Ok(None) };
         Ok(Some(Options {
@@ -215,13 +217,13 @@ impl Build<'_> {
         }))
     }
 
-    /// What Ninja makes: programs bring the modules of their own flavor along.
+    /// Returns Ninja's targets: programs also build the modules of their own flavor.
     fn targets(&self) -> Result<&[String]> {
         let flavor = self.flavor()?;
         Ok(if flavor.host.is_some() { &flavor.modules } else { &self.flavors.programs })
     }
 
-    /// Goes as far as a compiler needs to look at single files. The caller holds the run lock.
+    /// Prepares the build up to the point where a compiler can process single files. The caller holds the run lock.
     pub fn prepare(&self, store: &Store, applied: &Applied) -> Result<Configured> {
         apply::materialise(self.context, store, self.pins, self.variant, applied)?;
         let compilers = self.compilers()?;
@@ -239,15 +241,15 @@ impl Build<'_> {
         let is_wanted = |work: &Work| match work {
             Work::Kernels => self.variant.kernels,
             Work::Smoke => !self.options.no_smoke,
-            // The page is in the programs.
+            // The page is embedded in the programs.
             Work::Page => !has_host,
             Work::Configure | Work::Compile | Work::Package => true,
         };
         Ok(all.into_iter().filter(is_wanted).collect())
     }
 
-    /// In their order, but for the first two: npm keeps one core busy, and most of the time cargo has work for only one
-    /// other. Neither reads what the other writes.
+    /// Carries out the steps in order, except that the first two run in parallel: npm uses one core, and most of the
+    /// time cargo has work for only one other. Neither reads the other's output.
     fn carry_out_all(&self, work: &[Work], tools: &Tools, applied: &Applied, inputs: &str) -> Result<()> {
         let one = |work: Work| self.carry_out(work, tools, applied, inputs);
         let [Work::Page, Work::Kernels, rest @ ..] = work else {
@@ -303,7 +305,7 @@ impl Build<'_> {
         }))
     }
 
-    /// What a run would do; reads, and changes nothing.
+    /// Returns the steps of a run; reads, and changes nothing.
     fn steps(&self) -> Result<Vec<Step>> {
         let layout = &self.context.layout;
         let (mut steps, applied) = apply::plan(self.context, self.pins, self.variant)?;
@@ -328,7 +330,7 @@ impl Build<'_> {
         Ok(())
     }
 
-    /// What is done once the tree is on disk.
+    /// Returns the steps after the tree is on disk.
     fn steps_of_tree(&self) -> Result<Vec<Step>> {
         let place = |name: &str| self.tool(name).map(|tool| tools::place(tool, &self.context.layout));
         let (cmake, ninja) = (place("cmake")?, place("ninja")?);
@@ -349,13 +351,13 @@ impl Build<'_> {
             built: self.build_folder().join("bin"),
             programs: if host.is_some() { Vec::new() } else { self.flavors.programs.clone() },
             modules: flavor.modules.clone(),
-            // A host brings its own.
+            // A host already contains its own.
             others: manifest.page.as_ref().filter(|_| host.is_none()).map(notices).into_iter().collect(),
             texts: BTreeMap::new(),
         })
     }
 
-    /// What the documents of the package are made from.
+    /// Returns the sources of the package's documents.
     fn made<'a>(
         &'a self,
         tools: &'a Tools,
@@ -451,7 +453,7 @@ impl Build<'_> {
         smoke::run(self.context, &options).map(drop)
     }
 
-    /// What the server has to say of itself; a stock build says nothing of ours.
+    /// Returns the identity that the server must report; a stock build has none.
     fn identity(&self, applied: &Applied) -> Option<String> {
         let tree = applied.tree.to_string();
         self.variant

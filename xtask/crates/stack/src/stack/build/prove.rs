@@ -1,4 +1,4 @@
-//! `cargo xtask build --record`: what a build from nothing showed, written down under `ci/proofs/`.
+//! `cargo xtask build --record`: records the result of a build from scratch under `ci/proofs/`.
 
 use std::path::Path;
 use std::time::Instant;
@@ -21,7 +21,7 @@ use crate::sys::project::package;
 ///
 /// # Errors
 ///
-/// Those of the build, of which nothing is written down then.
+/// Those of the build; nothing is recorded then.
 pub fn run(build: &Build<'_>, store: &Store, applied: &Applied) -> Result<Outcome> {
     if let Some(options) = build.host_options()? {
         Build { options: &options, ..*build }.build(store, applied)?;
@@ -29,7 +29,7 @@ pub fn run(build: &Build<'_>, store: &Store, applied: &Applied) -> Result<Outcom
     for folder in [build.build_folder(), build.package_folder()] {
         ours::remove_folder(&folder)?;
     }
-    // What is built once for all flavors is not the time of this one.
+    // Steps that are done once for all flavors do not count towards the time of this one.
     apply::materialise(build.context, store, build.pins, build.variant, applied)?;
     build.make_page()?;
     let (begin, processor) = (Instant::now(), clock::seconds_of_programs());
@@ -49,7 +49,7 @@ pub fn run(build: &Build<'_>, store: &Store, applied: &Applied) -> Result<Outcom
     Ok(outcome)
 }
 
-/// What is known without a clock.
+/// Returns the proof without its times.
 fn proof(build: &Build<'_>, applied: &Applied) -> Result<Proof> {
     let (options, flavor) = (build.options, build.flavor()?);
     let package = build.package_folder();
@@ -90,7 +90,7 @@ fn level(build: &Build<'_>) -> Result<Level> {
     })
 }
 
-/// Whether the module of an accelerator finds one: without it, its server answers on the processor.
+/// Whether the module of an accelerator finds a device: without one, its server runs on the processor.
 fn has_device(build: &Build<'_>) -> Result<bool> {
     let flavor = build.flavor()?;
     if flavor.host.is_none() {
@@ -102,7 +102,7 @@ fn has_device(build: &Build<'_>) -> Result<bool> {
     Ok(devices::names(&crate::series::lossy(&said)).next().is_some())
 }
 
-/// What is typed to do the same again.
+/// Returns the command that reproduces the build.
 fn command(variant: &str, options: &Options) -> String {
     let mut command = format!("cargo xtask build --record --variant {variant} --flavor {}", options.flavor);
     if !options.architectures.is_empty() {

@@ -1,4 +1,4 @@
-//! `cargo xtask build --twice`: a package depends on what it is made of, and not on where or when that was done.
+//! `cargo xtask build --twice`: checks that a package depends only on its inputs, not on where or when it was built.
 
 use std::path::{Path, PathBuf};
 
@@ -13,12 +13,12 @@ use crate::sys::git::store::Store;
 use crate::sys::machine::{disk, ours};
 use crate::sys::project::package;
 
-/// Builds, builds again from nothing in another folder, and compares both packages. The web page, which is built once
+/// Builds, builds again from scratch in another folder, and compares both packages. The web page, which is built once
 /// for all packages, is the same in both. The caller holds the run lock.
 ///
 /// # Errors
 ///
-/// Those of the builds; a no that names each file that differs, and the first of its sections that does.
+/// Those of the builds; a failed check that names each file that differs, and the first of its sections that does.
 pub fn run(build: &Build<'_>, store: &Store, applied: &Applied) -> Result<Outcome> {
     build.build(store, applied)?;
     let layout = &build.context.layout;
@@ -44,7 +44,7 @@ pub fn run(build: &Build<'_>, store: &Store, applied: &Applied) -> Result<Outcom
     ))
 }
 
-/// How many files there are, and a line for each that differs.
+/// Returns the number of files, and a line for each that differs.
 fn compare(packages: &[PathBuf; 2]) -> Result<(usize, Vec<String>)> {
     let [first, second] = [package::digests(&packages[0])?, package::digests(&packages[1])?];
     let only = |name: &String| (!second.contains_key(name)).then(|| format!("{name}: in the first only"));
@@ -56,7 +56,7 @@ fn compare(packages: &[PathBuf; 2]) -> Result<(usize, Vec<String>)> {
             Some(_) => {}
         }
     }
-    // It has the digests of all others.
+    // The manifest has the digests of all others.
     if lines.len() > 1 {
         lines.retain(|line| !line.starts_with("manifest.json: "));
     }

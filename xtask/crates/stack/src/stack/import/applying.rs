@@ -1,4 +1,4 @@
-//! Patches made elsewhere as commits on the pin: git applies them, and everything that it had to decide is told.
+//! Patches from elsewhere as commits on the pin: git applies them, and every decision it had to make is reported.
 
 use super::left_out::LeftOut;
 use super::line::{Line, LineCommit};
@@ -16,11 +16,11 @@ use crate::sys::work_trees::import_repo::ImportRepo;
 use crate::sys::work_trees::patch_apply::{Applied, HowToApply, Placed, apply, user_of_git};
 use crate::ui::{Ui, Unit};
 
-/// Applies all of them, one on the other, to `tree`. `author` is who made those that name nobody.
+/// Applies all patches in sequence to `tree`. `author` is used for patches that name no author.
 ///
 /// # Errors
 ///
-/// All that do not fit, and all that have no author.
+/// All patches that do not apply, and all without an author.
 pub fn line_of(
     repo: &ImportRepo,
     loose: Loose,
@@ -72,9 +72,9 @@ pub fn line_of(
 
 const CONTEXT_DIFF: &str = "it is a context diff, which git does not read; rewrite it as a unified one: filterdiff --format=unified FILE";
 
-/// Applies `patch` as its queue says, or as is likely. Where that does not fit and nothing says how many parts to take
-/// off the paths, another number is taken if it alone fits, and that is noted. A diff that only makes files fits with any
-/// number; a smaller one that puts them into folders which are there already is the right one.
+/// Applies `patch` with the settings of its queue, or the likely ones. If that fails and the strip count (`-p`) is
+/// not given, another count is used if it is the only one that applies, with a note. A diff that only creates files
+/// applies with any count; a smaller one that puts them into existing folders is the right one.
 fn apply_anyhow(repo: &ImportRepo, tree: ObjectId, patch: &LoosePatch) -> Result<(Applied, Option<String>)> {
     let first = apply(repo, tree, &patch.diff, patch.how)?;
     let is_guessed = !patch.other_strips.is_empty() && !has_prefixes(&patch.diff);
@@ -102,7 +102,7 @@ fn apply_anyhow(repo: &ImportRepo, tree: ObjectId, patch: &LoosePatch) -> Result
     }
 }
 
-/// For each file that a diff makes, whether `tree` has its folder.
+/// Returns, for each file that a diff creates, whether its folder exists in `tree`.
 fn folders_are_there(repo: &ImportRepo, tree: ObjectId, applied: &Applied) -> Result<Vec<bool>> {
     let Applied::Tree(new, _) = applied else { return Ok(Vec::new()) };
     let files = StoreTree::new(&repo.store, tree)?;
@@ -187,7 +187,7 @@ fn commit(patch: &LoosePatch, tree: ObjectId, author: Option<&str>, mut notes: V
     }
 }
 
-/// What a person should look at: hunks that went elsewhere, and files that the patch was not made from.
+/// Returns notes for the user: hunks that applied elsewhere, and files that differ from those the patch was made for.
 fn notes(
     repo: &ImportRepo,
     patch: &LoosePatch,
@@ -212,7 +212,7 @@ fn notes(
     Ok(notes)
 }
 
-/// The paths of `changed` whose blobs no `index` line states. One that only moved is stated nowhere.
+/// Returns the paths of `changed` whose blobs no `index` line states, except pure renames, which have no such line.
 fn made_elsewhere<'a>(changed: &'a [Difference], stated: &[(String, String)]) -> Vec<&'a [u8]> {
     let is_there = |id: ObjectId, side: usize| changed.iter().any(|change| change.blobs[side] == id);
     let starts = |id: ObjectId, short: &str| id.to_string().starts_with(short);

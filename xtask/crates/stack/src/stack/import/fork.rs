@@ -1,4 +1,4 @@
-//! A fork's commits as a straight line on the pin, whose last tree is the fork's.
+//! A fork's commits as a linear sequence on the pin, whose last tree is the fork's.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,8 +10,8 @@ use crate::sys::work_trees::edit_repo::short;
 use crate::sys::work_trees::fork_history::{Fork, ForkCommit, Replayed};
 use crate::ui::{Ui, Unit};
 
-/// Makes the line. A commit keeps its own tree where it stands on what it stood on; after a merge it is
-/// replayed as git would, and what the merge itself changed becomes a patch of its own.
+/// Linearizes the fork. A commit keeps its own tree if its parent is the one it had; after a merge it is replayed
+/// with git's merge, and changes made in the merge itself become a separate patch.
 pub fn straighten(fork: &Fork<'_>, left_out: &mut LeftOut<'_>, ui: &Ui) -> Result<Line> {
     let commits = fork.commits()?;
     let mut way = Way {
@@ -42,14 +42,14 @@ pub fn straighten(fork: &Fork<'_>, left_out: &mut LeftOut<'_>, ui: &Ui) -> Resul
 struct Way<'a, 'b> {
     fork: &'a Fork<'a>,
     left_out: &'a mut LeftOut<'b>,
-    /// The tree so far.
+    /// The tree after the commits so far.
     tree: ObjectId,
     line: Line,
-    /// Commits that change nothing any more.
+    /// Commits whose change is already in the tree.
     there_already: Vec<ForkCommit>,
-    /// Commits since the last merge whose change is not in the line, or not as it was.
+    /// Commits since the last merge whose change was dropped or modified by the replay.
     unsettled: Vec<String>,
-    /// Authors and messages that no patch can say, each with its commit.
+    /// Authors and messages that a patch cannot represent, each with its commit.
     not_utf8: Vec<String>,
 }
 
@@ -106,8 +106,8 @@ impl Way<'_, '_> {
         });
     }
 
-    /// The line must have the tree of a merge that has all of the line behind it. What is missing is what
-    /// a person decided in the merge.
+    /// At a merge that has all of the sequence among its ancestors, the tree must equal the merge's. The difference
+    /// is what a person decided in the merge.
     fn merge(&mut self, commit: &ForkCommit) -> Result<()> {
         let new = self.left_out.without(commit.tree)?;
         if !commit.is_whole || new == self.tree {
@@ -117,7 +117,7 @@ impl Way<'_, '_> {
         let message = resolving(commit, &std::mem::take(&mut self.unsettled));
         let note = format!("it is what the merge {} changed beyond its two parents", commit.describe());
         let mut commit = ForkCommit { message, ..commit.clone() };
-        // Its own message is not used.
+        // Only the merge's author is used, not its message.
         commit.not_utf8.retain(|place| place.starts_with("author"));
         self.push(&commit, new, vec![note]);
         Ok(())
@@ -138,7 +138,7 @@ fn resolving(merge: &ForkCommit, unsettled: &[String]) -> String {
     message
 }
 
-/// A commit that changes nothing on the pin: upstream has it, by this commit or by others.
+/// Notes commits that change nothing on the pin: upstream has them, as the same commit or in others.
 fn name_those_upstream_has(fork: &Fork<'_>, there: &[ForkCommit], line: &mut Line) -> Result<()> {
     if there.is_empty() {
         return Ok(());
@@ -155,7 +155,7 @@ fn name_those_upstream_has(fork: &Fork<'_>, there: &[ForkCommit], line: &mut Lin
     Ok(())
 }
 
-/// Commits that upstream took after the pin stay: the pin does not have them.
+/// Notes commits that upstream has after the pin; they are kept, because the pin does not have them.
 fn name_backports(fork: &Fork<'_>, commits: &[ForkCommit], line: &mut Line) -> Result<()> {
     if fork.base == fork.border {
         return Ok(());

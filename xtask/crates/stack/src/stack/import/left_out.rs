@@ -1,4 +1,4 @@
-//! Paths that an import leaves as they are at the pin.
+//! Paths that an import leaves as they are in the pin.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use crate::series::printable;
 use crate::sys::git::store::Store;
 use crate::sys::git::tree::{Entry, GitTree};
 
-/// The paths, and what the pin has there.
+/// The paths, and their content in the pin.
 pub struct LeftOut<'a> {
     store: &'a Store,
     entries: Vec<LeftOutPath>,
@@ -18,12 +18,12 @@ pub struct LeftOut<'a> {
 struct LeftOutPath {
     path: Vec<u8>,
     pinned: Option<Entry>,
-    /// Whether anything there differed from the pin.
+    /// Whether any imported tree differs from the pin at this path.
     is_of_use: bool,
 }
 
 impl<'a> LeftOut<'a> {
-    /// `paths` are files or folders; `pinned` is the pin's tree.
+    /// Creates the list; `paths` are files or folders, `pinned` is the pin's tree.
     pub fn new(store: &'a Store, pinned: ObjectId, paths: &[String]) -> Result<LeftOut<'a>> {
         let mut tree = GitTree::new(store, pinned)?;
         let mut entries = Vec::new();
@@ -39,7 +39,7 @@ impl<'a> LeftOut<'a> {
         Ok(LeftOut { store, entries, done: HashMap::new() })
     }
 
-    /// `tree` with these paths as the pin has them.
+    /// Returns `tree` with the pin's content at these paths.
     pub fn without(&mut self, tree: ObjectId) -> Result<ObjectId> {
         if self.entries.is_empty() {
             return Ok(tree);
@@ -60,7 +60,7 @@ impl<'a> LeftOut<'a> {
         Ok(without)
     }
 
-    /// An error that names the paths at which nothing was left out: they are not what somebody meant.
+    /// Returns an error that names the paths that had no effect: they are probably a mistake.
     pub fn refuse_useless(&self) -> Result<()> {
         let useless = self.entries.iter().filter(|entry| !entry.is_of_use);
         let names: Vec<String> = useless.map(|entry| printable(&entry.path)).collect();

@@ -1,13 +1,13 @@
-//! What is imported, wherever it comes from: commits one after the other, and what was done to make them so.
+//! The result of an import from any source: a sequence of commits, and notes on how it was derived.
 
 use crate::series::ObjectId;
 
 /// One commit that becomes a patch.
 #[derive(Clone, Debug)]
 pub struct LineCommit {
-    /// What people know it by: a commit of the fork, a file.
+    /// Origin for messages: a commit of the fork, or a file.
     pub origin: String,
-    /// As a commit says it: `Name <address> seconds zone`.
+    /// Author as a commit stores it: `Name <address> seconds zone`.
     pub author: String,
     /// Its message.
     pub message: String,
@@ -15,32 +15,32 @@ pub struct LineCommit {
     pub tree: ObjectId,
     /// `Upstream-Status:`, when it is known.
     pub status: Option<String>,
-    /// What a person should look at.
+    /// Notes for the user.
     pub notes: Vec<String>,
 }
 
-/// A commit or a file that becomes no patch.
+/// A commit or a file that does not become a patch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dropped {
-    /// What people know it by.
+    /// Origin for messages.
     pub origin: String,
-    /// Why.
+    /// Reason.
     pub why: String,
 }
 
-/// All of it, in order.
+/// The sequence of an import.
 #[derive(Clone, Debug, Default)]
 pub struct Line {
     /// The commits.
     pub commits: Vec<LineCommit>,
-    /// What becomes no patch.
+    /// Commits and files that do not become patches.
     pub dropped: Vec<Dropped>,
-    /// Merges: what they brought stands in the line.
+    /// Merges, whose commits are part of the sequence.
     pub merges: Vec<String>,
 }
 
 impl Line {
-    /// Leaves something out.
+    /// Records something that is left out.
     pub fn drop(&mut self, origin: String, why: impl Into<String>) {
         self.dropped.push(Dropped { origin, why: why.into() });
     }

@@ -1,4 +1,4 @@
-//! A patch whose line ends are not those of the files that it changes: taken as patch(1) takes it, or explained.
+//! A patch whose line endings differ from those of the files it changes: converted as patch(1) does, or explained.
 
 use super::loose::LoosePatch;
 use crate::error::Result;
@@ -7,18 +7,18 @@ use crate::sys::git::store_tree::StoreTree;
 use crate::sys::work_trees::import_repo::ImportRepo;
 use crate::sys::work_trees::patch_apply::{Applied, HowToApply, apply};
 
-/// What became of a patch with the line ends of the files.
+/// Result of applying a patch with the line endings of the files.
 pub struct Tried {
-    /// It fits so, and what a person should know about it; nothing when it does not.
+    /// The result and notes for the user; `None` if it does not apply this way.
     pub fits: Option<(Applied, Vec<String>)>,
-    /// Why it did not fit as it is, one line for each file with other line ends.
+    /// Reasons why it does not apply as it is, one line for each file with other line endings.
     pub causes: Vec<String>,
-    /// What to do about it by hand.
+    /// Manual remedy.
     pub way_out: Option<String>,
 }
 
-/// Applies `patch` with the line ends of the files in `tree`, where all of a file's lines in the patch end one way and all
-/// lines of the file the other way. Every line has to match then.
+/// Applies `patch` with the line endings of the files in `tree`, if for each file all its lines in the patch have one
+/// ending and all lines of the file the other. Every line must match exactly then.
 ///
 /// # Errors
 ///
@@ -58,7 +58,7 @@ fn cause(other: &OtherLineEnds) -> String {
     format!("{}: the patch has {}, the file has {}", printable(path), diff.describe(), file.describe())
 }
 
-/// `origin` names the file, and perhaps the number of a mail in it.
+/// Returns the remedy; `origin` names the file, and possibly the number of a mail in it.
 fn way_out(other: &OtherLineEnds, origin: &str) -> Option<String> {
     let file = crate::plan::next_command::quoted(origin.split(" #").next().unwrap_or(origin));
     match other.file {

@@ -1,4 +1,4 @@
-//! Patches made elsewhere: each file read into what a commit needs, whatever its form.
+//! Patches from elsewhere: each file parsed into the data of a commit, whatever its format.
 
 use std::path::Path;
 
@@ -15,46 +15,46 @@ use crate::sys::project::patch_files::{self, PatchFiles};
 use crate::sys::work_trees::import_repo::ImportRepo;
 use crate::sys::work_trees::patch_apply::{HowToApply, MailFile, ReadMail, not_utf8, read_mails};
 
-/// One patch that was made elsewhere.
+/// One patch from elsewhere.
 #[derive(Clone, Debug)]
 pub struct LoosePatch {
-    /// Its file, and its number in it when there are more.
+    /// Its file, and its number in the file if there are several.
     pub origin: String,
-    /// `Name <address>`, as it says it.
+    /// Author as given: `Name <address>`.
     pub author: Option<String>,
-    /// When, as it says it.
+    /// Date as given.
     pub date: Option<String>,
-    /// The first line of the commit message.
+    /// First line of the commit message.
     pub subject: String,
-    /// The rest of it.
+    /// Rest of the message.
     pub body: String,
-    /// `Upstream-Status:`, when its header gives one.
+    /// `Upstream-Status:`, if its header has one.
     pub status: Option<String>,
-    /// The diff, with whatever stands around it.
+    /// The diff, including surrounding text.
     pub diff: Vec<u8>,
-    /// How it is applied. The first number of parts that are taken off its paths is the likely one.
+    /// Settings for applying it. The strip count is the likely one.
     pub how: HowToApply,
-    /// The others to try; empty where its queue says the number.
+    /// Other strip counts to try; empty if its queue sets the count.
     pub other_strips: Vec<u32>,
-    /// What was done to the diff so that git reads it.
+    /// Changes made to the diff so that git accepts it.
     pub notes: Vec<String>,
-    /// The words of its file's name, when it is alone in its file.
+    /// Words from its file name, if it is the only patch in the file.
     words: Option<String>,
 }
 
-/// Patches in order, and the files that are none.
+/// Patches in order, and the files that are not patches.
 #[derive(Clone, Debug, Default)]
 pub struct Loose {
     /// The patches.
     pub patches: Vec<LoosePatch>,
-    /// What was left out, and why.
+    /// Files that were left out, with the reason.
     pub others: Vec<(String, String)>,
-    /// What a person should know about the order and the files.
+    /// Notes for the user on the order and the files.
     pub notes: Vec<String>,
 }
 
-/// Reads all that is at `path`. `strip` says how many parts are taken off the paths of diffs, where the queue does not
-/// say it.
+/// Reads everything at `path`. `strip` is the number of leading path components to remove where the queue does not
+/// set it.
 pub fn read(repo: &ImportRepo, path: &Path, strip: u32) -> Result<Loose> {
     let PatchFiles { patches, others, notes } = patch_files::find(path)?;
     let others = others.into_iter().map(|(name, why)| (printable(name.as_bytes()), why)).collect();
@@ -72,7 +72,7 @@ pub fn read(repo: &ImportRepo, path: &Path, strip: u32) -> Result<Loose> {
         let name = printable(patch.name.as_bytes());
         let mut text = patch_files::read(&patch.path)?;
         if !text.is_empty() && !text.ends_with(b"\n") {
-            // git calls a diff without it corrupt.
+            // Without a final newline, git reports the diff as corrupt.
             text.push(b'\n');
             loose.notes.push(format!("{name}: its last line had no line feed, which was added"));
         }
@@ -118,7 +118,7 @@ impl Loose {
         let Tolerated { diff, added } = tolerate(&patch.diff);
         patch.diff = diff;
         if added > 0 {
-            // A diff that was cut in the middle of a change must not fit by leaving out what was added.
+            // A diff that was truncated in the middle of a change must not apply by dropping trailing additions.
             patch.how.may_fuzz = false;
             let lines =
                 if added == 1 { "1 blank line was".to_string() } else { format!("{added} blank lines were") };
@@ -131,8 +131,8 @@ impl Loose {
         self.patches.push(patch);
     }
 
-    /// Of patches with one subject each takes the words of its file's name, where those differ: it is the name that
-    /// people know such patches by. A copy of an earlier patch does not count: it will be left out.
+    /// Gives patches with the same subject the words of their file names as subject, if those differ: people know
+    /// such patches by file name. A copy of an earlier patch does not count: it will be left out.
     fn tell_apart(&mut self) {
         let key = |text: &str| text.trim().to_lowercase();
         let mut subjects: HashMap<String, usize> = HashMap::new();
@@ -161,9 +161,9 @@ impl Loose {
     }
 }
 
-/// The likely number of parts to take off the paths in `text` first. git names both sides alike where it writes no
-/// prefixes, and a new file would go to a wrong place without an error then. The ports of the BSDs and of macOS, which
-/// name their patches `patch-FILE`, take nothing off.
+/// Returns strip counts for `text`, likeliest first. 0 comes first for a diff in which git names both sides alike,
+/// without prefixes: otherwise a new file would silently end up in a wrong place. Patches of the BSD and macOS ports,
+/// named `patch-FILE`, strip nothing either.
 fn strips(strip: u32, text: &[u8], is_of_ports: bool) -> Vec<u32> {
     let first =
         if strip == 1 && (has_no_prefixes(text) || (is_of_ports && !has_prefixes(text))) { 0 } else { strip };
@@ -171,11 +171,11 @@ fn strips(strip: u32, text: &[u8], is_of_ports: bool) -> Vec<u32> {
     std::iter::once(first).chain(others).collect()
 }
 
-/// The fields in the header of a mail that git drops and the message keeps.
+/// Returns the fields in the header of a mail that git drops and the message keeps.
 ///
 /// # Errors
 ///
-/// One of them is not UTF-8: git converts no raw bytes of a header.
+/// A field is not UTF-8: git does not convert raw bytes of a header.
 fn header_fields(file: MailFile<'_>) -> Result<Vec<String>> {
     let header = before_diff(file.text);
     let fields = fields_in_mail_header(&lossy(header));
@@ -192,7 +192,7 @@ fn header_fields(file: MailFile<'_>) -> Result<Vec<String>> {
     bad.map_or(Ok(fields), |bad| Err(not_utf8(file, &bad)))
 }
 
-/// Whether it begins as an mbox does, or with the headers of a mail.
+/// Whether the text begins like an mbox, or with mail headers.
 fn is_mail(text: &[u8]) -> bool {
     let head = lossy(before_diff(text));
     if head.starts_with("From ") {
@@ -253,13 +253,14 @@ impl LoosePatch {
         })
     }
 
-    /// The commit message.
+    /// Returns the commit message.
     pub fn message(&self) -> String {
         format!("{}\n\n{}\n", self.subject, self.body)
     }
 }
 
-/// `sub/01-fix_port.diff` says "fix port", and `patch-src_a.c` of a port "src a.c".
+/// Extracts words from a file name: `sub/01-fix_port.diff` yields "fix port", and `patch-src_a.c` of a port "src
+/// a.c".
 fn words_of(name: &str) -> String {
     let path = Path::new(name);
     let of_port = path

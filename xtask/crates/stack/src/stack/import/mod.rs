@@ -1,4 +1,4 @@
-//! Patches made elsewhere, as commits and patch files on a pin.
+//! Patches from elsewhere, converted to commits and patch files on a pin.
 
 pub mod applying;
 pub mod fork;

@@ -1,4 +1,4 @@
-//! The names of a new variant and of its pin.
+//! Names of a new variant and its pin.
 
 use crate::error::{Error, Result};
 use crate::plan::name::Name;
@@ -6,7 +6,7 @@ use crate::plan::pins::{NewPin, NewSource, Revision};
 use crate::series::ObjectId;
 use crate::sys::work_trees::fork::ForkPlace;
 
-/// A new variant needs a name.
+/// Returns the name of a new variant, which is required.
 pub fn checked_name(name: Option<&str>) -> Result<Name> {
     let name = name.ok_or_else(|| {
         Error::usage("there is no variant yet, and the new one has no name")
@@ -18,12 +18,12 @@ pub fn checked_name(name: Option<&str>) -> Result<Name> {
     })
 }
 
-/// A tag where there is one: people know it.
+/// Returns a tag if there is one, because people know it, otherwise the commit.
 pub fn revision_of(place: &ForkPlace, commit: ObjectId) -> Revision {
     place.tags_at(commit).into_iter().find_map(Revision::parse).unwrap_or(Revision::Commit(commit))
 }
 
-/// What is true on this machine only.
+/// Returns notes on settings that are valid only on this machine.
 pub fn notes_on(new: &NewPin) -> Vec<String> {
     match &new.source {
         NewSource::Git(_) => Vec::new(),

@@ -1,4 +1,4 @@
-//! From a line of commits to patch files, and everything for which one of them cannot be a patch.
+//! Converting a sequence of commits to patch files, with every reason why a commit cannot be a patch.
 
 use super::line::{Line, LineCommit};
 use crate::error::{Error, Kind, Result};
@@ -11,31 +11,31 @@ use crate::series::{
 use crate::sys::git::format_patch::format_series;
 use crate::sys::work_trees::import_repo::ImportRepo;
 
-/// A patch file of the series as it shall be.
+/// A patch file of the new series.
 pub struct NewPatch {
     /// Its file name.
     pub name: String,
-    /// Its text.
+    /// Its content.
     pub bytes: Vec<u8>,
 }
 
-/// What the patches are made for.
+/// The base of the new patches, and the rules for them.
 pub struct Ground<'a> {
-    /// The commit that the first one stands on.
+    /// Parent of the first commit.
     pub base: ObjectId,
-    /// How many patches the series has already.
+    /// Number of patches that the series already has.
     pub before: usize,
-    /// Which trailers are asked for.
+    /// Rules that decide which trailers are required.
     pub rules: &'a LintRules,
-    /// Whose paths no patch may touch.
+    /// Overlays, whose paths no patch may touch.
     pub overlays: &'a [OverlayFile],
 }
 
-/// Lets git write every commit of `line`, and reads it again.
+/// Formats every commit of `line` with git, and parses the result.
 ///
 /// # Errors
 ///
-/// All that cannot be said in a patch, in all of the commits.
+/// Everything that cannot be represented in a patch, for all commits.
 pub fn write_patches(repo: &ImportRepo, line: &mut Line, ground: &Ground<'_>) -> Result<Vec<NewPatch>> {
     let mut tip = ground.base;
     for commit in &mut line.commits {
@@ -62,7 +62,7 @@ pub fn write_patches(repo: &ImportRepo, line: &mut Line, ground: &Ground<'_>) ->
     refused.into_result().map(|()| patches)
 }
 
-/// In the form that survives in a patch, with the trailers that lint asks for.
+/// Returns the message in the form that a patch preserves, with the trailers that lint requires.
 fn message_of(commit: &mut LineCommit, rules: &LintRules) -> String {
     let (message, moved) = patch_message(&commit.message);
     if moved > 0 {
@@ -82,14 +82,14 @@ fn message_of(commit: &mut LineCommit, rules: &LintRules) -> String {
     commit.message.clone()
 }
 
-/// What says whether upstream knows a patch.
+/// The trailer that states whether upstream knows a patch.
 pub const STATUS: &str = "Upstream-Status";
 
-/// What cannot be said in a patch.
+/// Content that cannot be represented in a patch.
 #[derive(Default)]
 struct Refused {
     lines: Vec<String>,
-    /// Paths without which it could.
+    /// Paths whose removal would fix it.
     paths: Vec<Vec<u8>>,
 }
 
@@ -138,7 +138,7 @@ impl Refused {
     }
 }
 
-/// `path` as a word that a shell takes for it.
+/// Quotes `path` as a word for a shell.
 fn shell_word(path: &[u8]) -> String {
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"._-/+@%,".contains(byte);
     if path.iter().all(is_plain) {

@@ -1,4 +1,5 @@
-//! Why a rebase stops: the upstream commit since which a patch does not go along, and what else is known to come.
+//! Causes of a stopped rebase: the upstream commit at which a patch stopped applying, and further stops that are
+//! foreseeable.
 
 use super::course::{Course, Target};
 use super::place::Place;
@@ -11,9 +12,9 @@ use crate::stack::range::upstream_commit;
 use crate::stack::range::{self, Range};
 use crate::sys::git::history;
 
-/// What upstream's commits say about the stop at a patch, line by line; nothing where they are not available.
+/// Explains the stop at a patch from upstream's commits, line by line; empty if they are not available.
 pub fn blame(target: &Target<'_>, here: &Place<'_, '_>) -> Vec<String> {
-    // The conflict itself is to be told, whatever becomes of this.
+    // The conflict itself must be reported even if this fails.
     find(target, here).unwrap_or_else(|error| vec![format!("upstream's commits cannot be read: {error}")])
 }
 
@@ -46,12 +47,13 @@ fn find(target: &Target<'_>, here: &Place<'_, '_>) -> Result<Vec<String>> {
     Ok(told)
 }
 
-/// How many patches stop at the tip, of those at `from` and after.
+/// Returns the number of patches from `from` on that stop at the tip.
 fn stops_from(range: &Range, from: usize) -> usize {
     range.at_tip().classes().skip(from).filter(|class| stops(*class)).count()
 }
 
-/// What upstream took stops nobody who said so beforehand.
+/// Whether a patch of this class stops the rebase. Upstreamed patches do not count: flags decide about them
+/// beforehand.
 fn stops(class: PatchClass) -> bool {
     !class.applies() && !matches!(class, PatchClass::Upstreamed | PatchClass::PartlyUpstreamed)
 }

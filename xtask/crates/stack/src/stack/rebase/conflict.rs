@@ -1,4 +1,4 @@
-//! A conflict, handed over: a work tree to solve it in, and the sentence to type next.
+//! Handing over a conflict: a work tree to resolve it in, and a message with the next command.
 
 use std::path::Path;
 
@@ -17,30 +17,30 @@ use crate::sys::work_trees::conflict_tree::{self, ConflictedFile};
 use crate::sys::work_trees::rebase_repo::RebaseRepo;
 use crate::sys::work_trees::resolutions::{self, Remembered};
 
-/// The state of the rebase in `folder`, if there is one.
+/// Returns the state of the rebase in `folder`, if there is one.
 pub fn read_state(folder: &Path) -> Result<Option<RebaseState>> {
     let text = disk::read_if_there(&folder.join("state.json"))?;
     text.map(|text| RebaseState::parse(&text)).transpose()
 }
 
-/// Remembers how far the rebase in `folder` is.
+/// Saves the state of the rebase in `folder`.
 pub fn write_state(folder: &Path, state: &RebaseState) -> Result<()> {
     disk::write_atomically(&folder.join("state.json"), &state.render())
 }
 
-/// A patch with conflicts, and all that is needed to show them.
+/// A patch with conflicts, and everything needed to show them.
 pub struct Stop {
     pub replayed: Replayed,
-    /// The commit that it was to go on.
+    /// The commit that it was replayed on.
     pub head: ObjectId,
-    /// The tree with those of its files that had no conflict.
+    /// The tree with the patch's files that had no conflict.
     pub tree: ObjectId,
-    /// The blobs that the conflicts name, by id.
+    /// Blobs that the conflicts refer to, by id.
     pub blobs: Vec<(ObjectId, Vec<u8>)>,
 }
 
 impl Stop {
-    /// A patch that stops at `head`, where `tree` has its other files.
+    /// Creates the stop of a patch at `head`; `tree` has its other files.
     pub fn new(replayed: Replayed, replay: &Replay<'_>, (head, tree): (ObjectId, ObjectId)) -> Stop {
         let mut blobs = Vec::new();
         for version in replayed.conflicts().flat_map(versions).flatten() {
@@ -57,8 +57,8 @@ fn versions(conflict: &FileConflict) -> [Option<&Version>; 3] {
     [conflict.base.as_ref(), conflict.ours.as_ref(), conflict.theirs.as_ref()]
 }
 
-/// Prepares the work tree, and says so. What is in `state` is written first, so that a run that is killed
-/// meanwhile can do it again.
+/// Prepares the work tree, and reports it. `state` is written first, so that a run that is killed meanwhile can be
+/// repeated.
 pub fn hand_over(
     target: &Target<'_>,
     repo: &RebaseRepo,
@@ -86,7 +86,7 @@ pub fn hand_over(
     Err(sentence(target, state, &here, (&stop.replayed, &solved)))
 }
 
-/// A run was killed while it showed this conflict, and a person may have begun to solve it since.
+/// Saves edits: a run was killed while it showed this conflict, and a person may have begun to resolve it since.
 fn keep_edits(course: &Course<'_>, repo: &RebaseRepo, files: &[ConflictedFile], home: &Path) -> Result<()> {
     for copy in conflict_tree::keep_edits(repo, files, &home.join("kept"))? {
         let shown = course.context.layout.show(&copy);
@@ -108,7 +108,7 @@ fn conflicted_file(conflict: &FileConflict, stop: &Stop) -> ConflictedFile {
     };
     let is_gone =
         matches!(conflict.reason, ConflictReason::FileGone { .. } | ConflictReason::FolderMoved { .. });
-    // As git does it: a file that upstream deleted, or whose folder it moved, is there as the patch would leave it.
+    // As git does: a file that upstream deleted, or whose folder it moved, appears as the patch would leave it.
     let theirs = conflict.theirs.as_ref().filter(|_| is_gone).map(content);
     ConflictedFile {
         path: conflict.path.clone(),
@@ -117,7 +117,7 @@ fn conflicted_file(conflict: &FileConflict, stop: &Stop) -> ConflictedFile {
     }
 }
 
-/// The error that says what waits, why, and how to go on.
+/// Returns the error that says which patch has conflicts, why, and how to continue.
 fn sentence(
     target: &Target<'_>,
     state: &RebaseState,

@@ -1,4 +1,4 @@
-//! Where a rebase starts, where it goes, and what moves with the pin.
+//! Start and target of a rebase, and the series that move with the pin.
 
 use super::Upstream;
 use crate::context::Context;
@@ -17,38 +17,37 @@ use crate::sys::git::store::Store;
 use crate::sys::upstream::fetch::fetch_pin;
 use crate::sys::upstream::tip::{self, Ask, Tip};
 
-/// What is known of one series before its first patch is replayed.
+/// The inputs of one series before its first patch is replayed.
 #[derive(Clone)]
 pub struct Course<'a> {
     pub context: &'a Context,
     pub pins: &'a Pins,
     pub store: &'a Store,
     pub stack: Stack,
-    /// What the series was made for, as people call it.
+    /// Name of the base of the series, for people.
     pub old_name: String,
     pub tip: Tip,
 }
 
-/// A pin with everything that moves with it: a variant cannot be left behind on a tree that its patches were not made
-/// for.
+/// A pin with everything that moves with it: no variant can stay behind on a tree that its patches were not made for.
 pub struct PinMove<'a> {
-    /// The variant that was named, on the way to the new tree. It may have no patches of its own.
+    /// The named variant, with the new tree as its target. It may have no patches of its own.
     pub named: Course<'a>,
-    /// Every series on the pin, those that others extend first.
+    /// Every series on the pin, in an order in which extended variants come before those that extend them.
     pub series: Vec<Course<'a>>,
 }
 
-/// The series that a rebase moves, with the two trees.
+/// The series that a rebase moves, with the base and the target tree.
 pub enum Target<'a> {
     /// A pin, with every series on it.
     Pin(PinMove<'a>),
-    /// The patches of one variant, from the tree that its parent series gave to the one that it gives now. They are all
-    /// of its stack; the first tree is in the place of the pin's, the second in that of the tip's, which has no commit.
+    /// The patches of one variant, from the old tree of its parent series to the new one. They are the whole of its
+    /// stack here; the old tree takes the role of the pin's, the new one that of the tip's, which has no commit.
     Series(Course<'a>),
 }
 
 impl<'a> Target<'a> {
-    /// The variant that was named.
+    /// Returns the named variant.
     pub fn named(&self) -> &Course<'a> {
         match self {
             Target::Pin(moved) => &moved.named,
@@ -56,7 +55,7 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// Every series that moves, those that others extend first.
+    /// Returns every series that moves; extended variants come before those that extend them.
     pub fn series(&self) -> &[Course<'a>] {
         match self {
             Target::Pin(moved) => &moved.series,
@@ -64,7 +63,7 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// Its scope, for the record of the rebase.
+    /// Returns its scope, for the record of the rebase.
     pub fn scope(&self) -> Scope {
         match self {
             Target::Pin(_) => Scope::Pin,
@@ -73,7 +72,7 @@ impl<'a> Target<'a> {
     }
 }
 
-/// Reads every series on the pin and brings both trees into the store.
+/// Reads every series on the pin and fetches both trees into the store.
 pub fn load<'a>(
     context: &'a Context,
     pins: &'a Pins,
@@ -89,7 +88,7 @@ pub fn load<'a>(
     })
 }
 
-/// What upstream's commits since the pin made of each patch; nothing where they are not available.
+/// Returns which patches upstream's commits since the pin contain; empty if the commits are not available.
 pub fn read_upstream(course: &Course<'_>, origin: &Origin<'_>) -> Result<Vec<TakenPatch>> {
     if course.tip.commit.is_zero() {
         return Ok(Vec::new());
@@ -110,7 +109,7 @@ pub fn read_upstream(course: &Course<'_>, origin: &Origin<'_>) -> Result<Vec<Tak
     Ok(taken.stories.iter().enumerate().map(patch).collect())
 }
 
-/// The same with a tip that is known already, or found in another way.
+/// As [`load`], with a tip that is already known.
 pub fn load_with_tip<'a>(
     context: &'a Context,
     pins: &'a Pins,
@@ -129,7 +128,7 @@ pub fn load_with_tip<'a>(
     Ok(PinMove { series: series.collect::<Result<_>>()?, named })
 }
 
-/// One series to a tip that is in the store.
+/// Returns the rebase of one series to a tip that is in the store.
 pub fn onto<'a>(
     context: &'a Context,
     pins: &'a Pins,

@@ -1,4 +1,4 @@
-//! The variants that extend one whose series changes: those that do not apply any more are rebased with it.
+//! Variants that extend one whose series changes: those that no longer apply are rebased with it.
 
 use super::Choices;
 use super::course::Target;
@@ -17,9 +17,10 @@ use crate::sys::git::store::Store;
 use crate::sys::machine::disk;
 use crate::sys::project::stage::Stage;
 
-/// The lock of a change that gives `variant` another series, whose entry is `fresh`, goes to the stage with the entries
-/// of all that extend it. Those that do not apply any more are rebased if every patch goes there without a conflict; the
-/// others keep their patches, and a warning says what to type. Gives the new lock.
+/// Updates the lock, and stages it, for a change that gives `variant` another series, whose entry is `fresh`,
+/// together with the entries of all variants that extend it. Those that no longer apply are rebased if every patch
+/// replays without a conflict; the others keep their patches, and a warning names the command to run. Returns the new
+/// lock.
 pub fn stage(
     context: &Context,
     stage: &mut Stage,
@@ -37,7 +38,7 @@ pub fn stage(
     Ok(new)
 }
 
-/// The same for a change that is only tried: says what would become of the variants, and keeps nothing.
+/// As [`stage`], for a change that is only tried: reports the effect on the variants, and keeps nothing.
 pub fn preview(
     context: &Context,
     stage: &mut Stage,
@@ -48,7 +49,7 @@ pub fn preview(
     follow(context, stage, (store, pins), (variant, fresh), "Would rebase").map(drop)
 }
 
-/// The lock as it is, and as it will be.
+/// Returns the current lock and the new one.
 fn follow(
     context: &Context,
     stage: &mut Stage,
@@ -71,21 +72,21 @@ fn follow(
     Ok((old, new))
 }
 
-/// A change on its way through the variants that extend the changed one, parents first.
+/// A change as it is propagated to the variants that extend the changed one, parents first.
 struct Following<'a> {
     context: &'a Context,
     store: &'a Store,
     pins: &'a Pins,
-    /// The lock as it is.
+    /// The current lock.
     old: &'a Lock,
     stage: &'a mut Stage,
     /// The verb of the status line of a rebased variant.
     verb: &'a str,
-    /// The variants that could not be rebased.
+    /// Variants that could not be rebased.
     stale: Vec<&'a Name>,
 }
 
-/// A series that was rebased, and what it gives.
+/// A rebased series and its result.
 struct Rebased<'a> {
     target: Target<'a>,
     new: Vec<Option<NewFile>>,
@@ -93,7 +94,7 @@ struct Rebased<'a> {
 }
 
 impl<'a> Following<'a> {
-    /// The entry of `other` in the new lock; nothing if it stays as it is.
+    /// Returns the entry of `other` in the new lock; `None` if it stays as it is.
     fn entry(&mut self, other: &'a Variant) -> Result<Option<LockedVariant>> {
         if let Ok(applied) = apply::apply_stack(self.store, &self.staged(other)?) {
             return Ok(Some(applied.locked));
@@ -101,7 +102,7 @@ impl<'a> Following<'a> {
         let family = Family::of(self.pins, other);
         let made_for = self.made_for(other);
         if let Some((family, made_for)) = family.zip(made_for.as_ref()) {
-            // Whatever stops it, the command of the warning says it in full, with the way out.
+            // Any failure is left to the command named in the warning, which reports it in full with its remedy.
             if let Ok(Some(rebased)) = self.rebase(family, made_for) {
                 return self.take(rebased).map(Some);
             }
@@ -115,7 +116,7 @@ impl<'a> Following<'a> {
         Stack::read(&self.stage.layout(), self.pins, variant)
     }
 
-    /// The entry of `other` that its patches were made for: of the project as it is, or else of the lock.
+    /// Returns the entry of `other` that its patches were made for: of the project as it is, otherwise of the lock.
     fn made_for(&self, other: &Variant) -> Option<LockedVariant> {
         let stack = Stack::read(&self.context.layout, self.pins, other);
         let applied = stack.and_then(|stack| apply::apply_stack(self.store, &stack));
@@ -123,7 +124,7 @@ impl<'a> Following<'a> {
         locked.or_else(|| self.old.variants.get(other.name.as_str()).cloned())
     }
 
-    /// The series of a variant, replayed and proved; nothing if a patch needs a decision.
+    /// Replays and verifies the series of a variant; `None` if a patch needs a decision.
     fn rebase(&self, family: Family<'a>, made_for: &LockedVariant) -> Result<Option<Rebased<'a>>> {
         let parent = apply::apply_stack(self.store, &self.staged(family.parent)?)?;
         let trees = (family.base(made_for)?, parent.locked.series_tree()?);
@@ -144,7 +145,7 @@ impl<'a> Following<'a> {
         Ok(Some(Rebased { target, new, locked }))
     }
 
-    /// Puts the new series into the stage, and says so.
+    /// Adds the new series to the stage, and reports it.
     fn take(&mut self, rebased: Rebased<'a>) -> Result<LockedVariant> {
         let Rebased { target, new, locked } = rebased;
         let course = target.named();

@@ -1,4 +1,4 @@
-//! From new commits to a stage: patch files, `pins.toml`, `espalier.lock`, each checked.
+//! Converting new commits to a stage: patch files, `pins.toml`, `espalier.lock`, each verified.
 
 use super::course::{Course, Target};
 use super::in_memory::{empty_report, reverts};
@@ -17,7 +17,7 @@ use crate::sys::machine::disk;
 use crate::sys::project::stage::Stage;
 use crate::sys::work_trees::rebase_repo::RebaseRepo;
 
-/// Writes every new series, pins and lock to the stage, and says what is to happen.
+/// Writes every new series, pins and lock to the stage, and describes the change.
 pub fn prepare(target: &Target<'_>, repo: &RebaseRepo, state: &RebaseState) -> Result<Prepared> {
     let named = target.named();
     let context = named.context;
@@ -55,7 +55,7 @@ fn stage_pins(course: &Course<'_>, stage: &mut Stage) -> Result<()> {
     stage.write("pins.toml", moved.as_bytes())
 }
 
-/// The lock of the staged project. Variants on other pins have not changed: their entries stay.
+/// Returns the lock of the staged project. Variants on other pins have not changed: their entries stay.
 fn stage_lock(course: &Course<'_>, stage: &mut Stage) -> Result<Lock> {
     let context = course.context;
     let staged = context.staged(stage);
@@ -73,7 +73,7 @@ fn stage_lock(course: &Course<'_>, stage: &mut Stage) -> Result<Lock> {
     Ok(new)
 }
 
-/// The lock of the staged project, in which one series is another one. The pins have not changed.
+/// Returns the lock of the staged project, in which one series is replaced. The pins have not changed.
 fn stage_entry(course: &Course<'_>, stage: &mut Stage) -> Result<Lock> {
     let Course { context, pins, store, .. } = *course;
     let variant = &course.stack.variant;
@@ -82,7 +82,7 @@ fn stage_entry(course: &Course<'_>, stage: &mut Stage) -> Result<Lock> {
     descendants::stage(context, stage, (store, pins), variant, &locked)
 }
 
-/// What the new lock says of the variant of `course`.
+/// Returns the new lock's entry for the variant of `course`.
 fn locked<'l>(lock: &'l Lock, course: &Course<'_>) -> Result<&'l LockedVariant> {
     let missing = || Error::surroundings("the new lock has no entry of the variant");
     lock.variants.get(course.stack.variant.name.as_str()).ok_or_else(missing)

@@ -1,4 +1,4 @@
-//! A rebase without a trace: `--dry-run`.
+//! A rebase that leaves no trace: `--dry-run`.
 
 use super::Choices;
 use super::course::{Course, Target, read_upstream};
@@ -17,17 +17,17 @@ use crate::sys::git::store_tree::StoreTree;
 use crate::sys::git::tree::GitTree;
 use crate::sys::project::inputs::PatchFile;
 
-/// What came of one series in memory.
+/// Result of replaying one series in memory.
 pub struct Tried {
     /// The tree after its last patch.
     pub tree: ObjectId,
-    /// Every patch, those of parents included.
+    /// Every patch, including those of parents.
     pub patches: Vec<PatchMove>,
-    /// What its own patches undo of upstream's work.
+    /// Changes by upstream that its own patches revert.
     reverts: Vec<report::Revert>,
 }
 
-/// Every series on the pin, in memory.
+/// Replays every series on the pin in memory.
 pub fn run(target: &Target<'_>, choices: Choices) -> Result<RebaseReport> {
     let named = target.named();
     let mut report = empty_report(named, named.tip.tree);
@@ -42,7 +42,8 @@ pub fn run(target: &Target<'_>, choices: Choices) -> Result<RebaseReport> {
     Ok(report)
 }
 
-/// One series with the patches of its parents. A patch with a conflict is left out, and the rest are tried without it.
+/// Replays one series with the patches of its parents. A patch with a conflict is left out, and the others are tried
+/// without it.
 pub fn run_series(course: &Course<'_>, choices: Choices) -> Result<Tried> {
     let store = course.store;
     let pin_tree = StoreTree::new(store, course.stack.pin.tree)?;
@@ -70,7 +71,8 @@ pub fn run_series(course: &Course<'_>, choices: Choices) -> Result<Tried> {
         };
         let mut notes = notes(&step.replayed, &upstream, at, verdict);
         notes.extend(shared(course, &replay, (at, &step.replayed), verdict)?);
-        // Upstream may not have changed at all what a blocked patch does not find.
+        // Conflicts of a blocked patch are omitted: text that it does not find may come from the patch that blocks it,
+        // and upstream may not have changed it at all.
         let conflicts = step.replayed.conflicts().filter(|_| blocked_by.is_empty());
         let conflicts = conflicts.map(replay::describe_conflict).collect();
         let moved = patch_move(course, file, (patch, &new), (verdict, choices));
@@ -83,7 +85,7 @@ pub fn run_series(course: &Course<'_>, choices: Choices) -> Result<Tried> {
     Ok(Tried { tree: tree.write()?, patches: moves, reverts })
 }
 
-/// Of a patch with conflicts there is no new one yet.
+/// Returns the new patch; a patch with conflicts has no new version yet.
 fn new_patch(patch: &Patch, replayed: &Replayed, replay: &Replay<'_>) -> Result<Patch> {
     match replayed.has_conflict() {
         true => Ok(patch.clone()),
@@ -117,7 +119,7 @@ fn patch_move(
     }
 }
 
-/// The report without its patches.
+/// Returns the report without its patches.
 pub fn empty_report(course: &Course<'_>, tree: ObjectId) -> RebaseReport {
     RebaseReport {
         variant: course.stack.variant.name.to_string(),
@@ -131,7 +133,7 @@ pub fn empty_report(course: &Course<'_>, tree: ObjectId) -> RebaseReport {
     }
 }
 
-/// What new patches undo of upstream's work between the two trees.
+/// Returns the changes by upstream between the two trees that new patches revert.
 pub fn reverts<'p>(
     course: &Course<'_>,
     pairs: impl Iterator<Item = (&'p Patch, &'p Patch)>,

@@ -1,8 +1,8 @@
-//! `cargo xtask rebase`: all series on a pin, from its tree to another upstream tree; or one series, onto the series that it
-//! extends.
+//! `cargo xtask rebase`: all series on a pin, from its tree to another upstream tree; or one series, onto the series
+//! that it extends.
 //!
-//! [`prepare`] replays and stages everything, and says what came of it; [`Stage::commit`] makes it happen. Between
-//! the two the stage can be built and tried as if it were the project.
+//! [`prepare`] replays and stages everything, and reports the result; [`Stage::commit`] performs the change. Between
+//! the two the stage can be built and tested as if it were the project.
 
 mod blame;
 mod conflict;
@@ -35,7 +35,7 @@ use crate::sys::project::run_lock::{self, Access};
 use crate::sys::project::stage::Stage;
 use crate::sys::upstream::tip::Tip;
 
-/// Options of a rebase that starts.
+/// Options for starting a rebase.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The variant that moves, or one on the pin that moves; the default one when none is given.
@@ -44,20 +44,20 @@ pub struct Options {
     pub onto: Onto,
     /// Do everything in memory and write nothing.
     pub dry_run: bool,
-    /// How upstream's own changes and doubts are dealt with.
+    /// Handling of upstreamed patches and of ambiguities.
     pub choices: Choices,
 }
 
-/// The destination of a rebase.
+/// The target of a rebase.
 #[derive(Clone, Debug)]
 pub enum Onto {
-    /// To another upstream tree: the pin moves, with every series on it.
+    /// Another upstream tree: the pin moves, with every series on it.
     Upstream(Upstream),
-    /// To the series that the variant extends, as it is now. No pin moves.
+    /// The current series that the variant extends. No pin moves.
     Parent,
 }
 
-/// An upstream tree, as it is typed.
+/// An upstream tree, as typed by the user.
 #[derive(Clone, Debug)]
 pub struct Upstream {
     /// Tag, branch or commit to move to.
@@ -66,33 +66,33 @@ pub struct Upstream {
     pub from: Option<String>,
 }
 
-/// What a rebase may do.
+/// The actions of the command.
 #[derive(Clone, Debug)]
 pub enum Action {
     /// Start one.
     Start(Options),
-    /// Go on after a conflict was solved.
+    /// Continue after a conflict was resolved.
     Continue(Option<String>, Choices),
-    /// Drop the patch that waits, and go on.
+    /// Drop the patch with the conflict, and continue.
     Skip(Option<String>, Choices),
-    /// Forget the rebase.
+    /// Abandon the rebase.
     Abort(Option<String>),
 }
 
-/// A rebase that is ready to happen: nothing of the project has changed yet.
+/// A prepared rebase: nothing of the project has changed yet.
 #[derive(Debug)]
 pub struct Prepared {
-    /// What came of every patch.
+    /// Result for every patch.
     pub report: RebaseReport,
-    /// The project as it shall be.
+    /// The project after the change.
     pub stage: Stage,
-    /// What a person is told that it is.
+    /// Description of the change for people.
     pub what: String,
-    /// What was decided beforehand, before a conflict too.
+    /// Choices made beforehand, including before a conflict.
     pub choices: Choices,
 }
 
-/// Runs the action that was asked for.
+/// Runs the requested action.
 pub fn run(context: &Context, action: &Action) -> Result<Outcome> {
     let is_tried = matches!(action, Action::Start(Options { dry_run: true, .. }));
     let access = if is_tried { Access::Read } else { Access::Change };
@@ -111,8 +111,8 @@ pub fn run(context: &Context, action: &Action) -> Result<Outcome> {
 ///
 /// # Errors
 ///
-/// A conflict is handed over as a work tree and is an error of kind `Conflict`; so is a patch that upstream
-/// has when nothing was said about such.
+/// A conflict is handed over as a work tree and is an error of kind `Conflict`; so is an upstreamed patch for which
+/// no flag was given.
 pub fn prepare(
     context: &Context,
     (variant, upstream): (Option<&str>, &Upstream),
@@ -125,11 +125,11 @@ pub fn prepare(
     start::start(&Target::Pin(moved), choices)
 }
 
-/// The tree that the series gives on `tip`, without overlays, in memory.
+/// Returns the tree of the series on `tip`, without overlays, in memory.
 ///
 /// # Errors
 ///
-/// When a patch does not go there by itself, with what is in its way.
+/// When a patch does not apply there automatically; the error names the obstacle.
 pub fn tree_on(context: &Context, pins: &Pins, store: &Store, stack: &Stack, tip: &Tip) -> Result<ObjectId> {
     let course = course::onto(context, pins, store, stack.clone(), tip.clone());
     let choices = Choices { no_range_diff: true, ..Choices::default() };
@@ -143,7 +143,7 @@ pub fn tree_on(context: &Context, pins: &Pins, store: &Store, stack: &Stack, tip
     }
 }
 
-/// Starts a rebase, or says that there is nothing to do.
+/// Starts a rebase, or reports that there is nothing to do.
 fn begin(context: &Context, options: &Options) -> Result<Outcome> {
     let pins = context.pins()?;
     let named = options.variant.as_deref();

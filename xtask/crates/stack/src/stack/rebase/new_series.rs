@@ -1,4 +1,4 @@
-//! From new commits to patch files, and the proof that the files give the trees of the commits.
+//! Converting new commits to patch files, and verifying that the files yield the trees of the commits.
 
 use super::course::Course;
 use crate::error::{Error, Result};
@@ -17,8 +17,8 @@ pub struct NewFile {
     pub patch: Patch,
 }
 
-/// For each of a series' own patches what it became; nothing where it was dropped. A patch that is the same change keeps
-/// its bytes, every one keeps the words of its file name.
+/// Returns the new version of each of a series' own patches; `None` for dropped ones. A patch with the same change
+/// keeps its bytes, and every patch keeps the words of its file name.
 pub fn new_series(
     course: &Course<'_>,
     repo: &RebaseRepo,
@@ -64,7 +64,8 @@ fn new_file(old: &PatchFile, patch: &Patch, text: &FormattedPatch, path: String)
     })
 }
 
-/// Ids decide: applied strictly, the new patches must give the trees that the replay gave. They are the last of `locked`.
+/// Verifies by id: applied strictly, the new patches must yield the trees of the replay. They are the last patches of
+/// `locked`.
 pub fn check_trees(repo: &RebaseRepo, state: &SeriesState, locked: &LockedVariant) -> Result<()> {
     let commits = state.commits()?;
     let below = locked.patches.len().saturating_sub(commits.len());
@@ -80,14 +81,14 @@ pub fn check_trees(repo: &RebaseRepo, state: &SeriesState, locked: &LockedVarian
     Ok(())
 }
 
-/// Puts the new series into the stage, in the place of the one that `course` read.
+/// Stages the new series as replacement of the one that `course` read.
 pub fn replace_series(course: &Course<'_>, stage: &mut Stage, new: &[Option<NewFile>]) -> Result<()> {
     let folder = course.stack.variant.patches.as_deref().unwrap_or_default();
     let files: Vec<PatchFile> = new.iter().flatten().map(|new| new.file.clone()).collect();
     stage.replace_series(folder, course.stack.own_files(), &files)
 }
 
-/// Each patch of the series that `course` read with what it became; those that were dropped are left out.
+/// Returns each patch of the series that `course` read with its new version; dropped ones are left out.
 pub fn pairs<'n>(
     course: &'n Course<'_>,
     new: &'n [Option<NewFile>],

@@ -1,4 +1,4 @@
-//! A series whose parent series changed: the tree that it was made for, and the one that it goes to.
+//! A series whose parent series changed: the tree that it was made for, and the new one.
 
 use super::course::{Course, Target};
 use crate::context::Context;
@@ -12,29 +12,30 @@ use crate::sys::git::store::Store;
 use crate::sys::upstream::fetch::fetch_pin;
 use crate::sys::upstream::tip::Tip;
 
-/// A variant with a series, and the variant whose series comes before it.
+/// A variant with a series, and the variant whose series it builds on.
 #[derive(Clone, Copy)]
 pub struct Family<'a> {
     pub child: &'a Variant,
-    /// The folder of the child's own patches.
+    /// Folder of the child's own patches.
     pub folder: &'a str,
     pub parent: &'a Variant,
 }
 
 impl<'a> Family<'a> {
-    /// The one of `child`; nothing when it has no patches, or none come before them.
+    /// Returns the family of `child`; `None` if it has no patches, or no series below it.
     pub fn of(pins: &'a Pins, child: &'a Variant) -> Option<Family<'a>> {
         let folder = child.patches.as_deref()?;
         Some(Family { child, folder, parent: pins.parent_series(child)? })
     }
 
-    /// The tree that the child's patches were made for, as `locked` has it.
+    /// Returns the tree that the child's patches were made for, according to `locked`.
     pub fn base(&self, locked: &LockedVariant) -> Result<ObjectId> {
         locked.tree_below(self.folder)
     }
 }
 
-/// The own patches of `stack`, from the tree `old`, which its parent series gave, to `new`, which it gives now.
+/// Returns the rebase of the own patches of `stack`, from the tree `old` of the former parent series to `new` of the
+/// current one.
 pub fn onto_parent<'a>(
     (context, pins, store): (&'a Context, &'a Pins, &'a Store),
     (stack, parent): (&Stack, &Variant),
@@ -49,12 +50,12 @@ pub fn onto_parent<'a>(
     Course { context, pins, store, stack: stack.own_on(pin), old_name, tip }
 }
 
-/// The series of `child` onto its parent series as it is now; nothing when it applies there already.
+/// Returns the rebase of the series of `child` onto the current parent series; `None` if it already applies there.
 ///
 /// # Errors
 ///
 /// The variant has no parent series, the parent series does not apply, or the tree that the patches were made for is
-/// not known.
+/// unknown.
 pub fn load<'a>(
     context: &'a Context,
     pins: &'a Pins,
@@ -73,7 +74,7 @@ pub fn load<'a>(
     Ok(Some(Target::Series(course)))
 }
 
-/// The same of a rebase that waits: `old` is the tree that it started from.
+/// As [`load`], for a rebase in progress: `old` is the tree that it started from.
 pub fn reload<'a>(
     context: &'a Context,
     pins: &'a Pins,
@@ -87,13 +88,13 @@ pub fn reload<'a>(
     Ok(Target::Series(onto_parent((context, pins, store), (&stack, family.parent), (old, new))))
 }
 
-/// The tree that the parent series gives now.
+/// Returns the tree of the current parent series.
 fn parent_tree(context: &Context, pins: &Pins, store: &Store, family: Family<'_>) -> Result<ObjectId> {
     let stack = Stack::read(&context.layout, pins, family.parent)?;
     apply::apply_stack(store, &stack)?.locked.series_tree()
 }
 
-/// The tree that the lock says the child was made for.
+/// Returns the tree that the child was made for according to the lock.
 fn locked_base(context: &Context, store: &Store, family: Family<'_>) -> Result<ObjectId> {
     let lock = lock_file::read(context)?.unwrap_or_default();
     let Some(locked) = lock.variants.get(family.child.name.as_str()) else {
@@ -118,7 +119,7 @@ fn not_in_store(family: Family<'_>, base: ObjectId) -> Error {
         .detail(format!("{base}: {} as `espalier.lock` has it for {}", parent.name, child.name))
 }
 
-/// The old patches of the parent give the tree again.
+/// Adds a hint: the old patches of the parent reproduce the tree.
 fn with_way_out(error: Error, family: Family<'_>) -> Error {
     let Family { child, parent, .. } = family;
     let folder = quoted(parent.patches.as_deref().unwrap_or_default());

@@ -1,27 +1,27 @@
-//! Where a rebase stands: the series, and the patch in it.
+//! Position of a rebase: the series, and the patch in it.
 
 use super::course::{Course, Target};
 use crate::error::{Error, Result};
 use crate::plan::rebase_state::{RebaseState, told_of};
 use crate::series::Patch;
 
-/// The patch that waits.
+/// The patch at which the rebase stopped.
 pub struct Place<'c, 'a> {
     /// Its series.
     pub course: &'c Course<'a>,
-    /// The place of the series among those on the pin.
+    /// Index of the series among those on the pin.
     pub series: usize,
-    /// The place of the patch in the series.
+    /// Index of the patch in the series.
     pub at: usize,
     pub patch: &'c Patch,
     /// The file of the patch.
     pub file: &'c str,
-    /// What upstream's commits made of it.
+    /// Notes on the parts of it that upstream's commits contain.
     pub notes: Vec<String>,
 }
 
 impl<'c, 'a> Place<'c, 'a> {
-    /// The first patch that is not replayed.
+    /// Returns the first patch that is not yet replayed.
     pub fn of(target: &'c Target<'a>, state: &RebaseState) -> Result<Place<'c, 'a>> {
         let found = state.current().and_then(|series| {
             let (course, state) = (target.series().get(series)?, state.series.get(series)?);
@@ -32,7 +32,7 @@ impl<'c, 'a> Place<'c, 'a> {
         found.ok_or_else(|| Error::surroundings("the record of the rebase goes beyond the series"))
     }
 
-    /// What is remembered of a conflict: the patch, and where it was to go.
+    /// Describes the conflict for later reuse: the patch, and its target.
     pub fn scene(&self) -> String {
         let Course { stack, tip, .. } = self.course;
         format!("{} went onto {} {}", self.file, stack.pin.upstream, tip.name)

@@ -1,4 +1,4 @@
-//! A rebase from its beginning: to the end, or to a conflict that waits.
+//! Starting a rebase and running it to the end, or to a conflict.
 
 use super::course::Target;
 use super::walk::{Walked, create_repo, go_on, new_state};
@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::sys::machine::{disk, ours};
 use crate::sys::work_trees::rebase_repo::RebaseRepo;
 
-/// A rebase from its beginning, in a repository under the scratch folder: only a conflict makes it stay.
+/// Runs a rebase from the start, in a repository under the scratch folder that is kept only for a conflict.
 pub fn start(target: &Target<'_>, choices: Choices) -> Result<Prepared> {
     let layout = &target.named().context.layout;
     let scratch = disk::scratch_folder(&layout.scratch(), "rebase")?;

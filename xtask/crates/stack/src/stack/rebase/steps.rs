@@ -1,4 +1,4 @@
-//! What every way of replaying a series does with one patch.
+//! The part of replaying one patch that all ways of replaying a series share.
 
 use super::course::Course;
 use crate::error::{Error, Result};
@@ -8,7 +8,7 @@ use crate::report::replay::{describe_shared, notes_on};
 use crate::series::{PatchClass, Replay, ReplayError, Replayed, Step, TreeNames};
 use crate::stack::apply;
 
-/// How the two trees are called.
+/// Returns the names of the two trees.
 pub fn names<'a>(course: &'a Course<'_>) -> TreeNames<'a> {
     TreeNames { pin: &course.old_name, tip: &course.tip.name }
 }
@@ -18,7 +18,7 @@ pub fn step(course: &Course<'_>, replay: &mut Replay<'_>, at: usize) -> Result<S
     replay.step(at).map_err(|error| not_replayed(course, error))
 }
 
-/// A series that is not exact at its own pin cannot be moved; `apply` says all about it.
+/// Returns the error for a series that is not exact at its own pin and cannot be moved; `apply` reports the details.
 fn not_replayed(course: &Course<'_>, error: ReplayError) -> Error {
     match error {
         ReplayError::Tree(error) => error.into(),
@@ -30,18 +30,18 @@ fn not_replayed(course: &Course<'_>, error: ReplayError) -> Error {
     }
 }
 
-/// What happens to a replayed patch.
+/// Outcome of a replayed patch.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is a patch of the new series.
+    /// It becomes a patch of the new series.
     Stays,
-    /// Upstream has it, and it goes.
+    /// It is dropped, because upstream has it.
     Dropped,
-    /// A person has to say something first.
+    /// It needs a decision by a person.
     Asks(Fate),
 }
 
-/// The one rule, for a rebase that is made and for one that is only tried.
+/// Returns the outcome, by the same rule for a real rebase and a dry run.
 pub fn verdict(replayed: &Replayed, choices: Choices) -> Verdict {
     match replayed.class() {
         _ if replayed.has_conflict() => Verdict::Asks(Fate::Conflict),
@@ -52,7 +52,7 @@ pub fn verdict(replayed: &Replayed, choices: Choices) -> Verdict {
     }
 }
 
-/// What both upstream and a patch changed, in words, where a person has to say something about it.
+/// Describes what both upstream and a patch changed, if a person has to decide about it.
 pub fn shared(
     course: &Course<'_>,
     replay: &Replay<'_>,
@@ -67,7 +67,7 @@ pub fn shared(
     Ok(changes.iter().map(|change| describe_shared(change, &tip)).collect())
 }
 
-/// What a person should know of the patch at `at`.
+/// Returns the notes for the user on the patch at `at`.
 pub fn notes(replayed: &Replayed, upstream: &[TakenPatch], at: usize, verdict: Verdict) -> Vec<String> {
     let mut notes = notes_on(replayed);
     notes.extend(told_of(upstream, at).iter().cloned());

@@ -1,4 +1,4 @@
-//! A rebase that waits for a person: `--continue`, `--skip`, `--abort`.
+//! A rebase that requires manual action: `--continue`, `--skip`, `--abort`.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -21,23 +21,23 @@ use crate::sys::work_trees::conflict_tree::read_resolved;
 use crate::sys::work_trees::rebase_repo::RebaseRepo;
 use crate::sys::work_trees::resolutions;
 
-/// What a person decided about the patch that waits.
+/// The user's decision about the patch with the conflict.
 enum Decision {
     Solved,
     Skip,
 }
 
-/// Goes on with what a person has solved and staged. The caller holds the run lock.
+/// Continues with what the user has resolved and staged. The caller holds the run lock.
 pub fn resume(context: &Context, variant: Option<&str>, choices: Choices) -> Result<Prepared> {
     with_state(context, variant, choices, &Decision::Solved)
 }
 
-/// Drops the patch that waits, and goes on. The caller holds the run lock.
+/// Drops the patch with the conflict, and continues. The caller holds the run lock.
 pub fn skip(context: &Context, variant: Option<&str>, choices: Choices) -> Result<Prepared> {
     with_state(context, variant, choices, &Decision::Skip)
 }
 
-/// Forgets a rebase: what was solved in its work tree goes with it.
+/// Abandons a rebase: resolutions in its work tree are removed with it.
 pub fn abort(context: &Context, variant: Option<&str>) -> Result<Outcome> {
     let pins = context.pins()?;
     let variant = pins.variant(variant)?;
@@ -47,14 +47,14 @@ pub fn abort(context: &Context, variant: Option<&str>) -> Result<Outcome> {
         return Err(none_waits(context, name));
     }
     remember_solutions(context, &home);
-    // Away in one step: a half-removed folder would look like a rebase that waits.
+    // Renamed first, atomically: a half-removed folder would look like a rebase in progress.
     let away = disk::scratch_folder(&context.layout.scratch(), "aborted")?;
     ours::rename(&home, &away.path().join("rebase"))?;
     let text = format!("aborted the rebase of {name}; patches, pins.toml and espalier.lock are unchanged");
     Ok(Outcome::ok(text, json!({ "variant": name, "aborted": true })))
 }
 
-/// What was solved before is of use the next time. That it cannot be kept is no reason to keep the rebase.
+/// Records resolutions for the next time. A failure to do so must not prevent the abort.
 fn remember_solutions(context: &Context, home: &Path) {
     let Ok(repo) = RebaseRepo::open(home) else { return };
     if let Err(error) = resolutions::learn(&repo, &context.layout.resolutions()) {
@@ -62,7 +62,7 @@ fn remember_solutions(context: &Context, home: &Path) {
     }
 }
 
-/// Two rebases of one pin at a time would overwrite each other.
+/// Refuses a second rebase of the same pin: the two would overwrite each other.
 pub fn refuse_waiting(context: &Context, variant: &Variant) -> Result<()> {
     let home = context.layout.rebase(&variant.pin);
     if !disk::exists(&home) {
@@ -126,7 +126,8 @@ fn with_state(
     }
 }
 
-/// The rebase as it was at the start. What was replayed already belongs to exactly those series and those two trees.
+/// Restores the target as it was at the start. What was already replayed belongs to exactly those series and those
+/// two trees.
 fn target_of<'a>(
     context: &'a Context,
     pins: &'a Pins,
@@ -158,7 +159,7 @@ fn changed_since(scope: Scope) -> &'static str {
     }
 }
 
-/// To the tip that the record names.
+/// Restores a pin move to the tip that the record names.
 fn pin_move<'a>(
     context: &'a Context,
     pins: &'a Pins,
@@ -173,7 +174,7 @@ fn pin_move<'a>(
     load_with_tip(context, pins, store, Some(&state.variant), |_| Ok(tip))
 }
 
-/// The series without what was replayed of them.
+/// Returns the series without the patches that were replayed.
 fn what_was_there(series: &[SeriesState]) -> Vec<SeriesState> {
     let untouched = |one: &SeriesState| SeriesState::new(&one.variant, one.files.clone(), one.parents);
     series.iter().map(untouched).collect()

@@ -16,8 +16,8 @@ use crate::sys::git::store_tree::StoreTree;
 use crate::sys::git::tree::GitTree;
 use crate::sys::work_trees::rebase_repo::RebaseRepo;
 
-/// A repository in `folder` for the rebase of `target`. It borrows what the store has on disk; the trees that the rebase
-/// starts from and goes to may be in memory alone.
+/// Creates a repository in `folder` for the rebase of `target`. It borrows what the store has on disk; the base and
+/// the target tree may exist only in memory.
 pub fn create_repo(target: &Target<'_>, folder: &Path) -> Result<RebaseRepo> {
     let Course { store, stack, tip, .. } = target.named();
     let repo = RebaseRepo::create(folder)?;
@@ -26,7 +26,7 @@ pub fn create_repo(target: &Target<'_>, folder: &Path) -> Result<RebaseRepo> {
     Ok(repo)
 }
 
-/// A rebase of which nothing is replayed.
+/// Returns the state of a rebase in which nothing is replayed.
 pub fn new_state(target: &Target<'_>, choices: Choices) -> RebaseState {
     let course = target.named();
     let named = |name: &str, tree: ObjectId| NamedTree { name: name.to_string(), tree: tree.to_string() };
@@ -38,7 +38,7 @@ pub fn new_state(target: &Target<'_>, choices: Choices) -> RebaseState {
     state
 }
 
-/// Every series that moves as it is now, with nothing replayed.
+/// Returns the current version of every series that moves, with nothing replayed.
 pub fn series_now(target: &Target<'_>) -> Vec<SeriesState> {
     let series = |Course { stack, .. }: &Course<'_>| {
         let files = stack.files.iter().map(|patch| (patch.file.clone(), patch.sha256.clone()));
@@ -47,26 +47,26 @@ pub fn series_now(target: &Target<'_>) -> Vec<SeriesState> {
     target.series().iter().map(series).collect()
 }
 
-/// Where walking stopped.
+/// Where the replay stopped.
 pub enum Walked {
     /// After the last patch.
     ToTheEnd,
-    /// At patches that upstream has, about which nothing was said.
+    /// At upstreamed patches for which no flag was given.
     Refused(Refusal),
     /// At a conflict.
     Conflict(Box<conflict::Stop>),
 }
 
-/// What has to be said about patches that upstream has, and the flags that say that it is right.
+/// The decisions needed for upstreamed patches, and the flags that express them.
 pub struct Refusal {
     pub error: Error,
     pub flags: String,
-    /// Whether a person can edit one of them instead.
+    /// Whether one of the patches can be edited instead.
     pub is_editable: bool,
 }
 
 impl Refusal {
-    /// The error with what can be typed next: how the flags are given, once after `if that is right` and once alone.
+    /// Returns the error with the next commands: the flags once after `if that is right` and once alone.
     pub fn with_hints(self, if_right: &str, command: &str) -> Error {
         let error = self.error.hint(format!("if that is right{if_right} {}", self.flags));
         if !self.is_editable {
@@ -78,7 +78,8 @@ impl Refusal {
     }
 }
 
-/// Replays what is left of `state`, series by series; every patch that went well is a commit in `repo` and in `state`.
+/// Replays the rest of `state`, series by series; every patch that was replayed is recorded as a commit in `repo` and
+/// in `state`.
 pub fn go_on(target: &Target<'_>, repo: &RebaseRepo, state: &mut RebaseState) -> Result<Walked> {
     let choices = state.choices;
     let mut refused = Vec::new();
@@ -97,7 +98,7 @@ pub fn go_on(target: &Target<'_>, repo: &RebaseRepo, state: &mut RebaseState) ->
     })
 }
 
-/// Replays what is left of one series; gives where it stops.
+/// Replays the rest of one series; returns where it stops.
 fn go_on_with_series(
     course: &Course<'_>,
     repo: &RebaseRepo,
@@ -128,7 +129,7 @@ fn go_on_with_series(
             walk.take((at, patch), &file.file, (&step, &replay))?;
         } else if walk.refused.is_empty() {
             let tree = walk.tree.write()?;
-            // On disk: git shows it in the work tree.
+            // On disk, because git shows it in the work tree.
             store.write_tree(tree)?;
             return Ok(Some(conflict::Stop::new(
                 edited.unwrap_or(step.replayed),
@@ -140,7 +141,7 @@ fn go_on_with_series(
     Ok(None)
 }
 
-/// The patch at `at` with what upstream has of it in conflict, if a person wants to edit that.
+/// Returns the patch at `at` with its upstreamed parts as conflicts, if the user asked to edit those.
 fn to_edit(replay: &Replay<'_>, at: usize, step: &Step, choices: Choices) -> Result<Option<Replayed>> {
     let asks = matches!(verdict(&step.replayed, choices), Verdict::Asks(Fate::PartlyUpstreamed));
     match asks && choices.edit_upstreamed {
@@ -149,7 +150,7 @@ fn to_edit(replay: &Replay<'_>, at: usize, step: &Step, choices: Choices) -> Res
     }
 }
 
-/// How far it is in one series.
+/// State of the replay of one series.
 struct Walk<'w> {
     course: &'w Course<'w>,
     repo: &'w RebaseRepo,
@@ -160,7 +161,7 @@ struct Walk<'w> {
     refused: &'w mut Vec<Refused>,
 }
 
-/// A patch that upstream has, whole or in part, and about which nothing was said.
+/// A patch that is upstreamed, completely or in part, and for which no flag was given.
 struct Refused {
     file: String,
     fate: Fate,
@@ -168,7 +169,7 @@ struct Refused {
 }
 
 impl Walk<'_> {
-    /// A patch without conflicts. After the first one that is refused, in whatever series, the rest are only looked at.
+    /// Records a patch without conflicts. After the first refused one, in any series, the rest are only examined.
     fn take(
         &mut self,
         (at, patch): (usize, &Patch),
@@ -178,7 +179,7 @@ impl Walk<'_> {
         let verdict = verdict(&step.replayed, self.choices);
         let mut notes = notes(&step.replayed, &self.state.upstream, at, verdict);
         if let Verdict::Asks(fate) = verdict {
-            // A parent's patch was refused with its own series.
+            // A parent's patch is reported with its own series.
             if at >= self.state.parents {
                 notes.extend(shared(self.course, replay, (at, &step.replayed), verdict)?);
                 self.refused.push(Refused { file: file.to_string(), fate, notes });
