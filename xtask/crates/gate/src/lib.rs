@@ -1,6 +1,6 @@
-//! Whether a variant may land.
+//! Checks that decide whether a variant may land.
 //!
-//! The rooms, and what a room must not do, are in ARCHITECTURE.md.
+//! The modules, and what each must not do, are described in ARCHITECTURE.md.
 
 #![deny(clippy::print_stdout, clippy::print_stderr, reason = "a closed pipe makes them panic: use ui")]
 

@@ -1,8 +1,8 @@
-//! `cargo xtask fuzz`: random requests to servers, with whatever a seed says.
+//! `cargo xtask fuzz`: random requests to servers, reproducible from a seed.
 //!
-//! Here `fuzz servers`: the paged server against itself unpaged. `requests` is `fuzz requests`.
+//! This module is `fuzz servers`: the paged server against the same server unpaged. `requests` is `fuzz requests`.
 //!
-//! `plan` draws (pure), `play` starts servers and sends clients, `judge` says what is wrong (pure).
+//! `plan` draws rounds (pure), `play` starts servers and runs clients, `judge` reports violations (pure).
 
 pub mod judge;
 pub mod plan;
@@ -22,19 +22,19 @@ use crate::error::{Error, Result};
 use crate::plan::flavors::DEFAULT_FLAVOR;
 use crate::sys::machine::disk;
 
-/// Which rounds are played.
+/// Range of rounds to run.
 #[derive(Clone, Debug)]
 pub struct Span {
-    /// No round begins after so many minutes.
+    /// Minutes after which no round starts.
     pub minutes: u32,
-    /// The first seed; the next rounds have the next ones.
+    /// Seed of the first round; the following rounds use the following seeds.
     pub seed: u64,
-    /// No more rounds than these.
+    /// Maximum number of rounds.
     pub rounds: Option<u64>,
 }
 
 impl Span {
-    /// The seeds, from now on; the first round is played however late it is.
+    /// Iterates over the seeds; the time limit counts from this call. The first round always runs.
     fn seeds(&self) -> impl Iterator<Item = u64> {
         let Span { minutes, seed: first, rounds } = *self;
         let (begin, limit) = (Instant::now(), Duration::from_secs(u64::from(minutes) * 60));
@@ -48,15 +48,15 @@ impl Span {
 /// Options of `fuzz servers`.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Which rounds are played.
+    /// Range of rounds to run.
     pub span: Span,
-    /// The server; the packaged paged one when none is given.
+    /// The server; the packaged paged one if `None`.
     pub program: Option<PathBuf>,
-    /// How long a client waits in silence, in seconds, when nothing was asked before.
+    /// Maximum time a client waits without data when no earlier request is pending, in seconds.
     pub patience: u32,
 }
 
-/// Plays rounds until the time is over; the exit code is 1 when anything was found.
+/// Runs rounds until the time is up; the exit code is 1 if there are findings.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let program = program_or_packaged(context, options.program.as_ref())?;
     let report = play_seeds(context, program, options.patience, options.span.seeds())?;
@@ -64,7 +64,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     Ok(Outcome { code, ..Outcome::ok(report.text(), report.json()) })
 }
 
-/// The server that was named, or the packaged paged one.
+/// Returns the given server, or the packaged paged one.
 ///
 /// # Errors
 ///
@@ -81,13 +81,13 @@ fn program_or_packaged(context: &Context, program: Option<&PathBuf>) -> Result<P
     Ok(program)
 }
 
-/// The rounds of these seeds with this program: for the gate. Gives what was found, a line each.
+/// Runs the rounds of these seeds with this program, for the gate. Returns the findings, one line each.
 pub fn find_with_seeds(context: &Context, program: PathBuf, seeds: &[u64]) -> Result<Vec<String>> {
     let report = play_seeds(context, program, GATE_PATIENCE, seeds.iter().copied())?;
     Ok(report.lines())
 }
 
-/// Seconds: the gate runs on machines that are busy.
+/// Patience in seconds: long, because the gate runs on busy machines.
 const GATE_PATIENCE: u32 = 30;
 
 fn play_seeds(
@@ -115,7 +115,7 @@ fn play_seeds(
             took: begin.elapsed(),
             findings,
         });
-        // At once: who stops a long run has seen everything until then.
+        // Report at once, so that an interrupted run has shown all findings so far.
         if let Some(text) = report.findings_of_last() {
             context.ui.warn(text);
         }

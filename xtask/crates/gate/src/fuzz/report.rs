@@ -1,4 +1,4 @@
-//! PURE: what was found, for people and machines.
+//! PURE: report of the findings, for people and machines.
 
 use std::time::Duration;
 
@@ -7,48 +7,48 @@ use serde_json::{Value, json};
 use super::judge::Finding;
 use super::judge::tally::{self, Tally};
 
-/// All rounds.
+/// Report of all rounds.
 #[derive(Clone, Debug)]
 pub struct Report {
     program: String,
-    /// In the order in which they were played.
+    /// Rounds in the order in which they ran.
     pub rounds: Vec<RoundReport>,
 }
 
-/// One round.
+/// Report of one round.
 #[derive(Clone, Debug)]
 pub struct RoundReport {
     /// Its seed.
     pub seed: u64,
-    /// What it was about.
+    /// Its theme.
     pub theme: String,
-    /// How its server was started.
+    /// Command line of its server.
     pub server: String,
-    /// How many actions were played.
+    /// Number of executed actions.
     pub actions: usize,
-    /// How often what is judged has happened.
+    /// Counts of the events that oracles judge.
     pub tally: Tally,
-    /// From the start of its server to the last verdict.
+    /// Time from the start of its server to the last verdict.
     pub took: Duration,
-    /// What is wrong.
+    /// Findings.
     pub findings: Vec<Finding>,
 }
 
-/// Of one oracle and round so many are shown; one cause often has many effects.
+/// Maximum findings shown per oracle and round; one cause often has many effects.
 const SHOWN: usize = 3;
 
 impl Report {
-    /// An empty one.
+    /// Builds an empty report.
     pub fn new(program: String) -> Report {
         Report { program, rounds: Vec::new() }
     }
 
-    /// How many findings there are.
+    /// Number of findings.
     pub fn findings(&self) -> usize {
         self.rounds.iter().map(|round| round.findings.len()).sum()
     }
 
-    /// What has happened in all rounds.
+    /// Returns the counts summed over all rounds.
     pub fn tally(&self) -> Tally {
         let mut all = Tally::new();
         self.rounds.iter().for_each(|round| tally::add(&mut all, &round.tally));
@@ -59,7 +59,7 @@ impl Report {
         format!("cargo xtask fuzz servers --program {} --seed {seed} --rounds 1", self.program)
     }
 
-    /// A line for each finding.
+    /// Returns one line per finding.
     pub fn lines(&self) -> Vec<String> {
         let of_round = |round: &RoundReport| {
             let replay = self.replay(round.seed);
@@ -68,7 +68,7 @@ impl Report {
         self.rounds.iter().flat_map(of_round).collect()
     }
 
-    /// What the last round found, if it found anything.
+    /// Returns the findings of the last round, if any.
     pub fn findings_of_last(&self) -> Option<String> {
         let round = self.rounds.last().filter(|round| !round.findings.is_empty())?;
         Some(self.lines_of(round).join("\n"))
@@ -87,7 +87,7 @@ impl Report {
         lines
     }
 
-    /// For people.
+    /// Human-readable form.
     pub fn text(&self) -> String {
         let mut lines = Vec::new();
         for round in &self.rounds {
@@ -98,7 +98,7 @@ impl Report {
         lines.join("\n")
     }
 
-    /// For machines; everything.
+    /// JSON form, complete.
     pub fn json(&self) -> Value {
         let round = |one: &RoundReport| {
             json!({ "seed": one.seed, "theme": one.theme, "server": one.server, "actions": one.actions,

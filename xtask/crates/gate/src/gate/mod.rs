@@ -1,6 +1,6 @@
-//! `cargo xtask gate`: a variant against the one that it has to answer like, stock. Its parts are logits of random
-//! models (`logits`), attention against double precision (`attention`), the servers' answers (`servers`), their answers
-//! on real weights (`weights`) and upstream's own tests (`suites`).
+//! `cargo xtask gate`: compares a variant with the stock variant whose answers it must match. Its parts are logits of
+//! random models (`logits`), attention against double precision (`attention`), the servers' answers (`servers`), their
+//! answers on real weights (`weights`) and upstream's own tests (`suites`).
 
 mod attention;
 pub mod logits;
@@ -29,52 +29,54 @@ use crate::sys::project::inputs::PatchFile;
 /// Options of `gate`.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Variant name; the default one when none is given.
+    /// Variant name; the default one if `None`.
     pub variant: Option<String>,
-    /// The parts to run; all when empty.
+    /// Parts to run; all if empty.
     pub only: Vec<Part>,
-    /// Models whose logits or answers are compared; all when empty. Only for one of these parts.
+    /// Models whose logits or answers are compared; all if empty. Only with [`Part::Logits`] or [`Part::Servers`],
+    /// alone.
     pub models: Vec<String>,
-    /// Checks of the servers by name; all when empty. Only for that part.
+    /// Server checks by name; all if empty. Only with [`Part::Servers`] alone.
     pub checks: Vec<String>,
-    /// Promises by name or item, all when empty; only for that part.
+    /// Promises by name or item; all if empty. Only with [`Part::Promises`] alone.
     pub promises: Vec<String>,
-    /// The server that is held to the promises; the packaged one when none is given. Only for that part.
+    /// The server whose promises are checked; the packaged one if `None`. Only with [`Part::Promises`] alone.
     pub program: Option<PathBuf>,
-    /// How much is asked on real weights. Only for that part.
+    /// Size of the workload on real weights. [`weights::Size::Full`] only with [`Part::Weights`] alone.
     pub weights: weights::Size,
 }
 
-/// What is compared.
+/// A part of the gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// Logits: every bit, or what the patches say.
+    /// Logits: bit-identical, or within the bounds that the patches declare.
     Logits,
-    /// How far attention is from double precision.
+    /// Error of attention against double precision.
     Attention,
-    /// The servers' answers, token by token, and the promises.
+    /// Server answers, token by token, and the promises.
     Servers,
-    /// What the paged server promises; no stock server is needed.
+    /// Promises of the paged server; needs no stock server.
     Promises,
-    /// The servers' answers on real weights, within stock's own spread.
+    /// Server answers on real weights, within stock's own spread.
     Weights,
-    /// How upstream's own tests end.
+    /// Outcomes of upstream's own tests.
     Suites,
 }
 
 impl Part {
-    /// Every part; the promises are in that of the servers.
+    /// All parts; the promises are included in [`Part::Servers`].
     pub const ALL: [Part; 5] = [Part::Logits, Part::Attention, Part::Servers, Part::Weights, Part::Suites];
-    /// The parts that need no program but the packaged ones.
+    /// Parts that need only the packaged programs.
     pub const OF_PACKAGES: [Part; 3] = [Part::Logits, Part::Attention, Part::Servers];
 
-    /// Whether it can be asked of `variant`: without the kernels there is no pool whose answers could be compared.
+    /// Whether the part applies to `variant`: without the kernels there is no block pool whose answers could be
+    /// compared.
     fn is_for(self, variant: &Variant) -> bool {
         variant.kernels || !matches!(self, Part::Servers | Part::Weights)
     }
 }
 
-/// Runs the parts that were asked for.
+/// Runs the requested parts.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let pins = context.pins()?;
     let variant = pins.variant(options.variant.as_deref())?;
@@ -95,7 +97,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     compare_chosen(context, &sides, &parts, (chosen, options.weights))
 }
 
-/// The parts that were asked for, or all that there are, as far as they can be asked of `variant`.
+/// Returns the requested parts, or all that apply to `variant`; an error if a requested part does not apply.
 fn parts_of(variant: &Variant, only: &[Part]) -> Result<Vec<Part>> {
     if only.iter().any(|part| !part.is_for(variant)) {
         return Err(Error::usage(format!(
@@ -107,7 +109,7 @@ fn parts_of(variant: &Variant, only: &[Part]) -> Result<Vec<Part>> {
     Ok(possible(variant, if only.is_empty() { &Part::ALL[..] } else { only }))
 }
 
-/// Those of `parts` that can be asked of `variant`.
+/// Returns those of `parts` that apply to `variant`.
 pub fn possible(variant: &Variant, parts: &[Part]) -> Vec<Part> {
     parts.iter().copied().filter(|part| part.is_for(variant)).collect()
 }
@@ -140,20 +142,20 @@ fn reference_of<'a>(pins: &'a Pins, variant: &Variant) -> Result<&'a Variant> {
     })
 }
 
-/// Two builds of one tree, and what the patches between them say that they do to numbers.
+/// Two builds of one tree, and the numerical effect that the patches between them declare.
 #[derive(Clone, Copy, Debug)]
 pub struct Sides<'a> {
-    /// Folders of this name hold what is compared with.
+    /// Name of the reference build's folders.
     pub reference: &'a str,
-    /// And of this one what is gated.
+    /// Name of the gated build's folders.
     pub variant: &'a str,
-    /// What the patches say that the reference has not.
+    /// Claims of the patches that the reference does not have.
     pub claims: &'a [Claim],
-    /// Whether what is gated has the kernels, whose features can be switched on.
+    /// Whether the gated build has the kernels, whose features can be switched on.
     pub has_kernels: bool,
 }
 
-/// What the patches of `variant` say of numbers, those left out that its reference has too.
+/// Returns the numerical claims of the patches of `variant`, except those its reference has too.
 pub fn claims(context: &Context, pins: &Pins, variant: &Variant) -> Result<Vec<Claim>> {
     let reference = variant.gate.as_ref().and_then(|name| pins.variants.get(name));
     let read = |variant| Stack::read(&context.layout, pins, variant);
@@ -167,8 +169,8 @@ pub fn claims(context: &Context, pins: &Pins, variant: &Variant) -> Result<Vec<C
     Ok(own.map(claim).collect())
 }
 
-/// Compares two builds by the names of their folders; the canary's have names that `pins.toml` does not know, so that
-/// no suite can be built for them.
+/// Compares two builds by the names of their folders. The canary's folders have names that `pins.toml` does not know,
+/// so no suite can be built for them.
 pub fn compare(context: &Context, sides: &Sides<'_>, parts: &[Part]) -> Result<Outcome> {
     compare_chosen(context, sides, parts, (Chosen::default(), weights::Size::default()))
 }
@@ -221,12 +223,12 @@ fn compare_suites(context: &Context, sides: &Sides<'_>) -> Result<Outcome> {
     Ok(Outcome::ok(compared.summary(), json!({ "suites": compared.to_json() })))
 }
 
-/// Rounds of the fuzzer that are over soon: tenants, kept slots, drafts, choices, boundaries, streams, slot files,
-/// resumable streams, what is drafted for an owner after others, and a model that cannot be paged.
+/// Seeds of short fuzz rounds: tenants, retained slots, drafts, choices, boundaries, streams, slot files, resumable
+/// streams, drafts for an owner after others, and a model that cannot be paged.
 const SEEDS: [u64; 10] = [1, 2, 5, 7, 8, 9, 12, 13, 14, 15];
 
-/// Families of requests of which the largest are refused, for each kind of limit: entries of lists, numbers, the nesting of
-/// a body, the headers of HTTP, and what recurses over a schema or a pattern. All of them take about fifteen seconds.
+/// Request families whose largest sizes are refused, for each kind of limit: entries of lists, numbers, nesting of a
+/// body, HTTP headers, and recursion over a schema or a pattern. Together they take about fifteen seconds.
 const FAMILIES: [&str; 12] = [
     "bias-entries",
     "samplers",

@@ -1,14 +1,14 @@
-//! Whole answers: the reference's tokens, or its text where the API says no tokens.
+//! Oracle for complete answers: the reference's tokens, or its text if the API reports no tokens.
 
 use super::heard::{Choice, Heard};
 use super::{Finding, Played, Reference, finding};
 use crate::fuzz::plan::actions::Generate;
 use crate::serving::verdict::{self, Answer, Verdict};
 
-/// How far a vector may be, in the difference of its direction's cosine from 1 and in any element.
+/// Tolerance of an embedding: of the difference of its cosine similarity from 1, and of any element.
 const VECTOR_TOLERANCE: f64 = 2e-3;
 
-/// Each choice has to be the reference's.
+/// Checks that each choice matches the reference.
 pub fn judge(
     played: &Played,
     generate: &Generate,
@@ -68,12 +68,13 @@ impl Expected<'_> {
         })
     }
 
-    /// Another text is a near tie when at its first other token another one was as likely.
+    /// Returns what is wrong with a text. A different text is a tie within tolerance if another token was as likely
+    /// where the two diverge.
     fn wrong_text(&self, text: &str) -> Option<String> {
         let pieces = &self.pieces[..self.answer.tokens.len().min(self.pieces.len())];
         let whole = pieces.concat();
         let common = text.bytes().zip(&whole).take_while(|(one, other)| one == *other).count();
-        // A character that is cut at the end is not said.
+        // An incomplete UTF-8 character at the end is not sent.
         let is_cut_character = whole.len() - common < 4 && whole[common..].iter().all(|byte| *byte >= 0x80);
         if text.len() == common && (whole.len() == common || is_cut_character) {
             return None;
@@ -101,7 +102,7 @@ impl Expected<'_> {
     }
 }
 
-/// The vector has to be the reference's.
+/// Checks that an embedding matches the reference.
 pub fn judge_vector(played: &Played, reference: &Reference) -> Option<Finding> {
     let (status, body) = Heard::status_and_body(&played.exchange);
     let expected = reference.vector.as_ref().filter(|_| status == Some(200))?;

@@ -1,14 +1,14 @@
-//! The clock tells nobody what others asked: a foreign prompt is as slow as a cold one.
+//! Timing oracle: timing must not reveal what others sent, so a foreign prompt takes as long as a cold one.
 
 use super::{Evidence, Finding, Played};
 use crate::fuzz::plan::Round;
 use crate::fuzz::plan::actions::What;
 use crate::fuzz::plan::server::Theme;
 
-/// A foreign prompt that takes less than this part of a cold one's time was found.
+/// A foreign prompt that takes less than this fraction of a cold one's time was served from the cache.
 const LEAST_PART: f64 = 0.5;
 
-/// Compares the medians of cold and foreign prompts, in a round made for it.
+/// Compares the median times of cold and foreign prompts; only in rounds of [`Theme::Clock`].
 pub fn judge(round: &Round, evidence: &Evidence) -> Option<Finding> {
     if round.server.theme != Theme::Clock {
         return None;

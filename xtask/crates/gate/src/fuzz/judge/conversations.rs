@@ -1,4 +1,5 @@
-//! A resumable stream belongs to the key that started it: another key that uses the same id neither sees nor ends it.
+//! Oracle for resumable streams: a stream belongs to the API key that started it; another key that uses the same id
+//! neither sees nor ends it.
 
 use std::collections::BTreeMap;
 
@@ -7,18 +8,19 @@ use super::{Evidence, Finding, Played, finding, http, judge_answer, shorten};
 use crate::fuzz::plan::actions::{ConversationAction, Order, What};
 use crate::sys::net::exchange::Ending;
 
-/// What the server must have under an id of a key.
+/// State of one key's conversation id that the server must have.
 #[derive(Clone)]
 enum Session<'a> {
-    /// It never began, or its client has ended it.
+    /// It was never started, or its client ended it.
     Absent,
-    /// The client went away before the head of the answer, or was refused.
+    /// The client disconnected before the head of the answer arrived, or was refused.
     Unknown,
-    /// The body as far as it came, and whether that is all of it.
+    /// The body as far as it arrived, and whether it is complete.
     Begun { by: &'a Played, body: Vec<u8>, is_whole: bool },
 }
 
-/// In each act an id of a key is used by one client only, so what becomes of a stream is what that client did.
+/// Checks every resumable stream. In each act a key's id is used by one client only, so the state of a stream follows
+/// from what that client did.
 pub fn judge(evidence: &Evidence) -> Vec<Finding> {
     let mut played: Vec<&Played> = evidence.played.iter().collect();
     played.sort_by_key(|one| one.place);
@@ -60,7 +62,7 @@ impl Session<'_> {
     fn follow(&mut self, action: ConversationAction, played: &Played) {
         match (&mut *self, action.order) {
             (Session::Begun { .. }, Order::End) => *self = Session::Absent,
-            // A stream whose client went away is whole once it was resumed to its end.
+            // A stream whose client disconnected is complete once it was resumed to its end.
             (Session::Begun { body, is_whole, .. }, Order::Resume) => {
                 if let Some(reply) =
                     http::decode(&played.exchange.bytes).filter(|reply| reply.is_whole && reply.status == 200)
@@ -80,7 +82,7 @@ fn wrong_with(action: ConversationAction, played: &Played, session: &Session<'_>
         Session::Begun { .. } => true,
     };
     let (status, found) = Heard::status_and_body(&played.exchange);
-    // A client that was not answered is another oracle's.
+    // Unanswered requests are covered by another oracle.
     let status = status?;
     let (expected, came) = match (action.order, session) {
         (Order::Resume, Session::Begun { body, is_whole, .. }) => {
@@ -108,7 +110,7 @@ fn wrong_with(action: ConversationAction, played: &Played, session: &Session<'_>
     Some(finding("conversations", played, expected, shorten(&came)))
 }
 
-/// A resumed stream is an answer as any other.
+/// Judges a resumed stream like any other answer.
 fn wrong_answer(
     evidence: &Evidence,
     action: ConversationAction,

@@ -1,5 +1,5 @@
-//! What is drafted for an owner depends on nothing that other owners asked: `draft_n` and `draft_n_accepted` would say
-//! what that was.
+//! Oracle for drafts: what is drafted for an owner must not depend on what other owners sent, since `draft_n` and
+//! `draft_n_accepted` would reveal it.
 
 use super::heard::Heard;
 use super::{Evidence, Finding, Played, act_of, finding};
@@ -7,10 +7,10 @@ use crate::fuzz::plan::Round;
 use crate::fuzz::plan::actions::{Api, Generate, What};
 use crate::fuzz::plan::server::Drafts;
 
-/// A server is started for each.
+/// Maximum number of requests that are repeated: each needs a server of its own.
 const MOST: usize = 8;
 
-/// Each owner's first request that ran alone. A server without any earlier request has to draft the same for it.
+/// Returns each owner's first request that ran alone. A server without earlier requests has to draft the same for it.
 pub fn first_of_owners<'a>(round: &'a Round, evidence: &'a Evidence) -> impl Iterator<Item = &'a Played> {
     let is_first = move |one: &&Played| {
         let Some((owner, generate)) = owner_of(one) else { return false };
@@ -33,7 +33,7 @@ fn owner_of(played: &Played) -> Option<(Owner, &Generate)> {
     }
 }
 
-/// Where both say the same, they have to be drafted the same.
+/// Checks that requests with equal answers have equal draft counts.
 pub fn judge(round: &Round, evidence: &Evidence) -> Vec<Finding> {
     let pairs = first_of_owners(round, evidence).zip(&evidence.witnesses);
     pairs

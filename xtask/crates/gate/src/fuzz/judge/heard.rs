@@ -1,4 +1,4 @@
-//! What a client has heard, whatever the API.
+//! Answers as a client received them, independent of the API.
 
 use serde_json::Value;
 
@@ -8,53 +8,53 @@ use crate::fuzz::plan::actions::{Api, Generate};
 use crate::serving::verdict;
 use crate::sys::net::exchange::{Ending, Exchange};
 
-/// An answer as far as it came.
+/// An answer as far as it arrived.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Heard {
-    /// The status, or the code of the error that ended a stream; nothing when there is none.
+    /// The HTTP status, or the code of the error that ended a stream; `None` without either.
     pub status: Option<u16>,
-    /// What an error says.
+    /// Text of the error.
     pub error: Option<String>,
-    /// It came to its end.
+    /// Whether the answer is complete.
     pub is_whole: bool,
-    /// The answers.
+    /// The choices.
     pub choices: Vec<Choice>,
-    /// Counts, where they were said.
+    /// Token counts, as far as they were reported.
     pub numbers: Numbers,
-    /// The slot that answered, where it was said.
+    /// The slot that answered, if reported.
     pub slot: Option<usize>,
-    /// What is wrong with the form.
+    /// Format violations.
     pub wrong: Vec<String>,
 }
 
-/// One answer.
+/// One choice.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Choice {
-    /// As text.
+    /// Its text.
     pub text: String,
-    /// As tokens, where the API says them.
+    /// Its tokens, if the API reports them.
     pub tokens: Option<Vec<i64>>,
-    /// With what else was likely, where that was said.
+    /// The answer with token probabilities, if reported.
     pub answer: Option<verdict::Answer>,
 }
 
-/// What an answer says about itself, in tokens.
+/// Token counts that an answer reports about itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Numbers {
-    /// Of the prompt, by `usage` or `tokens_evaluated`.
+    /// Prompt tokens, from `usage` or `tokens_evaluated`.
     pub prompt: Option<u64>,
-    /// Of the answer.
+    /// Completion tokens.
     pub completion: Option<u64>,
-    /// Of the prompt, found in the cache; by `usage`.
+    /// Prompt tokens found in the cache, from `usage`.
     pub cached: Option<u64>,
     /// `timings.cache_n` and `timings.prompt_n`.
     pub timed: Option<(u64, u64)>,
-    /// `timings.draft_n` and `timings.draft_n_accepted`; they are not said where nothing was drafted.
+    /// `timings.draft_n` and `timings.draft_n_accepted`; omitted by the server if nothing was drafted.
     pub drafted: (u64, u64),
 }
 
 impl Heard {
-    /// Reads the answer to a request for text.
+    /// Parses the answer to a text-generation request.
     pub fn read(generate: &Generate, exchange: &Exchange) -> Heard {
         let Some(reply) = http::decode(&exchange.bytes) else { return Heard::default() };
         let is_whole = exchange.ending == Ending::Closed && reply.is_whole;
@@ -72,7 +72,8 @@ impl Heard {
         Heard { is_whole, wrong, ..Heard::of_events(generate, &stream.events) }.without_some_tokens(generate)
     }
 
-    /// OpenAI's APIs say no tokens for what was drafted; then there is the text.
+    /// Drops incomplete token lists: OpenAI's APIs report no tokens for accepted drafts, so only the text can be
+    /// compared.
     fn without_some_tokens(mut self, generate: &Generate) -> Heard {
         if generate.api != Api::Completion {
             for choice in &mut self.choices {
@@ -82,7 +83,7 @@ impl Heard {
         self
     }
 
-    /// Reads the status of anything else; the body as JSON.
+    /// Parses the status and the JSON body of any other response.
     pub fn status_and_body(exchange: &Exchange) -> (Option<u16>, Value) {
         match http::decode(&exchange.bytes) {
             Some(reply) => (Some(reply.status), serde_json::from_slice(&reply.body).unwrap_or(Value::Null)),
@@ -179,7 +180,7 @@ impl Choice {
 }
 
 impl Numbers {
-    /// What came later counts.
+    /// Updates the counts; later values override earlier ones.
     fn take(&mut self, from: &Value) {
         let usage = &from["usage"];
         let first = |values: [&Value; 3]| values.iter().find_map(|value| value.as_u64());
@@ -202,7 +203,7 @@ impl Numbers {
         for (to, value) in found {
             *to = value.or(*to);
         }
-        // Anthropic's count of input tokens is without what was found, OpenAI's with it.
+        // Anthropic's count of input tokens excludes cached tokens, OpenAI's includes them.
         if let Some(input) = usage["input_tokens"].as_u64() {
             let found = usage["cache_read_input_tokens"].as_u64().unwrap_or(0);
             self.prompt = Some(input + found);
@@ -218,7 +219,7 @@ impl Numbers {
         }
     }
 
-    /// Tokens that were found in the cache, however they were said.
+    /// Number of cached prompt tokens, whichever field reports it.
     pub fn found(&self) -> Option<u64> {
         self.timed.map(|(cached, _)| cached).max(self.cached)
     }

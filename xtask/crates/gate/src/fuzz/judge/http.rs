@@ -1,17 +1,17 @@
-//! An HTTP answer out of its bytes.
+//! Parser for HTTP responses.
 
-/// Status and body; the body may be cut where the client went away.
+/// An HTTP response. The body may be truncated if the client disconnected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reply {
     /// The status code.
     pub status: u16,
-    /// The body, chunks put together.
+    /// The body, with chunks joined.
     pub body: Vec<u8>,
-    /// The end of the body came.
+    /// Whether the end of the body arrived.
     pub is_whole: bool,
 }
 
-/// Reads an answer; nothing when not even its head is there.
+/// Parses a response; `None` if its head is incomplete.
 pub fn decode(bytes: &[u8]) -> Option<Reply> {
     let end = find(bytes, b"\r\n\r\n")?;
     let head = crate::series::lossy(&bytes[..end]).to_lowercase();

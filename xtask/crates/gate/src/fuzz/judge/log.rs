@@ -1,8 +1,8 @@
-//! The server is there, and its log has no cry for help.
+//! Oracle for the server process: it is alive and logged no assertion failure.
 
 use super::Finding;
 
-/// What a server must never say.
+/// Messages that a server must never log.
 const CRIES: [&str; 6] = [
     "GGML_ASSERT",
     "GGML_ABORT",
@@ -12,7 +12,7 @@ const CRIES: [&str; 6] = [
     "json.exception",
 ];
 
-/// Looks for what must not be.
+/// Checks that the server is alive and logged none of the messages in `CRIES`.
 pub fn judge(log: &str, ended: Option<&str>) -> Vec<Finding> {
     let found = |expected: &str, came: String| Finding {
         oracle: "server",

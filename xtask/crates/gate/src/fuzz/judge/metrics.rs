@@ -1,4 +1,4 @@
-//! `/metrics` as Prometheus reads it: counters never go back, histograms are whole.
+//! Oracle for `/metrics`, parsed like Prometheus does: counters never decrease, histograms are consistent.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use super::Finding;
 
 type Samples = BTreeMap<String, f64>;
 
-/// Holds each scrape against the one before.
+/// Compares each scrape with the previous one.
 pub fn judge(scrapes: &[String]) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut before = Samples::new();
@@ -29,7 +29,7 @@ pub fn judge(scrapes: &[String]) -> Vec<Finding> {
     findings
 }
 
-/// Samples by name with labels; the first line that is none when there is one.
+/// Parses samples by name with labels; the error is the first line that is not a sample.
 fn read(text: &str) -> Result<Samples, String> {
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
     lines.map(|line| read_line(line).ok_or_else(|| line.to_string())).collect()
@@ -63,7 +63,7 @@ fn went_back(before: &Samples, now: &Samples) -> Option<String> {
     })
 }
 
-/// Buckets grow with their bounds, and the last one is the count.
+/// Returns a histogram whose buckets do not grow with their bounds, or whose last bucket is not the count.
 fn broken_histogram(samples: &Samples) -> Option<String> {
     let mut histograms: BTreeMap<&str, Vec<(f64, f64)>> = BTreeMap::new();
     for (name, count) in samples {

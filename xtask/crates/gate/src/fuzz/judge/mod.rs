@@ -1,4 +1,4 @@
-//! PURE: whether what came is what had to come.
+//! PURE: oracles that compare the observed results of a round with the expected ones.
 
 mod answer;
 mod clock;
@@ -36,32 +36,33 @@ pub use self::drafts::first_of_owners;
 pub use self::http::decode;
 pub use self::waits::{cost, longest_silence};
 
-/// Whether nothing is wrong with a server that nobody asks anything.
+/// Whether a server without requests is in a correct idle state.
 pub fn is_at_rest(server: &ServerPlan, rest: &Rest) -> bool {
     rest::judge(server, 0, rest).is_empty()
 }
 
-/// One thing that is not as it has to be.
+/// A violation found by an oracle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// The oracle that says so.
+    /// Name of the oracle.
     pub oracle: &'static str,
-    /// What was asked, and when.
+    /// The request, and when it was sent.
     pub asked: String,
-    /// What had to come.
+    /// The expected result.
     pub expected: String,
-    /// What came.
+    /// The actual result.
     pub came: String,
 }
 
 impl Finding {
-    /// All of it in one line, for the gate: `fuzzer` found it, and `replay` is the command that plays its round again.
+    /// Formats the finding as one line for the gate: `fuzzer` found it, and `replay` is the command that replays its
+    /// round.
     pub fn line(&self, fuzzer: &str, replay: &str) -> String {
         let Finding { oracle, asked, expected, came } = self;
         format!("{fuzzer}: {oracle}: {asked}: expected {expected}; got {came} (replay: {replay})")
     }
 
-    /// For people.
+    /// Human-readable form.
     pub fn lines(&self) -> [String; 3] {
         [
             format!("  {}: {}", self.oracle, self.asked),
@@ -70,85 +71,85 @@ impl Finding {
         ]
     }
 
-    /// For machines.
+    /// JSON form.
     pub fn json(&self) -> Value {
         json!({ "oracle": self.oracle, "asked": self.asked, "expected": self.expected, "came": self.came })
     }
 }
 
-/// An action that was played.
+/// An executed action.
 #[derive(Clone, Debug)]
 pub struct Played {
-    /// Act, client, number.
+    /// Position: act, client, number.
     pub place: (usize, usize, usize),
-    /// What was done.
+    /// The action.
     pub action: Action,
-    /// The server's own scales at that time.
+    /// The server's own LoRA scales at that time.
     pub own_scales: [f64; ADAPTERS],
-    /// When it was sent, since the round began.
+    /// Time it was sent, since the round began.
     pub sent: Duration,
-    /// What came.
+    /// The actual result.
     pub exchange: Exchange,
-    /// Under which name its reference is known.
+    /// Key of its reference in [`Evidence::references`].
     pub reference: Option<String>,
 }
 
 impl Played {
-    /// When the exchange was over, since the round began.
+    /// Time the exchange ended, since the round began.
     fn end(&self) -> Duration {
         self.sent + self.exchange.took
     }
 }
 
-/// What the server that is not paged says, alone.
+/// Answer of the unpaged server to this request alone.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reference {
-    /// The prompt, in units: tokens, or less than tokens where there are images. Only for comparing beginnings.
+    /// The prompt in units: tokens, or less than tokens where there are images. Used only to compare prefixes.
     pub units: Vec<i64>,
-    /// Tokens of the prompt.
+    /// Number of prompt tokens.
     pub prompt_tokens: u64,
-    /// The answer, as long as the longest that is asked for.
+    /// The answer, as long as the longest requested one.
     pub answer: Option<Answer>,
-    /// Its tokens as text, in bytes.
+    /// The answer's tokens as text, in bytes.
     pub pieces: Vec<Vec<u8>>,
-    /// The vector, where one is asked for.
+    /// The embedding, if one was requested.
     pub vector: Option<Vec<f64>>,
 }
 
-/// The server when nobody asks anything.
+/// State of the idle server.
 #[derive(Clone, Debug, Default)]
 pub struct Rest {
     /// `/props`'s `kv_pool`.
     pub pool: Value,
-    /// `/slots`, of all keys in one list.
+    /// `/slots`, merged over all API keys.
     pub slots: Value,
-    /// `/slots` as each key is shown it.
+    /// `/slots` as each API key sees it.
     pub views: Vec<Value>,
 }
 
-/// Everything that was seen in a round.
+/// All observations of a round.
 #[derive(Debug, Default)]
 pub struct Evidence {
     /// Every action, in any order.
     pub played: Vec<Played>,
     /// References by name.
     pub references: BTreeMap<String, Reference>,
-    /// What servers that were asked nothing else answered to [`first_of_owners`], in that order.
+    /// Answers of servers without earlier requests to the requests of [`first_of_owners`], in that order.
     pub witnesses: Vec<Exchange>,
-    /// After each act.
+    /// Idle state after each act.
     pub rests: Vec<Rest>,
-    /// `/metrics`, again and again.
+    /// Successive scrapes of `/metrics`.
     pub scrapes: Vec<String>,
-    /// What the server said.
+    /// The server's log.
     pub log: String,
-    /// How it ended by itself.
+    /// Exit status of the server, if it ended by itself.
     pub ended: Option<String>,
-    /// How much less likely than the reference's a token may be, in natural logarithms.
+    /// Maximum by which a token may be less likely than the reference's, in natural logarithms.
     pub tolerance: f64,
 }
 
 impl Played {
-    /// Scales that count.
+    /// The LoRA scales in effect.
     pub fn scales(&self, server: &ServerPlan) -> [f64; ADAPTERS] {
         match &self.action.what {
             _ if !server.adapters => [0.0; ADAPTERS],
@@ -157,7 +158,7 @@ impl Played {
         }
     }
 
-    /// In words.
+    /// Describes the action in words.
     pub fn name(&self) -> String {
         let (act, client, number) = self.place;
         let sent = self.sent.as_millis();
@@ -165,7 +166,7 @@ impl Played {
     }
 }
 
-/// An action with what it is about, and no more.
+/// Describes an action by its essential parameters.
 fn in_words(action: &Action) -> String {
     let key = action.key.map_or(String::new(), |key| format!(" with key {key}"));
     match &action.what {
@@ -201,7 +202,7 @@ fn in_words(action: &Action) -> String {
     }
 }
 
-/// Every oracle.
+/// Runs every oracle.
 pub fn judge(round: &Round, evidence: &Evidence, patience: Duration) -> Vec<Finding> {
     let mut findings = Vec::new();
     for played in &evidence.played {
@@ -228,7 +229,7 @@ fn judge_one(round: &Round, evidence: &Evidence, played: &Played) -> Vec<Finding
     findings
 }
 
-/// What a client was answered; of a resumed stream too.
+/// Judges the answer to a client, including that of a resumed stream.
 fn judge_answer(evidence: &Evidence, played: &Played) -> Vec<Finding> {
     let mut findings = Vec::new();
     let reference = played.reference.as_ref().and_then(|name| evidence.references.get(name));
@@ -258,7 +259,7 @@ fn finding(
     Finding { oracle, asked: played.name(), expected: expected.into(), came: shorten(&came.into()) }
 }
 
-/// A body may be long.
+/// Truncates a body, which may be long.
 fn shorten(text: &str) -> String {
     const MOST: usize = 600;
     match text.char_indices().nth(MOST) {

@@ -1,10 +1,10 @@
-//! What answers say about themselves.
+//! Oracle for the token counts in answers.
 
 use super::heard::Heard;
 use super::{Finding, Played, Reference, finding};
 use crate::fuzz::plan::actions::Generate;
 
-/// Counts have to be those of the prompt and of the answer.
+/// Checks the reported counts against the prompt and the answer.
 pub fn judge(played: &Played, generate: &Generate, heard: &Heard, reference: &Reference) -> Vec<Finding> {
     let numbers = heard.numbers;
     let mut findings = Vec::new();

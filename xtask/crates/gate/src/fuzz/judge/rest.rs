@@ -1,4 +1,4 @@
-//! A server that nobody asks anything holds nothing, besides what it keeps on purpose.
+//! Oracle for the idle server: it holds nothing except what it retains on purpose.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use super::{Finding, Rest};
 use crate::fuzz::plan::server::ServerPlan;
 use crate::serving::kv_pool::Pool;
 
-/// Blocks, slots and texts have to agree.
+/// Checks that blocks, slots and sequences are consistent.
 pub fn judge(server: &ServerPlan, act: usize, rest: &Rest) -> Vec<Finding> {
     let found = |expected: &str, came: &Value| Finding {
         oracle: "rest",
@@ -30,7 +30,7 @@ pub fn judge(server: &ServerPlan, act: usize, rest: &Rest) -> Vec<Finding> {
     if !server.keeps && used + held > 0 {
         findings.push(found("no block in use", &rest.pool));
     }
-    // Slots may share.
+    // Slots may share blocks.
     if server.keeps && !slots.is_empty() && (used > held || used == 0 && held > 0) {
         findings.push(found(&format!("at most the {held} blocks of slots in use"), &rest.pool));
     }

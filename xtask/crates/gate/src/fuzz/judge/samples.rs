@@ -1,4 +1,4 @@
-//! Made-up requests for the tests of this room.
+//! Sample requests for the tests of this module.
 
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ pub fn of_what(what: What) -> Played {
     }
 }
 
-/// A round with one act in which nobody has a plan.
+/// Builds a round with one act and one client without actions.
 pub fn round(seed: u64) -> Round {
     let mut round = Round::draw(seed);
     let act = Act { own_scales: [1.0, 1.0], after_sleep: false, clients: vec![Vec::new()] };

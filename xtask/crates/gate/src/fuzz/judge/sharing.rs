@@ -1,15 +1,15 @@
-//! What a request found in the cache must have been computed for its own tenant, salt and adapters, and by another
-//! request.
+//! Oracle for prefix caching: tokens found in the cache must have been computed for the same tenant, salt and adapters,
+//! by another request.
 
 use super::heard::Heard;
 use super::{Evidence, Finding, Played, Reference, finding};
 use crate::fuzz::plan::Round;
 use crate::fuzz::plan::actions::{Generate, What};
 
-/// Tokens by which units may be off where there are images: the beginning of a text, and how it is cut.
+/// Tokens by which units may be off for prompts with images: the beginning of a text, and its tokenization.
 const SLACK_OF_IMAGES: u64 = 16;
 
-/// Who shares with whom.
+/// Cache domain: requests share blocks only if all fields match.
 #[derive(Clone, Debug, PartialEq)]
 struct Circle {
     key: Option<usize>,
@@ -17,17 +17,17 @@ struct Circle {
     scales: Vec<f64>,
 }
 
-/// A request that may have left something, or looked for it.
+/// A request that may have cached blocks, or reused them.
 struct Asked<'a> {
     played: &'a Played,
     generate: &'a Generate,
     reference: &'a Reference,
     circle: Circle,
-    /// It leaves what it computed to others.
+    /// Whether other requests can reuse what it computed.
     leaves: bool,
 }
 
-/// Holds `cache_n` against what was there.
+/// Checks `cache_n` against what could have been cached.
 pub fn judge(round: &Round, evidence: &Evidence) -> Vec<Finding> {
     let all: Vec<Asked<'_>> =
         evidence.played.iter().filter_map(|one| Asked::of(round, evidence, one)).collect();
@@ -40,7 +40,7 @@ impl<'a> Asked<'a> {
         let reference = evidence.references.get(played.reference.as_ref()?)?;
         let scales = played.scales(&round.server).to_vec();
         let circle = Circle { key: played.action.key, salt: generate.salt, scales };
-        // A slot that is not paged has its last sequence, whatever was asked for.
+        // An unpaged slot keeps its last sequence whatever `cache_prompt` says.
         let leaves = generate.cache || !round.server.is_paged();
         Some(Asked { played, generate, reference, circle, leaves })
     }
@@ -72,7 +72,7 @@ impl<'a> Asked<'a> {
         }
     }
 
-    /// With the other one's prompt and answer.
+    /// Length of the common prefix with the other request's prompt and answer.
     fn common(&self, other: &Asked<'_>) -> u64 {
         let answer = other.reference.answer.iter().flat_map(|answer| &answer.tokens);
         let theirs = other.reference.units.iter().chain(answer);

@@ -1,4 +1,4 @@
-//! Slots that keep their text belong to who filled them.
+//! Oracle for retained sequences in slots: they belong to the API key that filled the slot.
 
 use std::collections::BTreeMap;
 
@@ -9,17 +9,17 @@ use super::{Evidence, Finding, Played, act_of, finding};
 use crate::fuzz::plan::Round;
 use crate::fuzz::plan::actions::{SlotAction, What};
 
-/// What one client alone has left in slots and files.
+/// State that a single client has left in slots and files.
 #[derive(Default)]
 struct Left {
-    /// The key whose text a slot has, where that is known.
+    /// The key whose sequence a slot holds, if known.
     slots: BTreeMap<usize, Option<usize>>,
-    /// Of each file, by owner and number in its name: the key that saved it, and how many tokens.
+    /// For each file, by owner and index in its name: the key that saved it, and its number of tokens.
     files: BTreeMap<(usize, usize), (Option<usize>, u64)>,
 }
 
-/// A key must not save or erase the tokens of another key's slot, restore another key's file, or overwrite it. Owners are
-/// known only where a single client sends requests.
+/// Checks that a key does not save or erase the tokens of another key's slot, restore another key's file, or overwrite
+/// it. Owners are known only where a single client sends requests.
 pub fn judge(round: &Round, evidence: &Evidence) -> Vec<Finding> {
     let mut alone: Vec<&Played> =
         evidence.played.iter().filter(|one| one.place.0 == 0 && act_of(round, one).is_alone()).collect();
@@ -32,7 +32,7 @@ pub fn judge(round: &Round, evidence: &Evidence) -> Vec<Finding> {
                 Some(slot) => {
                     left.slots.insert(slot, played.action.key);
                 }
-                // Where it was is not said: any slot may be its own now.
+                // The slot is not reported, so any slot may hold this key's sequence now.
                 None => left.slots.clear(),
             },
             What::Slot(slot) => {

@@ -1,25 +1,25 @@
-//! Streams as clients parse them: what each line has to be, how it begins and how it ends.
+//! Parser and oracle for streams, as strict as clients: the form of each line, the beginning and the end.
 
 use serde_json::Value;
 
 use crate::fuzz::plan::actions::Api;
 
-/// The events of a stream, and what is wrong with it.
+/// The events of a stream, and its format violations.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Stream {
-    /// What came, without the last `[DONE]`.
+    /// The events, without the final `[DONE]`.
     pub events: Vec<Value>,
-    /// What a client would stumble over.
+    /// Violations that would break a client.
     pub wrong: Vec<String>,
 }
 
-/// Reads a stream; with `is_whole` it has to have its end.
+/// Parses a stream; with `is_whole` it must be complete.
 pub fn read(api: Api, choices: usize, body: &[u8], is_whole: bool) -> Stream {
     let text = crate::series::lossy(body);
     let mut stream = Stream::default();
     let mut name = None;
     let mut is_done = false;
-    // A line without its end was cut where the client went away.
+    // A line without a newline was truncated when the client disconnected.
     for line in text.split_inclusive('\n').filter(|line| line.ends_with('\n')) {
         let line = line.trim_end();
         if let Some(event) = line.strip_prefix("event:") {
@@ -59,12 +59,12 @@ impl Stream {
         }
     }
 
-    /// The error that ended it.
+    /// Returns the error that ended the stream.
     pub fn refusal(&self) -> Option<&Value> {
         self.events.iter().find_map(|event| event.get("error"))
     }
 
-    /// How many events of a type there are.
+    /// Number of events of a type.
     fn count(&self, kind: &str) -> usize {
         self.events.iter().filter(|event| event["type"] == kind).count()
     }
@@ -73,7 +73,7 @@ impl Stream {
         self.events.iter().filter(|event| is_it(event)).count()
     }
 
-    /// How often each event may come.
+    /// Checks how often each event occurs.
     fn check_beginning(&mut self, api: Api, choices: usize, is_whole: bool) {
         let counts = match api {
             Api::Completion | Api::Completions => return,

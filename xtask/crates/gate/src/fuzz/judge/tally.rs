@@ -1,4 +1,4 @@
-//! How often what is judged has happened: a round in which nothing happens finds nothing.
+//! Counts of the events that oracles judge: a round without them finds nothing.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::fuzz::plan::actions::{Order, What};
 /// Counts by name.
 pub type Tally = BTreeMap<&'static str, u64>;
 
-/// Counts of a round.
+/// Counts the events of a round.
 pub fn of(evidence: &Evidence) -> Tally {
     let mut tally = Tally::new();
     for played in &evidence.played {
@@ -64,7 +64,7 @@ fn counts_of(evidence: &Evidence, played: &Played) -> Vec<(&'static str, u64)> {
     }
 }
 
-/// Adds the counts of a round to those before.
+/// Adds the counts of a round to a total.
 pub fn add(to: &mut Tally, more: &Tally) {
     for (name, count) in more {
         *to.entry(name).or_default() += count;

@@ -1,13 +1,13 @@
-//! What `/slots` shows of a slot's request and of its tokens, it shows to one key only.
+//! Oracle for `/slots`: a slot's request and tokens are shown to one API key only.
 
 use serde_json::Value;
 
 use super::{Finding, Rest};
 
-/// The load of a slot, which every key may see.
+/// Fields for the load of a slot, which every key may see.
 const LOAD: [&str; 4] = ["id", "n_ctx", "speculative", "is_processing"];
 
-/// No two keys are shown the same field of a slot. A slot that has nothing says so to all.
+/// Checks that no two keys are shown the same field of a slot. Null and zero values may be shown to all.
 pub fn judge(act: usize, rest: &Rest) -> Vec<Finding> {
     let Some((first, others)) = rest.views.split_first() else { return Vec::new() };
     let pairs = others.iter().flat_map(|other| slots(first).zip(slots(other)));

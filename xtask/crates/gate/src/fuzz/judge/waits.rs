@@ -1,4 +1,4 @@
-//! How long clients wait: not without an end, and not while others overtake them without one.
+//! Oracle for waiting times: requests do not starve, and are not bypassed without limit.
 
 use std::time::Duration;
 
@@ -9,35 +9,37 @@ use crate::fuzz::plan::actions::What;
 use crate::fuzz::plan::server::ServerPlan;
 use crate::sys::net::exchange::{Ending, Leave};
 
-/// Seconds that a token takes at most, on a machine that is not busy.
+/// Maximum seconds per token on an idle machine.
 const SLOWEST: f64 = 0.01;
 
-/// In a crowd, with tokens computed twice, each may take so many times as long as for one client alone.
+/// Maximum slowdown per token under load, including recomputation after preemption, relative to a single client.
 const IN_A_CROWD: f64 = 4.0;
 
-/// What is before somebody may not count for more than so many times the patience: somebody has to be told in the end.
+/// Maximum allowance for requests ahead in the queue, in multiples of the patience: in the end the client must get an
+/// answer.
 const MOST_PATIENCE: u32 = 3;
 
-/// Later requests that may be answered before somebody, besides one in each slot: those of another kind that its
-/// patience allows. On a server that keeps the order 6 were seen at most, slots and all.
+/// Maximum number of later requests that may be answered first, besides one in each slot: those with another batch key
+/// that may bypass the queue head until its patience runs out. On a server that keeps the order at most 6 were
+/// observed, including those in slots.
 const MOST_OVERTAKERS: usize = 16;
 
-/// The end of an answer of so many tokens tells when it began.
+/// For answers of at most this many tokens, the end of the answer shows when it began.
 const SOON: usize = 8;
 
-/// Who was sent so much later has not come at the same time.
+/// Requests sent at least this much later count as later arrivals.
 const LATER: Duration = Duration::from_millis(100);
 
-/// How long nothing may come: what was asked before has to be answered first, if slowly. The random model is slower
-/// than the trained one, and what has other scales cannot be computed in one batch with it, in stock neither.
-/// `pace` is how long a token took when nobody else was there, in seconds: that tells how busy the machine is.
+/// Maximum time without data: earlier requests have to be answered first, possibly slowly. The random model is slower
+/// than the trained one, and requests with different adapter scales cannot share a batch, not in stock either. `pace`
+/// is the time per token with a single client, in seconds, which shows how busy the machine is.
 pub fn longest_silence(server: &ServerPlan, patience: Duration, tokens_before: u64, pace: f64) -> Duration {
     let patience = if server.is_random() { patience * 3 } else { patience };
     let before = Duration::from_secs_f64(tokens_before as f64 * SLOWEST.max(pace * IN_A_CROWD));
     patience + before.min(patience * MOST_PATIENCE)
 }
 
-/// Tokens that an action may cost.
+/// Maximum number of tokens that an action computes.
 pub fn cost(what: &What) -> u64 {
     let tokens = match what {
         What::Generate(one) => one.prompt.length() + one.predict * one.choices,
@@ -47,7 +49,7 @@ pub fn cost(what: &What) -> u64 {
     tokens as u64
 }
 
-/// Nobody waits in silence for longer than was allowed, and nobody is overtaken by many.
+/// Checks that no client waits without data for longer than allowed, and that no request is bypassed by many.
 pub fn judge(round: &Round, evidence: &Evidence, patience: Duration) -> Vec<Finding> {
     let silent = evidence.played.iter().filter(|one| one.exchange.ending == Ending::Silent).map(|one| {
         let came = format!("{} bytes, then nothing for longer than that", one.exchange.bytes.len());
@@ -72,8 +74,8 @@ pub fn judge(round: &Round, evidence: &Evidence, patience: Duration) -> Vec<Find
     silent.chain(overtaken).collect()
 }
 
-/// A wanted slot has to become free first, a budget makes prompts wait, and of a long answer that comes at once it is
-/// not known when it began.
+/// Whether the request could start at once and the time of its first token is known. A requested slot has to become
+/// free first, a prefill budget delays prompts, and a long answer that arrives at once does not show when it began.
 fn is_free(round: &Round, played: &Played) -> bool {
     let What::Generate(generate) = &played.action.what else { return false };
     let shows_its_first_token = generate.stream || generate.predict <= SOON;
@@ -81,13 +83,13 @@ fn is_free(round: &Round, played: &Played) -> bool {
     shows_its_first_token && may_begin && played.action.leave == Leave::Never
 }
 
-/// When the first token or the whole answer came.
+/// Returns the time at which the first token or the whole answer arrived.
 fn first_token(played: &Played) -> Option<Duration> {
     let What::Generate(generate) = &played.action.what else { return None };
     if Heard::read(generate, &played.exchange).status != Some(200) {
         return None;
     }
-    // The first event may be no more than a beginning.
+    // The first event may be the start event without a token.
     let arrivals = &played.exchange.arrivals;
     let first = if generate.stream { arrivals.get(1).or(arrivals.first()) } else { arrivals.last() };
     first.map(|(time, _)| played.sent + *time)

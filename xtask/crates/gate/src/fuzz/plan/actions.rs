@@ -1,4 +1,4 @@
-//! What a client does.
+//! Client actions.
 
 use std::time::Duration;
 
@@ -7,35 +7,35 @@ use super::prompts::{MOST_PREDICTED, Prompt};
 use super::server::{ADAPTERS, KEYS, ServerPlan, Theme, Unpageable};
 use crate::sys::net::exchange::Leave;
 
-/// One thing that a client does.
+/// One action of a client.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Action {
-    /// How long the client waits before it.
+    /// Pause before the action.
     pub pause: Duration,
-    /// Which key, where there are keys.
+    /// Index of the API key, if the server uses keys.
     pub key: Option<usize>,
-    /// What it asks.
+    /// The request.
     pub what: What,
-    /// When it goes away.
+    /// Condition on which the client disconnects.
     pub leave: Leave,
 }
 
-/// What is asked.
+/// A request of any kind.
 #[derive(Clone, Debug, PartialEq)]
 pub enum What {
-    /// An answer.
+    /// Text generation.
     Generate(Generate),
-    /// A vector.
+    /// An embedding.
     Embed(Prompt),
-    /// A slot's file.
+    /// Save, restore or erase of a slot.
     Slot(SlotAction),
-    /// A resumable stream.
+    /// An operation on a resumable stream.
     Conversation(ConversationAction),
-    /// Something that cannot be.
+    /// An invalid request.
     Mistake(Mistake, Prompt),
 }
 
-/// An API that answers with text.
+/// A text-generation API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Api {
     /// `/completion`
@@ -51,7 +51,7 @@ pub enum Api {
 }
 
 impl Api {
-    /// Its path.
+    /// Returns its path.
     pub fn path(self) -> &'static str {
         match self {
             Api::Completion => "/completion",
@@ -62,43 +62,43 @@ impl Api {
         }
     }
 
-    /// Whether it takes a prompt in tokens.
+    /// Whether it accepts a prompt as token ids.
     pub fn takes_tokens(self) -> bool {
         matches!(self, Api::Completion | Api::Completions)
     }
 }
 
-/// A request for text.
+/// A text-generation request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Generate {
-    /// Where it is asked.
+    /// The API.
     pub api: Api,
     /// The prompt.
     pub prompt: Prompt,
-    /// Tokens of each answer.
+    /// Number of tokens of each choice.
     pub predict: usize,
-    /// As a stream.
+    /// `stream`.
     pub stream: bool,
-    /// Shares only with who has the same.
+    /// Index of the `cache_salt`: prefixes are shared only between requests with the same salt.
     pub salt: Option<usize>,
-    /// The name `cache_salt` has an escaped letter.
+    /// Whether the name `cache_salt` has an escaped letter in the JSON body.
     pub escaped: bool,
     /// `cache_prompt`.
     pub cache: bool,
-    /// Scales of the adapters; the server's own when none are given.
+    /// Scales of the LoRA adapters; the server's own if `None`.
     pub scales: Option<[f64; ADAPTERS]>,
-    /// The slot that is wanted.
+    /// `id_slot`: the requested slot.
     pub slot: Option<usize>,
-    /// Answers.
+    /// `n`: number of choices.
     pub choices: usize,
-    /// Say what else was likely.
+    /// Whether to request the probabilities of the likeliest tokens.
     pub likeliest: bool,
-    /// `X-Conversation-Id`: the stream can be resumed under this id.
+    /// `X-Conversation-Id`: the id under which the stream can be resumed.
     pub conversation: Option<usize>,
 }
 
 impl Generate {
-    /// `/completion` with nothing but a prompt.
+    /// Builds a `/completion` request with nothing but a prompt.
     pub fn plain(prompt: Prompt, predict: usize) -> Generate {
         Generate {
             api: Api::Completion,
@@ -117,32 +117,32 @@ impl Generate {
     }
 }
 
-/// What is done with a slot's file.
+/// An operation on a slot and its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlotAction {
     /// The slot.
     pub slot: usize,
     /// `save`, `restore` or `erase`.
     pub action: &'static str,
-    /// Whose file: an index of a key; 0 without keys.
+    /// Owner of the file: index of its API key; 0 without keys.
     pub owner: usize,
-    /// Which of the owner's files.
+    /// Index among the owner's files.
     pub file: usize,
 }
 
-/// What is done with the stream of an id.
+/// An operation on the resumable stream of a conversation id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConversationAction {
-    /// The id.
+    /// Index of the conversation id.
     pub conversation: usize,
-    /// What.
+    /// The operation.
     pub order: Order,
 }
 
-/// What can be done with a resumable stream.
+/// Operations on a resumable stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// `GET /v1/stream`: all of it from its beginning.
+    /// `GET /v1/stream`: the whole stream from its beginning.
     Resume,
     /// `POST /v1/streams/lookup`
     LookUp,
@@ -150,30 +150,30 @@ pub enum Order {
     End,
 }
 
-/// Something that the server has to refuse.
+/// A request that the server must refuse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mistake {
-    /// A grammar that is none.
+    /// A grammar that does not parse.
     Grammar,
-    /// A salt that is no text.
+    /// A salt that is not a string.
     Salt,
     /// A prompt as long as the context.
     TooLong,
-    /// `/infill`, which the models here do not know.
+    /// `/infill`, which the models here do not support.
     Infill,
 }
 
-/// Ids of conversations that a client uses.
+/// Number of conversation ids that a client uses.
 pub const CONVERSATIONS: usize = 2;
 
-/// Salts that are used.
+/// Number of distinct salts.
 const SALTS: usize = 2;
 
 const SCALES: [[f64; ADAPTERS]; 7] =
     [[0.0, 0.0], [0.0, 0.0], [1.0, 0.0], [-1.0, 0.0], [0.0, -0.5], [1.0, 1.0], [1.0, -1.0]];
 
 impl Action {
-    /// Draws one.
+    /// Draws an action.
     pub fn draw(dice: &mut Dice, server: &ServerPlan, prompts: &[Prompt]) -> Action {
         let pause = if dice.chance(60) { 0 } else { dice.below(60) };
         let what = What::draw(dice, server, prompts);
@@ -220,7 +220,7 @@ impl Generate {
         let (theme, has_images) = (server.theme, !prompt.images.is_empty());
         let api = match (has_images, theme) {
             (true, _) => Api::Completion,
-            // What converts one API to another may not know of adapters.
+            // The conversion from one API to another may drop the adapters.
             (_, Theme::Adapters | Theme::Images) => {
                 dice.pick(&[Api::Completion, Api::Completions, Api::Chat])
             }
@@ -255,7 +255,8 @@ impl Generate {
             stream,
             salt: Some(dice.below(SALTS)).filter(|_| dice.chance(20)),
             escaped: dice.chance(25),
-            // What a private prompt leaves is seen when somebody asks the same after it.
+            // Entries that a request with `cache_prompt: false` leaves behind show when the same prompt is sent after
+            // it.
             cache: !dice.chance(if matches!(theme, Theme::Kept | Theme::Boundaries) { 40 } else { 12 }),
             scales: server.adapters.then(|| dice.pick(&SCALES)).filter(|_| dice.chance(80)),
             slot: Some(dice.below(server.slots)).filter(|_| dice.chance(wants_slot)),
@@ -266,13 +267,14 @@ impl Generate {
         }
     }
 
-    /// The salt by its name.
+    /// The text of the salt.
     pub fn salt_text(&self) -> Option<String> {
         self.salt.map(|salt| format!("salt {salt}"))
     }
 }
 
-/// In a unified cache with a sliding window several choices run out of cells, in stock too.
+/// Decides whether to request several choices. In a unified cache with a sliding window they run out of KV cache, in
+/// stock as well.
 fn wants_choices(dice: &mut Dice, server: &ServerPlan) -> bool {
     let is_wanted = dice.chance(if server.theme == Theme::Choices { 80 } else { 15 });
     is_wanted && server.unpageable != Some(Unpageable::Window)
@@ -288,7 +290,7 @@ impl SlotAction {
         }
     }
 
-    /// The name of the file.
+    /// The file name.
     pub fn file_name(&self) -> String {
         format!("owner-{}-{}.bin", self.owner, self.file)
     }
@@ -302,7 +304,7 @@ impl ConversationAction {
         }
     }
 
-    /// The name of the conversation of a number.
+    /// The conversation id for an index.
     pub fn id(conversation: usize) -> String {
         format!("conversation-{conversation}")
     }

@@ -1,4 +1,4 @@
-//! An action in the words of its API.
+//! Conversion of actions to HTTP requests of their APIs.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use crate::serving::cases;
 use crate::serving::image;
 use crate::sys::net::exchange::Question;
 
-/// The question of an action; `marker` is the server's own word for an image.
+/// Builds the HTTP request of an action; `marker` is the server's placeholder for an image.
 pub fn question(action: &Action, server: &ServerPlan, marker: &str) -> Question {
     let key = action.key.map(|key| KEYS[key].to_string());
     let conversation = match &action.what {
@@ -28,26 +28,26 @@ pub fn question(action: &Action, server: &ServerPlan, marker: &str) -> Question 
     Question { method: "POST", path, key, conversation, body, ..Question::default() }
 }
 
-/// A vector of tokens.
+/// Body of an embedding request for token ids.
 pub fn of_embedding(prompt: &Prompt) -> Value {
     json!({ "input": prompt.tokens() })
 }
 
-/// What both servers are asked: the prompt and how to sample.
+/// The prompt field, as sent to both servers.
 pub fn prompt_of(generate: &Generate, server: &ServerPlan, marker: &str) -> Value {
     let Generate { prompt, api, .. } = generate;
     if !prompt.images.is_empty() {
         let images: Vec<String> = prompt.images.iter().map(|seed| image::encoded_image(*seed)).collect();
         return json!({ "prompt_string": prompt.text_with_images(server, marker), "multimodal_data": images });
     }
-    // With a vision encoder a prompt has to be text.
+    // With a vision encoder a prompt must be text.
     match api.takes_tokens() && !server.vision {
         true => json!(prompt.tokens()),
         false => prompt.text(server).into(),
     }
 }
 
-/// Scales in the words of a request.
+/// The `lora` field for these scales.
 pub fn lora(scales: &[f64]) -> Value {
     scales.iter().enumerate().map(|(id, scale)| json!({ "id": id, "scale": scale })).collect()
 }
@@ -64,7 +64,7 @@ fn of_generate(generate: &Generate, server: &ServerPlan, marker: &str) -> String
     escape(generate, body.to_string())
 }
 
-/// What each API has its own names for.
+/// Fields whose names differ between APIs.
 fn named_by_each(generate: &Generate, prompt: Value) -> Vec<(&'static str, Value)> {
     let prompt = match generate.api {
         Api::Completion | Api::Completions => ("prompt", prompt),
@@ -78,7 +78,7 @@ fn named_by_each(generate: &Generate, prompt: Value) -> Vec<(&'static str, Value
     };
     let likeliest = match (generate.api, generate.likeliest) {
         (Api::Completion, true) => vec![("n_probs", 8.into())],
-        // Without them these do not say their tokens.
+        // Without log probabilities `/v1/completions` does not report its tokens.
         (Api::Completions, _) => vec![("logprobs", 2.into())],
         (Api::Chat, true) => vec![("logprobs", true.into()), ("top_logprobs", 2.into())],
         _ => Vec::new(),
@@ -86,7 +86,7 @@ fn named_by_each(generate: &Generate, prompt: Value) -> Vec<(&'static str, Value
     [prompt, (predict, generate.predict.into())].into_iter().chain(likeliest).collect()
 }
 
-/// What all APIs have one name for, as far as it is wanted.
+/// Fields that have the same name in all APIs; only those that are set.
 fn named_alike(generate: &Generate) -> impl Iterator<Item = (&'static str, Value)> {
     let says_usage = generate.stream && !matches!(generate.api, Api::Completion);
     let fields = [
@@ -101,7 +101,7 @@ fn named_alike(generate: &Generate) -> impl Iterator<Item = (&'static str, Value
     fields.into_iter().filter_map(|(name, value)| Some((name, value?)))
 }
 
-/// JSON allows any letter of a name to be escaped.
+/// Escapes a letter of `cache_salt`, which JSON allows in any name.
 fn escape(generate: &Generate, body: String) -> String {
     match generate.escaped {
         true => body.replace("\"cache_salt\"", "\"cache_\\u0073alt\""),
@@ -114,7 +114,7 @@ fn of_slot(slot: &SlotAction) -> (String, String) {
     (path, json!({ "filename": slot.file_name() }).to_string())
 }
 
-/// A request about the resumable stream `id`.
+/// Builds a request for the resumable stream `id`.
 pub fn of_conversation(order: Order, id: &str, key: Option<String>) -> Question {
     let stream = format!("/v1/stream?conv_id={id}");
     let (method, path, body) = match order {

@@ -1,4 +1,4 @@
-//! The round that looks at the clock: one prompt cold, by its owner again, and by somebody else.
+//! The act of the timing theme: each prompt is sent cold by one tenant, then again by another one.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use super::prompts::Prompt;
 use super::server::{ADAPTERS, ServerPlan};
 use crate::sys::net::exchange::Leave;
 
-/// How often.
+/// Number of prompts.
 const TIMES: u64 = 7;
 
-/// For each of some prompts: one tenant asks cold, another one the same.
+/// Builds the act: for each prompt, one tenant sends it cold, then another one sends the same.
 pub fn act(server: &ServerPlan, seed: u64) -> Act {
     let length = server.cells().min(1024) - 64;
     let ask = |prompt: &Prompt, tenant: usize| Action {

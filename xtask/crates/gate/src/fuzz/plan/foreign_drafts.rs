@@ -1,4 +1,5 @@
-//! The act that looks at drafts: one owner asks, then another one asks the same, or what begins alike, in the same slot.
+//! The act of the foreign-drafts theme: one owner sends a prompt, then another one sends the same, or one with the same
+//! prefix, in the same slot.
 
 use std::time::Duration;
 
@@ -9,17 +10,17 @@ use super::prompts::{MOST_PREDICTED, Prompt};
 use super::server::{ADAPTERS, KEYS, ServerPlan};
 use crate::sys::net::exchange::Leave;
 
-/// How many prompts.
+/// Number of prompts.
 const TIMES: usize = 6;
 
-/// Tokens by which one of two prompts is longer at most.
+/// Maximum difference in length of two prompts, in tokens.
 const LONGER: usize = 200;
 
-/// Salts from this one on are used once: who has one is an owner that has asked nothing before.
+/// Salts from this index on are used once: a request with one comes from an owner without earlier requests.
 const FRESH: usize = 100;
 
-/// For each of some prompts: one owner asks it once or twice, then another one, who has asked nothing before, the
-/// same or what begins alike.
+/// Builds the act: for each prompt, one owner sends it once or twice, then another owner without earlier requests sends
+/// the same or one with the same prefix.
 pub fn act(dice: &mut Dice, server: &ServerPlan, seed: u64) -> Act {
     let actions = (0..TIMES).flat_map(|number| ask_in_turn(dice, server, seed, number)).collect();
     Act { own_scales: [1.0; ADAPTERS], after_sleep: false, clients: vec![actions] }
@@ -30,7 +31,7 @@ fn ask_in_turn(dice: &mut Dice, server: &ServerPlan, seed: u64, number: usize) -
     let family = seed.wrapping_mul(64) + number as u64;
     let prompt = Prompt { family, kept: dice.between(20, most), rest: 0, own: family, images: Vec::new() };
     let longer = Prompt { rest: dice.between(1, LONGER), ..prompt.clone() };
-    // What a slot has learned shows in another way when the next prompt is as long, longer, or shorter.
+    // Leaked slot state shows differently if the next prompt is as long, longer, or shorter.
     let (theirs, own) = match dice.below(4) {
         0 | 1 => (&prompt, &prompt),
         2 => (&prompt, &longer),
@@ -38,7 +39,7 @@ fn ask_in_turn(dice: &mut Dice, server: &ServerPlan, seed: u64, number: usize) -
     };
     let slot = dice.below(server.slots);
     let first = dice.below(KEYS.len());
-    // Another key, or the same key with a salt of its own; mostly in the slot that has learned the text.
+    // Another key, or the same key with a salt of its own; mostly in the slot that has state from the same prompt.
     let second = dice.below(KEYS.len());
     let other_slot = if dice.chance(70) { slot } else { dice.below(server.slots) };
     let mut actions = vec![ask(theirs, first, None, slot); dice.between(1, 2)];

@@ -1,4 +1,4 @@
-//! PURE: what a seed means: how a server is started, and what each client does with it.
+//! PURE: derives a round from a seed: the server's configuration, and the actions of each client.
 
 pub mod actions;
 pub mod body;
@@ -21,37 +21,37 @@ pub struct Round {
     pub seed: u64,
     /// The server.
     pub server: ServerPlan,
-    /// One after the other; between them the server is at rest.
+    /// Acts, run in sequence; between them the server is idle.
     pub acts: Vec<Act>,
 }
 
-/// Clients that come together.
+/// A group of concurrent clients.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Act {
-    /// The server's own scales are set to these before.
+    /// LoRA scales that the server is set to before the act.
     pub own_scales: [f64; ADAPTERS],
-    /// The server is asleep when the clients come.
+    /// Whether the server is asleep when the clients arrive.
     pub after_sleep: bool,
-    /// What each client does, one thing after the other.
+    /// The actions of each client, in order.
     pub clients: Vec<Vec<Action>>,
 }
 
 impl Act {
-    /// Whether nobody is there besides one client: then it is known who had what before.
+    /// Whether there is only one client, so that the state left by earlier requests is known.
     pub fn is_alone(&self) -> bool {
         self.clients.len() == 1
     }
 }
 
 impl Round {
-    /// The round of a seed. Consecutive seeds have each theme in turn.
+    /// Draws the round of a seed. Consecutive seeds cycle through the themes.
     pub fn draw(seed: u64) -> Round {
         let themes = Theme::ALL.len() as u64;
         let theme = Theme::ALL[usize::try_from(seed % themes).unwrap_or(0)];
         let mut dice = Dice::new(seed, 0);
         let mut server = ServerPlan::draw(&mut dice, theme);
         if theme == Theme::ForeignDrafts {
-            // First the table that all slots of an owner share: it leaks most if owners are mixed up.
+            // Starts with the table that all slots of an owner share: it leaks most if owners are mixed up.
             let first = Drafts::KINDS.iter().position(|kind| *kind == Drafts::NgramMod).unwrap_or(0);
             let number = usize::try_from(seed / themes).unwrap_or(0);
             server.drafts = Drafts::KINDS[(first + number) % Drafts::KINDS.len()];
@@ -71,7 +71,7 @@ impl Round {
         Round { seed, server, acts }
     }
 
-    /// Every action with its place: act, client, number.
+    /// Iterates over all actions with their positions: act, client, number.
     pub fn actions(&self) -> impl Iterator<Item = ((usize, usize, usize), &Action)> {
         self.acts.iter().enumerate().flat_map(|(act, one)| {
             one.clients.iter().enumerate().flat_map(move |(client, actions)| {
@@ -85,7 +85,7 @@ impl Act {
     fn draw(dice: &mut Dice, server: &ServerPlan, prompts: &[Prompt], number: usize) -> Act {
         // A file has to be saved before it can be restored.
         let most_alone = if server.theme == Theme::SlotFiles { 40 } else { 16 };
-        // The first act is one client alone: what comes is known best there.
+        // The first act has a single client, which makes the expected results most precise.
         let clients = if number == 0 { 1 } else { dice.between(2, server.slots + 4) };
         let visits = if number == 0 { most_alone } else { dice.between(5, 9) };
         let few = &prompts[..if number == 0 { 4 } else { prompts.len() }];
@@ -105,8 +105,8 @@ impl Act {
     }
 }
 
-/// Each pair of clients has ids of its own, and each of the two has another key: so whatever becomes of a stream that its
-/// client did not do is the other key's doing.
+/// Gives each pair of clients its own conversation ids, and each of the two another API key: any change to a stream
+/// that its client did not cause was caused by the other key.
 fn divide_conversations(clients: &mut [Vec<Action>]) {
     for (number, actions) in clients.iter_mut().enumerate() {
         let offset = CONVERSATIONS * (1 + number / KEYS.len());
@@ -123,7 +123,7 @@ fn divide_conversations(clients: &mut [Vec<Action>]) {
     }
 }
 
-/// A client alone that goes away would leave open what it had.
+/// Keeps the client connected: after a disconnect the state that a single client leaves behind would be unknown.
 fn stay(action: &mut Action) {
     if matches!(action.what, What::Generate(_)) {
         action.leave = crate::sys::net::exchange::Leave::Never;

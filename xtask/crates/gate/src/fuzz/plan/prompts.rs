@@ -1,38 +1,38 @@
-//! What clients ask: prompts that begin alike in families.
+//! Prompts of the clients, in families with common prefixes.
 
 use super::dice::Dice;
 use super::server::{ServerPlan, Theme};
 use crate::serving::cases::BLOCK;
 
-/// A prompt: the beginning of its family, and something of its own.
+/// A prompt: a prefix shared by its family, and a suffix of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prompt {
-    /// Whose beginning it has.
+    /// Family whose prefix it has.
     pub family: u64,
-    /// Tokens of the family.
+    /// Length of the family's prefix, in tokens.
     pub kept: usize,
-    /// Tokens of its own; drawn by `own`.
+    /// Length of its own suffix, in tokens; the content is drawn from `own`.
     pub rest: usize,
-    /// Two prompts with another number go on differently.
+    /// Seed of the suffix: prompts with different seeds continue differently.
     pub own: u64,
-    /// Seeds of images, between the beginning and the rest.
+    /// Seeds of images, between prefix and suffix.
     pub images: Vec<u64>,
 }
 
-/// Prompts of a round: few, so that they meet.
+/// Number of prompts in a round: few, so that they are repeated.
 const PROMPTS: usize = 10;
 
-/// Families of a round.
+/// Number of families in a round.
 const FAMILIES: usize = 3;
 
-/// Cells of an image; those of the tests are 40 pixels wide and high.
+/// Tokens of KV cache per image; the images of the tests are 40 pixels wide and high.
 const IMAGE: usize = 110;
 
-/// The longest answer.
+/// Maximum length of an answer, in tokens.
 pub const MOST_PREDICTED: usize = 100;
 
 impl Prompt {
-    /// The prompts of a round.
+    /// Draws the prompts of a round.
     pub fn draw_all(dice: &mut Dice, server: &ServerPlan, round: u64) -> Vec<Prompt> {
         let base = round.wrapping_mul(64);
         let draw = |number: usize| Prompt::draw(dice, server, base, number as u64);
@@ -45,7 +45,7 @@ impl Prompt {
             false => Vec::new(),
         };
         let most = server.cells() - 2 - images.len() * IMAGE;
-        // Random weights have a token a byte, and an image has to fit beside what waits.
+        // With random weights a token is a byte, and an image must fit beside waiting requests.
         let most = if server.vision { most / 2 } else { most };
         let length = draw_length(dice, server.theme, most);
         let whole = dice.chance(40);
@@ -54,19 +54,19 @@ impl Prompt {
         Prompt { family, kept, rest: length - kept, own: base + number, images }
     }
 
-    /// How many tokens it has; with images about so many.
+    /// Number of tokens; approximate with images.
     pub fn length(&self) -> usize {
         self.kept + self.rest + self.images.len() * IMAGE
     }
 
-    /// The prompt in tokens, without its images.
+    /// Returns the token ids of the prompt, without its images.
     pub fn tokens(&self) -> Vec<u32> {
         let mut tokens = stretch(self.family, 0, self.kept);
         tokens.extend(stretch(self.own, 1, self.rest));
         tokens
     }
 
-    /// Much the same in words: what the APIs that take no tokens are asked. It has at most as many tokens.
+    /// Returns an equivalent text for APIs that accept no token ids. It has at most as many tokens.
     pub fn text(&self, server: &ServerPlan) -> String {
         // A word is at most three tokens of the trained model, or five bytes.
         let divisor = if server.is_random() { 6 } else { 3 };
@@ -77,7 +77,7 @@ impl Prompt {
         [words(self.family, 0, self.kept), words(self.own, 1, self.rest)].concat().join(" ")
     }
 
-    /// The same with `marker` for each image.
+    /// Returns the text with `marker` for each image.
     pub fn text_with_images(&self, server: &ServerPlan, marker: &str) -> String {
         let first = Prompt { rest: 0, images: Vec::new(), ..self.clone() }.text(server);
         let rest = Prompt { kept: 0, images: Vec::new(), ..self.clone() }.text(server);
@@ -85,13 +85,13 @@ impl Prompt {
     }
 }
 
-/// Ordinary tokens: the first three are special in every model here.
+/// Draws ordinary tokens: the first three ids are special in every model here.
 fn stretch(number: u64, stream: u64, count: usize) -> Vec<u32> {
     let mut dice = Dice::new(number ^ 0x5851_f42d, 1000 + stream);
     (0..count).map(|_| 3 + dice.below(300) as u32).collect()
 }
 
-/// Mostly a token more or less than whole blocks; sometimes as long as the pool.
+/// Draws a length: mostly a multiple of the block size, give or take a token; sometimes as long as the pool.
 fn draw_length(dice: &mut Dice, theme: Theme, most: usize) -> usize {
     let blocks = (most / BLOCK).max(1);
     let around = |blocks: usize, dice: &mut Dice| (blocks * BLOCK + dice.below(3)).saturating_sub(1);

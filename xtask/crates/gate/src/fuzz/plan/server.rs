@@ -1,49 +1,50 @@
-//! How the server of a round is started.
+//! Server configuration of a fuzz round.
 
 use std::path::PathBuf;
 
 use super::dice::Dice;
 use crate::serving::cases::{self, BLOCK};
 
-/// What a round is about: it decides which options are likely, and what clients like to do.
+/// Subject of a round: decides which server options are likely and what clients tend to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Theme {
-    /// More than there is room for, of everything.
+    /// Oversubscription: more of everything than the pool has capacity for.
     Pressure,
-    /// Slots keep their text and are saved, restored and erased, by several tenants.
+    /// Slots retain their sequences and are saved, restored and erased, by several tenants.
     Tenants,
-    /// Slots keep their text; one tenant.
+    /// Slots retain their sequences; one tenant.
     Kept,
     /// LoRA adapters whose scales change.
     Adapters,
     /// Images.
     Images,
-    /// A draft model, or drafts from the text itself.
+    /// A draft model, or drafts from n-grams of the sequence itself.
     Drafts,
     /// Embeddings between completions.
     Embeddings,
-    /// Several answers to one prompt.
+    /// Several choices (`n`) for one prompt.
     Choices,
-    /// Prompts that end with a block, up to the whole pool.
+    /// Prompts that end at a block boundary, up to the size of the whole pool.
     Boundaries,
-    /// Every API, as a stream, with prompts that are preempted.
+    /// Every API, streamed, with prompts that are preempted.
     Streams,
-    /// How fast somebody else's prompt is answered.
+    /// Timing side channel: time to answer a prompt that another tenant sent before.
     Clock,
-    /// The server sleeps between acts.
+    /// The server goes to sleep between acts.
     Sleep,
-    /// Few slots, files and prompts, and two keys that save and restore them all the time.
+    /// Few slots, files and prompts, and two API keys that save and restore them constantly.
     SlotFiles,
-    /// Two keys use the same ids of conversations for their resumable streams.
+    /// Two API keys use the same conversation ids for their resumable streams.
     Conversations,
-    /// One owner asks what another one has asked before: its drafts must be those of a server that was asked nothing.
+    /// One owner sends prompts that another one sent before: its drafts must match those of a server without earlier
+    /// requests.
     ForeignDrafts,
-    /// `--kv-paged` with a model that cannot be paged.
+    /// `--kv-paged` with a model whose memory cannot be paged.
     Unpaged,
 }
 
 impl Theme {
-    /// Each in turn, by seed.
+    /// All themes; consecutive seeds cycle through them.
     pub const ALL: [Theme; 16] = [
         Theme::Pressure,
         Theme::Tenants,
@@ -63,7 +64,7 @@ impl Theme {
         Theme::Unpaged,
     ];
 
-    /// Themes about what one tenant may see of another.
+    /// Themes that test tenant isolation and so need several API keys.
     fn needs_keys(self) -> bool {
         matches!(
             self,
@@ -72,27 +73,27 @@ impl Theme {
     }
 }
 
-/// Where drafts come from.
+/// Source of speculative drafts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Drafts {
-    /// Nothing is drafted.
+    /// No drafts.
     None,
-    /// From the text itself: an n-gram that came before.
+    /// From the sequence itself: an earlier occurrence of the last n-gram.
     NgramSimple,
-    /// From the text itself: a map of n-grams that the slot keeps.
+    /// From the sequence itself: a per-slot map of n-grams.
     NgramMapK,
-    /// The same with several continuations for each n-gram.
+    /// Like [`Drafts::NgramMapK`], with several continuations per n-gram.
     NgramMapK4v,
-    /// From a table of n-grams for all slots of an owner.
+    /// From an n-gram table that all slots of an owner share.
     NgramMod,
-    /// From counts of n-grams that the slot keeps.
+    /// From per-slot n-gram counts.
     NgramCache,
     /// From a draft model.
     Model,
 }
 
 impl Drafts {
-    /// Everything that drafts with the models here. Eagle, MTP, DFlash and DSpark need models that are trained for it.
+    /// All sources that work with the models of the fuzzer. Eagle, MTP, DFlash and DSpark need models trained for them.
     pub const KINDS: [Drafts; 6] = [
         Drafts::NgramSimple,
         Drafts::NgramMapK,
@@ -102,7 +103,7 @@ impl Drafts {
         Drafts::Model,
     ];
 
-    /// The options of a server; n-grams are short, or a short answer would never repeat one.
+    /// Server options. N-grams are short because a short answer would never repeat a long one.
     pub fn arguments(self, draft_model: &str) -> Vec<String> {
         let words = match self {
             Drafts::None => String::new(),
@@ -132,23 +133,23 @@ impl Drafts {
     }
 }
 
-/// Why the memory of a model cannot be paged.
+/// Reason why a model's memory cannot be paged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unpageable {
-    /// A sliding window.
+    /// Sliding-window attention.
     Window,
-    /// A recurrent state.
+    /// Recurrent state.
     Recurrent,
 }
 
-/// The options of a server; the reference has those of them that change what is computed.
+/// Options of the server under test; the reference server gets those that change the result of the computation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerPlan {
-    /// What the round is about.
+    /// Subject of the round.
     pub theme: Theme,
-    /// Blocks of the pool.
+    /// Number of blocks in the pool.
     pub blocks: usize,
-    /// Slots.
+    /// Number of slots.
     pub slots: usize,
     /// `-b` and `-ub`, in tokens.
     pub batches: (usize, usize),
@@ -158,9 +159,9 @@ pub struct ServerPlan {
     pub threads: usize,
     /// `--prefill-budget`, in tokens.
     pub prefill_budget: Option<usize>,
-    /// `--slot-save-path`: slots keep their text.
+    /// `--slot-save-path`: slots retain their sequences.
     pub keeps: bool,
-    /// `--api-key`, with two of them.
+    /// `--api-key`, with two keys.
     pub keys: bool,
     /// `--metrics`.
     pub metrics: bool,
@@ -170,62 +171,62 @@ pub struct ServerPlan {
     pub drafts: Drafts,
     /// `--embedding --pooling last`.
     pub embeddings: bool,
-    /// Random weights with two adapters.
+    /// Uses the random-weights model with two LoRA adapters.
     pub adapters: bool,
-    /// Random weights with a vision encoder.
+    /// Uses the random-weights model with a vision encoder.
     pub vision: bool,
-    /// Random weights of a model that cannot be paged.
+    /// Uses a random-weights model that cannot be paged, for this reason.
     pub unpageable: Option<Unpageable>,
 }
 
-/// A cache of two bits of which every cell has a copy in f16: answers are those of an f16 cache. Not where states are saved,
-/// which have the cache alone.
+/// A 2-bit cache whose residual window in f16 covers every token, so answers match those of an f16 cache. Not used
+/// where states are saved: they contain the 2-bit cache alone.
 pub const COPIES: &str = "copies";
 
-/// The keys of the tenants, where there are any.
+/// The tenants' API keys, if the server uses keys.
 pub const KEYS: [&str; 2] = ["alice-key", "bob-key"];
 
-/// How many adapters there are.
+/// Number of LoRA adapters.
 pub const ADAPTERS: usize = 2;
 
-/// The files that servers load and write.
+/// Files that servers load and write.
 #[derive(Clone, Debug)]
 pub struct Files {
     /// The trained model.
     pub trained: PathBuf,
-    /// The model of random weights.
+    /// The random-weights model.
     pub random: PathBuf,
-    /// Its adapters.
+    /// LoRA adapters of the random-weights model.
     pub adapters: [PathBuf; ADAPTERS],
-    /// Its vision encoder.
+    /// Vision encoder of the random-weights model.
     pub vision: PathBuf,
-    /// The model of random weights with a sliding window.
+    /// The random-weights model with sliding-window attention.
     pub windowed: PathBuf,
-    /// The model of random weights with a recurrent state.
+    /// The random-weights model with a recurrent state.
     pub recurrent: PathBuf,
-    /// Where slots are saved.
+    /// Folder of saved slots.
     pub slots: PathBuf,
 }
 
 impl ServerPlan {
-    /// Draws one.
+    /// Draws a configuration.
     pub fn draw(dice: &mut Dice, theme: Theme) -> ServerPlan {
         let adapters = theme == Theme::Adapters || theme == Theme::Images && dice.chance(50);
         let vision = theme == Theme::Images;
         let batch = dice.pick(&[16, 48, 64, 128, 512]);
-        // A prompt in many parts is preempted more often.
+        // A prompt that takes many batches is preempted more often.
         let batch = if theme == Theme::Streams { batch.min(48) } else { batch };
         let batches = (batch, dice.pick(&[batch, batch, batch / 2, 16]).min(batch));
         let mut plan = ServerPlan {
             theme,
-            // A context is a multiple of 256 cells, whatever is asked for.
+            // The server rounds the context up to a multiple of 256 tokens.
             blocks: dice.pick(&[16, 16, 20, 24, 32, 64]),
             slots: dice.pick(&[2, 3, 4, 6, 8]),
             batches: if vision { (512, 512) } else { batches },
             kv_type: dice.pick(&["f16", "q8_0", "q8_0", "turbo4", "tcq3", COPIES]),
-            // Threads wait for each other without sleep: on a busy machine two are much slower than one.
+            // Threads spin while they wait for each other: on a busy machine two are much slower than one.
             threads: if dice.chance(20) { 2 } else { 1 },
-            // One token a step would make long prompts wait for all others, as it says.
+            // A budget of one token per step is documented to delay long prompts behind all decoding requests.
             prefill_budget: Some(dice.pick(&[16, 32, 64, 2_147_483_647])).filter(|_| dice.chance(30)),
             keeps: match theme {
                 Theme::Tenants | Theme::Kept | Theme::SlotFiles => true,
@@ -250,7 +251,7 @@ impl ServerPlan {
         plan
     }
 
-    /// What an option rules out.
+    /// Removes combinations that an option rules out.
     fn restrict(&mut self) {
         if self.keeps && self.kv_type == COPIES {
             self.kv_type = "f16";
@@ -258,8 +259,8 @@ impl ServerPlan {
         if self.theme == Theme::SlotFiles {
             self.slots = 2;
         }
-        // The draft model is the model: with a coarse cache nothing that it drafts would be accepted.
-        // Two threads are slow on a busy machine, and an act ends after some seconds.
+        // The draft model is the model itself: with a coarse cache none of its drafts would be accepted. Two threads
+        // are slow on a busy machine, and an act ends after a few seconds.
         if self.theme == Theme::ForeignDrafts {
             self.kv_type = "f16";
             self.threads = 1;
@@ -270,27 +271,27 @@ impl ServerPlan {
         }
     }
 
-    /// Whether the KV cache is paged: the server is asked for it in any case.
+    /// Whether the KV cache is paged; the server is started with `--kv-paged` in any case.
     pub fn is_paged(&self) -> bool {
         self.unpageable.is_none()
     }
 
-    /// Tokens that the server is started with: where nothing is paged, as many for each slot as a pool has for all.
+    /// Context size (`-c`) in tokens; without paging each slot gets as many as a pool has for all slots.
     pub fn context(&self) -> usize {
         self.cells() * if self.is_paged() { 1 } else { self.slots }
     }
 
-    /// Cells of the pool: the context of every request.
+    /// Capacity of the pool in tokens, which is the context of every request.
     pub fn cells(&self) -> usize {
         self.blocks * BLOCK
     }
 
-    /// Whether the weights are random, and a token is a byte.
+    /// Whether the model has random weights, in which case a token is a byte.
     pub fn is_random(&self) -> bool {
         self.adapters || self.vision || self.unpageable.is_some()
     }
 
-    /// What the paged server is started with, besides what `reference_arguments` says.
+    /// Arguments of the paged server: those it shares with [`ServerPlan::reference_arguments`], and its own.
     pub fn arguments(&self, files: &Files) -> Vec<String> {
         let mut words = self.common(files, "-c", self.context());
         let mut add = |more: &[&str]| words.extend(more.iter().map(ToString::to_string));
@@ -318,7 +319,8 @@ impl ServerPlan {
         words
     }
 
-    /// What the server that answers alone is started with: rounds for which it is the same share one.
+    /// Arguments of the reference server, which answers one request at a time; rounds with equal arguments share one
+    /// server.
     pub fn reference_arguments(&self, files: &Files) -> Vec<String> {
         let mut words = self.common(files, "-c", REFERENCE_CELLS);
         let alone = ["-np", "1", "-t", "1", "--cache-ram", "0", "--no-cache-prompt", "--kv-unified"];
@@ -355,5 +357,5 @@ impl ServerPlan {
     }
 }
 
-/// Enough for the longest prompt of the largest pool and its answer.
+/// Context size of the reference server in tokens: enough for the longest prompt of the largest pool and its answer.
 const REFERENCE_CELLS: usize = 8192;

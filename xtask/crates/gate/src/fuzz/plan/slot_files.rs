@@ -1,5 +1,5 @@
-//! The requests that look at what a slot file says of its owner: a sequence with a salt is saved and restored, then the
-//! same key asks the same prompt with another salt, or without one.
+//! Requests that test the owner stored in a slot file: a sequence with a salt is saved and restored, then the same key
+//! sends the same prompt with another salt, or without one.
 
 use std::time::Duration;
 
@@ -10,19 +10,20 @@ use super::server::{KEYS, ServerPlan};
 use crate::serving::cases::BLOCK;
 use crate::sys::net::exchange::Leave;
 
-/// How many prompts.
+/// Number of prompts.
 const TIMES: usize = 4;
 
-/// The first family: those below belong to the round's other prompts, so no other client sends these.
+/// First prompt family: smaller ids belong to the round's other prompts, so no other client sends these.
 const FAMILY: u64 = 32;
 
-/// Salts from this one on are used in one sequence only.
+/// Salts from this index on are used in one sequence only.
 const FRESH: usize = 100;
 
-/// Tokens of each answer.
+/// Length of each answer, in tokens.
 const PREDICTED: usize = 4;
 
-/// One key alone, so that it can use every slot. The dice are its own: the rest of the round stays as it is.
+/// Builds the actions. All use one key, so that it can use every slot. They draw from their own random stream, so the
+/// rest of the round is unaffected.
 pub fn actions(server: &ServerPlan, seed: u64) -> Vec<Action> {
     let mut dice = Dice::new(seed, 1);
     let key = dice.below(KEYS.len());
@@ -34,7 +35,7 @@ fn save_and_ask(dice: &mut Dice, server: &ServerPlan, key: usize, seed: u64, num
     let kept = dice.between(BLOCK, 5 * BLOCK);
     let prompt = Prompt { family, kept, rest: 0, own: family, images: Vec::new() };
     let (from, to, file) = (dice.below(server.slots), dice.below(server.slots), dice.below(2));
-    // The first one without a salt: the owner that a file without one would have.
+    // The first one has no salt: the owner that a file without a stored owner would have.
     let other = Some(FRESH + TIMES + number).filter(|_| number > 0 && dice.chance(40));
     let slot = |slot, action| of(key, What::Slot(SlotAction { slot, action, owner: key, file }));
     let ask = |salt, slot| {

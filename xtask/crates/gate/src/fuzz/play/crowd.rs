@@ -1,4 +1,4 @@
-//! The clients of one act, each on a thread of its own.
+//! Runs the clients of one act, each on its own thread.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -10,33 +10,33 @@ use crate::fuzz::plan::{Round, body};
 use crate::sys::net::exchange::Ending;
 use crate::sys::net::server::Server;
 
-/// What the clients of an act need.
+/// Everything the clients of an act need.
 pub struct Crowd<'a> {
-    /// Whom they ask.
+    /// The server.
     pub server: &'a Server,
     /// The round.
     pub round: &'a Round,
-    /// Which act.
+    /// Index of the act.
     pub number: usize,
-    /// What all acts of it have.
+    /// State shared by all acts of the round.
     pub scene: &'a Scene,
-    /// How long nothing may come when there is nothing to do before.
+    /// Maximum time without data when no earlier request is pending.
     pub patience: Duration,
 }
 
-/// After this time nobody begins anything more.
+/// Clients start no actions after this time.
 const LONGEST_ACT: Duration = Duration::from_secs(8);
 
 struct Shared {
     begin: Instant,
-    /// Tokens of all that was asked and has not ended.
+    /// Cost in tokens of all requests in progress.
     open: AtomicU64,
-    /// Somebody waits in vain: the rest would too.
+    /// Whether a client timed out: the others would too.
     is_over: AtomicBool,
 }
 
 impl Crowd<'_> {
-    /// Everything that the clients did; and whether the server answers no more.
+    /// Runs the act. Returns all executed actions, and whether a client timed out.
     pub fn play(&self) -> (Vec<Played>, bool) {
         let shared =
             Shared { begin: Instant::now(), open: AtomicU64::new(0), is_over: AtomicBool::new(false) };
@@ -57,7 +57,7 @@ impl Crowd<'_> {
         (played, shared.is_over.into_inner())
     }
 
-    /// Of a server that sleeps the numbers are said too, but who asks may wake it.
+    /// Scrapes `/metrics`. A sleeping server answers it too, but the request may wake it.
     fn scrape(&self) {
         if !self.round.server.metrics {
             return;

@@ -1,4 +1,4 @@
-//! Plays a round: a server, its clients, and everything that is seen.
+//! Runs a round: starts a server and its clients, and records the observations.
 
 mod crowd;
 pub mod references;
@@ -28,7 +28,7 @@ use crate::sys::machine::{disk, models, ours};
 use crate::sys::net::exchange::{Leave, Question};
 use crate::sys::net::server::Server;
 
-/// Where rounds are played.
+/// Fixture in which rounds run.
 pub struct Arena {
     program: PathBuf,
     folder: tempfile::TempDir,
@@ -37,15 +37,15 @@ pub struct Arena {
     patience: Duration,
 }
 
-/// What all acts of a round have.
+/// State shared by all acts of a round.
 struct Scene {
-    /// When the round began.
+    /// Start of the round.
     begin: Instant,
-    /// The server's word for an image.
+    /// The server's placeholder for an image.
     marker: String,
-    /// How long a token takes when one client is alone, in seconds.
+    /// Time per token with a single client, in seconds.
     pace: f64,
-    /// `/metrics`, again and again.
+    /// Successive scrapes of `/metrics`.
     scrapes: Mutex<Vec<String>>,
 }
 
@@ -56,16 +56,17 @@ impl Scene {
     }
 }
 
-/// How far log probabilities move by rounding alone, three times over. An f16 cache is summed in f16 by flash
-/// attention, in another order in each cell. A key that was rounded otherwise may be encoded otherwise.
+/// Tolerance of log probabilities by cache type: three times the observed change from rounding alone. Flash attention
+/// sums an f16 cache in f16, in an order that depends on the placement of its cells. A key that was rounded differently
+/// may be quantized differently.
 const TOLERANCES: [(&str, f64); 5] =
     [("f16", 0.6), ("q8_0", 0.15), ("turbo4", 0.45), ("tcq3", 0.45), (COPIES, 0.6)];
 
-/// A sleep of one second, and how long it takes to be noticed.
+/// Time until a server with `--sleep-idle-seconds 1` is asleep, including the delay until it notices that it is idle.
 const NAP: Duration = Duration::from_millis(2200);
 
 impl Arena {
-    /// Writes the models.
+    /// Writes the models and creates the folders.
     pub fn prepare(context: &Context, program: PathBuf, patience: Duration) -> Result<Arena> {
         ours::claim(&context.layout)?;
         let parent = context.layout.generated().join("fuzz");
@@ -91,17 +92,17 @@ impl Arena {
         Ok(Arena { program, folder, files, references: BTreeMap::new(), patience })
     }
 
-    /// The words that start the server of a round.
+    /// Returns the command line of the server of a round.
     pub fn words(&self, server: &ServerPlan) -> String {
         self.run_of(&server.arguments(&self.files)).words()
     }
 
     fn run_of(&self, arguments: &[String]) -> Run {
-        // With a paged cache comes our attention: the plain one has it too, or the kernels would differ.
+        // A paged cache implies our attention: enable it for the unpaged server too, or the kernels would differ.
         switches::with_feature(Run::new(&self.program), Some(switches::ATTENTION)).args(arguments)
     }
 
-    /// Plays a round to its end.
+    /// Runs a round to its end.
     pub fn play(&mut self, round: &Round) -> Result<Evidence> {
         ours::remove_folder(&self.files.slots)?;
         disk::create_folder(&self.files.slots)?;
@@ -124,7 +125,7 @@ impl Arena {
         Ok(evidence)
     }
 
-    /// Says whether the round is over before its time: somebody waits for ever.
+    /// Runs one act; returns whether the round must end early because a client timed out.
     fn play_act(
         &self,
         server: &Server,
@@ -149,7 +150,7 @@ impl Arena {
         is_over
     }
 
-    /// Asks again what owners asked first, each of a server that was asked nothing else.
+    /// Repeats each owner's first request, each on a fresh server without earlier requests.
     fn ask_witnesses(&self, round: &Round, evidence: &mut Evidence) -> Result<()> {
         let first: Vec<Question> = judge::first_of_owners(round, evidence)
             .map(|played| body::question(&played.action, &round.server, ""))
@@ -193,13 +194,13 @@ fn tolerance_of(server: &ServerPlan) -> f64 {
     TOLERANCES.iter().find(|(kv_type, _)| *kv_type == server.kv_type).map_or(0.0, |(_, tolerance)| *tolerance)
 }
 
-/// The marker of an image is another in each process.
+/// Returns the placeholder for an image, which differs in each process.
 fn marker_of(server: &Server, plan: &ServerPlan) -> String {
     let properties = get_json(server, plan, "/props");
     properties["media_marker"].as_str().unwrap_or("<__media__>").to_string()
 }
 
-/// Asks for something that nobody else asks for.
+/// Measures the time per token, with a prompt that no client sends.
 fn pace_of(server: &Server, plan: &ServerPlan) -> f64 {
     const TOKENS: usize = 200;
     const ANSWER: usize = 20;
@@ -228,7 +229,7 @@ fn swap(server: &ServerPlan, scales: &[f64]) -> Question {
     }
 }
 
-/// GET as the holder of a key, where there are keys.
+/// Sends a GET request with an API key, if the server uses keys.
 fn get(server: &Server, plan: &ServerPlan, path: &str) -> Option<String> {
     get_as(server, plan.keys.then_some(KEYS[0]), path)
 }

@@ -1,4 +1,4 @@
-//! The same server unpaged, asked one request at a time: what every answer is held against.
+//! The reference: the same server unpaged, one request at a time. All answers are compared with it.
 
 use serde_json::{Value, json};
 
@@ -12,13 +12,13 @@ use crate::serving::image;
 use crate::serving::{cases, verdict};
 use crate::sys::net::server::Server;
 
-/// A reference that runs.
+/// A running reference server.
 pub struct References {
     server: Server,
     marker: String,
 }
 
-/// What is asked of it, without what must not change an answer.
+/// A request to the reference, without parameters that must not change an answer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Question {
     kind: Kind,
@@ -37,7 +37,7 @@ enum Kind {
 }
 
 impl Question {
-    /// The question of an action; nothing when it has no answer to compare.
+    /// Returns the reference request of an action; `None` if it has no answer to compare.
     pub fn of(server: &ServerPlan, action: &Action, scales: [f64; ADAPTERS]) -> Option<Question> {
         let scales = server.adapters.then_some(scales);
         match &action.what {
@@ -63,24 +63,24 @@ impl Question {
         }
     }
 
-    /// The same for the same question.
+    /// Key of the request: equal for equal requests.
     pub fn name(&self) -> String {
         let Question { kind, prompt, scales, .. } = self;
         format!("{kind:?} {prompt:?} {scales:?}")
     }
 }
 
-/// Stands for an image until the server's own word is known.
+/// Placeholder for an image until the server's own is known.
 const MARKER: &str = "@";
 
 impl References {
-    /// Answers with `server`.
+    /// Wraps a running `server`.
     pub fn new(server: Server, plan: &ServerPlan) -> References {
         let marker = super::marker_of(&server, plan);
         References { server, marker }
     }
 
-    /// Asks.
+    /// Returns the reference for a request.
     pub fn answer(&self, question: &Question) -> Result<Reference> {
         match question.kind {
             Kind::Vector => self.vector(&question.prompt),
@@ -130,7 +130,8 @@ impl References {
         })
     }
 
-    /// An image is computed with the adapters of the batch before it, as in stock.
+    /// Sends a request with the same adapters first: an image is computed with the adapters of the previous batch, as
+    /// in stock.
     fn warm_up(&self, question: &Question) -> Result<()> {
         let Some(scales) = &question.scales else { return Ok(()) };
         let mut request = cases::cold(cases::request_for(&[5, 6, 7], 1));
@@ -138,7 +139,7 @@ impl References {
         self.post("/completion", &request).map(drop)
     }
 
-    /// Chat, messages and responses say the same thing here: one turn of a user.
+    /// Tokenizes a chat prompt. Chat, messages and responses are equivalent here: a single user turn.
     fn tokens_of_chat(&self, text: &str) -> Result<Vec<u32>> {
         let request = json!({ "messages": [{ "role": "user", "content": text }] });
         let prompt = self.post("/apply-template", &request)?["prompt"].take();
@@ -169,12 +170,12 @@ fn as_units(tokens: &[u32]) -> Vec<i64> {
     tokens.iter().map(|token| i64::from(*token)).collect()
 }
 
-/// A byte a unit, but for the space, which is three bytes in a tokenizer that has no token for it.
+/// Units of a byte: one, except for the space, which is three bytes in a tokenizer without a token for it.
 fn units_of_byte(byte: u8) -> impl Iterator<Item = i64> {
     std::iter::repeat_n(i64::from(byte), if byte == b' ' { 3 } else { 1 })
 }
 
-/// A space and a special token come before any text.
+/// Units that precede any text: a space and a special token.
 fn units_of_beginning() -> impl Iterator<Item = i64> {
     [b' ', 0].into_iter().flat_map(units_of_byte)
 }
@@ -183,7 +184,8 @@ fn units_of_text(text: &str) -> Vec<i64> {
     units_of_beginning().chain(text.bytes().flat_map(units_of_byte)).collect()
 }
 
-/// A byte a unit, and of each image at least as many as it has tokens: what two prompts have in common is never less.
+/// Units of a prompt with images: one per byte, and for each image at least as many as it has tokens, so that the
+/// common prefix of two prompts is never underestimated.
 fn units_of_images(question: &Question, prompt_tokens: u64) -> Vec<i64> {
     let images = &question.prompt.images;
     let mut units: Vec<i64> = units_of_beginning().collect();

@@ -1,4 +1,4 @@
-//! Looks at a server that nobody asks anything.
+//! Observation of the idle server.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use crate::fuzz::judge::{self, Rest};
 use crate::fuzz::plan::server::{KEYS, ServerPlan};
 use crate::sys::net::server::Server;
 
-/// How often, 50 ms apart: it takes a moment until a client that went away is noticed.
+/// Maximum number of polls, 50 ms apart: the server needs a moment to notice that a client disconnected.
 const LOOKS: usize = 100;
 
-/// The server when it has come to rest, or after five seconds.
+/// Polls until the server is idle, or for at most five seconds, and returns its state.
 pub fn at_rest(server: &Server, plan: &ServerPlan) -> Rest {
     let mut rest = Rest::default();
     for _ in 0..LOOKS {
@@ -26,12 +26,12 @@ pub fn at_rest(server: &Server, plan: &ServerPlan) -> Rest {
 }
 
 fn look(server: &Server, plan: &ServerPlan) -> Rest {
-    // A server that sleeps must not be woken by who only looks.
+    // Polling must not wake a sleeping server.
     let views = if plan.sleeps { Vec::new() } else { views_of_slots(server, plan) };
     Rest { pool: get_json(server, plan, "/props")["kv_pool"].take(), slots: merge(&views), views }
 }
 
-/// `/slots` as each key is shown it; only the first one's where a slot changed between the requests.
+/// Returns `/slots` as each key sees it; only the first key's view if a slot changed between the requests.
 fn views_of_slots(server: &Server, plan: &ServerPlan) -> Vec<Value> {
     let view = |key: Option<&str>| get_json_as(server, key, "/slots");
     if !plan.keys {
@@ -44,7 +44,7 @@ fn views_of_slots(server: &Server, plan: &ServerPlan) -> Vec<Value> {
     views
 }
 
-/// The views as one list: no key is shown what slots of other keys hold.
+/// Merges the views into one list: no key sees what slots of other keys hold.
 fn merge(views: &[Value]) -> Value {
     let mut views = views.iter();
     let mut all = views.next().cloned().unwrap_or_default();
@@ -59,7 +59,7 @@ fn merge(views: &[Value]) -> Value {
     all
 }
 
-/// The server while it sleeps.
+/// Returns the state of the sleeping server.
 pub fn asleep(server: &Server, plan: &ServerPlan) -> Rest {
     look(server, plan)
 }

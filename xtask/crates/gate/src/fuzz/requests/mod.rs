@@ -1,6 +1,6 @@
-//! `cargo xtask fuzz requests`: requests of growing size, each held to a budget of time and memory.
+//! `cargo xtask fuzz requests`: requests of growing size, each checked against a time and memory budget.
 //!
-//! `plan` draws (pure), `play` starts servers and sends requests, `judge` holds them to the budget (pure).
+//! `plan` draws rounds (pure), `play` starts servers and sends requests, `judge` checks them against the budget (pure).
 
 pub mod judge;
 pub mod plan;
@@ -22,17 +22,17 @@ use crate::error::Result;
 /// Options of `fuzz requests`.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Which rounds are played.
+    /// Range of rounds to run.
     pub span: Span,
-    /// The server; the packaged paged one when none is given.
+    /// The server; the packaged paged one if `None`.
     pub program: Option<PathBuf>,
-    /// Families by name; all when empty.
+    /// Family names; all if empty.
     pub families: Vec<String>,
-    /// Seconds that another client waits at most; a request itself has twice as many.
+    /// Maximum wait of another client in seconds; the request itself may take twice as long.
     pub patience: u32,
 }
 
-/// Plays rounds until the time is over; the exit code is 1 when anything was found.
+/// Runs rounds until the time is up; the exit code is 1 if there are findings.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let program = program_or_packaged(context, options.program.as_ref())?;
     let seeds = options.span.seeds();
@@ -41,7 +41,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     Ok(Outcome { code, ..Outcome::ok(report.text(), report.json()) })
 }
 
-/// A round of each of these families: for the gate. Gives what was found, a line each.
+/// Runs a round of each of these families, for the gate. Returns the findings, one line each.
 pub fn find_with_families(context: &Context, program: PathBuf, names: &[&str]) -> Result<Vec<String>> {
     let names: Vec<String> = names.iter().map(|name| (*name).to_string()).collect();
     let seeds = 0..names.len() as u64;
@@ -66,7 +66,7 @@ fn play_seeds(
         let round = Round::draw(seed, &families);
         context.ui.status("Playing", format!("seed {seed}: {}", round.words()));
         report.rounds.push(play_round(&arena, &round, names, &budget)?);
-        // At once: a long run may be stopped.
+        // Report at once: a long run may be interrupted.
         if let Some(text) = report.findings_of_last() {
             context.ui.warn(text);
         }

@@ -1,4 +1,4 @@
-//! PURE: what was found and where each family ended, for people and machines.
+//! PURE: report of the findings and of the size at which each family ended, for people and machines.
 
 use std::time::Duration;
 
@@ -7,43 +7,43 @@ use serde_json::{Value, json};
 use super::judge::{Evidence, Observation};
 use crate::fuzz::judge::Finding;
 
-/// All rounds.
+/// Report of all rounds.
 #[derive(Clone, Debug)]
 pub struct Report {
     program: String,
-    /// In the order in which they were played.
+    /// Rounds in the order in which they ran.
     pub rounds: Vec<RoundReport>,
 }
 
-/// One round.
+/// Report of one round.
 #[derive(Clone, Debug)]
 pub struct RoundReport {
     /// Its seed.
     pub seed: u64,
-    /// `--family`, as it was given.
+    /// Values of `--family`.
     pub chosen: Vec<String>,
-    /// The family and what carries it.
+    /// Family and carrier in words.
     pub words: String,
-    /// How the server was started.
+    /// Command line of the server.
     pub server: String,
-    /// The largest size that was answered with 200.
+    /// Largest size that was answered with 200.
     pub accepted: Option<usize>,
-    /// The first size that was refused, with the status and the message.
+    /// First size that was refused, with the status and the message.
     pub refused: Option<(usize, u16, String)>,
-    /// The longest answer.
+    /// Maximum time of an answer.
     pub slowest: Duration,
-    /// The longest answer to another client.
+    /// Maximum time of an answer to the other client.
     pub other: Duration,
-    /// The most memory above that at rest, in bytes.
+    /// Peak memory above that of the idle server, in bytes.
     pub growth: u64,
-    /// From the start of the server to the last verdict.
+    /// Time from the start of the server to the last verdict.
     pub took: Duration,
-    /// What is wrong.
+    /// Findings.
     pub findings: Vec<Finding>,
 }
 
 impl RoundReport {
-    /// What the evidence says of sizes, times and memory.
+    /// Adds sizes, times and memory from the evidence.
     pub fn summarize(mut self, evidence: &Evidence) -> RoundReport {
         for one in &evidence.observations {
             self.add(one, evidence.rest);
@@ -82,7 +82,7 @@ impl RoundReport {
 }
 
 impl Report {
-    /// An empty one.
+    /// Builds an empty report.
     pub fn new(program: String) -> Report {
         Report { program, rounds: Vec::new() }
     }
@@ -100,7 +100,7 @@ impl Report {
         )
     }
 
-    /// A line for each finding.
+    /// Returns one line per finding.
     pub fn lines(&self) -> Vec<String> {
         let of_round = |round: &RoundReport| {
             let replay = self.replay(round);
@@ -109,7 +109,7 @@ impl Report {
         self.rounds.iter().flat_map(of_round).collect()
     }
 
-    /// The findings of the last round, if there are any.
+    /// Returns the findings of the last round, if any.
     pub fn findings_of_last(&self) -> Option<String> {
         let round = self.rounds.last().filter(|round| !round.findings.is_empty())?;
         Some(self.lines_of(round).join("\n"))
@@ -125,14 +125,14 @@ impl Report {
         lines
     }
 
-    /// For people.
+    /// Human-readable form.
     pub fn text(&self) -> String {
         let mut lines: Vec<String> = self.rounds.iter().flat_map(|round| self.lines_of(round)).collect();
         lines.push(format!("{} rounds, {} findings", self.rounds.len(), self.findings()));
         lines.join("\n")
     }
 
-    /// For machines.
+    /// JSON form.
     pub fn json(&self) -> Value {
         let round = |one: &RoundReport| {
             json!({ "seed": one.seed, "request": one.words, "server": one.server, "accepted": one.accepted,

@@ -1,7 +1,7 @@
-//! The gate's part for flash attention on the CPU: each build against a reference in double precision.
+//! Gate part: flash attention on the CPU, each build against a reference in double precision.
 //!
-//! Two orders of a sum round differently, so the bytes say nothing here. What a kernel may not do is lose more than
-//! stock's on the same numbers, for any type of K and V and any size of a head.
+//! Sums in different orders round differently, so comparing bytes is meaningless here. A kernel's error must not exceed
+//! that of stock's kernel on the same input, for any type of K and V and any head size.
 
 mod verdict;
 
@@ -19,7 +19,7 @@ use crate::serving::switches::{ATTENTION, with_feature};
 use crate::sys::machine::disk;
 use crate::sys::machine::process::Run;
 
-/// Compares every type and size of a head, where a patch has a claim for the feature.
+/// Compares every cache type and head size, if a patch has a claim for the feature.
 pub fn compare(context: &Context, sides: &Sides<'_>) -> Result<Outcome> {
     let Sides { reference, variant, claims, .. } = *sides;
     if most(claims).is_none() {
@@ -41,7 +41,7 @@ pub fn compare(context: &Context, sides: &Sides<'_>) -> Result<Outcome> {
     Err(Error::no(what).detail(failures.join("\n")).hint("cargo test --package espalier-kernels attention"))
 }
 
-/// The most that our attention moves a logit; nothing where no patch computes it.
+/// Maximum by which our attention moves a logit; `None` if no patch computes it.
 pub fn most(claims: &[Claim]) -> Option<f64> {
     let with_it = logits::most(claims, Some(ATTENTION));
     (with_it > logits::most(claims, None)).then_some(with_it)

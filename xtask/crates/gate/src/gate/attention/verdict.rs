@@ -1,4 +1,4 @@
-//! PURE: whether one build's attention is as near to double precision as another's.
+//! PURE: whether one build's attention has at most the error of another's against double precision.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,7 +6,7 @@ use std::fmt;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// What is computed: types of K and V, values in a row of each, tokens at once.
+/// A probe case: types of K and V, row sizes of each, and tokens per batch.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 pub struct Case {
     keys: String,
@@ -23,33 +23,33 @@ impl fmt::Display for Case {
     }
 }
 
-/// A line of the probe.
+/// One line of the probe's output.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct Found {
     #[serde(flatten)]
     case: Case,
-    /// Root of the mean squared difference from double precision, over the root of the mean square.
+    /// Relative RMSE: root of the mean squared difference from double precision, over the root of the mean square.
     error: f64,
     /// A hash of the result.
     bits: String,
 }
 
-/// Reads what the probe printed, a JSON object a line.
+/// Parses the probe's output, one JSON object per line.
 ///
 /// # Errors
 ///
-/// The line that is no case.
+/// The first line that is not a case.
 pub fn read_cases(said: &str) -> Result<Vec<Found>, String> {
     let read = |line: &str| serde_json::from_str(line).map_err(|error| format!("{error}: {line}"));
     said.lines().map(read).collect()
 }
 
-/// Two builds, case by case.
+/// Comparison of two builds, case by case.
 pub struct Comparison {
     both: Vec<Both>,
-    /// Cases of types that stock has not.
+    /// Cases of types that stock does not have.
     own: Vec<Found>,
-    /// Cases that one of them did not compute.
+    /// Cases that one of the builds did not compute.
     missing: Vec<String>,
 }
 
@@ -60,8 +60,9 @@ struct Both {
     are_the_same_bits: bool,
 }
 
-/// The most of [`Found::error`] where stock has not the type: what rounding Q and the weights to 16 bits loses, which is 7e-5 at
-/// most; stock, which rounds Q to 8, loses 5e-3 with its own types. Whatever the type itself loses is in the reference too.
+/// Maximum [`Found::error`] for types that stock does not have: rounding Q and the weights to 16 bits gives at most
+/// 7e-5; stock, which rounds Q to 8 bits, gives 5e-3 with its own types. The error of the type itself is in the
+/// reference too.
 const MOST_OF_OWN_TYPES: f64 = 1e-4;
 
 impl Comparison {
@@ -88,7 +89,7 @@ impl Comparison {
         Comparison { both: stock.iter().filter_map(both).collect(), own, missing }
     }
 
-    /// What is wrong, a line each. A result in stock's bits was computed by stock's code.
+    /// Returns the failures, one line each. A result bit-identical to stock's was computed by stock's code.
     pub fn failures(&self) -> Vec<String> {
         let wrong = self.both.iter().filter_map(Both::failure);
         let own = self.own.iter().filter_map(failure_of_own);
@@ -96,7 +97,7 @@ impl Comparison {
         self.missing.iter().cloned().chain(wrong).chain(own).chain(nothing).collect()
     }
 
-    /// In one line.
+    /// One-line summary.
     pub fn summary(&self) -> String {
         let share = self.both.iter().map(Both::share).fold(0.0, f64::max);
         let cases = self.both.len();
@@ -110,7 +111,7 @@ impl Comparison {
         format!("attention: {cases} cases, error at most {share:.2} of stock's{own}")
     }
 
-    /// For a report.
+    /// JSON form, for a report.
     pub fn to_json(&self) -> Value {
         let one = |Both { case, stock, ours, .. }: &Both| json!({ "case": case.to_string(), "stock": stock, "ours": ours });
         let own = |Found { case, error, .. }: &Found| json!({ "case": case.to_string(), "ours": error });
@@ -119,7 +120,7 @@ impl Comparison {
 }
 
 fn failure_of_own(Found { case, error, .. }: &Found) -> Option<String> {
-    // Whatever is no number is not below either.
+    // Written so that NaN fails the comparison.
     let is_near = *error <= MOST_OF_OWN_TYPES;
     (!is_near).then(|| format!("{case}: error {error:.2e}, expected at most {MOST_OF_OWN_TYPES:.0e}"))
 }
@@ -131,7 +132,7 @@ impl Both {
 
     fn failure(&self) -> Option<String> {
         let Both { case, stock, ours, are_the_same_bits } = self;
-        // Whatever is no number is no error that could be compared.
+        // Written so that NaN fails the comparison.
         let is_as_near = *ours <= *stock;
         match (is_as_near, are_the_same_bits) {
             (true, false) => None,

@@ -1,4 +1,4 @@
-//! PURE: which models the probe decodes, and with what switched on.
+//! PURE: models that the probe decodes, and the features that are switched on.
 
 use super::verdict::Claim;
 use crate::error::{Error, Result};
@@ -6,20 +6,20 @@ use crate::modelgen::{Architecture, WeightType};
 use crate::series::Numerics;
 use crate::serving::switches::FEATURE;
 
-/// One model that is decoded.
+/// A model to decode.
 #[derive(Clone, Copy)]
 pub struct Model {
-    /// What it is.
+    /// Architecture.
     pub architecture: Architecture,
-    /// Of what its weights are.
+    /// Type of its weights.
     pub weights: WeightType,
 }
 
-/// The models of the architectures that are named; all when none is.
+/// Returns the models of the named architectures; all if none is named.
 ///
 /// # Errors
 ///
-/// An architecture that is not compared.
+/// A name is not a compared architecture.
 pub fn models(named: &[String]) -> Result<Vec<Model>> {
     let known = Architecture::ALL.map(Architecture::name);
     if let Some(unknown) = named.iter().find(|name| !known.contains(&name.as_str())) {
@@ -32,7 +32,7 @@ pub fn models(named: &[String]) -> Result<Vec<Model>> {
     Ok(all().into_iter().filter(is_named).collect())
 }
 
-/// Every model.
+/// Returns all models.
 pub fn all() -> Vec<Model> {
     let with = |architecture: Architecture| {
         let weights = [WeightType::F16, WeightType::Q8_0, WeightType::Q4_0];
@@ -41,26 +41,26 @@ pub fn all() -> Vec<Model> {
     Architecture::ALL.into_iter().flat_map(with).collect()
 }
 
-/// How many sequences of each model are decoded at once.
+/// Numbers of sequences that are decoded at once.
 pub const SEQUENCES: [u32; 3] = [1, 5, 8];
 
 /// One comparison.
 #[derive(Clone, Copy)]
 pub struct Case {
-    /// What is decoded.
+    /// The model.
     pub model: Model,
-    /// So many at once.
+    /// Number of sequences decoded at once.
     pub sequences: u32,
 }
 
 impl Case {
-    /// For messages.
+    /// Name for messages.
     pub fn name(&self) -> String {
         let Model { architecture, weights } = self.model;
         format!("{} {} {} sequences", architecture.name(), weights.name(), self.sequences)
     }
 
-    /// Where the kernels allow the flat shape; elsewhere stock's is kept, and that is said.
+    /// Whether the kernels allow the flat shape for these weights; otherwise stock's is kept, which is logged.
     pub fn may_be_flat(&self) -> bool {
         matches!(self.model.weights, WeightType::Q8_0 | WeightType::Q4_0)
     }
@@ -71,7 +71,7 @@ impl Case {
     }
 }
 
-/// What is switched on, one after the other, each alone: nothing, a feature of the kernels where there are any, and every
+/// Returns the features to switch on, each alone: none, a feature of the kernels if the build has them, and every
 /// feature that a patch has a claim for.
 pub fn switches(claims: &[Claim], has_kernels: bool) -> Vec<Option<String>> {
     let mut switches = vec![None];

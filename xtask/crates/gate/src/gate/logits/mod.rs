@@ -1,7 +1,7 @@
-//! The gate's first part: logits of random models, of a stock build and of ours.
+//! Gate part: logits of random models, of a stock build and of ours.
 //!
-//! What may differ is what the patches say with their trailer `Numerics:`. Everything is off, then each feature that a
-//! patch has a claim for is on, alone. With `gdn-flat-output` on the variant must say for which weights it kept the
+//! Patches declare allowed differences in their trailer `Numerics:`. First everything is off, then each feature that a
+//! patch has a claim for is on, alone. With `gdn-flat-output` on, the variant must log for which weights it kept the
 //! stock shape: otherwise a feature that never switches on would pass.
 
 mod cases;
@@ -25,7 +25,8 @@ use crate::serving::probe::{self as built, Probe};
 use crate::serving::switches::FEATURE;
 use crate::sys::machine::{disk, models};
 
-/// Compares every case of the architectures `named`, of all when none is, off and on; goes on after a difference.
+/// Compares every case of the architectures `named` (all if empty), with features off and on; continues after a
+/// difference.
 pub fn compare(context: &Context, sides: &Sides<'_>, named: &[String]) -> Result<Outcome> {
     let Sides { reference, variant, claims, has_kernels } = *sides;
     let models = cases::models(named)?;
@@ -52,10 +53,10 @@ pub fn compare(context: &Context, sides: &Sides<'_>, named: &[String]) -> Result
     Ok(Outcome::ok(text, json!({ "cases": compared, "logits": found.to_json(claims) })))
 }
 
-/// What all cases came to.
+/// Results of all cases.
 struct Found {
     measured: Vec<Measured>,
-    /// Where a feature was not used as it should be.
+    /// Cases in which a feature was not used as expected.
     shapes: Vec<String>,
 }
 
@@ -133,7 +134,7 @@ impl Gate {
     }
 }
 
-/// Where the flat shape is allowed it is taken, and nothing is said; elsewhere it is said that it is not.
+/// Checks that the flat shape is used silently where it is allowed, and that elsewhere the log says that it is not.
 fn wrong_shape(case: &Case, said: &str) -> Option<String> {
     let kept_shape = said.contains("espalier:");
     (case.asks_for_a_shape() && kept_shape == case.may_be_flat()).then(|| {

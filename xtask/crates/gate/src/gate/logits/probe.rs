@@ -1,4 +1,4 @@
-//! The probe of one build, run on one model.
+//! Runs the probe of one build on one model.
 
 use std::path::Path;
 
@@ -8,11 +8,11 @@ use crate::serving::switches::with_feature;
 use crate::sys::machine::disk;
 use crate::sys::machine::process::{self, Run};
 
-/// What the probe of one build said of one model.
+/// Output of the probe of one build for one model.
 pub struct Logits {
-    /// f32, native byte order.
+    /// Logits as f32 in native byte order.
     pub bytes: Vec<u8>,
-    /// Our own lines on stderr.
+    /// Our lines on stderr.
     pub said: String,
 }
 

@@ -1,41 +1,41 @@
-//! PURE: whether two builds' logits are as far apart as the patches between them say.
+//! PURE: whether the distance of two builds' logits is within the bounds that the patches declare.
 
 use std::fmt;
 
 use crate::series::Numerics;
 
-/// What one patch says that it does to numbers.
+/// Numerical effect that one patch declares.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Claim {
     /// File name of the patch.
     pub patch: String,
-    /// Its trailer.
+    /// Its `Numerics:` trailer.
     pub numerics: Numerics,
 }
 
-/// The most that a logit may move with `enabled` switched on; 0 asks for the same bytes. Patches on top of each other
-/// move at most what they move one by one.
+/// Maximum by which a logit may move with `enabled` switched on; 0 requires identical bytes. The bounds of stacked
+/// patches add up.
 pub fn most(claims: &[Claim], enabled: Option<&str>) -> f64 {
     claims.iter().map(|claim| claim.numerics.most_with(enabled)).sum()
 }
 
-/// Where two runs of the probe differ.
+/// Difference between two runs of the probe.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Distance {
-    /// Not in a bit.
+    /// Bit-identical.
     None,
-    /// Numbers at the same places.
+    /// Different values, same number of logits.
     Moved {
-        /// The first byte that differs.
+        /// Offset of the first differing byte.
         byte: usize,
-        /// The most that a logit moved; infinite where one is no number and the other is another thing.
+        /// Maximum change of a logit; infinite if one is NaN and the other is not the same.
         most: f64,
     },
-    /// They have not as many logits, in bytes.
+    /// Different numbers of logits, given in bytes.
     Length(usize, usize),
 }
 
-/// How far `ours` is from `stock`: f32 in native byte order.
+/// Computes the distance of `ours` from `stock`: f32 in native byte order.
 pub fn distance(stock: &[u8], ours: &[u8]) -> Distance {
     if stock.len() != ours.len() {
         return Distance::Length(stock.len(), ours.len());
@@ -61,7 +61,7 @@ fn apart(stock: f32, ours: f32) -> f64 {
 }
 
 impl Distance {
-    /// Whether it is allowed where a logit may move by `most`.
+    /// Whether it is allowed if a logit may move by `most`.
     pub fn is_within(&self, most: f64) -> bool {
         match self {
             Distance::None => true,
@@ -70,7 +70,7 @@ impl Distance {
         }
     }
 
-    /// The most that a logit moved.
+    /// Maximum change of a logit.
     pub fn moved(&self) -> f64 {
         match self {
             Distance::None => 0.0,
@@ -92,24 +92,24 @@ impl fmt::Display for Distance {
     }
 }
 
-/// What was found with one thing switched on, over all cases.
+/// Results with one feature switched on, over all cases.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measured {
-    /// What was switched on.
+    /// The feature that was switched on.
     pub enabled: Option<String>,
-    /// The most that a logit moved.
+    /// Maximum change of a logit.
     pub moved: f64,
-    /// Cases that are too far from stock, a line each.
+    /// Cases too far from stock, one line each.
     pub too_far: Vec<String>,
 }
 
 impl Measured {
-    /// Nothing so far.
+    /// Creates an empty result.
     pub fn new(enabled: Option<String>) -> Measured {
         Measured { enabled, moved: 0.0, too_far: Vec::new() }
     }
 
-    /// Takes one more case.
+    /// Adds a case.
     pub fn take(&mut self, case: &str, distance: &Distance, claims: &[Claim]) {
         let most = most(claims, self.enabled.as_deref());
         self.moved = self.moved.max(distance.moved());
@@ -118,7 +118,7 @@ impl Measured {
         }
     }
 
-    /// Everything that is wrong, and which patches it is the word of.
+    /// Returns the failures, and the patches that may have caused them.
     pub fn failures(&self, claims: &[Claim]) -> Vec<String> {
         let mut failures = self.too_far.clone();
         if !failures.is_empty() {
@@ -128,7 +128,7 @@ impl Measured {
         failures
     }
 
-    /// A feature that no patch calls identical, and that changes nothing anywhere, was not tried.
+    /// Reports a feature that changed no logit although a patch declares that it does: it was never switched on.
     fn never_switched_on(&self, claims: &[Claim]) -> Option<String> {
         let enabled = self.enabled.as_deref()?;
         let of_it = claims.iter().find(|claim| {
@@ -149,7 +149,7 @@ impl Measured {
             0.0 => format!("{} (identical)", claim.patch),
             most => format!("{} (bounded {most:e})", claim.patch),
         };
-        // Alone a feature changes nothing but what its patches do; what is wrong without it is told without it.
+        // A feature alone changes only what its patches do; failures that also occur without it are reported there.
         let its_own = claims
             .iter()
             .filter(|claim| claim.numerics.most_with(enabled) > 0.0 && claim.numerics.most_with(None) == 0.0);
@@ -165,7 +165,7 @@ impl Measured {
         self.enabled.as_ref().map_or_else(|| "everything off".to_string(), |name| format!("`{name}` on"))
     }
 
-    /// A line for a report; nothing where all bytes are equal.
+    /// Returns a line for a report; `None` if identical bytes are required.
     pub fn summary(&self, claims: &[Claim]) -> Option<String> {
         let most = most(claims, self.enabled.as_deref());
         (most > 0.0).then(|| {

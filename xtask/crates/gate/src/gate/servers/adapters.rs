@@ -1,4 +1,4 @@
-//! LoRA: what was computed with an adapter belongs to that adapter and scale, and to nobody else.
+//! LoRA: blocks computed with an adapter may be reused only with the same adapter and scale.
 
 use serde_json::{Value, json};
 
@@ -8,13 +8,14 @@ use crate::serving::cases::{self, BLOCK};
 use crate::serving::verdict::Answer;
 use crate::sys::net::server::Server;
 
-/// The base model, and two scales of the adapter.
+/// Scales of the adapter; 0 is the base model.
 const SCALES: [f64; 3] = [0.0, 0.5, 1.0];
 
-/// Blocks of the prompt.
+/// Length of the prompt, in blocks.
 const BLOCKS: usize = 4;
 
-/// Each scale is asked for, first cold and then with what it left; then all at once; then as the server's own scale.
+/// Sends a request with each scale, first cold and then with its blocks cached; then all at once; then with the scale
+/// as the server's own.
 pub fn check(scene: &mut Scene<'_>) -> Result<()> {
     let prompt = cases::numbered_prompt(1, BLOCKS * BLOCK + 1);
     let requests = SCALES.map(|scale| scaled(&prompt, scale));
@@ -38,7 +39,7 @@ pub fn check(scene: &mut Scene<'_>) -> Result<()> {
     scene.must_be_at_rest(server)
 }
 
-/// A request that names no scale has the one that `/lora-adapters` was given last.
+/// Checks that a request without a scale uses the one last set by `/lora-adapters`.
 fn check_own_scale(scene: &mut Scene<'_>, server: &Server, prompt: &[u32], stock: &[Answer]) -> Result<()> {
     for (scale, stock) in SCALES.iter().zip(stock) {
         server.post("/lora-adapters", &json!([{ "id": 0, "scale": scale }]))?;

@@ -1,4 +1,5 @@
-//! The same prompts for every server: stock alone, ours without flags, ours paged with any number of neighbours.
+//! The same prompts for every server: stock alone, ours without flags, ours paged with any number of concurrent
+//! requests.
 
 use std::path::Path;
 
@@ -15,13 +16,13 @@ use crate::serving::verdict::{self, Answer};
 use crate::sys::machine::disk;
 use crate::sys::net::server::Server;
 
-/// Stock's answers, and how far stock's own rounding goes.
+/// Expected answers, and the tolerance from stock's own rounding.
 struct Expected<'a> {
     answers: &'a [Answer],
     tolerance: f64,
 }
 
-/// Every model with every type of keys and values.
+/// Compares every model with every type of K and V.
 pub fn compare(gate: &ServerGate<'_>, compared: &mut Compared) -> Result<()> {
     for model in Model::ALL {
         for kv_type in KV_TYPES {
@@ -30,12 +31,12 @@ pub fn compare(gate: &ServerGate<'_>, compared: &mut Compared) -> Result<()> {
             }
         }
     }
-    // By themselves: all the answers of other checks would hide many near ties among these.
+    // Judged separately: the answers of other checks would hide many ties among these.
     compared.failures.extend(compared.too_many_near_ties());
     Ok(())
 }
 
-/// A cache of two bits whose cells have copies in f16.
+/// Compares answers with a 2-bit cache and a residual window in f16.
 pub fn compare_copies(gate: &ServerGate<'_>, compared: &mut Compared) -> Result<()> {
     let setup = gate.setup(Model::Trained, "f16")?;
     gate.context.ui.status("Comparing", "the servers' answers with copies of cells");
@@ -44,8 +45,8 @@ pub fn compare_copies(gate: &ServerGate<'_>, compared: &mut Compared) -> Result<
 }
 
 impl ServerGate<'_> {
-    /// Where every cell has a copy, nobody reads the cache: whatever it has lost, answers are those of an f16 cache. A copy
-    /// that is missing, or of another cell, would show.
+    /// With a residual window over all tokens the quantized cache is never read: whatever its error, answers match
+    /// those of an f16 cache. A missing f16 row, or one of another token, would show.
     fn compare_copies_of_all(&self, setup: &Setup, compared: &mut Compared) -> Result<()> {
         const ALL: [&str; 6] = ["-ctk", "turbo2", "-ctv", "turbo2", "--kv-recent", "65536"];
         let answers = self.answers_alone(&self.stock, setup, &["--kv-unified"])?;
@@ -53,12 +54,12 @@ impl ServerGate<'_> {
         CASES.iter().try_for_each(|case| self.compare_paged(setup, (case, &ALL), &expected, compared))
     }
 
-    /// What a token reads in f16 does not depend on how its prompt is divided, nor on which rows copies had to take from
-    /// others: with small batches there are few.
+    /// The tokens that are read in f16 do not depend on how the prompt is split into batches, nor on which rows of the
+    /// residual window had to be recycled: with small batches it has few rows.
     fn compare_copies_in_parts(&self, setup: &Setup, compared: &mut Compared) -> Result<()> {
         const SOME: [&str; 9] =
             ["--kv-unified", "-ctk", "turbo2", "-ctv", "turbo2", "--kv-recent", "32", "--kv-sinks", "4"];
-        // A value that was rounded otherwise may be encoded as another level.
+        // A value that was rounded differently may be encoded as another quant.
         const OTHER_LEVELS: f64 = 0.45;
         let whole = self.answers_alone(&self.ours, setup, &SOME)?;
         let parts =
@@ -69,7 +70,7 @@ impl ServerGate<'_> {
 }
 
 impl ServerGate<'_> {
-    /// How far stock's own rounding goes on `setup`; the same whatever was compared before.
+    /// Returns the tolerance from stock's own rounding on `setup`; it does not depend on earlier comparisons.
     pub(super) fn tolerance(&self, setup: &Setup) -> Result<f64> {
         if let Some(known) = self.tolerances.borrow().get(&setup.name()) {
             return Ok(*known);
@@ -105,8 +106,8 @@ impl ServerGate<'_> {
         Ok(())
     }
 
-    /// What the paged server has to answer, with neighbours and without, where its attention is not stock's: what ours
-    /// answers with the same attention and a plain cache. These answers are near stock's.
+    /// Returns the expected answers of the paged server, with and without concurrent requests, if its attention is not
+    /// stock's: the answers of ours with the same attention and a plain cache. Checks that these are near stock's.
     fn answers_of_our_attention(
         &self,
         setup: &Setup,
@@ -116,8 +117,8 @@ impl ServerGate<'_> {
         let Some(most) = self.claimed.attention else { return Ok(None) };
         let run = run_of(&self.ours, setup).env(ENABLE, ATTENTION).args(ALONE).arg("--kv-unified");
         let answers = ask_alone(&Server::start(run, &self.log())?)?;
-        // Stock rounds Q to 8 bits where K is quantized, and does so in whatever parts it computes a prompt. Random
-        // weights make more of it than trained ones.
+        // Stock rounds Q to 8 bits where K is quantized, in every batch split of the prompt, so its own spread does not
+        // show it. The effect is larger with random weights than with trained ones.
         let tolerance =
             if setup.rounds_queries() { expected.tolerance.max(most) } else { expected.tolerance };
         let name = format!("{}, our attention", setup.name());
@@ -125,14 +126,14 @@ impl ServerGate<'_> {
         Ok(Some(answers))
     }
 
-    /// How far stock's own rounding moves its answers, and how often to other tokens.
+    /// Returns the tolerance from stock's own rounding, and how often it leads to other tokens.
     fn rounding(&self, setup: &Setup, stock: &[Answer]) -> Result<(f64, Rounding)> {
         let again = self.answers_otherwise(setup)?;
         let pairs: Vec<(&Answer, &Answer)> = stock.iter().cycle().zip(&again).collect();
         Ok((verdict::tolerance(&pairs), Rounding::of(&pairs)))
     }
 
-    /// Without the flag, and with it where a memory cannot be paged, ours runs as stock does.
+    /// Checks that ours runs like stock without `--kv-paged`, and with it if the model's memory cannot be paged.
     fn compare_unpaged(
         &self,
         setup: &Setup,
@@ -150,19 +151,20 @@ impl ServerGate<'_> {
         Ok(())
     }
 
-    /// One after the other, nothing kept between them.
+    /// Returns the answers to all prompts, sent one at a time without prompt caching.
     fn answers_alone(&self, program: &Path, setup: &Setup, arguments: &[&str]) -> Result<Vec<Answer>> {
         ask_alone(&self.start(program, setup, &[&ALONE, arguments].concat())?)
     }
 
-    /// Stock's answers to each prompt in two parts, and with neighbours; all prompts in order, several times.
+    /// Returns stock's answers to each prompt in two parts, and with concurrent requests; all prompts in order, several
+    /// times.
     fn answers_otherwise(&self, setup: &Setup) -> Result<Vec<Answer>> {
         let mut others = self.answers_in_two_parts(setup)?;
         for parallel in ["4", "16"] {
             let server =
                 self.start(&self.stock, setup, &["-np", parallel, "-c", cases::ROOMY, "--kv-unified"])?;
             let answers = server.post_at_once("/completion", &requests())?.answers;
-            // All of them: what is left out would pair the others with answers to other prompts.
+            // Keep all of them: an omission would pair later answers with the wrong prompts.
             for answer in &answers {
                 others.push(read_answer(answer)?);
             }
@@ -208,12 +210,12 @@ impl ServerGate<'_> {
     }
 }
 
-/// One after the other, nothing kept between them.
+/// Returns the answers to all prompts, sent one at a time without prompt caching.
 fn ask_alone(server: &Server) -> Result<Vec<Answer>> {
     cases::prompts().iter().map(|prompt| ask(server, &cases::cold_request(prompt))).collect()
 }
 
-/// It has shared, and holds nothing when all is over.
+/// Checks that the pool reports cache hits, and holds nothing after all requests ended.
 fn what_is_wrong_with_the_pool(server: &Server) -> Result<Option<String>> {
     let pool = pool_at_rest(server)?;
     Ok(nothing_shared(&pool)?.or_else(|| pool_is_held(&pool)))

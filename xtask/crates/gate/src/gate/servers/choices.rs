@@ -1,4 +1,5 @@
-//! Several choices of one prompt: computed once, and each is the answer that one alone would get.
+//! Several choices of one prompt: the prompt is computed once, and each choice gets the answer that a single request
+//! would get.
 
 use super::scene::Scene;
 use crate::error::Result;
@@ -6,15 +7,15 @@ use crate::serving::cases::{self, BLOCK};
 use crate::serving::kv_pool::Pool;
 use crate::serving::verdict;
 
-/// Prompts that end inside of a block and with one: the choices write their next token into a block that they share,
-/// or into one of their own.
+/// Prompt lengths that end inside a block and at a block boundary: the choices write their next token into a shared
+/// block, or into blocks of their own.
 const LENGTHS: [usize; 2] = [200, 3 * BLOCK];
 
-/// The most choices of one request.
+/// Maximum number of choices of one request.
 const MOST: usize = 4;
 
-/// Blocks that they hold when each has the prompt for itself. Half is enough when it is computed once: its blocks, the
-/// last one of each choice, and one more where the prompt was known before.
+/// Number of blocks held if each choice had its own copy of the prompt. Half is enough if it is computed once: the
+/// prompt's blocks, the last one of each choice, and one more if the prompt was already cached.
 const APART: u64 = 4 * MOST as u64;
 
 pub fn check(scene: &mut Scene<'_>) -> Result<()> {

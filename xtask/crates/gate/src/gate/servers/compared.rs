@@ -1,4 +1,4 @@
-//! What came of comparing answers, and the rules by which they are stock's.
+//! Results of comparing answers, and the rules by which they match stock's.
 
 use serde_json::{Value, json};
 
@@ -6,30 +6,30 @@ use crate::error::{Kind, Result};
 use crate::serving::rounding::Rounding;
 use crate::serving::verdict::{self, Answer, Verdict};
 
-/// What came of all comparisons.
+/// Results of all comparisons.
 #[derive(Debug, Default)]
 pub struct Compared {
-    /// Answers that are stock's.
+    /// Number of answers that match stock's.
     pub same: usize,
-    /// Answers that left stock's at a token that was as likely.
+    /// Number of answers that diverged from stock's at a tie within tolerance: a token that was as likely.
     pub near_ties: usize,
-    /// How often stock answers otherwise than stock alone does.
+    /// Rate at which stock under load answers differently from stock alone.
     pub stock: Rounding,
-    /// What is wrong, a line each.
+    /// Failures, one line each.
     pub failures: Vec<String>,
 }
 
 impl Compared {
-    /// Too many near ties are no rounding: ours may not have many more than stock has with neighbours.
+    /// Reports too many ties, which rounding does not explain: ours may not have many more than stock has under load.
     pub fn too_many_near_ties(&self) -> Option<String> {
         Rounding { same: self.same, others: self.near_ties }.is_too_much(self.stock)
     }
 
-    /// A part that ended in an error is one more failure: it never hides the next part.
+    /// Records a part that ended in an error as a failure, so that it does not hide the next part.
     ///
     /// # Errors
     ///
-    /// The surroundings failed, which says nothing about a server.
+    /// Environment errors, which say nothing about a server.
     pub fn go_on(&mut self, name: &str, ended: Result<()>) -> Result<()> {
         match ended {
             Err(error) if error.kind == Kind::No => self.failures.push(format!("{name}: {error}")),
@@ -39,7 +39,7 @@ impl Compared {
         Ok(())
     }
 
-    /// The same bytes.
+    /// Requires identical answers.
     pub(super) fn hold_equal(&mut self, name: &str, stock: &[Answer], ours: &[Answer]) {
         for (at, (stock, ours)) in stock.iter().zip(ours).enumerate() {
             match stock == ours {
@@ -49,14 +49,14 @@ impl Compared {
         }
     }
 
-    /// The same tokens, as far as stock's own rounding lets them be.
+    /// Requires the same tokens, except for ties within the tolerance of stock's own rounding.
     pub(super) fn hold_near(&mut self, name: &str, stock: &[Answer], tolerance: f64, ours: &[Answer]) {
         for (at, (stock, ours)) in stock.iter().zip(ours).enumerate() {
             self.hold_answer(&format!("{name}: request {at}"), stock, tolerance, ours);
         }
     }
 
-    /// An answer to `/completion`.
+    /// Compares an answer to `/completion`.
     pub(super) fn hold(&mut self, name: &str, stock: &Answer, tolerance: f64, (status, body): (u16, &Value)) {
         match verdict::read(body) {
             Some(answer) => self.hold_answer(name, stock, tolerance, &answer),
@@ -80,7 +80,7 @@ impl Compared {
         }
     }
 
-    /// Of the same text: what is wrong need not be wrong enough for another token.
+    /// Compares the probabilities of equal tokens: an error may be too small to change a token.
     fn hold_probabilities(&mut self, name: &str, stock: &Answer, tolerance: f64, answer: &Answer) {
         let moved = verdict::moved(stock, answer);
         if moved > tolerance * verdict::MOST_MOVED {
@@ -90,7 +90,7 @@ impl Compared {
         }
     }
 
-    /// For a report.
+    /// JSON form, for a report.
     pub fn to_json(&self) -> Value {
         json!({ "same": self.same, "near_ties": self.near_ties, "failures": self.failures,
                 "stock": { "same": self.stock.same, "others": self.stock.others } })

@@ -1,4 +1,5 @@
-//! A draft model's memory is paged with its model's: it must draft as if it had computed every prompt itself.
+//! Draft models: their memory is paged with the main model's, and they must draft as if they had computed every prompt
+//! themselves.
 
 use serde_json::{Value, json};
 
@@ -9,17 +10,17 @@ use crate::serving::cases::{self, Case, Model};
 use crate::serving::verdict::{self, Answer};
 use crate::sys::net::server::Server;
 
-/// Cases with hardly enough room, and with enough.
+/// Cases with ample and with scarce pool capacity.
 const CASES: [Case; 2] = [
     Case { name: "a draft model, 4 sequences", parallel: "4", cells: cases::ROOMY, dropped: 0 },
     Case { name: "a draft model, a small pool", parallel: "8", cells: "1024", dropped: 0 },
 ];
 
-/// How many tokens were drafted for an answer, and how many of them the model accepted.
+/// Number of tokens drafted for an answer, and how many of them the model accepted.
 type Drafted = (u64, u64);
 
-/// The trained model drafts for itself, and half of its vocabulary is made less likely after it has drafted: so that
-/// some drafts are accepted and some are not.
+/// Compares answers with drafts. The trained model drafts for itself, and half of its vocabulary is made less likely
+/// after it has drafted, so that some drafts are accepted and some are not.
 pub fn compare(gate: &ServerGate<'_>, compared: &mut Compared) -> Result<()> {
     gate.context.ui.status("Comparing", "the servers' answers with a draft model");
     let setup = Setup { model: Model::Trained, kv_type: "f16", file: gate.model(Model::Trained)? };
@@ -28,7 +29,7 @@ pub fn compare(gate: &ServerGate<'_>, compared: &mut Compared) -> Result<()> {
     let stock = gate.start(&gate.stock, &setup, &[&super::ALONE[..], &["--kv-unified"], &draft].concat())?;
     let (alone, drafted) = answers_alone(&stock)?;
     drop(stock);
-    // Counts that nobody says are alike on both sides too.
+    // Unreported counts would be equal on both sides too, so require that they are not zero.
     for (what, count) in [
         ("drafted", drafted.iter().map(|one| one.0).sum::<u64>()),
         ("accepted", drafted.iter().map(|one| one.1).sum()),
@@ -74,7 +75,7 @@ fn volley(
     for (at, (status, body)) in answers.iter().enumerate() {
         let same_before = compared.same;
         compared.hold(&format!("{name}: request {at}"), &alone[at], verdict::tolerance(&[]), (*status, body));
-        // After a near tie it drafts for another text.
+        // After a tie it drafts for another sequence.
         if compared.same > same_before && drafted_for(body) != drafted[at] {
             compared.failures.push(format!(
                 "{name}: request {at}: (drafted, accepted) is {:?}, stock has {:?}",
@@ -98,5 +99,5 @@ fn request(mut request: Value) -> Value {
     request
 }
 
-/// The byte tokens that are text by themselves end before this one.
+/// First token id after the byte tokens that are valid text by themselves.
 const BYTES: i32 = 131;

@@ -1,13 +1,13 @@
-//! Speculation: tokens that are guessed from the text itself, checked several at once, and given up where wrong.
+//! Speculative decoding: tokens drafted from the sequence itself, verified several at once, and discarded if wrong.
 
 use super::scene::Scene;
 use crate::error::Result;
 use crate::serving::cases;
 
-/// Tokens of an answer: a small model begins to repeat itself soon.
+/// Length of an answer, in tokens: a small model soon repeats itself.
 const ANSWER: usize = 200;
 
-/// What repeats is guessed rightly, at times.
+/// Checks answers to repetitive prompts, for which some drafts are accepted.
 pub fn check(scene: &mut Scene<'_>) -> Result<()> {
     let requests: Vec<_> = (1..=3)
         .map(|number| cases::request_for(&cases::numbered_prompt(number, 20).repeat(10), ANSWER))

@@ -1,13 +1,13 @@
-//! The end of the context: what shifts cells is off with a paged cache, and the server says so.
+//! The end of the context: features that shift the cache are off when it is paged, and the server logs that.
 
 use super::scene::{Scene, times_said};
 use crate::error::Result;
 use crate::serving::cases;
 
-/// Cells, for one request alone.
+/// Context size in tokens, for a single request.
 const CELLS: &str = "512";
 
-/// A request that wants more than its context ends there, with stock's tokens, and the next one is answered.
+/// Checks that a request for more than its context ends there, with stock's tokens, and that the next one is answered.
 pub fn check(scene: &mut Scene<'_>) -> Result<()> {
     let server =
         scene.ours(&["-np", "1", "-c", CELLS, "--kv-paged", "--context-shift", "--cache-reuse", "32"])?;

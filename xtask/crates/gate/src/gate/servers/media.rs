@@ -1,4 +1,4 @@
-//! Prompts with images: who finds what was computed of them, and whether the answers are stock's.
+//! Prompts with images: prefix-cache hits on them, and whether the answers match stock's.
 
 use serde_json::{Value, json};
 
@@ -14,19 +14,19 @@ use crate::sys::machine::models;
 use crate::sys::machine::process::Run;
 use crate::sys::net::server::Server;
 
-/// Tokens of an answer: enough to outgrow the small pool.
+/// Length of an answer, in tokens: enough to outgrow the small pool.
 const ANSWER: usize = 100;
 
-/// Answers at once, in a pool with room for about three.
+/// Arguments of a server with concurrent requests, in a pool with capacity for about three.
 const CROWD: [&str; 5] = ["-np", "6", "-c", "1280", "--kv-paged"];
 
 const ALONE: [&str; 7] = ["-np", "1", "-c", cases::ROOMY, "--cache-ram", "0", "--kv-unified"];
 
-/// More than a block of text.
+/// Text of more than one block.
 const LONG: &str =
     "and a text that is much longer, so that it fills more than one block of the cache by itself";
 
-/// A prompt: text with `@` for each image, and the images by their seeds.
+/// A prompt: text with `@` for each image, and the images' seeds.
 type Prompt = (String, &'static [u64]);
 
 fn prompts() -> Vec<Prompt> {
@@ -43,7 +43,7 @@ fn prompts() -> Vec<Prompt> {
     ]
 }
 
-/// Compares the answers to prompts with images, one after the other and in a crowd that has to give way.
+/// Compares the answers to prompts with images, sent one at a time and then all at once with preemption.
 pub fn compare(gate: &ServerGate<'_>, compared: &mut Compared) -> Result<()> {
     gate.context.ui.status("Comparing", "the servers' answers to images");
     let (model, vision) = (gate.folder.join("model.gguf"), gate.folder.join("vision.gguf"));
@@ -64,10 +64,10 @@ pub fn compare(gate: &ServerGate<'_>, compared: &mut Compared) -> Result<()> {
     crowd(&start(&gate.ours, &CROWD)?, &alone, compared)
 }
 
-/// What the prompts have in common is found, and not more: as many tokens as whole blocks and whole images give.
+/// Checks that exactly the common prefix is found in the cache: as many tokens as full blocks and whole images cover.
 fn one_after_the_other(server: &Server, alone: &[Answer], compared: &mut Compared) -> Result<()> {
-    // The second prompt finds the three full blocks of the first one; the third, with another image, nothing. Of the
-    // fourth one block is known, which ends inside of its image: that is computed anew, and 8 bytes are left. The
+    // The second prompt finds the three full blocks of the first one; the third, with another image, nothing. For the
+    // fourth one block is cached, which ends inside its image: the image is computed again, and 8 bytes are left. The
     // sixth finds six blocks, up to the middle of its last image, which begins at 322; the seventh three, up to the
     // middle of its second image, which begins at 106.
     let found = [0, 192, 0, 8, 0, 322, 106, 0];
@@ -82,7 +82,7 @@ fn one_after_the_other(server: &Server, alone: &[Answer], compared: &mut Compare
     Ok(())
 }
 
-/// All at once, twice: blocks are evicted, requests preempted and their images computed again.
+/// Sends all requests at once, twice: blocks are evicted, requests preempted and their images computed again.
 fn crowd(server: &Server, alone: &[Answer], compared: &mut Compared) -> Result<()> {
     for _ in 0..2 {
         let answers = server.post_at_once("/completion", &requests(server)?)?.answers;
@@ -103,19 +103,19 @@ fn crowd(server: &Server, alone: &[Answer], compared: &mut Compared) -> Result<(
     Ok(())
 }
 
-/// The marker of an image is another in each process, so that no text can contain it by chance.
+/// Builds the requests. The placeholder of an image differs in each process, so that no text can contain it by chance.
 fn requests(server: &Server) -> Result<Vec<Value>> {
     let marker = marker(server)?;
     Ok(prompts().iter().map(|(text, images)| request(&text.replace('@', &marker), images)).collect())
 }
 
-/// Stands for an image in a prompt of this server.
+/// Returns the placeholder for an image in a prompt of this server.
 pub fn marker(server: &Server) -> Result<String> {
     let properties = server.get("/props")?.1;
     Ok(properties["media_marker"].as_str().unwrap_or("<__media__>").to_string())
 }
 
-/// A request with images, by their seeds; `text` has the marker of each.
+/// Builds a request with images, given by their seeds; `text` contains the placeholder of each.
 pub fn request(text: &str, images: &[u64]) -> Value {
     let images: Vec<String> = images.iter().map(|seed| encoded_image(*seed)).collect();
     let mut request = cases::request(&[]);

@@ -1,7 +1,8 @@
-//! The gate's second half: the packaged servers, stock against ours, answer by answer.
+//! Gate part: the packaged servers, stock against ours, answer by answer.
 //!
-//! Stock answers each prompt alone. Ours without flags must answer in the same bytes; paged, with any number of
-//! neighbours, in the same tokens. And it must have shared something: a feature that never switches on would pass.
+//! Stock answers each prompt alone. Ours without flags must return identical bytes; paged, with any number of
+//! concurrent requests, the same tokens. The pool must also report cache hits: a feature that never switches on would
+//! pass otherwise.
 
 mod adapters;
 mod answers;
@@ -38,55 +39,55 @@ use crate::sys::machine::process::Run;
 use crate::sys::machine::{disk, models};
 use crate::sys::net::server::Server;
 
-/// What ours has to answer with everything off.
+/// Required agreement with stock with all features off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Off {
-    /// Stock's bytes.
+    /// Byte-identical answers.
     Identical,
-    /// Stock's tokens, as far as rounding lets them be: a patch says that it moves every logit a little.
+    /// The same tokens except for ties within tolerance: a patch declares that it moves every logit a little.
     Near,
 }
 
-/// What the patches say of numbers.
+/// Numerical effect that the patches declare.
 #[derive(Clone, Copy, Debug)]
 pub struct Claimed {
-    /// With everything off.
+    /// With all features off.
     pub off: Off,
-    /// The most that the attention of a paged cache moves a logit; nothing where it is stock's.
+    /// Maximum by which the attention of a paged cache moves a logit; `None` if it is stock's.
     pub attention: Option<f64>,
 }
 
-/// What is compared.
+/// Selection of checks and models.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Chosen<'a> {
-    /// Checks by name; all when empty.
+    /// Checks by name; all if empty.
     pub checks: &'a [String],
-    /// Models that answer the check `answers`, by name; all when empty.
+    /// Models for the check `answers`, by name; all if empty.
     pub models: &'a [String],
 }
 
-/// A check of the servers. Each can be run alone: none relies on what ran before it.
+/// A server check. Each can run alone: none relies on earlier ones.
 struct Check {
     name: &'static str,
     work: Work,
 }
 
-/// What a check does.
+/// The work of a check.
 enum Work {
-    /// Starts servers of its own.
+    /// Starts its own servers.
     Whole(fn(&ServerGate<'_>, &mut Compared) -> Result<()>),
-    /// Compares one feature of ours with stock.
+    /// Compares one of our features with stock.
     Feature(Base, fn(&mut Scene<'_>) -> Result<()>),
 }
 
-/// What both servers of a feature are started with.
+/// Model that both servers of a feature check load.
 #[derive(Clone, Copy)]
 enum Base {
     /// The trained model.
     Trained,
     /// Random weights, which are slower.
     Random,
-    /// Random weights and an adapter.
+    /// Random weights and a LoRA adapter.
     Adapted,
 }
 
@@ -110,7 +111,7 @@ const CHECKS: [Check; 17] = [
     Check { name: "promises", work: Work::Whole(look_at_promises) },
 ];
 
-/// Compares the servers `stock` and `ours`; goes on after a difference, and after a server that was gone.
+/// Compares the servers `stock` and `ours`; continues after a difference, and after a server that exited.
 pub fn compare(
     context: &Context,
     [stock, ours]: [PathBuf; 2],
@@ -148,7 +149,7 @@ fn refuse_unknown(what: &str, names: &[String], known: &[&str]) -> Result<()> {
     }
 }
 
-/// One request at a time.
+/// Arguments of a server that runs one request at a time.
 const ALONE: [&str; 6] = ["-np", "1", "-c", cases::ROOMY, "--cache-ram", "0"];
 
 struct ServerGate<'a> {
@@ -158,7 +159,7 @@ struct ServerGate<'a> {
     folder: PathBuf,
     claimed: Claimed,
     models: &'a [String],
-    /// By the names of setups.
+    /// Tolerances by setup name.
     tolerances: RefCell<BTreeMap<String, f64>>,
 }
 
@@ -173,7 +174,7 @@ impl Setup {
         format!("{} {}", self.model.name(), self.kv_type)
     }
 
-    /// Whether stock rounds Q on random weights.
+    /// Whether stock quantizes Q and the weights are random.
     fn rounds_queries(&self) -> bool {
         matches!(self.model, Model::Random(_)) && self.kv_type != "f16"
     }
@@ -226,7 +227,7 @@ impl ServerGate<'_> {
     }
 }
 
-/// Who finds what others computed, and what becomes of a request that cannot fit.
+/// Checks which requests reuse cached blocks of others, and the response to a request that cannot fit.
 fn look_at_sharing(gate: &ServerGate<'_>, compared: &mut Compared) -> Result<()> {
     gate.context.ui.status("Checking", "who shares with whom");
     let setup = gate.setup(Model::Trained, "f16")?;

@@ -6,10 +6,10 @@ use crate::serving::kv_pool::Pool;
 use crate::serving::overload::crowd::{Crowd, Enough};
 use crate::serving::overload::traffic;
 
-/// Visits of all clients together.
+/// Total number of requests of all clients.
 const VISITS: u64 = 250;
 
-/// Every answer is stock's, nothing stays held, and it was an overload.
+/// Checks that every answer matches stock's, that no blocks stay in use, and that the load was an overload.
 pub fn check(scene: &mut Scene<'_>) -> Result<()> {
     let prompts = traffic::prompts();
     let stock = scene.expect_each(&traffic::longest_requests(&prompts))?;

@@ -1,4 +1,4 @@
-//! A pool in trouble: free blocks that lie scattered, prompts that were evicted, requests that outgrow it together.
+//! The block pool under pressure: scattered free blocks, evicted prompts, and requests that outgrow it together.
 
 use serde_json::Value;
 
@@ -10,10 +10,10 @@ use crate::serving::verdict::Answer;
 use crate::sys::machine::threads::result_of;
 use crate::sys::net::server::Server;
 
-/// Blocks that the prompts leave in a pool of 64, in the order in which they come.
+/// Number of blocks that each prompt leaves cached in a pool of 64, in order of arrival.
 const LENGTHS: [usize; 8] = [5, 9, 6, 8, 4, 10, 7, 9];
 
-/// A prompt that leaves so many blocks, and one token.
+/// Builds a prompt of `blocks` full blocks and one token.
 fn prompt_of(number: usize, blocks: usize) -> Vec<u32> {
     cases::numbered_prompt(number as u64 + 1, blocks * BLOCK + 1)
 }
@@ -30,12 +30,12 @@ fn asked(scene: &mut Scene<'_>, number: usize, blocks: usize) -> Result<Asked> {
     Ok(Asked { stock: scene.expect(&request)?, request, blocks })
 }
 
-/// Prompts fill the pool one after the other, and every other one is asked again; a long prompt then gets the blocks
-/// between those that were. That they lay between them is seen from who is still there.
+/// Fragments the pool: prompts fill it in sequence, and every other one is sent again; a long prompt then gets the
+/// blocks between those that were. Which prompts are still cached shows that the evicted blocks were scattered.
 pub fn check_fragments(scene: &mut Scene<'_>) -> Result<()> {
     let prompts = (0..).zip(LENGTHS).map(|(number, blocks)| asked(scene, number, blocks));
     let prompts = prompts.collect::<Result<Vec<Asked>>>()?;
-    // Two threads, who divide what is visible of the cells.
+    // Two threads, which divide the visible tokens of KV cache between them.
     let server = scene.ours(&["-np", "2", "-c", "4096", "-t", "2", "--kv-paged"])?;
     for prompt in &prompts {
         let body = scene.ask("filling", &server, &prompt.request, &prompt.stock)?;
@@ -56,8 +56,8 @@ pub fn check_fragments(scene: &mut Scene<'_>) -> Result<()> {
     scene.must_be_at_rest(server)
 }
 
-/// It needs all blocks that are empty and nearly all that were left by the `dropped` ones. Asked again it finds its
-/// own, wherever they are.
+/// Sends a prompt that needs all empty blocks and nearly all blocks left by the `dropped` prompts. Sent again it finds
+/// its own blocks, wherever they are.
 fn check_long_prompt(scene: &mut Scene<'_>, server: &Server, dropped: usize) -> Result<()> {
     let before = Pool::of_server(server)?;
     let blocks = usize::try_from(before.blocks_empty).unwrap_or_default() + dropped - 2;
@@ -73,7 +73,7 @@ fn check_long_prompt(scene: &mut Scene<'_>, server: &Server, dropped: usize) -> 
     Ok(())
 }
 
-/// What was evicted is computed again.
+/// Checks that an evicted prompt is computed again.
 pub fn check_eviction(scene: &mut Scene<'_>) -> Result<()> {
     let first = asked(scene, 0, 5)?;
     let server = scene.ours(&["-np", "1", "-c", "1024", "--kv-paged"])?;
@@ -92,17 +92,17 @@ pub fn check_eviction(scene: &mut Scene<'_>) -> Result<()> {
     scene.must_be_at_rest(server)
 }
 
-/// Tokens of an answer that its request outgrows the pool with.
+/// Length of an answer with which requests outgrow the pool, in tokens.
 const GROWN: usize = 400;
 
-/// Requests that run at once: two of them fill the pool of 16 blocks.
+/// Number of concurrent requests: two of them fill the pool of 16 blocks.
 const RUNNING: usize = 4;
 
-/// What the server says of it.
+/// Log message of a preemption.
 const PREEMPTED: &str = "preempted with";
 
-/// Four requests that fit when they begin and not when they end: at least one has to give its blocks away. On a
-/// machine that is very busy they may come one by one; then they come again.
+/// Sends four requests that fit when they start and not when they end: at least one has to be preempted. On a very busy
+/// machine they may run one by one; then they are sent again.
 pub fn check_preemption(scene: &mut Scene<'_>) -> Result<()> {
     let requests: Vec<Value> = (1..=RUNNING as u64)
         .map(|number| cases::request_for(&cases::numbered_prompt(number, 100), GROWN))
@@ -123,13 +123,13 @@ pub fn check_preemption(scene: &mut Scene<'_>) -> Result<()> {
     scene.must_be_at_rest(server)
 }
 
-/// Tokens of a prompt that takes 37 steps of 16 tokens to compute, and of those that are being answered meanwhile:
-/// each of them is about to need a second block.
+/// Length of a prompt that takes 37 steps of 16 tokens to compute, and of those that decode meanwhile: each of these is
+/// about to need a second block.
 const SLOW: usize = 590;
 const NEARLY_A_BLOCK: [usize; 5] = [50, 53, 56, 59, 62];
 
-/// A prompt that has to give its blocks away while it is computed begins anew. On a machine that is very busy it may
-/// come too late; then all come again. They leave nothing to the next time, which would have less to compute.
+/// Checks that a prompt preempted during prefill is computed again from its start. On a very busy machine it may arrive
+/// too late; then all are sent again. They leave nothing cached for the next attempt, which would have less to compute.
 pub fn check_preempted_prompt(scene: &mut Scene<'_>) -> Result<()> {
     let answered = NEARLY_A_BLOCK.map(|length| cases::request_for(&cases::numbered_prompt(1, length), 120));
     let slow = cases::request_for(&cases::numbered_prompt(2, SLOW), 24);
@@ -151,7 +151,7 @@ pub fn check_preempted_prompt(scene: &mut Scene<'_>) -> Result<()> {
     scene.must_be_at_rest(server)
 }
 
-/// Who came last gives way first.
+/// Sends the last request after the others run: the latest arrival is preempted first.
 fn answers_with_the_last_one_last(server: &Server, requests: &[Value]) -> Result<Vec<(u16, Value)>> {
     let (last, others) = requests.split_last().ok_or_else(|| Error::usage("nobody asks"))?;
     std::thread::scope(|threads| {
@@ -163,7 +163,7 @@ fn answers_with_the_last_one_last(server: &Server, requests: &[Value]) -> Result
     })
 }
 
-/// Until so many requests run, or not much longer.
+/// Waits until `count` requests run, with a timeout.
 fn wait_for_running(server: &Server, count: usize) -> Result<()> {
     for _ in 0..100 {
         let slots = server.get("/slots")?.1;

@@ -1,7 +1,7 @@
-//! The prefill budget: while a long prompt comes in, who generates goes on.
+//! The prefill budget: while a long prompt is computed, other requests continue decoding.
 //!
-//! Nothing is timed. The server says after each step how much of the prompt it has, and in each of these steps who
-//! generates gets a token; so the steps are counted.
+//! Nothing is timed. The server reports after each step how much of the prompt is computed, and a decoding request gets
+//! a token in each of these steps, so the steps are counted.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,22 +15,23 @@ use crate::serving::cases;
 use crate::sys::machine::threads::result_of;
 use crate::sys::net::server::Server;
 
-/// Prompt tokens in a step.
+/// Prompt tokens per step.
 const BUDGET: usize = 16;
 
-/// Tokens of the long prompt: less than a batch, which is computed in one step when nothing bounds it.
+/// Length of the long prompt, in tokens: less than a batch, so it is computed in one step without a budget.
 const LONG: usize = 2000;
 
-/// Tokens of the stream that are compared.
+/// Number of tokens of the stream that are compared.
 const COMPARED: usize = 150;
 
-/// Tokens of the stream: as many as fit into the context, so that it outlives the prompt.
+/// Length of the stream, in tokens: as many as fit into the context, so that it outlives the prompt.
 const STREAMED: usize = 3900;
 
-/// Steps without a budget: the server may set the last tokens of a prompt apart.
+/// Maximum number of steps without a budget: the server may compute the last tokens of a prompt separately.
 const FEW: usize = 4;
 
-/// With both caches, with and without the budget: without it the same count must be small, else it shows nothing.
+/// Checks both caches, with and without the budget: without it the number of steps must be small, or the count proves
+/// nothing.
 pub fn check(scene: &mut Scene<'_>) -> Result<()> {
     for cache in ["--kv-paged", "--kv-unified"] {
         for budget in [BUDGET, 0] {
@@ -65,20 +66,20 @@ fn check_meeting(scene: &mut Scene<'_>, what: &str, budget: usize, server: &Serv
     Ok(())
 }
 
-/// What happened while the long prompt came in.
+/// Observations while the long prompt was computed.
 #[derive(Debug, Default)]
 struct Meeting {
     /// Tokens of the stream.
     stream: Vec<i64>,
     /// Tokens of the long prompt that each step computed.
     steps: Vec<u64>,
-    /// The answer to it.
+    /// Tokens of the answer to the long prompt.
     answer: Vec<i64>,
-    /// Tokens that the stream got from before the prompt came until after it was answered.
+    /// Number of tokens that the stream got from before the prompt arrived until after it was answered.
     streamed_meanwhile: u64,
 }
 
-/// What does not fit the budget; 0 is none.
+/// Returns the violation of the budget, if any; a budget of 0 means no limit.
 fn what_is_wrong(meeting: &Meeting, budget: usize) -> Option<String> {
     let steps = meeting.steps.len();
     let largest = meeting.steps.iter().max().copied().unwrap_or_default();
@@ -94,7 +95,7 @@ fn what_is_wrong(meeting: &Meeting, budget: usize) -> Option<String> {
         .then(|| format!("the stream got {} tokens in {steps} steps", meeting.streamed_meanwhile))
 }
 
-/// On a machine that is very busy the stream may be over too early; then they meet again.
+/// Repeats the meeting if the stream ended too early, as it may on a very busy machine.
 fn meet_until_met(server: &Server, short: &[u32], long: &Value) -> Result<Option<Meeting>> {
     for _ in 0..5 {
         if let Some(meeting) = meet(server, short, long)? {
@@ -104,7 +105,7 @@ fn meet_until_met(server: &Server, short: &[u32], long: &Value) -> Result<Option
     Ok(None)
 }
 
-/// The long prompt comes when the stream has its first token. Nothing if the stream did not outlive it.
+/// Sends the long prompt when the stream has its first token; `None` if the stream did not outlive it.
 fn meet(server: &Server, short: &[u32], long: &Value) -> Result<Option<Meeting>> {
     let mut request = cases::request_for(short, STREAMED);
     request["stream"] = true.into();
@@ -114,7 +115,7 @@ fn meet(server: &Server, short: &[u32], long: &Value) -> Result<Option<Meeting>>
     let (begins, has_begun) = mpsc::channel();
     std::thread::scope(|threads| {
         let stream = threads.spawn(|| follow_stream(server, &request, begins, &is_over));
-        // An error here is one of the stream, which says more.
+        // An error here means that the stream failed; its own error is more specific.
         let _ = has_begun.recv();
         let met = send_long(server, long);
         is_over.store(true, Ordering::Relaxed);
@@ -137,7 +138,7 @@ fn follow_stream(
     let look = |event: &Value| {
         tokens.extend(tokens_of(event));
         if !tokens.is_empty() {
-            // Only the first time matters.
+            // Only the first send matters; later ones fail if the receiver is gone.
             let _ = begins.send(());
         }
         match event["stop"] == true || (is_over.load(Ordering::Relaxed) && tokens.len() >= COMPARED) {
@@ -174,7 +175,7 @@ fn send_long(server: &Server, long: &Value) -> Result<Option<Meeting>> {
     }))
 }
 
-/// What is refused says nothing about a budget.
+/// Returns an error if the request was refused, which would say nothing about a budget.
 fn must_be_stream(what: &str, (status, body): (u16, Value)) -> Result<()> {
     match status {
         200 => Ok(()),
@@ -186,7 +187,7 @@ fn tokens_of(event: &Value) -> impl Iterator<Item = i64> + '_ {
     event["tokens"].as_array().into_iter().flatten().filter_map(Value::as_i64)
 }
 
-/// How many tokens the stream has, as the server counts them; nothing when it is over.
+/// Returns the stream's number of tokens as the server counts them; `None` when it has ended.
 fn streamed(server: &Server) -> Result<Option<u64>> {
     let slot = server.get("/slots")?.1[0].take();
     let is_processing = slot["is_processing"] == true;

@@ -1,4 +1,4 @@
-//! What the paged server shares, and with whom: counted in prompt tokens that it had not to compute.
+//! Isolation of the prefix cache between tenants, measured in prompt tokens found in the cache.
 
 use serde_json::{Value, json};
 
@@ -6,10 +6,11 @@ use crate::error::{Error, Result};
 use crate::serving::cases;
 use crate::sys::net::server::Server;
 
-/// Tokens of the prompt that the questions here are asked with; five blocks are shared of it, one token is left.
+/// Length of the prompt, in tokens: five blocks of it are shared, one token is left.
 const PROMPT: usize = 321;
 
-/// A request that came to nothing new: what was asked, by whom, and how many tokens must have been found.
+/// A request with the same prompt: its description, API key and additional fields, and the expected number of cached
+/// tokens.
 struct Question {
     what: &'static str,
     key: &'static str,
@@ -17,10 +18,10 @@ struct Question {
     found: usize,
 }
 
-/// The keys that the server is to be started with.
+/// API keys that the server has to be started with.
 pub const KEYS: &str = "one-key,another-key";
 
-/// In this order: each relies on what was asked before it.
+/// Requests in order: each relies on the earlier ones.
 fn questions() -> [Question; 8] {
     let ask = |what, key, more, found| Question { what, key, more, found };
     [
@@ -35,7 +36,7 @@ fn questions() -> [Question; 8] {
     ]
 }
 
-/// Everything that was found by somebody who may not find it, or not found by who may.
+/// Returns the cases in which a request found tokens that it must not find, or missed tokens that it may.
 pub fn leaks(server: &Server) -> Result<Vec<String>> {
     let prompt = cases::any_prompt(PROMPT);
     let mut wrong = Vec::new();
@@ -56,7 +57,8 @@ pub fn leaks(server: &Server) -> Result<Vec<String>> {
     Ok(wrong)
 }
 
-/// A server that can save its slots keeps a slot's text after the answer: for who asked, and nobody else.
+/// Checks a server with `--slot-save-path`, which retains a slot's sequence after the answer: only the same key may
+/// reuse it.
 pub fn leaks_of_a_kept_slot(server: &Server) -> Result<Option<String>> {
     let body = json!({ "prompt": cases::any_prompt(PROMPT), "n_predict": 1, "temperature": 0, "id_slot": 0 });
     let found = |key| -> Result<Option<u64>> {
@@ -68,7 +70,7 @@ pub fn leaks_of_a_kept_slot(server: &Server) -> Result<Option<String>> {
         .then(|| format!("a kept slot: found {first:?}, {same:?} with the same key, {other:?} with another")))
 }
 
-/// The prompt tokens that were computed for all `answers`, when they are more than what nobody else had.
+/// Reports the prompt tokens computed for all `answers` if they exceed the number that prefix caching cannot avoid.
 pub fn computed_twice(answers: &[(u16, Value)]) -> Option<String> {
     let count = |(_, body): &(u16, Value)| body["timings"]["prompt_n"].as_u64();
     let Some(computed) = answers.iter().map(count).sum::<Option<u64>>() else {
@@ -78,7 +80,8 @@ pub fn computed_twice(answers: &[(u16, Value)]) -> Option<String> {
     (computed > most).then(|| format!("{computed} prompt tokens were computed, expected at most {most}"))
 }
 
-/// Four answers to one prompt that cannot even begin together: a clear refusal, and a server that goes on.
+/// Sends a request for four choices that cannot even start together: it must be refused with a clear message, and the
+/// server must continue.
 pub fn refuses_what_cannot_fit(server: &Server) -> Result<Option<String>> {
     let body = json!({ "prompt": cases::any_prompt(400), "n": 4, "max_tokens": 200, "temperature": 0,
                        "ignore_eos": true });

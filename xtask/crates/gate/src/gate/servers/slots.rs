@@ -1,4 +1,4 @@
-//! A slot that is saved to a file, erased and restored.
+//! Saving a slot to a file, erasing and restoring it.
 
 use serde_json::{Value, json};
 
@@ -8,10 +8,12 @@ use crate::serving::cases::{self, BLOCK};
 use crate::sys::machine::disk;
 use crate::sys::net::server::Server;
 
-/// Tokens of the first prompt; not a multiple of a block, so that what the pool has is less than what the file has.
+/// Length of the first prompt, in tokens; not a multiple of the block size, so that the pool has fewer tokens cached
+/// than the file.
 const PROMPT: usize = 150;
 
-/// A conversation goes on from the file where the slot was restored, and from the pool's whole blocks where not.
+/// Checks that a conversation continues from the file if the slot was restored, and from the pool's full blocks
+/// otherwise.
 pub fn check(scene: &mut Scene<'_>) -> Result<()> {
     let folder = scene.folder("slots")?;
     let path = folder.display().to_string();
@@ -23,7 +25,7 @@ pub fn check(scene: &mut Scene<'_>) -> Result<()> {
     let said: Vec<u32> = serde_json::from_value(answer["tokens"].clone()).unwrap_or_default();
     let next = in_slot(cases::request(&[prompt, said, cases::numbered_prompt(2, 20)].concat()));
     let stock = scene.expect(&next)?;
-    // The last token that was said is not in the cache: it was never decoded.
+    // The last generated token is not in the cache: it was never decoded.
     let kept = answer["tokens"].as_array().map_or(0, Vec::len) + PROMPT - 1;
 
     act(scene, &server, "save", "n_saved", kept)?;

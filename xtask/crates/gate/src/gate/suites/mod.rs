@@ -1,7 +1,7 @@
-//! The gate's third part: upstream's own tests, on stock and on ours, compared outcome by outcome.
+//! Gate part: upstream's own tests, on stock and on ours, compared outcome by outcome.
 //!
-//! That a test passes is not asked: many want models from the network, and fail on a tiny one. That it ends on ours
-//! as on stock is; what may end differently is listed with a reason.
+//! Tests need not pass: many require models from the network, and fail with a tiny one. Outcomes on ours must match
+//! those on stock; allowed differences are listed with a reason.
 
 mod outcome;
 mod programs;
@@ -27,11 +27,11 @@ use crate::sys::machine::threads::on_all_cores;
 use crate::sys::machine::{disk, tools};
 use crate::sys::project::run_lock::{self, Access};
 
-/// What came of all comparisons.
+/// Results of all comparisons.
 pub struct Compared(Vec<Held>);
 
-/// Runs every suite on both variants; goes on after a difference, which is an error in the end. Without the kernels no
-/// server is paged.
+/// Runs every suite on both variants; continues after a difference and returns an error at the end. Without the kernels
+/// the paged server tests are skipped.
 pub fn compare(context: &Context, sides: &Sides<'_>) -> Result<Compared> {
     let Sides { reference, variant, has_kernels, .. } = *sides;
     let suites = read_list(context)?;
@@ -46,7 +46,7 @@ pub fn compare(context: &Context, sides: &Sides<'_>) -> Result<Compared> {
     Ok(compared)
 }
 
-/// A program that crashes leaves thousands of cases untold.
+/// Maximum number of failures shown: a program that crashes leaves thousands of cases unreported.
 const SHOWN: usize = 40;
 
 fn read_list(context: &Context) -> Result<Suites> {
@@ -54,10 +54,10 @@ fn read_list(context: &Context) -> Result<Suites> {
     Suites::parse(SourceText { name: verdict::LIST, text: &text })
 }
 
-/// How often a test that ended differently is run again, alone, on each side.
+/// Number of times a test with differing outcomes is rerun, alone, on each side.
 const AGAIN: usize = 3;
 
-/// So many tests do not differ by luck.
+/// Maximum number of differing tests that are rerun; more cannot be flakiness.
 const TOO_MANY_FOR_LUCK: usize = 20;
 
 struct SuiteGate<'a> {
@@ -105,7 +105,8 @@ impl<'a> SuiteGate<'a> {
         build.compile_tests(&self.suites.targets())
     }
 
-    /// The tests mostly wait for a server that computes on one core, so one run is left for each core.
+    /// Compares the server tests. They mostly wait for a server that computes on one core, so there is one run per
+    /// core.
     fn compare_servers(&self, reference: &str, variant: &str, has_pool: bool) -> Result<Vec<Held>> {
         let stock = self.server_tests(reference, false);
         let ours = [("server tests", false, &[][..]), ("server tests, paged", true, &self.suites.paged[..])];
@@ -126,7 +127,7 @@ impl<'a> SuiteGate<'a> {
         ours.iter().zip(outcomes).map(hold).collect()
     }
 
-    /// Parts of the names of tests that the patches of `variant`, or of what it extends, bring along.
+    /// Returns name parts of tests that the patches of `variant`, or of a variant it extends, add.
     fn own_tests(&self, variant: &str) -> Result<Vec<String>> {
         let pins = self.context.pins()?;
         let stack: Vec<&str> =
@@ -164,7 +165,7 @@ impl<'a> SuiteGate<'a> {
         Ok(held)
     }
 
-    /// Runs a test that ended differently alone, on both sides.
+    /// Reruns a test with differing outcomes alone, on both sides; returns whether the difference is flaky.
     fn is_luck(&self, difference: &Difference, stock: &dyn Suite, ours: &dyn Suite) -> Result<bool> {
         let Difference { test, .. } = difference;
         if difference.stock == Outcome::Absent {
@@ -181,30 +182,30 @@ impl<'a> SuiteGate<'a> {
 
 /// Tests that can be run again one by one.
 trait Suite {
-    /// What becomes of each test.
+    /// Runs all tests and returns their outcomes.
     fn all(&self) -> Result<Outcomes>;
-    /// What becomes of one test, run alone.
+    /// Runs one test alone.
     fn alone(&self, test: &str) -> Result<Outcomes>;
 }
 
-/// A suite on one side and what came of it.
+/// A suite on one side and its outcomes.
 type Side<'a> = (&'a dyn Suite, &'a Outcomes);
 
-/// The server's tests on ours, in one of its modes.
+/// The server tests with our server, in one of its modes.
 struct OursOf<'a> {
     side: &'static str,
-    /// What may end differently.
+    /// Allowed differences.
     listed: &'a [Expected],
     suite: ServerSuite<'a>,
 }
 
 impl Compared {
-    /// One line for each suite.
+    /// Returns one line per suite.
     pub fn summary(&self) -> String {
         self.0.iter().map(Held::summary).collect::<Vec<_>>().join("\n")
     }
 
-    /// An error when a test ended differently and nobody expected it.
+    /// Returns an error if a comparison has failures.
     fn verdict(&self, reference: &str, variant: &str) -> Result<()> {
         if self.0.iter().all(Held::is_good) {
             return Ok(());
@@ -218,7 +219,7 @@ impl Compared {
         Err(Error::no(what).detail(shown))
     }
 
-    /// For a report.
+    /// JSON form, for a report.
     pub fn to_json(&self) -> Value {
         json!(self.0.iter().map(Held::to_json).collect::<Vec<_>>())
     }

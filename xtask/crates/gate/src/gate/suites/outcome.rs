@@ -1,4 +1,4 @@
-//! PURE: what became of each test, as upstream's test programs and our pytest plugin tell it.
+//! PURE: outcomes of tests, parsed from the output of upstream's test programs and of our pytest plugin.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,19 +7,19 @@ use serde::Deserialize;
 
 use crate::error::{Error, Result};
 
-/// What became of one test. Failures at different places are different outcomes: a test that fails on both sides
-/// may hide another failure.
+/// Outcome of one test. Failures at different places are different outcomes: a test that fails on both sides may hide
+/// another failure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// It passed.
     Passed,
-    /// It did not run, and said so.
+    /// It reported that it did not run.
     Skipped,
-    /// It failed, there and so.
+    /// It failed; the text gives the place and the cause.
     Failed(String),
-    /// The program was killed, or had to be.
+    /// The program crashed, or was killed after a timeout.
     Crashed(String),
-    /// Nothing was said of it.
+    /// It was not reported.
     Absent,
 }
 
@@ -27,7 +27,7 @@ pub enum Outcome {
 pub type Outcomes = BTreeMap<String, Outcome>;
 
 impl Outcome {
-    /// In one word.
+    /// Returns the outcome in one word.
     pub fn word(&self) -> &'static str {
         match self {
             Outcome::Passed => "passed",
@@ -48,7 +48,7 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// A line of the report that `ci/suites/local_model.py` writes.
+/// One line of the report that `ci/suites/local_model.py` writes.
 #[derive(Deserialize)]
 struct Line {
     test: String,
@@ -56,8 +56,8 @@ struct Line {
     how: Option<String>,
 }
 
-/// Reads the plugin's report. A test may have several lines, for its set-up, itself and its tear-down: the first
-/// that tells of no success counts.
+/// Parses the plugin's report. A test may have several lines, for set-up, call and tear-down: the first that is not a
+/// success counts.
 pub fn read_server_tests(report: &str) -> Result<Outcomes> {
     let mut outcomes = Outcomes::new();
     for text in report.lines() {
@@ -77,8 +77,8 @@ pub fn read_server_tests(report: &str) -> Result<Outcomes> {
     Ok(outcomes)
 }
 
-/// Reads what `test-backend-ops --output sql` says of each case: one statement a line, with named fields. Cases of
-/// the same name are counted.
+/// Parses the output of `test-backend-ops --output sql`: one statement per line, with named fields. Cases with the same
+/// name are numbered.
 pub fn read_cases(output: &str) -> Outcomes {
     let mut outcomes = Outcomes::new();
     for (name, outcome) in output.lines().filter_map(read_case) {

@@ -1,4 +1,4 @@
-//! Upstream's test programs in C++, in the build folder of a variant.
+//! Upstream's C++ test programs, in the build folder of a variant.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -14,19 +14,19 @@ use crate::sys::machine::process::{Ended, Run};
 
 /// The programs of one variant.
 pub struct Programs<'a> {
-    /// Which, in their order.
+    /// The programs, in order.
     pub programs: &'a [Program],
-    /// Whether features are switched on that stock does not have.
+    /// Whether to switch on features that stock does not have.
     pub has_features: bool,
-    /// Where they are.
+    /// Folder of the programs.
     pub folder: PathBuf,
-    /// Where they run and leave what they write.
+    /// Working folder, which also receives their output.
     pub work: PathBuf,
     /// The tiny trained model.
     pub model: PathBuf,
 }
 
-/// The longest takes a minute or two on two cores.
+/// Timeout of a program; the longest takes a minute or two on two cores.
 const LIMIT: Duration = Duration::from_secs(15 * 60);
 
 impl Suite for Programs<'_> {
@@ -49,11 +49,11 @@ impl Suite for Programs<'_> {
     }
 }
 
-/// Between the name of a program and the name of its case.
+/// Separator between the name of a program and that of its case.
 const CASE: &str = ": ";
 
 impl Programs<'_> {
-    /// Those that have to tell of cases and did not.
+    /// Returns the programs that should report cases and did not.
     pub fn silent(&self, outcomes: &Outcomes) -> Vec<String> {
         let tells = |name: &str| outcomes.keys().any(|test| test.starts_with(&format!("{name}{CASE}")));
         let names = self.programs.iter().filter(|program| program.cases).map(Program::name);
@@ -90,7 +90,7 @@ impl Programs<'_> {
     }
 }
 
-/// Cases of the same name are counted, and run together.
+/// Strips the number of a case: cases with the same name are numbered, and run together.
 fn without_count(case: &str) -> &str {
     case.rsplit_once(" #").map_or(case, |(case, _)| case)
 }

@@ -1,4 +1,4 @@
-//! Upstream's tests of the server, on the packaged server of a variant and the local model.
+//! Upstream's server tests, with the packaged server of a variant and the local model.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -12,29 +12,29 @@ use crate::sys::machine::disk;
 use crate::sys::machine::ours;
 use crate::sys::machine::process::{self, Run};
 
-/// The tests with one server.
+/// The server tests with one server.
 pub struct ServerSuite<'a> {
-    /// Which.
+    /// The selected tests.
     pub tests: &'a ServerTests,
-    /// The tree that has them.
+    /// Source tree with the tests.
     pub tree: PathBuf,
-    /// The server.
+    /// The server executable.
     pub server: PathBuf,
     /// Whether its KV cache is paged.
     pub paged: bool,
-    /// The folders of our plugin and of the packages that the tests import.
+    /// Folders of our plugin and of the packages that the tests import.
     pub python_path: [PathBuf; 2],
-    /// Where they run and leave what they write.
+    /// Working folder, which also receives their output.
     pub work: PathBuf,
     /// The tiny trained model.
     pub model: PathBuf,
 }
 
-/// Some minutes on two cores; each test has a limit of its own.
+/// Timeout of the whole run, which takes some minutes on two cores; each test has a timeout of its own.
 const LIMIT: Duration = Duration::from_secs(60 * 60);
 
-/// Nobody listens there: what a test would fetch is refused at once, with a network or without. Python looks at the
-/// names in small letters first.
+/// Proxy settings that point to a closed port: any download by a test is refused at once, with or without a network.
+/// Python checks the lower-case names first.
 const PROXIES: [(&str, &str); 6] = [
     ("http_proxy", "http://127.0.0.1:9"),
     ("https_proxy", "http://127.0.0.1:9"),
@@ -56,7 +56,7 @@ impl Suite for ServerSuite<'_> {
 
 impl ServerSuite<'_> {
     fn run(&self, tests: &[String], work: &Path) -> Result<Outcomes> {
-        // As deep as upstream's folder of tests: they name files relative to it.
+        // As deep as upstream's test folder: the tests name files relative to it.
         let folder = work.join("tools/server/tests");
         ours::remove_folder(work)?;
         disk::create_folder(&folder.join("tmp"))?;
@@ -65,7 +65,7 @@ impl ServerSuite<'_> {
         let words = run.words();
         let ended = run.finish_within(LIMIT)?;
         disk::write_atomically(&work.join("pytest.log"), ended.said.as_bytes())?;
-        // 1 says that tests failed, and 5 that none was there, which is for the comparison.
+        // pytest exits with 1 if tests failed and with 5 if none was collected; both are for the comparison to judge.
         match ended.status.and_then(|status| status.code()) {
             Some(0 | 1 | 5) => outcome::read_server_tests(&read_report(&report)?),
             _ => Err(process::failed_so(&words, &ended.how(), &ended.said)),
@@ -94,7 +94,7 @@ impl ServerSuite<'_> {
             .env("PYTHONPATH", path)
             .env("PYTHONNOUSERSITE", "1")
             .env("PYTHONDONTWRITEBYTECODE", "1")
-            // Two threads of a model this small mostly wait for each other.
+            // With a model this small two threads mostly wait for each other.
             .env("LLAMA_ARG_THREADS", "1")
             .env("LLAMA_CACHE", self.work.join("cache"))
             .env("LLAMA_SERVER_BIN_PATH", &self.server)
@@ -103,7 +103,7 @@ impl ServerSuite<'_> {
     }
 }
 
-/// There is none when no test was there.
+/// Reads the report; empty if there is none because no test was collected.
 fn read_report(path: &Path) -> Result<String> {
     Ok(crate::series::lossy(&disk::read_if_there(path)?.unwrap_or_default()).into_owned())
 }

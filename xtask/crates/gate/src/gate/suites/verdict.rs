@@ -1,47 +1,47 @@
-//! PURE: where two runs of a suite ended differently, and what of that was to be expected.
+//! PURE: differences between two runs of a suite, and which of them were expected.
 
 use serde_json::{Value, json};
 
 use super::outcome::{Outcome, Outcomes};
 use crate::plan::suites::Expected;
 
-/// A test that did not end the same on both sides.
+/// A test whose outcome differs between the two sides.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
     /// Name of the test.
     pub test: String,
-    /// What became of it on stock.
+    /// Outcome on stock.
     pub stock: Outcome,
-    /// What became of it on ours.
+    /// Outcome on ours.
     pub ours: Outcome,
 }
 
-/// What came of comparing one suite.
+/// Result of comparing one suite.
 #[derive(Debug, Default)]
 pub struct Held {
-    /// Which suite, and how ours was run.
+    /// Name of the suite, and the mode of our run.
     pub side: String,
-    /// Tests on stock.
+    /// Number of tests on stock.
     pub tests: usize,
-    /// Tests that passed on stock.
+    /// Number of tests that passed on stock.
     pub passed: usize,
-    /// Cases that only ours has and that passed.
+    /// Number of passed cases that only ours has.
     pub own: usize,
-    /// Differences that are listed with a reason.
+    /// Differences listed with a reason.
     pub expected: Vec<Difference>,
-    /// Differences that were not seen again.
+    /// Differences that did not recur when the test ran alone.
     pub flaky: Vec<Difference>,
-    /// Differences that nobody expects.
+    /// Differences that are not listed.
     pub unexpected: Vec<Difference>,
-    /// Listed differences that are none.
+    /// Tests with a listed difference that did not occur.
     pub vanished: Vec<String>,
-    /// Parts of names of cases that only ours was to have, and has not.
+    /// Listed name parts of our own cases that match no case.
     pub unseen: Vec<String>,
-    /// Programs that were to tell of cases and told of none on stock: their arguments name none any more.
+    /// Programs that should report cases and reported none on stock: their arguments no longer match any.
     pub silent: Vec<String>,
 }
 
-/// All tests that ended differently; one that is missing on a side is absent there.
+/// Returns all tests whose outcomes differ; a test missing on one side counts as absent there.
 pub fn differences(stock: &Outcomes, ours: &Outcomes) -> Vec<Difference> {
     let only_ours = ours.keys().filter(|test| !stock.contains_key(*test));
     let outcome = |side: &Outcomes, test: &str| side.get(test).cloned().unwrap_or(Outcome::Absent);
@@ -53,16 +53,16 @@ pub fn differences(stock: &Outcomes, ours: &Outcomes) -> Vec<Difference> {
     both.filter(|both| both.stock != both.ours).collect()
 }
 
-/// What may end differently.
+/// Allowed differences.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Allowed<'a> {
-    /// These, with a reason.
+    /// Listed differences, with a reason.
     pub listed: &'a [Expected],
-    /// Cases with one of these in their names may be absent on stock, and pass.
+    /// Cases with one of these in their names may be absent on stock if they pass on ours.
     pub own_cases: &'a [String],
 }
 
-/// Holds one side's outcomes against stock's.
+/// Compares one side's outcomes with stock's.
 pub fn hold(side: &str, stock: &Outcomes, ours: &Outcomes, allowed: Allowed<'_>) -> Held {
     let Allowed { listed, own_cases } = allowed;
     let is_own = |difference: &Difference| {
@@ -71,7 +71,7 @@ pub fn hold(side: &str, stock: &Outcomes, ours: &Outcomes, allowed: Allowed<'_>)
     };
     let (own, differences): (Vec<_>, Vec<_>) = differences(stock, ours).into_iter().partition(is_own);
     let vanished = vanished(&differences, listed);
-    // One that is there and does not pass is a difference, and has to be listed.
+    // A case that exists and does not pass is a difference that has to be listed.
     let is_unseen = |part: &&String| !ours.keys().any(|test| test.contains(*part));
     let unseen = own_cases.iter().filter(is_unseen).cloned().collect();
     let (expected, unexpected) =
@@ -103,13 +103,13 @@ fn vanished(differences: &[Difference], listed: &[Expected]) -> Vec<String> {
     names.filter(|test| !differs(test)).cloned().collect()
 }
 
-/// Whether a difference is one of luck: alone, ours always ended as stock did at some time.
+/// Whether a difference is flaky: run alone, ours always ended like some run of stock.
 pub fn is_luck(stock: &[Outcome], ours_alone: &[Outcome]) -> bool {
     !ours_alone.is_empty() && ours_alone.iter().all(|outcome| stock.contains(outcome))
 }
 
 impl Difference {
-    /// In one line.
+    /// One-line form.
     pub fn line(&self) -> String {
         format!("{}: {} on stock, {} on ours", self.test, self.stock, self.ours)
     }
@@ -120,12 +120,13 @@ impl Difference {
 }
 
 impl Held {
-    /// Nothing is unexpected, everything listed was seen, and something passed: where nothing does, nothing was tried.
+    /// Whether nothing is unexpected, everything listed occurred, and at least one test passed on stock: otherwise
+    /// nothing was tested.
     pub fn is_good(&self) -> bool {
         self.failures().is_empty()
     }
 
-    /// In one line.
+    /// One-line form.
     pub fn summary(&self) -> String {
         let Held { side, tests, passed, own, expected, flaky, .. } = self;
         let (expected, flaky) = (expected.len(), flaky.len());
@@ -135,7 +136,7 @@ impl Held {
         )
     }
 
-    /// What is wrong, a line each.
+    /// Returns the failures, one line each.
     pub fn failures(&self) -> Vec<String> {
         let side = &self.side;
         let differing = self.unexpected.iter().map(|difference| format!("{side}: {}", difference.line()));
@@ -152,7 +153,7 @@ impl Held {
         differing.chain(vanished).chain(unseen).chain(silent).chain(nothing).collect()
     }
 
-    /// For a report.
+    /// JSON form, for a report.
     pub fn to_json(&self) -> Value {
         let list = |list: &[Difference]| list.iter().map(Difference::to_json).collect::<Vec<_>>();
         json!({
@@ -170,7 +171,7 @@ impl Held {
     }
 }
 
-/// The file that lists what is run and what may differ.
+/// The file that lists the tests to run and the allowed differences.
 pub const LIST: &str = "ci/suites/suites.toml";
 
 #[cfg(test)]

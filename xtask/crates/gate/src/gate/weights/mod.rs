@@ -1,9 +1,9 @@
-//! The gate's part on real weights: chats and long prompts, answered by stock and by the paged server.
+//! Gate part: real weights, with chats and long prompts, answered by stock and by the paged server.
 //!
 //! Random and home-trained models are compared token by token (`servers`). Real, quantized weights cannot be: every
-//! activation row is rounded to 8 bits, so a batch of another shape moves all logits, and stock differs from itself. Here
-//! stock answers in three ways, which gives its own spread in this very run, and the paged server has to lie within it
-//! (`serving/spread.rs`).
+//! activation row is rounded to 8 bits, so another batch shape moves all logits, and stock differs from itself. Here
+//! stock answers in three configurations, which gives its own spread in this very run, and the paged server has to lie
+//! within it (`serving/spread.rs`).
 
 mod report;
 mod runs;
@@ -29,10 +29,10 @@ use crate::sys::machine::{disk, load};
 use crate::sys::net::server::Server;
 use crate::sys::project::pinned_models::{self, Provided};
 
-/// How much is asked.
+/// Size of the workload.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Size {
-    /// A part of the chats with short answers, for CI.
+    /// A subset of the chats with short answers, for CI.
     #[default]
     Short,
     /// Every chat and long prompt.
@@ -40,7 +40,7 @@ pub enum Size {
 }
 
 impl Size {
-    /// Chats, long prompts, and tokens of each answer.
+    /// Number of chats, of long prompts, and of tokens per answer.
     fn counts(self) -> (usize, usize, usize) {
         match self {
             Size::Short => (30, 1, 6),
@@ -49,7 +49,7 @@ impl Size {
     }
 }
 
-/// Compares the paged server's answers with stock's; where pip cannot get the model, says so and compares nothing.
+/// Compares the paged server's answers with stock's; if pip cannot get the model, reports that and compares nothing.
 pub fn compare(context: &Context, sides: &Sides<'_>, size: Size) -> Result<Outcome> {
     let models = context.models()?;
     let Some((name, model)) = models.models.get_key_value(MODEL_OF_CHECKS) else {
@@ -80,14 +80,14 @@ fn not_compared(context: &Context, why: &Error) -> Outcome {
     Outcome::ok(text, json!({ "weights": { "not_compared": why.what } }))
 }
 
-/// The servers, the model, and what they are asked.
+/// The servers, the model, and the requests.
 struct Weights<'a> {
     context: &'a Context,
     stock: PathBuf,
     ours: PathBuf,
     model: PathBuf,
     requests: Vec<Value>,
-    /// Tokens of an answer that are compared.
+    /// Number of tokens of an answer that are compared.
     predict: usize,
 }
 
@@ -143,15 +143,15 @@ impl<'a> Weights<'a> {
     }
 }
 
-/// What long prompts are made of, relative to the root.
+/// Source text of the long prompts, relative to the root.
 const TEXT: &str = "ci/models/text.txt";
 
-/// Each pair of stock's runs.
+/// Iterates over all pairs of stock's runs.
 fn pairs() -> impl Iterator<Item = (usize, usize)> {
     (0..STOCK.len()).flat_map(|one| (one + 1..STOCK.len()).map(move |other| (one, other)))
 }
 
-/// What has to have happened on a paged server for its answers to count, and has not.
+/// Returns the required events that did not occur on a paged server; without them its answers do not count.
 fn missing(run: &ServerRun, server: &Server) -> Result<Vec<String>> {
     let pool: Pool = pool_at_rest(server)?;
     let preempted = server.said()?.contains("preempted with");

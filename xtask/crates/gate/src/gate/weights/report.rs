@@ -1,30 +1,30 @@
-//! The result of the comparison on real weights: a table, and what is beyond stock's own spread.
+//! Result of the comparison on real weights: a table, and the values beyond stock's own spread.
 
 use serde_json::{Value, json};
 
 use super::runs::STOCK;
 use crate::serving::spread::{Limits, Spread};
 
-/// One server of ours.
+/// Result of one of our servers.
 pub(super) struct Paged {
     pub(super) name: &'static str,
-    /// From the reference.
+    /// Spread relative to the reference.
     pub(super) spread: Spread,
-    /// What has to have happened, and has not.
+    /// Required events that did not occur.
     pub(super) missing: Vec<String>,
 }
 
-/// All servers.
+/// Results of all servers.
 pub(super) struct Compared {
     pub(super) requests: usize,
-    /// Stock from itself, by the names of both runs.
+    /// Spread of stock relative to itself, by the names of both runs.
     pub(super) own: Vec<(String, Spread)>,
     pub(super) limits: Limits,
     pub(super) paged: Vec<Paged>,
 }
 
 impl Compared {
-    /// What is wrong, a line each.
+    /// Returns the failures, one line each.
     pub(super) fn failures(&self) -> Vec<String> {
         let of = |one: &Paged| {
             let beyond = self.limits.exceeded_by(&one.spread);
@@ -37,7 +37,7 @@ impl Compared {
         self.paged.iter().flat_map(of).collect()
     }
 
-    /// A table: stock from itself, what that allows, and ours from stock.
+    /// Formats a table: stock against itself, the limits that follow, and ours against stock.
     pub(super) fn text(&self) -> String {
         let Limits { median, p99, max, rate } = self.limits;
         let most =

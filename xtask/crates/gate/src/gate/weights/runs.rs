@@ -1,30 +1,32 @@
-//! The servers that answer on real weights: stock in three ways, which gives its own spread, and ours in four.
+//! Servers compared on real weights: stock in three configurations, which gives its own spread, and ours in four.
 
 use serde_json::Value;
 
-/// One server and how it is asked.
+/// A server and how requests are sent to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ServerRun {
-    /// For reports.
+    /// Name for reports.
     pub(super) name: &'static str,
-    /// Its arguments, besides model and threads.
+    /// Arguments, besides model and threads.
     pub(super) arguments: &'static [&'static str],
-    /// Requests that are under way at once.
+    /// Number of concurrent requests.
     pub(super) clients: usize,
-    /// Whether prompts are looked up in the cache.
+    /// `cache_prompt`: whether prompts are looked up in the cache.
     pub(super) uses_cache: bool,
-    /// Tenants that take turns; they share no block with each other. With one there is no salt.
+    /// Number of tenants that requests are distributed over in turn; they share no blocks with each other. With one
+    /// tenant there is no salt.
     pub(super) tenants: usize,
-    /// Whether blocks have to be evicted and requests preempted for it to count.
+    /// Whether blocks must be evicted and requests preempted for the run to count.
     pub(super) is_crowded: bool,
 }
 
-/// In a crowded pool twice as many requests as there are slots are asked for this much more, a whole block: they fit when
-/// they begin and not when they grow. A greedy answer begins like the longer one, so that only its beginning is compared.
+/// In a crowded pool, twice as many requests as there are slots generate this many more tokens, a whole block: they fit
+/// when they start and not when they grow. A greedy answer has the shorter one as its prefix, so only that prefix is
+/// compared.
 const GROWTH: u64 = 64;
 const GROWING: usize = 16;
 
-/// One request at a time, with the prompt cache: what the others are compared with.
+/// One request at a time, with the prompt cache: the reference of all comparisons.
 const ALONE: ServerRun = ServerRun {
     name: "stock, 1 slot",
     arguments: &["-np", "1", "-c", "2048"],
@@ -34,7 +36,7 @@ const ALONE: ServerRun = ServerRun {
     is_crowded: false,
 };
 
-/// The first is the reference.
+/// Stock's configurations; the first is the reference.
 pub(super) const STOCK: [ServerRun; 3] = [
     ALONE,
     ServerRun { name: "stock, 1 slot, no prompt cache", uses_cache: false, ..ALONE },
@@ -46,7 +48,7 @@ pub(super) const STOCK: [ServerRun; 3] = [
     },
 ];
 
-/// Ours. The small pool has 20 blocks: a long prompt takes most of them.
+/// Our configurations. The small pool has 20 blocks: a long prompt takes most of them.
 pub(super) const PAGED: [ServerRun; 4] = [
     ServerRun { name: "paged, 1 slot", arguments: &["-np", "1", "-c", "2048", "--kv-paged"], ..ALONE },
     ServerRun {
@@ -59,7 +61,7 @@ pub(super) const PAGED: [ServerRun; 4] = [
         name: "paged, small pool, 8 clients",
         arguments: &["-np", "8", "-c", "1280", "--kv-paged"],
         clients: 8,
-        // Fewer share a prefix then, so each holds more of the pool.
+        // With more tenants fewer requests share a prefix, so each holds more of the pool.
         tenants: 4,
         is_crowded: true,
         ..ALONE
@@ -74,7 +76,7 @@ pub(super) const PAGED: [ServerRun; 4] = [
 ];
 
 impl ServerRun {
-    /// The requests as this server gets them.
+    /// Returns the requests as sent to this server.
     pub(super) fn requests(&self, requests: &[Value]) -> Vec<Value> {
         let request = |(at, request): (usize, &Value)| {
             let mut request = request.clone();

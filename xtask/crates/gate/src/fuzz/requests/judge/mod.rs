@@ -1,4 +1,4 @@
-//! PURE: whether a request stayed within its budget, and what became of the server.
+//! PURE: oracles for one request's time and memory budget and for the state of the server afterwards.
 
 #[cfg(test)]
 mod tests;
@@ -11,65 +11,66 @@ use super::plan::Round;
 use crate::fuzz::judge::{Finding, decode, log};
 use crate::sys::net::exchange::{Ending, Exchange};
 
-/// What one request may take.
+/// Budget of one request.
 #[derive(Clone, Copy, Debug)]
 pub struct Budget {
-    /// Until it is answered or refused.
+    /// Maximum time until it is answered or refused.
     pub answer: Duration,
-    /// Until a plain request of another client is answered meanwhile, and until the server rests afterwards.
+    /// Maximum time until a concurrent plain request of another client is answered, and until the server is idle
+    /// afterwards.
     pub other: Duration,
-    /// Bytes of memory above those of the server at rest, whatever the body.
+    /// Bytes of memory above those of the idle server, independent of the body.
     pub memory: u64,
-    /// Bytes of memory for each byte of the body.
+    /// Additional bytes of memory for each byte of the body.
     pub memory_of_body: u64,
 }
 
 impl Budget {
-    /// Where other clients wait `patience` at most.
+    /// Builds the budget for a maximum wait of `patience` for other clients.
     pub fn with_patience(patience: Duration) -> Budget {
         Budget { answer: patience * 2, other: patience, memory: 256 << 20, memory_of_body: 64 }
     }
 
-    /// The most resident memory of a server that has `rest` bytes at rest, while it has a body of so many bytes.
+    /// Maximum resident memory of a server that uses `rest` bytes when idle, while it processes a body of `body` bytes.
     pub fn most_memory(&self, rest: u64, body: usize) -> u64 {
         rest + self.memory + self.memory_of_body * body as u64
     }
 }
 
-/// What another client saw while the request was under way.
+/// Observations of another client while the request was in progress.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Other {
-    /// Requests that it sent.
+    /// Number of requests that it sent.
     pub asked: usize,
-    /// The longest that one of them took.
+    /// Maximum time that one of them took.
     pub longest: Duration,
-    /// What came instead of an answer, the first time.
+    /// The first failed response, if any.
     pub failed: Option<String>,
 }
 
-/// What was seen of one request.
+/// Observations of one request.
 #[derive(Clone, Debug)]
 pub struct Observation {
-    /// The size.
+    /// Size parameter of the request.
     pub size: usize,
-    /// Bytes of the body.
+    /// Length of the body in bytes.
     pub body: usize,
-    /// What came.
+    /// The recorded exchange.
     pub exchange: Exchange,
-    /// The client went away on purpose.
+    /// Whether the client disconnected on purpose.
     pub left: bool,
-    /// The other client.
+    /// Observations of the other client.
     pub other: Other,
-    /// The most resident memory in bytes; 0 where the system does not say.
+    /// Peak resident memory in bytes; 0 if the system does not report it.
     pub peak: u64,
-    /// Until the server rested; nothing if it did not within the budget.
+    /// Time until the server was idle; `None` if it was not within the budget.
     pub rested: Option<Duration>,
-    /// What a plain request was answered afterwards; nothing if the server was gone.
+    /// Answer to a plain request afterwards; `None` if the server was gone.
     pub reference: Option<Value>,
 }
 
 impl Observation {
-    /// The status and the text of the error, if one came.
+    /// Returns the status and the text of the error, if a response arrived.
     pub fn status(&self) -> Option<(u16, String)> {
         let reply = decode(&self.exchange.bytes)?;
         let text = crate::series::lossy(&reply.body).into_owned();
@@ -78,34 +79,34 @@ impl Observation {
         Some((reply.status, message.unwrap_or(text)))
     }
 
-    /// Whether the request was refused: a larger one will be too.
+    /// Whether the request was refused (4xx); then larger ones will be too.
     pub fn is_refused(&self) -> bool {
         self.status().is_some_and(|(status, _)| (400..500).contains(&status))
     }
 }
 
-/// Everything that was seen in a round.
+/// All observations of a round.
 #[derive(Debug, Default)]
 pub struct Evidence {
-    /// Resident memory at rest, before the first request, in bytes.
+    /// Resident memory of the idle server before the first request, in bytes.
     pub rest: u64,
-    /// What a plain request was answered before the first one.
+    /// Answer to a plain request before the first one.
     pub reference: Value,
-    /// Each request, by size.
+    /// The observed requests, by increasing size.
     pub observations: Vec<Observation>,
-    /// How the server ended by itself.
+    /// Exit status of the server, if it ended by itself.
     pub ended: Option<String>,
-    /// What the server logged.
+    /// The server's log.
     pub log: String,
 }
 
-/// Every oracle.
+/// Runs every oracle.
 pub fn judge(round: &Round, evidence: &Evidence, budget: &Budget) -> Vec<Finding> {
     let of_one = |one| judge_one(round, evidence, one, budget);
     let mut findings: Vec<Finding> = evidence.observations.iter().flat_map(of_one).collect();
     let is_killed = findings.iter().any(|finding| finding.oracle == "memory");
     if let (Some(how), Some(last), false) = (&evidence.ended, evidence.observations.last(), is_killed) {
-        // All else that is wrong with this request follows from it.
+        // All other violations of this request follow from the exit.
         let asked = in_words(round, last);
         findings.retain(|finding| finding.asked != asked);
         let (expected, came) = ("a server that runs".to_string(), format!("it ended: {how}"));
@@ -119,14 +120,14 @@ fn in_words(round: &Round, one: &Observation) -> String {
     format!("{}, size {}, a body of {} bytes", round.words(), one.size, one.body)
 }
 
-/// What is wrong with one request; a server that has broken down is not asked for larger ones.
+/// Returns the violations of one request; the caller sends no larger requests after one.
 pub fn judge_one(round: &Round, evidence: &Evidence, one: &Observation, budget: &Budget) -> Vec<Finding> {
     let asked = in_words(round, one);
     let finding = |(oracle, wrong): (&'static str, Wrong)| {
         let (expected, came) = wrong?;
         Some(Finding { oracle, asked: asked.clone(), expected, came })
     };
-    // A server that takes more is killed: nothing else is its own doing.
+    // A server that exceeds the limit is killed, so other violations are not its own doing.
     if let Some(memory) = finding(("memory", memory(evidence, one, budget))) {
         return vec![memory];
     }
@@ -141,7 +142,7 @@ pub fn judge_one(round: &Round, evidence: &Evidence, one: &Observation, budget: 
     wrong.into_iter().filter_map(finding).collect()
 }
 
-/// What was expected and what came, if they differ.
+/// Expected and actual result, if they differ.
 type Wrong = Option<(String, String)>;
 
 fn memory(evidence: &Evidence, one: &Observation, budget: &Budget) -> Wrong {
@@ -159,7 +160,7 @@ fn time(one: &Observation, budget: &Budget) -> Wrong {
     })
 }
 
-/// Statuses of requests that a server does not take: 4xx, and 501 for what it was not started for.
+/// Accepts 200, 4xx, and 501 for endpoints the server was not started for.
 fn status(one: &Observation) -> Wrong {
     let expected = || "200, 4xx or 501".to_string();
     match (one.status(), &one.exchange.ending) {
@@ -169,10 +170,10 @@ fn status(one: &Observation) -> Wrong {
     }
 }
 
-/// What a refusal must not consist of: it does not name what was too much or wrong.
+/// Substrings that an error message must not contain: they do not name what was too large or wrong.
 const VAGUE: [&str; 5] = ["failed to parse grammar", "std::", "bad_alloc", "basic_string", "vector::"];
 
-/// Refusals of the HTTP library have a status and no body.
+/// Checks that a 4xx response explains itself. Refusals by the HTTP library, which have no body, are exempt.
 fn message(one: &Observation) -> Wrong {
     let (status, message) = one.status()?;
     let has_body = decode(&one.exchange.bytes).is_some_and(|reply| !reply.body.is_empty());
@@ -212,7 +213,7 @@ fn mebibytes(bytes: u64) -> String {
     format!("{} MiB", bytes >> 20)
 }
 
-/// A message may be long.
+/// Truncates a message, which may be long.
 fn shorten(text: &str) -> String {
     const MOST: usize = 300;
     match text.char_indices().nth(MOST) {

@@ -32,7 +32,7 @@ fn refusal(message: &str) -> Observation {
     observation(400, &json!({ "error": { "message": message } }).to_string())
 }
 
-/// The oracles that find something.
+/// Names of the oracles that report a finding.
 fn oracles(change: impl FnOnce(&mut Observation, &mut Evidence)) -> Vec<&'static str> {
     let mut one = observation(200, GOOD);
     let mut evidence = Evidence { rest: 40 << 20, reference: json!("as before"), ..Evidence::default() };

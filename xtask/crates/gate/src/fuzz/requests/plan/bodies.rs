@@ -1,4 +1,4 @@
-//! Whole requests that grow: prompts, messages, tools, inputs of other APIs, JSON itself, and HTTP.
+//! Families of whole requests: prompts, messages, tools, inputs of other APIs, JSON itself, and HTTP.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use super::copies;
 use super::family::{Duty, Family, Sent, for_duty, whole, with_body};
 use crate::sys::net::exchange::{Pacing, Question};
 
-/// A body may have 100 MiB: one more byte is refused.
+/// Body limit of `body-length`: above the server's maximum of 100 MiB, so that its refusal is tested.
 const LARGE_BODY: usize = 160 << 20;
 
-/// All of them.
+/// All families of whole requests.
 pub const ALL: &[Family] = &[
     whole("prompts", 16, |n| complete(json!({ "prompt": copies("x", n), "n_predict": 1 }))),
     whole("prompts-of-tokens", 16, |n| {
@@ -163,7 +163,7 @@ fn tool(name: &str) -> Value {
     json!({ "type": "function", "function": { "name": name, "description": "d", "parameters": parameters } })
 }
 
-/// A request in which `value` is the last field, in whatever writing.
+/// Builds a request in which `value` is the last field, inserted verbatim.
 fn completion_text(value: &str) -> Sent {
     let body = format!("{{\"prompt\":\"x\",\"n_predict\":1,\"last\":{value}}}");
     Sent::raw("POST", "/completion".to_string(), body)
@@ -175,7 +175,7 @@ fn with_headers(headers: impl IntoIterator<Item = (String, String)>) -> Sent {
     sent
 }
 
-/// A tenth of a second for each of `parts` parts.
+/// Builds a request that is sent in `parts` parts, a tenth of a second apart.
 fn slow(parts: usize) -> Sent {
     let plain = completion_text("1").question;
     let bytes = plain.body.len().div_ceil(parts).max(1);

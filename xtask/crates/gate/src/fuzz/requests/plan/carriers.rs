@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::family::{Make, Sent};
 
-/// Where a grammar, a schema or fields are put.
+/// API and field that carry a grammar, a schema or fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Carrier {
     /// `/completion`: `grammar`, `json_schema` or the fields themselves.
@@ -13,7 +13,7 @@ pub enum Carrier {
     Completions,
     /// `/v1/chat/completions`: `grammar`, `response_format` or the fields themselves.
     Chat,
-    /// A grammar that begins when the answer contains a word.
+    /// A lazy grammar: it applies once the answer contains a trigger word.
     Lazy,
     /// The parameters of a tool of `/v1/chat/completions`.
     ChatTool,
@@ -27,7 +27,7 @@ pub enum Carrier {
     Itself,
 }
 
-/// Tokens of an answer: enough to see what each of them costs.
+/// Number of tokens to generate: enough to see the cost per token.
 const PREDICT: usize = 16;
 
 const OF_GRAMMARS: &[Carrier] = &[Carrier::Completion, Carrier::Completions, Carrier::Chat, Carrier::Lazy];
@@ -42,7 +42,7 @@ const OF_SCHEMAS: &[Carrier] = &[
 const OF_FIELDS: &[Carrier] = &[Carrier::Completion, Carrier::Completions, Carrier::Chat];
 
 impl Carrier {
-    /// All that can carry what `make` makes; the first one is the plainest.
+    /// Carriers that can carry the output of `make`; the first one is the default.
     pub fn of(make: &Make) -> &'static [Carrier] {
         match make {
             Make::Grammar(_) => OF_GRAMMARS,
@@ -52,7 +52,7 @@ impl Carrier {
         }
     }
 
-    /// For reports.
+    /// Name for reports.
     pub fn name(self) -> &'static str {
         match self {
             Carrier::Completion => "/completion",
@@ -67,7 +67,7 @@ impl Carrier {
         }
     }
 
-    /// A request with a grammar. Its answer is driven to the letter `a`, so that the grammar advances.
+    /// Builds a request with a grammar. A logit bias drives its answer to the letter `a`, so that the grammar advances.
     pub fn with_grammar(self, grammar: &str, stream: bool) -> Sent {
         let mut sent = self.plain(stream);
         let lazy = (self == Carrier::Lazy)
@@ -77,7 +77,7 @@ impl Carrier {
         sent
     }
 
-    /// A request with a schema.
+    /// Builds a request with a schema.
     pub fn with_schema(self, schema: &Value, stream: bool) -> Sent {
         let mut sent = self.plain(stream);
         let function = json!({ "name": "f", "description": "d", "parameters": schema });
@@ -98,7 +98,7 @@ impl Carrier {
         sent
     }
 
-    /// A request with other fields.
+    /// Builds a request with other fields.
     pub fn with_fields(self, fields: &Value, stream: bool) -> Sent {
         let mut sent = self.plain(stream);
         if let (Some(Value::Object(own)), Value::Object(fields)) = (&mut sent.json, fields) {

@@ -1,25 +1,25 @@
-//! A family: requests of one kind and of any size.
+//! Request families: requests of one kind, parameterized by size.
 
 use serde_json::Value;
 
 use crate::sys::net::exchange::Question;
 
-/// Requests of one kind, of which each size gives one.
+/// A kind of request, parameterized by size.
 #[derive(Debug)]
 pub struct Family {
-    /// For reports and `--family`.
+    /// Name for reports and `--family`.
     pub name: &'static str,
     /// The largest size, as a power of two.
     pub most: u32,
-    /// How a size becomes a part of a request, or a whole one.
+    /// Builder of a request, or of a part of one, from a size.
     pub make: Make,
-    /// What the server that is asked is for.
+    /// Duty of the server that the request needs.
     pub duty: Duty,
-    /// The largest body in bytes; that of most families if absent.
+    /// Maximum body length in bytes; the default of all families if `None`.
     pub most_body: Option<usize>,
 }
 
-/// How a size becomes a request.
+/// Builder of a request from a size.
 #[derive(Clone, Copy, Debug)]
 pub enum Make {
     /// A GBNF grammar.
@@ -32,37 +32,37 @@ pub enum Make {
     Whole(fn(usize) -> Sent),
 }
 
-/// Names of a grammar's rules, so that one grammar can be a part of another.
+/// Names of a grammar's rules, so that one grammar can be embedded in another.
 #[derive(Clone, Copy, Debug)]
 pub struct Names<'a> {
-    /// The rule that everything begins with; other rules of the grammar begin with this name.
+    /// The start rule; names of the grammar's other rules begin with this name.
     pub start: &'a str,
-    /// What stands where the grammar has an expression of its own: a literal or a rule.
+    /// The leaf expression: a literal or a rule name.
     pub leaf: &'a str,
 }
 
-/// What a server is started for.
+/// Task that a server is started for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Duty {
-    /// To generate.
+    /// Text generation.
     Generate,
-    /// To embed.
+    /// Embeddings.
     Embed,
-    /// To rank documents.
+    /// Reranking of documents.
     Rerank,
 }
 
-/// A request as it is sent.
+/// A request to send.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sent {
-    /// Method, path, headers and pacing; its body is empty where `json` is given.
+    /// Method, path, headers and pacing; its body is empty if `json` is set.
     pub question: Question,
     /// A JSON body.
     pub json: Option<Value>,
 }
 
 impl Sent {
-    /// POSTs `json` to `path`.
+    /// Builds a POST of `json` to `path`.
     pub fn post(path: &str, json: Value) -> Sent {
         Sent {
             question: Question { method: "POST", path: path.to_string(), ..Question::default() },
@@ -70,12 +70,12 @@ impl Sent {
         }
     }
 
-    /// A request with a body that may be no JSON.
+    /// Builds a request whose body need not be JSON.
     pub fn raw(method: &'static str, path: String, body: String) -> Sent {
         Sent { question: Question { method, path, body, ..Question::default() }, json: None }
     }
 
-    /// Adds those of `fields` that it has not.
+    /// Adds those of `fields` that the body does not have.
     pub fn extend_missing(&mut self, fields: &Value) {
         if let (Some(Value::Object(own)), Value::Object(more)) = (&mut self.json, fields) {
             for (name, value) in more {
@@ -84,7 +84,7 @@ impl Sent {
         }
     }
 
-    /// The same with its body as text.
+    /// Serializes the body and returns the request.
     pub fn into_question(self) -> Question {
         match self.json {
             Some(json) => Question { body: json.to_string(), ..self.question },
@@ -97,17 +97,17 @@ const fn family(name: &'static str, most: u32, make: Make) -> Family {
     Family { name, most, make, duty: Duty::Generate, most_body: None }
 }
 
-/// A grammar with sizes up to 2 to the power of `most`.
+/// Builds a grammar family with sizes up to 2 to the power of `most`.
 pub const fn grammar(name: &'static str, most: u32, make: fn(usize, &Names<'_>) -> String) -> Family {
     family(name, most, Make::Grammar(make))
 }
 
-/// A schema.
+/// Builds a JSON schema family.
 pub const fn schema(name: &'static str, most: u32, make: fn(usize, Value) -> Value) -> Family {
     family(name, most, Make::Schema(make))
 }
 
-/// Fields of `/completion`.
+/// Fields of a `/completion` request.
 pub const fn fields(name: &'static str, most: u32, make: fn(usize) -> Value) -> Family {
     family(name, most, Make::Fields(make))
 }
@@ -117,12 +117,12 @@ pub const fn whole(name: &'static str, most: u32, make: fn(usize) -> Sent) -> Fa
     family(name, most, Make::Whole(make))
 }
 
-/// A whole request to a server for something else than generating.
+/// Returns the family with another duty of the server than generating.
 pub const fn for_duty(family: Family, duty: Duty) -> Family {
     Family { duty, ..family }
 }
 
-/// A family with larger bodies than others.
+/// Returns the family with a larger body limit than the default.
 pub const fn with_body(family: Family, most_body: usize) -> Family {
     Family { most_body: Some(most_body), ..family }
 }

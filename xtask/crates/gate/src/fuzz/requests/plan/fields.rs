@@ -1,11 +1,11 @@
-//! Fields of a request for text that grow.
+//! Families of fields of a text-generation request.
 
 use serde_json::{Value, json};
 
 use super::copies;
 use super::family::{Family, fields};
 
-/// All of them.
+/// All field families.
 pub const ALL: &[Family] = &[
     fields("bias-entries", 18, |n| json!({ "logit_bias": copies(json!([5, 1.0]), n) })),
     fields(

@@ -1,8 +1,8 @@
-//! GBNF grammars that grow.
+//! GBNF grammar families.
 
 use super::family::{Family, Make, Names, grammar};
 
-/// All of them.
+/// All grammar families.
 pub const ALL: &[Family] = &[
     grammar("grammar-repetition", 24, |n, to| format!("{} ::= {}{{{n}}}\n", to.start, to.leaf)),
     grammar("grammar-range", 24, |n, to| format!("{} ::= {}{{0,{n}}}\n", to.start, to.leaf)),
@@ -53,10 +53,10 @@ pub const ALL: &[Family] = &[
     }),
 ];
 
-/// What a grammar accepts where no other grammar is put.
+/// The default leaf expression.
 const LEAF: &str = "\"a\"";
 
-/// The text of a grammar; `inner` becomes its leaf, if it is one.
+/// Builds the text of a grammar; `inner` becomes its leaf if it is a grammar too.
 pub fn nested(make: fn(usize, &Names<'_>) -> String, inner: Option<Make>, size: usize) -> String {
     match inner {
         Some(Make::Grammar(inner)) => {
@@ -75,7 +75,7 @@ fn nest(depth: usize, to: &Names<'_>, opening: &str, closing: &str) -> String {
     rule(to, &format!("{}{}{}", opening.repeat(depth), to.leaf, closing.repeat(depth)))
 }
 
-/// Each rule says how it refers to the next one; the last one is the leaf.
+/// Builds a chain of rules in which each refers to the next one; the last one is the leaf.
 fn chain(length: usize, to: &Names<'_>, refer: impl Fn(&str) -> String) -> String {
     let name = |at: usize| if at == 0 { to.start.to_string() } else { format!("{}-{at}", to.start) };
     let mut text: String =
@@ -84,7 +84,7 @@ fn chain(length: usize, to: &Names<'_>, refer: impl Fn(&str) -> String) -> Strin
     text
 }
 
-/// Ambiguous only after the first letter of an answer.
+/// Builds a grammar that becomes ambiguous only after the first letter of an answer.
 fn late_doubling(depth: usize, to: &Names<'_>) -> String {
     let later = format!("{}-later", to.start);
     let empty = Names { start: &later, leaf: "(\"\" | \"y\")" };

@@ -1,4 +1,4 @@
-//! PURE: what a seed means: one or two families of requests, the API that carries them, and how their size grows.
+//! PURE: derives a round from a seed: one or two request families, the API that carries them, and their sizes.
 
 pub mod bodies;
 pub mod carriers;
@@ -16,16 +16,16 @@ use crate::error::{Error, Result};
 use crate::fuzz::plan::dice::Dice;
 use crate::sys::net::exchange::Question;
 
-/// Two families in one request are drawn for so many of a hundred seeds.
+/// Percentage of seeds that combine two families in one request.
 const COMBINED: usize = 30;
 
-/// A client that goes away early is drawn for so many of a hundred seeds.
+/// Percentage of seeds whose client disconnects early.
 const IMPATIENT: usize = 15;
 
-/// Bytes of a body after which no larger one is sent, unless a family says otherwise.
+/// Maximum body length in bytes, unless a family has its own.
 const MOST_BODY: usize = 4 << 20;
 
-/// Sizes of combined families end here, as a power of two: the body may grow with the product.
+/// Maximum size of combined families, as a power of two: the body may grow with the product of the sizes.
 const MOST_COMBINED: u32 = 12;
 
 /// Everything that a seed decides.
@@ -33,29 +33,29 @@ const MOST_COMBINED: u32 = 12;
 pub struct Round {
     /// The seed.
     pub seed: u64,
-    /// The family whose size grows.
+    /// The request family.
     pub family: &'static Family,
     /// A second family in the same request, of the same size.
     pub inner: Option<&'static Family>,
-    /// The API that carries it.
+    /// The API that carries the family.
     pub carrier: Carrier,
     /// Whether the answer is a stream.
     pub stream: bool,
-    /// Whether the client goes away soon after sending.
+    /// Whether the client disconnects soon after sending.
     pub leaves: bool,
 }
 
-/// All families, in the order in which consecutive seeds take them.
+/// All families, in the order in which consecutive seeds use them.
 pub fn families() -> impl Iterator<Item = &'static Family> {
     let all: [&'static [Family]; 5] = [grammars::ALL, schemas::ALL, fields::ALL, patterns::ALL, bodies::ALL];
     all.into_iter().flatten()
 }
 
-/// The family of this name.
+/// Returns the family of this name.
 ///
 /// # Errors
 ///
-/// There is none.
+/// There is no such family.
 pub fn family(name: &str) -> Result<&'static Family> {
     let unknown = || {
         let names: Vec<&str> = families().map(|family| family.name).collect();
@@ -65,7 +65,8 @@ pub fn family(name: &str) -> Result<&'static Family> {
 }
 
 impl Round {
-    /// The round of a seed; consecutive seeds have each of `families` in turn, first alone and plainly.
+    /// Draws the round of a seed; consecutive seeds cycle through `families`. In the first cycle each is alone in its
+    /// default carrier, not streamed, and the client stays connected.
     pub fn draw(seed: u64, families: &[&'static Family]) -> Round {
         let count = families.len().max(1) as u64;
         let family = families[usize::try_from(seed % count).unwrap_or(0)];
@@ -85,19 +86,19 @@ impl Round {
         }
     }
 
-    /// What the server that is asked is for.
+    /// Duty of the server under test.
     pub fn duty(&self) -> Duty {
         self.family.duty
     }
 
-    /// The sizes in order: 1, 2, 4, up to the largest one.
+    /// The sizes in increasing order: 1, 2, 4, up to the largest.
     pub fn sizes(&self) -> impl Iterator<Item = usize> + use<> {
         let own = self.family.most;
         let most = self.inner.map_or(own, |inner| own.min(inner.most).min(MOST_COMBINED));
         (0..=most).map(|power| 1 << power)
     }
 
-    /// The request of a size; nothing when its body would be too large.
+    /// Builds the request of a size; `None` if its body would be too large.
     pub fn request(&self, size: usize) -> Option<Question> {
         let most = self.family.most_body.unwrap_or(MOST_BODY);
         Some(self.draft(size).into_question()).filter(|question| question.body.len() <= most)
@@ -127,7 +128,7 @@ impl Round {
         }
     }
 
-    /// In words, with the size of a request.
+    /// Describes the round in words, without its sizes.
     pub fn words(&self) -> String {
         let inner = self.inner.map_or(String::new(), |inner| format!(" with {}", inner.name));
         let stream = if self.stream { ", stream" } else { "" };
@@ -136,7 +137,7 @@ impl Round {
     }
 }
 
-/// Families that fit into one request with `family`.
+/// Families that can be combined with `family` in one request.
 fn families_beside(family: &'static Family, carrier: Carrier) -> Vec<&'static Family> {
     let fits = |other: &&'static Family| {
         let is_alike = match (family.make, other.make) {
@@ -149,7 +150,7 @@ fn families_beside(family: &'static Family, carrier: Carrier) -> Vec<&'static Fa
     families().filter(fits).collect()
 }
 
-/// An array of `count` copies.
+/// Builds an array of `count` copies of a value.
 fn copies(value: impl Into<Value>, count: usize) -> Value {
     Value::Array(vec![value.into(); count])
 }

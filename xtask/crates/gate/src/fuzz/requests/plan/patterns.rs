@@ -1,10 +1,10 @@
-//! Regular expressions of `grammar_triggers`, matched against an answer of `a`s that grows with the size.
+//! Families of regular expressions in `grammar_triggers`, matched against an answer of `a`s that grows with the size.
 
 use serde_json::{Value, json};
 
 use super::family::{Family, fields};
 
-/// All of them. An answer ends with the context.
+/// All pattern families. The context limits the length of an answer.
 pub const ALL: &[Family] = &[
     fields("trigger-nested-quantifiers", 11, |n| trigger(n, "(a+)+b")),
     fields("trigger-alternatives", 11, |n| trigger(n, "(a|a)*b")),
@@ -18,7 +18,7 @@ pub const ALL: &[Family] = &[
     fields("trigger-class", 18, |n| trigger(16, &format!("[{}]b", "a-c".repeat(n)))),
 ];
 
-/// A grammar that waits for a pattern while the answer is `a`, again and again.
+/// Builds a lazy grammar that waits for a pattern while a logit bias makes the answer a sequence of `a`s.
 fn trigger(tokens: usize, pattern: &str) -> Value {
     json!({ "n_predict": tokens, "max_tokens": tokens, "logit_bias": [["a", 100]], "grammar": "root ::= [a-z]*",
             "grammar_lazy": true, "grammar_triggers": [{ "type": 2, "value": pattern }] })

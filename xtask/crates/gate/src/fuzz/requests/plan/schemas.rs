@@ -1,11 +1,11 @@
-//! JSON schemas that grow.
+//! JSON schema families.
 
 use serde_json::{Map, Value, json};
 
 use super::copies;
 use super::family::{Family, schema};
 
-/// All of them. Nesting ends early: a body may have 256 levels.
+/// All schema families. Nesting ends early: a JSON body may have at most 256 levels.
 pub const ALL: &[Family] = &[
     schema("schema-nested-objects", 9, |n, leaf| {
         nest(n, leaf, |inner| json!({ "properties": { "a": inner } }))
@@ -97,19 +97,19 @@ pub const ALL: &[Family] = &[
     schema("pattern-digits", 18, |n, _| pattern(&format!("a{{{}}}", "9".repeat(n)))),
 ];
 
-/// What a schema ends in where no other schema is put.
+/// The default leaf schema.
 pub fn leaf() -> Value {
     json!({ "type": "string" })
 }
 
-/// The same schema as one of an object: all that a tool may have.
+/// Wraps a schema in an object schema, the only kind that a tool may have.
 pub fn as_object(schema: Value) -> Value {
     if schema.get("properties").is_some() {
         let mut schema = schema;
         schema["type"] = "object".into();
         return schema;
     }
-    // References are looked up from the root.
+    // `$ref` is resolved from the root, so definitions have to stay there.
     let definitions = schema.get("$defs").cloned().unwrap_or(json!({}));
     json!({ "type": "object", "properties": { "v": schema }, "required": ["v"], "$defs": definitions })
 }
@@ -134,12 +134,12 @@ fn reference(number: usize) -> Value {
     json!({ "$ref": format!("#/$defs/d{number}") })
 }
 
-/// A property that refers to the first of a chain of definitions.
+/// Builds a property that refers to the first of a chain of definitions.
 fn chain(length: usize, leaf: Value, refer: impl Fn(&Value) -> Value) -> Value {
     json!({ "properties": { "a": reference(0) }, "$defs": definitions(length, leaf, refer) })
 }
 
-/// Definitions of which each says how it refers to the next one; the last one is the leaf.
+/// Builds a chain of definitions in which each refers to the next one; the last one is the leaf.
 fn definitions(length: usize, leaf: Value, refer: impl Fn(&Value) -> Value) -> Map<String, Value> {
     let named = |at: usize| (format!("d{at}"), refer(&reference(at + 1)));
     (0..length).map(named).chain([(format!("d{length}"), leaf)]).collect()

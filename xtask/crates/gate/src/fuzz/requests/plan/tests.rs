@@ -81,7 +81,7 @@ fn a_body_that_is_too_large_is_not_sent() {
     assert!(LARGEST_REFUSED < 1 << body.family.most, "the server's own limit is passed");
 }
 
-/// Bytes that the HTTP library takes.
+/// Length in bytes of the largest body that the HTTP library accepts.
 const LARGEST_REFUSED: usize = 100 << 20;
 
 #[test]

@@ -1,4 +1,5 @@
-//! Plays a round: a server, requests of growing size, another client beside each, and everything that is seen.
+//! Runs a round: starts a server, sends requests of growing size with another client beside each, and records the
+//! observations.
 
 mod watch;
 
@@ -20,7 +21,7 @@ use crate::sys::machine::{disk, ours};
 use crate::sys::net::exchange::{Exchange, Leave, Question};
 use crate::sys::net::server::{Server, help_of};
 
-/// Where rounds are played.
+/// Fixture in which rounds run.
 pub struct Arena {
     program: PathBuf,
     is_paged: bool,
@@ -29,14 +30,14 @@ pub struct Arena {
     budget: Budget,
 }
 
-/// A client that goes away early does so after this time.
+/// Time after which an early client disconnects.
 const EARLY: Duration = Duration::from_millis(150);
 
-/// A request that was answered sooner leaves no work behind.
+/// Requests answered sooner than this are assumed to leave no work behind.
 const SHORT: Duration = Duration::from_millis(500);
 
 impl Arena {
-    /// Finds out whether the program can be paged.
+    /// Prepares the fixture; detects from the program's help whether it supports `--kv-paged`.
     pub fn prepare(context: &Context, program: PathBuf, budget: Budget) -> Result<Arena> {
         ours::claim(&context.layout)?;
         let folder = disk::scratch_folder(&context.layout.generated().join("fuzz"), "requests")?;
@@ -44,7 +45,7 @@ impl Arena {
         Ok(Arena { program, is_paged, model: context.layout.smoke_model(), folder, budget })
     }
 
-    /// The command line of a server.
+    /// Returns the command line of a server.
     pub fn words(&self, duty: Duty) -> String {
         self.run(duty).words()
     }
@@ -70,7 +71,7 @@ impl Arena {
         let Some(answered) = reference else {
             return Err(Error::no("the server does not answer a plain request"));
         };
-        // The first answers allocate what stays.
+        // The first answer allocates memory that stays allocated.
         let rest = server.resident_bytes().unwrap_or_default();
         let mut evidence = Evidence { rest, reference: answered, ..Evidence::default() };
         for size in round.sizes() {
@@ -114,7 +115,7 @@ impl Arena {
     }
 }
 
-/// A plain request, and where its answer has what must not change.
+/// Path and body of a plain request, and the JSON pointer to the part of its answer that must not change.
 fn plain_json(duty: Duty) -> (&'static str, Value, &'static str) {
     match duty {
         Duty::Generate => (
@@ -123,7 +124,7 @@ fn plain_json(duty: Duty) -> (&'static str, Value, &'static str) {
             "/content",
         ),
         Duty::Embed => ("/v1/embeddings", json!({ "input": "The" }), "/data/0/embedding"),
-        // Without a head for ranks the scores of documents depend on what is computed with them.
+        // Without a ranking head a document's score depends on what else is in the batch.
         Duty::Rerank => ("/rerank", json!({ "query": "The", "documents": ["a"] }), "/results"),
     }
 }
@@ -133,7 +134,7 @@ fn plain(duty: Duty) -> Question {
     Question { method: "POST", path: path.to_string(), body: json.to_string(), ..Question::default() }
 }
 
-/// How long the reference is waited for: the server may still end what it has begun.
+/// Timeout for the reference answer: the server may still be finishing earlier work.
 const REFERENCE: Duration = Duration::from_secs(20);
 
 fn reference(server: &Server, duty: Duty) -> Option<Value> {
@@ -146,13 +147,14 @@ fn answer_of(exchange: &Exchange) -> Option<Value> {
     serde_json::from_slice(&reply.body).ok()
 }
 
-/// A server that computes for less than this share of a time rests. On a busy machine one that works gets little.
+/// A server that uses less than this share of a core is idle. On a busy machine a working one gets little CPU time.
 const IDLE: f64 = 0.05;
 
-/// How long it is looked at, in one piece: a clock tick of 10 ms is less than that share.
+/// Length of one CPU-time sample: a clock tick of 10 ms must be less than that share of it.
 const LOOK: Duration = Duration::from_millis(300);
 
-/// Until the server computes no more; nothing if that takes longer than `limit`. Where the system does not say, it rests.
+/// Waits until the server is idle and returns how long that took; `None` if longer than `limit`. If the system does not
+/// report CPU time, the server counts as idle.
 fn rest_of(server: &Server, limit: Duration) -> Option<Duration> {
     let begin = Instant::now();
     while begin.elapsed() < limit {

@@ -1,4 +1,4 @@
-//! What happens while a request is under way: another client asks, and memory is looked at.
+//! Observation of a request in progress: another client sends requests, and memory is sampled.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -8,23 +8,24 @@ use crate::fuzz::judge::decode;
 use crate::sys::net::exchange::{Ending, Exchange, Leave, Question};
 use crate::sys::net::server::Server;
 
-/// What was seen meanwhile.
+/// Observations during the request.
 pub struct Watched {
-    /// What came.
+    /// The recorded exchange.
     pub exchange: Exchange,
-    /// The other client.
+    /// Observations of the other client.
     pub other: Other,
-    /// The most resident memory, in bytes.
+    /// Peak resident memory in bytes.
     pub peak: u64,
 }
 
-/// How often memory is looked at. A server was seen that takes 2 GiB a second: that is 10 MiB.
+/// Interval between memory samples. A server has been observed to allocate 2 GiB per second, which is 10 MiB per
+/// interval.
 const GUARD: Duration = Duration::from_millis(5);
 
-/// Pause of the other client between an answer and the next request.
+/// Pause of the other client before each request.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Asks, while another client asks `plain` again and again. A server with more than `limit` bytes is killed at once.
+/// Sends a request while another client repeats `plain`. A server that exceeds `limit` bytes is killed at once.
 pub fn during(
     server: &Server,
     plain: &Question,
@@ -57,7 +58,7 @@ fn guard(server: &Server, limit: u64, most: &AtomicU64, is_over: &AtomicBool) {
     }
 }
 
-/// One request at least, and none after the first that is not answered well.
+/// Sends at least one request, and stops after the first that is not answered correctly.
 fn ask_meanwhile(server: &Server, plain: &Question, limit: Duration, is_over: &AtomicBool) -> Other {
     let mut other = Other::default();
     while other.asked == 0 || !is_over.load(Ordering::Relaxed) {
