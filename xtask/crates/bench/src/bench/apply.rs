@@ -1,4 +1,4 @@
-//! The apply bench: ours cold and unchanged, `git am`, one `git apply --cached` of all + write-tree.
+//! The apply bench: our `apply` cold and unchanged, `git am`, one `git apply --cached` of all patches + write-tree.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -17,7 +17,7 @@ use crate::sys::machine::disk;
 use crate::sys::machine::ours;
 use crate::sys::machine::process::Run;
 
-/// Measures on a made-up project and on this one, and checks that all give the same tree.
+/// Measures on a synthetic project and on this one, and checks that all methods produce the same tree.
 pub fn run(context: &Context, rounds: u32) -> Result<Outcome> {
     let scratch = disk::scratch_folder(&context.layout.generated().join("bench"), "apply")?;
     let mut text = Vec::new();
@@ -31,13 +31,13 @@ pub fn run(context: &Context, rounds: u32) -> Result<Outcome> {
     Ok(Outcome::ok(text.join("\n"), json!(json)))
 }
 
-/// What the clock runs over: a program, and perhaps a second one after it.
+/// The timed commands: a program, and for some methods a second one after it.
 type Timed = (Run, Option<Run>);
 
-/// One series and everything that is needed to apply it in each way.
+/// One series and everything that is needed to apply it with each method.
 struct Contest {
     title: String,
-    /// A project of ours with a store that has the pin and nothing applied.
+    /// A project for our tool, with a store that has the pin and nothing applied.
     project: PathBuf,
     variant: String,
     base_commit: ObjectId,
@@ -63,7 +63,7 @@ fn made_up(scratch: &Path) -> Result<Contest> {
     })
 }
 
-/// This repository's own series, without its overlays, which git has no counterpart for.
+/// Prepares this repository's own series, without its overlays, for which git has no counterpart.
 fn real(context: &Context, scratch: &Path) -> Result<Contest> {
     let pins = context.pins()?;
     let variant = pins.variant(None)?;
@@ -112,7 +112,7 @@ fn patch_files(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(disk::files_below(folder)?.into_iter().map(|file| folder.join(file)).collect())
 }
 
-/// This very program, on another project.
+/// Returns a run of this same executable on another project.
 pub(super) fn ours(project: &Path) -> Run {
     let program = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("xtask"));
     Run::new(program).args(["--quiet", "--offline", "--root"]).arg(project)
@@ -140,7 +140,7 @@ impl Contest {
         Ok(all)
     }
 
-    /// `git am` prints nothing: its result is read from the repository.
+    /// Checks the tree. `git am` prints nothing, so its result is read from the repository.
     fn check(&self, name: &str, said: &str) -> Result<()> {
         let said = if name == "git am" {
             crate::series::lossy(&self.git().args(["rev-parse", "HEAD^{tree}"]).success()?).into_owned()
@@ -158,7 +158,7 @@ impl Contest {
         ours(&self.project).args(["apply", "--check", "--variant", &self.variant])
     }
 
-    /// Forgets the lock, the applied commit and every object but the pin's.
+    /// Removes the lock, the applied commit and every object except the pin's.
     fn ours_cold(&self) -> Result<Timed> {
         let layout = Layout::new(&self.project);
         disk::remove_file(&layout.lock())?;
@@ -167,7 +167,7 @@ impl Contest {
         Ok((self.ours_apply(), None))
     }
 
-    /// With the lock that the cold run did not write.
+    /// Writes the lock first, which the cold run did not.
     fn ours_again(&self) -> Result<Timed> {
         ours(&self.project).arg("lock").success()?;
         Ok((self.ours_apply(), None))
@@ -192,7 +192,7 @@ impl Contest {
         self.git().args(["checkout", "--quiet", "--force", "--detach", &commit]).success().map(drop)
     }
 
-    /// The index is filled before the clock starts, and is one of its own.
+    /// Fills the index before the clock starts, in a separate file.
     fn git_apply(&self) -> Result<Timed> {
         let index = self.work.join(".git/bench-index");
         disk::remove_file(&index)?;

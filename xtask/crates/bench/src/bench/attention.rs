@@ -1,4 +1,4 @@
-//! The attention bench: the operation alone, on one core, against what that core can do at most.
+//! The attention bench: the operation alone, on one core, relative to that core's peak.
 
 use serde_json::{Value, json};
 
@@ -12,21 +12,21 @@ use crate::sys::machine::load;
 
 const HISTORY: History = History { bench: "attention", identity: &["processor"] };
 
-/// Multiplications with additions out of registers, as kernels/benches/attention.rs names them.
+/// Benchmark of FMA throughput on registers, as kernels/benches/attention.rs names it.
 const PEAK: &str = "machine/products in registers";
-/// A copy of more than the caches hold.
+/// Benchmark of a copy that exceeds the caches.
 const COPY: &str = "machine/copy";
 
-/// What the core can do at most.
+/// Peak throughput of the core.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Limits {
-    /// Billions of multiplications and of additions a second.
+    /// Billions of multiplications and additions per second.
     gflops: f64,
-    /// Billions of bytes that are copied in a second: each is read and written.
+    /// Billions of bytes copied per second: each is read and written.
     gigabytes: f64,
 }
 
-/// One problem.
+/// One attention problem with its measurements.
 #[derive(Clone, Debug, PartialEq)]
 struct Problem {
     name: String,
@@ -60,7 +60,7 @@ pub fn run(context: &Context, keep: &Keep) -> Result<Outcome> {
     Ok(Outcome::ok(text, run))
 }
 
-/// To be compared as people do: 8k is less than 32k.
+/// Returns a sort key for natural order: 8k before 32k.
 fn numbers_and_letters(name: &str) -> Vec<(u64, String)> {
     let is_letter = |letter: char| !letter.is_ascii_digit();
     let part = |part: &str| {
@@ -83,13 +83,13 @@ impl Problem {
             microseconds: median / 1e3,
             low: low / 1e3,
             high: high / 1e3,
-            // An element is a multiplication and an addition.
+            // An element is one multiplication and one addition.
             gflops: 2.0 * elements / median,
             gigabytes: bytes / median,
         }
     }
 
-    /// The nearer limit, and how near it is.
+    /// Returns the limiting resource, and the fraction of its limit that is reached.
     fn nearest(&self, limits: Limits) -> (f64, &'static str) {
         let (products, copy) = (self.gflops / limits.gflops, self.gigabytes / limits.gigabytes);
         if products >= copy { (products, "products") } else { (copy, "copy") }

@@ -1,4 +1,4 @@
-//! Benchmarks of the kernels, as criterion measures them.
+//! The kernels' criterion benchmarks.
 
 use std::path::Path;
 
@@ -10,20 +10,20 @@ use crate::sys::machine::disk;
 use crate::sys::machine::ours;
 use crate::sys::machine::process;
 
-/// The folder of a benchmark's newest result, as criterion names it.
+/// Folder of a benchmark's newest result, as criterion names it.
 const NEWEST: &str = "new";
 
-/// What criterion says of one benchmark. Times are nanoseconds for one call.
+/// Criterion's result of one benchmark. Times are in nanoseconds per call.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Measured {
-    /// Its group, its function and its parameter, with `/` between them.
+    /// Group, function and parameter, separated by `/`.
     pub(super) name: String,
-    /// What one call works on, by the benchmark's own count.
+    /// Elements processed by one call, as the benchmark declares them.
     pub(super) elements: f64,
-    /// The bytes that one call reads; 0 where the benchmark does not say.
+    /// Bytes read by one call; 0 where the benchmark does not declare them.
     pub(super) bytes: f64,
     pub(super) median: f64,
-    /// Both ends of the interval that has the median with 95 % confidence.
+    /// Bounds of the 95 % confidence interval of the median.
     pub(super) low: f64,
     pub(super) high: f64,
 }

@@ -1,4 +1,4 @@
-//! The decode bench: a variant's features against a separately built stock, whole model, in turn.
+//! The decode bench: a variant's features against a separate build of stock, on a whole model, run in turn.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -14,10 +14,10 @@ use crate::serving::switches;
 use crate::sys::machine::process::{self, Run};
 use crate::sys::machine::{disk, load, models};
 
-/// Tokens decoded by each of the sequences in one run.
+/// Tokens that each sequence decodes in one run.
 const STEPS: u32 = 12;
 
-/// Measures decoding at 8 sequences on a gated delta net model, q8_0 and q4_0.
+/// Measures decoding of 8 sequences with a gated delta net model, in q8_0 and q4_0.
 pub fn run(context: &Context, rounds: u32) -> Result<Outcome> {
     load::refuse_busy()?;
     let folder = context.layout.generated().join("bench");
@@ -43,7 +43,7 @@ pub fn run(context: &Context, rounds: u32) -> Result<Outcome> {
     Ok(Outcome::ok(text.join("\n"), json!(json)))
 }
 
-/// Four layers of the shape of a 2 B model (d 2048, value heads 32 of 128), with a small vocabulary.
+/// Returns four layers in the shape of a 2 B model (d 2048, value heads 32 of 128), with a small vocabulary.
 fn spec(weights: WeightType) -> ModelSpec {
     ModelSpec {
         n_layer: 4,
@@ -87,7 +87,7 @@ impl Contest<'_> {
         Ok(all)
     }
 
-    /// Time of the decode steps alone, as the probe measured it inside the process.
+    /// Returns the time of the decode steps alone, as the probe measured it inside the process.
     fn decode_time(&self, probe: &Path, enabled: bool) -> Result<Duration> {
         let run = Run::new(probe)
             .args(["--prompt", "4", "--threads", "1", "--seqs"])

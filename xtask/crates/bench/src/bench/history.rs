@@ -1,20 +1,20 @@
-//! What was measured at one pin, kept in the repository: a list of runs, the newest last.
+//! The measurements at one pin, kept in the repository: a list of runs, the newest last.
 
 use serde_json::{Value, json};
 
 use crate::error::{Error, Result};
 
-/// A bench that keeps its runs.
+/// A bench whose runs are kept.
 #[derive(Clone, Copy, Debug)]
 pub struct History {
-    /// As the command calls it.
+    /// Name of the bench's command.
     pub bench: &'static str,
-    /// What makes two runs the same measurement: the later one takes the place of the earlier.
+    /// Keys that identify a measurement: a later run with the same values replaces an earlier one.
     pub identity: &'static [&'static str],
 }
 
 impl History {
-    /// The file's new text, with `run` in it.
+    /// Returns the file's new text, which includes `run`.
     pub fn with(&self, before: Option<&[u8]>, pin: &str, run: Value) -> Result<String> {
         let mut runs = match before {
             None => Vec::new(),
@@ -31,13 +31,13 @@ impl History {
             .hint("git checkout docs/measurements")
     }
 
-    /// Two runs with other contestants are two measurements as well.
+    /// Runs with different servers under test are different measurements as well.
     fn is_same(&self, left: &Value, right: &Value) -> bool {
         self.identity.iter().all(|key| left[key] == right[key]) && names(left) == names(right)
     }
 }
 
-/// The runs of a history; none where it is not one.
+/// Returns the runs of a history; `None` if the text is not a history.
 pub fn read(bytes: &[u8]) -> Option<Vec<Value>> {
     let history: Value = serde_json::from_slice(bytes).ok()?;
     history.get("runs")?.as_array().cloned()

@@ -12,12 +12,12 @@ use crate::sys::machine::load;
 
 const HISTORY: History = History { bench: "kernels", identity: &["processor"] };
 
-/// Nanoseconds for one element (a token or a block), as criterion estimates them.
+/// Nanoseconds per element (a token or a block), as criterion estimates them.
 #[derive(Clone, Debug, PartialEq)]
 struct Operation {
     name: String,
     median: f64,
-    /// Both ends of the interval that has the median with 95 % confidence.
+    /// Bounds of the 95 % confidence interval of the median.
     low: f64,
     high: f64,
 }

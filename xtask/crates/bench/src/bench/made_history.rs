@@ -1,4 +1,4 @@
-//! A made-up upstream with a long history, written by `git fast-import`, and a series for its pin.
+//! A synthetic upstream with a long history, written by `git fast-import`, and a series for its pin.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -9,20 +9,20 @@ use crate::plan::random::Random;
 use crate::sys::git::command::git;
 use crate::sys::machine::disk;
 
-/// How large it is.
+/// Size of the synthetic history.
 #[derive(Clone, Copy, Debug)]
 pub struct Size {
-    /// Files in the tree.
+    /// Number of files in the tree.
     pub files: usize,
-    /// Commits of upstream, the first one included.
+    /// Number of upstream commits, including the first one.
     pub commits: usize,
-    /// How many of them come after the pin.
+    /// Number of these commits that come after the pin.
     pub after_pin: usize,
-    /// Patches in the series.
+    /// Number of patches in the series.
     pub patches: usize,
 }
 
-/// Makes `folder/upstream.git`, `folder/patches/synthetic` and `folder/pins.toml`.
+/// Creates `folder/upstream.git`, `folder/patches/synthetic` and `folder/pins.toml`.
 pub fn make(folder: &Path, size: Size) -> Result<()> {
     let upstream = folder.join("upstream.git");
     let stream = folder.join("stream");
@@ -52,10 +52,10 @@ fn pins(tree: &str) -> String {
     )
 }
 
-/// Files as lists of lines, by their number.
+/// Files as lists of lines, indexed by file number.
 type Lines = Vec<Vec<String>>;
 
-/// What `git fast-import` is given. Marks count the commits from 1.
+/// The input of `git fast-import`. Marks number the commits from 1.
 struct Stream {
     text: String,
     random: Random,
@@ -81,7 +81,7 @@ impl Stream {
         stream
     }
 
-    /// One commit; now and then one of them on a branch, and the merge of it.
+    /// Adds one commit; at intervals, one on a branch, and its merge.
     fn step(&mut self, files: &mut Lines) {
         let before = self.commits;
         let changed = self.change(files);

@@ -23,37 +23,37 @@ use crate::context::{Context, Outcome};
 use crate::error::Result;
 use crate::sys::machine::ours;
 
-/// What to measure; the number is that of the rounds, in which the contestants run in turn.
+/// The bench to run; the integer is the number of rounds, in which the programs under test run in turn.
 #[derive(Clone, Debug)]
 pub enum What {
-    /// Applying a series: ours cold and unchanged, `git am`, one `git apply --cached`.
+    /// Applying a series: our `apply` cold and unchanged, `git am`, one `git apply --cached`.
     Apply(u32),
     /// Judging a series at each of a thousand upstream commits.
     Status(u32),
-    /// Moving a series: ours in memory, `git merge-tree` and `git commit-tree` in a loop.
+    /// Moving a series: our rebase in memory, `git merge-tree` and `git commit-tree` in a loop.
     Rebase {
-        /// How often.
+        /// Number of rounds.
         rounds: u32,
-        /// How many patches the series has.
+        /// Number of patches in the series.
         patches: usize,
     },
     /// Decoding several sequences: features on, stock, features off.
     Decode(u32),
     /// Requests with one shared prefix, sent at once to servers.
     Burst(burst::Options),
-    /// How many sequences fit into a pool.
+    /// Number of sequences that fit into a pool.
     Capacity(capacity::Options),
-    /// Tokens a second where nothing is shared.
+    /// Tokens per second where nothing is shared.
     PagedDecode(paged_decode::Options),
     /// Operations of the block pool.
     Kernels(record::Keep),
     /// Attention on one core.
     Attention(record::Keep),
-    /// What types of the KV cache cost a model.
+    /// Quality loss of a model with each type of the KV cache.
     KvQuality(kv_quality::Options),
-    /// More clients than a paged server has room for, for minutes.
+    /// More clients than a paged server has capacity for, for minutes.
     Overload(overload::Options),
-    /// How a paged server shares a full pool in time.
+    /// Scheduling of a paged server with a full pool.
     Fairness(fairness::Options),
 }
 

@@ -13,7 +13,7 @@ use crate::sys::git::command::git;
 use crate::sys::machine::disk;
 use crate::sys::machine::process::Run;
 
-/// Measures on a made-up project with so many patches, and checks that both give the same tree.
+/// Measures on a synthetic project with `patches` patches, and checks that both methods produce the same tree.
 pub fn run(context: &Context, rounds: u32, patches: usize) -> Result<Outcome> {
     let scratch = disk::scratch_folder(&context.layout.generated().join("bench"), "rebase")?;
     let project = scratch.path().join("made-up");
@@ -32,7 +32,7 @@ struct Contest {
 }
 
 impl Contest {
-    /// Both sides read packed objects that are there already.
+    /// Packs the objects, and fetches them into our store, so that both sides read packed objects from disk.
     fn prepare(&self) -> Result<()> {
         git(&self.upstream()).args(["repack", "-a", "-d", "-q"]).success()?;
         self.ours().success().map(drop)
@@ -60,7 +60,7 @@ impl Contest {
         Ok(vec![ours, loops, started])
     }
 
-    /// By its commit id, which means the same for ever: nothing is fetched a second time.
+    /// Names the commit by its id, which never moves, so nothing is fetched a second time.
     fn ours(&self) -> Run {
         let newer = self.made.newer.to_string();
         program().args(["--quiet", "--json", "--root"]).arg(&self.project).args([
@@ -72,7 +72,7 @@ impl Contest {
         ])
     }
 
-    /// Gives the final tree.
+    /// Returns the final tree.
     fn git_loop(&self) -> Result<String> {
         let mut base = self.made.base_commit.to_string();
         let mut head = self.made.newer.to_string();
@@ -94,7 +94,7 @@ fn said(git_dir: &Path, arguments: &[&str]) -> Result<String> {
     Ok(crate::series::lossy(&text).trim().to_string())
 }
 
-/// This very program.
+/// Returns a run of this same executable.
 fn program() -> Run {
     Run::new(std::env::current_exe().unwrap_or_else(|_| PathBuf::from("xtask")))
 }

@@ -1,4 +1,4 @@
-//! What becomes of a result besides the table: its plot, and its place in the history of its pin.
+//! The files that a result is written to: its plot, and the history of its pin.
 
 use std::path::PathBuf;
 
@@ -9,28 +9,28 @@ use crate::context::Context;
 use crate::error::Result;
 use crate::sys::machine::{disk, load};
 
-/// What to write.
+/// The files to write.
 #[derive(Clone, Debug, Default)]
 pub struct Keep {
     /// Write the result and its plot to `docs/measurements/`.
     pub record: bool,
-    /// Write the plot here.
+    /// Also write the plot to this path.
     pub plot: Option<PathBuf>,
 }
 
-/// A result, as it is written.
+/// A result in the form in which it is written.
 pub(super) struct Recorded<'a> {
     pub(super) history: History,
     pub(super) pin: &'a str,
     pub(super) run: Value,
-    /// What tells the plot from others of the same bench.
+    /// Suffix that distinguishes the plot from others of the same bench.
     pub(super) shape: String,
-    /// SVG.
+    /// The plot as SVG.
     pub(super) plot: String,
 }
 
 impl Recorded<'_> {
-    /// Writes what `keep` asks for.
+    /// Writes the files that `keep` requests.
     pub(super) fn write(self, context: &Context, keep: &Keep) -> Result<()> {
         if let Some(path) = &keep.plot {
             disk::write_atomically(path, self.plot.as_bytes())?;
@@ -44,9 +44,9 @@ impl Recorded<'_> {
     }
 }
 
-/// Writes a run into the history of its pin.
+/// Adds a run to the history of its pin.
 pub(super) fn record(context: &Context, history: History, pin: &str, mut run: Value) -> Result<()> {
-    // Two machines of one name may differ in what decides the speed.
+    // Machines with the same processor name may differ in features that decide the speed.
     run["processor_flags"] = load::processor_flags().into();
     let file = context.layout.measurements(history.bench, pin, "json");
     let before = disk::read_if_there(&file)?;

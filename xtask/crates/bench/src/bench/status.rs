@@ -1,4 +1,4 @@
-//! The status bench: a series judged at each of a thousand upstream commits.
+//! The status bench: judging a series at each of a thousand upstream commits.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -20,10 +20,10 @@ use crate::sys::machine::disk;
 
 const SIZE: Size = Size { files: 3000, commits: 5000, after_pin: 1000, patches: 120 };
 
-/// Every so many commits one is judged alone as well, and must come to the same.
+/// One of this many commits is also judged alone, and the results must match.
 const SAMPLE: usize = 25;
 
-/// Measures on a made-up project: in this process, the whole command, and commits judged alone.
+/// Measures on a synthetic project: in this process, the whole command, and commits judged alone.
 pub fn run(context: &Context, rounds: u32) -> Result<Outcome> {
     let scratch = disk::scratch_folder(&context.layout.generated().join("bench"), "status")?;
     let project = scratch.path().join("made-up");
@@ -68,7 +68,7 @@ fn outcome(all: &[Times; 3]) -> Outcome {
     Outcome::ok(text, json)
 }
 
-/// The made-up project, open.
+/// The synthetic project, loaded.
 struct Made {
     series: PinnedSeries,
     tip: crate::sys::upstream::tip::Tip,
@@ -86,7 +86,7 @@ impl Made {
         self.series.required_history(&self.tip)
     }
 
-    /// Judges some commits anew; gives the mean time of one.
+    /// Judges some commits again, alone; returns the mean time of one.
     fn check_sample(&self) -> Result<Duration> {
         let PinnedSeries { stack: Stack { patches, pin, .. }, store } = &self.series;
         let pin_tree = StoreTree::new(store, pin.tree)?;
@@ -108,7 +108,7 @@ impl Made {
         Ok(elapsed / u32::max(sample, 1))
     }
 
-    /// With the tip's commit in the store already, as when a branch is looked at twice.
+    /// Times the command with the tip's commit already in the store, as when a branch is judged twice.
     fn command(&self, project: &Path) -> Result<Duration> {
         let tip = self.tip.commit.to_string();
         let run = || ours(project).args(["--json", "bisect", "--tip", &tip]).finish();

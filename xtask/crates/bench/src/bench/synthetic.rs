@@ -1,4 +1,4 @@
-//! A made-up project for the benches: files of C-like text, a series of patches, and a newer upstream.
+//! A synthetic project for the benches: files of C-like text, a series of patches, and a newer upstream.
 
 use std::path::Path;
 
@@ -10,31 +10,31 @@ use crate::sys::git::store::{Store, commit_text};
 use crate::sys::git::tree::{Entry, GitTree};
 use crate::sys::machine::disk;
 
-/// How large the made-up project is.
+/// Size of the synthetic project.
 #[derive(Clone, Copy, Debug)]
 pub struct Size {
-    /// Files in the tree.
+    /// Number of files in the tree.
     pub files: usize,
-    /// Patches in the series.
+    /// Number of patches in the series.
     pub patches: usize,
 }
 
-/// What was made, all below one folder.
+/// The generated objects, all below one folder.
 #[derive(Clone, Debug)]
 pub struct Synthetic {
     /// The tree before the series.
     pub base: ObjectId,
     /// The commit with that tree.
     pub base_commit: ObjectId,
-    /// The tree after the series, as git objects were written while making it.
+    /// The tree after the series, from the git objects that were written while generating it.
     pub tip: ObjectId,
     /// The commits of the series, in order.
     pub commits: Vec<ObjectId>,
-    /// A commit on the base that changes every patched file, and others, where no patch does.
+    /// A commit on the base that changes every patched file, and others, only where no patch does.
     pub newer: ObjectId,
 }
 
-/// Makes `folder/upstream.git`, `folder/patches/synthetic` and `folder/pins.toml`.
+/// Creates `folder/upstream.git`, `folder/patches/synthetic` and `folder/pins.toml`.
 pub fn make(folder: &Path, size: Size) -> Result<Synthetic> {
     let store = Store::open(&folder.join("upstream.git"))?;
     let made = write_history(&store, size)?;
@@ -60,7 +60,7 @@ fn pins(made: &Synthetic) -> String {
     )
 }
 
-/// Writes the base and one commit a patch, and tags the base as `v1`.
+/// Writes the base and one commit per patch, and tags the base as `v1`.
 fn write_history(store: &Store, size: Size) -> Result<Synthetic> {
     let empty = store.make(ObjectKind::Tree, Vec::new());
     let mut tree = GitTree::new(store, empty)?;
@@ -90,8 +90,8 @@ fn write_history(store: &Store, size: Size) -> Result<Synthetic> {
     Ok(Synthetic { base, base_commit, tip, commits, newer })
 }
 
-/// Upstream goes on from `base`: a new function, and one line in every fourth function, where no patch
-/// comes near, so that nothing is a conflict.
+/// Writes upstream's next commit on `base`: a new function, and one changed line in every fourth function, away from
+/// all patches, so that nothing conflicts.
 fn write_newer(
     store: &Store,
     base: ObjectId,
@@ -109,8 +109,8 @@ fn write_newer(
     commit_with_trees(store, tree.write()?, Some(base_commit), "Go on\n")
 }
 
-/// Changes functions that are as they were in `patched`, with their neighbours; there is a new one before
-/// the first of them.
+/// Changes functions that, like their neighbours, are the same in `patched`; adds a new function before the first of
+/// them.
 fn change_functions(lines: &[String], patched: &str, number: usize) -> Vec<String> {
     let functions: Vec<&[String]> = lines.chunks(FUNCTION_LINES).collect();
     let mut changed = Vec::new();
@@ -127,7 +127,7 @@ fn change_functions(lines: &[String], patched: &str, number: usize) -> Vec<Strin
     changed
 }
 
-/// Trees are made in memory; git, which reads this repository next, needs them on disk.
+/// Commits with the trees written to disk, because git reads this repository next; trees are built in memory.
 fn commit_with_trees(
     store: &Store,
     tree: ObjectId,
@@ -147,15 +147,15 @@ fn put(store: &Store, tree: &mut GitTree<'_>, path: &str, lines: &[String]) -> R
     tree.set(path.as_bytes(), Some(Entry { mode: 0o100_644, id }))
 }
 
-/// Where file `number` is.
+/// Returns the path of file `number`.
 pub(super) fn path_of(number: usize) -> String {
     format!("part{:02}/group{}/file{number:04}.c", number % 40, number % 5)
 }
 
 const FUNCTION_LINES: usize = 12;
 
-/// Functions of twelve lines. Most files are small and a few are large, as in any project: half of them
-/// have 120 lines, each further step of twice the length is half as frequent, up to 3,840.
+/// Returns functions of twelve lines. Most files are small and a few are large, as in real projects: half of them have
+/// 120 lines, and each doubling of the length is half as frequent, up to 3,840.
 pub(super) fn lines_of(number: usize) -> Vec<String> {
     let doublings = (number % 64).trailing_ones().min(5);
     (0..10usize << doublings)
@@ -167,7 +167,7 @@ pub(super) fn lines_of(number: usize) -> Vec<String> {
         .collect()
 }
 
-/// Three hunks: each replaces a line and adds one.
+/// Makes three hunks: each replaces a line and adds one.
 pub(super) fn edit(lines: &mut Vec<String>, number: usize, random: &mut Random) {
     for _ in 0..3 {
         let at = random.below(lines.len());

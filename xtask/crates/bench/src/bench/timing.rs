@@ -1,46 +1,46 @@
-//! Times of several contestants that run in turn, and their ratios.
+//! Times of several programs under test that run in turn, and their ratios.
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-/// The times of one contestant, one a round.
+/// The times of one program, one per round.
 #[derive(Clone, Debug)]
 pub struct Times {
-    /// What ran.
+    /// Name of the program.
     pub name: String,
     /// Wall-clock times in the order of the rounds.
     pub rounds: Vec<Duration>,
 }
 
 impl Times {
-    /// No round yet.
+    /// Creates an empty list.
     pub fn new(name: &str) -> Times {
         Times { name: name.to_string(), rounds: Vec::new() }
     }
 
-    /// The median in seconds; nothing before the first round.
+    /// Returns the median in seconds; `None` before the first round.
     pub fn median(&self) -> Option<f64> {
         median_of(self.seconds())
     }
 
-    /// Median of the round-by-round ratios of `other` to this one: above 1 means this one is faster.
+    /// Returns the median of the round-by-round ratios of `other` to this one: above 1 means this one is faster.
     pub fn speedup_over(&self, other: &Times) -> Option<f64> {
         median_ratio(&other.seconds(), &self.seconds())
     }
 
-    /// In the order of the rounds.
+    /// Returns the seconds in the order of the rounds.
     fn seconds(&self) -> Vec<f64> {
         self.rounds.iter().map(Duration::as_secs_f64).collect()
     }
 
-    /// The shortest and the longest, in seconds.
+    /// Returns the shortest and the longest time, in seconds.
     pub fn extremes(&self) -> Option<(f64, f64)> {
         let seconds = self.rounds.iter().map(Duration::as_secs_f64);
         Some((seconds.clone().reduce(f64::min)?, seconds.reduce(f64::max)?))
     }
 
-    /// Two cells of a table: the median, and the extremes.
+    /// Formats two cells of a table: the median, and the extremes.
     pub fn cells(&self) -> String {
         match (self.median(), self.extremes()) {
             (Some(median), Some((low, high))) => {
@@ -51,7 +51,7 @@ impl Times {
     }
 }
 
-/// The middle one, or the mean of the two in the middle.
+/// Returns the middle value, or the mean of the two in the middle.
 pub fn median_of(mut values: Vec<f64>) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     let middle = values.len().checked_sub(1)? / 2;
@@ -61,12 +61,12 @@ pub fn median_of(mut values: Vec<f64>) -> Option<f64> {
     }
 }
 
-/// Median of the ratios, round by round, of the first ones to the second ones.
+/// Returns the median of the round-by-round ratios of `of` to `to`.
 pub fn median_ratio(of: &[f64], to: &[f64]) -> Option<f64> {
     median_of(of.iter().zip(to).map(|(of, to)| of / to).collect())
 }
 
-/// A markdown table of all contestants; the last column compares each with the first.
+/// Returns a Markdown table of all programs; the last column compares each with the first.
 pub fn table(title: &str, all: &[Times]) -> String {
     let mut text =
         format!("{title}\n\n| what | median | min - max | the first one is faster by |\n|---|--:|--:|--:|\n");
@@ -80,17 +80,17 @@ pub fn table(title: &str, all: &[Times]) -> String {
     text
 }
 
-/// The same for machines.
+/// Returns the same as JSON.
 pub fn to_json(title: &str, all: &[Times]) -> Value {
     json!({ "title": title, "contestants": all.iter().map(to_json_entry).collect::<Vec<_>>() })
 }
 
-/// One contestant for machines.
+/// Returns the times of one program as JSON.
 pub fn to_json_entry(times: &Times) -> Value {
     json!({ "what": times.name, "median_seconds": times.median(), "rounds": times.seconds() })
 }
 
-/// Stands above a report whose figures say nothing.
+/// Heading of a report whose figures are not meaningful as measurements.
 pub const NOT_QUIET: &str =
     "THE MACHINE WAS NOT QUIET: these figures show that the bench works and nothing else.";
 

@@ -1,4 +1,4 @@
-//! The floors of a burst, measured by the probe: prefix once, shared cells, one batch of ends, the steps.
+//! The lower bounds of a burst, measured by the probe: the prefix once, shared cells, one batch of suffixes, the steps.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -14,16 +14,16 @@ use crate::sys::machine::process::{self, Run};
 pub(super) struct Floor {
     pub(super) probe: PathBuf,
     pub(super) prompts: Prompts,
-    /// What its attention is computed by.
+    /// Attention kernels to use.
     pub(super) kernels: Kernels,
 }
 
-/// Whose attention.
+/// Origin of the attention kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kernels {
-    /// Upstream's.
+    /// Upstream's kernels.
     Stock,
-    /// Ours, which knows nothing of tiles here: it finds by the mask what tokens share.
+    /// Our kernels. They get no block table here, and detect from the mask what tokens share.
     Ours,
 }
 
@@ -34,7 +34,7 @@ impl Kernels {
 }
 
 impl Floor {
-    /// The time that the probe measured inside its process, after it had loaded the model.
+    /// Returns the time that the probe measured inside its process, after it had loaded the model.
     pub(super) fn measure(&self, arena: &Arena<'_>) -> Result<Duration> {
         let run = with_feature(Run::new(&self.probe), self.kernels.feature());
         let run = run.args(arguments(&self.prompts, arena.threads)).arg(&arena.model);
@@ -52,7 +52,7 @@ fn arguments(prompts: &Prompts, threads: usize) -> Vec<String> {
         ("--seqs", prompts.requests),
         ("--shared-prefix", prompts.prefix),
         ("--prompt", prompts.suffix),
-        // The first answer token comes out of the prompt's batch.
+        // The first answer token is sampled from the prompt's batch.
         ("--steps", prompts.predict - 1),
         ("--threads", threads),
     ];

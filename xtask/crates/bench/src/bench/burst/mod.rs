@@ -1,7 +1,7 @@
-//! The burst bench: cold requests with one shared prefix, all sent at once, each round to a fresh server.
+//! The burst bench: cold requests with one shared prefix, all sent at once, to a fresh server in each round.
 //!
-//! Every contestant is compared with the others and with the floor: the same work done by our own program
-//! with no server at all, in the same round, once with upstream's attention and once with ours.
+//! Each server under test is compared with the others and with a lower bound: the same work done by our own program
+//! without a server, in the same round, once with upstream's attention and once with ours.
 
 mod floor;
 mod report;
@@ -25,15 +25,15 @@ use crate::sys::machine::load;
 /// Options of `bench burst`.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// How often each contestant runs; they run in turn.
+    /// Number of rounds; in each, the servers run in turn.
     pub rounds: u32,
-    /// What is asked.
+    /// Prompts of the requests.
     pub prompts: Prompts,
-    /// Contestants; all when there are none.
+    /// Servers under test; all when the list is empty.
     pub only: Vec<Contestant>,
-    /// Threads, and whether a busy machine will do.
+    /// Number of threads, and whether to measure on a busy machine.
     pub serving: Serving,
-    /// What to write.
+    /// Files to write.
     pub keep: Keep,
 }
 

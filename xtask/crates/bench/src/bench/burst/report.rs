@@ -1,4 +1,4 @@
-//! A burst for people, for machines, and as a plot.
+//! The report of a burst: text, JSON and a plot.
 
 use serde_json::{Value, json};
 
@@ -24,7 +24,7 @@ fn surroundings(burst: &Burst) -> String {
     )
 }
 
-/// A markdown table.
+/// Returns a Markdown table.
 pub(super) fn text(burst: &Burst) -> String {
     let warning = if burst.quiet { String::new() } else { format!("{NOT_QUIET}\n\n") };
     let head = "| what | median | min - max | x the floor | prompt tokens computed | answers unlike the first one's |";

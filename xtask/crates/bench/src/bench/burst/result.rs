@@ -1,4 +1,4 @@
-//! What a burst bench found.
+//! The result of a burst bench.
 
 use crate::bench::timing::Times;
 use crate::serving::arena::Builds;
@@ -11,30 +11,30 @@ pub(super) struct Burst {
     pub(super) prompts: Prompts,
     pub(super) machine: Machine,
     pub(super) builds: Builds,
-    /// Nobody else used the machine.
+    /// Whether no other process used the machine.
     pub(super) quiet: bool,
-    /// With upstream's attention.
+    /// Lower bound with upstream's attention.
     pub(super) floor: Times,
-    /// With ours.
+    /// Lower bound with our attention.
     pub(super) our_floor: Times,
     pub(super) entries: Vec<Entry>,
 }
 
-/// What it ran on.
+/// The machine that it ran on.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Machine {
     pub(super) processor: Option<String>,
     pub(super) threads: usize,
 }
 
-/// One contestant's rounds.
+/// The rounds of one server under test.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     pub(super) contestant: Contestant,
     pub(super) times: Times,
-    /// Prompt tokens computed, one sum a round.
+    /// Prompt tokens computed, summed over each round.
     pub(super) computed: Vec<u64>,
-    /// The answers' tokens, by round and request.
+    /// Tokens of the answers, by round and request.
     pub(super) answers: Vec<Vec<Vec<u64>>>,
 }
 
@@ -44,14 +44,15 @@ impl Burst {
         Burst { prompts, machine, builds, quiet: false, floor, our_floor, entries }
     }
 
-    /// How many answers of `entry` are not those of the first contestant in the same round, and of how many.
+    /// Returns the number of answers of `entry` that differ from those of the first server in the same round, and the
+    /// total.
     pub(super) fn differing(&self, entry: &Entry) -> (usize, usize) {
         let Some(first) = self.entries.first() else { return (0, 0) };
         let pairs = first.answers.iter().flatten().zip(entry.answers.iter().flatten());
         (pairs.clone().filter(|(first, other)| first != other).count(), pairs.count())
     }
 
-    /// How many times as long as the floor it took: the median of the rounds' ratios.
+    /// Returns the time as a multiple of the lower bound: the median of the rounds' ratios.
     pub(super) fn over_floor(&self, times: &Times) -> Option<f64> {
         self.floor.speedup_over(times)
     }
@@ -71,7 +72,7 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// Two rounds, two contestants; one of the second one's four answers is another.
+    /// Two rounds, two servers; one of the second server's four answers differs.
     pub(in crate::bench::burst) fn example() -> Burst {
         let prompts = Prompts { requests: 2, prefix: 1600, suffix: 16, predict: 8, family: 0 };
         let entry = |contestant, millis: [u64; 2], computed: u64, last: u64| Entry {

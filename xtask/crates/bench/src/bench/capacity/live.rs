@@ -1,8 +1,8 @@
-//! Who is live, as `/slots` says: it has been answered with a token, it wants more, and its cells are there.
+//! The number of live slots, from `/slots`: such a slot has produced a token, is still generating, and holds its cells.
 
 use serde_json::Value;
 
-/// How many slots are.
+/// Returns the number of live slots.
 pub fn count(slots: &Value) -> usize {
     slots.as_array().map_or(0, |slots| slots.iter().filter(|slot| is_live(slot)).count())
 }
@@ -13,7 +13,7 @@ fn is_live(slot: &Value) -> bool {
     is_processing && decoded > 0 && !gave_its_blocks_away(slot)
 }
 
-/// A paged server lets a request that lost its blocks wait, with the tokens it has. Stock has no blocks.
+/// A paged server keeps a preempted request waiting, with its tokens but without blocks. Stock has no blocks.
 fn gave_its_blocks_away(slot: &Value) -> bool {
     slot.get("kv_blocks").and_then(Value::as_u64) == Some(0)
 }

@@ -1,6 +1,6 @@
-//! The capacity bench: how many sequences fit into a pool, with one prefix shared, not shared, and in stock.
+//! The capacity bench: the number of sequences that fit into a pool with a shared prefix, without one, and in stock.
 //!
-//! Nothing is timed: the machine may be busy. What counts is what the servers say while they answer.
+//! Nothing is timed, so the machine may be busy. The results are the servers' own statistics while they answer.
 
 mod live;
 mod report;
@@ -25,27 +25,27 @@ use crate::sys::net::server::Server;
 /// Options of `bench capacity`.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Cells of the pool.
+    /// Size of the pool in cells (tokens of KV cache).
     pub cells: usize,
     /// The type of K and V in our cache, as `--cache-type-k` calls it, or both as `K/V`; stock's is f16.
     pub cache: String,
     /// Threads of each server.
     pub serving: Serving,
-    /// What to write.
+    /// Files to write.
     pub keep: Keep,
 }
 
-/// A pool cannot be asked for more: one sequence less than llama.cpp knows, which the paged server keeps.
+/// Largest number of sequences to try: one less than llama.cpp's limit, because the paged server reserves one.
 const MOST_LIVE: usize = 255;
 
-/// 16 blocks shared and two of its own for each, from its first token to its last: how many blocks are
-/// taken does not depend on who is how far.
+/// 16 shared blocks and two private ones for each sequence, from its first token to its last, so the number of blocks
+/// in use does not depend on the progress of each sequence.
 const LIVE: Prompts = Prompts { requests: 0, prefix: 1024, suffix: 96, predict: 32, family: 0 };
 
 /// 1,024 tokens for each tenant, 960 of them shared.
 const TENANTS: Prompts = Prompts { requests: 32, prefix: 960, suffix: 32, predict: 32, family: 0 };
 
-/// Enough for all tenants at once also where nothing is shared.
+/// Large enough for all tenants at once even where nothing is shared.
 const TENANTS_CELLS: usize = 65_536;
 
 const HISTORY: History = History { bench: "capacity", identity: &["trees", "block_count", "cache"] };
@@ -77,7 +77,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     Ok(Outcome::ok(report::text(&capacity), report::json(&capacity)))
 }
 
-/// Cells are counted, so that they should cost little: one layer.
+/// Only cells are counted, so the model is made cheap: one layer.
 fn spec() -> ModelSpec {
     ModelSpec {
         n_layer: 1,
@@ -115,15 +115,15 @@ impl Bench<'_> {
         })
     }
 
-    /// Whether so many requests, sent at once to a fresh server, were all live at one moment and are all
-    /// answered whole.
+    /// Whether this many requests, sent at once to a fresh server, were all live at one moment and all answered
+    /// completely.
     fn fits(&self, contestant: Contestant, requests: usize, salted: bool) -> Result<bool> {
         let prompts = Prompts { requests, ..LIVE };
         let server = self.server(contestant, requests, self.cells)?;
         let bodies = if salted { prompts.salted_bodies() } else { prompts.bodies() };
         let mut most = 0;
         let volley = server.post_and_look("/completion", &bodies, |server| {
-            // A look that failed has seen nobody.
+            // A failed query counts no live slot.
             let slots = server.get("/slots").map(|(_, slots)| slots).unwrap_or_default();
             most = most.max(live::count(&slots));
         })?;
@@ -153,8 +153,8 @@ impl Bench<'_> {
     }
 }
 
-/// Where nothing is shared, arithmetic allows half of this. To ask for far more would take minutes: a paged
-/// server then lets requests wait and computes them again.
+/// Returns the upper limit of the search. Where nothing is shared, at most half of it can fit. Far more requests would
+/// take minutes: a paged server then preempts requests and recomputes them.
 fn limit(cells: usize, shares: bool) -> usize {
     if shares { MOST_LIVE } else { MOST_LIVE.min(2 * cells / LIVE.length()) }
 }

@@ -1,4 +1,4 @@
-//! What fits, for people and for machines.
+//! The report of the capacity bench: text, JSON and a plot.
 
 use serde_json::{Value, json};
 
@@ -17,32 +17,33 @@ pub(super) struct Capacity {
     pub(super) tenants: Tenants,
 }
 
-/// The most sequences that were live at once.
+/// The largest number of sequences that were live at once.
 pub(super) struct Live {
     pub(super) shared: usize,
     pub(super) unshared: usize,
     pub(super) stock: usize,
 }
 
-/// What a fixed number of sequences took at most.
+/// The peak usage of a fixed number of sequences.
 pub(super) struct Tenants {
     pub(super) count: usize,
     pub(super) tokens: usize,
-    /// Blocks.
+    /// Blocks in use at the peak.
     pub(super) shared: u64,
-    /// Blocks.
+    /// Blocks in use at the peak.
     pub(super) unshared: u64,
     pub(super) stock_cells: u64,
 }
 
 impl Tenants {
-    /// Stock has cells, each for itself; this many blocks hold as many.
+    /// Stock allocates cells per sequence; this is the number of blocks that hold as many.
     fn stock_blocks(&self, block_size: u64) -> u64 {
         self.stock_cells.div_ceil(block_size.max(1))
     }
 }
 
-/// Cells that stock's answers took while all were live: it shares none. The last token is never stored.
+/// Returns the cells of stock's answers while all were live: it shares none. The last token of an answer is never
+/// stored.
 pub(super) fn cells_of_stock(answers: &[Answer]) -> u64 {
     answers.iter().map(|answer| answer.computed + answer.cached + answer.tokens.len() as u64 - 1).sum()
 }
@@ -118,7 +119,7 @@ pub(super) fn json(capacity: &Capacity) -> Value {
     })
 }
 
-/// Sequences that were live at once, as bars.
+/// Draws the sequences that were live at once as bars.
 pub(super) fn svg(capacity: &Capacity) -> String {
     let Capacity { pool, live, builds, .. } = capacity;
     let bar = |label: &str, count: usize| {

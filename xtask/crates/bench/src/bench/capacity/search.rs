@@ -1,8 +1,8 @@
-//! The largest number that fits, by halving.
+//! Bisection for the largest number that fits.
 
 use crate::error::Result;
 
-/// The largest number from 0 to `limit` that `fits`, if everything smaller fits too.
+/// Returns the largest number from 0 to `limit` that `fits`, provided that every smaller number fits too.
 pub fn largest(limit: usize, mut fits: impl FnMut(usize) -> Result<bool>) -> Result<usize> {
     let (mut fitting, mut too_many) = (0, limit + 1);
     while too_many - fitting > 1 {

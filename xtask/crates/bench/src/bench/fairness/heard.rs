@@ -1,29 +1,29 @@
-//! PURE: what clients heard of their requests, and the longest time for which they heard nothing.
+//! PURE: the events that clients received for their requests, and the longest time without one.
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-/// What a client heard of one request. Times are those since the scene began.
+/// The events that a client received for one request. Times are relative to the start of the scenario.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Heard {
-    /// When it was sent.
+    /// Time at which the request was sent.
     pub(super) sent: Duration,
-    /// The server says it with the last event only.
+    /// Slot that answered; the server reports it only with the last event.
     pub(super) slot: Option<usize>,
-    /// When each token came.
+    /// Arrival time of each token.
     pub(super) tokens: Vec<Duration>,
-    /// When the answer was whole.
+    /// Time at which the answer was complete.
     pub(super) ended: Option<Duration>,
-    /// Why it was not answered.
+    /// Reason why it was not answered.
     pub(super) error: Option<String>,
 }
 
-/// A time in which nothing was heard.
+/// A period without events.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Span {
     pub(super) seconds: f64,
-    /// It was still going on when the scene ended.
+    /// Whether it was still going on when the scenario ended.
     pub(super) is_open: bool,
 }
 
@@ -34,7 +34,7 @@ impl Span {
         Span { seconds, is_open: closed.is_none() }
     }
 
-    /// For tables.
+    /// Formats the period for tables.
     pub(super) fn text(&self) -> String {
         let open = if self.is_open { ", to the end" } else { "" };
         format!("{:.2} s{open}", self.seconds)
@@ -45,18 +45,18 @@ impl Span {
     }
 }
 
-/// The longest one.
+/// Returns the longest period.
 pub(super) fn longest(spans: impl Iterator<Item = Span>) -> Option<Span> {
     spans.max_by(|left, right| left.seconds.total_cmp(&right.seconds))
 }
 
 impl Heard {
-    /// From sending to the first token, as it was at `end`.
+    /// Returns the time from sending to the first token, as of `end`.
     pub(super) fn wait(&self, end: Duration) -> Span {
         Span::between(self.sent, self.first(), end)
     }
 
-    /// The longest time between two tokens, as it was at `end`; nothing before the first one.
+    /// Returns the longest time between two tokens, as of `end`; `None` before the first token.
     pub(super) fn silence(&self, end: Duration) -> Option<Span> {
         let next = self.tokens.iter().skip(1).copied().map(Some);
         let last = self.ended.is_none_or(|ended| ended > end).then_some(None);
@@ -64,7 +64,7 @@ impl Heard {
         longest(pairs.filter(|(from, _)| **from <= end).map(|(from, to)| Span::between(*from, to, end)))
     }
 
-    /// When the first token came.
+    /// Returns the arrival time of the first token.
     pub(super) fn first(&self) -> Option<Duration> {
         self.tokens.first().copied()
     }
@@ -74,7 +74,7 @@ impl Heard {
 pub(super) mod tests {
     use super::*;
 
-    /// A request that was sent, heard tokens and was answered at these milliseconds.
+    /// A request that was sent, received tokens and was answered at these milliseconds.
     pub(in crate::bench::fairness) fn heard(
         slot: usize,
         sent: u64,
@@ -103,7 +103,7 @@ pub(super) mod tests {
     fn a_silence_at_the_end_counts_up_to_the_end() {
         let stands_still = heard(0, 0, &[500, 1000], None).silence(END).unwrap();
         assert_eq!(stands_still.text(), "9.00 s, to the end");
-        // What comes after the end, when nobody else asks any more, says nothing about the scene.
+        // Events after the end, when no other client sends requests any more, say nothing about the scenario.
         assert_eq!(heard(0, 0, &[500, 1000, 10_500], Some(10_500)).silence(END), Some(stands_still));
         assert_eq!(heard(0, 0, &[10_500], Some(10_600)).silence(END), None);
     }

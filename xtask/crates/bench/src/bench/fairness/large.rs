@@ -1,4 +1,4 @@
-//! The scene `large`: beside the endless requests, now and then a prompt that needs most of the pool.
+//! The scenario `large`: beside the endless requests, an occasional prompt that needs most of the pool.
 
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -12,17 +12,17 @@ use crate::error::Result;
 use crate::serving::cases;
 use crate::sys::net::server::Server;
 
-/// Eleven of sixteen blocks, with the answer.
+/// Eleven of sixteen blocks, including the answer.
 const PROMPT: usize = 690;
 const PREDICTED: usize = 8;
 
-/// Between the answer to a large prompt and the next one.
+/// Time between the answer to a large prompt and the next one.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// How long one is waited for before the others are held back so that it can be answered.
+/// Time to wait for an answer before the other clients are held back so that it can be produced.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Sends large prompts for `seconds`, for each slot and for any at least one.
+/// Sends large prompts for `seconds`, at least one for each slot and one for any slot.
 pub(super) fn measure(server: &Server, seconds: u32) -> Result<Measured> {
     let length = Duration::from_secs(seconds.into());
     let (others, visits) = traffic::beside(server, |stage| send(server, stage, length))?;

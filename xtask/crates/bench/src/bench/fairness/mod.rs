@@ -1,5 +1,5 @@
-//! The fairness bench: how a paged server shares a pool that is too small for all who come, in time. Who stands still
-//! and for how long, who is overtaken by whom, and what those who wait cost those who run.
+//! The fairness bench: how a paged server schedules requests in a pool that is too small for all of them. It measures
+//! how long streams stall, which requests bypass which, and the overhead of waiting requests for running ones.
 
 mod heard;
 mod large;
@@ -29,34 +29,34 @@ use crate::sys::machine::{disk, load};
 /// Options of `bench fairness`.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// How long a scene takes, in seconds; one that has not seen everything by then takes longer.
+    /// Duration of a scenario in seconds; it takes longer if it has not observed everything by then.
     pub seconds: u32,
-    /// Another server binary, to be compared with.
+    /// Another server binary to compare with.
     pub program: Option<PathBuf>,
-    /// Scenes; all of them when there are none.
+    /// Scenarios; all of them when the list is empty.
     pub only: Vec<Scene>,
-    /// Threads, and whether a busy machine will do.
+    /// Number of threads, and whether to measure on a busy machine.
     pub serving: Serving,
     /// Write the result to `docs/measurements/`.
     pub record: bool,
 }
 
-/// What happens to a server.
+/// The load that a server is exposed to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scene {
-    /// Endless requests, of which three fit at once: how long a stream says nothing.
+    /// Endless requests, of which three fit at once: how long a stream stalls.
     Streams,
-    /// The same, and now and then a prompt that needs most of the pool: who overtakes it.
+    /// The same load, and an occasional prompt that needs most of the pool: how many requests bypass it.
     Large,
-    /// Prompts that cannot fit beside a long stream: what they cost it.
+    /// Prompts that cannot fit beside a long stream: their overhead for it.
     Waiting,
 }
 
 impl Scene {
-    /// Every scene, in the order of the reports.
+    /// Every scenario, in the order of the reports.
     pub const ALL: [Scene; 3] = [Scene::Streams, Scene::Large, Scene::Waiting];
 
-    /// As `--only` calls it.
+    /// Returns the name that `--only` takes.
     pub fn name(self) -> &'static str {
         match self {
             Scene::Streams => "streams",
@@ -77,7 +77,7 @@ impl Scene {
         }
     }
 
-    /// Shows it to a fresh server of this side.
+    /// Runs the scenario against a fresh server of this side.
     fn play(self, context: &Context, arena: &Arena<'_>, side: &Side, seconds: u32) -> Result<Measured> {
         let tiny = context.layout.smoke_model();
         let small = || side.server(arena, &tiny, traffic::SLOTS, traffic::CELLS, &[]);
@@ -94,7 +94,7 @@ const HISTORY: History = History {
     identity: &["trees", "processor", "threads", "seconds", "contestants", "scenes"],
 };
 
-/// Plays the scenes, each to both binaries in turn, and prints tables; the exit code is 1 when anything is not good.
+/// Runs the scenarios, each against both binaries in turn, and prints tables; the exit code is 1 on any failure.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let mut arena = Arena::prepare(context, options.serving, &[Contestant::Paged], &waiting::spec())?;
     let sides = Side::all(&arena, options.program.as_deref())?;

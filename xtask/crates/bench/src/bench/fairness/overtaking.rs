@@ -1,4 +1,4 @@
-//! PURE: who was heard before a large prompt that had been sent earlier.
+//! PURE: the requests that bypassed a large prompt, that is, got a token before it although they were sent later.
 
 use std::time::Duration;
 
@@ -9,19 +9,19 @@ use super::report::{Measured, Row};
 use super::traffic::SLOTS;
 use crate::bench::timing::median_of;
 
-/// Two requests reach the server in the order in which they were sent if they were sent so long after each other.
+/// Requests sent at least this long apart surely reach the server in the order in which they were sent.
 const SURELY_LATER: Duration = Duration::from_millis(20);
 
 /// A large prompt that was sent.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Visit {
-    /// The slot that it asked for.
+    /// The slot that it requested.
     pub(super) slot: Option<usize>,
-    /// Slots that were taken when it was sent.
+    /// Number of busy slots when it was sent.
     pub(super) taken: usize,
-    /// When its client had waited long enough, and the others were held back.
+    /// Time at which its client had waited long enough, and the others were held back.
     pub(super) patience_ends: Duration,
-    /// What came.
+    /// The events that its client received.
     pub(super) heard: Heard,
 }
 
@@ -30,7 +30,7 @@ impl Visit {
         self.heard.wait(self.patience_ends)
     }
 
-    /// How many that were sent later had their first token earlier.
+    /// Returns the number of requests that were sent later and got their first token earlier.
     fn overtakers(&self, others: &[Heard]) -> usize {
         let until = self.heard.first().unwrap_or(Duration::MAX).min(self.patience_ends);
         let overtakes = |other: &&Heard| {
@@ -40,20 +40,20 @@ impl Visit {
     }
 }
 
-/// A visit with what came of it.
+/// A visit with its evaluation.
 struct Judged<'a> {
     visit: &'a Visit,
     overtakers: usize,
 }
 
 impl Judged<'_> {
-    /// Those who run may end and make room for somebody in another slot; nobody else may go before it.
+    /// Requests that run may end and free blocks for a request in another slot; no other request may bypass the prompt.
     fn is_beyond_the_bound(&self) -> bool {
         self.overtakers > self.visit.taken
     }
 }
 
-/// Rows for each slot that was asked for, and for none.
+/// Returns rows for each requested slot, and for prompts that requested none.
 pub(super) fn judge(visits: &[Visit], others: &[Heard]) -> Measured {
     let judge = |visit| Judged { visit, overtakers: visit.overtakers(others) };
     let judged: Vec<Judged<'_>> = visits.iter().map(judge).collect();
@@ -64,7 +64,7 @@ pub(super) fn judge(visits: &[Visit], others: &[Heard]) -> Measured {
     }
 }
 
-/// What a large prompt asks for.
+/// Iterates over the slots that a large prompt can request; `None` is any slot.
 pub(super) fn kinds() -> impl Iterator<Item = Option<usize>> + Clone {
     (0..SLOTS).map(Some).chain([None])
 }

@@ -1,4 +1,4 @@
-//! What every scene found, for people and for machines.
+//! The report of all scenarios: text and JSON.
 
 use serde_json::{Map, Value, json};
 
@@ -7,11 +7,11 @@ use super::{Options, Scene};
 use crate::bench::timing::NOT_QUIET;
 use crate::serving::arena::Builds;
 
-/// A line of a table.
+/// A row of a table.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Row {
     pub(super) what: String,
-    /// What two binaries are compared by; nothing where a ratio says nothing.
+    /// The value for comparing two binaries; `None` where a ratio is meaningless.
     pub(super) value: Option<f64>,
     pub(super) shown: String,
 }
@@ -26,16 +26,16 @@ impl Row {
     }
 }
 
-/// What one binary showed in one scene.
+/// The measurements of one binary in one scenario.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Measured {
     pub(super) rows: Vec<Row>,
     pub(super) json: Value,
-    /// What must not be.
+    /// Violations.
     pub(super) failures: Vec<String>,
 }
 
-/// What a scene found, in the order of the sides.
+/// The measurements of one scenario, in the order of the sides.
 #[derive(Clone, Debug)]
 pub(super) struct Played {
     pub(super) scene: Scene,
@@ -43,13 +43,13 @@ pub(super) struct Played {
 }
 
 impl Played {
-    /// Of the packaged server; the other one is there to be compared with.
+    /// Returns the violations of the packaged server; the other one is only for comparison.
     fn failures(&self) -> &[String] {
         self.measured.last().map_or(&[], |now| &now.failures)
     }
 }
 
-/// One whole run of the bench.
+/// One complete run of the bench.
 #[derive(Clone, Debug)]
 pub(super) struct Found {
     pub(super) builds: Builds,
@@ -62,7 +62,7 @@ pub(super) struct Found {
 }
 
 impl Found {
-    /// A line for everything that must not be.
+    /// Returns one line for every violation.
     pub(super) fn failures(&self) -> Vec<String> {
         let of_scene = |played: &Played| {
             let name = played.scene.name();
@@ -72,7 +72,7 @@ impl Found {
     }
 }
 
-/// A markdown table for each scene, and what must not be.
+/// Returns a Markdown table for each scenario, and the violations.
 pub(super) fn text(found: &Found) -> String {
     let warning = if found.quiet { String::new() } else { format!("{NOT_QUIET}\n\n") };
     let tables: Vec<String> = found.played.iter().map(|played| table(found, played)).collect();

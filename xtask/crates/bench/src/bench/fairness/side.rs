@@ -1,4 +1,4 @@
-//! A server binary that takes part: the packaged one, and before it another one when somebody names it.
+//! A server binary under test: the packaged one, and before it another one if `--program` names it.
 
 use std::path::{Path, PathBuf};
 
@@ -10,21 +10,21 @@ use crate::serving::contestant::Contestant;
 use crate::sys::machine::disk;
 use crate::sys::net::server::{self, Server};
 
-/// A binary, and what it is built from.
+/// A binary, and the tree that it is built from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Side {
-    /// As tables call it.
+    /// Name in tables.
     pub(super) name: &'static str,
     pub(super) program: PathBuf,
-    /// As the binary says itself.
+    /// Tree that the binary reports.
     pub(super) tree: String,
 }
 
-/// Of every server. It says warnings only: some lines for each request would fill the disk.
+/// Arguments of every server. It logs warnings only: several lines per request would fill the disk.
 const ARGUMENTS: [&str; 4] = ["--cache-ram", "0", "-lv", "2"];
 
 impl Side {
-    /// The packaged server, and `before` in front of it.
+    /// Returns the packaged server, preceded by `before` if given.
     pub(super) fn all(arena: &Arena<'_>, before: Option<&Path>) -> Result<Vec<Side>> {
         let now = Side::find("now", &arena.program(Contestant::Paged))?;
         let before = before.map(|program| Side::find("before", program)).transpose()?;
@@ -49,7 +49,7 @@ impl Side {
         Ok(Side { name, program: program.to_path_buf(), tree })
     }
 
-    /// A fresh paged server of this binary.
+    /// Starts a fresh paged server of this binary.
     pub(super) fn server(
         &self,
         arena: &Arena<'_>,
@@ -70,7 +70,7 @@ impl Side {
     }
 }
 
-/// The tree in what `--version` says; nothing of a binary that does not say it.
+/// Returns the tree in the output of `--version`; an empty string if the binary does not report one.
 fn tree_of(version: &str) -> String {
     let mut said = version.lines().filter(|line| line.starts_with("espalier:"));
     said.find_map(|line| line.split_once("tree "))

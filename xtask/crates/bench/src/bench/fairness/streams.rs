@@ -1,4 +1,4 @@
-//! The scene `streams`: endless requests of five blocks in a pool that has room for three.
+//! The scenario `streams`: endless requests of five blocks each, in a pool that has capacity for three.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::watched::{self, Watched};
 use crate::error::Result;
 use crate::sys::net::server::Server;
 
-/// Lets the clients come for `seconds`, and then watches one stream in each slot.
+/// Runs the clients for `seconds`, and then watches one stream in each slot.
 pub(super) fn measure(server: &Server, seconds: u32) -> Result<Measured> {
     let length = Duration::from_secs(seconds.into());
     let (heard, (end, watched)) = traffic::beside(server, |stage| {
@@ -21,28 +21,28 @@ pub(super) fn measure(server: &Server, seconds: u32) -> Result<Measured> {
     Ok(Streams::of(&heard, end, &watched).measured())
 }
 
-/// What the clients had.
+/// The clients' throughput and the longest stalls.
 #[derive(Debug, PartialEq)]
 struct Streams {
     slots: Vec<Slot>,
-    /// Requests that were answered whole, a second.
+    /// Completely answered requests per second.
     finished: f64,
-    /// Tokens a second.
+    /// Tokens per second.
     tokens: f64,
     errors: Vec<String>,
 }
 
-/// The longest silences of the requests that ended in one slot.
+/// The longest stalls of the requests that ended in one slot.
 #[derive(Debug, PartialEq)]
 struct Slot {
     silence: Option<Span>,
     wait: Option<Span>,
-    /// Of the stream that was watched there.
+    /// The longest stall of the stream that was watched there.
     watched: Option<Span>,
 }
 
 impl Streams {
-    /// What was heard after `end` counts for those only that were watched.
+    /// Evaluates the streams. Events after `end` count only for the watched ones.
     fn of(heard: &[Heard], end: Duration, watched: &[Watched]) -> Streams {
         let within = |time: &Duration| *time <= end;
         let finished = heard.iter().filter(|one| one.ended.as_ref().is_some_and(within)).count();

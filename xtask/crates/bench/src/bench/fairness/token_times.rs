@@ -1,4 +1,4 @@
-//! PURE: how long the tokens of a stream took, alone and beside requests that wait.
+//! PURE: inter-token latency of a stream, alone and beside waiting requests.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -8,15 +8,15 @@ use serde_json::{Value, json};
 use super::report::{Measured, Row};
 use crate::bench::timing::median_of;
 
-/// A token of the stream may take so many times as long beside those who wait.
+/// Largest allowed ratio of the inter-token latency beside waiting requests to that alone.
 const AIM: f64 = 1.05;
 
-/// The times between the tokens of one phase, in seconds.
+/// The inter-token latencies of one phase, in seconds.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Part(Vec<f64>);
 
 impl Part {
-    /// Those of `times` that lie in `range`.
+    /// Returns those of `times` that lie in `range`.
     pub(super) fn of(times: &[Duration], range: Range<usize>) -> Part {
         let times = times.get(range).unwrap_or_default();
         Part(times.windows(2).map(|pair| pair[1].saturating_sub(pair[0]).as_secs_f64()).collect())
@@ -27,7 +27,7 @@ impl Part {
     }
 }
 
-/// The same tokens of the same stream, beside requests that waited and alone: the longer a text, the slower its tokens.
+/// The same tokens of the same stream, beside waiting requests and alone: the longer a sequence, the slower its tokens.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Pair {
     pub(super) waiting: usize,
@@ -49,7 +49,7 @@ pub(super) struct OfModel {
 }
 
 impl OfModel {
-    /// How many waited, each number once and in order.
+    /// Returns the distinct numbers of waiting requests, in ascending order.
     fn counts(&self) -> std::collections::BTreeSet<usize> {
         self.pairs.iter().map(|one| one.waiting).collect()
     }
@@ -58,7 +58,7 @@ impl OfModel {
         self.pairs.iter().filter(move |one| one.waiting == waiting)
     }
 
-    /// Median over the rounds of what waiting costs: 1 is nothing.
+    /// Returns the overhead of waiting requests: the median of the ratios over the rounds; 1 means none.
     fn ratio(&self, waiting: usize) -> f64 {
         median_of(self.beside(waiting).map(Pair::ratio).collect()).unwrap_or_default()
     }
@@ -110,14 +110,14 @@ impl OfModel {
     }
 }
 
-/// The smallest value that so many of a hundred do not exceed.
+/// Returns a percentile by the nearest-rank method.
 fn percentile(mut values: Vec<f64>, percent: usize) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     let rank = (values.len() * percent).div_ceil(100).max(1);
     values.get(rank - 1).copied()
 }
 
-/// Rows for every model.
+/// Returns the rows of every model.
 pub(super) fn measured(models: &[OfModel]) -> Measured {
     Measured {
         rows: models.iter().flat_map(OfModel::rows).collect(),
@@ -130,7 +130,7 @@ pub(super) fn measured(models: &[OfModel]) -> Measured {
 mod tests {
     use super::*;
 
-    /// Tokens that take `milliseconds` each.
+    /// Ten tokens that take `milliseconds` each.
     fn part(milliseconds: f64) -> Part {
         Part(vec![milliseconds / 1e3; 10])
     }

@@ -1,4 +1,4 @@
-//! The clients: each sends a request, listens to the end of its answer, and sends the next.
+//! The clients: each sends a request, reads its answer to the end, and sends the next.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,26 +12,26 @@ use crate::error::{Error, Result};
 use crate::serving::cases;
 use crate::sys::net::server::Server;
 
-/// Slots of the server.
+/// Number of slots of the server.
 pub(super) const SLOTS: usize = 4;
 
 /// Sixteen blocks.
 pub(super) const CELLS: usize = 1024;
 
-/// More than slots: somebody always waits for one.
+/// More clients than slots, so that at least one always waits.
 pub(super) const CLIENTS: usize = 6;
 
-/// Tokens of a prompt and of its answer: four blocks at first and five in the end, so that of the pool three requests
-/// leave too little for a fourth.
+/// Tokens of a prompt and of its answer: four blocks at first and five at the end, so that three requests leave too few
+/// blocks for a fourth.
 pub(super) const ORDINARY: (usize, usize) = (200, 115);
 
-/// A server that is gone answers nobody: so many errors of one client are enough.
+/// Errors after which a client stops: a server that has exited answers no request.
 const MOST_ERRORS: usize = 20;
 
-/// For what takes seconds, on a machine that is busy.
+/// Limit for operations that take seconds, sufficient on a busy machine.
 const LIMIT: Duration = Duration::from_secs(5 * 60);
 
-/// What the clients know of each other.
+/// State shared by the clients.
 pub(super) struct Stage {
     begin: Instant,
     is_over: AtomicBool,
@@ -39,17 +39,17 @@ pub(super) struct Stage {
 }
 
 impl Stage {
-    /// Since the scene began.
+    /// Returns the time since the start of the scenario.
     pub(super) fn now(&self) -> Duration {
         self.begin.elapsed()
     }
 
-    /// Whether nobody shall send anything for a while; who is being answered goes on listening.
+    /// Sets whether clients pause before they send; requests that are being answered continue.
     pub(super) fn hold_back(&self, is_held_back: bool) {
         self.is_held_back.store(is_held_back, Ordering::Relaxed);
     }
 
-    /// Waits until a request may be sent; false when the scene is over.
+    /// Blocks until a request may be sent; returns false when the scenario is over.
     fn may_send(&self) -> bool {
         while self.is_held_back.load(Ordering::Relaxed) && !self.is_over.load(Ordering::Relaxed) {
             std::thread::sleep(Duration::from_millis(1));
@@ -58,7 +58,7 @@ impl Stage {
     }
 }
 
-/// Lets the clients come for as long as `meanwhile` takes; gives what they heard, too.
+/// Runs the clients while `meanwhile` runs; returns its result and the events that they received.
 pub(super) fn beside<T>(
     server: &Server,
     meanwhile: impl FnOnce(&Stage) -> Result<T>,
@@ -79,7 +79,7 @@ pub(super) fn beside<T>(
     })
 }
 
-/// What a client's thread gives.
+/// Returns the result of a client's thread.
 pub(super) fn joined<T>(client: ScopedJoinHandle<'_, T>) -> Result<T> {
     client.join().map_err(|_| Error::surroundings("a client thread of the bench panicked"))
 }
@@ -88,7 +88,7 @@ fn run_client(number: usize, server: &Server, stage: &Stage) -> Vec<Heard> {
     let mut all = Vec::new();
     let mut errors = 0;
     while errors < MOST_ERRORS && stage.may_send() {
-        // Prompts of their own: nothing is shared.
+        // Distinct prompts, so that nothing is shared.
         let (length, predict) = ORDINARY;
         let prompt = cases::numbered_prompt((number * 1_000_000 + all.len()) as u64, length);
         let heard = ask(server, stage, &stream_of(&prompt, predict), &AtomicBool::new(false));
@@ -98,7 +98,7 @@ fn run_client(number: usize, server: &Server, stage: &Stage) -> Vec<Heard> {
     all
 }
 
-/// A request for a stream of so many tokens.
+/// Returns a streaming request for `predict` tokens.
 pub(super) fn stream_of(prompt: &[u32], predict: usize) -> Value {
     let mut request = cases::request_for(prompt, predict);
     request["stream"] = true.into();
@@ -106,7 +106,7 @@ pub(super) fn stream_of(prompt: &[u32], predict: usize) -> Value {
     request
 }
 
-/// Listens to the end of the answer; `has_begun` is set when the first token has come.
+/// Reads the answer to the end; sets `has_begun` when the first token arrives.
 pub(super) fn ask(server: &Server, stage: &Stage, request: &Value, has_begun: &AtomicBool) -> Heard {
     let mut heard = Heard { sent: stage.now(), ..Heard::default() };
     let look = |event: &Value| {
@@ -138,14 +138,14 @@ fn note(heard: &mut Heard, event: &Value, now: Duration) {
     }
 }
 
-/// How many slots are taken.
+/// Returns the number of busy slots.
 pub(super) fn slots_taken(server: &Server) -> Result<usize> {
     let (_, slots) = server.get("/slots")?;
     let slots = slots.as_array().ok_or_else(|| Error::no("the server does not report what its slots do"))?;
     Ok(slots.iter().filter(|slot| slot["is_processing"] == true).count())
 }
 
-/// Waits until so many slots are taken.
+/// Waits until `count` slots are busy.
 pub(super) fn until_taken(server: &Server, count: usize) -> Result<()> {
     let begin = Instant::now();
     while slots_taken(server)? != count {

@@ -1,4 +1,4 @@
-//! The scene `waiting`: one long stream, and prompts that cannot fit while it runs.
+//! The scenario `waiting`: one long stream, and prompts that cannot fit while it runs.
 
 use std::ops::{ControlFlow, Range};
 use std::path::Path;
@@ -17,42 +17,42 @@ use crate::serving::cases;
 use crate::sys::net::loopback::Held;
 use crate::sys::net::server::Server;
 
-/// How many wait, in rising order: they come to those who wait already.
+/// Numbers of waiting requests, ascending: later ones are added to those that wait already.
 const WAITING: [usize; 2] = [8, 32];
 
-/// A slot for each who waits, and one for the stream.
+/// One slot for each waiting request, and one for the stream.
 const SLOTS: usize = 33;
 
-/// The pool, a multiple of what llama.cpp rounds a context to.
+/// Size of the pool, a multiple of the unit to which llama.cpp rounds a context.
 const CELLS: usize = 23_808;
 
 /// Tokens of the stream's prompt: from its first token on, [`LONG_PROMPT`] does not fit beside it.
 const STREAM_PROMPT: usize = 8_000;
 
-/// Tokens of the prompts that wait.
+/// Tokens of the waiting prompts.
 const LONG_PROMPT: usize = 16_000;
 
-/// More than the stream is ever let say.
+/// Upper limit of the stream's answer; it is stopped before.
 const PREDICTED: usize = CELLS - STREAM_PROMPT - 100;
 
-/// Tokens that are measured at a time.
+/// Tokens per measured phase.
 const PHASE: usize = 300;
 
-/// Tokens of a stream before anything is measured.
+/// Tokens of a stream before measuring starts.
 const WARMING_UP: usize = 20;
 
-/// From the moment at which all wait to that at which is measured.
+/// Delay between the moment at which all requests wait and the start of the measurement.
 const SETTLING: Duration = Duration::from_millis(300);
 
-/// Each number of requests waits at least so often.
+/// Minimum number of rounds for each number of waiting requests.
 const LEAST_ROUNDS: usize = 3;
 
-/// Of a model whose name is written here: 30 million weights.
+/// Returns the spec of the second model, which the bench generates: 30 million weights.
 pub(super) fn spec() -> ModelSpec {
     ModelSpec { n_layer: 6, n_vocab: 12_000, ..ModelSpec::plain_70_million() }
 }
 
-/// The trained model was trained on short texts, and a server refuses longer ones unless it is told otherwise.
+/// The trained model was trained on short sequences, and a server refuses longer ones without this override.
 const LONG_TEXTS: [&str; 2] = ["--override-kv", "qwen3.context_length=int:32768"];
 
 /// Measures the trained model and the one of [`spec`], each for `seconds`.
@@ -78,7 +78,7 @@ fn pairs(start: Start<'_>, seconds: u32) -> Result<Vec<Pair>> {
     Ok(found)
 }
 
-/// One stream beside more and more who wait; then one alone is measured at the same tokens.
+/// Measures one stream beside an increasing number of waiting requests, then one alone at the same tokens.
 fn round(start: Start<'_>) -> Result<Vec<Pair>> {
     let (beside, ranges) = with_stream(start, beside_more_and_more)?;
     let last = ranges.iter().map(|range| range.end).max().unwrap_or_default();
@@ -91,8 +91,8 @@ fn round(start: Start<'_>) -> Result<Vec<Pair>> {
     Ok(WAITING.into_iter().zip(ranges).map(pair).collect())
 }
 
-/// Gives when the tokens of a stream came. Each has a fresh server: one that is busy does not see for a long time that
-/// clients have gone, and computes what they wanted.
+/// Returns the arrival times of a stream's tokens. Each stream has a fresh server: a busy one takes long to notice that
+/// clients have disconnected, and computes their requests meanwhile.
 fn with_stream<T>(
     start: Start<'_>,
     measure: impl FnOnce(&Server, &Stream) -> Result<T>,
@@ -108,7 +108,7 @@ fn with_stream<T>(
     Ok((stream.times(), measured))
 }
 
-/// The tokens that came while so many waited.
+/// Returns, for each number of waiting requests, the range of tokens that arrived meanwhile.
 fn beside_more_and_more(server: &Server, stream: &Stream) -> Result<Vec<Range<usize>>> {
     let (mut held, mut ranges) = (Vec::new(), Vec::new());
     for waiting in WAITING {
@@ -166,7 +166,7 @@ impl Stream {
         self.with_times(|times| times.len())
     }
 
-    /// The next tokens.
+    /// Waits for the next [`PHASE`] inter-token times and returns the range of their tokens.
     fn phase(&self) -> Result<Range<usize>> {
         let from = self.count();
         let to = from + PHASE + 1;

@@ -1,5 +1,5 @@
-//! Streams that are watched: each begins beside two others, is the latest of them, and is preempted when all three have
-//! grown. Then everybody else comes, and each of those needs less room than it does.
+//! Watched streams: each starts beside two others, is the most recent of them, and is preempted when all three have
+//! grown. Then all other clients send requests, each of which needs fewer blocks than the watched one.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -14,10 +14,10 @@ use crate::sys::net::server::Server;
 const PROMPT: usize = 400;
 const PREDICTED: usize = 120;
 
-/// How long a silence is waited for before the others are held back.
+/// Duration of a stall after which the other clients are held back.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// One stream, and when the others were held back so that it could end.
+/// One stream, and the time at which the others were held back so that it could end.
 pub(super) struct Watched {
     pub(super) slot: usize,
     pub(super) heard: Heard,
@@ -25,13 +25,13 @@ pub(super) struct Watched {
 }
 
 impl Watched {
-    /// The longest time between two tokens.
+    /// Returns the longest time between two tokens.
     pub(super) fn silence(&self) -> Option<Span> {
         self.heard.silence(self.patience_ends)
     }
 }
 
-/// One in each slot, one after the other.
+/// Watches one stream in each slot, one after the other.
 pub(super) fn watch_all(server: &Server, stage: &Stage) -> Result<Vec<Watched>> {
     let all = (0..SLOTS).map(|slot| watch(server, stage, slot)).collect();
     stage.hold_back(false);
@@ -66,14 +66,14 @@ fn watch(server: &Server, stage: &Stage, slot: usize) -> Result<Watched> {
     })
 }
 
-/// Until all have heard their first token, or an error.
+/// Waits until all have received their first token, or an error.
 fn wait_for(began: &[AtomicBool]) {
     while !began.iter().all(|one| one.load(Ordering::Relaxed)) {
         std::thread::sleep(Duration::from_millis(1));
     }
 }
 
-/// Number 0 is the one that is watched, in `slot`; the others are in the next slots.
+/// Returns a request. Number 0 is the watched one, in `slot`; the others are in the next slots.
 fn request(slot: usize, number: usize) -> serde_json::Value {
     let (length, predict) = if number == 0 { (PROMPT, PREDICTED) } else { traffic::ORDINARY };
     let prompt = cases::numbered_prompt(u64::MAX / 4 + (slot * 3 + number) as u64, length);

@@ -1,4 +1,4 @@
-//! An earlier result, and what has become worse since.
+//! An earlier result, and the readings that have become worse since.
 
 use std::path::Path;
 
@@ -9,20 +9,20 @@ use crate::bench::history;
 use crate::error::{Error, Result};
 use crate::sys::machine::disk;
 
-/// How much larger than in the baseline a divergence may be.
+/// Largest allowed increase of a divergence over the baseline.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tolerance {
-    /// So many times as large: another processor rounds differently.
+    /// Relative part: another processor rounds differently.
     factor: f64,
-    /// And this much in any case, nats: of nearly nothing all is rounding.
+    /// Absolute part in nats: a divergence near zero is nothing but rounding.
     nats: f64,
-    /// Whether the last hundredth is compared, besides the mean.
+    /// Whether the 99th percentile is compared, in addition to the mean.
     has_p99: bool,
 }
 
 impl Tolerance {
-    /// For one chunk on real weights of 4 bits. Activations are rounded to 8 bits a row, so that two right attentions are
-    /// 0.004 nats apart themselves, as far as a cache of q8_0 is from f16.
+    /// The tolerance for one chunk on real 4-bit weights. Activations are rounded to 8 bits per row, so that two
+    /// correct attention implementations differ by 0.004 nats, as much as a q8_0 cache differs from f16.
     pub const OF_FEW_PREDICTIONS: Tolerance = Tolerance { factor: 1.25, nats: 0.003, has_p99: false };
 }
 
@@ -32,25 +32,25 @@ impl Default for Tolerance {
     }
 }
 
-/// The part of the needles that may be lost.
+/// Largest allowed loss, as a fraction of the needles.
 const NEEDLES: f64 = 0.03;
 
-/// Runs of an earlier day.
+/// The runs of an earlier measurement.
 pub(super) struct Baseline {
     file: String,
     runs: Vec<Value>,
 }
 
-/// What came of comparing.
+/// The result of a comparison.
 pub(super) struct Compared {
-    /// That both have.
+    /// Number of readings that both have.
     pub(super) readings: usize,
-    /// What is worse, a line each.
+    /// One line for each reading that is worse.
     pub(super) worse: Vec<String>,
 }
 
 impl Baseline {
-    /// A history, or what the bench printed with `--json`.
+    /// Reads a history, or the output of the bench with `--json`.
     pub(super) fn read(file: &Path) -> Result<Baseline> {
         let bytes = disk::read(file)?;
         let file = file.display().to_string();
@@ -62,7 +62,7 @@ impl Baseline {
         }
     }
 
-    /// Holds `found` against the newest run of the same model and text.
+    /// Compares `found` with the newest run of the same model and text.
     pub(super) fn compare(&self, found: &Found, tolerance: Tolerance) -> Result<Compared> {
         let is_alike = |run: &&Value| {
             run["model"] == found.model.as_str()
@@ -154,7 +154,7 @@ mod tests {
         assert_eq!((compared.readings, compared.worse.len()), (1, 0));
         assert!(worse_with(|now| now.divergence.mean *= 1.09).is_empty());
         assert!(worse_with(|now| now.asked.needles -= 1).is_empty());
-        // Speed is another machine's.
+        // Speeds were measured on another machine, so they are not compared.
         assert!(worse_with(|now| now.asked.decode_rate /= 3.0).is_empty());
     }
 

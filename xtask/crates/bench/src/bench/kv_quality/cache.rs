@@ -1,8 +1,8 @@
-//! Which caches are measured.
+//! The caches to measure.
 
 use crate::serving::cache::Cache;
 
-/// Upstream's, ours alone, ours as V, and what `--kv-quality` stands for.
+/// Upstream's types, ours for K and V, ours for V only, and the types that `--kv-quality` selects.
 const USUAL: [&str; 28] = [
     "q8_0/q8_0",
     "q8_0/q4_0",
@@ -34,12 +34,12 @@ const USUAL: [&str; 28] = [
     "q8_0/tcq2~128",
 ];
 
-/// What is measured where nothing else is asked for.
+/// Returns the caches that are measured by default.
 pub fn usual() -> Vec<Cache> {
     USUAL.iter().filter_map(|cache| cache.parse().ok()).collect()
 }
 
-/// Enough to see that a code has become worse.
+/// One cache per code, enough to notice that a code has become worse.
 const EACH_CODE_ONCE: [&str; 9] = [
     "q8_0/q8_0",
     "q4_0/q4_0",
@@ -52,11 +52,11 @@ const EACH_CODE_ONCE: [&str; 9] = [
     "turbo2/turbo2~64^4",
 ];
 
-/// Every type below 16 bits, as that of K and V.
+/// Every type below 16 bits, for both K and V.
 const EACH_TYPE_ONCE: [&str; 7] =
     ["q8_0/q8_0", "q4_0/q4_0", "turbo4/turbo4", "turbo3/turbo3", "turbo2/turbo2", "tcq3/tcq3", "tcq2/tcq2"];
 
-/// What is measured on real weights.
+/// Returns the caches that are measured on real weights.
 pub fn each_type_once() -> Vec<Cache> {
     EACH_TYPE_ONCE.iter().filter_map(|cache| cache.parse().ok()).collect()
 }

@@ -1,4 +1,4 @@
-//! What the probe said of caches, and how it is kept.
+//! The probe's measurements of caches, and their JSON form.
 
 use serde_json::{Value, json};
 
@@ -6,67 +6,67 @@ use super::Cache;
 
 /// One run of the bench.
 pub(super) struct Found {
-    /// The model's file, without its ending.
+    /// File name of the model, without the extension.
     pub(super) name: String,
     /// SHA-256 of the model.
     pub(super) model: String,
     /// SHA-256 of the text.
     pub(super) text: String,
     pub(super) contexts: Vec<usize>,
-    /// At each context.
+    /// Number of chunks at each context.
     pub(super) chunks: usize,
     pub(super) threads: usize,
     pub(super) processor: Option<String>,
     pub(super) measured: Vec<Measured>,
 }
 
-/// One cache at one context, as the probe's line has it.
+/// The measurement of one cache at one context, as the probe prints it.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Measured {
     pub(super) cache: String,
-    /// Tokens.
+    /// Context length in tokens.
     pub(super) context: u64,
     pub(super) divergence: Divergence,
-    /// Facts that were asked for.
+    /// Number of facts that were asked for.
     pub(super) needles: u64,
-    /// The same with an f16 cache.
+    /// The same measurements with an f16 cache.
     pub(super) base: Side,
     pub(super) asked: Side,
 }
 
-/// Of probabilities from those with an f16 cache, in nats.
+/// KL divergence of the token probabilities from those with an f16 cache, in nats.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Divergence {
     pub(super) mean: f64,
     pub(super) median: f64,
-    /// 99 % are below.
+    /// 99th percentile.
     pub(super) p99: f64,
-    /// The part of the tokens whose most likely next one is the same.
+    /// Fraction of the tokens whose most likely successor is the same.
     pub(super) same: f64,
 }
 
-/// What one cache has.
+/// The measurements of one cache.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Side {
     pub(super) perplexity: f64,
-    /// Facts that were found.
+    /// Number of facts that were found.
     pub(super) needles: u64,
-    /// Of K and V of one token, in all layers.
+    /// Bytes of K and V per token, in all layers.
     pub(super) bytes: u64,
-    /// Tokens a second, from a prompt's first to its last.
+    /// Tokens per second over a prompt, from its first to its last.
     pub(super) prompt_rate: f64,
-    /// Tokens a second, one after the other after the last.
+    /// Tokens per second of single-token decoding after the prompt.
     pub(super) decode_rate: f64,
 }
 
 impl Measured {
-    /// Out of the probe's line.
+    /// Parses the probe's line.
     pub(super) fn read(cache: &Cache, line: &str) -> Result<Measured, String> {
         let line: Value = serde_json::from_str(line.trim()).map_err(|error| format!("{error}: {line}"))?;
         Measured::of_json(cache.to_string(), &line)
     }
 
-    /// Out of a result that was kept.
+    /// Parses a stored result.
     pub(super) fn of_json(cache: String, line: &Value) -> Result<Measured, String> {
         Ok(Measured {
             cache,
@@ -90,7 +90,7 @@ impl Measured {
                 "base": self.base.to_json(), "asked": self.asked.to_json() })
     }
 
-    /// Bits of a value of K and V, on the average.
+    /// Returns the average number of bits per value of K and V.
     pub(super) fn bits(&self) -> f64 {
         16.0 * self.asked.bytes as f64 / self.base.bytes as f64
     }
@@ -165,7 +165,7 @@ pub(super) mod tests {
         let cache: Cache = "q8_0/turbo4".parse().unwrap();
         let error = Measured::read(&cache, &LINE.replace("p99", "p98")).unwrap_err();
         assert!(error.contains("no number `p99`"), "{error}");
-        // A divergence that is no number comes as `nan`, which is no JSON.
+        // A NaN divergence is printed as `nan`, which is invalid JSON.
         assert!(Measured::read(&cache, &LINE.replace("0.01", "nan")).is_err());
     }
 }

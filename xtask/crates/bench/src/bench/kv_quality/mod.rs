@@ -1,5 +1,5 @@
-//! The KV quality bench: what types of the cache cost a model. `ci/probe/quality.cpp` decodes one text with an f16 cache
-//! and with another one, both with our attention, and looks for facts in it.
+//! The KV quality bench: the loss of model quality for each cache type. `ci/probe/quality.cpp` decodes one text with an
+//! f16 cache and with another one, both with our attention, and looks for facts in it.
 
 mod baseline;
 mod cache;
@@ -28,29 +28,29 @@ use crate::ui::Unit;
 /// Options of `bench kv-quality`.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// A GGUF file; the committed one when there is none.
+    /// A GGUF file; the committed model when none is given.
     pub model: Option<PathBuf>,
-    /// What is decoded; the committed text when there is none.
+    /// The text to decode; the committed text when none is given.
     pub text: Option<PathBuf>,
-    /// Caches to be compared with f16; the usual ones when there are none.
+    /// Caches to compare with f16; the default ones when the list is empty.
     pub caches: Vec<Cache>,
-    /// Tokens of a chunk of text, and of what the needles are in.
+    /// Tokens per chunk of text, and of the context that contains the needles.
     pub contexts: Vec<usize>,
-    /// Chunks at each context.
+    /// Number of chunks at each context.
     pub chunks: usize,
-    /// Threads; all cores when there are none.
+    /// Number of threads; one per core when none is given.
     pub threads: Option<usize>,
-    /// A result to be held against.
+    /// An earlier result to compare with.
     pub baseline: Option<PathBuf>,
-    /// How much worse than in that result a reading may be.
+    /// Largest allowed increase over that result.
     pub tolerance: Tolerance,
-    /// Whether needles are looked for and rates measured, besides the divergence.
+    /// Whether needles and rates are measured, in addition to the divergence.
     pub extent: Extent,
-    /// What to write.
+    /// Files to write.
     pub keep: Keep,
 }
 
-/// What is measured.
+/// Scope of the measurement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Extent {
     /// Divergence, needles and rates.
@@ -61,8 +61,9 @@ pub enum Extent {
 }
 
 impl Options {
-    /// The readings on real weights that `cargo xtask test` holds against `ci/kv-quality-weights.json`: each type once,
-    /// in one chunk. The last hundredth of 256 predictions is two of them, and is not compared.
+    /// Returns the options for the readings on real weights that `cargo xtask test` compares with
+    /// `ci/kv-quality-weights.json`: each type once, in one chunk. The top 1 % of 256 predictions is two of them, so
+    /// the 99th percentile is not compared.
     #[must_use]
     pub fn on_weights() -> Options {
         let caches = cache::each_type_once();
@@ -70,8 +71,9 @@ impl Options {
         Options { model, caches, chunks: 1, tolerance, extent: Extent::Divergence, ..Options::quick() }
     }
 
-    /// The few readings that `cargo xtask test` holds against `ci/kv-quality.json`: each code once. Chunks are as many as
-    /// the last hundredth needs: of four, other sums in the same attention moved it by a fifth.
+    /// Returns the options for the few readings that `cargo xtask test` compares with `ci/kv-quality.json`: each code
+    /// once. The 99th percentile needs this many chunks: with four, a different order of summation in the same
+    /// attention moved it by a fifth.
     #[must_use]
     pub fn quick() -> Options {
         let caches = cache::each_code_once();
@@ -82,17 +84,17 @@ impl Options {
     }
 }
 
-/// The model that was trained for this, relative to the root.
+/// Path of the model that was trained for this bench, relative to the root.
 const MODEL: &str = "ci/models/espalier-retrieval.gguf";
-/// What it reads, relative to the root.
+/// Path of the text that it decodes, relative to the root.
 const TEXT: &str = "ci/models/text.txt";
 
 const HISTORY: History =
     History { bench: "kv-quality", identity: &["model", "text", "contexts", "chunks", "processor"] };
 
-/// Measures and prints a table; with a baseline, fails where a cache has become worse.
+/// Measures and prints a table; with a baseline, fails if a cache has become worse.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
-    // Before minutes of measuring.
+    // Read first, before minutes of measuring.
     let baseline = options.baseline.as_deref().map(Baseline::read).transpose()?;
     let found = measure(context, options)?;
     let pins = context.pins()?;
@@ -139,7 +141,7 @@ fn measure(context: &Context, options: &Options) -> Result<Found> {
     Ok(Found { name, model: model_digest, text: text_digest, contexts, chunks, threads, processor, measured })
 }
 
-/// The file that was named, or the pinned model of this name, or the committed one.
+/// Returns the file that was given, or the pinned model of this name, or the committed model.
 fn model_of(context: &Context, given: Option<&Path>) -> Result<PathBuf> {
     let Some(given) = given else { return Ok(context.layout.root().join(MODEL)) };
     let models = context.models()?;
@@ -152,7 +154,8 @@ fn model_of(context: &Context, given: Option<&Path>) -> Result<PathBuf> {
     }
 }
 
-/// Every cache at every context, with progress in tokens of context and an estimate of the time that is left.
+/// Measures every cache at every context, and shows the progress in tokens of context and an estimate of the remaining
+/// time.
 fn measure_all(
     context: &Context,
     asking: &Asking<'_>,
@@ -174,7 +177,7 @@ fn measure_all(
     Ok(measured)
 }
 
-/// What is asked of each cache.
+/// The parameters shared by the measurements of all caches.
 struct Asking<'a> {
     program: &'a Path,
     model: &'a Path,
@@ -185,7 +188,7 @@ struct Asking<'a> {
 }
 
 impl Asking<'_> {
-    /// Measures one cache; `advance` gets the part that is done.
+    /// Measures one cache; `advance` receives the fraction that is done.
     fn measure(&self, cache: &Cache, length: usize, mut advance: impl FnMut(f64)) -> Result<Measured> {
         let run = self.probe(cache, length);
         let words = run.words();

@@ -1,6 +1,6 @@
-//! PURE: what the probe says of its progress.
+//! PURE: parser for the probe's progress lines.
 
-/// The part that is done, from 0 to 1, where `line` is `progress DONE TOTAL`.
+/// Returns the fraction that is done, from 0 to 1, if `line` is `progress DONE TOTAL`.
 pub(super) fn part(line: &str) -> Option<f64> {
     let (done, total) = line.strip_prefix("progress ")?.split_once(' ')?;
     let (done, total) = (done.parse::<u64>().ok()?, total.parse::<u64>().ok()?);

@@ -1,9 +1,9 @@
-//! What the KV quality bench prints and draws.
+//! The table and the plot of the KV quality bench.
 
 use super::found::{Found, Measured};
 use crate::report::curves::{Axis, Curve, Curves, Scale};
 
-/// A table for each context.
+/// Returns one table for each context.
 pub(super) fn text(found: &Found) -> String {
     let tables: Vec<String> = found.contexts.iter().map(|context| table(found, *context)).collect();
     tables.join("\n")
@@ -28,7 +28,7 @@ fn table(found: &Found, context: usize) -> String {
     head + &rows.into_iter().map(row).collect::<String>()
 }
 
-/// Rates are given as parts of those with f16, which were measured in turn.
+/// Rates are given as fractions of those with f16, which were measured in turn.
 fn row(one: &Measured) -> String {
     let asked = one.asked;
     format!(
@@ -48,12 +48,12 @@ fn row(one: &Measured) -> String {
     )
 }
 
-/// Nothing where no rates were measured.
+/// Formats the ratio; `-` where no rates were measured.
 fn relative(rate: f64, base: f64) -> String {
     if base > 0.0 { format!("{:.2}x", rate / base) } else { "-".to_string() }
 }
 
-/// The divergence of each cache at the longest context, against its bits.
+/// Plots the divergence of each cache at the longest context against its bits.
 pub(super) fn plot(found: &Found) -> Curves {
     let longest = found.contexts.iter().max().copied().unwrap_or_default();
     let at_longest = found.measured.iter().filter(|one| one.context == longest as u64);

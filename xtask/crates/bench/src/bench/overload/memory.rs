@@ -2,13 +2,13 @@
 
 use crate::bench::timing::median_of;
 
-/// Samples in the order in which they were taken: seconds since the first client came, and bytes.
+/// Samples in chronological order: seconds since the first client started, and bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Memory {
     pub(super) samples: Vec<(u64, u64)>,
 }
 
-/// A window at the beginning and one at the end are compared, in seconds; of a short run each is half.
+/// Length in seconds of the windows at the start and at the end that are compared; half of the run if it is short.
 const WINDOW: u64 = 60;
 
 impl Memory {
@@ -17,24 +17,24 @@ impl Memory {
         self.samples.last().is_none_or(|(last, _)| seconds > *last)
     }
 
-    /// The median of the first minute, in bytes.
+    /// Returns the median of the first minute, in bytes.
     pub(super) fn first(&self) -> Option<f64> {
         let window = self.window();
         self.median(|seconds| seconds < window)
     }
 
-    /// The median of the last minute, in bytes.
+    /// Returns the median of the last minute, in bytes.
     pub(super) fn last(&self) -> Option<f64> {
         let from = self.length().saturating_sub(self.window());
         self.median(|seconds| seconds >= from)
     }
 
-    /// The most, in bytes.
+    /// Returns the maximum, in bytes.
     pub(super) fn peak(&self) -> Option<u64> {
         self.samples.iter().map(|(_, bytes)| *bytes).max()
     }
 
-    /// How much more the last minute has than the first, in bytes; negative when it has less.
+    /// Returns the growth from the first minute to the last, in bytes; negative if memory shrank.
     pub(super) fn growth(&self) -> Option<f64> {
         Some(self.last()? - self.first()?)
     }

@@ -1,5 +1,5 @@
-//! The overload bench: for minutes, more clients than a paged server has room for. Nothing is timed, and the machine
-//! may be busy: what counts is whether every answer is stock's, and whether anything is held or grows.
+//! The overload bench: for minutes, more clients than a paged server has capacity for. Nothing is timed, so the machine
+//! may be busy: it checks that every answer is stock's, that no block stays in use, and that memory does not grow.
 
 mod memory;
 mod report;
@@ -30,11 +30,11 @@ use crate::sys::machine::load;
 /// Options of `bench overload`.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// How long clients come, in minutes.
+    /// Duration in minutes.
     pub minutes: u32,
-    /// How many at once.
+    /// Number of concurrent clients.
     pub clients: usize,
-    /// Gives each client its visits.
+    /// Seed of each client's sequence of requests.
     pub seed: u64,
     /// Threads of the server.
     pub serving: Serving,
@@ -42,13 +42,13 @@ pub struct Options {
     pub record: bool,
 }
 
-/// Slots of the server: more than its pool can feed.
+/// Number of slots of the server: more than its pool has blocks for.
 const SLOTS: usize = 8;
 
-/// Room for as many of the longest requests as there are slots.
+/// Size of stock's cache: as many of the longest requests as there are slots.
 const CELLS_OF_STOCK: usize = SLOTS * traffic::CELLS;
 
-/// Of every server. It says warnings only: some lines for each request would fill the disk.
+/// Arguments of every server. It logs warnings only: several lines per request would fill the disk.
 const ARGUMENTS: [&str; 4] = ["--cache-ram", "0", "-lv", "2"];
 
 const HISTORY: History = History {
@@ -56,7 +56,7 @@ const HISTORY: History = History {
     identity: &["trees", "processor", "threads", "minutes", "clients", "seed", "slots", "cells"],
 };
 
-/// Computes stock's answers, lets the crowd come, and prints a table; the exit code is 1 when anything is wrong.
+/// Computes stock's answers, runs the clients, and prints a table; the exit code is 1 on any violation.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let contestants = [Contestant::StockUnified, Contestant::Paged];
     let spec = ModelSpec::small(Architecture::Qwen3, WeightType::F16);
@@ -72,12 +72,13 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     Ok(Outcome { code, ..Outcome::ok(report::text(&overload), report::json(&overload)) })
 }
 
-/// Stock's answers alone, and what rounding does to them with the prompt in parts and with neighbours.
+/// Stock's answers alone, and the effect of rounding on them with chunked prompts and with other sequences in the
+/// batch.
 struct Stock {
     known: Vec<(Vec<u32>, Answer)>,
-    /// How far they move.
+    /// How far the log-probabilities move.
     tolerance: f64,
-    /// How often to other tokens.
+    /// How often the tokens differ.
     rounding: Rounding,
 }
 
@@ -88,7 +89,7 @@ fn stock_answers(arena: &Arena<'_>) -> Result<Stock> {
     let prompts = traffic::prompts();
     let requests = traffic::longest_requests(&prompts);
     let alone = reference.expect_each(&many, &requests)?;
-    // Up to where answers are compared.
+    // Truncated to the tokens that are compared.
     let known = reference.clear(prompts.into_iter().zip(alone).collect());
     let others = many.post_at_once("/completion", &requests)?.answers;
     let rounding = rounding_of(&known, &others)?;

@@ -1,4 +1,4 @@
-//! An overload for people and for machines, and what of it must not be.
+//! The report of an overload: text, JSON, and the violations.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use crate::serving::kv_pool::{Hits, Pool};
 use crate::serving::overload::tally::Tally;
 use crate::serving::rounding::Rounding;
 
-/// One whole run of the bench.
+/// One complete run of the bench.
 #[derive(Clone, Debug)]
 pub(super) struct Overload {
     pub(super) builds: Builds,
@@ -18,27 +18,27 @@ pub(super) struct Overload {
     pub(super) options: Options,
     pub(super) slots: usize,
     pub(super) cells: usize,
-    /// How much less likely a token may be, in natural logarithms.
+    /// Tolerance for a less likely token, in natural logarithms.
     pub(super) tolerance: f64,
     pub(super) tally: Tally,
-    /// How often stock leaves its own answers, with neighbours.
+    /// How often stock differs from its own answers, with other sequences in the batch.
     pub(super) stock: Rounding,
-    /// Times that a request gave its blocks away.
+    /// Number of preemptions.
     pub(super) preempted: usize,
-    /// When everybody has gone.
+    /// State of the pool after all clients have left.
     pub(super) pool: Pool,
     pub(super) hits: Hits,
     pub(super) memory: Memory,
 }
 
-/// The server's memory may grow by so much from the first minute to the last, in bytes. Thousands of requests are
-/// answered in a minute: what leaks a few kilobytes with each of them grows by more.
+/// Allowed growth of the server's memory from the first minute to the last, in bytes. A server answers thousands of
+/// requests per minute: a leak of a few kilobytes per request exceeds this.
 const MOST_GROWTH: f64 = 32.0 * MEBIBYTE;
 
 const MEBIBYTE: f64 = 1024.0 * 1024.0;
 
 impl Overload {
-    /// A line for everything that must not be.
+    /// Returns one line for every violation.
     pub(super) fn failures(&self) -> Vec<String> {
         let tally = &self.tally;
         let held = self.pool.blocks_used;
@@ -58,7 +58,7 @@ impl Overload {
         found.chain(grown).chain(self.too_many_near_ties()).chain(tally.words.iter().cloned()).collect()
     }
 
-    /// By the rule of the gate.
+    /// Applies the gate's rule for ties within tolerance.
     fn too_many_near_ties(&self) -> Option<String> {
         let count = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
         let Tally { same, near_ties, .. } = self.tally;
@@ -66,7 +66,7 @@ impl Overload {
     }
 }
 
-/// A markdown table, and what must not be.
+/// Returns a Markdown table, and the violations.
 pub(super) fn text(overload: &Overload) -> String {
     let rows: String = rows(overload).iter().map(|(what, count)| format!("| {what} | {count} |\n")).collect();
     let failures: String =
@@ -146,7 +146,7 @@ fn answers_json(tally: &Tally) -> Value {
     })
 }
 
-/// With pairs of seconds and bytes, at most as many as a plot can show.
+/// Returns pairs of seconds and bytes, thinned to as many as a plot can show.
 fn memory_json(memory: &Memory) -> Value {
     let every = memory.samples.len().div_ceil(60).max(1);
     let thinned: Vec<&(u64, u64)> = memory.samples.iter().step_by(every).collect();

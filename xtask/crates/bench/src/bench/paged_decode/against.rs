@@ -1,5 +1,5 @@
-//! What decoding costs against the context and against the number of sequences: plots of all that a pin's history has of
-//! one processor, model and cache.
+//! Decode speed against the context and against the number of sequences: plots of all measurements in a pin's history
+//! for one processor, model and cache.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ struct Reading {
     rate: f64,
 }
 
-/// Writes both plots anew.
+/// Rewrites both plots.
 pub(super) fn write(context: &Context, found: &Found) -> Result<()> {
     let pin = &found.builds.pin;
     let bytes = disk::read_if_there(&context.layout.measurements(HISTORY.bench, pin, "json"))?;
@@ -45,7 +45,7 @@ fn shape(workload: &Workload, against: &str) -> String {
     format!("{}-against-{against}-head-{head}-{cache}-{shared}", HISTORY.bench)
 }
 
-/// Whether a run has its place in the plots: prompts share, or they do not, as here.
+/// Whether a run belongs into the same plots, in particular whether its prompts share a prefix as here.
 fn is_alike(run: &Value, found: &Found) -> bool {
     let Workload { head, cache, shared, .. } = &found.workload;
     run["processor"].as_str() == found.processor.as_deref()
@@ -80,7 +80,7 @@ fn by_sequences(found: &Found, readings: &[Reading]) -> Curves {
 }
 
 fn plot(found: &Found, readings: &[Reading], x: &str, of: impl Fn(&Reading) -> (String, u64)) -> Curves {
-    // Of two readings of one point, a later one takes the place of an earlier.
+    // Of several readings of one point, the last one counts.
     let mut curves: BTreeMap<String, BTreeMap<u64, f64>> = BTreeMap::new();
     for reading in readings {
         let (name, at) = of(reading);

@@ -1,8 +1,8 @@
-//! The paged decode bench: one sequence on a fresh server, one and many in a pool that is nearly full of what earlier
-//! requests left. Sequences share nothing, so that it says what paging costs, or the beginning of their prompts.
+//! The paged decode bench: one sequence on a fresh server, then one and many in a pool nearly full of cached blocks.
+//! Sequences share nothing, so that it measures the overhead of paging, or they share a prefix.
 //!
-//! Prompts are computed one after the other, then all are answered at once; tokens a second, of both, are the
-//! server's own figures.
+//! Prompts are computed one after the other, then all are decoded at once; the server itself reports the tokens per
+//! second of both.
 
 mod against;
 mod report;
@@ -28,48 +28,48 @@ use crate::sys::machine::load;
 use crate::sys::net::loopback::Caller;
 use crate::sys::net::server::Server;
 
-/// What is asked of everybody.
+/// The requests that every server gets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Workload {
     /// Tokens of each prompt.
     pub length: usize,
-    /// So many of them all prompts begin with.
+    /// Length of the prefix shared by all prompts, in tokens.
     pub shared: usize,
-    /// Tokens that each is answered with.
+    /// Tokens of each answer.
     pub predict: usize,
-    /// Cells of the pool.
+    /// Size of the pool in cells (tokens of KV cache).
     pub cells: usize,
-    /// Values in a head of the model's attention.
+    /// Head size of the model's attention.
     pub head: u64,
     /// The type of K and V in the cache, as `--cache-type-k` calls it, or both as `K/V`.
     pub cache: String,
-    /// Nothing is in the pool before.
+    /// Whether the pool starts empty in all cases.
     pub fresh: bool,
 }
 
 /// Options of `bench paged-decode`.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// How often each contestant runs; they run in turn.
+    /// Number of rounds; in each, the servers run in turn.
     pub rounds: u32,
-    /// How many sequences at once.
+    /// Number of concurrent sequences.
     pub sequences: usize,
-    /// What is asked.
+    /// The requests.
     pub workload: Workload,
-    /// Contestants, stock-unified and ours; all three when there are none.
+    /// Servers under test, of stock-unified and ours; all three when the list is empty.
     pub only: Vec<Contestant>,
-    /// Threads, and whether a busy machine will do.
+    /// Number of threads, and whether to measure on a busy machine.
     pub serving: Serving,
-    /// What to write.
+    /// Files to write.
     pub keep: Keep,
 }
 
-/// Values in a head where nothing else is asked for.
+/// Default head size.
 pub const HEAD: u64 = 64;
-/// The type of the cache where nothing else is asked for.
+/// Default cache type.
 pub const CACHE: &str = "f16";
 
-/// The share of the pool that is filled before the sequences come.
+/// Fraction of the pool that is filled before the sequences start.
 const FILLED: f64 = 0.9;
 
 const HISTORY: History = History {
@@ -131,7 +131,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     Ok(Outcome::ok(report::text(&found), report::json(&found)))
 }
 
-/// How many sequences, and whether the pool is filled before.
+/// Returns the cases: the number of sequences, and whether the pool is filled before.
 fn cases(options: &Options) -> Vec<(usize, bool)> {
     match (options.workload.fresh, options.sequences) {
         (true, 1) => vec![(1, false)],
@@ -140,7 +140,7 @@ fn cases(options: &Options) -> Vec<(usize, bool)> {
     }
 }
 
-/// The plot's name: what is as it comes is not in it.
+/// Returns the plot's name; default values are not part of it.
 fn shape(options: &Options) -> String {
     let Workload { length, shared, head, cache, fresh, .. } = &options.workload;
     let fresh = if *fresh { "-fresh" } else { "" };
@@ -189,7 +189,7 @@ fn measure(
     let types = arena::cache_types(cache)?;
     let mut switches: Vec<&str> = types.iter().map(String::as_str).chain(["--flash-attn", "on"]).collect();
     if rates.contestant == Contestant::StockUnified {
-        // Else it takes the prompts out of the slots again, and computes them anew while it answers.
+        // Otherwise it removes the prompts from the idle slots, and recomputes them while it answers.
         switches.push("--no-cache-idle-slots");
     }
     let server = arena.server_with(rates.contestant, options.sequences, *cells, &switches)?;
@@ -206,7 +206,7 @@ fn measure(
     Ok(sample(&computed, &answers, before))
 }
 
-/// Other prompts than the ones that are measured.
+/// First family of filler prompts, distinct from the measured ones.
 const FIRST_FILLER: u64 = 1;
 
 fn fillers(options: &Options) -> usize {
@@ -214,7 +214,7 @@ fn fillers(options: &Options) -> usize {
     (cells / options.workload.length as f64).ceil() as usize
 }
 
-/// Prompts to be computed and answered with one token.
+/// Returns prompts that are answered with one token.
 fn prompts(options: &Options, requests: usize, family: u64) -> Prompts {
     let Workload { length, shared, .. } = options.workload;
     Prompts { requests, prefix: shared, suffix: length - shared, predict: 1, family }
@@ -228,7 +228,7 @@ fn ask_one_by_one(server: &Server, prompts: Prompts) -> Result<Vec<Answer>> {
     prompts.bodies_by_slot().iter().map(ask).collect()
 }
 
-/// Tens of thousands of tokens take stock minutes.
+/// Stock needs minutes for tens of thousands of tokens.
 const PATIENT: Caller<'static> = Caller { key: None, limit: Duration::from_secs(1800) };
 
 fn pool_of(server: &Server) -> Result<Option<Pool>> {
@@ -277,7 +277,7 @@ mod tests {
         let filler = prompts(&options(), 1, FIRST_FILLER);
         assert_eq!(all.prompt(3).len(), 1600);
         assert_ne!(all.prompt(3)[0], all.prompt(4)[0]);
-        // Fillers begin alike, so that they share less than a block and the rest is their own.
+        // Fillers differ from the second token on, so they share less than a block and the rest is private.
         assert_ne!(all.prompt(0)[1], filler.prompt(0)[1]);
     }
 

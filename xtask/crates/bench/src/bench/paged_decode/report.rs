@@ -1,4 +1,4 @@
-//! Tokens a second, for people and for machines.
+//! The report of the paged decode bench: tokens per second as text, JSON and a plot.
 
 use serde_json::{Value, json};
 
@@ -18,11 +18,11 @@ pub(super) struct Found {
     pub(super) cases: Vec<Case>,
 }
 
-/// So many sequences at once, and everybody's rounds.
+/// One number of concurrent sequences, and the rounds of every server.
 #[derive(Clone, Debug)]
 pub(super) struct Case {
     pub(super) sequences: usize,
-    /// The pool was filled before.
+    /// Whether the pool was filled before.
     pub(super) filled: bool,
     pub(super) rates: Vec<Rates>,
 }
@@ -35,13 +35,13 @@ pub(super) struct Rates {
 
 #[derive(Clone, Debug)]
 pub(super) struct Sample {
-    /// Prompt tokens a second, computed one prompt after the other.
+    /// Prompt tokens per second, computed one prompt after the other.
     pub(super) prompt_rate: f64,
-    /// Tokens a second of all sequences together.
+    /// Tokens per second of all sequences together.
     pub(super) rate: f64,
-    /// Prompt tokens computed while the rate was measured: nearly none, or the rate is of something else.
+    /// Prompt tokens computed while the rate was measured; unless nearly none, the rate does not measure decoding.
     pub(super) computed: u64,
-    /// The share of the pool that held something before the sequences came; stock has no pool.
+    /// Fraction of the pool that was cached before the sequences started; `None` for stock, which has no pool.
     pub(super) filled: Option<f64>,
 }
 
@@ -65,7 +65,7 @@ impl Case {
 }
 
 impl Found {
-    /// What prompts have in common.
+    /// Describes the shared prefix of the prompts.
     fn shared(&self) -> String {
         match self.workload.shared {
             0 => String::new(),
@@ -73,7 +73,7 @@ impl Found {
         }
     }
 
-    /// What all contestants run.
+    /// Describes what is common to all servers under test.
     fn ground(&self) -> String {
         let Workload { cells, head, cache, .. } = &self.workload;
         format!(
@@ -92,18 +92,18 @@ impl Rates {
         self.rounds.iter().map(|sample| sample.prompt_rate).collect()
     }
 
-    /// The lowest and the highest rate.
+    /// Returns the lowest and the highest rate.
     fn extremes(&self) -> (f64, f64) {
         let all = self.all();
         (all.iter().copied().fold(f64::INFINITY, f64::min), all.iter().copied().fold(0.0, f64::max))
     }
 
-    /// Median of the rounds' ratios: above 1 means that this one decodes more tokens a second.
+    /// Returns the median of the rounds' ratios: above 1 means that this server decodes more tokens per second.
     fn ratio_to(&self, other: &Rates) -> Option<f64> {
         median_ratio(&self.all(), &other.all())
     }
 
-    /// The same for prompts.
+    /// Returns the same ratio for prompts.
     fn prompt_ratio_to(&self, other: &Rates) -> Option<f64> {
         median_ratio(&self.all_of_prompts(), &other.all_of_prompts())
     }
@@ -181,7 +181,7 @@ fn rates_json(rates: &Rates, case: &Case) -> Value {
     })
 }
 
-/// Tokens a second, as bars.
+/// Draws the tokens per second as bars.
 pub(super) fn svg(found: &Found) -> String {
     let warning = if found.quiet { "" } else { ", MACHINE NOT QUIET" };
     Bars {
