@@ -1,4 +1,4 @@
-//! A random LoRA adapter for a random model: noise on top of noise, so that its answers are others.
+//! A random LoRA adapter for a random model: noise on top of noise, so that the output differs.
 
 use std::io::{self, Write};
 
@@ -7,7 +7,7 @@ use super::spec::{ModelSpec, WeightType};
 use super::tensors::{Tensor, tensors_of};
 use super::{check_spec, invalid_input, write_file};
 
-/// What adapter to write.
+/// Specification of an adapter.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AdapterSpec {
     /// The model that it is for.
@@ -16,7 +16,7 @@ pub struct AdapterSpec {
     pub rank: u64,
     /// llama.cpp adds `scale * alpha / rank` times the product of a pair to a matrix.
     pub alpha: f32,
-    /// Same seed, same weights.
+    /// Seed of the weights; the same seed gives the same weights.
     pub seed: u64,
 }
 
@@ -25,7 +25,7 @@ pub struct AdapterSpec {
 ///
 /// # Errors
 ///
-/// `InvalidInput` if the dimensions do not fit together or the rank is 0; otherwise what `out` answers.
+/// `InvalidInput` if the dimensions are inconsistent or the rank is 0; otherwise errors of `out`.
 pub fn write_random_adapter(out: &mut dyn Write, spec: &AdapterSpec) -> io::Result<()> {
     check_spec(&spec.model)?;
     if spec.rank == 0 {
@@ -55,7 +55,7 @@ fn pairs_of(spec: &AdapterSpec) -> Vec<Tensor> {
     tensors_of(&spec.model).into_iter().filter(is_adapted).flat_map(pair).collect()
 }
 
-/// Noise that keeps the size of its input, as the model's own matrices.
+/// Noise scaled to keep the magnitude of its input, like the model's own matrices.
 fn half(name: &str, suffix: &str, dims: [u64; 2]) -> Tensor {
     Tensor {
         name: format!("{name}.{suffix}"),

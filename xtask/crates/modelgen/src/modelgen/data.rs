@@ -1,4 +1,4 @@
-//! The weights: noise of the right size, written block by block.
+//! The weights: noise of the right magnitude, written block by block.
 
 use std::io::{self, Write};
 
@@ -6,7 +6,7 @@ use super::header::padding_after;
 use super::spec::WeightType;
 use super::tensors::Tensor;
 
-/// Bytes that are written at once, at least.
+/// Minimum number of bytes of one write.
 const PART: usize = 64 << 10;
 
 pub(super) fn write_tensor_data(out: &mut dyn Write, tensor: &Tensor, seed: u64) -> io::Result<()> {
@@ -37,7 +37,7 @@ fn value_of(tensor: &Tensor, noise: &mut Noise) -> f32 {
     tensor.center + tensor.spread * (2.0 * noise.unit() - 1.0)
 }
 
-/// A scale near `scale`, then random quants.
+/// Appends a scale near `scale`, then random quants.
 fn encode_quantized<const QUANT_BYTES: usize>(
     bytes: &mut Vec<u8>,
     scale: f32,
@@ -51,13 +51,13 @@ fn encode_quantized<const QUANT_BYTES: usize>(
     }
 }
 
-/// A signed byte, with 0 for -128: that one has no counterpart, and a mean that is not 0 adds up
-/// over a row until it drowns the noise.
+/// Maps the signed byte -128 to 0: it has no positive counterpart, and a nonzero mean adds up over a row until it
+/// dominates the noise.
 fn centered_byte(byte: u8) -> u8 {
     if byte == 0x80 { 0 } else { byte }
 }
 
-/// Two nibbles that stand for -8..=7; as in [`centered_byte`], 0 is put for the lowest.
+/// Two nibbles that encode -8..=7; as in [`centered_byte`], the lowest value is mapped to 0.
 fn centered_nibbles(byte: u8) -> u8 {
     let centered = |nibble: u8| if nibble == 0 { 8 } else { nibble };
     centered(byte & 0x0f) | centered(byte >> 4) << 4

@@ -88,7 +88,7 @@ fn push_delta_net_dimensions(metadata: &mut Metadata, spec: &ModelSpec) {
     }
 }
 
-/// Time, height and width share the rotated pairs; the fourth is not used.
+/// Time, height and width share the rotated pairs; the fourth section is unused.
 fn rope_sections(rope_dims: u64) -> [i32; 4] {
     let pairs = (rope_dims / 2) as i32;
     let third = pairs / 3;
@@ -102,8 +102,8 @@ fn push_expert_dimensions(metadata: &mut Metadata, experts: &Experts) {
     metadata.dimension("expert_shared_feed_forward_length", experts.n_ff_shared);
 }
 
-/// A SentencePiece vocabulary of bytes, filled up with words that text rarely contains. With it
-/// a server takes text as well as token numbers.
+/// A SentencePiece vocabulary of bytes, padded with words that text rarely contains. It lets a server accept text as
+/// well as token ids.
 fn push_tokenizer(metadata: &mut Metadata, n_vocab: u64) {
     let tokens: Vec<String> = (0..n_vocab).map(token_text).collect();
     let kinds: Vec<i32> = (0..n_vocab).map(token_kind).collect();
@@ -138,7 +138,7 @@ fn token_kind(token: u64) -> i32 {
     }
 }
 
-/// Encoded key-value pairs, and how many they are.
+/// Encoded key-value pairs, and their count.
 #[derive(Default)]
 pub(super) struct Metadata {
     architecture: &'static str,

@@ -1,13 +1,12 @@
 //! Writes small random models, and LoRA adapters for them, in GGUF, for the gate and the smoke test.
 //!
-//! The weights are noise of a sensible size with a fixed seed: a model that says nothing, in
-//! milliseconds, with the tensor names, shapes and types of the real architecture. The same
-//! [`ModelSpec`] always gives the same bytes. Nothing is held in memory but a few blocks, so
-//! a model of many gigabytes is only a matter of time.
+//! The weights are noise of a sensible magnitude with a fixed seed: a model whose output is meaningless, generated in
+//! milliseconds, with the tensor names, shapes and types of the real architecture. The same [`ModelSpec`] always gives
+//! the same bytes. Only a few blocks are held in memory, so that a model of many gigabytes only takes time.
 //!
 //! Quantized types are written directly, as random blocks: no quantizer is needed.
 //!
-//! Pure: `std` only, and the one effect is the [`Write`] that is passed in. A crate of its own because
+//! Pure: `std` only, and the only effect is writing to the [`Write`] that is passed in. It is a separate crate because
 //! it is compiled with optimisation in every profile: tests write models by the hundred.
 
 mod adapter;
@@ -31,8 +30,8 @@ use tensors::{Tensor, tensors_of};
 ///
 /// # Errors
 ///
-/// `InvalidInput` if the dimensions do not fit together, by the name of the tensor or the field;
-/// otherwise what `out` answers.
+/// `InvalidInput`, with the name of the tensor or the field, if the dimensions are inconsistent; otherwise errors of
+/// `out`.
 pub fn write_random_model(out: &mut dyn Write, spec: &ModelSpec) -> io::Result<()> {
     check_spec(spec)?;
     write_file(out, &metadata_of(spec), &tensors_of(spec), spec.seed)

@@ -1,11 +1,11 @@
-//! What a random model looks like: architecture, dimensions, weight type.
+//! Specification of a random model: architecture, dimensions, weight type.
 
 /// A model architecture that llama.cpp loads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Architecture {
     /// Plain attention and a dense feed-forward.
     Llama,
-    /// As `Llama`, with normed queries and keys.
+    /// As `Llama`, with normalized queries and keys.
     Qwen3,
     /// As `Qwen3`, with a sliding window in most layers and norms after each block.
     Gemma3,
@@ -40,7 +40,7 @@ impl Architecture {
         }
     }
 
-    /// Whether most layers keep a recurrent state instead of keys and values.
+    /// Whether most layers have a recurrent state instead of a KV cache.
     pub fn has_delta_net(self) -> bool {
         matches!(self, Architecture::Qwen35 | Architecture::Qwen35Moe | Architecture::Qwen3Next)
     }
@@ -139,12 +139,12 @@ pub struct DeltaNet {
     pub full_attention_interval: u64,
 }
 
-/// Which tokens the layers of a sliding window see.
+/// Sliding-window attention.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SlidingWindow {
-    /// How many tokens back they look.
+    /// Size of the window, in tokens.
     pub tokens: u64,
-    /// Every n-th layer sees all tokens, the others have the window.
+    /// Every n-th layer attends to all tokens, the others to the window.
     pub full_attention_interval: u64,
 }
 
@@ -161,14 +161,14 @@ pub struct Experts {
     pub n_ff_shared: u64,
 }
 
-/// What to write. [`ModelSpec::small`] gives a valid one to start from.
+/// Specification of the model to write. [`ModelSpec::small`] returns a valid one to start from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelSpec {
-    /// The architecture; decides which of the dimensions below count.
+    /// The architecture; it determines which of the dimensions below are used.
     pub architecture: Architecture,
     /// The type of the matrices.
     pub weights: WeightType,
-    /// Same seed, same weights.
+    /// Seed of the weights; the same seed gives the same weights.
     pub seed: u64,
     /// Number of layers.
     pub n_layer: u64,
@@ -178,7 +178,7 @@ pub struct ModelSpec {
     pub n_ff: u64,
     /// Number of tokens, at least [`SMALLEST_VOCAB`].
     pub n_vocab: u64,
-    /// Trained context length, in tokens. Costs nothing.
+    /// Trained context length, in tokens. It does not affect the size of the model.
     pub n_context: u64,
     /// Number of attention heads.
     pub n_head: u64,
@@ -194,11 +194,11 @@ pub struct ModelSpec {
     pub experts: Experts,
 }
 
-/// Three special tokens and one for each byte.
+/// The smallest vocabulary: three special tokens and one for each byte.
 pub const SMALLEST_VOCAB: u64 = 3 + 256;
 
 impl ModelSpec {
-    /// A model of a few megabytes, four layers deep, that every supported type can hold.
+    /// A model of a few megabytes with four layers, whose dimensions fit every supported weight type.
     pub fn small(architecture: Architecture, weights: WeightType) -> ModelSpec {
         ModelSpec {
             architecture,
@@ -224,8 +224,8 @@ impl ModelSpec {
         }
     }
 
-    /// The model that the benches of the server load: 70 million weights of plain attention, small enough
-    /// for two cores and large enough that computing, not HTTP, is what takes time.
+    /// The model for the server benchmarks: 70 million weights with plain attention, small enough for two cores and
+    /// large enough that computation, not HTTP, dominates the time.
     pub fn plain_70_million() -> ModelSpec {
         ModelSpec {
             n_layer: 12,
@@ -245,7 +245,7 @@ impl ModelSpec {
             || (layer + 1).is_multiple_of(self.delta_net.full_attention_interval)
     }
 
-    /// Rotated dimensions of a head: those with delta nets rotate a quarter, the others all.
+    /// Rotated dimensions of a head: a quarter in architectures with delta nets, all in the others.
     pub(super) fn rope_dims(&self) -> u64 {
         if self.architecture.has_delta_net() { self.head_dim / 4 } else { self.head_dim }
     }

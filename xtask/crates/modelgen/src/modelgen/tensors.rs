@@ -1,10 +1,10 @@
-//! The tensors of each architecture: names, shapes and how large their noise is.
+//! The tensors of each architecture: names, shapes and noise magnitudes.
 
 use super::spec::{Architecture, Experts, ModelSpec, WeightType};
 
 pub(super) struct Tensor {
     pub(super) name: String,
-    /// Innermost first, as in the file.
+    /// Dimensions, innermost first, as in the file.
     pub(super) dims: Vec<u64>,
     pub(super) weights: WeightType,
     pub(super) center: f32,
@@ -31,7 +31,7 @@ struct TensorList<'a> {
 }
 
 impl TensorList<'_> {
-    /// A matrix whose first dimension is summed over: noise that keeps the size of its input.
+    /// A matrix whose first dimension is summed over: noise scaled to keep the magnitude of its input.
     fn matrix(&mut self, name: &str, dims: &[u64]) {
         let spread = (3.0 / dims[0] as f32).sqrt();
         self.push(name, dims, self.spec.weights, 0.0, spread);
@@ -75,7 +75,7 @@ fn push_layer(list: &mut TensorList, is_attention: bool) {
         list.norm("post_attention_norm.weight", spec.n_embd);
         list.norm("post_ffw_norm.weight", spec.n_embd);
     }
-    // The same norm under the name of its family.
+    // The same norm, whose name depends on the architecture's family.
     let delta_net_family = spec.architecture.has_delta_net();
     let ffn_norm = if delta_net_family { "post_attention_norm.weight" } else { "ffn_norm.weight" };
     list.norm(ffn_norm, spec.n_embd);
@@ -89,7 +89,7 @@ fn push_attention(list: &mut TensorList) {
     let spec = list.spec;
     let heads = spec.head_dim * spec.n_head;
     let kv_heads = spec.head_dim * spec.n_head_kv;
-    // The Qwen models have the gate of a head beside its query.
+    // The Qwen models with delta nets store the gate of a head beside its query.
     let queries = if spec.architecture.has_delta_net() { 2 * heads } else { heads };
     list.matrix("attn_q.weight", &[spec.n_embd, queries]);
     list.matrix("attn_k.weight", &[spec.n_embd, kv_heads]);
@@ -101,8 +101,9 @@ fn push_attention(list: &mut TensorList) {
     }
 }
 
-/// Scores of normed noise have the spread that this gives. With 1, a token sees the mean of a thousand
-/// others, which is nothing, and a wrong cache would give the right answer; with 2 it sees a few of them.
+/// Mean weight of the query norm, which sets the spread of the attention scores of normalized noise. With 1, a token
+/// averages over about a thousand others, which cancel out, and a wrong cache would go unnoticed; with 2 it attends to
+/// a few of them.
 fn query_norm(spec: &ModelSpec) -> f32 {
     if spec.architecture.has_delta_net() { 1.0 } else { 2.0 }
 }
@@ -115,7 +116,7 @@ fn push_delta_net(list: &mut TensorList) {
     list.matrix("attn_gate.weight", &[spec.n_embd, spec.value_dim()]);
     list.floats("ssm_conv1d.weight", &[delta_net.conv_kernel, conv_dim], 0.0, 0.8);
     list.floats("ssm_dt.bias", &[delta_net.n_value_heads], 0.0, 1.0);
-    // The decay is exp(a * softplus(..)): negative, and small enough for some memory.
+    // The decay is exp(a * softplus(..)): `a` is negative, and small enough to keep some memory.
     list.floats("ssm_a", &[delta_net.n_value_heads], -0.2, 0.15);
     push_beta_and_alpha(list);
     list.norm("ssm_norm.weight", delta_net.head_dim);

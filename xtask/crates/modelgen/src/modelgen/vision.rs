@@ -10,25 +10,25 @@ use super::write_file;
 /// The dimensions of a vision encoder. An image becomes `(image_size / patch_size)^2` tokens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VisionSpec {
-    /// Of the model that reads the image: the size of its embeddings.
+    /// Embedding size of the model that reads the image.
     pub n_embd_of_model: u64,
-    /// Width and height, in pixels, that every image is brought to.
+    /// Width and height, in pixels, to which every image is resized.
     pub image_size: u64,
     /// Width and height of a patch, in pixels.
     pub patch_size: u64,
-    /// The size of the encoder's own embeddings.
+    /// Embedding size of the encoder.
     pub n_embd: u64,
-    /// What the weights are drawn from.
+    /// Seed of the weights.
     pub seed: u64,
 }
 
 impl VisionSpec {
-    /// 100 tokens an image: no multiple of a block of the KV cache.
+    /// An encoder with 100 tokens for each image, which is not a multiple of the KV cache's block size.
     pub fn small(n_embd_of_model: u64) -> VisionSpec {
         VisionSpec { n_embd_of_model, image_size: 80, patch_size: 8, n_embd: 64, seed: 1 }
     }
 
-    /// Tokens of an image.
+    /// Number of tokens of an image.
     pub fn tokens(&self) -> u64 {
         (self.image_size / self.patch_size).pow(2)
     }
@@ -37,11 +37,11 @@ impl VisionSpec {
 /// Layers of the encoder; the last one is not computed, as in LLaVA.
 const LAYERS: u64 = 2;
 
-/// Writes the vision encoder of `spec` to `out` as GGUF version 3: what llama.cpp takes as `--mmproj`.
+/// Writes the vision encoder of `spec` to `out` as GGUF version 3, for llama.cpp's `--mmproj`.
 ///
 /// # Errors
 ///
-/// What `out` answers.
+/// Errors of `out`.
 pub fn write_random_vision(out: &mut dyn Write, spec: &VisionSpec) -> io::Result<()> {
     write_file(out, &metadata_of(spec), &tensors_of(spec), spec.seed)
 }
@@ -91,7 +91,7 @@ fn layer_tensors(layer: u64, embd: u64) -> Vec<Tensor> {
     tensors
 }
 
-/// Noise that keeps the size of its input: a patch is summed over all its pixels and colours.
+/// Noise scaled to keep the magnitude of its input: a patch is summed over all its pixels and colours.
 fn matrix(name: &str, dims: &[u64]) -> Tensor {
     let summed: u64 = dims[..dims.len() - 1].iter().product();
     tensor(name, dims, 0.0, (3.0 / summed as f32).sqrt())
